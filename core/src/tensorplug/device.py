@@ -1,0 +1,111 @@
+"""An opened device, and where and what a tensor is.
+
+A ``Placement`` is a tensor type on one device. There is one object for each (interned), so
+that the plan for a call is found by identity, without comparing shapes.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
+
+from tensorplug.spec import TensorType
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from tensorplug.backend import Backend
+    from tensorplug.dtypes import DType
+    from tensorplug.registry import Owner
+    from tensorplug.shapes import Shape
+
+__all__ = ["PLAN_LIMIT", "Counters", "Device", "Placement"]
+
+PLAN_LIMIT = 8192  # plans per device; docs/adr/0004 says how the number was chosen
+
+
+class Placement:
+    """A tensor type on one device."""
+
+    __slots__ = ("__weakref__", "device", "type")
+
+    def __init__(self, device: Device, type_: TensorType) -> None:
+        self.device = device
+        self.type = type_
+
+    def __repr__(self) -> str:
+        return f"{self.type} on {self.device.name}"
+
+
+class Counters:
+    """What happened on a device that a user may want to know of."""
+
+    __slots__ = ("fallbacks", "transfers_in")
+
+    def __init__(self) -> None:
+        self.transfers_in = 0  # tensors moved here because a kernel ran here
+        self.fallbacks: dict[str, int] = {}  # kernel name -> times it ran elsewhere
+
+
+class Device:
+    """One opened device of one backend: its plans, placements and constants.
+
+    ``plans`` holds native plans by key (read without a lock on every call); ``detours`` what
+    else a key may lead to: a promotion, a decomposition, a fallback.
+    """
+
+    __slots__ = (
+        "_placements",
+        "backend",
+        "backend_name",
+        "closed",
+        "constants",
+        "counters",
+        "detours",
+        "lock",
+        "name",
+        "owner",
+        "plans",
+    )
+
+    def __init__(self, name: str, backend_name: str, backend: Backend, owner: Owner) -> None:
+        self.name = name
+        self.backend_name = backend_name
+        self.backend = backend
+        self.owner = owner
+        self.plans: dict[Hashable, Any] = {}
+        self.detours: dict[Hashable, Any] = {}
+        self.constants: dict[Hashable, Any] = {}
+        self.counters = Counters()
+        self.lock = threading.RLock()
+        self.closed = False
+        self._placements: WeakValueDictionary[tuple[DType, Shape], Placement] = (
+            WeakValueDictionary()
+        )
+
+    def __repr__(self) -> str:
+        return f"<Device {self.name}: {self.backend.device}>"
+
+    def placement(self, type_: TensorType) -> Placement:
+        """Return the one placement of ``type_`` on this device."""
+        key = (type_.dtype, type_.shape)
+        found = self._placements.get(key)
+        if found is None:
+            with self.lock:
+                found = self._placements.setdefault(key, Placement(self, type_))
+        return found
+
+    def remember(self, cache: dict[Hashable, Any], key: Hashable, value: object) -> None:
+        """Put ``value`` into one of the caches, forgetting the oldest quarter when full."""
+        with self.lock:
+            if len(cache) >= PLAN_LIMIT:
+                for old in list(cache)[: PLAN_LIMIT // 4]:
+                    del cache[old]
+            cache[key] = value
+
+    def forget_plans(self) -> None:
+        """Forget every plan, because what is registered has changed."""
+        with self.lock:
+            self.plans.clear()
+            self.detours.clear()

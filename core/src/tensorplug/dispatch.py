@@ -1,0 +1,208 @@
+"""The one seam between ops (below) and the engine (above).
+
+Ops call ``dispatch``; which engine answers, on which device, and whether a tape records, is
+the current ``Frame``'s business. Frames are immutable and travel in a context variable, so
+threads and asyncio tasks never see one another's.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar, Token
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Mapping, Sequence
+
+    from tensorplug.device import Device
+    from tensorplug.dtypes import DType
+    from tensorplug.spec import KernelSpec
+    from tensorplug.tensor import Tensor
+
+__all__ = [
+    "Frame",
+    "Runner",
+    "as_tensor",
+    "chained",
+    "current",
+    "dispatch",
+    "dispatch_binary",
+    "dispatch_unary",
+]
+
+
+F = TypeVar("F", bound="Callable[..., Any]")
+
+
+class Runner(Protocol):
+    """What a frame needs of an engine."""
+
+    @property
+    def device(self) -> Device:
+        """The device that is active where a frame names none."""
+
+    def run(
+        self,
+        frame: Frame,
+        spec: KernelSpec,
+        inputs: Sequence[Any],
+        attributes: Mapping[str, Any],
+    ) -> Any:
+        """Run one kernel, whatever it takes; return a tensor or a list of them."""
+
+    def convert(self, frame: Frame, value: Any, dtype: DType | None) -> Tensor:
+        """Return ``value`` as a tensor on the frame's device."""
+
+    def move(self, tensor: Tensor, device: str) -> Tensor:
+        """Return ``tensor`` on the device of that name: itself if it is there already."""
+
+
+class Frame:
+    """The circumstances in which kernels run.
+
+    ``device`` None means the engine's own choice, which ``set_backend`` changes. ``plans`` is
+    the device's cache of native plans where nothing observes a call; otherwise it is empty,
+    so that every call takes the engine's long way. ``recording`` is a tape, ``scope`` a tidy
+    scope.
+    """
+
+    __slots__ = ("device", "engine", "plans", "recording", "scope")
+
+    def __init__(
+        self,
+        engine: Runner | None,
+        device: Device | None = None,
+        recording: Any = None,
+        scope: Any = None,
+    ) -> None:
+        self.engine = engine
+        self.device = device
+        self.recording = recording
+        self.scope = scope
+        plain = device is not None and recording is None and scope is None
+        self.plans: dict[Hashable, Any] = device.plans if plain and device else {}
+
+    def replace(self, **changes: Any) -> Frame:
+        """Return a frame that differs in ``changes``."""
+        fields = {name: getattr(self, name) for name in _FIELDS}
+        return Frame(**{**fields, "engine": runner(self), **changes})
+
+
+_FIELDS: Final = ("engine", "device", "recording", "scope")
+
+ROOT: Final = Frame(None)  # the process-wide one; its engine is built at first use
+_new: Final = object.__new__  # skips Tensor.__init__, whose checks a kernel's result does not need
+_frame: Final[ContextVar[Frame]] = ContextVar("tensorplug.frame", default=ROOT)
+current: Final = _frame.get
+
+
+class _Default:
+    """How the default engine is built; the facade says so at import."""
+
+    build: Callable[[], Runner] | None = None
+
+
+def set_default_engine(build: Callable[[], Runner]) -> None:
+    """Say how the default engine is built when the first op needs one."""
+    _Default.build = build
+
+
+def runner(frame: Frame) -> Runner:
+    """Return the frame's engine, building the default one at first use."""
+    if frame.engine is None:
+        if _Default.build is None:
+            raise RuntimeError("tensorplug.dispatch was used without the tensorplug package")
+        ROOT.engine = frame.engine = _Default.build()
+    return frame.engine
+
+
+class entered:  # noqa: N801  # reads as a word: ``with entered(frame):``
+    """Make a frame current inside a ``with`` block, in this thread or task only."""
+
+    __slots__ = ("_frame", "_token")
+
+    def __init__(self, frame: Frame) -> None:
+        self._frame = frame
+
+    def __enter__(self) -> Frame:
+        self._token: Token[Frame] = _frame.set(self._frame)
+        return self._frame
+
+    def __exit__(self, *_error: object) -> None:
+        _frame.reset(self._token)
+
+
+def dispatch(spec: KernelSpec, /, *inputs: Any, **attributes: Any) -> Any:
+    """Run the kernel of ``spec`` on the current device.
+
+    ``inputs``: one per declared input, tensors or what can become one; a list where the spec
+    says so, None for an absent optional one. Returns a tensor, or a list for several outputs.
+    """
+    frame = _frame.get()
+    return runner(frame).run(frame, spec, inputs, attributes)
+
+
+# The two functions below are `dispatch` again for the commonest calls, where a microsecond
+# counts: a hit in the plan cache costs one dictionary look-up (measured in docs/performance.md).
+
+
+def dispatch_unary(spec: KernelSpec, x: Any, /) -> Any:
+    """Run a kernel of one input and no attributes."""
+    frame = _frame.get()
+    try:
+        plan = frame.plans.get((spec, x._placement))
+    except AttributeError:  # not a tensor yet
+        plan = None
+    if plan is None:
+        return runner(frame).run(frame, spec, (x,), _NOTHING)
+    try:
+        buffer = plan.call(x._buffer)
+    except BaseException as error:
+        plan.annotate(error)
+        raise
+    tensor = _new(plan.tensor)
+    tensor._buffer = buffer
+    tensor._placement = plan.output
+    tensor._node = None
+    return tensor
+
+
+def dispatch_binary(spec: KernelSpec, a: Any, b: Any, /) -> Any:
+    """Run a kernel of two inputs and no attributes."""
+    frame = _frame.get()
+    try:
+        plan = frame.plans.get((spec, a._placement, b._placement))
+    except AttributeError:  # not a tensor yet
+        plan = None
+    if plan is None:
+        return runner(frame).run(frame, spec, (a, b), _NOTHING)
+    try:
+        buffer = plan.call(a._buffer, b._buffer)
+    except BaseException as error:
+        plan.annotate(error)
+        raise
+    tensor = _new(plan.tensor)
+    tensor._buffer = buffer
+    tensor._placement = plan.output
+    tensor._node = None
+    return tensor
+
+
+_NOTHING: Final[dict[str, Any]] = {}
+
+
+def as_tensor(value: Any, dtype: DType | None = None) -> Tensor:
+    """Return ``value`` as a tensor: itself, or a copy of numbers on the current device.
+
+    Raises:
+        DisposedError: when it is a tensor that was disposed.
+        ArgumentError, DTypeError, ShapeError: when it is no array of numbers.
+
+    """
+    frame = _frame.get()
+    return runner(frame).convert(frame, value, dtype)
+
+
+def chained(function: F) -> F:
+    """Mark an op as a method of ``Tensor`` too; the facade attaches it under the same name."""
+    function.__tensorplug_chained__ = True  # type: ignore[attr-defined]  # functions take attributes
+    return function

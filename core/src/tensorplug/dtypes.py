@@ -1,0 +1,216 @@
+"""Data types and the one promotion table.
+
+The set and the names are the Python array API standard's, plus ``float16`` and ``string``.
+Promotion follows the standard where it defines a result; where it leaves a mix of kinds
+undefined, an integer with a float gives that float (docs/adr/0002).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal
+
+import numpy as np
+
+from tensorplug.errors import DTypeError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Kind = Literal["bool", "signed", "unsigned", "float", "complex", "string"]
+Scalar = bool | int | float | complex
+
+
+class DType:
+    """A data type. There is exactly one object per type, so ``is`` and ``==`` agree.
+
+    Attributes: ``name`` as in the array API standard, ``kind``, ``itemsize`` in bytes (0 for
+    strings, whose size varies) and ``numpy``, the NumPy dtype used on the host.
+    """
+
+    __slots__ = ("itemsize", "kind", "name", "numpy")
+
+    def __init__(self, name: str, kind: Kind, itemsize: int) -> None:
+        self.name = name
+        self.kind = kind
+        self.itemsize = itemsize
+        self.numpy: np.dtype[np.generic] = np.dtypes.StringDType() if not itemsize else np.dtype(name)
+
+    def __repr__(self) -> str:
+        return f"tensorplug.{self.name}"
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return of, (self.name,)  # unpickling must give the one object, not a second one
+
+
+bool_: Final = DType("bool", "bool", 1)
+int8: Final = DType("int8", "signed", 1)
+int16: Final = DType("int16", "signed", 2)
+int32: Final = DType("int32", "signed", 4)
+int64: Final = DType("int64", "signed", 8)
+uint8: Final = DType("uint8", "unsigned", 1)
+uint16: Final = DType("uint16", "unsigned", 2)
+uint32: Final = DType("uint32", "unsigned", 4)
+uint64: Final = DType("uint64", "unsigned", 8)
+float16: Final = DType("float16", "float", 2)
+float32: Final = DType("float32", "float", 4)
+float64: Final = DType("float64", "float", 8)
+complex64: Final = DType("complex64", "complex", 8)
+complex128: Final = DType("complex128", "complex", 16)
+string: Final = DType("string", "string", 0)
+
+default_float: Final = float32
+default_int: Final = int32
+default_complex: Final = complex64
+
+BOOL: Final = frozenset({bool_})
+SIGNED: Final = frozenset({int8, int16, int32, int64})
+UNSIGNED: Final = frozenset({uint8, uint16, uint32, uint64})
+INTEGER: Final = SIGNED | UNSIGNED
+FLOATING: Final = frozenset({float16, float32, float64})
+COMPLEX: Final = frozenset({complex64, complex128})
+REAL: Final = INTEGER | FLOATING
+INEXACT: Final = FLOATING | COMPLEX
+NUMERIC: Final = REAL | COMPLEX
+FIXED: Final = BOOL | NUMERIC  # every type whose elements have a fixed size
+ANY: Final = FIXED | {string}
+
+_BY_NAME: Final = {dtype.name: dtype for dtype in ANY}
+_SIGNED_BY_SIZE: Final = {dtype.itemsize: dtype for dtype in SIGNED}
+_REAL_PART: Final = {complex64: float32, complex128: float64}
+
+
+def of(value: object) -> DType:
+    """Return the dtype that ``value`` names.
+
+    Accepts a ``DType``, its name, the Python types ``bool``, ``int``, ``float``, ``complex``
+    and ``str``, and anything ``numpy.dtype`` understands.
+
+    Raises:
+        DTypeError: for anything else, naming what was given.
+
+    """
+    if isinstance(value, DType):
+        return value
+    if isinstance(value, str) and value in _BY_NAME:
+        return _BY_NAME[value]
+    if isinstance(value, type) and value in _PYTHON:
+        return _PYTHON[value]
+    if value is not None:  # NumPy would take None for float64
+        try:
+            asked = np.dtype(value)  # type: ignore[call-overload]  # the point is to ask NumPy
+        except (TypeError, ValueError):
+            pass
+        else:
+            if asked.kind in "UT":
+                return string
+            if asked.name in _BY_NAME:
+                return _BY_NAME[asked.name]
+    raise DTypeError(f"unknown dtype {value!r}; dtypes are {', '.join(sorted(_BY_NAME))}")
+
+
+_PYTHON: Final[dict[type, DType]] = {
+    bool: bool_,
+    int: default_int,
+    float: default_float,
+    complex: default_complex,
+    str: string,
+}
+
+
+def _promote_integers(a: DType, b: DType) -> DType | None:
+    if a.kind == b.kind:
+        return a if a.itemsize >= b.itemsize else b
+    signed, unsigned = (a, b) if a.kind == "signed" else (b, a)
+    if signed.itemsize > unsigned.itemsize:
+        return signed
+    return _SIGNED_BY_SIZE.get(2 * unsigned.itemsize)
+
+
+def _promote_with_complex(a: DType, b: DType) -> DType:
+    parts = [_REAL_PART.get(dtype, dtype) for dtype in (a, b)]
+    return complex128 if float64 in parts else complex64
+
+
+def _pair(a: DType, b: DType) -> DType | None:
+    if a is b:
+        return a
+    kinds = {a.kind, b.kind}
+    if "string" in kinds:
+        return None
+    if a.kind == "bool":
+        return b
+    if b.kind == "bool":
+        return a
+    if "complex" in kinds:
+        return _promote_with_complex(a, b)
+    if kinds == {"float"}:
+        return a if a.itemsize >= b.itemsize else b
+    if "float" in kinds:
+        return a if a.kind == "float" else b
+    return _promote_integers(a, b)
+
+
+PROMOTION: Final = {
+    (a, b): result for a in ANY for b in ANY if (result := _pair(a, b)) is not None
+}
+
+
+def promote(dtypes: Iterable[DType]) -> DType:
+    """Return the dtype that all of ``dtypes`` promote to.
+
+    Raises:
+        DTypeError: when two of them have no common type (``string`` with a number, ``uint64``
+            with a signed integer).
+
+    """
+    result: DType | None = None
+    for dtype in dtypes:
+        if result is None or result is dtype:
+            result = dtype
+        elif (result, dtype) in PROMOTION:
+            result = PROMOTION[result, dtype]
+        else:
+            raise DTypeError(
+                f"{result} and {dtype} have no common dtype; convert one of them with astype"
+            )
+    if result is None:
+        raise DTypeError("no dtype to promote: the list is empty")
+    return result
+
+
+def inexact(dtype: DType) -> DType:
+    """Return ``dtype`` if it is floating or complex, else the default float."""
+    return dtype if dtype in INEXACT else default_float
+
+
+def of_scalar(value: Scalar, other: DType | None) -> DType:
+    """Return the dtype a Python scalar takes beside a tensor of dtype ``other``.
+
+    Scalars are weak: they never widen a tensor of their own kind or a higher one. Without
+    ``other`` they take the default dtype of their kind.
+    """
+    own = _PYTHON[bool if isinstance(value, bool) else _scalar_type(value)]
+    if other is None or other.kind == "string":
+        return own
+    if own.kind == "complex":
+        return complex128 if other in (float64, complex128) else complex64
+    if own.kind == "float":
+        return other if other in INEXACT else default_float
+    if own.kind == "signed" and other.kind == "bool":
+        return default_int
+    return other
+
+
+def _scalar_type(value: Scalar) -> type:
+    for candidate in (int, float, complex):
+        if isinstance(value, candidate):
+            return candidate
+    raise DTypeError(f"{value!r} is not a Python number")
+
+
+def real_part(dtype: DType) -> DType:
+    """Return the dtype of the real part of ``dtype``: itself unless it is complex."""
+    return _REAL_PART.get(dtype, dtype)

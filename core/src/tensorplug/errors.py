@@ -1,0 +1,137 @@
+"""Every exception that tensorplug raises on purpose, one class per kind of failure.
+
+Each class also derives from the built-in exception that a Python programmer would
+expect, so ``except ValueError`` keeps working for people who do not know us.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ArgumentError",
+    "BackendClosedError",
+    "BackendMemoryError",
+    "BackendNotInstalledError",
+    "BackendUnavailableError",
+    "DTypeError",
+    "DeviceLostError",
+    "DisposedError",
+    "FallbackWarning",
+    "GradientError",
+    "GradientNotFoundError",
+    "KernelNotFoundError",
+    "KernelOutputError",
+    "KernelRefusedError",
+    "NotConnectedError",
+    "PluginCollisionError",
+    "PluginLoadError",
+    "PluginVersionError",
+    "RegistrationError",
+    "SettingsError",
+    "SettingsWarning",
+    "ShapeError",
+    "TensorplugError",
+]
+
+
+class TensorplugError(Exception):
+    """Base class: ``except TensorplugError`` catches everything raised on purpose."""
+
+
+# What a caller passed -------------------------------------------------------------------
+
+
+class ArgumentError(TensorplugError, ValueError):
+    """An argument or attribute has a value that the op does not allow."""
+
+
+class ShapeError(ArgumentError):
+    """Shapes do not fit: wrong rank, no broadcast, axis out of range, ragged nesting."""
+
+
+class DTypeError(TensorplugError, TypeError):
+    """A dtype is unknown, cannot be promoted, or is not accepted by an op or a backend."""
+
+
+class DisposedError(TensorplugError, RuntimeError):
+    """A tensor was used after it had been disposed."""
+
+
+# Backends and their plugins -------------------------------------------------------------
+
+
+class BackendNotInstalledError(TensorplugError, LookupError):
+    """No installed distribution offers the backend that was asked for."""
+
+
+class BackendUnavailableError(TensorplugError, RuntimeError):
+    """A backend is installed, but its hardware or driver is not here."""
+
+
+class BackendClosedError(TensorplugError, RuntimeError):
+    """A tensor lives on a backend that has been closed."""
+
+
+class BackendMemoryError(TensorplugError, MemoryError):
+    """A device could not allocate what a kernel or a transfer needs."""
+
+
+class DeviceLostError(TensorplugError, RuntimeError):
+    """A device stopped answering; what was stored on it is gone."""
+
+
+class PluginLoadError(TensorplugError, ImportError):
+    """A plugin distribution raised while it was imported or while its hooks ran."""
+
+
+class PluginVersionError(TensorplugError, ImportError):
+    """A plugin distribution requires another version of tensorplug."""
+
+
+class PluginCollisionError(TensorplugError, LookupError):
+    """Two installed distributions claim one plugin name."""
+
+
+class RegistrationError(TensorplugError, ValueError):
+    """A kernel, gradient rule, decomposition or hook does not fit what it is registered for."""
+
+
+# Kernels and gradients ------------------------------------------------------------------
+
+
+class KernelNotFoundError(TensorplugError, NotImplementedError):
+    """No way leads to a kernel: neither native nor decomposed nor by fallback."""
+
+
+class KernelRefusedError(TensorplugError, NotImplementedError):
+    """Raised by a kernel's preparation to decline these types or attributes, with the reason."""
+
+
+class KernelOutputError(TensorplugError, RuntimeError):
+    """A kernel returned buffers that are not what its spec infers."""
+
+
+class GradientError(TensorplugError, RuntimeError):
+    """A gradient could not be computed, or a rule returned something of a wrong type."""
+
+
+class GradientNotFoundError(GradientError, NotImplementedError):
+    """A kernel on the differentiated path has no rule for the input that needs one."""
+
+
+class NotConnectedError(GradientError):
+    """No differentiable path leads from the result back to the input."""
+
+
+# Settings -------------------------------------------------------------------------------
+
+
+class SettingsError(TensorplugError, ValueError):
+    """An environment variable of ours holds a value that it does not allow."""
+
+
+class SettingsWarning(UserWarning):
+    """An environment variable looks like one of ours, but is not."""
+
+
+class FallbackWarning(UserWarning):
+    """A kernel ran on another backend because the active one has no way to run it."""

@@ -1,0 +1,122 @@
+"""What a caller may hand over instead of a tensor, as a NumPy array of one of our dtypes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug import dtypes as dt
+from tensorplug.errors import ArgumentError, DTypeError, ShapeError
+
+if TYPE_CHECKING:
+    from tensorplug.dtypes import DType
+
+__all__ = ["as_array", "is_scalar", "scalar"]
+
+
+def is_scalar(value: object) -> bool:
+    """Return whether ``value`` is a Python number; NumPy's scalars are arrays to us.
+
+    ``numpy.float64`` derives from ``float``, but has a dtype of its own and keeps it.
+    """
+    return isinstance(value, bool | int | float | complex) and not isinstance(value, np.generic)
+
+
+def scalar(value: dt.Scalar, dtype: DType) -> np.ndarray[Any, Any]:
+    """Return a Python number as an array of rank 0.
+
+    Raises:
+        ArgumentError: when it does not fit ``dtype``.
+        DTypeError: when its kind does not (a complex number for a real dtype).
+
+    """
+    if dtype in dt.INTEGER and isinstance(value, float):
+        raise DTypeError(f"{value!r} is not an integer, but {dtype} is wanted")
+    if dtype not in dt.COMPLEX and isinstance(value, complex):
+        raise DTypeError(f"{value!r} is complex, but {dtype} is wanted")
+    try:
+        with np.errstate(over="ignore"):  # a float too large for float16 is infinite, as in NumPy
+            return np.array(value, dtype=dtype.numpy)
+    except OverflowError:
+        raise ArgumentError(f"{value!r} does not fit into {dtype}") from None
+
+
+def as_array(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
+    """Return numbers, strings, nested lists of them, or anything array-like as an array.
+
+    Without ``dtype``, Python numbers take the default dtypes (integers beyond int32 take
+    int64), and arrays keep theirs.
+
+    Raises:
+        ShapeError: ragged nesting.
+        DTypeError: object arrays and everything that holds neither numbers nor strings.
+
+    """
+    if is_scalar(value):
+        return scalar(value, dtype or _default(np.asarray(value)))
+    _refuse_tensors(value)
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        if "inhomogeneous" in str(error):
+            raise ShapeError(f"nested lists must be rectangular: {error}") from None
+        raise DTypeError(f"{type(value).__name__} cannot become a tensor: {error}") from None
+    if array.dtype.kind not in "biufcUT":
+        raise DTypeError(
+            f"{type(value).__name__} {_short(value)} holds {array.dtype}, which is no dtype of a "
+            "tensor; give numbers, booleans or strings"
+        )
+    wanted = dtype or (_default(array) if isinstance(value, list | tuple) else None)
+    if wanted is None:
+        wanted = dt.of(array.dtype)
+    if wanted.kind == "string" or array.dtype.kind in "UT":
+        return _strings(array, wanted)
+    return _cast(array, wanted)
+
+
+def _default(array: np.ndarray[Any, Any]) -> DType:
+    kind = array.dtype.kind
+    if array.size == 0 and kind == "f":  # np.asarray([]) has no numbers to judge by
+        return dt.default_float
+    if kind in "iu":
+        limits = np.iinfo(dt.default_int.numpy)
+        fits = array.size == 0 or (array.min() >= limits.min and array.max() <= limits.max)
+        return dt.default_int if fits else dt.of(array.dtype)
+    return {
+        "b": dt.bool_,
+        "f": dt.default_float,
+        "c": dt.default_complex,
+        "U": dt.string,
+        "T": dt.string,
+    }[kind]
+
+
+def _cast(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
+    if array.dtype.kind == "c" and dtype not in dt.COMPLEX:
+        raise DTypeError(f"complex values are given, but {dtype} is wanted")
+    with np.errstate(over="ignore", invalid="ignore"):
+        return array.astype(dtype.numpy, copy=False)
+
+
+def _strings(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
+    if dtype.kind != "string" or array.dtype.kind not in "UT":
+        raise DTypeError(f"{array.dtype} values are given, but {dtype} is wanted")
+    return array.astype(dtype.numpy)
+
+
+def _refuse_tensors(value: Any) -> None:
+    """Refuse tensors inside lists: copying their data would cut them off the tape silently."""
+    if isinstance(value, list | tuple):
+        for each in value:
+            if hasattr(each, "_placement"):
+                raise ArgumentError("a list holds tensors; join them with stack or concat")
+            if isinstance(each, list | tuple):
+                _refuse_tensors(each)
+            else:
+                return  # a rectangular list is decided by its first entry at each depth
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,1 @@
+"""Ops by family: kernel specs and the public functions that call them."""

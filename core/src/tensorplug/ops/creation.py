@@ -1,0 +1,128 @@
+"""Tensors made from nothing but attributes, and from the type of another tensor."""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+from tensorplug import attributes, inference
+from tensorplug import dtypes as dt
+from tensorplug.dispatch import as_tensor, dispatch, dispatch_unary
+from tensorplug.errors import ArgumentError
+from tensorplug.spec import KernelSpec, TensorType
+
+if TYPE_CHECKING:
+    from tensorplug.dtypes import DType, Scalar
+    from tensorplug.shapes import Shape
+    from tensorplug.tensor import Tensor
+
+
+def _fill(*, shape: Shape, value: Scalar, dtype: DType | None) -> TensorType:
+    return TensorType(dtype or dt.of_scalar(value, None), shape)
+
+
+FILL = KernelSpec(
+    "Fill",
+    (),
+    _fill,
+    attributes={
+        "shape": attributes.shape(),
+        "value": attributes.number(),
+        "dtype": attributes.optional(attributes.dtype()),
+    },
+)
+
+
+def range_length(start: float, stop: float, step: float) -> int:
+    """Return how many numbers lie in the half-open interval [start, stop) at this step."""
+    if step == 0:
+        raise ArgumentError("step must not be 0")
+    return max(0, ceil((stop - start) / step))
+
+
+def _range(*, start: float, stop: float, step: float, dtype: DType) -> TensorType:
+    return TensorType(dtype, (range_length(start, stop, step),))
+
+
+RANGE = KernelSpec(
+    "Range",
+    (),
+    _range,
+    attributes={
+        "start": attributes.number(),
+        "stop": attributes.number(),
+        "step": attributes.number(1),
+        "dtype": attributes.dtype("float32"),
+    },
+)
+
+ZEROS_LIKE = KernelSpec("ZerosLike", ("x",), inference.same, accepts=dt.FIXED)
+ONES_LIKE = KernelSpec("OnesLike", ("x",), inference.same, accepts=dt.FIXED)
+
+
+def asarray(obj: Any, /, *, dtype: Any = None, copy: bool | None = None) -> Tensor:
+    """Return ``obj`` as a tensor on the current device.
+
+    Args:
+        obj: a tensor, a Python number, nested lists of them, a NumPy array, or anything that
+            NumPy can read as an array.
+        dtype: of the result. By default an array keeps its own, Python floats become float32,
+            ints int32 (int64 if they do not fit), bools bool.
+        copy: True copies a tensor, False refuses where a copy is needed; data from outside
+            is always copied, so that later writes to it are not seen.
+
+    Raises:
+        ShapeError: ragged lists.
+        DTypeError: object arrays, or a dtype the device does not have.
+        ArgumentError: a number that does not fit ``dtype``; ``copy=False`` for outside data.
+
+    """
+    is_tensor = hasattr(obj, "_placement")
+    if copy is False and not is_tensor:
+        raise ArgumentError("asarray: data from outside is always copied, but copy=False was said")
+    return as_tensor(obj, None if dtype is None else dt.of(dtype))
+
+
+def full(shape: Any, fill_value: Scalar, *, dtype: Any = None) -> Tensor:
+    """Return a tensor of ``shape`` filled with one number.
+
+    ``dtype`` defaults to the number's default dtype.
+    """
+    wanted = None if dtype is None else dt.of(dtype)
+    return dispatch(FILL, shape=shape, value=fill_value, dtype=wanted)  # type: ignore[no-any-return]
+
+
+def zeros(shape: Any, *, dtype: Any = None) -> Tensor:
+    """Return a tensor of ``shape`` filled with 0, float32 by default."""
+    return full(shape, 0, dtype=dtype or dt.default_float)
+
+
+def ones(shape: Any, *, dtype: Any = None) -> Tensor:
+    """Return a tensor of ``shape`` filled with 1, float32 by default."""
+    return full(shape, 1, dtype=dtype or dt.default_float)
+
+
+def zeros_like(x: Any, /) -> Tensor:
+    """Return zeros of the shape and dtype of ``x``."""
+    return dispatch_unary(ZEROS_LIKE, x)  # type: ignore[no-any-return]
+
+
+def ones_like(x: Any, /) -> Tensor:
+    """Return ones of the shape and dtype of ``x``."""
+    return dispatch_unary(ONES_LIKE, x)  # type: ignore[no-any-return]
+
+
+def arange(
+    start: float, /, stop: float | None = None, step: float = 1, *, dtype: Any = None
+) -> Tensor:
+    """Return the numbers from ``start`` to before ``stop`` in steps of ``step``.
+
+    With one number, it is the stop and the start is 0. int32 if all are ints, else float32.
+    """
+    first, last = (0, start) if stop is None else (start, stop)
+    if dtype is None:
+        whole = all(isinstance(each, int) for each in (first, last, step))
+        dtype = dt.default_int if whole else dt.default_float
+    return dispatch(RANGE, start=first, stop=last, step=step, dtype=dt.of(dtype))  # type: ignore[no-any-return]
+
+

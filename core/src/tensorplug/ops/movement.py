@@ -1,0 +1,259 @@
+"""Moving elements without computing: shapes, axes, slices, padding, joining."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorplug import attributes, inference, shapes
+from tensorplug import dtypes as dt
+from tensorplug.dispatch import as_tensor, chained, dispatch, dispatch_unary
+from tensorplug.errors import ArgumentError, DTypeError, ShapeError
+from tensorplug.spec import Attribute, KernelSpec, TensorType
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tensorplug.shapes import Shape
+    from tensorplug.spec import InputTypes
+    from tensorplug.tensor import Tensor
+
+IDENTITY = KernelSpec("Identity", ("x",), inference.same)
+
+
+def _reshape(x: TensorType, *, shape: Shape) -> TensorType:
+    return TensorType(x.dtype, shape)
+
+
+def _target_shape(value: Any, types: InputTypes) -> Shape:
+    return shapes.reshape(types["x"].shape, shapes.as_ints(value, "shape"))
+
+
+RESHAPE = KernelSpec(
+    "Reshape", ("x",), _reshape, attributes={"shape": Attribute(_target_shape)}
+)
+
+
+def _transpose(x: TensorType, *, perm: tuple[int, ...]) -> TensorType:
+    return TensorType(x.dtype, tuple(x.shape[axis] for axis in perm))
+
+
+def _permutation(value: Any, types: InputTypes) -> tuple[int, ...]:
+    rank: int = types["x"].rank
+    if value is None:
+        return tuple(reversed(range(rank)))
+    given = shapes.as_ints(value, "perm")
+    perm = tuple(shapes.normalize_axis(axis, rank) for axis in given)
+    if sorted(perm) != list(range(rank)):
+        raise ShapeError(f"{list(given)} is not a permutation of {rank} axes")
+    return perm
+
+
+TRANSPOSE = KernelSpec(
+    "Transpose", ("x",), _transpose, attributes={"perm": Attribute(_permutation, None)}
+)
+
+
+def _broadcast_to(x: TensorType, *, shape: Shape) -> TensorType:
+    if shapes.broadcast(x.shape, shape) != shape:
+        raise ShapeError(f"shape {list(x.shape)} does not broadcast to {list(shape)}")
+    return TensorType(x.dtype, shape)
+
+
+BROADCAST_TO = KernelSpec(
+    "BroadcastTo", ("x",), _broadcast_to, attributes={"shape": attributes.shape()}
+)
+
+
+def _slice(x: TensorType, *, begin: tuple[int, ...], size: tuple[int, ...]) -> TensorType:
+    for axis, (first, count, length) in enumerate(zip(begin, size, x.shape, strict=True)):
+        if first < 0 or count < 0 or first + count > length:
+            raise ShapeError(
+                f"the slice of {count} from {first} leaves axis {axis} of length {length}"
+            )
+    return TensorType(x.dtype, size)
+
+
+def _begin(value: Any, types: InputTypes) -> tuple[int, ...]:
+    given = shapes.as_ints(value, "begin")
+    rank: int = types["x"].rank
+    if len(given) > rank:
+        raise ShapeError(f"{list(given)} has more entries than the rank {rank}")
+    return given + (0,) * (rank - len(given))
+
+
+def _size(value: Any, known: InputTypes) -> tuple[int, ...]:
+    shape: Shape = known["x"].shape
+    begin: tuple[int, ...] = known["begin"]
+    given = () if value is None else shapes.as_ints(value, "size")
+    if len(given) > len(shape):
+        raise ShapeError(f"{list(given)} has more entries than the rank {len(shape)}")
+    counts = given + (-1,) * (len(shape) - len(given))
+    return tuple(
+        length - first if count == -1 else count
+        for count, first, length in zip(counts, begin, shape, strict=True)
+    )
+
+
+SLICE = KernelSpec(
+    "Slice",
+    ("x",),
+    _slice,
+    attributes={"begin": Attribute(_begin), "size": Attribute(_size, None)},
+)
+
+
+def _padded(
+    x: TensorType, *, paddings: tuple[tuple[int, int], ...]
+) -> TensorType:
+    sizes = (low + n + high for (low, high), n in zip(paddings, x.shape, strict=True))
+    return TensorType(x.dtype, tuple(sizes))
+
+
+def _paddings(value: Any, types: InputTypes) -> tuple[tuple[int, int], ...]:
+    rank: int = types["x"].rank
+    if not isinstance(value, list | tuple) or len(value) != rank:
+        raise ShapeError(f"needs a pair for each of the {rank} axes, got {value!r}")
+    pairs = [shapes.as_shape(pair, "padding") for pair in value]
+    if any(len(pair) != 2 for pair in pairs):
+        raise ShapeError(f"needs (before, after) for each axis, got {value!r}")
+    return tuple((pair[0], pair[1]) for pair in pairs)
+
+
+PAD_V2 = KernelSpec(
+    "PadV2",
+    ("x",),
+    _padded,
+    attributes={"paddings": Attribute(_paddings), "constant_value": attributes.number(0)},
+    accepts=dt.FIXED,
+)
+
+
+def _concat(xs: list[TensorType], *, axis: int) -> TensorType:
+    if not xs:
+        raise ArgumentError("xs is empty")
+    first = xs[0]
+    for each in xs[1:]:
+        if each.dtype is not first.dtype:
+            raise DTypeError(f"xs hold {first.dtype} and {each.dtype}")
+        same = each.rank == first.rank and all(
+            a == b
+            for at, (a, b) in enumerate(zip(each.shape, first.shape, strict=True))
+            if at != axis
+        )
+        if not same:
+            raise ShapeError(f"{first} and {each} differ outside axis {axis}")
+    total = sum(each.shape[axis] for each in xs)
+    return TensorType(
+        first.dtype, (*first.shape[:axis], total, *first.shape[axis + 1 :])
+    )
+
+
+CONCAT = KernelSpec(
+    "Concat",
+    ("xs[]",),
+    _concat,
+    attributes={"axis": attributes.axis("xs", 0)},
+    promote=("xs",),
+)
+
+
+def identity(x: Any, /) -> Tensor:
+    """Return ``x`` under a new handle; the data is shared."""
+    return dispatch_unary(IDENTITY, x)  # type: ignore[no-any-return]
+
+
+@chained
+def reshape(x: Any, shape: Any, /) -> Tensor:
+    """Return the elements of ``x``, in row-major order, under another shape.
+
+    One size may be -1: it is what keeps the number of elements.
+
+    Raises:
+        ShapeError: when the number of elements cannot be kept.
+
+    """
+    return dispatch(RESHAPE, x, shape=shape)  # type: ignore[no-any-return]
+
+
+@chained
+def permute_dims(x: Any, axes: Any = None, /) -> Tensor:
+    """Return ``x`` with its axes in the order ``axes`` (reversed by default)."""
+    return dispatch(TRANSPOSE, x, perm=axes)  # type: ignore[no-any-return]
+
+
+def matrix_transpose(x: Any, /, *, rank: int | None = None) -> Tensor:
+    """Return ``x`` with its last two axes swapped.
+
+    Raises:
+        ShapeError: when there are fewer than two axes, or not exactly ``rank`` where it is given.
+
+    """
+    tensor = as_tensor(x)
+    if tensor.ndim < 2 or (rank is not None and tensor.ndim != rank):
+        wanted = f"rank {rank}" if rank else "at least rank 2"
+        raise ShapeError(f"matrix_transpose needs {wanted}, got {tensor.type}")
+    leading = range(tensor.ndim - 2)
+    return permute_dims(tensor, (*leading, tensor.ndim - 1, tensor.ndim - 2))
+
+
+@chained
+def expand_dims(x: Any, /, *, axis: int = 0) -> Tensor:
+    """Return ``x`` with a new axis of length 1 at position ``axis`` of the result."""
+    tensor = as_tensor(x)
+    at = shapes.normalize_axis(axis, tensor.ndim + 1)
+    return reshape(tensor, (*tensor.shape[:at], 1, *tensor.shape[at:]))
+
+
+@chained
+def squeeze(x: Any, /, axis: Any) -> Tensor:
+    """Return ``x`` without the axes ``axis``, each of length 1.
+
+    Raises:
+        ShapeError: when one of them has another length.
+
+    """
+    tensor = as_tensor(x)
+    axes = shapes.normalize_axes(axis, tensor.ndim)
+    for each in axes:
+        if tensor.shape[each] != 1:
+            raise ShapeError(f"squeeze: axis {each} of {tensor.type} has not length 1")
+    return reshape(tensor, shapes.reduce(tensor.shape, axes, keep_dims=False))
+
+
+@chained
+def broadcast_to(x: Any, shape: Any, /) -> Tensor:
+    """Return ``x`` repeated along new and size-1 axes until it has ``shape``."""
+    return dispatch(BROADCAST_TO, x, shape=shape)  # type: ignore[no-any-return]
+
+
+@chained
+def slice(x: Any, begin: Any, size: Any = None) -> Tensor:
+    """Return the block of ``x`` that starts at ``begin`` and has ``size``.
+
+    A size of -1 takes what is left of its axis; missing entries of ``begin`` are 0.
+    """
+    return dispatch(SLICE, x, begin=begin, size=size)  # type: ignore[no-any-return]
+
+
+@chained
+def pad(x: Any, paddings: Sequence[Sequence[int]], constant_value: float = 0) -> Tensor:
+    """Return ``x`` with ``constant_value`` added before and after each axis.
+
+    ``paddings``: one (before, after) pair per axis.
+    """
+    return dispatch(PAD_V2, x, paddings=paddings, constant_value=constant_value)  # type: ignore[no-any-return]
+
+
+def concat(xs: Sequence[Any], /, *, axis: int | None = 0) -> Tensor:
+    """Return the tensors ``xs`` joined along ``axis`` (flattened first if it is None).
+
+    They must agree in every other size; their dtypes are promoted.
+    """
+    if axis is None:
+        return dispatch(CONCAT, [reshape(each, (-1,)) for each in xs], axis=0)  # type: ignore[no-any-return]
+    return dispatch(CONCAT, list(xs), axis=axis)  # type: ignore[no-any-return]
+
+
+def stack(xs: Sequence[Any], /, *, axis: int = 0) -> Tensor:
+    """Return the tensors ``xs``, all of one shape, joined along a new axis."""
+    return concat([expand_dims(each, axis=axis) for each in xs], axis=axis)

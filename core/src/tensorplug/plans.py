@@ -1,0 +1,355 @@
+"""Plans: how one call, with these input types and attributes, runs on one device.
+
+A plan is resolved once and cached. The order is native kernel, decomposition, fallback to
+another backend if the policy allows it, else an error that says why each step was refused.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any, Literal
+
+from tensorplug import dispatch as seam
+from tensorplug.errors import (
+    DTypeError,
+    FallbackWarning,
+    KernelNotFoundError,
+    KernelOutputError,
+    KernelRefusedError,
+)
+from tensorplug.spec import TensorType
+from tensorplug.tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tensorplug.device import Device, Placement
+    from tensorplug.engine import Engine
+    from tensorplug.registry import Owner, State
+    from tensorplug.spec import InputType, KernelSpec
+    from tensorplug.tables import KernelEntry
+    from tensorplug.tape import Recipe
+
+__all__ = ["How", "Plan", "Step", "resolve"]
+
+How = Literal["native", "decomposed", "fallback"]
+Step = tuple[str, str]  # (what was tried, what came of it)
+
+
+class Plan:
+    """One resolved call.
+
+    ``call`` takes buffers if ``how`` is native, else tensors. ``owner`` is the distribution
+    whose kernel or decomposition runs. ``recipes`` belongs to the tape.
+    """
+
+    __slots__ = (
+        "attributes",
+        "call",
+        "device",
+        "how",
+        "inputs",
+        "output",
+        "outputs",
+        "owner",
+        "published",
+        "recipes",
+        "spec",
+        "state",
+        "taped",
+        "tensor",
+    )
+
+    def __init__(
+        self,
+        spec: KernelSpec,
+        attributes: dict[str, Any],
+        device: Device,
+        inputs: Sequence[InputType],
+        outputs: Sequence[TensorType],
+        state: State,
+    ) -> None:
+        self.spec = spec
+        self.attributes = attributes
+        self.device = device
+        self.inputs = list(inputs)
+        self.outputs = tuple(device.placement(each) for each in outputs)
+        self.output: Placement = self.outputs[0] if self.outputs else None  # type: ignore[assignment]  # a call may have no outputs
+        self.state = state
+        self.tensor = Tensor
+        self.recipes: dict[tuple[bool, ...], Recipe | None] = {}
+        self.published = False  # True once it has run, was verified and was cached
+        self.taped = True  # whether the tape gets one node for the whole call
+        self.how: How = "native"
+        self.owner: Owner | None = None
+        self.call: Callable[..., Any] = _unresolved
+
+    def describe(self) -> str:
+        """Return the call as text: ``Add(a=float32[3], b=float32[3])``."""
+        return self.spec.describe(self.inputs)
+
+    def annotate(self, error: BaseException) -> None:
+        """Note on ``error``, raised by the kernel, which kernel it was and whose."""
+        error.add_note(
+            f"in kernel {self.describe()} of {self.owner} on backend {self.device.name!r}"
+        )
+
+    def execute(self, tensors: Sequence[Any]) -> list[Tensor]:
+        """Run on live tensors of this plan's types and device; return the outputs."""
+        try:
+            if self.how == "native":
+                result = self.call(*map(_buffers, tensors))
+            else:
+                result = self.call(*tensors)
+        except BaseException as error:
+            if self.how == "native":
+                self.annotate(error)
+            raise
+        if not self.spec.several:
+            return [self._adopt(result, self.output)]
+        found = list(result)
+        if len(found) != len(self.outputs):
+            raise KernelOutputError(
+                f"{self.describe()} of {self.owner} returned {len(found)} outputs instead of "
+                f"{len(self.outputs)}"
+            )
+        return [
+            self._adopt(each, placement)
+            for each, placement in zip(found, self.outputs, strict=True)
+        ]
+
+    def _adopt(self, result: Any, placement: Placement) -> Tensor:
+        if self.how == "native":
+            return Tensor._of(result, placement)
+        if not isinstance(result, Tensor):
+            raise KernelOutputError(
+                f"{self.describe()}: the {self.how} form of {self.owner} returned "
+                f"{type(result).__name__} instead of a tensor"
+            )
+        return Tensor._of(result._buffer, result._placement, result._node)
+
+    def verify(self, outputs: Sequence[Tensor]) -> None:
+        """Compare what came out with what the spec infers; done at a plan's first run.
+
+        Raises:
+            KernelOutputError: naming kernel, owner, output, what came and what should have.
+
+        """
+        for name, output, placement in zip(
+            self._output_labels(), outputs, self.outputs, strict=True
+        ):
+            try:
+                real = self.device.backend.describe(output._buffer)
+            except TypeError as error:
+                raise KernelOutputError(
+                    f"{self.describe()} of {self.owner}: {name} is no buffer of backend "
+                    f"{self.device.name!r}: {error}"
+                ) from None
+            if real != placement.type:
+                raise KernelOutputError(
+                    f"{self.describe()} of {self.owner} on backend {self.device.name!r}: "
+                    f"{name} is {real}, but must be {placement.type}"
+                )
+
+    def _output_labels(self) -> list[str]:
+        names = self.spec.output_names
+        if len(names) == len(self.outputs):
+            return list(names)
+        return [f"{names[0]}[{index}]" for index in range(len(self.outputs))]
+
+
+def _unresolved(*_inputs: Any) -> Any:
+    raise AssertionError("a plan ran before it was resolved")
+
+
+def _buffers(given: Any) -> Any:
+    if given is None:
+        return None
+    if isinstance(given, list):
+        return [each._buffer for each in given]
+    return given._buffer
+
+
+def resolve(engine: Engine, plan: Plan) -> list[Step]:
+    """Decide how ``plan`` runs and set its ``call``, ``how`` and ``owner``.
+
+    Returns the steps that were tried, for ``explain``.
+
+    Raises:
+        KernelNotFoundError: when no way is left, with every step and why it was refused.
+
+    """
+    steps: list[Step] = []
+    if _native(plan, steps) or _decomposed(plan, steps) or _fallback(engine, plan, steps):
+        return steps
+    spec, device = plan.spec, plan.device
+    have = sorted({backend for name, backend in plan.state.kernels if name == spec.name})
+    reasons = "; ".join(f"{what}: {outcome}" for what, outcome in steps)
+    raise KernelNotFoundError(
+        f"kernel {spec.name!r} cannot run on backend {device.name!r} for {plan.describe()}: "
+        f"{reasons}. Loaded backends that have it: {', '.join(have) or 'none'}"
+    )
+
+
+def _native(plan: Plan, steps: list[Step]) -> bool:
+    spec, device = plan.spec, plan.device
+    owned = plan.state.kernel(spec.name, device.backend_name)
+    if owned is None:
+        steps.append(("native", "not registered"))
+        return False
+    entry = owned.entry
+    missing = _missing_dtypes(plan, entry)
+    if missing:
+        steps.append(("native", f"the kernel of {owned.owner} does not take {missing}"))
+        return False
+    outputs: Any = tuple(placement.type for placement in plan.outputs)
+    available = {
+        **plan.attributes,
+        "backend": device.backend,
+        "out": outputs if spec.several else outputs[0],
+    }
+    extras = {name: available[name] for name in entry.asks}
+    if entry.prepares:
+        try:
+            plan.call = entry.function(*plan.inputs, **extras)
+        except KernelRefusedError as error:
+            steps.append(("native", f"the kernel of {owned.owner} declined: {error}"))
+            return False
+        except Exception as error:
+            error.add_note(f"while {owned.owner} prepared {plan.describe()}")
+            raise
+    else:
+        plan.call = _bind(entry.function, extras)
+    plan.owner = owned.owner
+    plan.how = "native"
+    steps.append(("native", f"kernel of {owned.owner}"))
+    return True
+
+
+def _bind(function: Callable[..., Any], extras: dict[str, Any]) -> Callable[..., Any]:
+    if not extras:
+        return function
+
+    def call(*buffers: Any) -> Any:
+        return function(*buffers, **extras)
+
+    return call
+
+
+def _missing_dtypes(plan: Plan, entry: KernelEntry) -> str:
+    if entry.dtypes is None:
+        return ""
+    flat: list[TensorType] = [placement.type for placement in plan.outputs]
+    for given in plan.inputs:
+        if isinstance(given, TensorType):
+            flat.append(given)
+        elif given is not None:
+            flat.extend(given)
+    lacking = {each.dtype.name for each in flat if each.dtype not in entry.dtypes}
+    return ", ".join(sorted(lacking))
+
+
+def _decomposed(plan: Plan, steps: list[Step]) -> bool:
+    spec = plan.spec
+    owned = plan.state.decomposition(spec.name)
+    if owned is None:
+        steps.append(("decomposed", "no decomposition is registered"))
+        return False
+    entry = owned.entry
+    outputs: Any = tuple(placement.type for placement in plan.outputs)
+    available = {**plan.attributes, "out": outputs if spec.several else outputs[0]}
+    extras = {name: available[name] for name in entry.asks}
+    # With rules of its own the kernel is one node on the tape, and its inner ops are not
+    # recorded; without any, the inner ops are what can be differentiated.
+    opaque = any(plan.state.gradient(spec.name, name) for name in spec.input_names)
+    plan.taped = opaque
+
+    def call(*tensors: Any) -> Any:
+        frame = seam.current()
+        if frame.recording is None:
+            return _bare(entry.function(*tensors, **extras))
+        if not opaque:
+            return entry.function(*tensors, **extras)
+        with seam.entered(frame.replace(recording=None)):
+            return _bare(entry.function(*tensors, **extras))
+
+    plan.call = call
+    plan.owner = owned.owner
+    plan.how = "decomposed"
+    steps.append(("decomposed", f"by {owned.owner}"))
+    return True
+
+
+def _bare(result: Any) -> Any:
+    """Return results without their place on the tape: one may be an input handed through."""
+    if isinstance(result, list | tuple):
+        return [_bare(each) for each in result]
+    return Tensor._of(result._buffer, result._placement) if _is_tensor(result) else result
+
+
+def _is_tensor(value: object) -> bool:
+    return isinstance(value, Tensor)
+
+
+def _fallback(engine: Engine, plan: Plan, steps: list[Step]) -> bool:
+    spec, home = plan.spec, plan.device
+    if engine.fallback == "error":
+        steps.append(("fallback", "not allowed (TENSORPLUG_FALLBACK=error)"))
+        return False
+    for device in engine.fallback_devices(home):
+        if plan.state.kernel(spec.name, device.backend_name) is None:
+            steps.append(("fallback", f"backend {device.name!r} has no kernel for it either"))
+            continue
+        plan.call = _elsewhere(engine, plan, device)
+        plan.owner = device.owner
+        plan.how = "fallback"
+        steps.append(("fallback", f"runs on backend {device.name!r}"))
+        if engine.fallback == "warn":
+            warnings.warn(
+                f"kernel {spec.name!r} runs on backend {device.name!r}, because backend "
+                f"{home.name!r} has neither a kernel nor a decomposition for it "
+                "(TENSORPLUG_FALLBACK=error forbids, =allow silences this)",
+                FallbackWarning,
+                stacklevel=2,
+            )
+        return True
+    if not any(what == "fallback" for what, _ in steps):
+        steps.append(("fallback", "no other backend is installed"))
+    return False
+
+
+def _elsewhere(engine: Engine, plan: Plan, device: Device) -> Callable[..., Any]:
+    spec, home, attributes = plan.spec, plan.device, plan.attributes
+
+    def call(*tensors: Any) -> Any:
+        counts = home.counters.fallbacks
+        counts[spec.name] = counts.get(spec.name, 0) + 1
+        frame = seam.current().replace(device=device, recording=None)
+        with seam.entered(frame):
+            result = engine.run(frame, spec, tensors, attributes)
+        if isinstance(result, list):
+            return [engine.transfer(each, home) for each in result]
+        return engine.transfer(result, home)
+
+    return call
+
+
+def check_dtypes(plan: Plan) -> None:
+    """Refuse a plan whose outputs the device cannot hold.
+
+    Raises:
+        DTypeError: naming the dtype, the device and what it has.
+
+    """
+    allowed = plan.device.backend.dtypes
+    for placement in plan.outputs:
+        if placement.type.dtype not in allowed:
+            raise DTypeError(f"{plan.describe()}: {unsupported(placement.type, plan.device)}")
+
+
+def unsupported(type_: TensorType, device: Device) -> str:
+    """Return the message that ``device`` has no such dtype."""
+    names = ", ".join(sorted(each.name for each in device.backend.dtypes))
+    return f"{type_} is not possible on backend {device.name!r}, whose dtypes are {names}"
+
+

@@ -1,0 +1,103 @@
+"""The environment variables we read: one strict parser, read at first use, never at import."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, cast
+
+from tensorplug.errors import SettingsError, SettingsWarning
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Fallback", "Settings", "read"]
+
+Fallback = Literal["error", "warn", "allow"]
+
+PREFIX = "TENSORPLUG_"
+_TRUE = {"1", "true", "yes", "on"}
+_FALSE = {"0", "false", "no", "off", ""}
+# Backends' own variables start with their name, and are theirs to parse.
+_BACKENDS = ("OPENCL_", "CPU_")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the environment asks for.
+
+    ``backends``: in order of preference (``TENSORPLUG_BACKEND=opencl,cpu``); empty for auto.
+    ``allowed``: plugin names, or ``distribution:name`` to choose between two that claim one
+    name; None for all. ``denied``: names never loaded. ``autoload``: whether discovery runs.
+    """
+
+    backends: tuple[str, ...] = ()
+    allowed: tuple[str, ...] | None = None
+    denied: tuple[str, ...] = ()
+    autoload: bool = True
+    fallback: Fallback = "warn"
+    debug: bool = False
+
+
+def read(environ: Mapping[str, str] | None = None) -> Settings:
+    """Parse ``environ`` (by default the process's own).
+
+    Raises:
+        SettingsError: naming the variable, its value and what is allowed.
+
+    """
+    given = {
+        name: value.strip()
+        for name, value in (os.environ if environ is None else environ).items()
+        if name.startswith(PREFIX)
+    }
+    _warn_unknown(given)
+    backends = _names(given.get("TENSORPLUG_BACKEND", ""))
+    plugins = given.get("TENSORPLUG_PLUGINS")
+    return Settings(
+        backends=() if backends == ("auto",) else backends,
+        allowed=None if plugins is None else _names(plugins),
+        denied=_names(given.get("TENSORPLUG_DISABLE_PLUGINS", "")),
+        autoload=_flag(given, "TENSORPLUG_AUTOLOAD", default=True),
+        fallback=_fallback(given.get("TENSORPLUG_FALLBACK", "warn")),
+        debug=_flag(given, "TENSORPLUG_DEBUG", default=False),
+    )
+
+
+_KNOWN = tuple(
+    PREFIX + name
+    for name in ("BACKEND", "PLUGINS", "DISABLE_PLUGINS", "AUTOLOAD", "FALLBACK", "DEBUG")
+)
+
+
+def _names(value: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in value.split(",") if part.strip())
+
+
+def _flag(given: Mapping[str, str], name: str, *, default: bool) -> bool:
+    if name not in given:
+        return default
+    value = given[name].lower()
+    if value in _TRUE:
+        return True
+    if value in _FALSE:
+        return False
+    raise SettingsError(f"{name}={given[name]!r}: must be 0 or 1")
+
+
+def _fallback(value: str) -> Fallback:
+    if value not in ("error", "warn", "allow"):
+        raise SettingsError(f"TENSORPLUG_FALLBACK={value!r}: must be error, warn or allow")
+    return cast("Fallback", value)
+
+
+def _warn_unknown(given: Mapping[str, str]) -> None:
+    for name in given:
+        if name in _KNOWN or name.removeprefix(PREFIX).startswith(_BACKENDS):
+            continue
+        from difflib import get_close_matches  # only when something looks wrong
+
+        near = get_close_matches(name, _KNOWN, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(_KNOWN)}"
+        warnings.warn(f"{name} is not a tensorplug variable; {hint}", SettingsWarning, 3)

@@ -1,0 +1,146 @@
+"""Shapes as plain tuples: broadcasting, axes, and the geometry of sliding windows."""
+
+from __future__ import annotations
+
+import operator
+from math import prod
+from typing import TYPE_CHECKING
+
+from tensorplug.errors import ArgumentError, ShapeError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+Shape = tuple[int, ...]
+
+
+def index(value: object, what: str = "value") -> int:
+    """Return ``value`` as an int; booleans and floats are refused.
+
+    Raises:
+        ArgumentError: when ``value`` is not an integer.
+
+    """
+    if not isinstance(value, bool):
+        try:
+            return operator.index(value)  # type: ignore[arg-type]  # raises what we catch
+        except TypeError:
+            pass
+    raise ArgumentError(f"{what} must be an integer, got {value!r}")
+
+
+def as_shape(value: object, what: str = "shape") -> Shape:
+    """Return ``value`` (an int or a sequence of ints) as a tuple of non-negative ints.
+
+    Raises:
+        ShapeError: when a dimension is negative.
+        ArgumentError: when a dimension is not an integer.
+
+    """
+    dimensions = as_ints(value, what)
+    if any(size < 0 for size in dimensions):
+        raise ShapeError(f"{what} must not hold negative sizes, got {dimensions}")
+    return dimensions
+
+
+def as_ints(value: object, what: str = "value") -> tuple[int, ...]:
+    """Return an int or a sequence of ints as a tuple of ints."""
+    if isinstance(value, list | tuple):
+        return tuple(index(item, what) for item in value)
+    return (index(value, what),)
+
+
+def size(shape: Shape) -> int:
+    """Return the number of elements."""
+    return prod(shape)
+
+
+def broadcast(*shapes: Shape) -> Shape:
+    """Return the shape that ``shapes`` broadcast to, by NumPy's rule.
+
+    Raises:
+        ShapeError: when two sizes of one dimension differ and neither is 1.
+
+    """
+    rank = max(map(len, shapes), default=0)
+    result = [1] * rank
+    for shape in shapes:
+        for axis, length in enumerate(shape, start=rank - len(shape)):
+            if result[axis] == 1:
+                result[axis] = length
+            elif length not in (1, result[axis]):
+                listed = " and ".join(str(list(each)) for each in shapes)
+                raise ShapeError(f"shapes {listed} do not broadcast")
+    return tuple(result)
+
+
+def broadcast_axes(shape: Shape, target: Shape) -> tuple[int, ...]:
+    """Return the axes of ``target`` along which ``shape`` was repeated to reach it."""
+    lead = len(target) - len(shape)
+    stretched = (
+        lead + axis
+        for axis, length in enumerate(shape)
+        if length == 1 and target[lead + axis] != 1
+    )
+    return (*range(lead), *stretched)
+
+
+def normalize_axis(axis: object, rank: int, what: str = "axis") -> int:
+    """Return ``axis`` counted from the front.
+
+    Raises:
+        ShapeError: when it lies outside ``[-rank, rank)``.
+
+    """
+    number = index(axis, what)
+    if not -rank <= number < rank:
+        raise ShapeError(f"{what} {number} is out of range for rank {rank}")
+    return number % rank
+
+
+def normalize_axes(axes: object, rank: int, what: str = "axis") -> tuple[int, ...]:
+    """Return ``axes`` (None for all, an int, or a sequence) sorted and counted from the front.
+
+    Raises:
+        ShapeError: when one is out of range or named twice.
+
+    """
+    if axes is None:
+        return tuple(range(rank))
+    numbers = [normalize_axis(axis, rank, what) for axis in as_ints(axes, what)]
+    if len(set(numbers)) != len(numbers):
+        raise ShapeError(f"{what} {axes!r} names one axis twice")
+    return tuple(sorted(numbers))
+
+
+def reduce(shape: Shape, axes: Iterable[int], *, keep_dims: bool) -> Shape:
+    """Return the shape left when ``axes`` (already normalized) are reduced."""
+    gone = set(axes)
+    if keep_dims:
+        return tuple(1 if axis in gone else length for axis, length in enumerate(shape))
+    return tuple(length for axis, length in enumerate(shape) if axis not in gone)
+
+
+def reshape(shape: Shape, target: Sequence[int]) -> Shape:
+    """Return ``target`` with a single -1 replaced by what keeps the number of elements.
+
+    Raises:
+        ShapeError: when the number of elements cannot be kept.
+
+    """
+    wanted = tuple(target)
+    unknown = [axis for axis, length in enumerate(wanted) if length == -1]
+    if len(unknown) > 1 or any(length < -1 for length in wanted):
+        raise ShapeError(f"shape {list(wanted)} may hold one -1 and no other negative size")
+    if unknown:
+        rest = prod(length for length in wanted if length != -1)
+        if rest == 0 or size(shape) % rest:
+            raise ShapeError(f"cannot reshape {list(shape)} to {list(wanted)}")
+        axis = unknown[0]
+        wanted = (*wanted[:axis], size(shape) // rest, *wanted[axis + 1 :])
+    if size(wanted) != size(shape):
+        raise ShapeError(
+            f"cannot reshape {list(shape)} of {size(shape)} elements "
+            f"to {list(wanted)} of {size(wanted)}"
+        )
+    return wanted

@@ -1,0 +1,257 @@
+"""Tables of kernels, gradient rules and decompositions: inert, filled by decorators.
+
+A plugin fills tables at import and hands them over from its hooks; nothing is registered
+before the engine takes them. What a function asks for is checked when it enters a table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tensorplug import signatures
+from tensorplug.errors import RegistrationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from tensorplug.dtypes import DType
+    from tensorplug.spec import KernelSpec
+
+__all__ = [
+    "DecompositionEntry",
+    "DecompositionTable",
+    "GradientEntry",
+    "GradientTable",
+    "KernelEntry",
+    "KernelTable",
+]
+
+F = TypeVar("F", bound="Callable[..., Any]")
+
+KERNEL_EXTRAS = ("backend", "out")
+
+
+@dataclass(frozen=True, slots=True)
+class KernelEntry:
+    """One kernel: ``function`` works on buffers, or prepares such a function from types.
+
+    ``prepares``: ``function`` takes input *types* and returns the callable that takes buffers.
+    ``dtypes``: the kernel is native only where every input and output dtype is among them.
+    ``asks``: the keyword-only parameters, from the attributes, ``backend`` and ``out``.
+    """
+
+    spec: KernelSpec
+    function: Callable[..., Any]
+    prepares: bool
+    dtypes: frozenset[DType] | None
+    asks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GradientEntry:
+    """The rule for one input, or, with ``rule`` None, the statement that none exists."""
+
+    spec: KernelSpec
+    wrt: str
+    rule: Callable[..., Any] | None
+    asks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DecompositionEntry:
+    """A kernel spec written with other ops, on tensors."""
+
+    spec: KernelSpec
+    function: Callable[..., Any]
+    asks: tuple[str, ...]
+
+
+def kernel_entry(
+    spec: KernelSpec,
+    function: Callable[..., Any],
+    *,
+    prepares: bool = False,
+    dtypes: Iterable[DType] | None = None,
+) -> KernelEntry:
+    """Check ``function`` against ``spec`` and return its entry.
+
+    Raises:
+        RegistrationError: when its parameters are not what a kernel of ``spec`` may ask for.
+
+    """
+    allowed = (*spec.attributes, *KERNEL_EXTRAS)
+    role = f"kernel {spec.name!r}"
+    asks = signatures.check_split(function, role, spec.input_names, allowed)
+    return KernelEntry(
+        spec, function, prepares, None if dtypes is None else frozenset(dtypes), asks
+    )
+
+
+def cotangent_names(spec: KernelSpec) -> tuple[str, ...]:
+    """Return what gradient rules of ``spec`` call the incoming gradients.
+
+    One output: ``dy``. Several: ``dy_`` and the output's name, such as ``dy_values``.
+    """
+    if len(spec.output_names) == 1:
+        return ("dy",)
+    return tuple(f"dy_{name}" for name in spec.output_names)
+
+
+def gradient_entry(
+    spec: KernelSpec, wrt: str, rule: Callable[..., Any] | None
+) -> GradientEntry:
+    """Check a gradient rule against ``spec`` and return its entry.
+
+    Raises:
+        RegistrationError: when ``wrt`` is not an input, or the rule asks for something else
+            than incoming gradients, inputs, outputs and attributes.
+
+    """
+    role = f"gradient of {spec.name!r} with respect to {wrt!r}"
+    if wrt not in spec.input_names:
+        raise RegistrationError(
+            f"{role}: {wrt!r} is not an input; inputs are {', '.join(spec.input_names)}"
+        )
+    if rule is None:
+        return GradientEntry(spec, wrt, None, ())
+    allowed = (*cotangent_names(spec), *spec.input_names, *spec.output_names, *spec.attributes)
+    return GradientEntry(spec, wrt, rule, signatures.check_names(rule, role, allowed))
+
+
+def decomposition_entry(spec: KernelSpec, function: Callable[..., Any]) -> DecompositionEntry:
+    """Check a decomposition against ``spec`` and return its entry.
+
+    Raises:
+        RegistrationError: when its parameters are not the inputs, then attributes or ``out``.
+
+    """
+    role = f"decomposition of {spec.name!r}"
+    allowed = (*spec.attributes, "out")
+    asks = signatures.check_split(function, role, spec.input_names, allowed)
+    return DecompositionEntry(spec, function, asks)
+
+
+def _twice(what: str, old: Callable[..., Any] | None, new: Callable[..., Any] | None) -> str:
+    places = [signatures.location(each) if each else "a stop" for each in (old, new)]
+    return f"{what} is in this table twice: {places[0]} and {places[1]}"
+
+
+class KernelTable:
+    """Kernels of one backend, by kernel name."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, KernelEntry] = {}
+
+    def register(
+        self, spec: KernelSpec, *, dtypes: Iterable[DType] | None = None
+    ) -> Callable[[F], F]:
+        """Decorate a function of buffers: inputs by name, then what it asks keyword-only.
+
+        It may ask for any attribute, for ``backend`` (the Backend object) and for ``out``
+        (the inferred output type, a tuple of them if there are several outputs). It returns
+        a buffer, or a sequence of them for several outputs, and never writes into an input.
+        """
+
+        def decorate(function: F) -> F:
+            self._add(kernel_entry(spec, function, dtypes=dtypes))
+            return function
+
+        return decorate
+
+    def prepare(
+        self, spec: KernelSpec, *, dtypes: Iterable[DType] | None = None
+    ) -> Callable[[F], F]:
+        """Decorate a function of input *types* that returns the callable to run on buffers.
+
+        It is called once per plan, so work that depends only on types and attributes is done
+        once: building a program, choosing an algorithm. It raises ``KernelRefusedError`` to
+        decline, and the engine then decomposes the kernel or falls back.
+        """
+
+        def decorate(function: F) -> F:
+            self._add(kernel_entry(spec, function, prepares=True, dtypes=dtypes))
+            return function
+
+        return decorate
+
+    def _add(self, entry: KernelEntry) -> None:
+        old = self._entries.setdefault(entry.spec.name, entry)
+        if old is not entry:
+            what = f"kernel {entry.spec.name!r}"
+            raise RegistrationError(_twice(what, old.function, entry.function))
+
+    def __iter__(self) -> Iterator[KernelEntry]:
+        return iter(self._entries.values())
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+class GradientTable:
+    """Gradient rules, by kernel name and input."""
+
+    def __init__(self) -> None:
+        self._entries: dict[tuple[str, str], GradientEntry] = {}
+
+    def wrt(self, spec: KernelSpec, name: str) -> Callable[[F], F]:
+        """Decorate the rule for input ``name``.
+
+        Its parameters name what it needs: ``dy`` (or ``dy_<output>`` for each of several
+        outputs), inputs, outputs, attributes; the tape saves that and nothing else. The rule
+        returns a tensor of the input's dtype whose shape is the input's or broadcasts from it
+        (the tape sums it back), or a list of them for a variadic input.
+        """
+
+        def decorate(rule: F) -> F:
+            self._add(gradient_entry(spec, name, rule))
+            return rule
+
+        return decorate
+
+    def stop(self, spec: KernelSpec, *names: str) -> None:
+        """State that inputs have no derivative (all inputs, if none is named)."""
+        for name in names or spec.input_names:
+            self._add(gradient_entry(spec, name, None))
+
+    def _add(self, entry: GradientEntry) -> None:
+        old = self._entries.setdefault((entry.spec.name, entry.wrt), entry)
+        if old is not entry:
+            what = f"gradient of {entry.spec.name!r} with respect to {entry.wrt!r}"
+            raise RegistrationError(_twice(what, old.rule, entry.rule))
+
+    def __iter__(self) -> Iterator[GradientEntry]:
+        return iter(self._entries.values())
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+class DecompositionTable:
+    """Kernel specs written with other ops, by kernel name."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, DecompositionEntry] = {}
+
+    def of(self, spec: KernelSpec) -> Callable[[F], F]:
+        """Decorate a function of tensors: inputs by name, then what it asks keyword-only.
+
+        It may ask for any attribute and for ``out``, the inferred output type. It calls ops,
+        which run on the active backend, and reads no tensor's data.
+        """
+
+        def decorate(function: F) -> F:
+            entry = decomposition_entry(spec, function)
+            old = self._entries.setdefault(spec.name, entry)
+            if old is not entry:
+                what = f"decomposition of {spec.name!r}"
+                raise RegistrationError(_twice(what, old.function, entry.function))
+            return function
+
+        return decorate
+
+    def __iter__(self) -> Iterator[DecompositionEntry]:
+        return iter(self._entries.values())
+
+    def __len__(self) -> int:
+        return len(self._entries)

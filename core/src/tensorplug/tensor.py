@@ -1,0 +1,315 @@
+"""The Tensor: a value on a device. Operators and array methods only; ops live in ``ops``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from tensorplug import dispatch as seam
+from tensorplug import dtypes as dt
+from tensorplug.errors import BackendClosedError, DisposedError, ShapeError
+from tensorplug.ops import comparison, elementwise, indexing, linalg, movement
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tensorplug.device import Device, Placement
+    from tensorplug.dtypes import DType
+    from tensorplug.shapes import Shape
+    from tensorplug.spec import TensorType
+
+__all__ = ["Tensor"]
+
+
+class _Disposed:
+    """Stands in for the placement of a disposed tensor; no plan is ever found for it."""
+
+    __slots__ = ("type",)
+    device = None
+
+    def __init__(self, type_: TensorType) -> None:
+        self.type = type_
+
+
+class Tensor:
+    """An array of one dtype on one device. Tensors are values: no op changes one.
+
+    Made by ``tensorplug.asarray`` and by every op; not by calling the class. The buffer is
+    freed when the last tensor that shares it dies, or earlier by ``dispose``.
+    """
+
+    __slots__ = ("__weakref__", "_buffer", "_node", "_placement")
+
+    # NumPy's operators must leave `array + tensor` to us instead of making an object array.
+    __array_ufunc__ = None
+
+    _buffer: Any
+    _placement: Placement
+    _node: Any
+
+    def __init__(self) -> None:
+        raise TypeError("tensors are made with tensorplug.asarray(...) and by ops")
+
+    @classmethod
+    def _of(cls, buffer: Any, placement: Placement, node: Any = None) -> Tensor:
+        tensor = cls.__new__(cls)
+        tensor._buffer = buffer
+        tensor._placement = placement
+        tensor._node = node
+        return tensor
+
+    # What it is ---------------------------------------------------------------------
+
+    @property
+    def type(self) -> TensorType:
+        """Dtype and shape together."""
+        return self._placement.type
+
+    @property
+    def dtype(self) -> DType:
+        """Data type of the elements."""
+        return self._placement.type.dtype
+
+    @property
+    def shape(self) -> Shape:
+        """Sizes of the dimensions."""
+        return self._placement.type.shape
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self._placement.type.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return self._placement.type.size
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the elements, laid out densely."""
+        return self._placement.type.nbytes
+
+    @property
+    def device(self) -> str:
+        """The device that holds the data, such as ``"cpu"`` or ``"opencl:1"``."""
+        return self._live().name
+
+    @property
+    def is_disposed(self) -> bool:
+        """Whether ``dispose`` was called."""
+        return type(self._placement) is _Disposed
+
+    # Data -----------------------------------------------------------------------------
+
+    def _live(self) -> Device:
+        """Return the device, or raise if the data is gone."""
+        device = self._placement.device
+        if device is None:
+            raise DisposedError(f"this tensor ({self.type}) was disposed")
+        if device.closed:
+            raise BackendClosedError(
+                f"this tensor ({self.type}) lives on backend {device.name!r}, which is closed"
+            )
+        return device
+
+    def numpy(self) -> np.ndarray[Any, Any]:
+        """Return the elements as a read-only NumPy array; waits for pending work."""
+        array = self._live().backend.to_host(self._buffer).view()
+        array.flags.writeable = False
+        return array
+
+    def item(self) -> Any:
+        """Return the only element as a Python scalar.
+
+        Raises:
+            ShapeError: when there is not exactly one element.
+
+        """
+        if self.size != 1:
+            raise ShapeError(f"item() needs a tensor of one element, got {self.type}")
+        return self.numpy().item()
+
+    def tolist(self) -> Any:
+        """Return the elements as nested lists of Python scalars."""
+        return self.numpy().tolist()
+
+    def to(self, device: str) -> Tensor:
+        """Return this tensor on ``device``: itself if it is there, else a copy."""
+        self._live()
+        return seam.runner(seam.current()).move(self, device)
+
+    def dispose(self) -> None:
+        """Free this handle's share of the data now; using it later raises. Twice is fine."""
+        if type(self._placement) is not _Disposed:
+            self._placement = _Disposed(self.type)  # type: ignore[assignment]  # a stand-in
+            self._buffer = None
+            self._node = None
+
+    def __array__(
+        self, dtype: Any = None, copy: bool | None = None
+    ) -> np.ndarray[Any, Any]:
+        array = self.numpy()
+        if dtype is not None and np.dtype(dtype) != array.dtype:
+            if copy is False:
+                raise ValueError(f"{self.type} cannot become {dtype} without a copy")
+            return array.astype(dtype)
+        return array.copy() if copy else array
+
+    def __repr__(self) -> str:
+        if self.is_disposed:
+            return f"<Tensor {self.type}, disposed>"
+        try:
+            body = np.array2string(self.numpy(), separator=", ", prefix="Tensor(")
+        except Exception as error:
+            # A repr is what a debugger shows while things are broken; it must not raise.
+            return f"<Tensor {self.type} on {self._placement!r}, unreadable: {error}>"
+        return f"Tensor({body}, dtype={self.dtype}, device={self.device!r})"
+
+    def __bool__(self) -> bool:
+        return bool(self._scalar("bool"))
+
+    def __int__(self) -> int:
+        return int(self._scalar("int"))
+
+    def __float__(self) -> float:
+        return float(self._scalar("float"))
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar("complex"))
+
+    def __index__(self) -> int:
+        if self.dtype not in dt.INTEGER:
+            raise TypeError(f"only an integer tensor can be an index, got {self.type}")
+        return int(self._scalar("index"))
+
+    def _scalar(self, what: str) -> Any:
+        if self.size != 1:
+            raise ShapeError(f"{what}() needs a tensor of one element, got {self.type}")
+        return self.numpy().item()
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a tensor of rank 0")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return (self[i] for i in range(len(self)))
+
+    def __contains__(self, value: object) -> bool:
+        return bool(np.isin(value, self.numpy()).all())
+
+    def __hash__(self) -> NoReturn:
+        raise TypeError("tensors compare elementwise and cannot be hashed")
+
+    def __getitem__(self, key: Any) -> Tensor:
+        return indexing.getitem(self, key)
+
+    @property
+    def T(self) -> Tensor:  # noqa: N802  # the array API standard's name
+        """The transpose of a matrix.
+
+        Raises:
+            ShapeError: when the rank is not 2.
+
+        """
+        return movement.matrix_transpose(self, rank=2)
+
+    @property
+    def mT(self) -> Tensor:  # noqa: N802  # the array API standard's name
+        """The last two axes swapped."""
+        return movement.matrix_transpose(self)
+
+    # Operators ------------------------------------------------------------------------
+
+    def __neg__(self) -> Tensor:
+        return elementwise.negative(self)
+
+    def __pos__(self) -> Tensor:
+        return movement.identity(self)
+
+    def __abs__(self) -> Tensor:
+        return elementwise.abs(self)
+
+    def __invert__(self) -> Tensor:
+        return comparison.logical_not(self)
+
+    def __matmul__(self, other: Any) -> Tensor:
+        return linalg.matmul(self, other) if _is_operand(other) else NotImplemented
+
+    def __rmatmul__(self, other: Any) -> Tensor:
+        return linalg.matmul(other, self) if _is_operand(other) else NotImplemented
+
+    def __add__(self, other: Any) -> Tensor:
+        return elementwise.add(self, other) if _is_operand(other) else NotImplemented
+
+    def __radd__(self, other: Any) -> Tensor:
+        return elementwise.add(other, self) if _is_operand(other) else NotImplemented
+
+    def __sub__(self, other: Any) -> Tensor:
+        return elementwise.subtract(self, other) if _is_operand(other) else NotImplemented
+
+    def __rsub__(self, other: Any) -> Tensor:
+        return elementwise.subtract(other, self) if _is_operand(other) else NotImplemented
+
+    def __mul__(self, other: Any) -> Tensor:
+        return elementwise.multiply(self, other) if _is_operand(other) else NotImplemented
+
+    def __rmul__(self, other: Any) -> Tensor:
+        return elementwise.multiply(other, self) if _is_operand(other) else NotImplemented
+
+    def __truediv__(self, other: Any) -> Tensor:
+        return elementwise.divide(self, other) if _is_operand(other) else NotImplemented
+
+    def __rtruediv__(self, other: Any) -> Tensor:
+        return elementwise.divide(other, self) if _is_operand(other) else NotImplemented
+
+    def __floordiv__(self, other: Any) -> Tensor:
+        return elementwise.floor_divide(self, other) if _is_operand(other) else NotImplemented
+
+    def __rfloordiv__(self, other: Any) -> Tensor:
+        return elementwise.floor_divide(other, self) if _is_operand(other) else NotImplemented
+
+    def __mod__(self, other: Any) -> Tensor:
+        return elementwise.remainder(self, other) if _is_operand(other) else NotImplemented
+
+    def __rmod__(self, other: Any) -> Tensor:
+        return elementwise.remainder(other, self) if _is_operand(other) else NotImplemented
+
+    def __pow__(self, other: Any) -> Tensor:
+        return elementwise.pow(self, other) if _is_operand(other) else NotImplemented
+
+    def __rpow__(self, other: Any) -> Tensor:
+        return elementwise.pow(other, self) if _is_operand(other) else NotImplemented
+
+    def __eq__(self, other: Any) -> Tensor:  # type: ignore[override]  # elementwise
+        return comparison.equal(self, other) if _is_operand(other) else NotImplemented
+
+    def __ne__(self, other: Any) -> Tensor:  # type: ignore[override]  # elementwise
+        return comparison.not_equal(self, other) if _is_operand(other) else NotImplemented
+
+    def __lt__(self, other: Any) -> Tensor:
+        return comparison.less(self, other) if _is_operand(other) else NotImplemented
+
+    def __le__(self, other: Any) -> Tensor:
+        return comparison.less_equal(self, other) if _is_operand(other) else NotImplemented
+
+    def __gt__(self, other: Any) -> Tensor:
+        return comparison.greater(self, other) if _is_operand(other) else NotImplemented
+
+    def __ge__(self, other: Any) -> Tensor:
+        return comparison.greater_equal(self, other) if _is_operand(other) else NotImplemented
+
+    def __and__(self, other: Any) -> Tensor:
+        return comparison.logical_and(self, other) if _is_operand(other) else NotImplemented
+
+    def __or__(self, other: Any) -> Tensor:
+        return comparison.logical_or(self, other) if _is_operand(other) else NotImplemented
+
+
+_OPERANDS = (Tensor, bool, int, float, complex, np.ndarray, np.generic)
+
+
+def _is_operand(value: object) -> bool:
+    return value.__class__ is Tensor or isinstance(value, _OPERANDS)
