@@ -1,4 +1,157 @@
-"""tensorplug: tensors whose hardware is a plugin."""
-from tensorplug.ops.elementwise import *
-from tensorplug.ops.creation import *
-from tensorplug.autodiff import *
+"""tensorplug: tensors whose hardware is a plugin.
+
+This distribution holds ops, gradients and the engine. Backends are distributions of their own::
+
+    pip install tensorplug-cpu        # or tensorplug-opencl, or anybody else's
+
+    import tensorplug as tp
+    tp.asarray([1.0, 2.0]) * 3
+"""
+
+from __future__ import annotations
+
+from math import e, inf, nan, pi
+from typing import TYPE_CHECKING, Any
+
+from tensorplug import chaining, dispatch, errors, losses, nn
+from tensorplug.autodiff import custom_grad, grad, stop_gradient, value_and_grad, vjp
+from tensorplug.control import (
+    describe_device,
+    explain,
+    get_backend,
+    kernels_for,
+    register_decomposition,
+    register_gradient,
+    register_kernel,
+    run_kernel,
+    set_backend,
+    synchronize,
+    unregister_gradient,
+    unregister_kernel,
+    use_backend,
+)
+from tensorplug.dtypes import DType, complex64, complex128, float16, float32, float64
+from tensorplug.dtypes import bool_ as bool  # noqa: A004  # the array API standard's name
+from tensorplug.dtypes import int8, int16, int32, int64, string, uint8, uint16, uint32, uint64
+from tensorplug.memory import dispose, keep, memory, tidy
+from tensorplug.ops import (
+    activation,
+    comparison,
+    convolution,
+    creation,
+    elementwise,
+    indexing,
+    linalg,
+    movement,
+    pooling,
+    reduction,
+    sorting,
+)
+from tensorplug.ops.comparison import (
+    equal,
+    greater,
+    greater_equal,
+    less,
+    less_equal,
+    logical_and,
+    logical_not,
+    logical_or,
+    not_equal,
+)
+from tensorplug.ops.creation import arange, asarray, full, ones, ones_like, zeros, zeros_like
+from tensorplug.ops.elementwise import (
+    abs,  # noqa: A004  # the array API standard's names, here and below
+    add,
+    astype,
+    atan,
+    cos,
+    divide,
+    erf,
+    exp,
+    floor,
+    floor_divide,
+    log,
+    maximum,
+    minimum,
+    multiply,
+    negative,
+    pow,  # noqa: A004
+    remainder,
+    sin,
+    sqrt,
+    square,
+    squared_difference,
+    subtract,
+    tanh,
+    where,
+)
+from tensorplug.ops.indexing import gather, one_hot, scatter_nd
+from tensorplug.ops.linalg import matmul
+from tensorplug.ops.movement import (
+    broadcast_to,
+    concat,
+    expand_dims,
+    identity,
+    matrix_transpose,
+    pad,
+    permute_dims,
+    reshape,
+    slice,  # noqa: A004
+    squeeze,
+    stack,
+)
+from tensorplug.ops.reduction import (
+    all,  # noqa: A004
+    any,  # noqa: A004
+    argmax,
+    max,  # noqa: A004
+    mean,
+    min,  # noqa: A004
+    prod,
+    sum,  # noqa: A004
+)
+from tensorplug.ops.sorting import topk
+from tensorplug.spec import Attribute, KernelSpec, TensorType
+from tensorplug.tensor import Tensor
+from tensorplug.tree import tree_map
+
+if TYPE_CHECKING:
+    from tensorplug.plugins.discovery import BackendInfo
+
+__version__ = "0.1.0"
+
+newaxis = None
+
+
+def backends() -> list[BackendInfo]:
+    """Return the installed backends: name, distribution, version, state and detail.
+
+    It reads the metadata of installed distributions and imports no plugin.
+    """
+    from tensorplug.plugins import discovery  # reading metadata is no work for import time
+
+    return discovery.backends()
+
+
+def _default_engine() -> Any:
+    from tensorplug.plugins.assembly import build_engine  # pluggy is loaded at first use
+
+    return build_engine()
+
+
+dispatch.set_default_engine(_default_engine)
+for _family in (
+    activation,
+    comparison,
+    convolution,
+    creation,
+    elementwise,
+    indexing,
+    linalg,
+    movement,
+    pooling,
+    reduction,
+    sorting,
+):
+    chaining.attach(chaining.chained_in(_family))
+del _family

@@ -56,7 +56,7 @@ def value_and_grad(
 
     Raises:
         ArgumentError: ``f`` is no function, its result is no tensor, dy does not fit.
-        DTypeError: an argument to differentiate is neither floating nor complex.
+        DTypeError: an argument to differentiate is not floating.
         NotConnectedError: no path leads from y to an argument.
 
     """
@@ -211,9 +211,9 @@ def _enter(tree: Any, what: str) -> tuple[Any, list[Tensor]]:
     handles = []
     for value in values:
         tensor = seam.as_tensor(value)
-        if tensor.dtype not in dt.INEXACT:
+        if tensor.dtype not in dt.FLOATING:
             raise DTypeError(
-                f"{what} is {tensor.type}; only floating and complex tensors can be differentiated"
+                f"{what} is {tensor.type}; only floating tensors can be differentiated"
             )
         leaf = Leaf((tensor._node,))
         handles.append(Tensor._of(tensor._buffer, tensor._placement, leaf))

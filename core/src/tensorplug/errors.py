@@ -25,6 +25,7 @@ __all__ = [
     "PluginCollisionError",
     "PluginLoadError",
     "PluginVersionError",
+    "PluginWarning",
     "RegistrationError",
     "SettingsError",
     "SettingsWarning",
@@ -131,6 +132,10 @@ class SettingsError(TensorplugError, ValueError):
 
 class SettingsWarning(UserWarning):
     """An environment variable looks like one of ours, but is not."""
+
+
+class PluginWarning(UserWarning):
+    """An extension, or a distribution's metadata, is broken; it was left out."""
 
 
 class FallbackWarning(UserWarning):

@@ -205,6 +205,7 @@ def _native(plan: Plan, steps: list[Step]) -> bool:
     outputs: Any = tuple(placement.type for placement in plan.outputs)
     available = {
         **plan.attributes,
+        "attributes": plan.attributes,
         "backend": device.backend,
         "out": outputs if spec.several else outputs[0],
     }
@@ -257,7 +258,11 @@ def _decomposed(plan: Plan, steps: list[Step]) -> bool:
         return False
     entry = owned.entry
     outputs: Any = tuple(placement.type for placement in plan.outputs)
-    available = {**plan.attributes, "out": outputs if spec.several else outputs[0]}
+    available = {
+        **plan.attributes,
+        "attributes": plan.attributes,
+        "out": outputs if spec.several else outputs[0],
+    }
     extras = {name: available[name] for name in entry.asks}
     # With rules of its own the kernel is one node on the tape, and its inner ops are not
     # recorded; without any, the inner ops are what can be differentiated.

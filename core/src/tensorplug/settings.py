@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, cast
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from tensorplug.errors import SettingsError, SettingsWarning
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 __all__ = ["Fallback", "Settings", "read"]
 
@@ -19,8 +20,6 @@ Fallback = Literal["error", "warn", "allow"]
 PREFIX = "TENSORPLUG_"
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off", ""}
-# Backends' own variables start with their name, and are theirs to parse.
-_BACKENDS = ("OPENCL_", "CPU_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +27,9 @@ class Settings:
     """What the environment asks for.
 
     ``backends``: in order of preference (``TENSORPLUG_BACKEND=opencl,cpu``); empty for auto.
-    ``allowed``: plugin names, or ``distribution:name`` to choose between two that claim one
-    name; None for all. ``denied``: names never loaded. ``autoload``: whether discovery runs.
+    ``allowed``: the only plugins to use, by name or as ``distribution:name``, which chooses
+    between two that claim one name; None for all. ``denied``: plugins never loaded, written
+    the same way. ``autoload``: whether plugins are used that ``allowed`` does not name.
     """
 
     backends: tuple[str, ...] = ()
@@ -40,8 +40,14 @@ class Settings:
     debug: bool = False
 
 
-def read(environ: Mapping[str, str] | None = None) -> Settings:
+def read(
+    environ: Mapping[str, str] | None = None, *, backends: Iterable[str] = ()
+) -> Settings:
     """Parse ``environ`` (by default the process's own).
+
+    ``backends`` are the names of the installed ones: variables that start with such a name,
+    like ``TENSORPLUG_OPENCL_DEVICE``, are that backend's own to parse. Any other unknown
+    variable of ours gives a ``SettingsWarning``.
 
     Raises:
         SettingsError: naming the variable, its value and what is allowed.
@@ -52,11 +58,11 @@ def read(environ: Mapping[str, str] | None = None) -> Settings:
         for name, value in (os.environ if environ is None else environ).items()
         if name.startswith(PREFIX)
     }
-    _warn_unknown(given)
-    backends = _names(given.get("TENSORPLUG_BACKEND", ""))
+    _warn_unknown(given, tuple(_prefix(name) for name in backends))
+    preferred = _names(given.get("TENSORPLUG_BACKEND", ""))
     plugins = given.get("TENSORPLUG_PLUGINS")
     return Settings(
-        backends=() if backends == ("auto",) else backends,
+        backends=() if preferred == ("auto",) else preferred,
         allowed=None if plugins is None else _names(plugins),
         denied=_names(given.get("TENSORPLUG_DISABLE_PLUGINS", "")),
         autoload=_flag(given, "TENSORPLUG_AUTOLOAD", default=True),
@@ -92,12 +98,21 @@ def _fallback(value: str) -> Fallback:
     return cast("Fallback", value)
 
 
-def _warn_unknown(given: Mapping[str, str]) -> None:
+def _prefix(backend: str) -> str:
+    """Return how the variables of a backend's own begin: ``TENSORPLUG_MY_GPU_``."""
+    return PREFIX + re.sub(r"\W", "_", backend).upper() + "_"
+
+
+def _warn_unknown(given: Mapping[str, str], owned: tuple[str, ...]) -> None:
     for name in given:
-        if name in _KNOWN or name.removeprefix(PREFIX).startswith(_BACKENDS):
+        if name in _KNOWN or name.startswith(owned):
             continue
         from difflib import get_close_matches  # only when something looks wrong
 
         near = get_close_matches(name, _KNOWN, n=1)
         hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(_KNOWN)}"
-        warnings.warn(f"{name} is not a tensorplug variable; {hint}", SettingsWarning, 3)
+        warnings.warn(
+            f"{name} is neither a variable of tensorplug nor of an installed backend; {hint}",
+            SettingsWarning,
+            stacklevel=3,
+        )

@@ -141,6 +141,9 @@ class KernelSpec:
         everything = [*names, *self.attributes, *self.output_names]
         if len(set(everything)) != len(everything):
             raise RegistrationError(f"{role}: a name is used twice among {everything}")
+        reserved = {"attributes", "backend"} & set(everything)
+        if reserved:
+            raise RegistrationError(f"{role}: {sorted(reserved)} have a meaning of their own")
         unknown = set(self.promote) - set(names)
         if not isinstance(self.accepts, frozenset):
             unknown |= set(self.accepts) - set(names)

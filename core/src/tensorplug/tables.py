@@ -29,7 +29,7 @@ __all__ = [
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
-KERNEL_EXTRAS = ("backend", "out")
+KERNEL_EXTRAS = ("attributes", "backend", "out")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +91,18 @@ def kernel_entry(
 def cotangent_names(spec: KernelSpec) -> tuple[str, ...]:
     """Return what gradient rules of ``spec`` call the incoming gradients.
 
-    One output: ``dy``. Several: ``dy_`` and the output's name, such as ``dy_values``.
+    One output: ``dy``. Several: ``dy_`` and the output's name, such as ``dy_values``. Where an
+    input is called dy, because the kernel is itself a gradient, it is ``ddy`` instead.
     """
+    base = "ddy" if "dy" in spec.input_names else "dy"
     if len(spec.output_names) == 1:
-        return ("dy",)
-    return tuple(f"dy_{name}" for name in spec.output_names)
+        return (base,)
+    return tuple(f"{base}_{name}" for name in spec.output_names)
+
+
+def type_names(spec: KernelSpec) -> tuple[str, ...]:
+    """Return what gradient rules call the inputs' types: ``x_type`` keeps no data alive."""
+    return tuple(f"{name}_type" for name in spec.input_names)
 
 
 def gradient_entry(
@@ -115,7 +122,15 @@ def gradient_entry(
         )
     if rule is None:
         return GradientEntry(spec, wrt, None, ())
-    allowed = (*cotangent_names(spec), *spec.input_names, *spec.output_names, *spec.attributes)
+    types = type_names(spec)
+    allowed = (
+        *cotangent_names(spec),
+        *spec.input_names,
+        *types,
+        *spec.output_names,
+        *spec.attributes,
+        "attributes",
+    )
     return GradientEntry(spec, wrt, rule, signatures.check_names(rule, role, allowed))
 
 
@@ -127,7 +142,7 @@ def decomposition_entry(spec: KernelSpec, function: Callable[..., Any]) -> Decom
 
     """
     role = f"decomposition of {spec.name!r}"
-    allowed = (*spec.attributes, "out")
+    allowed = (*spec.attributes, "attributes", "out")
     asks = signatures.check_split(function, role, spec.input_names, allowed)
     return DecompositionEntry(spec, function, asks)
 
@@ -148,8 +163,9 @@ class KernelTable:
     ) -> Callable[[F], F]:
         """Decorate a function of buffers: inputs by name, then what it asks keyword-only.
 
-        It may ask for any attribute, for ``backend`` (the Backend object) and for ``out``
-        (the inferred output type, a tuple of them if there are several outputs). It returns
+        It may ask for any attribute (``attributes``: a dict of all of them), for ``backend``
+        (the Backend object) and for ``out`` (the inferred output type, a tuple of them if there
+        are several outputs). It returns
         a buffer, or a sequence of them for several outputs, and never writes into an input.
         """
 
@@ -198,7 +214,9 @@ class GradientTable:
         """Decorate the rule for input ``name``.
 
         Its parameters name what it needs: ``dy`` (or ``dy_<output>`` for each of several
-        outputs), inputs, outputs, attributes; the tape saves that and nothing else. The rule
+        outputs), inputs, outputs, attributes (``attributes``: a dict of all), and
+        ``<input>_type`` where the type of an input will do; the tape saves that and nothing
+        else. The rule
         returns a tensor of the input's dtype whose shape is the input's or broadcasts from it
         (the tape sums it back), or a list of them for a variadic input.
         """
@@ -236,7 +254,8 @@ class DecompositionTable:
     def of(self, spec: KernelSpec) -> Callable[[F], F]:
         """Decorate a function of tensors: inputs by name, then what it asks keyword-only.
 
-        It may ask for any attribute and for ``out``, the inferred output type. It calls ops,
+        It may ask for any attribute (``attributes``: a dict of all of them) and for ``out``,
+        the inferred output type. It calls ops,
         which run on the active backend, and reads no tensor's data.
         """
 

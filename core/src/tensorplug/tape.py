@@ -10,8 +10,9 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from tensorplug.dtypes import INEXACT
 from tensorplug.errors import GradientNotFoundError
-from tensorplug.tables import cotangent_names
+from tensorplug.tables import cotangent_names, type_names
 from tensorplug.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class Recorded(Protocol):
     spec: KernelSpec
     attributes: dict[str, Any]
     state: State
+    inputs: list[Any]
     outputs: tuple[Placement, ...]
     recipes: dict[tuple[bool, ...], Recipe | None]
 
@@ -91,9 +93,12 @@ class Recipe:
         self.outputs = tuple(
             (position, name) for position, name in enumerate(spec.output_names) if name in asked
         )
-        self.constants = {
-            name: value for name, value in plan.attributes.items() if name in asked
+        known = {
+            **plan.attributes,
+            **dict(zip(type_names(spec), plan.inputs, strict=True)),
+            "attributes": plan.attributes,
         }
+        self.constants = {name: value for name, value in known.items() if name in asked}
 
 
 def _missing(kernel: str, name: str) -> Callable[[], Tensor]:
@@ -198,11 +203,13 @@ def record(plan: Recorded, inputs: Sequence[Any], outputs: Sequence[Tensor]) -> 
     if recipe is None:
         return
     node = CallNode(tuple(parents), plan, recipe, inputs, outputs)
-    if plan.spec.several:
-        for index, output in enumerate(outputs):
+    if not plan.spec.several:
+        if outputs[0].dtype in INEXACT:  # integers and booleans have no derivative
+            outputs[0]._node = node
+        return
+    for index, output in enumerate(outputs):
+        if output.dtype in INEXACT:
             output._node = OutputNode(node, index)
-    else:
-        outputs[0]._node = node
 
 
 def _recipe(plan: Recorded, mask: tuple[bool, ...]) -> Recipe | None:

@@ -1,0 +1,1 @@
+"""Plugins: hook specifications, discovery by metadata, guarded loading, an engine's assembly."""

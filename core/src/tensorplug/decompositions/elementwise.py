@@ -1,0 +1,55 @@
+"""Elementwise arithmetic from primitives."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug.ops.order import reversed_order
+from tensorplug.ops import elementwise as ops
+from tensorplug.tables import DecompositionTable
+
+if TYPE_CHECKING:
+    from tensorplug.tensor import Tensor
+
+decompositions = DecompositionTable()
+
+
+@decompositions.of(ops.SQUARE)
+def square(x: Tensor) -> Tensor:
+    return x * x
+
+
+@decompositions.of(ops.SQUARED_DIFFERENCE)
+def squared_difference(a: Tensor, b: Tensor) -> Tensor:
+    difference = a - b
+    return difference * difference
+
+
+@decompositions.of(ops.MINIMUM)
+def minimum(a: Tensor, b: Tensor) -> Tensor:
+    return reversed_order(ops.maximum(reversed_order(a), reversed_order(b)))
+
+
+# Coefficients of W. J. Cody and W. Waite's rational approximation of (tanh(x) - x) / x**3 for
+# |x| < 0.625 (Software Manual for the Elementary Functions, 1980), lowest power of x**2 first.
+_TANH_P = (-1614.6876844170844, -99.28772310019185, -0.9643991794250522)
+_TANH_Q = (4844.406305325125, 2235.4883906010045, 112.81167849163293, 1.0)
+
+
+@decompositions.of(ops.TANH)
+def tanh(x: Tensor) -> Tensor:
+    size = ops.abs(x)
+    # Near 0 the quotient below loses digits to cancellation, so a rational function serves.
+    z = x * x
+    near = x + x * z * (_polynomial(z, _TANH_P) / _polynomial(z, _TANH_Q))
+    far = 1.0 - 2.0 / (ops.exp(size * 2.0) + 1.0)
+    return ops.where(size < 0.625, near, ops.where(x < 0, -far, far))
+
+
+def _polynomial(z: Tensor, coefficients: tuple[float, ...]) -> Tensor:
+    """Horner's scheme; ``coefficients`` start with the constant."""
+    *rest, highest = coefficients
+    result = z * 0.0 + highest
+    for coefficient in reversed(rest):
+        result = result * z + coefficient
+    return result

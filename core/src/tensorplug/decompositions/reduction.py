@@ -1,0 +1,44 @@
+"""Reductions from Sum, Prod and Max."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+from tensorplug import dtypes as dt
+from tensorplug.ops.order import reversed_order
+from tensorplug.ops import reduction as ops
+from tensorplug.ops.comparison import logical_not
+from tensorplug.ops.elementwise import astype
+from tensorplug.tables import DecompositionTable
+
+if TYPE_CHECKING:
+    from tensorplug.tensor import Tensor
+
+decompositions = DecompositionTable()
+
+Axes = tuple[int, ...]
+
+
+@decompositions.of(ops.MEAN)
+def mean(x: Tensor, *, axis: Axes, keep_dims: bool) -> Tensor:
+    # A float16 sum may overflow where its mean does not.
+    wide = astype(x, dt.float32) if x.dtype is dt.float16 else x
+    count = float(prod(x.shape[each] for each in axis))
+    return astype(ops.sum(wide, axis=axis, keepdims=keep_dims) / count, x.dtype)
+
+
+@decompositions.of(ops.MIN)
+def min_(x: Tensor, *, axis: Axes, keep_dims: bool) -> Tensor:
+    return reversed_order(ops.max(reversed_order(x), axis=axis, keepdims=keep_dims))
+
+
+@decompositions.of(ops.ALL)
+def all_(x: Tensor, *, axis: Axes, keep_dims: bool) -> Tensor:
+    # A product of zeros and ones, unlike their sum, cannot overflow.
+    return astype(ops.prod(astype(x, dt.int32), axis=axis, keepdims=keep_dims), dt.bool_)
+
+
+@decompositions.of(ops.ANY)
+def any_(x: Tensor, *, axis: Axes, keep_dims: bool) -> Tensor:
+    return logical_not(ops.all(logical_not(x), axis=axis, keepdims=keep_dims))

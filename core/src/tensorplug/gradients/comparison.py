@@ -1,0 +1,20 @@
+"""Comparisons and logic have no derivative: the gradient stops there."""
+
+from __future__ import annotations
+
+from tensorplug.ops import comparison as ops
+from tensorplug.tables import GradientTable
+
+gradients = GradientTable()
+for spec in (
+    ops.EQUAL,
+    ops.NOT_EQUAL,
+    ops.LESS,
+    ops.LESS_EQUAL,
+    ops.GREATER,
+    ops.GREATER_EQUAL,
+    ops.LOGICAL_AND,
+    ops.LOGICAL_OR,
+    ops.LOGICAL_NOT,
+):
+    gradients.stop(spec)

@@ -1,0 +1,187 @@
+"""Gradients of elementwise arithmetic."""
+
+from __future__ import annotations
+
+from math import pi, sqrt
+from typing import TYPE_CHECKING
+
+from tensorplug.ops import comparison as cmp
+from tensorplug.ops import elementwise as ops
+from tensorplug.tables import GradientTable
+
+if TYPE_CHECKING:
+    from tensorplug.spec import TensorType
+    from tensorplug.tensor import Tensor
+
+gradients = GradientTable()
+gradients.stop(ops.FLOOR)
+gradients.stop(ops.FLOOR_DIV)
+gradients.stop(ops.SELECT, "condition")
+
+
+@gradients.wrt(ops.NEG, "x")
+def neg(dy: Tensor) -> Tensor:
+    return -dy
+
+
+@gradients.wrt(ops.ABS, "x")
+def abs_(dy: Tensor, x: Tensor) -> Tensor:
+    # At 0 the last branch gives 0; it is x * 0 rather than 0 so that NaN stays NaN.
+    return dy * ops.where(x > 0, 1.0, ops.where(x < 0, -1.0, x * 0.0))
+
+
+@gradients.wrt(ops.EXP, "x")
+def exp(dy: Tensor, out: Tensor) -> Tensor:
+    return dy * out
+
+
+@gradients.wrt(ops.LOG, "x")
+def log(dy: Tensor, x: Tensor) -> Tensor:
+    return dy / x
+
+
+@gradients.wrt(ops.SQRT, "x")
+def sqrt_(dy: Tensor, out: Tensor) -> Tensor:
+    return dy * 0.5 / out
+
+
+@gradients.wrt(ops.SIN, "x")
+def sin(dy: Tensor, x: Tensor) -> Tensor:
+    return dy * ops.cos(x)
+
+
+@gradients.wrt(ops.COS, "x")
+def cos(dy: Tensor, x: Tensor) -> Tensor:
+    return -dy * ops.sin(x)
+
+
+@gradients.wrt(ops.ATAN, "x")
+def atan(dy: Tensor, x: Tensor) -> Tensor:
+    return dy / (1.0 + x * x)
+
+
+@gradients.wrt(ops.ERF, "x")
+def erf(dy: Tensor, x: Tensor) -> Tensor:
+    return dy * (2.0 / sqrt(pi)) * ops.exp(-x * x)
+
+
+@gradients.wrt(ops.TANH, "x")
+def tanh(dy: Tensor, out: Tensor) -> Tensor:
+    return dy * (1.0 - out * out)
+
+
+@gradients.wrt(ops.SQUARE, "x")
+def square(dy: Tensor, x: Tensor) -> Tensor:
+    return dy * 2.0 * x
+
+
+@gradients.wrt(ops.ADD, "a")
+def add_wrt_a(dy: Tensor) -> Tensor:
+    return dy
+
+
+@gradients.wrt(ops.ADD, "b")
+def add_wrt_b(dy: Tensor) -> Tensor:
+    return dy
+
+
+@gradients.wrt(ops.SUB, "a")
+def sub_wrt_a(dy: Tensor) -> Tensor:
+    return dy
+
+
+@gradients.wrt(ops.SUB, "b")
+def sub_wrt_b(dy: Tensor) -> Tensor:
+    return -dy
+
+
+@gradients.wrt(ops.MULTIPLY, "a")
+def multiply_wrt_a(dy: Tensor, b: Tensor) -> Tensor:
+    return dy * b
+
+
+@gradients.wrt(ops.MULTIPLY, "b")
+def multiply_wrt_b(dy: Tensor, a: Tensor) -> Tensor:
+    return dy * a
+
+
+@gradients.wrt(ops.REAL_DIV, "a")
+def real_div_wrt_a(dy: Tensor, b: Tensor) -> Tensor:
+    return dy / b
+
+
+@gradients.wrt(ops.REAL_DIV, "b")
+def real_div_wrt_b(dy: Tensor, b: Tensor, out: Tensor) -> Tensor:
+    return -dy * out / b
+
+
+@gradients.wrt(ops.MOD, "a")
+def mod_wrt_a(dy: Tensor) -> Tensor:
+    return dy
+
+
+@gradients.wrt(ops.MOD, "b")
+def mod_wrt_b(dy: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    return -dy * (a // b)
+
+
+@gradients.wrt(ops.POW, "a")
+def pow_wrt_a(dy: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    # b - 1 would be -1 at b = 0, and 0 * inf is NaN at a = 0; the true factor there is 0.
+    return dy * b * a ** ops.where(b == 0, 0.0, b - 1.0)
+
+
+@gradients.wrt(ops.POW, "b")
+def pow_wrt_b(dy: Tensor, a: Tensor, out: Tensor) -> Tensor:
+    # a**b is real near b only for a > 0; elsewhere (as in TensorFlow) the gradient is 0.
+    return dy * out * ops.where(a > 0, ops.log(ops.where(a > 0, a, 1.0)), 0.0)
+
+
+@gradients.wrt(ops.MAXIMUM, "a")
+def maximum_wrt_a(dy: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    return _share(dy, a > b, cmp.equal(a, b))
+
+
+@gradients.wrt(ops.MAXIMUM, "b")
+def maximum_wrt_b(dy: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    return _share(dy, b > a, cmp.equal(a, b))
+
+
+@gradients.wrt(ops.MINIMUM, "a")
+def minimum_wrt_a(dy: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    return _share(dy, a < b, cmp.equal(a, b))
+
+
+@gradients.wrt(ops.MINIMUM, "b")
+def minimum_wrt_b(dy: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    return _share(dy, b < a, cmp.equal(a, b))
+
+
+@gradients.wrt(ops.SQUARED_DIFFERENCE, "a")
+def squared_difference_wrt_a(dy: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    return dy * 2.0 * (a - b)
+
+
+@gradients.wrt(ops.SQUARED_DIFFERENCE, "b")
+def squared_difference_wrt_b(dy: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    return dy * 2.0 * (b - a)
+
+
+@gradients.wrt(ops.CAST, "x")
+def cast(dy: Tensor, x_type: TensorType) -> Tensor:
+    return ops.astype(dy, x_type.dtype)
+
+
+@gradients.wrt(ops.SELECT, "t")
+def select_wrt_t(dy: Tensor, condition: Tensor) -> Tensor:
+    return ops.where(condition, dy, 0.0)
+
+
+@gradients.wrt(ops.SELECT, "e")
+def select_wrt_e(dy: Tensor, condition: Tensor) -> Tensor:
+    return ops.where(condition, 0.0, dy)
+
+
+def _share(dy: Tensor, wins: Tensor, ties: Tensor) -> Tensor:
+    """All of dy where this operand wins, half of it at a tie."""
+    return ops.where(wins, dy, ops.where(ties, dy * 0.5, 0.0))

@@ -1,0 +1,92 @@
+"""Gradients of reductions."""
+
+from __future__ import annotations
+
+from math import prod as product
+from typing import TYPE_CHECKING
+
+from tensorplug import shapes
+from tensorplug.ops import movement
+from tensorplug.ops import reduction as ops
+from tensorplug.ops.comparison import equal
+from tensorplug.ops.creation import ones
+from tensorplug.ops.elementwise import astype
+from tensorplug.tables import GradientTable
+
+if TYPE_CHECKING:
+    from tensorplug.spec import TensorType
+    from tensorplug.tensor import Tensor
+
+gradients = GradientTable()
+gradients.stop(ops.ARG_MAX)
+gradients.stop(ops.ANY)
+gradients.stop(ops.ALL)
+
+Axes = tuple[int, ...]
+
+
+@gradients.wrt(ops.SUM, "x")
+def sum_(dy: Tensor, x_type: TensorType, axis: Axes) -> Tensor:
+    return movement.broadcast_to(_kept(dy, x_type, axis), x_type.shape)
+
+
+@gradients.wrt(ops.MEAN, "x")
+def mean(dy: Tensor, x_type: TensorType, axis: Axes) -> Tensor:
+    count = product(x_type.shape[each] for each in axis)
+    spread = movement.broadcast_to(_kept(dy, x_type, axis), x_type.shape)
+    return spread / count if count else spread  # without elements there is nothing to divide
+
+
+@gradients.wrt(ops.MAX, "x")
+def max_(dy: Tensor, x: Tensor, out: Tensor, reduction_indices: Axes) -> Tensor:
+    return _share(dy, x, out, reduction_indices)
+
+
+@gradients.wrt(ops.MIN, "x")
+def min_(dy: Tensor, x: Tensor, out: Tensor, axis: Axes) -> Tensor:
+    return _share(dy, x, out, axis)
+
+
+@gradients.wrt(ops.PROD, "x")
+def prod(dy: Tensor, x: Tensor, axis: Axes) -> Tensor:
+    return _kept(dy, x.type, axis) * _product_of_others(x, axis)
+
+
+def _kept(dy: Tensor, x: TensorType, axis: Axes) -> Tensor:
+    """Return dy with the reduced axes put back, of length 1."""
+    return movement.reshape(dy, shapes.reduce(x.shape, axis, keep_dims=True))
+
+
+def _share(dy: Tensor, x: Tensor, out: Tensor, axis: Axes) -> Tensor:
+    """Share dy equally among the elements that equal the extreme one."""
+    extreme = astype(equal(x, _kept(out, x.type, axis)), x.dtype)
+    ties = ops.sum(extreme, axis=axis, keepdims=True)
+    return _kept(dy, x.type, axis) * extreme / ties
+
+
+def _product_of_others(x: Tensor, axis: Axes) -> Tensor:
+    """Return at each place the product, along ``axis``, of all other elements.
+
+    out / x would fail at zeros. This is a tree: products of pairs, of pairs of pairs and so on
+    upwards, then down again, each child taking its parent's others times its sibling. It is a
+    polynomial in x, so its own gradient is right at zeros too.
+    """
+    kept = tuple(each for each in range(x.ndim) if each not in axis)
+    rows, count = product(x.shape[each] for each in kept), product(x.shape[each] for each in axis)
+    moved = movement.permute_dims(x, (*kept, *axis))
+    level = movement.reshape(moved, (rows, count))
+    levels = []
+    while level.shape[1] > 1:
+        if level.shape[1] % 2:
+            level = movement.pad(level, ((0, 0), (0, 1)), 1)
+        levels.append(level)
+        level = level[:, 0::2] * level[:, 1::2]
+    others = ones((rows, min(count, 1)), dtype=x.dtype)
+    for below in reversed(levels):
+        width = below.shape[1]
+        siblings = movement.stack((below[:, 1::2], below[:, 0::2]), axis=2)
+        pairs = movement.expand_dims(others[:, : width // 2], axis=2) * siblings
+        others = movement.reshape(pairs, (rows, width))
+    back = movement.reshape(others[:, :count], moved.shape)
+    order = (*kept, *axis)
+    return movement.permute_dims(back, [order.index(each) for each in range(x.ndim)])

@@ -1,0 +1,23 @@
+"""Turning the order of a dtype around exactly, so that minima can be maxima."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug import dtypes as dt
+
+if TYPE_CHECKING:
+    from tensorplug.tensor import Tensor
+
+
+def reversed_order(x: Tensor) -> Tensor:
+    """Return ``x`` mapped one to one so that larger becomes smaller; its own inverse.
+
+    Negation does that for floats. It has no place for the most negative integer, so integers
+    are subtracted from -1, or from the largest value if they are unsigned.
+    """
+    if x.dtype in dt.FLOATING:
+        return -x
+    if x.dtype in dt.SIGNED:
+        return -1 - x
+    return (1 << 8 * x.dtype.itemsize) - 1 - x

@@ -1,0 +1,105 @@
+"""Windows as lists of taps: what convolution and pooling look like in primitive ops.
+
+For NHWC tensors. Tap (i, j) of a window is the tensor [batch, out height, out width, channels]
+of the elements that lie under it at every position.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug import dtypes as dt
+from tensorplug.ops import creation, movement
+from tensorplug.ops.comparison import equal, logical_and, logical_not, logical_or, not_equal
+from tensorplug.ops.indexing import getitem
+
+if TYPE_CHECKING:
+    from tensorplug.dtypes import DType, Scalar
+    from tensorplug.tensor import Tensor
+    from tensorplug.windows import Window
+
+Windows = tuple["Window", "Window"]
+
+
+def lowest(dtype: DType) -> Scalar:
+    """Return the value of ``dtype`` that loses against every other in a maximum."""
+    if dtype in dt.FLOATING:
+        return float("-inf")
+    bits = 8 * dtype.itemsize
+    return 0 if dtype in dt.UNSIGNED else -(1 << (bits - 1))
+
+
+def taps(x: Tensor, windows: Windows, fill: Scalar) -> list[Tensor]:
+    """Return the taps of ``x``, padded with ``fill``, in row-major order of the window."""
+    padded = movement.pad(x, ((0, 0), *(_padding(each) for each in windows), (0, 0)), fill)
+    height, width = windows
+    return [
+        getitem(padded, (slice(None), _positions(height, i), _positions(width, j)))
+        for i in range(height.filter)
+        for j in range(width.filter)
+    ]
+
+
+def untap(parts: list[Tensor], windows: Windows) -> Tensor:
+    """Return the sum of the taps put back in their places: the transpose of ``taps``."""
+    height, width = windows
+    total = None
+    for index, part in enumerate(parts):
+        i, j = divmod(index, width.filter)
+        spread = _spread(_spread(part, height, i, 1), width, j, 2)
+        total = spread if total is None else total + spread
+    assert total is not None  # a window has at least one tap
+    batch, channels = total.shape[0], total.shape[3]
+    return movement.slice(
+        total, (0, height.before, width.before, 0), (batch, height.size, width.size, channels)
+    )
+
+
+def first_matches(x: Tensor, out: Tensor, windows: Windows) -> list[Tensor]:
+    """Return for each tap whether it is the first, in row-major order, that is the maximum.
+
+    A NaN is a maximum; padding is none.
+    """
+    inside = taps(creation.full(x.shape, fill_value=True), windows, fill=False)
+    taken = None
+    chosen = []
+    for tap, real in zip(taps(x, windows, 0), inside, strict=True):
+        same = logical_and(real, logical_or(equal(tap, out), not_equal(tap, tap)))
+        first = same if taken is None else logical_and(same, logical_not(taken))
+        chosen.append(first)
+        taken = first if taken is None else logical_or(taken, first)
+    return chosen
+
+
+def _padding(window: Window) -> tuple[int, int]:
+    return (window.before, max(window.after, 0))
+
+
+def _positions(window: Window, tap: int) -> slice:
+    first = tap * window.dilation
+    return slice(first, first + _reach(window), window.stride)
+
+
+def _reach(window: Window) -> int:
+    """Return how far apart a tap's first and last positions are, both counted."""
+    return (window.out - 1) * window.stride + 1 if window.out else 0
+
+
+def _spread(part: Tensor, window: Window, tap: int, axis: int) -> Tensor:
+    """Return ``part`` with its positions along ``axis`` put where tap ``tap`` saw them."""
+    shape = list(part.shape)
+    if window.stride > 1:
+        # Interleave with zeros: a new axis of length 1 is padded to the stride and merged.
+        opened = movement.expand_dims(part, axis=axis + 1)
+        pads = [(0, 0)] * opened.ndim
+        pads[axis + 1] = (0, window.stride - 1)
+        shape[axis] *= window.stride
+        part = movement.reshape(movement.pad(opened, pads), shape)
+    reach = _reach(window)
+    length = window.before + window.size + max(window.after, 0)
+    begin, size = [0] * part.ndim, list(part.shape)
+    size[axis] = reach
+    pads = [(0, 0)] * part.ndim
+    first = tap * window.dilation
+    pads[axis] = (first, length - first - reach)
+    return movement.pad(movement.slice(part, begin, size), pads)

@@ -1,0 +1,68 @@
+"""Building an engine from the core's own catalogue and the installed plugins."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+
+from importlib_metadata import PackageNotFoundError
+
+from tensorplug import catalogue
+from tensorplug.engine import Engine
+from tensorplug.errors import RegistrationError
+from tensorplug.plugins import discovery
+from tensorplug.plugins.selection import Selection
+from tensorplug.plugins.source import PluginSource
+from tensorplug.registry import Owner, Registry
+
+if TYPE_CHECKING:
+    from tensorplug.settings import Settings
+
+__all__ = ["build_engine", "core_registry"]
+
+_building: Final[ContextVar[bool]] = ContextVar("tensorplug.building", default=False)
+
+
+def build_engine(settings: Settings | None = None) -> Engine:
+    """Return a new engine: the core's catalogue, then the extensions; backends open later.
+
+    ``settings`` are read from the environment unless given. A broken extension is left out
+    with a ``PluginWarning``; it never stops the engine.
+
+    Raises:
+        SettingsError: an environment variable of ours has a value it must not have.
+        RegistrationError: a plugin runs ops while it is imported.
+
+    """
+    if _building.get():
+        raise RegistrationError("it runs an op while it is imported; a plugin must not")
+    token = _building.set(True)
+    try:
+        selection = Selection.read(settings)
+        selection.warn_of_unknown()
+        registry = core_registry()
+        source = PluginSource(selection, registry)
+        source.load_extensions()
+    finally:
+        _building.reset(token)
+    chosen = selection.settings
+    return Engine(source, registry, prefer=chosen.backends, fallback=chosen.fallback)
+
+
+def core_registry() -> Registry:
+    """Return a registry with the core's specs, gradients and decompositions, and no kernels."""
+    registry = Registry(catalogue.catalogue())
+    registry.add(
+        _core(),
+        gradients=chain.from_iterable(catalogue.gradients()),
+        decompositions=chain.from_iterable(catalogue.decompositions()),
+    )
+    return registry
+
+
+def _core() -> Owner:
+    try:
+        return Owner(discovery.CORE, discovery.core_version())
+    except PackageNotFoundError:  # run from its sources, not installed
+        return Owner(discovery.CORE)

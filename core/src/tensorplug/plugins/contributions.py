@@ -1,0 +1,163 @@
+"""What a plugin hands over, checked as a whole before any of it is registered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tensorplug.backend import Backend
+from tensorplug.dtypes import DType
+from tensorplug.errors import RegistrationError
+from tensorplug.plugins.loading import guarded
+from tensorplug.registry import Registry
+from tensorplug.signatures import location
+from tensorplug.tables import (
+    DecompositionEntry,
+    DecompositionTable,
+    GradientEntry,
+    GradientTable,
+    KernelEntry,
+    KernelTable,
+)
+from tensorplug.tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug.plugins.discovery import Claim
+    from tensorplug.plugins.loading import Loader, Plugin
+
+__all__ = ["Rules", "attach", "check_backend", "kernels", "rehearsal", "rules"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What a plugin brings that does not depend on a device."""
+
+    gradients: tuple[GradientEntry, ...]
+    decompositions: tuple[DecompositionEntry, ...]
+    chained: tuple[Callable[..., Any], ...]
+
+
+def kernels(loader: Loader, plugin: Plugin, backend: Backend) -> tuple[KernelTable, ...]:
+    """Return the plugin's kernel tables for ``backend``.
+
+    Raises:
+        PluginLoadError: its hook raised.
+        RegistrationError: it returned something else than tables of kernels.
+
+    """
+    tables = _ask(loader, plugin, "tensorplug_kernels", KernelTable, backend=backend)
+    for table in tables:
+        _entries(plugin.claim, table, KernelEntry)
+    return tuple(tables)
+
+
+def rules(loader: Loader, plugin: Plugin) -> Rules:
+    """Return the plugin's gradients, decompositions and chained ops.
+
+    Raises: as ``kernels``.
+    """
+    gradients = _ask(loader, plugin, "tensorplug_gradients", GradientTable)
+    decompositions = _ask(loader, plugin, "tensorplug_decompositions", DecompositionTable)
+    chained: list[Callable[..., Any]] = _ask(loader, plugin, "tensorplug_chained_ops", object)
+    for function in chained:
+        _check_chained(plugin.claim, function)
+    claim = plugin.claim
+    return Rules(
+        tuple(each for table in gradients for each in _entries(claim, table, GradientEntry)),
+        tuple(
+            each for table in decompositions for each in _entries(claim, table, DecompositionEntry)
+        ),
+        tuple(chained),
+    )
+
+
+def _ask(
+    loader: Loader, plugin: Plugin, hook: str, kind: type[T], **arguments: Any
+) -> list[Any]:
+    items: list[Any] = []
+    for result in loader.call(plugin, hook, **arguments):
+        if isinstance(result, KernelTable | GradientTable | DecompositionTable | str):
+            raise RegistrationError(
+                f"{plugin.claim}: {hook} returned a {type(result).__name__}; it must return an "
+                f"iterable of {kind.__name__}s, such as a list of one"
+            )
+        # A generator runs the plugin's code only now.
+        items += guarded(plugin.claim, f"in {hook}", lambda result=result: list(result))  # type: ignore[misc]  # mypy cannot type a lambda's default
+    for item in items:
+        if not isinstance(item, kind):
+            raise RegistrationError(
+                f"{plugin.claim}: {hook} gave {item!r}, a {type(item).__name__}; it must give "
+                f"{kind.__name__}s"
+            )
+    return items
+
+
+def _entries(claim: Claim, table: Any, kind: type[T]) -> list[T]:
+    entries: list[T] = guarded(claim, "while its tables were read", lambda: list(table))
+    for entry in entries:
+        if not isinstance(entry, kind):
+            raise RegistrationError(
+                f"{claim}: {table!r} holds {entry!r}, which is no {kind.__name__}"
+            )
+    return entries
+
+
+def check_backend(claim: Claim, backend: Any) -> None:
+    """Check that what a plugin created is a ``Backend`` under its entry point's name.
+
+    Raises:
+        RegistrationError: saying what is missing or wrong.
+
+    """
+    what = f"{claim}: the backend it created, a {type(backend).__name__},"
+    members = [name for name in vars(Backend) if not name.startswith("_")]
+    lacks = [name for name in members if not hasattr(backend, name)]
+    if lacks:
+        raise RegistrationError(
+            f"{what} lacks {', '.join(lacks)}; tensorplug.backend.Backend says what it must have"
+        )
+    for name in members:
+        is_property = isinstance(vars(Backend)[name], property)
+        if not is_property and not callable(getattr(backend, name)):
+            raise RegistrationError(f"{what} has a {name} that cannot be called")
+    if backend.name != claim.name:
+        raise RegistrationError(
+            f"{what} calls itself {backend.name!r}, but its entry point is {claim.name!r}"
+        )
+    dtypes = backend.dtypes
+    if not isinstance(dtypes, frozenset) or not all(isinstance(each, DType) for each in dtypes):
+        raise RegistrationError(
+            f"{what} has dtypes {dtypes!r}; it must be a frozenset of tensorplug's dtypes"
+        )
+    if not isinstance(backend.device, str):
+        raise RegistrationError(f"{what} has device {backend.device!r}; it must be a text")
+
+
+def rehearsal(registry: Registry) -> Registry:
+    """Return a registry with the same contents, to try additions on."""
+    copy = Registry(registry.state.specs.values())
+    copy.state = registry.state
+    return copy
+
+
+def _check_chained(claim: Claim, function: Any) -> None:
+    if not getattr(function, "__tensorplug_chained__", False) or not callable(function):
+        raise RegistrationError(
+            f"{claim}: tensorplug_chained_ops gave {function!r}, which is no op marked @chained"
+        )
+    known = getattr(Tensor, function.__name__, function)
+    if known is not function:
+        raise RegistrationError(
+            f"{claim}: {location(function)} cannot be chained, for Tensor.{function.__name__} "
+            f"is {location(known)} already"
+        )
+
+
+def attach(functions: tuple[Callable[..., Any], ...]) -> None:
+    """Make chained ops methods of ``Tensor``, for the whole process."""
+    for function in functions:
+        setattr(Tensor, function.__name__, function)

@@ -1,0 +1,188 @@
+"""Importing one plugin and calling its hooks, so that whatever it raises hurts nobody else."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import pluggy
+
+from tensorplug import signatures
+from tensorplug.errors import (
+    ArgumentError,
+    BackendUnavailableError,
+    PluginLoadError,
+    RegistrationError,
+)
+from tensorplug.plugins import hookspecs
+from tensorplug.plugins.discovery import BACKENDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tensorplug.plugins.discovery import Claim
+
+__all__ = ["Loader", "Plugin"]
+
+T = TypeVar("T")
+
+CREATE: Final = "tensorplug_create_backend"
+_MARK: Final = f"{hookspecs.PROJECT}_impl"  # the attribute that pluggy's hookimpl leaves
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """A plugin that was imported and whose hooks fit."""
+
+    claim: Claim
+    module: Any
+
+
+class Loader:
+    """The plugins of one engine, in one pluggy plugin manager."""
+
+    def __init__(self) -> None:
+        self._manager = pluggy.PluginManager(hookspecs.PROJECT)
+        self._manager.add_hookspecs(hookspecs)
+
+    def load(self, claim: Claim) -> Plugin:
+        """Import a plugin and register its hooks.
+
+        Raises:
+            PluginLoadError: when its import raises, ``SystemExit`` included.
+            RegistrationError: when a hook is misspelt or asks for what it may not.
+
+        """
+        importlib.invalidate_caches()  # it may have been installed while we run
+        module = guarded(claim, "while it was imported", claim.entry.load)
+        guarded(claim, "while its hooks were read", lambda: self._check(claim, module))
+        name = f"{claim.group}:{claim.name}"
+        guarded(
+            claim, "while it was registered", lambda: self._manager.register(module, name=name)
+        )
+        try:
+            self._manager.check_pending()
+        except pluggy.PluginValidationError as error:
+            self._manager.unregister(module)
+            raise RegistrationError(f"{claim}: {error}") from error
+        return Plugin(claim, module)
+
+    def call(self, plugin: Plugin, hook: str, **arguments: Any) -> list[Any]:
+        """Call one hook of one plugin; return its results, at most one per function.
+
+        Raises:
+            PluginLoadError: when it raises.
+            RegistrationError: when it raises that, or returns None where a value is due.
+            BackendUnavailableError, ArgumentError: as raised by it, with the plugin's name.
+
+        """
+        others = [each for each in self._manager.get_plugins() if each is not plugin.module]
+        caller = self._manager.subset_hook_caller(hook, others)
+        result = guarded(plugin.claim, f"in {hook}", lambda: caller(**arguments))
+        if hook == CREATE:  # firstresult: one value or None
+            return [] if result is None else [result]
+        implementations = [
+            each for each in caller.get_hookimpls() if not (each.wrapper or each.hookwrapper)
+        ]
+        if len(result) < len(implementations):  # pluggy leaves out what is None
+            raise RegistrationError(f"{plugin.claim}: {hook} returned None; return () for nothing")
+        return list(result)
+
+    def _check(self, claim: Claim, module: Any) -> None:
+        found = dict(self._hooks(claim, module))
+        if claim.group == BACKENDS and CREATE not in found:
+            raise RegistrationError(
+                f"has no hook {CREATE}, which every backend plugin must have"
+            )
+        if claim.group != BACKENDS and CREATE in found:
+            raise RegistrationError(
+                f"{signatures.location(found[CREATE])} creates a backend, but the entry point "
+                f"is in the group {claim.group}; it belongs in {BACKENDS}"
+            )
+        for hook, function in found.items():
+            _check_parameters(hook, function, self._known()[hook])
+
+    def _hooks(self, claim: Claim, module: Any) -> Iterator[tuple[str, Callable[..., Any]]]:
+        """Yield the hooks that ``module`` implements.
+
+        Raises:
+            RegistrationError: when a function is marked or named like a hook, but is none.
+
+        """
+        known = self._known()
+        for name in dir(module):
+            function = getattr(module, name, None)
+            if not inspect.isroutine(function):
+                continue
+            mark = getattr(function, _MARK, None)
+            if mark is None:
+                near = get_close_matches(name, known, n=1, cutoff=0.85)
+                if name.startswith(f"{hookspecs.PROJECT}_") and near:
+                    raise RegistrationError(
+                        f"{signatures.location(function)} looks like the hook {near[0]}, but is "
+                        "not marked with @hookimpl of tensorplug.plugins.hookspecs"
+                    )
+                continue
+            hook = mark.get("specname") or name
+            if hook in known:
+                yield hook, function
+            elif not mark.get("optionalhook"):
+                near = get_close_matches(hook, known, n=1)
+                hint = f"did you mean {near[0]}? " if near else ""
+                raise RegistrationError(
+                    f"{signatures.location(function)} implements {hook}, which is no hook; "
+                    f"{hint}The hooks are {', '.join(sorted(known))}"
+                )
+
+    def _known(self) -> dict[str, tuple[str, ...]]:
+        """Return the parameters of every hook by its name."""
+        callers = vars(self._manager.hook).items()
+        return {name: each.spec.argnames for name, each in callers if each.spec is not None}
+
+
+def _check_parameters(
+    hook: str, function: Callable[..., Any], may_ask: tuple[str, ...]
+) -> None:
+    role = f"hook {hook}"
+    signatures.check_names(function, role, may_ask)
+    for parameter in signatures.parameters(function, role):
+        # pluggy would not pass these, and the plugin would never know.
+        if parameter.kind is parameter.KEYWORD_ONLY or parameter.default is not parameter.empty:
+            raise RegistrationError(
+                f"{role}: {signatures.location(function)} takes {parameter}; hooks take plain "
+                f"parameters without defaults: {parameter.name}"
+            )
+
+
+def guarded(claim: Claim, when: str, function: Callable[[], T]) -> T:
+    """Call what belongs to a plugin; raise our own errors naming it, whatever it raises.
+
+    Raises:
+        PluginLoadError: naming backend, distribution, version, entry point, cause and how to
+            skip it. Ctrl-C alone passes.
+        RegistrationError, BackendUnavailableError, ArgumentError: as raised, with its name.
+
+    """
+    try:
+        return function()
+    except KeyboardInterrupt:
+        raise
+    except RegistrationError as error:
+        raise RegistrationError(f"{claim}: {error}. {_skip(claim)}") from error
+    except BackendUnavailableError as error:
+        raise BackendUnavailableError(f"{claim} is not available here: {error}") from error
+    except ArgumentError as error:
+        raise type(error)(f"{claim}: {error}") from error
+    except BaseException as error:  # SystemExit and its like must not end the program
+        cause = f"{type(error).__name__}: {error}".removesuffix(": ")
+        raise PluginLoadError(
+            f"{claim} (entry point {claim.name} = {claim.entry.value}) raised {cause} {when}. "
+            f"{_skip(claim)}"
+        ) from error
+
+
+def _skip(claim: Claim) -> str:
+    return f"To skip it: TENSORPLUG_DISABLE_PLUGINS={claim.name}"

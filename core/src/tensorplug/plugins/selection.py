@@ -1,0 +1,227 @@
+"""Which distribution is meant by a plugin name, if any: settings, collisions, versions.
+
+Everything here is decided from metadata, before any code of a plugin runs.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, TypeVar
+
+from importlib_metadata import PackageNotFoundError
+
+from tensorplug import settings as environment
+from tensorplug.errors import (
+    BackendNotInstalledError,
+    BackendUnavailableError,
+    PluginCollisionError,
+    PluginVersionError,
+    SettingsWarning,
+    TensorplugError,
+)
+from tensorplug.plugins import discovery
+from tensorplug.plugins.discovery import BACKENDS, EXTENSIONS, BackendInfo, Claim, ExtensionInfo
+from tensorplug.plugins.requirements import normalize, requirements_on
+from tensorplug.plugins.versions import Version
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from tensorplug.plugins.discovery import State
+    from tensorplug.plugins.requirements import Requirement
+    from tensorplug.settings import Settings
+
+__all__ = ["Selection"]
+
+Info = TypeVar("Info", bound=BackendInfo)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The installed claims, and what the settings make of them."""
+
+    claims: tuple[Claim, ...]
+    settings: Settings = field(default_factory=environment.Settings)
+
+    @classmethod
+    def read(cls, settings: Settings | None = None) -> Selection:
+        """Read the metadata of what is installed, and the environment unless given."""
+        claims = discovery.claims()
+        if settings is None:
+            names = [claim.name for claim in claims if claim.group == BACKENDS]
+            settings = environment.read(backends=names)
+        return cls(claims, settings)
+
+    # Names ----------------------------------------------------------------------------
+
+    def names(self, group: str) -> list[str]:
+        """Return the names of ``group`` that the settings leave; ``cpu`` first, then by name.
+
+        The CPU needs no driver, so that it is the default wherever it is installed.
+        """
+        left = {claim.name for claim in self.claims if claim.group == group}
+        left -= {name for name in left if not self._enabled(group, name)}
+        return sorted(left, key=lambda name: (name != "cpu", name))
+
+    def pick(self, group: str, name: str) -> Claim:
+        """Return the one claim to ``name``, checked against the installed core.
+
+        Raises:
+            BackendNotInstalledError: nothing installed claims the name.
+            BackendUnavailableError: the settings disable it.
+            PluginCollisionError: two distributions claim it.
+            PluginVersionError: it requires another core.
+
+        """
+        claimed = self._claimed(group, name)
+        if not claimed:
+            raise self._not_installed(name)
+        enabled = self._enabled(group, name)
+        if not enabled:
+            raise BackendUnavailableError(
+                f"{claimed[0]} is installed, but {self._disabled_by(claimed[0])}"
+            )
+        if len(enabled) > 1:
+            raise PluginCollisionError(self._collision(enabled))
+        self._check_version(enabled[0])
+        return enabled[0]
+
+    def _claimed(self, group: str, name: str) -> list[Claim]:
+        return [each for each in self.claims if (each.group, each.name) == (group, name)]
+
+    def _enabled(self, group: str, name: str) -> list[Claim]:
+        return [each for each in self._claimed(group, name) if not self._disabled_by(each)]
+
+    def _disabled_by(self, claim: Claim) -> str:
+        """Return what in the environment leaves a claim out, or an empty text."""
+        if _named(claim, self.settings.denied):
+            return f"TENSORPLUG_DISABLE_PLUGINS={','.join(self.settings.denied)} disables it"
+        if self.settings.allowed is not None:
+            if _named(claim, self.settings.allowed):
+                return ""
+            return f"TENSORPLUG_PLUGINS={','.join(self.settings.allowed)} leaves it out"
+        return "" if self.settings.autoload else "TENSORPLUG_AUTOLOAD=0 disables all plugins"
+
+    def warn_of_unknown(self) -> None:
+        """Warn of names in ``TENSORPLUG_PLUGINS`` that nothing installed has: typing errors."""
+        for each in self.settings.allowed or ():
+            if any(_named(claim, (each,)) for claim in self.claims):
+                continue
+            known = sorted({claim.name for claim in self.claims})
+            near = get_close_matches(each, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"installed: {', '.join(known)}"
+            warnings.warn(
+                f"TENSORPLUG_PLUGINS names {each!r}, but no installed plugin is called so; {hint}",
+                SettingsWarning,
+                stacklevel=3,
+            )
+
+    # Errors ---------------------------------------------------------------------------
+
+    def _not_installed(self, name: str) -> BackendNotInstalledError:
+        installed = ", ".join(self.names(BACKENDS)) or "none"
+        return BackendNotInstalledError(
+            f"backend {name!r} is not installed. Try: pip install tensorplug-{normalize(name)}. "
+            f"Installed: {installed}"
+        )
+
+    def _collision(self, enabled: Sequence[Claim]) -> str:
+        first = enabled[0]
+        others = [
+            each.name
+            for each in self.claims
+            if (each.group, each.name) != (first.group, first.name) and not self._disabled_by(each)
+        ]
+        choice = ",".join([f"{first.distribution}:{first.name}", *dict.fromkeys(others)])
+        owners = " and ".join(str(each.owner) for each in enabled)
+        return (
+            f"{first.kind} {first.name!r} is claimed by {owners}. Uninstall one of them, or "
+            f"choose: TENSORPLUG_PLUGINS={choice}"
+        )
+
+    @staticmethod
+    def _check_version(claim: Claim) -> None:
+        try:
+            wanted = requirements_on(discovery.CORE, claim.requires)
+            if wanted:
+                _check(claim, wanted, Version.parse(discovery.core_version()))
+        except PackageNotFoundError:
+            raise PluginVersionError(
+                f"{claim} requires a version of tensorplug, but tensorplug itself is not "
+                "installed as a distribution. Try: pip install tensorplug"
+            ) from None
+        except ValueError as error:
+            raise PluginVersionError(
+                f"{claim}: what it requires of tensorplug cannot be read: {error}. "
+                f"Try: pip install --upgrade {claim.distribution}"
+            ) from error
+
+    # Listing --------------------------------------------------------------------------
+
+    def backends(self) -> list[BackendInfo]:
+        """Return the installed backends."""
+        return self.listing(BACKENDS, BackendInfo, {})
+
+    def extensions(self) -> list[ExtensionInfo]:
+        """Return the installed extensions."""
+        return self.listing(EXTENSIONS, ExtensionInfo, {})
+
+    def listing(
+        self, group: str, info: type[Info], outcomes: Mapping[Claim, tuple[State, str]]
+    ) -> list[Info]:
+        """Return the claims of ``group`` with what became of them; ``outcomes`` of loading."""
+        names = dict.fromkeys(
+            [*self.names(group), *(each.name for each in self.claims if each.group == group)]
+        )
+        return [
+            info(name, claim.distribution, claim.version, *self._state(claim, outcomes))
+            for name in names
+            for claim in self._claimed(group, name)
+        ]
+
+    def _state(
+        self, claim: Claim, outcomes: Mapping[Claim, tuple[State, str]]
+    ) -> tuple[State, str]:
+        if claim in outcomes:
+            return outcomes[claim]
+        reason = self._disabled_by(claim)
+        if reason:
+            return "disabled", reason
+        try:
+            self.pick(claim.group, claim.name)
+        except PluginCollisionError as error:
+            return "conflict", str(error)
+        except TensorplugError as error:
+            return "incompatible", str(error)
+        return "available", ""
+
+
+def _named(claim: Claim, listed: Iterable[str]) -> bool:
+    """Return whether a list of ``name`` and ``distribution:name`` means this claim."""
+    for each in listed:
+        distribution, colon, name = each.rpartition(":")
+        if name == claim.name and (not colon or normalize(distribution) == claim.distribution):
+            return True
+    return False
+
+
+def _check(claim: Claim, wanted: Iterable[Requirement], installed: Version) -> None:
+    for requirement in wanted:
+        refused = requirement.refused(installed)
+        if not refused:
+            continue
+        # An upgrade of the core mends what asks for a later one; otherwise the plugin is old.
+        later = any(
+            each.version is not None
+            and each.operator not in ("<", "<=", "!=")
+            and each.version.key > installed.key
+            for each in refused
+        )
+        conditions = ",".join(str(each) for each in requirement.specifiers)
+        what = f'"tensorplug{conditions}"' if later else f"--upgrade {claim.distribution}"
+        raise PluginVersionError(
+            f"{claim} requires {requirement.line!r}, but tensorplug {installed} is installed. "
+            f"Try: pip install {what}"
+        )

@@ -1,0 +1,274 @@
+"""The engine's source of backends: the installed plugins."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from tensorplug.engine import Opened
+from tensorplug.errors import (
+    BackendUnavailableError,
+    PluginLoadError,
+    PluginWarning,
+    TensorplugError,
+)
+from tensorplug.plugins import contributions, discovery
+from tensorplug.plugins.discovery import BACKENDS, EXTENSIONS, BackendInfo, ExtensionInfo
+from tensorplug.plugins.loading import CREATE, Loader, guarded
+from tensorplug.plugins.selection import Selection
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from tensorplug.backend import Backend
+    from tensorplug.plugins.discovery import Claim, State
+    from tensorplug.plugins.loading import Plugin
+    from tensorplug.registry import Owner, Registry
+    from tensorplug.tables import KernelTable
+
+__all__ = ["PluginSource"]
+
+
+class PluginSource:
+    """Opens the installed backends, and asks the extensions for what they add to each.
+
+    A plugin that fails to load is not tried again; its error is kept, and raised whenever it
+    is asked for.
+    """
+
+    def __init__(self, selection: Selection, registry: Registry) -> None:
+        self._selection = selection
+        self._registry = registry
+        self._loader = Loader()
+        self._lock = threading.RLock()
+        self._plugins: dict[Claim, Plugin] = {}
+        self._errors: dict[Claim, TensorplugError] = {}
+        self._outcomes: dict[Claim, tuple[State, str]] = {}
+        self._opening: set[str] = set()
+
+    # What an engine asks --------------------------------------------------------------
+
+    def names(self) -> list[str]:
+        """Return the backends to choose from, ``cpu`` first.
+
+        Where the settings leave none, those they disable, so that the error can say so.
+        """
+        enabled = self._selection.names(BACKENDS)
+        claims = self._selection.claims
+        return enabled or sorted({each.name for each in claims if each.group == BACKENDS})
+
+    def open(self, name: str, device: str | None) -> Opened:
+        """Open a backend and gather its kernels, from its own plugin and from extensions.
+
+        Raises:
+            BackendNotInstalledError, PluginCollisionError, PluginVersionError: from metadata.
+            BackendUnavailableError: with the backend's own reason, or what disables it.
+            PluginLoadError: its import or a hook raised.
+            RegistrationError: its hooks, its backend object or its kernels do not fit.
+            ArgumentError: it has no such device.
+
+        """
+        with self._lock:
+            claim = self._pick(name)
+            if name in self._opening:
+                raise PluginLoadError(
+                    f"{claim} uses the backend while it is being opened; a plugin must not run "
+                    "ops when it is imported or creates its backend"
+                )
+            self._opening.add(name)
+            try:
+                return self._open(claim, device)
+            except TensorplugError as error:
+                if self._outcomes.get(claim, ("", ""))[0] != "loaded":
+                    self._outcomes[claim] = ("failed", str(error))
+                raise
+            finally:
+                self._opening.discard(name)
+
+    def _open(self, claim: Claim, device: str | None) -> Opened:
+        plugin = self._load(claim)
+        backend = self._create(plugin, device)
+        try:
+            guarded(
+                claim,
+                "while its backend was checked",
+                lambda: contributions.check_backend(claim, backend),
+            )
+            tables = self._tables(plugin, backend)
+        except TensorplugError as error:
+            _abandon(backend, error)
+            raise
+        self._outcomes[claim] = ("loaded", "")
+        return Opened(backend, claim.owner, tables)
+
+    # Loading --------------------------------------------------------------------------
+
+    def load_extensions(self) -> None:
+        """Load every extension and register its rules; warn of those that are broken."""
+        with self._lock:
+            for name in self._selection.names(EXTENSIONS):
+                try:
+                    claim = self._selection.pick(EXTENSIONS, name)
+                except TensorplugError as error:  # the listing says the same, from metadata
+                    _warn(error)
+                    continue
+                try:
+                    self._register_rules(self._load(claim))
+                    self._outcomes[claim] = ("loaded", "")
+                except TensorplugError as error:
+                    self._plugins.pop(claim, None)
+                    self._outcomes[claim] = ("failed", str(error))
+                    _warn(error)
+
+    def _pick(self, name: str) -> Claim:
+        known = any((each.group, each.name) == (BACKENDS, name) for each in self._selection.claims)
+        if not known:
+            self._refresh()
+        return self._selection.pick(BACKENDS, name)
+
+    def _refresh(self) -> None:
+        """Read the metadata again: plugins come and go while a notebook runs."""
+        self._selection = Selection(discovery.claims(), self._selection.settings)
+
+    def _load(self, claim: Claim) -> Plugin:
+        stored = self._errors.get(claim)
+        if stored is not None:  # a new one each time, or its traceback would grow
+            raise type(stored)(str(stored)) from stored.__cause__
+        if claim not in self._plugins:
+            try:
+                self._plugins[claim] = self._loader.load(claim)
+            except TensorplugError as error:
+                self._errors[claim] = error
+                raise
+        return self._plugins[claim]
+
+    def _create(self, plugin: Plugin, device: str | None) -> Backend:
+        created = self._loader.call(plugin, CREATE, device=device)
+        if not created:
+            what = "no device" if device is None else f"no device {device!r}"
+            raise BackendUnavailableError(
+                f"{plugin.claim} is not available here: it found {what}, and gave no reason"
+            )
+        return created[0]  # type: ignore[no-any-return]  # checked by the caller
+
+    # Registering ----------------------------------------------------------------------
+
+    def _register_rules(self, plugin: Plugin) -> None:
+        rules = contributions.rules(self._loader, plugin)
+        self._registry.add(
+            plugin.claim.owner, gradients=rules.gradients, decompositions=rules.decompositions
+        )
+        contributions.attach(rules.chained)
+
+    def _tables(
+        self, plugin: Plugin, backend: Backend
+    ) -> tuple[tuple[Owner, KernelTable], ...]:
+        """Return what the engine must register for a backend that was just opened.
+
+        Everything is tried on a copy of the registry first, so that the engine's own
+        registration cannot fail half way.
+        """
+        if self._registered(plugin.claim):  # by another device of this backend
+            return ()
+        name = plugin.claim.name
+        copy = contributions.rehearsal(self._registry)
+        own = contributions.kernels(self._loader, plugin, backend)
+        rules = contributions.rules(self._loader, plugin)
+        guarded(
+            plugin.claim,
+            "while it was registered",
+            lambda: copy.add(
+                plugin.claim.owner,
+                kernels=[(name, entry) for table in own for entry in table],
+                gradients=rules.gradients,
+                decompositions=rules.decompositions,
+            ),
+        )
+        found = [(plugin.claim.owner, table) for table in own]
+        for extension in self._extensions():
+            try:
+                tables = contributions.kernels(self._loader, extension, backend)
+                pairs = [(name, entry) for table in tables for entry in table]
+                copy.add(extension.claim.owner, kernels=pairs)
+            except TensorplugError as error:
+                self._outcomes[extension.claim] = ("failed", f"for {name}: {error}")
+                _warn(error)
+                continue
+            found += [(extension.claim.owner, table) for table in tables]
+        self._register_rules(plugin)
+        return tuple(found)
+
+    def _registered(self, claim: Claim) -> bool:
+        return any(
+            backend == claim.name and owned.owner == claim.owner
+            for (_, backend), stack in self._registry.state.kernels.items()
+            for owned in stack
+        )
+
+    def _extensions(self) -> Iterator[Plugin]:
+        yield from (
+            each for claim, each in list(self._plugins.items()) if claim.group == EXTENSIONS
+        )
+
+    # What tools ask -------------------------------------------------------------------
+
+    def backends(self) -> list[BackendInfo]:
+        """Return the installed backends with what became of them; imports none."""
+        with self._lock:
+            self._refresh()
+            return self._selection.listing(BACKENDS, BackendInfo, self._outcomes)
+
+    def extensions(self) -> list[ExtensionInfo]:
+        """Return the installed extensions with what became of them; imports none."""
+        with self._lock:
+            self._refresh()
+            return self._selection.listing(EXTENSIONS, ExtensionInfo, self._outcomes)
+
+    def diagnostics(self, name: str) -> Mapping[str, str]:
+        """Return what the plugin of backend ``name`` says of its drivers, loading it if need be.
+
+        Raises: as ``open``, except what concerns the hardware.
+        """
+        with self._lock:
+            plugin = self._load(self._pick(name))
+            found: dict[str, str] = {}
+            for result in self._loader.call(plugin, "tensorplug_diagnostics"):
+                items = guarded(
+                    plugin.claim,
+                    "in tensorplug_diagnostics",
+                    lambda result=result: dict(result),  # type: ignore[misc]  # mypy cannot type a lambda's default
+                )
+                found.update((str(key), str(value)) for key, value in items.items())
+            return found
+
+    def conformance_cases(self) -> list[tuple[Owner, Any]]:
+        """Return the case tables of the plugins that are loaded, each with its owner.
+
+        Raises:
+            PluginLoadError, RegistrationError: naming the plugin whose hook fails.
+
+        """
+        with self._lock:
+            return [
+                (plugin.claim.owner, table)
+                for plugin in self._plugins.values()
+                for result in self._loader.call(plugin, "tensorplug_conformance_cases")
+                for table in guarded(
+                    plugin.claim,
+                    "in tensorplug_conformance_cases",
+                    lambda result=result: list(result),  # type: ignore[misc]  # mypy cannot type a lambda's default
+                )
+            ]
+
+
+def _warn(error: TensorplugError) -> None:
+    warnings.warn(f"left out: {error}", PluginWarning, stacklevel=4)
+
+
+def _abandon(backend: Any, error: TensorplugError) -> None:
+    """Close a backend that will not be used; add to ``error`` what that raises."""
+    try:
+        backend.close()
+    except Exception as closing:  # noqa: BLE001  # the first error is the one to report
+        error.add_note(f"closing it raised {type(closing).__name__}: {closing}")
