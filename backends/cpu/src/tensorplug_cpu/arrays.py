@@ -1,0 +1,51 @@
+"""What kernels here take and return, and how a Python number becomes an element."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug import dtypes as dt
+from tensorplug.errors import ArgumentError, DTypeError
+
+if TYPE_CHECKING:
+    from tensorplug.dtypes import DType, Scalar
+
+__all__ = ["Array", "Call", "element", "working"]
+
+Array = np.ndarray[Any, Any]
+Call = Callable[..., Any]  # takes buffers positionally; what a plan keeps
+
+_WORKING = {dt.float16: dt.float32}
+
+
+def element(value: Scalar, dtype: DType) -> Array:
+    """Return a number given as an attribute as an array of rank 0.
+
+    Raises:
+        DTypeError: when its kind does not fit: a complex number or a fraction for a dtype
+            that has none, any number for strings.
+        ArgumentError: when it is an integer that the dtype cannot hold.
+
+    """
+    whole = isinstance(value, float) and value.is_integer()
+    if dtype in dt.INTEGER and isinstance(value, float) and not whole:
+        raise DTypeError(f"{value!r} is not an integer, but {dtype} is wanted")
+    if dtype.kind == "string" or (isinstance(value, complex) and dtype not in dt.COMPLEX):
+        raise DTypeError(f"{value!r} cannot become {dtype}")
+    number = int(value) if whole and dtype in dt.INTEGER else value  # type: ignore[arg-type]  # whole floats only
+    try:
+        with np.errstate(all="ignore"):  # too large a float is infinite
+            return np.array(number, dtype=dtype.numpy)
+    except OverflowError:
+        raise ArgumentError(f"{value!r} does not fit into {dtype}") from None
+
+
+def working(dtype: DType) -> np.dtype[Any]:
+    """Return the NumPy dtype in which steps of a longer formula are computed.
+
+    float16 works in float32, so that only the result is rounded to 11 bits.
+    """
+    return _WORKING.get(dtype, dtype).numpy

@@ -1,0 +1,87 @@
+"""The CPU as a backend: its buffers are NumPy arrays."""
+
+from __future__ import annotations
+
+import platform
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug import dtypes as dt
+from tensorplug.errors import BackendMemoryError
+from tensorplug.spec import TensorType
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping
+
+    from tensorplug.dtypes import DType
+    from tensorplug_cpu.arrays import Array
+
+__all__ = ["CpuBackend"]
+
+
+class CpuBackend:
+    """Buffers are ``numpy.ndarray``, of rank 0 too, with any strides; nobody writes into one."""
+
+    @property
+    def name(self) -> str:
+        """The entry point's name."""
+        return "cpu"
+
+    @property
+    def device(self) -> str:
+        """NumPy's version and the kind of processor."""
+        return f"NumPy {np.__version__} on {platform.machine() or 'an unknown machine'}"
+
+    @property
+    def dtypes(self) -> frozenset[DType]:
+        """All of them."""
+        return dt.ANY
+
+    def from_host(self, array: Array) -> Array:
+        """Return a copy of ``array`` in row-major order.
+
+        Raises:
+            BackendMemoryError: when there is no room for it.
+
+        """
+        type_ = TensorType(dt.of(array.dtype), array.shape)
+        try:
+            return np.array(array, dtype=type_.dtype.numpy, order="C", copy=True, subok=False)
+        except MemoryError as error:
+            raise BackendMemoryError(
+                f"cpu: no room for {type_} ({type_.nbytes} bytes): {error}"
+            ) from error
+
+    def to_host(self, buffer: Array) -> Array:
+        """Return the buffer itself."""
+        return buffer
+
+    def describe(self, buffer: Any) -> TensorType:
+        """Return dtype and shape.
+
+        Raises:
+            TypeError: when ``buffer`` is no array (a NumPy scalar is none).
+
+        """
+        if not isinstance(buffer, np.ndarray):
+            raise TypeError(f"a buffer of the cpu backend is a numpy.ndarray, not {buffer!r:.60}")
+        return TensorType(dt.of(buffer.dtype), buffer.shape)
+
+    def allocation(self, buffer: Array) -> tuple[Hashable, int]:
+        """Return the identity and the size in bytes of the array that owns the memory."""
+        owner: Any = buffer
+        # Between a view and its array may stand an object that is neither, with a base too.
+        while getattr(owner, "base", None) is not None:
+            owner = owner.base
+        return id(owner), int(getattr(owner, "nbytes", buffer.nbytes))
+
+    def synchronize(self) -> None:
+        """Do nothing: kernels have run when they return."""
+
+    def memory(self) -> Mapping[str, int]:
+        """Return nothing: the process's memory is not ours alone."""
+        return {}
+
+    def close(self) -> None:
+        """Do nothing: the arrays are freed when the last tensor dies."""

@@ -1,0 +1,66 @@
+"""Conversion between dtypes with one result on every platform.
+
+C leaves a float that does not fit an integer type undefined, and processors differ. Here it is
+truncated towards zero and wrapped; NaN, infinities and what int64 cannot hold give 0.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tensorplug import dtypes as dt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug.dtypes import DType
+    from tensorplug_cpu.arrays import Array
+
+__all__ = ["converter"]
+
+Convert = "Callable[[Array], Array]"
+
+
+def converter(source: DType, target: DType) -> Callable[[Array], Array]:
+    """Return the function that converts arrays of ``source`` to ``target``."""
+    if target is dt.bool_:
+        return lambda x: np.not_equal(x, 0)
+    if source in dt.COMPLEX and target not in dt.COMPLEX:
+        part = dt.real_part(source)
+        if part is target:
+            return lambda x: x.real
+        onwards = converter(part, target)
+        return lambda x: onwards(x.real)
+    if source in dt.FLOATING and target in dt.INTEGER:
+        return _float_to_integer(target)
+    return lambda x: x.astype(target.numpy)
+
+
+def _float_to_integer(target: DType) -> Callable[[Array], Array]:
+    limits = np.iinfo(target.numpy)
+    low, high = float(limits.min) - 1, float(limits.max) + 1
+    if target.itemsize == 8:  # one less than -2**63 is itself in float64, and may be converted
+        low = float(np.nextafter(limits.min, -np.inf)) if limits.min else -1.0
+
+    def convert(x: Array) -> Array:
+        if np.all((x > low) & (x < high)):
+            return x.astype(target.numpy)
+        return _wrapped(x.astype(np.float64), target)
+
+    return convert
+
+
+def _wrapped(x: Array, target: DType) -> Array:
+    """Convert by way of int64 what fits there, and make 0 of the rest.
+
+    The upper half of uint64 is no int64, but fits its target.
+    """
+    whole = np.trunc(x)
+    fits = (whole >= -(2.0**63)) & (whole < 2.0**63)
+    result = np.where(fits, whole, 0).astype(np.int64).astype(target.numpy)
+    if target is dt.uint64:
+        upper = (whole >= 2.0**63) & (whole < 2.0**64)
+        result[upper] = whole[upper].astype(np.uint64)
+    return result

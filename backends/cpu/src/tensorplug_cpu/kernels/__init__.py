@@ -1,0 +1,1 @@
+"""Kernels by family; each module holds one inert table called ``kernels``."""

@@ -1,0 +1,45 @@
+"""Comparison and logic: NumPy's ufuncs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tensorplug import dtypes as dt
+from tensorplug.ops import comparison as ops
+from tensorplug.tables import KernelTable
+from tensorplug_cpu.quiet import ufunc
+
+if TYPE_CHECKING:
+    from tensorplug.spec import KernelSpec, TensorType
+    from tensorplug_cpu.arrays import Call
+
+kernels = KernelTable()
+
+_BINARY: dict[KernelSpec, np.ufunc] = {
+    ops.EQUAL: np.equal,
+    ops.NOT_EQUAL: np.not_equal,
+    ops.LESS: np.less,
+    ops.LESS_EQUAL: np.less_equal,
+    ops.GREATER: np.greater,
+    ops.GREATER_EQUAL: np.greater_equal,
+    ops.LOGICAL_AND: np.logical_and,
+    ops.LOGICAL_OR: np.logical_or,
+}
+
+
+def _register(spec: KernelSpec, function: np.ufunc) -> None:
+    @kernels.prepare(spec)
+    def prepare(a: TensorType, b: TensorType, *, out: TensorType) -> Call:
+        return ufunc(function, out, signals=a.dtype in dt.INEXACT)  # an ordering of NaN does
+
+
+for _spec, _function in _BINARY.items():
+    _register(_spec, _function)
+
+
+@kernels.prepare(ops.LOGICAL_NOT)
+def logical_not(x: TensorType, *, out: TensorType) -> Call:
+    """Negate booleans."""
+    return ufunc(np.logical_not, out, signals=False)

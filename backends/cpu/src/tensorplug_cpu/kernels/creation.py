@@ -1,0 +1,63 @@
+"""Tensors made from attributes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tensorplug import dtypes as dt
+from tensorplug.errors import DTypeError
+from tensorplug.ops import creation as ops
+from tensorplug.tables import KernelTable
+from tensorplug_cpu import casting
+from tensorplug_cpu.arrays import element
+from tensorplug_cpu.quiet import quietly
+
+if TYPE_CHECKING:
+    from tensorplug.dtypes import DType, Scalar
+    from tensorplug.spec import TensorType
+    from tensorplug_cpu.arrays import Array, Call
+
+kernels = KernelTable()
+
+
+@kernels.prepare(ops.FILL)
+def fill(*, value: Scalar, out: TensorType) -> Call:
+    """Fill with one number."""
+    shape, one = out.shape, element(value, out.dtype)
+    return quietly(lambda: np.full(shape, one, one.dtype))
+
+
+@kernels.prepare(ops.ZEROS_LIKE)
+def zeros_like(x: TensorType, *, out: TensorType) -> Call:
+    """Fill with 0."""
+    shape, dtype = out.shape, out.dtype.numpy
+    return quietly(lambda _x: np.zeros(shape, dtype))
+
+
+@kernels.prepare(ops.ONES_LIKE)
+def ones_like(x: TensorType, *, out: TensorType) -> Call:
+    """Fill with 1."""
+    shape, dtype = out.shape, out.dtype.numpy
+    return quietly(lambda _x: np.ones(shape, dtype))
+
+
+@kernels.prepare(ops.RANGE)
+def range(*, start: float, step: float, dtype: DType, out: TensorType) -> Call:
+    """Count: each number from its own position, so that no rounding error adds up."""
+    if dtype.kind == "string":
+        raise DTypeError("a range has numbers, not strings")
+    count = out.shape[0]
+    if isinstance(start, int) and isinstance(step, int):
+        return quietly(lambda: _whole(start, step, count, dtype))
+    convert = casting.converter(dt.float64, dtype)
+    return quietly(lambda: convert(start + step * np.arange(count, dtype=np.float64)))
+
+
+def _whole(start: int, step: int, count: int, dtype: DType) -> Array:
+    """Count in integers modulo 2**64, in which every integer dtype is exact."""
+    steps = np.arange(count, dtype=np.uint64)
+    modular = steps * np.uint64(step % 2**64) + np.uint64(start % 2**64)
+    signed = modular if dtype in dt.UNSIGNED else modular.view(np.int64)
+    return signed.astype(dtype.numpy)

@@ -1,0 +1,145 @@
+"""Elementwise arithmetic: mostly NumPy's ufuncs, called directly by the plans."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug import dtypes as dt
+from tensorplug.ops import elementwise as ops
+from tensorplug.tables import KernelTable
+from tensorplug_cpu import casting, special
+from tensorplug_cpu.quiet import kernel, ufunc
+
+if TYPE_CHECKING:
+    from tensorplug.dtypes import DType
+    from tensorplug.spec import KernelSpec, TensorType
+    from tensorplug_cpu.arrays import Array, Call
+
+kernels = KernelTable()
+
+_UNARY: dict[KernelSpec, np.ufunc] = {
+    ops.NEG: np.negative,
+    ops.ABS: np.absolute,
+    ops.EXP: np.exp,
+    ops.LOG: np.log,
+    ops.SQRT: np.sqrt,
+    ops.SIN: np.sin,
+    ops.COS: np.cos,
+    ops.ATAN: np.arctan,
+    ops.TANH: np.tanh,
+    ops.SQUARE: np.square,
+}
+
+_BINARY: dict[KernelSpec, np.ufunc] = {
+    ops.ADD: np.add,
+    ops.SUB: np.subtract,
+    ops.MULTIPLY: np.multiply,
+    ops.REAL_DIV: np.true_divide,
+    ops.MOD: np.remainder,
+    ops.MAXIMUM: np.maximum,
+    ops.MINIMUM: np.minimum,
+}
+
+_DIVIDES = {ops.MOD}  # an integer divided by 0 signals too; its result is 0, as it should be
+
+
+def _register_unary(spec: KernelSpec, function: np.ufunc) -> None:
+    @kernels.prepare(spec)
+    def prepare(x: TensorType, *, out: TensorType) -> Call:
+        return ufunc(function, out, signals=x.dtype in dt.INEXACT)
+
+
+def _register_binary(spec: KernelSpec, function: np.ufunc) -> None:
+    @kernels.prepare(spec)
+    def prepare(a: TensorType, b: TensorType, *, out: TensorType) -> Call:
+        return ufunc(function, out, signals=a.dtype in dt.INEXACT or spec in _DIVIDES)
+
+
+for _spec, _function in _UNARY.items():
+    _register_unary(_spec, _function)
+for _spec, _function in _BINARY.items():
+    _register_binary(_spec, _function)
+
+
+def _itself(x: Array) -> Array:
+    return x
+
+
+@kernels.prepare(ops.FLOOR)
+def floor(x: TensorType, *, out: TensorType) -> Call:
+    """Round down; integers are returned as they are."""
+    return ufunc(np.floor, out, signals=True) if x.dtype in dt.FLOATING else _itself
+
+
+@kernels.prepare(ops.ERF)
+def erf(x: TensorType, *, out: TensorType) -> Call:
+    """Compute the error function in float64 (float32 and float16 too) and round once."""
+    return kernel(special.erf, out)
+
+
+@kernels.prepare(ops.SQUARED_DIFFERENCE)
+def squared_difference(a: TensorType, b: TensorType, *, out: TensorType) -> Call:
+    """Subtract, then square in place."""
+
+    def run(a: Array, b: Array) -> Any:
+        difference = np.asarray(np.subtract(a, b))
+        return np.multiply(difference, difference, out=difference)
+
+    return kernel(run, out)
+
+
+@kernels.prepare(ops.FLOOR_DIV)
+def floor_div(a: TensorType, b: TensorType, *, out: TensorType) -> Call:
+    """Divide and round down; an integer divided by 0 gives 0, which is what NumPy gives."""
+    if out.dtype in dt.INTEGER:
+        return ufunc(np.floor_divide, out, signals=True)
+
+    def run(a: Array, b: Array) -> Any:
+        quotient = np.asarray(np.floor_divide(a, b))
+        # NumPy makes NaN of an infinite dividend; the quotient is infinite, as the array API has it.
+        infinite = np.isinf(a)
+        if infinite.any():
+            np.copyto(quotient, np.true_divide(a, b), where=infinite)
+        return quotient
+
+    return kernel(run, out)
+
+
+@kernels.prepare(ops.POW)
+def pow(a: TensorType, b: TensorType, *, out: TensorType) -> Call:
+    """Raise to a power; integers to a negative one give 1/a rounded towards 0."""
+    if out.dtype in dt.SIGNED:
+        return kernel(_signed_power, out)
+    if out.dtype in dt.INEXACT and not b.rank:
+        return kernel(_power_of_one_exponent, out)
+    return ufunc(np.power, out, signals=True)
+
+
+def _power_of_one_exponent(a: Array, b: Array) -> Any:
+    return np.square(a) if b == 2 else np.power(a, b)  # squaring is 20 times as fast, and exact
+
+
+def _signed_power(a: Array, b: Array) -> Any:
+    negative = b < 0
+    if not negative.any():
+        return np.power(a, b)
+    power = np.power(a, np.where(negative, 0, b))
+    unit = np.where(np.bitwise_and(b, 1).astype(bool), a, np.square(a))  # a**b for a = 1, -1
+    inverse = np.where(np.abs(a) == 1, unit, 0)
+    return np.where(negative, inverse, power).astype(power.dtype, copy=False)
+
+
+@kernels.prepare(ops.CAST)
+def cast(x: TensorType, *, dtype: DType, out: TensorType) -> Call:
+    """Convert by the rules of ``casting``."""
+    return _itself if x.dtype is dtype else kernel(casting.converter(x.dtype, dtype), out)
+
+
+@kernels.prepare(ops.SELECT)
+def select(
+    condition: TensorType, t: TensorType, e: TensorType, *, out: TensorType
+) -> Call:
+    """Choose elementwise."""
+    return kernel(np.where, out)

@@ -1,0 +1,36 @@
+"""Matrix products by NumPy's BLAS."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug import dtypes as dt
+from tensorplug.ops import linalg as ops
+from tensorplug.tables import KernelTable
+from tensorplug_cpu.quiet import kernel
+
+if TYPE_CHECKING:
+    from tensorplug.spec import TensorType
+    from tensorplug_cpu.arrays import Array, Call
+
+kernels = KernelTable()
+
+
+@kernels.prepare(ops.BATCH_MAT_MUL)
+def batch_mat_mul(
+    a: TensorType, b: TensorType, *, transpose_a: bool, transpose_b: bool, out: TensorType
+) -> Call:
+    """Multiply the last two axes; float16 in float32, rounded once."""
+    half = out.dtype is dt.float16
+
+    def run(a: Array, b: Array) -> Any:
+        left = a.swapaxes(-1, -2) if transpose_a else a
+        right = b.swapaxes(-1, -2) if transpose_b else b
+        if half:
+            wide = np.matmul(left.astype(np.float32), right.astype(np.float32))
+            return wide.astype(np.float16)
+        return np.matmul(left, right)
+
+    return kernel(run, out)

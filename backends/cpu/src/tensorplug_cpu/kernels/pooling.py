@@ -1,0 +1,98 @@
+"""Pooling: one vectorised step for each tap of the window."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tensorplug import dtypes as dt
+from tensorplug.ops import pooling as ops
+from tensorplug.tables import KernelTable
+from tensorplug_cpu.quiet import quietly
+from tensorplug_cpu.sliding import padded, taps, unpadded
+
+if TYPE_CHECKING:
+    from tensorplug.dtypes import DType
+    from tensorplug.spec import TensorType
+    from tensorplug.windows import Padding
+    from tensorplug_cpu.arrays import Array, Call
+
+kernels = KernelTable()
+
+Pair = tuple[int, int]
+
+
+def _lowest(dtype: DType) -> Array:
+    """Return what never wins against an element."""
+    if dtype in dt.FLOATING:
+        return np.array(-np.inf, dtype.numpy)
+    return np.array(np.iinfo(dtype.numpy).min, dtype.numpy)
+
+
+@kernels.prepare(ops.MAX_POOL)
+def max_pool(
+    x: TensorType,
+    *,
+    filter_size: Pair,
+    strides: Pair,
+    pad: Padding,
+    dim_rounding_mode: str | None,
+    out: TensorType,
+) -> Call:
+    """Take the maximum over the taps."""
+    at = ops.geometry(
+        x.shape,
+        filter_size=filter_size,
+        strides=strides,
+        pad=pad,
+        dim_rounding_mode=dim_rounding_mode,
+    )
+    shape, lowest = out.shape, _lowest(x.dtype)
+    blocks = list(taps(at))
+
+    def run(x: Array) -> Array:
+        wide = padded(x, at, lowest)
+        result = np.full(shape, lowest, lowest.dtype)
+        for block in blocks:
+            np.maximum(result, wide[block], out=result)
+        return result
+
+    return quietly(run)
+
+
+@kernels.prepare(ops.MAX_POOL_GRAD)
+def max_pool_grad(
+    dy: TensorType,
+    input: TensorType,
+    output: TensorType,
+    *,
+    filter_size: Pair,
+    strides: Pair,
+    pad: Padding,
+    dim_rounding_mode: str | None,
+) -> Call:
+    """Give dy to the first tap, in row-major order, whose element is the window's maximum."""
+    at = ops.geometry(
+        input.shape,
+        filter_size=filter_size,
+        strides=strides,
+        pad=pad,
+        dim_rounding_mode=dim_rounding_mode,
+    )
+    lowest = _lowest(input.dtype)
+    blocks = list(taps(at))
+
+    def run(dy: Array, x: Array, output: Array) -> Array:
+        wide = padded(x, at, lowest)
+        result = np.zeros(wide.shape, dy.dtype)
+        open_ = np.ones(dy.shape, bool)
+        undefined = np.isnan(output)
+        for block in blocks:
+            element = wide[block]
+            wins = open_ & ((element == output) | (undefined & np.isnan(element)))
+            result[block] += np.where(wins, dy, 0)
+            open_ &= ~wins
+        return unpadded(result, at)
+
+    return quietly(run)

@@ -1,0 +1,81 @@
+"""The hooks through which the core finds this backend and its kernels."""
+
+from __future__ import annotations
+
+import platform
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pluggy
+
+from tensorplug.errors import BackendUnavailableError
+from tensorplug_cpu.backend import CpuBackend
+from tensorplug_cpu.kernels import (
+    activation,
+    comparison,
+    convolution,
+    creation,
+    elementwise,
+    indexing,
+    linalg,
+    movement,
+    pooling,
+    reduction,
+    sorting,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from tensorplug.backend import Backend
+    from tensorplug.tables import KernelTable
+
+hookimpl = pluggy.HookimplMarker("tensorplug")
+
+TABLES: tuple[KernelTable, ...] = (
+    activation.kernels,
+    comparison.kernels,
+    convolution.kernels,
+    creation.kernels,
+    elementwise.kernels,
+    indexing.kernels,
+    linalg.kernels,
+    movement.kernels,
+    pooling.kernels,
+    reduction.kernels,
+    sorting.kernels,
+)
+
+
+@hookimpl
+def tensorplug_create_backend(device: str | None) -> Backend:
+    """Open the CPU.
+
+    Raises:
+        BackendUnavailableError: for a device number other than 0.
+
+    """
+    if device not in (None, "0"):
+        raise BackendUnavailableError(
+            f"backend 'cpu' has one device, number 0, and no device {device!r}; "
+            "all cores belong to it"
+        )
+    return CpuBackend()
+
+
+@hookimpl
+def tensorplug_kernels(backend: Backend) -> Iterable[KernelTable]:
+    """Return the kernels of the CPU backend; none for any other."""
+    return TABLES if backend.name == "cpu" else ()
+
+
+@hookimpl
+def tensorplug_diagnostics() -> Mapping[str, str]:
+    """Return the versions of NumPy and its BLAS, and the machine."""
+    configuration = np.show_config(mode="dicts")
+    blas = (configuration or {}).get("Build Dependencies", {}).get("blas", {})
+    return {
+        "numpy": np.__version__,
+        "blas": f"{blas.get('name', 'unknown')} {blas.get('version', '')}".rstrip(),
+        "machine": platform.machine() or "unknown",
+    }
