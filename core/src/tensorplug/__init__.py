@@ -30,9 +30,24 @@ from tensorplug.control import (
     unregister_kernel,
     use_backend,
 )
-from tensorplug.dtypes import DType, complex64, complex128, float16, float32, float64
-from tensorplug.dtypes import bool_ as bool  # noqa: A004  # the array API standard's name
-from tensorplug.dtypes import int8, int16, int32, int64, string, uint8, uint16, uint32, uint64
+from tensorplug.dtypes import (
+    DType,
+    complex64,
+    complex128,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    string,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+from tensorplug.dtypes import bool_ as bool  # the array API standard's name
 from tensorplug.memory import dispose, keep, memory, tidy
 from tensorplug.ops import (
     activation,
@@ -47,70 +62,14 @@ from tensorplug.ops import (
     reduction,
     sorting,
 )
-from tensorplug.ops.comparison import (
-    equal,
-    greater,
-    greater_equal,
-    less,
-    less_equal,
-    logical_and,
-    logical_not,
-    logical_or,
-    not_equal,
-)
-from tensorplug.ops.creation import arange, asarray, full, ones, ones_like, zeros, zeros_like
-from tensorplug.ops.elementwise import (
-    abs,  # noqa: A004  # the array API standard's names, here and below
-    add,
-    astype,
-    atan,
-    cos,
-    divide,
-    erf,
-    exp,
-    floor,
-    floor_divide,
-    log,
-    maximum,
-    minimum,
-    multiply,
-    negative,
-    pow,  # noqa: A004
-    remainder,
-    sin,
-    sqrt,
-    square,
-    squared_difference,
-    subtract,
-    tanh,
-    where,
-)
-from tensorplug.ops.indexing import gather, one_hot, scatter_nd
-from tensorplug.ops.linalg import matmul
-from tensorplug.ops.movement import (
-    broadcast_to,
-    concat,
-    expand_dims,
-    identity,
-    matrix_transpose,
-    pad,
-    permute_dims,
-    reshape,
-    slice,  # noqa: A004
-    squeeze,
-    stack,
-)
-from tensorplug.ops.reduction import (
-    all,  # noqa: A004
-    any,  # noqa: A004
-    argmax,
-    max,  # noqa: A004
-    mean,
-    min,  # noqa: A004
-    prod,
-    sum,  # noqa: A004
-)
-from tensorplug.ops.sorting import topk
+from tensorplug.ops.comparison import *
+from tensorplug.ops.creation import *
+from tensorplug.ops.elementwise import *
+from tensorplug.ops.indexing import *
+from tensorplug.ops.linalg import *
+from tensorplug.ops.movement import *
+from tensorplug.ops.reduction import *
+from tensorplug.ops.sorting import *
 from tensorplug.spec import Attribute, KernelSpec, TensorType
 from tensorplug.tensor import Tensor
 from tensorplug.tree import tree_map

@@ -72,7 +72,9 @@ def value_and_grad(
                     f"argnums {position} is out of range: {len(args)} arguments were given"
                 )
         primals = [args[position] for position in positions]
-        entered = [_enter(primal, f"argument {at}") for primal, at in zip(primals, positions, strict=True)]
+        entered = [
+            _enter(primal, f"argument {at}") for primal, at in zip(primals, positions, strict=True)
+        ]
         full = list(args)
         for position, (tree, _) in zip(positions, entered, strict=True):
             full[position] = tree
@@ -152,7 +154,7 @@ def custom_grad(f: Callable[..., tuple[Any, Callable[..., Any]]]) -> Callable[..
     @functools.wraps(f)
     def call(*args: Any) -> Tensor:
         tensors = [seam.as_tensor(arg) for arg in args]
-        result = f(*tensors)
+        result: Any = f(*tensors)
         if not (
             isinstance(result, tuple)
             and len(result) == 2
@@ -175,9 +177,7 @@ class _CustomNode(Node):
 
     __slots__ = ("backward", "name", "types")
 
-    def __init__(
-        self, tensors: Sequence[Tensor], name: str, backward: Callable[..., Any]
-    ) -> None:
+    def __init__(self, tensors: Sequence[Tensor], name: str, backward: Callable[..., Any]) -> None:
         super().__init__(tuple(tensor._node for tensor in tensors))
         self.types = [tensor.type for tensor in tensors]
         self.name = name
@@ -263,9 +263,7 @@ def _pull(y: Tensor, dy: Any, leaves: Sequence[Tensor], unconnected: Unconnected
     return result
 
 
-def backpropagate(
-    start: Node | None, dy: Tensor, leaves: Sequence[Node]
-) -> dict[Node, Tensor]:
+def backpropagate(start: Node | None, dy: Tensor, leaves: Sequence[Node]) -> dict[Node, Tensor]:
     """Return the gradients that arrive at ``leaves`` when ``dy`` arrives at ``start``."""
     pending: dict[Node, Any] = {}
     if start is None:
@@ -284,7 +282,11 @@ def backpropagate(
             dys = pending.setdefault(call, [None] * len(call.plan.outputs))
             dys[node.index] = arrived
             continue
-        pulled = node.pull(arrived) if isinstance(node, _CustomNode) else _pull_call(node, arrived, path)
+        pulled = (
+            node.pull(arrived)
+            if isinstance(node, _CustomNode)
+            else _pull_call(node, arrived, path)
+        )
         for parent, gradient in pulled:
             if parent in path:
                 old = pending.get(parent)

@@ -128,7 +128,8 @@ def run_kernel(
         ordered = [inputs.get(name) for name in found.input_names]
     else:
         ordered = list(inputs)
-    return engine.run(seam.current(), found, ordered, attributes or {})  # type: ignore[no-any-return]
+    result: Tensor | list[Tensor] = engine.run(seam.current(), found, ordered, attributes or {})
+    return result
 
 
 def register_kernel(

@@ -10,8 +10,6 @@ import threading
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
-from tensorplug.spec import TensorType
-
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
@@ -19,6 +17,7 @@ if TYPE_CHECKING:
     from tensorplug.dtypes import DType
     from tensorplug.registry import Owner
     from tensorplug.shapes import Shape
+    from tensorplug.spec import TensorType
 
 __all__ = ["PLAN_LIMIT", "Counters", "Device", "Placement"]
 

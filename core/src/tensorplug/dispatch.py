@@ -26,6 +26,7 @@ __all__ = [
     "current",
     "dispatch",
     "dispatch_binary",
+    "dispatch_several",
     "dispatch_unary",
 ]
 
@@ -131,21 +132,29 @@ class entered:  # noqa: N801  # reads as a word: ``with entered(frame):``
         _frame.reset(self._token)
 
 
-def dispatch(spec: KernelSpec, /, *inputs: Any, **attributes: Any) -> Any:
-    """Run the kernel of ``spec`` on the current device.
+def dispatch(spec: KernelSpec, /, *inputs: Any, **attributes: Any) -> Tensor:
+    """Run the kernel of ``spec``, which has one output, on the current device.
 
     ``inputs``: one per declared input, tensors or what can become one; a list where the spec
-    says so, None for an absent optional one. Returns a tensor, or a list for several outputs.
+    says so, None for an absent optional one.
     """
     frame = _frame.get()
-    return runner(frame).run(frame, spec, inputs, attributes)
+    result: Tensor = runner(frame).run(frame, spec, inputs, attributes)
+    return result
+
+
+def dispatch_several(spec: KernelSpec, /, *inputs: Any, **attributes: Any) -> list[Tensor]:
+    """Run the kernel of ``spec``, which has several outputs; see ``dispatch``."""
+    frame = _frame.get()
+    result: list[Tensor] = runner(frame).run(frame, spec, inputs, attributes)
+    return result
 
 
 # The two functions below are `dispatch` again for the commonest calls, where a microsecond
 # counts: a hit in the plan cache costs one dictionary look-up (measured in docs/performance.md).
 
 
-def dispatch_unary(spec: KernelSpec, x: Any, /) -> Any:
+def dispatch_unary(spec: KernelSpec, x: Any, /) -> Tensor:
     """Run a kernel of one input and no attributes."""
     frame = _frame.get()
     try:
@@ -153,20 +162,20 @@ def dispatch_unary(spec: KernelSpec, x: Any, /) -> Any:
     except AttributeError:  # not a tensor yet
         plan = None
     if plan is None:
-        return runner(frame).run(frame, spec, (x,), _NOTHING)
+        return _the_long_way(frame, spec, (x,))
     try:
         buffer = plan.call(x._buffer)
     except BaseException as error:
         plan.annotate(error)
         raise
-    tensor = _new(plan.tensor)
+    tensor: Tensor = _new(plan.tensor)
     tensor._buffer = buffer
     tensor._placement = plan.output
     tensor._node = None
     return tensor
 
 
-def dispatch_binary(spec: KernelSpec, a: Any, b: Any, /) -> Any:
+def dispatch_binary(spec: KernelSpec, a: Any, b: Any, /) -> Tensor:
     """Run a kernel of two inputs and no attributes."""
     frame = _frame.get()
     try:
@@ -174,20 +183,22 @@ def dispatch_binary(spec: KernelSpec, a: Any, b: Any, /) -> Any:
     except AttributeError:  # not a tensor yet
         plan = None
     if plan is None:
-        return runner(frame).run(frame, spec, (a, b), _NOTHING)
+        return _the_long_way(frame, spec, (a, b))
     try:
         buffer = plan.call(a._buffer, b._buffer)
     except BaseException as error:
         plan.annotate(error)
         raise
-    tensor = _new(plan.tensor)
+    tensor: Tensor = _new(plan.tensor)
     tensor._buffer = buffer
     tensor._placement = plan.output
     tensor._node = None
     return tensor
 
 
-_NOTHING: Final[dict[str, Any]] = {}
+def _the_long_way(frame: Frame, spec: KernelSpec, inputs: tuple[Any, ...]) -> Tensor:
+    result: Tensor = runner(frame).run(frame, spec, inputs, {})
+    return result
 
 
 def as_tensor(value: Any, dtype: DType | None = None) -> Tensor:

@@ -33,7 +33,9 @@ class DType:
         self.name = name
         self.kind = kind
         self.itemsize = itemsize
-        self.numpy: np.dtype[np.generic] = np.dtypes.StringDType() if not itemsize else np.dtype(name)
+        self.numpy: np.dtype[np.generic] = (
+            np.dtypes.StringDType() if not itemsize else np.dtype(name)
+        )
 
     def __repr__(self) -> str:
         return f"tensorplug.{self.name}"

@@ -23,18 +23,17 @@ from tensorplug.errors import (
     TensorplugError,
 )
 from tensorplug.ops.elementwise import CAST
-from tensorplug.registry import Registry
 from tensorplug.spec import TensorType
 from tensorplug.tape import record
 from tensorplug.tensor import Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Hashable, Iterator, Mapping, Sequence
 
     from tensorplug.backend import Backend
     from tensorplug.dispatch import Frame
     from tensorplug.dtypes import DType
-    from tensorplug.registry import Owner, State
+    from tensorplug.registry import Owner, Registry, State
     from tensorplug.settings import Fallback
     from tensorplug.spec import KernelSpec
     from tensorplug.tables import KernelTable
@@ -211,7 +210,8 @@ class Engine:
                 tensor = self._bring(value, device, "the argument")
             if dtype is None or tensor.dtype is dtype:
                 return tensor
-            return self.run(frame, CAST, (tensor,), {"dtype": dtype})  # type: ignore[no-any-return]
+            cast: Tensor = self.run(frame, CAST, (tensor,), {"dtype": dtype})
+            return cast
         return self._adopt(frame, self.upload(host.as_array(value, dtype), device))
 
     def upload(self, array: Any, device: Device) -> Tensor:
@@ -279,10 +279,12 @@ class Engine:
         device = frame.device or self.device
         tensors = self._operands(device, spec, inputs)
         key = _key(spec, tensors, attributes)
-        plan = device.plans.get(key) or device.detours.get(key)
-        if plan is None:
-            plan = self._plan(device, spec, tensors, attributes)
-        if type(plan) is Promotion:
+        plan: plans.Plan | Promotion = (
+            device.plans.get(key)
+            or device.detours.get(key)
+            or self._plan(device, spec, tensors, attributes)
+        )
+        if isinstance(plan, Promotion):
             if not plan.published:
                 self._publish(device, key, plan)
             return self.run(frame, spec, plan.apply(self, frame, tensors), attributes)
@@ -298,7 +300,11 @@ class Engine:
         return outputs if spec.several else outputs[0]
 
     def explain(
-        self, spec: KernelSpec, device: Device, types: Sequence[Any], attributes: Mapping[str, Any]
+        self,
+        spec: KernelSpec,
+        device: Device,
+        types: Sequence[Any],
+        attributes: Mapping[str, Any],
     ) -> tuple[plans.Plan, list[plans.Step]]:
         """Resolve a call without running it; return the plan and the steps that were tried."""
         canonical, outputs = spec.resolve(types, attributes)
@@ -339,20 +345,17 @@ class Engine:
         result: list[Any] = []
         weak = False
         for declared, value in zip(spec.declared, inputs, strict=True):
-            if isinstance(value, Tensor):
-                if value._placement.device is not device:
-                    what = f"{spec.name}: input {declared.name!r}"
-                    value = self._bring(value, device, what)
+            if isinstance(value, Tensor) and value._placement.device is device:
                 result.append(value)
-            elif declared.variadic and isinstance(value, list | tuple):
-                what = f"{spec.name}: input {declared.name!r}"
-                result.append([self._operand(device, each, what) for each in value])
             elif value is None or host.is_scalar(value):
                 weak = weak or value is not None
                 result.append(value)
             else:
                 what = f"{spec.name}: input {declared.name!r}"
-                result.append(self._operand(device, value, what))
+                if declared.variadic and isinstance(value, list | tuple):
+                    result.append([self._operand(device, each, what) for each in value])
+                else:
+                    result.append(self._operand(device, value, what))
         return self._fill_scalars(device, spec, result) if weak else result
 
     def _operand(self, device: Device, value: Any, what: str) -> Tensor:
@@ -414,8 +417,7 @@ class Promotion:
     def needed(self, types: Sequence[Any]) -> bool:
         """Return whether any of the promoted inputs has another dtype."""
         return any(
-            each is not None
-            and any(one.dtype is not self.dtype for one in _listed(each))
+            each is not None and any(one.dtype is not self.dtype for one in _listed(each))
             for name, each in zip(self.spec.input_names, types, strict=True)
             if name in self.spec.promote
         )
@@ -446,9 +448,7 @@ def _types(given: Any) -> Any:
     return [each.type for each in given] if isinstance(given, list) else given.type
 
 
-def _key(
-    spec: KernelSpec, tensors: Sequence[Any], attributes: Mapping[str, Any]
-) -> Hashable:
+def _key(spec: KernelSpec, tensors: Sequence[Any], attributes: Mapping[str, Any]) -> Hashable:
     """Return what names a plan; for calls without attributes the same as in ``dispatch``."""
     placements = [
         None

@@ -80,7 +80,7 @@ def _default(array: np.ndarray[Any, Any]) -> DType:
     if array.size == 0 and kind == "f":  # np.asarray([]) has no numbers to judge by
         return dt.default_float
     if kind in "iu":
-        limits = np.iinfo(dt.default_int.numpy)
+        limits = np.iinfo(dt.default_int.name)
         fits = array.size == 0 or (array.min() >= limits.min and array.max() <= limits.max)
         return dt.default_int if fits else dt.of(array.dtype)
     return {

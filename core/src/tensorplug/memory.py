@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import weakref
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from tensorplug import dispatch as seam
 from tensorplug.tensor import Tensor
@@ -55,7 +55,7 @@ class Scope:
 class _Tidy:
     """The context manager form of ``tidy``."""
 
-    def __enter__(self) -> _Tidy:
+    def __enter__(self) -> Self:
         frame = seam.current()
         self._scope = Scope(frame.scope)
         self._entered = seam.entered(frame.replace(scope=self._scope))

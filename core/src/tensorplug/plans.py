@@ -356,5 +356,3 @@ def unsupported(type_: TensorType, device: Device) -> str:
     """Return the message that ``device`` has no such dtype."""
     names = ", ".join(sorted(each.name for each in device.backend.dtypes))
     return f"{type_} is not possible on backend {device.name!r}, whose dtypes are {names}"
-
-

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from tensorplug.errors import ArgumentError, RegistrationError
 from tensorplug.tables import DecompositionEntry, GradientEntry, KernelEntry
@@ -96,7 +96,7 @@ class Handle:
         if additions:
             self._registry.discard(additions)
 
-    def __enter__(self) -> Handle:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -155,10 +155,12 @@ class Registry:
             ("kernels", (entry.spec.name, backend), Owned(entry, owner))
             for backend, entry in kernels
         ]
-        for rule in gradients:
-            additions.append(("gradients", (rule.spec.name, rule.wrt), Owned(rule, owner)))
-        for entry in decompositions:
-            additions.append(("decompositions", entry.spec.name, Owned(entry, owner)))
+        additions += [
+            ("gradients", (rule.spec.name, rule.wrt), Owned(rule, owner)) for rule in gradients
+        ]
+        additions += [
+            ("decompositions", entry.spec.name, Owned(entry, owner)) for entry in decompositions
+        ]
         with self._lock:
             stacks = self._copies()
             for which, key, owned in additions:
@@ -249,9 +251,7 @@ def _duplicate(which: str, key: Any, old: Owner, new: Owner) -> str:
         "gradients": lambda: f"the gradient of {key[0]!r} with respect to {key[1]!r}",
         "decompositions": lambda: f"the decomposition of {key!r}",
     }[which]()
-    return (
-        f"{what} is registered already by {old}; {new} must say override=True to replace it"
-    )
+    return f"{what} is registered already by {old}; {new} must say override=True to replace it"
 
 
 def _unknown_spec(name: str, known: Iterable[str]) -> str:

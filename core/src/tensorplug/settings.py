@@ -40,9 +40,7 @@ class Settings:
     debug: bool = False
 
 
-def read(
-    environ: Mapping[str, str] | None = None, *, backends: Iterable[str] = ()
-) -> Settings:
+def read(environ: Mapping[str, str] | None = None, *, backends: Iterable[str] = ()) -> Settings:
     """Parse ``environ`` (by default the process's own).
 
     ``backends`` are the names of the installed ones: variables that start with such a name,

@@ -8,7 +8,7 @@ Kernels, gradients and decompositions never repeat any of it.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug import dtypes as dt
 from tensorplug import shapes, signatures
@@ -66,7 +66,8 @@ class Attribute:
 
     ``canonical`` takes the value given and a dict of what is known by name: the input types and
     the attributes declared before this one. It returns the one form that kernels and rules see
-    (an axis counted from the front, a list as a tuple), or raises ``ArgumentError``. ``default`` is TensorFlow.js's, ``REQUIRED`` where it has none.
+    (an axis counted from the front, a list as a tuple), or raises ``ArgumentError``.
+    ``default`` is TensorFlow.js's, ``REQUIRED`` where it has none.
     ``exact`` marks numbers for which 0.0 and -0.0, or 1 and 1.0, are different values.
     """
 
@@ -232,9 +233,7 @@ class KernelSpec:
                         f"{', '.join(sorted(dtype.name for dtype in allowed))}"
                     )
 
-    def _canonical(
-        self, types: Sequence[InputType], given: Mapping[str, Any]
-    ) -> dict[str, Any]:
+    def _canonical(self, types: Sequence[InputType], given: Mapping[str, Any]) -> dict[str, Any]:
         unknown = [name for name in given if name not in self.attributes]
         if unknown:
             known = ", ".join(self.attributes) or "none"
@@ -264,4 +263,4 @@ def show(given: InputType) -> str:
         return "absent"
     if isinstance(given, list):
         return f"[{', '.join(map(str, given))}]"
-    return str(cast("TensorType", given))
+    return str(given)

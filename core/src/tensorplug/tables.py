@@ -105,9 +105,7 @@ def type_names(spec: KernelSpec) -> tuple[str, ...]:
     return tuple(f"{name}_type" for name in spec.input_names)
 
 
-def gradient_entry(
-    spec: KernelSpec, wrt: str, rule: Callable[..., Any] | None
-) -> GradientEntry:
+def gradient_entry(spec: KernelSpec, wrt: str, rule: Callable[..., Any] | None) -> GradientEntry:
     """Check a gradient rule against ``spec`` and return its entry.
 
     Raises:

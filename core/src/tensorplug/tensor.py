@@ -99,7 +99,7 @@ class Tensor:
     @property
     def is_disposed(self) -> bool:
         """Whether ``dispose`` was called."""
-        return type(self._placement) is _Disposed
+        return self._placement.device is None
 
     # Data -----------------------------------------------------------------------------
 
@@ -142,13 +142,15 @@ class Tensor:
 
     def dispose(self) -> None:
         """Free this handle's share of the data now; using it later raises. Twice is fine."""
-        if type(self._placement) is not _Disposed:
+        if not self.is_disposed:
             self._placement = _Disposed(self.type)  # type: ignore[assignment]  # a stand-in
             self._buffer = None
             self._node = None
 
     def __array__(
-        self, dtype: Any = None, copy: bool | None = None
+        self,
+        dtype: Any = None,
+        copy: bool | None = None,  # noqa: FBT001  # NumPy's protocol
     ) -> np.ndarray[Any, Any]:
         array = self.numpy()
         if dtype is not None and np.dtype(dtype) != array.dtype:
@@ -162,8 +164,7 @@ class Tensor:
             return f"<Tensor {self.type}, disposed>"
         try:
             body = np.array2string(self.numpy(), separator=", ", prefix="Tensor(")
-        except Exception as error:
-            # A repr is what a debugger shows while things are broken; it must not raise.
+        except Exception as error:  # noqa: BLE001  # a debugger's view of a broken device
             return f"<Tensor {self.type} on {self._placement!r}, unreadable: {error}>"
         return f"Tensor({body}, dtype={self.dtype}, device={self.device!r})"
 
@@ -197,7 +198,7 @@ class Tensor:
     def __iter__(self) -> Iterator[Tensor]:
         return (self[i] for i in range(len(self)))
 
-    def __contains__(self, value: object) -> bool:
+    def __contains__(self, value: Any) -> bool:
         return bool(np.isin(value, self.numpy()).all())
 
     def __hash__(self) -> NoReturn:
@@ -283,10 +284,10 @@ class Tensor:
     def __rpow__(self, other: Any) -> Tensor:
         return elementwise.pow(other, self) if _is_operand(other) else NotImplemented
 
-    def __eq__(self, other: Any) -> Tensor:  # type: ignore[override]  # elementwise
+    def __eq__(self, other: object) -> Tensor:  # type: ignore[override]  # elementwise
         return comparison.equal(self, other) if _is_operand(other) else NotImplemented
 
-    def __ne__(self, other: Any) -> Tensor:  # type: ignore[override]  # elementwise
+    def __ne__(self, other: object) -> Tensor:  # type: ignore[override]  # elementwise
         return comparison.not_equal(self, other) if _is_operand(other) else NotImplemented
 
     def __lt__(self, other: Any) -> Tensor:

@@ -51,7 +51,8 @@ def backprop_input(
     columns = matmul(flat, _matrix(filter), transpose_b=True)
     parts = [
         reshape(
-            slice_(columns, (0, at * channels), (-1, channels)), (batch, height, width, channels)
+            slice_(columns, (0, at * channels), (-1, channels)),
+            (batch, height, width, channels),
         )
         for at in range(filter.shape[0] * filter.shape[1])
     ]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.ops.order import reversed_order
 from tensorplug.ops import elementwise as ops
+from tensorplug.ops.order import reversed_order
 from tensorplug.tables import DecompositionTable
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from tensorplug import dtypes as dt
-from tensorplug.ops.order import reversed_order
 from tensorplug.ops import reduction as ops
 from tensorplug.ops.comparison import logical_not
 from tensorplug.ops.elementwise import astype
+from tensorplug.ops.order import reversed_order
 from tensorplug.tables import DecompositionTable
 
 if TYPE_CHECKING:

@@ -19,9 +19,7 @@ Attributes = dict[str, Any]
 
 
 @gradients.wrt(ops.CONV2D, "x")
-def conv2d_wrt_x(
-    dy: Tensor, filter: Tensor, x_type: TensorType, attributes: Attributes
-) -> Tensor:
+def conv2d_wrt_x(dy: Tensor, filter: Tensor, x_type: TensorType, attributes: Attributes) -> Tensor:
     return _input(dy, filter, x_type.shape, attributes)
 
 
@@ -62,16 +60,14 @@ def _window(attributes: Attributes) -> Attributes:
 
 
 def _forward(x: Tensor, filter: Tensor, attributes: Attributes) -> Tensor:
-    return dispatch(ops.CONV2D, x, filter, **_window(attributes))  # type: ignore[no-any-return]
+    return dispatch(ops.CONV2D, x, filter, **_window(attributes))
 
 
 def _input(dy: Tensor, filter: Tensor, shape: Shape, attributes: Attributes) -> Tensor:
-    return dispatch(  # type: ignore[no-any-return]
+    return dispatch(
         ops.CONV2D_BACKPROP_INPUT, dy, filter, **_window(attributes), input_shape=shape
     )
 
 
 def _filter(x: Tensor, dy: Tensor, shape: Shape, attributes: Attributes) -> Tensor:
-    return dispatch(  # type: ignore[no-any-return]
-        ops.CONV2D_BACKPROP_FILTER, x, dy, **_window(attributes), filter_shape=shape
-    )
+    return dispatch(ops.CONV2D_BACKPROP_FILTER, x, dy, **_window(attributes), filter_shape=shape)

@@ -25,9 +25,7 @@ gradients.stop(ops.ONE_HOT)
 
 
 @gradients.wrt(ops.GATHER_V2, "x")
-def gather(
-    dy: Tensor, indices: Tensor, x_type: TensorType, axis: int, batch_dims: int
-) -> Tensor:
+def gather(dy: Tensor, indices: Tensor, x_type: TensorType, axis: int, batch_dims: int) -> Tensor:
     # x is [batch, outer, length, inner], dy is [batch, outer, picked, inner]; all batches'
     # rows are scattered in one go, into one long axis.
     shape = x_type.shape
@@ -61,5 +59,3 @@ def _from_front(indices: Tensor, length: int) -> Tensor:
     """Indices in int32, the negative ones counted from the front."""
     at = astype(indices, dt.int32)
     return where(at < 0, at + length, at)
-
-

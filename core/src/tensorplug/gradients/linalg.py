@@ -14,18 +14,14 @@ gradients = GradientTable()
 
 
 @gradients.wrt(ops.BATCH_MAT_MUL, "a")
-def batch_mat_mul_wrt_a(
-    dy: Tensor, b: Tensor, transpose_a: bool, transpose_b: bool
-) -> Tensor:
+def batch_mat_mul_wrt_a(dy: Tensor, b: Tensor, *, transpose_a: bool, transpose_b: bool) -> Tensor:
     if transpose_a:
         return ops.matmul(b, dy, transpose_a=transpose_b, transpose_b=True)
     return ops.matmul(dy, b, transpose_b=not transpose_b)
 
 
 @gradients.wrt(ops.BATCH_MAT_MUL, "b")
-def batch_mat_mul_wrt_b(
-    dy: Tensor, a: Tensor, transpose_a: bool, transpose_b: bool
-) -> Tensor:
+def batch_mat_mul_wrt_b(dy: Tensor, a: Tensor, *, transpose_a: bool, transpose_b: bool) -> Tensor:
     if transpose_b:
         return ops.matmul(dy, a, transpose_a=True, transpose_b=transpose_a)
     return ops.matmul(a, dy, transpose_a=not transpose_a)

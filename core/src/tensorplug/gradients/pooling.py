@@ -19,7 +19,7 @@ gradients.stop(ops.MAX_POOL_GRAD, "input", "output")  # they only choose places
 
 @gradients.wrt(ops.MAX_POOL, "x")
 def max_pool(dy: Tensor, x: Tensor, out: Tensor, attributes: dict[str, Any]) -> Tensor:
-    return dispatch(ops.MAX_POOL_GRAD, dy, x, out, **attributes)  # type: ignore[no-any-return]
+    return dispatch(ops.MAX_POOL_GRAD, dy, x, out, **attributes)
 
 
 @gradients.wrt(ops.MAX_POOL_GRAD, "dy")

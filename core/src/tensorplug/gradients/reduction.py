@@ -72,7 +72,10 @@ def _product_of_others(x: Tensor, axis: Axes) -> Tensor:
     polynomial in x, so its own gradient is right at zeros too.
     """
     kept = tuple(each for each in range(x.ndim) if each not in axis)
-    rows, count = product(x.shape[each] for each in kept), product(x.shape[each] for each in axis)
+    rows, count = (
+        product(x.shape[each] for each in kept),
+        product(x.shape[each] for each in axis),
+    )
     moved = movement.permute_dims(x, (*kept, *axis))
     level = movement.reshape(moved, (rows, count))
     levels = []

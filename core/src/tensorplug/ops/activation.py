@@ -12,6 +12,13 @@ from tensorplug.spec import KernelSpec
 if TYPE_CHECKING:
     from tensorplug.tensor import Tensor
 
+__all__ = [
+    "log_softmax",
+    "relu",
+    "sigmoid",
+    "softmax",
+]
+
 RELU = KernelSpec("Relu", ("x",), inference.same, accepts=dt.REAL)
 SIGMOID = KernelSpec(
     "Sigmoid", ("x",), inference.same, accepts=dt.NUMERIC, promote=("x",), inexact=True
@@ -41,22 +48,22 @@ LOG_SOFTMAX = KernelSpec(
 @chained
 def relu(x: Any, /) -> Tensor:
     """Return ``max(x, 0)`` elementwise; NaN stays NaN. Its gradient at 0 is 0."""
-    return dispatch_unary(RELU, x)  # type: ignore[no-any-return]
+    return dispatch_unary(RELU, x)
 
 
 @chained
 def sigmoid(x: Any, /) -> Tensor:
     """Return ``1 / (1 + e**-x)`` elementwise, without overflow on either side."""
-    return dispatch_unary(SIGMOID, x)  # type: ignore[no-any-return]
+    return dispatch_unary(SIGMOID, x)
 
 
 @chained
 def softmax(x: Any, /, *, axis: int = -1) -> Tensor:
     """Return ``e**x / sum(e**x)`` along ``axis``, computed from ``x - max(x)``."""
-    return dispatch(SOFTMAX, as_tensor(x), dim=axis)  # type: ignore[no-any-return]
+    return dispatch(SOFTMAX, as_tensor(x), dim=axis)
 
 
 @chained
 def log_softmax(x: Any, /, *, axis: int = -1) -> Tensor:
     """Return the logarithm of ``softmax(x)`` along ``axis``, without taking a log of 0."""
-    return dispatch(LOG_SOFTMAX, as_tensor(x), axis=axis)  # type: ignore[no-any-return]
+    return dispatch(LOG_SOFTMAX, as_tensor(x), axis=axis)

@@ -12,6 +12,18 @@ from tensorplug.spec import KernelSpec
 if TYPE_CHECKING:
     from tensorplug.tensor import Tensor
 
+__all__ = [
+    "equal",
+    "greater",
+    "greater_equal",
+    "less",
+    "less_equal",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "not_equal",
+]
+
 EQUAL = KernelSpec(
     "Equal", ("a", "b"), inference.broadcast_bool, accepts=dt.FIXED, promote=("a", "b")
 )
@@ -36,60 +48,70 @@ LOGICAL_AND = KernelSpec(
 LOGICAL_OR = KernelSpec(
     "LogicalOr", ("a", "b"), inference.broadcast_bool, accepts=dt.BOOL, promote=("a", "b")
 )
-LOGICAL_NOT = KernelSpec(
-    "LogicalNot", ("x",), inference.same, accepts=dt.BOOL
-)
+LOGICAL_NOT = KernelSpec("LogicalNot", ("x",), inference.same, accepts=dt.BOOL)
 
 
 @chained
 def equal(a: Any, b: Any, /) -> Tensor:
-    """Return ``a == b`` elementwise, with broadcasting, as booleans. NaN compares unequal to everything."""
-    return dispatch_binary(EQUAL, a, b)  # type: ignore[no-any-return]
+    """Return ``a == b`` elementwise, with broadcasting, as booleans.
+
+    NaN compares unequal to everything.
+    """
+    return dispatch_binary(EQUAL, a, b)
 
 
 @chained
 def not_equal(a: Any, b: Any, /) -> Tensor:
-    """Return ``a != b`` elementwise, with broadcasting, as booleans. NaN compares unequal to everything."""
-    return dispatch_binary(NOT_EQUAL, a, b)  # type: ignore[no-any-return]
+    """Return ``a != b`` elementwise, with broadcasting, as booleans.
+
+    NaN compares unequal to everything.
+    """
+    return dispatch_binary(NOT_EQUAL, a, b)
 
 
 @chained
 def less(a: Any, b: Any, /) -> Tensor:
     """Return ``a < b`` elementwise, with broadcasting, as booleans. False where either is NaN."""
-    return dispatch_binary(LESS, a, b)  # type: ignore[no-any-return]
+    return dispatch_binary(LESS, a, b)
 
 
 @chained
 def less_equal(a: Any, b: Any, /) -> Tensor:
     """Return ``a <= b`` elementwise, with broadcasting, as booleans. False where either is NaN."""
-    return dispatch_binary(LESS_EQUAL, a, b)  # type: ignore[no-any-return]
+    return dispatch_binary(LESS_EQUAL, a, b)
 
 
 @chained
 def greater(a: Any, b: Any, /) -> Tensor:
     """Return ``a > b`` elementwise, with broadcasting, as booleans. False where either is NaN."""
-    return dispatch_binary(GREATER, a, b)  # type: ignore[no-any-return]
+    return dispatch_binary(GREATER, a, b)
 
 
 @chained
 def greater_equal(a: Any, b: Any, /) -> Tensor:
     """Return ``a >= b`` elementwise, with broadcasting, as booleans. False where either is NaN."""
-    return dispatch_binary(GREATER_EQUAL, a, b)  # type: ignore[no-any-return]
+    return dispatch_binary(GREATER_EQUAL, a, b)
 
 
 @chained
 def logical_and(a: Any, b: Any, /) -> Tensor:
-    """Return ``a and b`` elementwise, with broadcasting, as booleans. Both operands must be boolean."""
-    return dispatch_binary(LOGICAL_AND, a, b)  # type: ignore[no-any-return]
+    """Return ``a and b`` elementwise, with broadcasting, as booleans.
+
+    Both operands must be boolean.
+    """
+    return dispatch_binary(LOGICAL_AND, a, b)
 
 
 @chained
 def logical_or(a: Any, b: Any, /) -> Tensor:
-    """Return ``a or b`` elementwise, with broadcasting, as booleans. Both operands must be boolean."""
-    return dispatch_binary(LOGICAL_OR, a, b)  # type: ignore[no-any-return]
+    """Return ``a or b`` elementwise, with broadcasting, as booleans.
+
+    Both operands must be boolean.
+    """
+    return dispatch_binary(LOGICAL_OR, a, b)
 
 
 @chained
 def logical_not(x: Any, /) -> Tensor:
     """Return ``not x`` elementwise; ``x`` must be boolean."""
-    return dispatch_unary(LOGICAL_NOT, x)  # type: ignore[no-any-return]
+    return dispatch_unary(LOGICAL_NOT, x)

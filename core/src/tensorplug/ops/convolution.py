@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from tensorplug.tensor import Tensor
     from tensorplug.windows import Padding
 
+__all__ = [
+    "conv2d",
+]
+
 Pair = tuple[int, int]
 
 
@@ -202,7 +206,7 @@ def conv2d(
         DTypeError: operands that are not floating.
 
     """
-    return dispatch(  # type: ignore[no-any-return]
+    return dispatch(
         CONV2D,
         x,
         filter,

@@ -16,6 +16,16 @@ if TYPE_CHECKING:
     from tensorplug.shapes import Shape
     from tensorplug.tensor import Tensor
 
+__all__ = [
+    "arange",
+    "asarray",
+    "full",
+    "ones",
+    "ones_like",
+    "zeros",
+    "zeros_like",
+]
+
 
 def _fill(*, shape: Shape, value: Scalar, dtype: DType | None) -> TensorType:
     return TensorType(dtype or dt.of_scalar(value, None), shape)
@@ -89,7 +99,7 @@ def full(shape: Any, fill_value: Scalar, *, dtype: Any = None) -> Tensor:
     ``dtype`` defaults to the number's default dtype.
     """
     wanted = None if dtype is None else dt.of(dtype)
-    return dispatch(FILL, shape=shape, value=fill_value, dtype=wanted)  # type: ignore[no-any-return]
+    return dispatch(FILL, shape=shape, value=fill_value, dtype=wanted)
 
 
 def zeros(shape: Any, *, dtype: Any = None) -> Tensor:
@@ -104,12 +114,12 @@ def ones(shape: Any, *, dtype: Any = None) -> Tensor:
 
 def zeros_like(x: Any, /) -> Tensor:
     """Return zeros of the shape and dtype of ``x``."""
-    return dispatch_unary(ZEROS_LIKE, x)  # type: ignore[no-any-return]
+    return dispatch_unary(ZEROS_LIKE, x)
 
 
 def ones_like(x: Any, /) -> Tensor:
     """Return ones of the shape and dtype of ``x``."""
-    return dispatch_unary(ONES_LIKE, x)  # type: ignore[no-any-return]
+    return dispatch_unary(ONES_LIKE, x)
 
 
 def arange(
@@ -123,6 +133,4 @@ def arange(
     if dtype is None:
         whole = all(isinstance(each, int) for each in (first, last, step))
         dtype = dt.default_int if whole else dt.default_float
-    return dispatch(RANGE, start=first, stop=last, step=step, dtype=dt.of(dtype))  # type: ignore[no-any-return]
-
-
+    return dispatch(RANGE, start=first, stop=last, step=step, dtype=dt.of(dtype))

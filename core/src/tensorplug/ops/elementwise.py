@@ -18,63 +18,63 @@ if TYPE_CHECKING:
     from tensorplug.dtypes import DType
     from tensorplug.tensor import Tensor
 
-NEG = KernelSpec(
-    "Neg", ("x",), inference.same, accepts=dt.NUMERIC, promote=("x",)
-)
-ABS = KernelSpec(
-    "Abs", ("x",), inference.same, accepts=dt.REAL, promote=("x",)
-)
-FLOOR = KernelSpec(
-    "Floor", ("x",), inference.same, accepts=dt.REAL, promote=("x",)
-)
-EXP = KernelSpec(
-    "Exp", ("x",), inference.same, accepts=dt.NUMERIC, promote=("x",), inexact=True
-)
-LOG = KernelSpec(
-    "Log", ("x",), inference.same, accepts=dt.NUMERIC, promote=("x",), inexact=True
-)
-SQRT = KernelSpec(
-    "Sqrt", ("x",), inference.same, accepts=dt.NUMERIC, promote=("x",), inexact=True
-)
-SIN = KernelSpec(
-    "Sin", ("x",), inference.same, accepts=dt.NUMERIC, promote=("x",), inexact=True
-)
-COS = KernelSpec(
-    "Cos", ("x",), inference.same, accepts=dt.NUMERIC, promote=("x",), inexact=True
-)
-ATAN = KernelSpec(
-    "Atan", ("x",), inference.same, accepts=dt.NUMERIC, promote=("x",), inexact=True
-)
-ERF = KernelSpec(
-    "Erf", ("x",), inference.same, accepts=dt.REAL, promote=("x",), inexact=True
-)
-TANH = KernelSpec(
-    "Tanh", ("x",), inference.same, accepts=dt.NUMERIC, promote=("x",), inexact=True
-)
-SQUARE = KernelSpec(
-    "Square", ("x",), inference.same, accepts=dt.NUMERIC, promote=("x",)
-)
-ADD = KernelSpec(
-    "Add", ("a", "b"), inference.broadcast, accepts=dt.NUMERIC, promote=("a", "b")
-)
-SUB = KernelSpec(
-    "Sub", ("a", "b"), inference.broadcast, accepts=dt.NUMERIC, promote=("a", "b")
-)
+__all__ = [
+    "abs",
+    "add",
+    "astype",
+    "atan",
+    "cos",
+    "divide",
+    "erf",
+    "exp",
+    "floor",
+    "floor_divide",
+    "log",
+    "maximum",
+    "minimum",
+    "multiply",
+    "negative",
+    "pow",
+    "remainder",
+    "sin",
+    "sqrt",
+    "square",
+    "squared_difference",
+    "subtract",
+    "tanh",
+    "where",
+]
+
+NEG = KernelSpec("Neg", ("x",), inference.same, accepts=dt.NUMERIC, promote=("x",))
+ABS = KernelSpec("Abs", ("x",), inference.same, accepts=dt.REAL, promote=("x",))
+FLOOR = KernelSpec("Floor", ("x",), inference.same, accepts=dt.REAL, promote=("x",))
+EXP = KernelSpec("Exp", ("x",), inference.same, accepts=dt.NUMERIC, promote=("x",), inexact=True)
+LOG = KernelSpec("Log", ("x",), inference.same, accepts=dt.NUMERIC, promote=("x",), inexact=True)
+SQRT = KernelSpec("Sqrt", ("x",), inference.same, accepts=dt.NUMERIC, promote=("x",), inexact=True)
+SIN = KernelSpec("Sin", ("x",), inference.same, accepts=dt.NUMERIC, promote=("x",), inexact=True)
+COS = KernelSpec("Cos", ("x",), inference.same, accepts=dt.NUMERIC, promote=("x",), inexact=True)
+ATAN = KernelSpec("Atan", ("x",), inference.same, accepts=dt.NUMERIC, promote=("x",), inexact=True)
+ERF = KernelSpec("Erf", ("x",), inference.same, accepts=dt.REAL, promote=("x",), inexact=True)
+TANH = KernelSpec("Tanh", ("x",), inference.same, accepts=dt.NUMERIC, promote=("x",), inexact=True)
+SQUARE = KernelSpec("Square", ("x",), inference.same, accepts=dt.NUMERIC, promote=("x",))
+ADD = KernelSpec("Add", ("a", "b"), inference.broadcast, accepts=dt.NUMERIC, promote=("a", "b"))
+SUB = KernelSpec("Sub", ("a", "b"), inference.broadcast, accepts=dt.NUMERIC, promote=("a", "b"))
 MULTIPLY = KernelSpec(
     "Multiply", ("a", "b"), inference.broadcast, accepts=dt.NUMERIC, promote=("a", "b")
 )
 REAL_DIV = KernelSpec(
-    "RealDiv", ("a", "b"), inference.broadcast, accepts=dt.NUMERIC, promote=("a", "b"), inexact=True
+    "RealDiv",
+    ("a", "b"),
+    inference.broadcast,
+    accepts=dt.NUMERIC,
+    promote=("a", "b"),
+    inexact=True,
 )
 FLOOR_DIV = KernelSpec(
     "FloorDiv", ("a", "b"), inference.broadcast, accepts=dt.REAL, promote=("a", "b")
 )
-MOD = KernelSpec(
-    "Mod", ("a", "b"), inference.broadcast, accepts=dt.REAL, promote=("a", "b")
-)
-POW = KernelSpec(
-    "Pow", ("a", "b"), inference.broadcast, accepts=dt.NUMERIC, promote=("a", "b")
-)
+MOD = KernelSpec("Mod", ("a", "b"), inference.broadcast, accepts=dt.REAL, promote=("a", "b"))
+POW = KernelSpec("Pow", ("a", "b"), inference.broadcast, accepts=dt.NUMERIC, promote=("a", "b"))
 MAXIMUM = KernelSpec(
     "Maximum", ("a", "b"), inference.broadcast, accepts=dt.REAL, promote=("a", "b")
 )
@@ -82,7 +82,11 @@ MINIMUM = KernelSpec(
     "Minimum", ("a", "b"), inference.broadcast, accepts=dt.REAL, promote=("a", "b")
 )
 SQUARED_DIFFERENCE = KernelSpec(
-    "SquaredDifference", ("a", "b"), inference.broadcast, accepts=dt.NUMERIC, promote=("a", "b")
+    "SquaredDifference",
+    ("a", "b"),
+    inference.broadcast,
+    accepts=dt.NUMERIC,
+    promote=("a", "b"),
 )
 
 
@@ -111,133 +115,152 @@ SELECT = KernelSpec(
 @chained
 def negative(x: Any, /) -> Tensor:
     """Return ``-x`` elementwise. Arithmetic negation. Unsigned integers wrap."""
-    return dispatch_unary(NEG, x)  # type: ignore[no-any-return]
+    return dispatch_unary(NEG, x)
 
 
 @chained
 def abs(x: Any, /) -> Tensor:
-    """Return ``|x|`` elementwise. Absolute value of real numbers; the most negative integer stays itself."""
-    return dispatch_unary(ABS, x)  # type: ignore[no-any-return]
+    """Return ``|x|`` elementwise.
+
+    Absolute value of real numbers; the most negative integer stays itself.
+    """
+    return dispatch_unary(ABS, x)
 
 
 @chained
 def floor(x: Any, /) -> Tensor:
     """Return ``largest integer <= x`` elementwise. Rounding down; integers stay as they are."""
-    return dispatch_unary(FLOOR, x)  # type: ignore[no-any-return]
+    return dispatch_unary(FLOOR, x)
 
 
 @chained
 def exp(x: Any, /) -> Tensor:
     """Return ``e**x`` elementwise. Exponential."""
-    return dispatch_unary(EXP, x)  # type: ignore[no-any-return]
+    return dispatch_unary(EXP, x)
 
 
 @chained
 def log(x: Any, /) -> Tensor:
     """Return ``ln x`` elementwise. Natural logarithm: -inf at 0, NaN below."""
-    return dispatch_unary(LOG, x)  # type: ignore[no-any-return]
+    return dispatch_unary(LOG, x)
 
 
 @chained
 def sqrt(x: Any, /) -> Tensor:
     """Return ``x**0.5`` elementwise. Square root: NaN below 0; -0.0 stays -0.0."""
-    return dispatch_unary(SQRT, x)  # type: ignore[no-any-return]
+    return dispatch_unary(SQRT, x)
 
 
 @chained
 def sin(x: Any, /) -> Tensor:
     """Return ``sin x`` elementwise. Sine of radians."""
-    return dispatch_unary(SIN, x)  # type: ignore[no-any-return]
+    return dispatch_unary(SIN, x)
 
 
 @chained
 def cos(x: Any, /) -> Tensor:
     """Return ``cos x`` elementwise. Cosine of radians."""
-    return dispatch_unary(COS, x)  # type: ignore[no-any-return]
+    return dispatch_unary(COS, x)
 
 
 @chained
 def atan(x: Any, /) -> Tensor:
     """Return ``atan x`` elementwise. Inverse tangent in radians, within [-pi/2, pi/2]."""
-    return dispatch_unary(ATAN, x)  # type: ignore[no-any-return]
+    return dispatch_unary(ATAN, x)
 
 
 @chained
 def erf(x: Any, /) -> Tensor:
-    """Return ``2/sqrt(pi) * integral of exp(-t**2) from 0 to x`` elementwise. Gauss error function."""
-    return dispatch_unary(ERF, x)  # type: ignore[no-any-return]
+    """Return ``2/sqrt(pi) * integral of exp(-t**2) from 0 to x`` elementwise.
+
+    Gauss error function.
+    """
+    return dispatch_unary(ERF, x)
 
 
 @chained
 def tanh(x: Any, /) -> Tensor:
     """Return ``tanh x`` elementwise. Hyperbolic tangent."""
-    return dispatch_unary(TANH, x)  # type: ignore[no-any-return]
+    return dispatch_unary(TANH, x)
 
 
 @chained
 def square(x: Any, /) -> Tensor:
     """Return ``x*x`` elementwise. Square; integers wrap."""
-    return dispatch_unary(SQUARE, x)  # type: ignore[no-any-return]
+    return dispatch_unary(SQUARE, x)
 
 
 @chained
 def add(a: Any, b: Any, /) -> Tensor:
     """Return ``a + b`` elementwise. Sum. Booleans are not numbers here: use logical_or."""
-    return dispatch_binary(ADD, a, b)  # type: ignore[no-any-return]
+    return dispatch_binary(ADD, a, b)
 
 
 @chained
 def subtract(a: Any, b: Any, /) -> Tensor:
     """Return ``a - b`` elementwise. Difference; integers wrap."""
-    return dispatch_binary(SUB, a, b)  # type: ignore[no-any-return]
+    return dispatch_binary(SUB, a, b)
 
 
 @chained
 def multiply(a: Any, b: Any, /) -> Tensor:
     """Return ``a * b`` elementwise. Product; integers wrap."""
-    return dispatch_binary(MULTIPLY, a, b)  # type: ignore[no-any-return]
+    return dispatch_binary(MULTIPLY, a, b)
 
 
 @chained
 def divide(a: Any, b: Any, /) -> Tensor:
     """Return ``a / b`` elementwise. Quotient; integers become the default float first."""
-    return dispatch_binary(REAL_DIV, a, b)  # type: ignore[no-any-return]
+    return dispatch_binary(REAL_DIV, a, b)
 
 
 @chained
 def floor_divide(a: Any, b: Any, /) -> Tensor:
-    """Return ``floor(a / b)`` elementwise. Quotient rounded down. An integer divided by 0 gives 0."""
-    return dispatch_binary(FLOOR_DIV, a, b)  # type: ignore[no-any-return]
+    """Return ``floor(a / b)`` elementwise.
+
+    Quotient rounded down. An integer divided by 0 gives 0.
+    """
+    return dispatch_binary(FLOOR_DIV, a, b)
 
 
 @chained
 def remainder(a: Any, b: Any, /) -> Tensor:
-    """Return ``a - b * floor(a / b)`` elementwise. Remainder with the sign of b. An integer modulo 0 gives 0."""
-    return dispatch_binary(MOD, a, b)  # type: ignore[no-any-return]
+    """Return ``a - b * floor(a / b)`` elementwise.
+
+    Remainder with the sign of b. An integer modulo 0 gives 0.
+    """
+    return dispatch_binary(MOD, a, b)
 
 
 @chained
 def pow(a: Any, b: Any, /) -> Tensor:
-    """Return ``a ** b`` elementwise. Power. Integers wrap; an integer to a negative power is 1/a rounded towards 0, and 0 for a = 0."""
-    return dispatch_binary(POW, a, b)  # type: ignore[no-any-return]
+    """Return ``a ** b`` elementwise.
+
+    Power. Integers wrap; an integer to a negative power is 1/a rounded towards 0, and 0 for a
+    = 0.
+    """
+    return dispatch_binary(POW, a, b)
 
 
 @chained
 def maximum(a: Any, b: Any, /) -> Tensor:
     """Return ``max(a, b)`` elementwise. Larger one; NaN if either is NaN."""
-    return dispatch_binary(MAXIMUM, a, b)  # type: ignore[no-any-return]
+    return dispatch_binary(MAXIMUM, a, b)
 
 
 @chained
 def minimum(a: Any, b: Any, /) -> Tensor:
     """Return ``min(a, b)`` elementwise. Smaller one; NaN if either is NaN."""
-    return dispatch_binary(MINIMUM, a, b)  # type: ignore[no-any-return]
+    return dispatch_binary(MINIMUM, a, b)
 
 
 @chained
 def squared_difference(a: Any, b: Any, /) -> Tensor:
-    """Return ``(a - b)**2`` elementwise. Square of the difference; integers wrap. (TensorFlow's SquaredDifference.)"""
-    return dispatch_binary(SQUARED_DIFFERENCE, a, b)  # type: ignore[no-any-return]
+    """Return ``(a - b)**2`` elementwise.
+
+    Square of the difference; integers wrap. (TensorFlow's SquaredDifference.)
+    """
+    return dispatch_binary(SQUARED_DIFFERENCE, a, b)
 
 
 @chained
@@ -248,10 +271,10 @@ def astype(x: Any, dtype: Any, /) -> Tensor:
     infinities give 0). Anything but zero becomes True. Complex numbers lose their imaginary
     part on the way to reals.
     """
-    return dispatch(CAST, x, dtype=dt.of(dtype))  # type: ignore[no-any-return]
+    return dispatch(CAST, x, dtype=dt.of(dtype))
 
 
 @chained
 def where(condition: Any, t: Any, e: Any, /) -> Tensor:
     """Return ``t`` where ``condition`` (boolean) holds, else ``e``; all three broadcast."""
-    return dispatch(SELECT, condition, t, e)  # type: ignore[no-any-return]
+    return dispatch(SELECT, condition, t, e)

@@ -18,10 +18,14 @@ if TYPE_CHECKING:
     from tensorplug.spec import InputTypes
     from tensorplug.tensor import Tensor
 
+__all__ = [
+    "gather",
+    "one_hot",
+    "scatter_nd",
+]
 
-def _gather(
-    x: TensorType, indices: TensorType, *, axis: int, batch_dims: int
-) -> TensorType:
+
+def _gather(x: TensorType, indices: TensorType, *, axis: int, batch_dims: int) -> TensorType:
     if x.shape[:batch_dims] != indices.shape[:batch_dims]:
         raise ShapeError(f"the first {batch_dims} sizes differ")
     if axis < batch_dims:
@@ -101,7 +105,7 @@ def gather(x: Any, indices: Any, *, axis: int = 0, batch_dims: int = 0) -> Tenso
     unspecified element on devices that cannot raise; negative ones count from the end.
     (TensorFlow's GatherV2.)
     """
-    return dispatch(GATHER_V2, x, indices, axis=axis, batch_dims=batch_dims)  # type: ignore[no-any-return]
+    return dispatch(GATHER_V2, x, indices, axis=axis, batch_dims=batch_dims)
 
 
 def scatter_nd(indices: Any, updates: Any, shape: Any) -> Tensor:
@@ -110,7 +114,7 @@ def scatter_nd(indices: Any, updates: Any, shape: Any) -> Tensor:
     The last axis of ``indices`` (length d) names positions in the first d axes of ``shape``;
     ``updates`` has the shape ``indices.shape[:-1] + shape[d:]``. (TensorFlow's ScatterNd.)
     """
-    return dispatch(SCATTER_ND, indices, updates, shape=shape)  # type: ignore[no-any-return]
+    return dispatch(SCATTER_ND, indices, updates, shape=shape)
 
 
 def one_hot(
@@ -125,8 +129,13 @@ def one_hot(
 
     An index outside ``[0, depth)`` gives a row of ``off_value``. (TensorFlow's OneHot.)
     """
-    return dispatch(  # type: ignore[no-any-return]
-        ONE_HOT, indices, depth=depth, on_value=on_value, off_value=off_value, dtype=dt.of(dtype)
+    return dispatch(
+        ONE_HOT,
+        indices,
+        depth=depth,
+        on_value=on_value,
+        off_value=off_value,
+        dtype=dt.of(dtype),
     )
 
 
@@ -155,7 +164,8 @@ def getitem(x: Any, key: Any) -> Tensor:
             if step == 1:
                 begin[axis], size[axis] = start if count else 0, count
             else:
-                gathers.append((axis, (start, count, step)))
+                stop = start + count * step
+                gathers.append((axis, creation.arange(start, stop, step, dtype=dt.int32)))
             shape.append(count)
         elif _is_index_tensor(part):
             gathers.append((axis, part))
@@ -169,11 +179,8 @@ def getitem(x: Any, key: Any) -> Tensor:
         result = movement.slice(result, begin, size)
     # From the last axis to the first, so that a gather that changes the rank moves no axis
     # that is still to come.
-    for at, what in reversed(gathers):
-        if isinstance(what, tuple):
-            start, count, step = what
-            what = creation.arange(start, start + count * step, step, dtype=dt.int32)
-        result = gather(result, what, axis=at)
+    for at, picked in reversed(gathers):
+        result = gather(result, picked, axis=at)
     return result if result.shape == tuple(shape) else movement.reshape(result, shape)
 
 
@@ -185,7 +192,9 @@ def _spread(tensor: Tensor, key: tuple[Any, ...]) -> list[Any]:
     """Return one index per axis (and the Nones), with the ellipsis written out."""
     for part in key:
         allowed = part is None or part is Ellipsis or isinstance(part, builtins.slice | int)
-        if isinstance(part, bool) or not (allowed or hasattr(part, "__index__") or _is_index_tensor(part)):
+        if isinstance(part, bool) or not (
+            allowed or hasattr(part, "__index__") or _is_index_tensor(part)
+        ):
             raise ArgumentError(f"cannot index {tensor.type} with {part!r}")
         if _is_index_tensor(part) and dt.of(part.dtype) not in dt.INTEGER:
             raise ArgumentError(f"an index tensor must hold integers, got {part.dtype}")

@@ -8,15 +8,18 @@ from tensorplug import attributes, shapes
 from tensorplug import dtypes as dt
 from tensorplug.dispatch import as_tensor, chained, dispatch
 from tensorplug.errors import ShapeError
+from tensorplug.ops.movement import reshape
 from tensorplug.spec import KernelSpec, TensorType
 
 if TYPE_CHECKING:
     from tensorplug.tensor import Tensor
 
+__all__ = [
+    "matmul",
+]
 
-def _matmul(
-    a: TensorType, b: TensorType, *, transpose_a: bool, transpose_b: bool
-) -> TensorType:
+
+def _matmul(a: TensorType, b: TensorType, *, transpose_a: bool, transpose_b: bool) -> TensorType:
     if a.rank < 2 or b.rank < 2:
         raise ShapeError("both operands must have at least rank 2")
     rows, inner = a.shape[-2:] if not transpose_a else a.shape[:-3:-1]
@@ -41,9 +44,7 @@ BATCH_MAT_MUL = KernelSpec(
 
 
 @chained
-def matmul(
-    a: Any, b: Any, /, *, transpose_a: bool = False, transpose_b: bool = False
-) -> Tensor:
+def matmul(a: Any, b: Any, /, *, transpose_a: bool = False, transpose_b: bool = False) -> Tensor:
     """Return the matrix product of the last two axes; the leading ones broadcast.
 
     A vector is taken as a row on the left and as a column on the right, and that axis is
@@ -58,15 +59,15 @@ def matmul(
         raise ShapeError(f"matmul needs at least rank 1, got {left.type} and {right.type}")
     row, column = left.ndim == 1, right.ndim == 1
     if not row and not column:
-        return dispatch(  # type: ignore[no-any-return]
+        return dispatch(
             BATCH_MAT_MUL, left, right, transpose_a=transpose_a, transpose_b=transpose_b
         )
     product = dispatch(
         BATCH_MAT_MUL,
-        left.reshape((1, -1)) if row else left,
-        right.reshape((-1, 1)) if column else right,
+        reshape(left, (1, -1)) if row else left,
+        reshape(right, (-1, 1)) if column else right,
         transpose_a=transpose_a and not row,
         transpose_b=transpose_b and not column,
     )
     kept = product.shape[:-2] + (() if row else product.shape[-2:-1])
-    return product.reshape(kept if column else (*kept, product.shape[-1]))  # type: ignore[no-any-return]
+    return reshape(product, kept if column else (*kept, product.shape[-1]))

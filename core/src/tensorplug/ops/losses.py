@@ -11,6 +11,10 @@ from tensorplug.ops import activation, reduction
 if TYPE_CHECKING:
     from tensorplug.tensor import Tensor
 
+__all__ = [
+    "softmax_cross_entropy",
+]
+
 
 def softmax_cross_entropy(onehot_labels: Any, logits: Any, /) -> Tensor:
     """Return the mean over all but the last axis of ``-sum(labels * log_softmax(logits))``.

@@ -17,6 +17,20 @@ if TYPE_CHECKING:
     from tensorplug.spec import InputTypes
     from tensorplug.tensor import Tensor
 
+__all__ = [
+    "broadcast_to",
+    "concat",
+    "expand_dims",
+    "identity",
+    "matrix_transpose",
+    "pad",
+    "permute_dims",
+    "reshape",
+    "slice",
+    "squeeze",
+    "stack",
+]
+
 IDENTITY = KernelSpec("Identity", ("x",), inference.same)
 
 
@@ -28,9 +42,7 @@ def _target_shape(value: Any, types: InputTypes) -> Shape:
     return shapes.reshape(types["x"].shape, shapes.as_ints(value, "shape"))
 
 
-RESHAPE = KernelSpec(
-    "Reshape", ("x",), _reshape, attributes={"shape": Attribute(_target_shape)}
-)
+RESHAPE = KernelSpec("Reshape", ("x",), _reshape, attributes={"shape": Attribute(_target_shape)})
 
 
 def _transpose(x: TensorType, *, perm: tuple[int, ...]) -> TensorType:
@@ -102,9 +114,7 @@ SLICE = KernelSpec(
 )
 
 
-def _padded(
-    x: TensorType, *, paddings: tuple[tuple[int, int], ...]
-) -> TensorType:
+def _padded(x: TensorType, *, paddings: tuple[tuple[int, int], ...]) -> TensorType:
     sizes = (low + n + high for (low, high), n in zip(paddings, x.shape, strict=True))
     return TensorType(x.dtype, tuple(sizes))
 
@@ -143,9 +153,7 @@ def _concat(xs: list[TensorType], *, axis: int) -> TensorType:
         if not same:
             raise ShapeError(f"{first} and {each} differ outside axis {axis}")
     total = sum(each.shape[axis] for each in xs)
-    return TensorType(
-        first.dtype, (*first.shape[:axis], total, *first.shape[axis + 1 :])
-    )
+    return TensorType(first.dtype, (*first.shape[:axis], total, *first.shape[axis + 1 :]))
 
 
 CONCAT = KernelSpec(
@@ -159,7 +167,7 @@ CONCAT = KernelSpec(
 
 def identity(x: Any, /) -> Tensor:
     """Return ``x`` under a new handle; the data is shared."""
-    return dispatch_unary(IDENTITY, x)  # type: ignore[no-any-return]
+    return dispatch_unary(IDENTITY, x)
 
 
 @chained
@@ -172,13 +180,13 @@ def reshape(x: Any, shape: Any, /) -> Tensor:
         ShapeError: when the number of elements cannot be kept.
 
     """
-    return dispatch(RESHAPE, x, shape=shape)  # type: ignore[no-any-return]
+    return dispatch(RESHAPE, x, shape=shape)
 
 
 @chained
 def permute_dims(x: Any, axes: Any = None, /) -> Tensor:
     """Return ``x`` with its axes in the order ``axes`` (reversed by default)."""
-    return dispatch(TRANSPOSE, x, perm=axes)  # type: ignore[no-any-return]
+    return dispatch(TRANSPOSE, x, perm=axes)
 
 
 def matrix_transpose(x: Any, /, *, rank: int | None = None) -> Tensor:
@@ -223,7 +231,7 @@ def squeeze(x: Any, /, axis: Any) -> Tensor:
 @chained
 def broadcast_to(x: Any, shape: Any, /) -> Tensor:
     """Return ``x`` repeated along new and size-1 axes until it has ``shape``."""
-    return dispatch(BROADCAST_TO, x, shape=shape)  # type: ignore[no-any-return]
+    return dispatch(BROADCAST_TO, x, shape=shape)
 
 
 @chained
@@ -232,16 +240,16 @@ def slice(x: Any, begin: Any, size: Any = None) -> Tensor:
 
     A size of -1 takes what is left of its axis; missing entries of ``begin`` are 0.
     """
-    return dispatch(SLICE, x, begin=begin, size=size)  # type: ignore[no-any-return]
+    return dispatch(SLICE, x, begin=begin, size=size)
 
 
 @chained
-def pad(x: Any, paddings: Sequence[Sequence[int]], constant_value: float = 0) -> Tensor:
+def pad(x: Any, paddings: Sequence[Sequence[int]], constant_value: dt.Scalar = 0) -> Tensor:
     """Return ``x`` with ``constant_value`` added before and after each axis.
 
     ``paddings``: one (before, after) pair per axis.
     """
-    return dispatch(PAD_V2, x, paddings=paddings, constant_value=constant_value)  # type: ignore[no-any-return]
+    return dispatch(PAD_V2, x, paddings=paddings, constant_value=constant_value)
 
 
 def concat(xs: Sequence[Any], /, *, axis: int | None = 0) -> Tensor:
@@ -250,8 +258,8 @@ def concat(xs: Sequence[Any], /, *, axis: int | None = 0) -> Tensor:
     They must agree in every other size; their dtypes are promoted.
     """
     if axis is None:
-        return dispatch(CONCAT, [reshape(each, (-1,)) for each in xs], axis=0)  # type: ignore[no-any-return]
-    return dispatch(CONCAT, list(xs), axis=axis)  # type: ignore[no-any-return]
+        return dispatch(CONCAT, [reshape(each, (-1,)) for each in xs], axis=0)
+    return dispatch(CONCAT, list(xs), axis=axis)
 
 
 def stack(xs: Sequence[Any], /, *, axis: int = 0) -> Tensor:

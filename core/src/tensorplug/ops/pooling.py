@@ -1,4 +1,4 @@
-"""Pooling in two dimensions, over NHWC tensors. (TensorFlow's MaxPool family.)"""
+"""Pooling in two dimensions over NHWC tensors: TensorFlow's MaxPool family."""
 
 from __future__ import annotations
 
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from tensorplug.tensor import Tensor
     from tensorplug.windows import Padding
 
+__all__ = [
+    "max_pool",
+]
+
 Pair = tuple[int, int]
 
 
@@ -35,9 +39,7 @@ def geometry(
     """
     if len(x) != 4:
         raise ShapeError(f"x must have rank 4, got {list(x)}")
-    return windows(
-        (x[1], x[2]), filter_size, strides, (1, 1), pad, dim_rounding_mode, (1, 2)
-    )
+    return windows((x[1], x[2]), filter_size, strides, (1, 1), pad, dim_rounding_mode, (1, 2))
 
 
 def _pooled(
@@ -121,7 +123,7 @@ def max_pool(
         ShapeError: x has not rank 4, or the window does not fit.
 
     """
-    return dispatch(  # type: ignore[no-any-return]
+    return dispatch(
         MAX_POOL,
         x,
         filter_size=filter_size,

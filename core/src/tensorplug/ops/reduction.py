@@ -9,24 +9,32 @@ from tensorplug import dtypes as dt
 from tensorplug.dispatch import as_tensor, chained, dispatch
 from tensorplug.errors import ShapeError
 from tensorplug.ops.elementwise import astype
+from tensorplug.ops.movement import reshape
 from tensorplug.spec import KernelSpec, TensorType
 
 if TYPE_CHECKING:
     from tensorplug.tensor import Tensor
 
+__all__ = [
+    "all",
+    "any",
+    "argmax",
+    "max",
+    "mean",
+    "min",
+    "prod",
+    "sum",
+]
+
 _AXES = {"axis": attributes.axes("x"), "keep_dims": attributes.flag(default=False)}
 
 
-def _accumulated(
-    x: TensorType, *, axis: tuple[int, ...], keep_dims: bool
-) -> TensorType:
+def _accumulated(x: TensorType, *, axis: tuple[int, ...], keep_dims: bool) -> TensorType:
     dtype = dt.default_int if x.dtype is dt.bool_ else x.dtype
     return TensorType(dtype, shapes.reduce(x.shape, axis, keep_dims=keep_dims))
 
 
-def _not_empty(
-    x: TensorType, *, axis: tuple[int, ...], keep_dims: bool
-) -> TensorType:
+def _not_empty(x: TensorType, *, axis: tuple[int, ...], keep_dims: bool) -> TensorType:
     result = inference.reduced(x, axis=axis, keep_dims=keep_dims)
     if result.size and not x.size:
         raise ShapeError("the reduced axes are empty, and this reduction has no value for that")
@@ -50,9 +58,7 @@ _EXTREME = {
 }
 
 
-def _extreme(
-    x: TensorType, *, reduction_indices: tuple[int, ...], keep_dims: bool
-) -> TensorType:
+def _extreme(x: TensorType, *, reduction_indices: tuple[int, ...], keep_dims: bool) -> TensorType:
     return _not_empty(x, axis=reduction_indices, keep_dims=keep_dims)
 
 
@@ -86,14 +92,14 @@ def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = Fals
     the elements first.
     """
     tensor = as_tensor(x) if dtype is None else astype(x, dtype)
-    return dispatch(SUM, tensor, axis=axis, keep_dims=keepdims)  # type: ignore[no-any-return]
+    return dispatch(SUM, tensor, axis=axis, keep_dims=keepdims)
 
 
 @chained
 def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """Return the product of the elements along ``axis``; 1 where there are none."""
     tensor = as_tensor(x) if dtype is None else astype(x, dtype)
-    return dispatch(PROD, tensor, axis=axis, keep_dims=keepdims)  # type: ignore[no-any-return]
+    return dispatch(PROD, tensor, axis=axis, keep_dims=keepdims)
 
 
 @chained
@@ -102,7 +108,7 @@ def mean(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
 
     Integers and booleans become float32 first.
     """
-    return dispatch(MEAN, x, axis=axis, keep_dims=keepdims)  # type: ignore[no-any-return]
+    return dispatch(MEAN, x, axis=axis, keep_dims=keepdims)
 
 
 @chained
@@ -113,7 +119,7 @@ def max(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
         ShapeError: when a reduced axis is empty.
 
     """
-    return dispatch(MAX, x, reduction_indices=axis, keep_dims=keepdims)  # type: ignore[no-any-return]
+    return dispatch(MAX, x, reduction_indices=axis, keep_dims=keepdims)
 
 
 @chained
@@ -124,19 +130,19 @@ def min(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
         ShapeError: when a reduced axis is empty.
 
     """
-    return dispatch(MIN, x, axis=axis, keep_dims=keepdims)  # type: ignore[no-any-return]
+    return dispatch(MIN, x, axis=axis, keep_dims=keepdims)
 
 
 @chained
 def any(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Return whether any element along ``axis`` is True (not zero); False where there are none."""
-    return dispatch(ANY, astype(x, dt.bool_), axis=axis, keep_dims=keepdims)  # type: ignore[no-any-return]
+    """Return whether any element along ``axis`` is True (not zero); False if there are none."""
+    return dispatch(ANY, astype(x, dt.bool_), axis=axis, keep_dims=keepdims)
 
 
 @chained
 def all(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Return whether all elements along ``axis`` are True (not zero); True where there are none."""
-    return dispatch(ALL, astype(x, dt.bool_), axis=axis, keep_dims=keepdims)  # type: ignore[no-any-return]
+    """Return whether all elements along ``axis`` are True (not zero); True if there are none."""
+    return dispatch(ALL, astype(x, dt.bool_), axis=axis, keep_dims=keepdims)
 
 
 @chained
@@ -151,10 +157,10 @@ def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Ten
     """
     tensor = as_tensor(x)
     if axis is None:
-        index = dispatch(ARG_MAX, tensor.reshape((-1,)), axis=0)
-        return index.reshape((1,) * tensor.ndim) if keepdims else index  # type: ignore[no-any-return]
+        index = dispatch(ARG_MAX, reshape(tensor, (-1,)), axis=0)
+        return reshape(index, (1,) * tensor.ndim) if keepdims else index
     index = dispatch(ARG_MAX, tensor, axis=axis)
     if not keepdims:
-        return index  # type: ignore[no-any-return]
+        return index
     at = shapes.normalize_axis(axis, tensor.ndim)
-    return index.reshape(shapes.reduce(tensor.shape, (at,), keep_dims=True))  # type: ignore[no-any-return]
+    return reshape(index, shapes.reduce(tensor.shape, (at,), keep_dims=True))

@@ -6,17 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug import attributes
 from tensorplug import dtypes as dt
-from tensorplug.dispatch import chained, dispatch
+from tensorplug.dispatch import chained, dispatch_several
 from tensorplug.errors import ShapeError
 from tensorplug.spec import KernelSpec, TensorType
 
 if TYPE_CHECKING:
     from tensorplug.tensor import Tensor
 
+__all__ = [
+    "topk",
+]
 
-def _top_k(
-    x: TensorType, *, k: int
-) -> tuple[TensorType, TensorType]:
+
+def _top_k(x: TensorType, *, k: int) -> tuple[TensorType, TensorType]:
     if x.rank == 0:
         raise ShapeError("x must have at least rank 1")
     if k > x.shape[-1]:
@@ -49,5 +51,5 @@ def topk(x: Any, /, k: int = 1, *, sorted: bool = True) -> tuple[Tensor, Tensor]
         ShapeError: rank 0, or ``k`` larger than the last axis.
 
     """
-    values, indices = dispatch(TOP_K, x, k=k, sorted=sorted)
+    values, indices = dispatch_several(TOP_K, x, k=k, sorted=sorted)
     return values, indices

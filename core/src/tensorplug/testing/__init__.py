@@ -1,0 +1,1 @@
+"""Helpers for the tests of those who write backends, ops and gradients."""
