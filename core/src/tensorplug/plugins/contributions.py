@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tensorplug import chaining
 from tensorplug.backend import Backend
 from tensorplug.dtypes import DType
 from tensorplug.errors import RegistrationError
-from tensorplug.plugins.loading import guarded
+from tensorplug.plugins.loading import guarded, refused
 from tensorplug.registry import Registry
-from tensorplug.signatures import location
 from tensorplug.tables import (
     DecompositionEntry,
     DecompositionTable,
@@ -19,15 +21,15 @@ from tensorplug.tables import (
     KernelEntry,
     KernelTable,
 )
-from tensorplug.tensor import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug.plugins.discovery import Claim
     from tensorplug.plugins.loading import Loader, Plugin
+    from tensorplug.registry import Owner
 
-__all__ = ["Rules", "attach", "check_backend", "kernels", "rehearsal", "rules"]
+__all__ = ["Rules", "check_backend", "kernels", "register_rules", "rehearsal", "rules"]
 
 T = TypeVar("T")
 
@@ -75,34 +77,33 @@ def rules(loader: Loader, plugin: Plugin) -> Rules:
     )
 
 
-def _ask(
-    loader: Loader, plugin: Plugin, hook: str, kind: type[T], **arguments: Any
-) -> list[Any]:
+def _ask(loader: Loader, plugin: Plugin, hook: str, kind: type[T], **arguments: Any) -> list[Any]:
     items: list[Any] = []
     for result in loader.call(plugin, hook, **arguments):
         if isinstance(result, KernelTable | GradientTable | DecompositionTable | str):
-            raise RegistrationError(
-                f"{plugin.claim}: {hook} returned a {type(result).__name__}; it must return an "
-                f"iterable of {kind.__name__}s, such as a list of one"
+            raise refused(
+                plugin.claim,
+                f"{hook} returned a {type(result).__name__}; it must return an "
+                f"iterable of {kind.__name__}s, such as a list of one",
             )
+        if not isinstance(result, Iterable):
+            raise refused(plugin.claim, f"{hook} returned {result!r}, which is no iterable")
         # A generator runs the plugin's code only now.
-        items += guarded(plugin.claim, f"in {hook}", lambda result=result: list(result))  # type: ignore[misc]  # mypy cannot type a lambda's default
+        items += guarded(plugin.claim, f"in {hook}", partial(list, result))
     for item in items:
         if not isinstance(item, kind):
-            raise RegistrationError(
-                f"{plugin.claim}: {hook} gave {item!r}, a {type(item).__name__}; it must give "
-                f"{kind.__name__}s"
+            raise refused(
+                plugin.claim,
+                f"{hook} gave {item!r}, a {type(item).__name__}; it must give {kind.__name__}s",
             )
     return items
 
 
 def _entries(claim: Claim, table: Any, kind: type[T]) -> list[T]:
-    entries: list[T] = guarded(claim, "while its tables were read", lambda: list(table))
+    entries: list[T] = guarded(claim, "while its tables were read", partial(list, table))
     for entry in entries:
         if not isinstance(entry, kind):
-            raise RegistrationError(
-                f"{claim}: {table!r} holds {entry!r}, which is no {kind.__name__}"
-            )
+            raise refused(claim, f"{table!r} holds {entry!r}, which is no {kind.__name__}")
     return entries
 
 
@@ -113,7 +114,7 @@ def check_backend(claim: Claim, backend: Any) -> None:
         RegistrationError: saying what is missing or wrong.
 
     """
-    what = f"{claim}: the backend it created, a {type(backend).__name__},"
+    what = f"the backend it created, a {type(backend).__name__},"
     members = [name for name in vars(Backend) if not name.startswith("_")]
     lacks = [name for name in members if not hasattr(backend, name)]
     if lacks:
@@ -144,20 +145,25 @@ def rehearsal(registry: Registry) -> Registry:
     return copy
 
 
+def register_rules(registry: Registry, owner: Owner, rules: Rules) -> None:
+    """Put rules into force, all or none: in the registry, and as methods of ``Tensor``.
+
+    Methods are the whole process's; engines built later find them there already.
+
+    Raises:
+        RegistrationError: one is registered already, or Tensor has another such method.
+
+    """
+    handle = registry.add(owner, gradients=rules.gradients, decompositions=rules.decompositions)
+    try:
+        chaining.attach(rules.chained)
+    except RegistrationError:
+        handle.remove()
+        raise
+
+
 def _check_chained(claim: Claim, function: Any) -> None:
     if not getattr(function, "__tensorplug_chained__", False) or not callable(function):
-        raise RegistrationError(
-            f"{claim}: tensorplug_chained_ops gave {function!r}, which is no op marked @chained"
+        raise refused(
+            claim, f"tensorplug_chained_ops gave {function!r}, which is no op marked @chained"
         )
-    known = getattr(Tensor, function.__name__, function)
-    if known is not function:
-        raise RegistrationError(
-            f"{claim}: {location(function)} cannot be chained, for Tensor.{function.__name__} "
-            f"is {location(known)} already"
-        )
-
-
-def attach(functions: tuple[Callable[..., Any], ...]) -> None:
-    """Make chained ops methods of ``Tensor``, for the whole process."""
-    for function in functions:
-        setattr(Tensor, function.__name__, function)

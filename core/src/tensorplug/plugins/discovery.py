@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, runtime_checkable
 
 import importlib_metadata
 
@@ -16,7 +16,7 @@ from tensorplug.registry import Owner
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from importlib_metadata import Distribution, EntryPoint
+    from importlib_metadata import EntryPoint
 
 __all__ = [
     "BACKENDS",
@@ -162,11 +162,11 @@ def claims() -> tuple[Claim, ...]:
     return tuple(found[key] for key in sorted(found))
 
 
-def _mentions_us(distribution: Distribution) -> bool:
+def _mentions_us(distribution: Any) -> bool:
     return f"[{CORE}." in (distribution.read_text("entry_points.txt") or "")
 
 
-def _claims_of(name: str, distribution: Distribution) -> Iterator[Claim]:
+def _claims_of(name: str, distribution: Any) -> Iterator[Claim]:
     if not _mentions_us(distribution):
         return
     version, requires = distribution.version, tuple(distribution.requires or ())

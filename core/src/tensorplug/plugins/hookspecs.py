@@ -4,6 +4,9 @@ A hook function asks by naming: it takes any of the parameters shown, in any ord
 defaults. Hooks are called when a plugin is loaded or a device is opened, never per kernel.
 """
 
+# mypy: disable-error-code="empty-body"
+# A hook specification has no body: pluggy reads its name and its parameters.
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final

@@ -6,6 +6,7 @@ import importlib
 import inspect
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pluggy
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from tensorplug.plugins.discovery import Claim
 
-__all__ = ["Loader", "Plugin"]
+__all__ = ["CREATE", "Loader", "Plugin", "guarded", "refused"]
 
 T = TypeVar("T")
 
@@ -58,17 +59,18 @@ class Loader:
         """
         importlib.invalidate_caches()  # it may have been installed while we run
         module = guarded(claim, "while it was imported", claim.entry.load)
-        guarded(claim, "while its hooks were read", lambda: self._check(claim, module))
-        name = f"{claim.group}:{claim.name}"
-        guarded(
-            claim, "while it was registered", lambda: self._manager.register(module, name=name)
-        )
+        guarded(claim, "while its hooks were read", partial(self._check, claim, module))
+        guarded(claim, "while it was registered", partial(self._register, claim, module))
+        return Plugin(claim, module)
+
+    def _register(self, claim: Claim, module: Any) -> None:
         try:
+            self._manager.register(module, name=f"{claim.group}:{claim.name}")
             self._manager.check_pending()
         except pluggy.PluginValidationError as error:
-            self._manager.unregister(module)
-            raise RegistrationError(f"{claim}: {error}") from error
-        return Plugin(claim, module)
+            if self._manager.is_registered(module):
+                self._manager.unregister(module)
+            raise RegistrationError(str(error)) from error
 
     def call(self, plugin: Plugin, hook: str, **arguments: Any) -> list[Any]:
         """Call one hook of one plugin; return its results, at most one per function.
@@ -81,7 +83,7 @@ class Loader:
         """
         others = [each for each in self._manager.get_plugins() if each is not plugin.module]
         caller = self._manager.subset_hook_caller(hook, others)
-        result = guarded(plugin.claim, f"in {hook}", lambda: caller(**arguments))
+        result = guarded(plugin.claim, f"in {hook}", partial(caller, **arguments))
         if hook == CREATE:  # firstresult: one value or None
             return [] if result is None else [result]
         implementations = [
@@ -92,11 +94,9 @@ class Loader:
         return list(result)
 
     def _check(self, claim: Claim, module: Any) -> None:
-        found = dict(self._hooks(claim, module))
+        found = dict(self._hooks(module))
         if claim.group == BACKENDS and CREATE not in found:
-            raise RegistrationError(
-                f"has no hook {CREATE}, which every backend plugin must have"
-            )
+            raise RegistrationError(f"has no hook {CREATE}, which every backend plugin must have")
         if claim.group != BACKENDS and CREATE in found:
             raise RegistrationError(
                 f"{signatures.location(found[CREATE])} creates a backend, but the entry point "
@@ -105,7 +105,7 @@ class Loader:
         for hook, function in found.items():
             _check_parameters(hook, function, self._known()[hook])
 
-    def _hooks(self, claim: Claim, module: Any) -> Iterator[tuple[str, Callable[..., Any]]]:
+    def _hooks(self, module: Any) -> Iterator[tuple[str, Callable[..., Any]]]:
         """Yield the hooks that ``module`` implements.
 
         Raises:
@@ -143,9 +143,7 @@ class Loader:
         return {name: each.spec.argnames for name, each in callers if each.spec is not None}
 
 
-def _check_parameters(
-    hook: str, function: Callable[..., Any], may_ask: tuple[str, ...]
-) -> None:
+def _check_parameters(hook: str, function: Callable[..., Any], may_ask: tuple[str, ...]) -> None:
     role = f"hook {hook}"
     signatures.check_names(function, role, may_ask)
     for parameter in signatures.parameters(function, role):
@@ -171,7 +169,7 @@ def guarded(claim: Claim, when: str, function: Callable[[], T]) -> T:
     except KeyboardInterrupt:
         raise
     except RegistrationError as error:
-        raise RegistrationError(f"{claim}: {error}. {_skip(claim)}") from error
+        raise refused(claim, str(error)) from error
     except BackendUnavailableError as error:
         raise BackendUnavailableError(f"{claim} is not available here: {error}") from error
     except ArgumentError as error:
@@ -182,6 +180,11 @@ def guarded(claim: Claim, when: str, function: Callable[[], T]) -> T:
             f"{claim} (entry point {claim.name} = {claim.entry.value}) raised {cause} {when}. "
             f"{_skip(claim)}"
         ) from error
+
+
+def refused(claim: Claim, reason: str) -> RegistrationError:
+    """Return the error for what a plugin hands over but must not."""
+    return RegistrationError(f"{claim}: {reason}. {_skip(claim)}")
 
 
 def _skip(claim: Claim) -> str:

@@ -22,7 +22,13 @@ from tensorplug.errors import (
     TensorplugError,
 )
 from tensorplug.plugins import discovery
-from tensorplug.plugins.discovery import BACKENDS, EXTENSIONS, BackendInfo, Claim, ExtensionInfo
+from tensorplug.plugins.discovery import (
+    BACKENDS,
+    EXTENSIONS,
+    BackendInfo,
+    Claim,
+    ExtensionInfo,
+)
 from tensorplug.plugins.requirements import normalize, requirements_on
 from tensorplug.plugins.versions import Version
 

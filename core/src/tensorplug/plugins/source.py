@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import warnings
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.engine import Opened
 from tensorplug.errors import (
@@ -22,12 +23,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from tensorplug.backend import Backend
+    from tensorplug.plugins.contributions import Rules
     from tensorplug.plugins.discovery import Claim, State
     from tensorplug.plugins.loading import Plugin
     from tensorplug.registry import Owner, Registry
     from tensorplug.tables import KernelTable
 
 __all__ = ["PluginSource"]
+
+_LOADED: Final[tuple[State, str]] = ("loaded", "")
 
 
 class PluginSource:
@@ -45,6 +49,7 @@ class PluginSource:
         self._plugins: dict[Claim, Plugin] = {}
         self._errors: dict[Claim, TensorplugError] = {}
         self._outcomes: dict[Claim, tuple[State, str]] = {}
+        self._handed_over: set[Claim] = set()
         self._opening: set[str] = set()
 
     # What an engine asks --------------------------------------------------------------
@@ -80,7 +85,8 @@ class PluginSource:
             try:
                 return self._open(claim, device)
             except TensorplugError as error:
-                if self._outcomes.get(claim, ("", ""))[0] != "loaded":
+                # Another device of it may be open; then one that is missing changes nothing.
+                if self._outcomes.get(claim) != _LOADED:
                     self._outcomes[claim] = ("failed", str(error))
                 raise
             finally:
@@ -90,17 +96,14 @@ class PluginSource:
         plugin = self._load(claim)
         backend = self._create(plugin, device)
         try:
-            guarded(
-                claim,
-                "while its backend was checked",
-                lambda: contributions.check_backend(claim, backend),
-            )
+            check = partial(contributions.check_backend, claim, backend)
+            guarded(claim, "while its backend was checked", check)
             tables = self._tables(plugin, backend)
         except TensorplugError as error:
             _abandon(backend, error)
             raise
-        self._outcomes[claim] = ("loaded", "")
-        return Opened(backend, claim.owner, tables)
+        self._outcomes[claim] = _LOADED
+        return Opened(backend, claim.owner, tuple(tables))
 
     # Loading --------------------------------------------------------------------------
 
@@ -114,8 +117,9 @@ class PluginSource:
                     _warn(error)
                     continue
                 try:
-                    self._register_rules(self._load(claim))
-                    self._outcomes[claim] = ("loaded", "")
+                    plugin = self._load(claim)
+                    self._register_rules(plugin, contributions.rules(self._loader, plugin))
+                    self._outcomes[claim] = _LOADED
                 except TensorplugError as error:
                     self._plugins.pop(claim, None)
                     self._outcomes[claim] = ("failed", str(error))
@@ -154,57 +158,48 @@ class PluginSource:
 
     # Registering ----------------------------------------------------------------------
 
-    def _register_rules(self, plugin: Plugin) -> None:
-        rules = contributions.rules(self._loader, plugin)
-        self._registry.add(
-            plugin.claim.owner, gradients=rules.gradients, decompositions=rules.decompositions
-        )
-        contributions.attach(rules.chained)
+    def _register_rules(self, plugin: Plugin, rules: Rules) -> None:
+        owner = plugin.claim.owner
+        register = partial(contributions.register_rules, self._registry, owner, rules)
+        guarded(plugin.claim, "while it was registered", register)
 
-    def _tables(
-        self, plugin: Plugin, backend: Backend
-    ) -> tuple[tuple[Owner, KernelTable], ...]:
+    def _tables(self, plugin: Plugin, backend: Backend) -> list[tuple[Owner, KernelTable]]:
         """Return what the engine must register for a backend that was just opened.
 
         Everything is tried on a copy of the registry first, so that the engine's own
-        registration cannot fail half way.
+        registration cannot fail half way. A backend's own mistakes are errors; an extension's
+        leave out what it has for this backend, with a warning.
         """
-        if self._registered(plugin.claim):  # by another device of this backend
-            return ()
-        name = plugin.claim.name
+        if plugin.claim in self._handed_over:  # for another device of this backend
+            return []
         copy = contributions.rehearsal(self._registry)
-        own = contributions.kernels(self._loader, plugin, backend)
         rules = contributions.rules(self._loader, plugin)
-        guarded(
-            plugin.claim,
-            "while it was registered",
-            lambda: copy.add(
-                plugin.claim.owner,
-                kernels=[(name, entry) for table in own for entry in table],
-                gradients=rules.gradients,
-                decompositions=rules.decompositions,
-            ),
-        )
-        found = [(plugin.claim.owner, table) for table in own]
+        found = self._rehearsed(copy, plugin, backend, rules)
+        self._register_rules(plugin, rules)
+        self._handed_over.add(plugin.claim)
         for extension in self._extensions():
             try:
-                tables = contributions.kernels(self._loader, extension, backend)
-                pairs = [(name, entry) for table in tables for entry in table]
-                copy.add(extension.claim.owner, kernels=pairs)
+                found += self._rehearsed(copy, extension, backend)
             except TensorplugError as error:
-                self._outcomes[extension.claim] = ("failed", f"for {name}: {error}")
+                self._outcomes[extension.claim] = ("failed", str(error))
                 _warn(error)
-                continue
-            found += [(extension.claim.owner, table) for table in tables]
-        self._register_rules(plugin)
-        return tuple(found)
+        return found
 
-    def _registered(self, claim: Claim) -> bool:
-        return any(
-            backend == claim.name and owned.owner == claim.owner
-            for (_, backend), stack in self._registry.state.kernels.items()
-            for owned in stack
+    def _rehearsed(
+        self, copy: Registry, plugin: Plugin, backend: Backend, rules: Rules | None = None
+    ) -> list[tuple[Owner, KernelTable]]:
+        """Return a plugin's tables for ``backend`` once all of it fits into ``copy``."""
+        owner = plugin.claim.owner
+        tables = contributions.kernels(self._loader, plugin, backend)
+        add = partial(
+            copy.add,
+            owner,
+            kernels=[(backend.name, entry) for table in tables for entry in table],
+            gradients=rules.gradients if rules else (),
+            decompositions=rules.decompositions if rules else (),
         )
+        guarded(plugin.claim, "while it was registered", add)
+        return [(owner, table) for table in tables]
 
     def _extensions(self) -> Iterator[Plugin]:
         yield from (
@@ -233,12 +228,9 @@ class PluginSource:
         with self._lock:
             plugin = self._load(self._pick(name))
             found: dict[str, str] = {}
-            for result in self._loader.call(plugin, "tensorplug_diagnostics"):
-                items = guarded(
-                    plugin.claim,
-                    "in tensorplug_diagnostics",
-                    lambda result=result: dict(result),  # type: ignore[misc]  # mypy cannot type a lambda's default
-                )
+            hook = "tensorplug_diagnostics"
+            for result in self._loader.call(plugin, hook):
+                items: dict[Any, Any] = guarded(plugin.claim, f"in {hook}", partial(dict, result))
                 found.update((str(key), str(value)) for key, value in items.items())
             return found
 
@@ -249,17 +241,14 @@ class PluginSource:
             PluginLoadError, RegistrationError: naming the plugin whose hook fails.
 
         """
+        hook = "tensorplug_conformance_cases"
+        found: list[tuple[Owner, Any]] = []
         with self._lock:
-            return [
-                (plugin.claim.owner, table)
-                for plugin in self._plugins.values()
-                for result in self._loader.call(plugin, "tensorplug_conformance_cases")
-                for table in guarded(
-                    plugin.claim,
-                    "in tensorplug_conformance_cases",
-                    lambda result=result: list(result),  # type: ignore[misc]  # mypy cannot type a lambda's default
-                )
-            ]
+            for plugin in self._plugins.values():
+                for result in self._loader.call(plugin, hook):
+                    tables = guarded(plugin.claim, f"in {hook}", partial(list[Any], result))
+                    found += [(plugin.claim.owner, table) for table in tables]
+        return found
 
 
 def _warn(error: TensorplugError) -> None:
