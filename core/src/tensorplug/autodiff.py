@@ -282,16 +282,22 @@ def backpropagate(start: Node | None, dy: Tensor, leaves: Sequence[Node]) -> dic
             dys = pending.setdefault(call, [None] * len(call.plan.outputs))
             dys[node.index] = arrived
             continue
-        pulled = (
-            node.pull(arrived)
-            if isinstance(node, _CustomNode)
-            else _pull_call(node, arrived, path)
-        )
+        pulled = _pulled(node, arrived, path)
         for parent, gradient in pulled:
             if parent in path:
                 old = pending.get(parent)
                 pending[parent] = gradient if old is None else elementwise.add(old, gradient)
     return pending
+
+
+def _pulled(node: Node, arrived: Any, path: dict[Node, None]) -> list[tuple[Node, Tensor]]:
+    """Return what flows on to the parents of ``node`` when ``arrived`` reaches it."""
+    if isinstance(node, CallNode):
+        return _pull_call(node, arrived, path)
+    if isinstance(node, _CustomNode):
+        return node.pull(arrived)
+    # The leaf of an inner tape: the same value entered there under another handle.
+    return [(parent, arrived) for parent in node.parents if parent is not None]
 
 
 def _path(start: Node, leaves: Sequence[Node]) -> dict[Node, None]:
@@ -315,8 +321,9 @@ def _path(start: Node, leaves: Sequence[Node]) -> dict[Node, None]:
     return path
 
 
-def _pull_call(node: Node, arrived: Any, path: dict[Node, None]) -> list[tuple[Node, Tensor]]:
-    assert isinstance(node, CallNode)
+def _pull_call(
+    node: CallNode, arrived: Any, path: dict[Node, None]
+) -> list[tuple[Node, Tensor]]:
     plan = node.plan
     dys = arrived if isinstance(arrived, list) else [arrived]
     for index, (dy, placement) in enumerate(zip(dys, plan.outputs, strict=True)):
