@@ -1,0 +1,78 @@
+# The commands of README.md. Each one first makes .venv if need be, then runs one tool in it.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+OUT ?= out
+
+# Every distribution of this repository. pip takes those that depend on one another in one call.
+RUNTIME := core backends/cpu backends/gpu_opencl
+EXAMPLES := $(patsubst %/pyproject.toml,%,$(wildcard plugins_example/*/pyproject.toml))
+DEVELOPED := $(RUNTIME) tests/conformance $(EXAMPLES)
+
+# On a machine without an OpenCL driver the PoCL runtime, which this extra installs, takes its place.
+editable = $(foreach path,$(1),-e "./$(path)$(if $(filter backends/gpu_opencl,$(path)),[pocl])")
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+
+# Stamps: a target runs again only when what it installs has changed.
+MADE := $(VENV)/.made
+FOR_DEMO := $(VENV)/.for-demo
+FOR_WORK := $(VENV)/.for-work
+
+BACKENDS ?= cpu opencl $(patsubst tensorplug_%,%,$(EXAMPLE_BACKENDS))
+
+.DEFAULT_GOAL := help
+.PHONY: help demo install test lint types layers conformance packaging bench clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(FOR_DEMO) ## train on handwritten digits, on every backend in turn
+	$(BIN)/python docs/examples/digits/train.py --output $(OUT)/digits.png
+
+install: $(FOR_WORK) ## install everything, editable, with the tools, into .venv
+
+test: $(FOR_WORK) ## run the tests of all distributions
+	$(BIN)/python -m pytest -m "not packaging"
+
+lint: $(FOR_WORK) ## check style and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(FOR_WORK) ## check types
+	$(BIN)/mypy
+
+layers: $(FOR_WORK) ## check which module imports which
+	$(BIN)/lint-imports
+
+conformance: $(FOR_WORK) ## certify each backend; reports go to out/conformance
+	$(BIN)/tensorplug-conformance selftest
+	for backend in $(BACKENDS); do \
+	  $(BIN)/tensorplug-conformance run --backend $$backend --level 2 \
+	    --report $(OUT)/conformance/$$backend || exit 1; \
+	done
+
+packaging: $(FOR_WORK) ## build wheels, install them into fresh environments, try them
+	$(BIN)/python -m pytest -m packaging
+
+bench: $(FOR_WORK) ## time workloads against NumPy (and PyTorch and JAX, where installed)
+	$(BIN)/python tests/benchmarks/run.py
+
+clean: ## remove .venv and everything built or cached
+	rm -rf $(VENV) $(OUT) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis \
+	  .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(MADE):
+	$(PYTHON) -c 'import sys; sys.exit("tensorplug needs Python 3.11 or later (make PYTHON=...)" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install --upgrade "pip>=25.1"
+	@touch $@
+
+$(FOR_DEMO): $(MADE) pyproject.toml $(RUNTIME:%=%/pyproject.toml)
+	$(PIP) install $(call editable,$(RUNTIME)) --group demo
+	@touch $@
+
+$(FOR_WORK): $(MADE) pyproject.toml $(DEVELOPED:%=%/pyproject.toml)
+	$(PIP) install $(call editable,$(DEVELOPED)) --group dev --group demo
+	@touch $@ $(FOR_DEMO)
