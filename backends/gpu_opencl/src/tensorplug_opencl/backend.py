@@ -1,0 +1,102 @@
+"""The Backend protocol over one OpenCL device."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug_opencl import device as devices
+from tensorplug_opencl.buffers import DeviceBuffer
+from tensorplug_opencl.runtime import Runtime
+from tensorplug.spec import TensorType
+from tensorplug import dtypes as dt
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping
+
+    import pyopencl as cl
+    from tensorplug.dtypes import DType
+
+__all__ = ["OpenCLBackend"]
+
+
+class OpenCLBackend:
+    """One OpenCL device, opened. Kernels work through ``runtime``."""
+
+    name = "opencl"
+
+    def __init__(self, device: cl.Device) -> None:
+        self.runtime = Runtime(device)
+        self.dtypes: frozenset[DType] = devices.dtypes_of(device)
+
+    @classmethod
+    def open(cls, wanted: str | None) -> OpenCLBackend:
+        """Open the device that ``wanted`` names (see ``device.choose``).
+
+        Raises:
+            BackendUnavailableError: when there is no such device.
+
+        """
+        return cls(devices.choose(wanted))
+
+    @property
+    def device(self) -> str:
+        """The hardware's name and its platform's."""
+        return self.runtime.name
+
+    def from_host(self, array: np.ndarray[Any, Any]) -> DeviceBuffer:
+        """Return a buffer with a copy of ``array``.
+
+        Raises:
+            BackendMemoryError: when the device has no room for it.
+
+        """
+        buffer = self.runtime.empty(TensorType(dt.of(array.dtype), array.shape))
+        self.runtime.write(np.ascontiguousarray(array), buffer)
+        return buffer
+
+    def to_host(self, buffer: DeviceBuffer) -> np.ndarray[Any, Any]:
+        """Return a copy of the contents, once all work before is done."""
+        return self.runtime.read(buffer)
+
+    def describe(self, buffer: object) -> TensorType:
+        """Return the dtype and shape of ``buffer``.
+
+        Raises:
+            TypeError: when it is no DeviceBuffer, or its memory is too small for its type.
+
+        """
+        if not isinstance(buffer, DeviceBuffer):
+            raise TypeError(f"{type(buffer).__name__} is not a DeviceBuffer")
+        type_ = buffer.type
+        end = buffer.offset * buffer.dtype.itemsize + type_.nbytes
+        room = 0 if buffer.memory is None else buffer.memory.size
+        if type_.nbytes and end > room:
+            raise TypeError(f"{buffer!r} needs {end} bytes, but its memory has {room}")
+        return type_
+
+    def allocation(self, buffer: DeviceBuffer) -> tuple[Hashable, int]:
+        """Return what names the memory under ``buffer``, and its bytes as given by the pool."""
+        if buffer.memory is None:
+            return id(buffer), 0
+        return id(buffer.memory), buffer.memory.size
+
+    def synchronize(self) -> None:
+        """Wait until all work submitted so far is done; raise what it raised."""
+        self.runtime.synchronize()
+
+    def memory(self) -> Mapping[str, int]:
+        """Return bytes and blocks in use and kept for reuse, and the number of programs."""
+        pool = self.runtime.pool
+        return {
+            "active_bytes": pool.active_bytes,
+            "held_bytes": pool.managed_bytes - pool.active_bytes,
+            "active_blocks": pool.active_blocks,
+            "held_blocks": pool.held_blocks,
+            "programs": len(self.runtime.programs),
+        }
+
+    def close(self) -> None:
+        """Wait for the queue and give the memory kept for reuse back."""
+        self.runtime.close()

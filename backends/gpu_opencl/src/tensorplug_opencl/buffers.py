@@ -1,0 +1,44 @@
+"""What a tensor's data is here: a piece of device memory, read in row-major order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug.spec import TensorType
+
+if TYPE_CHECKING:
+    import pyopencl as cl
+    from tensorplug.dtypes import DType
+    from tensorplug.shapes import Shape
+
+__all__ = ["DeviceBuffer"]
+
+
+class DeviceBuffer:
+    """Elements of one dtype, contiguous in row-major order, from ``offset`` (in elements) on.
+
+    ``memory`` is shared by views that differ in shape or offset only; it is None for a buffer
+    without elements, since OpenCL knows no empty memory.
+    """
+
+    __slots__ = ("dtype", "memory", "offset", "shape")
+
+    def __init__(
+        self, memory: cl.MemoryObject | None, dtype: DType, shape: Shape, offset: int = 0
+    ) -> None:
+        self.memory = memory
+        self.dtype = dtype
+        self.shape = shape
+        self.offset = offset
+
+    def __repr__(self) -> str:
+        return f"<DeviceBuffer {self.type} at element {self.offset}>"
+
+    @property
+    def type(self) -> TensorType:
+        """Dtype and shape."""
+        return TensorType(self.dtype, self.shape)
+
+    def view(self, shape: Shape, start: int = 0) -> DeviceBuffer:
+        """Return the elements from ``start`` on as ``shape``, sharing the memory."""
+        return DeviceBuffer(self.memory, self.dtype, shape, self.offset + start)

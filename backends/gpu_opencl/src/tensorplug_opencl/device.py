@@ -1,0 +1,117 @@
+"""Which OpenCL device is meant, and what it can do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyopencl as cl
+from tensorplug import dtypes as dt
+from tensorplug.errors import BackendUnavailableError
+
+if TYPE_CHECKING:
+    from tensorplug.dtypes import DType
+
+__all__ = ["available", "choose", "describe", "diagnostics", "dtypes_of"]
+
+NO_PLATFORM: Final = -1001  # what the ICD loader says where no driver is registered
+_ORDER: Final = (cl.device_type.GPU, cl.device_type.ACCELERATOR, cl.device_type.CPU)
+
+
+def available() -> list[cl.Device]:
+    """Return every device of every platform, in the loader's order.
+
+    Raises:
+        BackendUnavailableError: when no driver is installed or a driver cannot be asked.
+
+    """
+    try:
+        platforms = cl.get_platforms()
+    except cl.Error as error:
+        if error.code == NO_PLATFORM:
+            return []
+        raise BackendUnavailableError(f"the OpenCL loader failed: {error}") from error
+    found: list[cl.Device] = []
+    for platform in platforms:
+        try:
+            found.extend(platform.get_devices())
+        except cl.Error as error:
+            if error.code != cl.status_code.DEVICE_NOT_FOUND:
+                raise BackendUnavailableError(
+                    f"OpenCL platform {platform.name!r} cannot list its devices: {error}"
+                ) from error
+    return found
+
+
+def choose(wanted: str | None) -> cl.Device:
+    """Return the device that ``wanted`` names.
+
+    ``"0"``, ``"1"`` ... count through ``available()``; any other text is looked for in the
+    names of devices and platforms, in any case; None takes the first GPU, else the first
+    accelerator, else the first CPU.
+
+    Raises:
+        BackendUnavailableError: when there is none, naming those that there are.
+
+    """
+    found = available()
+    if not found:
+        raise BackendUnavailableError(
+            "no OpenCL device was found: no driver is installed, or it sees no hardware. "
+            "Install the vendor's driver, or try: pip install 'tensorplug-opencl[pocl]'"
+        )
+    if wanted is None:
+        return _best(found)
+    if wanted.isdecimal():
+        if int(wanted) < len(found):
+            return found[int(wanted)]
+    else:
+        pattern = wanted.casefold()
+        for device in found:
+            if pattern in f"{device.name} {device.platform.name}".casefold():
+                return device
+    listed = "; ".join(f"{number}: {describe(each)}" for number, each in enumerate(found))
+    raise BackendUnavailableError(f"no OpenCL device matches {wanted!r}. Devices are {listed}")
+
+
+def _best(found: list[cl.Device]) -> cl.Device:
+    for kind in _ORDER:
+        for device in found:
+            if device.type & kind:
+                return device
+    return found[0]
+
+
+def describe(device: cl.Device) -> str:
+    """Return the hardware's name and its platform's, for people."""
+    return f"{device.name.strip()} ({device.platform.name.strip()})"
+
+
+def dtypes_of(device: cl.Device) -> frozenset[DType]:
+    """Return the dtypes that tensors may have on ``device``.
+
+    double and half arithmetic are optional in OpenCL, and complex numbers are unknown to it.
+    """
+    extensions = device.extensions.split()
+    optional = {
+        dt.float64: bool(device.double_fp_config) and "cl_khr_fp64" in extensions,
+        dt.float16: "cl_khr_fp16" in extensions,
+    }
+    always = dt.BOOL | dt.INTEGER | {dt.float32}
+    return frozenset(always | {dtype for dtype, has in optional.items() if has})
+
+
+def diagnostics() -> dict[str, str]:
+    """Return versions by name; what could not be asked is said in place of its version."""
+    result = {"pyopencl": cl.VERSION_TEXT}
+    try:
+        found = available()
+    except BackendUnavailableError as error:
+        return {**result, "OpenCL": str(error)}
+    if not found:
+        return {**result, "OpenCL": "no device"}
+    for number, device in enumerate(found):
+        platform = device.platform
+        result[f"OpenCL platform {platform.name.strip()}"] = platform.version.strip()
+        version, driver = device.version.strip(), device.driver_version.strip()
+        result[f"OpenCL device {number}"] = f"{device.name.strip()}, {version}, driver {driver}"
+    return result

@@ -1,0 +1,39 @@
+"""Comparison and logic: the C operator per kernel; a boolean is a byte that is 0 or 1."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tensorplug.ops.comparison import (
+    EQUAL,
+    GREATER,
+    GREATER_EQUAL,
+    LESS,
+    LESS_EQUAL,
+    LOGICAL_AND,
+    LOGICAL_NOT,
+    LOGICAL_OR,
+    NOT_EQUAL,
+)
+from tensorplug.tables import KernelTable
+
+from tensorplug_opencl.kernels import pointwise
+from tensorplug_opencl.kernels.pointwise import Formula
+
+if TYPE_CHECKING:
+    from tensorplug.spec import KernelSpec
+
+kernels = KernelTable()
+
+EXPRESSIONS: Final[dict[KernelSpec, Formula]] = {
+    EQUAL: Formula("a == b"),
+    NOT_EQUAL: Formula("a != b"),
+    LESS: Formula("a < b"),
+    LESS_EQUAL: Formula("a <= b"),
+    GREATER: Formula("a > b"),
+    GREATER_EQUAL: Formula("a >= b"),
+    LOGICAL_AND: Formula("a & b"),
+    LOGICAL_OR: Formula("a | b"),
+    LOGICAL_NOT: Formula("!x"),
+}
+pointwise.register(kernels, EXPRESSIONS)

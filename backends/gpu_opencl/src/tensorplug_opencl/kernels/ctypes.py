@@ -1,0 +1,54 @@
+"""The C types of dtypes: how elements are stored, computed with and moved."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tensorplug import dtypes as dt
+
+if TYPE_CHECKING:
+    from tensorplug.dtypes import DType
+
+__all__ = ["MOVED", "STORED", "computed", "moved", "ring", "stored"]
+
+STORED: Final = {
+    dt.bool_: "uchar",
+    dt.int8: "char",
+    dt.int16: "short",
+    dt.int32: "int",
+    dt.int64: "long",
+    dt.uint8: "uchar",
+    dt.uint16: "ushort",
+    dt.uint32: "uint",
+    dt.uint64: "ulong",
+    dt.float16: "half",
+    dt.float32: "float",
+    dt.float64: "double",
+}
+MOVED: Final = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}
+
+
+def stored(dtype: DType) -> str:
+    """Return the type of an element in memory; a boolean is a byte that is 0 or 1."""
+    return STORED[dtype]
+
+
+def computed(dtype: DType) -> str:
+    """Return the type in which an element is computed with: half is widened to float."""
+    return "float" if dtype is dt.float16 else STORED[dtype]
+
+
+def ring(dtype: DType) -> str:
+    """Return the type for sums and products.
+
+    Integers wrap, but overflow of signed integers, to which C also widens the short unsigned
+    ones, is undefined in C: so they are computed in unsigned types of at least 32 bits.
+    """
+    if dtype.kind == "float":
+        return computed(dtype)
+    return "ulong" if dtype.itemsize == 8 else "uint"
+
+
+def moved(dtype: DType) -> str:
+    """Return the type that carries an element's bits, so that moving needs one program per size."""
+    return MOVED[dtype.itemsize]

@@ -1,0 +1,146 @@
+"""Preparing elementwise launches: what each operand's shape means for how it is read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tensorplug_opencl import layouts
+from tensorplug_opencl.kernels import ctypes, functions, templates
+from tensorplug_opencl.kernels.templates import Operand
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from tensorplug.dtypes import DType
+    from tensorplug.spec import KernelSpec, TensorType
+    from tensorplug.tables import KernelTable
+
+    from tensorplug_opencl.backend import OpenCLBackend
+    from tensorplug_opencl.buffers import DeviceBuffer
+    from tensorplug_opencl.runtime import Runtime
+
+__all__ = ["Formula", "Input", "of_formula", "prepare", "register"]
+
+
+class Input:
+    """An operand: its name in the expression, its type, and the C types to read it by."""
+
+    __slots__ = ("computed", "name", "stored", "type")
+
+    def __init__(self, name: str, type_: TensorType, stored: str, computed: str) -> None:
+        self.name = name
+        self.type = type_
+        self.stored = stored
+        self.computed = computed
+
+
+def prepare(
+    runtime: Runtime,
+    title: str,
+    inputs: Sequence[Input],
+    out: TensorType,
+    result: str,
+    expression: str,
+    definitions: str = "",
+) -> Callable[..., DeviceBuffer]:
+    """Return a callable of the inputs' buffers that computes ``expression`` into ``out``.
+
+    ``result`` is the C type of the output's elements, ``definitions`` C declarations that the
+    expression uses.
+    """
+    make = runtime.maker(out)
+    if not out.size:
+        return lambda *_inputs: make()
+    strides = [layouts.broadcast_strides(each.type.shape, out.shape) for each in inputs]
+    whole = layouts.row_major(out.shape)
+    layout = layouts.collapse(out.shape, [*strides, whole])
+    operands, strided = [], []
+    for each, steps in zip(inputs, layout.strides, strict=False):
+        access: templates.Access = "strided"
+        if steps == layout.strides[-1]:
+            access = "whole"
+        elif not any(steps):
+            access = "single"
+        else:
+            strided.append(steps)
+        operands.append(Operand(each.name, each.stored, each.computed, access))
+    index = layouts.index_dtype(out.size, *(each.type.size for each in inputs))
+    rank = layout.rank if strided else 0
+    source = templates.elementwise(title, operands, result, expression, rank, index, definitions)
+    constants: list[Any] = [index.type(out.size)]
+    if strided:
+        constants.append(layouts.packed([layouts.Layout(layout.sizes, tuple(strided))], index))
+    launch = runtime.launch(source, len(inputs) + 1, constants, out.size)
+
+    def run(*buffers: DeviceBuffer) -> DeviceBuffer:
+        result = make()
+        launch(*buffers, result)
+        return result
+
+    return run
+
+
+class Formula(NamedTuple):
+    """The C expression of an elementwise kernel over its inputs' names.
+
+    ``signed`` and ``unsigned`` replace it for integers. With ``ring`` the inputs are read in
+    the ring type, in which integers wrap.
+    """
+
+    any: str
+    signed: str | None = None
+    unsigned: str | None = None
+    ring: bool = False
+
+    def of(self, dtype: DType) -> str:
+        """Return the expression for inputs of ``dtype``."""
+        special = {"signed": self.signed, "unsigned": self.unsigned}.get(dtype.kind)
+        return special or self.any
+
+
+def of_formula(
+    runtime: Runtime,
+    title: str,
+    formula: Formula,
+    types: Mapping[str, TensorType],
+    out: TensorType,
+) -> Callable[..., DeviceBuffer]:
+    """Return a callable of the inputs' buffers; ``types`` are of one dtype, by name."""
+    dtype = next(iter(types.values())).dtype
+    expression = formula.of(dtype)
+    computed = ctypes.ring(dtype) if formula.ring else ctypes.computed(dtype)
+    inputs = [Input(name, each, ctypes.stored(dtype), computed) for name, each in types.items()]
+    return prepare(
+        runtime,
+        title,
+        inputs,
+        out,
+        ctypes.stored(out.dtype),
+        expression,
+        functions.definitions(expression, dtype),
+    )
+
+
+def register(kernels: KernelTable, formulas: Mapping[KernelSpec, Formula]) -> None:
+    """Put a kernel of one or two inputs into ``kernels`` for each formula."""
+    for spec, formula in formulas.items():
+        entry = _unary if len(spec.input_names) == 1 else _binary
+        kernels.prepare(spec)(entry(spec, formula))
+
+
+def _unary(spec: KernelSpec, formula: Formula) -> Callable[..., Any]:
+    def unary(x: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Any:
+        title = f"{spec.name} {x.dtype}"
+        return of_formula(backend.runtime, title, formula, {"x": x}, out)
+
+    return unary
+
+
+def _binary(spec: KernelSpec, formula: Formula) -> Callable[..., Any]:
+    def binary(
+        a: TensorType, b: TensorType, *, backend: OpenCLBackend, out: TensorType
+    ) -> Any:
+        title = f"{spec.name} {a.dtype}"
+        return of_formula(backend.runtime, title, formula, {"a": a, "b": b}, out)
+
+    return binary

@@ -1,0 +1,162 @@
+"""Program texts, one function per access pattern; types and expressions are parameters.
+
+Every program holds one kernel, ``run``. Its parameters are pairs of (pointer, offset in
+elements), one per array, then constants. Programs depend on types, ranks and expressions, never
+on sizes, so that few are built.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+
+__all__ = ["Array", "Operand", "elementwise", "layout_struct", "move", "place", "program"]
+
+Access = Literal["whole", "single", "strided"]
+
+# A fused multiply-add rounds once: fine where we ask for it, but it would break the error-free
+# transformations that sums rely on.
+_STRICT: Final = "#pragma OPENCL FP_CONTRACT OFF"
+_HALF: Final = "#pragma OPENCL EXTENSION cl_khr_fp16 : enable"
+
+
+class Array(NamedTuple):
+    """An array parameter: its name, the type of its elements, and whether it is written."""
+
+    name: str
+    ctype: str
+    written: bool = False
+
+
+class Operand(NamedTuple):
+    """An input of an elementwise kernel.
+
+    ``access``: "whole" reads element i for work-item i, "single" always the first, "strided"
+    computes the place from the layout. ``computed``: the type in which the expression sees it.
+    """
+
+    name: str
+    stored: str
+    computed: str
+    access: Access
+
+
+def program(
+    title: str,
+    arrays: Sequence[Array],
+    constants: Sequence[str],
+    body: str,
+    *,
+    index: np.dtype[np.generic],
+    declarations: str = "",
+) -> str:
+    """Return a whole program.
+
+    ``constants`` are C parameter declarations; ``body`` runs with every pointer already at its
+    first element. ``index`` becomes the type ``index_t``.
+    """
+    parameters = []
+    for array in arrays:
+        access = "" if array.written else "const "
+        parameters.append(f"global {access}{array.ctype} *{array.name}")
+        parameters.append(f"const long {array.name}_at")
+    parameters.extend(constants)
+    starts = "\n".join(f"  {array.name} += {array.name}_at;" for array in arrays)
+    half = [_HALF] if any(array.ctype == "half" for array in arrays) else []
+    wide = "uint" if index.itemsize == 4 else "ulong"
+    head = "\n".join([f"// {title}", *half, _STRICT, f"typedef {wide} index_t;"])
+    joined = ",\n  ".join(parameters)
+    return f"{head}\n{declarations}\nkernel void run(\n  {joined})\n{{\n{starts}\n{body}\n}}\n"
+
+
+def layout_struct(fields: Sequence[tuple[str, int]]) -> str:
+    """Return the struct of the index arrays ``fields`` (name, length); "" without any entry."""
+    members = [f"index_t {name}[{length}];" for name, length in fields if length]
+    return f"typedef struct {{ {' '.join(members)} }} Layout;" if members else ""
+
+
+def place(name: str, rank: int, sizes: str, strides: str) -> str:
+    """Return a C function ``name(flat index, layout)`` giving the element's place."""
+    if rank == 0:
+        return f"index_t {name}(index_t rest) {{ return 0; }}"
+    lines = [f"index_t {name}(index_t rest, Layout layout) {{", "  index_t at = 0;"]
+    for axis in range(rank - 1, 0, -1):
+        lines.append(f"  at += rest % layout.{sizes}[{axis}] * layout.{strides}[{axis}];")
+        lines.append(f"  rest /= layout.{sizes}[{axis}];")
+    lines.append(f"  return at + rest * layout.{strides}[0];\n}}")
+    return "\n".join(lines)
+
+
+def elementwise(
+    title: str,
+    operands: Sequence[Operand],
+    result: str,
+    expression: str,
+    rank: int,
+    index: np.dtype[np.generic],
+    functions: str = "",
+) -> str:
+    """Return ``y[i] = expression`` over the operands' elements, for i < n.
+
+    Constants: ``n``, then the layout if any operand is strided: sizes, then the strides of
+    each strided operand.
+    """
+    strided = [each.name for each in operands if each.access == "strided"]
+    fields = [("size", rank), *((f"{name}_step", rank) for name in strided)] if strided else []
+    declarations = [layout_struct(fields)]
+    declarations += [place(f"{name}_place", rank, "size", f"{name}_step") for name in strided]
+    declarations.append(functions)
+    loads = []
+    for each in operands:
+        at = {"whole": "i", "single": "0", "strided": f"{each.name}_place(i, layout)"}
+        value = f"({each.computed}){each.name}_in[{at[each.access]}]"
+        loads.append(f"  const {each.computed} {each.name} = {value};")
+    body = "\n".join(
+        [
+            "  const index_t i = get_global_id(0);",
+            "  if (i >= n) return;",
+            *loads,
+            f"  y[i] = ({result})({expression});",
+        ]
+    )
+    arrays = [Array(f"{each.name}_in", each.stored) for each in operands]
+    return program(
+        title,
+        [*arrays, Array("y", result, written=True)],
+        ["const index_t n", *(["const Layout layout"] if strided else [])],
+        body,
+        index=index,
+        declarations="\n".join(declarations),
+    )
+
+
+def move(ctype: str, rank: int, index: np.dtype[np.generic]) -> str:
+    """Return ``y[place of i in y] = x[place of i in x]`` for i < n.
+
+    Constants: ``n``, then (for rank > 0) the layout: sizes, strides in x, strides in y.
+    """
+    fields = [("size", rank), ("x_step", rank), ("y_step", rank)]
+    layout = ", layout" if rank else ""
+    body = (
+        "  const index_t i = get_global_id(0);\n"
+        "  if (i >= n) return;\n"
+        f"  y[y_place(i{layout})] = x[x_place(i{layout})];"
+    )
+    return program(
+        f"move {ctype}",
+        [Array("x", ctype), Array("y", ctype, written=True)],
+        ["const index_t n", *(["const Layout layout"] if rank else [])],
+        body,
+        index=index,
+        declarations="\n".join(
+            [
+                layout_struct(fields),
+                place("x_place", rank, "size", "x_step"),
+                place("y_place", rank, "size", "y_step"),
+            ]
+        ),
+    )

@@ -1,0 +1,55 @@
+"""The hooks through which tensorplug finds this backend.
+
+pyopencl is imported inside the hooks, so that a missing driver library is a reason given when
+the backend is asked for, not a failure at import.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug.errors import BackendUnavailableError
+from tensorplug.plugins.hookspecs import hookimpl
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from tensorplug.backend import Backend
+    from tensorplug.tables import KernelTable
+
+
+@hookimpl
+def tensorplug_create_backend(device: str | None) -> Backend:
+    """Open an OpenCL device: by number, by a part of its name, or the best one.
+
+    Raises:
+        BackendUnavailableError: when there is no such device, with the list of those found.
+
+    """
+    try:
+        from tensorplug_opencl.backend import OpenCLBackend
+    except ImportError as error:
+        raise BackendUnavailableError(
+            f"OpenCL is not usable here, because pyopencl does not load: {error}"
+        ) from error
+    return OpenCLBackend.open(device)
+
+
+@hookimpl
+def tensorplug_kernels(backend: Backend) -> Iterable[KernelTable]:
+    """Return the kernel tables of all families, for this backend only."""
+    if backend.name != "opencl":
+        return ()
+    from tensorplug_opencl.kernels.catalogue import tables
+
+    return tables()
+
+
+@hookimpl
+def tensorplug_diagnostics() -> Mapping[str, str]:
+    """Return the versions of pyopencl, of each platform and of each device's driver."""
+    try:
+        from tensorplug_opencl.device import diagnostics
+    except ImportError as error:
+        return {"pyopencl": f"does not load: {error}"}
+    return diagnostics()

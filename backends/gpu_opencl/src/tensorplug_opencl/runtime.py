@@ -1,0 +1,231 @@
+"""The one place that talks to an opened device: memory, programs, launches and transfers.
+
+All work goes to one in-order queue, so a piece of memory given back to the pool may be reused
+at once: what still reads it was enqueued earlier. Nothing waits but ``read``, ``write`` and
+``synchronize``. Errors of OpenCL are translated here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyopencl as cl
+from pyopencl.tools import ImmediateAllocator, MemoryPool
+from tensorplug.errors import DeviceLostError
+
+from tensorplug_opencl import faults
+from tensorplug_opencl.buffers import DeviceBuffer
+from tensorplug_opencl.device import describe
+from tensorplug_opencl.program import Programs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tensorplug.spec import TensorType
+
+__all__ = ["Launch", "Runtime"]
+
+HostArray = np.ndarray[Any, Any]
+
+# Work-items per group. PoCL compiles a kernel again for every new group size, so there is one.
+GROUP: Final = 64
+
+
+class Runtime:
+    """An opened device: its context, queue, memory pool and built programs."""
+
+    def __init__(self, device: cl.Device) -> None:
+        self.device = device
+        self.name = describe(device)
+        self.pid = os.getpid()
+        try:
+            self.context = cl.Context([device])
+            self.queue = cl.CommandQueue(self.context, device)
+            self.pool = MemoryPool(ImmediateAllocator(self.queue))
+        except cl.Error as error:
+            raise faults.translated(error, self.name, "opening the device") from error
+        self.programs = Programs(self.context, device, self.name)
+        self.is_cpu = bool(device.type & cl.device_type.CPU)
+        self.parallel_items = device.max_compute_units * (512 if self.is_cpu else 2048)
+
+    # Memory ---------------------------------------------------------------------------
+
+    def allocate(self, nbytes: int) -> cl.MemoryObject:
+        """Return ``nbytes`` (at least 1) of device memory from the pool.
+
+        Raises:
+            BackendMemoryError: when there is no room, even after the pool was emptied.
+            DeviceLostError: when the device is gone, or this is a forked child.
+
+        """
+        if os.getpid() != self.pid:
+            raise self._forked()
+        try:
+            return self.pool.allocate(nbytes)
+        except (cl.Error, MemoryError) as error:
+            return self._allocate_again(nbytes, error)
+
+    def _allocate_again(self, nbytes: int, first: cl.Error | MemoryError) -> cl.MemoryObject:
+        if isinstance(first, cl.Error) and not faults.is_memory(first):
+            raise faults.translated(first, self.name, "allocating memory") from first
+        held = self.pool.managed_bytes - self.pool.active_bytes
+        self.pool.free_held()
+        try:
+            return self.pool.allocate(nbytes)
+        except (cl.Error, MemoryError) as error:
+            active = self.pool.active_bytes
+            raise faults.out_of_memory(error, self.name, nbytes, active, held) from error
+
+    def empty(self, type_: TensorType) -> DeviceBuffer:
+        """Return a buffer of ``type_`` whose contents are still to be written."""
+        nbytes = type_.nbytes
+        memory = self.allocate(nbytes) if nbytes else None
+        return DeviceBuffer(memory, type_.dtype, type_.shape)
+
+    def maker(self, type_: TensorType) -> Callable[[], DeviceBuffer]:
+        """Return a function that does ``empty(type_)``, with all that can be done once done."""
+        nbytes, dtype, shape = type_.nbytes, type_.dtype, type_.shape
+        if not nbytes:
+            return lambda: DeviceBuffer(None, dtype, shape)
+        allocate = self.allocate
+        return lambda: DeviceBuffer(allocate(nbytes), dtype, shape)
+
+    def _forked(self) -> DeviceLostError:
+        return DeviceLostError(
+            f"{self.name} was opened by process {self.pid}; a forked child cannot use it. "
+            "Start processes with the 'spawn' method, or open the backend in the child only"
+        )
+
+    # Transfers ------------------------------------------------------------------------
+
+    def write(self, host: HostArray, buffer: DeviceBuffer) -> None:
+        """Copy contiguous ``host`` into ``buffer``; it may be changed once this returns."""
+        if buffer.memory is not None:
+            at = buffer.offset * buffer.dtype.itemsize
+            self._do("copying to the device", self._copy, buffer.memory, host, dst_offset=at)
+
+    def read(self, buffer: DeviceBuffer) -> HostArray:
+        """Return a copy of ``buffer``'s elements, once all work before it is done."""
+        host: HostArray = np.empty(buffer.shape, buffer.dtype.numpy)
+        if buffer.memory is not None:
+            at = buffer.offset * buffer.dtype.itemsize
+            self._do("copying from the device", self._copy, host, buffer.memory, src_offset=at)
+        return host
+
+    def _copy(self, target: Any, source: Any, **offset: int) -> None:
+        cl.enqueue_copy(self.queue, target, source, is_blocking=True, **offset)
+
+    def fill(self, buffer: DeviceBuffer, value: HostArray) -> None:
+        """Set all elements of ``buffer`` to ``value``, an array of rank 0 of its dtype."""
+        if buffer.memory is not None:
+            nbytes = buffer.type.nbytes
+            self._do("filling memory", self._fill, buffer.memory, value, nbytes)
+
+    def _fill(self, memory: cl.MemoryObject, value: HostArray, nbytes: int) -> None:
+        cl.enqueue_fill_buffer(self.queue, memory, value, 0, nbytes)
+
+    def synchronize(self) -> None:
+        """Wait until all work is done.
+
+        Raises:
+            DeviceLostError, BackendMemoryError: what became of work submitted earlier.
+
+        """
+        self._do("waiting for the device", self.queue.finish)
+
+    def _do(self, action: str, function: Any, *args: Any, **options: Any) -> None:
+        if os.getpid() != self.pid:
+            raise self._forked()
+        try:
+            function(*args, **options)
+        except cl.Error as error:
+            raise faults.translated(error, self.name, action) from error
+
+    def close(self) -> None:
+        """Wait for the queue and give the pool's memory back; in a forked child do nothing."""
+        if os.getpid() == self.pid:
+            try:
+                self.synchronize()
+            finally:
+                self.pool.stop_holding()
+
+    # Launches -------------------------------------------------------------------------
+
+    def launch(
+        self, source: str, arrays: int, constants: Sequence[HostArray | np.generic], items: int
+    ) -> Launch:
+        """Return kernel ``run`` of program ``source`` with everything set but its arrays.
+
+        The kernel takes ``arrays`` pairs of (pointer, ``long`` offset in elements), then
+        ``constants``. ``items`` is the number of work-items needed; the kernel itself must
+        ignore those by which it is rounded up.
+
+        Raises:
+            BuildError: when the device's compiler refuses the program.
+
+        """
+        if os.getpid() != self.pid:
+            raise self._forked()
+        kernel = self.programs.kernel(source)
+        try:
+            for number in range(arrays):
+                kernel.set_arg(2 * number + 1, np.int64(0))
+            for number, constant in enumerate(constants, start=2 * arrays):
+                kernel.set_arg(number, constant)
+        except cl.Error as error:
+            raise faults.translated(error, self.name, "setting arguments") from error
+        return Launch(self, kernel, arrays, items)
+
+    def retry_launch(self, launch: Launch, error: cl.Error) -> None:
+        """Try ``launch`` once more with the pool emptied, if it failed for want of memory."""
+        action = f"running {launch.kernel.function_name!r}"
+        if not faults.is_memory(error):
+            raise faults.translated(error, self.name, action) from error
+        self.pool.free_held()
+        try:
+            launch.enqueue()
+        except cl.Error as again:
+            raise faults.translated(again, self.name, action) from again
+
+
+class Launch:
+    """A kernel whose constants and sizes are fixed: called with buffers, it is enqueued.
+
+    ``clSetKernelArg`` is not thread safe, and arguments must not change before the enqueue
+    has read them. So each plan has a kernel object of its own, whose constants stay set, and
+    a lock around arguments and enqueue: an uncontended lock costs less than the look-up of a
+    kernel per thread, and the queue serializes the threads anyway.
+    """
+
+    __slots__ = ("_global", "_local", "_lock", "_offsets", "_runtime", "kernel")
+
+    def __init__(self, runtime: Runtime, kernel: cl.Kernel, arrays: int, items: int) -> None:
+        self._runtime = runtime
+        self.kernel = kernel
+        self._global = (-(-items // GROUP) * GROUP,)
+        self._local = (GROUP,)
+        self._offsets = [0] * arrays  # as last set: setting a scalar costs more than a buffer
+        self._lock = threading.Lock()
+
+    def __call__(self, *arrays: DeviceBuffer) -> None:
+        """Enqueue the kernel on ``arrays``, in the order of its parameters."""
+        set_arg, offsets = self.kernel.set_arg, self._offsets
+        with self._lock:
+            try:
+                for number, array in enumerate(arrays):
+                    set_arg(2 * number, array.memory)
+                    if array.offset != offsets[number]:
+                        set_arg(2 * number + 1, np.int64(array.offset))
+                        offsets[number] = array.offset
+                self.enqueue()
+            except cl.Error as error:
+                self._runtime.retry_launch(self, error)
+
+    def enqueue(self) -> None:
+        """Enqueue the kernel with the arguments that are set."""
+        cl.enqueue_nd_range_kernel(
+            self._runtime.queue, self.kernel, self._global, self._local
+        )
