@@ -14,7 +14,7 @@ from tensorplug import dtypes as dt
 from tensorplug import shapes
 from tensorplug.errors import ArgumentError, DTypeError, GradientError, NotConnectedError
 from tensorplug.ops import creation, elementwise, movement, reduction
-from tensorplug.tape import CallNode, Leaf, Node, OutputNode
+from tensorplug.tape import CallNode, Leaf, Node, OutputNode, Step
 from tensorplug.tensor import Tensor
 from tensorplug.tree import flatten
 
@@ -321,47 +321,44 @@ def _path(start: Node, leaves: Sequence[Node]) -> dict[Node, None]:
     return path
 
 
-def _pull_call(
-    node: CallNode, arrived: Any, path: dict[Node, None]
-) -> list[tuple[Node, Tensor]]:
-    plan = node.plan
+def _pull_call(node: CallNode, arrived: Any, path: dict[Node, None]) -> list[tuple[Node, Tensor]]:
     dys = arrived if isinstance(arrived, list) else [arrived]
-    for index, (dy, placement) in enumerate(zip(dys, plan.outputs, strict=True)):
-        if dy is None:
-            dys[index] = creation.zeros(placement.type.shape, dtype=placement.type.dtype)
-    wanted = _wanted(node, path)
+    if len(dys) > 1:  # outputs that were not used: zeros arrive there
+        for index, (dy, placement) in enumerate(zip(dys, node.plan.outputs, strict=True)):
+            if dy is None:
+                dys[index] = creation.zeros(placement.type.shape, dtype=placement.type.dtype)
     result: list[tuple[Node, Tensor]] = []
-    pulled = node.pull(dys, set(wanted))
-    for position, name in enumerate(plan.spec.input_names):
-        if name not in pulled:
-            continue
-        given = pulled[name]
-        gradients = given if isinstance(given, list) else [given]
-        types = plan.inputs[position]
-        listed = types if isinstance(types, list) else [types]
-        first = wanted[name]
-        if len(gradients) != len(listed):
-            raise GradientError(
-                f"the gradient rule of {plan.spec.name!r} for {name!r} returned "
-                f"{len(gradients)} gradients for {len(listed)} tensors"
-            )
-        for offset, (gradient, type_) in enumerate(zip(gradients, listed, strict=True)):
-            parent = node.parents[first + offset]
-            if parent is not None and type_ is not None:
-                what = f"{plan.spec.name!r}, input {name!r}"
-                result.append((parent, _fit(gradient, type_, what)))
+    for step, given in node.pull(dys, path):
+        if step.count is None:
+            parent = node.parents[step.first]
+            assert parent is not None  # it is on the path
+            if given.__class__ is Tensor and given._placement.type is step.type:
+                result.append((parent, given))  # by far the commonest case
+            else:
+                result.append((parent, _fit(given, step.type, _what(node, step))))
+        else:
+            result += _pull_list(node, step, given)
     return result
 
 
-def _wanted(node: CallNode, path: dict[Node, None]) -> dict[str, int]:
-    """Return the inputs through which ``path`` goes on, with their first parent's position."""
-    wanted = {}
-    first = 0
-    for name, span in zip(node.plan.spec.input_names, node.spans, strict=True):
-        if any(parent in path for parent in node.parents[first : first + span] if parent):
-            wanted[name] = first
-        first += span
-    return wanted
+def _pull_list(node: CallNode, step: Step, given: Any) -> list[tuple[Node, Tensor]]:
+    gradients = list(given) if isinstance(given, list | tuple) else [given]
+    if len(gradients) != step.count:
+        raise GradientError(
+            f"the gradient of {_what(node, step)} is {len(gradients)} tensors, but the input "
+            f"has {step.count}"
+        )
+    return [
+        (parent, _fit(gradient, type_, _what(node, step)))
+        for parent, gradient, type_ in zip(
+            node.parents[step.first : step.first + step.count], gradients, step.type, strict=True
+        )
+        if parent is not None
+    ]
+
+
+def _what(node: CallNode, step: Step) -> str:
+    return f"{node.plan.spec.name!r} with respect to {step.name!r}"
 
 
 def _fit(gradient: Any, type_: TensorType, what: str) -> Tensor:

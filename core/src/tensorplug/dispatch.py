@@ -53,6 +53,12 @@ class Runner(Protocol):
     def convert(self, frame: Frame, value: Any, dtype: DType | None) -> Tensor:
         """Return ``value`` as a tensor on the frame's device."""
 
+    def watch(self, frame: Frame, plan: Any, inputs: Sequence[Any], outputs: list[Any]) -> None:
+        """Show what a plan made to the frame's tape and scope."""
+
+    def follow(self, frame: Frame) -> None:
+        """Keep ``frame.plans`` those of the active device, now and when it changes."""
+
     def move(self, tensor: Tensor, device: str) -> Tensor:
         """Return ``tensor`` on the device of that name: itself if it is there already."""
 
@@ -61,12 +67,12 @@ class Frame:
     """The circumstances in which kernels run.
 
     ``device`` None means the engine's own choice, which ``set_backend`` changes. ``plans`` is
-    the device's cache of native plans where nothing observes a call; otherwise it is empty,
-    so that every call takes the engine's long way. ``recording`` is a tape, ``scope`` a tidy
-    scope.
+    the device's cache of native plans (empty until it is known). ``recording`` is a tape,
+    ``scope`` a tidy scope; ``watched`` says that there is one, so that results are shown to the
+    engine.
     """
 
-    __slots__ = ("device", "engine", "plans", "recording", "scope")
+    __slots__ = ("__weakref__", "device", "engine", "plans", "recording", "scope", "watched")
 
     def __init__(
         self,
@@ -79,16 +85,23 @@ class Frame:
         self.device = device
         self.recording = recording
         self.scope = scope
-        plain = device is not None and recording is None and scope is None
-        self.plans: dict[Hashable, Any] = device.plans if plain and device else {}
+        self.watched = recording is not None or scope is not None
+        self.plans: dict[Hashable, Any] = {}
+        if device is not None:
+            self.plans = device.plans
+        elif engine is not None:
+            engine.follow(self)
 
     def replace(self, **changes: Any) -> Frame:
         """Return a frame that differs in ``changes``."""
-        fields = {name: getattr(self, name) for name in _FIELDS}
-        return Frame(**{**fields, "engine": runner(self), **changes})
+        given = changes.get
+        return Frame(
+            runner(self),
+            given("device", self.device),
+            given("recording", self.recording),
+            given("scope", self.scope),
+        )
 
-
-_FIELDS: Final = ("engine", "device", "recording", "scope")
 
 ROOT: Final = Frame(None)  # the process-wide one; its engine is built at first use
 _new: Final = object.__new__  # skips Tensor.__init__, whose checks a kernel's result does not need
@@ -112,7 +125,9 @@ def runner(frame: Frame) -> Runner:
     if frame.engine is None:
         if _Default.build is None:
             raise RuntimeError("tensorplug.dispatch was used without the tensorplug package")
-        ROOT.engine = frame.engine = _Default.build()
+        ROOT.engine = _Default.build()
+        ROOT.engine.follow(ROOT)
+        frame.engine = ROOT.engine
     return frame.engine
 
 
@@ -172,6 +187,8 @@ def dispatch_unary(spec: KernelSpec, x: Any, /) -> Tensor:
     tensor._buffer = buffer
     tensor._placement = plan.output
     tensor._node = None
+    if frame.watched:
+        runner(frame).watch(frame, plan, (x,), [tensor])
     return tensor
 
 
@@ -193,6 +210,8 @@ def dispatch_binary(spec: KernelSpec, a: Any, b: Any, /) -> Tensor:
     tensor._buffer = buffer
     tensor._placement = plan.output
     tensor._node = None
+    if frame.watched:
+        runner(frame).watch(frame, plan, (a, b), [tensor])
     return tensor
 
 

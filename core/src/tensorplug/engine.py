@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
+from weakref import WeakSet
 
 from tensorplug import dispatch as seam
 from tensorplug import dtypes as dt
@@ -91,6 +92,7 @@ class Engine:
         self._lock = threading.RLock()
         self._devices: dict[str, Device] = {}
         self._active: Device | None = None
+        self._followers: WeakSet[Frame] = WeakSet()
         registry.on_change(self._forget_plans)
 
     # Devices --------------------------------------------------------------------------
@@ -128,8 +130,15 @@ class Engine:
         """Make ``device`` the process-wide active one."""
         with self._lock:
             self._active = device
-            if seam.ROOT.engine is self:
-                seam.ROOT.plans = device.plans
+            for frame in self._followers:
+                frame.plans = device.plans
+
+    def follow(self, frame: Frame) -> None:
+        """Keep ``frame.plans`` those of the active device, now and when it changes."""
+        with self._lock:
+            self._followers.add(frame)
+            if self._active is not None:
+                frame.plans = self._active.plans
 
     def open(self, name: str) -> Device:
         """Return the open device called ``name`` (``"opencl"`` or ``"opencl:1"``), opening it.
@@ -172,8 +181,8 @@ class Engine:
             device.constants.clear()
             if self._active is device:
                 self._active = None
-                if seam.ROOT.engine is self:
-                    seam.ROOT.plans = {}
+                for frame in self._followers:
+                    frame.plans = {}
             device.backend.close()
 
     def devices(self) -> list[Device]:
@@ -292,12 +301,19 @@ class Engine:
         if not plan.published:
             plan.verify(outputs)
             self._publish(device, key, plan)
+        if frame.watched:
+            self.watch(frame, plan, tensors, outputs)
+        return outputs if spec.several else outputs[0]
+
+    def watch(
+        self, frame: Frame, plan: plans.Plan, inputs: Sequence[Any], outputs: list[Tensor]
+    ) -> None:
+        """Show what a plan made to the frame's tape and scope."""
         if frame.recording is not None and plan.taped:
-            record(plan, tensors, outputs)
+            record(plan, inputs, outputs)
         if frame.scope is not None:
             for tensor in outputs:
                 frame.scope.adopt(tensor)
-        return outputs if spec.several else outputs[0]
 
     def explain(
         self,

@@ -7,6 +7,7 @@ the nodes of its inputs; what nobody can reach any more is freed by reference co
 
 from __future__ import annotations
 
+import inspect
 import itertools
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -16,15 +17,17 @@ from tensorplug.tables import cotangent_names, type_names
 from tensorplug.tensor import Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Container, Sequence
 
     from tensorplug.device import Placement
     from tensorplug.registry import State
     from tensorplug.spec import KernelSpec
 
-__all__ = ["CallNode", "Leaf", "Node", "OutputNode", "Recorded", "record"]
+__all__ = ["CallNode", "Leaf", "Node", "OutputNode", "Recorded", "Step", "record"]
 
 _order: Final = itertools.count(1).__next__  # creation order is a topological order
+
+Saved = Any  # (buffer, placement, node) of a tensor, a list of those, or None
 
 
 class Node:
@@ -64,41 +67,73 @@ class Recorded(Protocol):
     recipes: dict[tuple[bool, ...], Recipe | None]
 
 
-class Recipe:
-    """For one plan and one set of inputs that need a gradient: what to save, what to call.
+class Step:
+    """How the gradient of one input is computed.
 
-    ``rules``: (input name, the rule, names the rule asks for); stops are left out.
-    ``inputs`` and ``outputs``: (position, name) of what is saved.
+    ``first`` is the position of the input's node among the parents, ``count`` how many there
+    are (None unless it is variadic). ``sources`` say where the rule's arguments come from:
+    ("dy", output), ("input", position), ("output", position) or ("constant", value).
     """
 
-    __slots__ = ("constants", "inputs", "outputs", "rules")
+    __slots__ = ("count", "first", "name", "rule", "sources", "type")
+
+    def __init__(self, name: str, first: int, type_: Any, rule: Callable[..., Any]) -> None:
+        self.name = name
+        self.first = first
+        self.type = type_
+        self.count = len(type_) if isinstance(type_, list) else None
+        self.rule = rule
+        self.sources: list[tuple[str, Any]] = []
+
+
+class Recipe:
+    """For one plan and one set of inputs that need a gradient: what to save, what to call."""
+
+    __slots__ = ("inputs", "outputs", "spec", "steps")
 
     def __init__(self, plan: Recorded, wanted: tuple[bool, ...]) -> None:
-        spec = plan.spec
-        self.rules: list[tuple[str, Any, tuple[str, ...]]] = []
+        spec = self.spec = plan.spec
+        self.steps: list[Step] = []
         asked: set[str] = set()
-        for name, want in zip(spec.input_names, wanted, strict=True):
-            if not want:
-                continue
-            owned = plan.state.gradient(spec.name, name)
-            if owned is None:
+        first = 0
+        for name, want, type_ in zip(spec.input_names, wanted, plan.inputs, strict=True):
+            owned = plan.state.gradient(spec.name, name) if want else None
+            if want and owned is None:
                 # Only an error if a gradient really arrives here: it may be pruned.
-                self.rules.append((name, _missing(spec.name, name), ()))
-            elif owned.entry.rule is not None:
-                self.rules.append((name, owned.entry.rule, owned.entry.asks))
+                self.steps.append(Step(name, first, type_, _missing(spec.name, name)))
+            elif owned is not None and owned.entry.rule is not None:
+                rule = owned.entry.rule
+                step = Step(name, first, type_, _positional(rule, owned.entry.asks))
+                step.sources = [_source(plan, each) for each in owned.entry.asks]
+                self.steps.append(step)
                 asked.update(owned.entry.asks)
-        self.inputs = tuple(
-            (position, name) for position, name in enumerate(spec.input_names) if name in asked
-        )
-        self.outputs = tuple(
-            (position, name) for position, name in enumerate(spec.output_names) if name in asked
-        )
-        known = {
-            **plan.attributes,
-            **dict(zip(type_names(spec), plan.inputs, strict=True)),
-            "attributes": plan.attributes,
-        }
-        self.constants = {name: value for name, value in known.items() if name in asked}
+            first += len(type_) if isinstance(type_, list) else 1
+        names = spec.input_names
+        self.inputs = tuple(at for at, name in enumerate(names) if name in asked)
+        self.outputs = tuple(at for at, name in enumerate(spec.output_names) if name in asked)
+
+
+def _positional(rule: Callable[..., Any], asks: tuple[str, ...]) -> Callable[..., Any]:
+    """Return ``rule`` taking its parameters in order, also the keyword-only ones."""
+    kinds = {each.kind for each in inspect.signature(rule).parameters.values()}
+    if inspect.Parameter.KEYWORD_ONLY not in kinds:
+        return rule
+    return lambda *values: rule(**dict(zip(asks, values, strict=True)))
+
+
+def _source(plan: Recorded, name: str) -> tuple[str, Any]:
+    spec = plan.spec
+    cotangents = cotangent_names(spec)
+    if name in cotangents:
+        return ("dys" if spec.outputs[0].endswith("[]") else "dy", cotangents.index(name))
+    if name in spec.input_names:
+        return ("input", spec.input_names.index(name))
+    if name in spec.output_names:
+        return ("output", spec.output_names.index(name))
+    types = type_names(spec)
+    if name in types:
+        return ("constant", plan.inputs[types.index(name)])
+    return ("constant", plan.attributes if name == "attributes" else plan.attributes[name])
 
 
 def _missing(kernel: str, name: str) -> Callable[[], Tensor]:
@@ -114,7 +149,7 @@ def _missing(kernel: str, name: str) -> Callable[[], Tensor]:
 class CallNode(Node):
     """One kernel call: the recipe, and what its rules asked for."""
 
-    __slots__ = ("plan", "recipe", "saved_inputs", "saved_outputs", "spans")
+    __slots__ = ("plan", "recipe", "saved_inputs", "saved_outputs")
 
     def __init__(
         self,
@@ -124,76 +159,79 @@ class CallNode(Node):
         inputs: Sequence[Any],
         outputs: Sequence[Tensor],
     ) -> None:
-        super().__init__(parents)
+        self.order = _order()
+        self.parents = parents
         self.plan = plan
         self.recipe = recipe
-        self.spans = [_span(each) for each in inputs]
-        self.saved_inputs = [_saved(inputs[position]) for position, _ in recipe.inputs]
-        variadic = plan.spec.outputs[0].endswith("[]")
-        self.saved_outputs = [
-            [_bare(each) for each in outputs] if variadic else _bare(outputs[position])
-            for position, _ in recipe.outputs
-        ]
+        # Not the tensors themselves: the user may dispose of theirs.
+        self.saved_inputs = {at: _save(inputs[at]) for at in recipe.inputs}
+        if recipe.outputs:
+            variadic = plan.spec.outputs[0].endswith("[]")
+            self.saved_outputs = {
+                at: [(each._buffer, each._placement) for each in outputs]
+                if variadic
+                else (outputs[at]._buffer, outputs[at]._placement)
+                for at in recipe.outputs
+            }
 
-    def pull(self, dys: list[Any], wanted: set[str]) -> dict[str, Any]:
-        """Return the gradients of the ``wanted`` inputs by name, where they have a rule.
+    def pull(self, dys: list[Any], path: Container[Node]) -> list[tuple[Step, Any]]:
+        """Return what the rules give for each input through which ``path`` goes on.
 
         ``dys``: the incoming gradient of each output.
         """
-        recipe, spec = self.recipe, self.plan.spec
-        values: dict[str, Any] = dict(recipe.constants)
-        names = cotangent_names(spec)
-        if spec.several and len(spec.outputs) == 1:  # a variable number of outputs
-            values[names[0]] = dys
-        else:
-            values.update(zip(names, dys, strict=True))
-        for (_, name), tensor in zip(recipe.inputs, self.saved_inputs, strict=True):
-            values[name] = tensor
-        for (position, name), tensor in zip(recipe.outputs, self.saved_outputs, strict=True):
-            values[name] = self._with_node(position, tensor)
-        return {
-            name: rule(**{each: values[each] for each in asks})
-            for name, rule, asks in recipe.rules
-            if name in wanted
-        }
+        result = []
+        parents = self.parents
+        for step in self.recipe.steps:
+            if step.count is None:
+                wanted = parents[step.first] in path
+            else:
+                span = parents[step.first : step.first + step.count]
+                wanted = any(parent in path for parent in span)
+            if wanted:
+                arguments = [self._value(kind, what, dys) for kind, what in step.sources]
+                result.append((step, step.rule(*arguments)))
+        return result
 
-    def _with_node(self, position: int, saved: Any) -> Any:
+    def _value(self, kind: str, what: Any, dys: list[Any]) -> Any:
+        if kind == "dy":
+            return dys[what]
+        if kind == "input":
+            return _restore(self.saved_inputs[what])
+        if kind == "output":
+            return self._output(what, self.saved_outputs[what])
+        return dys if kind == "dys" else what
+
+    def _output(self, position: int, saved: Any) -> Any:
         if isinstance(saved, list):
-            return [self._with_node(index, each) for index, each in enumerate(saved)]
+            return [self._output(index, each) for index, each in enumerate(saved)]
         node = OutputNode(self, position) if self.plan.spec.several else self
-        return Tensor._of(saved._buffer, saved._placement, node)
+        return Tensor._of(*saved, node if saved[1].type.dtype in INEXACT else None)
 
 
-def _span(given: Any) -> int:
-    """Return how many parents an input has: one, or as many as its list is long."""
-    return len(given) if isinstance(given, list) else 1
+def _save(given: Any) -> Saved:
+    if isinstance(given, Tensor):
+        return (given._buffer, given._placement, given._node)
+    return [_save(each) for each in given] if isinstance(given, list) else None
 
 
-def _bare(tensor: Tensor) -> Tensor:
-    return Tensor._of(tensor._buffer, tensor._placement)
-
-
-def _saved(given: Any) -> Any:
-    """Return handles of our own, so that the user may dispose theirs."""
-    if given is None:
-        return None
-    if isinstance(given, list):
-        return [_saved(each) for each in given]
-    return Tensor._of(given._buffer, given._placement, given._node)
+def _restore(saved: Saved) -> Any:
+    if isinstance(saved, tuple):
+        return Tensor._of(*saved)
+    return [_restore(each) for each in saved] if isinstance(saved, list) else None
 
 
 def record(plan: Recorded, inputs: Sequence[Any], outputs: Sequence[Tensor]) -> None:
     """Tie ``outputs`` to the tape if any of ``inputs`` is on it and is not a stop."""
-    parents: list[Node | None] = []
+    nodes: list[Node | None] = []
     wanted: list[bool] = []
     for given in inputs:
         if isinstance(given, list):
-            nodes = [each._node for each in given]
-            parents.extend(nodes)
-            wanted.append(any(node is not None for node in nodes))
+            several = [each._node for each in given]
+            nodes.extend(several)
+            wanted.append(any(node is not None for node in several))
         else:
             node = None if given is None else given._node
-            parents.append(node)
+            nodes.append(node)
             wanted.append(node is not None)
     mask = tuple(wanted)
     try:
@@ -202,14 +240,14 @@ def record(plan: Recorded, inputs: Sequence[Any], outputs: Sequence[Tensor]) -> 
         recipe = plan.recipes[mask] = _recipe(plan, mask)
     if recipe is None:
         return
-    node = CallNode(tuple(parents), plan, recipe, inputs, outputs)
+    call = CallNode(tuple(nodes), plan, recipe, inputs, outputs)
     if not plan.spec.several:
         if outputs[0].dtype in INEXACT:  # integers and booleans have no derivative
-            outputs[0]._node = node
+            outputs[0]._node = call
         return
     for index, output in enumerate(outputs):
         if output.dtype in INEXACT:
-            output._node = OutputNode(node, index)
+            output._node = OutputNode(call, index)
 
 
 def _recipe(plan: Recorded, mask: tuple[bool, ...]) -> Recipe | None:
@@ -217,4 +255,4 @@ def _recipe(plan: Recorded, mask: tuple[bool, ...]) -> Recipe | None:
     if not any(mask):
         return None
     recipe = Recipe(plan, mask)
-    return recipe if recipe.rules else None
+    return recipe if recipe.steps else None
