@@ -14,7 +14,7 @@ DEVELOPED := $(RUNTIME) tests/conformance $(EXAMPLES)
 editable = $(foreach path,$(1),-e "./$(path)$(if $(filter backends/gpu_opencl,$(path)),[pocl])")
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-# Stamps: a target runs again only when what it installs has changed.
+# Stamps: what is installed is installed again only when a pyproject.toml has changed.
 MADE := $(VENV)/.made
 FOR_DEMO := $(VENV)/.for-demo
 FOR_WORK := $(VENV)/.for-work
@@ -64,7 +64,7 @@ clean: ## remove .venv and everything built or cached
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(MADE):
-	$(PYTHON) -c 'import sys; sys.exit("tensorplug needs Python 3.11 or later (make PYTHON=...)" if sys.version_info < (3, 11) else 0)'
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("tensorplug needs Python 3.11 or later: make PYTHON=python3.12")'
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) install --upgrade "pip>=25.1"
 	@touch $@

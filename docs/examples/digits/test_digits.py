@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from typing import TYPE_CHECKING, Any
 
 import data
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 import report
 import train
+from rich.console import Console
 
 import tensorplug as tp
 
@@ -173,10 +175,11 @@ def test_the_picture_is_a_png(tmp_path: Path, backends: list[str]) -> None:
 )
 def test_which_backends_are_trained_on(
     monkeypatch: pytest.MonkeyPatch,
+    *,
     given: list[str],
     environment: str,
     names: list[str],
-    named: bool,  # noqa: FBT001 - a column of the table above
+    named: bool,
 ) -> None:
     monkeypatch.setenv("TENSORPLUG_BACKEND", environment)
     assert train.wanted(given) == (names, named)
@@ -189,3 +192,47 @@ def test_without_a_name_every_installed_backend_is_trained_on(
     names, named = train.wanted([])
     assert set(names) == {each.name for each in tp.backends()}
     assert not named
+
+
+@pytest.mark.parametrize(
+    ("error", "named", "fine"),
+    [
+        (tp.errors.BackendUnavailableError("no device here"), False, True),
+        (tp.errors.BackendUnavailableError("no device here"), True, False),
+        (tp.errors.PluginLoadError("no device here"), False, False),
+    ],
+)
+def test_only_missing_hardware_that_nobody_asked_for_is_no_failure(
+    monkeypatch: pytest.MonkeyPatch, error: tp.errors.TensorplugError, *, named: bool, fine: bool
+) -> None:
+    def refuse(_name: str) -> None:
+        raise error
+
+    monkeypatch.setattr(tp, "use_backend", refuse)
+    shown = io.StringIO()
+    console = Console(file=shown, width=200)
+    assert train.usable(["ghost"], console, named=named) == ([], fine)
+    assert "ghost is left out: no device here" in shown.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        pytest.param(["--backend", "cpu"], 0, "Picture:", id="trained enough"),
+        pytest.param(["--backend", "cpu", "--epochs", "1"], 1, "Under 97%: cpu", id="too short"),
+        pytest.param(["--backend", "nowhere"], 1, "nowhere is left out", id="not installed"),
+    ],
+)
+def test_the_exit_code_says_whether_all_is_well(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    arguments: list[str],
+    code: int,
+    said: str,
+) -> None:
+    monkeypatch.setenv("TENSORPLUG_FALLBACK", "error")  # main would set it for good
+    file = tmp_path / "digits.png"
+    assert train.main([*arguments, "--output", str(file)]) == code
+    assert said in capsys.readouterr().out
+    assert file.exists() == ("nowhere" not in arguments)
