@@ -7,6 +7,7 @@ records, so gradients of gradients need nothing more.
 from __future__ import annotations
 
 import functools
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 from tensorplug import dispatch as seam
@@ -300,6 +301,9 @@ def _pulled(node: Node, arrived: Any, path: dict[Node, None]) -> list[tuple[Node
     return [(parent, arrived) for parent in node.parents if parent is not None]
 
 
+_age = attrgetter("order")
+
+
 def _path(start: Node, leaves: Sequence[Node]) -> dict[Node, None]:
     """Return the nodes on paths from ``start`` back to ``leaves``, oldest first."""
     oldest = min(leaf.order for leaf in leaves)
@@ -315,9 +319,14 @@ def _path(start: Node, leaves: Sequence[Node]) -> dict[Node, None]:
                 seen.add(parent)
                 stack.append(parent)
     path: dict[Node, None] = {}
-    for node in sorted(seen, key=lambda each: each.order):
-        if node in targets or any(parent in path for parent in node.parents if parent):
+    for node in sorted(seen, key=_age):
+        if node in targets:
             path[node] = None
+            continue
+        for parent in node.parents:
+            if parent in path:
+                path[node] = None
+                break
     return path
 
 

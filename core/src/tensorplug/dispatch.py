@@ -53,7 +53,9 @@ class Runner(Protocol):
     def convert(self, frame: Frame, value: Any, dtype: DType | None) -> Tensor:
         """Return ``value`` as a tensor on the frame's device."""
 
-    def watch(self, frame: Frame, plan: Any, inputs: Sequence[Any], outputs: list[Any]) -> None:
+    def watch(
+        self, frame: Frame, plan: Any, inputs: Sequence[Any], outputs: Sequence[Tensor]
+    ) -> None:
         """Show what a plan made to the frame's tape and scope."""
 
     def follow(self, frame: Frame) -> None:
@@ -187,8 +189,8 @@ def dispatch_unary(spec: KernelSpec, x: Any, /) -> Tensor:
     tensor._buffer = buffer
     tensor._placement = plan.output
     tensor._node = None
-    if frame.watched:
-        runner(frame).watch(frame, plan, (x,), [tensor])
+    if frame.watched and (x._node is not None or frame.scope is not None):
+        runner(frame).watch(frame, plan, (x,), (tensor,))
     return tensor
 
 
@@ -210,8 +212,8 @@ def dispatch_binary(spec: KernelSpec, a: Any, b: Any, /) -> Tensor:
     tensor._buffer = buffer
     tensor._placement = plan.output
     tensor._node = None
-    if frame.watched:
-        runner(frame).watch(frame, plan, (a, b), [tensor])
+    if frame.watched and (a._node is not None or b._node is not None or frame.scope is not None):
+        runner(frame).watch(frame, plan, (a, b), (tensor,))
     return tensor
 
 

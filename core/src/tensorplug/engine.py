@@ -306,7 +306,7 @@ class Engine:
         return outputs if spec.several else outputs[0]
 
     def watch(
-        self, frame: Frame, plan: plans.Plan, inputs: Sequence[Any], outputs: list[Tensor]
+        self, frame: Frame, plan: plans.Plan, inputs: Sequence[Any], outputs: Sequence[Tensor]
     ) -> None:
         """Show what a plan made to the frame's tape and scope."""
         if frame.recording is not None and plan.taped:
@@ -361,7 +361,7 @@ class Engine:
         result: list[Any] = []
         weak = False
         for declared, value in zip(spec.declared, inputs, strict=True):
-            if isinstance(value, Tensor) and value._placement.device is device:
+            if value.__class__ is Tensor and value._placement.device is device:
                 result.append(value)
             elif value is None or host.is_scalar(value):
                 weak = weak or value is not None
@@ -386,37 +386,40 @@ class Engine:
 
     def _fill_scalars(self, device: Device, spec: KernelSpec, values: list[Any]) -> list[Any]:
         """Replace Python scalars by constants of the dtype they take beside the tensors."""
-        names = spec.input_names
-        peers = [
-            each.dtype
-            for name, each in zip(names, values, strict=True)
-            if name in spec.promote and isinstance(each, Tensor)
-        ]
-        try:
-            peer = dt.promote(peers) if peers else None
-        except DTypeError as error:
-            raise DTypeError(f"{spec.name}: {error}") from None
+        peer: DType | None = None
+        for name, each in zip(spec.input_names, values, strict=True):
+            if name in spec.promote and isinstance(each, Tensor) and each.dtype is not peer:
+                peer = each.dtype if peer is None else self._common(spec, peer, each.dtype)
         filled = []
-        for name, value in zip(names, values, strict=True):
+        for name, value in zip(spec.input_names, values, strict=True):
             if value is None or isinstance(value, Tensor | list):
                 filled.append(value)
                 continue
-            try:
-                dtype = dt.of_scalar(value, peer if name in spec.promote else None)
-                filled.append(self._constant(device, value, dtype))
-            except (ArgumentError, DTypeError) as error:
-                raise type(error)(f"{spec.name}: input {name!r}: {error}") from None
+            beside = peer if name in spec.promote else None
+            # Equal numbers share a constant unless they differ in type or in the sign of zero;
+            # a NaN equals nothing and is made anew.
+            key = (value, value.__class__, beside, str(value) if value == 0 else "")
+            constant = device.constants.get(key)
+            if constant is None:
+                constant = self._constant(device, f"{spec.name}: input {name!r}", value, beside)
+                device.remember(device.constants, key, constant)
+            filled.append(constant)
         return filled
 
-    def _constant(self, device: Device, value: dt.Scalar, dtype: DType) -> Tensor:
-        # Equal numbers share a key unless their sign of zero differs; NaN never equals itself.
-        sign = str(value) if value == 0 else ""
-        key = (value, dtype, sign)
-        found: Tensor | None = device.constants.get(key)
-        if found is None:
-            found = self.upload(host.scalar(value, dtype), device)
-            device.remember(device.constants, key, found)
-        return found
+    @staticmethod
+    def _common(spec: KernelSpec, a: DType, b: DType) -> DType:
+        try:
+            return dt.promote((a, b))
+        except DTypeError as error:
+            raise DTypeError(f"{spec.name}: {error}") from None
+
+    def _constant(
+        self, device: Device, what: str, value: dt.Scalar, beside: DType | None
+    ) -> Tensor:
+        try:
+            return self.upload(host.scalar(value, dt.of_scalar(value, beside)), device)
+        except (ArgumentError, DTypeError) as error:
+            raise type(error)(f"{what}: {error}") from None
 
 
 class Promotion:
@@ -466,14 +469,14 @@ def _types(given: Any) -> Any:
 
 def _key(spec: KernelSpec, tensors: Sequence[Any], attributes: Mapping[str, Any]) -> Hashable:
     """Return what names a plan; for calls without attributes the same as in ``dispatch``."""
-    placements = [
-        None
-        if each is None
-        else tuple(one._placement for one in each)
-        if isinstance(each, list)
-        else each._placement
-        for each in tensors
-    ]
+    placements: list[Any] = []
+    for each in tensors:
+        if each.__class__ is Tensor:
+            placements.append(each._placement)
+        elif each is None:
+            placements.append(None)
+        else:
+            placements.append(tuple([one._placement for one in each]))
     if not attributes:
         return (spec, *placements)
     items: tuple[Any, ...] = tuple(attributes.items())

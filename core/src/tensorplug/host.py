@@ -15,12 +15,17 @@ if TYPE_CHECKING:
 __all__ = ["as_array", "is_scalar", "scalar"]
 
 
+_NUMBERS = (bool, int, float, complex)
+
+
 def is_scalar(value: object) -> bool:
     """Return whether ``value`` is a Python number; NumPy's scalars are arrays to us.
 
     ``numpy.float64`` derives from ``float``, but has a dtype of its own and keeps it.
     """
-    return isinstance(value, bool | int | float | complex) and not isinstance(value, np.generic)
+    if value.__class__ in _NUMBERS:
+        return True
+    return isinstance(value, _NUMBERS) and not isinstance(value, np.generic)
 
 
 def scalar(value: dt.Scalar, dtype: DType) -> np.ndarray[Any, Any]:

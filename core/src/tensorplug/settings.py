@@ -69,10 +69,8 @@ def read(environ: Mapping[str, str] | None = None, *, backends: Iterable[str] = 
     )
 
 
-_KNOWN = tuple(
-    PREFIX + name
-    for name in ("BACKEND", "PLUGINS", "DISABLE_PLUGINS", "AUTOLOAD", "FALLBACK", "DEBUG")
-)
+_NAMES = ("BACKEND", "PLUGINS", "DISABLE_PLUGINS", "AUTOLOAD", "FALLBACK", "DEBUG")
+_KNOWN = tuple(PREFIX + name for name in _NAMES)
 
 
 def _names(value: str) -> tuple[str, ...]:
@@ -107,8 +105,9 @@ def _warn_unknown(given: Mapping[str, str], owned: tuple[str, ...]) -> None:
             continue
         from difflib import get_close_matches  # only when something looks wrong
 
-        near = get_close_matches(name, _KNOWN, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(_KNOWN)}"
+        # Without the prefix, which makes all of them look alike.
+        near = get_close_matches(name.removeprefix(PREFIX), _NAMES, n=1)
+        hint = f"did you mean {PREFIX}{near[0]}?" if near else f"known are {', '.join(_KNOWN)}"
         warnings.warn(
             f"{name} is neither a variable of tensorplug nor of an installed backend; {hint}",
             SettingsWarning,

@@ -27,7 +27,7 @@ __all__ = ["CallNode", "Leaf", "Node", "OutputNode", "Recorded", "Step", "record
 
 _order: Final = itertools.count(1).__next__  # creation order is a topological order
 
-Saved = Any  # (buffer, placement, node) of a tensor, a list of those, or None
+Saved = Any  # (buffer, placement, node) of an input (no node of an output), lists, or None
 
 
 class Node:
@@ -72,7 +72,8 @@ class Step:
 
     ``first`` is the position of the input's node among the parents, ``count`` how many there
     are (None unless it is variadic). ``sources`` say where the rule's arguments come from:
-    ("dy", output), ("input", position), ("output", position) or ("constant", value).
+    ("dy", output), ("dys", 0) for all outputs, ("input", place among the saved), ("output",
+    likewise) or ("constant", value).
     """
 
     __slots__ = ("count", "first", "name", "rule", "sources", "type")
@@ -89,28 +90,43 @@ class Step:
 class Recipe:
     """For one plan and one set of inputs that need a gradient: what to save, what to call."""
 
-    __slots__ = ("inputs", "outputs", "spec", "steps")
+    __slots__ = ("inputs", "outputs", "steps")
 
     def __init__(self, plan: Recorded, wanted: tuple[bool, ...]) -> None:
-        spec = self.spec = plan.spec
+        spec = plan.spec
+        found = [
+            (name, type_, plan.state.gradient(spec.name, name) if want else None, want)
+            for name, type_, want in zip(spec.input_names, plan.inputs, wanted, strict=True)
+        ]
+        asked = {each for _, _, owned, _ in found if owned for each in owned.entry.asks}
+        self.inputs = tuple(at for at, name in enumerate(spec.input_names) if name in asked)
+        self.outputs = tuple(at for at, name in enumerate(spec.output_names) if name in asked)
         self.steps: list[Step] = []
-        asked: set[str] = set()
         first = 0
-        for name, want, type_ in zip(spec.input_names, wanted, plan.inputs, strict=True):
-            owned = plan.state.gradient(spec.name, name) if want else None
+        for name, type_, owned, want in found:
             if want and owned is None:
                 # Only an error if a gradient really arrives here: it may be pruned.
                 self.steps.append(Step(name, first, type_, _missing(spec.name, name)))
             elif owned is not None and owned.entry.rule is not None:
                 rule = owned.entry.rule
                 step = Step(name, first, type_, _positional(rule, owned.entry.asks))
-                step.sources = [_source(plan, each) for each in owned.entry.asks]
+                step.sources = [self._source(plan, each) for each in owned.entry.asks]
                 self.steps.append(step)
-                asked.update(owned.entry.asks)
             first += len(type_) if isinstance(type_, list) else 1
-        names = spec.input_names
-        self.inputs = tuple(at for at, name in enumerate(names) if name in asked)
-        self.outputs = tuple(at for at, name in enumerate(spec.output_names) if name in asked)
+
+    def _source(self, plan: Recorded, name: str) -> tuple[str, Any]:
+        spec = plan.spec
+        cotangents, types = cotangent_names(spec), type_names(spec)
+        if name in cotangents:
+            variadic = spec.outputs[0].endswith("[]")
+            return ("dys", 0) if variadic else ("dy", cotangents.index(name))
+        if name in spec.input_names:
+            return ("input", self.inputs.index(spec.input_names.index(name)))
+        if name in spec.output_names:
+            return ("output", self.outputs.index(spec.output_names.index(name)))
+        if name in types:
+            return ("constant", plan.inputs[types.index(name)])
+        return ("constant", plan.attributes if name == "attributes" else plan.attributes[name])
 
 
 def _positional(rule: Callable[..., Any], asks: tuple[str, ...]) -> Callable[..., Any]:
@@ -119,21 +135,6 @@ def _positional(rule: Callable[..., Any], asks: tuple[str, ...]) -> Callable[...
     if inspect.Parameter.KEYWORD_ONLY not in kinds:
         return rule
     return lambda *values: rule(**dict(zip(asks, values, strict=True)))
-
-
-def _source(plan: Recorded, name: str) -> tuple[str, Any]:
-    spec = plan.spec
-    cotangents = cotangent_names(spec)
-    if name in cotangents:
-        return ("dys" if spec.outputs[0].endswith("[]") else "dy", cotangents.index(name))
-    if name in spec.input_names:
-        return ("input", spec.input_names.index(name))
-    if name in spec.output_names:
-        return ("output", spec.output_names.index(name))
-    types = type_names(spec)
-    if name in types:
-        return ("constant", plan.inputs[types.index(name)])
-    return ("constant", plan.attributes if name == "attributes" else plan.attributes[name])
 
 
 def _missing(kernel: str, name: str) -> Callable[[], Tensor]:
@@ -164,15 +165,19 @@ class CallNode(Node):
         self.plan = plan
         self.recipe = recipe
         # Not the tensors themselves: the user may dispose of theirs.
-        self.saved_inputs = {at: _save(inputs[at]) for at in recipe.inputs}
-        if recipe.outputs:
-            variadic = plan.spec.outputs[0].endswith("[]")
-            self.saved_outputs = {
-                at: [(each._buffer, each._placement) for each in outputs]
-                if variadic
-                else (outputs[at]._buffer, outputs[at]._placement)
-                for at in recipe.outputs
-            }
+        self.saved_inputs: list[Saved] = []
+        for at in recipe.inputs:
+            given = inputs[at]
+            if given.__class__ is Tensor:
+                self.saved_inputs.append((given._buffer, given._placement, given._node))
+            else:
+                self.saved_inputs.append(_save(given))
+        self.saved_outputs: list[Saved] = []
+        for at in recipe.outputs:
+            if plan.spec.outputs[at].endswith("[]"):
+                self.saved_outputs.append([_bare(each) for each in outputs])
+            else:
+                self.saved_outputs.append(_bare(outputs[at]))
 
     def pull(self, dys: list[Any], path: Container[Node]) -> list[tuple[Step, Any]]:
         """Return what the rules give for each input through which ``path`` goes on.
@@ -198,14 +203,20 @@ class CallNode(Node):
         if kind == "input":
             return _restore(self.saved_inputs[what])
         if kind == "output":
-            return self._output(what, self.saved_outputs[what])
+            return self._output(self.recipe.outputs[what], self.saved_outputs[what])
         return dys if kind == "dys" else what
 
     def _output(self, position: int, saved: Any) -> Any:
         if isinstance(saved, list):
             return [self._output(index, each) for index, each in enumerate(saved)]
         node = OutputNode(self, position) if self.plan.spec.several else self
-        return Tensor._of(*saved, node if saved[1].type.dtype in INEXACT else None)
+        buffer, placement = saved
+        return Tensor._of(buffer, placement, node if placement.type.dtype in INEXACT else None)
+
+
+def _bare(output: Tensor) -> Saved:
+    """Return an output without its node, which would hold the call that holds the output."""
+    return (output._buffer, output._placement)
 
 
 def _save(given: Any) -> Saved:

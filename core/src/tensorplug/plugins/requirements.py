@@ -30,6 +30,7 @@ _TOKEN: Final = re.compile(
     )""",
     re.VERBOSE,
 )
+_VERSIONS: Final = ("python_version", "python_full_version", "implementation_version")
 
 
 def normalize(name: str) -> str:
@@ -155,17 +156,19 @@ class _Marker:
             if not self._take(")"):
                 raise self._bad()
             return result
-        left = self._value()
+        left, left_is_version = self._value()
         operator = self._operator()
-        return self._compare(left, operator, self._value())
+        right, right_is_version = self._value()
+        return self._compare(left, operator, right, versions=left_is_version or right_is_version)
 
-    def _value(self) -> str:
+    def _value(self) -> tuple[str, bool]:
+        """Return the next value, and whether it is a variable that holds a version."""
         kind, text = self._tokens.pop(0) if self._tokens else ("", "")
         if kind == "text":
-            return text[1:-1]
+            return text[1:-1], False
         if kind != "word" or text not in self._values:
             raise self._bad()
-        return self._values[text]
+        return self._values[text], text in _VERSIONS
 
     def _operator(self) -> str:
         kind, text = self._tokens.pop(0) if self._tokens else ("", "")
@@ -175,27 +178,18 @@ class _Marker:
             raise self._bad()
         return text
 
-    def _compare(self, left: str, operator: str, right: str) -> bool:
+    def _compare(self, left: str, operator: str, right: str, *, versions: bool) -> bool:
         if operator == "in":
             return left in right
         if operator == "not in":
             return left not in right
-        try:  # versions where both sides are versions, else text
-            return Specifier.parse(operator + right).allows(Version.parse(left))
-        except ValueError:
-            pass
-        return self._compare_text(left, operator, right)
-
-    def _compare_text(self, left: str, operator: str, right: str) -> bool:
-        if operator in ("==", "==="):
-            return left == right
+        if versions:
+            try:
+                return Specifier.parse(operator + right).allows(Version.parse(left))
+            except ValueError as error:
+                raise ValueError(f"{self._bad()}: {error}") from error
         if operator == "!=":
             return left != right
-        if operator == "~=":
+        if operator in ("<", ">", "~="):  # text has no order, says the specification
             raise self._bad()
-        return {
-            "<": left < right,
-            "<=": left <= right,
-            ">": left > right,
-            ">=": left >= right,
-        }[operator]
+        return left == right

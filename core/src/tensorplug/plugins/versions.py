@@ -27,6 +27,7 @@ _VERSION: Final = re.compile(
 _PRE: Final = {"alpha": "a", "beta": "b", "preview": "rc", "pre": "rc", "c": "rc"}
 _LOWEST: Final = (0,)  # sorts before every (1, ...)
 _HIGHEST: Final = (2,)
+_FINAL: Final = (_HIGHEST, -1, _HIGHEST)  # no pre-release, no post-release, no development
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +84,10 @@ class Version:
         local = tuple((1, int(part), "") if part.isdigit() else (0, 0, part) for part in parts)
         return (self.public_key, local)
 
-    def starts_with(self, prefix: Version) -> bool:
-        """Return whether ``==prefix.*`` matches."""
-        if prefix.pre is not None or prefix.post is not None:
-            ours = (self.epoch, self._padded(len(prefix.release)), self.pre)
-            theirs = (prefix.epoch, prefix.release, prefix.pre)
-            return ours == theirs and prefix.post in (None, self.post)
-        size = len(prefix.release)
-        return (self.epoch, self._padded(size)[:size]) == (prefix.epoch, prefix.release)
+    def starts_with(self, release: tuple[int, ...], epoch: int) -> bool:
+        """Return whether ``==release.*`` matches."""
+        size = len(release)
+        return (self.epoch, self._padded(size)[:size]) == (epoch, release)
 
     def _padded(self, size: int) -> tuple[int, ...]:
         return self.release + (0,) * (size - len(self.release))
@@ -126,8 +123,8 @@ class Specifier:
         if wildcard and operator not in ("==", "!="):
             raise ValueError(f"{text!r}: only == and != may end in .*")
         version = Version.parse(wanted.removesuffix(".*"))
-        if wildcard and (version.dev is not None or version.local is not None):
-            raise ValueError(f"{text!r}: a development or local version cannot end in .*")
+        if wildcard and (version.public_key[2:] != _FINAL or version.local is not None):
+            raise ValueError(f"{text!r}: only a plain release may end in .*")
         if operator == "~=" and len(version.release) < 2:
             raise ValueError(f"{text!r}: ~= needs at least two numbers")
         if version.local is not None and operator not in ("==", "!="):
@@ -142,7 +139,7 @@ class Specifier:
 
     def _equal(self, version: Version, wanted: Version) -> bool:
         if self.wildcard:
-            return version.starts_with(wanted)
+            return version.starts_with(wanted.release, wanted.epoch)
         if wanted.local is None:
             return version.public_key == wanted.public_key
         return version.key == wanted.key
@@ -160,21 +157,23 @@ class Specifier:
         # PEP 440: <1.0 leaves out 1.0's own pre-releases, unless it names one itself.
         if version.public_key >= wanted.public_key:
             return False
-        before_it = version.pre is not None or version.dev is not None
-        itself = wanted.pre is not None or wanted.dev is not None
-        return itself or not (before_it and _same_release(version, wanted))
+        if wanted.pre is not None or wanted.dev is not None or not _same_release(version, wanted):
+            return True
+        if wanted.post is None:
+            return version.pre is None and version.dev is None
+        return not (version.post == wanted.post and version.dev is not None)
 
     def _above(self, version: Version, wanted: Version) -> bool:
-        # PEP 440: >1.0 leaves out 1.0's own post-releases and local versions.
+        # PEP 440: >1.0 leaves out 1.0's own post-releases, unless it names one itself.
         if version.public_key <= wanted.public_key:
             return False
-        after_it = version.post is not None and wanted.post is None
-        return not (after_it and _same_release(version, wanted))
+        own = version.pre == wanted.pre and _same_release(version, wanted)
+        named = wanted.post is not None or wanted.dev is not None
+        return named or version.post is None or not own
 
     def _compatible(self, version: Version, wanted: Version) -> bool:
-        release = ".".join(str(part) for part in wanted.release[:-1])
-        prefix = Version.parse(f"{wanted.epoch}!{release}")
-        return self._at_least(version, wanted) and version.starts_with(prefix)
+        prefix = wanted.release[:-1]
+        return self._at_least(version, wanted) and version.starts_with(prefix, wanted.epoch)
 
     def __str__(self) -> str:
         return f"{self.operator}{self.text}"
