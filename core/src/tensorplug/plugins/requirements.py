@@ -30,7 +30,9 @@ _TOKEN: Final = re.compile(
     )""",
     re.VERBOSE,
 )
-_VERSIONS: Final = ("python_version", "python_full_version", "implementation_version")
+_VERSIONS: Final = frozenset(
+    {"python_version", "python_full_version", "implementation_version", "platform_release"}
+)
 
 
 def normalize(name: str) -> str:
@@ -186,10 +188,9 @@ class _Marker:
         if versions:
             try:
                 return Specifier.parse(operator + right).allows(Version.parse(left))
-            except ValueError as error:
-                raise ValueError(f"{self._bad()}: {error}") from error
-        if operator == "!=":
-            return left != right
-        if operator in ("<", ">", "~="):  # text has no order, says the specification
+            except ValueError:
+                pass  # a kernel's release need not be a version: then it is text
+        if operator not in ("==", "!=", "<", "<=", ">", ">="):
             raise self._bad()
-        return left == right
+        # Text has no order, says the specification; what includes equality may still hold.
+        return (left == right) == (operator != "!=") and operator not in ("<", ">")

@@ -1,0 +1,259 @@
+"""Discovery: what is listed, what it imports (nothing), and which claim a name means."""
+
+from __future__ import annotations
+
+import pytest
+
+RAISES = "raise AssertionError('imported')"
+OURS = ("good", "other", "broken")
+
+LISTING = """
+import tensorplug as tp
+quiet = [name for name in ("pluggy", "importlib_metadata", "rich") if name in sys.modules]
+infos = listed(tp.backends())
+report({
+    "quiet": quiet,
+    "infos": infos,
+    "imported": [name for name in sys.modules if name.startswith("tensorplug_")],
+})
+"""
+
+
+def test_listing_imports_no_plugin(site, good, make_backend):
+    site.install(good, make_backend("broken", RAISES))
+    seen = site.run(LISTING)
+    assert seen["imported"] == []
+    assert seen["quiet"] == []
+    assert {name: seen["infos"][name] for name in ("good", "broken")} == {
+        "good": ["tensorplug-good", "1.2.3", "available", ""],
+        "broken": ["tensorplug-broken", "1.2.3", "available", ""],
+    }
+
+
+def test_first_op_imports_the_chosen_backend_only(site, good, make_backend):
+    site.install(good, make_backend("broken", RAISES))
+    seen = site.run(
+        """
+        import tensorplug as tp
+        result = added(tp)
+        report([result, [n for n in ("tensorplug_broken", "tensorplug_good") if n in sys.modules]])
+        """,
+        TENSORPLUG_BACKEND="good",
+    )
+    assert seen == [["float32", [2], [3.0, 7.0], "good"], ["tensorplug_good"]]
+
+
+def test_cpu_comes_first_then_the_alphabet(site, good, make_backend):
+    site.install(good, *(make_backend(name, RAISES) for name in ("cpu", "acme", "zeta")))
+    seen = site.run("""
+        import tensorplug as tp
+        from tensorplug import dispatch
+        report([dispatch.runner(dispatch.ROOT).source.names(), [b.name for b in tp.backends()]])
+    """)
+    for names in seen:
+        assert names[0] == "cpu"
+        assert [name for name in names if name in ("acme", "good", "zeta")] == [
+            "acme",
+            "good",
+            "zeta",
+        ]
+
+
+def test_backend_that_is_not_installed(site, good):
+    site.install(good)
+    error, message, classes, _ = site.run("""
+        import tensorplug as tp
+        report(attempt(lambda: tp.set_backend("no_such")))
+    """)
+    assert error == "BackendNotInstalledError"
+    assert "LookupError" in classes
+    assert message.startswith(
+        "backend 'no_such' is not installed. Try: pip install tensorplug-no-such. Installed: "
+    )
+    assert "good" in message.rpartition("Installed: ")[2].split(", ")
+
+
+def claimants(site, good, make_backend):
+    """Install `good` twice: two distributions that claim the name, only one of which works."""
+    site.install(
+        good,
+        make_backend("x", RAISES, name="acme-good", version="9.9", module="acme_good",
+                     entries={"tensorplug.backends": {"good": "acme_good"}}),
+        make_backend("other", RAISES),
+    )
+
+
+COLLISION = """
+import tensorplug as tp
+first = attempt(lambda: tp.set_backend("good"))
+report([first, [[b.distribution, b.state, b.detail] for b in tp.backends() if b.name == "good"]])
+"""
+
+
+def test_two_distributions_that_claim_one_name(site, good, make_backend):
+    claimants(site, good, make_backend)
+    [error, message, _, _], states = site.run(COLLISION)
+    assert error == "PluginCollisionError"
+    assert "backend 'good' is claimed by acme-good 9.9 and tensorplug-good 1.2.3" in message
+    assert "TENSORPLUG_PLUGINS=acme-good:good," in message
+    assert "other" in message.rpartition("=")[2].split(",")
+    assert states == [
+        ["acme-good", "conflict", message],
+        ["tensorplug-good", "conflict", message],
+    ]
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"TENSORPLUG_PLUGINS": "tensorplug-good:good"},
+        {"TENSORPLUG_PLUGINS": " Tensorplug_Good:good , other"},
+        {"TENSORPLUG_DISABLE_PLUGINS": "acme-good:good"},
+    ],
+    ids=str,
+)
+def test_choosing_between_two_claimants(environment, site, good, make_backend):
+    claimants(site, good, make_backend)
+    seen = site.run(
+        """
+        import tensorplug as tp
+        tp.set_backend("good")
+        mine = {b.distribution: b.state for b in tp.backends() if b.name == "good"}
+        report([added(tp), mine, "acme_good" in sys.modules])
+        """,
+        **environment,
+    )
+    assert seen == [
+        ["float32", [2], [3.0, 7.0], "good"],
+        {"tensorplug-good": "loaded", "acme-good": "disabled"},
+        False,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("environment", "states", "reason"),
+    [
+        ({"TENSORPLUG_DISABLE_PLUGINS": "good"}, ("disabled", "available"), "DISABLE_PLUGINS=good"),
+        ({"TENSORPLUG_PLUGINS": "other"}, ("disabled", "available"), "TENSORPLUG_PLUGINS=other"),
+        ({"TENSORPLUG_AUTOLOAD": "0"}, ("disabled", "disabled"), "TENSORPLUG_AUTOLOAD=0"),
+        (
+            {"TENSORPLUG_AUTOLOAD": "0", "TENSORPLUG_PLUGINS": "other"},
+            ("disabled", "available"),
+            "TENSORPLUG_PLUGINS=other",
+        ),
+    ],
+    ids=str,
+)
+def test_disabled_backend(environment, states, reason, site, good, make_backend):
+    site.install(good, make_backend("other", RAISES))
+    infos, [error, message, _, _], imported = site.run(
+        """
+        import tensorplug as tp
+        infos = listed(tp.backends())
+        outcome = attempt(lambda: tp.set_backend("good"))
+        report([infos, outcome, "tensorplug_good" in sys.modules])
+        """,
+        **environment,
+    )
+    assert (infos["good"][2], infos["other"][2]) == states
+    assert error == "BackendUnavailableError"
+    for text in ("backend 'good' of tensorplug-good 1.2.3 is installed, but", reason):
+        assert text in message
+    assert reason in infos["good"][3]
+    assert not imported
+
+
+def test_first_op_with_every_plugin_disabled_says_so(site, good):
+    site.install(good)
+    error, message, _, _ = site.run(
+        "import tensorplug as tp; report(attempt(lambda: tp.asarray([1.0])))",
+        TENSORPLUG_AUTOLOAD="0",
+    )
+    assert error == "BackendUnavailableError"
+    assert "TENSORPLUG_AUTOLOAD=0" in message
+    assert "tensorplug-good 1.2.3" in message
+
+
+def test_unknown_name_in_the_allow_list_is_a_warning(site, good):
+    site.install(good)
+    _, _, _, warned = site.run(
+        "import tensorplug as tp; report(attempt(lambda: tp.set_backend('good')))",
+        TENSORPLUG_PLUGINS="good,gooood",
+    )
+    [[category, message]] = warned
+    assert category == "SettingsWarning"
+    assert "'gooood'" in message
+    assert "did you mean good?" in message
+
+
+def test_own_variable_of_an_installed_backend_is_no_warning(site, good):
+    site.install(good)
+    script = "import tensorplug as tp; report(attempt(lambda: tp.set_backend('good'))[3])"
+    assert site.run(script, TENSORPLUG_GOOD_DEVICE="1") == []
+    [[category, message]] = site.run(script, TENSORPLUG_BETTER_DEVICE="1")
+    assert category == "SettingsWarning"
+    assert message.startswith("TENSORPLUG_BETTER_DEVICE is neither")
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("METADATA", None),
+        ("METADATA", "Metadata-Version: 2.1\nVersion: 1.2.3\n"),
+        ("METADATA", "Metadata-Version: 2.1\nName: tensorplug-broken\n"),
+        ("entry_points.txt", "[tensorplug.backends]\nbroken\n"),
+    ],
+    ids=["no metadata", "no name", "no version", "no entry point"],
+)
+def test_unreadable_metadata_leaves_out_that_distribution(file, text, site, good, make_backend):
+    site.install(good, make_backend("broken", RAISES))
+    path = site.path / "tensorplug_broken-1.2.3.dist-info" / file
+    if text is None:
+        path.unlink()
+    else:
+        path.write_text(text, encoding="utf-8")
+    outcome, infos = site.run("""
+        import tensorplug as tp
+        found = []
+        report([attempt(lambda: found.extend(tp.backends())), listed(found)])
+    """)
+    [[category, message]] = outcome[3]
+    assert category == "PluginWarning"
+    assert "tensorplug_broken-1.2.3.dist-info" in message
+    assert "broken" not in infos
+    assert infos["good"][2] == "available"
+
+
+def test_one_distribution_found_twice_is_one_claim(site, good, tmp_path):
+    """The first on the path counts, as it does for imports."""
+    site.install(good)
+    later = type(site)(tmp_path / "later")
+    later.install(type(good)(good.name, "0.0.1", RAISES, good.entries))
+    seen = site.run(
+        f"""
+        sys.path.append({str(later.path)!r})
+        import tensorplug as tp
+        tp.set_backend("good")
+        report([listed(tp.backends())["good"], len([b for b in tp.backends() if b.name == "good"])])
+        """
+    )
+    assert seen == [["tensorplug-good", "1.2.3", "loaded", ""], 1]
+
+
+def test_backend_installed_while_the_program_runs(site, good, tmp_path):
+    later = type(site)(tmp_path / "later")
+    files = {str(later.path / path): text for path, text in good.files().items()}
+    seen = site.run(
+        f"""
+        import pathlib
+        sys.path.append({str(later.path)!r})
+        import tensorplug as tp
+        before = attempt(lambda: tp.set_backend("good"))[0]
+        for path, text in {files!r}.items():
+            pathlib.Path(path).parent.mkdir(exist_ok=True)
+            pathlib.Path(path).write_text(text)
+        tp.set_backend("good")
+        report([before, added(tp)])
+        """
+    )
+    assert seen == ["BackendNotInstalledError", ["float32", [2], [3.0, 7.0], "good"]]
