@@ -53,6 +53,11 @@ class Runner(Protocol):
     def convert(self, frame: Frame, value: Any, dtype: DType | None) -> Tensor:
         """Return ``value`` as a tensor on the frame's device."""
 
+    def constant(
+        self, frame: Frame, spec: KernelSpec, position: int, value: Any, peer: Tensor
+    ) -> Tensor:
+        """Return a Python number, input ``position`` of a call beside ``peer``, as a tensor."""
+
     def watch(
         self, frame: Frame, plan: Any, inputs: Sequence[Any], outputs: Sequence[Tensor]
     ) -> None:
@@ -104,6 +109,8 @@ class Frame:
             given("scope", self.scope),
         )
 
+
+_NUMBERS: Final = (bool, int, float, complex)  # not NumPy's scalars, which have dtypes
 
 ROOT: Final = Frame(None)  # the process-wide one; its engine is built at first use
 _new: Final = object.__new__  # skips Tensor.__init__, whose checks a kernel's result does not need
@@ -199,8 +206,8 @@ def dispatch_binary(spec: KernelSpec, a: Any, b: Any, /) -> Tensor:
     frame = _frame.get()
     try:
         plan = frame.plans.get((spec, a._placement, b._placement))
-    except AttributeError:  # not a tensor yet
-        plan = None
+    except AttributeError:  # one of them is not a tensor yet
+        return _with_scalar(frame, spec, a, b)
     if plan is None:
         return _the_long_way(frame, spec, (a, b))
     try:
@@ -215,6 +222,16 @@ def dispatch_binary(spec: KernelSpec, a: Any, b: Any, /) -> Tensor:
     if frame.watched and (a._node is not None or b._node is not None or frame.scope is not None):
         runner(frame).watch(frame, plan, (a, b), (tensor,))
     return tensor
+
+
+def _with_scalar(frame: Frame, spec: KernelSpec, a: Any, b: Any) -> Tensor:
+    """Try again with a Python scalar beside a tensor as a constant."""
+    engine = runner(frame)
+    if b.__class__ in _NUMBERS and hasattr(a, "_placement"):
+        return dispatch_binary(spec, a, engine.constant(frame, spec, 1, b, a))
+    if a.__class__ in _NUMBERS and hasattr(b, "_placement"):
+        return dispatch_binary(spec, engine.constant(frame, spec, 0, a, b), b)
+    return _the_long_way(frame, spec, (a, b))
 
 
 def _the_long_way(frame: Frame, spec: KernelSpec, inputs: tuple[Any, ...]) -> Tensor:

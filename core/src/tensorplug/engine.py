@@ -12,19 +12,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakSet
 
 from tensorplug import dispatch as seam
-from tensorplug import dtypes as dt
-from tensorplug import host, plans
+from tensorplug import host, operands, plans
 from tensorplug.device import Device
 from tensorplug.errors import (
     ArgumentError,
-    BackendClosedError,
     BackendNotInstalledError,
-    DisposedError,
-    DTypeError,
     TensorplugError,
 )
 from tensorplug.ops.elementwise import CAST
-from tensorplug.spec import TensorType
+from tensorplug.promotion import Promotion
 from tensorplug.tape import record
 from tensorplug.tensor import Tensor
 
@@ -34,7 +30,7 @@ if TYPE_CHECKING:
     from tensorplug.backend import Backend
     from tensorplug.dispatch import Frame
     from tensorplug.dtypes import DType
-    from tensorplug.registry import Owner, Registry, State
+    from tensorplug.registry import Owner, Registry
     from tensorplug.settings import Fallback
     from tensorplug.spec import KernelSpec
     from tensorplug.tables import KernelTable
@@ -216,50 +212,19 @@ class Engine:
         if isinstance(value, Tensor):
             tensor = value
             if value._placement.device is not device:
-                tensor = self._bring(value, device, "the argument")
+                tensor = operands.bring(value, device, "the argument")
             if dtype is None or tensor.dtype is dtype:
                 return tensor
             cast: Tensor = self.run(frame, CAST, (tensor,), {"dtype": dtype})
             return cast
-        return self._adopt(frame, self.upload(host.as_array(value, dtype), device))
-
-    def upload(self, array: Any, device: Device) -> Tensor:
-        """Return a NumPy array as a tensor on ``device``.
-
-        Raises:
-            DTypeError: when the device has no such dtype.
-            BackendMemoryError: when it has no room.
-
-        """
-        type_ = TensorType(dt.of(array.dtype), array.shape)
-        if type_.dtype not in device.backend.dtypes:
-            raise DTypeError(plans.unsupported(type_, device))
-        return Tensor._of(device.backend.from_host(array), device.placement(type_))
+        return self._adopt(frame, operands.upload(host.as_array(value, dtype), device))
 
     def move(self, tensor: Tensor, device: str) -> Tensor:
         """Return ``tensor`` on the device called ``device``, keeping its place on the tape."""
         target = self.open(device)
         if tensor._placement.device is target:
             return tensor
-        return self._adopt(seam.current(), self.transfer(tensor, target))
-
-    def transfer(self, tensor: Tensor, device: Device) -> Tensor:
-        """Copy ``tensor`` to ``device`` through the host."""
-        source = tensor._live()
-        if source is device:
-            return tensor
-        moved = self.upload(source.backend.to_host(tensor._buffer), device)
-        moved._node = tensor._node
-        return moved
-
-    def _bring(self, tensor: Tensor, device: Device, what: str) -> Tensor:
-        """Return a tensor of another device here, counted; raise if its data is gone."""
-        try:
-            tensor._live()
-        except (DisposedError, BackendClosedError) as error:
-            raise type(error)(f"{what}: {error}") from None
-        device.counters.transfers_in += 1
-        return self.transfer(tensor, device)
+        return self._adopt(seam.current(), operands.transfer(tensor, target))
 
     @staticmethod
     def _adopt(frame: Frame, tensor: Tensor) -> Tensor:
@@ -286,8 +251,8 @@ class Engine:
 
         """
         device = frame.device or self.device
-        tensors = self._operands(device, spec, inputs)
-        key = _key(spec, tensors, attributes)
+        tensors = operands.operands(device, spec, inputs)
+        key = operands.key(spec, tensors, attributes)
         plan: plans.Plan | Promotion = (
             device.plans.get(key)
             or device.detours.get(key)
@@ -352,150 +317,14 @@ class Engine:
             if plan.state is self.registry.state and not device.closed:
                 device.remember(cache, key, plan)
 
-    def _operands(self, device: Device, spec: KernelSpec, inputs: Sequence[Any]) -> list[Any]:
-        """Return the inputs as live tensors on ``device`` (lists of them, None if absent)."""
-        if len(inputs) != len(spec.declared):
-            raise ArgumentError(
-                f"{spec.name} takes {len(spec.declared)} inputs, got {len(inputs)}"
-            )
-        result: list[Any] = []
-        weak = False
-        for declared, value in zip(spec.declared, inputs, strict=True):
-            if value.__class__ is Tensor and value._placement.device is device:
-                result.append(value)
-            elif value is None or host.is_scalar(value):
-                weak = weak or value is not None
-                result.append(value)
-            else:
-                what = f"{spec.name}: input {declared.name!r}"
-                if declared.variadic and isinstance(value, list | tuple):
-                    result.append([self._operand(device, each, what) for each in value])
-                else:
-                    result.append(self._operand(device, value, what))
-        return self._fill_scalars(device, spec, result) if weak else result
-
-    def _operand(self, device: Device, value: Any, what: str) -> Tensor:
-        if isinstance(value, Tensor):
-            if value._placement.device is device:
-                return value
-            return self._bring(value, device, what)
-        try:
-            return self.upload(host.as_array(value), device)
-        except (ArgumentError, DTypeError) as error:
-            raise type(error)(f"{what}: {error}") from None
-
-    def _fill_scalars(self, device: Device, spec: KernelSpec, values: list[Any]) -> list[Any]:
-        """Replace Python scalars by constants of the dtype they take beside the tensors."""
-        peer: DType | None = None
-        for name, each in zip(spec.input_names, values, strict=True):
-            if name in spec.promote and isinstance(each, Tensor) and each.dtype is not peer:
-                peer = each.dtype if peer is None else self._common(spec, peer, each.dtype)
-        filled = []
-        for name, value in zip(spec.input_names, values, strict=True):
-            if value is None or isinstance(value, Tensor | list):
-                filled.append(value)
-                continue
-            beside = peer if name in spec.promote else None
-            # Equal numbers share a constant unless they differ in type or in the sign of zero;
-            # a NaN equals nothing and is made anew.
-            key = (value, value.__class__, beside, str(value) if value == 0 else "")
-            constant = device.constants.get(key)
-            if constant is None:
-                constant = self._constant(device, f"{spec.name}: input {name!r}", value, beside)
-                device.remember(device.constants, key, constant)
-            filled.append(constant)
-        return filled
-
-    @staticmethod
-    def _common(spec: KernelSpec, a: DType, b: DType) -> DType:
-        try:
-            return dt.promote((a, b))
-        except DTypeError as error:
-            raise DTypeError(f"{spec.name}: {error}") from None
-
-    def _constant(
-        self, device: Device, what: str, value: dt.Scalar, beside: DType | None
+    def constant(
+        self, frame: Frame, spec: KernelSpec, position: int, value: Any, peer: Tensor
     ) -> Tensor:
-        try:
-            return self.upload(host.scalar(value, dt.of_scalar(value, beside)), device)
-        except (ArgumentError, DTypeError) as error:
-            raise type(error)(f"{what}: {error}") from None
-
-
-class Promotion:
-    """What a key leads to when some of a call's inputs must be cast to a common dtype first."""
-
-    __slots__ = ("dtype", "published", "spec", "state")
-
-    def __init__(self, spec: KernelSpec, dtype: DType, state: State) -> None:
-        self.spec = spec
-        self.dtype = dtype
-        self.state = state
-        self.published = False
-
-    def needed(self, types: Sequence[Any]) -> bool:
-        """Return whether any of the promoted inputs has another dtype."""
-        return any(
-            each is not None and any(one.dtype is not self.dtype for one in _listed(each))
-            for name, each in zip(self.spec.input_names, types, strict=True)
-            if name in self.spec.promote
-        )
-
-    def apply(self, engine: Engine, frame: Frame, tensors: Sequence[Any]) -> list[Any]:
-        """Return the inputs with a Cast, on the tape as any other kernel, where one is due."""
-
-        def cast(given: Any) -> Any:
-            if given is None or (isinstance(given, Tensor) and given.dtype is self.dtype):
-                return given
-            if isinstance(given, list):
-                return [cast(each) for each in given]
-            return engine.run(frame, CAST, (given,), {"dtype": self.dtype})
-
-        return [
-            cast(each) if name in self.spec.promote else each
-            for name, each in zip(self.spec.input_names, tensors, strict=True)
-        ]
-
-
-def _listed(given: Any) -> list[Any]:
-    return given if isinstance(given, list) else [given]
+        """Return a Python number, input ``position`` of a call beside ``peer``, as a tensor."""
+        return operands.weak(frame.device or self.device, spec, position, value, peer.dtype)
 
 
 def _types(given: Any) -> Any:
     if given is None:
         return None
     return [each.type for each in given] if isinstance(given, list) else given.type
-
-
-def _key(spec: KernelSpec, tensors: Sequence[Any], attributes: Mapping[str, Any]) -> Hashable:
-    """Return what names a plan; for calls without attributes the same as in ``dispatch``."""
-    placements: list[Any] = []
-    for each in tensors:
-        if each.__class__ is Tensor:
-            placements.append(each._placement)
-        elif each is None:
-            placements.append(None)
-        else:
-            placements.append(tuple([one._placement for one in each]))
-    if not attributes:
-        return (spec, *placements)
-    items: tuple[Any, ...] = tuple(attributes.items())
-    if spec.exact_attributes:
-        items += tuple(repr(attributes.get(name)) for name in spec.exact_attributes)
-    key = (spec, *placements, items)
-    try:
-        hash(key)
-    except TypeError:
-        return (spec, *placements, _frozen(items))
-    return key
-
-
-def _frozen(value: Any) -> Hashable:
-    """Return lists as tuples at any depth, and what still cannot be hashed by its text."""
-    if isinstance(value, list | tuple):
-        return tuple(_frozen(each) for each in value)
-    try:
-        hash(value)
-    except TypeError:
-        return (type(value), repr(value))
-    return value  # type: ignore[no-any-return]  # it was just hashed

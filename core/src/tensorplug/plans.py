@@ -17,6 +17,7 @@ from tensorplug.errors import (
     KernelOutputError,
     KernelRefusedError,
 )
+from tensorplug.operands import transfer, unsupported
 from tensorplug.spec import TensorType
 from tensorplug.tensor import Tensor
 
@@ -333,8 +334,8 @@ def _elsewhere(engine: Engine, plan: Plan, device: Device) -> Callable[..., Any]
         with seam.entered(frame):
             result = engine.run(frame, spec, tensors, attributes)
         if isinstance(result, list):
-            return [engine.transfer(each, home) for each in result]
-        return engine.transfer(result, home)
+            return [transfer(each, home) for each in result]
+        return transfer(result, home)
 
     return call
 
@@ -350,9 +351,3 @@ def check_dtypes(plan: Plan) -> None:
     for placement in plan.outputs:
         if placement.type.dtype not in allowed:
             raise DTypeError(f"{plan.describe()}: {unsupported(placement.type, plan.device)}")
-
-
-def unsupported(type_: TensorType, device: Device) -> str:
-    """Return the message that ``device`` has no such dtype."""
-    names = ", ".join(sorted(each.name for each in device.backend.dtypes))
-    return f"{type_} is not possible on backend {device.name!r}, whose dtypes are {names}"

@@ -1,0 +1,173 @@
+"""From what a caller passes to live tensors on one device, and what names the call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorplug import dtypes as dt
+from tensorplug import host
+from tensorplug.errors import ArgumentError, BackendClosedError, DisposedError, DTypeError
+from tensorplug.spec import TensorType
+from tensorplug.tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping, Sequence
+
+    from tensorplug.device import Device
+    from tensorplug.dtypes import DType
+    from tensorplug.spec import KernelSpec
+
+__all__ = ["bring", "key", "operands", "transfer", "unsupported", "upload", "weak"]
+
+
+def unsupported(type_: TensorType, device: Device) -> str:
+    """Return the message that ``device`` has no such dtype."""
+    names = ", ".join(sorted(each.name for each in device.backend.dtypes))
+    return f"{type_} is not possible on backend {device.name!r}, whose dtypes are {names}"
+
+
+def upload(array: Any, device: Device) -> Tensor:
+    """Return a NumPy array as a tensor on ``device``.
+
+    Raises:
+        DTypeError: when the device has no such dtype.
+        BackendMemoryError: when it has no room.
+
+    """
+    type_ = TensorType(dt.of(array.dtype), array.shape)
+    if type_.dtype not in device.backend.dtypes:
+        raise DTypeError(unsupported(type_, device))
+    return Tensor._of(device.backend.from_host(array), device.placement(type_))
+
+
+def transfer(tensor: Tensor, device: Device) -> Tensor:
+    """Copy ``tensor`` to ``device`` through the host."""
+    source = tensor._live()
+    if source is device:
+        return tensor
+    moved = upload(source.backend.to_host(tensor._buffer), device)
+    moved._node = tensor._node
+    return moved
+
+
+def bring(tensor: Tensor, device: Device, what: str) -> Tensor:
+    """Return a tensor of another device here, counted; raise if its data is gone."""
+    try:
+        tensor._live()
+    except (DisposedError, BackendClosedError) as error:
+        raise type(error)(f"{what}: {error}") from None
+    device.counters.transfers_in += 1
+    return transfer(tensor, device)
+
+
+def operands(device: Device, spec: KernelSpec, inputs: Sequence[Any]) -> list[Any]:
+    """Return the inputs as live tensors on ``device`` (lists of them, None if absent)."""
+    if len(inputs) != len(spec.declared):
+        raise ArgumentError(f"{spec.name} takes {len(spec.declared)} inputs, got {len(inputs)}")
+    result: list[Any] = []
+    weak = False
+    for declared, value in zip(spec.declared, inputs, strict=True):
+        if value.__class__ is Tensor and value._placement.device is device:
+            result.append(value)
+        elif value is None or host.is_scalar(value):
+            weak = weak or value is not None
+            result.append(value)
+        else:
+            what = f"{spec.name}: input {declared.name!r}"
+            if declared.variadic and isinstance(value, list | tuple):
+                result.append([_operand(device, each, what) for each in value])
+            else:
+                result.append(_operand(device, value, what))
+    return _fill_scalars(device, spec, result) if weak else result
+
+
+def _operand(device: Device, value: Any, what: str) -> Tensor:
+    if isinstance(value, Tensor):
+        if value._placement.device is device:
+            return value
+        return bring(value, device, what)
+    try:
+        return upload(host.as_array(value), device)
+    except (ArgumentError, DTypeError) as error:
+        raise type(error)(f"{what}: {error}") from None
+
+
+def _fill_scalars(device: Device, spec: KernelSpec, values: list[Any]) -> list[Any]:
+    """Replace Python scalars by constants of the dtype they take beside the tensors."""
+    peer: DType | None = None
+    for name, each in zip(spec.input_names, values, strict=True):
+        if name in spec.promote and isinstance(each, Tensor) and each.dtype is not peer:
+            peer = each.dtype if peer is None else _common(spec, peer, each.dtype)
+    return [
+        each
+        if each is None or isinstance(each, Tensor | list)
+        else weak(device, spec, at, each, peer)
+        for at, each in enumerate(values)
+    ]
+
+
+def weak(
+    device: Device, spec: KernelSpec, position: int, value: Any, peer: DType | None
+) -> Tensor:
+    """Return a Python number, input ``position`` of a call, as a constant of the dtype it takes.
+
+    ``peer``: the dtype of the tensors beside it, None without any.
+    """
+    name = spec.input_names[position]
+    beside = peer if name in spec.promote else None
+    # Equal numbers share a constant unless they differ in type or in the sign of zero;
+    # a NaN equals nothing and is made anew.
+    kind = (value, value.__class__, beside, str(value) if value == 0 else "")
+    constant: Tensor | None = device.constants.get(kind)
+    if constant is None:
+        constant = _constant(device, f"{spec.name}: input {name!r}", value, beside)
+        device.remember(device.constants, kind, constant)
+    return constant
+
+
+def _common(spec: KernelSpec, a: DType, b: DType) -> DType:
+    try:
+        return dt.promote((a, b))
+    except DTypeError as error:
+        raise DTypeError(f"{spec.name}: {error}") from None
+
+
+def _constant(device: Device, what: str, value: dt.Scalar, beside: DType | None) -> Tensor:
+    try:
+        return upload(host.scalar(value, dt.of_scalar(value, beside)), device)
+    except (ArgumentError, DTypeError) as error:
+        raise type(error)(f"{what}: {error}") from None
+
+
+def key(spec: KernelSpec, tensors: Sequence[Any], attributes: Mapping[str, Any]) -> Hashable:
+    """Return what names a plan; for calls without attributes the same as in ``dispatch``."""
+    placements: list[Any] = []
+    for each in tensors:
+        if each.__class__ is Tensor:
+            placements.append(each._placement)
+        elif each is None:
+            placements.append(None)
+        else:
+            placements.append(tuple([one._placement for one in each]))
+    if not attributes:
+        return (spec, *placements)
+    items: tuple[Any, ...] = tuple(attributes.items())
+    if spec.exact_attributes:
+        items += tuple(repr(attributes.get(name)) for name in spec.exact_attributes)
+    name = (spec, *placements, items)
+    try:
+        hash(name)
+    except TypeError:
+        return (spec, *placements, _frozen(items))
+    return name
+
+
+def _frozen(value: Any) -> Hashable:
+    """Return lists as tuples at any depth, and what still cannot be hashed by its text."""
+    if isinstance(value, list | tuple):
+        return tuple(_frozen(each) for each in value)
+    try:
+        hash(value)
+    except TypeError:
+        return (type(value), repr(value))
+    return value  # type: ignore[no-any-return]  # it was just hashed
