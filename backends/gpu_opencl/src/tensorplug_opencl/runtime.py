@@ -30,8 +30,11 @@ __all__ = ["Launch", "Runtime"]
 
 HostArray = np.ndarray[Any, Any]
 
-# Work-items per group. PoCL compiles a kernel again for every new group size, so there is one.
-GROUP: Final = 64
+# Work-items per group, for items that do little and for those that loop. PoCL compiles a kernel
+# again for every new group size, so they are fixed, and runs a group on one core, so that
+# groups of long items must be small. GPUs want no fewer than 64.
+LIGHT_GROUP: Final = 128
+HEAVY_GROUP: Final = {True: 8, False: 64}  # by whether the device is a CPU
 
 
 class Runtime:
@@ -155,13 +158,19 @@ class Runtime:
     # Launches -------------------------------------------------------------------------
 
     def launch(
-        self, source: str, arrays: int, constants: Sequence[HostArray | np.generic], items: int
+        self,
+        source: str,
+        arrays: int,
+        constants: Sequence[HostArray | np.generic],
+        items: int,
+        *,
+        heavy: bool = False,
     ) -> Launch:
         """Return kernel ``run`` of program ``source`` with everything set but its arrays.
 
         The kernel takes ``arrays`` pairs of (pointer, ``long`` offset in elements), then
         ``constants``. ``items`` is the number of work-items needed; the kernel itself must
-        ignore those by which it is rounded up.
+        ignore those by which it is rounded up. ``heavy``: each of them does a lot.
 
         Raises:
             BuildError: when the device's compiler refuses the program.
@@ -177,7 +186,9 @@ class Runtime:
                 kernel.set_arg(number, constant)
         except cl.Error as error:
             raise faults.translated(error, self.name, "setting arguments") from error
-        return Launch(self, kernel, arrays, items)
+        wanted = HEAVY_GROUP[self.is_cpu] if heavy else LIGHT_GROUP
+        group = min(wanted, self.device.max_work_group_size)
+        return Launch(self, kernel, arrays, items, group)
 
     def retry_launch(self, launch: Launch, error: cl.Error) -> None:
         """Try ``launch`` once more with the pool emptied, if it failed for want of memory."""
@@ -202,11 +213,13 @@ class Launch:
 
     __slots__ = ("_global", "_local", "_lock", "_offsets", "_runtime", "kernel")
 
-    def __init__(self, runtime: Runtime, kernel: cl.Kernel, arrays: int, items: int) -> None:
+    def __init__(
+        self, runtime: Runtime, kernel: cl.Kernel, arrays: int, items: int, group: int
+    ) -> None:
         self._runtime = runtime
         self.kernel = kernel
-        self._global = (-(-items // GROUP) * GROUP,)
-        self._local = (GROUP,)
+        self._global = (-(-items // group) * group,)
+        self._local = (group,)
         self._offsets = [0] * arrays  # as last set: setting a scalar costs more than a buffer
         self._lock = threading.Lock()
 

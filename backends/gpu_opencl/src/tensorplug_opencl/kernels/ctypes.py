@@ -9,7 +9,7 @@ from tensorplug import dtypes as dt
 if TYPE_CHECKING:
     from tensorplug.dtypes import DType
 
-__all__ = ["MOVED", "STORED", "computed", "moved", "ring", "stored"]
+__all__ = ["LIMITS", "MOVED", "STORED", "computed", "moved", "ring", "stored"]
 
 STORED: Final = {
     dt.bool_: "uchar",
@@ -24,6 +24,17 @@ STORED: Final = {
     dt.float16: "half",
     dt.float32: "float",
     dt.float64: "double",
+}
+# The prefix of OpenCL's macros for an integer type's limits: SCHAR_MIN, UINT_MAX.
+LIMITS: Final = {
+    dt.int8: "SCHAR",
+    dt.int16: "SHRT",
+    dt.int32: "INT",
+    dt.int64: "LONG",
+    dt.uint8: "UCHAR",
+    dt.uint16: "USHRT",
+    dt.uint32: "UINT",
+    dt.uint64: "ULONG",
 }
 MOVED: Final = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}
 
