@@ -1,0 +1,97 @@
+"""Timing of named workloads, library against library, in interleaved rounds.
+
+An absolute time means little on a shared machine, so each round runs every contender once, in
+an order that rotates, and what is reported is the median of the *ratios* within rounds: noise
+that lasts longer than a round hits all of them alike.
+"""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Call = Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One thing to do, written for several libraries.
+
+    ``contenders``: name -> a call that does the work and waits for its result. ``baseline``:
+    whose time the others are divided by.
+    """
+
+    name: str
+    baseline: str
+    contenders: dict[str, Call]
+    notes: str = ""
+
+
+@dataclass
+class Measurement:
+    """Seconds per call, one entry per round, by contender."""
+
+    workload: Workload
+    calls: int
+    seconds: dict[str, list[float]] = field(default_factory=dict)
+
+    def median(self, name: str) -> float:
+        """Return the median seconds per call."""
+        return statistics.median(self.seconds[name])
+
+    def ratio(self, name: str, to: str | None = None) -> float:
+        """Return the median over rounds of the time of ``name`` divided by that of ``to``."""
+        base = self.seconds[to or self.workload.baseline]
+        pairs = zip(self.seconds[name], base, strict=True)
+        return statistics.median(own / other for own, other in pairs)
+
+    def excess(self, name: str) -> float:
+        """Return the median over rounds of the seconds above the baseline's."""
+        base = self.seconds[self.workload.baseline]
+        return statistics.median(
+            own - other for own, other in zip(self.seconds[name], base, strict=True)
+        )
+
+
+def measure(workload: Workload, *, rounds: int = 15, round_seconds: float = 0.05) -> Measurement:
+    """Run ``workload`` in interleaved rounds.
+
+    The number of calls per round is the same for all contenders: as many as the slowest makes
+    in ``round_seconds``.
+    """
+    slowest = max(_once(call) for call in workload.contenders.values())
+    calls = max(1, int(round_seconds / slowest))
+    result = Measurement(workload, calls, {name: [] for name in workload.contenders})
+    names = list(workload.contenders)
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        for turn in range(rounds):
+            for at in range(len(names)):
+                name = names[(turn + at) % len(names)]
+                result.seconds[name].append(_timed(workload.contenders[name], calls))
+            gc.collect()
+    finally:
+        if collecting:
+            gc.enable()
+    return result
+
+
+def _once(call: Call) -> float:
+    """Warm up (compilation, caches) and return the seconds of a later call."""
+    for _ in range(3):
+        call()
+    return max(_timed(call, 1), 1e-7)
+
+
+def _timed(call: Call, calls: int) -> float:
+    start = time.perf_counter()
+    for _ in range(calls):
+        call()
+    return (time.perf_counter() - start) / calls

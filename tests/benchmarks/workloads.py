@@ -1,0 +1,192 @@
+"""The workloads: each library does the same work on the same numbers and waits for the result."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import tensorplug as tp
+from harness import Workload
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    Call = Callable[[], object]
+
+LARGE = 1 << 24  # float32 elements: 64 MB
+
+
+def available(module: str) -> bool:
+    """Return whether a library to compare with is installed."""
+    return importlib.util.find_spec(module) is not None
+
+
+def backends() -> list[str]:
+    """Return the names of the installed tensorplug backends that can be opened."""
+    names = []
+    for info in tp.backends():
+        try:
+            with tp.use_backend(info.name):
+                tp.zeros((1,))
+        except tp.errors.BackendUnavailableError as error:
+            print(f"left out: {error}")
+        else:
+            names.append(info.name)
+    return names
+
+
+def on(backend: str, work: Callable[[], Call]) -> Call:
+    """Return the call that ``work`` prepares, run and prepared on ``backend``."""
+    with tp.use_backend(backend):
+        call = work()
+
+    def run() -> object:
+        with tp.use_backend(backend):
+            result = call()
+            tp.synchronize()
+        return result
+
+    return run
+
+
+def elementwise(name: str, size: int, numpy_op: Any, op: str, operands: int) -> Workload:
+    """One elementwise op on fresh results."""
+    rng = np.random.default_rng(0)
+    arrays = [rng.random(size, dtype=np.float32) + 0.5 for _ in range(operands)]
+    contenders: dict[str, Call] = {"numpy": lambda: numpy_op(*arrays)}
+    tp.set_backend("cpu")
+    tensors = [tp.asarray(each) for each in arrays]
+    ours = getattr(tp, op)
+    contenders["tensorplug cpu"] = lambda: ours(*tensors)
+    for backend in backends():
+        if backend != "cpu":
+            contenders[f"tensorplug {backend}"] = on(backend, lambda: _op(ours, arrays))
+    if available("torch"):
+        import torch
+
+        theirs, given = getattr(torch, op), [torch.from_numpy(each) for each in arrays]
+        contenders["torch"] = lambda: theirs(*given)
+    if available("jax"):
+        import jax
+
+        jax_op, passed = getattr(jax.numpy, op), [jax.numpy.asarray(each) for each in arrays]
+        contenders["jax"] = lambda: jax_op(*passed).block_until_ready()
+    return Workload(name, "numpy", contenders)
+
+
+def _op(ours: Callable[..., object], arrays: list[Any]) -> Call:
+    tensors = [tp.asarray(each) for each in arrays]
+    return lambda: ours(*tensors)
+
+
+def operator() -> Workload:
+    """``x + y`` on 16 elements: what the operator adds to NumPy's own call."""
+    x = np.linspace(0, 1, 16, dtype=np.float32)
+    tp.set_backend("cpu")
+    a, b = tp.asarray(x), tp.asarray(x[::-1].copy())
+    y = x[::-1].copy()
+    contenders: dict[str, Call] = {"numpy": lambda: x + y, "tensorplug cpu": lambda: a + b}
+    if available("torch"):
+        import torch
+
+        p, q = torch.from_numpy(x), torch.from_numpy(y)
+        contenders["torch"] = lambda: p + q
+    return Workload("operator + on 16", "numpy", contenders)
+
+
+def chain() -> Workload:
+    """Forward and backward of ten binary ops on 16 elements."""
+    x = np.linspace(0.5, 1, 16, dtype=np.float32)
+    y = np.linspace(1, 0.5, 16, dtype=np.float32)
+    tp.set_backend("cpu")
+    a, b = tp.asarray(x), tp.asarray(y)
+    gradient = tp.grad(_ten_ops)
+    contenders: dict[str, Call] = {"tensorplug cpu": lambda: gradient(a, b)}
+    baseline = "tensorplug cpu"
+    if available("torch"):
+        import torch
+
+        p, q = torch.tensor(x, requires_grad=True), torch.tensor(y)
+        ones = torch.ones(16)
+        contenders["torch"] = lambda: torch.autograd.grad(_ten_ops(p, q), p, ones)
+        baseline = "torch"
+    if available("jax"):
+        import jax
+
+        pull = jax.grad(lambda first, second: _ten_ops(first, second).sum())
+        c, d = jax.numpy.asarray(x), jax.numpy.asarray(y)
+        contenders["jax eager"] = lambda: pull(c, d).block_until_ready()
+        fast = jax.jit(pull)
+        contenders["jax jit"] = lambda: fast(c, d).block_until_ready()
+    return Workload("gradient of ten ops on 16", baseline, contenders)
+
+
+def _ten_ops(p: Any, q: Any) -> Any:
+    z = p
+    for _ in range(5):
+        z = z * q
+        z = z + p
+    return z
+
+
+def matmul(size: int) -> Workload:
+    """One square matrix product in float32."""
+    rng = np.random.default_rng(0)
+    x, y = (rng.standard_normal((size, size), dtype=np.float32) for _ in range(2))
+    contenders: dict[str, Call] = {"numpy": lambda: x @ y}
+    for backend in backends():
+        contenders[f"tensorplug {backend}"] = on(backend, lambda: _op(tp.matmul, [x, y]))
+    if available("torch"):
+        import torch
+
+        p, q = torch.from_numpy(x), torch.from_numpy(y)
+        contenders["torch"] = lambda: p @ q
+    return Workload(f"matmul {size}", "numpy", contenders)
+
+
+def convolution(name: str, x_shape: tuple[int, ...], filter_shape: tuple[int, ...]) -> Workload:
+    """A 2-D convolution, forward and backward with respect to image and filter."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(x_shape, dtype=np.float32)
+    filter_ = rng.standard_normal(filter_shape, dtype=np.float32)
+    contenders: dict[str, Call] = {}
+    for backend in backends():
+        contenders[f"tensorplug {backend}"] = on(backend, lambda: _convolve(x, filter_))
+    baseline = "tensorplug cpu"
+    if available("torch"):
+        import torch
+
+        p = torch.tensor(x.transpose(0, 3, 1, 2).copy(), requires_grad=True)
+        q = torch.tensor(filter_.transpose(3, 2, 0, 1).copy(), requires_grad=True)
+
+        def theirs() -> object:
+            y = torch.nn.functional.conv2d(p, q, padding="same")
+            return torch.autograd.grad(y.sum(), (p, q))
+
+        contenders["torch"] = theirs
+        baseline = "torch"
+    return Workload(name, baseline, contenders)
+
+
+def _convolve(x: Any, filter_: Any) -> Call:
+    image, taps = tp.asarray(x), tp.asarray(filter_)
+    gradient = tp.grad(lambda i, t: tp.nn.conv2d(i, t, 1, "same").sum(), argnums=(0, 1))
+    return lambda: gradient(image, taps)
+
+
+def workloads() -> Iterator[tuple[str, Callable[[], Workload]]]:
+    """Yield name and maker of every workload, so that only the chosen ones are prepared."""
+    yield "operator", operator
+    yield "add16", lambda: elementwise("add 16", 16, np.add, "add", 2)
+    yield "chain", chain
+    yield "add64MB", lambda: elementwise("add 64 MB", LARGE, np.add, "add", 2)
+    yield "exp64MB", lambda: elementwise("exp 64 MB", LARGE, np.exp, "exp", 1)
+    yield "matmul64", lambda: matmul(64)
+    yield "matmul512", lambda: matmul(512)
+    yield "conv_small", lambda: convolution("conv 64x8x8x1->16", (64, 8, 8, 1), (3, 3, 1, 16))
+    yield "conv_medium", lambda: convolution("conv 32x28x28x1->32", (32, 28, 28, 1), (3, 3, 1, 32))
+    yield (
+        "conv_large",
+        lambda: convolution("conv 16x32x32x64->64", (16, 32, 32, 64), (3, 3, 64, 64)),
+    )
