@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
+import tomllib
+import venv
+import zipfile
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 BACKENDS = "tensorplug.backends"
 EXTENSIONS = "tensorplug.extensions"
@@ -53,8 +57,7 @@ class Distribution:
                 f"Metadata-Version: 2.1\nName: {self.name}\nVersion: {self.version}\n{requires}"
             ),
             f"{info}/WHEEL": (
-                "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\n"
-                "Tag: py3-none-any\n"
+                "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
             ),
             f"{info}/entry_points.txt": entries,
         }
@@ -67,9 +70,17 @@ class Distribution:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(text, encoding="utf-8")
 
+    def wheel(self, folder: Path) -> Path:
+        """Write a wheel, for pip to install."""
+        path = folder / f"{self.name.replace('-', '_')}-{self.version}-py3-none-any.whl"
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, text in self.files().items():
+                archive.writestr(name, text)
+        return path
+
 
 # A backend that runs one kernel on NumPy: enough to show that it works beside a broken one.
-GOOD_SOURCE = '''
+GOOD_SOURCE = """
 import numpy as np
 from tensorplug import dtypes as dt
 from tensorplug.ops.elementwise import ADD
@@ -122,7 +133,7 @@ def tensorplug_create_backend(device):
 @hookimpl
 def tensorplug_kernels():
     return [kernels]
-'''
+"""
 
 
 def backend(name: str, source: str, /, **changes: Any) -> Distribution:
@@ -151,6 +162,13 @@ def extension(name: str, source: str, /, **changes: Any) -> Distribution:
 GOOD = backend("good", GOOD_SOURCE)
 
 
+def clean_environment() -> dict[str, str]:
+    """Return this process's environment without our own variables."""
+    return {
+        name: value for name, value in os.environ.items() if not name.startswith("TENSORPLUG_")
+    }
+
+
 class Site:
     """A site directory and the interpreters that have it on their path."""
 
@@ -164,22 +182,27 @@ class Site:
 
     def run(self, script: str, **environment: str) -> Any:
         """Run `script` in a fresh interpreter; return what it passed to `report(...)`."""
-        inherited = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith("TENSORPLUG_")
-        }
+        inherited = clean_environment()
         path = [str(self.path), *filter(None, [inherited.get("PYTHONPATH")])]
-        finished = subprocess.run(
-            [sys.executable, "-W", "error", "-c", PRELUDE + textwrap.dedent(script)],
-            env={**inherited, "PYTHONPATH": os.pathsep.join(path), **environment},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        assert finished.returncode == 0, finished.stderr
-        return json.loads(finished.stdout.splitlines()[-1])
+        inherited["PYTHONPATH"] = os.pathsep.join(path)
+        return interpret(sys.executable, script, {**inherited, **environment})
+
+
+def interpret(
+    python: str, script: str, environment: dict[str, str], cwd: Path | None = None
+) -> Any:
+    """Run `script` after the prelude; return what it passed to `report(...)`."""
+    finished = subprocess.run(
+        [python, "-W", "error", "-c", PRELUDE + textwrap.dedent(script)],
+        env=environment,
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stderr
+    return json.loads(finished.stdout.splitlines()[-1])
 
 
 PRELUDE = '''
@@ -201,7 +224,9 @@ def attempt(function):
     return outcome + [[[each.category.__name__, str(each.message)] for each in caught]]
 
 def listed(infos):
-    return {each.name: [each.distribution, each.version, each.state, each.detail] for each in infos}
+    return {
+        each.name: [each.distribution, each.version, each.state, each.detail] for each in infos
+    }
 
 def added(tp):
     """Return 1 + 2 and 3 + 4 on the active backend, with their dtype."""
@@ -228,3 +253,90 @@ def make_backend() -> Callable[..., Distribution]:
 @pytest.fixture
 def make_extension() -> Callable[..., Distribution]:
     return extension
+
+
+# Wheels and virtual environments, for the tests marked `packaging` ------------------------
+
+ROOT = Path(__file__).parents[2]
+
+
+class Environment:
+    """A virtual environment of its own, outside the repository."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        folder, name = ("Scripts", "python.exe") if os.name == "nt" else ("bin", "python")
+        self.python = path / folder / name
+
+    def variables(self) -> dict[str, str]:
+        hidden = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
+        return {name: each for name, each in clean_environment().items() if name not in hidden}
+
+    def pip(self, *arguments: str) -> None:
+        command = [str(self.python), "-m", "pip", "--quiet", "--disable-pip-version-check"]
+        finished = subprocess.run(
+            [*command, *arguments],
+            env=self.variables(),
+            cwd=self.path,
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+        assert finished.returncode == 0, finished.stdout + finished.stderr
+
+    def run(self, script: str, **environment: str) -> Any:
+        return interpret(
+            str(self.python), script, {**self.variables(), **environment}, cwd=self.path
+        )
+
+
+@pytest.fixture(scope="session")
+def distributions() -> dict[str, Path]:
+    """The folders of this repository's distributions, by distribution name."""
+    patterns = ("core", "backends/*", "plugins_example/*", "tests/conformance")
+    files = [
+        file for pattern in patterns for file in sorted(ROOT.glob(f"{pattern}/pyproject.toml"))
+    ]
+    return {
+        tomllib.loads(file.read_text("utf-8"))["project"]["name"]: file.parent for file in files
+    }
+
+
+@pytest.fixture(scope="session")
+def wheels(
+    distributions: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Path]:
+    """A wheel of each distribution, built now, by distribution name."""
+    folder = tmp_path_factory.mktemp("wheels")
+    command = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "wheel"]
+    finished = subprocess.run(
+        [
+            *(*command, "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder)),
+            *map(str, distributions.values()),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    built = {path.name.split("-")[0].replace("_", "-"): path for path in folder.glob("*.whl")}
+    assert built.keys() == distributions.keys()
+    return built
+
+
+@pytest.fixture(scope="session")
+def core_only(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """A virtual environment in which pip has installed the core and what it needs."""
+    environment = Environment(tmp_path_factory.mktemp("environments") / "core")
+    venv.create(environment.path, with_pip=True)
+    environment.pip("install", str(wheels["tensorplug"]))
+    return environment
+
+
+@pytest.fixture
+def environment(core_only: Environment, tmp_path: Path) -> Environment:
+    """A fresh virtual environment with the core alone, for one test to change."""
+    shutil.copytree(core_only.path, tmp_path / "environment", symlinks=True)
+    return Environment(tmp_path / "environment")

@@ -139,7 +139,10 @@ CASES = {
             return a + alpha * b
         """,
         "RegistrationError",
-        ("kernel 'Add': tensorplug_broken.add asks for (a, b, *, alpha)", "keyword-only parameters: (a, b, *, "),
+        (
+            "kernel 'Add': tensorplug_broken.add asks for (a, b, *, alpha)",
+            "keyword-only parameters: (a, b, *, ",
+        ),
     ),
     "hardware missing, with a reason": Case(
         """

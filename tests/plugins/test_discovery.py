@@ -77,8 +77,14 @@ def claimants(site, good, make_backend):
     """Install `good` twice: two distributions that claim the name, only one of which works."""
     site.install(
         good,
-        make_backend("x", RAISES, name="acme-good", version="9.9", module="acme_good",
-                     entries={"tensorplug.backends": {"good": "acme_good"}}),
+        make_backend(
+            "x",
+            RAISES,
+            name="acme-good",
+            version="9.9",
+            module="acme_good",
+            entries={"tensorplug.backends": {"good": "acme_good"}},
+        ),
         make_backend("other", RAISES),
     )
 
@@ -133,7 +139,11 @@ def test_choosing_between_two_claimants(environment, site, good, make_backend):
 @pytest.mark.parametrize(
     ("environment", "states", "reason"),
     [
-        ({"TENSORPLUG_DISABLE_PLUGINS": "good"}, ("disabled", "available"), "DISABLE_PLUGINS=good"),
+        (
+            {"TENSORPLUG_DISABLE_PLUGINS": "good"},
+            ("disabled", "available"),
+            "DISABLE_PLUGINS=good",
+        ),
         ({"TENSORPLUG_PLUGINS": "other"}, ("disabled", "available"), "TENSORPLUG_PLUGINS=other"),
         ({"TENSORPLUG_AUTOLOAD": "0"}, ("disabled", "disabled"), "TENSORPLUG_AUTOLOAD=0"),
         (

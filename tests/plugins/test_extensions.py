@@ -185,9 +185,7 @@ def test_broken_extension_is_named_and_left_out(case: Case, site, good, make_ext
     assert detail in message
 
 
-def test_extension_brings_op_kernel_gradient_decomposition_and_method(
-    site, good, make_extension
-):
+def test_extension_brings_op_kernel_gradient_decomposition_and_method(site, good, make_extension):
     site.install(good, make_extension("acme_ops", WORKING))
     seen = site.run("""
         import tensorplug as tp

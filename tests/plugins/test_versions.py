@@ -21,7 +21,16 @@ VERSIONS = [
     *("0.2", "0.2.post1", "0.2.post1.dev3", "0.2a1.post2", "0.2+local.1", "0.2+local.10"),
     *("0.2.post1+abc", "1", "1.0", "1.0.0", "1.0.1", "1.10", "1.9", "1!0.1", "2024.1.31"),
 ]
-SPELLINGS = ["v1.0", " 1.0 ", "1.0-ALPHA.1", "1.0_rev_2", "1.0-3", "1.0.Preview", "1.0c2", "1.0-dev"]
+SPELLINGS = [
+    "v1.0",
+    " 1.0 ",
+    "1.0-ALPHA.1",
+    "1.0_rev_2",
+    "1.0-3",
+    "1.0.Preview",
+    "1.0c2",
+    "1.0-dev",
+]
 BAD_VERSIONS = ["", "one", "1.", "1..0", "1.0-", "1.0+", "1.0+a..b", "1.0 beta", "!1", "1.0.*"]
 OPERATORS = ["==", "!=", "<=", ">=", "<", ">", "~=", "==="]
 
@@ -79,7 +88,9 @@ def test_specifiers(operator, wanted):
             assert ours == reference, f"{version} {specifier}"
 
 
-@pytest.mark.parametrize("text", ["", "1.0", "=1.0", "=>1.0", ">=", ">=one", "~=1", ">=1.*", "> 1 2"])
+@pytest.mark.parametrize(
+    "text", ["", "1.0", "=1.0", "=>1.0", ">=", ">=one", "~=1", ">=1.*", "> 1 2"]
+)
 def test_text_that_is_no_specifier(text):
     with pytest.raises(ValueError, match=r"is not a version|~= needs|may end in"):
         Specifier.parse(text)

@@ -303,7 +303,8 @@ def _fallback(engine: Engine, plan: Plan, steps: list[Step]) -> bool:
         steps.append(("fallback", "not allowed (TENSORPLUG_FALLBACK=error)"))
         return False
     for device in engine.fallback_devices(home):
-        if plan.state.kernel(spec.name, device.backend_name) is None:
+        # Not the plan's state: this backend may have been opened, and so registered, just now.
+        if engine.registry.state.kernel(spec.name, device.backend_name) is None:
             steps.append(("fallback", f"backend {device.name!r} has no kernel for it either"))
             continue
         plan.call = _elsewhere(engine, plan, device)

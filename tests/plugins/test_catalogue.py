@@ -1,0 +1,102 @@
+"""The core's catalogue is found by walking its family packages."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from tensorplug import catalogue
+from tensorplug.errors import RegistrationError
+from tensorplug.ops import creation, elementwise, linalg
+from tensorplug.plugins.assembly import core_registry
+from tensorplug.spec import KernelSpec
+from tensorplug.tables import DecompositionTable, GradientTable
+
+ANOTHER_SPEC = """
+from tensorplug.ops.elementwise import ADD
+from tensorplug.ops.elementwise import CAST
+from tensorplug.spec import KernelSpec
+from tensorplug import inference
+{name} = KernelSpec("{kernel}", ("x",), inference.same)
+"""
+
+
+@pytest.fixture
+def family(tmp_path, monkeypatch):
+    """Put a family file of one's own into one of the core's packages."""
+    loaded = []
+
+    def write(package, source):
+        module = f"{package}.zz_another_family"
+        (tmp_path / "zz_another_family.py").write_text(source, encoding="utf-8")
+        path = [*sys.modules[package].__path__, str(tmp_path)]
+        monkeypatch.setattr(sys.modules[package], "__path__", path)
+        loaded.append(module)
+
+    yield write
+    for module in loaded:
+        sys.modules.pop(module, None)
+
+
+def test_catalogue_holds_each_spec_once():
+    found = catalogue.catalogue()
+    names = [spec.name for spec in found]
+    assert len(set(names)) == len(names)
+    by_name = dict(zip(names, found, strict=True))
+    assert by_name["Add"] is elementwise.ADD
+    assert by_name["BatchMatMul"] is linalg.BATCH_MAT_MUL
+    assert by_name["Fill"] is creation.FILL
+
+
+def test_new_family_file_is_found_without_a_list(family):
+    family("tensorplug.ops", ANOTHER_SPEC.format(name="ANOTHER", kernel="Another"))
+    added = {spec.name for spec in catalogue.catalogue()}
+    assert "Another" in added
+    assert isinstance(core_registry().spec("Another"), KernelSpec)
+
+
+def test_two_specs_of_one_name(family):
+    family("tensorplug.ops", ANOTHER_SPEC.format(name="ADD", kernel="Add"))
+    with pytest.raises(RegistrationError) as caught:
+        catalogue.catalogue()
+    for text in ("'Add'", "tensorplug.ops.elementwise", "tensorplug.ops.zz_another_family"):
+        assert text in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("package", "kind", "collect"),
+    [
+        ("gradients", GradientTable, catalogue.gradients),
+        ("decompositions", DecompositionTable, catalogue.decompositions),
+    ],
+)
+def test_tables_of_every_family(package, kind, collect, family):
+    __import__(f"tensorplug.{package}")
+    before = len(collect())
+    table = f"from tensorplug.tables import {kind.__name__}\n{package} = {kind.__name__}()\n"
+    family(f"tensorplug.{package}", table)
+    after = collect()
+    assert len(after) == before + 1
+    assert all(isinstance(each, kind) for each in after)
+
+
+@pytest.mark.parametrize("package", ["gradients", "decompositions"])
+def test_table_under_a_name_nobody_looks_for(package, family):
+    __import__(f"tensorplug.{package}")
+    kind = {"gradients": "GradientTable", "decompositions": "DecompositionTable"}[package]
+    family(f"tensorplug.{package}", f"from tensorplug.tables import {kind}\nrules = {kind}()\n")
+    with pytest.raises(RegistrationError, match=f"zz_another_family.rules is a {kind}"):
+        getattr(catalogue, package)()
+
+
+def test_core_registry_belongs_to_the_core():
+    state = core_registry().state
+    owners = {
+        owned.owner
+        for stacks in (state.gradients, state.decompositions)
+        for stack in stacks.values()
+        for owned in stack
+    }
+    assert {owner.distribution for owner in owners} == {"tensorplug"}
+    assert state.kernels == {}

@@ -1,0 +1,177 @@
+"""Wheels into fresh virtual environments: what a user's pip does, and what is there then."""
+
+from __future__ import annotations
+
+import zipfile
+from email.parser import Parser
+from importlib.metadata import EntryPoints
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+pytestmark = [pytest.mark.packaging, pytest.mark.timeout(900)]
+
+LISTING = "import tensorplug as tp; report({b.name: b.state for b in tp.backends()})"
+
+# The same code on every backend. By hand: [[1, 2], [3, 4]] squared is [[7, 10], [15, 22]]; plus x
+# that is [[8, 12], [18, 26]], whose sum is 64. The gradient of sum(x * x) is 2 * x.
+USE = """
+import tensorplug as tp
+{first}
+x = tp.asarray([[1.0, 2.0], [3.0, 4.0]])
+y = tp.matmul(x, x) + x
+report({{
+    "backend": tp.get_backend(),
+    "dtype": str(y.dtype),
+    "shape": list(y.shape),
+    "y": y.numpy().tolist(),
+    "sum": y.sum().numpy().tolist(),
+    "gradient": tp.grad(lambda x: (x * x).sum())(x).numpy().tolist(),
+}})
+"""
+USED = {
+    "dtype": "float32",
+    "shape": [2, 2],
+    "y": [[8.0, 12.0], [18.0, 26.0]],
+    "sum": 64.0,
+    "gradient": [[2.0, 4.0], [6.0, 8.0]],
+}
+
+
+def metadata(wheel):
+    """Return a wheel's metadata, its entry points and the names of its files."""
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        texts = {
+            name.rpartition("/")[2]: archive.read(name).decode()
+            for name in names
+            if ".dist-info/" in name and name.endswith(("METADATA", "entry_points.txt"))
+        }
+    entries = EntryPoints._from_text_for(texts.get("entry_points.txt", ""), None)
+    return Parser().parsestr(texts["METADATA"]), entries, names
+
+
+def test_core_then_backends_then_without_them_again(environment, wheels):
+    # The core alone: it imports, lists nothing, and the first op says what to install.
+    assert environment.run(LISTING) == {}
+    for script, message in [
+        (
+            "import tensorplug as tp; report(attempt(lambda: tp.asarray([1.0])))",
+            "no backend is installed. Try: pip install tensorplug-cpu",
+        ),
+        (
+            "import tensorplug as tp; report(attempt(lambda: tp.set_backend('opencl')))",
+            "backend 'opencl' is not installed. Try: pip install tensorplug-opencl. "
+            "Installed: none",
+        ),
+    ]:
+        assert environment.run(script)[:2] == ["BackendNotInstalledError", message]
+
+    environment.pip("install", str(wheels["tensorplug-cpu"]))
+    assert environment.run(LISTING) == {"cpu": "available"}
+    assert environment.run(USE.format(first="")) == {"backend": "cpu", **USED}
+
+    environment.pip("install", f"{wheels['tensorplug-opencl']}[pocl]")
+    assert environment.run(LISTING) == {"cpu": "available", "opencl": "available"}
+    assert environment.run(USE.format(first="")) == {"backend": "cpu", **USED}
+    chosen = environment.run(USE.format(first="tp.set_backend('opencl')"))
+    assert chosen == {"backend": "opencl", **USED}
+    by_variable = environment.run(USE.format(first=""), TENSORPLUG_BACKEND="opencl,cpu")
+    assert by_variable == {"backend": "opencl", **USED}
+
+    environment.pip("uninstall", "--yes", "tensorplug-opencl")
+    assert environment.run(LISTING) == {"cpu": "available"}
+    assert environment.run(USE.format(first="")) == {"backend": "cpu", **USED}
+    environment.pip("uninstall", "--yes", "tensorplug-cpu")
+    assert environment.run(LISTING) == {}
+
+
+def test_import_and_listing_load_neither_plugins_nor_what_only_they_need(environment, wheels):
+    environment.pip("install", str(wheels["tensorplug-cpu"]))
+    heavy = ["pluggy", "importlib_metadata", "rich", "tensorplug_cpu", "tensorplug.engine"]
+    seen = environment.run(f"""
+        heavy = {heavy!r}
+        import tensorplug as tp
+        imported = [name for name in heavy if name in sys.modules]
+        names = [backend.name for backend in tp.backends()]
+        report([imported, names, [n for n in heavy if n in sys.modules and n != heavy[1]]])
+    """)
+    assert seen[:2] == [[], ["cpu"]]
+    assert set(seen[2]) <= {"pluggy"}
+
+
+def test_broken_wheel_beside_a_good_one(environment, good, make_backend, tmp_path):
+    """What the other tests write as folders is what pip makes of the same wheels."""
+    broken = make_backend("broken", "import a_module_that_is_not_there")
+    files = [str(each.wheel(tmp_path)) for each in (good, broken)]
+    environment.pip("install", "--no-index", *files)
+    outcome, added, listed = environment.run("""
+        import tensorplug as tp
+        outcome = attempt(lambda: tp.set_backend("broken"))
+        tp.set_backend("good")
+        report([outcome, added(tp), listed(tp.backends())])
+    """)
+    assert outcome[0] == "PluginLoadError"
+    for text in ("tensorplug-broken 1.2.3", "a_module_that_is_not_there"):
+        assert text in outcome[1]
+    assert added == ["float32", [2], [3.0, 7.0], "good"]
+    assert {name: each[2] for name, each in listed.items()} == {
+        "good": "loaded",
+        "broken": "failed",
+    }
+    environment.pip("uninstall", "--yes", "tensorplug-broken")
+    assert environment.run(LISTING) == {"good": "available"}
+
+
+def test_every_source_file_is_in_its_wheel(distributions, wheels):
+    for name, folder in distributions.items():
+        source = folder / "src"
+        expected = {
+            path.relative_to(source).as_posix()
+            for path in source.rglob("*")
+            if path.is_file() and "__pycache__" not in path.parts
+        }
+        _, _, names = metadata(wheels[name])
+        packed = {each for each in names if ".dist-info/" not in each}
+        assert packed == expected, name
+        assert any(each.endswith("/py.typed") for each in packed), name
+
+
+def test_wheels_say_which_core_they_need_and_what_they_offer(wheels):
+    for name, wheel in wheels.items():
+        fields, entries, _ = metadata(wheel)
+        needed = [Requirement(each) for each in fields.get_all("Requires-Dist", [])]
+        on_core = [each for each in needed if canonicalize_name(each.name) == "tensorplug"]
+        if name == "tensorplug":
+            assert {canonicalize_name(each.name) for each in needed if not each.marker} == {
+                "numpy",
+                "pluggy",
+                "importlib-metadata",
+            }
+            assert not [each for each in entries if each.group.startswith("tensorplug.")]
+        else:
+            assert [bool(each.specifier) for each in on_core] == [True], name
+
+
+@pytest.mark.parametrize("extra", ["cpu", "opencl"])
+def test_extras_of_the_core_name_the_backends(extra, wheels):
+    fields, _, _ = metadata(wheels["tensorplug"])
+    assert extra in fields.get_all("Provides-Extra", [])
+    [wanted] = [
+        requirement
+        for requirement in map(Requirement, fields.get_all("Requires-Dist", []))
+        if requirement.marker and requirement.marker.evaluate({"extra": extra})
+    ]
+    backend, entries, _ = metadata(wheels[canonicalize_name(wanted.name)])
+    assert wanted.specifier.contains(backend["Version"])
+    assert extra in {each.name for each in entries if each.group == "tensorplug.backends"}
+
+
+def test_the_core_says_its_distribution_s_version(environment):
+    said, recorded = environment.run("""
+        import tensorplug
+        from importlib.metadata import version
+        report([tensorplug.__version__, version("tensorplug")])
+    """)
+    assert said == recorded
