@@ -79,6 +79,69 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
+__all__ = [
+    "Attribute",
+    "DType",
+    "KernelSpec",
+    "Tensor",
+    "TensorType",
+    "backends",
+    "bool",
+    "complex64",
+    "complex128",
+    "custom_grad",
+    "describe_device",
+    "dispose",
+    "e",
+    "errors",
+    "explain",
+    "float16",
+    "float32",
+    "float64",
+    "get_backend",
+    "grad",
+    "inf",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "keep",
+    "kernels_for",
+    "losses",
+    "memory",
+    "nan",
+    "newaxis",
+    "nn",
+    "pi",
+    "register_decomposition",
+    "register_gradient",
+    "register_kernel",
+    "run_kernel",
+    "set_backend",
+    "stop_gradient",
+    "string",
+    "synchronize",
+    "tidy",
+    "tree_map",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "unregister_gradient",
+    "unregister_kernel",
+    "use_backend",
+    "value_and_grad",
+    "vjp",
+]
+__all__ += comparison.__all__
+__all__ += creation.__all__
+__all__ += elementwise.__all__
+__all__ += indexing.__all__
+__all__ += linalg.__all__
+__all__ += movement.__all__
+__all__ += reduction.__all__
+__all__ += sorting.__all__
+
 newaxis = None
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from tensorplug import dispatch as seam
 from tensorplug import dtypes as dt
 from tensorplug.errors import BackendClosedError, DisposedError, ShapeError
+from tensorplug.methods import Methods
 from tensorplug.ops import comparison, elementwise, indexing, linalg, movement
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class _Disposed:
         self.type = type_
 
 
-class Tensor:
+class Tensor(Methods):
     """An array of one dtype on one device. Tensors are values: no op changes one.
 
     Made by ``tensorplug.asarray`` and by every op; not by calling the class. The buffer is

@@ -127,8 +127,10 @@ def mod_wrt_b(dy: Tensor, a: Tensor, b: Tensor) -> Tensor:
 
 @gradients.wrt(ops.POW, "a")
 def pow_wrt_a(dy: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    # b - 1 would be -1 at b = 0, and 0 * inf is NaN at a = 0; the true factor there is 0.
-    return dy * b * a ** ops.where(b == 0, 0.0, b - 1.0)
+    # 0 * 0**-1 is NaN, but the derivative of a**0 is 0. Only there: elsewhere the exponent must
+    # stay b - 1 also at b = 0, or the mixed second derivative is wrong.
+    undefined = cmp.logical_and(a == 0, b == 0)
+    return dy * b * a ** ops.where(undefined, 0.0, b - 1.0)
 
 
 @gradients.wrt(ops.POW, "b")

@@ -11,7 +11,7 @@ from importlib_metadata import PackageNotFoundError
 from tensorplug import catalogue
 from tensorplug.engine import Engine
 from tensorplug.errors import RegistrationError
-from tensorplug.plugins import discovery
+from tensorplug.plugins import metadata
 from tensorplug.plugins.selection import Selection
 from tensorplug.plugins.source import PluginSource
 from tensorplug.registry import Owner, Registry
@@ -63,6 +63,6 @@ def core_registry() -> Registry:
 
 def _core() -> Owner:
     try:
-        return Owner(discovery.CORE, discovery.core_version())
+        return Owner(metadata.CORE, metadata.core_version())
     except PackageNotFoundError:  # run from its sources, not installed
-        return Owner(discovery.CORE)
+        return Owner(metadata.CORE)

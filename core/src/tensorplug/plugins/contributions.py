@@ -25,8 +25,8 @@ from tensorplug.tables import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.plugins.discovery import Claim
     from tensorplug.plugins.loading import Loader, Plugin
+    from tensorplug.plugins.metadata import Claim
     from tensorplug.registry import Owner
 
 __all__ = ["Rules", "check_backend", "kernels", "register_rules", "rehearsal", "rules"]

@@ -1,91 +1,14 @@
-"""What is installed, read from metadata alone: no plugin module is imported here."""
+"""The installed plugins, as ``tp.backends()`` lists them; none is imported for it."""
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, runtime_checkable
-
-import importlib_metadata
+from typing import Protocol, runtime_checkable
 
 from tensorplug import dispatch as seam
-from tensorplug.errors import PluginWarning
-from tensorplug.plugins.requirements import normalize
-from tensorplug.registry import Owner
+from tensorplug.plugins.metadata import BackendInfo, ExtensionInfo
+from tensorplug.plugins.selection import Selection
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from importlib_metadata import EntryPoint
-
-__all__ = [
-    "BACKENDS",
-    "EXTENSIONS",
-    "BackendInfo",
-    "Claim",
-    "ExtensionInfo",
-    "State",
-    "backends",
-    "claims",
-    "core_version",
-    "extensions",
-]
-
-CORE: Final = "tensorplug"
-BACKENDS: Final = "tensorplug.backends"
-EXTENSIONS: Final = "tensorplug.extensions"
-
-State = Literal["available", "loaded", "failed", "incompatible", "conflict", "disabled"]
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """One entry point of one installed distribution: its claim to a plugin name.
-
-    ``distribution`` is normalised (``tensorplug-acme``); ``requires`` are the distribution's
-    requirements as metadata writes them.
-    """
-
-    group: str
-    name: str
-    distribution: str
-    version: str
-    entry: EntryPoint
-    requires: tuple[str, ...] = ()
-
-    @property
-    def owner(self) -> Owner:
-        """Who owns what this plugin registers."""
-        return Owner(self.distribution, self.version)
-
-    @property
-    def kind(self) -> str:
-        """``"backend"`` or ``"extension"``, for messages."""
-        return "backend" if self.group == BACKENDS else "extension"
-
-    def __str__(self) -> str:
-        return f"{self.kind} {self.name!r} of {self.owner}"
-
-
-@dataclass(frozen=True, slots=True)
-class BackendInfo:
-    """One installed backend, as ``tp.backends()`` lists it.
-
-    ``state``: ``available`` (not imported yet), ``loaded``, ``failed``, ``incompatible``
-    (requires another core), ``conflict`` (two distributions claim the name) or ``disabled``.
-    ``detail`` says why where there is something to say.
-    """
-
-    name: str
-    distribution: str
-    version: str
-    state: State
-    detail: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ExtensionInfo(BackendInfo):
-    """One installed extension: ops, gradients, kernels for other people's backends."""
+__all__ = ["BackendInfo", "ExtensionInfo", "backends", "extensions"]
 
 
 @runtime_checkable
@@ -115,61 +38,4 @@ def extensions() -> list[ExtensionInfo]:
 def _source() -> Lists:
     engine = seam.current().engine or seam.ROOT.engine
     source = getattr(engine, "source", None)
-    if isinstance(source, Lists):
-        return source
-    from tensorplug.plugins.selection import Selection  # it stands above this module
-
-    return Selection.read()
-
-
-def core_version() -> str:
-    """Return the installed core's version, from its metadata.
-
-    Raises:
-        importlib_metadata.PackageNotFoundError: when the core is not installed as a
-            distribution; then no plugin can be checked against it.
-
-    """
-    return importlib_metadata.version(CORE)
-
-
-def claims() -> tuple[Claim, ...]:
-    """Return every claim to a backend or extension name, sorted by name and distribution.
-
-    A distribution whose metadata cannot be read is left out with a ``PluginWarning``.
-    """
-    found: dict[tuple[str, str, str], Claim] = {}
-    seen: set[str] = set()
-    for candidate in importlib_metadata.distributions():
-        try:
-            if not _mentions_us(candidate):
-                continue
-            name = normalize(candidate.metadata["Name"])
-            if name in seen:
-                continue
-            seen.add(name)
-            # The first of that name on the path is the one that imports find.
-            for claim in _claims_of(name, importlib_metadata.distribution(name)):
-                found[claim.group, claim.name, claim.distribution] = claim
-        except Exception as error:  # noqa: BLE001  # whatever is wrong with one, the rest is listed
-            where = getattr(candidate, "_path", None) or candidate.locate_file("")
-            warnings.warn(
-                f"the metadata of the distribution at {where} cannot be read and its plugins "
-                f"are left out: {type(error).__name__}: {error}",
-                PluginWarning,
-                stacklevel=2,
-            )
-    return tuple(found[key] for key in sorted(found))
-
-
-def _mentions_us(distribution: Any) -> bool:
-    return f"[{CORE}." in (distribution.read_text("entry_points.txt") or "")
-
-
-def _claims_of(name: str, distribution: Any) -> Iterator[Claim]:
-    if not _mentions_us(distribution):
-        return
-    version, requires = distribution.version, tuple(distribution.requires or ())
-    for entry in distribution.entry_points:
-        if entry.group in (BACKENDS, EXTENSIONS):
-            yield Claim(entry.group, entry.name, name, version, entry, requires)
+    return source if isinstance(source, Lists) else Selection.read()

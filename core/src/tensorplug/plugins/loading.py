@@ -19,12 +19,12 @@ from tensorplug.errors import (
     RegistrationError,
 )
 from tensorplug.plugins import hookspecs
-from tensorplug.plugins.discovery import BACKENDS
+from tensorplug.plugins.metadata import BACKENDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tensorplug.plugins.discovery import Claim
+    from tensorplug.plugins.metadata import Claim
 
 __all__ = ["CREATE", "Loader", "Plugin", "guarded", "refused"]
 

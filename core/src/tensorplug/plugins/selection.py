@@ -21,8 +21,8 @@ from tensorplug.errors import (
     SettingsWarning,
     TensorplugError,
 )
-from tensorplug.plugins import discovery
-from tensorplug.plugins.discovery import (
+from tensorplug.plugins import metadata
+from tensorplug.plugins.metadata import (
     BACKENDS,
     EXTENSIONS,
     BackendInfo,
@@ -35,7 +35,7 @@ from tensorplug.plugins.versions import Version
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from tensorplug.plugins.discovery import State
+    from tensorplug.plugins.metadata import State
     from tensorplug.plugins.requirements import Requirement
     from tensorplug.settings import Settings
 
@@ -54,7 +54,7 @@ class Selection:
     @classmethod
     def read(cls, settings: Settings | None = None) -> Selection:
         """Read the metadata of what is installed, and the environment unless given."""
-        claims = discovery.claims()
+        claims = metadata.claims()
         if settings is None:
             names = [claim.name for claim in claims if claim.group == BACKENDS]
             settings = environment.read(backends=names)
@@ -150,9 +150,9 @@ class Selection:
     @staticmethod
     def _check_version(claim: Claim) -> None:
         try:
-            wanted = requirements_on(discovery.CORE, claim.requires)
+            wanted = requirements_on(metadata.CORE, claim.requires)
             if wanted:
-                _check(claim, wanted, Version.parse(discovery.core_version()))
+                _check(claim, wanted, Version.parse(metadata.core_version()))
         except PackageNotFoundError:
             raise PluginVersionError(
                 f"{claim} requires a version of tensorplug, but tensorplug itself is not "

@@ -14,9 +14,9 @@ from tensorplug.errors import (
     PluginWarning,
     TensorplugError,
 )
-from tensorplug.plugins import contributions, discovery
-from tensorplug.plugins.discovery import BACKENDS, EXTENSIONS, BackendInfo, ExtensionInfo
+from tensorplug.plugins import contributions, metadata
 from tensorplug.plugins.loading import CREATE, Loader, guarded
+from tensorplug.plugins.metadata import BACKENDS, EXTENSIONS, BackendInfo, ExtensionInfo
 from tensorplug.plugins.selection import Selection
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from tensorplug.backend import Backend
     from tensorplug.plugins.contributions import Rules
-    from tensorplug.plugins.discovery import Claim, State
     from tensorplug.plugins.loading import Plugin
+    from tensorplug.plugins.metadata import Claim, State
     from tensorplug.registry import Owner, Registry
     from tensorplug.tables import KernelTable
 
@@ -133,7 +133,7 @@ class PluginSource:
 
     def _refresh(self) -> None:
         """Read the metadata again: plugins come and go while a notebook runs."""
-        self._selection = Selection(discovery.claims(), self._selection.settings)
+        self._selection = Selection(metadata.claims(), self._selection.settings)
 
     def _load(self, claim: Claim) -> Plugin:
         stored = self._errors.get(claim)
