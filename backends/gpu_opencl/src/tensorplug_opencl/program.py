@@ -24,7 +24,7 @@ class Programs:
     def __init__(self, context: cl.Context, device: cl.Device, name: str) -> None:
         self._context = context
         self._name = name
-        self._options = ["-cl-std=CL1.2"]
+        self._options = ["-cl-std=CL1.2", "-w"]  # warnings would be shown to every user
         if device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT:
             self._options.append("-cl-fp32-correctly-rounded-divide-sqrt")
         self._built: dict[str, cl.Program] = {}

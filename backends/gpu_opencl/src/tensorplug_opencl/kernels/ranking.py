@@ -17,7 +17,6 @@ from tensorplug_opencl.kernels import ctypes, rows, templates
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import numpy as np
     from tensorplug.dtypes import DType
 
     from tensorplug_opencl.buffers import DeviceBuffer
@@ -207,7 +206,7 @@ def _by_network(
     return run
 
 
-def _numbered(runtime: Runtime, items: int, wide: int, index: np.dtype[np.generic]) -> Launch:
+def _numbered(runtime: Runtime, items: int, wide: int, index: templates.Index) -> Launch:
     text = templates.program(
         "number rows",
         [templates.Array("y", "int", written=True)],
@@ -218,7 +217,7 @@ def _numbered(runtime: Runtime, items: int, wide: int, index: np.dtype[np.generi
     return runtime.launch(text, 1, [index.type(items), index.type(wide)], items)
 
 
-def _exchange(dtype: DType, order: str, index: np.dtype[np.generic]) -> str:
+def _exchange(dtype: DType, order: str, index: templates.Index) -> str:
     """Return one step of the network: order the pairs that lie ``distance`` apart.
 
     Indices from ``length`` on are padding and come last, whatever the block's direction.

@@ -21,7 +21,6 @@ from tensorplug_opencl.layouts import Layout
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import numpy as np
     from tensorplug.dtypes import DType
     from tensorplug.shapes import Shape
 
@@ -90,7 +89,7 @@ def source(
     stored: str,
     result: str,
     ranks: tuple[int, int],
-    index: np.dtype[np.generic],
+    index: templates.Index,
 ) -> str:
     """Return the program: ``y[output, part] = fold of x over a part of the output's walk``.
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
+import numpy as np
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
+__all__ = ["Array", "Index", "Operand", "elementwise", "layout_struct", "move", "place", "program"]
 
-__all__ = ["Array", "Operand", "elementwise", "layout_struct", "move", "place", "program"]
-
+Index = np.dtype[np.generic]  # of index_t: uint32, or uint64 for large arrays
 Access = Literal["whole", "single", "strided"]
 
 # A fused multiply-add rounds once: fine where we ask for it, but it would break the error-free
@@ -51,7 +52,7 @@ def program(
     constants: Sequence[str],
     body: str,
     *,
-    index: np.dtype[np.generic],
+    index: Index,
     declarations: str = "",
 ) -> str:
     """Return a whole program.
@@ -97,7 +98,7 @@ def elementwise(
     result: str,
     expression: str,
     rank: int,
-    index: np.dtype[np.generic],
+    index: Index,
     functions: str = "",
 ) -> str:
     """Return ``y[i] = expression`` over the operands' elements, for i < n.
@@ -134,7 +135,7 @@ def elementwise(
     )
 
 
-def move(ctype: str, rank: int, index: np.dtype[np.generic]) -> str:
+def move(ctype: str, rank: int, index: Index) -> str:
     """Return ``y[place of i in y] = x[place of i in x]`` for i < n.
 
     Constants: ``n``, then (for rank > 0) the layout: sizes, strides in x, strides in y.
