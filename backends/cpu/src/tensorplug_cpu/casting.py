@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["converter"]
 
-Convert = "Callable[[Array], Array]"
-
 
 def converter(source: DType, target: DType) -> Callable[[Array], Array]:
     """Return the function that converts arrays of ``source`` to ``target``."""
@@ -39,7 +37,7 @@ def converter(source: DType, target: DType) -> Callable[[Array], Array]:
 
 
 def _float_to_integer(target: DType) -> Callable[[Array], Array]:
-    limits = np.iinfo(target.numpy)
+    limits = np.iinfo(target.name)
     low, high = float(limits.min) - 1, float(limits.max) + 1
     if target.itemsize == 8:  # one less than -2**63 is itself in float64, and may be converted
         low = float(np.nextafter(limits.min, -np.inf)) if limits.min else -1.0

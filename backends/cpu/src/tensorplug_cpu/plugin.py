@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import platform
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pluggy
 
 from tensorplug.errors import BackendUnavailableError
+from tensorplug.plugins.hookspecs import hookimpl
 from tensorplug_cpu.backend import CpuBackend
 from tensorplug_cpu.kernels import (
     activation,
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from tensorplug.backend import Backend
     from tensorplug.tables import KernelTable
-
-hookimpl = pluggy.HookimplMarker("tensorplug")
 
 TABLES: tuple[KernelTable, ...] = (
     activation.kernels,
@@ -72,8 +70,8 @@ def tensorplug_kernels(backend: Backend) -> Iterable[KernelTable]:
 @hookimpl
 def tensorplug_diagnostics() -> Mapping[str, str]:
     """Return the versions of NumPy and its BLAS, and the machine."""
-    configuration = np.show_config(mode="dicts")
-    blas = (configuration or {}).get("Build Dependencies", {}).get("blas", {})
+    configuration: Any = np.show_config(mode="dicts")
+    blas = configuration.get("Build Dependencies", {}).get("blas", {})
     return {
         "numpy": np.__version__,
         "blas": f"{blas.get('name', 'unknown')} {blas.get('version', '')}".rstrip(),

@@ -60,7 +60,7 @@ def _again(function: Callable[..., Any], args: tuple[Any, ...], error: RuntimeEr
 
 
 def _no_memory(error: MemoryError) -> BackendMemoryError:
-    return BackendMemoryError(f"cpu: {error or 'out of memory'}")
+    return BackendMemoryError(f"cpu: {str(error) or 'out of memory'}")
 
 
 def quietly(function: F) -> F:

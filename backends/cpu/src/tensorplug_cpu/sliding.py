@@ -1,4 +1,4 @@
-"""Sliding windows over NHWC arrays as NumPy views: padding, and one block for each tap."""
+"""Sliding windows over NHWC arrays as NumPy views: padding, taps, columns."""
 
 from __future__ import annotations
 
@@ -12,21 +12,26 @@ if TYPE_CHECKING:
     from tensorplug.windows import Window
     from tensorplug_cpu.arrays import Array
 
-__all__ = ["Windows", "padded", "taps", "unpadded"]
+__all__ = ["Windows", "columns", "extent", "padded", "taps", "unpadded"]
 
 Windows = tuple["Window", "Window"]  # of height and of width
 Block = tuple[slice, slice, slice]
 
 
+def extent(window: Window) -> int:
+    """Return the length of an axis with its padding."""
+    return window.before + window.size + window.after
+
+
 def padded(x: Array, at: Windows, value: Array | float) -> Array:
-    """Return ``x`` with its padding: itself where there is none."""
+    """Return ``x`` (NHWC) with its padding, contiguous; itself if it is that already."""
     height, width = at
     if not (height.before or height.after or width.before or width.after):
-        return x
+        return np.ascontiguousarray(x)
     batch, _, _, channels = x.shape
-    rows = height.before + height.size + height.after
-    columns = width.before + width.size + width.after
-    result = np.full((batch, rows, columns, channels), value, x.dtype)
+    shape = (batch, extent(height), extent(width), channels)
+    # A value of 0, by far the commonest, costs nothing where the system hands out zeros.
+    result = np.full(shape, value, x.dtype) if value else np.zeros(shape, x.dtype)
     unpadded(result, at)[...] = x
     return result
 
@@ -53,3 +58,22 @@ def taps(at: Windows) -> Iterator[Block]:
     for row in range(height.filter):
         for column in range(width.filter):
             yield slice(None), _positions(height, row), _positions(width, column)
+
+
+def columns(x: Array, at: Windows) -> Array:
+    """Return every window of a contiguous padded array, as a view.
+
+    Its axes: batch, row and column of the window, row and column of the tap, channel.
+    """
+    height, width = at
+    over_batch, over_rows, over_columns, over_channels = x.strides
+    shape = (x.shape[0], height.out, width.out, height.filter, width.filter, x.shape[3])
+    strides = (
+        over_batch,
+        over_rows * height.stride,
+        over_columns * width.stride,
+        over_rows * height.dilation,
+        over_columns * width.dilation,
+        over_channels,
+    )
+    return np.ndarray(shape, x.dtype, x, 0, strides)

@@ -10,7 +10,8 @@ from tensorplug import dtypes as dt
 from tensorplug.ops import activation as ops
 from tensorplug.tables import KernelTable
 from tensorplug_cpu.arrays import working
-from tensorplug_cpu.quiet import kernel
+from tensorplug_cpu.quiet import kernel, quietly
+from tensorplug_cpu.summation import summer
 
 if TYPE_CHECKING:
     from tensorplug.spec import TensorType
@@ -22,8 +23,18 @@ kernels = KernelTable()
 @kernels.prepare(ops.RELU)
 def relu(x: TensorType, *, out: TensorType) -> Call:
     """Cut off below 0; NaN stays."""
+    if x.dtype in dt.UNSIGNED:
+        return lambda x: x
     zero = np.zeros((), out.dtype.numpy)
-    return kernel(lambda x: np.maximum(x, zero), out)
+    if x.dtype in dt.SIGNED:
+        return kernel(lambda x: np.maximum(x, zero), out)
+
+    def run(x: Array) -> Array:
+        result = np.asarray(np.maximum(x, zero))
+        result += zero  # of 0.0 and -0.0 the maximum is either, as the processor has it
+        return result
+
+    return quietly(run)
 
 
 @kernels.prepare(ops.SIGMOID)
@@ -44,7 +55,8 @@ def sigmoid(x: TensorType, *, out: TensorType) -> Call:
 
 def _shifted(x: Array, axis: int, dtype: np.dtype[Any]) -> Array:
     wide = x.astype(dtype, copy=False)
-    return np.subtract(wide, np.maximum.reduce(wide, axis=axis, keepdims=True))
+    highest = np.maximum.reduce(wide, axis=axis, keepdims=True)
+    return np.asarray(np.subtract(wide, highest))
 
 
 @kernels.prepare(ops.SOFTMAX)
@@ -53,11 +65,12 @@ def softmax(logits: TensorType, *, dim: int, out: TensorType) -> Call:
     if not out.size:
         return lambda x: x
     dtype, narrow = working(out.dtype), out.dtype.numpy
+    add = summer(out.shape, (dim,), dtype, keep_dims=True)
 
     def run(x: Array) -> Any:
         powers = _shifted(x, dim, dtype)
         np.exp(powers, out=powers)
-        powers /= np.add.reduce(powers, axis=dim, keepdims=True)
+        powers /= add(powers)
         return powers.astype(narrow, copy=False)
 
     return kernel(run, out)
@@ -69,10 +82,11 @@ def log_softmax(logits: TensorType, *, axis: int, out: TensorType) -> Call:
     if not out.size:
         return lambda x: x
     dtype, narrow = working(out.dtype), out.dtype.numpy
+    add = summer(out.shape, (axis,), dtype, keep_dims=True)
 
     def run(x: Array) -> Any:
         shifted = _shifted(x, axis, dtype)
-        shifted -= np.log(np.add.reduce(np.exp(shifted), axis=axis, keepdims=True))
+        shifted -= np.log(add(np.exp(shifted)))
         return shifted.astype(narrow, copy=False)
 
     return kernel(run, out)

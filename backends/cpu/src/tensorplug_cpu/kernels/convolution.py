@@ -1,16 +1,14 @@
-"""Convolution as matrix products."""
+"""Convolution in two dimensions: what ``correlation`` computes, in either data format."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from tensorplug.ops import convolution as ops
 from tensorplug.tables import KernelTable
 from tensorplug_cpu.arrays import working
+from tensorplug_cpu.correlation import correlate, correlate_filter, spread
 from tensorplug_cpu.quiet import quietly
-from tensorplug_cpu.sliding import Windows, padded, taps, unpadded
 
 if TYPE_CHECKING:
     from tensorplug.shapes import Shape
@@ -22,13 +20,8 @@ kernels = KernelTable()
 
 Pair = tuple[int, int]
 
-
-def _nhwc(x: Array, data_format: str) -> Array:
-    return x if data_format == "NHWC" else x.transpose(0, 2, 3, 1)
-
-
-def _back(x: Array, data_format: str) -> Array:
-    return x if data_format == "NHWC" else x.transpose(0, 3, 1, 2)
+_TO_NHWC = (0, 2, 3, 1)
+_TO_NCHW = (0, 3, 1, 2)
 
 
 @kernels.prepare(ops.CONV2D)
@@ -43,7 +36,7 @@ def conv2d(
     dim_rounding_mode: str | None,
     out: TensorType,
 ) -> Call:
-    """Convolve."""
+    """Convolve; float16 in float32, rounded once."""
     at = ops.geometry(
         x.shape,
         filter.shape,
@@ -53,18 +46,12 @@ def conv2d(
         dilations=dilations,
         dim_rounding_mode=dim_rounding_mode,
     )
-    blocks = list(taps(at))
-    work = working(out.dtype)
-    channels, filters = filter.shape[2:]
+    work, narrow, swap = working(out.dtype), out.dtype.numpy, data_format == "NCHW"
 
-    def run(x: Array, filter: Array) -> Any:
-        wide = padded(_nhwc(x, data_format).astype(work, copy=False), at, 0)
-        weights = filter.astype(work, copy=False).reshape(len(blocks), channels, filters)
-        shape = (wide.shape[0], at[0].out, at[1].out, filters)
-        total = np.zeros(shape, work)
-        for block, weight in zip(blocks, weights, strict=True):
-            total += wide[block] @ weight
-        return _back(total, data_format).astype(x.dtype, copy=False)
+    def run(x: Array, filter: Array) -> Array:
+        images = x.transpose(_TO_NHWC) if swap else x
+        wide = correlate(images.astype(work, copy=False), filter.astype(work, copy=False), at)
+        return (wide.transpose(_TO_NCHW) if swap else wide).astype(narrow, copy=False)
 
     return quietly(run)
 
@@ -82,7 +69,7 @@ def conv2d_backprop_input(
     input_shape: Shape,
     out: TensorType,
 ) -> Call:
-    """Spread dy over the taps it came from."""
+    """Give every element what the windows over it pass on."""
     at = ops.geometry(
         input_shape,
         filter.shape,
@@ -92,18 +79,12 @@ def conv2d_backprop_input(
         dilations=dilations,
         dim_rounding_mode=dim_rounding_mode,
     )
-    blocks = list(taps(at))
-    work = working(out.dtype)
-    channels, filters = filter.shape[2:]
-    rows, columns = (each.before + each.size + each.after for each in at)
+    work, narrow, swap = working(out.dtype), out.dtype.numpy, data_format == "NCHW"
 
-    def run(dy: Array, filter: Array) -> Any:
-        wide = _nhwc(dy, data_format).astype(work, copy=False)
-        weights = filter.astype(work, copy=False).reshape(len(blocks), channels, filters)
-        total = np.zeros((wide.shape[0], rows, columns, channels), work)
-        for block, weight in zip(blocks, weights, strict=True):
-            total[block] += wide @ weight.T
-        return _back(unpadded(total, at), data_format).astype(dy.dtype, copy=False)
+    def run(dy: Array, filter: Array) -> Array:
+        images = dy.transpose(_TO_NHWC) if swap else dy
+        wide = spread(images.astype(work, copy=False), filter.astype(work, copy=False), at)
+        return (wide.transpose(_TO_NCHW) if swap else wide).astype(narrow, copy=False)
 
     return quietly(run)
 
@@ -121,8 +102,8 @@ def conv2d_backprop_filter(
     filter_shape: Shape,
     out: TensorType,
 ) -> Call:
-    """Correlate x with dy, tap by tap."""
-    at: Windows = ops.geometry(
+    """Correlate the elements that each tap read with what came out."""
+    at = ops.geometry(
         x.shape,
         filter_shape,
         strides=strides,
@@ -131,16 +112,14 @@ def conv2d_backprop_filter(
         dilations=dilations,
         dim_rounding_mode=dim_rounding_mode,
     )
-    blocks = list(taps(at))
-    work = working(out.dtype)
-    channels, filters = filter_shape[2:]
+    work, narrow, swap = working(out.dtype), out.dtype.numpy, data_format == "NCHW"
 
-    def run(x: Array, dy: Array) -> Any:
-        wide = padded(_nhwc(x, data_format).astype(work, copy=False), at, 0)
-        right = _nhwc(dy, data_format).astype(work, copy=False).reshape(-1, filters)
-        result = np.empty((len(blocks), channels, filters), work)
-        for tap, block in enumerate(blocks):
-            np.matmul(wide[block].reshape(-1, channels).T, right, out=result[tap])
-        return result.reshape(filter_shape).astype(dy.dtype, copy=False)
+    def run(x: Array, dy: Array) -> Array:
+        images = x.transpose(_TO_NHWC) if swap else x
+        upstream = dy.transpose(_TO_NHWC) if swap else dy
+        wide = correlate_filter(
+            images.astype(work, copy=False), upstream.astype(work, copy=False), at
+        )
+        return wide.astype(narrow, copy=False)
 
     return quietly(run)

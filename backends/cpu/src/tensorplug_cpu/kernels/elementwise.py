@@ -98,7 +98,7 @@ def floor_div(a: TensorType, b: TensorType, *, out: TensorType) -> Call:
 
     def run(a: Array, b: Array) -> Any:
         quotient = np.asarray(np.floor_divide(a, b))
-        # NumPy makes NaN of an infinite dividend; the quotient is infinite, as the array API has it.
+        # NumPy makes NaN of an infinite dividend; in the array API the quotient is infinite.
         infinite = np.isinf(a)
         if infinite.any():
             np.copyto(quotient, np.true_divide(a, b), where=infinite)

@@ -10,7 +10,7 @@ import numpy as np
 from tensorplug.errors import ArgumentError
 from tensorplug.ops import indexing as ops
 from tensorplug.tables import KernelTable
-from tensorplug_cpu.arrays import element, working
+from tensorplug_cpu.arrays import element
 from tensorplug_cpu.quiet import quietly
 
 if TYPE_CHECKING:
@@ -68,23 +68,37 @@ def gather_v2(
     return quietly(run_batched)
 
 
+def _added(flat: Array, values: Array, size: int) -> Array:
+    """Return zeros of length ``size`` with ``values`` added at ``flat``; duplicates add up.
+
+    Floats are added in float64, which ``bincount`` does anyway, and rounded once.
+    """
+    if values.dtype.kind == "c":
+        real, imaginary = (np.bincount(flat, part, size) for part in (values.real, values.imag))
+        return (real + 1j * imaginary).astype(values.dtype)
+    if values.dtype.kind == "f":
+        return np.bincount(flat, values, size).astype(values.dtype)
+    result = np.zeros(size, values.dtype)
+    np.add.at(result, flat, values)
+    return result
+
+
 @kernels.prepare(ops.SCATTER_ND)
 def scatter_nd(
     indices: TensorType, updates: TensorType, *, shape: Shape, out: TensorType
 ) -> Call:
-    """Add slices at positions; duplicates add up, float16 in float32."""
+    """Add slices at positions. A negative position counts from the end, as in GatherV2."""
     depth = indices.shape[-1]
-    rows, width = prod(shape[:depth]), prod(shape[depth:])
+    width = prod(shape[depth:])
     count = prod(indices.shape[:-1])
-    narrow, work = out.dtype.numpy, working(out.dtype)
+    within, size = np.arange(width, dtype=np.intp), out.size
 
     def run(indices: Array, updates: Array) -> Array:
         flat = np.zeros(indices.shape[:-1], np.intp)
         for axis in range(depth):
             flat = flat * shape[axis] + _positions(indices[..., axis], shape[axis], axis)
-        result = np.zeros((rows, width), work)
-        np.add.at(result, flat.reshape(count), updates.reshape(count, width).astype(work))
-        return result.reshape(shape).astype(narrow, copy=False)
+        flat = flat.reshape(count, 1) * width + within
+        return _added(flat.reshape(-1), updates.reshape(-1), size).reshape(shape)
 
     return quietly(run)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -48,7 +48,7 @@ def broadcast_to(x: TensorType, *, shape: Shape) -> Call:
 def slice_(x: TensorType, *, begin: tuple[int, ...], size: tuple[int, ...]) -> Call:
     """View of a block."""
     block = tuple(slice(at, at + count) for at, count in zip(begin, size, strict=True))
-    key = (..., *block)  # the ellipsis keeps an array of rank 0 an array
+    key: Any = (..., *block)  # the ellipsis keeps an array of rank 0 an array
     return lambda x: x[key]
 
 
@@ -62,7 +62,7 @@ def pad_v2(
 ) -> Call:
     """Fill, then write the elements into the middle."""
     inside = zip(paddings, x.shape, strict=True)
-    middle = (..., *(slice(before, before + length) for (before, _), length in inside))
+    middle: Any = (..., *(slice(before, before + length) for (before, _), length in inside))
     shape, constant = out.shape, element(constant_value, out.dtype)
 
     def run(x: Array) -> Array:

@@ -27,7 +27,7 @@ def _lowest(dtype: DType) -> Array:
     """Return what never wins against an element."""
     if dtype in dt.FLOATING:
         return np.array(-np.inf, dtype.numpy)
-    return np.array(np.iinfo(dtype.numpy).min, dtype.numpy)
+    return np.array(np.iinfo(dtype.name).min, dtype.numpy)
 
 
 @kernels.prepare(ops.MAX_POOL)
@@ -38,7 +38,6 @@ def max_pool(
     strides: Pair,
     pad: Padding,
     dim_rounding_mode: str | None,
-    out: TensorType,
 ) -> Call:
     """Take the maximum over the taps."""
     at = ops.geometry(
@@ -48,13 +47,13 @@ def max_pool(
         pad=pad,
         dim_rounding_mode=dim_rounding_mode,
     )
-    shape, lowest = out.shape, _lowest(x.dtype)
+    lowest = _lowest(x.dtype)
     blocks = list(taps(at))
 
     def run(x: Array) -> Array:
         wide = padded(x, at, lowest)
-        result = np.full(shape, lowest, lowest.dtype)
-        for block in blocks:
+        result = wide[blocks[0]].copy()
+        for block in blocks[1:]:
             np.maximum(result, wide[block], out=result)
         return result
 
@@ -86,13 +85,16 @@ def max_pool_grad(
     def run(dy: Array, x: Array, output: Array) -> Array:
         wide = padded(x, at, lowest)
         result = np.zeros(wide.shape, dy.dtype)
-        open_ = np.ones(dy.shape, bool)
+        searching = np.ones(dy.shape, bool)  # windows whose maximum has not been met yet
         undefined = np.isnan(output)
+        any_undefined = bool(undefined.any())
         for block in blocks:
-            element = wide[block]
-            wins = open_ & ((element == output) | (undefined & np.isnan(element)))
-            result[block] += np.where(wins, dy, 0)
-            open_ &= ~wins
+            wins = wide[block] == output
+            if any_undefined:
+                wins |= undefined & np.isnan(wide[block])
+            wins &= searching
+            searching ^= wins
+            np.add(result[block], dy, out=result[block], where=wins)
         return unpadded(result, at)
 
     return quietly(run)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod as prod_of
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,62 +10,71 @@ import numpy as np
 from tensorplug import dtypes as dt
 from tensorplug.ops import reduction as ops
 from tensorplug.tables import KernelTable
-from tensorplug_cpu.quiet import kernel
+from tensorplug_cpu.arrays import working
+from tensorplug_cpu.quiet import kernel, quietly
+from tensorplug_cpu.summation import summer
 
 if TYPE_CHECKING:
+    from tensorplug.dtypes import DType
     from tensorplug.spec import KernelSpec, TensorType
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()
 
+_add: np.ufunc = np.add  # the general type: NumPy's own is told apart by a literal keepdims
+_multiply: np.ufunc = np.multiply
+
 Axes = tuple[int, ...]
-_WIDER = {
+_WIDER: dict[DType, np.dtype[Any]] = {  # a product loses an ulp per factor; in the next dtype none of that shows
     dt.float16: np.dtype(np.float32),
     dt.float32: np.dtype(np.float64),
     dt.complex64: np.dtype(np.complex128),
 }
 
 
-def _reducer(function: np.ufunc, axis: Axes, keep_dims: bool, out: TensorType) -> Call:
-    work = _WIDER.get(out.dtype, out.dtype.numpy)
-    narrow = out.dtype.numpy
-
-    def run(x: Array) -> Any:
-        wide = function.reduce(x, axis=axis, keepdims=keep_dims, dtype=work)
-        return wide.astype(narrow, copy=False)
-
-    return kernel(run, out)
-
-
 @kernels.prepare(ops.SUM)
 def sum(x: TensorType, *, axis: Axes, keep_dims: bool, out: TensorType) -> Call:
-    """Add."""
-    return _reducer(np.add, axis, keep_dims, out)
-
-
-@kernels.prepare(ops.PROD)
-def prod(x: TensorType, *, axis: Axes, keep_dims: bool, out: TensorType) -> Call:
-    """Multiply, in the next wider dtype."""
-    return _reducer(np.multiply, axis, keep_dims, out)
+    """Add: inexact numbers as ``summation`` does, integers with wrapping, booleans in int32."""
+    narrow = out.dtype.numpy
+    if out.dtype not in dt.INEXACT:
+        return kernel(
+            lambda x: _add.reduce(x, axis=axis, keepdims=keep_dims, dtype=narrow), out
+        )
+    work = working(out.dtype)
+    add = summer(x.shape, axis, work, keep_dims=keep_dims)
+    if work is narrow:
+        return quietly(add)
+    return quietly(lambda x: add(x.astype(work)).astype(narrow))
 
 
 @kernels.prepare(ops.MEAN)
 def mean(x: TensorType, *, axis: Axes, keep_dims: bool, out: TensorType) -> Call:
     """Add and divide by the number of terms; without terms that is 0/0, NaN."""
-    work = _WIDER.get(out.dtype, out.dtype.numpy)
+    narrow, work = out.dtype.numpy, working(out.dtype)
+    add = summer(x.shape, axis, work, keep_dims=keep_dims)
+    count = np.array(prod_of(x.shape[each] for each in axis), work)
+
+    def run(x: Array) -> Array:
+        total = add(x.astype(work, copy=False))
+        return np.asarray(np.true_divide(total, count)).astype(narrow, copy=False)
+
+    return quietly(run)
+
+
+@kernels.prepare(ops.PROD)
+def prod(x: TensorType, *, axis: Axes, keep_dims: bool, out: TensorType) -> Call:
+    """Multiply: inexact numbers in the next wider dtype, rounded once; integers wrap."""
     narrow = out.dtype.numpy
-    count = 1
-    for each in axis:
-        count *= x.shape[each]
+    work = _WIDER.get(out.dtype, narrow)
 
     def run(x: Array) -> Any:
-        wide = np.add.reduce(x, axis=axis, keepdims=keep_dims, dtype=work)
-        return np.true_divide(wide, count).astype(narrow, copy=False)
+        wide = _multiply.reduce(x, axis=axis, keepdims=keep_dims, dtype=work)
+        return wide.astype(narrow, copy=False)
 
     return kernel(run, out)
 
 
-def _extreme(function: np.ufunc, axis: Axes, keep_dims: bool, out: TensorType) -> Call:
+def _extreme(function: np.ufunc, axis: Axes, out: TensorType, *, keep_dims: bool) -> Call:
     if not out.size:  # NumPy refuses an empty axis even where there is no result to give
         shape, dtype = out.shape, out.dtype.numpy
         return lambda _x: np.empty(shape, dtype)
@@ -76,13 +86,13 @@ def max(
     x: TensorType, *, reduction_indices: Axes, keep_dims: bool, out: TensorType
 ) -> Call:
     """Take the largest; NaN if there is one."""
-    return _extreme(np.maximum, reduction_indices, keep_dims, out)
+    return _extreme(np.maximum, reduction_indices, out, keep_dims=keep_dims)
 
 
 @kernels.prepare(ops.MIN)
 def min(x: TensorType, *, axis: Axes, keep_dims: bool, out: TensorType) -> Call:
     """Take the smallest; NaN if there is one."""
-    return _extreme(np.minimum, axis, keep_dims, out)
+    return _extreme(np.minimum, axis, out, keep_dims=keep_dims)
 
 
 def _register_logical(spec: KernelSpec, function: np.ufunc) -> None:

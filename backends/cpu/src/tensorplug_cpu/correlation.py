@@ -1,0 +1,119 @@
+"""Convolution on NHWC arrays as matrix products (im2col), and its two transposes.
+
+The windows are copied into a matrix with one row per position, a few images at a time, so that
+the matrix stays in the cache. With few channels the copy runs faster into the transpose of that
+matrix, where long runs of neighbouring positions lie together; BLAS takes either.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tensorplug.windows import Window
+from tensorplug_cpu.sliding import columns, extent, padded, taps, unpadded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tensorplug_cpu.arrays import Array
+    from tensorplug_cpu.sliding import Windows
+
+__all__ = ["correlate", "correlate_filter", "spread"]
+
+_CHUNK = 1 << 18  # elements of the matrix of windows: about a second-level cache of float32
+_SHORT_RUN = 16  # neighbouring elements below which copying row by row is the slower way
+
+
+def _chunks(batch: int, elements: int) -> Iterator[slice]:
+    """Yield slices of the batch with about ``_CHUNK`` elements, given those of one image."""
+    step = max(1, _CHUNK // max(1, elements))
+    for first in range(0, batch, step):
+        yield slice(first, min(first + step, batch))
+
+
+def _matrix(x: Array, at: Windows) -> Array:
+    """Return the windows of a padded array: [positions of all images, taps * channels]."""
+    windows = columns(x, at)
+    rows = windows.shape[0] * windows.shape[1] * windows.shape[2]
+    if at[1].filter * x.shape[3] >= _SHORT_RUN or at[0].filter * at[1].filter == 1:
+        return windows.reshape(rows, -1)
+    return windows.transpose(3, 4, 5, 0, 1, 2).reshape(-1, rows).T
+
+
+def correlate(x: Array, filter: Array, at: Windows) -> Array:
+    """Return the convolution of ``x`` [N,H,W,C] with ``filter`` [KH,KW,C,F]: [N,OH,OW,F]."""
+    batch, filters = x.shape[0], filter.shape[3]
+    positions = at[0].out * at[1].out
+    result = np.zeros((batch * positions, filters), x.dtype)
+    if result.size and filter.size:
+        wide = padded(x, at, 0)
+        weights = filter.reshape(-1, filters)
+        for part in _chunks(batch, positions * weights.shape[0]):
+            rows = slice(part.start * positions, part.stop * positions)
+            np.matmul(_matrix(wide[part], at), weights, out=result[rows])
+    return result.reshape(batch, at[0].out, at[1].out, filters)
+
+
+def correlate_filter(x: Array, dy: Array, at: Windows) -> Array:
+    """Return the gradient of the filter, [KH,KW,C,F], from x [N,H,W,C] and dy [N,OH,OW,F]."""
+    batch, channels, filters = x.shape[0], x.shape[3], dy.shape[3]
+    positions = at[0].out * at[1].out
+    length = at[0].filter * at[1].filter * channels
+    result = np.zeros((length, filters), x.dtype)
+    if result.size and dy.size:
+        wide = padded(x, at, 0)
+        right = dy.reshape(batch * positions, filters)
+        for part in _chunks(batch, positions * length):
+            rows = slice(part.start * positions, part.stop * positions)
+            result += _matrix(wide[part], at).T @ right[rows]
+    return result.reshape(at[0].filter, at[1].filter, channels, filters)
+
+
+def spread(dy: Array, filter: Array, at: Windows) -> Array:
+    """Return the gradient of x, [N,H,W,C], from dy [N,OH,OW,F] and filter [KH,KW,C,F]."""
+    channels, filters = filter.shape[2:]
+    mirrored = _mirrored(at)
+    if mirrored is not None and filters <= 4 * channels:
+        return correlate(dy, filter[::-1, ::-1].transpose(0, 1, 3, 2), mirrored)
+    return _scattered(dy, filter, at)
+
+
+def _mirrored(at: Windows) -> Windows | None:
+    """Return the windows over dy of which the gradient of x is a convolution, if it is one.
+
+    That takes strides of 1 and no more padding than the taps reach.
+    """
+    result = []
+    for each in at:
+        reach = (each.filter - 1) * each.dilation
+        before, after = reach - each.before, reach - each.after
+        if each.stride != 1 or before < 0 or after < 0:
+            return None
+        result.append(Window(each.out, each.filter, 1, each.dilation, before, after, each.size))
+    return result[0], result[1]
+
+
+def _scattered(dy: Array, filter: Array, at: Windows) -> Array:
+    """Add what each tap passes on to the elements it read."""
+    batch, (channels, filters) = dy.shape[0], filter.shape[2:]
+    height, width = at[0].out, at[1].out
+    blocks = list(taps(at))
+    total = np.zeros((batch, extent(at[0]), extent(at[1]), channels), dy.dtype)
+    if dy.size and filter.size:
+        weights = filter.reshape(-1, filters)
+        for part in _chunks(batch, height * width * len(weights)):
+            rows = dy[part].reshape(-1, filters)
+            images = (part.stop - part.start, height, width)
+            target = total[part]
+            for block, one in zip(blocks, _passed(rows, weights, images, channels), strict=True):
+                target[block] += one
+    return unpadded(total, at)
+
+
+def _passed(rows: Array, weights: Array, images: tuple[int, int, int], channels: int) -> Array:
+    """Return, for each tap, what it passes on: [taps, N, OH, OW, C]; layouts as in ``_matrix``."""
+    if channels >= _SHORT_RUN:
+        return (rows @ weights.T).reshape(*images, -1, channels).transpose(3, 0, 1, 2, 4)
+    return (weights @ rows.T).reshape(-1, channels, *images).transpose(0, 2, 3, 4, 1)
