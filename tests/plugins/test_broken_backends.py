@@ -49,8 +49,10 @@ CASES = {
         "import a_module_that_is_not_there",
         "PluginLoadError",
         (
-            "raised ModuleNotFoundError: No module named 'a_module_that_is_not_there' while it "
-            "was imported",
+            (
+                "raised ModuleNotFoundError: No module named 'a_module_that_is_not_there' while it "
+                "was imported"
+            ),
             "entry point broken = tensorplug_broken",
             SKIP,
         ),

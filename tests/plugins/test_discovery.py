@@ -212,8 +212,9 @@ def test_own_variable_of_an_installed_backend_is_no_warning(site, good):
         ("METADATA", "Metadata-Version: 2.1\nVersion: 1.2.3\n"),
         ("METADATA", "Metadata-Version: 2.1\nName: tensorplug-broken\n"),
         ("entry_points.txt", "[tensorplug.backends]\nbroken\n"),
+        ("entry_points.txt", "[tensorplug.backends]\nbroken:1 = tensorplug_broken\n"),
     ],
-    ids=["no metadata", "no name", "no version", "no entry point"],
+    ids=["no metadata", "no name", "no version", "no entry point", "colon in a name"],
 )
 def test_unreadable_metadata_leaves_out_that_distribution(file, text, site, good, make_backend):
     site.install(good, make_backend("broken", RAISES))
@@ -244,7 +245,8 @@ def test_one_distribution_found_twice_is_one_claim(site, good, tmp_path):
         sys.path.append({str(later.path)!r})
         import tensorplug as tp
         tp.set_backend("good")
-        report([listed(tp.backends())["good"], len([b for b in tp.backends() if b.name == "good"])])
+        infos = [info for info in tp.backends() if info.name == "good"]
+        report([listed(infos)["good"], len(infos)])
         """
     )
     assert seen == [["tensorplug-good", "1.2.3", "loaded", ""], 1]

@@ -241,3 +241,26 @@ def test_disabled_extension_is_not_imported(site, good, make_extension):
     seen = site.run(SCRIPT, TENSORPLUG_DISABLE_PLUGINS="acme_ops")
     assert seen["built"][3] == []
     assert seen["after"]["acme_ops"][2] == "disabled"
+
+
+def test_two_distributions_that_claim_one_extension(site, good, make_extension):
+    site.install(
+        good,
+        make_extension("acme_ops", WORKING),
+        make_extension(
+            "zeta",
+            "raise AssertionError('imported')",
+            entries={"tensorplug.extensions": {"acme_ops": "zeta"}},
+        ),
+    )
+    seen = site.run(SCRIPT)
+    [[category, message]] = seen["built"][3]
+    assert category == "PluginWarning"
+    assert "extension 'acme_ops' is claimed by acme-ops 4.5.6 and zeta 4.5.6" in message
+    assert "TENSORPLUG_PLUGINS=acme-ops:acme_ops," in message
+    assert not seen["known"]
+    assert seen["good"] == ["float32", [2], [3.0, 7.0], "good"]
+
+    chosen = site.run(SCRIPT, TENSORPLUG_PLUGINS="acme-ops:acme_ops,good")
+    assert chosen["built"][3] == []
+    assert chosen["known"]

@@ -71,8 +71,10 @@ def tensorplug_create_backend(device):
         "refused": [
             [
                 "BackendUnavailableError",
-                "backend 'acme' of tensorplug-acme 1.2.3 is not available here: "
-                "there are 2 devices",
+                (
+                    "backend 'acme' of tensorplug-acme 1.2.3 is not available here: "
+                    "there are 2 devices"
+                ),
             ],
             ["ArgumentError", "backend 'acme' of tensorplug-acme 1.2.3: 'x' is not a number"],
         ],

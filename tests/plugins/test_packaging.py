@@ -62,8 +62,10 @@ def test_core_then_backends_then_without_them_again(environment, wheels):
         ),
         (
             "import tensorplug as tp; report(attempt(lambda: tp.set_backend('opencl')))",
-            "backend 'opencl' is not installed. Try: pip install tensorplug-opencl. "
-            "Installed: none",
+            (
+                "backend 'opencl' is not installed. Try: pip install tensorplug-opencl. "
+                "Installed: none"
+            ),
         ),
     ]:
         assert environment.run(script)[:2] == ["BackendNotInstalledError", message]
