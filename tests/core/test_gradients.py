@@ -1,0 +1,89 @@
+"""Every gradient rule of the catalogue against differences, in first and second order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import tensorplug as tp
+from tensorplug import catalogue
+from tensorplug.testing import check_grads
+
+from .gradient_cases import CASES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .gradient_cases import Case
+
+
+@pytest.fixture(autouse=True)
+def on_the_cpu() -> Iterator[None]:
+    with tp.use_backend("cpu"):
+        yield
+
+
+def call(case: Case, dtype: str = "float64") -> tuple[Any, list[Any]]:
+    """Return the case as a function of what it differentiates, and where, floats in ``dtype``."""
+    given = tp.tree_map(
+        lambda x: x.astype(dtype) if np.issubdtype(x.dtype, np.floating) else x, case.inputs
+    )
+    fixed = {name: value for name, value in given.items() if name not in case.wrt}
+    if case.kernel == "MaxPoolGrad":
+        fixed["output"] = tp.run_kernel("MaxPool", {"x": given["input"]}, case.attributes)
+
+    def f(*wrt: Any) -> Any:
+        inputs = {**fixed, **dict(zip(case.wrt, wrt, strict=True))}
+        result = tp.run_kernel(case.kernel, inputs, case.attributes)
+        return result[case.output] if isinstance(result, list) else result
+
+    return f, [given[name] for name in case.wrt]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_first_and_second_order(case: Case) -> None:
+    f, args = call(case)
+    check_grads(f, args, order=2)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_gradient_has_its_inputs_type(case: Case, dtype: str) -> None:
+    f, args = call(case, dtype)
+    inputs = tp.tree_map(tp.asarray, args)
+    gradients = tp.grad(f, tuple(range(len(inputs))), unconnected="zeros")(*inputs)
+    tp.tree_map(lambda x, g: _same_type(x, g), inputs, list(gradients))
+
+
+def _same_type(x: tp.Tensor, gradient: tp.Tensor) -> None:
+    assert isinstance(gradient, tp.Tensor)
+    assert (gradient.dtype, gradient.shape) == (x.dtype, x.shape)
+
+
+def test_case_names_are_unique() -> None:
+    assert [name for name, count in Counter(map(str, CASES)).items() if count > 1] == []
+
+
+def _rules() -> dict[tuple[str, str], bool]:
+    """Return for each (kernel, input) that the core knows of whether it has a rule or a stop."""
+    return {
+        (entry.spec.name, entry.wrt): entry.rule is not None
+        for table in catalogue.gradients()
+        for entry in table
+    }
+
+
+def test_every_input_has_a_rule_or_a_stop() -> None:
+    inputs = {(spec.name, name) for spec in catalogue.catalogue() for name in spec.input_names}
+    missing = sorted(inputs - set(_rules()))
+    assert not missing, f"no gradient rule and no stop for {missing}"
+
+
+def test_every_rule_has_a_case() -> None:
+    covered = {(case.kernel, name) for case in CASES for name in case.wrt}
+    rules = {key for key, is_rule in _rules().items() if is_rule}
+    assert not sorted(rules - covered), f"no gradient case for {sorted(rules - covered)}"
+    assert not sorted(covered - rules), f"cases, but no rule, for {sorted(covered - rules)}"
