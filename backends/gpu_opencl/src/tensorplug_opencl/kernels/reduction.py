@@ -47,13 +47,13 @@ def product_fold(dtype: DType) -> Fold:
 def max_fold(dtype: DType) -> Fold:
     """Return the fold that keeps the largest element, or a NaN."""
     step = "best = v > best || v != v ? v : best;"
-    return Fold(ctypes.computed(dtype), f"A best = {_lowest(dtype)};", step, "best")
+    return Fold(ctypes.computed(dtype), f"A best = {lowest(dtype)};", step, "best")
 
 
 def min_fold(dtype: DType) -> Fold:
     """Return the fold that keeps the smallest element, or a NaN."""
     step = "best = v < best || v != v ? v : best;"
-    return Fold(ctypes.computed(dtype), f"A best = {_highest(dtype)};", step, "best")
+    return Fold(ctypes.computed(dtype), f"A best = {highest(dtype)};", step, "best")
 
 
 def any_fold(_dtype: DType) -> Fold:
@@ -66,14 +66,16 @@ def all_fold(_dtype: DType) -> Fold:
     return Fold("uchar", "A all_of = 1;", "all_of &= v != 0;", "all_of")
 
 
-def _lowest(dtype: DType) -> str:
+def lowest(dtype: DType) -> str:
+    """Return the C constant that no element of ``dtype`` lies below."""
     if dtype.kind == "float":
         return "-INFINITY"
     name = ctypes.LIMITS[dtype]
     return "0" if dtype.kind == "unsigned" else f"{name}_MIN"
 
 
-def _highest(dtype: DType) -> str:
+def highest(dtype: DType) -> str:
+    """Return the C constant that no element of ``dtype`` lies above."""
     return "INFINITY" if dtype.kind == "float" else f"{ctypes.LIMITS[dtype]}_MAX"
 
 
