@@ -11,6 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from .samples import apart, real
+from .sliding import DILATED, WIDER, WINDOWS, Sliding, positions
+
 
 @dataclass(frozen=True)
 class Case:
@@ -25,22 +28,6 @@ class Case:
 
     def __str__(self) -> str:
         return f"{self.kernel}-{self.what}".replace(" ", "_")
-
-
-def _random(shape: tuple[int, ...], salt: int) -> np.random.Generator:
-    return np.random.default_rng([salt, len(shape), *shape])
-
-
-def real(*shape: int, low: float = -2.0, high: float = 2.0, salt: int = 0) -> np.ndarray:
-    """Return smooth ground: uniform numbers in [low, high)."""
-    return np.asarray(_random(shape, salt).uniform(low, high, shape))
-
-
-def apart(*shape: int, salt: int = 0) -> np.ndarray:
-    """Return shuffled numbers of both signs: 0.1 or more apart, and at least 0.05 from 0."""
-    count = int(np.prod(shape))
-    steps = np.arange(count) - count // 2 + 0.5
-    return _random(shape, salt).permutation(steps * 0.1).reshape(shape)
 
 
 def unary(kernel: str, *points: tuple[str, np.ndarray], name: str = "x") -> list[Case]:
@@ -96,9 +83,7 @@ BROADCASTS = (
 
 def binary(kernel: str, a: dict[str, float], b: dict[str, float]) -> list[Case]:
     return [
-        Case(
-            kernel, what, {"a": real(*left, **a), "b": real(*right, salt=1, **b)}, ("a", "b")
-        )
+        Case(kernel, what, {"a": real(*left, **a), "b": real(*right, salt=1, **b)}, ("a", "b"))
         for what, left, right in BROADCASTS
     ]
 
@@ -129,21 +114,41 @@ BINARY = [
     *binary("Mod", {"low": 7.3, "high": 7.9}, {"low": 2.0, "high": 2.4}),
     Case("Mod", "negative", {"a": -real(3, low=7.3, high=7.9), "b": np.array(2.2)}, ("a", "b")),
     Case("RealDiv", "negative", {"a": real(3), "b": -real(3, low=0.5)}, ("a", "b")),
-    Case("Pow", "integer power of negative", {"a": -real(3, low=0.3), "b": np.array([2.0, 3.0, -1.0])}, ("a",)),
+    Case(
+        "Pow",
+        "integer power of negative",
+        {"a": -real(3, low=0.3), "b": np.array([2.0, 3.0, -1.0])},
+        ("a",),
+    ),
     Case("Pow", "power 0", {"a": real(3, low=0.5), "b": np.zeros(3)}, ("a", "b")),
     Case("Pow", "power 1", {"a": real(3, low=0.5), "b": np.ones(1)}, ("a", "b")),
     Case("Multiply", "int with float", {"a": real(3), "b": np.array([1, 2, 3], np.int32)}, ("a",)),
-]  # fmt: skip
+]
 
 MASK = np.array([[True, False, True], [False, False, True]])
 SELECTION = [
-    Case("Select", "same shapes", {"condition": MASK, "t": real(2, 3), "e": real(2, 3, salt=1)}, ("t", "e")),
-    Case("Select", "all broadcast", {"condition": MASK[:, :1], "t": real(3), "e": real(salt=1)}, ("t", "e")),
-    Case("Select", "condition broadcast", {"condition": np.array(True), "t": real(2, 3), "e": real(1, 3)}, ("t", "e")),
+    Case(
+        "Select",
+        "same shapes",
+        {"condition": MASK, "t": real(2, 3), "e": real(2, 3, salt=1)},
+        ("t", "e"),
+    ),
+    Case(
+        "Select",
+        "all broadcast",
+        {"condition": MASK[:, :1], "t": real(3), "e": real(salt=1)},
+        ("t", "e"),
+    ),
+    Case(
+        "Select",
+        "condition broadcast",
+        {"condition": np.array(True), "t": real(2, 3), "e": real(1, 3)},
+        ("t", "e"),
+    ),
     Case("Select", "empty", {"condition": MASK[:0], "t": real(0, 3), "e": real(3)}, ("t", "e")),
     Case("Cast", "same", {"x": real(2, 3)}, ("x",), {"dtype": "float64"}),
     Case("Cast", "empty", {"x": real(0)}, ("x",), {"dtype": "float64"}),
-]  # fmt: skip
+]
 
 AXES = (
     ("all", (2, 3), None),
@@ -236,32 +241,116 @@ INDEXING = [
     Case("GatherV2", "duplicates", {"x": real(4, 3), "indices": whole(2, 0, 2, 2)}, ("x",)),
     Case("GatherV2", "negative", {"x": real(4, 3), "indices": whole(-1, 0, -4)}, ("x",)),
     Case("GatherV2", "scalar index", {"x": real(4, 3), "indices": whole(1)[0]}, ("x",)),
-    Case("GatherV2", "axis -1, rank 2 indices", {"x": real(2, 4), "indices": whole([0, 3], [3, 1])}, ("x",), {"axis": -1}),
-    Case("GatherV2", "middle axis", {"x": real(2, 3, 2), "indices": whole(2, 2)}, ("x",), {"axis": 1}),
+    Case(
+        "GatherV2",
+        "axis -1, rank 2 indices",
+        {"x": real(2, 4), "indices": whole([0, 3], [3, 1])},
+        ("x",),
+        {"axis": -1},
+    ),
+    Case(
+        "GatherV2",
+        "middle axis",
+        {"x": real(2, 3, 2), "indices": whole(2, 2)},
+        ("x",),
+        {"axis": 1},
+    ),
     Case("GatherV2", "uint8", {"x": real(5), "indices": whole(4, 4, 0, dtype=np.uint8)}, ("x",)),
     Case("GatherV2", "int64", {"x": real(5), "indices": whole(-5, 3, dtype=np.int64)}, ("x",)),
     Case("GatherV2", "no indices", {"x": real(4, 3), "indices": whole()}, ("x",)),
     Case("GatherV2", "empty inner", {"x": real(4, 0), "indices": whole(1, 2)}, ("x",)),
     Case("GatherV2", "empty axis", {"x": real(0, 2), "indices": whole()}, ("x",)),
-    Case("GatherV2", "batch_dims 1", {"x": real(2, 3, 2), "indices": whole([0, 2], [1, 1])}, ("x",), {"axis": 1, "batch_dims": 1}),
-    Case("GatherV2", "batch_dims 1, axis 2", {"x": real(2, 3, 4), "indices": whole([0, 3], [-1, 1])}, ("x",), {"axis": 2, "batch_dims": 1}),
-    Case("GatherV2", "batch_dims 2", {"x": real(2, 2, 3), "indices": whole([[0], [2]], [[1], [1]])}, ("x",), {"axis": 2, "batch_dims": 2}),
-    Case("GatherV2", "batch_dims -1", {"x": real(2, 3), "indices": whole([0, 2], [1, 1])}, ("x",), {"axis": 1, "batch_dims": -1}),
-    Case("GatherV2", "empty batch", {"x": real(0, 3), "indices": np.zeros((0, 2), np.int32)}, ("x",), {"axis": 1, "batch_dims": 1}),
-    Case("ScatterNd", "rows, duplicates", {"indices": whole([1], [3], [1]), "updates": real(3, 2)}, ("updates",), {"shape": (4, 2)}),
-    Case("ScatterNd", "elements", {"indices": whole([0, 1], [2, 0]), "updates": real(2)}, ("updates",), {"shape": (3, 2)}),
-    Case("ScatterNd", "rank 2 of rows", {"indices": whole([[0], [1]], [[1], [2]]), "updates": real(2, 2, 3)}, ("updates",), {"shape": (4, 3)}),
-    Case("ScatterNd", "depth 2 of rank 3", {"indices": whole([1, 0], [1, 0]), "updates": real(2, 2)}, ("updates",), {"shape": (2, 3, 2)}),
-    Case("ScatterNd", "depth 0", {"indices": np.zeros((2, 0), np.int32), "updates": real(2, 3)}, ("updates",), {"shape": (3,)}),
-    Case("ScatterNd", "one update", {"indices": whole(1), "updates": real(2)}, ("updates",), {"shape": (3, 2)}),
-    Case("ScatterNd", "no updates", {"indices": np.zeros((0, 1), np.int32), "updates": real(0, 2)}, ("updates",), {"shape": (3, 2)}),
+    Case(
+        "GatherV2",
+        "batch_dims 1",
+        {"x": real(2, 3, 2), "indices": whole([0, 2], [1, 1])},
+        ("x",),
+        {"axis": 1, "batch_dims": 1},
+    ),
+    Case(
+        "GatherV2",
+        "batch_dims 1, axis 2",
+        {"x": real(2, 3, 4), "indices": whole([0, 3], [-1, 1])},
+        ("x",),
+        {"axis": 2, "batch_dims": 1},
+    ),
+    Case(
+        "GatherV2",
+        "batch_dims 2",
+        {"x": real(2, 2, 3), "indices": whole([[0], [2]], [[1], [1]])},
+        ("x",),
+        {"axis": 2, "batch_dims": 2},
+    ),
+    Case(
+        "GatherV2",
+        "batch_dims -1",
+        {"x": real(2, 3), "indices": whole([0, 2], [1, 1])},
+        ("x",),
+        {"axis": 1, "batch_dims": -1},
+    ),
+    Case(
+        "GatherV2",
+        "empty batch",
+        {"x": real(0, 3), "indices": np.zeros((0, 2), np.int32)},
+        ("x",),
+        {"axis": 1, "batch_dims": 1},
+    ),
+    Case(
+        "ScatterNd",
+        "rows, duplicates",
+        {"indices": whole([1], [3], [1]), "updates": real(3, 2)},
+        ("updates",),
+        {"shape": (4, 2)},
+    ),
+    Case(
+        "ScatterNd",
+        "elements",
+        {"indices": whole([0, 1], [2, 0]), "updates": real(2)},
+        ("updates",),
+        {"shape": (3, 2)},
+    ),
+    Case(
+        "ScatterNd",
+        "rank 2 of rows",
+        {"indices": whole([[0], [1]], [[1], [2]]), "updates": real(2, 2, 3)},
+        ("updates",),
+        {"shape": (4, 3)},
+    ),
+    Case(
+        "ScatterNd",
+        "depth 2 of rank 3",
+        {"indices": whole([1, 0], [1, 0]), "updates": real(2, 2)},
+        ("updates",),
+        {"shape": (2, 3, 2)},
+    ),
+    Case(
+        "ScatterNd",
+        "depth 0",
+        {"indices": np.zeros((2, 0), np.int32), "updates": real(2, 3)},
+        ("updates",),
+        {"shape": (3,)},
+    ),
+    Case(
+        "ScatterNd",
+        "one update",
+        {"indices": whole(1), "updates": real(2)},
+        ("updates",),
+        {"shape": (3, 2)},
+    ),
+    Case(
+        "ScatterNd",
+        "no updates",
+        {"indices": np.zeros((0, 1), np.int32), "updates": real(0, 2)},
+        ("updates",),
+        {"shape": (3, 2)},
+    ),
     Case("TopK", "k 1", {"x": apart(2, 4)}, ("x",)),
     Case("TopK", "k 3", {"x": apart(2, 4)}, ("x",), {"k": 3}),
     Case("TopK", "all, rank 1", {"x": apart(5)}, ("x",), {"k": 5}),
     Case("TopK", "k 0", {"x": apart(2, 3)}, ("x",), {"k": 0}),
     Case("TopK", "rank 3", {"x": apart(2, 2, 3)}, ("x",), {"k": 2}),
     Case("TopK", "no rows", {"x": apart(0, 3)}, ("x",), {"k": 2}),
-]  # fmt: skip
+]
 
 PRODUCTS = (  # rows 2, inner 3, columns 4
     ("matrices", (), ()),
@@ -289,81 +378,13 @@ LINALG = [
 ] + [Case("BatchMatMul", "nothing inside", {"a": real(2, 0), "b": real(0, 3)}, ("a", "b"))]
 
 
-@dataclass(frozen=True)
-class Sliding:
-    """A window over an image: what convolution and pooling are tried with."""
-
-    what: str
-    image: tuple[int, int]
-    taps: tuple[int, int]
-    strides: int | tuple[int, int] = 1
-    pad: Any = "valid"
-    dilations: int | tuple[int, int] = 1
-    rounding: str | None = None
-    data_format: str = "NHWC"
-    batch: int = 2
-
-    def attributes(self) -> dict[str, Any]:
-        """Return the attributes that convolution and pooling share."""
-        return {"strides": self.strides, "pad": self.pad, "dim_rounding_mode": self.rounding}
-
-
-WINDOWS = (  # none of them sees nothing but padding: the maximum of that is -inf
-    Sliding("valid", (4, 5), (2, 3)),
-    Sliding("1 by 1", (2, 3), (1, 1)),
-    Sliding("whole image", (3, 2), (3, 2)),
-    Sliding("same, odd remainder", (4, 5), (2, 2), pad="same"),
-    Sliding("same, stride 2", (5, 4), (3, 3), 2, "same"),
-    Sliding("strides 2 and 3", (5, 7), (2, 2), (2, 3)),
-    Sliding("stride beyond window", (6, 7), (2, 2), 3),
-    Sliding("same, stride beyond window", (5, 7), (2, 1), 3, "same"),
-    Sliding("remainder unused", (6, 6), (3, 3), 2),
-    Sliding("pad 1", (3, 4), (3, 2), 2, 1),
-    Sliding("explicit pads", (4, 3), (2, 2), 1, ((0, 0), (1, 0), (0, 1), (0, 0))),
-    Sliding("ceil", (4, 5), (2, 2), 3, 0, rounding="ceil"),
-    Sliding("ceil with pad", (5, 4), (3, 3), (2, 2), 1, rounding="ceil"),
-    Sliding("round", (5, 6), (2, 2), 2, 0, rounding="round"),
-    Sliding("no images", (3, 3), (2, 2), batch=0),
-)
-WIDER = (
-    Sliding("wide pads", (4, 3), (2, 2), 1, ((0, 0), (3, 0), (0, 2), (0, 0))),
-    Sliding("ceil into padding", (5, 4), (2, 3), 2, 1, rounding="ceil"),
-    Sliding("dilation 2", (5, 6), (2, 3), 1, "valid", 2),
-    Sliding("dilations 1 and 2, same", (4, 5), (2, 2), 1, "same", (1, 2)),
-    Sliding("dilation and stride", (7, 6), (2, 2), 2, "same", 2),
-    Sliding("dilation and pads", (4, 4), (2, 2), 2, ((0, 0), (2, 1), (1, 0), (0, 0)), 3),
-    Sliding("channels first", (4, 5), (2, 3), 2, "same", data_format="NCHW"),
-    Sliding(
-        "channels first, pads", (4, 3), (2, 2), 1, ((0, 0), (0, 0), (1, 0), (0, 2)), 2,
-        data_format="NCHW",
-    ),
-)  # fmt: skip
 IN, OUT = 2, 3  # channels
 
 
-def _image(window: Sliding, height_width: tuple[int, int], channels: int, salt: int) -> np.ndarray:
+def _image(window: Sliding, height_width: tuple[int, ...], channels: int, salt: int) -> np.ndarray:
     if window.data_format == "NCHW":
         return real(window.batch, channels, *height_width, salt=salt)
     return real(window.batch, *height_width, channels, salt=salt)
-
-
-def positions(window: Sliding) -> tuple[int, int]:
-    """Return how many positions the window has, by hand: TensorFlow's and tfjs's formulas."""
-    result = []
-    for axis in (0, 1):
-        size, taps = window.image[axis], window.taps[axis]
-        stride, dilation = np.broadcast_to(window.strides, 2)[axis], np.broadcast_to(window.dilations, 2)[axis]  # fmt: skip
-        if window.pad == "same":
-            result.append(int(np.ceil(size / stride)))
-            continue
-        first = 1 if window.data_format == "NHWC" else 2
-        pads = {"valid": 0}.get(window.pad) if isinstance(window.pad, str) else (
-            2 * window.pad if isinstance(window.pad, int) else sum(window.pad[first + axis])
-        )  # fmt: skip
-        exact = (size + pads - (taps - 1) * dilation - 1) / stride
-        rounded = {None: np.floor, "ceil": np.ceil, "round": np.round}[window.rounding](exact)
-        result.append(int(rounded) + 1)
-    return result[0], result[1]
 
 
 def convolution(window: Sliding) -> list[Case]:
@@ -378,14 +399,20 @@ def convolution(window: Sliding) -> list[Case]:
     return [
         Case("Conv2D", window.what, {"x": x, "filter": filter_}, ("x", "filter"), attributes),
         Case(
-            "Conv2DBackpropInput", window.what, {"dy": dy, "filter": filter_}, ("dy", "filter"),
+            "Conv2DBackpropInput",
+            window.what,
+            {"dy": dy, "filter": filter_},
+            ("dy", "filter"),
             {**attributes, "input_shape": x.shape},
         ),
         Case(
-            "Conv2DBackpropFilter", window.what, {"x": x, "dy": dy}, ("x", "dy"),
+            "Conv2DBackpropFilter",
+            window.what,
+            {"x": x, "dy": dy},
+            ("x", "dy"),
             {**attributes, "filter_shape": filter_.shape},
         ),
-    ]  # fmt: skip
+    ]
 
 
 def pooling(window: Sliding) -> list[Case]:

@@ -55,7 +55,7 @@ def test_a_gradient_has_its_inputs_type(case: Case, dtype: str) -> None:
     f, args = call(case, dtype)
     inputs = tp.tree_map(tp.asarray, args)
     gradients = tp.grad(f, tuple(range(len(inputs))), unconnected="zeros")(*inputs)
-    tp.tree_map(lambda x, g: _same_type(x, g), inputs, list(gradients))
+    tp.tree_map(_same_type, inputs, list(gradients))
 
 
 def _same_type(x: tp.Tensor, gradient: tp.Tensor) -> None:

@@ -81,6 +81,8 @@ def max_pool_grad(
     )
     lowest = _lowest(input.dtype)
     blocks = list(taps(at))
+    # Padding must not win even where the window's largest element is -inf, as padding is.
+    inside = padded(np.ones((1, *input.shape[1:3], 1), bool), at, value=False)
 
     def run(dy: Array, x: Array, output: Array) -> Array:
         wide = padded(x, at, lowest)
@@ -93,6 +95,7 @@ def max_pool_grad(
             if any_undefined:
                 wins |= undefined & np.isnan(wide[block])
             wins &= searching
+            wins &= inside[block]
             searching ^= wins
             np.add(result[block], dy, out=result[block], where=wins)
         return unpadded(result, at)
