@@ -56,7 +56,7 @@ packaging: $(FOR_WORK) ## build wheels, install them into fresh environments, tr
 	$(BIN)/python -m pytest -m packaging
 
 bench: $(FOR_WORK) ## time workloads against NumPy (and PyTorch and JAX, where installed)
-	$(BIN)/python tests/benchmarks/run.py
+	$(BIN)/python tests/benchmarks
 
 clean: ## remove .venv and everything built or cached
 	rm -rf $(VENV) $(OUT) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis \

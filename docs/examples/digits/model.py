@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["initial_weights", "loss", "predict", "scores", "step"]
 
-Weights = dict[str, Any]
+Weights = dict[str, tp.Tensor]
 
 CHANNELS = (16, 32)  # of the two convolutions
 CLASSES = 10

@@ -72,7 +72,7 @@ def table(runs: Sequence[Run]) -> Table:
         caption_justify="left",
     )
     result.add_column("backend", style="bold")
-    result.add_column("distribution", no_wrap=True)
+    result.add_column("distribution", min_width=14, overflow="fold")
     result.add_column("device", min_width=12, overflow="fold")
     farthest = f"difference\nfrom {REFERENCE}"
     for heading in ("epochs", "seconds", "accuracy", farthest):
@@ -112,8 +112,8 @@ def _losses(axes: Axes, runs: Sequence[Run]) -> None:
             np.arange(1, len(run.losses) + 1),
             run.losses,
             color=COLOURS[index % len(COLOURS)],
-            linewidth=max(0.6, 1.2 + 1.8 * (len(runs) - 1 - index)),
-            alpha=1.0 if index == len(runs) - 1 else 0.55,
+            linewidth=0.7 + 1.7 * (len(runs) - 1 - index),
+            alpha=1.0 if index == len(runs) - 1 else 0.5,
             label=f"{run.backend}: {run.accuracy:.2%} of the test right",
         )
     axes.set_title("Loss of each training step", loc="left", fontweight="bold")
@@ -149,7 +149,7 @@ def _differences(axes: Axes, runs: Sequence[Run]) -> None:
             color=COLOURS[index % len(COLOURS)],
             label=f"{run.backend}: {most}",
         )
-    axes.legend(frameon=False, loc="lower right", markerscale=2.5)
+    axes.legend(facecolor="white", edgecolor="none", framealpha=0.9, markerscale=2.5)
 
 
 def _digits(figure: FigureBase, run: Run, runs: Sequence[Run], split: Split) -> None:
