@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tensorplug import dtypes as dt
 from tensorplug import shapes
 from tensorplug.errors import ArgumentError
@@ -30,7 +32,11 @@ __all__ = [
 
 def _rank(types: InputTypes, of: str) -> int:
     given = types[of]
-    return int((given[0] if isinstance(given, list) else given).rank) if given else 0
+    if isinstance(given, list):
+        if not given:
+            raise ArgumentError(f"input {of!r} is an empty list")
+        given = given[0]
+    return int(given.rank) if given else 0
 
 
 def flag(default: Any = REQUIRED) -> Attribute:
@@ -85,14 +91,15 @@ def integer(default: Any = REQUIRED, *, at_least: int | None = None) -> Attribut
 
 
 def number(default: Any = REQUIRED) -> Attribute:
-    """Return a Python number (bool, int, float or complex), kept exactly as given."""
+    """Return a Python number (bool, int, float or complex); NumPy's scalars become one."""
 
     def canonical(value: Any, _types: InputTypes) -> dt.Scalar:
-        if not isinstance(value, bool | int | float | complex):
+        number = value.item() if isinstance(value, np.generic) else value
+        if not isinstance(number, bool | int | float | complex):
             raise ArgumentError(f"must be a number, got {value!r}")
-        return value
+        return number
 
-    return Attribute(canonical, default, exact=True)
+    return Attribute(canonical, default)
 
 
 def dtype(default: Any = REQUIRED) -> Attribute:
@@ -104,9 +111,9 @@ def choice(*allowed: str | None, default: Any = REQUIRED) -> Attribute:
     """Return one of a few texts."""
 
     def canonical(value: Any, _types: InputTypes) -> str | None:
-        if value not in allowed:
+        if not isinstance(value, str | None) or value not in allowed:
             raise ArgumentError(f"must be one of {', '.join(map(repr, allowed))}, got {value!r}")
-        return value  # type: ignore[no-any-return]  # it is one of allowed
+        return value
 
     return Attribute(canonical, default)
 
@@ -114,6 +121,4 @@ def choice(*allowed: str | None, default: Any = REQUIRED) -> Attribute:
 def optional(kind: Attribute) -> Attribute:
     """Return an attribute like ``kind`` that may also be None, and is None by default."""
     inner: Callable[[Any, InputTypes], Any] = kind.canonical
-    return Attribute(
-        lambda value, types: None if value is None else inner(value, types), None, kind.exact
-    )
+    return Attribute(lambda value, types: None if value is None else inner(value, types), None)

@@ -7,6 +7,7 @@ threads and asyncio tasks never see one another's.
 
 from __future__ import annotations
 
+import threading
 from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
@@ -50,8 +51,8 @@ class Runner(Protocol):
     ) -> Any:
         """Run one kernel, whatever it takes; return a tensor or a list of them."""
 
-    def convert(self, frame: Frame, value: Any, dtype: DType | None) -> Tensor:
-        """Return ``value`` as a tensor on the frame's device."""
+    def convert(self, frame: Frame, value: Any, dtype: DType | None, what: str) -> Tensor:
+        """Return ``value`` as a tensor on the frame's device; ``what`` names it in messages."""
 
     def constant(
         self, frame: Frame, spec: KernelSpec, position: int, value: Any, peer: Tensor
@@ -122,6 +123,7 @@ class _Default:
     """How the default engine is built; the facade says so at import."""
 
     build: Callable[[], Runner] | None = None
+    lock = threading.RLock()  # re-entrant: the builder notices when a plugin runs an op
 
 
 def set_default_engine(build: Callable[[], Runner]) -> None:
@@ -134,8 +136,11 @@ def runner(frame: Frame) -> Runner:
     if frame.engine is None:
         if _Default.build is None:
             raise RuntimeError("tensorplug.dispatch was used without the tensorplug package")
-        ROOT.engine = _Default.build()
-        ROOT.engine.follow(ROOT)
+        with _Default.lock:  # two threads' first ops must not build two engines
+            if ROOT.engine is None:
+                engine = _Default.build()
+                engine.follow(ROOT)
+                ROOT.engine = engine
         frame.engine = ROOT.engine
     return frame.engine
 
@@ -239,8 +244,10 @@ def _the_long_way(frame: Frame, spec: KernelSpec, inputs: tuple[Any, ...]) -> Te
     return result
 
 
-def as_tensor(value: Any, dtype: DType | None = None) -> Tensor:
+def as_tensor(value: Any, dtype: DType | None = None, *, what: str = "the argument") -> Tensor:
     """Return ``value`` as a tensor: itself, or a copy of numbers on the current device.
+
+    ``what`` names it in messages: ``"squeeze: x"``.
 
     Raises:
         DisposedError: when it is a tensor that was disposed.
@@ -248,7 +255,7 @@ def as_tensor(value: Any, dtype: DType | None = None) -> Tensor:
 
     """
     frame = _frame.get()
-    return runner(frame).convert(frame, value, dtype)
+    return runner(frame).convert(frame, value, dtype, what)
 
 
 def chained(function: F) -> F:

@@ -84,11 +84,11 @@ _SIGNED_BY_SIZE: Final = {dtype.itemsize: dtype for dtype in SIGNED}
 _REAL_PART: Final = {complex64: float32, complex128: float64}
 
 
-def of(value: object) -> DType:
+def of(value: object, what: str = "dtype") -> DType:
     """Return the dtype that ``value`` names.
 
     Accepts a ``DType``, its name, the Python types ``bool``, ``int``, ``float``, ``complex``
-    and ``str``, and anything ``numpy.dtype`` understands.
+    and ``str``, and anything ``numpy.dtype`` understands. ``what`` names it in the message.
 
     Raises:
         DTypeError: for anything else, naming what was given.
@@ -103,14 +103,14 @@ def of(value: object) -> DType:
     if value is not None:  # NumPy would take None for float64
         try:
             asked = np.dtype(value)  # type: ignore[call-overload]  # the point is to ask NumPy
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, SyntaxError):  # a text such as "," is no syntax of NumPy's
             pass
         else:
             if asked.kind in "UT":
                 return string
             if asked.name in _BY_NAME:
                 return _BY_NAME[asked.name]
-    raise DTypeError(f"unknown dtype {value!r}; dtypes are {', '.join(sorted(_BY_NAME))}")
+    raise DTypeError(f"unknown {what} {value!r}; dtypes are {', '.join(sorted(_BY_NAME))}")
 
 
 _PYTHON: Final[dict[type, DType]] = {

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakSet
 
 from tensorplug import dispatch as seam
-from tensorplug import host, operands, plans
+from tensorplug import operands, plans
 from tensorplug.device import Device
 from tensorplug.errors import (
     ArgumentError,
+    BackendClosedError,
     BackendNotInstalledError,
     TensorplugError,
 )
@@ -87,6 +88,7 @@ class Engine:
         self._prefer = tuple(prefer)
         self._lock = threading.RLock()
         self._devices: dict[str, Device] = {}
+        self._registered: set[str] = set()  # the backends whose kernels were taken
         self._active: Device | None = None
         self._followers: WeakSet[Frame] = WeakSet()
         registry.on_change(self._forget_plans)
@@ -122,6 +124,18 @@ class Engine:
         listed = "\n".join(f"- {error}" for error in refused)
         raise type(refused[0])(f"none of the backends could be opened:\n{listed}")
 
+    def device_of(self, frame: Frame) -> Device:
+        """Return the device on which kernels run in ``frame``.
+
+        Raises:
+            BackendClosedError: a ``use_backend`` around it names one closed since.
+
+        """
+        device = frame.device or self.device
+        if device.closed:
+            raise BackendClosedError(f"backend {device.name!r} is in use here, but was closed")
+        return device
+
     def set_device(self, device: Device) -> None:
         """Make ``device`` the process-wide active one."""
         with self._lock:
@@ -139,8 +153,12 @@ class Engine:
     def open(self, name: str) -> Device:
         """Return the open device called ``name`` (``"opencl"`` or ``"opencl:1"``), opening it.
 
-        Raises: what ``BackendSource.open`` raises.
+        Raises:
+            ArgumentError: ``name`` is no text. Besides, what ``BackendSource.open`` raises.
+
         """
+        if not isinstance(name, str):
+            raise ArgumentError(f"a backend is asked for by name, such as 'cpu', not {name!r}")
         found = self._devices.get(name)
         if found is not None:
             return found
@@ -153,8 +171,8 @@ class Engine:
             return self._devices[name]
 
     def _register(self, backend_name: str, opened: Opened) -> None:
-        if any(each.backend_name == backend_name for each in self._devices.values()):
-            return  # another device of that backend is open; its kernels serve both
+        if backend_name in self._registered:
+            return  # for another device of that backend, or for one since closed
         handles = []
         try:
             for owner, table in opened.kernels:
@@ -165,6 +183,7 @@ class Engine:
                 handle.remove()
             opened.backend.close()
             raise
+        self._registered.add(backend_name)
 
     def close(self, name: str) -> None:
         """Close the device called ``name``; its tensors raise from now on."""
@@ -206,18 +225,18 @@ class Engine:
 
     # Tensors --------------------------------------------------------------------------
 
-    def convert(self, frame: Frame, value: Any, dtype: DType | None) -> Tensor:
+    def convert(self, frame: Frame, value: Any, dtype: DType | None, what: str) -> Tensor:
         """Return ``value`` as a live tensor; a tensor stays where it is unless foreign."""
-        device = frame.device or self.device
+        device = self.device_of(frame)
         if isinstance(value, Tensor):
             tensor = value
             if value._placement.device is not device:
-                tensor = operands.bring(value, device, "the argument")
+                tensor = operands.bring(value, device, what)
             if dtype is None or tensor.dtype is dtype:
                 return tensor
             cast: Tensor = self.run(frame, CAST, (tensor,), {"dtype": dtype})
             return cast
-        return self._adopt(frame, operands.upload(host.as_array(value, dtype), device))
+        return self._adopt(frame, operands.outside(value, dtype, device, what))
 
     def move(self, tensor: Tensor, device: str) -> Tensor:
         """Return ``tensor`` on the device called ``device``, keeping its place on the tape."""
@@ -250,7 +269,7 @@ class Engine:
             GradientNotFoundError: a tape records and the kernel lacks a rule.
 
         """
-        device = frame.device or self.device
+        device = self.device_of(frame)
         tensors = operands.operands(device, spec, inputs)
         key = operands.key(spec, tensors, attributes)
         plan: plans.Plan | Promotion = (
@@ -287,7 +306,13 @@ class Engine:
         types: Sequence[Any],
         attributes: Mapping[str, Any],
     ) -> tuple[plans.Plan, list[plans.Step]]:
-        """Resolve a call without running it; return the plan and the steps that were tried."""
+        """Resolve a call without running it; return the plan and the steps that were tried.
+
+        ``types`` are promoted first, as the call's inputs would be.
+        """
+        dtype = spec.promoted(types) if len(types) == len(spec.declared) else None
+        if dtype is not None:
+            types = Promotion(spec, dtype, self.registry.state).promoted(types)
         canonical, outputs = spec.resolve(types, attributes)
         plan = plans.Plan(spec, canonical, device, types, outputs, self.registry.state)
         plans.check_dtypes(plan)
@@ -306,6 +331,7 @@ class Engine:
             promotion = Promotion(spec, dtype, self.registry.state)
             if promotion.needed(types):
                 return promotion
+        self.registry.check(spec)
         return self.explain(spec, device, types, attributes)[0]
 
     def _publish(self, device: Device, key: Hashable, plan: plans.Plan | Promotion) -> None:
@@ -321,7 +347,7 @@ class Engine:
         self, frame: Frame, spec: KernelSpec, position: int, value: Any, peer: Tensor
     ) -> Tensor:
         """Return a Python number, input ``position`` of a call beside ``peer``, as a tensor."""
-        return operands.weak(frame.device or self.device, spec, position, value, peer.dtype)
+        return operands.weak(self.device_of(frame), spec, position, value, peer.dtype)
 
 
 def _types(given: Any) -> Any:

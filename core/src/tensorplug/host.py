@@ -10,6 +10,8 @@ from tensorplug import dtypes as dt
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tensorplug.dtypes import DType
 
 __all__ = ["as_array", "is_scalar", "scalar"]
@@ -60,11 +62,12 @@ def as_array(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
     """
     if is_scalar(value):
         return scalar(value, dtype or _default(np.asarray(value)))
-    _refuse_tensors(value)
+    listed = isinstance(value, list | tuple | range)
+    kinds = _kinds(value) if listed else frozenset()
     try:
         array = np.asarray(value)
     except ValueError as error:
-        if "inhomogeneous" in str(error):
+        if listed and ("inhomogeneous" in str(error) or "broadcast" in str(error)):
             raise ShapeError(f"nested lists must be rectangular: {error}") from None
         raise DTypeError(f"{type(value).__name__} cannot become a tensor: {error}") from None
     if array.dtype.kind not in "biufcUT":
@@ -72,16 +75,22 @@ def as_array(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
             f"{type(value).__name__} {_short(value)} holds {array.dtype}, which is no dtype of a "
             "tensor; give numbers, booleans or strings"
         )
-    wanted = dtype or (_default(array) if isinstance(value, list | tuple) else None)
-    if wanted is None:
-        wanted = dt.of(array.dtype)
+    if array.dtype.kind in "UT" and not kinds <= {str, np.str_, np.ndarray}:
+        raise DTypeError(f"{_short(value)} holds both strings and numbers")
+    if array.dtype.kind == "f" and kinds and kinds <= {int, bool}:
+        raise ArgumentError(f"{_short(value)} holds integers that no integer dtype holds together")
+    wanted = dtype or (_default(array) if listed else dt.of(array.dtype))
     if wanted.kind == "string" or array.dtype.kind in "UT":
         return _strings(array, wanted)
+    if float in kinds and wanted in dt.INTEGER:
+        raise DTypeError(f"{_short(value)} holds floats, but {wanted} is wanted")
     return _cast(array, wanted)
 
 
 def _default(array: np.ndarray[Any, Any]) -> DType:
     kind = array.dtype.kind
+    if kind == "O":  # Python's integers have no limits, those of tensors do
+        raise ArgumentError(f"{_short(array.item())} does not fit into any integer dtype")
     if array.size == 0 and kind == "f":  # np.asarray([]) has no numbers to judge by
         return dt.default_float
     if kind in "iu":
@@ -100,6 +109,11 @@ def _default(array: np.ndarray[Any, Any]) -> DType:
 def _cast(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
     if array.dtype.kind == "c" and dtype not in dt.COMPLEX:
         raise DTypeError(f"complex values are given, but {dtype} is wanted")
+    if dtype in dt.INTEGER and array.dtype != dtype.numpy and array.size:
+        low, high, limits = array.min().item(), array.max().item(), np.iinfo(dtype.name)
+        # Written so that NaN, which compares with nothing, does not fit either.
+        if not (int(limits.min) - 1 < low and high < int(limits.max) + 1):
+            raise ArgumentError(f"the values from {low} to {high} do not all fit into {dtype}")
     with np.errstate(over="ignore", invalid="ignore"):
         return array.astype(dtype.numpy, copy=False)
 
@@ -110,16 +124,21 @@ def _strings(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
     return array.astype(dtype.numpy)
 
 
-def _refuse_tensors(value: Any) -> None:
-    """Refuse tensors inside lists: copying their data would cut them off the tape silently."""
-    if isinstance(value, list | tuple):
-        for each in value:
-            if hasattr(each, "_placement"):
-                raise ArgumentError("a list holds tensors; join them with stack or concat")
-            if isinstance(each, list | tuple):
-                _refuse_tensors(each)
-            else:
-                return  # a rectangular list is decided by its first entry at each depth
+def _kinds(value: Sequence[Any]) -> frozenset[type]:
+    """Return the types of the entries at the bottom of nested lists.
+
+    Raises:
+        ArgumentError: for tensors: copying their data would cut them off the tape silently.
+
+    """
+    found = set(map(type, value))
+    if any(hasattr(kind, "_placement") for kind in found):
+        raise ArgumentError("a list holds tensors; join them with stack or concat")
+    nested = {kind for kind in found if issubclass(kind, list | tuple)}
+    if not nested:
+        return frozenset(found)
+    inner = [_kinds(each) for each in value if type(each) in nested]
+    return frozenset(found - nested).union(*inner)
 
 
 def _short(value: object) -> str:

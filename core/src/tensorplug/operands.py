@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tensorplug import dtypes as dt
 from tensorplug import host
+from tensorplug.dtypes import DType
 from tensorplug.errors import ArgumentError, BackendClosedError, DisposedError, DTypeError
 from tensorplug.spec import TensorType
 from tensorplug.tensor import Tensor
@@ -14,10 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
 
     from tensorplug.device import Device
-    from tensorplug.dtypes import DType
     from tensorplug.spec import KernelSpec
 
-__all__ = ["bring", "key", "operands", "transfer", "unsupported", "upload", "weak"]
+__all__ = ["bring", "key", "operands", "outside", "transfer", "unsupported", "upload", "weak"]
 
 
 def unsupported(type_: TensorType, device: Device) -> str:
@@ -57,7 +59,11 @@ def bring(tensor: Tensor, device: Device, what: str) -> Tensor:
     except (DisposedError, BackendClosedError) as error:
         raise type(error)(f"{what}: {error}") from None
     device.counters.transfers_in += 1
-    return transfer(tensor, device)
+    try:
+        return transfer(tensor, device)
+    except Exception as error:
+        error.add_note(f"while {what} ({tensor.type}) was brought to backend {device.name!r}")
+        raise
 
 
 def operands(device: Device, spec: KernelSpec, inputs: Sequence[Any]) -> list[Any]:
@@ -86,10 +92,24 @@ def _operand(device: Device, value: Any, what: str) -> Tensor:
         if value._placement.device is device:
             return value
         return bring(value, device, what)
+    return outside(value, None, device, what)
+
+
+def outside(value: Any, dtype: DType | None, device: Device, what: str) -> Tensor:
+    """Return what is no tensor yet as one on ``device``; ``what`` names it in messages.
+
+    Raises:
+        ShapeError, ArgumentError, DTypeError: it is no array, or the device cannot hold it.
+        BackendMemoryError: when the device has no room.
+
+    """
     try:
-        return upload(host.as_array(value), device)
+        return upload(host.as_array(value, dtype), device)
     except (ArgumentError, DTypeError) as error:
         raise type(error)(f"{what}: {error}") from None
+    except Exception as error:
+        error.add_note(f"while {what} was brought to backend {device.name!r}")
+        raise
 
 
 def _fill_scalars(device: Device, spec: KernelSpec, values: list[Any]) -> list[Any]:
@@ -115,9 +135,10 @@ def weak(
     """
     name = spec.input_names[position]
     beside = peer if name in spec.promote else None
-    # Equal numbers share a constant unless they differ in type or in the sign of zero;
-    # a NaN equals nothing and is made anew.
-    kind = (value, value.__class__, beside, str(value) if value == 0 else "")
+    # Equal numbers share a constant unless they differ in type or in the sign of a zero, of
+    # which a complex number has two; a NaN equals nothing and is made anew.
+    signed = value == 0 or value.__class__ is complex
+    kind = (value, value.__class__, beside, str(value) if signed else "")
     constant: Tensor | None = device.constants.get(kind)
     if constant is None:
         constant = _constant(device, f"{spec.name}: input {name!r}", value, beside)
@@ -151,23 +172,29 @@ def key(spec: KernelSpec, tensors: Sequence[Any], attributes: Mapping[str, Any])
             placements.append(tuple([one._placement for one in each]))
     if not attributes:
         return (spec, *placements)
-    items: tuple[Any, ...] = tuple(attributes.items())
-    if spec.exact_attributes:
-        items += tuple(repr(attributes.get(name)) for name in spec.exact_attributes)
-    name = (spec, *placements, items)
-    try:
-        hash(name)
-    except TypeError:
-        return (spec, *placements, _frozen(items))
-    return name
+    return (spec, *placements, *[(name, _exact(value)) for name, value in attributes.items()])
 
 
-def _frozen(value: Any) -> Hashable:
-    """Return lists as tuples at any depth, and what still cannot be hashed by its text."""
-    if isinstance(value, list | tuple):
-        return tuple(_frozen(each) for each in value)
+def _exact(value: Any) -> Hashable:
+    """Return what is equal only for values that an attribute cannot tell apart.
+
+    1, 1.0 and True are different values, and so are 0.0 and -0.0; a plan made for one must not
+    serve another. What cannot be hashed is equal to nothing, so it is resolved every time.
+    """
+    kind = value.__class__
+    if kind is str or kind is DType or value is None:
+        return value  # type: ignore[no-any-return]  # these can be hashed, and equal only their like
+    if kind is int or kind is bool:
+        return (kind, value)
+    if kind is tuple or kind is list:
+        return (kind, *[_exact(each) for each in value])
+    if isinstance(value, _SPELT):
+        return (kind, repr(value))
     try:
         hash(value)
     except TypeError:
-        return (type(value), repr(value))
-    return value  # type: ignore[no-any-return]  # it was just hashed
+        return object()
+    return (kind, value)
+
+
+_SPELT = (float, complex, np.generic)  # their text tells signed zeros apart, and makes NaNs equal

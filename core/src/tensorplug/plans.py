@@ -108,15 +108,15 @@ class Plan:
             raise
         if not self.spec.several:
             return [self._adopt(result, self.output)]
-        found = list(result)
-        if len(found) != len(self.outputs):
+        if not isinstance(result, list | tuple) or len(result) != len(self.outputs):
+            came = f"{len(result)} outputs" if isinstance(result, list | tuple) else type(result)
             raise KernelOutputError(
-                f"{self.describe()} of {self.owner} returned {len(found)} outputs instead of "
-                f"{len(self.outputs)}"
+                f"{self.describe()} of {self.owner} on backend {self.device.name!r} returned "
+                f"{came} instead of a list of {len(self.outputs)} outputs"
             )
         return [
             self._adopt(each, placement)
-            for each, placement in zip(found, self.outputs, strict=True)
+            for each, placement in zip(result, self.outputs, strict=True)
         ]
 
     def _adopt(self, result: Any, placement: Placement) -> Tensor:
@@ -298,31 +298,42 @@ def _is_tensor(value: object) -> bool:
 
 
 def _fallback(engine: Engine, plan: Plan, steps: list[Step]) -> bool:
-    spec, home = plan.spec, plan.device
+    home = plan.device
     if engine.fallback == "error":
         steps.append(("fallback", "not allowed (TENSORPLUG_FALLBACK=error)"))
         return False
     for device in engine.fallback_devices(home):
-        # Not the plan's state: this backend may have been opened, and so registered, just now.
-        if engine.registry.state.kernel(spec.name, device.backend_name) is None:
-            steps.append(("fallback", f"backend {device.name!r} has no kernel for it either"))
+        refused = _refused_on(engine, plan, device)
+        if refused:
+            steps.append(("fallback", f"backend {device.name!r}: {refused}"))
             continue
         plan.call = _elsewhere(engine, plan, device)
         plan.owner = device.owner
         plan.how = "fallback"
         steps.append(("fallback", f"runs on backend {device.name!r}"))
-        if engine.fallback == "warn":
-            warnings.warn(
-                f"kernel {spec.name!r} runs on backend {device.name!r}, because backend "
-                f"{home.name!r} has neither a kernel nor a decomposition for it "
-                "(TENSORPLUG_FALLBACK=error forbids, =allow silences this)",
-                FallbackWarning,
-                stacklevel=2,
-            )
         return True
     if not any(what == "fallback" for what, _ in steps):
         steps.append(("fallback", "no other backend is installed"))
     return False
+
+
+def _refused_on(engine: Engine, plan: Plan, device: Device) -> str:
+    """Return why ``device`` has no kernel of its own for the call, empty if it has one.
+
+    A decomposition there, or yet another fallback, would be no better than one here, and two
+    backends that decline would send the call to and fro for ever.
+    """
+    types = [each for each in plan.inputs if isinstance(each, TensorType)]
+    types += [each for given in plan.inputs if isinstance(given, list) for each in given]
+    outputs = [placement.type for placement in plan.outputs]
+    for type_ in (*types, *outputs):
+        if type_.dtype not in device.backend.dtypes:
+            return unsupported(type_, device)
+    # Not the plan's state: this backend may have been opened, and so registered, just now.
+    state = engine.registry.state
+    trial = Plan(plan.spec, plan.attributes, device, plan.inputs, outputs, state)
+    steps: list[Step] = []
+    return "" if _native(trial, steps) else steps[-1][1]
 
 
 def _elsewhere(engine: Engine, plan: Plan, device: Device) -> Callable[..., Any]:
@@ -330,6 +341,14 @@ def _elsewhere(engine: Engine, plan: Plan, device: Device) -> Callable[..., Any]
 
     def call(*tensors: Any) -> Any:
         counts = home.counters.fallbacks
+        if engine.fallback == "warn" and spec.name not in counts:
+            warnings.warn(
+                f"kernel {spec.name!r} runs on backend {device.name!r}, because backend "
+                f"{home.name!r} has neither a kernel nor a decomposition for it "
+                "(TENSORPLUG_FALLBACK=error forbids, =allow silences this)",
+                FallbackWarning,
+                stacklevel=2,
+            )
         counts[spec.name] = counts.get(spec.name, 0) + 1
         frame = seam.current().replace(device=device, recording=None)
         with seam.entered(frame):

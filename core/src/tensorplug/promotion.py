@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.ops.elementwise import CAST
+from tensorplug.spec import TensorType
 from tensorplug.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -36,6 +37,19 @@ class Promotion:
             for name, each in zip(self.spec.input_names, types, strict=True)
             if name in self.spec.promote
         )
+
+    def promoted(self, types: Sequence[Any]) -> list[Any]:
+        """Return the types that the inputs have after the casts."""
+
+        def cast(given: Any) -> Any:
+            if isinstance(given, list):
+                return [cast(each) for each in given]
+            return None if given is None else TensorType(self.dtype, given.shape)
+
+        return [
+            cast(each) if name in self.spec.promote else each
+            for name, each in zip(self.spec.input_names, types, strict=True)
+        ]
 
     def apply(self, engine: Runner, frame: Frame, tensors: Sequence[Any]) -> list[Any]:
         """Return the inputs with a Cast, on the tape as any other kernel, where one is due."""

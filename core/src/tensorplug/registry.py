@@ -11,13 +11,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from tensorplug.errors import ArgumentError, RegistrationError
+from tensorplug.spec import KernelSpec
 from tensorplug.tables import DecompositionEntry, GradientEntry, KernelEntry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping
     from types import TracebackType
-
-    from tensorplug.spec import KernelSpec
 
 __all__ = ["PROGRAM", "Handle", "Owned", "Owner", "Registry", "State"]
 
@@ -125,15 +124,31 @@ class Registry:
         """Return the spec, looked up by name if need be.
 
         Raises:
-            ArgumentError: when no spec has that name, with the nearest names.
+            ArgumentError: when no spec has that name, with the nearest names, or another one.
 
         """
-        if not isinstance(spec_or_name, str):
+        if isinstance(spec_or_name, KernelSpec):
+            self.check(spec_or_name)
             return spec_or_name
+        if not isinstance(spec_or_name, str):
+            raise ArgumentError(f"give a kernel spec or its name, not {spec_or_name!r}")
         found = self.state.specs.get(spec_or_name)
         if found is None:
             raise ArgumentError(_unknown_spec(spec_or_name, self.state.specs))
         return found
+
+    def check(self, spec: KernelSpec) -> None:
+        """Refuse a spec that bears the name of another: its kernels do something else.
+
+        Raises:
+            ArgumentError: when one of that name is known already.
+
+        """
+        if self.state.specs.get(spec.name, spec) is not spec:
+            raise ArgumentError(
+                f"another kernel spec called {spec.name!r} is known; import that one, or rename "
+                "yours"
+            )
 
     def add(
         self,
@@ -145,6 +160,8 @@ class Registry:
         override: bool = False,
     ) -> Handle:
         """Register entries, all or none; ``kernels`` are (backend name, entry) pairs.
+
+        What the running program registered stays on top of what a plugin brings later.
 
         Raises:
             RegistrationError: when one is registered already and ``override`` is not said,
@@ -165,9 +182,12 @@ class Registry:
             stacks = self._copies()
             for which, key, owned in additions:
                 old = stacks[which].get(key, ())
-                if old and not override:
+                if old and old[0].owner is PROGRAM and owner is not PROGRAM:
+                    stacks[which][key] = (owned, *old)
+                elif old and not override:
                     raise RegistrationError(_duplicate(which, key, old[-1].owner, owner))
-                stacks[which][key] = (*old, owned)
+                else:
+                    stacks[which][key] = (*old, owned)
             self._commit(stacks)
         return Handle(self, additions)
 

@@ -94,7 +94,8 @@ def normalize_axis(axis: object, rank: int, what: str = "axis") -> int:
     """
     number = index(axis, what)
     if not -rank <= number < rank:
-        raise ShapeError(f"{what} {number} is out of range for rank {rank}")
+        allowed = f"allowed are {-rank} to {rank - 1}" if rank else "there is none"
+        raise ShapeError(f"{what} {number} is out of range for rank {rank}: {allowed}")
     return number % rank
 
 

@@ -7,6 +7,7 @@ Kernels, gradients and decompositions never repeat any of it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,7 +16,7 @@ from tensorplug import shapes, signatures
 from tensorplug.errors import ArgumentError, DTypeError, RegistrationError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     from tensorplug.dtypes import DType
 
@@ -68,12 +69,10 @@ class Attribute:
     the attributes declared before this one. It returns the one form that kernels and rules see
     (an axis counted from the front, a list as a tuple), or raises ``ArgumentError``.
     ``default`` is TensorFlow.js's, ``REQUIRED`` where it has none.
-    ``exact`` marks numbers for which 0.0 and -0.0, or 1 and 1.0, are different values.
     """
 
     canonical: Callable[[Any, InputTypes], Hashable]
     default: Any = REQUIRED
-    exact: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +121,21 @@ class KernelSpec:
     input_names: tuple[str, ...] = field(init=False, repr=False)
     output_names: tuple[str, ...] = field(init=False, repr=False)
     several: bool = field(init=False, repr=False)
-    exact_attributes: tuple[str, ...] = field(init=False, repr=False)
     _infer_asks: tuple[str, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        if not self.outputs:
+            raise RegistrationError(f"kernel spec {self.name!r}: it must have an output")
+        if not isinstance(self.accepts, frozenset | Mapping):
+            raise RegistrationError(
+                f"kernel spec {self.name!r}: accepts must be a frozenset of dtypes, or one for "
+                f"each input by name, got {self.accepts!r}"
+            )
+        if self.inexact and not self.promote:
+            raise RegistrationError(
+                f"kernel spec {self.name!r}: inexact concerns the inputs in promote, but there "
+                "are none"
+            )
         declared = tuple(Input.parse(text) for text in self.inputs)
         names = tuple(each.name for each in declared)
         derive = object.__setattr__  # the dataclass is frozen for everyone else
@@ -133,8 +143,6 @@ class KernelSpec:
         derive(self, "input_names", names)
         derive(self, "output_names", tuple(text.rstrip("[]") for text in self.outputs))
         derive(self, "several", len(self.outputs) > 1 or self.outputs[0].endswith("[]"))
-        exact = tuple(name for name, each in self.attributes.items() if each.exact)
-        derive(self, "exact_attributes", exact)
         derive(self, "_infer_asks", self._check(names))
 
     def _check(self, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -182,12 +190,14 @@ class KernelSpec:
             DTypeError: when they have no common dtype.
 
         """
-        if not self.promote:
+        members = [
+            member
+            for name, each in zip(self.input_names, types, strict=False)
+            if name in self.promote
+            for member in _members(each)
+        ]
+        if not members:  # if one is missing, `resolve` says so
             return None
-        members: list[TensorType] = []
-        for name, each in zip(self.input_names, types, strict=True):
-            if name in self.promote and each is not None:
-                members.extend(each if isinstance(each, list) else [each])
         try:
             common = dt.promote(each.dtype for each in members)
         except DTypeError as error:
@@ -214,7 +224,23 @@ class KernelSpec:
             result = self.infer(*types, **asked)
         except (ArgumentError, DTypeError) as error:
             raise type(error)(f"{self.describe(types)}: {error}") from None
-        return attributes, result if isinstance(result, tuple) else (result,)
+        return attributes, self._checked(result)
+
+    def _checked(self, result: Any) -> tuple[TensorType, ...]:
+        """Return what the infer rule gave as a tuple of one type per output.
+
+        Raises:
+            RegistrationError: when it is something else.
+
+        """
+        outputs = result if isinstance(result, tuple) else (result,)
+        right = len(outputs) == len(self.outputs) or self.outputs[0].endswith("[]")
+        if not right or not all(isinstance(each, TensorType) for each in outputs):
+            raise RegistrationError(
+                f"kernel spec {self.name!r}: its infer rule {signatures.location(self.infer)} "
+                f"returned {result!r} instead of one TensorType for each of {list(self.outputs)}"
+            )
+        return outputs
 
     def _check_inputs(self, types: Sequence[InputType]) -> None:
         if len(types) != len(self.declared):
