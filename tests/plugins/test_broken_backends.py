@@ -50,8 +50,8 @@ CASES = {
         "PluginLoadError",
         (
             (
-                "raised ModuleNotFoundError: No module named 'a_module_that_is_not_there' while it "
-                "was imported"
+                "raised ModuleNotFoundError: No module named 'a_module_that_is_not_there' "
+                "while it was imported"
             ),
             "entry point broken = tensorplug_broken",
             SKIP,

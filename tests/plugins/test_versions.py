@@ -136,6 +136,8 @@ MARKERS = [
     "python_version in '3.11 3.12'",
     "python_version not in '3.11 3.12'",
     "sys_platform == 'win32' or os_name == 'posix' and python_version > '3.11'",
+    "python_version > '3' or os_name == 'nt'",
+    "python_version < '3' and os_name == 'posix'",
     "(sys_platform == 'win32' or os_name == 'posix') and python_version > '3.12'",
     "sys_platform != 'linux' and (os_name == 'nt' or os_name == 'posix')",
     "sys_platform > 'darwin'",

@@ -107,16 +107,12 @@ def claims() -> tuple[Claim, ...]:
     A distribution whose metadata cannot be read is left out with a ``PluginWarning``.
     """
     found: dict[tuple[str, str, str], Claim] = {}
-    seen: set[str] = set()
     for candidate in importlib_metadata.distributions():
         try:
             if not _mentions_us(candidate):
                 continue
             name = normalize(candidate.metadata["Name"])
-            if name in seen:
-                continue
-            seen.add(name)
-            # The first of that name on the path is the one that imports find.
+            # The first of that name on the path counts: it is what imports find.
             for claim in _claims_of(name, importlib_metadata.distribution(name)):
                 found[claim.group, claim.name, claim.distribution] = claim
         except Exception as error:  # noqa: BLE001  # whatever is wrong with one, the rest is listed
