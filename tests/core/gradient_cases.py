@@ -6,28 +6,12 @@ the kinks is a convention, and is tested by value in ``test_gradients_at_kinks.p
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from .samples import apart, real
-from .sliding import DILATED, WIDER, WINDOWS, Sliding, positions
-
-
-@dataclass(frozen=True)
-class Case:
-    """One call of one kernel; ``wrt`` names the inputs to differentiate."""
-
-    kernel: str
-    what: str
-    inputs: dict[str, Any]
-    wrt: tuple[str, ...]
-    attributes: dict[str, Any] = field(default_factory=dict)
-    output: int = 0  # which of several outputs is differentiated
-
-    def __str__(self) -> str:
-        return f"{self.kernel}-{self.what}".replace(" ", "_")
+from .samples import Case, apart, real
+from .sliding_cases import SLIDING
 
 
 def unary(kernel: str, *points: tuple[str, np.ndarray], name: str = "x") -> list[Case]:
@@ -377,61 +361,6 @@ LINALG = [
     for flip_b in (False, True)
 ] + [Case("BatchMatMul", "nothing inside", {"a": real(2, 0), "b": real(0, 3)}, ("a", "b"))]
 
-
-IN, OUT = 2, 3  # channels
-
-
-def _image(window: Sliding, height_width: tuple[int, ...], channels: int, salt: int) -> np.ndarray:
-    if window.data_format == "NCHW":
-        return real(window.batch, channels, *height_width, salt=salt)
-    return real(window.batch, *height_width, channels, salt=salt)
-
-
-def convolution(window: Sliding) -> list[Case]:
-    attributes = {
-        **window.attributes(),
-        "dilations": window.dilations,
-        "data_format": window.data_format,
-    }
-    x = _image(window, window.image, IN, 0)
-    filter_ = real(*window.taps, IN, OUT, salt=1)
-    dy = _image(window, positions(window), OUT, 2)
-    return [
-        Case("Conv2D", window.what, {"x": x, "filter": filter_}, ("x", "filter"), attributes),
-        Case(
-            "Conv2DBackpropInput",
-            window.what,
-            {"dy": dy, "filter": filter_},
-            ("dy", "filter"),
-            {**attributes, "input_shape": x.shape},
-        ),
-        Case(
-            "Conv2DBackpropFilter",
-            window.what,
-            {"x": x, "dy": dy},
-            ("x", "dy"),
-            {**attributes, "filter_shape": filter_.shape},
-        ),
-    ]
-
-
-def pooling(window: Sliding) -> list[Case]:
-    attributes = {**window.attributes(), "filter_size": window.taps}
-    x = apart(window.batch, *window.image, IN)
-    dy = _image(window, positions(window), IN, 2)
-    return [
-        Case("MaxPool", window.what, {"x": x}, ("x",), attributes),
-        # Its third input, the pooled x, is made by the test: a gradient kernel is only
-        # defined for an output that belongs to its input.
-        Case("MaxPoolGrad", window.what, {"dy": dy, "input": x}, ("dy",), attributes),
-    ]
-
-
-SLIDING = [
-    case
-    for window in (*WINDOWS, *WIDER)
-    for case in (convolution(window) + (pooling(window) if window in WINDOWS else []))
-]
 
 CASES: list[Case] = [
     *UNARY,

@@ -1,8 +1,26 @@
-"""Sample points, the same at every run."""
+"""Calls of kernels at sample points, which are the same at every run."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from typing import Any
+
 import numpy as np
+
+
+@dataclass(frozen=True)
+class Case:
+    """One call of one kernel; ``wrt`` names the inputs to differentiate."""
+
+    kernel: str
+    what: str
+    inputs: dict[str, Any]
+    wrt: tuple[str, ...]
+    attributes: dict[str, Any] = field(default_factory=dict)
+    output: int = 0  # which of several outputs is differentiated
+
+    def __str__(self) -> str:
+        return f"{self.kernel}-{self.what}".replace(" ", "_")
 
 
 def _random(shape: tuple[int, ...], salt: int) -> np.random.Generator:

@@ -1,4 +1,4 @@
-"""Sliding windows that differ in everything that can go wrong: what conv and pool are tried with."""
+"""Sliding windows that differ in everything that can go wrong, for convolution and pooling."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ WINDOWS = (  # none of them sees nothing but padding: the maximum of that is -in
     Sliding("round", (5, 6), (2, 2), 2, 0, rounding="round"),
     Sliding("no images", (3, 3), (2, 2), batch=0),
 )
-WIDER = (
+ONLY_CONVOLUTION = (
     Sliding("wide pads", (4, 3), (2, 2), 1, ((0, 0), (3, 0), (0, 2), (0, 0))),
     Sliding("ceil into padding", (5, 4), (2, 3), 2, 1, rounding="ceil"),
     Sliding("dilation 2", (5, 6), (2, 3), 1, "valid", 2),
