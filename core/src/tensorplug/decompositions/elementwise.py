@@ -33,7 +33,7 @@ def minimum(a: Tensor, b: Tensor) -> Tensor:
 # Coefficients of W. J. Cody and W. Waite's rational approximation of (tanh(x) - x) / x**3 for
 # |x| < 0.625 (Software Manual for the Elementary Functions, 1980), lowest power of x**2 first.
 _TANH_P = (-1614.6876844170844, -99.28772310019185, -0.9643991794250522)
-_TANH_Q = (4844.406305325125, 2235.4883906010045, 112.81167849163293, 1.0)
+_TANH_Q = (4844.063053251255, 2235.4883906010045, 112.81167849163293, 1.0)
 
 
 @decompositions.of(ops.TANH)
@@ -41,7 +41,8 @@ def tanh(x: Tensor) -> Tensor:
     size = ops.abs(x)
     # Near 0 the quotient below loses digits to cancellation, so a rational function serves.
     z = x * x
-    near = x + x * z * (_polynomial(z, _TANH_P) / _polynomial(z, _TANH_Q))
+    # A product, not x plus something, so that -0.0 stays -0.0.
+    near = x * (1.0 + z * (_polynomial(z, _TANH_P) / _polynomial(z, _TANH_Q)))
     far = 1.0 - 2.0 / (ops.exp(size * 2.0) + 1.0)
     return ops.where(size < 0.625, near, ops.where(x < 0, -far, far))
 
