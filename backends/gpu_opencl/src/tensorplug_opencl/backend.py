@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensorplug import dtypes as dt
+from tensorplug.spec import TensorType
 from tensorplug_opencl import device as devices
 from tensorplug_opencl.buffers import DeviceBuffer
 from tensorplug_opencl.runtime import Runtime
-from tensorplug.spec import TensorType
-from tensorplug import dtypes as dt
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
     import pyopencl as cl
+
     from tensorplug.dtypes import DType
 
 __all__ = ["OpenCLBackend"]

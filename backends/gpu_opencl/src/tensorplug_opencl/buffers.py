@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from tensorplug.spec import TensorType
 
 if TYPE_CHECKING:
-    import pyopencl as cl
+    from pyopencl.tools import PooledBuffer
+
     from tensorplug.dtypes import DType
     from tensorplug.shapes import Shape
 
@@ -24,7 +25,7 @@ class DeviceBuffer:
     __slots__ = ("dtype", "memory", "offset", "shape")
 
     def __init__(
-        self, memory: cl.MemoryObject | None, dtype: DType, shape: Shape, offset: int = 0
+        self, memory: PooledBuffer | None, dtype: DType, shape: Shape, offset: int = 0
     ) -> None:
         self.memory = memory
         self.dtype = dtype

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import pyopencl as cl
+
 from tensorplug import dtypes as dt
 from tensorplug.errors import BackendUnavailableError
 

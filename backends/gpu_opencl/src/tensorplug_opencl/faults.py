@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import pyopencl as cl
+
 from tensorplug.errors import BackendMemoryError, DeviceLostError, TensorplugError
 
 __all__ = ["BuildError", "build_failure", "is_memory", "out_of_memory", "translated"]
@@ -60,8 +61,7 @@ def translated(error: cl.Error, device: str, action: str) -> Exception:
     text = _first_line(error)
     if error.code in LOST_CODES:
         return DeviceLostError(
-            f"{device} is lost, and with it all tensors stored there: {action} failed with "
-            f"{text}"
+            f"{device} is lost, and with it all tensors stored there: {action} failed with {text}"
         )
     if error.code in MEMORY_CODES:
         return BackendMemoryError(f"{device} ran out of memory or resources: {action}: {text}")

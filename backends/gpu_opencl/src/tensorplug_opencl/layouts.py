@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
+
 from tensorplug.errors import KernelRefusedError
 
 if TYPE_CHECKING:
@@ -12,7 +13,15 @@ if TYPE_CHECKING:
 
     from tensorplug.shapes import Shape
 
-__all__ = ["Layout", "Strides", "broadcast_strides", "collapse", "index_dtype", "packed", "row_major"]
+__all__ = [
+    "Layout",
+    "Strides",
+    "broadcast_strides",
+    "collapse",
+    "index_dtype",
+    "packed",
+    "row_major",
+]
 
 Strides = tuple[int, ...]
 

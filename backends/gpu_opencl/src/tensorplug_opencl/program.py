@@ -52,7 +52,7 @@ class Programs:
 
     def _build(self, source: str) -> cl.Program:
         try:
-            return cl.Program(self._context, source).build(options=self._options)
+            program: cl.Program = cl.Program(self._context, source).build(options=self._options)
         except cl.Error as error:
             if error.code in (
                 cl.status_code.BUILD_PROGRAM_FAILURE,
@@ -62,3 +62,4 @@ class Programs:
                 title = source.partition("\n")[0].removeprefix("// ")
                 raise faults.build_failure(error, self._name, title) from error
             raise faults.translated(error, self._name, "building a program") from error
+        return program

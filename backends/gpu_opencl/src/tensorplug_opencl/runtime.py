@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyopencl as cl
 from pyopencl.tools import ImmediateAllocator, MemoryPool
-from tensorplug.errors import DeviceLostError
 
+from tensorplug.errors import DeviceLostError
 from tensorplug_opencl import faults
 from tensorplug_opencl.buffers import DeviceBuffer
 from tensorplug_opencl.device import describe
@@ -23,6 +23,8 @@ from tensorplug_opencl.program import Programs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from pyopencl.tools import PooledBuffer
 
     from tensorplug.spec import TensorType
 
@@ -56,7 +58,7 @@ class Runtime:
 
     # Memory ---------------------------------------------------------------------------
 
-    def allocate(self, nbytes: int) -> cl.MemoryObject:
+    def allocate(self, nbytes: int) -> PooledBuffer:
         """Return ``nbytes`` (at least 1) of device memory from the pool.
 
         Raises:
@@ -71,7 +73,7 @@ class Runtime:
         except (cl.Error, MemoryError) as error:
             return self._allocate_again(nbytes, error)
 
-    def _allocate_again(self, nbytes: int, first: cl.Error | MemoryError) -> cl.MemoryObject:
+    def _allocate_again(self, nbytes: int, first: cl.Error | MemoryError) -> PooledBuffer:
         if isinstance(first, cl.Error) and not faults.is_memory(first):
             raise faults.translated(first, self.name, "allocating memory") from first
         held = self.pool.managed_bytes - self.pool.active_bytes
@@ -107,19 +109,21 @@ class Runtime:
     def write(self, host: HostArray, buffer: DeviceBuffer) -> None:
         """Copy contiguous ``host`` into ``buffer``; it may be changed once this returns."""
         if buffer.memory is not None:
-            at = buffer.offset * buffer.dtype.itemsize
-            self._do("copying to the device", self._copy, buffer.memory, host, dst_offset=at)
+            self._do(
+                "copying to the device", self._copy, buffer, buffer.memory, host, "dst_offset"
+            )
 
     def read(self, buffer: DeviceBuffer) -> HostArray:
         """Return a copy of ``buffer``'s elements, once all work before it is done."""
         host: HostArray = np.empty(buffer.shape, buffer.dtype.numpy)
         if buffer.memory is not None:
-            at = buffer.offset * buffer.dtype.itemsize
-            self._do("copying from the device", self._copy, host, buffer.memory, src_offset=at)
+            action = "copying from the device"
+            self._do(action, self._copy, buffer, host, buffer.memory, "src_offset")
         return host
 
-    def _copy(self, target: Any, source: Any, **offset: int) -> None:
-        cl.enqueue_copy(self.queue, target, source, is_blocking=True, **offset)
+    def _copy(self, buffer: DeviceBuffer, target: Any, source: Any, side: str) -> None:
+        options: dict[str, Any] = {side: buffer.offset * buffer.dtype.itemsize}
+        cl.enqueue_copy(self.queue, target, source, is_blocking=True, **options)
 
     def fill(self, buffer: DeviceBuffer, value: HostArray) -> None:
         """Set all elements of ``buffer`` to ``value``, an array of rank 0 of its dtype."""
@@ -127,7 +131,7 @@ class Runtime:
             nbytes = buffer.type.nbytes
             self._do("filling memory", self._fill, buffer.memory, value, nbytes)
 
-    def _fill(self, memory: cl.MemoryObject, value: HostArray, nbytes: int) -> None:
+    def _fill(self, memory: PooledBuffer, value: HostArray, nbytes: int) -> None:
         cl.enqueue_fill_buffer(self.queue, memory, value, 0, nbytes)
 
     def synchronize(self) -> None:
@@ -139,11 +143,11 @@ class Runtime:
         """
         self._do("waiting for the device", self.queue.finish)
 
-    def _do(self, action: str, function: Any, *args: Any, **options: Any) -> None:
+    def _do(self, action: str, function: Callable[..., None], *args: Any) -> None:
         if os.getpid() != self.pid:
             raise self._forked()
         try:
-            function(*args, **options)
+            function(*args)
         except cl.Error as error:
             raise faults.translated(error, self.name, action) from error
 
@@ -225,7 +229,8 @@ class Launch:
 
     def __call__(self, *arrays: DeviceBuffer) -> None:
         """Enqueue the kernel on ``arrays``, in the order of its parameters."""
-        set_arg, offsets = self.kernel.set_arg, self._offsets
+        set_arg: Callable[[int, Any], None] = self.kernel.set_arg
+        offsets = self._offsets
         with self._lock:
             try:
                 for number, array in enumerate(arrays):
@@ -239,6 +244,4 @@ class Launch:
 
     def enqueue(self) -> None:
         """Enqueue the kernel with the arguments that are set."""
-        cl.enqueue_nd_range_kernel(
-            self._runtime.queue, self.kernel, self._global, self._local
-        )
+        cl.enqueue_nd_range_kernel(self._runtime.queue, self.kernel, self._global, self._local)

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from tensorplug.ops.activation import LOG_SOFTMAX, RELU, SIGMOID, SOFTMAX
 from tensorplug.tables import KernelTable
-
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import ctypes, pointwise, reduction, rows, templates
+from tensorplug_opencl.kernels import calls, ctypes, pointwise, reduction, rows, templates
 from tensorplug_opencl.kernels.pointwise import Formula
 
 if TYPE_CHECKING:
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
 
     from tensorplug.dtypes import DType
     from tensorplug.spec import KernelSpec, TensorType
-
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
 
@@ -48,17 +46,13 @@ A shifted_exp(A x, A best) {
 
 
 @kernels.prepare(SOFTMAX)
-def softmax(
-    logits: TensorType, *, dim: int, backend: OpenCLBackend, out: TensorType
-) -> Call:
+def softmax(logits: TensorType, *, dim: int, backend: OpenCLBackend, out: TensorType) -> Call:
     """Exponentials of the distances from the largest, divided by their sum."""
     return _over_rows("Softmax", _SOFTMAX, logits, dim, backend, out)
 
 
 @kernels.prepare(LOG_SOFTMAX)
-def log_softmax(
-    logits: TensorType, *, axis: int, backend: OpenCLBackend, out: TensorType
-) -> Call:
+def log_softmax(logits: TensorType, *, axis: int, backend: OpenCLBackend, out: TensorType) -> Call:
     """Distances from the largest, minus the logarithm of the sum of their exponentials."""
     return _over_rows("LogSoftmax", _LOG_SOFTMAX, logits, axis, backend, out)
 
@@ -73,9 +67,8 @@ def _over_rows(
 ) -> Call:
     """Return the kernel with one work-item per row: largest, sum, then every element."""
     runtime = backend.runtime
-    make = runtime.maker(out)
     if not out.size:
-        return lambda _x: make()
+        return calls.empty(runtime, out)
     over = rows.walk(x.shape, (axis,))
     index = layouts.index_dtype(x.size)
     text = _source(f"{title} {x.dtype}", expression, x.dtype, over.kept.rank, index)
@@ -84,13 +77,7 @@ def _over_rows(
     struct = layouts.packed([over.kept], index)
     packed = [] if struct is None else [struct]
     launch = runtime.launch(text, 2, [*constants, *packed], over.outputs, heavy=True)
-
-    def run(logits: DeviceBuffer) -> DeviceBuffer:
-        result = make()
-        launch(logits, result)
-        return result
-
-    return run
+    return calls.producer(runtime, out, launch)
 
 
 def _source(title: str, expression: str, dtype: DType, rank: int, index: templates.Index) -> str:
@@ -116,14 +103,13 @@ def _source(title: str, expression: str, dtype: DType, rank: int, index: templat
     y[at] = ({ctypes.stored(dtype)})({expression});"""
     struct = templates.layout_struct([("size", rank), ("by", rank)])
     place = templates.place("kept_place", rank, "size", "by") if rank else ""
-    constants = [f"const index_t {name}" for name in ("rows", "length", "step")]
     return templates.program(
         title,
         [
             templates.Array("x", ctypes.stored(dtype)),
             templates.Array("y", ctypes.stored(dtype), written=True),
         ],
-        [*constants, *(["const Layout layout"] if rank else [])],
+        templates.indices("rows", "length", "step", layout=rank > 0),
         body,
         index=index,
         declarations=f"typedef {fold.element} A;{_SHIFTED_EXP}\n{struct}\n{place}",

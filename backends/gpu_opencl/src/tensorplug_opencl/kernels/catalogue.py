@@ -6,7 +6,6 @@ import importlib
 import pkgutil
 
 from tensorplug.tables import KernelTable
-
 from tensorplug_opencl import kernels
 
 __all__ = ["tables"]

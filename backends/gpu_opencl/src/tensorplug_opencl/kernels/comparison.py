@@ -16,7 +16,6 @@ from tensorplug.ops.comparison import (
     NOT_EQUAL,
 )
 from tensorplug.tables import KernelTable
-
 from tensorplug_opencl.kernels import pointwise
 from tensorplug_opencl.kernels.pointwise import Formula
 

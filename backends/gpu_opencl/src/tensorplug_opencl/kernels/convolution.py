@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import numpy as np
 from tensorplug.ops.convolution import (
     CONV2D,
     CONV2D_BACKPROP_FILTER,
@@ -17,9 +16,8 @@ from tensorplug.ops.convolution import (
 )
 from tensorplug.spec import TensorType
 from tensorplug.tables import KernelTable
-
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import ctypes, gemm, patches, pointwise, reduction, rows
+from tensorplug_opencl.kernels import calls, ctypes, gemm, patches, pointwise, reduction, rows
 from tensorplug_opencl.kernels.gemm import Matrix, Product
 from tensorplug_opencl.kernels.patches import Images
 from tensorplug_opencl.kernels.pointwise import Input
@@ -30,7 +28,6 @@ if TYPE_CHECKING:
     from tensorplug.dtypes import DType
     from tensorplug.shapes import Shape
     from tensorplug.windows import Padding, Window
-
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.runtime import Runtime
@@ -120,17 +117,6 @@ class Matrices(NamedTuple):
     matrices: tuple[Matrix, Matrix, Matrix]
 
 
-def _zeros(runtime: Runtime, out: TensorType) -> Call:
-    make, zero = runtime.maker(out), np.zeros((), out.dtype.numpy)
-
-    def run(_a: DeviceBuffer, _b: DeviceBuffer) -> DeviceBuffer:
-        result = make()
-        runtime.fill(result, zero)
-        return result
-
-    return run
-
-
 @kernels.prepare(CONV2D)
 def conv2d(
     x: TensorType,
@@ -157,7 +143,7 @@ def conv2d(
     of = Convolution(x.dtype, x.shape, filter.shape, out.shape, at, data_format)
     runtime = backend.runtime
     if of.empty:
-        return _zeros(runtime, out)
+        return calls.constant(runtime, out)
     one = of.images(1)
     product = Matrices(
         (one.positions, one.taps, of.outputs),
@@ -168,17 +154,15 @@ def conv2d(
     extract = {n: patches.extractor(runtime, of.dtype, of.images(n)) for n in counts}
     multiply = {n: _multiplier(runtime, of, n, product) for n in counts}
     workspace = {n: runtime.maker(of.patches_type(n)) for n in counts}
-    make, each_x, each_y = runtime.maker(out), x.size // x.shape[0], out.size // x.shape[0]
+    each_x, each_y = x.size // x.shape[0], out.size // x.shape[0]
 
-    def run(x: DeviceBuffer, filter: DeviceBuffer) -> DeviceBuffer:
-        result = make()
+    def write(x: DeviceBuffer, filter: DeviceBuffer, result: DeviceBuffer) -> None:
         for first, count in steps:
             taken = workspace[count]()
             extract[count](x.view(x.shape, first * each_x), taken)
             multiply[count](taken, filter, result.view(result.shape, first * each_y))
-        return result
 
-    return run
+    return calls.producer(runtime, out, write)
 
 
 @kernels.prepare(CONV2D_BACKPROP_INPUT)
@@ -208,7 +192,7 @@ def conv2d_backprop_input(
     of = Convolution(dy.dtype, input_shape, filter.shape, dy.shape, at, data_format)
     runtime = backend.runtime
     if of.empty:
-        return _zeros(runtime, out)
+        return calls.constant(runtime, out)
     one = of.images(1)
     product = Matrices(
         (one.positions, of.outputs, one.taps),
@@ -219,17 +203,15 @@ def conv2d_backprop_input(
     multiply = {n: _multiplier(runtime, of, n, product) for n in counts}
     fold = {n: patches.folder(runtime, of.dtype, of.images(n)) for n in counts}
     workspace = {n: runtime.maker(of.patches_type(n)) for n in counts}
-    make, each_x, each_y = runtime.maker(out), out.size // out.shape[0], dy.size // out.shape[0]
+    each_x, each_y = out.size // out.shape[0], dy.size // out.shape[0]
 
-    def run(dy: DeviceBuffer, filter: DeviceBuffer) -> DeviceBuffer:
-        result = make()
+    def write(dy: DeviceBuffer, filter: DeviceBuffer, result: DeviceBuffer) -> None:
         for first, count in steps:
             parts = workspace[count]()
             multiply[count](dy.view(dy.shape, first * each_y), filter, parts)
             fold[count](parts, result.view(result.shape, first * each_x))
-        return result
 
-    return run
+    return calls.producer(runtime, out, write)
 
 
 @kernels.prepare(CONV2D_BACKPROP_FILTER)
@@ -259,7 +241,7 @@ def conv2d_backprop_filter(
     of = Convolution(x.dtype, x.shape, filter_shape, dy.shape, at, data_format)
     runtime = backend.runtime
     if of.empty:
-        return _zeros(runtime, out)
+        return calls.constant(runtime, out)
     one = of.images(1)
     product = Matrices(
         (one.taps, one.positions, of.outputs),

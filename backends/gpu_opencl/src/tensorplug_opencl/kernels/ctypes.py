@@ -61,5 +61,5 @@ def ring(dtype: DType) -> str:
 
 
 def moved(dtype: DType) -> str:
-    """Return the type that carries an element's bits, so that moving needs one program per size."""
+    """Return the type that carries an element's bits: moving needs a program per size only."""
     return MOVED[dtype.itemsize]

@@ -32,7 +32,6 @@ from tensorplug.ops.elementwise import (
     TANH,
 )
 from tensorplug.tables import KernelTable
-
 from tensorplug_opencl.kernels import ctypes, pointwise
 from tensorplug_opencl.kernels.pointwise import Formula, Input
 
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
 
     from tensorplug.dtypes import DType
     from tensorplug.spec import KernelSpec, TensorType
-
     from tensorplug_opencl.backend import OpenCLBackend
 
 kernels = KernelTable()
@@ -112,6 +110,4 @@ def select(
         Input("e", e, ctype, ctype),
     ]
     expression = "condition ? t : e"
-    return pointwise.prepare(
-        backend.runtime, f"Select {ctype}", inputs, out, ctype, expression
-    )
+    return pointwise.prepare(backend.runtime, f"Select {ctype}", inputs, out, ctype, expression)

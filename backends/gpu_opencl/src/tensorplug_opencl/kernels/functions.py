@@ -2,8 +2,8 @@
 
 They are written for the types ``A`` (the operands' as computed with) and ``R`` (the ring type,
 see ``ctypes.ring``), which ``definitions`` declares. What OpenCL itself defines is used as it
-is: its bounds (full profile: exp, log 3 ulp; sin, cos 4; atan, tanh 5; erf, pow 16) hold on every conforming
-device, and the drivers measured stay below 2 ulp for all of them.
+is: its bounds (full profile: exp, log 3 ulp; sin, cos 4; atan, tanh 5; erf, pow 16) hold on
+every conforming device, and PoCL 7 stays below 2 ulp for all of them.
 """
 
 from __future__ import annotations

@@ -11,19 +11,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tensorplug import shapes
 from tensorplug.spec import TensorType
-
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import ctypes, moving, templates
-from tensorplug_opencl.layouts import Layout
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug.dtypes import DType
     from tensorplug.shapes import Shape
-
     from tensorplug_opencl.buffers import DeviceBuffer
-    from tensorplug_opencl.layouts import Strides
+    from tensorplug_opencl.layouts import Layout, Strides
     from tensorplug_opencl.runtime import Launch, Runtime
 
 __all__ = ["Matrix", "Product", "multiplier"]
@@ -74,14 +71,11 @@ def _turned(
     runtime: Runtime, of: Product
 ) -> Callable[[DeviceBuffer, DeviceBuffer, DeviceBuffer], None]:
     """Return the product by way of a copy of B whose columns lie side by side."""
-    lengths = [
-        length if step else 1 for length, step in zip(of.batch, of.b.batch, strict=True)
-    ]
+    lengths = [length if step else 1 for length, step in zip(of.batch, of.b.batch, strict=True)]
     shape = (*lengths, of.inner, of.columns)
     dense = layouts.row_major(shape)
     steps = tuple(
-        stride if length != 1 else 0
-        for stride, length in zip(dense[:-2], lengths, strict=True)
+        stride if length != 1 else 0 for stride, length in zip(dense[:-2], lengths, strict=True)
     )
     source = (*of.b.batch, of.b.row, of.b.column)
     copy = moving.mover(runtime, of.dtype, shape, source, dense, of.reach)
@@ -129,9 +123,7 @@ def _source(dtype: DType, batches: Layout, index: templates.Index, *, vector: bo
     wide = str(COLUMNS) if vector else ""
     load = f"convert_{element}{COLUMNS}(vload{COLUMNS}(0, {{0}}))" if vector else "(A)*({0})"
     rank = batches.rank
-    offsets = [
-        f"  {name} += {name}_place(batch, layout);" for name in ("a", "b", "c") if rank
-    ]
+    offsets = [f"  {name} += {name}_place(batch, layout);" for name in ("a", "b", "c") if rank]
     rows = range(ROWS)
     body = "\n".join(
         [
@@ -169,10 +161,7 @@ def _source(dtype: DType, batches: Layout, index: templates.Index, *, vector: bo
             templates.Array("b", stored),
             templates.Array("c", stored, written=True),
         ],
-        [
-            *(f"const index_t {name}" for name in (*names, *strides)),
-            *(["const Layout layout"] if rank else []),
-        ],
+        templates.indices(*names, *strides, layout=rank > 0),
         body,
         index=index,
         declarations="\n".join(

@@ -5,21 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+
 from tensorplug import dtypes as dt
 from tensorplug import shapes
 from tensorplug.ops.indexing import GATHER_V2, ONE_HOT, SCATTER_ND
 from tensorplug.spec import TensorType
 from tensorplug.tables import KernelTable
-
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import ctypes, ranking, reduction, templates
+from tensorplug_opencl.kernels import calls, ctypes, ranking, reduction, templates
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.dtypes import DType, Scalar
+    from tensorplug.dtypes import Scalar
     from tensorplug.shapes import Shape
-
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.runtime import Launch
@@ -44,9 +43,8 @@ def gather_v2(
     Negative indices count from the end. A device cannot raise: an index that is out of range
     is clamped, so that nothing outside of x is read.
     """
-    make = backend.runtime.maker(out)
     if not out.size:
-        return lambda _x, _indices: make()
+        return calls.empty(backend.runtime, out)
     outer = shapes.size(x.shape[batch_dims:axis])
     length, inner = x.shape[axis], shapes.size(x.shape[axis + 1 :])
     wanted = shapes.size(indices.shape[batch_dims:])
@@ -59,7 +57,7 @@ def gather_v2(
             templates.Array("indices", ctypes.stored(indices.dtype)),
             templates.Array("y", ctype, written=True),
         ],
-        [f"const index_t {name}" for name in ("items", "outer", "length", "wanted", "inner")],
+        templates.indices("items", "outer", "length", "wanted", "inner"),
         f"""  const index_t i = get_global_id(0);
   if (i >= items) return;
   const index_t row = i / inner / wanted;
@@ -71,13 +69,7 @@ def gather_v2(
     )
     constants = map(index.type, (out.size, outer, length, wanted, inner))
     launch = backend.runtime.launch(text, 3, [*constants], out.size)
-
-    def run(x: DeviceBuffer, indices: DeviceBuffer) -> DeviceBuffer:
-        result = make()
-        launch(x, indices, result)
-        return result
-
-    return run
+    return calls.producer(backend.runtime, out, launch)
 
 
 # An index as a long, counted from the front; unsigned ones beyond a long's range stay too large.
@@ -98,9 +90,8 @@ def one_hot(
     out: TensorType,
 ) -> Call:
     """Compare the index with the place along the last axis."""
-    make = backend.runtime.maker(out)
     if not out.size:
-        return lambda _indices: make()
+        return calls.empty(backend.runtime, out)
     index = layouts.index_dtype(out.size)
     ctype = ctypes.moved(out.dtype)
     text = templates.program(
@@ -116,20 +107,10 @@ def one_hot(
   y[i] = wanted >= 0 && (ulong)wanted == (ulong)(i % depth) ? on : off;""",
         index=index,
     )
-    values = (_bits(value, out.dtype) for value in (on_value, off_value))
+    values = (calls.element(value, out.dtype) for value in (on_value, off_value))
     constants = [index.type(out.size), index.type(depth), *values]
     launch = backend.runtime.launch(text, 2, constants, out.size)
-
-    def run(indices: DeviceBuffer) -> DeviceBuffer:
-        result = make()
-        launch(indices, result)
-        return result
-
-    return run
-
-
-def _bits(value: Scalar, dtype: DType) -> np.ndarray[tuple[int, ...], np.dtype[np.generic]]:
-    return np.array(value).astype(dtype.numpy)
+    return calls.producer(backend.runtime, out, launch)
 
 
 @kernels.prepare(SCATTER_ND)
@@ -149,40 +130,33 @@ def scatter_nd(
     from the end; updates out of range are dropped.
     """
     runtime = backend.runtime
-    make, zero = runtime.maker(out), np.zeros((), out.dtype.numpy)
     if not updates.size:
-
-        def nothing(_indices: DeviceBuffer, _updates: DeviceBuffer) -> DeviceBuffer:
-            result = make()
-            runtime.fill(result, zero)
-            return result
-
-        return nothing
+        return calls.constant(runtime, out)
+    zero = calls.element(0, out.dtype)
     count = shapes.size(indices.shape[:-1])
     make_targets = runtime.maker(TensorType(dt.int64, (count,)))
     find = _target_finder(backend, indices, shape, count)
     sort = ranking.sorter(runtime, dt.int64, 1, count, ranking.ASCENDING)
     add = _run_adder(backend, updates, count, out)
 
-    def run(indices: DeviceBuffer, updates: DeviceBuffer) -> DeviceBuffer:
-        targets, result = make_targets(), make()
+    def write(indices: DeviceBuffer, updates: DeviceBuffer, result: DeviceBuffer) -> None:
+        targets = make_targets()
         runtime.fill(result, zero)
         find(indices, targets)
         add(updates, targets, sort(targets), result)
-        return result
 
-    return run
+    return calls.producer(runtime, out, write)
 
 
 def _target_finder(
     backend: OpenCLBackend, indices: TensorType, shape: Shape, count: int
-) -> Launch | Call:
+) -> Callable[[DeviceBuffer, DeviceBuffer], None]:
     """Return the launch giving each update's slice of the output; -1 for out of range."""
     depth = indices.shape[-1]
     if depth == 0:  # every update goes to the one slice there is
 
         def zeros(_indices: DeviceBuffer, targets: DeviceBuffer) -> None:
-            backend.runtime.fill(targets, np.zeros((), np.int64))
+            backend.runtime.fill(targets, calls.element(0, dt.int64))
 
         return zeros
     index = layouts.index_dtype(indices.size, count)
@@ -206,17 +180,13 @@ def _target_finder(
   }}
   targets[i] = target;""",
         index=index,
-        declarations=(
-            f"#define DEPTH {depth}\ntypedef struct {{ long size[DEPTH]; }} Layout;"
-        ),
+        declarations=(f"#define DEPTH {depth}\ntypedef struct {{ long size[DEPTH]; }} Layout;"),
     )
     sizes = np.array(shape[:depth], dtype=np.int64)
     return backend.runtime.launch(text, 2, [index.type(count), sizes], count)
 
 
-def _run_adder(
-    backend: OpenCLBackend, updates: TensorType, count: int, out: TensorType
-) -> Launch:
+def _run_adder(backend: OpenCLBackend, updates: TensorType, count: int, out: TensorType) -> Launch:
     """Return the launch that adds up each run of equal targets in sorted order."""
     inner = updates.size // count
     index = layouts.index_dtype(updates.size, out.size)
@@ -230,7 +200,7 @@ def _run_adder(
             templates.Array("order", "int"),
             templates.Array("y", stored, written=True),
         ],
-        ["const index_t items", "const index_t count", "const index_t inner"],
+        templates.indices("items", "count", "inner"),
         f"""  const index_t i = get_global_id(0);
   if (i >= items) return;
   const index_t first = i / inner, element = i % inner;

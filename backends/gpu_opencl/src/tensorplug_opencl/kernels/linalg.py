@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
 from tensorplug.ops.linalg import BATCH_MAT_MUL
 from tensorplug.tables import KernelTable
-
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import gemm
+from tensorplug_opencl.kernels import calls, gemm
 from tensorplug_opencl.kernels.gemm import Matrix, Product
 
 if TYPE_CHECKING:
@@ -17,7 +15,6 @@ if TYPE_CHECKING:
 
     from tensorplug.shapes import Shape
     from tensorplug.spec import TensorType
-
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
 
@@ -36,16 +33,9 @@ def batch_mat_mul(
 ) -> Callable[..., DeviceBuffer]:
     """Multiply the last two axes; transposing and broadcasting are a matter of strides."""
     runtime = backend.runtime
-    make, zero = runtime.maker(out), np.zeros((), out.dtype.numpy)
     inner = a.shape[-2 if transpose_a else -1]
     if not out.size or not inner:
-
-        def zeros(_a: DeviceBuffer, _b: DeviceBuffer) -> DeviceBuffer:
-            result = make()
-            runtime.fill(result, zero)
-            return result
-
-        return zeros
+        return calls.constant(runtime, out)
     batch = out.shape[:-2]
     product = Product(
         out.dtype,
@@ -58,14 +48,7 @@ def batch_mat_mul(
         _matrix(out.shape, batch, turned=False),
         max(a.size, b.size, out.size),
     )
-    multiply = gemm.multiplier(runtime, product)
-
-    def run(a: DeviceBuffer, b: DeviceBuffer) -> DeviceBuffer:
-        result = make()
-        multiply(a, b, result)
-        return result
-
-    return run
+    return calls.producer(runtime, out, gemm.multiplier(runtime, product))
 
 
 def _matrix(shape: Shape, batch: Shape, *, turned: bool) -> Matrix:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from tensorplug.ops.movement import (
     BROADCAST_TO,
     CONCAT,
@@ -15,8 +14,7 @@ from tensorplug.ops.movement import (
     TRANSPOSE,
 )
 from tensorplug.tables import KernelTable
-
-from tensorplug_opencl.kernels import moving
+from tensorplug_opencl.kernels import calls, moving
 from tensorplug_opencl.layouts import broadcast_strides, row_major
 
 if TYPE_CHECKING:
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
 
     from tensorplug.shapes import Shape
     from tensorplug.spec import TensorType
-
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
 
@@ -74,19 +71,15 @@ def _gathered(
     x: TensorType, strides: tuple[int, ...], start: int, backend: OpenCLBackend, out: TensorType
 ) -> Callable[..., DeviceBuffer]:
     """Return what reads x from element ``start`` on with ``strides``, one per axis of out."""
-    shape, make = out.shape, backend.runtime.maker(out)
+    shape, runtime = out.shape, backend.runtime
     if not out.size:
-        return lambda _x: make()
+        return calls.empty(runtime, out)
     if moving.is_dense(shape, strides):
         return lambda x: x.view(shape, start)
-    copy = moving.mover(backend.runtime, out.dtype, shape, strides, row_major(shape), x.size)
-
-    def run(x: DeviceBuffer) -> DeviceBuffer:
-        result = make()
-        copy(x.view(shape, start) if start else x, result)
-        return result
-
-    return run
+    copy = moving.mover(runtime, out.dtype, shape, strides, row_major(shape), x.size)
+    if not start:
+        return calls.producer(runtime, out, copy)
+    return calls.producer(runtime, out, lambda x, result: copy(x.view(shape, start), result))
 
 
 @kernels.prepare(PAD_V2)
@@ -102,22 +95,18 @@ def pad_v2(
     runtime = backend.runtime
     if not any(map(any, paddings)):
         return lambda x: x
-    make, value = runtime.maker(out), np.array(constant_value).astype(out.dtype.numpy)
     if not x.size:
-        insert = None
-    else:
-        strides = row_major(out.shape)
-        start = sum(low * step for (low, _), step in zip(paddings, strides, strict=True))
-        insert = moving.mover(runtime, x.dtype, x.shape, row_major(x.shape), strides, out.size)
+        return calls.constant(runtime, out, constant_value)
+    value = calls.element(constant_value, out.dtype)
+    strides = row_major(out.shape)
+    start = sum(low * step for (low, _), step in zip(paddings, strides, strict=True))
+    insert = moving.mover(runtime, x.dtype, x.shape, row_major(x.shape), strides, out.size)
 
-    def run(x: DeviceBuffer) -> DeviceBuffer:
-        result = make()
+    def write(x: DeviceBuffer, result: DeviceBuffer) -> None:
         runtime.fill(result, value)
-        if insert is not None:
-            insert(x, result.view(x.shape, start))
-        return result
+        insert(x, result.view(x.shape, start))
 
-    return run
+    return calls.producer(runtime, out, write)
 
 
 @kernels.prepare(CONCAT)

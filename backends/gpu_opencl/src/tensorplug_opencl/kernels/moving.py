@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tensorplug import shapes
-
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import ctypes, templates
 
 if TYPE_CHECKING:
     from tensorplug.dtypes import DType
     from tensorplug.shapes import Shape
-
     from tensorplug_opencl.layouts import Strides
     from tensorplug_opencl.runtime import Launch, Runtime
 

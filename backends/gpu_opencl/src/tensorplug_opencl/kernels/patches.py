@@ -14,7 +14,6 @@ from tensorplug_opencl.kernels import ctypes, templates
 if TYPE_CHECKING:
     from tensorplug.dtypes import DType
     from tensorplug.windows import Window
-
     from tensorplug_opencl.layouts import Strides
     from tensorplug_opencl.runtime import Launch, Runtime
 
@@ -27,7 +26,7 @@ class Images(NamedTuple):
     ``strides`` are in elements, of (image, row, column, channel), whatever the data format.
     """
 
-    count: int
+    number: int
     height: Window
     width: Window
     channels: int
@@ -54,7 +53,9 @@ _NAMES = ("size", "taps", "stride", "dilation", "before", "out")
 
 def _constants(images: Images, items: int) -> tuple[list[Any], list[str], templates.Index]:
     """Return the geometry as values and as C declarations: all of it, for both programs."""
-    index = layouts.index_dtype(items, images.count * max(images.positions * images.taps, images.pixels))
+    index = layouts.index_dtype(
+        items, images.number * max(images.positions * images.taps, images.pixels)
+    )
     values: dict[str, int] = {"items": items, "channels": images.channels}
     for prefix, window in (("h", images.height), ("w", images.width)):
         fields = (
@@ -68,7 +69,7 @@ def _constants(images: Images, items: int) -> tuple[list[Any], list[str], templa
         values |= {f"{prefix}_{name}": n for name, n in zip(_NAMES, fields, strict=True)}
     for name, stride in zip(("image", "row", "column", "channel"), images.strides, strict=True):
         values[f"{name}_by"] = stride
-    declared = [f"const index_t {name}" for name in values]
+    declared = templates.indices(*values)
     return [index.type(n) for n in values.values()], declared, index
 
 
@@ -77,7 +78,7 @@ def extractor(runtime: Runtime, dtype: DType, images: Images) -> Launch:
 
     One work-item copies the channels of one tap, so that the divisions are shared by them.
     """
-    items = images.count * images.positions * images.height.filter * images.width.filter
+    items = images.number * images.positions * images.height.filter * images.width.filter
     values, declared, index = _constants(images, items)
     ctype = ctypes.moved(dtype)
     text = templates.program(
@@ -109,7 +110,7 @@ def folder(runtime: Runtime, dtype: DType, images: Images) -> Launch:
 
     It is a gather, each pixel asking every tap for its position, and so deterministic.
     """
-    items = images.count * images.pixels
+    items = images.number * images.pixels
     values, declared, index = _constants(images, items)
     ctype, computed = ctypes.stored(dtype), ctypes.computed(dtype)
     text = templates.program(

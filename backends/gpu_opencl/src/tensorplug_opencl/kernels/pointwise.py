@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import ctypes, functions, templates
+from tensorplug_opencl.kernels import calls, ctypes, functions, templates
 from tensorplug_opencl.kernels.templates import Operand
 
 if TYPE_CHECKING:
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from tensorplug.dtypes import DType
     from tensorplug.spec import KernelSpec, TensorType
     from tensorplug.tables import KernelTable
-
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.runtime import Runtime
@@ -48,9 +47,8 @@ def prepare(
     ``result`` is the C type of the output's elements, ``definitions`` C declarations that the
     expression uses.
     """
-    make = runtime.maker(out)
     if not out.size:
-        return lambda *_inputs: make()
+        return calls.empty(runtime, out)
     strides = [layouts.broadcast_strides(each.type.shape, out.shape) for each in inputs]
     whole = layouts.row_major(out.shape)
     layout = layouts.collapse(out.shape, [*strides, whole])
@@ -71,13 +69,7 @@ def prepare(
     if strided:
         constants.append(layouts.packed([layouts.Layout(layout.sizes, tuple(strided))], index))
     launch = runtime.launch(source, len(inputs) + 1, constants, out.size)
-
-    def run(*buffers: DeviceBuffer) -> DeviceBuffer:
-        result = make()
-        launch(*buffers, result)
-        return result
-
-    return run
+    return calls.producer(runtime, out, launch)
 
 
 class Formula(NamedTuple):
@@ -137,9 +129,7 @@ def _unary(spec: KernelSpec, formula: Formula) -> Callable[..., Any]:
 
 
 def _binary(spec: KernelSpec, formula: Formula) -> Callable[..., Any]:
-    def binary(
-        a: TensorType, b: TensorType, *, backend: OpenCLBackend, out: TensorType
-    ) -> Any:
+    def binary(a: TensorType, b: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Any:
         title = f"{spec.name} {a.dtype}"
         return of_formula(backend.runtime, title, formula, {"a": a, "b": b}, out)
 

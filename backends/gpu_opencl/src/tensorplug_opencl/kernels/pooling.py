@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from tensorplug import dtypes as dt
 from tensorplug.ops.pooling import MAX_POOL, MAX_POOL_GRAD, geometry
 from tensorplug.spec import TensorType
 from tensorplug.tables import KernelTable
-
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import ctypes, reduction, templates
+from tensorplug_opencl.kernels import calls, ctypes, reduction, templates
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug.shapes import Shape
     from tensorplug.windows import Padding, Window
-
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.runtime import Launch
@@ -65,9 +62,8 @@ def max_pool(
     out: TensorType,
 ) -> Call:
     """Return the largest under each window; the dtype's lowest value on padding alone."""
-    make = backend.runtime.maker(out)
     if not out.size:
-        return lambda _x: make()
+        return calls.empty(backend.runtime, out)
     at = geometry(
         x.shape,
         filter_size=filter_size,
@@ -76,13 +72,7 @@ def max_pool(
         dim_rounding_mode=dim_rounding_mode,
     )
     launch = _search(backend, x, at, out, f"({ctypes.stored(x.dtype)})best", "MaxPool")
-
-    def run(x: DeviceBuffer) -> DeviceBuffer:
-        result = make()
-        launch(x, result)
-        return result
-
-    return run
+    return calls.producer(backend.runtime, out, launch)
 
 
 def _search(
@@ -105,8 +95,7 @@ def _search(
         f"{_PLACE}{_SEARCH}\n  y[i] = {result};",
         index=index,
         declarations=(
-            f"typedef {ctypes.computed(x.dtype)} A;\n"
-            f"#define LOWEST {reduction.lowest(x.dtype)}"
+            f"typedef {ctypes.computed(x.dtype)} A;\n#define LOWEST {reduction.lowest(x.dtype)}"
         ),
     )
     return backend.runtime.launch(text, 2, values, out.size)
@@ -123,7 +112,7 @@ def _constants(
         values[f"{prefix}_before"] = window.before
         values[f"{prefix}_out"] = window.out
     index = layouts.index_dtype(items, TensorType(dt.bool_, x).size)
-    declared = [f"const index_t {name}" for name in values]
+    declared = templates.indices(*values)
     return [index.type(n) for n in values.values()], declared, index
 
 
@@ -142,9 +131,8 @@ def max_pool_grad(
 ) -> Call:
     """Find the winner of each window, then let each element ask the windows that cover it."""
     runtime = backend.runtime
-    make = runtime.maker(out)
     if not out.size:
-        return lambda _dy, _input, _output: make()
+        return calls.empty(runtime, out)
     at = geometry(
         input.shape,
         filter_size=filter_size,
@@ -156,28 +144,17 @@ def max_pool_grad(
     collect = _collector(backend, input, at, out)
     make_winners = runtime.maker(winners)
     if not dy.size:
-        return _zeros(backend, out)
+        return calls.constant(runtime, out)
     find = _search(backend, input, at, winners, "best_tap", "MaxPool winners")
 
-    def run(dy: DeviceBuffer, input: DeviceBuffer, _output: DeviceBuffer) -> DeviceBuffer:
-        won, result = make_winners(), make()
+    def write(
+        dy: DeviceBuffer, input: DeviceBuffer, _output: DeviceBuffer, result: DeviceBuffer
+    ) -> None:
+        won = make_winners()
         find(input, won)
         collect(dy, won, result)
-        return result
 
-    return run
-
-
-def _zeros(backend: OpenCLBackend, out: TensorType) -> Call:
-    runtime, make = backend.runtime, backend.runtime.maker(out)
-    zero = np.zeros((), out.dtype.numpy)
-
-    def run(_dy: DeviceBuffer, _input: DeviceBuffer, _output: DeviceBuffer) -> DeviceBuffer:
-        result = make()
-        runtime.fill(result, zero)
-        return result
-
-    return run
+    return calls.producer(runtime, out, write)
 
 
 def _collector(

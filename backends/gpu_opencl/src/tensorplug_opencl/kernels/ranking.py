@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 from tensorplug import dtypes as dt
 from tensorplug.spec import TensorType
-
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import ctypes, rows, templates
+from tensorplug_opencl.kernels import calls, ctypes, rows, templates
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug.dtypes import DType
-
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.rows import Walk
     from tensorplug_opencl.runtime import Launch, Runtime
@@ -47,27 +45,19 @@ def arg_max(
 ) -> Callable[[DeviceBuffer], DeviceBuffer]:
     """Return a callable giving the int32 index of each walk's first element in order."""
     parts = rows.parts_of(runtime, over.outputs, over.length)
-    make = runtime.maker(out)
     if parts == 1:
         launch = _winners(runtime, over, dtype, over.length, 1, among=False)
-
-        def run(x: DeviceBuffer) -> DeviceBuffer:
-            y = make()
-            launch(x, x, y)
-            return y
-
-        return run
+        return calls.producer(runtime, out, lambda x, y: launch(x, x, y))
     make_parts = runtime.maker(TensorType(dt.int32, (over.outputs, parts)))
     begin = _winners(runtime, over, dtype, over.length, parts, among=False)
     finish = _winners(runtime, over, dtype, parts, 1, among=True)
 
-    def run_parts(x: DeviceBuffer) -> DeviceBuffer:
-        candidates, y = make_parts(), make()
+    def write(x: DeviceBuffer, y: DeviceBuffer) -> None:
+        candidates = make_parts()
         begin(x, x, candidates)
         finish(x, candidates, y)
-        return y
 
-    return run_parts
+    return calls.producer(runtime, out, write)
 
 
 def _winners(
@@ -110,7 +100,10 @@ def _winners(
             templates.Array("candidates", "int" if among else ctypes.stored(dtype)),
             templates.Array("y", "int", written=True),
         ],
-        [*(f"const index_t {name}" for name in names), *(["const Layout layout"] if struct else [])],
+        [
+            *(f"const index_t {name}" for name in names),
+            *(["const Layout layout"] if struct else []),
+        ],
         body,
         index=index,
         declarations="\n".join(declarations),
@@ -159,21 +152,14 @@ def _by_counting(
             templates.Array("x", ctypes.stored(dtype)),
             templates.Array("y", "int", written=True),
         ],
-        ["const index_t items", "const index_t length"],
+        templates.indices("items", "length"),
         body,
         index=index,
         declarations=f"typedef {ctypes.computed(dtype)} A;{order}",
     )
     constants = [index.type(items), index.type(length)]
     launch = runtime.launch(text, 2, constants, items, heavy=length > rows.LONG_WALK)
-    make = runtime.maker(TensorType(dt.int32, (count, length)))
-
-    def run(x: DeviceBuffer) -> DeviceBuffer:
-        y = make()
-        launch(x, y)
-        return y
-
-    return run
+    return calls.producer(runtime, TensorType(dt.int32, (count, length)), launch)
 
 
 def _by_network(
@@ -182,7 +168,6 @@ def _by_network(
     """Batcher's bitonic network on indices, padded to a power of two: one launch per step."""
     wide = width(length)
     index = layouts.index_dtype(count * wide)
-    make = runtime.maker(TensorType(dt.int32, (count, wide)))
     start = _numbered(runtime, count * wide, wide, index)
     text = _exchange(dtype, order, index)
     items = count * wide // 2
@@ -196,21 +181,19 @@ def _by_network(
             distance //= 2
         block *= 2
 
-    def run(x: DeviceBuffer) -> DeviceBuffer:
-        y = make()
+    def write(x: DeviceBuffer, y: DeviceBuffer) -> None:
         start(y)
         for step in steps:
             step(x, y)
-        return y
 
-    return run
+    return calls.producer(runtime, TensorType(dt.int32, (count, wide)), write)
 
 
 def _numbered(runtime: Runtime, items: int, wide: int, index: templates.Index) -> Launch:
     text = templates.program(
         "number rows",
         [templates.Array("y", "int", written=True)],
-        ["const index_t items", "const index_t wide"],
+        templates.indices("items", "wide"),
         "  const index_t i = get_global_id(0);\n  if (i < items) y[i] = i % wide;",
         index=index,
     )
@@ -242,7 +225,7 @@ def _exchange(dtype: DType, order: str, index: templates.Index) -> str:
             templates.Array("x", ctypes.stored(dtype)),
             templates.Array("y", "int", written=True),
         ],
-        [f"const index_t {name}" for name in names],
+        templates.indices(*names),
         body,
         index=index,
         declarations=f"typedef {ctypes.computed(dtype)} A;{order}",

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from tensorplug.ops.reduction import ALL, ANY, ARG_MAX, MAX, MEAN, MIN, PROD, SUM
 from tensorplug.tables import KernelTable
-
-from tensorplug_opencl.kernels import ctypes, ranking, rows
+from tensorplug_opencl.kernels import calls, ctypes, ranking, rows
 from tensorplug_opencl.kernels.rows import Fold
 
 if TYPE_CHECKING:
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
 
     from tensorplug.dtypes import DType
     from tensorplug.spec import KernelSpec, TensorType
-
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
 
@@ -89,12 +87,9 @@ def _prepared(
     last: Fold | None = None,
 ) -> Call:
     if not out.size:
-        make = backend.runtime.maker(out)
-        return lambda _x: make()
+        return calls.empty(backend.runtime, out)
     over = rows.walk(x.shape, axes)
-    return rows.reducer(
-        backend.runtime, spec.name, over, x.dtype, out, fold(out.dtype), last=last
-    )
+    return rows.reducer(backend.runtime, spec.name, over, x.dtype, out, fold(out.dtype), last=last)
 
 
 def _along_axis(spec: KernelSpec, fold: Callable[[DType], Fold]) -> None:
@@ -129,9 +124,7 @@ def max_(
 
 
 @kernels.prepare(MEAN)
-def mean(
-    x: TensorType, *, axis: tuple[int, ...], backend: OpenCLBackend, out: TensorType
-) -> Call:
+def mean(x: TensorType, *, axis: tuple[int, ...], backend: OpenCLBackend, out: TensorType) -> Call:
     """Return the sum divided once, by the number of elements."""
     fold = sum_fold(out.dtype)
     divided = fold._replace(result=f"{fold.result} / (A)total")
@@ -139,11 +132,8 @@ def mean(
 
 
 @kernels.prepare(ARG_MAX)
-def arg_max(
-    x: TensorType, *, axis: int, backend: OpenCLBackend, out: TensorType
-) -> Call:
+def arg_max(x: TensorType, *, axis: int, backend: OpenCLBackend, out: TensorType) -> Call:
     """Return the index of the first largest element."""
     if not out.size:
-        make = backend.runtime.maker(out)
-        return lambda _x: make()
+        return calls.empty(backend.runtime, out)
     return ranking.arg_max(backend.runtime, rows.walk(x.shape, (axis,)), x.dtype, out)

@@ -13,18 +13,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from tensorplug import dtypes as dt
 from tensorplug import shapes
 from tensorplug.spec import TensorType
-
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import ctypes, templates
-from tensorplug_opencl.layouts import Layout
+from tensorplug_opencl.kernels import calls, ctypes, templates
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug.dtypes import DType
     from tensorplug.shapes import Shape
-
     from tensorplug_opencl.buffers import DeviceBuffer
+    from tensorplug_opencl.layouts import Layout
     from tensorplug_opencl.runtime import Launch, Runtime
 
 __all__ = ["Fold", "Walk", "parts_of", "reducer", "walk"]
@@ -131,7 +129,10 @@ def source(
     return templates.program(
         title,
         [templates.Array("x", stored), templates.Array("y", result, written=True)],
-        [*(f"const index_t {name}" for name in names), *(["const Layout layout"] if struct else [])],
+        [
+            *(f"const index_t {name}" for name in names),
+            *(["const Layout layout"] if struct else []),
+        ],
         body,
         index=index,
         declarations="\n".join(declarations),
@@ -192,21 +193,11 @@ def reducer(
     whole = over.length if total is None else total
     parts = parts_of(runtime, over.outputs, over.length)
     if parts == 1:
-        make = runtime.maker(out)
         step = Pass(title, last or fold, source_dtype, out.dtype, over, 1, whole)
-        launch = one_pass(runtime, step)
-
-        def run(x: DeviceBuffer) -> DeviceBuffer:
-            y = make()
-            launch(x, y)
-            return y
-
-        return run
+        return calls.producer(runtime, out, one_pass(runtime, step))
     between = dt.float32 if out.dtype is dt.float16 else out.dtype
     make_parts = runtime.maker(TensorType(between, (over.outputs, parts)))
-    begin = one_pass(
-        runtime, Pass(title, fold, source_dtype, between, over, parts, whole)
-    )
+    begin = one_pass(runtime, Pass(title, fold, source_dtype, between, over, parts, whole))
     rest_over = walk((over.outputs, parts), (1,))
     rest = reducer(runtime, title, rest_over, between, out, fold, last=last, total=whole)
 

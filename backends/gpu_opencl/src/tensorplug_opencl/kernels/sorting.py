@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.ops.sorting import TOP_K
 from tensorplug.tables import KernelTable
-
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import ctypes, ranking, templates
 
@@ -14,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug.spec import TensorType
-
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.runtime import Launch
@@ -57,7 +55,7 @@ def _taker(backend: OpenCLBackend, x: TensorType, k: int) -> Launch:
             templates.Array("values", ctype, written=True),
             templates.Array("indices", "int", written=True),
         ],
-        [f"const index_t {name}" for name in ("items", "k", "length", "wide")],
+        templates.indices("items", "k", "length", "wide"),
         """  const index_t i = get_global_id(0);
   if (i >= items) return;
   const int at = order[i / k * wide + i % k];

@@ -74,6 +74,12 @@ def program(
     return f"{head}\n{declarations}\nkernel void run(\n  {joined})\n{{\n{starts}\n{body}\n}}\n"
 
 
+def indices(*names: str, layout: bool = False) -> list[str]:
+    """Return the declarations of index constants, then of the layout where there is one."""
+    declared = [f"const index_t {name}" for name in names]
+    return [*declared, "const Layout layout"] if layout else declared
+
+
 def layout_struct(fields: Sequence[tuple[str, int]]) -> str:
     """Return the struct of the index arrays ``fields`` (name, length); "" without any entry."""
     members = [f"index_t {name}[{length}];" for name, length in fields if length]
@@ -128,7 +134,7 @@ def elementwise(
     return program(
         title,
         [*arrays, Array("y", result, written=True)],
-        ["const index_t n", *(["const Layout layout"] if strided else [])],
+        indices("n", layout=bool(strided)),
         body,
         index=index,
         declarations="\n".join(declarations),
@@ -150,7 +156,7 @@ def move(ctype: str, rank: int, index: Index) -> str:
     return program(
         f"move {ctype}",
         [Array("x", ctype), Array("y", ctype, written=True)],
-        ["const index_t n", *(["const Layout layout"] if rank else [])],
+        indices("n", layout=rank > 0),
         body,
         index=index,
         declarations="\n".join(
