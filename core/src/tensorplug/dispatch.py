@@ -168,8 +168,26 @@ def dispatch(spec: KernelSpec, /, *inputs: Any, **attributes: Any) -> Tensor:
     says so, None for an absent optional one.
     """
     frame = _frame.get()
-    result: Tensor = runner(frame).run(frame, spec, inputs, attributes)
-    return result
+    try:
+        placements = [each._placement for each in inputs]
+        options = (tuple(attributes.items()),) if attributes else ()
+        plan = frame.plans.get((spec, *placements, *options))
+    except (AttributeError, TypeError):  # not tensors yet, or attributes that have no hash
+        plan = None
+    if plan is None:
+        return _the_long_way(frame, spec, inputs, attributes)
+    try:
+        buffer = plan.call(*[each._buffer for each in inputs])
+    except BaseException as error:
+        plan.annotate(error)
+        raise
+    tensor: Tensor = _new(plan.tensor)
+    tensor._buffer = buffer
+    tensor._placement = plan.output
+    tensor._node = None
+    if frame.watched:
+        runner(frame).watch(frame, plan, inputs, (tensor,))
+    return tensor
 
 
 def dispatch_several(spec: KernelSpec, /, *inputs: Any, **attributes: Any) -> list[Tensor]:
@@ -178,6 +196,8 @@ def dispatch_several(spec: KernelSpec, /, *inputs: Any, **attributes: Any) -> li
     result: list[Tensor] = runner(frame).run(frame, spec, inputs, attributes)
     return result
 
+
+_NONE: Final[Mapping[str, Any]] = {}
 
 # The two functions below are `dispatch` again for the commonest calls, where a microsecond
 # counts: a hit in the plan cache costs one dictionary look-up (measured in docs/performance.md).
@@ -239,8 +259,10 @@ def _with_scalar(frame: Frame, spec: KernelSpec, a: Any, b: Any) -> Tensor:
     return _the_long_way(frame, spec, (a, b))
 
 
-def _the_long_way(frame: Frame, spec: KernelSpec, inputs: tuple[Any, ...]) -> Tensor:
-    result: Tensor = runner(frame).run(frame, spec, inputs, {})
+def _the_long_way(
+    frame: Frame, spec: KernelSpec, inputs: tuple[Any, ...], attributes: Mapping[str, Any] = _NONE
+) -> Tensor:
+    result: Tensor = runner(frame).run(frame, spec, inputs, attributes)
     return result
 
 
