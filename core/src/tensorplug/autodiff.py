@@ -166,7 +166,8 @@ def custom_grad(f: Callable[..., tuple[Any, Callable[..., Any]]]) -> Callable[..
         value, backward = result
         value._live()
         node = None
-        if seam.current().recording is not None and any(t._node for t in tensors):
+        differentiable = value.dtype in dt.INEXACT and any(each._node for each in tensors)
+        if differentiable and seam.current().recording is not None:
             node = _CustomNode(tensors, name, backward)
         return Tensor._of(value._buffer, value._placement, node)
 
@@ -186,7 +187,7 @@ class _CustomNode(Node):
 
     def pull(self, dy: Tensor) -> list[tuple[Node, Tensor]]:
         given = self.backward(dy)
-        gradients = [given] if isinstance(given, Tensor) else list(given)
+        gradients = given if isinstance(given, list | tuple) else (given,)
         if len(gradients) != len(self.types):
             raise GradientError(
                 f"custom_grad: the backward function of {self.name} returned "
@@ -281,7 +282,9 @@ def backpropagate(start: Node | None, dy: Tensor, leaves: Sequence[Node]) -> dic
             call = node.parents[0]
             assert isinstance(call, CallNode)
             dys = pending.setdefault(call, [None] * len(call.plan.outputs))
-            dys[node.index] = arrived
+            # An output that a rule asked for has a second node beside the user's.
+            old = dys[node.index]
+            dys[node.index] = arrived if old is None else elementwise.add(old, arrived)
             continue
         pulled = _pulled(node, arrived, path)
         for parent, gradient in pulled:
@@ -351,7 +354,12 @@ def _pull_call(node: CallNode, arrived: Any, path: dict[Node, None]) -> list[tup
 
 
 def _pull_list(node: CallNode, step: Step, given: Any) -> list[tuple[Node, Tensor]]:
-    gradients = list(given) if isinstance(given, list | tuple) else [given]
+    if not isinstance(given, list | tuple):
+        raise GradientError(
+            f"the gradient of {_what(node, step)} is {type(given).__name__}, but must be a list "
+            "of tensors"
+        )
+    gradients = list(given)
     if len(gradients) != step.count:
         raise GradientError(
             f"the gradient of {_what(node, step)} is {len(gradients)} tensors, but the input "

@@ -35,8 +35,10 @@ def attach(functions: Iterable[Callable[..., Any]]) -> None:
 
     """
     listed = list(functions)
+    new: dict[str, Callable[..., Any]] = {}
     for function in listed:
-        old = getattr(Tensor, function.__name__, function)
+        name = function.__name__
+        old = getattr(Tensor, name, None) or new.setdefault(name, function)
         if old is not function:
             raise RegistrationError(
                 f"Tensor has a method {function.__name__!r} already; "

@@ -79,17 +79,17 @@ class use_backend:  # noqa: N801  # a context manager, called like a function
 
 def get_backend() -> str:
     """Return the name of the active backend; opens one if none was used yet."""
-    return (seam.current().device or _engine().device).name
+    return _engine().device_of(seam.current()).name
 
 
 def describe_device() -> str:
     """Return what hardware the active backend runs on, in its own words."""
-    return (seam.current().device or _engine().device).backend.device
+    return _engine().device_of(seam.current()).backend.device
 
 
 def synchronize() -> None:
     """Wait until the active backend has finished everything submitted to it."""
-    (seam.current().device or _engine().device).backend.synchronize()
+    _engine().device_of(seam.current()).backend.synchronize()
 
 
 # Kernels and gradients ------------------------------------------------------------------
@@ -127,9 +127,28 @@ def run_kernel(
             )
         ordered = [inputs.get(name) for name in found.input_names]
     else:
-        ordered = list(inputs)
-    result: Tensor | list[Tensor] = engine.run(seam.current(), found, ordered, attributes or {})
+        ordered = _in_order(inputs, found)
+    given = _attributes(attributes, found)
+    result: Tensor | list[Tensor] = engine.run(seam.current(), found, ordered, given)
     return result
+
+
+def _in_order(inputs: object, spec: KernelSpec) -> list[Any]:
+    """Return inputs given in order; a tensor alone would be taken apart into its rows."""
+    if not isinstance(inputs, list | tuple):
+        raise ArgumentError(
+            f"{spec.name}: inputs must be a mapping by name, or a list in the order "
+            f"({', '.join(spec.input_names)}), got {type(inputs).__name__}"
+        )
+    return list(inputs)
+
+
+def _attributes(given: Mapping[str, Any] | None, spec: KernelSpec) -> Mapping[str, Any]:
+    if given is None or isinstance(given, Mapping):
+        return given or {}
+    raise ArgumentError(
+        f"{spec.name}: attributes must be a mapping by name, got {type(given).__name__}"
+    )
 
 
 def register_kernel(
@@ -158,11 +177,22 @@ def register_kernel(
 
     Raises:
         RegistrationError: the function does not fit the spec, or a kernel is there already.
+        ArgumentError: ``backend`` is no name of a backend, or the spec is not known.
 
     """
     engine = _engine()
-    entry = kernel_entry(engine.registry.spec(spec), function, prepares=prepares, dtypes=dtypes)
+    found = engine.registry.spec(spec)
+    _check_backend_name(backend, f"kernel {found.name!r}")
+    entry = kernel_entry(found, function, prepares=prepares, dtypes=dtypes)
     return engine.registry.add(PROGRAM, kernels=[(backend, entry)], override=override)
+
+
+def _check_backend_name(name: object, role: str) -> None:
+    if not isinstance(name, str) or ":" in name:
+        raise ArgumentError(
+            f"{role}: kernels are registered for a backend and serve all its devices; give its "
+            f"name, such as 'cpu', not {name!r}"
+        )
 
 
 def register_gradient(
@@ -241,12 +271,12 @@ def explain(
     """
     engine = _engine()
     found = engine.registry.spec(spec)
-    device = engine.open(backend) if backend else seam.current().device or engine.device
+    device = engine.open(backend) if backend else engine.device_of(seam.current())
     if inputs is None:
-        wanted = None if dtype is None else dt.of(dtype)
+        wanted = None if dtype is None else dt.of(dtype, "explain")
         return Explanation.in_general(engine, found, device, wanted)
-    types = [_type(each) for each in inputs]
-    return Explanation.of(engine, found, device, types, attributes or {})
+    types = [_type(each) for each in _in_order(inputs, found)]
+    return Explanation.of(engine, found, device, types, _attributes(attributes, found))
 
 
 def _type(given: Any) -> Any:
@@ -254,4 +284,4 @@ def _type(given: Any) -> Any:
         return given
     if isinstance(given, list | tuple):
         return [_type(each) for each in given]
-    return seam.as_tensor(given).type
+    return seam.as_tensor(given, what="explain: an input").type

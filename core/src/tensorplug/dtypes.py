@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
-from tensorplug.errors import DTypeError
+from tensorplug.errors import ArgumentError, DTypeError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -84,11 +84,11 @@ _SIGNED_BY_SIZE: Final = {dtype.itemsize: dtype for dtype in SIGNED}
 _REAL_PART: Final = {complex64: float32, complex128: float64}
 
 
-def of(value: object, what: str = "dtype") -> DType:
+def of(value: object, what: str = "") -> DType:
     """Return the dtype that ``value`` names.
 
     Accepts a ``DType``, its name, the Python types ``bool``, ``int``, ``float``, ``complex``
-    and ``str``, and anything ``numpy.dtype`` understands. ``what`` names it in the message.
+    and ``str``, and anything ``numpy.dtype`` understands. ``what`` begins the message: who asks.
 
     Raises:
         DTypeError: for anything else, naming what was given.
@@ -110,7 +110,8 @@ def of(value: object, what: str = "dtype") -> DType:
                 return string
             if asked.name in _BY_NAME:
                 return _BY_NAME[asked.name]
-    raise DTypeError(f"unknown {what} {value!r}; dtypes are {', '.join(sorted(_BY_NAME))}")
+    who = f"{what}: " if what else ""
+    raise DTypeError(f"{who}unknown dtype {value!r}; dtypes are {', '.join(sorted(_BY_NAME))}")
 
 
 _PYTHON: Final[dict[type, DType]] = {
@@ -211,6 +212,28 @@ def _scalar_type(value: Scalar) -> type:
         if isinstance(value, candidate):
             return candidate
     raise DTypeError(f"{value!r} is not a Python number")
+
+
+def check_number(value: Scalar, dtype: DType) -> None:
+    """Refuse a number, given as an attribute, that an element of ``dtype`` cannot be.
+
+    A float stands for an integer if it is whole; one that is too large for a float is infinite.
+
+    Raises:
+        DTypeError: a complex number for a real dtype, a fraction for an integer one, any
+            number for strings.
+        ArgumentError: an integer out of range.
+
+    """
+    if dtype.kind == "string" or (isinstance(value, complex) and dtype not in COMPLEX):
+        raise DTypeError(f"{value!r} cannot become {dtype}")
+    if dtype not in INTEGER or isinstance(value, complex):
+        return
+    if isinstance(value, float) and not value.is_integer():
+        raise DTypeError(f"{value!r} is not an integer, but {dtype} is wanted")
+    limits = np.iinfo(dtype.name)
+    if not limits.min <= value <= limits.max:
+        raise ArgumentError(f"{value!r} does not fit into {dtype}")
 
 
 def real_part(dtype: DType) -> DType:

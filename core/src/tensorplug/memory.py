@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from tensorplug import dispatch as seam
+from tensorplug.errors import ArgumentError
 from tensorplug.tensor import Tensor
 from tensorplug.tree import leaves
 
@@ -83,6 +84,8 @@ def tidy(function: Callable[..., Any] | None = None, *args: Any, **kwargs: Any) 
     scope = _Tidy()
     if function is None:
         return scope
+    if not callable(function):
+        raise ArgumentError(f"tidy: needs a function, got {type(function).__name__}")
     with scope:
         result = function(*args, **kwargs)
         scope.hand_over(result)
@@ -90,7 +93,16 @@ def tidy(function: Callable[..., Any] | None = None, *args: Any, **kwargs: Any) 
 
 
 def keep(tensor: Tensor) -> Tensor:
-    """Let ``tensor`` outlive every ``tidy`` around this call; return it."""
+    """Let ``tensor`` outlive every ``tidy`` around this call; return it.
+
+    Raises:
+        ArgumentError: when it is no tensor.
+        DisposedError: when it was disposed.
+
+    """
+    if not isinstance(tensor, Tensor):
+        raise ArgumentError(f"keep: needs a tensor, got {type(tensor).__name__}")
+    tensor._live()
     scope = seam.current().scope
     while scope is not None:
         scope.release(tensor)
@@ -133,14 +145,20 @@ def memory() -> dict[str, DeviceMemory]:
 
 
 def _held(device: Device) -> DeviceMemory:
-    constants = {id(each) for each in device.constants.values()}
+    # Other threads may be at work: they add constants, and make and dispose of tensors.
+    constants = {id(each) for each in list(device.constants.values())}
     allocations: dict[Any, int] = {}
     tensors = 0
     for each in gc.get_objects():
-        if type(each) is Tensor and each._placement.device is device and id(each) not in constants:
-            tensors += 1
-            key, size = device.backend.allocation(each._buffer)
-            allocations[key] = size
+        if type(each) is not Tensor or id(each) in constants:
+            continue
+        buffer = getattr(each, "_buffer", None)
+        placement = getattr(each, "_placement", None)  # absent while it is being made
+        if buffer is None or placement is None or placement.device is not device:
+            continue
+        tensors += 1
+        key, size = device.backend.allocation(buffer)
+        allocations[key] = size
     return DeviceMemory(
         tensors=tensors,
         buffers=len(allocations),

@@ -306,8 +306,14 @@ class Tensor(Methods):
     def __and__(self, other: Any) -> Tensor:
         return comparison.logical_and(self, other) if _is_operand(other) else NotImplemented
 
+    def __rand__(self, other: Any) -> Tensor:
+        return comparison.logical_and(other, self) if _is_operand(other) else NotImplemented
+
     def __or__(self, other: Any) -> Tensor:
         return comparison.logical_or(self, other) if _is_operand(other) else NotImplemented
+
+    def __ror__(self, other: Any) -> Tensor:
+        return comparison.logical_or(other, self) if _is_operand(other) else NotImplemented
 
 
 _OPERANDS = (Tensor, bool, int, float, complex, np.ndarray, np.generic)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
+from tensorplug.errors import ArgumentError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -28,10 +30,60 @@ def leaves(tree: Any) -> list[Any]:
 
 
 def tree_map(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
-    """Return the tree of ``function`` applied to matching leaves of trees of one structure."""
+    """Return the tree of ``function`` applied to matching leaves of trees of one structure.
+
+    Dicts match by key, whatever their order.
+
+    Raises:
+        ArgumentError: when the trees differ in structure, saying where.
+
+    """
     first, rebuild = flatten(tree)
-    rest = [leaves(other) for other in others]
+    rest: list[list[Any]] = []
+    for other in others:
+        rest.append([])
+        _match(tree, other, "tree", rest[-1])
     return rebuild([function(*each) for each in zip(first, *rest, strict=True)])
+
+
+def _match(tree: Any, other: Any, where: str, found: list[Any]) -> None:
+    """Collect the leaves of ``other`` in the order in which ``tree`` has its own."""
+    mine, theirs = _children(tree), _children(other)
+    if mine is None and theirs is None:
+        found.append(other)
+        return
+    if (
+        mine is None
+        or theirs is None
+        or type(tree) is not type(other)
+        or (mine.keys() != theirs.keys())
+    ):
+        raise ArgumentError(
+            f"tree_map: {where} is {_outline(tree, mine)} in the first tree, but "
+            f"{_outline(other, theirs)} in another"
+        )
+    for key, child in mine.items():
+        _match(child, theirs[key], f"{where}[{key!r}]", found)
+
+
+def _children(tree: Any) -> dict[Any, Any] | None:
+    """Return what stands right below, by key, position or field; None for a leaf."""
+    if isinstance(tree, dict):
+        return dict(tree)
+    if isinstance(tree, list | tuple):
+        return dict(enumerate(tree))
+    if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
+        return {
+            field.name: getattr(tree, field.name)
+            for field in dataclasses.fields(tree)
+            if field.init
+        }
+    return None
+
+
+def _outline(tree: Any, children: dict[Any, Any] | None) -> str:
+    name = type(tree).__name__
+    return name if children is None else f"{name} of {list(children)}"
 
 
 def _walk(tree: Any, found: list[Any]) -> Callable[[Iterator[Any]], Any]:

@@ -91,7 +91,16 @@ def windows(
     rounding: str | None,
     spatial: Pair,
 ) -> tuple[Window, Window]:
-    """Return the windows of both axes; ``spatial`` are their positions in the data format."""
+    """Return the windows of both axes; ``spatial`` are their positions in the data format.
+
+    Raises:
+        ShapeError: when a window has no taps or does not fit, or batch or channels are padded.
+
+    """
+    if min(taps) < 1:
+        raise ShapeError(f"a window must have taps, got {list(taps)}")
+    if isinstance(pad, tuple) and any(any(pad[at]) for at in range(4) if at not in spatial):
+        raise ShapeError(f"batch and channels cannot be padded, got pad {list(pad)}")
     result = []
     for at in (0, 1):
         if isinstance(pad, str):
@@ -144,11 +153,11 @@ def rounding_attribute() -> Attribute:
     """Return tfjs's dim_rounding_mode: None (as floor), "floor", "round" or "ceil"."""
 
     def canonical(value: Any, known: InputTypes) -> str | None:
-        if value not in _ROUND:
+        if not isinstance(value, str | None) or value not in _ROUND:
             raise ArgumentError(f"must be 'floor', 'round', 'ceil' or None, got {value!r}")
         if value is not None and isinstance(known.get("pad"), str):
             raise ArgumentError("needs a numeric pad; 'same' and 'valid' leave nothing to round")
-        return value  # type: ignore[no-any-return]  # it is a key of _ROUND
+        return value
 
     return Attribute(canonical, None)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug import attributes, inference
 from tensorplug import dtypes as dt
-from tensorplug.dispatch import as_tensor, chained, dispatch, dispatch_unary
+from tensorplug.dispatch import chained, dispatch, dispatch_unary
 from tensorplug.spec import KernelSpec
 
 if TYPE_CHECKING:
@@ -60,10 +60,10 @@ def sigmoid(x: Any, /) -> Tensor:
 @chained
 def softmax(x: Any, /, *, axis: int = -1) -> Tensor:
     """Return ``e**x / sum(e**x)`` along ``axis``, computed from ``x - max(x)``."""
-    return dispatch(SOFTMAX, as_tensor(x), dim=axis)
+    return dispatch(SOFTMAX, x, dim=axis)
 
 
 @chained
 def log_softmax(x: Any, /, *, axis: int = -1) -> Tensor:
     """Return the logarithm of ``softmax(x)`` along ``axis``, without taking a log of 0."""
-    return dispatch(LOG_SOFTMAX, as_tensor(x), axis=axis)
+    return dispatch(LOG_SOFTMAX, x, axis=axis)

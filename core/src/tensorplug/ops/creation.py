@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from math import ceil
+from math import ceil, isfinite
 from typing import TYPE_CHECKING, Any
 
 from tensorplug import attributes, inference
 from tensorplug import dtypes as dt
 from tensorplug.dispatch import as_tensor, dispatch, dispatch_unary
 from tensorplug.errors import ArgumentError
+from tensorplug.ops.movement import identity
 from tensorplug.spec import KernelSpec, TensorType
 
 if TYPE_CHECKING:
@@ -28,7 +29,9 @@ __all__ = [
 
 
 def _fill(*, shape: Shape, value: Scalar, dtype: DType | None) -> TensorType:
-    return TensorType(dtype or dt.of_scalar(value, None), shape)
+    wanted = dtype or dt.of_scalar(value, None)
+    dt.check_number(value, wanted)
+    return TensorType(wanted, shape)
 
 
 FILL = KernelSpec(
@@ -44,7 +47,16 @@ FILL = KernelSpec(
 
 
 def range_length(start: float, stop: float, step: float) -> int:
-    """Return how many numbers lie in the half-open interval [start, stop) at this step."""
+    """Return how many numbers lie in the half-open interval [start, stop) at this step.
+
+    Raises:
+        ArgumentError: when there are infinitely many, or no telling.
+
+    """
+    if any(isinstance(each, complex) or not isfinite(each) for each in (start, stop, step)):
+        raise ArgumentError(
+            f"start, stop and step must be finite real numbers, got {start!r}, {stop!r}, {step!r}"
+        )
     if step == 0:
         raise ArgumentError("step must not be 0")
     return max(0, ceil((stop - start) / step))
@@ -78,19 +90,21 @@ def asarray(obj: Any, /, *, dtype: Any = None, copy: bool | None = None) -> Tens
             NumPy can read as an array.
         dtype: of the result. By default an array keeps its own, Python floats become float32,
             ints int32 (int64 if they do not fit), bools bool.
-        copy: True copies a tensor, False refuses where a copy is needed; data from outside
-            is always copied, so that later writes to it are not seen.
+        copy: True gives a tensor a new handle (tensors are values, so they share the data),
+            False refuses where a copy is needed; data from outside is always copied, so that
+            later writes to it are not seen.
 
     Raises:
         ShapeError: ragged lists.
         DTypeError: object arrays, or a dtype the device does not have.
-        ArgumentError: a number that does not fit ``dtype``; ``copy=False`` for outside data.
+        ArgumentError: a number that does not fit ``dtype``; ``copy=False`` where one is needed.
 
     """
-    is_tensor = hasattr(obj, "_placement")
-    if copy is False and not is_tensor:
-        raise ArgumentError("asarray: data from outside is always copied, but copy=False was said")
-    return as_tensor(obj, None if dtype is None else dt.of(dtype))
+    wanted = None if dtype is None else dt.of(dtype, "asarray")
+    tensor = as_tensor(obj, wanted, what="asarray: obj")
+    if copy is False and tensor is not obj:
+        raise ArgumentError("asarray: copy=False was said, but another dtype or device needs one")
+    return identity(tensor) if copy and tensor is obj else tensor
 
 
 def full(shape: Any, fill_value: Scalar, *, dtype: Any = None) -> Tensor:
@@ -98,18 +112,20 @@ def full(shape: Any, fill_value: Scalar, *, dtype: Any = None) -> Tensor:
 
     ``dtype`` defaults to the number's default dtype.
     """
-    wanted = None if dtype is None else dt.of(dtype)
+    wanted = None if dtype is None else dt.of(dtype, "full")
     return dispatch(FILL, shape=shape, value=fill_value, dtype=wanted)
 
 
 def zeros(shape: Any, *, dtype: Any = None) -> Tensor:
     """Return a tensor of ``shape`` filled with 0, float32 by default."""
-    return full(shape, 0, dtype=dtype or dt.default_float)
+    wanted = dt.default_float if dtype is None else dt.of(dtype, "zeros")
+    return full(shape, 0, dtype=wanted)
 
 
 def ones(shape: Any, *, dtype: Any = None) -> Tensor:
     """Return a tensor of ``shape`` filled with 1, float32 by default."""
-    return full(shape, 1, dtype=dtype or dt.default_float)
+    wanted = dt.default_float if dtype is None else dt.of(dtype, "ones")
+    return full(shape, 1, dtype=wanted)
 
 
 def zeros_like(x: Any, /) -> Tensor:
@@ -133,4 +149,4 @@ def arange(
     if dtype is None:
         whole = all(isinstance(each, int) for each in (first, last, step))
         dtype = dt.default_int if whole else dt.default_float
-    return dispatch(RANGE, start=first, stop=last, step=step, dtype=dt.of(dtype))
+    return dispatch(RANGE, start=first, stop=last, step=step, dtype=dt.of(dtype, "arange"))

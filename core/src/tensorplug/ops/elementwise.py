@@ -271,7 +271,7 @@ def astype(x: Any, dtype: Any, /) -> Tensor:
     infinities give 0). Anything but zero becomes True. Complex numbers lose their imaginary
     part on the way to reals.
     """
-    return dispatch(CAST, x, dtype=dt.of(dtype))
+    return dispatch(CAST, x, dtype=dt.of(dtype, "astype"))
 
 
 @chained

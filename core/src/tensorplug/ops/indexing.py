@@ -78,7 +78,11 @@ SCATTER_ND = KernelSpec(
 )
 
 
-def _one_hot(indices: TensorType, *, depth: int, dtype: DType) -> TensorType:
+def _one_hot(
+    indices: TensorType, *, depth: int, on_value: Scalar, off_value: Scalar, dtype: DType
+) -> TensorType:
+    dt.check_number(on_value, dtype)
+    dt.check_number(off_value, dtype)
     return TensorType(dtype, (*indices.shape, depth))
 
 
@@ -135,7 +139,7 @@ def one_hot(
         depth=depth,
         on_value=on_value,
         off_value=off_value,
-        dtype=dt.of(dtype),
+        dtype=dt.of(dtype, "one_hot"),
     )
 
 
@@ -147,7 +151,7 @@ def getitem(x: Any, key: Any) -> Tensor:
         ArgumentError: any other kind of index.
 
     """
-    tensor = as_tensor(x)
+    tensor = as_tensor(x, what="indexing: x")
     parts = _spread(tensor, key if isinstance(key, tuple) else (key,))
     shape: list[int] = []
     axis = 0  # of `tensor`, which keeps its rank until the final reshape
@@ -157,9 +161,8 @@ def getitem(x: Any, key: Any) -> Tensor:
         if part is None:
             shape.append(1)
             continue
-        length = tensor.shape[axis]
         if isinstance(part, builtins.slice):
-            start, stop, step = part.indices(length)
+            start, stop, step = _indices(tensor, part, axis)
             count = len(range(start, stop, step))
             if step == 1:
                 begin[axis], size[axis] = start if count else 0, count
@@ -171,7 +174,7 @@ def getitem(x: Any, key: Any) -> Tensor:
             gathers.append((axis, part))
             shape.extend(part.shape)
         else:
-            begin[axis] = shapes.normalize_axis(part, length, f"index of axis {axis}")
+            begin[axis] = _position(tensor, part, axis)
             size[axis] = 1
         axis += 1
     result = tensor
@@ -182,6 +185,26 @@ def getitem(x: Any, key: Any) -> Tensor:
     for at, picked in reversed(gathers):
         result = gather(result, picked, axis=at)
     return result if result.shape == tuple(shape) else movement.reshape(result, shape)
+
+
+def _indices(tensor: Tensor, part: builtins.slice, axis: int) -> tuple[int, int, int]:
+    try:
+        return part.indices(tensor.shape[axis])
+    except (TypeError, ValueError) as error:  # a bound that is no integer, a step of 0
+        raise ArgumentError(
+            f"cannot index axis {axis} of {tensor.type} by {part}: {error}"
+        ) from None
+
+
+def _position(tensor: Tensor, part: Any, axis: int) -> int:
+    length = tensor.shape[axis]
+    number = shapes.index(part, f"index of axis {axis}")
+    if not -length <= number < length:
+        raise ShapeError(
+            f"index {number} is out of range for axis {axis} of {tensor.type}, which has "
+            f"{length} elements"
+        )
+    return number % length
 
 
 def _is_index_tensor(part: Any) -> bool:
@@ -207,7 +230,22 @@ def _spread(tensor: Tensor, key: tuple[Any, ...]) -> list[Any]:
         raise ArgumentError("an index may hold one ellipsis")
     everything = builtins.slice(None)
     fill = [everything] * (tensor.ndim - given)
-    if any(part is Ellipsis for part in key):
-        at = next(i for i, part in enumerate(key) if part is Ellipsis)
-        return [*key[:at], *fill, *key[at + 1 :]]
-    return [*key, *fill]
+    at = next((i for i, part in enumerate(key) if part is Ellipsis), None)
+    parts = [*key, *fill] if at is None else [*key[:at], *fill, *key[at + 1 :]]
+    _refuse_split(tensor, parts)
+    return parts
+
+
+def _refuse_split(tensor: Tensor, parts: list[Any]) -> None:
+    """Refuse what NumPy answers by moving the indexed axes to the front."""
+    picking = [
+        at
+        for at, part in enumerate(parts)
+        if not (part is None or isinstance(part, builtins.slice))
+    ]
+    together = not picking or picking[-1] - picking[0] == len(picking) - 1
+    if not together and any(_is_index_tensor(parts[at]) for at in picking):
+        raise ArgumentError(
+            f"cannot index {tensor.type} with an integer and an index tensor that stand apart; "
+            "index twice"
+        )

@@ -54,7 +54,7 @@ def matmul(a: Any, b: Any, /, *, transpose_a: bool = False, transpose_b: bool = 
         ShapeError: rank 0, inner sizes that differ, or batch shapes that do not broadcast.
 
     """
-    left, right = as_tensor(a), as_tensor(b)
+    left, right = as_tensor(a, what="matmul: a"), as_tensor(b, what="matmul: b")
     if left.ndim == 0 or right.ndim == 0:
         raise ShapeError(f"matmul needs at least rank 1, got {left.type} and {right.type}")
     row, column = left.ndim == 1, right.ndim == 1

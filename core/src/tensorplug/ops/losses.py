@@ -30,7 +30,8 @@ def softmax_cross_entropy(onehot_labels: Any, logits: Any, /) -> Tensor:
         ShapeError: when the shapes differ.
 
     """
-    labels, scores = as_tensor(onehot_labels), as_tensor(logits)
+    labels = as_tensor(onehot_labels, what="softmax_cross_entropy: onehot_labels")
+    scores = as_tensor(logits, what="softmax_cross_entropy: logits")
     if labels.shape != scores.shape:
         raise ShapeError(
             f"softmax_cross_entropy: labels are {labels.type}, but logits are {scores.type}"

@@ -114,7 +114,10 @@ SLICE = KernelSpec(
 )
 
 
-def _padded(x: TensorType, *, paddings: tuple[tuple[int, int], ...]) -> TensorType:
+def _padded(
+    x: TensorType, *, paddings: tuple[tuple[int, int], ...], constant_value: dt.Scalar
+) -> TensorType:
+    dt.check_number(constant_value, x.dtype)
     sizes = (low + n + high for (low, high), n in zip(paddings, x.shape, strict=True))
     return TensorType(x.dtype, tuple(sizes))
 
@@ -196,7 +199,7 @@ def matrix_transpose(x: Any, /, *, rank: int | None = None) -> Tensor:
         ShapeError: when there are fewer than two axes, or not exactly ``rank`` where it is given.
 
     """
-    tensor = as_tensor(x)
+    tensor = as_tensor(x, what="matrix_transpose: x")
     if tensor.ndim < 2 or (rank is not None and tensor.ndim != rank):
         wanted = f"rank {rank}" if rank else "at least rank 2"
         raise ShapeError(f"matrix_transpose needs {wanted}, got {tensor.type}")
@@ -207,8 +210,9 @@ def matrix_transpose(x: Any, /, *, rank: int | None = None) -> Tensor:
 @chained
 def expand_dims(x: Any, /, *, axis: int = 0) -> Tensor:
     """Return ``x`` with a new axis of length 1 at position ``axis`` of the result."""
-    tensor = as_tensor(x)
-    at = shapes.normalize_axis(axis, tensor.ndim + 1)
+    tensor = as_tensor(x, what="expand_dims: x")
+    what = f"expand_dims of {tensor.type}: axis"
+    at = shapes.normalize_axis(axis, tensor.ndim + 1, what)
     return reshape(tensor, (*tensor.shape[:at], 1, *tensor.shape[at:]))
 
 
@@ -220,8 +224,8 @@ def squeeze(x: Any, /, axis: Any) -> Tensor:
         ShapeError: when one of them has another length.
 
     """
-    tensor = as_tensor(x)
-    axes = shapes.normalize_axes(axis, tensor.ndim)
+    tensor = as_tensor(x, what="squeeze: x")
+    axes = shapes.normalize_axes(axis, tensor.ndim, f"squeeze of {tensor.type}: axis")
     for each in axes:
         if tensor.shape[each] != 1:
             raise ShapeError(f"squeeze: axis {each} of {tensor.type} has not length 1")
@@ -257,11 +261,21 @@ def concat(xs: Sequence[Any], /, *, axis: int | None = 0) -> Tensor:
 
     They must agree in every other size; their dtypes are promoted.
     """
+    listed = _listed(xs, "concat")
     if axis is None:
-        return dispatch(CONCAT, [reshape(each, (-1,)) for each in xs], axis=0)
-    return dispatch(CONCAT, list(xs), axis=axis)
+        return dispatch(CONCAT, [reshape(each, (-1,)) for each in listed], axis=0)
+    return dispatch(CONCAT, listed, axis=axis)
 
 
 def stack(xs: Sequence[Any], /, *, axis: int = 0) -> Tensor:
     """Return the tensors ``xs``, all of one shape, joined along a new axis."""
-    return concat([expand_dims(each, axis=axis) for each in xs], axis=axis)
+    listed = _listed(xs, "stack")
+    return concat([expand_dims(each, axis=axis) for each in listed], axis=axis)
+
+
+def _listed(xs: object, who: str) -> list[Any]:
+    if not isinstance(xs, list | tuple):
+        raise ArgumentError(f"{who}: xs must be a list of tensors, got {type(xs).__name__}")
+    if not xs:
+        raise ArgumentError(f"{who}: xs is empty, but needs at least one tensor")
+    return list(xs)

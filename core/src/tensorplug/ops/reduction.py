@@ -91,14 +91,14 @@ def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = Fals
     Booleans are counted in int32; other dtypes stay, and integers wrap. ``dtype`` converts
     the elements first.
     """
-    tensor = as_tensor(x) if dtype is None else astype(x, dtype)
+    tensor = x if dtype is None else astype(x, dt.of(dtype, "sum"))
     return dispatch(SUM, tensor, axis=axis, keep_dims=keepdims)
 
 
 @chained
 def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """Return the product of the elements along ``axis``; 1 where there are none."""
-    tensor = as_tensor(x) if dtype is None else astype(x, dtype)
+    tensor = x if dtype is None else astype(x, dt.of(dtype, "prod"))
     return dispatch(PROD, tensor, axis=axis, keep_dims=keepdims)
 
 
@@ -155,7 +155,7 @@ def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Ten
         ShapeError: when the axis is empty.
 
     """
-    tensor = as_tensor(x)
+    tensor = as_tensor(x, what="argmax: x")
     if axis is None:
         index = dispatch(ARG_MAX, reshape(tensor, (-1,)), axis=0)
         return reshape(index, (1,) * tensor.ndim) if keepdims else index
