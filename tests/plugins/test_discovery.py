@@ -59,18 +59,32 @@ def test_cpu_comes_first_then_the_alphabet(site, good, make_backend):
         ]
 
 
-def test_backend_that_is_not_installed(site, good):
+@pytest.mark.parametrize(
+    ("name", "starts", "ends"),
+    [
+        (
+            "no_such",
+            "backend 'no_such' is not installed. Try: pip install tensorplug-no-such. Installed: ",
+            "good",
+        ),
+        (
+            "goood:1",
+            "backend 'goood' is not installed. Try: pip install tensorplug-goood. Installed: ",
+            "good. Did you mean 'good'?",
+        ),
+        ("", "no backend can be called ''. Installed: ", "good"),
+        ("a b", "no backend can be called 'a b'. Installed: ", "good"),
+    ],
+)
+def test_backend_that_is_not_installed(name, starts, ends, site, good):
     site.install(good)
-    error, message, classes, _ = site.run("""
-        import tensorplug as tp
-        report(attempt(lambda: tp.set_backend("no_such")))
-    """)
+    error, message, classes, _ = site.run(
+        f"import tensorplug as tp; report(attempt(lambda: tp.set_backend({name!r})))",
+        TENSORPLUG_PLUGINS="good",
+    )
     assert error == "BackendNotInstalledError"
     assert "LookupError" in classes
-    assert message.startswith(
-        "backend 'no_such' is not installed. Try: pip install tensorplug-no-such. Installed: "
-    )
-    assert "good" in message.rpartition("Installed: ")[2].split(", ")
+    assert message == starts + ends
 
 
 def claimants(site, good, make_backend):

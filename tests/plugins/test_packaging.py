@@ -89,6 +89,22 @@ def test_core_then_backends_then_without_them_again(environment, wheels):
     assert environment.run(LISTING) == {}
 
 
+def test_backends_of_third_parties(environment, wheels):
+    """The examples are installed as a third party's distribution would be."""
+    found = {}
+    for name, wheel in wheels.items():
+        _, entries, _ = metadata(wheel)
+        for entry in entries:
+            if entry.group == "tensorplug.backends" and entry.name not in ("cpu", "opencl"):
+                found[entry.name] = name
+    assert found
+    environment.pip("install", *(str(wheels[name]) for name in set(found.values())))
+    assert environment.run(LISTING) == dict.fromkeys(found, "available")
+    for name in found:
+        used = environment.run(USE.format(first=f"tp.set_backend({name!r})"))
+        assert used == {"backend": name, **USED}
+
+
 def test_import_and_listing_load_neither_plugins_nor_what_only_they_need(environment, wheels):
     environment.pip("install", str(wheels["tensorplug-cpu"]))
     heavy = ["pluggy", "importlib_metadata", "rich", "tensorplug_cpu", "tensorplug.engine"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from packaging.markers import default_environment
 from packaging.requirements import Requirement as ReferenceRequirement
@@ -108,6 +108,7 @@ ANY_SPECIFIER = st.builds(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(ANY_SPECIFIER, max_size=3), ANY_VERSION)
 def test_any_specifiers(specifiers, version):
     text = ",".join(specifiers)

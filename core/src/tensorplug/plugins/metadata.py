@@ -22,6 +22,7 @@ __all__ = [
     "BACKENDS",
     "CORE",
     "EXTENSIONS",
+    "PLUGIN_NAME",
     "BackendInfo",
     "Claim",
     "ExtensionInfo",
@@ -35,7 +36,7 @@ BACKENDS: Final = "tensorplug.backends"
 EXTENSIONS: Final = "tensorplug.extensions"
 
 # In `opencl:1` and `dist:name` the colon separates, in the environment the comma.
-_PLUGIN_NAME: Final = re.compile(r"[\w.-]+")
+PLUGIN_NAME: Final = re.compile(r"[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?", re.ASCII)
 
 State = Literal["available", "loaded", "failed", "incompatible", "conflict", "disabled"]
 
@@ -136,8 +137,9 @@ def _claims_of(name: str, distribution: Any) -> Iterator[Claim]:
     version, requires = distribution.version, tuple(distribution.requires or ())
     for entry in distribution.entry_points:
         if entry.group in (BACKENDS, EXTENSIONS):
-            if not _PLUGIN_NAME.fullmatch(entry.name):
+            if not PLUGIN_NAME.fullmatch(entry.name):
                 raise ValueError(
-                    f"a plugin cannot be called {entry.name!r}: only letters, digits, . _ and -"
+                    f"a plugin cannot be called {entry.name!r}; its name holds letters, digits and, "
+                    "between them, . _ and -"
                 )
             yield Claim(entry.group, entry.name, name, version, entry, requires)

@@ -127,10 +127,15 @@ class Selection:
     # Errors ---------------------------------------------------------------------------
 
     def _not_installed(self, name: str) -> BackendNotInstalledError:
-        installed = ", ".join(self.names(BACKENDS)) or "none"
+        names = self.names(BACKENDS)
+        installed = f"Installed: {', '.join(names) or 'none'}"
+        if not metadata.PLUGIN_NAME.fullmatch(name):
+            return BackendNotInstalledError(f"no backend can be called {name!r}. {installed}")
+        near = get_close_matches(name, names, n=1)
+        hint = f". Did you mean {near[0]!r}?" if near else ""
         return BackendNotInstalledError(
             f"backend {name!r} is not installed. Try: pip install tensorplug-{normalize(name)}. "
-            f"Installed: {installed}"
+            f"{installed}{hint}"
         )
 
     def _collision(self, enabled: Sequence[Claim]) -> str:
