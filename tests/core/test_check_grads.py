@@ -1,0 +1,147 @@
+"""check_grads sees right gradients pass and every kind of wrong one fail."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensorplug as tp
+from tensorplug.errors import ArgumentError
+from tensorplug.testing import check_grads
+
+X = np.array([0.3, -0.7, 1.9])
+
+
+@pytest.fixture(autouse=True)
+def on_the_cpu() -> Any:
+    with tp.use_backend("cpu"):
+        yield
+
+
+def with_gradient(rule: Any) -> Any:
+    """Return the sine with ``rule(dy, x)`` for its gradient."""
+    return tp.custom_grad(lambda x: (tp.sin(x), lambda dy: rule(dy, x)))
+
+
+RIGHT = with_gradient(lambda dy, x: dy * tp.cos(x))
+WRONG = {
+    "factor": with_gradient(lambda dy, x: dy * tp.cos(x) * 2.0),
+    "sign": with_gradient(lambda dy, x: -dy * tp.cos(x)),
+    "small error": with_gradient(lambda dy, x: dy * tp.cos(x) * 1.0001),
+    "one element": with_gradient(lambda dy, x: dy * (tp.cos(x) + np.array([0, 0, 1e-3]))),
+    "NaN": with_gradient(lambda dy, x: dy * tp.cos(x) * float("nan")),
+    "zero": with_gradient(lambda dy, x: tp.zeros_like(dy * x)),
+    "stopped": lambda x: tp.sin(tp.stop_gradient(x)),
+    "dy ignored": with_gradient(lambda dy, x: tp.cos(x) + 0.0 * dy),
+}
+
+
+@pytest.mark.parametrize("mode", ["vjp", "jvp"])
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("f", [RIGHT, tp.exp, tp.sum, lambda x: x, lambda x: 3.0 * x])
+def test_right_gradients_pass(f: Any, order: Any, mode: Any) -> None:
+    check_grads(f, [X], order=order, modes=(mode,))
+
+
+@pytest.mark.parametrize("mode", ["vjp", "jvp"])
+@pytest.mark.parametrize("what", WRONG)
+def test_wrong_gradients_fail(what: str, mode: Any) -> None:
+    message = rf"order 1, with respect to argument 0, mode {mode}.*numeric \S+, analytic \S+"
+    with pytest.raises(AssertionError, match=message):
+        check_grads(WRONG[what], [X], modes=(mode,))
+
+
+SECOND_ORDER_WRONG = {
+    "constant": with_gradient(lambda dy, x: dy * tp.stop_gradient(tp.cos(x))),
+    "in dy": with_gradient(lambda dy, x: tp.stop_gradient(dy) * tp.cos(x)),
+}
+
+
+@pytest.mark.parametrize("what", SECOND_ORDER_WRONG)
+def test_wrong_second_derivatives_fail_in_second_order_alone(what: str) -> None:
+    f = SECOND_ORDER_WRONG[what]
+    check_grads(f, [X], modes=("vjp",))
+    hung_on = "argument 0" if what == "constant" else "the incoming dy"
+    message = f"order 2, of the gradient of argument 0, with respect to {hung_on}"
+    with pytest.raises(AssertionError, match=message):
+        check_grads(f, [X], order=2, modes=("vjp",))
+
+
+def test_the_message_names_the_argument_that_is_wrong() -> None:
+    @tp.custom_grad
+    def product(a: tp.Tensor, b: tp.Tensor) -> Any:
+        return a * b, lambda dy: (dy * b, dy * a * 3.0)
+
+    with pytest.raises(AssertionError, match="order 1, with respect to argument 1, mode vjp"):
+        check_grads(product, [X, X + 1])
+
+    def of_tree(first: Any, tree: Any) -> Any:
+        return product(tree["a"], tree["b"]) + first
+
+    with pytest.raises(AssertionError, match="with respect to argument 1, leaf 1, mode vjp"):
+        check_grads(of_tree, [X, {"a": X, "b": X + 1}])
+
+
+def test_the_message_holds_both_values() -> None:
+    tripled = tp.custom_grad(lambda x: (x * 2.0, lambda dy: dy * 6.0))
+    with pytest.raises(AssertionError) as caught:
+        check_grads(tripled, [1.0], modes=("jvp",))
+    text = str(caught.value)
+    # One element: the unit direction is 1 or -1.
+    assert any(
+        f"numeric {sign}2" in text and f"analytic {sign}6," in text and "differ by 4 " in text
+        for sign in ("", "-")
+    ), text
+
+
+def test_arguments_that_are_not_floating_are_passed_on() -> None:
+    def f(x: tp.Tensor, at: Any, *, scale: float = 2.0) -> tp.Tensor:
+        assert isinstance(at, np.ndarray)
+        return tp.gather(x, at) * scale
+
+    check_grads(f, [X, np.array([2, 2, 0], np.int32)], order=2)
+
+
+def test_float32_arguments_are_checked_in_float64() -> None:
+    seen = set()
+
+    def f(x: tp.Tensor) -> tp.Tensor:
+        seen.add(x.dtype)
+        return tp.exp(x)
+
+    check_grads(f, [tp.asarray([1.0, 2.0], dtype=tp.float32)], rtol=1e-8, atol=1e-8)
+    assert seen == {tp.float64}
+
+
+def test_the_same_seed_gives_the_same_directions() -> None:
+    def text(seed: int) -> str:
+        with pytest.raises(AssertionError) as caught:
+            check_grads(WRONG["factor"], [X], seed=seed)
+        return str(caught.value)
+
+    assert text(3) == text(3)
+    assert text(3) != text(4)
+
+
+def test_tolerances_decide() -> None:
+    check_grads(WRONG["small error"], [X], rtol=1e-3)
+    with pytest.raises(AssertionError, match="rtol=1e-05"):
+        check_grads(WRONG["small error"], [X], rtol=1e-5, atol=0.0)
+
+
+@pytest.mark.parametrize(
+    ("f", "args", "options", "message"),
+    [
+        (tp.sin, [X], {"order": 3}, "order must be 1 or 2, got 3"),
+        (tp.sin, [X], {"modes": ("fwd",)}, "modes must be of 'vjp' and 'jvp'"),
+        (tp.sin, [X], {"modes": ()}, "modes must be of 'vjp' and 'jvp'"),
+        (tp.abs, [np.array([1, 2])], {}, "no argument is floating"),
+        (lambda x: [x, x], [X], {}, "return a tensor, got list"),
+        (lambda x: x > 0, [X], {}, "return a floating tensor, got bool"),
+    ],
+)
+def test_misuse_is_named(f: Any, args: Any, options: Any, message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        check_grads(f, args, **options)
