@@ -139,7 +139,7 @@ def _claims_of(name: str, distribution: Any) -> Iterator[Claim]:
         if entry.group in (BACKENDS, EXTENSIONS):
             if not PLUGIN_NAME.fullmatch(entry.name):
                 raise ValueError(
-                    f"a plugin cannot be called {entry.name!r}; its name holds letters, digits and, "
-                    "between them, . _ and -"
+                    f"a plugin cannot be called {entry.name!r}; its name must be of letters, "
+                    "digits and, between them, . _ and -"
                 )
             yield Claim(entry.group, entry.name, name, version, entry, requires)
