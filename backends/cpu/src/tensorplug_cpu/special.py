@@ -185,5 +185,5 @@ def _double(x: Array) -> Array:
         if piece.size:
             result[piece] = formula(size[piece])
         below = limit
-    signed: Array = np.copysign(result, flat)
-    return signed.reshape(x.shape)
+    signed: Array = np.copysign(result, flat).reshape(x.shape)
+    return signed

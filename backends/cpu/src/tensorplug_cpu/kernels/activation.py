@@ -78,15 +78,20 @@ def softmax(logits: TensorType, *, dim: int, out: TensorType) -> Call:
 
 @kernels.prepare(ops.LOG_SOFTMAX)
 def log_softmax(logits: TensorType, *, axis: int, out: TensorType) -> Call:
-    """Subtract the logarithm of the sum of ``e**(x - max)`` from ``x - max``."""
+    """Subtract the logarithm of the sum of ``e**(x - max)`` from ``x - max``.
+
+    Where one entry is far above the others the sum is 1 and a little, and the logarithm is that
+    little: it is taken in float64, in which it survives.
+    """
     if not out.size:
         return lambda x: x
     dtype, narrow = working(out.dtype), out.dtype.numpy
-    add = summer(out.shape, (axis,), dtype, keep_dims=True)
+    add = summer(out.shape, (axis,), np.dtype(np.float64), keep_dims=True)
 
     def run(x: Array) -> Any:
         shifted = _shifted(x, axis, dtype)
-        shifted -= np.log(add(np.exp(shifted)))
+        total = add(np.exp(shifted).astype(np.float64, copy=False))
+        np.subtract(shifted, np.log(total), out=shifted, casting="same_kind")
         return shifted.astype(narrow, copy=False)
 
     return kernel(run, out)

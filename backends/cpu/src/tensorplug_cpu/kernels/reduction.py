@@ -25,7 +25,8 @@ _add: np.ufunc = np.add  # the general type: NumPy's own is told apart by a lite
 _multiply: np.ufunc = np.multiply
 
 Axes = tuple[int, ...]
-_WIDER: dict[DType, np.dtype[Any]] = {  # a product loses an ulp per factor; in the next dtype none of that shows
+# A product loses half an ulp per factor; in the next wider dtype none of that shows.
+_WIDER: dict[DType, np.dtype[Any]] = {
     dt.float16: np.dtype(np.float32),
     dt.float32: np.dtype(np.float64),
     dt.complex64: np.dtype(np.complex128),

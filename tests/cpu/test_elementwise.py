@@ -1,0 +1,367 @@
+"""Elementwise kernels against Python's own arithmetic: math, cmath, unbounded integers."""
+
+from __future__ import annotations
+
+import cmath
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from tensorplug import dtypes as dt
+from tensorplug.ops import elementwise as ops
+
+INF, NAN = math.inf, math.nan
+FLOATS = ["float16", "float32", "float64"]
+INTEGERS = sorted(each.name for each in dt.INTEGER)
+EDGES = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.7, 1e-3, 7.25, -30.5, 200.0, INF, -INF, NAN]
+
+
+def edges(dtype):
+    limits = np.finfo(dtype)
+    numbers = [*EDGES, float(limits.max), float(limits.tiny), float(limits.smallest_subnormal)]
+    return np.array([*numbers, -float(limits.max), -float(limits.smallest_subnormal)], dtype)
+
+
+def total(function, x):
+    """Extend a function of ``math`` to where IEEE arithmetic has a value and math raises."""
+    try:
+        return function(x)
+    except OverflowError:
+        return INF
+    except ValueError:
+        return NAN
+
+
+UNARY = [  # spec, definition, ulp
+    (ops.NEG, lambda x: -x, 0),
+    (ops.ABS, math.fabs, 0),
+    (ops.FLOOR, lambda x: math.copysign(math.floor(x), x) if math.isfinite(x) else x, 0),
+    (ops.EXP, math.exp, 3),
+    (ops.LOG, lambda x: -INF if x == 0 else math.log(x), 3),
+    (ops.SQRT, math.sqrt, 0),
+    (ops.SIN, math.sin, 3),
+    (ops.COS, math.cos, 3),
+    (ops.ATAN, math.atan, 3),
+    (ops.ERF, math.erf, 1),
+    (ops.TANH, math.tanh, 3),
+    (ops.SQUARE, lambda x: x * x, 0),
+]
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize(("spec", "function", "ulp"), UNARY, ids=lambda each: getattr(each, "name", ""))
+def test_unary_on_edges(call, near, spec, function, ulp, dtype):
+    x = edges(dtype)
+    near(call(spec, x), [total(function, float(each)) for each in x], dtype, ulp=ulp)
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (2, 0, 3), (1, 2, 1, 2, 1, 2), (67,)])
+@pytest.mark.parametrize(("spec", "function", "ulp"), UNARY, ids=lambda each: getattr(each, "name", ""))
+def test_unary_shapes(call, near, spec, function, ulp, shape):
+    x = np.linspace(0.1, 3, math.prod(shape)).reshape(shape).astype("float32")
+    expected = np.array([total(function, float(each)) for each in x.flat]).reshape(shape)
+    near(call(spec, x), expected, "float32", ulp=ulp)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize(
+    ("spec", "function"),
+    [
+        (ops.NEG, lambda z: -z),
+        (ops.EXP, cmath.exp),
+        (ops.LOG, cmath.log),
+        (ops.SQRT, cmath.sqrt),
+        (ops.SIN, cmath.sin),
+        (ops.COS, cmath.cos),
+        (ops.ATAN, cmath.atan),
+        (ops.TANH, cmath.tanh),
+        (ops.SQUARE, lambda z: z * z),
+    ],
+    ids=lambda each: getattr(each, "name", ""),
+)
+def test_unary_complex(call, near, spec, function, dtype):
+    z = np.array([0.5 + 0.25j, -1.5 + 2j, 3 - 0.125j, -0.75 - 0.5j], dtype)
+    near(call(spec, z), [function(complex(each)) for each in z], dtype, ulp=8)
+
+
+def test_erf_on_every_piece(call, near):
+    pieces = np.concatenate([np.linspace(-7, 7, 4001), 10.0 ** np.linspace(-300, 0, 301)])
+    ends = [0.84375, 1.25, 1 / 0.35, 4.0, 6.0]
+    x = np.concatenate([pieces, ends, np.nextafter(ends, 0), np.nextafter(ends, 9)])
+    near(call(ops.ERF, x), [math.erf(each) for each in x], "float64", ulp=1)
+    single = x.astype("float32")
+    near(call(ops.ERF, single), [math.erf(each) for each in single], "float32", ulp=0.1)
+
+
+def wrapped(value, dtype):
+    limits = np.iinfo(dtype)
+    span = 2**limits.bits
+    return (value - int(limits.min)) % span + int(limits.min)
+
+
+def extremes(dtype):
+    limits = np.iinfo(dtype)
+    near_ends = [limits.min, limits.min + 1, limits.max - 1, limits.max]
+    small = [-7, -3, -2, -1] if limits.min else []
+    return [*map(int, near_ends), *small, 0, 1, 2, 3, 7, 100]
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize(
+    ("spec", "function"),
+    [
+        (ops.NEG, lambda x: -x),
+        (ops.ABS, abs),
+        (ops.FLOOR, lambda x: x),
+        (ops.SQUARE, lambda x: x * x),
+    ],
+    ids=lambda each: getattr(each, "name", ""),
+)
+def test_unary_integers_wrap(call, near, spec, function, dtype):
+    x = extremes(dtype)
+    expected = np.array([wrapped(function(each), dtype) for each in x], dtype)
+    near(call(spec, np.array(x, dtype)), expected, dtype)
+
+
+def integer_power(a, b):
+    if b >= 0:
+        return a**b if abs(a) <= 1 or b < 200 else pow(a, b, 2**64)  # equal modulo 2**64
+    return 0 if a == 0 else int(Fraction(1, a**-b)) if abs(a) == 1 else 0
+
+
+INTEGER_BINARY = [
+    (ops.ADD, lambda a, b: a + b),
+    (ops.SUB, lambda a, b: a - b),
+    (ops.MULTIPLY, lambda a, b: a * b),
+    (ops.FLOOR_DIV, lambda a, b: a // b if b else 0),
+    (ops.MOD, lambda a, b: a % b if b else 0),
+    (ops.POW, integer_power),
+    (ops.MAXIMUM, max),
+    (ops.MINIMUM, min),
+    (ops.SQUARED_DIFFERENCE, lambda a, b: (a - b) ** 2),
+]
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize(("spec", "function"), INTEGER_BINARY, ids=lambda each: getattr(each, "name", ""))
+def test_binary_integers_are_exact_modulo_two_to_the_bits(call, near, spec, function, dtype):
+    values = extremes(dtype)
+    if spec is ops.POW:  # Python must be able to write the power out
+        exponents = [each for each in values if abs(each) < 130]
+    else:
+        exponents = values
+    a = np.array(values, dtype)[:, None]
+    b = np.array(exponents, dtype)[None, :]
+    expected = [[wrapped(function(x, y), dtype) for y in exponents] for x in values]
+    near(call(spec, a, b), np.array(expected, dtype), dtype)
+
+
+def quotient(a, b):
+    if math.isnan(a) or math.isnan(b) or (a == 0 and b == 0) or (math.isinf(a) and math.isinf(b)):
+        return NAN
+    sign = math.copysign(1, a) * math.copysign(1, b)
+    if b == 0 or math.isinf(a):
+        return sign * INF
+    return a / b
+
+
+def floored(a, b):
+    """Floor of the exact quotient, as the array API standard has it."""
+    q = quotient(a, b)
+    if not math.isfinite(q) and (not math.isfinite(a) or b == 0 or math.isnan(q)):
+        return q
+    if math.isinf(b):
+        return math.copysign(0.0, q) if a == 0 or q >= 0 and math.copysign(1, q) > 0 else -1.0
+    exact = math.floor(Fraction(a) / Fraction(b))
+    try:
+        return float(exact) if exact else math.copysign(0.0, q)
+    except OverflowError:
+        return math.copysign(INF, q)
+
+
+def modulo(a, b):
+    if math.isnan(a) or math.isnan(b) or math.isinf(a) or b == 0:
+        return NAN
+    if math.isinf(b):
+        return a if a == 0 or math.copysign(1, a) == math.copysign(1, b) else b
+    rest = Fraction(a) % Fraction(b)
+    return float(rest) if rest else math.copysign(0.0, b)
+
+
+def larger(a, b):
+    return NAN if math.isnan(a) or math.isnan(b) else max(a, b)
+
+
+def smaller(a, b):
+    return NAN if math.isnan(a) or math.isnan(b) else min(a, b)
+
+
+FLOAT_BINARY = [  # spec, definition, whether the sign of a zero is defined
+    (ops.ADD, lambda a, b: a + b, True),
+    (ops.SUB, lambda a, b: a - b, True),
+    (ops.MULTIPLY, lambda a, b: a * b, True),
+    (ops.REAL_DIV, quotient, True),
+    (ops.MAXIMUM, larger, False),
+    (ops.MINIMUM, smaller, False),
+]
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize(("spec", "function", "zeros"), FLOAT_BINARY, ids=lambda each: getattr(each, "name", ""))
+def test_binary_floats_round_once(call, near, spec, function, zeros, dtype):
+    values = edges(dtype)
+    expected = [[function(float(x), float(y)) for y in values] for x in values]
+    near(call(spec, values[:, None], values[None]), expected, dtype, zeros=zeros)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("spec", "function"), [(ops.FLOOR_DIV, floored), (ops.MOD, modulo)], ids=["FloorDiv", "Mod"])
+def test_floor_division_and_modulo_of_floats(call, near, spec, function, dtype):
+    values = np.array([*EDGES, 0.1, -0.1, 6.0, -6.0, 1e6], dtype)
+    expected = [[function(float(x), float(y)) for y in values] for x in values]
+    near(call(spec, values[:, None], values[None]), expected, dtype, ulp=1, zeros=False)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_squared_difference_of_floats(call, near, dtype):
+    values = np.array([0.0, 1.5, -2.25, 3.0, INF, NAN], dtype)
+    expected = [[(float(x) - float(y)) ** 2 for y in values] for x in values]
+    near(call(ops.SQUARED_DIFFERENCE, values[:, None], values[None]), expected, dtype)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("exponent", [[2.0], [0.5, 3.0, -1.0, 0.0, -2.0, 1.0, NAN]])
+def test_pow_of_floats(call, near, dtype, exponent):
+    values = np.array([0.25, 1.0, 2.5, 9.0, INF, NAN], dtype)
+    expected = [[x**y for y in exponent] for x in map(float, values)]
+    near(call(ops.POW, values[:, None], np.array(exponent, dtype)), expected, dtype, ulp=1)
+    by_scalar = call(ops.POW, values, np.array(exponent[0], dtype))
+    near(by_scalar, [x ** exponent[0] for x in map(float, values)], dtype, ulp=1)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize(
+    ("spec", "function"),
+    [
+        (ops.ADD, lambda a, b: a + b),
+        (ops.SUB, lambda a, b: a - b),
+        (ops.MULTIPLY, lambda a, b: a * b),
+        (ops.REAL_DIV, lambda a, b: a / b),
+        (ops.POW, lambda a, b: a**b),
+        (ops.SQUARED_DIFFERENCE, lambda a, b: (a - b) ** 2),
+    ],
+    ids=lambda each: getattr(each, "name", ""),
+)
+def test_binary_complex(call, near, spec, function, dtype):
+    a, b = [0.5 + 0.25j, -1.5 + 2j, 3 - 0.125j], [1.5 - 0.5j, -2 + 0.25j]
+    expected = [[function(x, y) for y in b] for x in a]
+    near(call(spec, np.array(a, dtype)[:, None], np.array(b, dtype)), expected, dtype, ulp=8)
+
+
+BINARY = [spec for spec, _ in INTEGER_BINARY]
+
+
+@pytest.mark.parametrize("spec", BINARY, ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    ("a", "b", "out"),
+    [
+        ((), (), ()),
+        ((3,), (), (3,)),
+        ((), (2, 1), (2, 1)),
+        ((0, 3), (1, 3), (0, 3)),
+        ((2, 1, 3), (4, 1), (2, 4, 3)),
+        ((1, 1, 1, 1, 1, 2), (5, 1), (1, 1, 1, 1, 5, 2)),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["int32", "float32"])
+def test_binary_shapes(call, spec, a, b, out, dtype):
+    result = call(spec, np.ones(a, dtype), np.ones(b, dtype))
+    assert (result.dtype, result.shape) == (np.dtype(dtype), out)
+
+
+def converted(value, target):
+    """The model of Cast on Python numbers."""
+    kind = np.dtype(target).kind
+    if kind == "b":
+        return value != 0  # True for NaN
+    if isinstance(value, complex) and kind != "c":
+        value = value.real
+    if kind in "iu" and isinstance(value, float):
+        if not math.isfinite(value):
+            return 0
+        whole = int(value)
+        fits = -(2**63) <= whole < 2**63 or (target == "uint64" and 0 <= whole < 2**64)
+        return wrapped(whole, target) if fits else 0
+    return wrapped(value, target) if kind in "iu" else value
+
+
+def sources(dtype):
+    kind = np.dtype(dtype).kind
+    if kind == "b":
+        return np.array([True, False])
+    if kind in "iu":
+        return np.array(extremes(dtype), dtype)
+    numbers = [0.0, -0.0, 0.5, -0.5, 1.9, -1.9, 127.5, 255.0, 300.0, -129.0, 4e4, -4e4]
+    large = [INF, -INF, NAN, 3e9, -3e9, 2.0**31, 2.0**62, -(2.0**63), 2.0**63, 1.5 * 2.0**63, 1e30]
+    with np.errstate(over="ignore"):
+        values = np.array([*numbers, *large], dtype)
+    return values + np.array([0, 1j], dtype)[:, None] if kind == "c" else values
+
+
+FIXED = sorted(each.name for each in dt.FIXED)
+
+
+@pytest.mark.parametrize("target", FIXED)
+@pytest.mark.parametrize("source", FIXED)
+def test_cast(call, near, source, target):
+    x = sources(source)
+    expected = [converted(each.item(), target) for each in x.flat]
+    if np.dtype(target).kind in "fc" and np.dtype(source).kind in "fc":
+        with np.errstate(all="ignore"):
+            table = np.array(expected, "complex128" if np.dtype(target).kind == "c" else "float64")
+    else:
+        table = np.array(expected, object).astype(target) if np.dtype(target).kind in "iub" else np.array(expected, "float64" if np.dtype(target).kind == "f" else "complex128")
+    near(call(ops.CAST, x, dtype=target), table.reshape(x.shape), target)
+
+
+@pytest.mark.parametrize(
+    ("value", "target", "expected"),
+    [
+        (300.0, "uint8", 44),
+        (-1.0, "uint8", 255),
+        (NAN, "int32", 0),
+        (INF, "int64", 0),
+        (2.0**31, "int32", -(2**31)),
+        (1.5 * 2.0**63, "uint64", 3 * 2**62),
+        (1e30, "int64", 0),
+    ],
+)
+def test_cast_by_hand(call, near, value, target, expected):
+    near(call(ops.CAST, np.array(value), dtype=target), np.array(expected, target), target)
+
+
+@pytest.mark.parametrize(
+    ("t", "e", "dtype"),
+    [
+        ([1.5, 2.5, 3.5], [[0.0], [NAN]], "float32"),
+        ([1, 2, 3], [[4], [5]], "int8"),
+        ([1j, 2, 3], [[4], [5]], "complex64"),
+        (["a", "b", "longer than sixteen bytes"], [["x"], ["y"]], "string"),
+    ],
+)
+def test_select(call, t, e, dtype):
+    condition = np.array([[True, False, True], [False, True, False]])
+    kind = dt.of(dtype).numpy
+    result = call(ops.SELECT, condition, np.array(t, kind), np.array(e, kind))
+    assert (result.shape, result.dtype) == ((2, 3), kind)
+    expected = np.array([[t[0], e[0][0], t[2]], [e[1][0], t[1], e[1][0]]], kind)
+    np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "string"])
+def test_select_of_rank_0(call, dtype):
+    kind = dt.of(dtype).numpy
+    result = call(ops.SELECT, np.array(True), np.array("1", kind), np.array("2", kind))
+    assert (result.shape, result.dtype, result.item()) == ((), kind, kind.type("1") if dtype != "string" else "1")

@@ -1,0 +1,65 @@
+"""TopK against Python's sort with a key that states the order."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from tensorplug import dtypes as dt
+from tensorplug.ops import sorting as ops
+
+NAN, INF = math.nan, math.inf
+REAL = sorted(each.name for each in dt.REAL)
+
+
+def expected(row, k):
+    """NaN first, then the larger, then the lower index; ints compared without conversion."""
+
+    def key(index):
+        value = row[index]
+        return (0, 0, index) if value != value else (1, -value, index)
+
+    return sorted(range(len(row)), key=key)[:k]
+
+
+def check(call, x, k, **attributes):
+    values, indices = call(ops.TOP_K, x, k=k, **attributes)
+    shape = (*x.shape[:-1], k)
+    assert (indices.dtype, indices.shape) == (np.dtype("int32"), shape)
+    assert (values.dtype, values.shape) == (x.dtype, shape)
+    for at in np.ndindex(*x.shape[:-1]):
+        row = [each.item() for each in x[at]]
+        assert indices[at].tolist() == expected(row, k)
+        np.testing.assert_array_equal(values[at], x[at][indices[at]])
+
+
+def sample(dtype, shape, *, few):
+    rng = np.random.default_rng(12)
+    if dtype.startswith("float"):
+        pool = [0.0, -0.0, 1.0, -1.0, INF, -INF, NAN, 2.5]
+        x = rng.choice(pool, shape) if few else rng.standard_normal(shape)
+        return np.asarray(x).astype(dtype)
+    limits = np.iinfo(dtype)
+    if few:
+        return rng.choice(np.array([limits.min, limits.max, 0, 1], dtype), shape)
+    return rng.integers(limits.min, limits.max, shape, dtype, endpoint=True)
+
+
+@pytest.mark.parametrize("few", [True, False], ids=["ties", "distinct"])
+@pytest.mark.parametrize("dtype", REAL)
+@pytest.mark.parametrize(
+    ("shape", "k"),
+    [((7,), 3), ((7,), 7), ((2, 3, 5), 1), ((4,), 0), ((0, 4), 2), ((3, 0), 0), ((1,), 1), ((3, 300), 9), ((400,), 100), ((400,), 399)],
+)
+def test_top_k(call, dtype, shape, k, few):
+    check(call, sample(dtype, shape, few=few), k)
+
+
+@pytest.mark.parametrize("k", [1, 5, 60])
+def test_rows_full_of_nan(call, k):
+    x = np.full((3, 300), NAN, "float32")
+    x[0, ::7] = 1.0
+    x[1, 10:] = INF
+    check(call, x, k, sorted=False)
