@@ -1,0 +1,103 @@
+"""Kernels neither warn nor obey the user's NumPy settings, and leave those alone."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+
+import numpy as np
+import pytest
+
+from tensorplug import dtypes as dt
+from tensorplug.errors import BackendMemoryError
+from tensorplug.spec import TensorType
+from tensorplug_cpu import quiet
+
+VECTOR = TensorType(dt.float32, (2,))
+ONE = np.array([1.0, 1.0], "float32")
+ZERO = np.array([0.0, 0.0], "float32")
+
+
+@pytest.fixture(autouse=True)
+def strict():
+    with np.errstate(all="raise"), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def divided(a, b):
+    return np.true_divide(a, b)
+
+
+CALLS = {
+    "ufunc": quiet.ufunc(np.true_divide, VECTOR, signals=True),
+    "rank 0": quiet.ufunc(np.true_divide, TensorType(dt.float32, ()), signals=True),
+    "kernel": quiet.kernel(divided, VECTOR),
+    "quietly": quiet.quietly(divided),
+}
+
+
+@pytest.mark.parametrize("how", CALLS)
+def test_division_by_zero_is_infinite(how):
+    a, b = (ONE[0:1].reshape(()), ZERO[0:1].reshape(())) if how == "rank 0" else (ONE, ZERO)
+    with pytest.raises(FloatingPointError):
+        np.true_divide(a, b)  # the settings of this test do raise
+    result = CALLS[how](a, b)
+    assert isinstance(result, np.ndarray)
+    assert np.isinf(result).all()
+    with pytest.raises(FloatingPointError):
+        np.true_divide(a, b)  # and still do
+
+
+def test_every_thread_has_its_own_context():
+    call = CALLS["ufunc"]
+    start, results = threading.Barrier(4), []
+
+    def work():
+        start.wait()
+        results.extend(np.isinf(call(ONE, ZERO)).all() for _ in range(500))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert len(results) == 2000
+    assert all(results)
+
+
+def test_a_kernel_inside_a_kernel():
+    """As when a finalizer computes something while a kernel runs: the context is entered."""
+    inner = CALLS["ufunc"]
+    outer = quiet.quietly(lambda a, b: inner(a, b) + np.true_divide(a, b))
+    assert np.isinf(outer(ONE, ZERO)).all()
+
+
+@pytest.mark.parametrize("function", [CALLS["ufunc"], quiet.ufunc(np.negative, VECTOR, signals=True)])
+def test_a_bare_ufunc_inside_a_kernel(function):
+    given = (ONE, ZERO)[: 2 if function is CALLS["ufunc"] else 1]
+    assert quiet.quietly(lambda: function(*given))().shape == (2,)
+
+
+def test_errors_of_a_kernel_come_through():
+    def broken(_x):
+        raise RuntimeError("its own")
+
+    with pytest.raises(RuntimeError, match="its own"):
+        quiet.quietly(broken)(ONE)
+
+
+def test_memory_errors_are_the_backends():
+    def greedy(_x):
+        raise MemoryError("Unable to allocate 1 PiB")
+
+    with pytest.raises(BackendMemoryError, match="1 PiB") as caught:
+        quiet.quietly(greedy)(ONE)
+    assert isinstance(caught.value.__cause__, MemoryError)
+
+
+def test_integers_call_the_ufunc_itself():
+    small, large = TensorType(dt.int32, (2,)), TensorType(dt.int32, (1 << 20,))
+    assert quiet.ufunc(np.add, small, signals=False) is np.add
+    assert quiet.ufunc(np.add, large, signals=False) is not np.add  # turns a MemoryError into ours
+    assert quiet.ufunc(np.add, small, signals=True) is not np.add
