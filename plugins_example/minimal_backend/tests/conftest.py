@@ -1,0 +1,17 @@
+"""Every test here runs on the backend under test, and nothing may run on another one."""
+
+from __future__ import annotations
+
+import pytest
+
+import tensorplug as tp
+from tensorplug.testing import isolated_engine
+
+
+@pytest.fixture(autouse=True, scope="module")
+def minimal():
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("TENSORPLUG_FALLBACK", "error")
+        with isolated_engine("minimal") as engine:
+            assert tp.get_backend() == "minimal"
+            yield engine

@@ -1,0 +1,111 @@
+"""What the distribution is to the core: its entry point, its kernels, its buffers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.metadata import version
+
+import numpy as np
+import pytest
+
+import tensorplug as tp
+from tensorplug import catalogue
+from tensorplug_example_minimal.backend import Box, MinimalBackend
+from tensorplug_example_minimal.plugin import kernels
+
+DISTRIBUTION = "tensorplug-example-minimal"
+
+# The core's documentation of backends lists them: with these, everything runs.
+PRIMITIVES = {
+    *("Neg", "Abs", "Floor", "Exp", "Log", "Sqrt", "Sin", "Cos", "Atan", "Erf"),
+    *("Add", "Sub", "Multiply", "RealDiv", "FloorDiv", "Mod", "Pow", "Maximum"),
+    *("Equal", "Less", "LogicalAnd", "LogicalNot", "Select", "Cast", "Fill", "Range"),
+    *("Identity", "Reshape", "Transpose", "BroadcastTo", "Slice", "PadV2", "Concat"),
+    *("GatherV2", "ScatterNd", "Sum", "Prod", "Max", "ArgMax", "BatchMatMul", "TopK"),
+}
+
+
+def test_it_is_listed_with_its_distribution():
+    info = next(each for each in tp.backends() if each.name == "minimal")
+    assert (info.distribution, info.version) == (DISTRIBUTION, version(DISTRIBUTION))
+
+
+def test_the_kernels_are_the_primitives_and_no_more():
+    assert len(PRIMITIVES) == 41
+    assert {entry.spec.name for entry in kernels} == PRIMITIVES
+
+
+@pytest.mark.parametrize("spec", catalogue.catalogue(), ids=lambda spec: spec.name)
+def test_every_kernel_of_the_catalogue_has_a_way(spec):
+    explained = tp.explain(spec)
+    own = f"{DISTRIBUTION} {version(DISTRIBUTION)}"
+    if spec.name in PRIMITIVES:
+        assert (explained.how, explained.owner) == ("native", own)
+    else:
+        assert (explained.how, explained.owner) == ("decomposed", f"tensorplug {tp.__version__}")
+
+
+def test_it_needs_no_other_backend():
+    script = """
+import sys
+import tensorplug as tp
+tp.set_backend("minimal")
+x = tp.asarray([[1.0, 2.0], [3.0, 4.0]])
+tp.grad(lambda x: tp.nn.softmax(x @ x).max())(x)
+print(*sorted(name for name in sys.modules if name.startswith("tensorplug_")))
+"""
+    found = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    loaded = {name.partition(".")[0] for name in found.stdout.split()}
+    assert "tensorplug_example_minimal" in loaded
+    assert not loaded & {"tensorplug_cpu", "tensorplug_opencl", "tensorplug_conformance"}
+
+
+@pytest.mark.parametrize("device", ["1", "gpu"])
+def test_another_device_is_refused(device):
+    with pytest.raises(
+        tp.errors.BackendUnavailableError, match=f"device 0 only, and no '{device}'"
+    ):
+        tp.set_backend(f"minimal:{device}")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "complex64", "string"])
+def test_a_dtype_that_is_not_declared_is_refused(dtype):
+    given = np.array(
+        ["a"] if dtype == "string" else [1], dtype="U1" if dtype == "string" else dtype
+    )
+    with pytest.raises(tp.errors.DTypeError, match=dtype):
+        tp.asarray(given)
+
+
+@pytest.mark.parametrize("buffer", [np.zeros(2, np.float32), Box([1.0]), None])
+def test_only_a_box_of_an_array_is_a_buffer(buffer):
+    with pytest.raises(TypeError, match="no Box of an array"):
+        MinimalBackend().describe(buffer)
+
+
+@pytest.mark.parametrize("dtype", sorted(each.name for each in MinimalBackend.dtypes))
+@pytest.mark.parametrize("shape", [(), (0, 3), (2, 3)])
+def test_data_comes_back_as_it_went(dtype, shape):
+    given = np.array(np.arange(np.prod(shape)).reshape(shape) % 2, dtype)
+    tensor = tp.asarray(given)
+    expected = given.tolist()
+    given[...] = np.logical_not(given)  # which the tensor must not see
+    back = tensor.numpy()
+    assert (back.dtype, back.shape) == (np.dtype(dtype), shape)
+    assert back.tolist() == expected
+
+
+def test_views_count_once():
+    x = tp.asarray(np.zeros((4, 8), np.float32))
+    views = [x.reshape((8, 4)), x[1:3], tp.permute_dims(x), tp.broadcast_to(x, (5, 4, 8))]
+    figures = tp.memory()["minimal"]
+    assert (figures.tensors, figures.buffers, figures.bytes) == (5, 1, 4 * 8 * 4)
+    assert len(views) == 4
+
+
+def test_an_index_out_of_range_is_an_error():
+    with pytest.raises(tp.errors.ArgumentError, match=r"index -4 is out of range .* length 3"):
+        tp.gather(tp.asarray([1.0, 2.0, 3.0]), tp.asarray([0, -4]))
