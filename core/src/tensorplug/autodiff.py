@@ -73,6 +73,8 @@ def value_and_grad(
                     f"argnums {position} is out of range: {len(args)} arguments were given"
                 )
         primals = [args[position] for position in positions]
+        if len({position % len(args) for position in positions}) < len(positions):
+            raise ArgumentError(f"argnums {tuple(positions)} names one argument twice")
         entered = [
             _enter(primal, f"argument {at}") for primal, at in zip(primals, positions, strict=True)
         ]
@@ -134,8 +136,7 @@ def vjp(
 
 def stop_gradient(x: Any) -> Tensor:
     """Return ``x`` as a constant: no gradient flows through it."""
-    tensor = seam.as_tensor(x)
-    return Tensor._of(tensor._buffer, tensor._placement)
+    return _handle(seam.as_tensor(x), None)
 
 
 def custom_grad(f: Callable[..., tuple[Any, Callable[..., Any]]]) -> Callable[..., Tensor]:
@@ -169,7 +170,7 @@ def custom_grad(f: Callable[..., tuple[Any, Callable[..., Any]]]) -> Callable[..
         differentiable = value.dtype in dt.INEXACT and any(each._node for each in tensors)
         if differentiable and seam.current().recording is not None:
             node = _CustomNode(tensors, name, backward)
-        return Tensor._of(value._buffer, value._placement, node)
+        return _handle(value, node)
 
     return call
 
@@ -237,8 +238,17 @@ def _forward(f: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any])
 def _detached(y: Tensor) -> Tensor:
     """Return the value without its graph, unless an outer tape still needs it."""
     if seam.current().recording is None:
-        return Tensor._of(y._buffer, y._placement)
+        return _handle(y, None)
     return y
+
+
+def _handle(tensor: Tensor, node: Node | None) -> Tensor:
+    """Return another tensor of the same data, at ``node`` and in the scope around."""
+    handle = Tensor._of(tensor._buffer, tensor._placement, node)
+    scope = seam.current().scope
+    if scope is not None:
+        scope.adopt(handle)
+    return handle
 
 
 def _pull(y: Tensor, dy: Any, leaves: Sequence[Tensor], unconnected: Unconnected) -> list[Tensor]:
@@ -250,7 +260,8 @@ def _pull(y: Tensor, dy: Any, leaves: Sequence[Tensor], unconnected: Unconnected
             raise ArgumentError(f"dy is {start.type}, but the result is {y.type}")
     nodes = [leaf._node for leaf in leaves]
     found = backpropagate(y._node, start, nodes)
-    result = []
+    result: list[Tensor] = []
+    handed_out = {id(dy)}
     for leaf, node in zip(leaves, nodes, strict=True):
         gradient = found.get(node)
         if gradient is None:
@@ -261,6 +272,10 @@ def _pull(y: Tensor, dy: Any, leaves: Sequence[Tensor], unconnected: Unconnected
                     "indices or stop_gradient? unconnected='zeros' gives zeros instead"
                 )
             gradient = creation.zeros_like(stop_gradient(leaf))
+        elif id(gradient) in handed_out:
+            # Rules may hand dy on, but who disposes of one result must not lose another.
+            gradient = _handle(gradient, gradient._node)
+        handed_out.add(id(gradient))
         result.append(gradient)
     return result
 
@@ -268,7 +283,7 @@ def _pull(y: Tensor, dy: Any, leaves: Sequence[Tensor], unconnected: Unconnected
 def backpropagate(start: Node | None, dy: Tensor, leaves: Sequence[Node]) -> dict[Node, Tensor]:
     """Return the gradients that arrive at ``leaves`` when ``dy`` arrives at ``start``."""
     pending: dict[Node, Any] = {}
-    if start is None:
+    if start is None or not leaves:
         return pending
     path = _path(start, leaves)
     if start in path:
