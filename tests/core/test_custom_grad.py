@@ -134,7 +134,7 @@ def test_a_wrong_backward_is_named(backward: Any, message: str) -> None:
     "result", [None, 1.0, lambda dy: dy, "xy", (1.0, lambda dy: dy), (None, None)]
 )
 def test_a_wrong_result_is_named(result: Any) -> None:
-    with pytest.raises(ArgumentError, match="must return \\(tensor, backward function\\)"):
+    with pytest.raises(ArgumentError, match=r"must return \(tensor, backward function\\)"):
         tp.custom_grad(lambda _: result)(tp.asarray(1.0))
 
 
@@ -177,7 +177,7 @@ def test_a_rule_gets_what_it_names_and_nothing_else() -> None:
 def test_without_a_rule() -> None:
     tp.register_kernel(MIXED, "cpu", _mixed)
     f = lambda x: tp.run_kernel("Mixed", {"x": x}, {"a": 5})  # noqa: E731  # used twice below
-    with pytest.raises(GradientNotFoundError, match="'Mixed' has no gradient.*input 'x'"):
+    with pytest.raises(GradientNotFoundError, match=r"'Mixed' has no gradient.*input 'x'"):
         tp.grad(f)(tp.ones((2, 2)))
     # Beside the path its lack of a gradient harms nobody.
     same(tp.grad(lambda x: tp.sum(f(tp.stop_gradient(x)) + x))(tp.ones((1, 3))), [[3, 3, 3]])

@@ -7,22 +7,21 @@ records, so gradients of gradients need nothing more.
 from __future__ import annotations
 
 import functools
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 from tensorplug import dispatch as seam
 from tensorplug import dtypes as dt
-from tensorplug import shapes
-from tensorplug.errors import ArgumentError, DTypeError, GradientError, NotConnectedError
-from tensorplug.ops import creation, elementwise, movement, reduction
-from tensorplug.tape import CallNode, Leaf, Node, OutputNode, Step
+from tensorplug.backpropagation import CustomNode, backpropagate
+from tensorplug.errors import ArgumentError, DTypeError, NotConnectedError
+from tensorplug.ops import creation
+from tensorplug.tape import Leaf
 from tensorplug.tensor import Tensor
 from tensorplug.tree import flatten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tensorplug.spec import TensorType
+    from tensorplug.tape import Node
 
 __all__ = ["custom_grad", "grad", "stop_gradient", "value_and_grad", "vjp"]
 
@@ -169,38 +168,10 @@ def custom_grad(f: Callable[..., tuple[Any, Callable[..., Any]]]) -> Callable[..
         node = None
         differentiable = value.dtype in dt.INEXACT and any(each._node for each in tensors)
         if differentiable and seam.current().recording is not None:
-            node = _CustomNode(tensors, name, backward)
+            node = CustomNode(tensors, name, backward)
         return _handle(value, node)
 
     return call
-
-
-class _CustomNode(Node):
-    """A call whose gradient the user wrote."""
-
-    __slots__ = ("backward", "name", "types")
-
-    def __init__(self, tensors: Sequence[Tensor], name: str, backward: Callable[..., Any]) -> None:
-        super().__init__(tuple(tensor._node for tensor in tensors))
-        self.types = [tensor.type for tensor in tensors]
-        self.name = name
-        self.backward = backward
-
-    def pull(self, dy: Tensor) -> list[tuple[Node, Tensor]]:
-        given = self.backward(dy)
-        gradients = given if isinstance(given, list | tuple) else (given,)
-        if len(gradients) != len(self.types):
-            raise GradientError(
-                f"custom_grad: the backward function of {self.name} returned "
-                f"{len(gradients)} gradients for {len(self.types)} arguments"
-            )
-        return [
-            (parent, _fit(gradient, type_, f"{self.name}, argument {at}"))
-            for at, (parent, gradient, type_) in enumerate(
-                zip(self.parents, gradients, self.types, strict=True)
-            )
-            if parent is not None
-        ]
 
 
 def _check_function(f: object, who: str) -> None:
@@ -278,137 +249,3 @@ def _pull(y: Tensor, dy: Any, leaves: Sequence[Tensor], unconnected: Unconnected
         handed_out.add(id(gradient))
         result.append(gradient)
     return result
-
-
-def backpropagate(start: Node | None, dy: Tensor, leaves: Sequence[Node]) -> dict[Node, Tensor]:
-    """Return the gradients that arrive at ``leaves`` when ``dy`` arrives at ``start``."""
-    pending: dict[Node, Any] = {}
-    if start is None or not leaves:
-        return pending
-    path = _path(start, leaves)
-    if start in path:
-        pending[start] = dy
-    targets = set(leaves)
-    for node in reversed(path):
-        if node in targets or node not in pending:
-            continue
-        arrived = pending.pop(node)
-        if isinstance(node, OutputNode):
-            call = node.parents[0]
-            assert isinstance(call, CallNode)
-            dys = pending.setdefault(call, [None] * len(call.plan.outputs))
-            # An output that a rule asked for has a second node beside the user's.
-            old = dys[node.index]
-            dys[node.index] = arrived if old is None else elementwise.add(old, arrived)
-            continue
-        pulled = _pulled(node, arrived, path)
-        for parent, gradient in pulled:
-            if parent in path:
-                old = pending.get(parent)
-                pending[parent] = gradient if old is None else elementwise.add(old, gradient)
-    return pending
-
-
-def _pulled(node: Node, arrived: Any, path: dict[Node, None]) -> list[tuple[Node, Tensor]]:
-    """Return what flows on to the parents of ``node`` when ``arrived`` reaches it."""
-    if isinstance(node, CallNode):
-        return _pull_call(node, arrived, path)
-    if isinstance(node, _CustomNode):
-        return node.pull(arrived)
-    # The leaf of an inner tape: the same value entered there under another handle.
-    return [(parent, arrived) for parent in node.parents if parent is not None]
-
-
-_age = attrgetter("order")
-
-
-def _path(start: Node, leaves: Sequence[Node]) -> dict[Node, None]:
-    """Return the nodes on paths from ``start`` back to ``leaves``, oldest first."""
-    oldest = min(leaf.order for leaf in leaves)
-    targets = set(leaves)
-    seen = {start}
-    stack = [start]
-    while stack:
-        node = stack.pop()
-        if node in targets:
-            continue  # what lies behind a leaf belongs to an outer tape
-        for parent in node.parents:
-            if parent is not None and parent.order >= oldest and parent not in seen:
-                seen.add(parent)
-                stack.append(parent)
-    path: dict[Node, None] = {}
-    for node in sorted(seen, key=_age):
-        if node in targets:
-            path[node] = None
-            continue
-        for parent in node.parents:
-            if parent in path:
-                path[node] = None
-                break
-    return path
-
-
-def _pull_call(node: CallNode, arrived: Any, path: dict[Node, None]) -> list[tuple[Node, Tensor]]:
-    dys = arrived if isinstance(arrived, list) else [arrived]
-    if len(dys) > 1:  # outputs that were not used: zeros arrive there
-        for index, (dy, placement) in enumerate(zip(dys, node.plan.outputs, strict=True)):
-            if dy is None:
-                dys[index] = creation.zeros(placement.type.shape, dtype=placement.type.dtype)
-    result: list[tuple[Node, Tensor]] = []
-    for step, given in node.pull(dys, path):
-        if step.count is None:
-            parent = node.parents[step.first]
-            assert parent is not None  # it is on the path
-            if given.__class__ is Tensor and given._placement.type is step.type:
-                result.append((parent, given))  # by far the commonest case
-            else:
-                result.append((parent, _fit(given, step.type, _what(node, step))))
-        else:
-            result += _pull_list(node, step, given)
-    return result
-
-
-def _pull_list(node: CallNode, step: Step, given: Any) -> list[tuple[Node, Tensor]]:
-    if not isinstance(given, list | tuple):
-        raise GradientError(
-            f"the gradient of {_what(node, step)} is {type(given).__name__}, but must be a list "
-            "of tensors"
-        )
-    gradients = list(given)
-    if len(gradients) != step.count:
-        raise GradientError(
-            f"the gradient of {_what(node, step)} is {len(gradients)} tensors, but the input "
-            f"has {step.count}"
-        )
-    return [
-        (parent, _fit(gradient, type_, _what(node, step)))
-        for parent, gradient, type_ in zip(
-            node.parents[step.first : step.first + step.count], gradients, step.type, strict=True
-        )
-        if parent is not None
-    ]
-
-
-def _what(node: CallNode, step: Step) -> str:
-    return f"{node.plan.spec.name!r} with respect to {step.name!r}"
-
-
-def _fit(gradient: Any, type_: TensorType, what: str) -> Tensor:
-    """Return a gradient summed back over the axes along which its input was broadcast.
-
-    Raises:
-        GradientError: when it is no tensor, or its dtype or shape cannot be the input's.
-
-    """
-    if not isinstance(gradient, Tensor):
-        raise GradientError(f"the gradient of {what} is {type(gradient).__name__}, not a tensor")
-    if gradient.type == type_:
-        return gradient
-    given, wanted = gradient.shape, type_.shape
-    fits = len(given) >= len(wanted) and all(
-        length in (1, given[axis - len(wanted)]) for axis, length in enumerate(wanted)
-    )
-    if gradient.dtype is not type_.dtype or not fits:
-        raise GradientError(f"the gradient of {what} is {gradient.type}, but must be {type_}")
-    axes = shapes.broadcast_axes(wanted, given)
-    return movement.reshape(reduction.sum(gradient, axis=axes), wanted)

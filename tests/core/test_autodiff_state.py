@@ -1,0 +1,181 @@
+"""What grad and vjp leave behind: after exceptions, in memory, and across devices."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensorplug as tp
+from tensorplug import dispatch as seam
+from tensorplug.testing import check_grads, isolated_engine
+
+
+@pytest.fixture(autouse=True)
+def on_the_cpu() -> Any:
+    with tp.use_backend("cpu"):
+        yield
+
+
+def same(actual: tp.Tensor, expected: Any, *, dtype: tp.DType = tp.float32) -> None:
+    wanted = np.array(expected, dtype.numpy)
+    assert (actual.dtype, actual.shape) == (dtype, wanted.shape)
+    np.testing.assert_allclose(actual.numpy(), wanted, rtol=2e-6)
+
+
+def tensor(values: Any) -> tp.Tensor:
+    return tp.asarray(values, dtype=tp.float32)
+
+
+def live() -> int:
+    """Return how many tensors there are."""
+    return sum(type(each) is tp.Tensor for each in gc.get_objects())
+
+
+# What an exception leaves behind --------------------------------------------------------
+
+
+def _raise(*_: Any) -> Any:
+    raise ZeroDivisionError("on purpose")
+
+
+def _failing_rule(x: tp.Tensor) -> tp.Tensor:
+    return tp.custom_grad(lambda x: (x * 1.0, _raise))(x)
+
+
+@pytest.mark.parametrize("f", [_raise, lambda x: _raise(x * x), _failing_rule])
+@pytest.mark.parametrize("nested", [False, True])
+def test_after_an_exception_the_tape_is_off(f: Any, nested: bool) -> None:
+    x = tensor([1.0, 2.0])
+    tp.grad(lambda x: x * x)(x)
+    gc.collect()  # of other tests
+    before, frame = live(), seam.current()
+    for _ in range(3):
+        with pytest.raises(ZeroDivisionError, match="on purpose"):
+            tp.grad(tp.grad(f) if nested else f)(x)
+        assert seam.current() is frame
+    gc.collect()  # tracebacks hold frames in cycles
+    assert live() == before
+    assert (x * x)._node is None
+    same(tp.grad(lambda x: x * x)(x), [2, 4])
+
+
+def test_a_kernel_that_raises_leaves_the_tape_off() -> None:
+    with isolated_engine("cpu"):
+        tp.register_kernel("Square", "cpu", lambda x: _raise(x), override=True)  # noqa: PLW0108
+        with pytest.raises(ZeroDivisionError) as caught:
+            tp.grad(lambda x: tp.square(x * 2.0))(tensor(1.0))
+        assert "in kernel Square(x=float32[])" in "".join(caught.value.__notes__)
+        assert seam.current().recording is None
+        same(tp.grad(lambda x: x * x)(tensor(3.0)), 6)
+
+
+# Memory ---------------------------------------------------------------------------------
+
+
+def _train(parameters: Any, momentum: Any) -> tuple[Any, Any]:
+    rng = np.random.default_rng(0)
+    x, labels = tensor(rng.normal(size=(4, 6, 6, 2))), tp.one_hot(np.array([0, 1, 2, 1]), 3)
+
+    def loss(p: Any) -> tp.Tensor:
+        h = tp.nn.relu(tp.nn.conv2d(x, p["filter"], 1, "same") + p["bias"])
+        h = tp.reshape(tp.nn.max_pool(h, 2, 2), (4, -1))
+        return tp.losses.softmax_cross_entropy(labels, h @ p["weight"])
+
+    gradients = tp.grad(loss)(parameters)
+    momentum = tp.tree_map(lambda m, g: m * 0.9 + g, momentum, gradients)
+    return tp.tree_map(lambda p, m: p - 0.05 * m, parameters, momentum), momentum
+
+
+def test_memory_is_flat_over_training_without_the_garbage_collector() -> None:
+    rng = np.random.default_rng(1)
+    parameters = {
+        "filter": tensor(rng.normal(size=(3, 3, 2, 4))),
+        "bias": tensor(np.zeros(4)),
+        "weight": tensor(rng.normal(size=(36, 3))),
+    }
+    momentum = tp.tree_map(tp.zeros_like, parameters)
+    for _ in range(3):  # fills the caches
+        parameters, momentum = _train(parameters, momentum)
+    gc.collect()
+    before = live()
+    gc.disable()
+    try:
+        for _ in range(200):
+            parameters, momentum = _train(parameters, momentum)
+        after = live()
+    finally:
+        gc.enable()
+    assert after == before
+
+
+def test_memory_is_flat_over_second_derivatives() -> None:
+    f = lambda x: tp.sum(tp.nn.softmax(x) * tp.prod(x) + tp.topk(x, 2)[0][0])  # noqa: E731
+    second = tp.grad(lambda x: tp.sum(tp.grad(f)(x)))
+    x = tensor([0.5, 1.5, 2.5])
+    second(x)
+    gc.collect()
+    before = live()
+    gc.disable()
+    try:
+        for _ in range(50):
+            second(x)
+        after = live()
+    finally:
+        gc.enable()
+    assert after == before
+
+
+def test_saved_outputs_make_no_cycle() -> None:
+    gc.collect()
+    before = live()
+    gc.disable()
+    try:
+        y, pull = tp.vjp(lambda x: tp.exp(tp.sqrt(tp.exp(x))), tensor([1.0, 2.0]))
+        pull(tensor([1.0, 1.0]))
+        del y, pull
+        assert live() <= before + 1  # the seam may have cached one constant
+    finally:
+        gc.enable()
+
+
+# Devices --------------------------------------------------------------------------------
+
+
+def test_a_tape_may_cross_devices() -> None:
+    with isolated_engine("cpu"):
+
+        def f(x: tp.Tensor) -> tp.Tensor:
+            h = tp.sin(x)
+            with tp.use_backend("cpu:0"):
+                h = tp.exp(h) * x
+                assert h.device == "cpu:0"
+            return tp.sum(h * h)
+
+        check_grads(f, [np.array([0.3, -1.1])], order=2)
+        x = tp.asarray(np.array([0.3, -1.1]))
+        gradient = tp.grad(f)(x)
+        assert gradient.device == "cpu"
+        sine, cosine = np.sin([0.3, -1.1]), np.cos([0.3, -1.1])
+        point = np.array([0.3, -1.1])
+        # d/dx (x e^sin x)^2 = 2 x e^(2 sin x) (1 + x cos x)
+        expected = 2 * point * np.exp(2 * sine) * (1 + point * cosine)
+        same(gradient, expected, dtype=tp.float64)
+
+
+def test_a_tensor_moved_by_hand_stays_on_the_tape() -> None:
+    with isolated_engine("cpu"):
+        f = lambda x: tp.sum((x * x).to("cpu:0"))  # noqa: E731  # one line is what is tested
+        same(tp.grad(f)(tensor([1.0, 2.0])), [2, 4])
+
+
+def test_the_backend_changes_between_forward_and_backward() -> None:
+    with isolated_engine("cpu"):
+        x = tensor([1.0, 2.0])
+        _, pull = tp.vjp(lambda x: tp.exp(x) * x, x)
+        with tp.use_backend("cpu:0"):
+            (gradient,) = pull(tensor([1.0, 1.0]))
+            assert gradient.device == "cpu:0"
+            same(gradient, np.exp([1, 2]) * [2, 3])
