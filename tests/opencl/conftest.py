@@ -1,0 +1,110 @@
+"""An engine with the OpenCL backend and nothing else, without the plugin layer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from tensorplug import dispatch as seam
+from tensorplug import dtypes as dt
+from tensorplug.catalogue import catalogue
+from tensorplug.engine import Engine, Opened
+from tensorplug.ops import creation
+from tensorplug.registry import Owner, Registry
+from tensorplug_opencl import device, plugin
+from tensorplug_opencl.backend import OpenCLBackend
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+OWNER = Owner("tensorplug-opencl", "under test")
+
+
+class Source:
+    """One backend, opened through the functions of its plugin module."""
+
+    def names(self) -> Sequence[str]:
+        return ("opencl",)
+
+    def open(self, name: str, device: str | None) -> Opened:
+        assert name == "opencl"
+        backend = plugin.tensorplug_create_backend(device)
+        tables = plugin.tensorplug_kernels(backend)
+        return Opened(backend, OWNER, tuple((OWNER, table) for table in tables))
+
+
+def require_device() -> None:
+    if not device.available():
+        pytest.skip("pyopencl finds no OpenCL device: install a driver, or pyopencl[pocl]")
+
+
+@pytest.fixture(scope="session")
+def frame():
+    require_device()
+    engine = Engine(Source(), Registry(catalogue()), fallback="error")
+    return seam.Frame(engine, engine.open("opencl"))
+
+
+@pytest.fixture
+def backend():
+    """Return a backend of its own, for tests that break it."""
+    require_device()
+    opened = OpenCLBackend.open(None)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def call(frame) -> Callable[..., Any]:
+    """Run a kernel on arrays, twice (the second time from the plan cache); return arrays."""
+
+    def run(spec: Any, *inputs: Any, **attributes: Any) -> Any:
+        def tensor(given: Any) -> Any:
+            if isinstance(given, list):
+                return [tensor(each) for each in given]
+            return creation.asarray(np.asarray(given))
+
+        with seam.entered(frame):
+            tensors = [tensor(each) for each in inputs]
+            before = [each.numpy() for each in tensors if not isinstance(each, list)]
+            first = seam.dispatch(spec, *tensors, **attributes)
+            result = seam.dispatch(spec, *tensors, **attributes)
+            after = [each.numpy() for each in tensors if not isinstance(each, list)]
+        for old, new in zip(before, after, strict=True):
+            np.testing.assert_array_equal(old, new)
+        if not isinstance(result, list):
+            np.testing.assert_array_equal(first.numpy(), result.numpy())
+            return result.numpy()
+        return [each.numpy() for each in result]
+
+    return run
+
+
+@pytest.fixture
+def near() -> Callable[..., None]:
+    """Compare dtype and shape, then NaN and infinities exactly, then values within ``ulp``.
+
+    ``expected`` is in a precision above that of ``dtype``; ``bound`` is an absolute error.
+    """
+
+    def compare(
+        actual: Any, expected: Any, dtype: Any, *, ulp: float = 0, bound: Any = 0.0
+    ) -> None:
+        wanted = np.asarray(expected)
+        kind = dt.of(dtype).numpy
+        assert (actual.dtype, actual.shape) == (kind, wanted.shape)
+        if kind.kind != "f":
+            np.testing.assert_array_equal(actual, wanted)
+            return
+        with np.errstate(all="ignore"):
+            rounded = wanted.astype(kind)
+            np.testing.assert_array_equal(np.isnan(actual), np.isnan(rounded))
+            fine = np.isfinite(rounded)
+            np.testing.assert_array_equal(actual[~fine], rounded[~fine])
+            off = np.abs(actual.astype(np.longdouble) - wanted)[fine]
+            step = np.spacing(np.abs(rounded))[fine].astype(np.longdouble)
+            allowed = np.maximum((ulp + 0.5) * step, np.broadcast_to(bound, wanted.shape)[fine])
+        assert (off <= allowed).all(), (actual[fine], wanted[fine], float((off / step).max()))
+
+    return compare

@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pyopencl as cl
+import pytest
+from tensorplug import dtypes as dt
+from tensorplug.errors import BackendUnavailableError
+from tensorplug_opencl import device, plugin
+
+GPU, CPU, ACCELERATOR, CUSTOM = (
+    cl.device_type.GPU,
+    cl.device_type.CPU,
+    cl.device_type.ACCELERATOR,
+    cl.device_type.CUSTOM,
+)
+
+
+def fake(name, kind, platform="Vendor", extensions="", double=0):
+    return SimpleNamespace(
+        name=name,
+        type=kind,
+        platform=SimpleNamespace(name=platform, version="OpenCL 3.0"),
+        extensions=extensions,
+        double_fp_config=double,
+        version="OpenCL 3.0",
+        driver_version="1.2",
+    )
+
+
+SLOW, FAST = fake("Old CPU", CPU, "Portable"), fake("Big GPU", GPU)
+CARD = fake("Card", ACCELERATOR)
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted", "chosen"),
+    [
+        ([SLOW, CARD, FAST], None, FAST),
+        ([SLOW, CARD], None, CARD),
+        ([SLOW], None, SLOW),
+        ([fake("odd", CUSTOM)], None, 0),
+        ([SLOW, FAST], "0", SLOW),
+        ([SLOW, FAST], "1", FAST),
+        ([SLOW, FAST], "big", FAST),
+        ([SLOW, FAST], "PORTABLE", SLOW),
+    ],
+)
+def test_choice(monkeypatch, found, wanted, chosen):
+    monkeypatch.setattr(device, "available", lambda: found)
+    assert device.choose(wanted) is (found[0] if chosen == 0 else chosen)
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted", "message"),
+    [
+        ([], None, "no OpenCL device was found"),
+        ([], "0", "no OpenCL device was found"),
+        ([SLOW, FAST], "2", "'2'.*0: Old CPU.*1: Big GPU"),
+        ([SLOW], "nvidia", "'nvidia'.*Old CPU"),
+    ],
+)
+def test_no_such_device(monkeypatch, found, wanted, message):
+    monkeypatch.setattr(device, "available", lambda: found)
+    with pytest.raises(BackendUnavailableError, match=message):
+        plugin.tensorplug_create_backend(wanted)
+
+
+def failing(code):
+    def get_platforms():
+        raise cl.LogicError(cl._cl._ErrorRecord("clGetPlatformIDs", code, ""))
+
+    return get_platforms
+
+
+def test_no_platform_is_no_device(monkeypatch):
+    monkeypatch.setattr(cl, "get_platforms", failing(device.NO_PLATFORM))
+    assert device.available() == []
+    assert device.diagnostics()["OpenCL"] == "no device"
+
+
+def test_a_broken_loader_says_so(monkeypatch):
+    monkeypatch.setattr(cl, "get_platforms", failing(cl.status_code.OUT_OF_HOST_MEMORY))
+    with pytest.raises(BackendUnavailableError, match="loader failed.*OUT_OF_HOST_MEMORY"):
+        device.choose(None)
+    assert "OUT_OF_HOST_MEMORY" in device.diagnostics()["OpenCL"]
+
+
+def platform(name, code=None, devices=()):
+    def get_devices():
+        if code is not None:
+            raise cl.RuntimeError(cl._cl._ErrorRecord("clGetDeviceIDs", code, ""))
+        return list(devices)
+
+    return SimpleNamespace(name=name, get_devices=get_devices)
+
+
+def test_platforms_without_devices_are_passed_over(monkeypatch):
+    empty = platform("empty", cl.status_code.DEVICE_NOT_FOUND)
+    monkeypatch.setattr(cl, "get_platforms", lambda: [empty, platform("full", devices=[FAST])])
+    assert device.available() == [FAST]
+
+
+def test_a_platform_that_fails_is_named(monkeypatch):
+    broken = platform("broken", cl.status_code.OUT_OF_RESOURCES)
+    monkeypatch.setattr(cl, "get_platforms", lambda: [broken])
+    with pytest.raises(BackendUnavailableError, match="'broken' cannot list"):
+        device.available()
+
+
+@pytest.mark.parametrize(
+    ("extensions", "double", "optional"),
+    [
+        ("", 0, set()),
+        ("cl_khr_fp64 cl_khr_fp16", 63, {dt.float64, dt.float16}),
+        ("cl_khr_fp64", 0, set()),
+        ("cl_khr_fp16", 0, {dt.float16}),
+    ],
+)
+def test_dtypes(extensions, double, optional):
+    has = device.dtypes_of(fake("any", GPU, extensions=extensions, double=double))
+    assert has == dt.BOOL | dt.INTEGER | {dt.float32} | optional
+
+
+def test_diagnostics(monkeypatch):
+    monkeypatch.setattr(device, "available", lambda: [SLOW])
+    assert device.diagnostics() == {
+        "pyopencl": cl.VERSION_TEXT,
+        "OpenCL platform Portable": "OpenCL 3.0",
+        "OpenCL device 0": "Old CPU, OpenCL 3.0, driver 1.2",
+    }
+
+
+def test_importing_the_plugin_loads_no_driver():
+    code = "import sys, tensorplug_opencl.plugin; sys.exit('pyopencl' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_missing_pyopencl_is_a_reason(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorplug_opencl.backend", None)
+    monkeypatch.setitem(sys.modules, "tensorplug_opencl.device", None)
+    with pytest.raises(BackendUnavailableError, match="pyopencl does not load"):
+        plugin.tensorplug_create_backend(None)
+    assert "does not load" in plugin.tensorplug_diagnostics()["pyopencl"]
+
+
+def test_kernels_are_for_this_backend_only():
+    assert list(plugin.tensorplug_kernels(SimpleNamespace(name="cpu"))) == []
+    tables = plugin.tensorplug_kernels(SimpleNamespace(name="opencl"))
+    assert sum(len(table) for table in tables) >= 64

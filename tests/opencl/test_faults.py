@@ -1,0 +1,214 @@
+"""Faults injected where this package meets pyopencl."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+import pyopencl as cl
+import pytest
+from tensorplug import dtypes as dt
+from tensorplug.errors import BackendMemoryError, DeviceLostError
+from tensorplug.spec import TensorType
+from tensorplug_opencl import faults
+from tensorplug_opencl.faults import BuildError
+
+CODE = cl.status_code
+MEMORY = [
+    CODE.MEM_OBJECT_ALLOCATION_FAILURE,
+    CODE.OUT_OF_RESOURCES,
+    CODE.OUT_OF_HOST_MEMORY,
+    CODE.INVALID_BUFFER_SIZE,
+]
+LOST = [
+    CODE.DEVICE_NOT_AVAILABLE,
+    CODE.INVALID_COMMAND_QUEUE,
+    CODE.INVALID_CONTEXT,
+    CODE.INVALID_DEVICE,
+    faults.NVIDIA_FAULT,
+]
+ADD = """
+kernel void run(global const float *x, const long x_at, global float *y, const long y_at) {
+  const size_t i = get_global_id(0);
+  if (i < 3) y[y_at + i] = x[x_at + i] + 1;
+}"""
+
+
+def fault(code):
+    return cl.RuntimeError(cl._cl._ErrorRecord("clSomething", code, ""))
+
+
+class Failing:
+    """Raises ``code`` for the first ``times`` calls, then does what ``real`` does."""
+
+    def __init__(self, code, times, real=None):
+        self.code, self.times, self.real, self.calls = code, times, real, 0
+
+    def __call__(self, *args, **options):
+        self.calls += 1
+        if self.calls <= self.times:
+            raise fault(self.code)
+        return self.real(*args, **options)
+
+
+class Pool:
+    """A memory pool whose ``allocate`` fails; all else is the real pool's."""
+
+    def __init__(self, real, code, times):
+        self.real, self.freed = real, 0
+        self.allocate = Failing(code, times, real.allocate)
+
+    def free_held(self):
+        self.freed += 1
+        self.real.free_held()
+
+    def __getattr__(self, name):
+        return getattr(self.real, name)
+
+
+@pytest.fixture
+def numbers(backend):
+    return backend.from_host(np.array([1, 2, 3], np.float32))
+
+
+@pytest.mark.parametrize("code", MEMORY)
+def test_a_failed_allocation_is_tried_again_with_the_pool_emptied(backend, code):
+    spare = backend.from_host(np.zeros(1000))
+    del spare
+    backend.runtime.pool = pool = Pool(backend.runtime.pool, code, 1)
+    buffer = backend.from_host(np.arange(3))
+    np.testing.assert_array_equal(backend.to_host(buffer), [0, 1, 2])
+    assert (pool.allocate.calls, pool.freed, pool.held_blocks) == (2, 1, 0)
+
+
+@pytest.mark.parametrize("code", MEMORY)
+def test_out_of_memory(backend, numbers, code):
+    backend.runtime.pool = pool = Pool(backend.runtime.pool, code, 9)
+    with pytest.raises(BackendMemoryError, match=r"no room for 80,000 bytes: tensors hold \d+ bytes"):
+        backend.from_host(np.zeros(10_000))
+    assert pool.allocate.calls == 2
+    backend.runtime.pool = pool.real
+    np.testing.assert_array_equal(backend.to_host(numbers), [1, 2, 3])  # and life goes on
+
+
+def test_a_request_beyond_the_device_is_refused_by_the_driver_itself(backend):
+    room = backend.runtime.device.global_mem_size
+    with pytest.raises(BackendMemoryError, match="no room for"):
+        backend.runtime.empty(TensorType(dt.uint8, (4 * room,)))
+
+
+@pytest.mark.parametrize("code", LOST)
+def test_a_lost_device_while_allocating(backend, code):
+    backend.runtime.pool = pool = Pool(backend.runtime.pool, code, 9)
+    with pytest.raises(DeviceLostError, match="is lost"):
+        backend.from_host(np.zeros(3))
+    assert pool.allocate.calls == 1
+
+
+TRANSFERS = {
+    "read": ("enqueue_copy", lambda backend, x: backend.to_host(x)),
+    "write": ("enqueue_copy", lambda backend, x: backend.from_host(np.zeros(3))),
+    "fill": ("enqueue_fill_buffer", lambda backend, x: backend.runtime.fill(x, np.float32(0))),
+}
+
+
+@pytest.mark.parametrize("code", LOST)
+@pytest.mark.parametrize("what", TRANSFERS)
+def test_a_lost_device_in_a_transfer(monkeypatch, backend, numbers, what, code):
+    function, transfer = TRANSFERS[what]
+    with monkeypatch.context() as patch:
+        patch.setattr(cl, function, Failing(code, 9))
+        with pytest.raises(DeviceLostError, match="all tensors stored there") as caught:
+            transfer(backend, numbers)
+    assert backend.device in str(caught.value)
+    assert isinstance(caught.value.__cause__, cl.Error)
+
+
+class Queue:
+    def __init__(self, code):
+        self.finish = Failing(code, 1, lambda: None)
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        (CODE.EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, DeviceLostError),
+        (CODE.OUT_OF_RESOURCES, BackendMemoryError),
+    ],
+)
+def test_synchronize_raises_what_became_of_the_work(monkeypatch, backend, code, expected):
+    with monkeypatch.context() as patch:
+        patch.setattr(backend.runtime, "queue", Queue(code))
+        with pytest.raises(expected):
+            backend.synchronize()
+
+
+def launched(backend, numbers):
+    launch = backend.runtime.launch(ADD, 2, [], 3)
+    result = backend.runtime.empty(numbers.type)
+    launch(numbers, result)
+    return backend.to_host(result)
+
+
+@pytest.mark.parametrize("code", MEMORY)
+def test_a_launch_short_of_memory_is_tried_again(monkeypatch, backend, numbers, code):
+    failing = Failing(code, 1, cl.enqueue_nd_range_kernel)
+    monkeypatch.setattr(cl, "enqueue_nd_range_kernel", failing)
+    np.testing.assert_array_equal(launched(backend, numbers), [2, 3, 4])
+    assert failing.calls == 2
+
+
+@pytest.mark.parametrize(
+    ("code", "expected", "calls"),
+    [(code, BackendMemoryError, 2) for code in MEMORY] + [(code, DeviceLostError, 1) for code in LOST],
+)
+def test_a_launch_that_fails(monkeypatch, backend, numbers, code, expected, calls):
+    failing = Failing(code, 9)
+    monkeypatch.setattr(cl, "enqueue_nd_range_kernel", failing)
+    with pytest.raises(expected, match="running 'run'"):
+        launched(backend, numbers)
+    assert failing.calls == calls
+
+
+def test_a_fault_of_our_own_keeps_its_error_with_a_note(monkeypatch, backend, numbers):
+    monkeypatch.setattr(cl, "enqueue_nd_range_kernel", Failing(CODE.INVALID_WORK_GROUP_SIZE, 9))
+    with pytest.raises(cl.Error, match="INVALID_WORK_GROUP_SIZE") as caught:
+        launched(backend, numbers)
+    assert "while running 'run'" in caught.value.__notes__[0]
+
+
+def test_a_program_that_does_not_build(backend):
+    with pytest.raises(BuildError, match="refused program 'my kernel'") as caught:
+        backend.runtime.launch("// my kernel\nkernel void run( {", 0, [], 1)
+    assert "error" in str(caught.value)
+    assert backend.memory()["programs"] == 0
+
+
+def test_a_long_build_log_is_trimmed():
+    log = "\n".join(f"line {number}" for number in range(100))
+    error = cl.RuntimeError(cl._cl._ErrorRecord("clBuildProgram", CODE.BUILD_PROGRAM_FAILURE, log))
+    message = str(faults.build_failure(error, "device", "kernel"))
+    assert "line 5" in message
+    assert "line 50" not in message
+    assert "more lines" in message
+    assert len(message.splitlines()) == faults.LOG_LINES + 2
+
+
+@pytest.mark.parametrize(("code", "expected"), [(LOST[0], DeviceLostError), (MEMORY[0], BackendMemoryError)])
+def test_building_and_opening_translate_too(monkeypatch, backend, code, expected):
+    with monkeypatch.context() as patch:
+        patch.setattr(cl, "Program", Failing(code, 9))
+        with pytest.raises(expected, match="building a program"):
+            backend.runtime.launch(ADD, 2, [], 3)
+    with monkeypatch.context() as patch:
+        patch.setattr(cl, "Context", Failing(code, 9))
+        with pytest.raises(expected, match="opening the device"):
+            type(backend)(backend.runtime.device)
+
+
+def test_closing_frees_the_pool(backend):
+    backend.from_host(np.zeros(1000))
+    gc.collect()
+    assert backend.memory()["held_blocks"] > 0
+    backend.close()
+    assert backend.memory()["held_blocks"] == 0
