@@ -1,0 +1,137 @@
+"""What may be handed over instead of a tensor: numbers, lists, arrays; and what may not."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import tensorplug as tp
+from tensorplug import dtypes as dt
+from tensorplug import host
+from tensorplug.errors import ArgumentError, DTypeError, ShapeError
+
+INF, NAN = float("inf"), float("nan")
+
+TAKEN = [  # what, dtype asked, dtype that comes, values
+    (True, None, "bool", True),
+    (3, None, "int32", 3),
+    (2**31 - 1, None, "int32", 2**31 - 1),
+    (2**31, None, "int64", 2**31),
+    (-(2**31) - 1, None, "int64", -(2**31) - 1),
+    (2**63, None, "uint64", 2**63),
+    (1.5, None, "float32", 1.5),
+    (1j, None, "complex64", 1j),
+    ([], None, "float32", []),
+    ([[], []], None, "float32", [[], []]),
+    ([], "int8", "int8", []),
+    ([1, 2], None, "int32", [1, 2]),
+    ([1, 2**40], None, "int64", [1, 2**40]),
+    ((1, 2.5), None, "float32", [1, 2.5]),
+    ([True, 2], None, "int32", [1, 2]),
+    ([1, 2j], None, "complex64", [1, 2j]),
+    (range(3), None, "int32", [0, 1, 2]),
+    ([np.float64(1.5)], None, "float32", [1.5]),  # a list is weak, whatever is in it
+    (np.float64(1.5), None, "float64", 1.5),  # NumPy's scalars are arrays: strong
+    (np.float32(1.5), None, "float32", 1.5),
+    (np.int8(3), None, "int8", 3),
+    (np.bool_(True), None, "bool", True),
+    (np.arange(3), None, "int64", [0, 1, 2]),
+    (np.arange(3, dtype=">i2"), None, "int16", [0, 1, 2]),
+    (np.ones((2, 0), np.float16), None, "float16", np.ones((2, 0))),
+    ([np.zeros(2), np.ones(2)], None, "float32", [[0, 0], [1, 1]]),
+    (300, "int16", "int16", 300),
+    ([1, 2], "float16", "float16", [1, 2]),
+    ([1e9], "float16", "float16", [INF]),
+    ([True], "int8", "int8", [1]),
+    (np.array([2.7, -2.7]), "int32", "int32", [2, -2]),
+    (np.array([255.0]), "uint8", "uint8", [255]),
+    (np.array([1.5]), "complex64", "complex64", [1.5]),
+    ([2**64 - 1], "uint64", "uint64", [2**64 - 1]),
+]
+
+
+@pytest.mark.parametrize(("value", "asked", "dtype", "values"), TAKEN, ids=repr)
+def test_taken(value, asked, dtype, values):
+    found = host.as_array(value, None if asked is None else dt.of(asked))
+    expected = np.asarray(values, dtype=dtype)
+    assert (found.dtype, found.shape) == (np.dtype(dtype), expected.shape)
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("value", ["äß", ["a", "bc"], np.array(["x"]), np.array([["x"]], "T")])
+def test_strings(value):
+    found = host.as_array(value)
+    assert dt.of(found.dtype) is dt.string
+    assert found.tolist() == np.asarray(value).tolist()
+
+
+REFUSED = [  # what, dtype asked, error, a part of the message
+    ([[1], [1, 2]], None, ShapeError, "nested lists must be rectangular"),
+    ([[1], 2], None, ShapeError, "nested lists must be rectangular"),
+    ([1, [2]], None, ShapeError, "nested lists must be rectangular"),
+    ([np.zeros((2, 2)), np.zeros((2, 3))], None, ShapeError, "nested lists must be rectangular"),
+    (None, None, DTypeError, "NoneType None holds object"),
+    ([None, 1.0], None, DTypeError, "[None, 1.0] holds object"),
+    (object, None, DTypeError, "holds object"),
+    ({1: 2}, None, DTypeError, "dict {1: 2} holds object"),
+    ({1, 2}, None, DTypeError, "set {1, 2} holds object"),
+    (np.array([1, None], object), None, DTypeError, "holds object"),
+    (np.array(["2020"], "M8[D]"), None, DTypeError, "datetime64[D]"),
+    (np.zeros(1, [("a", "i4")]), None, DTypeError, "which is no dtype of a tensor"),
+    (np.zeros(1, np.longdouble), None, DTypeError, "unknown dtype"),
+    (b"x", None, DTypeError, "give numbers, booleans or strings"),
+    ([1, "a"], None, DTypeError, "[1, 'a'] holds both strings and numbers"),
+    ("1", "int32", DTypeError, "but int32 is wanted"),
+    ([1], "string", DTypeError, "but string is wanted"),
+    (2**64, None, ArgumentError, "18446744073709551616 does not fit into any integer dtype"),
+    (-(2**63) - 1, None, ArgumentError, "does not fit into any integer dtype"),
+    ([2**63, -1], None, ArgumentError, "no integer dtype holds together"),
+    ([2**64], None, DTypeError, "holds object"),
+    (300, "int8", ArgumentError, "300 does not fit into int8"),
+    ([300, 1], "int8", ArgumentError, "the values from 1 to 300 do not all fit into int8"),
+    ([-1], "uint8", ArgumentError, "do not all fit into uint8"),
+    (np.array([300]), "int8", ArgumentError, "do not all fit into int8"),
+    (np.array([NAN]), "int32", ArgumentError, "nan"),
+    (np.array([0, INF]), "int32", ArgumentError, "inf"),
+    (np.array([2.0**63]), "int64", ArgumentError, "do not all fit into int64"),
+    (np.array([60000], np.float16), "int16", ArgumentError, "do not all fit into int16"),
+    (1.0, "int32", DTypeError, "1.0 is not an integer, but int32 is wanted"),
+    ([1.0], "int32", DTypeError, "[1.0] holds floats, but int32 is wanted"),
+    (1j, "float32", DTypeError, "1j is complex, but float32 is wanted"),
+    (np.array([1j]), "float32", DTypeError, "complex values are given, but float32 is wanted"),
+]
+
+
+@pytest.mark.parametrize(("value", "asked", "error", "message"), REFUSED, ids=repr)
+def test_refused(value, asked, error, message):
+    with pytest.raises(error, match=re.escape(message)) as caught:
+        host.as_array(value, None if asked is None else dt.of(asked))
+    assert type(caught.value) is error
+
+
+@pytest.mark.usefixtures("engine")
+@pytest.mark.parametrize("wrap", [lambda t: [t], lambda t: [1.0, t], lambda t: [[0.0], [t]]])
+def test_tensors_in_a_list_would_leave_the_tape_silently(wrap):
+    with pytest.raises(ArgumentError, match="holds tensors; join them with stack or concat"):
+        tp.asarray(wrap(tp.asarray(2.0)))
+
+
+@pytest.mark.usefixtures("engine")
+@pytest.mark.parametrize("dtype", [None, "float64", "int32"])
+def test_later_writes_to_the_source_are_not_seen(dtype):
+    source = np.array([1.0, 2.0])
+    tensor = tp.asarray(source, dtype=dtype)
+    total = tp.add(source, tensor)
+    source[:] = 99
+    assert tensor.tolist() == [1, 2]
+    assert total.tolist() == [2, 4]
+
+
+@pytest.mark.parametrize(
+    ("value", "is_one"),
+    [(True, True), (1, True), (1.0, True), (1j, True), (np.float64(1), False), ("1", False)],
+)
+def test_which_scalars_are_weak(value, is_one):
+    assert host.is_scalar(value) is is_one

@@ -1,0 +1,74 @@
+"""Asking by naming: what functions may ask for, found out before they run."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tensorplug import signatures
+from tensorplug.errors import RegistrationError
+
+
+def right(a, b, *, axis): ...
+def by_position_only(a, b, /): ...
+def swapped(b, a): ...
+def misspelt(a, b, *, axes): ...
+def attribute_first(a, b, axis): ...
+def too_few(a): ...
+def anything(*args): ...
+def keywords(a, b, **rest): ...
+
+
+HERE = "test_signatures"
+SPLIT = [  # function, what it asks for besides the inputs, or parts of the message
+    (right, ("axis",)),
+    (by_position_only, ()),
+    (swapped, ["swapped asks for (b, a)", "keyword-only parameters: (a, b, *, axis, out)"]),
+    (misspelt, ["misspelt asks for (a, b, *, axes)", "(a, b, *, axis, out)"]),
+    (attribute_first, ["attribute_first asks for (a, b, axis)"]),
+    (too_few, ["too_few asks for (a)"]),
+    (anything, ["anything takes *args, but must name what it asks for"]),
+    (keywords, ["keywords takes **rest, but must name what it asks for"]),
+    (None, ["None has no signature to read", "wrap it in a function"]),
+]
+
+
+@pytest.mark.parametrize(("function", "result"), SPLIT)
+def test_check_split(function, result):
+    if isinstance(result, tuple):
+        found = signatures.check_split(function, "role", ("a", "b"), ("axis", "out"))
+        assert found == result
+        return
+    with pytest.raises(RegistrationError) as caught:
+        signatures.check_split(function, "the role", ("a", "b"), ("axis", "out"))
+    text = str(caught.value)
+    assert text.startswith("the role: ")
+    assert all(part in text for part in result)
+
+
+def test_check_split_without_extras_names_the_inputs_alone():
+    with pytest.raises(RegistrationError, match=re.escape("keyword-only parameters: (x)")):
+        signatures.check_split(right, "role", ("x",), ())
+
+
+def rule(dy, b, *, axis): ...
+def wrong_rule(dy, bb, axes): ...
+
+
+def test_check_names():
+    assert signatures.check_names(rule, "r", ("axis", "b", "dy", "a")) == ("dy", "b", "axis")
+    with pytest.raises(RegistrationError) as caught:
+        signatures.check_names(wrong_rule, "the role", ("dy", "b", "axis"))
+    assert str(caught.value).startswith("the role: ")
+    assert "wrong_rule asks for bb, axes; it may ask for dy, b, axis" in str(caught.value)
+
+
+class Callable:
+    def __call__(self, a, b): ...
+
+
+def test_callables_of_other_kinds():
+    assert signatures.check_split(Callable(), "r", ("a", "b"), ()) == ()
+    assert "Callable object" in signatures.location(Callable())
+    assert signatures.location(right).endswith(f"{HERE}.right")

@@ -1,0 +1,108 @@
+"""Tables of kernels, gradient rules and decompositions: inert, and checked when filled."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tensorplug import attributes
+from tensorplug import dtypes as dt
+from tensorplug.errors import RegistrationError
+from tensorplug.spec import KernelSpec
+from tensorplug.tables import DecompositionTable, GradientTable, KernelTable
+
+BINARY = KernelSpec(
+    "Binary",
+    ("a", "b"),
+    lambda a, b: a,  # noqa: ARG005
+    attributes={"axis": attributes.integer(0)},
+)
+TWO = KernelSpec("Two", ("x",), lambda x: (x, x), outputs=("values", "indices"))
+BACK = KernelSpec("Back", ("dy", "x"), lambda dy, x: x)  # noqa: ARG005
+
+
+def kernel(a, b, *, axis, backend, out, attributes): ...
+def kernel_again(a, b): ...
+def misnamed(a, c): ...
+def rule(dy, a_type, out, axis, attributes): ...
+def rule_again(dy): ...
+def greedy(dy, backend): ...
+
+
+def names(table):
+    return [entry.spec.name for entry in table]
+
+
+@pytest.mark.parametrize("how", ["register", "prepare"])
+def test_kernels(how):
+    table = KernelTable()
+    assert getattr(table, how)(BINARY, dtypes=[dt.float32])(kernel) is kernel
+    (entry,) = table
+    assert len(table) == 1
+    assert (entry.spec, entry.function, entry.prepares) == (BINARY, kernel, how == "prepare")
+    assert entry.dtypes == frozenset({dt.float32})
+    assert entry.asks == ("axis", "backend", "out", "attributes")
+    message = "kernel 'Binary' is in this table twice: "
+    with pytest.raises(RegistrationError, match=message) as caught:
+        table.register(BINARY)(kernel_again)
+    assert "test_tables.kernel and " in str(caught.value)
+    assert str(caught.value).endswith("test_tables.kernel_again")
+    assert [each.function for each in table] == [kernel]
+
+
+def test_gradients():
+    table = GradientTable()
+    assert table.wrt(BINARY, "a")(rule) is rule
+    table.stop(BINARY, "b")
+    assert [(each.wrt, each.rule) for each in table] == [("a", rule), ("b", None)]
+    twice = "gradient of 'Binary' with respect to 'a' is in this table twice"
+    with pytest.raises(RegistrationError, match=twice):
+        table.wrt(BINARY, "a")(rule_again)
+    with pytest.raises(RegistrationError, match=r"twice: a stop and .*rule_again"):
+        table.wrt(BINARY, "b")(rule_again)
+    table.stop(TWO)
+    assert len(table) == 3
+
+
+def test_decompositions():
+    table = DecompositionTable()
+    assert table.of(BINARY)(kernel_again) is kernel_again
+    assert (names(table), len(table)) == (["Binary"], 1)
+    with pytest.raises(RegistrationError, match="decomposition of 'Binary' is in this table"):
+        table.of(BINARY)(kernel_again)
+
+
+WRONG = [  # what fills the table, parts of the message
+    (lambda: KernelTable().register(BINARY)(misnamed), ["kernel 'Binary': ", "asks for (a, c)"]),
+    (
+        lambda: KernelTable().prepare(BINARY)(rule),
+        ["(a, b, *, axis, attributes, backend, out)"],
+    ),
+    (
+        lambda: GradientTable().wrt(BINARY, "c")(rule),
+        ["gradient of 'Binary' with respect to 'c': 'c' is not an input; inputs are a, b"],
+    ),
+    (
+        lambda: GradientTable().stop(BINARY, "c"),
+        ["'c' is not an input; inputs are a, b"],
+    ),
+    (
+        lambda: GradientTable().wrt(BINARY, "a")(greedy),
+        ["asks for backend", "may ask for dy, a, b, a_type, b_type, out, axis, attributes"],
+    ),
+    (
+        lambda: GradientTable().wrt(TWO, "x")(rule_again),
+        ["asks for dy;", "may ask for dy_values, dy_indices, x, x_type, values, indices"],
+    ),
+    (lambda: GradientTable().wrt(BACK, "x")(greedy), ["may ask for ddy, dy, x, "]),
+    (lambda: DecompositionTable().of(BINARY)(kernel), ["(a, b, *, axis, attributes, out)"]),
+    (lambda: KernelTable().register(BINARY)(max), ["no signature to read"]),
+]
+
+
+@pytest.mark.parametrize(("fill", "parts"), WRONG)
+def test_wrong_functions(fill, parts):
+    with pytest.raises(RegistrationError) as caught:
+        fill()
+    assert all(re.search(re.escape(part), str(caught.value)) for part in parts), caught.value

@@ -1,0 +1,136 @@
+"""Sliding windows: positions counted one by one, and TensorFlow's rule for "same"."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+
+import pytest
+
+from tensorplug.errors import ArgumentError, ShapeError
+from tensorplug.windows import (
+    Window,
+    arranged,
+    pad_attribute,
+    pair_attribute,
+    rounding_attribute,
+    spatial_axes,
+    windows,
+)
+
+
+def positions(padded: int, taps: int, stride: int, dilation: int) -> int:
+    """Count the starts at which every tap lies inside."""
+    return sum(
+        start + (taps - 1) * dilation < padded for start in range(0, max(padded, 0), stride)
+    )
+
+
+GRID = list(itertools.product((1, 4, 7), (1, 2, 3), (1, 2, 3), (1, 2), ((0, 0), (1, 2))))
+
+
+@pytest.mark.parametrize(("size", "taps", "stride", "dilation", "pad"), GRID)
+def test_explicit_padding(size, taps, stride, dilation, pad):
+    expected = positions(size + sum(pad), taps, stride, dilation)
+    if expected == 0:
+        with pytest.raises(ShapeError, match=f"{taps} taps with dilation {dilation} does not fit"):
+            Window.of(size, taps, stride, dilation, pad, None)
+        return
+    window = Window.of(size, taps, stride, dilation, pad, None)
+    assert (window.out, window.before, window.after) == (expected, *pad)
+
+
+@pytest.mark.parametrize(("size", "taps", "stride", "dilation", "_pad"), GRID)
+def test_same_has_a_position_for_every_stride(size, taps, stride, dilation, _pad):
+    window = Window.of(size, taps, stride, dilation, "same", None)
+    assert window.out == math.ceil(size / stride)
+    total = window.before + window.after
+    assert window.after - window.before in (0, 1)
+    assert positions(size + total, taps, stride, dilation) == window.out
+    if total:  # no smaller padding would do
+        assert positions(size + total - 1, taps, stride, dilation) < window.out
+
+
+@pytest.mark.parametrize(("size", "taps", "stride", "dilation", "_pad"), GRID)
+def test_valid_is_no_padding(size, taps, stride, dilation, _pad):
+    if positions(size, taps, stride, dilation):
+        valid = Window.of(size, taps, stride, dilation, "valid", None)
+        assert valid == Window.of(size, taps, stride, dilation, (0, 0), None)
+
+
+@pytest.mark.parametrize(("rounding", "out"), [(None, 2), ("floor", 2), ("round", 3), ("ceil", 3)])
+def test_rounding(rounding, out):
+    # (6 - 3) / 2 = 1.5 steps fit; half a step is rounded up.
+    window = Window.of(6, 3, 2, 1, (0, 0), rounding)
+    assert window.out == out
+    assert window.before + window.size + window.after >= (out - 1) * 2 + 3
+
+
+def both(taps=(1, 1), pad="valid", spatial=(1, 2)):
+    return windows((4, 5), taps, (1, 1), (1, 1), pad, None, spatial)
+
+
+def test_axes_take_their_own_pair_of_an_explicit_padding():
+    pads = ((0, 0), (1, 0), (0, 2), (0, 0))
+    assert [(w.before, w.after) for w in both(pad=pads)] == [(1, 0), (0, 2)]
+    pads = ((0, 0), (0, 0), (1, 0), (0, 2))
+    assert [(w.before, w.after) for w in both(pad=pads, spatial=(2, 3))] == [(1, 0), (0, 2)]
+    assert [(w.before, w.after) for w in both(pad=1)] == [(1, 1), (1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"taps": (0, 1)}, "a window must have taps, got [0, 1]"),
+        ({"pad": ((1, 0), (0, 0), (0, 0), (0, 0))}, "batch and channels cannot be padded"),
+        ({"pad": ((0, 0), (0, 0), (0, 0), (0, 1))}, "batch and channels cannot be padded"),
+    ],
+)
+def test_windows_refuse(options, message):
+    with pytest.raises(ShapeError, match=re.escape(message)):
+        both(**options)
+
+
+ATTRIBUTES = [  # kind, given, canonical or a part of the error
+    (pair_attribute(), 2, (2, 2)),
+    (pair_attribute(), [2, 3], (2, 3)),
+    (pair_attribute(), 0, "must be a positive int or two of them, got 0"),
+    (pair_attribute(), [1, 2, 3], "must be a positive int or two of them"),
+    (pair_attribute(), [], "must be a positive int or two of them"),
+    (pair_attribute(), 1.5, "must be an integer, got 1.5"),
+    (pad_attribute(), "same", "same"),
+    (pad_attribute(), 2, 2),
+    (pad_attribute(), [[0, 0], [1, 2], [3, 4], [0, 0]], ((0, 0), (1, 2), (3, 4), (0, 0))),
+    (pad_attribute(), "full", "must be 'same', 'valid', an int or pairs, got 'full'"),
+    (pad_attribute(), -1, "must not be negative, got -1"),
+    (pad_attribute(), [[0, 0]], "needs four (before, after) pairs"),
+    (pad_attribute(), [1, 2, 3, 4], "needs four (before, after) pairs"),
+    (pad_attribute(), None, "must be an integer, got None"),
+    (rounding_attribute(), None, None),
+    (rounding_attribute(), "ceil", "ceil"),
+    (rounding_attribute(), "up", "must be 'floor', 'round', 'ceil' or None, got 'up'"),
+    (rounding_attribute(), [], "must be 'floor', 'round', 'ceil' or None, got []"),
+]
+
+
+@pytest.mark.parametrize(("kind", "given", "result"), ATTRIBUTES)
+def test_attributes(kind, given, result):
+    if isinstance(result, str) and " " in result:
+        with pytest.raises(ArgumentError, match=re.escape(result)):
+            kind.canonical(given, {})
+    else:
+        found = kind.canonical(given, {})
+        assert (found, type(found)) == (result, type(result))
+
+
+def test_rounding_needs_a_numeric_padding():
+    with pytest.raises(ArgumentError, match="needs a numeric pad"):
+        rounding_attribute().canonical("ceil", {"pad": "same"})
+    assert rounding_attribute().canonical("ceil", {"pad": 1}) == "ceil"
+
+
+def test_data_formats():
+    assert (spatial_axes("NHWC"), spatial_axes("NCHW")) == ((1, 2), (2, 3))
+    assert arranged(1, (2, 3), 4, "NHWC") == (1, 2, 3, 4)
+    assert arranged(1, (2, 3), 4, "NCHW") == (1, 4, 2, 3)
