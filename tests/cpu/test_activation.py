@@ -43,7 +43,12 @@ def test_sigmoid(call, near, dtype):
 
 def test_sigmoid_of_complex(call, near):
     z = [0.5 + 1j, -3 + 2j, 0j, 2 - 0.5j]
-    near(call(ops.SIGMOID, np.array(z)), [1 / (1 + cmath.exp(-each)) for each in z], "complex128", ulp=8)
+    near(
+        call(ops.SIGMOID, np.array(z)),
+        [1 / (1 + cmath.exp(-each)) for each in z],
+        "complex128",
+        ulp=8,
+    )
 
 
 def softmax(row):

@@ -15,6 +15,10 @@ from tensorplug_cpu import plugin
 from tensorplug_cpu.backend import CpuBackend
 
 
+def named(each):
+    return getattr(each, "name", "")
+
+
 @pytest.fixture
 def backend():
     return CpuBackend()
@@ -39,7 +43,9 @@ def test_round_trip_copies(backend, dtype, shape):
     np.testing.assert_array_equal(backend.to_host(buffer), kept)
 
 
-@pytest.mark.parametrize("source", [np.arange(6.0).reshape(2, 3).T, np.arange(6.0)[::-2], np.arange(3, dtype=">i4")])
+@pytest.mark.parametrize(
+    "source", [np.arange(6.0).reshape(2, 3).T, np.arange(6.0)[::-2], np.arange(3, dtype=">i4")]
+)
 def test_any_strides_and_byte_order_come_in(backend, source):
     buffer = backend.from_host(source)
     assert buffer.flags.c_contiguous
@@ -55,7 +61,13 @@ def test_only_arrays_are_buffers(backend, thing):
 
 def test_allocation_names_the_owner(backend):
     whole = backend.from_host(np.zeros((4, 3), "float32"))
-    views = [whole, whole[1:], whole.T, whole[::2].reshape(-1)[:0], np.broadcast_to(whole, (2, 4, 3))]
+    views = [
+        whole,
+        whole[1:],
+        whole.T,
+        whole[::2].reshape(-1)[:0],
+        np.broadcast_to(whole, (2, 4, 3)),
+    ]
     owned = [backend.allocation(each) for each in views]
     assert owned[:3] + owned[4:] == [(id(whole), 48)] * 4
     assert backend.allocation(whole.copy()) != owned[0]
@@ -73,7 +85,7 @@ def test_no_room_is_our_error(backend):
         (creation.FILL, {"shape": (2**24, 2**24), "value": 1.0}),
         (creation.RANGE, {"start": 0, "stop": 2**48, "dtype": "float64"}),
     ],
-    ids=lambda each: getattr(each, "name", ""),
+    ids=named,
 )
 def test_kernels_without_room(frame, spec, attributes):
     with seam.entered(frame), pytest.raises(BackendMemoryError, match="allocate"):

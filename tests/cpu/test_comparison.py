@@ -10,6 +10,11 @@ import pytest
 
 from tensorplug.ops import comparison as ops
 
+
+def named(each):
+    return getattr(each, "name", "")
+
+
 ORDER = [
     (ops.LESS, operator.lt),
     (ops.LESS_EQUAL, operator.le),
@@ -35,15 +40,17 @@ def check(call, spec, function, a, b):
 
 
 @pytest.mark.parametrize("dtype", VALUES)
-@pytest.mark.parametrize(("spec", "function"), ORDER + EQUALITY, ids=lambda x: getattr(x, "name", ""))
+@pytest.mark.parametrize(("spec", "function"), ORDER + EQUALITY, ids=named)
 def test_comparison(call, spec, function, dtype):
     values = np.array(VALUES[dtype], dtype)
     check(call, spec, function, values[:, None], values[None])
 
 
-@pytest.mark.parametrize(("spec", "function"), EQUALITY, ids=lambda x: getattr(x, "name", ""))
+@pytest.mark.parametrize(("spec", "function"), EQUALITY, ids=named)
 @pytest.mark.parametrize(
-    "values", [np.array([1, 1j, 1 + 1j, complex(math.nan, 0)]), np.array([True, False])], ids=["complex", "bool"]
+    "values",
+    [np.array([1, 1j, 1 + 1j, complex(math.nan, 0)]), np.array([True, False])],
+    ids=["complex", "bool"],
 )
 def test_equality(call, spec, function, values):
     check(call, spec, function, values[:, None], values[None])
@@ -67,7 +74,9 @@ def test_not(call, shape):
 
 
 @pytest.mark.parametrize("spec", [each for each, _ in ORDER + EQUALITY], ids=lambda x: x.name)
-@pytest.mark.parametrize(("a", "b", "out"), [((), (), ()), ((0,), (1,), (0,)), ((2, 1), (3,), (2, 3))])
+@pytest.mark.parametrize(
+    ("a", "b", "out"), [((), (), ()), ((0,), (1,), (0,)), ((2, 1), (3,), (2, 3))]
+)
 def test_shapes(call, spec, a, b, out):
     result = call(spec, np.ones(a, "float32"), np.ones(b, "float32"))
     assert (result.dtype, result.shape) == (np.dtype(bool), out)

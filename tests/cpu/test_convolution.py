@@ -46,12 +46,16 @@ def layout(size, taps, stride, dilation, options, axis):
     if pad == SAME:
         count = math.ceil(size / stride)
         return max((count - 1) * stride + reach - size, 0) // 2, count
-    before, after = {"valid": (0, 0)}.get(pad) if isinstance(pad, str) else (
-        (pad, pad) if isinstance(pad, int) else pad[axis]
+    before, after = (
+        {"valid": (0, 0)}.get(pad)
+        if isinstance(pad, str)
+        else ((pad, pad) if isinstance(pad, int) else pad[axis])
     )
     free = (size + before + after - reach) / stride
     mode = options.get("dim_rounding_mode")
-    rounded = {"ceil": math.ceil(free), "round": math.floor(free + 0.5)}.get(mode, math.floor(free))
+    rounded = {"ceil": math.ceil(free), "round": math.floor(free + 0.5)}.get(
+        mode, math.floor(free)
+    )
     return before, rounded + 1
 
 
@@ -105,7 +109,9 @@ class TestConvolution:
         expected = np.zeros((x[0], rows, columns, filter[3]))
         for (r, c), (y, z), (i, j) in found:
             expected[:, r, c] += image[:, y, z].astype("float64") @ weights[i, j].astype("float64")
-        result = call(ops.CONV2D, arranged(image, data_format), weights, **options_for(options, data_format))
+        result = call(
+            ops.CONV2D, arranged(image, data_format), weights, **options_for(options, data_format)
+        )
         same(result, arranged(expected, data_format), dtype)
 
     def test_backprop_input(self, call, x, filter, options, dtype, data_format):
@@ -140,7 +146,10 @@ class TestConvolution:
         same(result, expected, dtype)
 
 
-@pytest.mark.parametrize(("x", "filter", "strides"), [((40, 28, 28, 1), (3, 3, 1, 2), 1), ((20, 24, 24, 16), (3, 3, 16, 3), 2)])
+@pytest.mark.parametrize(
+    ("x", "filter", "strides"),
+    [((40, 28, 28, 1), (3, 3, 1, 2), 1), ((20, 24, 24, 16), (3, 3, 16, 3), 2)],
+)
 def test_batches_that_take_several_chunks(call, x, filter, strides):
     """The matrix of windows is built for some images at a time; each image is its own."""
     image, weights = data(x, 7, "float32"), data(filter, 8, "float32")
@@ -152,8 +161,12 @@ def test_batches_that_take_several_chunks(call, x, filter, strides):
     for at in range(x[0]):
         one = image[at : at + 1]
         same(whole[at : at + 1], call(ops.CONV2D, one, weights, **options), "float32")
-        back = call(ops.CONV2D_BACKPROP_INPUT, dy[at : at + 1], weights, input_shape=one.shape, **options)
+        back = call(
+            ops.CONV2D_BACKPROP_INPUT, dy[at : at + 1], weights, input_shape=one.shape, **options
+        )
         same(spread[at : at + 1], back, "float32")
-        total += call(ops.CONV2D_BACKPROP_FILTER, one, dy[at : at + 1], filter_shape=filter, **options)
+        total += call(
+            ops.CONV2D_BACKPROP_FILTER, one, dy[at : at + 1], filter_shape=filter, **options
+        )
     result = call(ops.CONV2D_BACKPROP_FILTER, image, dy, filter_shape=filter, **options)
     same(result, total, "float32")

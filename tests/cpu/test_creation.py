@@ -16,7 +16,9 @@ FIXED = sorted(each.name for each in dt.FIXED)
 
 @pytest.mark.parametrize("dtype", FIXED)
 @pytest.mark.parametrize("shape", [(), (0,), (2, 3)])
-@pytest.mark.parametrize(("spec", "number"), [(ops.ZEROS_LIKE, 0), (ops.ONES_LIKE, 1)], ids=["0", "1"])
+@pytest.mark.parametrize(
+    ("spec", "number"), [(ops.ZEROS_LIKE, 0), (ops.ONES_LIKE, 1)], ids=["0", "1"]
+)
 def test_like(call, near, spec, number, shape, dtype):
     near(call(spec, np.full(shape, 7).astype(dtype)), np.full(shape, number), dtype)
 
@@ -70,7 +72,9 @@ def test_fill_refuses_what_does_not_fit(call, value, dtype, error):
     ],
 )
 def test_range(call, near, start, stop, step, dtype, expected):
-    near(call(ops.RANGE, start=start, stop=stop, step=step, dtype=dtype), np.array(expected), dtype)
+    near(
+        call(ops.RANGE, start=start, stop=stop, step=step, dtype=dtype), np.array(expected), dtype
+    )
 
 
 def test_range_adds_up_no_rounding_errors(call, near):

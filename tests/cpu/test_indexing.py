@@ -18,7 +18,9 @@ def numbers(shape, dtype):
     count = int(np.prod(shape))
     plain = np.arange(1, count + 1).reshape(shape)
     if dtype == "string":
-        return np.array([f"element number {each}" for each in plain.flat], dt.string.numpy).reshape(shape)
+        return np.array(
+            [f"element number {each}" for each in plain.flat], dt.string.numpy
+        ).reshape(shape)
     return (plain % 2 if dtype == "bool" else plain).astype(dtype)
 
 
@@ -60,16 +62,28 @@ def test_gather(call, dtype, shape, indices, axis, batch):
 
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_gather_by_every_index_dtype(call, dtype):
-    same(call(ops.GATHER_V2, numbers((3,), "float32"), np.array([2, 0], dtype)), np.array([3, 1], "float32"))
+    same(
+        call(ops.GATHER_V2, numbers((3,), "float32"), np.array([2, 0], dtype)),
+        np.array([3, 1], "float32"),
+    )
 
 
 @pytest.mark.parametrize(
-    ("index", "dtype", "shown"), [(3, "int32", "3"), (-4, "int8", "-4"), (2**64 - 1, "uint64", str(2**64 - 1))]
+    ("index", "dtype", "shown"),
+    [(3, "int32", "3"), (-4, "int8", "-4"), (2**64 - 1, "uint64", str(2**64 - 1))],
 )
 @pytest.mark.parametrize("batch", [0, 1])
 def test_gather_out_of_range(call, index, dtype, shown, batch):
-    with pytest.raises(ArgumentError, match=f"index {shown} is out of range for axis 1 of length 3"):
-        call(ops.GATHER_V2, numbers((2, 3), "float32"), np.array([[0, index]] * 2, dtype), axis=1, batch_dims=batch)
+    with pytest.raises(
+        ArgumentError, match=f"index {shown} is out of range for axis 1 of length 3"
+    ):
+        call(
+            ops.GATHER_V2,
+            numbers((2, 3), "float32"),
+            np.array([[0, index]] * 2, dtype),
+            axis=1,
+            batch_dims=batch,
+        )
 
 
 SCATTERS = [  # indices, shape
@@ -112,10 +126,14 @@ def test_many_small_floats_add_up(call):
     same(result, np.array([4096], "float16"))
 
 
-@pytest.mark.parametrize(("index", "axis", "length"), [([0, 3], 1, 3), ([2, 0], 0, 2), ([-3, 0], 0, 2)])
+@pytest.mark.parametrize(
+    ("index", "axis", "length"), [([0, 3], 1, 3), ([2, 0], 0, 2), ([-3, 0], 0, 2)]
+)
 def test_scatter_out_of_range(call, index, axis, length):
     outside = index[axis]
-    with pytest.raises(ArgumentError, match=f"index {outside} is out of range for axis {axis} of length {length}"):
+    with pytest.raises(
+        ArgumentError, match=f"index {outside} is out of range for axis {axis} of length {length}"
+    ):
         call(ops.SCATTER_ND, np.array([index]), np.ones(1, "float32"), shape=(2, 3))
 
 
@@ -125,7 +143,9 @@ def test_scatter_out_of_range(call, index, axis, length):
 @pytest.mark.parametrize(("on", "off"), [(1, 0), (0, 1)])
 def test_one_hot(call, dtype, indices, depth, on, off):
     at = np.array(indices, np.int32)
-    expected = np.array([[on if i == j else off for j in range(depth)] for i in at.flat]).reshape(*at.shape, depth)
+    expected = np.array([[on if i == j else off for j in range(depth)] for i in at.flat]).reshape(
+        *at.shape, depth
+    )
     result = call(ops.ONE_HOT, at, depth=depth, on_value=on, off_value=off, dtype=dtype)
     same(result, expected.astype(dtype))
 

@@ -9,6 +9,11 @@ from tensorplug import dtypes as dt
 from tensorplug.errors import ArgumentError, DTypeError
 from tensorplug.ops import movement as ops
 
+
+def named(each):
+    return getattr(each, "name", "")
+
+
 DTYPES = sorted(each.name for each in dt.ANY)
 
 
@@ -17,7 +22,9 @@ def numbers(shape, dtype):
     count = int(np.prod(shape))
     plain = np.arange(1, count + 1).reshape(shape)
     if dtype == "string":
-        return np.array([f"element number {each}" for each in plain.flat], dt.string.numpy).reshape(shape)
+        return np.array(
+            [f"element number {each}" for each in plain.flat], dt.string.numpy
+        ).reshape(shape)
     return (plain % 2 if dtype == "bool" else plain).astype(dtype)
 
 
@@ -43,34 +50,51 @@ def test_identity(call, dtype, shape):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(
     ("shape", "target"),
-    [((2, 3), (3, 2)), ((2, 3), (6,)), ((1,), ()), ((), (1, 1)), ((0, 3), (0,)), ((2, 6), (3, 2, 2))],
+    [
+        ((2, 3), (3, 2)),
+        ((2, 3), (6,)),
+        ((1,), ()),
+        ((), (1, 1)),
+        ((0, 3), (0,)),
+        ((2, 6), (3, 2, 2)),
+    ],
 )
 def test_reshape(call, dtype, shape, target):
     x = numbers(shape, dtype)
-    expected = picked(x, target, lambda at: np.unravel_index(int(np.ravel_multi_index(at, target)) if at else 0, shape))
+    expected = picked(
+        x,
+        target,
+        lambda at: np.unravel_index(int(np.ravel_multi_index(at, target)) if at else 0, shape),
+    )
     same(call(ops.RESHAPE, x, shape=target), expected)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(
-    ("shape", "perm"), [((), ()), ((3,), (0,)), ((2, 3), (1, 0)), ((2, 3, 4), (2, 0, 1)), ((2, 0), (1, 0))]
+    ("shape", "perm"),
+    [((), ()), ((3,), (0,)), ((2, 3), (1, 0)), ((2, 3, 4), (2, 0, 1)), ((2, 0), (1, 0))],
 )
 def test_transpose(call, dtype, shape, perm):
     x = numbers(shape, dtype)
     target = tuple(shape[axis] for axis in perm)
-    expected = picked(x, target, lambda at: tuple(at[perm.index(axis)] for axis in range(len(perm))))
+    expected = picked(
+        x, target, lambda at: tuple(at[perm.index(axis)] for axis in range(len(perm)))
+    )
     same(call(ops.TRANSPOSE, x, perm=perm), expected)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(
-    ("shape", "target"), [((), (2, 2)), ((3,), (2, 3)), ((2, 1), (2, 4)), ((1, 3), (0, 3)), ((), ()), ((2,), (2,))]
+    ("shape", "target"),
+    [((), (2, 2)), ((3,), (2, 3)), ((2, 1), (2, 4)), ((1, 3), (0, 3)), ((), ()), ((2,), (2,))],
 )
 def test_broadcast_to(call, dtype, shape, target):
     x = numbers(shape, dtype)
     lead = len(target) - len(shape)
     expected = picked(
-        x, target, lambda at: tuple(0 if shape[axis] == 1 else at[lead + axis] for axis in range(len(shape)))
+        x,
+        target,
+        lambda at: tuple(0 if shape[axis] == 1 else at[lead + axis] for axis in range(len(shape))),
     )
     same(call(ops.BROADCAST_TO, x, shape=target), expected)
 
@@ -78,7 +102,13 @@ def test_broadcast_to(call, dtype, shape, target):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(
     ("shape", "begin", "size"),
-    [((), (), ()), ((5,), (2,), (3,)), ((3, 4), (1, 0), (2, 2)), ((3, 4), (3, 1), (0, 2)), ((1, 2), (0, 1), (1, 1))],
+    [
+        ((), (), ()),
+        ((5,), (2,), (3,)),
+        ((3, 4), (1, 0), (2, 2)),
+        ((3, 4), (3, 1), (0, 2)),
+        ((1, 2), (0, 1), (1, 1)),
+    ],
 )
 def test_slice(call, dtype, shape, begin, size):
     x = numbers(shape, dtype)
@@ -95,7 +125,7 @@ def test_slice(call, dtype, shape, begin, size):
         (ops.BROADCAST_TO, {"shape": (4, 2, 3)}),
         (ops.SLICE, {"begin": (0, 1), "size": (2, 1)}),
     ],
-    ids=lambda each: getattr(each, "name", ""),
+    ids=named,
 )
 def test_views_share_the_memory(frame, spec, attributes):
     from tensorplug.dispatch import dispatch, entered
@@ -111,7 +141,13 @@ def test_views_share_the_memory(frame, spec, attributes):
 @pytest.mark.parametrize("dtype", sorted(each.name for each in dt.FIXED))
 @pytest.mark.parametrize(
     ("shape", "paddings"),
-    [((), ()), ((2,), ((1, 2),)), ((2, 3), ((0, 1), (2, 0))), ((0, 2), ((1, 1), (0, 0))), ((2, 1), ((0, 0), (0, 0)))],
+    [
+        ((), ()),
+        ((2,), ((1, 2),)),
+        ((2, 3), ((0, 1), (2, 0))),
+        ((0, 2), ((1, 1), (0, 0))),
+        ((2, 1), ((0, 0), (0, 0))),
+    ],
 )
 @pytest.mark.parametrize("constant", [0, 1])
 def test_pad(call, dtype, shape, paddings, constant):
@@ -126,7 +162,8 @@ def test_pad(call, dtype, shape, paddings, constant):
 
 
 @pytest.mark.parametrize(
-    ("dtype", "constant", "error"), [("uint8", 256, ArgumentError), ("int32", 0.5, DTypeError), ("float32", 1j, DTypeError)]
+    ("dtype", "constant", "error"),
+    [("uint8", 256, ArgumentError), ("int32", 0.5, DTypeError), ("float32", 1j, DTypeError)],
 )
 def test_pad_refuses_a_constant_that_does_not_fit(call, dtype, constant, error):
     with pytest.raises(error, match=dtype):
@@ -136,7 +173,13 @@ def test_pad_refuses_a_constant_that_does_not_fit(call, dtype, constant, error):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(
     ("shapes", "axis"),
-    [([(2,), (3,)], 0), ([(2, 1), (2, 2), (2, 0)], 1), ([(1, 2)], 0), ([(0, 2), (0, 2)], 0), ([(1, 2), (3, 2)], 0)],
+    [
+        ([(2,), (3,)], 0),
+        ([(2, 1), (2, 2), (2, 0)], 1),
+        ([(1, 2)], 0),
+        ([(0, 2), (0, 2)], 0),
+        ([(1, 2), (3, 2)], 0),
+    ],
 )
 def test_concat(call, dtype, shapes, axis):
     xs = [numbers(shape, dtype) for shape in shapes]

@@ -35,7 +35,9 @@ def windows(shape, window, strides, pad, rounding):
             count = math.ceil(size / step)
             low = max((count - 1) * step + reach - size, 0) // 2
         else:
-            low, high = (0, 0) if pad == "valid" else (pad, pad) if isinstance(pad, int) else pad[1 + k]
+            low, high = (
+                (0, 0) if pad == "valid" else (pad, pad) if isinstance(pad, int) else pad[1 + k]
+            )
             free = (size + low + high - reach) / step
             count = (math.ceil(free) if rounding == "ceil" else math.floor(free)) + 1
         before.append(low)
@@ -54,7 +56,7 @@ def windows(shape, window, strides, pad, rounding):
 def first_largest(values):
     """Return the place of the first NaN, else of the first largest."""
     for place, value in enumerate(values):
-        if value != value:
+        if math.isnan(value):
             return place
     return values.index(max(values))
 
@@ -62,7 +64,10 @@ def first_largest(values):
 def sample(shape, dtype):
     rng = np.random.default_rng(14)
     if dtype in FLOATS:
-        pool, odds = [0.0, 1.0, -2.0, math.inf, -math.inf, math.nan], [0.3, 0.2, 0.2, 0.1, 0.15, 0.05]
+        pool, odds = (
+            [0.0, 1.0, -2.0, math.inf, -math.inf, math.nan],
+            [0.3, 0.2, 0.2, 0.1, 0.15, 0.05],
+        )
         return rng.choice(pool, shape, p=odds).astype(dtype)
     limits = np.iinfo(dtype)
     return rng.choice(np.array([limits.min, limits.max, 1], dtype), shape)

@@ -98,8 +98,7 @@ LONG = [
 @pytest.mark.parametrize("terms", ["equal", "positive", "mixed", "scales"])
 @pytest.mark.parametrize(("shape", "axis"), LONG)
 @pytest.mark.parametrize("dtype", [*FLOATS, "complex64"])
-@pytest.mark.parametrize("spec", [ops.SUM, ops.MEAN], ids=["Sum", "Mean"])
-def test_error_grows_with_the_logarithm(call, spec, dtype, shape, axis, terms):
+def test_error_grows_with_the_logarithm(call, dtype, shape, axis, terms):
     rng = np.random.default_rng(9)
     wide = {
         "equal": lambda: np.full(shape, 0.1),
@@ -111,17 +110,19 @@ def test_error_grows_with_the_logarithm(call, spec, dtype, shape, axis, terms):
     axes = axis if isinstance(axis, tuple) else tuple(range(x.ndim)) if axis is None else (axis,)
     count = math.prod(shape[each] for each in axes)
     exact = x.astype(np.clongdouble if dtype == "complex64" else np.longdouble)
-    divisor = count if spec is ops.MEAN else 1
-    result = call(spec, x, axis=axis, keep_dims=False)
-    expected = exact.sum(axes) / divisor
+    result = call(ops.SUM, x, axis=axis, keep_dims=False)
+    expected = exact.sum(axes)
     assert (result.dtype, result.shape) == (x.dtype, expected.shape)
-    bound = np.finfo(dtype).eps * math.log2(count) * np.abs(exact).sum(axes) / divisor
-    assert (np.abs(result - expected) <= bound + np.finfo(dtype).smallest_subnormal / 2).all()
+    bound = np.finfo(dtype).eps * math.log2(count) * np.abs(exact).sum(axes)
+    rounding = float(np.finfo(dtype).smallest_subnormal) / 2  # of a subnormal result
+    assert (np.abs(result - expected) <= bound + rounding).all()
 
 
 @pytest.mark.parametrize("dtype", [*FLOATS, "int8", "uint64", "bool", "complex64"])
 @pytest.mark.parametrize(("spec", "identity"), [(ops.SUM, 0), (ops.PROD, 1)], ids=["Sum", "Prod"])
-@pytest.mark.parametrize(("shape", "axis", "out"), [((0, 3), 0, (3,)), ((0, 3), 1, (0,)), ((0,), None, ())])
+@pytest.mark.parametrize(
+    ("shape", "axis", "out"), [((0, 3), 0, (3,)), ((0, 3), 1, (0,)), ((0,), None, ())]
+)
 def test_empty_sums(call, spec, identity, dtype, shape, axis, out):
     result = call(spec, np.ones(shape, dtype), axis=axis)
     assert (result.dtype, result.shape) == (np.dtype("int32" if dtype == "bool" else dtype), out)
@@ -133,18 +134,20 @@ def test_mean_of_nothing_is_nan(call, near):
 
 
 def test_sums_of_special_values(call, near):
-    x = np.array([[math.inf, 1.0], [math.inf, -math.inf], [math.nan, 1.0], [3e38, 3e38]], "float32")
+    x = np.array(
+        [[math.inf, 1.0], [math.inf, -math.inf], [math.nan, 1.0], [3e38, 3e38]], "float32"
+    )
     near(call(ops.SUM, x, axis=1), [math.inf, math.nan, math.nan, math.inf], "float32")
     large = np.full((50_000, 2), 2.0, "float16")
     near(call(ops.SUM, large, axis=0), [math.inf] * 2, "float16")
 
 
 def largest(group):
-    return math.nan if any(each != each for each in group) else max(group)
+    return math.nan if any(map(math.isnan, group)) else max(group)
 
 
 def smallest(group):
-    return math.nan if any(each != each for each in group) else min(group)
+    return math.nan if any(map(math.isnan, group)) else min(group)
 
 
 @pytest.mark.parametrize("keep", [False, True])
@@ -158,17 +161,26 @@ def smallest(group):
 def test_extremes(call, near, spec, name, function, dtype, shape, axis, keep):
     rng = np.random.default_rng(10)
     if dtype in FLOATS:
-        x = rng.choice([0.0, 1.5, -2.0, math.inf, -math.inf, math.nan], shape, p=[0.2] * 4 + [0.15, 0.05])
+        x = rng.choice(
+            [0.0, 1.5, -2.0, math.inf, -math.inf, math.nan], shape, p=[0.2] * 4 + [0.15, 0.05]
+        )
         x = np.asarray(x).astype(dtype)
     else:
         limits = np.iinfo(dtype)
         x = rng.choice(np.array([limits.min, limits.max, 3], dtype), shape)
         x = np.asarray(x)
     expected = reduced(x, axis, function, keep=keep)
-    near(call(spec, x, **{name: axis, "keep_dims": keep}), expected.astype(dtype), dtype, zeros=False)
+    near(
+        call(spec, x, **{name: axis, "keep_dims": keep}),
+        expected.astype(dtype),
+        dtype,
+        zeros=False,
+    )
 
 
-@pytest.mark.parametrize(("spec", "name"), [(ops.MAX, "reduction_indices"), (ops.MIN, "axis")], ids=["Max", "Min"])
+@pytest.mark.parametrize(
+    ("spec", "name"), [(ops.MAX, "reduction_indices"), (ops.MIN, "axis")], ids=["Max", "Min"]
+)
 def test_extremes_of_nothing(call, spec, name):
     result = call(spec, np.ones((0, 0), "float32"), **{name: 0})
     assert (result.shape, result.dtype) == ((0,), np.dtype("float32"))
@@ -178,10 +190,16 @@ def test_extremes_of_nothing(call, spec, name):
 
 @pytest.mark.parametrize("keep", [False, True])
 @pytest.mark.parametrize(("shape", "axis"), [*AXES, ((0, 2), 0), ((0, 2), 1)])
-@pytest.mark.parametrize(("spec", "function"), [(ops.ANY, any), (ops.ALL, all)], ids=["Any", "All"])
+@pytest.mark.parametrize(
+    ("spec", "function"), [(ops.ANY, any), (ops.ALL, all)], ids=["Any", "All"]
+)
 def test_logical(call, spec, function, shape, axis, keep):
     x = np.asarray(np.random.default_rng(11).random(shape) < 0.6)
-    expected = reduced(x, axis, function, keep=keep) if x.size else np.full(x.sum(axis, keepdims=keep).shape, spec is ops.ALL)
+    expected = (
+        reduced(x, axis, function, keep=keep)
+        if x.size
+        else np.full(x.sum(axis, keepdims=keep).shape, spec is ops.ALL)
+    )
     result = call(spec, x, axis=axis, keep_dims=keep)
     assert (result.dtype, result.shape) == (np.dtype(bool), expected.shape)
     np.testing.assert_array_equal(result, expected.astype(bool))

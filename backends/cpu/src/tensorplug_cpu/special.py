@@ -142,7 +142,8 @@ def _horner(coefficients: Coefficients, x: Array) -> Array:
 
 
 def _near_0(x: Array) -> Array:
-    return x + x * _ratio(_NEAR_0, np.square(x))
+    result: Array = x + x * _ratio(_NEAR_0, np.square(x))
+    return result
 
 
 def _near_1(x: Array) -> Array:
@@ -185,5 +186,5 @@ def _double(x: Array) -> Array:
         if piece.size:
             result[piece] = formula(size[piece])
         below = limit
-    signed: Array = np.copysign(result, flat).reshape(x.shape)
-    return signed
+    np.copysign(result, flat, out=result)
+    return result.reshape(x.shape)

@@ -144,8 +144,6 @@ def cast(x: TensorType, *, dtype: DType, out: TensorType) -> Call:
 
 
 @kernels.prepare(ops.SELECT)
-def select(
-    condition: TensorType, t: TensorType, e: TensorType, *, out: TensorType
-) -> Call:
+def select(condition: TensorType, t: TensorType, e: TensorType, *, out: TensorType) -> Call:
     """Choose elementwise."""
     return kernel(np.where, out)

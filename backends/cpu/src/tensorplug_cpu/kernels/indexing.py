@@ -84,9 +84,7 @@ def _added(flat: Array, values: Array, size: int) -> Array:
 
 
 @kernels.prepare(ops.SCATTER_ND)
-def scatter_nd(
-    indices: TensorType, updates: TensorType, *, shape: Shape, out: TensorType
-) -> Call:
+def scatter_nd(indices: TensorType, updates: TensorType, *, shape: Shape, out: TensorType) -> Call:
     """Add slices at positions. A negative position counts from the end, as in GatherV2."""
     depth = indices.shape[-1]
     width = prod(shape[depth:])

@@ -38,9 +38,7 @@ def sum(x: TensorType, *, axis: Axes, keep_dims: bool, out: TensorType) -> Call:
     """Add: inexact numbers as ``summation`` does, integers with wrapping, booleans in int32."""
     narrow = out.dtype.numpy
     if out.dtype not in dt.INEXACT:
-        return kernel(
-            lambda x: _add.reduce(x, axis=axis, keepdims=keep_dims, dtype=narrow), out
-        )
+        return kernel(lambda x: _add.reduce(x, axis=axis, keepdims=keep_dims, dtype=narrow), out)
     work = working(out.dtype)
     add = summer(x.shape, axis, work, keep_dims=keep_dims)
     if work is narrow:
@@ -83,9 +81,7 @@ def _extreme(function: np.ufunc, axis: Axes, out: TensorType, *, keep_dims: bool
 
 
 @kernels.prepare(ops.MAX)
-def max(
-    x: TensorType, *, reduction_indices: Axes, keep_dims: bool, out: TensorType
-) -> Call:
+def max(x: TensorType, *, reduction_indices: Axes, keep_dims: bool, out: TensorType) -> Call:
     """Take the largest; NaN if there is one."""
     return _extreme(np.maximum, reduction_indices, out, keep_dims=keep_dims)
 
