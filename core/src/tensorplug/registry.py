@@ -184,7 +184,7 @@ class Registry:
                 old = stacks[which].get(key, ())
                 if old and old[0].owner is PROGRAM and owner is not PROGRAM:
                     stacks[which][key] = (owned, *old)
-                elif old and not override:
+                elif old and not (override or owned.entry.override):
                     raise RegistrationError(_duplicate(which, key, old[-1].owner, owner))
                 else:
                     stacks[which][key] = (*old, owned)

@@ -39,6 +39,7 @@ class KernelEntry:
     ``prepares``: ``function`` takes input *types* and returns the callable that takes buffers.
     ``dtypes``: the kernel is native only where every input and output dtype is among them.
     ``asks``: the keyword-only parameters, from the attributes, ``backend`` and ``out``.
+    ``override``: it is meant to replace a kernel that is registered already.
     """
 
     spec: KernelSpec
@@ -46,6 +47,7 @@ class KernelEntry:
     prepares: bool
     dtypes: frozenset[DType] | None
     asks: tuple[str, ...]
+    override: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,7 @@ class GradientEntry:
     wrt: str
     rule: Callable[..., Any] | None
     asks: tuple[str, ...]
+    override: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,7 @@ class DecompositionEntry:
     spec: KernelSpec
     function: Callable[..., Any]
     asks: tuple[str, ...]
+    override: bool = False
 
 
 def kernel_entry(
@@ -73,6 +77,7 @@ def kernel_entry(
     *,
     prepares: bool = False,
     dtypes: Iterable[DType] | None = None,
+    override: bool = False,
 ) -> KernelEntry:
     """Check ``function`` against ``spec`` and return its entry.
 
@@ -83,9 +88,8 @@ def kernel_entry(
     allowed = (*spec.attributes, *KERNEL_EXTRAS)
     role = f"kernel {spec.name!r}"
     asks = signatures.check_split(function, role, spec.input_names, allowed)
-    return KernelEntry(
-        spec, function, prepares, None if dtypes is None else frozenset(dtypes), asks
-    )
+    native = None if dtypes is None else frozenset(dtypes)
+    return KernelEntry(spec, function, prepares, native, asks, override)
 
 
 def cotangent_names(spec: KernelSpec) -> tuple[str, ...]:
@@ -105,7 +109,9 @@ def type_names(spec: KernelSpec) -> tuple[str, ...]:
     return tuple(f"{name}_type" for name in spec.input_names)
 
 
-def gradient_entry(spec: KernelSpec, wrt: str, rule: Callable[..., Any] | None) -> GradientEntry:
+def gradient_entry(
+    spec: KernelSpec, wrt: str, rule: Callable[..., Any] | None, *, override: bool = False
+) -> GradientEntry:
     """Check a gradient rule against ``spec`` and return its entry.
 
     Raises:
@@ -119,7 +125,7 @@ def gradient_entry(spec: KernelSpec, wrt: str, rule: Callable[..., Any] | None) 
             f"{role}: {wrt!r} is not an input; inputs are {', '.join(spec.input_names)}"
         )
     if rule is None:
-        return GradientEntry(spec, wrt, None, ())
+        return GradientEntry(spec, wrt, None, (), override)
     types = type_names(spec)
     allowed = (
         *cotangent_names(spec),
@@ -129,10 +135,13 @@ def gradient_entry(spec: KernelSpec, wrt: str, rule: Callable[..., Any] | None) 
         *spec.attributes,
         "attributes",
     )
-    return GradientEntry(spec, wrt, rule, signatures.check_names(rule, role, allowed))
+    asks = signatures.check_names(rule, role, allowed)
+    return GradientEntry(spec, wrt, rule, asks, override)
 
 
-def decomposition_entry(spec: KernelSpec, function: Callable[..., Any]) -> DecompositionEntry:
+def decomposition_entry(
+    spec: KernelSpec, function: Callable[..., Any], *, override: bool = False
+) -> DecompositionEntry:
     """Check a decomposition against ``spec`` and return its entry.
 
     Raises:
@@ -142,7 +151,7 @@ def decomposition_entry(spec: KernelSpec, function: Callable[..., Any]) -> Decom
     role = f"decomposition of {spec.name!r}"
     allowed = (*spec.attributes, "attributes", "out")
     asks = signatures.check_split(function, role, spec.input_names, allowed)
-    return DecompositionEntry(spec, function, asks)
+    return DecompositionEntry(spec, function, asks, override)
 
 
 def _twice(what: str, old: Callable[..., Any] | None, new: Callable[..., Any] | None) -> str:
@@ -151,13 +160,22 @@ def _twice(what: str, old: Callable[..., Any] | None, new: Callable[..., Any] | 
 
 
 class KernelTable:
-    """Kernels of one backend, by kernel name."""
+    """Kernels of one backend, by kernel name.
+
+    ``override=True`` states that an entry replaces one that another plugin registered; without
+    it, a second registration is an error that names both owners. The same holds for the other
+    tables.
+    """
 
     def __init__(self) -> None:
         self._entries: dict[str, KernelEntry] = {}
 
     def register(
-        self, spec: KernelSpec, *, dtypes: Iterable[DType] | None = None
+        self,
+        spec: KernelSpec,
+        *,
+        dtypes: Iterable[DType] | None = None,
+        override: bool = False,
     ) -> Callable[[F], F]:
         """Decorate a function of buffers: inputs by name, then what it asks keyword-only.
 
@@ -168,13 +186,17 @@ class KernelTable:
         """
 
         def decorate(function: F) -> F:
-            self._add(kernel_entry(spec, function, dtypes=dtypes))
+            self._add(kernel_entry(spec, function, dtypes=dtypes, override=override))
             return function
 
         return decorate
 
     def prepare(
-        self, spec: KernelSpec, *, dtypes: Iterable[DType] | None = None
+        self,
+        spec: KernelSpec,
+        *,
+        dtypes: Iterable[DType] | None = None,
+        override: bool = False,
     ) -> Callable[[F], F]:
         """Decorate a function of input *types* that returns the callable to run on buffers.
 
@@ -184,7 +206,8 @@ class KernelTable:
         """
 
         def decorate(function: F) -> F:
-            self._add(kernel_entry(spec, function, prepares=True, dtypes=dtypes))
+            entry = kernel_entry(spec, function, prepares=True, dtypes=dtypes, override=override)
+            self._add(entry)
             return function
 
         return decorate
@@ -208,7 +231,7 @@ class GradientTable:
     def __init__(self) -> None:
         self._entries: dict[tuple[str, str], GradientEntry] = {}
 
-    def wrt(self, spec: KernelSpec, name: str) -> Callable[[F], F]:
+    def wrt(self, spec: KernelSpec, name: str, *, override: bool = False) -> Callable[[F], F]:
         """Decorate the rule for input ``name``.
 
         Its parameters name what it needs: ``dy`` (or ``dy_<output>`` for each of several
@@ -220,7 +243,7 @@ class GradientTable:
         """
 
         def decorate(rule: F) -> F:
-            self._add(gradient_entry(spec, name, rule))
+            self._add(gradient_entry(spec, name, rule, override=override))
             return rule
 
         return decorate
@@ -249,7 +272,7 @@ class DecompositionTable:
     def __init__(self) -> None:
         self._entries: dict[str, DecompositionEntry] = {}
 
-    def of(self, spec: KernelSpec) -> Callable[[F], F]:
+    def of(self, spec: KernelSpec, *, override: bool = False) -> Callable[[F], F]:
         """Decorate a function of tensors: inputs by name, then what it asks keyword-only.
 
         It may ask for any attribute (``attributes``: a dict of all of them) and for ``out``,
@@ -258,7 +281,7 @@ class DecompositionTable:
         """
 
         def decorate(function: F) -> F:
-            entry = decomposition_entry(spec, function)
+            entry = decomposition_entry(spec, function, override=override)
             old = self._entries.setdefault(spec.name, entry)
             if old is not entry:
                 what = f"decomposition of {spec.name!r}"
