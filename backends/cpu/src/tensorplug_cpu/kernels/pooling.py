@@ -89,6 +89,9 @@ def max_pool_grad(
         result = np.zeros(wide.shape, dy.dtype)
         searching = np.ones(dy.shape, bool)  # windows whose maximum has not been met yet
         undefined = np.isnan(output)
+        # dy or 0.0, as a product of its bits: several times as fast as choosing by a random mask,
+        # and infinities times 0 do not become NaN.
+        bits = dy.view(f"i{dy.dtype.itemsize}")
         any_undefined = bool(undefined.any())
         for block in blocks:
             wins = wide[block] == output
@@ -97,7 +100,7 @@ def max_pool_grad(
             wins &= searching
             wins &= inside[block]
             searching ^= wins
-            np.add(result[block], dy, out=result[block], where=wins)
+            result[block] += (bits * wins).view(dy.dtype)
         return unpadded(result, at)
 
     return quietly(run)
