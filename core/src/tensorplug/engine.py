@@ -72,6 +72,7 @@ class Engine:
         registry: the kernels, gradients and decompositions known so far.
         prefer: backend names to try first, in order, when none was set.
         fallback: what happens when the active backend has no way to run a kernel.
+        debug: compare the result of every call with its spec, not only of a plan's first.
 
     """
 
@@ -81,10 +82,13 @@ class Engine:
         registry: Registry,
         prefer: Sequence[str] = (),
         fallback: Fallback = "warn",
+        *,
+        debug: bool = False,
     ) -> None:
         self.source = source
         self.registry = registry
         self.fallback: Fallback = fallback
+        self.debug = debug
         self._prefer = tuple(prefer)
         self._lock = threading.RLock()
         self._devices: dict[str, Device] = {}
@@ -282,8 +286,9 @@ class Engine:
                 self._publish(device, key, plan)
             return self.run(frame, spec, plan.apply(self, frame, tensors), attributes)
         outputs: list[Tensor] = plan.execute(tensors)
-        if not plan.published:
+        if self.debug or not plan.published:
             plan.verify(outputs)
+        if not plan.published:
             self._publish(device, key, plan)
         if frame.watched:
             self.watch(frame, plan, tensors, outputs)
@@ -337,7 +342,8 @@ class Engine:
     def _publish(self, device: Device, key: Hashable, plan: plans.Plan | Promotion) -> None:
         """Cache a plan, unless the registry has changed since it was resolved."""
         plan.published = True
-        native = type(plan) is plans.Plan and plan.how == "native"
+        # What `dispatch` runs by itself is not compared with its spec again.
+        native = type(plan) is plans.Plan and plan.how == "native" and not self.debug
         cache = device.plans if native else device.detours
         with device.lock:
             if plan.state is self.registry.state and not device.closed:

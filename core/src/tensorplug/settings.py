@@ -30,6 +30,8 @@ class Settings:
     ``allowed``: the only plugins to use, by name or as ``distribution:name``, which chooses
     between two that claim one name; None for all. ``denied``: plugins never loaded, written
     the same way. ``autoload``: whether plugins are used that ``allowed`` does not name.
+    ``fallback``: what happens when a backend cannot run a kernel (``Engine``). ``debug``: the
+    result of every kernel call is compared with its spec.
     """
 
     backends: tuple[str, ...] = ()

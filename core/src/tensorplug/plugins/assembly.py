@@ -47,7 +47,13 @@ def build_engine(settings: Settings | None = None) -> Engine:
     finally:
         _building.reset(token)
     chosen = selection.settings
-    return Engine(source, registry, prefer=chosen.backends, fallback=chosen.fallback)
+    return Engine(
+        source,
+        registry,
+        prefer=chosen.backends,
+        fallback=chosen.fallback,
+        debug=chosen.debug,
+    )
 
 
 def core_registry() -> Registry:
