@@ -1,0 +1,202 @@
+"""Registries: stacks, all or nothing, whose an entry is, and what changes."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+import pytest
+
+from tensorplug.errors import ArgumentError, RegistrationError
+from tensorplug.registry import PROGRAM, Owner, Registry
+from tensorplug.tables import decomposition_entry, gradient_entry, kernel_entry
+
+from .engines import spec_of
+
+A, B = Owner("dist-a", "1.0"), Owner("dist-b", "2.0")
+SPEC = spec_of("Spec")
+TWIN = spec_of("Spec")
+OTHER = spec_of("Other")
+
+
+def kernel(spec=SPEC):
+    return kernel_entry(spec, lambda x: x)
+
+
+def rule(spec=SPEC):
+    return gradient_entry(spec, "x", lambda dy: dy)
+
+
+def decomposition(spec=SPEC):
+    return decomposition_entry(spec, lambda x: x)
+
+
+FAMILIES = {  # how to add one entry, how to find the one in force, what messages call it
+    "kernel": (
+        lambda entry: {"kernels": [("cpu", entry)]},
+        kernel,
+        lambda state: state.kernel("Spec", "cpu"),
+        "kernel 'Spec' for backend 'cpu'",
+    ),
+    "gradient": (
+        lambda entry: {"gradients": [entry]},
+        rule,
+        lambda state: state.gradient("Spec", "x"),
+        "the gradient of 'Spec' with respect to 'x'",
+    ),
+    "decomposition": (
+        lambda entry: {"decompositions": [entry]},
+        decomposition,
+        lambda state: state.decomposition("Spec"),
+        "the decomposition of 'Spec'",
+    ),
+}
+
+
+@pytest.fixture(params=FAMILIES)
+def family(request):
+    return FAMILIES[request.param]
+
+
+def in_force(registry, family):
+    owned = family[2](registry.state)
+    return None if owned is None else owned.entry
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_handles_are_removed_in_any_order(family, order):
+    added, make = family[:2]
+    registry = Registry([SPEC])
+    entries = [make() for _ in range(3)]
+    handles = [registry.add(A, **added(each), override=True) for each in entries]
+    left = list(entries)
+    for at in order:
+        assert in_force(registry, family) is left[-1]
+        handles[at].remove()
+        handles[at].remove()  # twice does nothing
+        left.remove(entries[at])
+    assert in_force(registry, family) is None
+
+
+def test_a_second_one_needs_override(family):
+    added, make, _, what = family
+    registry = Registry([SPEC])
+    first = make()
+    registry.add(A, **added(first))
+    message = f"{what} is registered already by dist-a 1.0; dist-b 2.0 must say override=True"
+    with pytest.raises(RegistrationError, match=re.escape(message)):
+        registry.add(B, **added(make()))
+    assert in_force(registry, family) is first
+    second = make()
+    with registry.add(B, **added(second), override=True):
+        assert in_force(registry, family) is second
+    assert in_force(registry, family) is first
+
+
+def test_what_the_program_registered_stays_on_top_of_a_plugin(family):
+    added, make = family[:2]
+    registry = Registry([SPEC])
+    mine, theirs = make(), make()
+    handle = registry.add(PROGRAM, **added(mine))
+    registry.add(A, **added(theirs))
+    assert in_force(registry, family) is mine
+    with pytest.raises(RegistrationError, match="registered already by"):
+        registry.add(PROGRAM, **added(make()))
+    handle.remove()
+    assert in_force(registry, family) is theirs
+
+
+def test_a_context_manager_removes_also_after_an_error(family):
+    added, make = family[:2]
+    registry = Registry([SPEC])
+    with pytest.raises(ZeroDivisionError), registry.add(A, **added(make())):
+        _ = 1 / 0
+    assert in_force(registry, family) is None
+
+
+FAILING = [  # what is added together, a part of the message
+    ({"kernels": [("cpu", kernel(OTHER)), ("cpu", kernel(OTHER))]}, "registered already"),
+    ({"kernels": [("cpu", kernel(OTHER)), ("cpu", kernel(TWIN))]}, "brings its own spec 'Spec'"),
+    ({"kernels": [("x", kernel(OTHER))], "gradients": [rule()]}, "registered already by dist-a"),
+    ({"gradients": [rule(OTHER)], "decompositions": [decomposition(TWIN)]}, "own spec 'Spec'"),
+]
+
+
+@pytest.mark.parametrize(("addition", "message"), FAILING)
+def test_all_or_nothing(addition, message):
+    registry = Registry([SPEC])
+    registry.add(A, gradients=[rule()])
+    before = registry.state
+    with pytest.raises(RegistrationError, match=message):
+        registry.add(B, **addition)
+    assert registry.state is before
+
+
+def test_two_specs_of_one_name():
+    registry = Registry()
+    registry.add(A, kernels=[("cpu", kernel(SPEC))])
+    with pytest.raises(RegistrationError, match=r"dist-b 2\.0 brings its own spec 'Spec'"):
+        registry.add(B, kernels=[("other", kernel(TWIN))])
+    with pytest.raises(ArgumentError, match="another kernel spec called 'Spec' is known"):
+        registry.spec(TWIN)
+    assert registry.spec(SPEC) is SPEC
+    assert registry.spec(OTHER) is OTHER  # nobody claims its name
+
+
+def test_a_spec_comes_and_goes_with_its_entries():
+    registry = Registry()
+    with registry.add(A, kernels=[("cpu", kernel(OTHER))]):
+        assert registry.spec("Other") is OTHER
+    with pytest.raises(ArgumentError, match="no kernel is called 'Other'"):
+        registry.spec("Other")
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ("Spce", "no kernel is called 'Spce'; did you mean Spec?"),
+        ("Qqqq", "no kernel is called 'Qqqq'"),
+        (5, "give a kernel spec or its name, not 5"),
+        (None, "give a kernel spec or its name, not None"),
+    ],
+)
+def test_an_unknown_spec(asked, message):
+    with pytest.raises(ArgumentError) as caught:
+        Registry([SPEC, OTHER]).spec(asked)
+    assert str(caught.value) == message
+
+
+def test_listeners_hear_of_every_change_and_of_no_failure():
+    registry = Registry([SPEC])
+    heard = []
+    registry.on_change(lambda: heard.append(registry.state.version))
+    handle = registry.add(A, kernels=[("cpu", kernel())])
+    with pytest.raises(RegistrationError):
+        registry.add(B, kernels=[("cpu", kernel())])
+    handle.remove()
+    handle.remove()
+    assert heard == [1, 2]
+
+
+def test_removal_by_name():
+    registry = Registry([SPEC])
+    registry.add(A, kernels=[("cpu", kernel())], gradients=[rule()])
+    registry.add(B, kernels=[("cpu", kernel())], override=True)
+    registry.remove_kernel("Spec", "cpu")
+    assert registry.state.kernel("Spec", "cpu").owner is A
+    registry.remove_kernel("Spec", "cpu")
+    registry.remove_gradient("Spec")
+    for call, message in [
+        (lambda: registry.remove_kernel("Spec", "cpu"), "kernel 'Spec' is not registered for ba"),
+        (lambda: registry.remove_gradient("Spec"), "no gradient of 'Spec' is registered"),
+        (
+            lambda: registry.remove_gradient("Spec", "y"),
+            "no gradient of 'Spec' with respect to 'y",
+        ),
+    ]:
+        with pytest.raises(RegistrationError, match=message):
+            call()
+
+
+def test_owners_as_text():
+    assert [str(each) for each in (A, PROGRAM)] == ["dist-a 1.0", "the running program"]
