@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+
 from tensorplug import dispatch as seam
 from tensorplug import dtypes as dt
 from tensorplug.catalogue import catalogue

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from tensorplug import dtypes as dt
 from tensorplug.backend import Backend
 from tensorplug.spec import TensorType
@@ -10,6 +11,7 @@ from tensorplug_opencl.buffers import DeviceBuffer
 DTYPES = sorted(
     (each for each in dt.FIXED - dt.COMPLEX - {dt.float16}), key=lambda each: each.name
 )
+SHAPES = [(), (1,), (5,), (2, 3), (0,), (3, 0, 2), (1, 2, 1, 2, 1, 2, 1, 2)]
 
 
 def test_it_is_a_backend(backend):
@@ -18,7 +20,9 @@ def test_it_is_a_backend(backend):
     assert backend.runtime.device.platform.name.strip() in backend.device
 
 
-@pytest.mark.parametrize("shape", [(), (1,), (5,), (2, 3), (0,), (3, 0, 2), (1, 2, 1, 2, 1, 2, 1, 2)])
+@pytest.mark.parametrize(
+    "shape", [(), (1,), (5,), (2, 3), (0,), (3, 0, 2), (1, 2, 1, 2, 1, 2, 1, 2)]
+)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_round_trip(backend, dtype, shape):
     if dtype not in backend.dtypes:

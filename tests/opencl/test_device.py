@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pyopencl as cl
 import pytest
+
 from tensorplug import dtypes as dt
 from tensorplug.errors import BackendUnavailableError
 from tensorplug_opencl import device, plugin
@@ -82,7 +83,7 @@ def test_no_platform_is_no_device(monkeypatch):
 
 def test_a_broken_loader_says_so(monkeypatch):
     monkeypatch.setattr(cl, "get_platforms", failing(cl.status_code.OUT_OF_HOST_MEMORY))
-    with pytest.raises(BackendUnavailableError, match="loader failed.*OUT_OF_HOST_MEMORY"):
+    with pytest.raises(BackendUnavailableError, match=r"loader failed.*OUT_OF_HOST_MEMORY"):
         device.choose(None)
     assert "OUT_OF_HOST_MEMORY" in device.diagnostics()["OpenCL"]
 

@@ -7,6 +7,7 @@ import gc
 import numpy as np
 import pyopencl as cl
 import pytest
+
 from tensorplug import dtypes as dt
 from tensorplug.errors import BackendMemoryError, DeviceLostError
 from tensorplug.spec import TensorType
@@ -84,7 +85,7 @@ def test_a_failed_allocation_is_tried_again_with_the_pool_emptied(backend, code)
 @pytest.mark.parametrize("code", MEMORY)
 def test_out_of_memory(backend, numbers, code):
     backend.runtime.pool = pool = Pool(backend.runtime.pool, code, 9)
-    with pytest.raises(BackendMemoryError, match=r"no room for 80,000 bytes: tensors hold \d+ bytes"):
+    with pytest.raises(BackendMemoryError, match=r"no room for 80,000 bytes: tensors hold \d"):
         backend.from_host(np.zeros(10_000))
     assert pool.allocate.calls == 2
     backend.runtime.pool = pool.real
@@ -106,9 +107,9 @@ def test_a_lost_device_while_allocating(backend, code):
 
 
 TRANSFERS = {
-    "read": ("enqueue_copy", lambda backend, x: backend.to_host(x)),
-    "write": ("enqueue_copy", lambda backend, x: backend.from_host(np.zeros(3))),
-    "fill": ("enqueue_fill_buffer", lambda backend, x: backend.runtime.fill(x, np.float32(0))),
+    "read": ("enqueue_copy", lambda runtime, x: runtime.read(x)),
+    "write": ("enqueue_copy", lambda runtime, x: runtime.write(np.zeros(3, np.float32), x)),
+    "fill": ("enqueue_fill_buffer", lambda runtime, x: runtime.fill(x, np.float32(0))),
 }
 
 
@@ -119,7 +120,7 @@ def test_a_lost_device_in_a_transfer(monkeypatch, backend, numbers, what, code):
     with monkeypatch.context() as patch:
         patch.setattr(cl, function, Failing(code, 9))
         with pytest.raises(DeviceLostError, match="all tensors stored there") as caught:
-            transfer(backend, numbers)
+            transfer(backend.runtime, numbers)
     assert backend.device in str(caught.value)
     assert isinstance(caught.value.__cause__, cl.Error)
 
@@ -160,7 +161,8 @@ def test_a_launch_short_of_memory_is_tried_again(monkeypatch, backend, numbers, 
 
 @pytest.mark.parametrize(
     ("code", "expected", "calls"),
-    [(code, BackendMemoryError, 2) for code in MEMORY] + [(code, DeviceLostError, 1) for code in LOST],
+    [(code, BackendMemoryError, 2) for code in MEMORY]
+    + [(code, DeviceLostError, 1) for code in LOST],
 )
 def test_a_launch_that_fails(monkeypatch, backend, numbers, code, expected, calls):
     failing = Failing(code, 9)
@@ -194,7 +196,9 @@ def test_a_long_build_log_is_trimmed():
     assert len(message.splitlines()) == faults.LOG_LINES + 2
 
 
-@pytest.mark.parametrize(("code", "expected"), [(LOST[0], DeviceLostError), (MEMORY[0], BackendMemoryError)])
+@pytest.mark.parametrize(
+    ("code", "expected"), [(LOST[0], DeviceLostError), (MEMORY[0], BackendMemoryError)]
+)
 def test_building_and_opening_translate_too(monkeypatch, backend, code, expected):
     with monkeypatch.context() as patch:
         patch.setattr(cl, "Program", Failing(code, 9))

@@ -1,0 +1,150 @@
+"""Convolution and pooling against loops over positions and taps, in float64."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from tensorplug.ops import convolution as conv
+from tensorplug.ops import pooling
+from tensorplug_opencl.kernels import convolution as kernels
+
+CASES = [  # x (NHWC), filter, strides, dilations, pad (NHWC)
+    ((2, 8, 8, 1), (3, 3, 1, 16), (1, 1), (1, 1), "same"),
+    ((3, 7, 9, 5), (3, 2, 5, 4), (2, 1), (1, 2), "valid"),
+    ((5, 6, 6, 3), (3, 3, 3, 10), (2, 2), (1, 1), ((0, 0), (1, 2), (0, 1), (0, 0))),
+    ((1, 5, 5, 2), (1, 1, 2, 9), (1, 1), (1, 1), 0),
+    ((2, 6, 5, 3), (3, 3, 3, 17), (1, 1), (2, 2), 2),
+    ((2, 5, 5, 2), (2, 2, 2, 3), (3, 3), (1, 1), "same"),
+]
+FORMATS = ["NHWC", "NCHW"]
+
+
+def arranged(x, data_format):
+    return x if data_format == "NHWC" else np.ascontiguousarray(x.transpose(0, 3, 1, 2))
+
+
+def options_of(strides, dilations, pad, data_format):
+    if isinstance(pad, tuple) and data_format == "NCHW":
+        pad = (pad[0], pad[3], pad[1], pad[2])
+    return {"strides": strides, "dilations": dilations, "pad": pad, "data_format": data_format}
+
+
+def taps(x, filter, strides, dilations, pad):
+    """Yield (output row, output column, tap row, tap column, row, column) that lie inside x."""
+    options = options_of(strides, dilations, pad, "NHWC")
+    high, wide = conv.geometry(x, filter, dim_rounding_mode=None, **options)
+    places = itertools.product(
+        range(high.out), range(wide.out), range(filter[0]), range(filter[1])
+    )
+    for i, j, kh, kw in places:
+        row = i * strides[0] + kh * dilations[0] - high.before
+        column = j * strides[1] + kw * dilations[1] - wide.before
+        if 0 <= row < x[1] and 0 <= column < x[2]:
+            yield i, j, kh, kw, row, column
+
+
+@pytest.fixture(params=[kernels.WORKSPACE, 3000], ids=["one step", "several steps"])
+def workspace(request, monkeypatch, frame):
+    frame.device.forget_plans()
+    monkeypatch.setattr(kernels, "WORKSPACE", request.param)
+    yield
+    frame.device.forget_plans()
+
+
+@pytest.mark.usefixtures("workspace")
+@pytest.mark.parametrize("data_format", FORMATS)
+@pytest.mark.parametrize(("shape", "filter_shape", "strides", "dilations", "pad"), CASES)
+def test_convolution_and_its_transposes(
+    call, near, shape, filter_shape, strides, dilations, pad, data_format
+):
+    rng = np.random.default_rng(9)
+    x, filter = (rng.integers(-9, 9, each).astype(float) for each in (shape, filter_shape))
+    options = options_of(strides, dilations, pad, data_format)
+    given = arranged(x, data_format)
+    high, wide = conv.geometry(given.shape, filter_shape, dim_rounding_mode=None, **options)
+    dy = rng.integers(-9, 9, (shape[0], high.out, wide.out, filter_shape[3])).astype(float)
+    y, dx, dfilter = np.zeros_like(dy), np.zeros_like(x), np.zeros_like(filter)
+    for i, j, kh, kw, row, column in taps(shape, filter_shape, strides, dilations, pad):
+        y[:, i, j] += x[:, row, column] @ filter[kh, kw]
+        dx[:, row, column] += dy[:, i, j] @ filter[kh, kw].T
+        dfilter[kh, kw] += x[:, row, column].T @ dy[:, i, j]
+    given_dy = arranged(dy, data_format)
+    near(call(conv.CONV2D, given, filter, **options), arranged(y, data_format), "float64")
+    found = call(conv.CONV2D_BACKPROP_INPUT, given_dy, filter, input_shape=given.shape, **options)
+    near(found, arranged(dx, data_format), "float64")
+    found = call(
+        conv.CONV2D_BACKPROP_FILTER, given, given_dy, filter_shape=filter_shape, **options
+    )
+    near(found, dfilter, "float64")
+
+
+@pytest.mark.parametrize("empty", [(0, 4, 4, 2), (2, 4, 4, 0)])
+def test_nothing_to_convolve_gives_zeros(call, near, empty):
+    filter = np.ones((3, 3, empty[3], 5), np.float32)
+    x, dy = np.ones(empty, np.float32), np.ones((empty[0], 2, 2, 5), np.float32)
+    options = {"strides": 1, "pad": "valid"}
+    near(call(conv.CONV2D, x, filter, **options), np.zeros((empty[0], 2, 2, 5)), "float32")
+    found = call(conv.CONV2D_BACKPROP_FILTER, x, dy, filter_shape=filter.shape, **options)
+    near(found, np.zeros(filter.shape), "float32")
+    found = call(conv.CONV2D_BACKPROP_INPUT, dy, filter, input_shape=empty, **options)
+    near(found, np.zeros(empty), "float32")
+
+
+POOLS = [
+    ((2, 2), (2, 2), "valid"),
+    ((3, 3), (2, 2), "same"),
+    ((3, 2), (1, 1), "same"),
+    ((2, 3), (3, 1), 1),
+    ((2, 2), (1, 1), 3),
+]
+
+
+def pooled(x, dy, filter_size, strides, pad):
+    """Return the maximum and its gradient, window by window."""
+    high, wide = pooling.geometry(
+        x.shape, filter_size=filter_size, strides=strides, pad=pad, dim_rounding_mode=None
+    )
+    y, dx = np.full((x.shape[0], high.out, wide.out, x.shape[3]), -np.inf), np.zeros(x.shape)
+    for n, i, j, c in np.ndindex(y.shape):
+        top, left = i * strides[0] - high.before, j * strides[1] - wide.before
+        inside = [
+            (row, column)
+            for row in range(max(top, 0), min(top + filter_size[0], x.shape[1]))
+            for column in range(max(left, 0), min(left + filter_size[1], x.shape[2]))
+        ]
+        values = [x[n, row, column, c] for row, column in inside]
+        if values:
+            first = int(np.argmax(values))  # NumPy's argmax too takes a NaN for the largest
+            y[n, i, j, c] = values[first]
+            if dy is not None:
+                dx[n, *inside[first], c] += dy[n, i, j, c]
+    return y, dx
+
+
+@pytest.mark.parametrize("odd", [None, np.nan, -np.inf])
+@pytest.mark.parametrize(("filter_size", "strides", "pad"), POOLS)
+def test_max_pool(call, near, filter_size, strides, pad, odd):
+    rng = np.random.default_rng(10)
+    x = rng.integers(0, 5, (2, 6, 7, 3)).astype(np.float32)
+    if odd is not None:
+        x[rng.integers(0, 3, x.shape) == 0] = odd
+    options = {"filter_size": filter_size, "strides": strides, "pad": pad}
+    y, _ = pooled(x, None, **options)
+    dy = rng.integers(-9, 9, y.shape).astype(np.float32)
+    near(call(pooling.MAX_POOL, x, **options), y, "float32")
+    _, dx = pooled(x, dy, **options)
+    near(call(pooling.MAX_POOL_GRAD, dy, x, y.astype(np.float32), **options), dx, "float32")
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int64"])
+def test_max_pool_of_integers(call, near, dtype):
+    low = np.iinfo(dtype).min
+    x = np.full((1, 2, 2, 1), low, dtype)
+    x[0, 0, 0, 0] = low + 1
+    found = call(pooling.MAX_POOL, x, filter_size=1, strides=1, pad=1)
+    expected = np.full((1, 4, 4, 1), low, dtype)  # padding never wins: the lowest there is
+    expected[0, 1, 1, 0] = low + 1
+    near(found, expected, dtype)
