@@ -117,6 +117,8 @@ CASES = [
      {"axis": 2, "batch_dims": 1}, np.stack([CUBE[0][:, [3, 0]], CUBE[1][:, [1, 3]]])),
     ("ScatterNd", PRIMITIVE, [i32(2, 0, 2)[:, None], i32(5, 6, 7)], {"shape": (4,)},
      i32(6, 0, 12, 0)),
+    ("ScatterNd", PRIMITIVE, [np.array([[-1, -3], [0, 1]], np.int32), i32(5, 6)], {"shape": (2, 3)},
+     np.array([[0, 6, 0], [5, 0, 0]], np.int32)),
     ("Sum", PRIMITIVE, [CUBE], {"axis": (0, 2)}, CUBE.astype(float).sum((0, 2))),
     ("Sum", PRIMITIVE, [LOGICAL], {}, np.int32(2)),
     ("Prod", PRIMITIVE, [CUBE], {"axis": 1, "keep_dims": True},

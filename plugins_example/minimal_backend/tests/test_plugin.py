@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from importlib.metadata import version
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from tensorplug_example_minimal.backend import Box, MinimalBackend
 from tensorplug_example_minimal.plugin import kernels
 
 DISTRIBUTION = "tensorplug-example-minimal"
+PROJECT = Path(__file__).parents[1]
 
 # The core's documentation of backends lists them: with these, everything runs.
 PRIMITIVES = {
@@ -109,3 +112,18 @@ def test_views_count_once():
 def test_an_index_out_of_range_is_an_error():
     with pytest.raises(tp.errors.ArgumentError, match=r"index -4 is out of range .* length 3"):
         tp.gather(tp.asarray([1.0, 2.0, 3.0]), tp.asarray([0, -4]))
+
+
+@pytest.mark.parametrize(
+    "block",
+    re.findall(r"```python\n(.*?)```", (PROJECT / "README.md").read_text("utf-8"), re.DOTALL),
+)
+def test_the_readme_says_what_happens(block):
+    exec(block, {})
+
+
+def test_it_is_as_small_as_it_says():
+    files = list((PROJECT / "src").rglob("*.py"))
+    lines = sum(len(path.read_text("utf-8").splitlines()) for path in files)
+    assert len(files) == 4
+    assert lines <= 350

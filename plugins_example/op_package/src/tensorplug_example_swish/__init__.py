@@ -1,0 +1,7 @@
+"""Swish as an op of tensorplug: ``swish(x, beta=1.0)``, or ``x.swish()``."""
+
+from __future__ import annotations
+
+from tensorplug_example_swish.op import SWISH, swish
+
+__all__ = ["SWISH", "swish"]

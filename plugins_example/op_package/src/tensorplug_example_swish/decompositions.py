@@ -1,0 +1,21 @@
+"""Swish from other ops, for every backend that we wrote no kernel for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug.ops.activation import sigmoid
+from tensorplug.ops.elementwise import where
+from tensorplug.tables import DecompositionTable
+from tensorplug_example_swish.op import SWISH
+
+if TYPE_CHECKING:
+    from tensorplug.tensor import Tensor
+
+decompositions = DecompositionTable()
+
+
+@decompositions.of(SWISH)
+def swish(x: Tensor, *, beta: float) -> Tensor:
+    """Where x is -inf the product would be -inf * 0, which is NaN and not the limit."""
+    return where(x == float("-inf"), 0.0, x) * sigmoid(x * beta)

@@ -1,0 +1,21 @@
+"""The gradient rule, written with ops: good for every backend, and itself differentiable."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug.ops.activation import sigmoid
+from tensorplug.tables import GradientTable
+from tensorplug_example_swish.op import SWISH
+
+if TYPE_CHECKING:
+    from tensorplug.tensor import Tensor
+
+gradients = GradientTable()
+
+
+@gradients.wrt(SWISH, "x")
+def swish(dy: Tensor, x: Tensor, out: Tensor, beta: float) -> Tensor:
+    """With s = sigmoid(beta x) the slope is s + x beta s (1 - s), and x s is what came out."""
+    gate = sigmoid(x * beta)
+    return dy * (gate + out * beta * (1.0 - gate))
