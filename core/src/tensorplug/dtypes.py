@@ -185,8 +185,11 @@ def promote(dtypes: Iterable[DType]) -> DType:
 
 
 def inexact(dtype: DType) -> DType:
-    """Return ``dtype`` if it is floating or complex, else the default float."""
-    return dtype if dtype in INEXACT else default_float
+    """Return the default float for integers and booleans, else ``dtype`` itself.
+
+    Text stays text, so that the op refuses it under its own name.
+    """
+    return default_float if dtype in INTEGER | BOOL else dtype
 
 
 def of_scalar(value: Scalar, other: DType | None) -> DType:
