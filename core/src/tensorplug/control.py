@@ -275,13 +275,17 @@ def explain(
     if inputs is None:
         wanted = None if dtype is None else dt.of(dtype, "explain")
         return Explanation.in_general(engine, found, device, wanted)
-    types = [_type(each) for each in _in_order(inputs, found)]
+    lists = [each.variadic for each in found.declared]
+    types = [
+        [_type(one) for one in each]
+        if at < len(lists) and lists[at] and isinstance(each, list | tuple)
+        else _type(each)
+        for at, each in enumerate(_in_order(inputs, found))
+    ]
     return Explanation.of(engine, found, device, types, _attributes(attributes, found))
 
 
 def _type(given: Any) -> Any:
     if given is None or isinstance(given, TensorType):
         return given
-    if isinstance(given, list | tuple):
-        return [_type(each) for each in given]
     return seam.as_tensor(given, what="explain: an input").type

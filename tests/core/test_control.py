@@ -1,0 +1,141 @@
+"""Registering, removing and listing at run time, through the public functions."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import tensorplug as tp
+from tensorplug.errors import (
+    ArgumentError,
+    BackendNotInstalledError,
+    GradientNotFoundError,
+    KernelNotFoundError,
+    RegistrationError,
+    TensorplugError,
+)
+
+from .engines import expect, spec_of
+
+pytestmark = pytest.mark.usefixtures("engine")
+
+
+def triple(x):
+    return x * 3
+
+
+def test_an_op_of_ones_own():
+    spec = spec_of("Triple")
+    x = tp.asarray([1.0, 2.0])
+
+    def f(x):
+        return tp.run_kernel(spec, [x])
+
+    with tp.register_kernel(spec, "memory", triple):
+        expect(f(x), "float32", (2,), [3, 6])
+        expect(tp.run_kernel("Triple", {"x": x}), "float32", (2,), [3, 6])
+        with pytest.raises(GradientNotFoundError, match="'Triple' has no gradient with respect"):
+            tp.grad(f)(x)
+        with tp.register_gradient("Triple", "x", lambda dy: dy * 3):
+            expect(tp.grad(f)(x), "float32", (2,), [3, 3])
+            with tp.register_gradient(spec, "x", lambda dy: dy * 4, override=True):
+                expect(tp.grad(f)(x), "float32", (2,), [4, 4])
+            expect(tp.grad(f)(x), "float32", (2,), [3, 3])
+        with tp.register_gradient(spec, "x", None), pytest.raises(TensorplugError):
+            tp.grad(f)(x)
+        assert "Triple" in tp.kernels_for("memory")
+        assert "Triple" not in tp.kernels_for("other")
+    with pytest.raises(KernelNotFoundError):
+        f(x)
+
+
+def test_removal():
+    x = tp.asarray([1.0])
+    tp.unregister_kernel("Neg", "memory")
+    with pytest.raises(KernelNotFoundError, match="native: not registered"):
+        tp.negative(x)
+    with pytest.raises(RegistrationError, match="'Neg' is not registered for backend 'memory'"):
+        tp.unregister_kernel("Neg", "memory")
+    tp.unregister_gradient("Multiply", "b")
+    with pytest.raises(GradientNotFoundError, match=r"'Multiply' .* its input 'b'"):
+        tp.grad(lambda x: x * x)(x)
+    tp.unregister_gradient("Multiply")
+    with pytest.raises(RegistrationError, match="no gradient of 'Multiply' is registered"):
+        tp.unregister_gradient("Multiply")
+
+
+def test_a_decomposition_of_ones_own():
+    spec = spec_of("Quadruple")
+    x = tp.asarray([1.0])
+    with tp.register_decomposition(spec, lambda x: tp.add(x, x) * 2.0):
+        expect(tp.run_kernel(spec, [x]), "float32", (1,), [4])
+        assert tp.explain(spec).how == "decomposed"
+        expect(tp.grad(lambda x: tp.run_kernel(spec, [x]))(x), "float32", (1,), [4])
+
+
+def test_a_kernel_for_a_backend_that_is_not_loaded_yet(engine):
+    x = tp.asarray([1.0])
+    tp.register_kernel("Neg", "other", triple)
+    assert [device.name for device in engine.devices()] == ["memory"]
+    with tp.use_backend("other"):
+        expect(tp.negative(x), "float32", (1,), [3])
+        tp.unregister_kernel("Neg", "other")
+        expect(tp.negative(x), "float32", (1,), [-1])
+
+
+def test_a_reopened_backend_keeps_what_was_registered(engine):
+    with tp.register_kernel("Neg", "memory", triple, override=True):
+        expect(tp.negative(tp.asarray([1.0])), "float32", (1,), [3])
+        engine.close("memory")
+        expect(tp.negative(tp.asarray([1.0])), "float32", (1,), [3])
+
+
+def test_describe_and_synchronize(engine):
+    assert tp.describe_device() == "memory of memory"
+    tp.synchronize()
+    with tp.use_backend("other"):
+        assert tp.describe_device() == "memory of other"
+        tp.synchronize()
+    assert [engine.source.backends[name].synchronized for name in ("memory", "other")] == [1, 1]
+
+
+BAD = [
+    (lambda: tp.register_kernel("Neg", "memory:1", triple), "give its name, such as 'cpu', not"),
+    (lambda: tp.register_kernel("Neg", None, triple), "give its name, such as 'cpu', not None"),
+    (lambda: tp.register_kernel("Negg", "memory", triple), "no kernel is called 'Negg'; did you"),
+    (lambda: tp.register_kernel(5, "memory", triple), "give a kernel spec or its name, not 5"),
+    (lambda: tp.register_kernel("Neg", "memory", triple), "registered already by memory-distri"),
+    (lambda: tp.register_kernel("Add", "memory", triple), "triple asks for (x); the inputs by"),
+    (lambda: tp.register_kernel("Neg", "memory", 5), "has no signature to read"),
+    (lambda: tp.register_gradient("Neg", "y", triple), "'y' is not an input; inputs are x"),
+    (
+        lambda: tp.register_gradient("Neg", "x", triple),
+        "the gradient of 'Neg' with respect to 'x'",
+    ),
+    (lambda: tp.register_decomposition("Neg", lambda y: y), "asks for (y)"),
+    (lambda: tp.unregister_gradient("Neg", "y"), "no gradient of 'Neg' with respect to 'y'"),
+    (lambda: tp.explain("Neg", np.ones(3)), "Neg: inputs must be a mapping by name, or a list"),
+    (lambda: tp.explain("Neg", dtype="real"), "explain: unknown dtype 'real'"),
+    (lambda: tp.explain("Neg", [[[1], [1, 2]]]), "explain: an input: nested lists must be rect"),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), BAD)
+def test_bad_arguments(engine, call, message):
+    assert tp.get_backend() == "memory"
+    before = engine.registry.state
+    with pytest.raises(TensorplugError, match=re.escape(message)):
+        call()
+    assert engine.registry.state is before
+
+
+@pytest.mark.parametrize(
+    "call", [tp.kernels_for, tp.set_backend, lambda b: tp.explain("Neg", backend=b)]
+)
+def test_a_backend_that_is_not_installed(call):
+    with pytest.raises(BackendNotInstalledError, match="'none' is not installed"):
+        call("none")
+    with pytest.raises(ArgumentError, match="asked for by name"):
+        call(5)

@@ -1,0 +1,355 @@
+"""Tensor: operators, conversions, NumPy's protocols, and what is left of a disposed one."""
+
+from __future__ import annotations
+
+import inspect
+import operator
+import re
+
+import numpy as np
+import pytest
+
+import tensorplug as tp
+from tensorplug.errors import DisposedError, DTypeError, ShapeError, TensorplugError
+
+from .engines import expect
+
+pytestmark = pytest.mark.usefixtures("cpu")
+
+
+@pytest.fixture
+def cpu():
+    with tp.use_backend("cpu"):
+        yield
+
+
+BINARY = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "**": operator.pow,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+A = np.array([[1.5, -2.0, 3.0], [4.0, 5.5, 0.5]], np.float32)
+B = np.array([2.0, 0.5, 3.0], np.float32)
+
+
+@pytest.mark.parametrize("symbol", list(BINARY))
+@pytest.mark.parametrize("other", ["tensor", "array", "scalar", "numpy scalar"])
+@pytest.mark.parametrize("reflected", [False, True])
+def test_operators(symbol, other, reflected):
+    operate = BINARY[symbol]
+    a = np.abs(A) if symbol == "**" else A
+    b = {"scalar": 2.0, "numpy scalar": np.float32(2)}.get(other, np.abs(B))
+    given = tp.asarray(b) if other == "tensor" else b
+    pair, expected = [tp.asarray(a), given], [a.astype(float), np.asarray(b, float)]
+    if reflected:
+        pair.reverse()
+        expected.reverse()
+    result = operate(*pair)
+    right = operate(*expected)
+    assert isinstance(result, tp.Tensor)
+    assert (str(result.dtype), result.shape) == (
+        "bool" if right.dtype == bool else "float32",
+        right.shape,
+    )
+    np.testing.assert_allclose(result.numpy(), right, rtol=1e-6)
+
+
+@pytest.mark.parametrize("reflected", [False, True])
+def test_matrix_product(reflected):
+    a, b = A, np.arange(6, dtype=np.float32).reshape(3, 2)
+    pair = (a, tp.asarray(b)) if reflected else (tp.asarray(a), b)
+    result = operator.matmul(*pair)
+    expect(result, "float32", (2, 2), a.astype(float) @ b)
+
+
+@pytest.mark.parametrize("operate", [operator.and_, operator.or_], ids=["&", "|"])
+@pytest.mark.parametrize("other", [True, False, np.array([True, False, True])])
+def test_logic(operate, other):
+    a = np.array([True, False, False])
+    for result in (operate(tp.asarray(a), other), operate(other, tp.asarray(a))):
+        expect(result, "bool", (3,), operate(a, other))
+    expect(~tp.asarray(a), "bool", (3,), ~a)
+
+
+@pytest.mark.parametrize(
+    ("operate", "expected"), [(operator.neg, -A), (operator.pos, A), (abs, np.abs(A))]
+)
+def test_unary_operators(operate, expected):
+    expect(operate(tp.asarray(A)), "float32", (2, 3), expected)
+
+
+@pytest.mark.parametrize("symbol", [each for each in BINARY if each not in ("==", "!=")] + ["@"])
+@pytest.mark.parametrize("other", [None, [1, 2, 3], {}, frozenset(), object()])
+def test_unknown_types_give_type_error(symbol, other):
+    operate = BINARY.get(symbol, operator.matmul)
+    x = tp.asarray(A)
+    for pair in ((x, other), (other, x)):
+        with pytest.raises(TypeError) as caught:
+            operate(*pair)
+        assert not isinstance(caught.value, TensorplugError)
+
+
+def test_unknown_types_are_not_equal():
+    x = tp.asarray(A)
+    assert (x == "text", x != "text", x == None) == (False, True, False)  # noqa: E711
+
+
+class Answers:
+    def __radd__(self, other):
+        return "answered"
+
+
+def test_the_other_operand_may_answer():
+    assert tp.asarray(A) + Answers() == "answered"
+
+
+@pytest.mark.parametrize("in_place", [operator.iadd, operator.imul, operator.isub])
+def test_in_place_operators_make_a_new_tensor(in_place):
+    x = kept = tp.asarray([1.0, 2.0])
+    x = in_place(x, 3)
+    assert kept.tolist() == [1, 2]
+    assert x is not kept
+
+
+# Conversions ------------------------------------------------------------------------------
+
+CONVERSIONS = [
+    (bool, 0.0, False),
+    (bool, [2], True),
+    (int, 2.75, 2),
+    (int, [[7]], 7),
+    (float, 3, 3.0),
+    (complex, 1.5, 1.5 + 0j),
+    (complex, 2j, 2j),
+    (operator.index, 5, 5),
+    (lambda x: x.item(), [1.5], 1.5),
+    (lambda x: "abcdef"[x], 2, "c"),
+]
+
+
+@pytest.mark.parametrize(("convert", "given", "result"), CONVERSIONS)
+def test_conversions(convert, given, result):
+    found = convert(tp.asarray(given))
+    assert (found, type(found)) == (result, type(result))
+
+
+REFUSED = [
+    (bool, [1, 2], ShapeError, "bool() needs a tensor of one element, got int32[2]"),
+    (int, [], ShapeError, "int() needs a tensor of one element, got float32[0]"),
+    (float, [1, 2], ShapeError, "float() needs a tensor of one element"),
+    (complex, [1, 2], ShapeError, "complex() needs a tensor of one element"),
+    (operator.index, [1, 2], ShapeError, "index() needs a tensor of one element"),
+    (operator.index, 1.0, TypeError, "only an integer tensor can be an index, got float32[]"),
+    (operator.index, True, TypeError, "only an integer tensor can be an index, got bool[]"),
+    (lambda x: x.item(), [1, 2], ShapeError, "item() needs a tensor of one element, got int32[2]"),
+    (len, 1.0, TypeError, "len() of a tensor of rank 0"),
+    (iter, 1.0, TypeError, "len() of a tensor of rank 0"),
+    (hash, 1.0, TypeError, "cannot be hashed"),
+    (lambda x: x.T, [1, 2], ShapeError, "needs rank 2, got int32[2]"),
+    (lambda x: x.T, [[[1]]], ShapeError, "needs rank 2, got int32[1,1,1]"),
+    (lambda x: x.mT, [1], ShapeError, "needs at least rank 2, got int32[1]"),
+    (float, 1j, TypeError, "complex"),
+]
+
+
+@pytest.mark.parametrize(("convert", "given", "error", "message"), REFUSED)
+def test_refused_conversions(convert, given, error, message):
+    with pytest.raises(error, match=re.escape(message)):
+        convert(tp.asarray(given))
+
+
+def test_tensors_are_made_by_ops():
+    with pytest.raises(TypeError, match=re.escape("made with tensorplug.asarray(...)")):
+        tp.Tensor()
+
+
+def test_sequence_protocol():
+    x = tp.asarray(A)
+    assert len(x) == 2
+    for row, expected in zip(x, A, strict=True):
+        expect(row, "float32", (3,), expected)
+    assert 5.5 in x
+    assert 7 not in x
+    assert x.tolist() == A.tolist()
+
+
+def test_shape_attributes():
+    x = tp.asarray(A)
+    assert (x.shape, x.ndim, x.size, x.nbytes) == ((2, 3), 2, 6, 24)
+    assert (x.dtype is tp.float32, x.device, str(x.type)) == (True, "cpu", "float32[2,3]")
+    expect(x.T, "float32", (3, 2), A.T)
+    cube = np.arange(8, dtype=np.int32).reshape(2, 2, 2)
+    expect(tp.asarray(cube).mT, "int32", (2, 2, 2), cube.swapaxes(1, 2))
+
+
+def test_numpy_is_read_only():
+    x = tp.asarray(A)
+    array = x.numpy()
+    with pytest.raises(ValueError, match="read-only"):
+        array[0] = 0
+    with pytest.raises(ValueError, match="read-only"):
+        np.asarray(x)[0] = 0
+    expect(x, "float32", (2, 3), A)
+
+
+def test_the_array_protocol():
+    x = tp.asarray(A)
+    wide = np.asarray(x, dtype=np.float64)
+    assert (wide.dtype, wide.tolist()) == (np.float64, A.astype(float).tolist())
+    mine = np.array(x)
+    mine[0] = 0  # a copy of one's own may be written to
+    expect(x, "float32", (2, 3), A)
+    with pytest.raises(
+        ValueError, match=r"float32\[2,3\] cannot become .*float64.* without a cop"
+    ):
+        x.__array__(np.float64, copy=False)
+    assert x.__array__(np.float32, copy=False).dtype == np.float32
+    assert np.allclose(x, A)
+
+
+def test_representation():
+    x = tp.asarray([1.0, 2.0])
+    assert repr(x) == "Tensor([1., 2.], dtype=float32, device='cpu')"
+    x.dispose()
+    assert repr(x) == "<Tensor float32[2], disposed>"
+    x.dispose()  # twice is fine
+
+
+# Disposed tensors -------------------------------------------------------------------------
+
+
+def disposed(*shape, dtype="float32"):
+    x = tp.zeros(shape, dtype=dtype)
+    x.dispose()
+    return x
+
+
+USES = {
+    **{
+        name: getattr(tp.Tensor, name)
+        for name in (
+            *("numpy", "item", "tolist", "__array__", "__bool__", "__int__", "__float__"),
+            *("__complex__", "__neg__", "__pos__", "__abs__"),
+        )
+    },
+    **{symbol: lambda x, op=op: op(x, 1.0) for symbol, op in BINARY.items()},
+    **{f"reflected {symbol}": lambda x, op=op: op(1.0, x) for symbol, op in BINARY.items()},
+    "device": lambda x: x.device,
+    "to": lambda x: x.to("cpu"),
+    "index": lambda x: x[0],
+    "slice": lambda x: x[:1],
+    "iterate": list,
+    "contains": lambda x: 1 in x,
+    "T": tp.Tensor.T.fget,
+    "as index": lambda x: tp.asarray([1.0])[x],
+}
+
+
+@pytest.mark.parametrize("use", list(USES.values()), ids=list(USES))
+def test_methods_of_a_disposed_tensor(use):
+    shape = (1, 1) if use is USES["T"] else (1,)
+    x = disposed(*shape, dtype="int32" if use is USES["as index"] else "float32")
+    with pytest.raises(DisposedError, match=r"this tensor \((float|int)32\[.*\]\) was disposed"):
+        use(x)
+
+
+def test_what_is_left_of_a_disposed_tensor():
+    x = disposed(2, 3)
+    assert (x.shape, x.ndim, x.size, x.nbytes, len(x)) == ((2, 3), 2, 6, 24, 2)
+    assert (x.dtype is tp.float32, x.is_disposed) == (True, True)
+
+
+# What each public function needs besides the disposed tensor, which stands at "x".
+ARGUMENTS = {
+    "arange": None,
+    "asarray": ["x"],
+    "astype": ["x", "int32"],
+    "broadcast_to": ["x", (2, 2)],
+    "concat": [["x", "x"]],
+    "conv2d": [("x", (1, 2, 2, 1)), ("x", (1, 1, 1, 1))],
+    "gather": ["x", [0]],
+    "max_pool": [("x", (1, 2, 2, 1)), 1, 1],
+    "one_hot": [("x", (2,), "int32"), 3],
+    "pad": ["x", [(0, 0), (0, 0)]],
+    "permute_dims": ["x"],
+    "reshape": ["x", (4,)],
+    "run_kernel": ["Neg", ["x"]],
+    "scatter_nd": [[[0], [1]], ("x", (2,)), (3,)],
+    "slice": ["x", (0, 0)],
+    "squeeze": [("x", (1, 2)), 0],
+    "stack": [["x", "x"]],
+    "where": [[[True]], "x", "x"],
+    "keep": ["x"],
+    "explain": ["Neg", ["x"]],
+    "tidy": [lambda: tp.negative(disposed(2))],
+    "vjp": [tp.square, "x"],
+}
+NEEDS_NO_TENSOR = {
+    *("arange", "backends", "custom_grad", "describe_device", "dispose", "full", "get_backend"),
+    *("grad", "kernels_for", "memory", "ones", "register_decomposition", "register_gradient"),
+    *("register_kernel", "set_backend", "synchronize", "tree_map", "unregister_gradient"),
+    *("unregister_kernel", "value_and_grad", "zeros"),
+}
+
+
+def public_functions():
+    for module in (tp, tp.nn, tp.losses):
+        for name in module.__all__:
+            each = getattr(module, name)
+            if inspect.isfunction(each) and name not in NEEDS_NO_TENSOR:
+                yield pytest.param(name, each, id=f"{module.__name__}.{name}")
+
+
+def filled(given):
+    if given == "x":
+        return disposed(2, 2)
+    if isinstance(given, tuple) and given and given[0] == "x":
+        return disposed(*given[1], dtype=given[2] if len(given) > 2 else "float32")
+    return [filled(each) for each in given] if isinstance(given, list) else given
+
+
+def guessed(function):
+    """Return a disposed tensor for every parameter that must be given."""
+    parameters = inspect.signature(function).parameters.values()
+    booleans = function.__name__.startswith("logical_")
+    return [
+        disposed(2, 2, dtype="bool" if booleans else "float32")
+        for each in parameters
+        if each.default is each.empty and each.kind is not each.KEYWORD_ONLY
+    ]
+
+
+@pytest.mark.parametrize(("name", "function"), list(public_functions()))
+def test_public_functions_refuse_a_disposed_tensor(name, function):
+    given = ARGUMENTS.get(name)
+    arguments = guessed(function) if given is None else [filled(each) for each in given]
+    with pytest.raises(DisposedError, match="was disposed"):
+        function(*arguments)
+    assert tp.add(1, 1).item() == 2
+
+
+def test_a_disposed_tensor_deep_in_a_gradient():
+    x = disposed(2)
+    for call in (
+        lambda: tp.grad(tp.square)(x),
+        lambda: tp.grad(lambda y: y * x)(tp.asarray([1.0, 2.0])),
+        lambda: tp.grad(tp.square)(tp.asarray([1.0, 2.0]), dy=x),
+        lambda: tp.custom_grad(lambda y: (y, lambda dy: dy))(x),
+    ):
+        with pytest.raises(DisposedError):
+            call()
+
+
+def test_not_a_dtype():
+    with pytest.raises(DTypeError, match="astype: unknown dtype 'real'"):
+        tp.asarray(A).astype("real")
