@@ -28,7 +28,7 @@ LOST = [
     CODE.INVALID_DEVICE,
     faults.NVIDIA_FAULT,
 ]
-ADD = """
+ADD = """// add one
 kernel void run(global const float *x, const long x_at, global float *y, const long y_at) {
   const size_t i = get_global_id(0);
   if (i < 3) y[y_at + i] = x[x_at + i] + 1;
@@ -167,7 +167,7 @@ def test_a_launch_short_of_memory_is_tried_again(monkeypatch, backend, numbers, 
 def test_a_launch_that_fails(monkeypatch, backend, numbers, code, expected, calls):
     failing = Failing(code, 9)
     monkeypatch.setattr(cl, "enqueue_nd_range_kernel", failing)
-    with pytest.raises(expected, match="running 'run'"):
+    with pytest.raises(expected, match="running 'add one'"):
         launched(backend, numbers)
     assert failing.calls == calls
 
@@ -176,7 +176,7 @@ def test_a_fault_of_our_own_keeps_its_error_with_a_note(monkeypatch, backend, nu
     monkeypatch.setattr(cl, "enqueue_nd_range_kernel", Failing(CODE.INVALID_WORK_GROUP_SIZE, 9))
     with pytest.raises(cl.Error, match="INVALID_WORK_GROUP_SIZE") as caught:
         launched(backend, numbers)
-    assert "while running 'run'" in caught.value.__notes__[0]
+    assert "while running 'add one'" in caught.value.__notes__[0]
 
 
 def test_a_program_that_does_not_build(backend):

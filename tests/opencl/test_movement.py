@@ -115,7 +115,6 @@ def test_concat(call, near, shapes, axis, dtype):
     ("value", "dtype"),
     [
         (3, "int8"),
-        (300, "uint8"),
         (1.5, "float32"),
         (True, "bool"),
         (-0.0, "float64"),

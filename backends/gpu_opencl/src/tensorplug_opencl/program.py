@@ -9,9 +9,14 @@ import pyopencl as cl
 
 from tensorplug_opencl import faults
 
-__all__ = ["ENTRY", "Programs"]
+__all__ = ["ENTRY", "Programs", "title_of"]
 
 ENTRY: Final = "run"  # the name of the one kernel in each program
+
+
+def title_of(source: str) -> str:
+    """Return what a program calls itself, in the comment of its first line."""
+    return source.partition("\n")[0].removeprefix("// ")
 
 
 class Programs:
@@ -59,7 +64,6 @@ class Programs:
                 cl.status_code.COMPILE_PROGRAM_FAILURE,
                 cl.status_code.LINK_PROGRAM_FAILURE,
             ):
-                title = source.partition("\n")[0].removeprefix("// ")
-                raise faults.build_failure(error, self._name, title) from error
+                raise faults.build_failure(error, self._name, title_of(source)) from error
             raise faults.translated(error, self._name, "building a program") from error
         return program

@@ -19,7 +19,7 @@ from tensorplug.errors import DeviceLostError
 from tensorplug_opencl import faults
 from tensorplug_opencl.buffers import DeviceBuffer
 from tensorplug_opencl.device import describe
-from tensorplug_opencl.program import Programs
+from tensorplug_opencl.program import Programs, title_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -192,11 +192,11 @@ class Runtime:
             raise faults.translated(error, self.name, "setting arguments") from error
         wanted = HEAVY_GROUP[self.is_cpu] if heavy else LIGHT_GROUP
         group = min(wanted, self.device.max_work_group_size)
-        return Launch(self, kernel, arrays, items, group)
+        return Launch(self, kernel, title_of(source), arrays, -(-items // group) * group, group)
 
     def retry_launch(self, launch: Launch, error: cl.Error) -> None:
         """Try ``launch`` once more with the pool emptied, if it failed for want of memory."""
-        action = f"running {launch.kernel.function_name!r}"
+        action = f"running {launch.title!r}"
         if not faults.is_memory(error):
             raise faults.translated(error, self.name, action) from error
         self.pool.free_held()
@@ -215,14 +215,15 @@ class Launch:
     kernel per thread, and the queue serializes the threads anyway.
     """
 
-    __slots__ = ("_global", "_local", "_lock", "_offsets", "_runtime", "kernel")
+    __slots__ = ("_global", "_local", "_lock", "_offsets", "_runtime", "kernel", "title")
 
     def __init__(
-        self, runtime: Runtime, kernel: cl.Kernel, arrays: int, items: int, group: int
+        self, runtime: Runtime, kernel: cl.Kernel, title: str, arrays: int, items: int, group: int
     ) -> None:
         self._runtime = runtime
         self.kernel = kernel
-        self._global = (-(-items // group) * group,)
+        self.title = title
+        self._global = (items,)
         self._local = (group,)
         self._offsets = [0] * arrays  # as last set: setting a scalar costs more than a buffer
         self._lock = threading.Lock()
