@@ -10,7 +10,7 @@ from tensorplug.tables import DecompositionTable
 from tensorplug_example_swish.op import SWISH
 
 if TYPE_CHECKING:
-    from tensorplug.tensor import Tensor
+    from tensorplug import Tensor
 
 decompositions = DecompositionTable()
 

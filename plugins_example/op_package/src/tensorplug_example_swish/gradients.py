@@ -9,7 +9,7 @@ from tensorplug.tables import GradientTable
 from tensorplug_example_swish.op import SWISH
 
 if TYPE_CHECKING:
-    from tensorplug.tensor import Tensor
+    from tensorplug import Tensor
 
 gradients = GradientTable()
 

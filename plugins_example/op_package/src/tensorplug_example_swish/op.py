@@ -14,8 +14,8 @@ from tensorplug.errors import ArgumentError
 from tensorplug.spec import Attribute, KernelSpec
 
 if TYPE_CHECKING:
+    from tensorplug import Tensor
     from tensorplug.spec import InputTypes
-    from tensorplug.tensor import Tensor
 
 __all__ = ["SWISH", "swish"]
 
