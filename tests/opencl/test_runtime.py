@@ -54,6 +54,38 @@ def test_any_number_of_items(backend, items, heavy):
     np.testing.assert_array_equal(backend.to_host(y), np.arange(items + 300) < items)
 
 
+@pytest.fixture
+def eager_switching():
+    """Let threads take turns as often as they can, so that races show."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("eager_switching")
+def test_threads_share_one_launch(backend):
+    """Setting arguments and enqueueing must not be torn apart by another thread's."""
+    launch = backend.runtime.launch(ADD_CONSTANT, 2, [np.int32(3), np.int32(0)], 3)
+    wrong = []
+
+    def work(number):
+        x = backend.from_host(np.full(9, number, np.int32))
+        results = [backend.from_host(np.zeros(9, np.int32)) for _ in range(300)]
+        for result in results:
+            launch(x.view((3,), number % 3), result)
+        found = [backend.to_host(each)[:3].tolist() for each in results]
+        wrong.extend(each for each in found if each != [number] * 3)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(1, 9)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+@pytest.mark.usefixtures("eager_switching")
 def test_threads_share_one_plan(frame):
     """Every thread runs the same cached plans on its own numbers."""
     wrong = []
