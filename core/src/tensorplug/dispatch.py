@@ -11,6 +11,8 @@ import threading
 from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
+from tensorplug.errors import ArgumentError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
 
@@ -192,6 +194,8 @@ def dispatch(spec: KernelSpec, /, *inputs: Any, **attributes: Any) -> Tensor:
 
 def dispatch_several(spec: KernelSpec, /, *inputs: Any, **attributes: Any) -> list[Tensor]:
     """Run the kernel of ``spec``, which has several outputs; see ``dispatch``."""
+    if not spec.several:
+        raise ArgumentError(f"{spec.name} has one output; call dispatch")
     frame = _frame.get()
     result: list[Tensor] = runner(frame).run(frame, spec, inputs, attributes)
     return result
@@ -262,6 +266,8 @@ def _with_scalar(frame: Frame, spec: KernelSpec, a: Any, b: Any) -> Tensor:
 def _the_long_way(
     frame: Frame, spec: KernelSpec, inputs: tuple[Any, ...], attributes: Mapping[str, Any] = _NONE
 ) -> Tensor:
+    if spec.several:
+        raise ArgumentError(f"{spec.name} has several outputs; call dispatch_several")
     result: Tensor = runner(frame).run(frame, spec, inputs, attributes)
     return result
 

@@ -342,9 +342,10 @@ class Engine:
     def _publish(self, device: Device, key: Hashable, plan: plans.Plan | Promotion) -> None:
         """Cache a plan, unless the registry has changed since it was resolved."""
         plan.published = True
-        # What `dispatch` runs by itself is not compared with its spec again.
-        native = type(plan) is plans.Plan and plan.how == "native" and not self.debug
-        cache = device.plans if native else device.detours
+        # `dispatch` runs by itself what has one output, and compares it with nothing.
+        direct = type(plan) is plans.Plan and plan.how == "native"
+        direct = direct and not plan.spec.several and not self.debug
+        cache = device.plans if direct else device.detours
         with device.lock:
             if plan.state is self.registry.state and not device.closed:
                 device.remember(cache, key, plan)
