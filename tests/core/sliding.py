@@ -43,6 +43,9 @@ WINDOWS = (  # none of them sees nothing but padding: the maximum of that is -in
     Sliding("ceil with pad", (5, 4), (3, 3), (2, 2), 1, rounding="ceil"),
     Sliding("round", (5, 6), (2, 2), 2, 0, rounding="round"),
     Sliding("no images", (3, 3), (2, 2), batch=0),
+    Sliding("no rows, same", (0, 4), (2, 3), (1, 2), "same"),
+    Sliding("no columns, same", (3, 0), (3, 3), 2, "same"),
+    Sliding("no columns, valid", (3, 0), (2, 1)),
 )
 ONLY_CONVOLUTION = (
     Sliding("wide pads", (4, 3), (2, 2), 1, ((0, 0), (3, 0), (0, 2), (0, 0))),

@@ -100,6 +100,7 @@ def _spread(part: Tensor, window: Window, tap: int, axis: int) -> Tensor:
     begin, size = [0] * part.ndim, list(part.shape)
     size[axis] = reach
     pads = [(0, 0)] * part.ndim
-    first = tap * window.dilation
+    # Without positions there is nothing to place, and a tap may lie outside an empty axis.
+    first = tap * window.dilation if reach else 0
     pads[axis] = (first, length - first - reach)
     return movement.pad(movement.slice(part, begin, size), pads)
