@@ -1,0 +1,17 @@
+"""The conformance suite for tensorplug backends.
+
+``CaseTable`` and what it holds are for extension packages: their hook
+``tensorplug_conformance_cases`` returns tables, and their kernels are certified too.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tensorplug_conformance.corpus import Corpus
+from tensorplug_conformance.tables import Bounded, Case, CaseEntry, CaseTable
+
+__all__ = ["SUITE_VERSION", "Bounded", "Case", "CaseEntry", "CaseTable", "Corpus"]
+
+SUITE_VERSION: Final = "0.1"
+"""Names the cases, their inputs and the rules of judgement; any change of those changes it."""

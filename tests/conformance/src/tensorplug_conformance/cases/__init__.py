@@ -1,0 +1,27 @@
+"""The suite's own cases, by family. Nobody keeps a list: the package is walked."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+from tensorplug_conformance.tables import CaseTable
+
+__all__ = ["tables"]
+
+
+def tables() -> tuple[CaseTable, ...]:
+    """Return the table of every family.
+
+    Raises:
+        TypeError: when a family module has no table called ``cases``.
+
+    """
+    found = []
+    for info in sorted(pkgutil.iter_modules(__path__), key=lambda each: each.name):
+        module = importlib.import_module(f"{__name__}.{info.name}")
+        table = getattr(module, "cases", None)
+        if not isinstance(table, CaseTable):
+            raise TypeError(f"{module.__name__} has no CaseTable called 'cases'")
+        found.append(table)
+    return tuple(found)

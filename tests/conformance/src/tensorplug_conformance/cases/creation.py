@@ -1,0 +1,71 @@
+"""Cases for tensors made from nothing but attributes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug import dtypes as dt
+from tensorplug.ops import creation as ops
+from tensorplug_conformance import patterns
+from tensorplug_conformance.corpus import LARGE
+from tensorplug_conformance.oracle import creation as oracle
+from tensorplug_conformance.tables import Case, CaseTable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tensorplug_conformance.corpus import Corpus
+
+cases = CaseTable()
+
+
+@cases.of(ops.FILL, oracle=oracle.fill, signed_zero=True)
+def fill(corpus: Corpus) -> Iterator[Case]:
+    """Every special value as the constant; shapes from rank 0 to 6."""
+    dtype = corpus.dtype.name
+    one: Any = True if corpus.dtype is dt.bool_ else 1
+    for name, shape in (
+        ("rank 0", ()),
+        ("odd", (7,)),
+        ("empty", (2, 0)),
+        ("rank 6", (1, 2, 1, 3, 1, 2)),
+        ("large", (LARGE,)),
+    ):
+        yield Case(name, (), {"shape": shape, "value": one, "dtype": dtype})
+    for at, value in enumerate(corpus.edges().tolist()):
+        yield Case(f"edge {at}", (), {"shape": (3,), "value": value, "dtype": dtype})
+
+
+@cases.of(ops.RANGE, oracle=oracle.range_, dtypes=sorted(dt.REAL, key=str))
+def range_(corpus: Corpus) -> Iterator[Case]:
+    """Up, down, nothing, a last step that just fits or just does not."""
+    dtype = corpus.dtype.name
+    rows: list[tuple[str, dict[str, Any]]] = [
+        ("up", {"start": 0, "stop": 7}),
+        ("from 3", {"start": 3, "stop": 9}),
+        ("by 2", {"start": 1, "stop": 8, "step": 2}),
+        ("by 3, just short", {"start": 0, "stop": 9, "step": 3}),
+        ("nothing", {"start": 5, "stop": 2}),
+        ("one", {"start": 2, "stop": 3}),
+    ]
+    if corpus.dtype not in dt.UNSIGNED:
+        rows.append(("down", {"start": 5, "stop": -4, "step": -2}))
+    if corpus.dtype.itemsize >= 4:
+        rows.append(("large", {"start": 0, "stop": LARGE}))
+    if corpus.floating:
+        rows.append(("halves", {"start": 0.5, "stop": 3.0, "step": 0.5}))
+        rows.append(("tenths", {"start": 0.0, "stop": 1.05, "step": 0.1}))
+    for name, attributes in rows:
+        yield Case(name, (), {**attributes, "dtype": dtype})
+
+
+for spec, number in ((ops.ZEROS_LIKE, 0), (ops.ONES_LIKE, 1)):
+    cases.of(spec, oracle=oracle.constant_like(number), signed_zero=True)(patterns.unary)
+
+    @cases.gradients(spec, "x")
+    def constant(corpus: Corpus) -> Iterator[Case]:
+        """Nothing flows back, and asking for it is no error when zeros are asked for."""
+        point = corpus.ordinary((3,))
+        yield Case("row", (point,), expected=(np.zeros_like(point),))

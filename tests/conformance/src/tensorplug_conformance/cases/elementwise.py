@@ -1,0 +1,259 @@
+"""Cases for elementwise arithmetic."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tensorplug import dtypes as dt
+from tensorplug.ops import elementwise as ops
+from tensorplug_conformance import patterns
+from tensorplug_conformance.corpus import LARGE
+from tensorplug_conformance.oracle import elementwise as oracle
+from tensorplug_conformance.tables import Case, CaseTable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tensorplug_conformance.corpus import Corpus
+    from tensorplug_conformance.tables import Array
+
+cases = CaseTable()
+
+# Whether -0.0 must come out as the formula says; at 0 of Mod and the choices of Maximum the
+# definitions leave the sign open.
+for spec, reference, signed in (
+    (ops.NEG, oracle.neg, True),
+    (ops.ABS, oracle.absolute, True),
+    (ops.FLOOR, oracle.floor, True),
+    (ops.SQUARE, oracle.square, True),
+):
+    cases.of(spec, oracle=reference, signed_zero=signed)(patterns.unary)
+
+for spec, reference, signed in (
+    (ops.ADD, oracle.add, True),
+    (ops.SUB, oracle.sub, True),
+    (ops.MULTIPLY, oracle.multiply, True),
+    (ops.MAXIMUM, oracle.maximum, False),
+    (ops.MINIMUM, oracle.minimum, False),
+    (ops.SQUARED_DIFFERENCE, oracle.squared_difference, True),
+):
+    cases.of(spec, oracle=reference, signed_zero=signed)(patterns.binary)
+
+
+def _function(low: float, high: float) -> Callable[[Corpus], Iterator[Case]]:
+    """Return the cases of a function that is tried on ordinary values of a range."""
+
+    def generate(corpus: Corpus) -> Iterator[Case]:
+        def draw(shape: tuple[int, ...]) -> Array:
+            if corpus.dtype in dt.COMPLEX:
+                return corpus.ordinary(shape, 0.25, 2.0)  # away from poles and branch cuts
+            return corpus.ordinary(shape, low, high)
+
+        for case in patterns.unary(corpus, draw):
+            if corpus.dtype in dt.COMPLEX and "edges" in case.id:
+                continue  # on branch cuts the sign of zero decides, and conventions differ
+            yield case
+        yield Case("near 0", (draw((33,)) * corpus.of(2.0**-9),))
+
+    return generate
+
+
+for spec, reference, signed, low, high in (
+    (ops.EXP, oracle.exp, False, -10.0, 10.0),
+    (ops.LOG, oracle.log, False, 0.01, 30.0),
+    (ops.SQRT, oracle.sqrt, True, 0.0, 300.0),
+    (ops.SIN, oracle.sin, True, -10.0, 10.0),
+    (ops.COS, oracle.cos, False, -10.0, 10.0),
+    (ops.ATAN, oracle.atan, True, -10.0, 10.0),
+    (ops.ERF, oracle.erf, True, -4.0, 4.0),
+    (ops.TANH, oracle.tanh, True, -6.0, 6.0),
+):
+    cases.of(spec, oracle=reference, signed_zero=signed)(_function(low, high))
+
+
+@cases.of(ops.REAL_DIV, oracle=oracle.real_div, signed_zero=True)
+def real_div(corpus: Corpus) -> Iterator[Case]:
+    """Complex numbers are divided by ordinary ones only: a zero divisor has no one answer."""
+    for case in patterns.binary(corpus):
+        if corpus.dtype not in dt.COMPLEX or case.id != "edges":
+            yield case
+
+
+def _finite(corpus: Corpus) -> Array:
+    """Return the finite edges: with infinities, floor division has more than one convention."""
+    edges = corpus.edges()
+    return edges[~np.isinf(edges)] if corpus.floating else edges
+
+
+def _moderate(corpus: Corpus) -> Array:
+    """Return edges whose quotients neither overflow nor vanish."""
+    edges = _finite(corpus)
+    if not corpus.floating:
+        return edges
+    size = np.abs(edges)
+    return edges[np.isnan(edges) | (edges == 0) | ((size > 2.0**-10) & (size < 2.0**10))]
+
+
+for spec, reference in ((ops.FLOOR_DIV, oracle.floor_div), (ops.MOD, oracle.mod)):
+
+    @cases.of(spec, oracle=reference)
+    def quotient(corpus: Corpus) -> Iterator[Case]:
+        """Signs in every combination, zero divisors, INT_MIN by -1."""
+        yield from patterns.binary(corpus, edges=_moderate(corpus))
+        halves = corpus.of([-3.5, -2.0, -0.5, 0.5, 2.0, 3.5])
+        if corpus.dtype not in dt.UNSIGNED:
+            signs = corpus.of([-7, -6, -1, 1, 6, 7])
+            yield Case("signs", (signs[:, None], corpus.of([-3, -2, 2, 3])))
+        if corpus.floating:
+            yield Case("halves", (halves[:, None], halves[None, :]))
+
+
+@cases.of(ops.POW, oracle=oracle.power)
+def power(corpus: Corpus) -> Iterator[Case]:
+    """Integers by negative powers, 0**0, negative bases with whole exponents."""
+    if corpus.dtype in dt.INTEGER:
+        yield from patterns.binary(corpus, corpus.small)
+    elif corpus.dtype in dt.COMPLEX:
+        for case in patterns.binary(corpus, lambda shape: corpus.ordinary(shape, 0.5, 2.0)):
+            if case.id != "edges":
+                yield case
+    else:
+        yield from patterns.binary(
+            corpus, lambda shape: corpus.ordinary(shape, 0.1, 4.0), edges=_power_edges(corpus)
+        )
+        whole = corpus.of([-3, -2, -1, 0, 1, 2, 3])
+        yield Case("whole", (corpus.of([-2.5, -1, -0.0, 0, 0.5, 3])[:, None], whole))
+
+
+def _power_edges(corpus: Corpus) -> Array:
+    return corpus.of([0.0, -0.0, 1, -1, 0.5, -0.5, 2, -3, np.inf, -np.inf, np.nan])
+
+
+_TARGETS: tuple[str, ...] = tuple(sorted(dtype.name for dtype in dt.FIXED))
+
+
+@cases.of(ops.CAST, oracle=oracle.cast, signed_zero=True)
+def cast(corpus: Corpus) -> Iterator[Case]:
+    """From this dtype to every other: what does not fit wraps, NaN and infinities give 0."""
+    for target in _TARGETS:
+        yield Case(f"edges to {target}", (corpus.edges(),), {"dtype": target})
+        yield Case(f"ordinary to {target}", (corpus.ordinary((7,)),), {"dtype": target})
+    for layout in ("transposed", "sliced"):
+        inputs = (corpus.ordinary((3, 5)),)
+        yield Case(f"{layout} to float32", inputs, {"dtype": "float32"}, layout=layout)  # type: ignore[arg-type]  # both are layouts
+    yield Case("empty to float32", (corpus.ordinary((0, 2)),), {"dtype": "float32"})
+    yield Case("rank 0 to int32", (corpus.ordinary(()),), {"dtype": "int32"})
+    yield Case("rank 6 to bool", (corpus.small((1, 2, 1, 2, 1, 2)),), {"dtype": "bool"})
+    yield Case("large to float32", (corpus.ordinary((LARGE,)),), {"dtype": "float32"})
+
+
+@cases.of(ops.SELECT, oracle=oracle.select, signed_zero=True)
+def select(corpus: Corpus) -> Iterator[Case]:
+    """All three operands broadcast."""
+
+    def choice(shape: tuple[int, ...]) -> Array:
+        return corpus.indices(shape, 2, "bool")
+
+    edges = corpus.edges()
+    yield Case("edges", (choice(edges.shape), edges, edges[::-1].copy()))
+    for name, shapes in {
+        "rank 0": ((), (), ()),
+        "scalar condition": ((), (3,), (3,)),
+        "three ways": ((4, 1, 1), (3, 1), (2,)),
+        "wide condition": ((3, 4), (), (4,)),
+        "empty": ((0, 3), (1, 3), (3,)),
+        "rank 6": ((1, 2, 1, 3, 1, 2), (2, 1, 2, 1, 3, 1), (2,)),
+        "large": ((LARGE,), (LARGE,), ()),
+    }.items():
+        yield Case(
+            name, (choice(shapes[0]), corpus.ordinary(shapes[1]), corpus.ordinary(shapes[2]))
+        )
+    for layout in ("transposed", "sliced"):
+        shape = (3, 5)
+        inputs = (choice(shape), corpus.ordinary(shape), corpus.ordinary(shape))
+        yield Case(layout, inputs, layout=layout)  # type: ignore[arg-type]  # both are layouts
+
+
+# Gradients: points where the functions are smooth, and the conventions where they are not.
+
+
+def _near(low: float, high: float) -> Callable[[Corpus], Iterator[Case]]:
+    def points(corpus: Corpus) -> Iterator[Case]:
+        yield Case("row", (corpus.ordinary((5,), low, high),))
+        yield Case("rank 0", (corpus.ordinary((), low, high),))
+        yield Case("rank 3", (corpus.ordinary((2, 1, 3), low, high),))
+
+    return points
+
+
+for spec, low, high in (
+    (ops.NEG, -2.0, 2.0),
+    (ops.SQUARE, -2.0, 2.0),
+    (ops.EXP, -1.0, 2.0),
+    (ops.LOG, 0.5, 3.0),
+    (ops.SQRT, 0.5, 4.0),
+    (ops.SIN, -3.0, 3.0),
+    (ops.COS, -3.0, 3.0),
+    (ops.ATAN, -2.0, 2.0),
+    (ops.ERF, -1.5, 1.5),
+    (ops.TANH, -1.5, 1.5),
+):
+    cases.gradients(spec, "x")(_near(low, high))
+
+
+@cases.gradients(ops.ABS, "x")
+def abs_points(corpus: Corpus) -> Iterator[Case]:
+    yield Case("both sides", (corpus.of([-2.5, -0.5, 0.5, 3.0]),))
+    yield Case("at 0", (corpus.of([0.0, -0.0]),), expected=(corpus.of([0.0, 0.0]),))
+
+
+def _pairs(
+    low: float, high: float, *extra: Callable[[Corpus], Case]
+) -> Callable[[Corpus], Iterator[Case]]:
+    def points(corpus: Corpus) -> Iterator[Case]:
+        def draw(shape: tuple[int, ...]) -> Array:
+            return corpus.ordinary(shape, low, high)
+
+        yield Case("same shape", (draw((5,)), draw((5,))))
+        yield Case("broadcast left", (draw((1, 3)), draw((2, 3))))
+        yield Case("broadcast right", (draw((2, 3, 2)), draw((3, 1))))
+        yield Case("scalar", (draw(()), draw((4,))))
+        yield Case("outer", (draw((3, 1)), draw((1, 2))))
+        yield from (each(corpus) for each in extra)
+
+    return points
+
+
+def _tie(corpus: Corpus) -> Case:
+    at = corpus.of([1.0, -2.0])
+    half = corpus.of([0.5, 0.5])
+    return Case("tie", (at, at.copy()), expected=(half, half))
+
+
+for spec, low, high, extra in (
+    (ops.ADD, -2.0, 2.0, ()),
+    (ops.SUB, -2.0, 2.0, ()),
+    (ops.MULTIPLY, -2.0, 2.0, ()),
+    (ops.REAL_DIV, 0.5, 3.0, ()),
+    (ops.POW, 0.5, 2.0, ()),
+    (ops.MAXIMUM, -2.0, 2.0, (_tie,)),
+    (ops.MINIMUM, -2.0, 2.0, (_tie,)),
+    (ops.SQUARED_DIFFERENCE, -2.0, 2.0, ()),
+):
+    cases.gradients(spec, "a", "b")(_pairs(low, high, *extra))
+
+
+@cases.gradients(ops.MOD, "a", "b")
+def mod_points(corpus: Corpus) -> Iterator[Case]:
+    """Away from whole quotients, where the remainder jumps."""
+    yield Case("same shape", (corpus.of([5.25, -5.25, 4.0]), corpus.of([2.0, 2.0, -3.0])))
+    yield Case("broadcast", (corpus.of([[5.25], [-1.5]]), corpus.of([2.0, -4.0])))
+
+
+@cases.gradients(ops.SELECT, "t", "e")
+def select_points(corpus: Corpus) -> Iterator[Case]:
+    condition = np.array([[True, False, True], [False, False, True]])
+    yield Case("broadcast", (condition, corpus.ordinary((3,)), corpus.ordinary((2, 1))))
+    yield Case("scalars", (condition, corpus.ordinary(()), corpus.ordinary(())))

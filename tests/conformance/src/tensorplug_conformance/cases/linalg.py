@@ -1,0 +1,77 @@
+"""Cases for matrix products."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug.errors import ShapeError
+from tensorplug.ops import linalg as ops
+from tensorplug_conformance.oracle import linalg as oracle
+from tensorplug_conformance.tables import Case, CaseTable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tensorplug_conformance.corpus import Corpus
+
+cases = CaseTable()
+
+_BOTH = {"transpose_a": True, "transpose_b": True}
+# (case, shape of a, shape of b, attributes)
+_PRODUCTS: tuple[tuple[str, tuple[int, ...], tuple[int, ...], dict[str, Any]], ...] = (
+    ("plain", (3, 4), (4, 5), {}),
+    ("a transposed", (4, 3), (4, 5), {"transpose_a": True}),
+    ("b transposed", (3, 4), (5, 4), {"transpose_b": True}),
+    ("both transposed", (4, 3), (5, 4), _BOTH),
+    ("square", (3, 3), (3, 3), {}),
+    ("square, a transposed", (3, 3), (3, 3), {"transpose_a": True}),
+    ("square, b transposed", (3, 3), (3, 3), {"transpose_b": True}),
+    ("row by column", (1, 7), (7, 1), {}),
+    ("column by row", (5, 1), (1, 3), {}),
+    ("ones", (1, 1), (1, 1), {}),
+    ("batch", (2, 3, 4), (2, 4, 2), {}),
+    ("batch broadcast right", (2, 3, 4), (4, 2), {}),
+    ("batch broadcast both", (2, 1, 3, 2), (3, 2, 4), {}),
+    ("batch transposed", (2, 2, 3), (2, 4, 2), _BOTH),
+    ("rank 6", (1, 2, 1, 2, 2, 3), (2, 1, 3, 1, 3, 2), {}),
+    ("no inner", (3, 0), (0, 2), {}),
+    ("no rows", (0, 3), (3, 2), {}),
+    ("no batch", (0, 2, 3), (3, 2), {}),
+    ("odd blocks", (17, 33), (33, 19), {}),
+    ("large result", (257, 3), (3, 259), {}),
+    ("long inner", (2, 1031), (1031, 3), {}),
+)
+
+
+@cases.of(ops.BATCH_MAT_MUL, oracle=oracle.batch_mat_mul)
+def batch_mat_mul(corpus: Corpus) -> Iterator[Case]:
+    """Flags, broadcast batches, sizes that no block divides; integers wrap."""
+    for name, a, b, attributes in _PRODUCTS:
+        yield Case(
+            name, (corpus.ordinary(a, -1.0, 1.0), corpus.ordinary(b, -1.0, 1.0)), attributes
+        )
+    for layout in ("transposed", "sliced"):
+        inputs = (corpus.ordinary((3, 4)), corpus.ordinary((4, 5)))
+        yield Case(layout, inputs, layout=layout)  # type: ignore[arg-type]  # both are layouts
+    yield Case("inner differs", (corpus.small((2, 3)), corpus.small((2, 3))), expected=ShapeError)
+    if corpus.floating:
+        a = corpus.of([[1.0, np.inf], [np.nan, 1.0], [0.0, 2.0]])
+        yield Case("specials", (a, corpus.of([[2.0, 1.0], [3.0, 1.0]])))
+
+
+@cases.gradients(ops.BATCH_MAT_MUL, "a", "b")
+def products(corpus: Corpus) -> Iterator[Case]:
+    """Broadcast batches too: their gradients are summed back."""
+    for name, a, b, attributes in (
+        ("plain", (2, 3), (3, 2), {}),
+        ("a transposed", (3, 2), (3, 2), {"transpose_a": True}),
+        ("b transposed", (2, 3), (2, 3), {"transpose_b": True}),
+        ("both transposed", (3, 2), (2, 3), _BOTH),
+        ("batch broadcast", (2, 2, 1), (1, 2), {}),
+        ("batch broadcast both", (2, 1, 1, 2), (2, 2, 1), {}),
+    ):
+        yield Case(
+            name, (corpus.ordinary(a, -1.0, 1.0), corpus.ordinary(b, -1.0, 1.0)), attributes
+        )

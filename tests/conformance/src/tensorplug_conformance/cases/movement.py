@@ -1,0 +1,202 @@
+"""Cases for moving elements without computing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorplug import dtypes as dt
+from tensorplug.errors import ShapeError
+from tensorplug.ops import movement as ops
+from tensorplug_conformance import patterns
+from tensorplug_conformance.corpus import LARGE
+from tensorplug_conformance.oracle import movement as oracle
+from tensorplug_conformance.tables import Case, CaseTable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tensorplug.spec import KernelSpec
+    from tensorplug_conformance.corpus import Corpus
+
+cases = CaseTable()
+
+cases.of(ops.IDENTITY, oracle=oracle.identity, signed_zero=True)(patterns.unary)
+
+# (case, shape of x, attributes); what is transposed or sliced first is said by the name.
+_Rows = tuple[tuple[str, tuple[int, ...], dict[str, Any]], ...]
+
+RESHAPE: _Rows = (
+    ("flatten", (3, 4), {"shape": (12,)}),
+    ("unknown size", (2, 3, 4), {"shape": (4, -1)}),
+    ("only unknown", (2, 3), {"shape": (-1,)}),
+    ("to rank 6", (12,), {"shape": (1, 2, 1, 3, 2, 1)}),
+    ("to rank 0", (1, 1), {"shape": ()}),
+    ("from rank 0", (), {"shape": (1, 1)}),
+    ("empty", (0, 3), {"shape": (3, 0, 2)}),
+    ("large", (LARGE,), {"shape": (1, LARGE)}),
+    ("transposed", (3, 4), {"shape": (2, 6)}),
+    ("sliced", (3, 4), {"shape": (6, 2)}),
+)
+TRANSPOSE: _Rows = (
+    ("matrix", (3, 4), {}),
+    ("default of rank 3", (2, 3, 4), {}),
+    ("cycle", (2, 3, 4), {"perm": (1, 2, 0)}),
+    ("other cycle", (2, 3, 4), {"perm": (2, 0, 1)}),
+    ("negative", (2, 3, 4), {"perm": (0, -1, 1)}),
+    ("identity", (2, 3), {"perm": (0, 1)}),
+    ("rank 0", (), {}),
+    ("rank 1", (5,), {}),
+    ("rank 6", (1, 2, 3, 1, 2, 2), {"perm": (5, 2, 0, 4, 1, 3)}),
+    ("empty", (0, 3), {}),
+    ("large", (257, 259), {}),
+    ("transposed", (3, 4, 2), {"perm": (1, 0, 2)}),
+    ("sliced", (3, 4), {}),
+)
+BROADCAST_TO: _Rows = (
+    ("new axes", (3,), {"shape": (2, 4, 3)}),
+    ("stretched", (3, 1), {"shape": (3, 4)}),
+    ("both", (1, 2, 1), {"shape": (2, 3, 2, 2)}),
+    ("same", (2, 3), {"shape": (2, 3)}),
+    ("from rank 0", (), {"shape": (2, 2)}),
+    ("rank 0", (), {"shape": ()}),
+    ("rank 6", (2, 1, 1, 3, 1), {"shape": (2, 2, 2, 1, 3, 2)}),
+    ("to empty", (1, 3), {"shape": (0, 3)}),
+    ("large", (1, 259), {"shape": (257, 259)}),
+    ("transposed", (3, 1), {"shape": (2, 3, 4)}),
+    ("sliced", (1, 3), {"shape": (4, 3)}),
+)
+SLICE: _Rows = (
+    ("middle", (7,), {"begin": (2,), "size": (3,)}),
+    ("block", (4, 5), {"begin": (1, 2), "size": (2, 3)}),
+    ("rest", (4, 5), {"begin": (1, 2), "size": (-1, -1)}),
+    ("missing entries", (3, 4, 2), {"begin": (1,), "size": (2,)}),
+    ("no size", (3, 4), {"begin": (1, 1)}),
+    ("everything", (2, 3), {"begin": (0, 0), "size": (2, 3)}),
+    ("nothing", (3, 4), {"begin": (1, 4), "size": (2, 0)}),
+    ("empty", (0, 3), {"begin": (0, 1), "size": (0, 2)}),
+    ("rank 0", (), {"begin": ()}),
+    ("rank 6", (2, 2, 2, 2, 2, 3), {"begin": (1, 0, 1, 0, 1, 1), "size": (1, 2, 1, 2, 1, 2)}),
+    ("large", (LARGE + 3,), {"begin": (2,), "size": (LARGE,)}),
+    ("transposed", (4, 5), {"begin": (1, 1), "size": (2, 3)}),
+    ("sliced", (4, 5), {"begin": (1, 1), "size": (2, 3)}),
+)
+PAD: _Rows = (
+    ("both ends", (3,), {"paddings": ((1, 2),), "constant_value": 1}),
+    ("default value", (2, 3), {"paddings": ((1, 0), (0, 2))}),
+    ("block", (2, 3), {"paddings": ((0, 1), (2, 1)), "constant_value": 1}),
+    ("nothing", (2, 3), {"paddings": ((0, 0), (0, 0)), "constant_value": 1}),
+    ("empty", (0, 2), {"paddings": ((1, 1), (0, 1)), "constant_value": 1}),
+    ("rank 0", (), {"paddings": ()}),
+    ("rank 6", (1, 2, 1, 2, 1, 2), {"paddings": ((0, 1),) * 6, "constant_value": 1}),
+    ("large", (LARGE,), {"paddings": ((3, 4),), "constant_value": 1}),
+    ("transposed", (3, 2), {"paddings": ((1, 0), (0, 1)), "constant_value": 1}),
+    ("sliced", (3, 2), {"paddings": ((1, 0), (0, 1)), "constant_value": 1}),
+)
+
+
+def _table(rows: _Rows) -> Callable[[Corpus], Iterator[Case]]:
+    """Return the cases of a table, with edge values where the shape lets them in."""
+
+    def generate(corpus: Corpus) -> Iterator[Case]:
+        for name, shape, attributes in rows:
+            layout: Any = name if name in ("transposed", "sliced") else "dense"
+            yield Case(name, (corpus.ordinary(shape),), attributes, layout=layout)
+
+    return generate
+
+
+for spec, rows, reference in (
+    (ops.RESHAPE, RESHAPE, oracle.reshape),
+    (ops.TRANSPOSE, TRANSPOSE, oracle.transpose),
+    (ops.BROADCAST_TO, BROADCAST_TO, oracle.broadcast_to),
+    (ops.SLICE, SLICE, oracle.slice_),
+):
+
+    @cases.of(spec, oracle=reference, signed_zero=True)
+    def moved(corpus: Corpus, spec: KernelSpec = spec, rows: _Rows = rows) -> Iterator[Case]:
+        """Shapes of every kind; every special value keeps its bits."""
+        yield from _table(rows)(corpus)
+        edges = corpus.edges()
+        n = len(edges)
+        attributes: dict[str, Any] = {
+            "Reshape": {"shape": (1, n)},
+            "Transpose": {"perm": (1, 0)},
+            "BroadcastTo": {"shape": (2, n, 1)},
+            "Slice": {"begin": (1, 0)},
+        }[spec.name]
+        yield Case("edges", (edges.reshape(n, 1),), attributes)
+        if spec is ops.RESHAPE:
+            yield Case("wrong size", (edges,), {"shape": (n + 1,)}, expected=ShapeError)
+
+
+@cases.of(ops.PAD_V2, oracle=oracle.pad, signed_zero=True)
+def pad(corpus: Corpus) -> Iterator[Case]:
+    """Constants of the dtype, infinite ones among them."""
+    yield from _table(PAD)(corpus)
+    yield Case("edges", (corpus.edges(),), {"paddings": ((1, 1),), "constant_value": 1})
+    if corpus.floating:
+        for value in (float("inf"), float("-inf"), float("nan"), -0.0, 0.5):
+            attributes = {"paddings": ((1, 0), (0, 2)), "constant_value": value}
+            yield Case(f"with {value}", (corpus.ordinary((2, 2)),), attributes)
+    elif corpus.dtype in dt.SIGNED:
+        attributes = {"paddings": ((1, 0),), "constant_value": -7}
+        yield Case("with -7", (corpus.ordinary((3,)),), attributes)
+
+
+@cases.of(ops.CONCAT, oracle=oracle.concat, signed_zero=True)
+def concat(corpus: Corpus) -> Iterator[Case]:
+    """One tensor, many, empty ones, every axis."""
+    for name, shapes, attributes in (
+        ("first axis", ((2, 3), (1, 3)), {}),
+        ("last axis", ((2, 3), (2, 1), (2, 2)), {"axis": -1}),
+        ("middle axis", ((2, 1, 2), (2, 3, 2)), {"axis": 1}),
+        ("one", ((2, 3),), {"axis": 1}),
+        ("with empty", ((2, 3), (0, 3), (1, 3)), {"axis": 0}),
+        ("all empty", ((0, 2), (0, 2)), {"axis": 0}),
+        ("rank 1", ((3,), (4,)), {}),
+        ("rank 6", ((1, 2, 1, 2, 1, 2), (1, 2, 1, 1, 1, 2)), {"axis": 3}),
+        ("many", ((1, 2),) * 37, {}),
+        ("large", ((LARGE,), (3,)), {}),
+    ):
+        yield Case(name, ([corpus.ordinary(shape) for shape in shapes],), attributes)
+    edges = corpus.edges()
+    yield Case("edges", ([edges, edges[::-1].copy()],))
+    for layout in ("transposed", "sliced"):
+        inputs = ([corpus.ordinary((2, 3)), corpus.ordinary((2, 3))],)
+        yield Case(layout, inputs, {"axis": 1}, layout=layout)  # type: ignore[arg-type]  # both are layouts
+
+
+# Gradients: these are linear, so ordinary values do.
+
+
+def _small(rows: _Rows) -> Callable[[Corpus], Iterator[Case]]:
+    def points(corpus: Corpus) -> Iterator[Case]:
+        for name, shape, attributes in rows:
+            if name not in ("large", "transposed", "sliced", "to empty", "nothing", "empty"):
+                yield Case(name, (corpus.ordinary(shape),), attributes)
+
+    return points
+
+
+for spec, rows in (
+    (ops.RESHAPE, RESHAPE),
+    (ops.TRANSPOSE, TRANSPOSE),
+    (ops.BROADCAST_TO, BROADCAST_TO),
+    (ops.SLICE, SLICE),
+    (ops.PAD_V2, PAD),
+):
+    cases.gradients(spec, "x")(_small(rows))
+
+
+@cases.gradients(ops.IDENTITY, "x")
+def identity_points(corpus: Corpus) -> Iterator[Case]:
+    yield Case("row", (corpus.ordinary((3,)),))
+
+
+@cases.gradients(ops.CONCAT, "xs")
+def concat_points(corpus: Corpus) -> Iterator[Case]:
+    for name, shapes, axis in (
+        ("first axis", ((2, 3), (1, 3)), 0),
+        ("last axis", ((2, 1), (2, 2), (2, 1)), -1),
+    ):
+        yield Case(name, ([corpus.ordinary(shape) for shape in shapes],), {"axis": axis})

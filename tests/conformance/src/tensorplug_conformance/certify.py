@@ -1,0 +1,89 @@
+"""A whole run: the levels in order, each supervised, and the report of it all."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import astuple
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from tensorplug_conformance import SUITE_VERSION, report
+from tensorplug_conformance.checks import checks
+from tensorplug_conformance.denominator import Selection, entries, fingerprint, rows
+from tensorplug_conformance.extensions import extension_tables
+from tensorplug_conformance.supervisor import Limits, supervise
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from tensorplug_conformance.checks import Target
+    from tensorplug_conformance.denominator import Row
+    from tensorplug_conformance.supervisor import Item, Outcome
+    from tensorplug_conformance.tables import CaseEntry
+
+__all__ = ["certify", "items_of"]
+
+
+def items_of(
+    level: int, known: Mapping[str, CaseEntry], selection: Selection
+) -> tuple[list[Item], list[Row]]:
+    """Return what ``level`` itself consists of: all its items, and those of them that are rows.
+
+    A selection of kernels or dtypes leaves the checks of levels 0 and 1 out.
+    """
+    found: list[Item] = []
+    if not selection.partial:
+        found.extend(("check", each.level, each.id) for each in checks(level))
+    chosen = [row for row in rows(level, known) if selection.takes(row)]
+    found.extend(("row", *astuple(row)) for row in chosen)
+    return found, chosen
+
+
+def certify(
+    target: Target,
+    level: int,
+    *,
+    seed: int = 0,
+    selection: Selection | None = None,
+    limits: Limits | None = None,
+    started: Callable[[int], None] = lambda _total: None,
+    heard: Callable[[Outcome], None] = lambda _outcome: None,
+) -> dict[str, Any]:
+    """Run levels 0 to ``level`` on ``target``; return the report.
+
+    ``started`` is told how many items there are, ``heard`` each outcome.
+    """
+    began, clock = datetime.now(UTC), time.monotonic()
+    chosen = selection or Selection()
+    known = entries(extension_tables())
+    parts = [items_of(each, known, chosen) for each in range(level + 1)]
+    listed = [row for _, some in parts for row in some]
+    cases, digest = fingerprint(listed, known, seed)
+    started(sum(len(items) for items, _ in parts))
+    backend: dict[str, Any] = {"name": target.backend}
+    outcomes: list[Outcome] = []
+    for number, (items, _) in enumerate(parts):
+        outcomes += supervise(
+            target,
+            items,
+            seed,
+            limits or Limits(),
+            heard,
+            introduced=backend.update if number == level else None,
+        )
+    return report.assemble(
+        suite=SUITE_VERSION,
+        backend=backend,
+        level=level,
+        seed=seed,
+        selection=chosen,
+        denominator={
+            "rows": len(listed),
+            "cases": cases,
+            "sha256": digest,
+            "kernels": sorted(known),
+        },
+        outcomes=outcomes,
+        seconds=time.monotonic() - clock,
+        started=began.isoformat(timespec="seconds"),
+    )

@@ -1,0 +1,13 @@
+"""Levels 0 and 1: checks that are no kernels'. Nobody keeps a list: modules fill tables."""
+
+from __future__ import annotations
+
+from tensorplug_conformance.checks import loading, memory
+from tensorplug_conformance.checks.check import Check, CheckFault, NotMeasured, Target
+
+__all__ = ["Check", "CheckFault", "NotMeasured", "Target", "checks"]
+
+
+def checks(level: int) -> tuple[Check, ...]:
+    """Return the checks of ``level`` itself, in a fixed order."""
+    return tuple(each for each in (*loading.CHECKS, *memory.CHECKS) if each.level == level)

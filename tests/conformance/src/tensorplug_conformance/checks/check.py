@@ -1,0 +1,41 @@
+"""What a check is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug_conformance.session import Session
+
+__all__ = ["Check", "CheckFault", "NotMeasured", "Target"]
+
+
+class CheckFault(Exception):
+    """A check failed; the text says how."""
+
+
+class NotMeasured(Exception):  # noqa: N818  # no error: this platform or backend has no such thing
+    """A check does not apply here; the text says why. It is shown, and is no pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is under test: a backend's name, and how engines are built (None: plugins)."""
+
+    backend: str
+    factory: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check: ``run`` returns if all is well, else raises.
+
+    ``run`` takes the target and a function that gives the session, opened at first use.
+    """
+
+    level: int
+    id: str
+    run: Callable[[Target, Callable[[], Session]], None]

@@ -1,0 +1,81 @@
+"""Level 0: it loads. Each check is a program of its own, with a time limit."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Final
+
+from tensorplug_conformance.checks.check import Check, CheckFault, NotMeasured
+from tensorplug_conformance.primitives import REQUIRED_DTYPES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug_conformance.checks.check import Target
+    from tensorplug_conformance.session import Session
+
+__all__ = ["CHECKS"]
+
+PROBE_SECONDS: Final = 100.0
+_NOT_MEASURED: Final = 3
+
+
+def _probe(name: str) -> Callable[[Target, Callable[[], Session]], None]:
+    def run(target: Target, _opened: Callable[[], Session]) -> None:
+        _run_probe(name, target)
+
+    return run
+
+
+def _run_probe(name: str, target: Target) -> str:
+    """Run a probe and return what it printed.
+
+    Raises:
+        CheckFault: it failed, died or hung.
+        NotMeasured: it does not apply here.
+
+    """
+    module = "tensorplug_conformance.checks.probes"
+    command = [sys.executable, "-m", module, name, target.backend]
+    command += [target.factory] if target.factory else []
+    try:
+        done = subprocess.run(  # our own module, with a name from our own command line
+            command, capture_output=True, text=True, timeout=PROBE_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise CheckFault(f"it hung: no end within {PROBE_SECONDS:g} s") from None
+    last = "\n".join(done.stderr.strip().splitlines()[-12:])
+    if done.returncode == _NOT_MEASURED:
+        raise NotMeasured(last)
+    if done.returncode < 0:
+        raise CheckFault(f"the process died of signal {-done.returncode}:\n{last}")
+    if done.returncode:
+        raise CheckFault(last or f"exit status {done.returncode}")
+    return done.stdout
+
+
+def _quiet(target: Target, _opened: Callable[[], Session]) -> None:
+    printed = _run_probe("open_and_use", target)
+    if printed:
+        raise CheckFault(f"it printed to stdout: {printed[:200]!r}")
+
+
+def _required_dtypes(_target: Target, opened: Callable[[], Session]) -> None:
+    declared = {each.name for each in opened().device.backend.dtypes}
+    lacking = REQUIRED_DTYPES - declared
+    if lacking:
+        raise CheckFault(
+            f"it must declare {', '.join(sorted(lacking))}; it has {sorted(declared)}"
+        )
+
+
+CHECKS: Final = (
+    Check(0, "discovery imports nothing", _probe("discovery")),
+    Check(0, "opens, works, exits", _probe("open_and_use")),
+    Check(0, "prints nothing", _quiet),
+    Check(0, "opens again", _probe("reopen")),
+    Check(0, "fork", _probe("fork")),
+    Check(0, "spawn", _probe("spawn")),
+    Check(0, "required dtypes", _required_dtypes),
+)

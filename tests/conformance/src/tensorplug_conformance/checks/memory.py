@@ -1,0 +1,204 @@
+"""Level 1: memory. Transfers to the last bit, isolation, leaks, threads."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tensorplug import dtypes as dt
+from tensorplug.ops.elementwise import ADD, MULTIPLY
+from tensorplug.ops.reduction import SUM
+from tensorplug.spec import TensorType
+from tensorplug_conformance.checks.check import Check, CheckFault, NotMeasured
+from tensorplug_conformance.compare import same_bits
+from tensorplug_conformance.corpus import LARGE, Corpus
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tensorplug.dtypes import DType
+    from tensorplug_conformance.checks.check import Target
+    from tensorplug_conformance.session import Session
+    from tensorplug_conformance.tables import Array
+
+__all__ = ["CHECKS"]
+
+_SHAPES: Final = ((), (0,), (1,), (7,), (2, 0, 3), (2, 3, 4), (1, 2, 1, 3, 1, 2), (LARGE,))
+_ROUNDS, _BYTES = 64, 1 << 20
+_THREADS, _CALLS = 8, 40
+
+
+def _transfer(dtype: DType, _target: Target, opened: Callable[[], Session]) -> None:
+    """Every bit pattern, shape and host layout must come back as it went."""
+    backend = opened().device.backend
+    if dtype not in backend.dtypes:
+        raise NotMeasured(f"the backend does not declare {dtype}")
+    for what, array in _arrays(dtype):
+        buffer = backend.from_host(array)
+        real = backend.describe(buffer)
+        if real != TensorType(dtype, array.shape):
+            raise CheckFault(f"{what}: the buffer is described as {real}")
+        back = backend.to_host(buffer)
+        if not isinstance(back, np.ndarray) or not same_bits(back, np.asarray(array)):
+            raise CheckFault(f"{what}: {dtype}{list(array.shape)} came back with other bits")
+
+
+def _arrays(dtype: DType) -> Iterator[tuple[str, Array]]:
+    corpus = Corpus(dtype, 0, "transfer")
+    yield "special values", corpus.edges()
+    for shape in _SHAPES:
+        yield f"shape {list(shape)}", corpus.ordinary(shape)
+    matrix = corpus.ordinary((5, 6))
+    yield "columns first", np.asfortranarray(matrix)
+    yield "transposed", matrix.T
+    yield "every other", matrix[::2, 1::2]
+    yield "backwards", matrix[::-1, ::-1]
+    yield "broadcast", np.broadcast_to(matrix[:1], (4, 6))
+    frozen = matrix.copy()
+    frozen.flags.writeable = False
+    yield "read-only", frozen
+    if dtype in dt.FLOATING:
+        yield "NaN payloads", _payloads(dtype)
+
+
+def _payloads(dtype: DType) -> Array:
+    """Return NaNs that differ in their bits, quiet and signed."""
+    width = np.dtype(f"u{dtype.itemsize}")
+    quiet = np.array([np.nan], dtype=dtype.numpy).view(width)[0]
+    sign = width.type(1 << (8 * dtype.itemsize - 1))
+    patterns = [quiet, quiet | width.type(1), quiet | width.type(21), quiet | sign]
+    return np.array(patterns, dtype=width).view(dtype.numpy)
+
+
+def _isolation(_target: Target, opened: Callable[[], Session]) -> None:
+    """Writes to the host array after the transfer are not seen, nor do later kernels change
+    what was read before."""
+    session = opened()
+    backend = session.device.backend
+    for size in (3, 1024, LARGE):
+        array = np.arange(size, dtype=np.float32)
+        buffer = backend.from_host(array)
+        array[:] = -1
+        if not same_bits(np.asarray(backend.to_host(buffer)), np.arange(size, dtype=np.float32)):
+            raise CheckFault(f"a write to the host array of {size} elements reached the buffer")
+    a = session.upload(np.arange(8, dtype=np.float32))
+    total = session.call(ADD, [a, a], {})[0]
+    seen = backend.to_host(total._buffer)  # the very array, not a copy of it
+    before = np.array(seen)
+    del total
+    for _ in range(20):  # a recycled buffer would be written to by one of these
+        session.call(MULTIPLY, [a, a], {})
+    if not same_bits(before, np.asarray(seen)):
+        raise CheckFault("an array that was read from the device changed afterwards")
+
+
+def _describes(_target: Target, opened: Callable[[], Session]) -> None:
+    """``describe`` refuses what is no buffer, and ``allocation`` covers the elements."""
+    backend = opened().device.backend
+    for stranger in (object(), None, "x", [1.0]):
+        try:
+            found = backend.describe(stranger)
+        except TypeError:
+            continue
+        raise CheckFault(f"describe({stranger!r}) gave {found} instead of a TypeError")
+    array = np.zeros((33, 5), dtype=np.float32)
+    first, second = backend.from_host(array), backend.from_host(array)
+    name, size = backend.allocation(first)
+    hash(name)
+    if size < array.nbytes:
+        raise CheckFault(f"allocation() says {size} bytes for {array.nbytes}")
+    if backend.allocation(second)[0] == name:
+        raise CheckFault("allocation() gives one name to two separate buffers")
+    if backend.allocation(first)[0] != name:
+        raise CheckFault("allocation() gives two names to one buffer")
+
+
+def _leaks(_target: Target, opened: Callable[[], Session]) -> None:
+    """Memory that nobody holds is given back: neither the process nor the device grows."""
+    session = opened()
+    array = np.ones(_BYTES // 4, dtype=np.float32)
+
+    def round_() -> None:
+        for _ in range(_ROUNDS):
+            a = session.device.backend.from_host(array)
+            session.device.backend.to_host(a)
+            tensor = session.upload(array)
+            session.read(session.call(ADD, [tensor, tensor], {})[0])
+        session.device.backend.synchronize()
+        gc.collect()
+
+    round_()  # pools and caches fill
+    before = _figures(session)
+    round_()
+    after = _figures(session)
+    allowed = _ROUNDS * _BYTES // 4  # of what passed through, in each of three buffers
+    for name, value in after.items():
+        grown = value - before.get(name, 0)
+        if grown > allowed:
+            raise CheckFault(f"{name} grew by {grown} bytes while {3 * _ROUNDS * _BYTES} passed")
+    if not after:
+        raise NotMeasured("neither the backend nor this platform says how much memory is used")
+
+
+def _figures(session: Session) -> dict[str, int]:
+    figures = {f"memory()[{name!r}]": n for name, n in session.device.backend.memory().items()}
+    status = Path("/proc/self/status")
+    if status.exists():
+        resident = next(line for line in status.read_text().splitlines() if "VmRSS" in line)
+        figures["the process"] = int(resident.split()[1]) * 1024
+    return figures
+
+
+def _threads(_target: Target, opened: Callable[[], Session]) -> None:
+    """Eight threads at once, each with numbers of its own."""
+    session = opened()
+    faults: list[str] = []
+    start = threading.Barrier(_THREADS)
+
+    def work(number: int) -> None:
+        try:
+            start.wait(60)
+            for call in range(_CALLS):
+                _one_call(session, number, call)
+        except Exception as error:  # noqa: BLE001  # whatever went wrong in a thread is the verdict
+            faults.append(f"thread {number}: {type(error).__name__}: {error}")
+
+    threads = [threading.Thread(target=work, args=(n,), daemon=True) for n in range(_THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    if any(thread.is_alive() for thread in threads):
+        raise CheckFault("threads that use the backend at once hang")
+    if faults:
+        raise CheckFault("; ".join(faults[:3]))
+
+
+def _one_call(session: Session, number: int, call: int) -> None:
+    size = 100 + 37 * (call % 5) + number  # shapes shared by some threads, not by others
+    host = np.full(size, number + 1, dtype=np.int32)
+    a = session.upload(host)
+    doubled = session.call(ADD, [a, a], {})[0]
+    product = session.call(MULTIPLY, [doubled, a], {})[0]
+    total = session.read(session.call(SUM, [product], {})[0])
+    meant = 2 * (number + 1) ** 2
+    if not bool((session.read(product) == meant).all()) or int(total) != meant * size:
+        raise CheckFault(f"call {call} gave the numbers of another thread, or none")
+
+
+def _dtypes() -> list[Any]:
+    return sorted(dt.ANY, key=lambda each: each.name)
+
+
+CHECKS: Final = (
+    *(Check(1, f"transfer {each.name}", partial(_transfer, each)) for each in _dtypes()),
+    Check(1, "isolation", _isolation),
+    Check(1, "buffers described", _describes),
+    Check(1, "no leaks", _leaks),
+    Check(1, "threads", _threads),
+)

@@ -1,0 +1,173 @@
+"""Small programs that run in a process of their own: ``python -m ...probes NAME BACKEND``.
+
+They say nothing when all is well, so that whatever appears on stdout is the backend's doing;
+a fault goes to stderr with exit code 1, and ``NotMeasured`` with exit code 3.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import importlib.metadata
+import multiprocessing
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+import tensorplug as tp
+from tensorplug.errors import TensorplugError
+from tensorplug.ops.elementwise import ADD
+from tensorplug_conformance.checks.check import CheckFault, NotMeasured, Target
+from tensorplug_conformance.session import Session, engine_factory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["PROBES", "main"]
+
+CHILD_SECONDS: Final = 30.0
+NOT_MEASURED: Final = 3
+_CLEAR_ERROR: Final = 4
+
+
+def use(session: Session) -> None:
+    """Add two vectors; that must work wherever a backend is open."""
+    a, b = (session.upload(np.array(each, dtype=np.float32)) for each in ([1, 2], [3, 4.5]))
+    found = session.read(session.call(ADD, [a, b], {})[0]).tolist()
+    if found != [4.0, 6.5]:
+        raise CheckFault(f"[1, 2] + [3, 4.5] is {found}")
+
+
+def opened(target: Target) -> Session:
+    """Return a session on the target."""
+    return Session(engine_factory(target.factory), target.backend)
+
+
+def discovery(target: Target) -> None:
+    """List the backends; no module of the plugin may be imported by that."""
+    if target.factory is not None:
+        raise NotMeasured("this backend is no installed plugin")
+    found = {each.name: each for each in tp.backends()}
+    if target.backend not in found:
+        raise CheckFault(f"it is not listed among {sorted(found)}")
+    entry = _entry_point(target.backend)
+    package = entry.module.partition(".")[0]
+    if package in sys.modules:
+        raise CheckFault(f"listing the backends imported {package}")
+
+
+def _entry_point(backend: str) -> importlib.metadata.EntryPoint:
+    found = importlib.metadata.entry_points(group="tensorplug.backends", name=backend)
+    if not found:
+        raise CheckFault(f"no entry point of the group tensorplug.backends is called {backend!r}")
+    return next(iter(found))
+
+
+def open_and_use(target: Target) -> None:
+    """Open, use and leave without closing: the process must end cleanly all the same."""
+    session = opened(target)
+    if session.device.backend.name != target.backend:
+        raise CheckFault(f"it calls itself {session.device.backend.name!r}")
+    if not session.device.backend.device.strip():
+        raise CheckFault("it does not say what its device is")
+    use(session)
+
+
+def reopen(target: Target) -> None:
+    """Open, use, close; three times, and then two engines at once."""
+    for _ in range(3):
+        session = opened(target)
+        use(session)
+        session.close()
+    first, second = opened(target), opened(target)
+    use(first)
+    use(second)
+    first.close()
+    use(second)  # closing one engine's device must not take the other's away
+
+
+def fork(target: Target) -> None:
+    """Fork after use. The child must work, or raise one of tensorplug's errors."""
+    if not hasattr(os, "fork"):
+        raise NotMeasured("this platform cannot fork")
+    session = opened(target)
+    use(session)
+    child = os.fork()
+    if not child:
+        _in_child(lambda: use(session))
+    code = _waited(child)
+    if code not in (0, _CLEAR_ERROR):
+        raise CheckFault(f"the forked child ended with status {code}, without a clear error")
+    use(session)  # and the parent is none the worse for it
+
+
+def _in_child(work: Callable[[], None]) -> None:
+    code = 1
+    try:
+        work()
+        code = 0
+    except TensorplugError as error:
+        sys.stderr.write(f"the child said: {error}\n")
+        code = _CLEAR_ERROR
+    finally:
+        os._exit(code)  # the parent's exit handlers are not the child's business
+
+
+def _waited(child: int) -> int:
+    """Return the child's exit status; kill it when it hangs.
+
+    Raises:
+        CheckFault: when it hangs.
+
+    """
+    deadline = time.monotonic() + CHILD_SECONDS
+    while time.monotonic() < deadline:
+        pid, status = os.waitpid(child, os.WNOHANG)
+        if pid:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.02)
+    os.kill(child, 9)
+    os.waitpid(child, 0)
+    raise CheckFault(f"the forked child hung for {CHILD_SECONDS:g} s")
+
+
+def spawn(target: Target) -> None:
+    """Open in a spawned process while this one has it open too."""
+    use(opened(target))
+    process = multiprocessing.get_context("spawn").Process(target=_spawned, args=(target,))
+    process.start()
+    process.join(CHILD_SECONDS)
+    if process.is_alive():
+        process.kill()
+        process.join()
+        raise CheckFault(f"the spawned child hung for {CHILD_SECONDS:g} s")
+    if process.exitcode:
+        raise CheckFault(f"the spawned child ended with status {process.exitcode}")
+
+
+def _spawned(target: Target) -> None:
+    use(opened(target))
+
+
+PROBES: Final = {each.__name__: each for each in (discovery, open_and_use, reopen, fork, spawn)}
+
+
+def main(arguments: list[str]) -> int:
+    """Run one probe: its name, the backend, and perhaps an engine factory."""
+    faulthandler.enable()
+    name, backend, *factory = arguments
+    try:
+        PROBES[name](Target(backend, factory[0] if factory else None))
+    except NotMeasured as reason:
+        sys.stderr.write(f"{reason}\n")
+        return NOT_MEASURED
+    except CheckFault as fault:
+        sys.stderr.write(f"{fault}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

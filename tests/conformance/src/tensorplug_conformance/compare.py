@@ -1,0 +1,133 @@
+"""Judging one output: shape and dtype first, NaN and infinities exactly, then the distance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug_conformance.tables import Bounded
+
+if TYPE_CHECKING:
+    from tensorplug.spec import TensorType
+    from tensorplug_conformance.tables import Array, Reference
+
+__all__ = ["Judgement", "bits", "judge", "same_bits", "ulp_of"]
+
+_SLACK = 2.0**-10  # of an ulp: the error of the reference itself, in wide arithmetic
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What came of a comparison: ``fault`` is empty if all is well; ``ulp`` the worst error."""
+
+    fault: str = ""
+    ulp: float = 0.0
+
+
+def judge(
+    actual: Array, type_: TensorType, reference: Reference, *, ulp: float, signed_zero: bool
+) -> Judgement:
+    """Compare ``actual`` with what the oracle says.
+
+    Args:
+        actual: what the backend gave.
+        type_: dtype and shape that it must have.
+        reference: exact values of the dtype, or wide ones, perhaps with absolute bounds.
+        ulp: error allowed in units in the last place of the true value (0.5: correctly rounded).
+        signed_zero: whether a zero must have the reference's sign.
+
+    """
+    if actual.shape != type_.shape:
+        return Judgement(f"shape is {list(actual.shape)}, must be {list(type_.shape)}")
+    if actual.dtype != type_.dtype.numpy:
+        return Judgement(f"dtype is {actual.dtype}, must be {type_.dtype}")
+    value = reference.value if isinstance(reference, Bounded) else reference
+    if value.shape != actual.shape:
+        raise ValueError(f"the oracle gave shape {value.shape}, but the spec says {actual.shape}")
+    bound = reference.bound if isinstance(reference, Bounded) else None
+    if actual.dtype.kind not in "fc":
+        return _exact(actual, value)
+    return _close(actual, value, bound, ulp, signed_zero)
+
+
+def _exact(actual: Array, value: Array) -> Judgement:
+    wrong = np.atleast_1d(actual != value)
+    return Judgement(_describe(wrong, actual, value) if wrong.any() else "")
+
+
+def _close(
+    actual: Array, value: Array, bound: Array | None, ulp: float, signed_zero: bool
+) -> Judgement:
+    with np.errstate(all="ignore"):  # NaN, overflow and the like are what is looked for
+        rounded = value.astype(actual.dtype)
+        for special in (_nan, _infinite):
+            wrong = np.atleast_1d(special(actual) != special(rounded))
+            if wrong.any():
+                return Judgement(_describe(wrong, actual, value), float("inf"))
+        finite = np.isfinite(rounded)
+        error = np.where(finite, np.abs(_widened(actual) - value), 0)
+        unit = ulp_of(np.where(finite, np.abs(value), 0), actual.dtype)
+        # Each part of a complex number is rounded: together they may be off by sqrt(2) as much.
+        allowed = (ulp + _SLACK) * unit * (2**0.5 if actual.dtype.kind == "c" else 1)
+        if bound is not None:
+            allowed = np.maximum(allowed, bound)
+        # A bound that is not finite would allow anything.
+        wrong = np.atleast_1d(finite & ~(error <= np.where(np.isfinite(allowed), allowed, 0)))
+        worst = float(np.max(error / unit, initial=0))
+        if wrong.any():
+            return Judgement(f"{_describe(wrong, actual, value)}; {worst:.3g} ulp off", worst)
+        if signed_zero and actual.dtype.kind == "f":
+            zero = finite & (value == 0)
+            wrong = np.atleast_1d(zero & (np.signbit(actual) != np.signbit(value)))
+            if wrong.any():
+                return Judgement("sign of zero: " + _describe(wrong, actual, value), worst)
+    return Judgement("", worst)
+
+
+def ulp_of(value: Array, dtype: np.dtype[Any]) -> Array:
+    """Return the unit in the last place of ``dtype`` at magnitudes ``value``, wide."""
+    about = np.finfo(dtype)
+    _, exponent = np.frexp(value.real.astype(np.longdouble))
+    least = int(about.minexp)
+    clipped = np.where(value == 0, least, np.maximum(exponent - 1, least))
+    return np.asarray(np.ldexp(np.longdouble(1), (clipped - about.nmant).astype(np.int32)))
+
+
+def _widened(actual: Array) -> Array:
+    return actual.astype(np.clongdouble if actual.dtype.kind == "c" else np.longdouble)
+
+
+def _nan(x: Array) -> Array:
+    return np.asarray(
+        np.isnan(x.real) + 2 * np.isnan(x.imag) if x.dtype.kind == "c" else np.isnan(x)
+    )
+
+
+def _infinite(x: Array) -> Array:
+    """Return 0 where finite, else the sign of the infinity."""
+    if x.dtype.kind == "c":
+        return np.asarray(np.isinf(x))
+    return np.asarray(np.where(np.isinf(x), np.sign(x), 0))
+
+
+def _describe(wrong: Array, actual: Array, value: Array) -> str:
+    count = int(np.count_nonzero(wrong))
+    at = tuple(int(each) for each in np.argwhere(wrong)[0])
+    got = np.atleast_1d(actual)[at]
+    meant = np.atleast_1d(value)[at]
+    place = f"[{', '.join(map(str, at))}]" if actual.ndim else "the scalar"
+    return f"{count} of {actual.size} wrong; first at {place}: got {got!s}, must be {meant!s}"
+
+
+def bits(array: Array) -> bytes:
+    """Return what tells one array from another, to the last bit."""
+    if array.dtype.kind == "T":
+        return repr(array.tolist()).encode()
+    return np.ascontiguousarray(array).tobytes()
+
+
+def same_bits(a: Array, b: Array) -> bool:
+    """Return whether two arrays have one shape, one dtype and the same bits."""
+    return a.shape == b.shape and a.dtype == b.dtype and bits(a) == bits(b)

@@ -1,0 +1,132 @@
+"""Inputs for one dtype: every special value it has, and ordinary ones in awkward shapes."""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tensorplug import dtypes as dt
+
+if TYPE_CHECKING:
+    from tensorplug.dtypes import DType
+    from tensorplug_conformance.tables import Array
+
+__all__ = ["LARGE", "Corpus", "wide", "wrap"]
+
+LARGE: Final = (1 << 16) + 1
+"""One more than 2**16 elements: where 16-bit sizes and single-launch grids go wrong."""
+
+_WORDS: Final = ("", "a", "zwölf", "two words", "雨", "\t", "a" * 40)
+
+
+def wide(x: Array) -> Array:
+    """Return ``x`` in the arithmetic of the oracles: the widest float, or exact Python ints.
+
+    Booleans count as integers. ``numpy.longdouble`` has 64 bits of precision on x86; where it is
+    float64, references for float64 are themselves good to an ulp.
+    """
+    if x.dtype.kind == "c":
+        return x.astype(np.clongdouble)
+    if x.dtype.kind == "f":
+        return x.astype(np.longdouble)
+    return x.astype(object) if x.dtype.kind != "b" else x.astype(np.int64).astype(object)
+
+
+def wrap(exact: Array, dtype: np.dtype[np.generic]) -> Array:
+    """Return exact Python ints modulo 2**bits, as two's complement integers of ``dtype``."""
+    limits = np.iinfo(dtype)  # type: ignore[arg-type]  # callers pass integer dtypes
+    bits = 8 * dtype.itemsize
+    low = int(limits.min)
+    flat = [((int(value) - low) % (1 << bits)) + low for value in np.ravel(np.asarray(exact))]
+    return np.array(flat, dtype=dtype).reshape(np.shape(exact))
+
+
+class Corpus:
+    """Inputs of one dtype, drawn reproducibly.
+
+    Args:
+        dtype: of the arrays it gives.
+        seed: of the whole run.
+        label: separates the streams of different kernels.
+
+    """
+
+    def __init__(self, dtype: DType, seed: int = 0, label: str = "") -> None:
+        self.dtype = dtype
+        self._rng = np.random.default_rng([seed, zlib.crc32(f"{label}:{dtype.name}".encode())])
+
+    @property
+    def floating(self) -> bool:
+        """Whether the dtype is a real floating one."""
+        return self.dtype in dt.FLOATING
+
+    def of(self, values: object) -> Array:
+        """Return ``values`` as an array of the dtype."""
+        with np.errstate(over="ignore"):
+            return np.asarray(values).astype(self.dtype.numpy)
+
+    def edges(self) -> Array:
+        """Return every special value, in one dimension. Complex numbers: finite ones only."""
+        if self.dtype in dt.FLOATING:
+            return self._float_edges()
+        if self.dtype in dt.INTEGER:
+            return self._integer_edges()
+        if self.dtype is dt.bool_:
+            return np.array([False, True, True, False])
+        if self.dtype is dt.string:
+            return np.array(_WORDS, dtype=self.dtype.numpy)
+        parts = np.array([0.0, 1.0, -1.5, 0.25, -3.0])
+        return self.of((parts[:, None] + 1j * parts[None, :]).ravel())
+
+    def _float_edges(self) -> Array:
+        about = np.finfo(self.dtype.numpy)  # type: ignore[arg-type]  # floating
+        tiny, eps = about.smallest_normal, about.eps
+        subnormal = about.smallest_subnormal
+        positive = [0.0, 1.0, 0.5, 1.5, 2.5, 3.0, 7.0, 0.001, np.pi, 10.0, 100.0, 2.0 / eps + 2]
+        extreme = [np.inf, tiny, subnormal, tiny - subnormal, about.max, 1 + eps, 1 - eps / 2]
+        values = np.array([*positive, *extreme]).astype(self.dtype.numpy)
+        nan = np.array([np.nan], dtype=self.dtype.numpy)
+        return np.concatenate([values, -values, nan])
+
+    def _integer_edges(self) -> Array:
+        limits = np.iinfo(self.dtype.numpy)  # type: ignore[arg-type]  # integer
+        low, high = int(limits.min), int(limits.max)
+        values = {0, 1, 2, 3, 7, 10, low, low + 1, high, high - 1, high // 2 + 1}
+        if low < 0:
+            values |= {-1, -2, -3, -7, -10, low // 2}
+        return np.array(sorted(values), dtype=self.dtype.numpy)
+
+    def ordinary(self, shape: tuple[int, ...], low: float = -4.0, high: float = 4.0) -> Array:
+        """Return numbers without anything special, between ``low`` and ``high``.
+
+        Integers get 25 times that range, so that small dtypes overflow in arithmetic.
+        """
+        dtype = self.dtype
+        if dtype in dt.FLOATING:
+            return self.of(self._rng.uniform(low, high, shape))
+        if dtype in dt.COMPLEX:
+            real, imaginary = self._rng.uniform(low, high, (2, *shape))
+            return self.of(real + 1j * imaginary)
+        if dtype in dt.INTEGER:
+            least = 0 if dtype in dt.UNSIGNED else int(25 * low)
+            return self.of(self._rng.integers(least, int(25 * high) + 1, shape))
+        if dtype is dt.bool_:
+            return np.asarray(self._rng.random(shape) < 0.5)
+        picked = self._rng.integers(0, len(_WORDS), shape)
+        return np.asarray(np.array(_WORDS, dtype=dtype.numpy)[picked], dtype=dtype.numpy)
+
+    def small(self, shape: tuple[int, ...], most: int = 3) -> Array:
+        """Return small whole numbers: products and sums of a few are exact in every dtype."""
+        least = 0 if self.dtype in dt.UNSIGNED | dt.BOOL else -most
+        return self.of(self._rng.integers(least, most + 1, shape))
+
+    def distinct(self, shape: tuple[int, ...]) -> Array:
+        """Return numbers of which no two are close: where order decides, there is no doubt."""
+        count = int(np.prod(shape))
+        return self.of(self._rng.permutation(count) * 0.5 - count // 4).reshape(shape)
+
+    def indices(self, shape: tuple[int, ...], below: int, dtype: str = "int32") -> Array:
+        """Return indices in ``[0, below)``, repeated ones among them."""
+        return np.asarray(self._rng.integers(0, below, shape)).astype(dtype)

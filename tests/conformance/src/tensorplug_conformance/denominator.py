@@ -1,0 +1,124 @@
+"""What a level consists of, decided before anything runs: kernels x dtypes x modes x cases."""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from tensorplug import dtypes as dt
+from tensorplug_conformance import cases as own
+from tensorplug_conformance.corpus import Corpus
+from tensorplug_conformance.primitives import PRIMITIVES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from tensorplug.dtypes import DType
+    from tensorplug_conformance.tables import Case, CaseEntry, CaseTable
+
+__all__ = ["LEVELS", "Mode", "Row", "Selection", "cases_of", "entries", "fingerprint", "rows"]
+
+Mode = Literal["native", "decomposed", "gradient"]
+LEVELS = (0, 1, 2, 3)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Row:
+    """One line of the report: a kernel in a dtype, run natively, decomposed, or differentiated."""
+
+    kernel: str
+    dtype: str
+    mode: Mode
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What a partial run is limited to; a run with any limit certifies nothing."""
+
+    kernels: str = "*"
+    dtypes: tuple[str, ...] = ()
+    mode: Literal["native", "decomposed", "both"] = "both"
+
+    @property
+    def partial(self) -> bool:
+        """Whether anything is left out."""
+        return self != Selection()
+
+    def takes(self, row: Row) -> bool:
+        """Return whether ``row`` is asked for."""
+        return (
+            fnmatch.fnmatchcase(row.kernel, self.kernels)
+            and (not self.dtypes or row.dtype in self.dtypes)
+            and (self.mode == "both" or row.mode == self.mode)
+        )
+
+
+def entries(extra: Iterable[CaseTable] = ()) -> dict[str, CaseEntry]:
+    """Return all cases by kernel name; ``extra`` tables come from extension packages.
+
+    Raises:
+        ValueError: when two tables have cases for one kernel.
+
+    """
+    found: dict[str, CaseEntry] = {}
+    for table in (*own.tables(), *extra):
+        for entry in table:
+            if entry.spec.name in found:
+                raise ValueError(f"two case tables have cases for kernel {entry.spec.name!r}")
+            found[entry.spec.name] = entry
+    return found
+
+
+def rows(level: int, known: Mapping[str, CaseEntry]) -> tuple[Row, ...]:
+    """Return the rows of ``level`` itself (not of the levels below), in a fixed order.
+
+    Level 2: the primitives, natively. Level 3: everything else natively where claimed, and by
+    decomposition from the primitives alone; and first gradients of all.
+    """
+    found: list[Row] = []
+    for name in sorted(known):
+        entry = known[name]
+        if level == 2 and name in PRIMITIVES:
+            found.extend(Row(name, dtype.name, "native") for dtype in entry.dtypes)
+        if level == 3:
+            found.extend(_catalogue_rows(entry))
+    return tuple(found)
+
+
+def _catalogue_rows(entry: CaseEntry) -> Iterator[Row]:
+    name = entry.spec.name
+    if name not in PRIMITIVES:
+        for dtype in entry.dtypes:
+            yield Row(name, dtype.name, "native")
+            yield Row(name, dtype.name, "decomposed")
+    if entry.smooth is not None:
+        for dtype in entry.dtypes:
+            if dtype in dt.FLOATING:
+                yield Row(name, dtype.name, "gradient")
+
+
+def cases_of(entry: CaseEntry, row: Row, seed: int) -> Sequence[Case]:
+    """Return the cases of a row."""
+    corpus = _corpus(entry, dt.of(row.dtype), row.mode, seed)
+    return list(entry.gradient_cases(corpus) if row.mode == "gradient" else entry.cases(corpus))
+
+
+def _corpus(entry: CaseEntry, dtype: DType, mode: Mode, seed: int) -> Corpus:
+    # Native and decomposed forms see the same inputs: they must agree.
+    label = f"{entry.spec.name}:gradient" if mode == "gradient" else entry.spec.name
+    return Corpus(dtype, seed, label)
+
+
+def fingerprint(
+    chosen: Iterable[Row], known: Mapping[str, CaseEntry], seed: int
+) -> tuple[int, str]:
+    """Return how many cases the rows have, and a SHA-256 over their ids in order."""
+    digest = hashlib.sha256()
+    count = 0
+    for row in chosen:
+        for case in cases_of(known[row.kernel], row, seed):
+            digest.update(f"{row.kernel}\0{row.dtype}\0{row.mode}\0{case.id}\n".encode())
+            count += 1
+    return count, digest.hexdigest()

@@ -1,0 +1,255 @@
+"""Levels 2 and 3: one row of the report, case by case."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug import dtypes as dt
+from tensorplug.errors import KernelNotFoundError, KernelRefusedError
+from tensorplug.spec import TensorType
+from tensorplug_conformance.compare import judge, same_bits
+from tensorplug_conformance.denominator import cases_of
+from tensorplug_conformance.gradients import judge_gradient
+from tensorplug_conformance.primitives import PRIMITIVES
+from tensorplug_conformance.tolerances import tolerances
+from tensorplug_conformance.verdicts import Failure, RowVerdict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tensorplug.spec import KernelSpec
+    from tensorplug.tensor import Tensor
+    from tensorplug_conformance.denominator import Row
+    from tensorplug_conformance.session import Session
+    from tensorplug_conformance.tables import Array, Case, CaseEntry, Reference
+    from tensorplug_conformance.verdicts import Status
+
+__all__ = ["run_row"]
+
+KEPT = 5  # failures per row that are described; all of them are counted
+
+
+class Fault(Exception):
+    """A case went wrong; the text says how."""
+
+
+class Declined(Exception):
+    """The backend's kernel declined this call, and the row asks for that kernel."""
+
+
+class Missing(Exception):
+    """There is no way to run this call."""
+
+
+def run_row(session: Session, entry: CaseEntry, row: Row, seed: int) -> RowVerdict:
+    """Return what comes of all cases of ``row``; never raises what a backend raised."""
+    started = time.perf_counter()
+    cases = cases_of(entry, row, seed)
+    verdict = RowVerdict(row, "fail", len(cases))
+    dtype = dt.of(row.dtype)
+    if dtype not in session.device.backend.dtypes:
+        verdict.status, verdict.unsupported = "unsupported dtype", len(cases)
+        return verdict
+    if row.mode == "native" and row.kernel not in PRIMITIVES:
+        if not session.registered(row.kernel, frozenset({dtype})):
+            verdict.status = "not claimed"
+            return verdict
+    failed = 0
+    for case in cases:
+        failure = _run_case(session, entry, row, case, verdict)
+        if failure is not None:
+            failed += 1
+            if len(verdict.failures) < KEPT:
+                verdict.failures.append(failure)
+    verdict.status = _status(row, verdict, failed)
+    verdict.seconds = time.perf_counter() - started
+    return verdict
+
+
+def _run_case(
+    session: Session, entry: CaseEntry, row: Row, case: Case, verdict: RowVerdict
+) -> Failure | None:
+    """Run one case, count it in ``verdict``, and return its failure, if it is one."""
+    try:
+        if _lacks_dtype(session, entry.spec, case):
+            verdict.unsupported += 1
+            return None
+        if row.mode == "gradient":
+            worst = judge_gradient(session, entry, case, dt.of(row.dtype))
+        else:
+            worst = _Trial(session, entry, row, case).run()
+    except Declined as declined:
+        verdict.declined += 1
+        verdict.reason = verdict.reason or str(declined)
+        return None
+    except (Missing, KernelNotFoundError, KernelRefusedError) as missing:
+        verdict.reason = verdict.reason or str(missing)
+        return Failure.of(case, f"missing: {missing}")
+    except Exception as error:  # noqa: BLE001  # whatever a backend raises is a verdict
+        name = "" if isinstance(error, Fault) else f"{type(error).__name__}: "
+        return Failure.of(case, f"{name}{error}")
+    verdict.passed += 1
+    verdict.ulp = max(verdict.ulp, worst)
+    return None
+
+
+def _status(row: Row, verdict: RowVerdict, failed: int) -> Status:
+    if failed:
+        missing = sum(each.message.startswith("missing: ") for each in verdict.failures)
+        return "missing" if missing == len(verdict.failures) and not verdict.passed else "fail"
+    if verdict.passed:
+        return {
+            "native": "pass native",
+            "decomposed": "pass decomposed",
+            "gradient": "pass gradient",
+        }[row.mode]  # type: ignore[return-value]  # each is a status
+    return "not claimed" if verdict.declined else "unsupported dtype"
+
+
+def _lacks_dtype(session: Session, spec: KernelSpec, case: Case) -> bool:
+    """Return whether the case needs a dtype that the backend does not declare."""
+    needed = {dt.of(each.dtype) for each in _arrays(case.inputs)}
+    if not isinstance(case.expected, type):
+        needed.update(each.dtype for each in _outputs(spec, case))
+    return not needed <= session.device.backend.dtypes
+
+
+def _arrays(inputs: Sequence[Any]) -> list[Array]:
+    found: list[Array] = []
+    for each in inputs:
+        found.extend(each if isinstance(each, list) else [] if each is None else [each])
+    return found
+
+
+def _type_of(array: Array) -> TensorType:
+    return TensorType(dt.of(array.dtype), array.shape)
+
+
+def _outputs(spec: KernelSpec, case: Case) -> tuple[TensorType, ...]:
+    types = [
+        [_type_of(one) for one in each]
+        if isinstance(each, list)
+        else each
+        if each is None
+        else _type_of(each)
+        for each in case.inputs
+    ]
+    return spec.resolve(types, case.attributes)[1]
+
+
+def _flipped(array: Array) -> Array:
+    return np.flip(array) if array.ndim else array
+
+
+class _Trial:
+    """One case on one session: three calls, and everything that must hold of them."""
+
+    def __init__(self, session: Session, entry: CaseEntry, row: Row, case: Case) -> None:
+        self.session = session
+        self.entry = entry
+        self.spec = entry.spec
+        self.row = row
+        self.case = case
+
+    def run(self) -> float:
+        """Return the worst error in ulp.
+
+        Raises:
+            Fault: what is wrong.
+            Declined, Missing: the call did not run the way the row asks for.
+
+        """
+        case, session = self.case, self.session
+        operands = session.operands(self.spec, case)
+        if isinstance(case.expected, type):
+            return self._refused(operands, case.expected)
+        self._check_how(operands)
+        # Other values of the same types run first: a buffer or a result kept from that call
+        # and handed out again shows in the next one, and the next one must not disturb it.
+        decoys = self._decoys()
+        earlier = session.call(self.spec, decoys, case.attributes)
+        kept = [session.read(each) for each in earlier]
+        outputs = session.call(self.spec, operands, case.attributes)
+        results = [session.read(each) for each in outputs]
+        worst = self._judge(outputs, results)
+        again = session.call(self.spec, operands, case.attributes)
+        for first, second in zip(results, map(session.read, again), strict=True):
+            if not same_bits(first, second):
+                raise Fault("the same call gave other bits the second time")
+        for before, tensor in zip(kept, earlier, strict=True):
+            if not same_bits(before, session.read(tensor)):
+                raise Fault("a later call changed the result of an earlier one (aliased output)")
+        for before, tensor in zip(results, outputs, strict=True):
+            if not same_bits(before, session.read(tensor)):
+                raise Fault("a later call changed this result (aliased output)")
+        self._check_inputs(operands)
+        return worst
+
+    def _refused(self, operands: Sequence[Any], expected: type[Exception]) -> float:
+        try:
+            self.session.call(self.spec, operands, self.case.attributes)
+        except expected:
+            return 0.0
+        raise Fault(f"no {expected.__name__} was raised")
+
+    def _check_how(self, operands: Sequence[Any]) -> None:
+        how, reasons = self.session.how(self.spec, operands, self.case.attributes)
+        if how == self.row.mode:
+            return
+        if how == "fallback":
+            raise Fault(f"it ran on another backend ({reasons})")
+        if self.row.mode == "native" and "declined" in reasons:
+            raise Declined(reasons)
+        if self.row.mode == "native" and self.row.kernel in PRIMITIVES:
+            raise Missing(f"a primitive kernel must be native ({reasons})")
+        raise Fault(f"it ran {how}, not {self.row.mode} ({reasons})")
+
+    def _decoys(self) -> list[Any]:
+        """Return inputs of the same types with other values; mere indices stay as they are."""
+        result: list[Any] = []
+        for name, given in zip(self.spec.input_names, self.case.inputs, strict=True):
+            indices = self.spec.accepted(name) == dt.INTEGER
+            if given is None:
+                result.append(None)
+            elif isinstance(given, list):
+                result.append([self.session.upload(_flipped(each)) for each in given])
+            else:
+                result.append(self.session.upload(given if indices else _flipped(given)))
+        return result
+
+    def _judge(self, outputs: Sequence[Tensor], results: Sequence[Array]) -> float:
+        types = _outputs(self.spec, self.case)
+        references = self._references()
+        ulp = tolerances().of(self.entry, dt.of(self.row.dtype))
+        worst = 0.0
+        describe = self.session.device.backend.describe
+        labels = self.spec.output_names
+        for at, (tensor, result, type_, reference) in enumerate(
+            zip(outputs, results, types, references, strict=True)
+        ):
+            label = f"output {labels[at]!r}: " if len(labels) > 1 else ""
+            real = describe(tensor._buffer)  # what the backend says of it
+            if real != type_:
+                raise Fault(f"{label}the backend describes it as {real}, must be {type_}")
+            found = judge(result, type_, reference, ulp=ulp, signed_zero=self.entry.signed_zero)
+            if found.fault:
+                raise Fault(label + found.fault)
+            worst = max(worst, found.ulp)
+        return worst
+
+    def _references(self) -> tuple[Reference, ...]:
+        if isinstance(self.case.expected, tuple):
+            return self.case.expected
+        oracle = self.entry.oracle
+        assert oracle is not None  # the table saw to it
+        found = oracle(*self.case.inputs, **self.case.attributes)
+        return found if isinstance(found, tuple) else (found,)
+
+    def _check_inputs(self, operands: Sequence[Any]) -> None:
+        given = _arrays(self.case.inputs)
+        for at, (array, tensor) in enumerate(zip(given, _arrays(operands), strict=True)):
+            if not same_bits(np.asarray(array), self.session.read(tensor)):  # type: ignore[arg-type]  # tensors here
+                raise Fault(f"the kernel changed its input {at}")

@@ -1,0 +1,35 @@
+"""References for comparison and logic."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug_conformance.tables import Array
+
+
+def elementwise(function: Callable[..., Any], count: int) -> Callable[..., Array]:
+    """Return a reference that applies a Python function to Python numbers, one by one."""
+    ufunc = np.frompyfunc(function, count, 1)
+
+    def reference(*inputs: Array) -> Array:
+        with np.errstate(invalid="ignore"):  # NumPy warns of NaN even here
+            return np.asarray(ufunc(*(each.astype(object) for each in inputs))).astype(bool)
+
+    return reference
+
+
+equal = elementwise(operator.eq, 2)
+not_equal = elementwise(operator.ne, 2)
+less = elementwise(operator.lt, 2)
+less_equal = elementwise(operator.le, 2)
+greater = elementwise(operator.gt, 2)
+greater_equal = elementwise(operator.ge, 2)
+logical_and = elementwise(lambda a, b: a and b, 2)
+logical_or = elementwise(lambda a, b: a or b, 2)
+logical_not = elementwise(operator.not_, 1)

@@ -1,0 +1,137 @@
+"""References for elementwise arithmetic."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug_conformance.corpus import wide, wrap
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug_conformance.tables import Array
+
+
+def inexact(function: Callable[..., Any]) -> Callable[..., Array]:
+    """Return a reference that applies ``function`` in wide arithmetic; special values pass."""
+
+    @functools.wraps(function)
+    def reference(*inputs: Array) -> Array:
+        with np.errstate(all="ignore"):
+            return np.asarray(function(*map(wide, inputs)))
+
+    return reference
+
+
+def arithmetic(
+    integers: Callable[..., Any], floats: Callable[..., Any] | None = None
+) -> Callable[..., Array]:
+    """Return a reference for every number: ``integers`` on exact ints, wrapped at the end.
+
+    ``floats`` is what floats and complex numbers take, where it differs.
+    """
+    elementwise = np.frompyfunc(integers, integers.__code__.co_argcount, 1)
+    wide_reference = inexact(floats or integers)
+
+    def reference(*inputs: Array) -> Array:
+        dtype = inputs[0].dtype
+        if dtype.kind not in "iu":
+            return wide_reference(*inputs)
+        return wrap(np.asarray(elementwise(*map(wide, inputs))), dtype)
+
+    return reference
+
+
+def _erf(x: Array) -> Array:
+    return np.vectorize(math.erf, otypes=[np.float64])(x.astype(np.float64)).astype(np.longdouble)
+
+
+def _tanh(z: Array) -> Array:
+    return np.asarray(np.tanh(z))
+
+
+def _nan_first(pick: Callable[[Array, Array], Any]) -> Callable[[Array, Array], Array]:
+    """Return the choice between two floats that gives NaN when either is NaN."""
+
+    def choose(a: Array, b: Array) -> Array:
+        return np.where(np.isnan(a) | np.isnan(b), np.nan, np.where(pick(a, b), a, b))
+
+    return choose
+
+
+def _floor_div(a: Array, b: Array) -> Array:
+    """Floor of the exact quotient; a / 0 is an infinity or NaN as in division.
+
+    a - mod(a, b) is a whole multiple of b, so its quotient is a whole number but for rounding,
+    while the rounded a / b may have reached the next whole number.
+    """
+    return np.asarray(np.where(b == 0, a / b, np.rint((a - _mod(a, b)) / b)))
+
+
+def _mod(a: Array, b: Array) -> Array:
+    """Remainder with the sign of b, by way of the exact fmod."""
+    rest = np.fmod(a, b)
+    return np.asarray(np.where((rest != 0) & ((rest < 0) != (b < 0)), rest + b, rest))
+
+
+def _integer_pow(a: int, b: int) -> int:
+    if b >= 0:
+        return pow(a, b, 1 << 64) if abs(a) > 1 else a**b
+    return {1: 1, -1: 1 if b % 2 == 0 else -1}.get(a, 0)
+
+
+neg = arithmetic(lambda x: -x)
+absolute = arithmetic(lambda x: abs(x))
+floor = arithmetic(lambda x: x, np.floor)
+square = arithmetic(lambda x: x * x)
+add = arithmetic(lambda a, b: a + b)
+sub = arithmetic(lambda a, b: a - b)
+multiply = arithmetic(lambda a, b: a * b)
+squared_difference = arithmetic(lambda a, b: (a - b) * (a - b))
+floor_div = arithmetic(lambda a, b: a // b if b else 0, _floor_div)
+mod = arithmetic(lambda a, b: a % b if b else 0, _mod)
+power = arithmetic(_integer_pow, np.power)
+maximum = arithmetic(lambda a, b: max(a, b), _nan_first(np.greater_equal))
+minimum = arithmetic(lambda a, b: min(a, b), _nan_first(np.less_equal))
+real_div = inexact(np.divide)
+exp = inexact(np.exp)
+log = inexact(np.log)
+sqrt = inexact(np.sqrt)
+sin = inexact(np.sin)
+cos = inexact(np.cos)
+atan = inexact(np.arctan)
+tanh = inexact(_tanh)
+erf = inexact(_erf)
+
+
+def cast(x: Array, *, dtype: str) -> Array:
+    """Truncation towards zero, two's complement wrapping, NaN and infinities to 0."""
+    target = np.dtype(dtype)
+    if target.kind == "b":
+        return np.asarray(x != 0)
+    source = x.real if x.dtype.kind == "c" and target.kind != "c" else x
+    if target.kind in "iu":
+        exact = np.frompyfunc(_whole, 1, 1)(source)
+        return wrap(np.asarray(exact), target)
+    wider = np.clongdouble if target.kind == "c" else np.longdouble
+    return source.astype(wider)
+
+
+def _whole(value: Any) -> int:
+    number = value.item() if isinstance(value, np.generic) else value
+    if isinstance(number, float) and not math.isfinite(number):
+        return 0
+    return int(number)
+
+
+def select(condition: Array, t: Array, e: Array) -> Array:
+    """Element by element, chosen in Python."""
+    conditions, ts, es = np.broadcast_arrays(condition, t, e)
+    out = np.empty(es.shape, dtype=es.dtype)
+    for at in np.ndindex(out.shape):
+        out[at] = (ts if conditions[at] else es)[at]
+    return out

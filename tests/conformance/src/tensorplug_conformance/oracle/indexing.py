@@ -1,0 +1,68 @@
+"""References for gathering and scattering: loops over every index."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug_conformance.corpus import wide, wrap
+from tensorplug_conformance.oracle.reduction import epsilon, levels
+from tensorplug_conformance.tables import Bounded
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tensorplug_conformance.tables import Array, Reference
+
+
+def gather(x: Array, indices: Array, *, axis: int = 0, batch_dims: int = 0) -> Array:
+    """``out[b, p, i, s] = x[b, p, indices[b, i], s]`` for batch b, prefix p and suffix s."""
+    at = axis % x.ndim
+    batches = batch_dims % (indices.ndim + 1) if batch_dims < 0 else batch_dims
+    shape = (*x.shape[:at], *indices.shape[batches:], *x.shape[at + 1 :])
+    out = np.empty(shape, dtype=x.dtype)
+    inner = indices.ndim - batches
+    for to in np.ndindex(shape):
+        where = (*to[:batches], *to[at : at + inner])
+        picked = int(indices[where])
+        out[to] = x[(*to[:at], picked, *to[at + inner :])]
+    return out
+
+
+def scatter_nd(indices: Array, updates: Array, *, shape: Sequence[int]) -> Reference:
+    """Zeros, to which every update is added where its index says."""
+    depth = indices.shape[-1]
+    flat_indices = indices.reshape(math.prod(indices.shape[:-1]), depth)
+    tail = tuple(shape[depth:])
+    flat_updates = wide(updates).reshape(len(flat_indices), *tail)
+    out = np.zeros(tuple(shape), dtype=flat_updates.dtype)
+    sizes = np.zeros(tuple(shape), dtype=np.longdouble)
+    counts = np.zeros(tuple(shape), dtype=int)
+    for index, update in zip(flat_indices, flat_updates, strict=True):
+        where = tuple(int(each) for each in index)
+        out[where] = out[where] + update
+        if updates.dtype.kind in "fc":
+            sizes[where] += np.abs(update)
+        counts[where] += 1
+    if updates.dtype.kind not in "fc":
+        return wrap(out, updates.dtype)
+    rounds = levels(int(counts.max(initial=1)))
+    return Bounded(out, sizes * rounds * epsilon(updates))
+
+
+def one_hot(
+    indices: Array,
+    *,
+    depth: int,
+    on_value: Any = 1,
+    off_value: Any = 0,
+    dtype: str = "float32",
+) -> Array:
+    """``on_value`` where the last axis equals the index."""
+    out = np.full((*indices.shape, depth), off_value).astype(dtype)
+    for at in np.ndindex(indices.shape):
+        if 0 <= int(indices[at]) < depth:
+            out[(*at, int(indices[at]))] = on_value
+    return out if out.dtype.kind not in "fc" else wide(out)

@@ -1,0 +1,87 @@
+"""References for movement: where each element comes from, worked out index by index."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug_conformance.corpus import wide
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tensorplug_conformance.tables import Array
+
+
+def identity(x: Array) -> Array:
+    """Itself."""
+    return x
+
+
+def reshape(x: Array, *, shape: Sequence[int]) -> Array:
+    """Row-major order under another shape; -1 is what is left."""
+    known = [n for n in shape if n != -1]
+    rest = x.size // int(np.prod(known, dtype=int)) if known and np.prod(known) else x.size
+    target = tuple(rest if n == -1 else n for n in shape)
+    flat = np.empty(x.size, dtype=x.dtype)
+    for at, value in enumerate(x.flat):
+        flat[at] = value
+    return flat.reshape(target)
+
+
+def transpose(x: Array, *, perm: Sequence[int] | None = None) -> Array:
+    """``out[i_perm[0], i_perm[1], ...] = x[i_0, i_1, ...]``."""
+    order = [each % x.ndim for each in perm] if perm is not None else list(range(x.ndim))[::-1]
+    out = np.empty([x.shape[axis] for axis in order], dtype=x.dtype)
+    for at in np.ndindex(x.shape):
+        out[tuple(at[axis] for axis in order)] = x[at]
+    return out
+
+
+def broadcast_to(x: Array, *, shape: Sequence[int]) -> Array:
+    """Index 0 along every axis of length 1."""
+    lead = len(shape) - x.ndim
+    out = np.empty(tuple(shape), dtype=x.dtype)
+    for at in np.ndindex(out.shape):
+        out[at] = x[tuple(0 if n == 1 else i for i, n in zip(at[lead:], x.shape, strict=True))]
+    return out
+
+
+def slice_(x: Array, *, begin: Sequence[int], size: Sequence[int] | None = None) -> Array:
+    """A block; -1 and what is missing take the rest of the axis."""
+    firsts = [*begin, *[0] * (x.ndim - len(begin))]
+    given = list(size or ())
+    counts = [*given, *[-1] * (x.ndim - len(given))]
+    spans = [
+        range(first, n if count == -1 else first + count)
+        for first, count, n in zip(firsts, counts, x.shape, strict=True)
+    ]
+    out = np.empty([len(span) for span in spans], dtype=x.dtype)
+    for to, at in zip(np.ndindex(out.shape), itertools.product(*spans), strict=True):
+        out[to] = x[at]
+    return out
+
+
+def pad(x: Array, *, paddings: Sequence[Sequence[int]], constant_value: Any = 0) -> Array:
+    """The constant everywhere, then the elements in their place."""
+    shape = [before + n + after for (before, after), n in zip(paddings, x.shape, strict=True)]
+    out = np.full(shape, np.asarray(constant_value).astype(x.dtype), dtype=x.dtype)
+    for at in np.ndindex(x.shape):
+        out[tuple(i + before for i, (before, _) in zip(at, paddings, strict=True))] = x[at]
+    return out if x.dtype.kind not in "fc" else wide(out)
+
+
+def concat(xs: list[Array], *, axis: int = 0) -> Array:
+    """One after the other along the axis."""
+    at = axis % xs[0].ndim
+    shape = list(xs[0].shape)
+    shape[at] = sum(each.shape[at] for each in xs)
+    out = np.empty(shape, dtype=xs[0].dtype)
+    first = 0
+    for each in xs:
+        for index in np.ndindex(each.shape):
+            out[(*index[:at], index[at] + first, *index[at + 1 :])] = each[index]
+        first += each.shape[at]
+    return out

@@ -1,0 +1,30 @@
+"""References for order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from tensorplug_conformance.tables import Array
+
+
+def top_k(x: Array, *, k: int = 1, sorted: bool = True) -> tuple[Array, Array]:
+    """Largest first, the lowest index among equals, NaN before everything."""
+    del sorted  # the order asked for is always given
+    values = np.empty((*x.shape[:-1], k), dtype=x.dtype)
+    indices = np.empty((*x.shape[:-1], k), dtype=np.int32)
+    for at in np.ndindex(x.shape[:-1]):
+        row = x[at].tolist()
+        order = sorted_indices(row)[:k]
+        indices[at] = order
+        values[at] = [x[at][each] for each in order]
+    return values, indices
+
+
+def sorted_indices(row: list[Any]) -> list[int]:
+    """Return the indices of ``row``, largest first; Python's sort keeps the order of equals."""
+    missing = [at for at, value in enumerate(row) if value != value]
+    there = [at for at, value in enumerate(row) if value == value]
+    return missing + sorted(there, key=lambda at: row[at], reverse=True)

@@ -1,0 +1,90 @@
+"""Where the taps of a sliding window lie: TensorFlow's padding rules, written out anew."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug_conformance.tables import Array
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+Index = tuple[Array, Array]  # output and input positions, ready to index with
+Tap = tuple[int, int, int]  # output position, tap, input position
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One axis: ``out`` positions, the first of which starts at ``-before``."""
+
+    size: int
+    taps: int
+    stride: int
+    dilation: int
+    before: int
+    out: int
+
+    def inside(self) -> Iterator[Tap]:
+        """Yield every (output position, tap, input position) that is not padding."""
+        for position in range(self.out):
+            for tap in range(self.taps):
+                at = position * self.stride + tap * self.dilation - self.before
+                if 0 <= at < self.size:
+                    yield position, tap, at
+
+
+def axis(size: int, taps: int, stride: int, dilation: int, pad: Any, rounding: str | None) -> Axis:
+    """Return the axis for ``pad``: "same", "valid" or a (before, after) pair."""
+    span = (taps - 1) * dilation + 1
+    if pad == "same":
+        out = math.ceil(size / stride)
+        missing = max(0, (out - 1) * stride + span - size)
+        return Axis(size, taps, stride, dilation, missing // 2, out)
+    before, after = (0, 0) if pad == "valid" else pad
+    steps = (before + size + after - span) / stride
+    whole = {None: math.floor, "floor": math.floor, "ceil": math.ceil, "round": _half_up}[rounding]
+    return Axis(size, taps, stride, dilation, before, whole(steps) + 1)
+
+
+def _half_up(value: float) -> int:
+    return math.floor(value + 0.5)
+
+
+def pair(value: int | Sequence[int]) -> tuple[int, int]:
+    """Return (height, width) of an int or of two."""
+    return (value, value) if isinstance(value, int) else (value[0], value[1])
+
+
+def both(
+    sizes: tuple[int, int],
+    taps: tuple[int, int],
+    *,
+    strides: Any,
+    pad: Any,
+    dilations: Any = 1,
+    data_format: str = "NHWC",
+    dim_rounding_mode: str | None = None,
+) -> tuple[Axis, Axis]:
+    """Return the axes of height and width."""
+    at = (1, 2) if data_format == "NHWC" else (2, 3)
+    found = []
+    for i in (0, 1):
+        one = pad if isinstance(pad, str) else (pad, pad) if isinstance(pad, int) else pad[at[i]]
+        step, spread = pair(strides)[i], pair(dilations)[i]
+        found.append(axis(sizes[i], taps[i], step, spread, one, dim_rounding_mode))
+    return found[0], found[1]
+
+
+def taps(height: Axis, width: Axis) -> Iterator[tuple[int, int, Index, Index]]:
+    """Yield each tap (i, j) with the rows and the columns at which it is not over padding."""
+    for i in range(height.taps):
+        rows = [(p, at) for p, tap, at in height.inside() if tap == i]
+        for j in range(width.taps):
+            columns = [(q, at) for q, tap, at in width.inside() if tap == j]
+            if rows and columns:
+                down, across = np.array(rows).T[..., None], np.array(columns).T[:, None, :]
+                yield i, j, (down[0], down[1]), (across[0], across[1])

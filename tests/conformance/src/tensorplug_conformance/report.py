@@ -1,0 +1,173 @@
+"""The report: JSON is the truth, everything else is rendered from it."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+from collections import Counter
+from importlib import metadata, resources
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tensorplug_conformance.primitives import PRIMITIVES
+from tensorplug_conformance.tolerances import tolerances
+from tensorplug_conformance.verdicts import BLOCKING, PASSED
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from tensorplug_conformance.denominator import Selection
+    from tensorplug_conformance.supervisor import Outcome
+
+__all__ = ["SCHEMA", "assemble", "blocked", "schema", "write"]
+
+SCHEMA: Final = 1
+NAME: Final = "report.json"
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON schema that every report fulfils."""
+    path = resources.files("tensorplug_conformance").joinpath("report.schema.json")
+    found: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    return found
+
+
+def assemble(
+    *,
+    suite: str,
+    backend: Mapping[str, Any],
+    level: int,
+    seed: int,
+    selection: Selection,
+    denominator: Mapping[str, Any],
+    outcomes: Sequence[Outcome],
+    seconds: float,
+    started: str,
+) -> dict[str, Any]:
+    """Return the report as data, its judgement included."""
+    checks = [_check(each) for each in outcomes if each.item[0] == "check"]
+    rows = [_row(each) for each in outcomes if each.item[0] == "row"]
+    checks += _uncovered(backend, denominator, level, selection)
+    reasons = blocked(checks, rows, level)
+    return {
+        "schema": SCHEMA,
+        "suite": {"version": suite, "tolerances": tolerances().version, "seed": seed},
+        "backend": {key: value for key, value in backend.items() if key != "kernels"},
+        "tensorplug": metadata.version("tensorplug"),
+        "level": level,
+        "partial": selection.partial,
+        "conformant": None if selection.partial else not reasons,
+        "blocked_by": reasons,
+        "started": started,
+        "seconds": round(seconds, 3),
+        "environment": _environment(),
+        "denominator": {key: denominator[key] for key in ("rows", "cases", "sha256")},
+        "totals": {
+            "rows": dict(Counter(each["status"] for each in rows)),
+            "checks": dict(Counter(each["status"] for each in checks)),
+            "cases_passed": sum(each["passed"] for each in rows),
+        },
+        "checks": checks,
+        "rows": rows,
+    }
+
+
+def blocked(
+    checks: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]], level: int
+) -> list[str]:
+    """Return what stands between this backend and the level; nothing if it conforms."""
+    reasons = [f"check {each['check']!r} failed" for each in checks if each["status"] == "fail"]
+    counts = Counter(each["status"] for each in rows)
+    reasons += [f"{counts[status]} rows: {status}" for status in BLOCKING if counts[status]]
+    passed = {(each["kernel"], each["dtype"]) for each in rows if each["status"] in PASSED}
+    if level >= 2 and not passed:
+        reasons.append("nothing passed")
+    bare = {
+        each["kernel"]
+        for each in rows
+        if each["kernel"] in PRIMITIVES and each["status"] not in (*BLOCKING, "unsupported dtype")
+    }
+    for name in sorted({each["kernel"] for each in rows if each["kernel"] in PRIMITIVES} - bare):
+        if not any(each["kernel"] == name and each["status"] in BLOCKING for each in rows):
+            reasons.append(f"primitive {name} passed in no dtype")
+    return reasons
+
+
+def _check(outcome: Outcome) -> dict[str, Any]:
+    if outcome.verdict is not None:
+        return dict(outcome.verdict)
+    _, level, name = outcome.item
+    return {
+        "level": level,
+        "check": name,
+        "status": "fail",
+        "message": outcome.error,
+        "seconds": 0.0,
+    }
+
+
+def _row(outcome: Outcome) -> dict[str, Any]:
+    _, kernel, dtype, mode = outcome.item
+    found: dict[str, Any] = {
+        "kernel": kernel,
+        "dtype": dtype,
+        "mode": mode,
+        "status": "fail",
+        "cases": 0,
+        "passed": 0,
+        "declined": 0,
+        "unsupported": 0,
+        "ulp": 0.0,
+        "seconds": 0.0,
+        "reason": outcome.error,
+        "failures": [],
+    }
+    if outcome.verdict is not None:
+        found.update({key: value for key, value in outcome.verdict.items() if key != "row"})
+    found["ulp"] = None if not np.isfinite(found["ulp"]) else round(float(found["ulp"]), 4)
+    return found
+
+
+def _uncovered(
+    backend: Mapping[str, Any], denominator: Mapping[str, Any], level: int, selection: Selection
+) -> list[dict[str, Any]]:
+    """Return the check that no kernel of the engine is without cases."""
+    if level < 3 or selection.partial:
+        return []
+    without = sorted(set(backend.get("kernels", ())) - set(denominator["kernels"]))
+    message = f"no cases for {', '.join(without)}" if without else ""
+    return [
+        {
+            "level": 3,
+            "check": "every kernel has cases",
+            "status": "fail" if without else "pass",
+            "message": message,
+            "seconds": 0.0,
+        }
+    ]
+
+
+def _environment() -> dict[str, str]:
+    return {
+        "python": sys.version.split()[0],
+        "numpy": np.__version__,
+        "platform": platform.platform(),
+        "machine": platform.machine(),
+        "processors": str(os.cpu_count()),
+        "wide float": f"{np.finfo(np.longdouble).nmant + 1} bits",
+        "settings": ", ".join(
+            sorted(each for each in os.environ if each.startswith("TENSORPLUG_"))
+        ),
+    }
+
+
+def write(report: Mapping[str, Any], folder: Path) -> Path:
+    """Write the report into ``folder``, which is made if need be; return its path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / NAME
+    path.write_text(json.dumps(report, indent=1, allow_nan=False) + "\n", "utf-8")
+    return path

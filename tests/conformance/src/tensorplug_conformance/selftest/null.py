@@ -1,0 +1,115 @@
+"""Backends that do nothing. They must fail, and loudly."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug import dtypes as dt
+from tensorplug.engine import Engine, Opened
+from tensorplug.plugins.assembly import core_registry
+from tensorplug.registry import Owner
+from tensorplug.spec import TensorType
+from tensorplug.tables import KernelEntry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+
+    from tensorplug.dtypes import DType
+    from tensorplug.spec import KernelSpec
+    from tensorplug.tables import KernelTable
+    from tensorplug_conformance.tables import Array
+
+__all__ = ["NULL", "NullBackend", "nothing", "zeros"]
+
+NULL = "null"
+
+
+class NullBackend:
+    """Accepts everything and remembers nothing but dtype and shape."""
+
+    name = NULL
+    device = "nothing at all"
+    dtypes: frozenset[DType] = dt.FIXED
+
+    def from_host(self, array: Array) -> TensorType:
+        """Forget the elements."""
+        return TensorType(dt.of(array.dtype), array.shape)
+
+    def to_host(self, buffer: TensorType) -> Array:
+        """Return zeros."""
+        return np.zeros(buffer.shape, dtype=buffer.dtype.numpy)
+
+    def describe(self, buffer: Any) -> TensorType:
+        """Return the type itself."""
+        if not isinstance(buffer, TensorType):
+            raise TypeError(f"{buffer!r} is no buffer of the null backend")
+        return buffer
+
+    def allocation(self, buffer: TensorType) -> tuple[Hashable, int]:
+        """Return the type's identity."""
+        return id(buffer), buffer.nbytes
+
+    def synchronize(self) -> None:
+        """Do nothing."""
+
+    def memory(self) -> Mapping[str, int]:
+        """Say nothing."""
+        return {}
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+class _Kernels:
+    """A table with an entry for every spec: one function prepares them all."""
+
+    def __init__(self, specs: Sequence[KernelSpec], prepare: Callable[..., Any]) -> None:
+        self._entries = [KernelEntry(spec, prepare, True, None, ("out",)) for spec in specs]
+
+    def __iter__(self) -> Iterator[KernelEntry]:
+        return iter(self._entries)
+
+
+class _Source:
+    """The null backend, opened without a plugin."""
+
+    def __init__(self, kernels: _Kernels) -> None:
+        self._kernels = kernels
+
+    def names(self) -> list[str]:
+        """Return its name."""
+        return [NULL]
+
+    def open(self, name: str, device: str | None) -> Opened:
+        """Open it, whatever is asked for."""
+        del name, device
+        owner = Owner("null", "0")
+        table: KernelTable = self._kernels  # type: ignore[assignment]  # iterates over entries
+        return Opened(NullBackend(), owner, ((owner, table),))
+
+
+def _engine(prepare: Callable[..., Any]) -> Engine:
+    registry = core_registry()
+    specs = list(registry.state.specs.values())
+    return Engine(_Source(_Kernels(specs, prepare)), registry, fallback="error")
+
+
+def zeros() -> Engine:
+    """Return an engine whose kernels give zeros of the right type."""
+
+    def prepare(*_types: Any, out: Any) -> Callable[..., Any]:
+        return lambda *_buffers: out
+
+    return _engine(prepare)
+
+
+def nothing() -> Engine:
+    """Return an engine whose kernels give nothing."""
+
+    def prepare(*_types: Any, out: Any) -> Callable[..., Any]:
+        del out
+        return lambda *_buffers: None
+
+    return _engine(prepare)

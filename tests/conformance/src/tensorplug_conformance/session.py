@@ -1,0 +1,153 @@
+"""An engine opened on the backend under test, and the calls a case makes on it."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug import dispatch as seam
+from tensorplug import dtypes as dt
+from tensorplug.dispatch import Frame, as_tensor, dispatch, dispatch_several
+from tensorplug.ops.movement import SLICE, TRANSPOSE
+from tensorplug.plugins.assembly import build_engine
+from tensorplug_conformance.compare import same_bits
+from tensorplug_conformance.primitives import PRIMITIVES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from tensorplug.device import Device
+    from tensorplug.engine import Engine
+    from tensorplug.plans import How
+    from tensorplug.spec import KernelSpec
+    from tensorplug.tensor import Tensor
+    from tensorplug_conformance.tables import Array, Case, Layout, Operand
+
+__all__ = ["Session", "UnfaithfulLayoutError", "engine_factory"]
+
+
+class UnfaithfulLayoutError(Exception):
+    """An input lost its values on the way to the device, or while it was made non-contiguous."""
+
+
+def engine_factory(name: str | None) -> Callable[[], Engine]:
+    """Return what builds engines: the installed plugins' way, or ``"module:function"``."""
+    if name is None:
+        return build_engine
+    module, _, function = name.partition(":")
+    found: Callable[[], Engine] = getattr(import_module(module), function)
+    return found
+
+
+class Session:
+    """One engine on one device. No other backend may answer for it.
+
+    Args:
+        factory: builds the engine.
+        backend: name of the backend under test.
+        primitives_only: every kernel that is no primitive is removed, so that the rest of the
+            catalogue must come out of decompositions.
+
+    """
+
+    def __init__(
+        self, factory: Callable[[], Engine], backend: str, *, primitives_only: bool = False
+    ) -> None:
+        self.engine = factory()
+        self.engine.fallback = "error"
+        self.device: Device = self.engine.open(backend)
+        if primitives_only:
+            for name, owner in list(self.engine.registry.state.kernels):
+                if owner == self.device.backend_name and name not in PRIMITIVES:
+                    self.engine.registry.remove_kernel(name, owner)
+
+    @property
+    def frame(self) -> Frame:
+        """The frame in which everything here runs."""
+        return Frame(self.engine, self.device)
+
+    def entered(self) -> seam.entered:
+        """Return the context in which ops run on this session's device."""
+        return seam.entered(self.frame)
+
+    def registered(self, name: str, dtypes: frozenset[dt.DType]) -> bool:
+        """Return whether the backend registers a kernel, and claims it for all of ``dtypes``."""
+        owned = self.engine.registry.state.kernel(name, self.device.backend_name)
+        if owned is None:
+            return False
+        return owned.entry.dtypes is None or dtypes <= owned.entry.dtypes
+
+    def upload(self, array: Array, layout: Layout = "dense") -> Tensor:
+        """Return ``array`` as a tensor, laid out as asked.
+
+        Raises:
+            UnfaithfulLayoutError: when what is on the device is not ``array``.
+
+        """
+        with self.entered():
+            tensor = self._laid_out(array, layout)
+        back = self.read(tensor)
+        if not same_bits(back, np.asarray(array)):
+            raise UnfaithfulLayoutError(f"a {layout} input of {tensor.type} does not read back")
+        return tensor
+
+    def _laid_out(self, array: Array, layout: Layout) -> Tensor:
+        if layout == "transposed" and array.ndim > 1:
+            turned = as_tensor(np.array(array.T, order="C"))
+            return dispatch(TRANSPOSE, turned)  # type: ignore[no-any-return]  # one output
+        if layout != "dense" and array.ndim:
+            padded = np.zeros([n + 3 for n in array.shape], dtype=array.dtype)
+            padded[tuple(slice(1, n + 1) for n in array.shape)] = array
+            around = as_tensor(padded)
+            begin = (1,) * array.ndim
+            return dispatch(SLICE, around, begin=begin, size=array.shape)  # type: ignore[no-any-return]  # one output
+        return as_tensor(np.array(array, order="C"))
+
+    def operands(self, spec: KernelSpec, case: Case) -> list[Any]:
+        """Return the inputs of a case on the device; indices and conditions lie densely."""
+        return [
+            self._operand(spec, name, given, case.layout)
+            for name, given in zip(spec.input_names, case.inputs, strict=True)
+        ]
+
+    def _operand(self, spec: KernelSpec, name: str, given: Operand, layout: Layout) -> Any:
+        if given is None:
+            return None
+        if isinstance(given, list):
+            return [self.upload(each, layout) for each in given]
+        return self.upload(given, layout)
+
+    def call(
+        self, spec: KernelSpec, operands: Sequence[Any], attributes: Mapping[str, Any]
+    ) -> list[Tensor]:
+        """Run the kernel the way an op does; return its outputs."""
+        with self.entered():
+            if spec.several:
+                return dispatch_several(spec, *operands, **attributes)
+            return [dispatch(spec, *operands, **attributes)]
+
+    def how(
+        self, spec: KernelSpec, operands: Sequence[Any], attributes: Mapping[str, Any]
+    ) -> tuple[How, str]:
+        """Return how such a call runs, and why it does not run natively."""
+        types = [
+            None
+            if each is None
+            else [one.type for one in each]
+            if isinstance(each, list)
+            else each.type
+            for each in operands
+        ]
+        plan, steps = self.engine.explain(spec, self.device, types, attributes)
+        reasons = "; ".join(f"{what}: {outcome}" for what, outcome in steps)
+        return plan.how, reasons
+
+    def read(self, tensor: Tensor) -> Array:
+        """Return a copy of the tensor's elements."""
+        return np.array(self.device.backend.to_host(tensor._buffer), copy=True)  # what the backend itself gives
+
+    def close(self) -> None:
+        """Close the device."""
+        self.engine.close(self.device.name)

@@ -1,0 +1,217 @@
+"""Tables of conformance cases: inert, filled with decorators or with rows of data.
+
+A case table says for each kernel which inputs are tried and what an independent oracle makes of
+them. The suite's own tables stand in ``cases``; an extension package returns its tables from
+the hook ``tensorplug_conformance_cases``::
+
+    cases = CaseTable()
+
+    @cases.of(GELU, oracle=lambda x: x * normal_cdf(wide(x)), ulp={"float32": 8})
+    def gelu(corpus: Corpus) -> Iterator[Case]:
+        yield Case("edges", (corpus.edges(),))
+        yield Case("odd", (corpus.ordinary((7,)),))
+
+    @hookimpl
+    def tensorplug_conformance_cases() -> Iterable[CaseTable]:
+        return (cases,)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import numpy as np
+
+from tensorplug import dtypes as dt
+from tensorplug.errors import RegistrationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from tensorplug.dtypes import DType
+    from tensorplug.spec import KernelSpec
+    from tensorplug_conformance.corpus import Corpus
+
+__all__ = ["Array", "Bounded", "Case", "CaseEntry", "CaseTable", "Layout", "Operand", "Reference"]
+
+Array = np.ndarray[Any, Any]
+Operand = Array | list[Array] | None
+Layout = Literal["dense", "transposed", "sliced"]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    """A wide reference value, and how far a result may lie from it, absolutely."""
+
+    value: Array
+    bound: Array
+
+
+Reference = Array | Bounded
+Expected = type[Exception] | tuple[Reference, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One call of a kernel.
+
+    Args:
+        id: stable name, unique within the kernel and dtype.
+        inputs: one per input of the spec: an array, a list of arrays, or None.
+        attributes: as a caller gives them; what is missing takes the spec's default.
+        layout: how the inputs lie on the device: ``dense``, or made by transposing or by
+            slicing there, so that a backend with views sees strides.
+        expected: the outputs; an exception class that the call must raise; or None, and then
+            the oracle says.
+
+    """
+
+    id: str
+    inputs: tuple[Operand, ...]
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    layout: Layout = "dense"
+    expected: Expected = None
+
+
+F = TypeVar("F", bound="Callable[[Any], Iterable[Case]]")
+
+
+@dataclass(slots=True)
+class CaseEntry:
+    """All that is tried of one kernel.
+
+    ``dtypes``: of the rows, that is of the input that leads. ``ulp``: the error allowed, by
+    dtype name or ``"*"``, where the suite's own table has no line. ``signed_zero``: a zero
+    result must have the oracle's sign. ``wrt``: inputs whose gradients are tried, on the cases
+    of ``smooth``.
+    """
+
+    spec: KernelSpec
+    dtypes: tuple[DType, ...]
+    generate: Callable[[Corpus], Iterable[Case]]
+    oracle: Callable[..., Any] | None
+    ulp: Mapping[str, float]
+    signed_zero: bool
+    wrt: tuple[str, ...] = ()
+    smooth: Callable[[Corpus], Iterable[Case]] | None = None
+
+    def cases(self, corpus: Corpus) -> Iterator[Case]:
+        """Yield the cases for the dtype of ``corpus``.
+
+        Raises:
+            RegistrationError: when two have one id, or one has no oracle.
+
+        """
+        return self._checked(self.generate(corpus))
+
+    def gradient_cases(self, corpus: Corpus) -> Iterator[Case]:
+        """Yield the cases at which gradients are tried."""
+        return self._checked(self.smooth(corpus) if self.smooth else ())
+
+    def _checked(self, cases: Iterable[Case]) -> Iterator[Case]:
+        seen: set[str] = set()
+        for case in cases:
+            if case.id in seen:
+                raise RegistrationError(f"{self.spec.name}: two cases are called {case.id!r}")
+            if case.expected is None and self.oracle is None:
+                raise RegistrationError(
+                    f"{self.spec.name}, case {case.id!r}: nothing says what is right"
+                )
+            seen.add(case.id)
+            yield case
+
+
+def row_dtypes(spec: KernelSpec) -> tuple[DType, ...]:
+    """Return the dtypes in which a kernel of ``spec`` can see its leading input.
+
+    The leading input is the first promoted one, else the last: of ``(indices, updates)`` the
+    updates, of one input that one. Where integers become floats first, only inexact dtypes are left.
+    """
+    if not spec.input_names:
+        allowed = dt.FIXED
+    else:
+        leading = spec.promote[0] if spec.promote else _leading(spec)
+        allowed = spec.accepted(leading)
+    if spec.inexact:
+        allowed &= dt.INEXACT
+    return tuple(sorted(allowed, key=lambda each: each.name))
+
+
+def _leading(spec: KernelSpec) -> str:
+    """Return the first input that is not a mere index or condition."""
+    for name in spec.input_names:
+        if spec.accepted(name) not in (dt.INTEGER, dt.BOOL):
+            return name
+    return spec.input_names[0]
+
+
+class CaseTable:
+    """Cases by kernel name."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, CaseEntry] = {}
+
+    def of(
+        self,
+        spec: KernelSpec,
+        *,
+        oracle: Callable[..., Any] | None = None,
+        dtypes: Iterable[DType] | None = None,
+        ulp: Mapping[str, float] | None = None,
+        signed_zero: bool = False,
+    ) -> Callable[[F], F]:
+        """Decorate the function that yields the cases of ``spec`` for a ``Corpus``.
+
+        Args:
+            spec: the kernel.
+            oracle: takes the case's inputs and attributes and returns what is right: arrays
+                of the output dtype where that is exact, else wide ones (``corpus.wide``), or
+                ``Bounded``; a tuple for several outputs. It must not be the code under test.
+            dtypes: of the rows; by default what the spec accepts in its leading input.
+            ulp: error allowed by dtype name, ``"*"`` for the rest; default: correctly rounded.
+            signed_zero: whether the sign of a zero is part of the result.
+
+        Raises:
+            RegistrationError: when the kernel has cases in this table already.
+
+        """
+
+        def decorate(generate: F) -> F:
+            if spec.name in self._entries:
+                raise RegistrationError(f"kernel {spec.name!r} has cases in this table already")
+            chosen = row_dtypes(spec) if dtypes is None else tuple(dtypes)
+            self._entries[spec.name] = CaseEntry(
+                spec, chosen, generate, oracle, dict(ulp or {}), signed_zero
+            )
+            return generate
+
+        return decorate
+
+    def rows(self, spec: KernelSpec, dtype: DType, cases: Sequence[Case], **options: Any) -> None:
+        """Add cases given as data, each with its ``expected``, for one dtype."""
+        self.of(spec, dtypes=(dtype,), **options)(lambda _corpus: iter(cases))
+
+    def gradients(self, spec: KernelSpec, *wrt: str) -> Callable[[F], F]:
+        """Decorate the function that yields smooth points, where gradients are tried.
+
+        The oracle's own slope there (central differences in wide arithmetic) is what is right,
+        unless a case's ``expected`` holds the gradients, one per name in ``wrt``, for an
+        incoming gradient of ones. ``of`` must come first.
+        """
+
+        def decorate(smooth: F) -> F:
+            entry = self._entries[spec.name]
+            unknown = set(wrt) - set(spec.input_names)
+            if unknown or not wrt:
+                raise RegistrationError(f"{spec.name}: {sorted(unknown)} are not inputs of it")
+            entry.wrt, entry.smooth = wrt, smooth
+            return smooth
+
+        return decorate
+
+    def __iter__(self) -> Iterator[CaseEntry]:
+        return iter(self._entries.values())
+
+    def __len__(self) -> int:
+        return len(self._entries)

@@ -1,0 +1,137 @@
+"""What a person sees: a progress bar while it runs, then what passed and what did not."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
+from rich.table import Table
+
+from tensorplug_conformance.verdicts import BLOCKING, PASSED
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import TracebackType
+
+    from rich.console import Console
+
+    from tensorplug_conformance.supervisor import Outcome
+
+__all__ = ["ProgressDisplay", "show"]
+
+_SHOWN = 20  # failures; the report has them all
+
+
+class ProgressDisplay:
+    """A progress bar where there is a terminal, silence elsewhere."""
+
+    def __init__(self, console: Console, what: str) -> None:
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[now]}"),
+            console=console,
+            disable=not console.is_terminal,
+        )
+        self._what = what
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> ProgressDisplay:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._progress.stop()
+
+    def started(self, total: int) -> None:
+        """Learn how many items there are."""
+        self._task = self._progress.add_task(self._what, total=total, now="")
+
+    def heard(self, outcome: Outcome) -> None:
+        """Show one item more as done."""
+        if self._task is not None:
+            now = " ".join(str(each) for each in outcome.item[1:])
+            self._progress.update(self._task, advance=1, now=now)
+
+
+def show(report: Mapping[str, Any], console: Console) -> None:
+    """Print a report."""
+    backend = report["backend"]
+    console.print(
+        f"[bold]{escape(backend['name'])}[/] "
+        f"({escape(backend.get('distribution', '?'))} {escape(backend.get('version', '?'))}) "
+        f"on {escape(backend.get('device', backend.get('error', '?')))}"
+    )
+    suite = report["suite"]
+    counted = report["denominator"]
+    console.print(
+        f"suite {suite['version']}, tolerances {suite['tolerances']}, level {report['level']}, "
+        f"seed {suite['seed']}: {counted['rows']} rows, {counted['cases']} cases, "
+        f"{report['totals']['cases_passed']} cases passed in {report['seconds']:.0f} s"
+    )
+    if report["checks"]:
+        _show_checks(report, console)
+    if report["rows"]:
+        console.print(_matrix(report))
+        _show_failures(report, console)
+    console.print(_verdict(report))
+
+
+def _show_checks(report: Mapping[str, Any], console: Console) -> None:
+    counts = ", ".join(f"{count} {status}" for status, count in report["totals"]["checks"].items())
+    console.print(f"checks: {counts}")
+    for each in report["checks"]:
+        if each["status"] == "fail":
+            console.print(f"  [red]fail[/] {escape(each['check'])}: {escape(each['message'])}")
+
+
+def _matrix(report: Mapping[str, Any]) -> Table:
+    """Return a table: for each mode, how many rows have which status."""
+    counts: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for row in report["rows"]:
+        status = "pass" if row["status"] in PASSED else row["status"]
+        counts[row["mode"]][status] += 1
+    columns = ["pass", *BLOCKING, "unsupported dtype", "not claimed"]
+    table = Table("rows", *columns, title=None)
+    for mode, line in counts.items():
+        table.add_row(mode, *(str(line.get(status, 0) or "") for status in columns))
+    return table
+
+
+def _show_failures(report: Mapping[str, Any], console: Console) -> None:
+    failed = [row for row in report["rows"] if row["status"] in BLOCKING]
+    for row in failed[:_SHOWN]:
+        where = f"{row['kernel']} {row['dtype']} {row['mode']}"
+        first = row["failures"][0] if row["failures"] else None
+        text = f"{first['case']}: {first['message']}" if first else row["reason"]
+        console.print(f"[red]{row['status']}[/] {where}, {escape(text)}", highlight=False)
+    if len(failed) > _SHOWN:
+        console.print(f"... and {len(failed) - _SHOWN} rows more, in the report")
+
+
+def _verdict(report: Mapping[str, Any]) -> str:
+    level = report["level"]
+    if report["conformant"] is None:
+        state = "nothing failed" if not report["blocked_by"] else "; ".join(report["blocked_by"])
+        return f"[yellow]a partial run certifies nothing[/]: {escape(state)}"
+    if report["conformant"]:
+        return f"[bold green]conformant at level {level}[/]"
+    return (
+        f"[bold red]not conformant at level {level}[/]: {escape('; '.join(report['blocked_by']))}"
+    )

@@ -1,0 +1,41 @@
+"""The one versioned table of errors allowed, read from ``tolerances.toml``."""
+
+from __future__ import annotations
+
+import functools
+import tomllib
+from dataclasses import dataclass
+from importlib import resources
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tensorplug.dtypes import DType
+    from tensorplug_conformance.tables import CaseEntry
+
+__all__ = ["Tolerances", "tolerances"]
+
+CORRECTLY_ROUNDED = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerances:
+    """``ulp``: kernel -> dtype name or ``"*"`` -> error allowed. ``gradient``: times eps."""
+
+    version: str
+    ulp: Mapping[str, Mapping[str, float]]
+    gradient: float
+
+    def of(self, entry: CaseEntry, dtype: DType) -> float:
+        """Return the error allowed, in ulp: from this table, else from the entry's own."""
+        line = self.ulp.get(entry.spec.name, entry.ulp)
+        return line.get(dtype.name, line.get("*", CORRECTLY_ROUNDED))
+
+
+@functools.cache
+def tolerances() -> Tolerances:
+    """Return the table."""
+    text = resources.files("tensorplug_conformance").joinpath("tolerances.toml").read_text("utf-8")
+    table = tomllib.loads(text)
+    return Tolerances(table["version"], table["ulp"], float(table["gradient"]["factor"]))

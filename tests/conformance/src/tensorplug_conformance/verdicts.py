@@ -1,0 +1,98 @@
+"""What came of a row, and of the cases in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from tensorplug_conformance.denominator import Row
+    from tensorplug_conformance.tables import Array, Case
+
+__all__ = [
+    "BLOCKING",
+    "PASSED",
+    "CheckVerdict",
+    "Failure",
+    "RowVerdict",
+    "Status",
+    "inputs_as_data",
+]
+
+Status = Literal[
+    "pass native",
+    "pass decomposed",
+    "pass gradient",
+    "fail",
+    "fallback",
+    "missing",
+    "unsupported dtype",
+    "not claimed",
+]
+PASSED: Final = ("pass native", "pass decomposed", "pass gradient")
+BLOCKING: Final = ("fail", "fallback", "missing")
+"""With any of these a backend is not conformant."""
+
+SMALL: Final = 64  # elements; larger inputs are named by suite version, seed and case id
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One case that failed: what is wrong, and the inputs where they are small."""
+
+    case: str
+    message: str
+    attributes: dict[str, str] = field(default_factory=dict)
+    inputs: list[Any] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, case: Case, message: str) -> Failure:
+        """Return the failure of ``case``."""
+        attributes = {name: repr(value) for name, value in case.attributes.items()}
+        return cls(case.id, message, attributes, inputs_as_data(case))
+
+
+@dataclass(slots=True)
+class RowVerdict:
+    """What came of a row. ``cases``: how many it has; ``unsupported``: that need another dtype."""
+
+    row: Row
+    status: Status
+    cases: int
+    passed: int = 0
+    declined: int = 0
+    unsupported: int = 0
+    ulp: float = 0.0
+    seconds: float = 0.0
+    reason: str = ""
+    failures: list[Failure] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class CheckVerdict:
+    """What came of one check of level 0 or 1."""
+
+    level: int
+    check: str
+    status: Literal["pass", "fail", "not measured"]
+    message: str = ""
+    seconds: float = 0.0
+
+
+def inputs_as_data(case: Case) -> list[Any]:
+    """Return small inputs with every element as text that Python reads back exactly."""
+    return [
+        [_array(one) for one in each] if isinstance(each, list) else _array(each)
+        for each in case.inputs
+    ]
+
+
+def _array(array: Array | None) -> dict[str, Any] | None:
+    if array is None:
+        return None
+    described: dict[str, Any] = {"dtype": str(array.dtype), "shape": list(array.shape)}
+    if array.size <= SMALL:
+        described["elements"] = [str(each) for each in np.ravel(array).tolist()]
+    return described

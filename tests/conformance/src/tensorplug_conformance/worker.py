@@ -1,0 +1,118 @@
+"""The process in which a backend is really touched: ``python -m ...worker REQUEST EVENTS``.
+
+It works through the items of a request file and appends one line of JSON per event, so that the
+supervisor knows what was done when the backend takes the process down with it.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tensorplug_conformance.checks import CheckFault, NotMeasured, Target, checks
+from tensorplug_conformance.denominator import LEVELS, Row, entries
+from tensorplug_conformance.extensions import extension_tables
+from tensorplug_conformance.kernels import run_row
+from tensorplug_conformance.session import Session, engine_factory
+from tensorplug_conformance.verdicts import CheckVerdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug_conformance.verdicts import RowVerdict
+
+__all__ = ["Worker", "main"]
+
+
+class Worker:
+    """Runs items on one target, with one session per mode, opened when it is first needed."""
+
+    def __init__(self, target: Target, seed: int) -> None:
+        self.target = target
+        self.seed = seed
+        self.known = entries(extension_tables())
+        self._checks = {(each.level, each.id): each for level in LEVELS for each in checks(level)}
+        self._sessions: dict[bool, Session] = {}
+
+    def session(self, *, primitives_only: bool = False) -> Session:
+        """Return the session of a mode."""
+        if primitives_only not in self._sessions:
+            factory = engine_factory(self.target.factory)
+            self._sessions[primitives_only] = Session(
+                factory, self.target.backend, primitives_only=primitives_only
+            )
+        return self._sessions[primitives_only]
+
+    def check(self, level: int, name: str) -> CheckVerdict:
+        """Return what comes of a check."""
+        started = time.perf_counter()
+        verdict = CheckVerdict(level, name, "pass")
+        try:
+            self._checks[level, name].run(self.target, self.session)
+        except NotMeasured as reason:
+            verdict.status, verdict.message = "not measured", str(reason)
+        except CheckFault as fault:
+            verdict.status, verdict.message = "fail", str(fault)
+        except Exception as error:  # noqa: BLE001  # whatever a backend raises is a verdict
+            verdict.status, verdict.message = "fail", f"{type(error).__name__}: {error}"
+        verdict.seconds = time.perf_counter() - started
+        return verdict
+
+    def row(self, row: Row) -> RowVerdict:
+        """Return what comes of a row of cases."""
+        session = self.session(primitives_only=row.mode == "decomposed")
+        return run_row(session, self.known[row.kernel], row, self.seed)
+
+    def introduce(self) -> dict[str, Any]:
+        """Return what the backend says of itself."""
+        session = self.session()
+        device = session.device
+        return {
+            "device": device.backend.device,
+            "distribution": device.owner.distribution,
+            "version": device.owner.version,
+            "dtypes": sorted(each.name for each in device.backend.dtypes),
+            "kernels": sorted(session.engine.registry.state.specs),
+        }
+
+
+def main(arguments: list[str]) -> int:
+    """Work through the request file; append events to the other."""
+    faulthandler.enable()
+    request = json.loads(Path(arguments[0]).read_text("utf-8"))
+    with Path(arguments[1]).open("a", encoding="utf-8") as events:
+
+        def say(**event: Any) -> None:
+            events.write(json.dumps(event) + "\n")
+            events.flush()
+
+        _work(request, say)
+    return 0
+
+
+def _work(request: dict[str, Any], say: Callable[..., None]) -> None:
+    worker = Worker(Target(request["backend"], request["factory"]), request["seed"])
+    if request["introduce"]:
+        say(event="begin", item=None)
+        try:
+            say(event="backend", backend=worker.introduce())
+        except Exception as error:  # noqa: BLE001  # a backend that does not open is a verdict
+            say(event="backend", error=f"{type(error).__name__}: {error}")
+    for number, item in request["items"]:
+        say(event="begin", item=number)
+        kind, *rest = item
+        try:
+            verdict = worker.check(*rest) if kind == "check" else worker.row(Row(*rest))
+        except Exception as error:  # noqa: BLE001  # opening the backend failed: so did the row
+            say(event="broken", item=number, error=f"{type(error).__name__}: {error}")
+        else:
+            say(event="done", item=number, verdict=asdict(verdict))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
