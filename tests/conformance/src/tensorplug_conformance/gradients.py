@@ -69,7 +69,7 @@ def _weights(entry: CaseEntry, case: Case, dtype: DType) -> Array:
 
 def _pulled(session: Session, entry: CaseEntry, case: Case, weights: Array) -> list[list[Array]]:
     """Return the tape's gradients for each input in ``entry.wrt``, as lists of arrays."""
-    operands = session.operands(entry.spec, case)
+    operands = session.operands(case)
     positions = [entry.spec.input_names.index(name) for name in entry.wrt]
 
     def call(*chosen: Any) -> Tensor:
@@ -96,7 +96,7 @@ def _pulled(session: Session, entry: CaseEntry, case: Case, weights: Array) -> l
 
 def _expected(entry: CaseEntry, case: Case, weights: Array) -> list[list[Array]]:
     if isinstance(case.expected, tuple):
-        return [[np.asarray(each)] for each in case.expected]  # type: ignore[arg-type]  # plain arrays
+        return [[np.asarray(each)] for each in case.expected]
     return [slope(entry, case, name, weights) for name in entry.wrt]
 
 
@@ -168,7 +168,7 @@ def _compare(name: str, gradient: Array, reference: Array, dtype: DType) -> floa
     meant = reference.astype(np.longdouble)
     scale = max(float(np.max(np.abs(meant))), 2.0**-10)
     error = np.abs(gradient.astype(np.longdouble) - meant) / scale
-    eps = float(np.finfo(dtype.numpy).eps)  # type: ignore[arg-type]  # floating
+    eps = float(np.finfo(gradient.dtype).eps)
     allowed = tolerances().gradient * eps + _DIFFERENCES
     wrong = ~(np.atleast_1d(error) <= allowed)
     if wrong.any():

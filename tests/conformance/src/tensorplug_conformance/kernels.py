@@ -163,7 +163,7 @@ class _Trial:
 
         """
         case, session = self.case, self.session
-        operands = session.operands(self.spec, case)
+        operands = session.operands(case)
         if isinstance(case.expected, type):
             return self._refused(operands, case.expected)
         self._check_how(operands)

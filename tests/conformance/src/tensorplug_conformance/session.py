@@ -96,23 +96,20 @@ class Session:
     def _laid_out(self, array: Array, layout: Layout) -> Tensor:
         if layout == "transposed" and array.ndim > 1:
             turned = as_tensor(np.array(array.T, order="C"))
-            return dispatch(TRANSPOSE, turned)  # type: ignore[no-any-return]  # one output
+            return dispatch(TRANSPOSE, turned)
         if layout != "dense" and array.ndim:
             padded = np.zeros([n + 3 for n in array.shape], dtype=array.dtype)
             padded[tuple(slice(1, n + 1) for n in array.shape)] = array
             around = as_tensor(padded)
             begin = (1,) * array.ndim
-            return dispatch(SLICE, around, begin=begin, size=array.shape)  # type: ignore[no-any-return]  # one output
+            return dispatch(SLICE, around, begin=begin, size=array.shape)
         return as_tensor(np.array(array, order="C"))
 
-    def operands(self, spec: KernelSpec, case: Case) -> list[Any]:
-        """Return the inputs of a case on the device; indices and conditions lie densely."""
-        return [
-            self._operand(spec, name, given, case.layout)
-            for name, given in zip(spec.input_names, case.inputs, strict=True)
-        ]
+    def operands(self, case: Case) -> list[Any]:
+        """Return the inputs of a case on the device, laid out as it says."""
+        return [self._operand(given, case.layout) for given in case.inputs]
 
-    def _operand(self, spec: KernelSpec, name: str, given: Operand, layout: Layout) -> Any:
+    def _operand(self, given: Operand, layout: Layout) -> Any:
         if given is None:
             return None
         if isinstance(given, list):
@@ -146,7 +143,9 @@ class Session:
 
     def read(self, tensor: Tensor) -> Array:
         """Return a copy of the tensor's elements."""
-        return np.array(self.device.backend.to_host(tensor._buffer), copy=True)  # what the backend itself gives
+        return np.array(
+            self.device.backend.to_host(tensor._buffer), copy=True
+        )  # what the backend itself gives
 
     def close(self) -> None:
         """Close the device."""

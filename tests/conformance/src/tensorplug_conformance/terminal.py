@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from rich.markup import escape
 from rich.progress import (
@@ -47,7 +47,7 @@ class ProgressDisplay:
         self._what = what
         self._task: TaskID | None = None
 
-    def __enter__(self) -> ProgressDisplay:
+    def __enter__(self) -> Self:
         self._progress.start()
         return self
 

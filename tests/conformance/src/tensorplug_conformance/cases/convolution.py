@@ -72,7 +72,7 @@ def conv2d(corpus: Corpus) -> Iterator[Case]:
     for layout in ("transposed", "sliced"):
         inputs = (corpus.ordinary((2, 4, 4, 2), -1, 1), corpus.ordinary((2, 3, 2, 2), -1, 1))
         options = {"strides": 1, "pad": "same"}
-        yield Case(layout, inputs, options, layout=layout)  # type: ignore[arg-type]  # both are layouts
+        yield Case(layout, inputs, options, layout=layout)
 
 
 @cases.of(ops.CONV2D_BACKPROP_INPUT, oracle=oracle.conv2d_backprop_input)

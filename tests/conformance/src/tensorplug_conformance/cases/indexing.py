@@ -55,7 +55,7 @@ def gather(corpus: Corpus) -> Iterator[Case]:
         yield Case(f"by {dtype}", (corpus.ordinary((5, 2)), corpus.indices((3,), 5, dtype)))
     for layout in ("transposed", "sliced"):
         inputs = (corpus.ordinary((4, 5)), corpus.indices((2, 3), 5))
-        yield Case(layout, inputs, {"axis": 1}, layout=layout)  # type: ignore[arg-type]  # both are layouts
+        yield Case(layout, inputs, {"axis": 1}, layout=layout)
 
 
 # (case, shape of the result, number of updates or leading shape, depth of the indices)
@@ -90,7 +90,7 @@ def scatter_nd(corpus: Corpus) -> Iterator[Case]:
         yield Case(f"by {dtype}", inputs, {"shape": (3,)})
     for layout in ("transposed", "sliced"):
         inputs = (corpus.indices((3, 1), 4), corpus.ordinary((3, 2)))
-        yield Case(layout, inputs, {"shape": (4, 2)}, layout=layout)  # type: ignore[arg-type]  # both are layouts
+        yield Case(layout, inputs, {"shape": (4, 2)}, layout=layout)
 
 
 @cases.of(ops.ONE_HOT, oracle=oracle.one_hot)

@@ -54,11 +54,11 @@ def batch_mat_mul(corpus: Corpus) -> Iterator[Case]:
         )
     for layout in ("transposed", "sliced"):
         inputs = (corpus.ordinary((3, 4)), corpus.ordinary((4, 5)))
-        yield Case(layout, inputs, layout=layout)  # type: ignore[arg-type]  # both are layouts
+        yield Case(layout, inputs, layout=layout)
     yield Case("inner differs", (corpus.small((2, 3)), corpus.small((2, 3))), expected=ShapeError)
     if corpus.floating:
-        a = corpus.of([[1.0, np.inf], [np.nan, 1.0], [0.0, 2.0]])
-        yield Case("specials", (a, corpus.of([[2.0, 1.0], [3.0, 1.0]])))
+        left = corpus.of([[1.0, np.inf], [np.nan, 1.0], [0.0, 2.0]])
+        yield Case("specials", (left, corpus.of([[2.0, 1.0], [3.0, 1.0]])))
 
 
 @cases.gradients(ops.BATCH_MAT_MUL, "a", "b")

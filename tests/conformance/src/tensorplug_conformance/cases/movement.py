@@ -118,13 +118,13 @@ for spec, rows, reference in (
         yield from _table(rows)(corpus)
         edges = corpus.edges()
         n = len(edges)
-        attributes: dict[str, Any] = {
+        at_edges: dict[str, dict[str, Any]] = {
             "Reshape": {"shape": (1, n)},
             "Transpose": {"perm": (1, 0)},
             "BroadcastTo": {"shape": (2, n, 1)},
             "Slice": {"begin": (1, 0)},
-        }[spec.name]
-        yield Case("edges", (edges.reshape(n, 1),), attributes)
+        }
+        yield Case("edges", (edges.reshape(n, 1),), at_edges[spec.name])
         if spec is ops.RESHAPE:
             yield Case("wrong size", (edges,), {"shape": (n + 1,)}, expected=ShapeError)
 
@@ -163,7 +163,7 @@ def concat(corpus: Corpus) -> Iterator[Case]:
     yield Case("edges", ([edges, edges[::-1].copy()],))
     for layout in ("transposed", "sliced"):
         inputs = ([corpus.ordinary((2, 3)), corpus.ordinary((2, 3))],)
-        yield Case(layout, inputs, {"axis": 1}, layout=layout)  # type: ignore[arg-type]  # both are layouts
+        yield Case(layout, inputs, {"axis": 1}, layout=layout)
 
 
 # Gradients: these are linear, so ordinary values do.

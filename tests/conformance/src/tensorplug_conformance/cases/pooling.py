@@ -44,7 +44,7 @@ def max_pool(corpus: Corpus) -> Iterator[Case]:
     yield Case("all lowest", (np.full((1, 3, 3, 1), lowest),), same)
     for layout in ("transposed", "sliced"):
         options = {"filter_size": 2, "strides": 2, "pad": "valid"}
-        yield Case(layout, (corpus.ordinary((2, 4, 4, 3)),), options, layout=layout)  # type: ignore[arg-type]  # both are layouts
+        yield Case(layout, (corpus.ordinary((2, 4, 4, 3)),), options, layout=layout)
     if corpus.floating:
         inf, nan = np.inf, np.nan
         x = corpus.of([[1, nan, 3, 4], [5, 6, -inf, -inf], [inf, 1, -1, -2], [0, 2, -3, nan]])

@@ -43,7 +43,7 @@ def _transfer(dtype: DType, _target: Target, opened: Callable[[], Session]) -> N
         real = backend.describe(buffer)
         if real != TensorType(dtype, array.shape):
             raise CheckFault(f"{what}: the buffer is described as {real}")
-        back = backend.to_host(buffer)
+        back: object = backend.to_host(buffer)
         if not isinstance(back, np.ndarray) or not same_bits(back, np.asarray(array)):
             raise CheckFault(f"{what}: {dtype}{list(array.shape)} came back with other bits")
 

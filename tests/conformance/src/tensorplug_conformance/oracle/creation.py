@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import ceil
+from math import ceil, prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 def fill(*, shape: Sequence[int], value: Any, dtype: str) -> Array:
     """One number everywhere."""
     with np.errstate(over="ignore"):
-        out = np.empty(tuple(shape), dtype=dtype)
-        out.flat = [value] * out.size
+        out = np.array([value] * prod(shape)).astype(dtype).reshape(tuple(shape))
     return out if out.dtype.kind not in "fc" else wide(out)
 
 

@@ -47,7 +47,8 @@ def arithmetic(
 
 
 def _erf(x: Array) -> Array:
-    return np.vectorize(math.erf, otypes=[np.float64])(x.astype(np.float64)).astype(np.longdouble)
+    values = [math.erf(float(each)) for each in np.ravel(x)]
+    return np.array(values, dtype=np.longdouble).reshape(x.shape)
 
 
 def _tanh(z: Array) -> Array:

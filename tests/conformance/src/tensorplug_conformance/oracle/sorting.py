@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isnan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +26,7 @@ def top_k(x: Array, *, k: int = 1, sorted: bool = True) -> tuple[Array, Array]:
 
 def sorted_indices(row: list[Any]) -> list[int]:
     """Return the indices of ``row``, largest first; Python's sort keeps the order of equals."""
-    missing = [at for at, value in enumerate(row) if value != value]
-    there = [at for at, value in enumerate(row) if value == value]
+    missing = [at for at, value in enumerate(row) if isinstance(value, float) and isnan(value)]
+    gone = set(missing)
+    there = [at for at in range(len(row)) if at not in gone]
     return missing + sorted(there, key=lambda at: row[at], reverse=True)

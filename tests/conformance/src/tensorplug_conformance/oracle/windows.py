@@ -46,12 +46,13 @@ def axis(size: int, taps: int, stride: int, dilation: int, pad: Any, rounding: s
         return Axis(size, taps, stride, dilation, missing // 2, out)
     before, after = (0, 0) if pad == "valid" else pad
     steps = (before + size + after - span) / stride
-    whole = {None: math.floor, "floor": math.floor, "ceil": math.ceil, "round": _half_up}[rounding]
-    return Axis(size, taps, stride, dilation, before, whole(steps) + 1)
+    return Axis(size, taps, stride, dilation, before, _rounded(steps, rounding) + 1)
 
 
-def _half_up(value: float) -> int:
-    return math.floor(value + 0.5)
+def _rounded(value: float, how: str | None) -> int:
+    if how == "ceil":
+        return math.ceil(value)
+    return math.floor(value + 0.5 if how == "round" else value)
 
 
 def pair(value: int | Sequence[int]) -> tuple[int, int]:

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.registry import Owner
-from tensorplug.tables import KernelEntry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from tensorplug.backend import Backend
     from tensorplug.spec import TensorType
+    from tensorplug.tables import KernelEntry
     from tensorplug_conformance.session import Session
     from tensorplug_conformance.tables import Array
 
