@@ -36,7 +36,7 @@ def wide(x: Array) -> Array:
 
 def wrap(exact: Array, dtype: np.dtype[np.generic]) -> Array:
     """Return exact Python ints modulo 2**bits, as two's complement integers of ``dtype``."""
-    limits: Any = np.iinfo(dtype)  # type: ignore[arg-type,type-var]  # integers only
+    limits: Any = np.iinfo(dtype)
     bits = 8 * dtype.itemsize
     low = int(limits.min)
     flat = [((int(value) - low) % (1 << bits)) + low for value in np.ravel(np.asarray(exact))]
@@ -81,7 +81,7 @@ class Corpus:
         return self.of((parts[:, None] + 1j * parts[None, :]).ravel())
 
     def _float_edges(self) -> Array:
-        about: Any = np.finfo(self.dtype.numpy)  # type: ignore[arg-type,type-var]  # floating
+        about: Any = np.finfo(self.dtype.numpy)
         tiny, eps = about.smallest_normal, about.eps
         subnormal = about.smallest_subnormal
         positive = [0.0, 1.0, 0.5, 1.5, 2.5, 3.0, 7.0, 0.001, np.pi, 10.0, 100.0, 2.0 / eps + 2]
@@ -91,7 +91,7 @@ class Corpus:
         return np.concatenate([values, -values, nan])
 
     def _integer_edges(self) -> Array:
-        limits: Any = np.iinfo(self.dtype.numpy)  # type: ignore[arg-type,type-var]  # integer
+        limits: Any = np.iinfo(self.dtype.numpy)
         low, high = int(limits.min), int(limits.max)
         values = {0, 1, 2, 3, 7, 10, low, low + 1, high, high - 1, high // 2 + 1}
         if low < 0:

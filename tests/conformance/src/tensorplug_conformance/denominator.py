@@ -51,7 +51,7 @@ class Selection:
         return (
             fnmatch.fnmatchcase(row.kernel, self.kernels)
             and (not self.dtypes or row.dtype in self.dtypes)
-            and (self.mode == "both" or row.mode == self.mode)
+            and self.mode in ("both", row.mode)
         )
 
 

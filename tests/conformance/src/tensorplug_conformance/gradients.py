@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tensorplug_conformance.session import Session
     from tensorplug_conformance.tables import Array, Case, CaseEntry
 
-__all__ = ["GradientFault", "judge_gradient", "slope"]
+__all__ = ["WrongGradientError", "judge_gradient", "slope"]
 
 _STEP = 2.0**-11
 # Five-point stencil: weights of f(x + k h) - f(x - k h), times 1 / h; error h**4.
@@ -33,7 +33,7 @@ _STENCIL = ((1, 2.0 / 3.0), (2, -1.0 / 12.0))
 _DIFFERENCES = 1e-10  # what the stencil itself may be wrong by, relative to the largest slope
 
 
-class GradientFault(Exception):
+class WrongGradientError(Exception):
     """A gradient is wrong or missing; the text says how."""
 
 
@@ -41,14 +41,14 @@ def judge_gradient(session: Session, entry: CaseEntry, case: Case, dtype: DType)
     """Compare the gradients of all of ``entry.wrt`` at one case; return the worst error in eps.
 
     Raises:
-        GradientFault: one of them is wrong, has a wrong type, or has no rule.
+        WrongGradientError: one of them is wrong, has a wrong type, or has no rule.
 
     """
     weights = _weights(entry, case, dtype)
     try:
         found = _pulled(session, entry, case, weights)
     except GradientNotFoundError as error:
-        raise GradientFault(f"missing: {error}") from error
+        raise WrongGradientError(f"missing: {error}") from error
     worst = 0.0
     for name, gradients, references in zip(
         entry.wrt, found, _expected(entry, case, weights), strict=True
@@ -84,7 +84,9 @@ def _pulled(session: Session, entry: CaseEntry, case: Case, weights: Array) -> l
     with session.entered():
         y, pull = vjp(call, *primals, unconnected="zeros")
         if y.shape != weights.shape:
-            raise GradientFault(f"the value has shape {list(y.shape)}, not {list(weights.shape)}")
+            raise WrongGradientError(
+                f"the value has shape {list(y.shape)}, not {list(weights.shape)}"
+            )
         gradients = pull(session.upload(weights))
     return [
         [session.read(one) for one in each]
@@ -158,11 +160,12 @@ def _value(entry: CaseEntry, inputs: Sequence[Any], case: Case) -> Array:
 
 def _compare(name: str, gradient: Array, reference: Array, dtype: DType) -> float:
     if gradient.shape != reference.shape:
-        raise GradientFault(
-            f"gradient of {name!r} has shape {list(gradient.shape)}, must be {list(reference.shape)}"
+        raise WrongGradientError(
+            f"gradient of {name!r} has shape {list(gradient.shape)}, "
+            f"must be {list(reference.shape)}"
         )
     if dt.of(gradient.dtype) is not dtype:
-        raise GradientFault(f"gradient of {name!r} is {gradient.dtype}, must be {dtype}")
+        raise WrongGradientError(f"gradient of {name!r} is {gradient.dtype}, must be {dtype}")
     if not gradient.size:
         return 0.0
     meant = reference.astype(np.longdouble)
@@ -174,7 +177,7 @@ def _compare(name: str, gradient: Array, reference: Array, dtype: DType) -> floa
     if wrong.any():
         at = tuple(int(each) for each in np.argwhere(wrong)[0])
         got, wanted = np.atleast_1d(gradient)[at], np.atleast_1d(meant)[at]
-        raise GradientFault(
+        raise WrongGradientError(
             f"gradient of {name!r}: {int(wrong.sum())} of {gradient.size} wrong; first at "
             f"{list(at)}: got {got!s}, must be {float(wanted)!r}"
         )

@@ -32,15 +32,15 @@ __all__ = ["run_row"]
 KEPT = 5  # failures per row that are described; all of them are counted
 
 
-class Fault(Exception):
+class WrongResultError(Exception):
     """A case went wrong; the text says how."""
 
 
-class Declined(Exception):
+class DeclinedError(Exception):
     """The backend's kernel declined this call, and the row asks for that kernel."""
 
 
-class Missing(Exception):
+class MissingKernelError(Exception):
     """There is no way to run this call."""
 
 
@@ -53,10 +53,10 @@ def run_row(session: Session, entry: CaseEntry, row: Row, seed: int) -> RowVerdi
     if dtype not in session.device.backend.dtypes:
         verdict.status, verdict.unsupported = "unsupported dtype", len(cases)
         return verdict
-    if row.mode == "native" and row.kernel not in PRIMITIVES:
-        if not session.registered(row.kernel, frozenset({dtype})):
-            verdict.status = "not claimed"
-            return verdict
+    optional = row.mode == "native" and row.kernel not in PRIMITIVES
+    if optional and not session.registered(row.kernel, frozenset({dtype})):
+        verdict.status = "not claimed"
+        return verdict
     failed = 0
     for case in cases:
         failure = _run_case(session, entry, row, case, verdict)
@@ -81,15 +81,15 @@ def _run_case(
             worst = judge_gradient(session, entry, case, dt.of(row.dtype))
         else:
             worst = _Trial(session, entry, row, case).run()
-    except Declined as declined:
+    except DeclinedError as declined:
         verdict.declined += 1
         verdict.reason = verdict.reason or str(declined)
         return None
-    except (Missing, KernelNotFoundError, KernelRefusedError) as missing:
+    except (MissingKernelError, KernelNotFoundError, KernelRefusedError) as missing:
         verdict.reason = verdict.reason or str(missing)
         return Failure.of(case, f"missing: {missing}")
     except Exception as error:  # noqa: BLE001  # whatever a backend raises is a verdict
-        name = "" if isinstance(error, Fault) else f"{type(error).__name__}: "
+        name = "" if isinstance(error, WrongResultError) else f"{type(error).__name__}: "
         return Failure.of(case, f"{name}{error}")
     verdict.passed += 1
     verdict.ulp = max(verdict.ulp, worst)
@@ -158,8 +158,8 @@ class _Trial:
         """Return the worst error in ulp.
 
         Raises:
-            Fault: what is wrong.
-            Declined, Missing: the call did not run the way the row asks for.
+            WrongResultError: what is wrong.
+            DeclinedError, MissingKernelError: the call did not run the way the row asks for.
 
         """
         case, session = self.case, self.session
@@ -178,13 +178,15 @@ class _Trial:
         again = session.call(self.spec, operands, case.attributes)
         for first, second in zip(results, map(session.read, again), strict=True):
             if not same_bits(first, second):
-                raise Fault("the same call gave other bits the second time")
+                raise WrongResultError("the same call gave other bits the second time")
         for before, tensor in zip(kept, earlier, strict=True):
             if not same_bits(before, session.read(tensor)):
-                raise Fault("a later call changed the result of an earlier one (aliased output)")
+                raise WrongResultError(
+                    "a later call changed the result of an earlier one (aliased output)"
+                )
         for before, tensor in zip(results, outputs, strict=True):
             if not same_bits(before, session.read(tensor)):
-                raise Fault("a later call changed this result (aliased output)")
+                raise WrongResultError("a later call changed this result (aliased output)")
         self._check_inputs(operands)
         return worst
 
@@ -193,19 +195,19 @@ class _Trial:
             self.session.call(self.spec, operands, self.case.attributes)
         except expected:
             return 0.0
-        raise Fault(f"no {expected.__name__} was raised")
+        raise WrongResultError(f"no {expected.__name__} was raised")
 
     def _check_how(self, operands: Sequence[Any]) -> None:
         how, reasons = self.session.how(self.spec, operands, self.case.attributes)
         if how == self.row.mode:
             return
         if how == "fallback":
-            raise Fault(f"it ran on another backend ({reasons})")
+            raise WrongResultError(f"it ran on another backend ({reasons})")
         if self.row.mode == "native" and "declined" in reasons:
-            raise Declined(reasons)
+            raise DeclinedError(reasons)
         if self.row.mode == "native" and self.row.kernel in PRIMITIVES:
-            raise Missing(f"a primitive kernel must be native ({reasons})")
-        raise Fault(f"it ran {how}, not {self.row.mode} ({reasons})")
+            raise MissingKernelError(f"a primitive kernel must be native ({reasons})")
+        raise WrongResultError(f"it ran {how}, not {self.row.mode} ({reasons})")
 
     def _decoys(self) -> list[Any]:
         """Return inputs of the same types with other values; mere indices stay as they are."""
@@ -233,10 +235,12 @@ class _Trial:
             label = f"output {labels[at]!r}: " if len(labels) > 1 else ""
             real = describe(tensor._buffer)  # what the backend says of it
             if real != type_:
-                raise Fault(f"{label}the backend describes it as {real}, must be {type_}")
+                raise WrongResultError(
+                    f"{label}the backend describes it as {real}, must be {type_}"
+                )
             found = judge(result, type_, reference, ulp=ulp, signed_zero=self.entry.signed_zero)
             if found.fault:
-                raise Fault(label + found.fault)
+                raise WrongResultError(label + found.fault)
             worst = max(worst, found.ulp)
         return worst
 
@@ -252,4 +256,4 @@ class _Trial:
         given = _arrays(self.case.inputs)
         for at, (array, tensor) in enumerate(zip(given, _arrays(operands), strict=True)):
             if not same_bits(np.asarray(array), self.session.read(tensor)):  # type: ignore[arg-type]  # tensors here
-                raise Fault(f"the kernel changed its input {at}")
+                raise WrongResultError(f"the kernel changed its input {at}")

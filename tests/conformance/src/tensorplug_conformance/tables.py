@@ -125,8 +125,9 @@ class CaseEntry:
 def row_dtypes(spec: KernelSpec) -> tuple[DType, ...]:
     """Return the dtypes in which a kernel of ``spec`` can see its leading input.
 
-    The leading input is the first promoted one, else the last: of ``(indices, updates)`` the
-    updates, of one input that one. Where integers become floats first, only inexact dtypes are left.
+    The leading input is the first promoted one, else the first that takes more than integers
+    or booleans: of ``(indices, updates)`` the updates. Where integers become floats before a
+    kernel sees them, only inexact dtypes are left.
     """
     if not spec.input_names:
         allowed = dt.FIXED

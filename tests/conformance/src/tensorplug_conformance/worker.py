@@ -14,7 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tensorplug_conformance.checks import CheckFault, NotMeasured, Target, checks
+from tensorplug_conformance.checks import CheckFailedError, NotMeasured, Target, checks
 from tensorplug_conformance.denominator import LEVELS, Row, entries
 from tensorplug_conformance.extensions import extension_tables
 from tensorplug_conformance.kernels import run_row
@@ -56,7 +56,7 @@ class Worker:
             self._checks[level, name].run(self.target, self.session)
         except NotMeasured as reason:
             verdict.status, verdict.message = "not measured", str(reason)
-        except CheckFault as fault:
+        except CheckFailedError as fault:
             verdict.status, verdict.message = "fail", str(fault)
         except Exception as error:  # noqa: BLE001  # whatever a backend raises is a verdict
             verdict.status, verdict.message = "fail", f"{type(error).__name__}: {error}"

@@ -10,10 +10,10 @@ if TYPE_CHECKING:
 
     from tensorplug_conformance.session import Session
 
-__all__ = ["Check", "CheckFault", "NotMeasured", "Target"]
+__all__ = ["Check", "CheckFailedError", "NotMeasured", "Target"]
 
 
-class CheckFault(Exception):
+class CheckFailedError(Exception):
     """A check failed; the text says how."""
 
 

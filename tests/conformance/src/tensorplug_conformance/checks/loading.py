@@ -6,7 +6,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Final
 
-from tensorplug_conformance.checks.check import Check, CheckFault, NotMeasured
+from tensorplug_conformance.checks.check import Check, CheckFailedError, NotMeasured
 from tensorplug_conformance.primitives import REQUIRED_DTYPES
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def _run_probe(name: str, target: Target) -> str:
     """Run a probe and return what it printed.
 
     Raises:
-        CheckFault: it failed, died or hung.
+        CheckFailedError: it failed, died or hung.
         NotMeasured: it does not apply here.
 
     """
@@ -44,28 +44,28 @@ def _run_probe(name: str, target: Target) -> str:
             command, capture_output=True, text=True, timeout=PROBE_SECONDS, check=False
         )
     except subprocess.TimeoutExpired:
-        raise CheckFault(f"it hung: no end within {PROBE_SECONDS:g} s") from None
+        raise CheckFailedError(f"it hung: no end within {PROBE_SECONDS:g} s") from None
     last = "\n".join(done.stderr.strip().splitlines()[-12:])
     if done.returncode == _NOT_MEASURED:
         raise NotMeasured(last)
     if done.returncode < 0:
-        raise CheckFault(f"the process died of signal {-done.returncode}:\n{last}")
+        raise CheckFailedError(f"the process died of signal {-done.returncode}:\n{last}")
     if done.returncode:
-        raise CheckFault(last or f"exit status {done.returncode}")
+        raise CheckFailedError(last or f"exit status {done.returncode}")
     return done.stdout
 
 
 def _quiet(target: Target, _opened: Callable[[], Session]) -> None:
     printed = _run_probe("open_and_use", target)
     if printed:
-        raise CheckFault(f"it printed to stdout: {printed[:200]!r}")
+        raise CheckFailedError(f"it printed to stdout: {printed[:200]!r}")
 
 
 def _required_dtypes(_target: Target, opened: Callable[[], Session]) -> None:
     declared = {each.name for each in opened().device.backend.dtypes}
     lacking = REQUIRED_DTYPES - declared
     if lacking:
-        raise CheckFault(
+        raise CheckFailedError(
             f"it must declare {', '.join(sorted(lacking))}; it has {sorted(declared)}"
         )
 

@@ -14,7 +14,7 @@ from tensorplug import dtypes as dt
 from tensorplug.ops.elementwise import ADD, MULTIPLY
 from tensorplug.ops.reduction import SUM
 from tensorplug.spec import TensorType
-from tensorplug_conformance.checks.check import Check, CheckFault, NotMeasured
+from tensorplug_conformance.checks.check import Check, CheckFailedError, NotMeasured
 from tensorplug_conformance.compare import same_bits
 from tensorplug_conformance.corpus import LARGE, Corpus
 
@@ -42,10 +42,10 @@ def _transfer(dtype: DType, _target: Target, opened: Callable[[], Session]) -> N
         buffer = backend.from_host(array)
         real = backend.describe(buffer)
         if real != TensorType(dtype, array.shape):
-            raise CheckFault(f"{what}: the buffer is described as {real}")
+            raise CheckFailedError(f"{what}: the buffer is described as {real}")
         back: object = backend.to_host(buffer)
         if not isinstance(back, np.ndarray) or not same_bits(back, np.asarray(array)):
-            raise CheckFault(f"{what}: {dtype}{list(array.shape)} came back with other bits")
+            raise CheckFailedError(f"{what}: {dtype}{list(array.shape)} came back with other bits")
 
 
 def _arrays(dtype: DType) -> Iterator[tuple[str, Array]]:
@@ -85,7 +85,9 @@ def _isolation(_target: Target, opened: Callable[[], Session]) -> None:
         buffer = backend.from_host(array)
         array[:] = -1
         if not same_bits(np.asarray(backend.to_host(buffer)), np.arange(size, dtype=np.float32)):
-            raise CheckFault(f"a write to the host array of {size} elements reached the buffer")
+            raise CheckFailedError(
+                f"a write to the host array of {size} elements reached the buffer"
+            )
     a = session.upload(np.arange(8, dtype=np.float32))
     total = session.call(ADD, [a, a], {})[0]
     seen = backend.to_host(total._buffer)  # the very array, not a copy of it
@@ -94,7 +96,7 @@ def _isolation(_target: Target, opened: Callable[[], Session]) -> None:
     for _ in range(20):  # a recycled buffer would be written to by one of these
         session.call(MULTIPLY, [a, a], {})
     if not same_bits(before, np.asarray(seen)):
-        raise CheckFault("an array that was read from the device changed afterwards")
+        raise CheckFailedError("an array that was read from the device changed afterwards")
 
 
 def _describes(_target: Target, opened: Callable[[], Session]) -> None:
@@ -105,17 +107,17 @@ def _describes(_target: Target, opened: Callable[[], Session]) -> None:
             found = backend.describe(stranger)
         except TypeError:
             continue
-        raise CheckFault(f"describe({stranger!r}) gave {found} instead of a TypeError")
+        raise CheckFailedError(f"describe({stranger!r}) gave {found} instead of a TypeError")
     array = np.zeros((33, 5), dtype=np.float32)
     first, second = backend.from_host(array), backend.from_host(array)
     name, size = backend.allocation(first)
     hash(name)
     if size < array.nbytes:
-        raise CheckFault(f"allocation() says {size} bytes for {array.nbytes}")
+        raise CheckFailedError(f"allocation() says {size} bytes for {array.nbytes}")
     if backend.allocation(second)[0] == name:
-        raise CheckFault("allocation() gives one name to two separate buffers")
+        raise CheckFailedError("allocation() gives one name to two separate buffers")
     if backend.allocation(first)[0] != name:
-        raise CheckFault("allocation() gives two names to one buffer")
+        raise CheckFailedError("allocation() gives two names to one buffer")
 
 
 def _leaks(_target: Target, opened: Callable[[], Session]) -> None:
@@ -140,7 +142,9 @@ def _leaks(_target: Target, opened: Callable[[], Session]) -> None:
     for name, value in after.items():
         grown = value - before.get(name, 0)
         if grown > allowed:
-            raise CheckFault(f"{name} grew by {grown} bytes while {3 * _ROUNDS * _BYTES} passed")
+            raise CheckFailedError(
+                f"{name} grew by {grown} bytes while {3 * _ROUNDS * _BYTES} passed"
+            )
     if not after:
         raise NotMeasured("neither the backend nor this platform says how much memory is used")
 
@@ -174,9 +178,9 @@ def _threads(_target: Target, opened: Callable[[], Session]) -> None:
     for thread in threads:
         thread.join(60)
     if any(thread.is_alive() for thread in threads):
-        raise CheckFault("threads that use the backend at once hang")
+        raise CheckFailedError("threads that use the backend at once hang")
     if faults:
-        raise CheckFault("; ".join(faults[:3]))
+        raise CheckFailedError("; ".join(faults[:3]))
 
 
 def _one_call(session: Session, number: int, call: int) -> None:
@@ -188,7 +192,7 @@ def _one_call(session: Session, number: int, call: int) -> None:
     total = session.read(session.call(SUM, [product], {})[0])
     meant = 2 * (number + 1) ** 2
     if not bool((session.read(product) == meant).all()) or int(total) != meant * size:
-        raise CheckFault(f"call {call} gave the numbers of another thread, or none")
+        raise CheckFailedError(f"call {call} gave the numbers of another thread, or none")
 
 
 def _dtypes() -> list[Any]:

@@ -19,7 +19,7 @@ import numpy as np
 import tensorplug as tp
 from tensorplug.errors import TensorplugError
 from tensorplug.ops.elementwise import ADD
-from tensorplug_conformance.checks.check import CheckFault, NotMeasured, Target
+from tensorplug_conformance.checks.check import CheckFailedError, NotMeasured, Target
 from tensorplug_conformance.session import Session, engine_factory
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def use(session: Session) -> None:
     a, b = (session.upload(np.array(each, dtype=np.float32)) for each in ([1, 2], [3, 4.5]))
     found = session.read(session.call(ADD, [a, b], {})[0]).tolist()
     if found != [4.0, 6.5]:
-        raise CheckFault(f"[1, 2] + [3, 4.5] is {found}")
+        raise CheckFailedError(f"[1, 2] + [3, 4.5] is {found}")
 
 
 def opened(target: Target) -> Session:
@@ -51,17 +51,19 @@ def discovery(target: Target) -> None:
         raise NotMeasured("this backend is no installed plugin")
     found = {each.name: each for each in tp.backends()}
     if target.backend not in found:
-        raise CheckFault(f"it is not listed among {sorted(found)}")
+        raise CheckFailedError(f"it is not listed among {sorted(found)}")
     entry = _entry_point(target.backend)
     package = entry.module.partition(".")[0]
     if package in sys.modules:
-        raise CheckFault(f"listing the backends imported {package}")
+        raise CheckFailedError(f"listing the backends imported {package}")
 
 
 def _entry_point(backend: str) -> importlib.metadata.EntryPoint:
     found = importlib.metadata.entry_points(group="tensorplug.backends", name=backend)
     if not found:
-        raise CheckFault(f"no entry point of the group tensorplug.backends is called {backend!r}")
+        raise CheckFailedError(
+            f"no entry point of the group tensorplug.backends is called {backend!r}"
+        )
     return next(iter(found))
 
 
@@ -69,9 +71,9 @@ def open_and_use(target: Target) -> None:
     """Open, use and leave without closing: the process must end cleanly all the same."""
     session = opened(target)
     if session.device.backend.name != target.backend:
-        raise CheckFault(f"it calls itself {session.device.backend.name!r}")
+        raise CheckFailedError(f"it calls itself {session.device.backend.name!r}")
     if not session.device.backend.device.strip():
-        raise CheckFault("it does not say what its device is")
+        raise CheckFailedError("it does not say what its device is")
     use(session)
 
 
@@ -99,7 +101,7 @@ def fork(target: Target) -> None:
         _in_child(lambda: use(session))
     code = _waited(child)
     if code not in (0, _CLEAR_ERROR):
-        raise CheckFault(f"the forked child ended with status {code}, without a clear error")
+        raise CheckFailedError(f"the forked child ended with status {code}, without a clear error")
     use(session)  # and the parent is none the worse for it
 
 
@@ -119,7 +121,7 @@ def _waited(child: int) -> int:
     """Return the child's exit status; kill it when it hangs.
 
     Raises:
-        CheckFault: when it hangs.
+        CheckFailedError: when it hangs.
 
     """
     deadline = time.monotonic() + CHILD_SECONDS
@@ -130,7 +132,7 @@ def _waited(child: int) -> int:
         time.sleep(0.02)
     os.kill(child, 9)
     os.waitpid(child, 0)
-    raise CheckFault(f"the forked child hung for {CHILD_SECONDS:g} s")
+    raise CheckFailedError(f"the forked child hung for {CHILD_SECONDS:g} s")
 
 
 def spawn(target: Target) -> None:
@@ -142,9 +144,9 @@ def spawn(target: Target) -> None:
     if process.is_alive():
         process.kill()
         process.join()
-        raise CheckFault(f"the spawned child hung for {CHILD_SECONDS:g} s")
+        raise CheckFailedError(f"the spawned child hung for {CHILD_SECONDS:g} s")
     if process.exitcode:
-        raise CheckFault(f"the spawned child ended with status {process.exitcode}")
+        raise CheckFailedError(f"the spawned child ended with status {process.exitcode}")
 
 
 def _spawned(target: Target) -> None:
@@ -163,7 +165,7 @@ def main(arguments: list[str]) -> int:
     except NotMeasured as reason:
         sys.stderr.write(f"{reason}\n")
         return NOT_MEASURED
-    except CheckFault as fault:
+    except CheckFailedError as fault:
         sys.stderr.write(f"{fault}\n")
         return 1
     return 0

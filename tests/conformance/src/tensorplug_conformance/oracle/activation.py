@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from tensorplug_conformance.tables import Array
 
 relu = arithmetic(
-    lambda x: max(x, 0), lambda x: np.where(np.isnan(x), np.nan, np.where(x > 0, x, 0))
+    lambda x: max(x, 0),
+    lambda x: np.where(np.isnan(x), np.nan, np.where(x > 0, x, 0)),
+    inputs=1,
 )
 
 

@@ -28,20 +28,20 @@ def inexact(function: Callable[..., Any]) -> Callable[..., Array]:
 
 
 def arithmetic(
-    integers: Callable[..., Any], floats: Callable[..., Any] | None = None
+    integers: Callable[..., Any], floats: Callable[..., Any] | None = None, *, inputs: int = 2
 ) -> Callable[..., Array]:
     """Return a reference for every number: ``integers`` on exact ints, wrapped at the end.
 
     ``floats`` is what floats and complex numbers take, where it differs.
     """
-    elementwise = np.frompyfunc(integers, integers.__code__.co_argcount, 1)
+    elementwise = np.frompyfunc(integers, inputs, 1)
     wide_reference = inexact(floats or integers)
 
-    def reference(*inputs: Array) -> Array:
-        dtype = inputs[0].dtype
+    def reference(*given: Array) -> Array:
+        dtype = given[0].dtype
         if dtype.kind not in "iu":
-            return wide_reference(*inputs)
-        return wrap(np.asarray(elementwise(*map(wide, inputs))), dtype)
+            return wide_reference(*given)
+        return wrap(np.asarray(elementwise(*map(wide, given))), dtype)
 
     return reference
 
@@ -85,10 +85,10 @@ def _integer_pow(a: int, b: int) -> int:
     return {1: 1, -1: 1 if b % 2 == 0 else -1}.get(a, 0)
 
 
-neg = arithmetic(lambda x: -x)
-absolute = arithmetic(lambda x: abs(x))
-floor = arithmetic(lambda x: x, np.floor)
-square = arithmetic(lambda x: x * x)
+neg = arithmetic(lambda x: -x, inputs=1)
+absolute = arithmetic(abs, inputs=1)
+floor = arithmetic(lambda x: x, np.floor, inputs=1)
+square = arithmetic(lambda x: x * x, inputs=1)
 add = arithmetic(lambda a, b: a + b)
 sub = arithmetic(lambda a, b: a - b)
 multiply = arithmetic(lambda a, b: a * b)
@@ -96,8 +96,8 @@ squared_difference = arithmetic(lambda a, b: (a - b) * (a - b))
 floor_div = arithmetic(lambda a, b: a // b if b else 0, _floor_div)
 mod = arithmetic(lambda a, b: a % b if b else 0, _mod)
 power = arithmetic(_integer_pow, np.power)
-maximum = arithmetic(lambda a, b: max(a, b), _nan_first(np.greater_equal))
-minimum = arithmetic(lambda a, b: min(a, b), _nan_first(np.less_equal))
+maximum = arithmetic(max, _nan_first(np.greater_equal))
+minimum = arithmetic(min, _nan_first(np.less_equal))
 real_div = inexact(np.divide)
 exp = inexact(np.exp)
 log = inexact(np.log)

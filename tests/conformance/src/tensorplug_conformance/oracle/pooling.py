@@ -43,7 +43,7 @@ def _winners(x: Array, options: dict[str, Any]) -> tuple[Array, Array]:
     for at, (_, _, (p, row), (q, column)) in enumerate(taps(height, width)):
         tap, best = x[:, row, column, :], value[:, p, q, :]
         with np.errstate(invalid="ignore"):
-            beats = (winner[:, p, q, :] < 0) | ((best == best) & ((tap > best) | (tap != tap)))
+            beats = (winner[:, p, q, :] < 0) | (~_nan(best) & ((tap > best) | _nan(tap)))
         value[:, p, q, :] = np.where(beats, tap, best)
         winner[:, p, q, :] = np.where(beats, at, winner[:, p, q, :])
     return value, winner
@@ -52,3 +52,7 @@ def _winners(x: Array, options: dict[str, Any]) -> tuple[Array, Array]:
 def _axes(x: Array, options: dict[str, Any]) -> tuple[Axis, Axis]:
     rest = {name: value for name, value in options.items() if name != "filter_size"}
     return both((x.shape[1], x.shape[2]), pair(options["filter_size"]), **rest)
+
+
+def _nan(x: Array) -> Array:
+    return np.isnan(x) if x.dtype.kind == "f" else np.zeros(x.shape, dtype=bool)

@@ -111,7 +111,7 @@ def extreme(largest: bool, name: str) -> Callable[..., Array]:
 
 
 def _pick(row: list[Any], *, largest: bool) -> Any:
-    if any(value != value for value in row):
+    if any(map(_nan, row)):
         return math.nan
     return (max if largest else min)(row)
 
@@ -136,9 +136,13 @@ def arg_max(x: Array, *, axis: int = 0) -> Array:
     return placed(found, x, axes, keep_dims=False)
 
 
+def _nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
 def _first_largest(row: list[Any]) -> int:
     for at, value in enumerate(row):
-        if value != value:
+        if _nan(value):
             return at
     return max(range(len(row)), key=lambda at: (row[at], -at))
 

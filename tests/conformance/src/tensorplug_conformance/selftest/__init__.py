@@ -6,6 +6,7 @@ import fnmatch
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 from rich.markup import escape
 from rich.progress import track
 from rich.table import Table
@@ -52,6 +53,9 @@ def selftest(console: Console, backend: str = "cpu", *, kinds: str = "*") -> int
             f"[red]the clean reference {escape(backend)!r} does not open[/]: {escape(str(error))}"
         )
         return 2
+    if not _has_arrays(backend):
+        console.print(f"[red]the clean reference must have NumPy arrays as buffers[/]: {backend}")
+        return 2
     chosen = [each for each in saboteurs() if fnmatch.fnmatchcase(each.kind, kinds)]
     known = entries()
     trials = [try_null(name) for name in ("zeros", "nothing")] if kinds == "*" else []
@@ -69,6 +73,14 @@ def selftest(console: Console, backend: str = "cpu", *, kinds: str = "*") -> int
         return 1
     console.print(f"[bold green]all {len(trials)} came out right[/]")
     return 0
+
+
+def _has_arrays(backend: str) -> bool:
+    """Return whether buffers are arrays: some saboteurs write into them, or look at strides."""
+    session = Session(engine_factory(None), backend)
+    found = isinstance(session.device.backend.from_host(np.zeros(1, np.float32)), np.ndarray)
+    session.close()
+    return found
 
 
 def try_null(function: str) -> Trial:

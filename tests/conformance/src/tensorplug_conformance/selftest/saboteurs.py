@@ -116,7 +116,7 @@ def _second_call(call: Call) -> Any:
 
 
 def _half_sum(x: Array, *, axis: Any, keep_dims: bool) -> Array:
-    return x.astype(np.float16).sum(axis=axis, keepdims=keep_dims, dtype=np.float16)
+    return np.asarray(x.astype(np.float16).sum(axis=axis, keepdims=keep_dims, dtype=np.float16))
 
 
 def _scatter_assigns(indices: Array, updates: Array, *, shape: Any) -> Array:
@@ -126,7 +126,7 @@ def _scatter_assigns(indices: Array, updates: Array, *, shape: Any) -> Array:
 
 
 def _ties_last(x: Array, *, axis: int) -> Array:
-    return x.shape[axis] - 1 - np.argmax(np.flip(x, axis), axis=axis)
+    return np.asarray(x.shape[axis] - 1 - np.argmax(np.flip(x, axis), axis=axis))
 
 
 def _max_skips_nan(x: Array, *, reduction_indices: Any, keep_dims: bool) -> Array:
@@ -135,7 +135,7 @@ def _max_skips_nan(x: Array, *, reduction_indices: Any, keep_dims: bool) -> Arra
 
 def _unstable_softmax(x: Array, *, dim: int) -> Array:
     e = np.exp(x)
-    return e / e.sum(axis=dim, keepdims=True)
+    return np.asarray(e / e.sum(axis=dim, keepdims=True))
 
 
 def _zero_padded(call: Call) -> Any:
@@ -153,9 +153,9 @@ def _truncated(call: Call) -> Any:
         return [np.trunc(a / b)]
 
 
-def _flat_gather(call: Call) -> Any:
+def _negative_as_0(call: Call) -> Any:
     x, indices = call.inputs()
-    return call.clean([x, np.abs(indices)])
+    return call.clean([x, np.maximum(indices, 0)])
 
 
 def saboteurs() -> tuple[Saboteur, ...]:
@@ -203,9 +203,9 @@ def saboteurs() -> tuple[Saboteur, ...]:
 
 def _ignored() -> list[Saboteur]:
     """Return those that ignore or misread an attribute."""
-    rest = [
+    rest: list[tuple[str, dict[str, Any]]] = [
         ("Sum", {"axis": lambda rank: (max(rank - 1, 0),)}),
-        ("Max", {"reduction_indices": lambda rank: (0,)}),
+        ("Max", {"reduction_indices": (0,)}),
         ("ArgMax", {"axis": 0}),
         ("Softmax", {"dim": lambda rank: rank - 1}),
         ("Transpose", {"perm": lambda rank: tuple(reversed(range(rank)))}),
@@ -277,7 +277,7 @@ def _rules() -> list[Saboteur]:
         Saboteur("half-precision accumulator", "Sum", _host(_half_sum)),
         Saboteur("lost update", "ScatterNd", _host(_scatter_assigns)),
         Saboteur("lost update", "ScatterNd", _host(_scatter_assigns), "int32"),
-        Saboteur("negative index", "GatherV2", _flat_gather),
+        Saboteur("negative index", "GatherV2", _negative_as_0),
         Saboteur("wrong second output", "TopK", _wrong_second),
         Saboteur("padding wins", "MaxPool", _zero_padded),
         Saboteur("not shifted", "Softmax", _host(_unstable_softmax)),
