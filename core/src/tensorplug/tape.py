@@ -194,7 +194,12 @@ class CallNode(Node):
                 wanted = any(parent in path for parent in span)
             if wanted:
                 arguments = [self._value(kind, what, dys) for kind, what in step.sources]
-                result.append((step, step.rule(*arguments)))
+                try:
+                    result.append((step, step.rule(*arguments)))
+                except BaseException as error:
+                    name = self.plan.spec.name
+                    error.add_note(f"in the gradient of {name!r} with respect to {step.name!r}")
+                    raise
         return result
 
     def _value(self, kind: str, what: Any, dys: list[Any]) -> Any:
