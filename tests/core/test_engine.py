@@ -398,6 +398,12 @@ BAD_CALLS = [  # kernel, inputs, attributes, a part of the message
     ("Fill", {"x": X}, {"shape": 1, "value": 1}, "Fill has no input 'x'; its inputs: none"),
     ("Add", [X], None, "Add takes 2 inputs, got 1"),
     ("Neg", X, None, "Neg: inputs must be a mapping by name, or a list in the order (x), got nd"),
+    (
+        "Fill",
+        [],
+        {"shape": 1, "value": 300, "dtype": "int8"},
+        "Fill(): 300 does not fit into int8",
+    ),
     ("Neg", None, None, "Neg: inputs must be a mapping"),
     ("Sum", [X], [("axis", 0)], "Sum: attributes must be a mapping by name, got list"),
     ("Sum", [X], {"keepdims": True}, "has no attribute 'keepdims'; its attributes: axis, keep_"),

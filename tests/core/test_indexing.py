@@ -76,6 +76,7 @@ INDICES = [  # the key, with arrays where tensors go
     S[::2, np.array([1, 3]), ::-1],
     S[None, np.array([1, 1]), ..., 1:],
     S[np.array([1]), None],
+    S[np.array([[0, 1], [2, 0]]), ::2, ::-1],
     S[np.zeros((0,), np.int32)],
     S[np.array([1], np.uint8)],
 ]

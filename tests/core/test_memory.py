@@ -122,12 +122,14 @@ def test_nested_tidies_hand_over():
         inner = tp.tidy(lambda: tp.add(x, 1.0))
         assert inner.item() == 2
         kept = tp.keep(tp.add(inner, 1.0))
+        outer = tp.add(x, 2.0)
         with tp.tidy():
             deep = tp.keep(tp.add(x, 5.0))
+            tp.keep(outer)  # of the scope around this one
             lost = tp.add(x, 6.0)
         assert lost.is_disposed
     assert inner.is_disposed
-    assert (kept.item(), deep.item(), x.item()) == (3, 6, 1)
+    assert (kept.item(), deep.item(), outer.item(), x.item()) == (3, 6, 3, 1)
 
 
 @pytest.mark.usefixtures("engine")
@@ -190,6 +192,17 @@ def test_dispose_of_a_tree():
 def test_bad_arguments(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.usefixtures("engine")
+def test_memory_meets_tensors_that_are_just_being_made():
+    x = tp.asarray([1.0])
+    before = held()
+    unfinished = object.__new__(tp.Tensor)  # another thread has not come further yet
+    halfway = object.__new__(tp.Tensor)
+    halfway._buffer = x._buffer
+    assert held() == before
+    del unfinished, halfway
 
 
 def test_memory_while_other_threads_work(engine):
