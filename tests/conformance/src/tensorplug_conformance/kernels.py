@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug import dtypes as dt
-from tensorplug.errors import KernelNotFoundError, KernelRefusedError
+from tensorplug.errors import (
+    GradientNotFoundError,
+    KernelNotFoundError,
+    KernelRefusedError,
+)
 from tensorplug.spec import TensorType
 from tensorplug_conformance.compare import judge, same_bits
 from tensorplug_conformance.denominator import cases_of
-from tensorplug_conformance.gradients import judge_gradient
+from tensorplug_conformance.gradients import WrongGradientError, judge_gradient
 from tensorplug_conformance.primitives import PRIMITIVES
 from tensorplug_conformance.tolerances import tolerances
 from tensorplug_conformance.verdicts import Failure, RowVerdict
@@ -38,10 +42,6 @@ class WrongResultError(Exception):
 
 class DeclinedError(Exception):
     """The backend's kernel declined this call, and the row asks for that kernel."""
-
-
-class MissingKernelError(Exception):
-    """There is no way to run this call."""
 
 
 def run_row(session: Session, entry: CaseEntry, row: Row, seed: int) -> RowVerdict:
@@ -85,11 +85,15 @@ def _run_case(
         verdict.declined += 1
         verdict.reason = verdict.reason or str(declined)
         return None
-    except (MissingKernelError, KernelNotFoundError, KernelRefusedError) as missing:
+    except (KernelNotFoundError, KernelRefusedError, GradientNotFoundError) as missing:
         verdict.reason = verdict.reason or str(missing)
         return Failure.of(case, f"missing: {missing}")
     except Exception as error:  # noqa: BLE001  # whatever a backend raises is a verdict
-        name = "" if isinstance(error, WrongResultError) else f"{type(error).__name__}: "
+        name = (
+            ""
+            if isinstance(error, WrongResultError | WrongGradientError)
+            else f"{type(error).__name__}: "
+        )
         return Failure.of(case, f"{name}{error}")
     verdict.passed += 1
     verdict.ulp = max(verdict.ulp, worst)
@@ -159,7 +163,7 @@ class _Trial:
 
         Raises:
             WrongResultError: what is wrong.
-            DeclinedError, MissingKernelError: the call did not run the way the row asks for.
+            DeclinedError, KernelNotFoundError: the call did not run the way the row asks for.
 
         """
         case, session = self.case, self.session
@@ -206,7 +210,7 @@ class _Trial:
         if self.row.mode == "native" and "declined" in reasons:
             raise DeclinedError(reasons)
         if self.row.mode == "native" and self.row.kernel in PRIMITIVES:
-            raise MissingKernelError(f"a primitive kernel must be native ({reasons})")
+            raise KernelNotFoundError(f"a primitive kernel must be native ({reasons})")
         raise WrongResultError(f"it ran {how}, not {self.row.mode} ({reasons})")
 
     def _decoys(self) -> list[Any]:

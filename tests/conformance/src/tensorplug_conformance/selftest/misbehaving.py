@@ -1,0 +1,67 @@
+"""A clean backend whose Neg kernel takes the whole process down, each in its own way."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from tensorplug.ops.elementwise import NEG
+from tensorplug.plugins.assembly import build_engine
+from tensorplug.registry import Owner
+from tensorplug.tables import kernel_entry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug.engine import Engine
+
+__all__ = ["REFERENCE", "dies", "exits", "hangs", "prints"]
+
+REFERENCE = "cpu"
+
+
+def _with_neg(neg: Callable[..., Any]) -> Engine:
+    engine = build_engine()
+    engine.open(REFERENCE)
+    entry = kernel_entry(NEG, neg)
+    engine.registry.add(Owner("misbehaving"), kernels=[(REFERENCE, entry)], override=True)
+    return engine
+
+
+def dies() -> Engine:
+    """Return an engine in which Neg crashes the process, as a fault in native code does."""
+
+    def neg(x: Any) -> NoReturn:
+        del x
+        os.abort()
+
+    return _with_neg(neg)
+
+
+def hangs() -> Engine:
+    """Return an engine in which Neg never comes back."""
+
+    def neg(x: Any) -> NoReturn:
+        del x
+        while True:
+            time.sleep(1)
+
+    return _with_neg(neg)
+
+
+def exits() -> Engine:
+    """Return an engine in which Neg leaves the process, and claims that all is well."""
+
+    def neg(x: Any) -> NoReturn:
+        del x
+        os._exit(0)
+
+    return _with_neg(neg)
+
+
+def prints() -> Engine:
+    """Return an engine that chats on stdout when it is built."""
+    sys.stdout.write("hello from the driver\n")
+    return build_engine()

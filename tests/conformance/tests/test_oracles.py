@@ -1,0 +1,176 @@
+"""The oracles against numbers worked out by hand, or by another library's other formula."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tensorplug_conformance.oracle import (
+    activation,
+    convolution,
+    creation,
+    elementwise,
+    indexing,
+    linalg,
+    movement,
+    pooling,
+    reduction,
+    sorting,
+)
+from tensorplug_conformance.oracle.windows import axis
+from tensorplug_conformance.tables import Bounded
+
+I8, I32 = np.int8, np.int32
+NAN, INF = np.nan, np.inf
+
+
+def ints(*values: int, dtype: Any = I8) -> np.ndarray:
+    return np.array(values, dtype=dtype)
+
+
+def floats(*values: float) -> np.ndarray:
+    return np.array(values, dtype=np.float32)
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        pytest.param(elementwise.add(ints(127), ints(1)), [-128], id="sums wrap"),
+        pytest.param(elementwise.neg(ints(-128)), [-128], id="-INT_MIN"),
+        pytest.param(elementwise.absolute(ints(-128)), [-128], id="|INT_MIN|"),
+        pytest.param(
+            elementwise.floor_div(ints(-7, 7, 5), ints(2, -2, 0)), [-4, -4, 0], id="floor"
+        ),
+        pytest.param(elementwise.floor_div(ints(-128), ints(-1)), [-128], id="INT_MIN // -1"),
+        pytest.param(elementwise.mod(ints(-7, 7, 5), ints(2, -2, 0)), [1, -1, 0], id="mod"),
+        pytest.param(
+            elementwise.power(ints(2, -1, 0, 3), ints(-1, -3, -2, 5)), [0, -1, 0, -13], id="pow"
+        ),
+        pytest.param(
+            elementwise.floor_div(floats(1.0, -3.5), floats(0.1, 2.0)), [9, -2], id="9, not 10"
+        ),
+        pytest.param(
+            elementwise.mod(floats(-3.5, 3.5), floats(2.0, -2.0)), [0.5, -0.5], id="float mod"
+        ),
+        pytest.param(
+            elementwise.maximum(floats(NAN, 1, 2), floats(1, NAN, 3)), [NAN, NAN, 3], id="max"
+        ),
+        pytest.param(
+            elementwise.cast(floats(-1.9, 300, NAN, INF), dtype="int8"), [-1, 44, 0, 0], id="cast"
+        ),
+        pytest.param(
+            elementwise.cast(floats(NAN, 0, 0.5), dtype="bool"), [True, False, True], id="to bool"
+        ),
+        pytest.param(reduction.total(np.array([True, True])), 2, id="booleans count"),
+        pytest.param(
+            reduction.extreme(largest=True, name="a")(floats(1, NAN)), NAN, id="NaN wins"
+        ),
+        pytest.param(reduction.arg_max(floats(1, 3, 3)), 1, id="first of equals"),
+        pytest.param(reduction.arg_max(floats(1, NAN, 3, NAN)), 1, id="first NaN"),
+        pytest.param(movement.slice_(ints(1, 2, 3, 4), begin=[1], size=[2]), [2, 3], id="slice"),
+        pytest.param(
+            movement.pad(ints(1), paddings=[[1, 2]], constant_value=7), [7, 1, 7, 7], id="pad"
+        ),
+        pytest.param(indexing.gather(ints(5, 6, 7), ints(-1, 0)), [7, 5], id="from the end"),
+        pytest.param(
+            indexing.scatter_nd(np.array([[0], [2], [0]]), ints(1, 2, 127), shape=(3,)),
+            [-128, 0, 2],
+            id="updates add up and wrap",
+        ),
+        pytest.param(
+            creation.range_(start=5, stop=-4, step=-2, dtype="int8"), [5, 3, 1, -1, -3], id="down"
+        ),
+        pytest.param(
+            linalg.batch_mat_mul(ints(1, 2).reshape(1, 2), ints(3, 4).reshape(2, 1)),
+            [[11]],
+            id="dot",
+        ),
+    ],
+)
+def test_by_hand(found: Any, expected: Any) -> None:
+    value = found.value if isinstance(found, Bounded) else found
+    assert np.shape(value) == np.shape(expected)
+    np.testing.assert_array_equal(
+        np.asarray(value, dtype=float), np.asarray(expected, dtype=float)
+    )
+
+
+def test_top_k_puts_nan_first_and_keeps_the_order_of_equals() -> None:
+    values, indices = sorting.top_k(floats(1, 3, NAN, 3), k=4)
+    np.testing.assert_array_equal(values, floats(NAN, 3, 3, 1))
+    assert indices.tolist() == [2, 1, 3, 0]
+
+
+def test_sum_bound_is_eps_log2_n_sum_of_terms() -> None:
+    found = reduction.total(floats(1, -2, 3, -4))
+    assert isinstance(found, Bounded)
+    assert float(found.value) == -2.0
+    assert float(found.bound) == pytest.approx(2.0**-23 * 2 * 10)
+
+
+def test_wide_functions_agree_with_math() -> None:
+    for name, function in (
+        ("exp", math.exp),
+        ("sin", math.sin),
+        ("erf", math.erf),
+        ("tanh", math.tanh),
+    ):
+        found = getattr(elementwise, name)(floats(0.5))
+        assert float(found[0]) == pytest.approx(function(0.5), rel=1e-15)
+
+
+def test_softmax_is_shift_invariant_and_sums_to_1() -> None:
+    x = floats(1, 2, 3)
+    one, two = activation.softmax(x), activation.softmax(x + np.float32(1000))
+    assert float(one.value.sum()) == pytest.approx(1.0, rel=1e-15)
+    np.testing.assert_allclose(one.value.astype(float), two.value.astype(float), rtol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("size", "taps", "stride", "dilation", "pad", "rounding", "before", "out"),
+    [
+        (5, 3, 1, 1, "valid", None, 0, 3),
+        (5, 3, 2, 1, "same", None, 1, 3),
+        (4, 2, 1, 1, "same", None, 0, 4),  # the odd element is added after
+        (6, 3, 1, 2, "valid", None, 0, 2),
+        (6, 3, 2, 1, (0, 0), "floor", 0, 2),
+        (6, 3, 2, 1, (0, 0), "ceil", 0, 3),
+        (4, 3, 2, 1, (1, 1), None, 1, 2),
+    ],
+)
+def test_windows(
+    size: int,
+    taps: int,
+    stride: int,
+    dilation: int,
+    pad: Any,
+    rounding: str | None,
+    before: int,
+    out: int,
+) -> None:
+    found = axis(size, taps, stride, dilation, pad, rounding)
+    assert (found.before, found.out) == (before, out)
+
+
+def test_convolution_by_hand() -> None:
+    x = np.arange(9, dtype=np.float32).reshape(1, 3, 3, 1)
+    taps = np.array([[1, 0], [0, 10]], dtype=np.float32).reshape(2, 2, 1, 1)
+    found = convolution.conv2d(x, taps, strides=1, pad="valid")
+    assert found.value.reshape(-1).tolist() == [40, 51, 73, 84]
+    back = convolution.conv2d_backprop_filter(
+        x, np.ones((1, 2, 2, 1), np.float32), filter_shape=(2, 2, 1, 1), strides=1, pad="valid"
+    )
+    assert back.value.reshape(-1).tolist() == [8, 12, 20, 24]
+
+
+def test_pooling_by_hand() -> None:
+    x = np.array([[1, 5, 5], [7, 2, 0], [7, 1, 3]], dtype=np.float32).reshape(1, 3, 3, 1)
+    options = {"filter_size": 2, "strides": 1, "pad": "valid"}
+    pooled = pooling.max_pool(x, **options)
+    assert pooled.reshape(-1).tolist() == [7, 5, 7, 3]
+    dy = np.array([1, 10, 100, 1000], dtype=np.float32).reshape(1, 2, 2, 1)
+    pulled = pooling.max_pool_grad(dy, x, pooled, **options)
+    assert pulled.value.reshape(-1).tolist() == [0, 10, 0, 101, 0, 0, 0, 0, 1000]

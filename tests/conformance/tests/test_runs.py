@@ -1,0 +1,134 @@
+"""Whole runs in processes of their own: reports, verdicts on crashes and hangs, the command."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import jsonschema
+import pytest
+
+from tensorplug_conformance import report
+from tensorplug_conformance.certify import certify
+from tensorplug_conformance.checks import Target
+from tensorplug_conformance.cli import main
+from tensorplug_conformance.denominator import Selection
+from tensorplug_conformance.supervisor import Limits, supervise
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tensorplug_conformance.supervisor import Outcome
+
+MISBEHAVING = "tensorplug_conformance.selftest.misbehaving"
+FEW = Selection("[AN]*", ("float32",))  # Abs, Add, ArgMax, Atan, Neg
+
+
+def statuses(result: dict[str, Any]) -> dict[str, str]:
+    return {row["kernel"]: row["status"] for row in result["rows"] if row["mode"] == "native"}
+
+
+@pytest.mark.parametrize(
+    ("factory", "reason"),
+    [("dies", "died of signal 6"), ("hangs", "it hung"), ("exits", "exit status 0")],
+)
+def test_what_takes_the_process_down_is_a_verdict_and_the_run_goes_on(
+    factory: str, reason: str
+) -> None:
+    target = Target("cpu", f"{MISBEHAVING}:{factory}")
+    result = certify(target, 2, selection=FEW, limits=Limits(item=8.0))
+    found = statuses(result)
+    assert found.pop("Neg") == "fail"
+    assert set(found.values()) == {"pass native"}
+    (neg,) = [row for row in result["rows"] if row["kernel"] == "Neg"]
+    assert reason in neg["reason"]
+    assert result["blocked_by"] == ["1 rows: fail"]
+    jsonschema.validate(result, report.schema())
+
+
+def test_a_chatty_backend_is_no_pass() -> None:
+    items = [("check", 0, "prints nothing"), ("check", 0, "opens, works, exits")]
+    outcomes: list[Outcome] = supervise(
+        Target("cpu", f"{MISBEHAVING}:prints"), items, 0, Limits(), lambda _outcome: None
+    )
+    verdicts = [each.verdict for each in outcomes]
+    assert verdicts[0] is not None
+    assert verdicts[0]["status"] == "fail"
+    assert "hello from the driver" in verdicts[0]["message"]
+    assert verdicts[1] is not None
+    assert verdicts[1]["status"] == "pass"
+
+
+def test_a_backend_that_is_not_installed_passes_nothing() -> None:
+    result = certify(Target("nowhere"), 2, selection=FEW)
+    assert set(statuses(result).values()) == {"fail"}
+    assert "BackendNotInstalledError" in result["backend"]["error"]
+    assert "nothing passed" in result["blocked_by"]
+    jsonschema.validate(result, report.schema())
+
+
+def test_the_command_writes_a_report_that_fits_the_schema(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["run", "--backend", "cpu", "--level", "2", "--kernels", "Neg"]
+    code = main([*arguments, "--dtypes", "float32,int32", "--report", str(tmp_path)])
+    assert code == 0
+    result = json.loads((tmp_path / "report.json").read_text("utf-8"))
+    jsonschema.validate(result, report.schema())
+    assert result["partial"] is True
+    assert result["conformant"] is None
+    assert result["denominator"]["rows"] == 2
+    assert result["denominator"]["cases"] == result["totals"]["cases_passed"]
+    assert result["backend"]["distribution"] == "tensorplug-cpu"
+    assert "certifies nothing" in capsys.readouterr().out
+
+
+def test_the_schema_refuses_what_is_no_report() -> None:
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"schema": 1}, report.schema())
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["run"],
+        ["run", "--backend", "cpu", "--level", "9"],
+        ["run", "--backend", "cpu", "--dtypes", "float33"],
+        ["run", "--backend", "cpu", "--seed", "-1"],
+        ["selftest", "--backend"],
+    ],
+)
+def test_wrong_calls(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+
+
+def _row(kernel: str, status: str) -> dict[str, Any]:
+    return {"kernel": kernel, "dtype": "float32", "mode": "native", "status": status}
+
+
+@pytest.mark.parametrize(
+    ("rows", "reasons"),
+    [
+        ([_row("Neg", "pass native")], []),
+        ([_row("Neg", "pass native"), _row("Abs", "fail")], ["1 rows: fail"]),
+        ([_row("Neg", "pass native"), _row("Relu", "missing")], ["1 rows: missing"]),
+        ([_row("Neg", "pass native"), _row("Relu", "fallback")], ["1 rows: fallback"]),
+        ([_row("Neg", "pass native"), _row("Relu", "not claimed")], []),
+        (
+            [_row("Neg", "unsupported dtype"), _row("Abs", "pass native")],
+            ["primitive Neg passed in no dtype"],
+        ),
+        ([_row("Relu", "unsupported dtype")], ["nothing passed"]),
+        ([], ["nothing passed"]),
+    ],
+)
+def test_only_passes_count(rows: list[dict[str, Any]], reasons: list[str]) -> None:
+    assert report.blocked([], rows, 2) == reasons
+
+
+def test_a_failed_check_blocks() -> None:
+    checks = [{"check": "fork", "status": "fail"}]
+    assert report.blocked(checks, [_row("Neg", "pass native")], 2) == ["check 'fork' failed"]

@@ -1,0 +1,130 @@
+"""Case tables: what extension authors fill, and the completeness of the suite's own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from tensorplug import dtypes as dt
+from tensorplug.catalogue import catalogue
+from tensorplug.errors import RegistrationError
+from tensorplug.ops.elementwise import ADD, EXP, NEG
+from tensorplug.ops.indexing import SCATTER_ND
+from tensorplug_conformance import Case, CaseTable, Corpus
+from tensorplug_conformance.denominator import Selection, cases_of, entries, fingerprint, rows
+from tensorplug_conformance.primitives import PRIMITIVES, REQUIRED_DTYPES
+from tensorplug_conformance.tables import row_dtypes
+from tensorplug_conformance.tolerances import tolerances
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ONE = np.array([1.0], dtype=np.float32)
+
+
+def test_every_kernel_of_the_catalogue_has_cases_and_a_tolerance() -> None:
+    names = {spec.name for spec in catalogue()}
+    assert names <= set(entries())
+    assert set(tolerances().ulp) == set(entries())
+
+
+def test_primitives_are_41_kernels_of_the_catalogue() -> None:
+    assert len(PRIMITIVES) == 41
+    assert {spec.name for spec in catalogue()} >= PRIMITIVES
+    assert {"bool", "int32", "float32"} == REQUIRED_DTYPES
+
+
+def test_level_2_has_every_primitive_in_every_dtype_it_can_see() -> None:
+    found = {(row.kernel, row.dtype) for row in rows(2, entries())}
+    for spec in catalogue():
+        if spec.name in PRIMITIVES and spec.name != "Range":
+            assert {name for kernel, name in found if kernel == spec.name} == {
+                each.name for each in row_dtypes(spec)
+            }
+
+
+def test_denominator_does_not_change_between_calls_but_with_the_seed_it_stays() -> None:
+    known = entries()
+    chosen = [row for row in rows(2, known) if Selection("A*").takes(row)]
+    first = fingerprint(chosen, known, 0)
+    assert first == fingerprint(chosen, known, 0)
+    assert first == fingerprint(chosen, known, 7)  # a seed changes numbers, never cases
+    assert first != fingerprint(chosen[1:], known, 0)
+
+
+def test_cases_are_drawn_reproducibly() -> None:
+    known = entries()
+    row = rows(2, known)[0]
+    one, two, other = (cases_of(known[row.kernel], row, seed) for seed in (0, 0, 1))
+    odd = [case.id for case in one].index("odd")
+    assert np.array_equal(one[odd].inputs[0], two[odd].inputs[0])  # type: ignore[arg-type]  # arrays
+    assert not np.array_equal(one[odd].inputs[0], other[odd].inputs[0])  # type: ignore[arg-type]  # arrays
+
+
+def test_leading_input_decides_the_rows() -> None:
+    assert set(row_dtypes(SCATTER_ND)) == dt.NUMERIC
+    assert set(row_dtypes(EXP)) == dt.INEXACT  # integers become floats before a kernel sees them
+    assert set(row_dtypes(ADD)) == dt.NUMERIC
+
+
+def test_edges_hold_what_they_promise() -> None:
+    edges = Corpus(dt.float32).edges()
+    assert np.isnan(edges).any()
+    assert np.isposinf(edges).any()
+    assert np.isneginf(edges).any()
+    assert (np.signbit(edges) & (edges == 0)).any()
+    assert ((np.abs(edges) > 0) & (np.abs(edges) < np.finfo(np.float32).tiny)).any()
+    for dtype in dt.INTEGER:
+        limits = np.iinfo(dtype.numpy)
+        assert {limits.min, limits.max} <= set(Corpus(dtype).edges().tolist())
+
+
+def _one(_corpus: Corpus) -> Iterator[Case]:
+    yield Case("one", (ONE,))
+
+
+def _twins(_corpus: Corpus) -> Iterator[Case]:
+    yield Case("one", (ONE,), expected=(-ONE,))
+    yield Case("one", (ONE,), expected=(-ONE,))
+
+
+def test_a_kernel_has_cases_once() -> None:
+    table = CaseTable()
+    table.of(NEG, oracle=np.negative)(_one)
+    with pytest.raises(RegistrationError, match="already"):
+        table.of(NEG, oracle=np.negative)(_one)
+
+
+@pytest.mark.parametrize(
+    ("generate", "message"), [(_one, "nothing says what is right"), (_twins, "two cases")]
+)
+def test_bad_cases_are_refused(generate: object, message: str) -> None:
+    table = CaseTable()
+    table.of(NEG, dtypes=[dt.float32])(generate)  # type: ignore[type-var]  # functions of a corpus
+    (entry,) = table
+    with pytest.raises(RegistrationError, match=message):
+        list(entry.cases(Corpus(dt.float32)))
+
+
+def test_rows_of_data() -> None:
+    table = CaseTable()
+    table.rows(NEG, dt.float32, [Case("one", (ONE,), expected=(-ONE,))], ulp={"*": 3.0})
+    (entry,) = table
+    assert [case.id for case in entry.cases(Corpus(dt.float32))] == ["one"]
+    assert entry.dtypes == (dt.float32,)
+
+
+def test_gradients_name_inputs_of_the_kernel() -> None:
+    table = CaseTable()
+    table.of(NEG, oracle=np.negative)(_one)
+    with pytest.raises(RegistrationError, match="are not inputs"):
+        table.gradients(NEG, "y")(_one)
+
+
+def test_two_tables_for_one_kernel() -> None:
+    table = CaseTable()
+    table.of(NEG, oracle=np.negative)(_one)
+    with pytest.raises(ValueError, match="two case tables have cases for kernel 'Neg'"):
+        entries([table])
