@@ -12,6 +12,7 @@ from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from tensorplug.errors import ArgumentError
+from tensorplug.keys import exactly
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -172,10 +173,9 @@ def dispatch(spec: KernelSpec, /, *inputs: Any, **attributes: Any) -> Tensor:
     frame = _frame.get()
     try:
         placements = [each._placement for each in inputs]
-        options = (tuple(attributes.items()),) if attributes else ()
-        plan = frame.plans.get((spec, *placements, *options))
-    except (AttributeError, TypeError):  # not tensors yet, or attributes that have no hash
-        plan = None
+    except AttributeError:  # not tensors yet
+        return _the_long_way(frame, spec, inputs, attributes)
+    plan = frame.plans.get((spec, *placements, *(exactly(attributes) if attributes else ())))
     if plan is None:
         return _the_long_way(frame, spec, inputs, attributes)
     try:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tensorplug import dtypes as dt
-from tensorplug import host
-from tensorplug.dtypes import DType
+from tensorplug import host, keys
 from tensorplug.errors import ArgumentError, BackendClosedError, DisposedError, DTypeError
 from tensorplug.spec import TensorType
 from tensorplug.tensor import Tensor
@@ -17,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
 
     from tensorplug.device import Device
+    from tensorplug.dtypes import DType
     from tensorplug.spec import KernelSpec
 
 __all__ = ["bring", "key", "operands", "outside", "transfer", "unsupported", "upload", "weak"]
@@ -172,29 +170,4 @@ def key(spec: KernelSpec, tensors: Sequence[Any], attributes: Mapping[str, Any])
             placements.append(tuple([one._placement for one in each]))
     if not attributes:
         return (spec, *placements)
-    return (spec, *placements, *[(name, _exact(value)) for name, value in attributes.items()])
-
-
-def _exact(value: Any) -> Hashable:
-    """Return what is equal only for values that an attribute cannot tell apart.
-
-    1, 1.0 and True are different values, and so are 0.0 and -0.0; a plan made for one must not
-    serve another. What cannot be hashed is equal to nothing, so it is resolved every time.
-    """
-    kind = value.__class__
-    if kind is str or kind is DType or value is None:
-        return value  # type: ignore[no-any-return]  # these can be hashed, and equal only their like
-    if kind is int or kind is bool:
-        return (kind, value)
-    if kind is tuple or kind is list:
-        return (kind, *[_exact(each) for each in value])
-    if isinstance(value, _SPELT):
-        return (kind, repr(value))
-    try:
-        hash(value)
-    except TypeError:
-        return object()
-    return (kind, value)
-
-
-_SPELT = (float, complex, np.generic)  # their text tells signed zeros apart, and makes NaNs equal
+    return (spec, *placements, *keys.exactly(attributes))
