@@ -11,7 +11,8 @@ from tensorplug.registry import Owner
 from tensorplug.tables import gradient_entry
 from tensorplug_conformance.denominator import Row, entries
 from tensorplug_conformance.kernels import run_row
-from tensorplug_conformance.selftest import try_null, try_saboteur
+from tensorplug_conformance.selftest import try_backend, try_null, try_saboteur
+from tensorplug_conformance.selftest.backends import WRONG_BACKENDS, WrongBackend
 from tensorplug_conformance.selftest.sabotage import Call, Saboteur, install
 from tensorplug_conformance.selftest.saboteurs import saboteurs
 from tensorplug_conformance.session import Session, engine_factory
@@ -27,6 +28,19 @@ def test_there_are_enough_of_them_and_of_many_kinds() -> None:
 def test_saboteurs_are_caught(saboteur: Saboteur) -> None:
     trial = try_saboteur("cpu", entries()[saboteur.kernel], saboteur)
     assert trial.right, trial.evidence
+
+
+@pytest.mark.parametrize("wrong", WRONG_BACKENDS, ids=lambda each: each.name)
+def test_wrong_backends_are_caught(wrong: WrongBackend) -> None:
+    trial = try_backend("cpu", wrong)
+    assert trial.right, trial.evidence
+
+
+@pytest.mark.parametrize("level_and_check", sorted({(w.level, w.check) for w in WRONG_BACKENDS}))
+def test_a_backend_that_is_wrapped_and_right_passes(level_and_check: tuple[int, str]) -> None:
+    level, check = level_and_check
+    harmless = WrongBackend("does nothing wrong", lambda clean: clean, level, check)
+    assert not try_backend("cpu", harmless).right
 
 
 def _clean(call: Call) -> Any:

@@ -14,7 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tensorplug_conformance.checks import CheckFailedError, NotMeasured, Target, checks
+from tensorplug_conformance.checks import CheckFailedError, NotMeasuredError, Target, checks
 from tensorplug_conformance.denominator import LEVELS, Row, entries
 from tensorplug_conformance.extensions import extension_tables
 from tensorplug_conformance.kernels import run_row
@@ -54,7 +54,7 @@ class Worker:
         verdict = CheckVerdict(level, name, "pass")
         try:
             self._checks[level, name].run(self.target, self.session)
-        except NotMeasured as reason:
+        except NotMeasuredError as reason:
             verdict.status, verdict.message = "not measured", str(reason)
         except CheckFailedError as fault:
             verdict.status, verdict.message = "fail", str(fault)

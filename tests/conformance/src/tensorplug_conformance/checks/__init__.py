@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tensorplug_conformance.checks import loading, memory
-from tensorplug_conformance.checks.check import Check, CheckFailedError, NotMeasured, Target
+from tensorplug_conformance.checks.check import Check, CheckFailedError, NotMeasuredError, Target
 
-__all__ = ["Check", "CheckFailedError", "NotMeasured", "Target", "checks"]
+__all__ = ["Check", "CheckFailedError", "NotMeasuredError", "Target", "checks"]
 
 
 def checks(level: int) -> tuple[Check, ...]:

@@ -10,14 +10,14 @@ if TYPE_CHECKING:
 
     from tensorplug_conformance.session import Session
 
-__all__ = ["Check", "CheckFailedError", "NotMeasured", "Target"]
+__all__ = ["Check", "CheckFailedError", "NotMeasuredError", "Target"]
 
 
 class CheckFailedError(Exception):
     """A check failed; the text says how."""
 
 
-class NotMeasured(Exception):  # noqa: N818  # no error: this platform or backend has no such thing
+class NotMeasuredError(Exception):
     """A check does not apply here; the text says why. It is shown, and is no pass."""
 
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Final
 
-from tensorplug_conformance.checks.check import Check, CheckFailedError, NotMeasured
+from tensorplug_conformance.checks.check import Check, CheckFailedError, NotMeasuredError
 from tensorplug_conformance.primitives import REQUIRED_DTYPES
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def _run_probe(name: str, target: Target) -> str:
 
     Raises:
         CheckFailedError: it failed, died or hung.
-        NotMeasured: it does not apply here.
+        NotMeasuredError: it does not apply here.
 
     """
     module = "tensorplug_conformance.checks.probes"
@@ -47,7 +47,7 @@ def _run_probe(name: str, target: Target) -> str:
         raise CheckFailedError(f"it hung: no end within {PROBE_SECONDS:g} s") from None
     last = "\n".join(done.stderr.strip().splitlines()[-12:])
     if done.returncode == _NOT_MEASURED:
-        raise NotMeasured(last)
+        raise NotMeasuredError(last)
     if done.returncode < 0:
         raise CheckFailedError(f"the process died of signal {-done.returncode}:\n{last}")
     if done.returncode:

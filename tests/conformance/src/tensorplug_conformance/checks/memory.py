@@ -14,7 +14,7 @@ from tensorplug import dtypes as dt
 from tensorplug.ops.elementwise import ADD, MULTIPLY
 from tensorplug.ops.reduction import SUM
 from tensorplug.spec import TensorType
-from tensorplug_conformance.checks.check import Check, CheckFailedError, NotMeasured
+from tensorplug_conformance.checks.check import Check, CheckFailedError, NotMeasuredError
 from tensorplug_conformance.compare import same_bits
 from tensorplug_conformance.corpus import LARGE, Corpus
 
@@ -31,13 +31,14 @@ __all__ = ["CHECKS"]
 _SHAPES: Final = ((), (0,), (1,), (7,), (2, 0, 3), (2, 3, 4), (1, 2, 1, 3, 1, 2), (LARGE,))
 _ROUNDS, _BYTES = 64, 1 << 20
 _THREADS, _CALLS = 8, 40
+_ALIVE = 32
 
 
 def _transfer(dtype: DType, _target: Target, opened: Callable[[], Session]) -> None:
     """Every bit pattern, shape and host layout must come back as it went."""
     backend = opened().device.backend
     if dtype not in backend.dtypes:
-        raise NotMeasured(f"the backend does not declare {dtype}")
+        raise NotMeasuredError(f"the backend does not declare {dtype}")
     for what, array in _arrays(dtype):
         buffer = backend.from_host(array)
         real = backend.describe(buffer)
@@ -88,6 +89,12 @@ def _isolation(_target: Target, opened: Callable[[], Session]) -> None:
             raise CheckFailedError(
                 f"a write to the host array of {size} elements reached the buffer"
             )
+    # Buffers of one size that live at the same time keep their contents apart.
+    hosts = [np.full(100, number, dtype=np.float32) for number in range(_ALIVE)]
+    buffers = [backend.from_host(host) for host in hosts]
+    for host, buffer in zip(hosts, buffers, strict=True):
+        if not same_bits(host, np.asarray(backend.to_host(buffer))):
+            raise CheckFailedError(f"of {_ALIVE} live buffers, one holds another one's elements")
     a = session.upload(np.arange(8, dtype=np.float32))
     total = session.call(ADD, [a, a], {})[0]
     seen = backend.to_host(total._buffer)  # the very array, not a copy of it
@@ -146,7 +153,9 @@ def _leaks(_target: Target, opened: Callable[[], Session]) -> None:
                 f"{name} grew by {grown} bytes while {3 * _ROUNDS * _BYTES} passed"
             )
     if not after:
-        raise NotMeasured("neither the backend nor this platform says how much memory is used")
+        raise NotMeasuredError(
+            "neither the backend nor this platform says how much memory is used"
+        )
 
 
 def _figures(session: Session) -> dict[str, int]:
@@ -184,7 +193,7 @@ def _threads(_target: Target, opened: Callable[[], Session]) -> None:
 
 
 def _one_call(session: Session, number: int, call: int) -> None:
-    size = 100 + 37 * (call % 5) + number  # shapes shared by some threads, not by others
+    size = 100 + 37 * (call % 5)  # all threads want memory of the same few sizes
     host = np.full(size, number + 1, dtype=np.int32)
     a = session.upload(host)
     doubled = session.call(ADD, [a, a], {})[0]

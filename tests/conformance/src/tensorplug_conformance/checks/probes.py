@@ -1,7 +1,7 @@
 """Small programs that run in a process of their own: ``python -m ...probes NAME BACKEND``.
 
 They say nothing when all is well, so that whatever appears on stdout is the backend's doing;
-a fault goes to stderr with exit code 1, and ``NotMeasured`` with exit code 3.
+a fault goes to stderr with exit code 1, and ``NotMeasuredError`` with exit code 3.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 import tensorplug as tp
 from tensorplug.errors import TensorplugError
 from tensorplug.ops.elementwise import ADD
-from tensorplug_conformance.checks.check import CheckFailedError, NotMeasured, Target
+from tensorplug_conformance.checks.check import CheckFailedError, NotMeasuredError, Target
 from tensorplug_conformance.session import Session, engine_factory
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def opened(target: Target) -> Session:
 def discovery(target: Target) -> None:
     """List the backends; no module of the plugin may be imported by that."""
     if target.factory is not None:
-        raise NotMeasured("this backend is no installed plugin")
+        raise NotMeasuredError("this backend is no installed plugin")
     found = {each.name: each for each in tp.backends()}
     if target.backend not in found:
         raise CheckFailedError(f"it is not listed among {sorted(found)}")
@@ -93,7 +93,7 @@ def reopen(target: Target) -> None:
 def fork(target: Target) -> None:
     """Fork after use. The child must work, or raise one of tensorplug's errors."""
     if not hasattr(os, "fork"):
-        raise NotMeasured("this platform cannot fork")
+        raise NotMeasuredError("this platform cannot fork")
     session = opened(target)
     use(session)
     child = os.fork()
@@ -162,7 +162,7 @@ def main(arguments: list[str]) -> int:
     name, backend, *factory = arguments
     try:
         PROBES[name](Target(backend, factory[0] if factory else None))
-    except NotMeasured as reason:
+    except NotMeasuredError as reason:
         sys.stderr.write(f"{reason}\n")
         return NOT_MEASURED
     except CheckFailedError as fault:

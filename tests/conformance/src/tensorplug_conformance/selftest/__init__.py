@@ -13,10 +13,15 @@ from rich.table import Table
 
 from tensorplug.errors import TensorplugError
 from tensorplug_conformance.certify import certify
-from tensorplug_conformance.checks import Target
+from tensorplug_conformance.checks import NotMeasuredError, Target, checks
 from tensorplug_conformance.denominator import Row, entries, rows
 from tensorplug_conformance.kernels import run_row
 from tensorplug_conformance.primitives import PRIMITIVES
+from tensorplug_conformance.selftest.backends import (
+    WRONG_BACKENDS,
+    WrongBackend,
+    engine_with,
+)
 from tensorplug_conformance.selftest.null import NULL
 from tensorplug_conformance.selftest.sabotage import Saboteur, install
 from tensorplug_conformance.selftest.saboteurs import saboteurs
@@ -30,7 +35,7 @@ if TYPE_CHECKING:
 
     from tensorplug_conformance.tables import CaseEntry
 
-__all__ = ["Trial", "selftest", "try_null", "try_saboteur"]
+__all__ = ["Trial", "selftest", "try_backend", "try_null", "try_saboteur"]
 
 _NULL_LEVEL = 2
 
@@ -60,6 +65,8 @@ def selftest(console: Console, backend: str = "cpu", *, kinds: str = "*") -> int
     known = entries()
     trials = [try_null(name) for name in ("zeros", "nothing")] if kinds == "*" else []
     trials += _clean(backend, known, chosen, console)
+    if kinds == "*":
+        trials += [try_backend(backend, each) for each in WRONG_BACKENDS]
     for saboteur in track(
         chosen, "saboteurs", console=console, disable=not console.is_terminal, transient=True
     ):
@@ -91,6 +98,20 @@ def try_null(function: str) -> Trial:
     right = report["conformant"] is False and not passed
     reasons = report["blocked_by"] + [f"passed: {', '.join(sorted(passed))}"] * bool(passed)
     return Trial(f"null backend: {function}", right, "; ".join(reasons))
+
+
+def try_backend(backend: str, wrong: WrongBackend) -> Trial:
+    """Run the check that must find a wrong backend out."""
+    (check,) = (each for each in checks(wrong.level) if each.id == wrong.check)
+    session = Session(lambda: engine_with(wrong), backend)
+    name = f"backend that {wrong.name}"
+    try:
+        check.run(Target(backend), lambda: session)
+    except NotMeasuredError as reason:
+        return Trial(name, False, f"not measured: {reason}")
+    except Exception as error:  # noqa: BLE001  # as in a worker: whatever it is, it is a verdict
+        return Trial(name, True, f"{check.id}: {error}".splitlines()[0])
+    return Trial(name, False, f"check {check.id!r} passed")
 
 
 def _clean(

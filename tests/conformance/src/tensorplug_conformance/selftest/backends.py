@@ -1,0 +1,193 @@
+"""A clean backend made wrong outside its kernels: transfers, descriptions, memory, threads."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tensorplug import dtypes as dt
+from tensorplug.plugins.assembly import build_engine
+from tensorplug.spec import TensorType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Sequence
+
+    from tensorplug.backend import Backend
+    from tensorplug.dtypes import DType
+    from tensorplug.engine import BackendSource, Engine, Opened
+    from tensorplug_conformance.tables import Array
+
+__all__ = ["WRONG_BACKENDS", "WrongBackend", "engine_with"]
+
+
+class _Delegate:
+    """Hands everything on to the clean backend."""
+
+    def __init__(self, clean: Backend) -> None:
+        self.clean = clean
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.clean, name)
+
+
+class _SharesHostMemory(_Delegate):
+    def from_host(self, array: Array) -> Any:
+        return array if array.flags.c_contiguous else self.clean.from_host(array)
+
+
+class _RowsOnly(_Delegate):
+    """Takes the memory of the array for its elements in order."""
+
+    def from_host(self, array: Array) -> Any:
+        order = array.ravel(order="K").reshape(array.shape)
+        return self.clean.from_host(order)
+
+
+class _LosesPayloads(_Delegate):
+    def from_host(self, array: Array) -> Any:
+        if array.dtype.kind != "f":
+            return self.clean.from_host(array)
+        return self.clean.from_host(np.where(np.isnan(array), array.dtype.type(np.nan), array))
+
+
+class _FlushesSubnormals(_Delegate):
+    def from_host(self, array: Array) -> Any:
+        if array.dtype.kind != "f":
+            return self.clean.from_host(array)
+        tiny = np.finfo(array.dtype).smallest_normal
+        return self.clean.from_host(np.where(np.abs(array) < tiny, array * 0, array))
+
+
+class _EmptyBecomesFlat(_Delegate):
+    def from_host(self, array: Array) -> Any:
+        return self.clean.from_host(array if array.size else array.reshape(-1))
+
+
+class _ScalarBecomesVector(_Delegate):
+    def to_host(self, buffer: Any) -> Array:
+        return np.atleast_1d(self.clean.to_host(buffer))
+
+
+class _ThroughFloat32(_Delegate):
+    """Holds float64 in less."""
+
+    def from_host(self, array: Array) -> Any:
+        if array.dtype == np.float64:
+            with np.errstate(all="ignore"):
+                array = array.astype(np.float32).astype(np.float64)
+        return self.clean.from_host(array)
+
+
+class _DescribesAnything(_Delegate):
+    def describe(self, buffer: Any) -> TensorType:
+        if not isinstance(buffer, np.ndarray):
+            return TensorType(dt.float32, ())
+        return self.clean.describe(buffer)
+
+
+class _OneAllocation(_Delegate):
+    def allocation(self, buffer: Any) -> tuple[Hashable, int]:
+        return "the heap", self.clean.allocation(buffer)[1]
+
+
+class _LacksInt32(_Delegate):
+    @property
+    def dtypes(self) -> frozenset[DType]:
+        return self.clean.dtypes - {dt.int32}
+
+
+class _Leaks(_Delegate):
+    def __init__(self, clean: Backend) -> None:
+        super().__init__(clean)
+        self.kept: list[Any] = []
+
+    def from_host(self, array: Array) -> Any:
+        buffer = self.clean.from_host(array)
+        self.kept.append(buffer)
+        return buffer
+
+
+class _RecyclesTooSoon(_Delegate):
+    """Hands the same memory out again while it is still in use."""
+
+    def __init__(self, clean: Backend) -> None:
+        super().__init__(clean)
+        self.pool: dict[Any, list[Array]] = {}
+
+    def from_host(self, array: Array) -> Any:
+        ring = self.pool.setdefault((array.dtype, array.shape), [])
+        if len(ring) < 3:
+            ring.append(np.array(array))
+            return ring[-1]
+        ring.append(ring.pop(0))
+        np.copyto(ring[-1], array)
+        return ring[-1]
+
+
+class _MixesThreads(_Delegate):
+    """Stages every transfer of a size in one place, without a lock."""
+
+    def __init__(self, clean: Backend) -> None:
+        super().__init__(clean)
+        self.staging: dict[Any, Array] = {}
+
+    def from_host(self, array: Array) -> Any:
+        place = self.staging.setdefault((array.dtype, array.shape), np.array(array))
+        np.copyto(place, array)
+        time.sleep(0.001)  # another thread may come in between, as it may on real hardware
+        return self.clean.from_host(place)
+
+
+@dataclass(frozen=True, slots=True)
+class WrongBackend:
+    """``make`` wraps the clean backend; ``level`` and ``check`` must find it out."""
+
+    name: str
+    make: Callable[[Backend], Any]
+    level: int
+    check: str
+
+
+WRONG_BACKENDS: Final[Sequence[WrongBackend]] = (
+    WrongBackend("shares host memory", _SharesHostMemory, 1, "isolation"),
+    WrongBackend("ignores host strides", _RowsOnly, 1, "transfer int32"),
+    WrongBackend("loses NaN payloads", _LosesPayloads, 1, "transfer float32"),
+    WrongBackend("flushes subnormals", _FlushesSubnormals, 1, "transfer float64"),
+    WrongBackend("flattens what is empty", _EmptyBecomesFlat, 1, "transfer bool"),
+    WrongBackend("makes vectors of scalars", _ScalarBecomesVector, 1, "transfer uint8"),
+    WrongBackend("holds float64 in float32", _ThroughFloat32, 1, "transfer float64"),
+    WrongBackend("describes anything", _DescribesAnything, 1, "buffers described"),
+    WrongBackend("names one allocation", _OneAllocation, 1, "buffers described"),
+    WrongBackend("lacks int32", _LacksInt32, 0, "required dtypes"),
+    WrongBackend("mixes threads up", _MixesThreads, 1, "threads"),
+    WrongBackend("leaks", _Leaks, 1, "no leaks"),
+    WrongBackend("recycles too soon", _RecyclesTooSoon, 1, "isolation"),
+)
+
+
+class _Source:
+    """A source whose backends are wrapped when they open."""
+
+    def __init__(self, clean: BackendSource, make: Callable[[Backend], Any]) -> None:
+        self._clean = clean
+        self._make = make
+
+    def names(self) -> Sequence[str]:
+        """Return the names of the clean source."""
+        return self._clean.names()
+
+    def open(self, name: str, device: str | None) -> Opened:
+        """Open the clean backend and wrap it."""
+        opened = self._clean.open(name, device)
+        return dataclasses.replace(opened, backend=self._make(opened.backend))
+
+
+def engine_with(wrong: WrongBackend) -> Engine:
+    """Return an engine on which every backend is wrong in this way."""
+    engine = build_engine()
+    engine.source = _Source(engine.source, wrong.make)
+    return engine

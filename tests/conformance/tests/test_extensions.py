@@ -1,0 +1,56 @@
+"""The hook by which extension packages bring cases of their own."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tensorplug.errors import RegistrationError
+from tensorplug_conformance.extensions import extension_tables
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+METADATA = "Metadata-Version: 2.1\nName: acme-cases\nVersion: 1.0\nRequires-Dist: tensorplug\n"
+PLUGIN = """
+    import numpy as np
+    from tensorplug import dtypes as dt
+    from tensorplug.ops.elementwise import NEG
+    from tensorplug.plugins.hookspecs import hookimpl
+    from tensorplug_conformance import Case, CaseTable
+
+    cases = CaseTable()
+    one = np.ones(1, np.float32)
+    cases.rows(NEG, dt.float32, [Case("one", (one,), expected=(-one,))])
+
+    @hookimpl
+    def tensorplug_conformance_cases():
+        return {returned}
+"""
+
+
+def _install(folder: Path, name: str, returned: str) -> None:
+    (folder / f"{name}.py").write_text(textwrap.dedent(PLUGIN).replace("{returned}", returned))
+    info = folder / "acme_cases-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(METADATA)
+    (info / "entry_points.txt").write_text(f"[tensorplug.extensions]\nacme = {name}\n")
+
+
+def test_an_extension_brings_its_cases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _install(tmp_path, "acme_good_cases", "(cases,)")
+    before = len(extension_tables())
+    monkeypatch.syspath_prepend(str(tmp_path))
+    tables = extension_tables()
+    assert len(tables) == before + 1
+    found = [entry for table in tables for entry in table if entry.spec.name == "Neg"]
+    assert [case.id for case in found[0].generate(None)] == ["one"]  # type: ignore[arg-type]  # plain data
+
+
+def test_what_is_no_table_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _install(tmp_path, "acme_bad_cases", "['cases']")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(RegistrationError, match="which is no CaseTable"):
+        extension_tables()
