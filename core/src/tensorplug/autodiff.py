@@ -7,10 +7,12 @@ records, so gradients of gradients need nothing more.
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from tensorplug import dispatch as seam
 from tensorplug import dtypes as dt
+from tensorplug import shapes
 from tensorplug.backpropagation import CustomNode, backpropagate
 from tensorplug.errors import ArgumentError, DTypeError, NotConnectedError
 from tensorplug.ops import creation
@@ -19,7 +21,7 @@ from tensorplug.tensor import Tensor
 from tensorplug.tree import flatten
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from tensorplug.tape import Node
 
@@ -48,6 +50,10 @@ def value_and_grad(
         argnums: position of the argument to differentiate, or several positions.
         unconnected: what an argument from which no path leads to y gets.
 
+    Calls are recorded in the context of this thread or task. What a thread started by ``f``
+    computes is a constant, unless it runs in a copy of that context, as
+    ``asyncio.to_thread`` and ``contextvars.copy_context().run`` make one.
+
     Returns:
         A function of ``f``'s arguments and of ``dy``, keyword-only: the gradient arriving at y
         (of y's shape and dtype; ones by default, so that y need not be a scalar). It returns
@@ -55,14 +61,15 @@ def value_and_grad(
         is a tuple.
 
     Raises:
-        ArgumentError: ``f`` is no function, its result is no tensor, dy does not fit.
+        ArgumentError: ``f`` is no function, its result is no tensor, dy or argnums do not fit.
         DTypeError: an argument to differentiate is not floating.
         NotConnectedError: no path leads from y to an argument.
 
     """
     _check_function(f, "value_and_grad")
-    several = not isinstance(argnums, int)
-    positions = [argnums] if isinstance(argnums, int) else list(argnums)
+    several = isinstance(argnums, Sequence)
+    listed: Sequence[Any] = argnums if isinstance(argnums, Sequence) else [argnums]
+    positions = [shapes.index(each, "argnums") for each in listed]
 
     @functools.wraps(f)
     def differentiated(*args: Any, dy: Any = None, **kwargs: Any) -> tuple[Tensor, Any]:
@@ -121,6 +128,8 @@ def vjp(
     entered = [_enter(primal, f"argument {at}") for at, primal in enumerate(primals)]
     leaves = [leaf for _, found in entered for leaf in found]
     y = _forward(f, [tree for tree, _ in entered], {})
+    result = _detached(y)
+    y = Tensor._of(y._buffer, y._placement, y._node)  # the user, or a tidy, may dispose of theirs
 
     def pull(dy: Any) -> tuple[Any, ...]:
         gradients = _pull(y, dy, leaves, unconnected)
@@ -130,7 +139,7 @@ def vjp(
             trees.append(rebuild([gradients.pop(0) for _ in found]))
         return tuple(trees)
 
-    return _detached(y), pull
+    return result, pull
 
 
 def stop_gradient(x: Any) -> Tensor:
@@ -180,18 +189,22 @@ def _check_function(f: object, who: str) -> None:
 
 
 def _enter(tree: Any, what: str) -> tuple[Any, list[Tensor]]:
-    """Return ``tree`` with every leaf replaced by a handle that starts a tape, and those."""
+    """Return ``tree`` with every leaf replaced by a handle that starts a tape, and its twin.
+
+    The twins stay whole whatever the function does to the handles that it gets.
+    """
     values, rebuild = flatten(tree)
-    handles = []
+    handles, twins = [], []
     for value in values:
-        tensor = seam.as_tensor(value)
+        tensor = seam.as_tensor(value, what=what)
         if tensor.dtype not in dt.FLOATING:
             raise DTypeError(
                 f"{what} is {tensor.type}; only floating tensors can be differentiated"
             )
         leaf = Leaf((tensor._node,))
         handles.append(Tensor._of(tensor._buffer, tensor._placement, leaf))
-    return rebuild(handles), handles
+        twins.append(Tensor._of(tensor._buffer, tensor._placement, leaf))
+    return rebuild(handles), twins
 
 
 def _forward(f: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Tensor:
