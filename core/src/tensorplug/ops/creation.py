@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from math import ceil, isfinite
+from math import ceil, isfinite, trunc
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from tensorplug import attributes, inference
 from tensorplug import dtypes as dt
@@ -62,7 +64,16 @@ def range_length(start: float, stop: float, step: float) -> int:
     return max(0, ceil((stop - start) / step))
 
 
+def _ends(start: float, stop: float, step: float) -> tuple[float, ...]:
+    """Return the first and the last number of a range; nothing if it is empty."""
+    count = range_length(start, stop, step)
+    return (start, start + step * (count - 1)) if count else ()
+
+
 def _range(*, start: float, stop: float, step: float, dtype: DType) -> TensorType:
+    for each in _ends(start, stop, step):
+        if dtype in dt.INTEGER:  # in between lie only numbers that fit too
+            dt.check_number(trunc(each), dtype)
     return TensorType(dtype, (range_length(start, stop, step),))
 
 
@@ -143,10 +154,24 @@ def arange(
 ) -> Tensor:
     """Return the numbers from ``start`` to before ``stop`` in steps of ``step``.
 
-    With one number, it is the stop and the start is 0. int32 if all are ints, else float32.
+    With one number, it is the stop and the start is 0. By default int32 if all are integers
+    (int64 if the numbers do not fit), else float32.
+
+    Raises:
+        ArgumentError: the step is 0, or a number does not fit into ``dtype``.
+
     """
     first, last = (0, start) if stop is None else (start, stop)
     if dtype is None:
-        whole = all(isinstance(each, int) for each in (first, last, step))
-        dtype = dt.default_int if whole else dt.default_float
+        dtype = _range_dtype(first, last, step)
     return dispatch(RANGE, start=first, stop=last, step=step, dtype=dt.of(dtype, "arange"))
+
+
+def _range_dtype(*given: Any) -> DType:
+    if not all(isinstance(each, int | np.integer) for each in given):
+        return dt.default_float
+    start, stop, step = map(int, given)
+    limits = np.iinfo(dt.default_int.name)
+    ends = _ends(start, stop, step) if step else ()  # the op refuses a step of 0
+    fits = all(limits.min <= each <= limits.max for each in ends)
+    return dt.default_int if fits else dt.int64
