@@ -61,20 +61,27 @@ def set_backend(name: str) -> None:
 
 
 class use_backend:  # noqa: N801  # a context manager, called like a function
-    """Make a backend the active one inside a ``with`` block, in this thread or task only."""
+    """Make a backend the active one inside a ``with`` block, in this thread or task only.
+
+    Raises, when entered:
+        RuntimeError: this object is entered already, here or in another thread.
+        BackendNotInstalledError, BackendUnavailableError, PluginLoadError,
+        PluginVersionError, PluginCollisionError: as ``set_backend``.
+
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name
+        self._entered = seam.Entrance("use_backend")
 
     def __enter__(self) -> str:
         engine = _engine()
         device = engine.open(self._name)
-        self._entered = seam.entered(seam.current().replace(device=device))
-        self._entered.__enter__()
+        self._entered.enter(seam.current().replace(device=device))
         return device.name
 
     def __exit__(self, *error: object) -> None:
-        self._entered.__exit__(*error)
+        self._entered.leave()
 
 
 def get_backend() -> str:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tensorplug.tensor import Tensor
 
 __all__ = [
+    "Entrance",
     "Frame",
     "Runner",
     "as_tensor",
@@ -162,6 +163,37 @@ class entered:  # noqa: N801  # reads as a word: ``with entered(frame):``
 
     def __exit__(self, *_error: object) -> None:
         _frame.reset(self._token)
+
+
+class Entrance:
+    """Lets an object that a user holds make a frame current, once at a time.
+
+    Two entries would share one place for the frame to go back to, and it would be lost.
+    """
+
+    __slots__ = ("_entered", "_who")
+
+    def __init__(self, who: str) -> None:
+        self._who = who
+        self._entered: entered | None = None
+
+    def enter(self, frame: Frame) -> None:
+        """Make ``frame`` current.
+
+        Raises:
+            RuntimeError: the object is entered already, here or in another thread.
+
+        """
+        if self._entered is not None:
+            raise RuntimeError(f"this {self._who} is entered already; make another")
+        self._entered = entered(frame)
+        self._entered.__enter__()
+
+    def leave(self) -> None:
+        """Make the frame before current again."""
+        left, self._entered = self._entered, None
+        if left is not None:
+            left.__exit__()
 
 
 def dispatch(spec: KernelSpec, /, *inputs: Any, **attributes: Any) -> Tensor:

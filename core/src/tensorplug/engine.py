@@ -235,7 +235,7 @@ class Engine:
         if isinstance(value, Tensor):
             tensor = value
             if value._placement.device is not device:
-                tensor = operands.bring(value, device, what)
+                tensor = self._adopt(frame, operands.bring(value, device, what))
             if dtype is None or tensor.dtype is dtype:
                 return tensor
             cast: Tensor = self.run(frame, CAST, (tensor,), {"dtype": dtype})

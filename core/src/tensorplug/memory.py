@@ -56,15 +56,18 @@ class Scope:
 class _Tidy:
     """The context manager form of ``tidy``."""
 
+    def __init__(self) -> None:
+        self._entered = seam.Entrance("tidy")
+
     def __enter__(self) -> Self:
         frame = seam.current()
-        self._scope = Scope(frame.scope)
-        self._entered = seam.entered(frame.replace(scope=self._scope))
-        self._entered.__enter__()
+        scope = Scope(frame.scope)
+        self._entered.enter(frame.replace(scope=scope))
+        self._scope = scope
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._entered.__exit__(*error)
+        self._entered.leave()
         self._scope.close()
 
     def hand_over(self, result: Any) -> None:
@@ -80,6 +83,11 @@ def tidy(function: Callable[..., Any] | None = None, *args: Any, **kwargs: Any) 
     ``tidy(f, *args)`` returns ``f(*args)``; the tensors in it (in nested dicts, lists, tuples
     and dataclasses) live on, and so do those given to ``keep``. ``with tidy():`` frees all that
     was not given to ``keep``. An exception inside frees everything made.
+
+    Raises:
+        ArgumentError: ``function`` is no function.
+        RuntimeError: when one scope is entered again before it was left.
+
     """
     scope = _Tidy()
     if function is None:

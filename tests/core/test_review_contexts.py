@@ -1,0 +1,83 @@
+"""Context managers used twice, and what a scope owns."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import tensorplug as tp
+from tensorplug import dispatch as seam
+
+from . import engines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug.engine import Engine
+
+MANAGERS: list[Callable[[], Any]] = [lambda: tp.use_backend("other"), tp.tidy]
+
+
+@pytest.mark.parametrize("make", MANAGERS, ids=["use_backend", "tidy"])
+def test_entering_one_context_manager_inside_itself(
+    engine: Engine, make: Callable[[], Any]
+) -> None:
+    manager, outside = make(), seam.current()
+    with manager:
+        inside = seam.current()
+        with pytest.raises(RuntimeError, match="is entered already; make another"), manager:
+            pytest.fail("it was entered twice")
+        assert seam.current() is inside
+    assert seam.current() is outside
+    with manager:  # once more, now that it is free
+        assert seam.current() is not outside
+    assert seam.current() is outside
+
+
+@pytest.mark.parametrize("make", MANAGERS, ids=["use_backend", "tidy"])
+def test_entering_one_context_manager_in_two_threads(
+    engine: Engine, make: Callable[[], Any]
+) -> None:
+    manager, raised = make(), []
+
+    def enter() -> None:
+        with engines.using(engine):
+            before = seam.current()
+            try:
+                with manager:
+                    pass
+            except RuntimeError as error:
+                raised.append(str(error))
+            assert seam.current() is before
+
+    with manager:
+        thread = threading.Thread(target=enter)
+        thread.start()
+        thread.join()
+    assert len(raised) == 1
+    assert "is entered already" in raised[0]
+
+
+def test_a_use_backend_that_cannot_open_can_be_tried_again(engine: Engine) -> None:
+    engine.source.refusals["other"] = tp.errors.BackendUnavailableError("no such device")
+    manager = tp.use_backend("other")
+    for _ in range(2):
+        with pytest.raises(tp.errors.BackendUnavailableError), manager:
+            pytest.fail("it was entered")
+    del engine.source.refusals["other"]
+    with manager as name:
+        assert name == "other"
+
+
+def test_a_scope_owns_what_was_brought_from_another_device(engine: Engine) -> None:
+    with tp.use_backend("other"):
+        x = tp.asarray([1.0, 2.0])
+    with tp.tidy():
+        brought, same = tp.asarray(x), tp.asarray(tp.ones((2,)))
+        assert (x.device, brought.device) == ("other", "memory")
+    assert brought.is_disposed
+    assert same.is_disposed
+    assert not x.is_disposed
+    engines.expect(x, "float32", (2,), [1, 2])
