@@ -197,6 +197,7 @@ class Engine:
                 raise ArgumentError(f"no open device is called {name!r}")
             device.closed = True
             device.forget_plans()
+            self._forget_plans()  # those of other devices that fall back to this one
             device.constants.clear()
             if self._active is device:
                 self._active = None
@@ -339,9 +340,11 @@ class Engine:
         self.registry.check(spec)
         return self.explain(spec, device, types, attributes)[0]
 
-    def _publish(self, device: Device, key: Hashable, plan: plans.Plan | Promotion) -> None:
+    def _publish(self, device: Device, key: Hashable | None, plan: plans.Plan | Promotion) -> None:
         """Cache a plan, unless the registry has changed since it was resolved."""
         plan.published = True
+        if key is None:
+            return
         # `dispatch` runs by itself what has one output, and compares it with nothing.
         direct = type(plan) is plans.Plan and plan.how == "native"
         direct = direct and not plan.spec.several and not self.debug

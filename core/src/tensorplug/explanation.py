@@ -75,11 +75,16 @@ class Explanation:
         else:
             steps.append(("native", f"kernel of {native.owner}"))
             return cls(spec.name, call, device.name, "native", str(native.owner), tuple(steps))
-        if decomposed is not None:
+        if decomposed is None:
+            steps.append(("decomposed", "no decomposition is registered"))
+        elif (
+            dtype and decomposed.entry.dtypes is not None and dtype not in decomposed.entry.dtypes
+        ):
+            steps.append(("decomposed", f"the one of {decomposed.owner} does not take {dtype}"))
+        else:
             steps.append(("decomposed", f"by {decomposed.owner}"))
             owner = str(decomposed.owner)
             return cls(spec.name, call, device.name, "decomposed", owner, tuple(steps))
-        steps.append(("decomposed", "no decomposition is registered"))
         others = sorted({name for kernel, name in state.kernels if kernel == spec.name})
         others = [name for name in others if name != device.backend_name]
         if engine.fallback == "error":

@@ -158,8 +158,13 @@ def _constant(device: Device, what: str, value: dt.Scalar, beside: DType | None)
         raise type(error)(f"{what}: {error}") from None
 
 
-def key(spec: KernelSpec, tensors: Sequence[Any], attributes: Mapping[str, Any]) -> Hashable:
-    """Return what names a plan; for calls without attributes the same as in ``dispatch``."""
+def key(
+    spec: KernelSpec, tensors: Sequence[Any], attributes: Mapping[str, Any]
+) -> Hashable | None:
+    """Return what names a plan; for calls without attributes the same as in ``dispatch``.
+
+    None where an attribute cannot be hashed: such a call is resolved every time.
+    """
     placements: list[Any] = []
     for each in tensors:
         if each.__class__ is Tensor:

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tensorplug.device import Device, Placement
+    from tensorplug.dtypes import DType
     from tensorplug.engine import Engine
     from tensorplug.registry import Owner, State
     from tensorplug.spec import InputType, KernelSpec
-    from tensorplug.tables import KernelEntry
     from tensorplug.tape import Recipe
 
 __all__ = ["How", "Plan", "Step", "resolve"]
@@ -199,7 +199,7 @@ def _native(plan: Plan, steps: list[Step]) -> bool:
         steps.append(("native", "not registered"))
         return False
     entry = owned.entry
-    missing = _missing_dtypes(plan, entry)
+    missing = _missing_dtypes(plan, entry.dtypes)
     if missing:
         steps.append(("native", f"the kernel of {owned.owner} does not take {missing}"))
         return False
@@ -238,8 +238,8 @@ def _bind(function: Callable[..., Any], extras: dict[str, Any]) -> Callable[...,
     return call
 
 
-def _missing_dtypes(plan: Plan, entry: KernelEntry) -> str:
-    if entry.dtypes is None:
+def _missing_dtypes(plan: Plan, served: frozenset[DType] | None) -> str:
+    if served is None:
         return ""
     flat: list[TensorType] = [placement.type for placement in plan.outputs]
     for given in plan.inputs:
@@ -247,7 +247,7 @@ def _missing_dtypes(plan: Plan, entry: KernelEntry) -> str:
             flat.append(given)
         elif given is not None:
             flat.extend(given)
-    lacking = {each.dtype.name for each in flat if each.dtype not in entry.dtypes}
+    lacking = {each.dtype.name for each in flat if each.dtype not in served}
     return ", ".join(sorted(lacking))
 
 
@@ -258,6 +258,10 @@ def _decomposed(plan: Plan, steps: list[Step]) -> bool:
         steps.append(("decomposed", "no decomposition is registered"))
         return False
     entry = owned.entry
+    missing = _missing_dtypes(plan, entry.dtypes)
+    if missing:
+        steps.append(("decomposed", f"the one of {owned.owner} does not take {missing}"))
+        return False
     outputs: Any = tuple(placement.type for placement in plan.outputs)
     available = {
         **plan.attributes,
@@ -270,14 +274,15 @@ def _decomposed(plan: Plan, steps: list[Step]) -> bool:
     opaque = any(plan.state.gradient(spec.name, name) for name in spec.input_names)
     plan.taped = opaque
 
+    device = plan.device
+
     def call(*tensors: Any) -> Any:
         frame = seam.current()
-        if frame.recording is None:
-            return _bare(entry.function(*tensors, **extras))
-        if not opaque:
-            return entry.function(*tensors, **extras)
-        with seam.entered(frame.replace(recording=None)):
-            return _bare(entry.function(*tensors, **extras))
+        recording = None if opaque else frame.recording
+        # On this device to the end, also when another thread sets another backend meanwhile.
+        with seam.entered(frame.replace(device=device, recording=recording)):
+            result = entry.function(*tensors, **extras)
+        return _bare(result) if recording is None else result
 
     plan.call = call
     plan.owner = owned.owner

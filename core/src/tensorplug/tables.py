@@ -63,11 +63,15 @@ class GradientEntry:
 
 @dataclass(frozen=True, slots=True)
 class DecompositionEntry:
-    """A kernel spec written with other ops, on tensors."""
+    """A kernel spec written with other ops, on tensors.
+
+    ``dtypes``: it serves only where every input and output dtype is among them.
+    """
 
     spec: KernelSpec
     function: Callable[..., Any]
     asks: tuple[str, ...]
+    dtypes: frozenset[DType] | None = None
     override: bool = False
 
 
@@ -140,7 +144,11 @@ def gradient_entry(
 
 
 def decomposition_entry(
-    spec: KernelSpec, function: Callable[..., Any], *, override: bool = False
+    spec: KernelSpec,
+    function: Callable[..., Any],
+    *,
+    dtypes: Iterable[DType] | None = None,
+    override: bool = False,
 ) -> DecompositionEntry:
     """Check a decomposition against ``spec`` and return its entry.
 
@@ -151,7 +159,8 @@ def decomposition_entry(
     role = f"decomposition of {spec.name!r}"
     allowed = (*spec.attributes, "attributes", "out")
     asks = signatures.check_split(function, role, spec.input_names, allowed)
-    return DecompositionEntry(spec, function, asks, override)
+    served = None if dtypes is None else frozenset(dtypes)
+    return DecompositionEntry(spec, function, asks, served, override)
 
 
 def _twice(what: str, old: Callable[..., Any] | None, new: Callable[..., Any] | None) -> str:
@@ -272,7 +281,13 @@ class DecompositionTable:
     def __init__(self) -> None:
         self._entries: dict[str, DecompositionEntry] = {}
 
-    def of(self, spec: KernelSpec, *, override: bool = False) -> Callable[[F], F]:
+    def of(
+        self,
+        spec: KernelSpec,
+        *,
+        dtypes: Iterable[DType] | None = None,
+        override: bool = False,
+    ) -> Callable[[F], F]:
         """Decorate a function of tensors: inputs by name, then what it asks keyword-only.
 
         It may ask for any attribute (``attributes``: a dict of all of them) and for ``out``,
@@ -281,7 +296,7 @@ class DecompositionTable:
         """
 
         def decorate(function: F) -> F:
-            entry = decomposition_entry(spec, function, override=override)
+            entry = decomposition_entry(spec, function, dtypes=dtypes, override=override)
             old = self._entries.setdefault(spec.name, entry)
             if old is not entry:
                 what = f"decomposition of {spec.name!r}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tensorplug import dtypes as dt
 from tensorplug.ops import activation as ops
 from tensorplug.ops.elementwise import abs as abs_
 from tensorplug.ops.elementwise import exp, log, maximum, where
@@ -22,7 +23,7 @@ def relu(x: Tensor) -> Tensor:
     return maximum(x, 0)
 
 
-@decompositions.of(ops.SIGMOID)
+@decompositions.of(ops.SIGMOID, dtypes=dt.REAL)  # Abs, which keeps it stable, is real
 def sigmoid(x: Tensor) -> Tensor:
     small = exp(-abs_(x))  # at most 1, so nothing overflows and tiny results are kept
     return where(x < 0, small, 1.0) / (small + 1.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tensorplug import dtypes as dt
 from tensorplug.ops import elementwise as ops
 from tensorplug.ops.order import reversed_order
 from tensorplug.tables import DecompositionTable
@@ -36,7 +37,7 @@ _TANH_P = (-1614.6876844170844, -99.28772310019185, -0.9643991794250522)
 _TANH_Q = (4844.063053251255, 2235.4883906010045, 112.81167849163293, 1.0)
 
 
-@decompositions.of(ops.TANH)
+@decompositions.of(ops.TANH, dtypes=dt.REAL)  # the approximation is one on the real line
 def tanh(x: Tensor) -> Tensor:
     size = ops.abs(x)
     # Near 0 the quotient below loses digits to cancellation, so a rational function serves.

@@ -5,8 +5,10 @@ from __future__ import annotations
 import fnmatch
 import hashlib
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Literal
 
+from tensorplug import catalogue
 from tensorplug import dtypes as dt
 from tensorplug_conformance import cases as own
 from tensorplug_conformance.corpus import Corpus
@@ -90,13 +92,26 @@ def rows(level: int, known: Mapping[str, CaseEntry]) -> tuple[Row, ...]:
 def _catalogue_rows(entry: CaseEntry) -> Iterator[Row]:
     name = entry.spec.name
     if name not in PRIMITIVES:
+        served = _decomposed_dtypes().get(name)
         for dtype in entry.dtypes:
             yield Row(name, dtype.name, "native")
-            yield Row(name, dtype.name, "decomposed")
+            if served is None or dtype in served:
+                yield Row(name, dtype.name, "decomposed")
     if entry.smooth is not None:
         for dtype in entry.dtypes:
             if dtype in dt.FLOATING:
                 yield Row(name, dtype.name, "gradient")
+
+
+@cache
+def _decomposed_dtypes() -> dict[str, frozenset[DType]]:
+    """Return the dtypes of those of the core's decompositions that do not serve all."""
+    return {
+        each.spec.name: each.dtypes
+        for table in catalogue.decompositions()
+        for each in table
+        if each.dtypes is not None
+    }
 
 
 def cases_of(entry: CaseEntry, row: Row, seed: int) -> Sequence[Case]:
