@@ -6,8 +6,9 @@ import importlib.util
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import tensorplug as tp
 from harness import Workload
+
+import tensorplug as tp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -175,10 +176,69 @@ def _convolve(x: Any, filter_: Any) -> Call:
     return lambda: gradient(image, taps)
 
 
+LAUNCHES = 100
+BARE_ADD = """
+kernel void run(global const float *a, global const float *b, global float *y) {
+  const size_t i = get_global_id(0);
+  if (i < 16) y[i] = a[i] + b[i];
+}"""
+
+
+def has_opencl() -> bool:
+    """Return whether the OpenCL backend is installed and has a device."""
+    if not available("tensorplug_opencl"):
+        return False
+    from tensorplug_opencl import device
+
+    return bool(device.available())
+
+
+def opencl_launch() -> Workload:
+    """Many small adds and one wait: what an op costs beside its driver's own enqueue.
+
+    The baseline enqueues one prepared kernel, whose arguments are set already, again and again:
+    no library over pyopencl can be faster.
+    """
+    x = np.linspace(0, 1, 16, dtype=np.float32)
+    with tp.use_backend("opencl"):
+        a, b = tp.asarray(x), tp.asarray(x + 1)
+
+    def ours() -> None:
+        with tp.use_backend("opencl"):
+            for _ in range(LAUNCHES):
+                tp.add(a, b)
+            tp.synchronize()
+
+    contenders: dict[str, Call] = {"pyopencl enqueue": _enqueue(x), "tensorplug opencl": ours}
+    return Workload(f"{LAUNCHES} adds of 16", "pyopencl enqueue", contenders)
+
+
+def _enqueue(x: Any) -> Call:
+    import pyopencl as cl
+
+    from tensorplug_opencl import device
+
+    context = cl.Context([device.choose(None)])
+    queue = cl.CommandQueue(context)
+    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+    buffers = [cl.Buffer(context, flags, hostbuf=x) for _ in range(3)]
+    kernel = cl.Kernel(cl.Program(context, BARE_ADD).build(["-w"]), "run")
+    kernel.set_args(*buffers)
+
+    def run(_alive: object = buffers) -> None:  # a kernel does not keep its arguments alive
+        for _ in range(LAUNCHES):
+            cl.enqueue_nd_range_kernel(queue, kernel, (128,), (128,))
+        queue.finish()
+
+    return run
+
+
 def workloads() -> Iterator[tuple[str, Callable[[], Workload]]]:
     """Yield name and maker of every workload, so that only the chosen ones are prepared."""
     yield "operator", operator
     yield "add16", lambda: elementwise("add 16", 16, np.add, "add", 2)
+    if has_opencl():
+        yield "opencl_launch", opencl_launch
     yield "chain", chain
     yield "add64MB", lambda: elementwise("add 64 MB", LARGE, np.add, "add", 2)
     yield "exp64MB", lambda: elementwise("exp 64 MB", LARGE, np.exp, "exp", 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import warnings
 
 import numpy as np
 import pyopencl as cl
@@ -184,6 +185,23 @@ def test_a_program_that_does_not_build(backend):
         backend.runtime.launch("// my kernel\nkernel void run( {", 0, [], 1)
     assert "error" in str(caught.value)
     assert backend.memory()["programs"] == 0
+
+
+CHATTY = "// chatty\n#warning this is said\nkernel void run() {}"
+
+
+@pytest.mark.parametrize(("asked", "said"), [(None, 0), ("1", 1)])
+def test_a_log_is_shown_to_those_who_ask_for_it(monkeypatch, backend, asked, said):
+    """As with drivers that write one for every program: here the option -w is taken out."""
+    monkeypatch.setattr(backend.runtime.programs, "_options", ["-cl-std=CL1.2"])
+    monkeypatch.delenv("PYOPENCL_COMPILER_OUTPUT", raising=False)
+    if asked:
+        monkeypatch.setenv("PYOPENCL_COMPILER_OUTPUT", asked)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        backend.runtime.launch(CHATTY, 0, [], 1)
+    assert len(caught) == said
+    assert all("this is said" in str(each.message) for each in caught)
 
 
 def test_a_long_build_log_is_trimmed():

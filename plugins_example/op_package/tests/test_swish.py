@@ -83,6 +83,18 @@ def test_limits(beta):
     )
 
 
+def test_one_opencl_program_serves_every_beta(engine):
+    try:
+        opened = engine.open("opencl")
+    except (tp.errors.BackendNotInstalledError, tp.errors.BackendUnavailableError) as missing:
+        pytest.skip(str(missing))
+    x = np.array([0.5], np.float32)
+    with tp.use_backend("opencl"):
+        for beta in BETAS:
+            assert_close(swish(x, beta=beta), formula(x, beta), "float32", 1e-5)
+    assert opened.backend.memory()["programs"] == 1
+
+
 @pytest.mark.usefixtures("place")
 @pytest.mark.parametrize("dtype", ["int32", "int8", "bool"])
 def test_what_is_no_float_becomes_one(dtype):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from typing import Final
 
 import pyopencl as cl
@@ -57,7 +58,13 @@ class Programs:
 
     def _build(self, source: str) -> cl.Program:
         try:
-            program: cl.Program = cl.Program(self._context, source).build(options=self._options)
+            # Some drivers write a log even where nothing is wrong, and pyopencl then warns that
+            # there is one. Who sets PYOPENCL_COMPILER_OUTPUT gets another text, the log itself.
+            with warnings.catch_warnings():
+                warnings.filterwarnings(
+                    "ignore", "Non-empty compiler output", category=cl.CompilerWarning
+                )
+                program: cl.Program = cl.Program(self._context, source).build(self._options)
         except cl.Error as error:
             if error.code in (
                 cl.status_code.BUILD_PROGRAM_FAILURE,

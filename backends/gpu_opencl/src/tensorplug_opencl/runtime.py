@@ -39,13 +39,27 @@ LIGHT_GROUP: Final = 128
 HEAVY_GROUP: Final = {True: 8, False: 64}  # by whether the device is a CPU
 
 
+class _Process:
+    """This process; asking the system at every allocation would double what that costs."""
+
+    pid = os.getpid()
+
+    @classmethod
+    def ask(cls) -> None:
+        cls.pid = os.getpid()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which cannot fork
+    os.register_at_fork(after_in_child=_Process.ask)
+
+
 class Runtime:
     """An opened device: its context, queue, memory pool and built programs."""
 
     def __init__(self, device: cl.Device) -> None:
         self.device = device
         self.name = describe(device)
-        self.pid = os.getpid()
+        self.pid = _Process.pid
         try:
             self.context = cl.Context([device])
             self.queue = cl.CommandQueue(self.context, device)
@@ -66,7 +80,7 @@ class Runtime:
             DeviceLostError: when the device is gone, or this is a forked child.
 
         """
-        if os.getpid() != self.pid:
+        if self.pid != _Process.pid:
             raise self._forked()
         try:
             return self.pool.allocate(nbytes)
@@ -97,6 +111,10 @@ class Runtime:
             return lambda: DeviceBuffer(None, dtype, shape)
         allocate = self.allocate
         return lambda: DeviceBuffer(allocate(nbytes), dtype, shape)
+
+    def _check_process(self) -> None:
+        if self.pid != _Process.pid:
+            raise self._forked()
 
     def _forked(self) -> DeviceLostError:
         return DeviceLostError(
@@ -144,8 +162,7 @@ class Runtime:
         self._do("waiting for the device", self.queue.finish)
 
     def _do(self, action: str, function: Callable[..., None], *args: Any) -> None:
-        if os.getpid() != self.pid:
-            raise self._forked()
+        self._check_process()
         try:
             function(*args)
         except cl.Error as error:
@@ -153,7 +170,7 @@ class Runtime:
 
     def close(self) -> None:
         """Wait for the queue and give the pool's memory back; in a forked child do nothing."""
-        if os.getpid() == self.pid:
+        if self.pid == _Process.pid:
             try:
                 self.synchronize()
             finally:
@@ -178,21 +195,28 @@ class Runtime:
 
         Raises:
             BuildError: when the device's compiler refuses the program.
+            TypeError: when the kernel takes another number of arguments.
 
         """
-        if os.getpid() != self.pid:
-            raise self._forked()
+        self._check_process()
         kernel = self.programs.kernel(source)
+        title = title_of(source)
         try:
+            if kernel.num_args != 2 * arrays + len(constants):
+                raise TypeError(
+                    f"program {title!r} takes {kernel.num_args} arguments, but there are "
+                    f"2 for each of {arrays} arrays and {len(constants)} constants"
+                )
             for number in range(arrays):
                 kernel.set_arg(2 * number + 1, np.int64(0))
             for number, constant in enumerate(constants, start=2 * arrays):
                 kernel.set_arg(number, constant)
         except cl.Error as error:
-            raise faults.translated(error, self.name, "setting arguments") from error
+            action = f"setting the arguments of {title!r}"
+            raise faults.translated(error, self.name, action) from error
         wanted = HEAVY_GROUP[self.is_cpu] if heavy else LIGHT_GROUP
         group = min(wanted, self.device.max_work_group_size)
-        return Launch(self, kernel, title_of(source), arrays, -(-items // group) * group, group)
+        return Launch(self, kernel, title, arrays, -(-items // group) * group, group)
 
     def retry_launch(self, launch: Launch, error: cl.Error) -> None:
         """Try ``launch`` once more with the pool emptied, if it failed for want of memory."""
@@ -215,12 +239,22 @@ class Launch:
     kernel per thread, and the queue serializes the threads anyway.
     """
 
-    __slots__ = ("_global", "_local", "_lock", "_offsets", "_runtime", "kernel", "title")
+    __slots__ = (
+        "_global",
+        "_local",
+        "_lock",
+        "_offsets",
+        "_runtime",
+        "_set_arg",
+        "kernel",
+        "title",
+    )
 
     def __init__(
         self, runtime: Runtime, kernel: cl.Kernel, title: str, arrays: int, items: int, group: int
     ) -> None:
         self._runtime = runtime
+        self._set_arg: Callable[[int, Any], None] = kernel.set_arg
         self.kernel = kernel
         self.title = title
         self._global = (items,)
@@ -230,7 +264,7 @@ class Launch:
 
     def __call__(self, *arrays: DeviceBuffer) -> None:
         """Enqueue the kernel on ``arrays``, in the order of its parameters."""
-        set_arg: Callable[[int, Any], None] = self.kernel.set_arg
+        set_arg = self._set_arg
         offsets = self._offsets
         with self._lock:
             try:

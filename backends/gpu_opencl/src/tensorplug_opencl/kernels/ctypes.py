@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug import dtypes as dt
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from tensorplug.dtypes import DType
 
-__all__ = ["LIMITS", "MOVED", "STORED", "computed", "moved", "ring", "stored"]
+__all__ = ["LIMITS", "MOVED", "STORED", "computed", "host", "moved", "ring", "stored"]
 
 STORED: Final = {
     dt.bool_: "uchar",
@@ -36,6 +38,7 @@ LIMITS: Final = {
     dt.uint32: "UINT",
     dt.uint64: "ULONG",
 }
+_HOST: Final = {ctype: dtype.numpy for dtype, ctype in STORED.items() if dtype is not dt.bool_}
 MOVED: Final = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}
 
 
@@ -63,3 +66,8 @@ def ring(dtype: DType) -> str:
 def moved(dtype: DType) -> str:
     """Return the type that carries an element's bits: moving needs a program per size only."""
     return MOVED[dtype.itemsize]
+
+
+def host(ctype: str) -> np.dtype[Any]:
+    """Return NumPy's name for a C type: what an argument of that type is made of."""
+    return _HOST[ctype]

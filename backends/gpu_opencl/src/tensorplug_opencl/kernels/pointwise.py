@@ -11,6 +11,8 @@ from tensorplug_opencl.kernels.templates import Operand
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    import numpy as np
+
     from tensorplug.dtypes import DType
     from tensorplug.spec import KernelSpec, TensorType
     from tensorplug.tables import KernelTable
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.runtime import Runtime
 
-__all__ = ["Formula", "Input", "of_formula", "prepare", "register"]
+__all__ = ["Constant", "Formula", "Input", "of_formula", "prepare", "register"]
 
 
 class Input:
@@ -33,6 +35,14 @@ class Input:
         self.computed = computed
 
 
+class Constant(NamedTuple):
+    """A number that the expression names: an argument, so that one program serves all values."""
+
+    name: str
+    ctype: str
+    value: np.generic
+
+
 def prepare(
     runtime: Runtime,
     title: str,
@@ -41,11 +51,12 @@ def prepare(
     result: str,
     expression: str,
     definitions: str = "",
+    constants: Sequence[Constant] = (),
 ) -> Callable[..., DeviceBuffer]:
     """Return a callable of the inputs' buffers that computes ``expression`` into ``out``.
 
     ``result`` is the C type of the output's elements, ``definitions`` C declarations that the
-    expression uses.
+    expression uses, ``constants`` the numbers it names.
     """
     if not out.size:
         return calls.empty(runtime, out)
@@ -64,11 +75,15 @@ def prepare(
         operands.append(Operand(each.name, each.stored, each.computed, access))
     index = layouts.index_dtype(out.size, *(each.type.size for each in inputs))
     rank = layout.rank if strided else 0
-    source = templates.elementwise(title, operands, result, expression, rank, index, definitions)
-    constants: list[Any] = [index.type(out.size)]
+    named = [(each.name, each.ctype) for each in constants]
+    source = templates.elementwise(
+        title, operands, result, expression, rank, index, definitions, named
+    )
+    arguments: list[Any] = [index.type(out.size)]
     if strided:
-        constants.append(layouts.packed([layouts.Layout(layout.sizes, tuple(strided))], index))
-    launch = runtime.launch(source, len(inputs) + 1, constants, out.size)
+        arguments.append(layouts.packed([layouts.Layout(layout.sizes, tuple(strided))], index))
+    arguments.extend(each.value for each in constants)
+    launch = runtime.launch(source, len(inputs) + 1, arguments, out.size)
     return calls.producer(runtime, out, launch)
 
 
@@ -96,8 +111,13 @@ def of_formula(
     formula: Formula,
     types: Mapping[str, TensorType],
     out: TensorType,
+    constants: Sequence[Constant] = (),
+    declarations: str = "",
 ) -> Callable[..., DeviceBuffer]:
-    """Return a callable of the inputs' buffers; ``types`` are of one dtype, by name."""
+    """Return a callable of the inputs' buffers; ``types`` are of one dtype, by name.
+
+    ``declarations``: C functions of the caller's that the expression calls.
+    """
     dtype = next(iter(types.values())).dtype
     expression = formula.of(dtype)
     computed = ctypes.ring(dtype) if formula.ring else ctypes.computed(dtype)
@@ -109,7 +129,8 @@ def of_formula(
         out,
         ctypes.stored(out.dtype),
         expression,
-        functions.definitions(expression, dtype),
+        f"{functions.definitions(declarations + expression, dtype)}\n{declarations}",
+        constants,
     )
 
 

@@ -106,35 +106,44 @@ def elementwise(
     rank: int,
     index: Index,
     functions: str = "",
+    constants: Sequence[tuple[str, str]] = (),
 ) -> str:
     """Return ``y[i] = expression`` over the operands' elements, for i < n.
 
+    The expression is the body of a function of its own, so that no operand or constant can
+    have the name of something else here.
+
     Constants: ``n``, then the layout if any operand is strided: sizes, then the strides of
-    each strided operand.
+    each strided operand; then ``constants``, given as (name, C type).
     """
     strided = [each.name for each in operands if each.access == "strided"]
     fields = [("size", rank), *((f"{name}_step", rank) for name in strided)] if strided else []
     declarations = [layout_struct(fields)]
     declarations += [place(f"{name}_place", rank, "size", f"{name}_step") for name in strided]
     declarations.append(functions)
-    loads = []
+    named = [f"const {each.computed} {each.name}" for each in operands]
+    named += [f"const {ctype} {name}" for name, ctype in constants]
+    declarations.append(
+        f"{result} value_of({', '.join(named)}) {{ return ({result})({expression}); }}"
+    )
+    values = []
     for each in operands:
         at = {"whole": "i", "single": "0", "strided": f"{each.name}_place(i, layout)"}
-        value = f"({each.computed}){each.name}_in[{at[each.access]}]"
-        loads.append(f"  const {each.computed} {each.name} = {value};")
+        values.append(f"({each.computed}){each.name}_in[{at[each.access]}]")
+    values += [f"{name}_given" for name, _ in constants]
     body = "\n".join(
         [
             "  const index_t i = get_global_id(0);",
             "  if (i >= n) return;",
-            *loads,
-            f"  y[i] = ({result})({expression});",
+            f"  y[i] = value_of({', '.join(values)});",
         ]
     )
     arrays = [Array(f"{each.name}_in", each.stored) for each in operands]
+    given = [f"const {ctype} {name}_given" for name, ctype in constants]
     return program(
         title,
         [*arrays, Array("y", result, written=True)],
-        indices("n", layout=bool(strided)),
+        [*indices("n", layout=bool(strided)), *given],
         body,
         index=index,
         declarations="\n".join(declarations),

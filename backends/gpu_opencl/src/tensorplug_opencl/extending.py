@@ -1,0 +1,232 @@
+"""For distributions that bring OpenCL kernels for ops of their own: the module to import.
+
+Both functions are called where a kernel is prepared (``KernelTable.prepare``): with the
+``backend`` and the ``out`` that the kernel asks for. They return the callable of buffers that
+such a function returns, and take care of the output's memory, of programs (each is built once
+per source text, whatever shapes and numbers it runs on) and of translating OpenCL's errors.
+
+    >>> import tensorplug as tp
+    >>> from tensorplug import inference
+    >>> from tensorplug.attributes import number
+    >>> from tensorplug.dispatch import dispatch
+    >>> from tensorplug.spec import KernelSpec
+    >>> HINGE = KernelSpec("Hinge", ("x",), inference.same, attributes={"slope": number(0.5)})
+    >>> def hinge(x, *, slope, backend, out):
+    ...     constants = {"slope": slope}
+    ...     return elementwise(backend, "Hinge", "x > 0 ? x : slope * x", {"x": x}, out, constants)
+    >>> with tp.use_backend("opencl"), tp.register_kernel(HINGE, "opencl", hinge, prepares=True):
+    ...     dispatch(HINGE, tp.asarray([-2.0, 3.0]), slope=0.25).tolist()
+    [-0.5, 3.0]
+
+A distribution puts the kernel into a table instead, with ``@kernels.prepare(HINGE)``, and returns
+the table from its hook ``tensorplug_kernels``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug import dtypes as dt
+from tensorplug.errors import KernelRefusedError
+from tensorplug.spec import TensorType
+from tensorplug_opencl.backend import OpenCLBackend
+from tensorplug_opencl.buffers import DeviceBuffer
+from tensorplug_opencl.kernels import calls, ctypes, pointwise
+from tensorplug_opencl.kernels.pointwise import Formula
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from tensorplug.dtypes import DType
+    from tensorplug_opencl.runtime import Runtime
+
+    Number = bool | int | float | np.generic
+
+__all__ = ["DeviceBuffer", "Formula", "OpenCLBackend", "c_type", "elementwise", "program"]
+
+
+def c_type(dtype: DType) -> str:
+    """Return the C type of an element of ``dtype`` in memory; a boolean is a byte, 0 or 1."""
+    return ctypes.stored(dtype)
+
+
+def elementwise(
+    backend: OpenCLBackend,
+    name: str,
+    formula: str | Formula,
+    inputs: Mapping[str, TensorType],
+    out: TensorType,
+    constants: Mapping[str, Number] | None = None,
+    *,
+    functions: str = "",
+) -> Callable[..., DeviceBuffer]:
+    """Return a callable of the inputs' buffers that computes an expression for every element.
+
+    Inputs are broadcast to the shape of ``out``. In the expression they have their dtype's C
+    type (half is widened to float), which is also called ``A``; the value is converted to the
+    dtype of ``out``. The backend's functions ``floor_div``, ``floor_mod``, ``power``,
+    ``logistic`` and, for floats, ``wrapped`` may be called like OpenCL's own. A number that is
+    no integer should be a constant: ``0.5`` in C is a double, which not every device has.
+
+    Args:
+        backend: the ``backend`` that the kernel asked for.
+        name: names the kernel in messages.
+        formula: a C expression over the names of inputs and constants; a ``Formula`` has
+            variants for signed and unsigned integers, and ``ring=True`` lets them wrap.
+        inputs: type by name, in the order in which the kernel gets their buffers; all of one
+            dtype, as the spec's ``promote`` makes them.
+        out: the type of the result.
+        constants: numbers by name, mostly attributes. They are arguments of the program: another
+            number needs no other program. A Python number takes the type of the inputs, to
+            which a float is rounded; a NumPy scalar keeps its own.
+        functions: C functions that the expression calls.
+
+    Raises:
+        KernelRefusedError: a constant is no number of its type; the op is then decomposed.
+        TypeError, ValueError: inputs or constants are not as said above.
+        BuildError: the device's compiler refuses the program.
+
+    """
+    formula = Formula(formula) if isinstance(formula, str) else formula
+    given = {} if constants is None else constants
+    dtype = _common(inputs)
+    _check_names([*inputs, *given])
+    ctype = ctypes.ring(dtype) if formula.ring else ctypes.computed(dtype)
+    converted = [_constant(backend, each, given[each], dtype, ctype) for each in given]
+    title = f"{name} {dtype}"
+    return pointwise.of_formula(backend.runtime, title, formula, inputs, out, converted, functions)
+
+
+def _common(inputs: Mapping[str, TensorType]) -> DType:
+    dtypes = {each.dtype for each in inputs.values()}
+    if len(dtypes) != 1:
+        shown = ", ".join(f"{name}={each}" for name, each in inputs.items()) or "none"
+        raise TypeError(f"elementwise takes inputs of one dtype, got {shown}")
+    return dtypes.pop()
+
+
+def _check_names(names: Sequence[str]) -> None:
+    for number, name in enumerate(names):
+        if not (name.isidentifier() and name.isascii()):
+            raise ValueError(f"{name!r} is no name in C")
+        if name in names[:number]:
+            raise ValueError(f"{name!r} is both an input and a constant")
+
+
+def _constant(
+    backend: OpenCLBackend, name: str, value: Number, inputs: DType, ctype: str
+) -> pointwise.Constant:
+    """Return ``value`` in the inputs' type as computed with, or in its own if it has one."""
+    if isinstance(value, np.generic):
+        own = dt.of(value.dtype)
+        if own not in backend.dtypes:
+            raise KernelRefusedError(f"constant {name!r} is {own}, which {backend.device} lacks")
+        ctype = ctypes.computed(own)
+        return pointwise.Constant(name, ctype, value.astype(ctypes.host(ctype)))
+    if not isinstance(value, bool | int | float):
+        raise TypeError(f"constant {name!r} must be a number, got {value!r}")
+    if not _fits(value, inputs):
+        raise KernelRefusedError(f"constant {name!r} is {value!r}, which is no {inputs}")
+    with np.errstate(over="ignore"):  # rounded to an infinity, as the expression itself might be
+        exact = inputs.numpy.type(value)
+    return pointwise.Constant(name, ctype, exact.astype(ctypes.host(ctype)))
+
+
+def _fits(value: float, dtype: DType) -> bool:
+    if dtype.kind == "bool":
+        return isinstance(value, bool)
+    if dtype.kind != "float":
+        limits = np.iinfo(dtype.name)
+        return isinstance(value, int) and int(limits.min) <= value <= int(limits.max)
+    try:
+        float(value)
+    except OverflowError:  # an integer beyond all floats
+        return False
+    return True
+
+
+def program(
+    backend: OpenCLBackend,
+    source: str,
+    inputs: int,
+    out: TensorType | Sequence[TensorType],
+    constants: Sequence[np.generic | np.ndarray[Any, Any]] = (),
+    *,
+    items: int,
+    heavy: bool = False,
+) -> Callable[..., Any]:
+    """Return a callable of the inputs' buffers that runs an OpenCL C program of your own.
+
+    The program has one kernel, called ``run``. For each input and then for each output it takes
+    a ``global`` pointer and a ``long``, the offset of the first element in elements, since
+    tensors may share memory; then the constants. All arrays are dense and in row-major order;
+    one without elements has a null pointer. Inputs must not be written to. A comment in the
+    first line names the program in messages. Several passes are several programs: the output
+    of one is the input of the next.
+
+        >>> import numpy as np
+        >>> from tensorplug import dtypes as dt
+        >>> REVERSE = '''// reverse
+        ... kernel void run(global const float *x, const long x_at,
+        ...                 global float *y, const long y_at, const uint n) {
+        ...   const uint i = get_global_id(0);
+        ...   if (i < n) y[y_at + i] = x[x_at + n - 1 - i];
+        ... }'''
+        >>> backend = OpenCLBackend.open(None)
+        >>> out = TensorType(dt.float32, (3,))
+        >>> reverse = program(backend, REVERSE, 1, out, [np.uint32(3)], items=3)
+        >>> x = backend.from_host(np.array([1, 2, 3], np.float32))
+        >>> backend.to_host(reverse(x)).tolist()
+        [3.0, 2.0, 1.0]
+
+    Args:
+        backend: the ``backend`` that the kernel asked for.
+        source: the program. Sizes and numbers should be constants, not written into it, since
+            every text is built once; ``c_type`` gives the types of elements.
+        inputs: how many buffers the callable takes.
+        out: the type of the output, or of each of several, which come as a list.
+        constants: NumPy scalars, whose dtype must be that of the parameter, or arrays that are
+            the bytes of a struct.
+        items: the number of work-items needed. More are run, up to whole groups: the kernel
+            must ignore those whose ``get_global_id(0)`` is beyond.
+        heavy: a work-item does a lot: it loops over a row, say.
+
+    Raises:
+        TypeError: a constant has no C type, or the kernel takes another number of arguments.
+        ValueError: ``items`` is not positive although there is something to compute.
+        BuildError: the device's compiler refuses the program.
+
+    """
+    runtime = backend.runtime
+    outs = [out] if isinstance(out, TensorType) else list(out)
+    for constant in constants:
+        if not isinstance(constant, np.generic | np.ndarray):
+            raise TypeError(f"constant {constant!r} has no C type; give a NumPy scalar")
+    write: Callable[..., None] = _nothing
+    if any(each.size for each in outs):
+        if items < 1:
+            raise ValueError(f"items must be positive, got {items}")
+        arrays = inputs + len(outs)
+        write = runtime.launch(source, arrays, constants, items, heavy=heavy)
+    if isinstance(out, TensorType):
+        return calls.producer(runtime, out, write)
+    return _several(runtime, outs, write)
+
+
+def _nothing(*_buffers: DeviceBuffer) -> None:
+    """Write outputs that have no elements."""
+
+
+def _several(
+    runtime: Runtime, outs: Sequence[TensorType], write: Callable[..., None]
+) -> Callable[..., list[DeviceBuffer]]:
+    makers = [runtime.maker(each) for each in outs]
+
+    def run(*inputs: DeviceBuffer) -> list[DeviceBuffer]:
+        results = [make() for make in makers]
+        write(*inputs, *results)
+        return results
+
+    return run
