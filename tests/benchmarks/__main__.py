@@ -24,9 +24,10 @@ def main() -> int:
     options = parser.parse_args()
     sys.path.insert(0, str(Path(__file__).parent))
 
-    import tensorplug as tp
     from harness import measure
     from workloads import available, workloads
+
+    import tensorplug as tp
 
     if available("torch"):
         import torch
