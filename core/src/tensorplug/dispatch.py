@@ -205,9 +205,10 @@ def dispatch(spec: KernelSpec, /, *inputs: Any, **attributes: Any) -> Tensor:
     frame = _frame.get()
     try:
         placements = [each._placement for each in inputs]
-    except AttributeError:  # not tensors yet
+        options = exactly(attributes) if attributes else ()
+    except (AttributeError, TypeError):  # not tensors yet, or attributes that have no hash
         return _the_long_way(frame, spec, inputs, attributes)
-    plan = frame.plans.get((spec, *placements, *(exactly(attributes) if attributes else ())))
+    plan = frame.plans.get((spec, *placements, *options))
     if plan is None:
         return _the_long_way(frame, spec, inputs, attributes)
     try:

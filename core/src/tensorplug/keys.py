@@ -22,6 +22,10 @@ def exactly(attributes: Mapping[str, Any]) -> list[Hashable]:
 
     1, 1.0 and True are different values, and so are 0.0 and -0.0; a plan made for one must not
     serve another.
+
+    Raises:
+        TypeError: when a value cannot be hashed; such a call has no key.
+
     """
     return [(name, _exact(value)) for name, value in attributes.items()]
 
@@ -32,12 +36,9 @@ def _exact(value: Any) -> Hashable:
         return (kind, value)
     if kind is str or kind is DType or value is None:
         return value  # type: ignore[no-any-return]  # these can be hashed, and equal only their like
-    if kind is tuple or kind is list:
+    if isinstance(value, tuple | list):  # named tuples too
         return (kind, *[_exact(each) for each in value])
     if isinstance(value, _SPELT):
         return (kind, repr(value))
-    try:
-        hash(value)
-    except TypeError:
-        return object()  # equal to nothing, so such a call is resolved every time
+    hash(value)  # raises where it cannot be part of a key
     return (kind, value)

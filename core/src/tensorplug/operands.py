@@ -175,4 +175,7 @@ def key(
             placements.append(tuple([one._placement for one in each]))
     if not attributes:
         return (spec, *placements)
-    return (spec, *placements, *keys.exactly(attributes))
+    try:
+        return (spec, *placements, *keys.exactly(attributes))
+    except TypeError:
+        return None
