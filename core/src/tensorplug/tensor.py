@@ -10,7 +10,7 @@ from tensorplug import dispatch as seam
 from tensorplug import dtypes as dt
 from tensorplug.errors import BackendClosedError, DisposedError, ShapeError
 from tensorplug.methods import Methods
-from tensorplug.ops import comparison, elementwise, indexing, linalg, movement
+from tensorplug.ops import comparison, creation, elementwise, indexing, linalg, movement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -159,6 +159,22 @@ class Tensor(Methods):
                 raise ValueError(f"{self.type} cannot become {dtype} without a copy")
             return array.astype(dtype)
         return array.copy() if copy else array
+
+    def __copy__(self) -> Tensor:
+        """Return another handle: on the same device, at the same place on the tape."""
+        self._live()
+        handle = Tensor._of(self._buffer, self._placement, self._node)
+        scope = seam.current().scope
+        if scope is not None:
+            scope.adopt(handle)
+        return handle
+
+    def __deepcopy__(self, _memo: dict[int, Any]) -> Tensor:
+        return self.__copy__()  # no op changes the data, so it is shared
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        """Pickle the elements alone: they come back on the device that is active then."""
+        return creation.asarray, (self.numpy(),)
 
     def __repr__(self) -> str:
         if self.is_disposed:
