@@ -54,7 +54,7 @@ conformance: $(FOR_WORK) ## certify each backend; reports go to out/conformance
 	done
 
 packaging: $(FOR_WORK) ## build wheels, install them into fresh environments, try them
-	$(BIN)/python -m pytest -m packaging
+	$(BIN)/python -m pytest tests/plugins -m packaging
 
 bench: $(FOR_WORK) ## time workloads against NumPy (and PyTorch and JAX, where installed)
 	$(BIN)/python tests/benchmarks

@@ -217,7 +217,7 @@ def same_type(x: TensorType) -> TensorType:
     return x
 
 
-def first_type(a: TensorType, b: TensorType) -> TensorType:  # noqa: ARG001  # named by the spec
+def first_type(a: TensorType, b: TensorType) -> TensorType:  # named by the spec
     return a
 
 

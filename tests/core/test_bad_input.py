@@ -238,11 +238,11 @@ def test_unknown_dtypes(op, dtype):
         DTYPED[op](dtype)
 
 
-def five(x):  # noqa: ARG001  # the result does not depend on it
+def five(x):  # the result does not depend on it
     return 5
 
 
-def constant(x):  # noqa: ARG001  # the result does not depend on it
+def constant(x):  # the result does not depend on it
     return tp.ones(())
 
 

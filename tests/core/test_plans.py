@@ -28,11 +28,11 @@ TWO = KernelSpec("Two", ("x",), lambda x: (x, x), outputs=("first", "second"))
 ONE = spec_of("One")
 
 
-def returns_nothing(x):  # noqa: ARG001  # the spec names the input
+def returns_nothing(x):  # the spec names the input
     return None
 
 
-def returns_five(x):  # noqa: ARG001  # the spec names the input
+def returns_five(x):  # the spec names the input
     return 5
 
 
@@ -204,10 +204,10 @@ def test_a_plan_resolved_before_a_change_is_not_kept(engine):
 def declining(spec, reason="too narrow"):
     kernels = KernelTable()
 
-    def prepare(a, b):  # noqa: ARG001
+    def prepare(a, b):
         raise KernelRefusedError(reason)
 
-    def prepare_one(x):  # noqa: ARG001
+    def prepare_one(x):
         raise KernelRefusedError(reason)
 
     kernels.prepare(spec)(prepare_one if len(spec.inputs) == 1 else prepare)
