@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,9 +24,10 @@ def available(module: str) -> bool:
     return importlib.util.find_spec(module) is not None
 
 
-def backends() -> list[str]:
+@cache
+def backends() -> tuple[str, ...]:
     """Return the names of the installed tensorplug backends that can be opened."""
-    names = []
+    names: list[str] = []
     for info in tp.backends():
         try:
             with tp.use_backend(info.name):
@@ -34,7 +36,7 @@ def backends() -> list[str]:
             print(f"left out: {error}")
         else:
             names.append(info.name)
-    return names
+    return tuple(names)
 
 
 def on(backend: str, work: Callable[[], Call]) -> Call:
