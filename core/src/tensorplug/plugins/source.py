@@ -49,7 +49,8 @@ class PluginSource:
         self._plugins: dict[Claim, Plugin] = {}
         self._errors: dict[Claim, TensorplugError] = {}
         self._outcomes: dict[Claim, tuple[State, str]] = {}
-        self._handed_over: set[Claim] = set()
+        self._ruled: set[Claim] = set()  # the backends whose rules are registered
+        self._gathered: dict[Claim, list[tuple[Owner, KernelTable]]] = {}
         self._opening: set[str] = set()
 
     # What an engine asks --------------------------------------------------------------
@@ -99,7 +100,7 @@ class PluginSource:
             check = partial(contributions.check_backend, claim, backend)
             guarded(claim, "while its backend was checked", check)
             tables = self._tables(plugin, backend)
-        except TensorplugError as error:
+        except BaseException as error:  # an interrupt too, and warnings made errors
             _abandon(backend, error)
             raise
         self._outcomes[claim] = _LOADED
@@ -170,19 +171,23 @@ class PluginSource:
         registration cannot fail half way. A backend's own mistakes are errors; an extension's
         leave out what it has for this backend, with a warning.
         """
-        if plugin.claim in self._handed_over:  # for another device of this backend
-            return []
+        done = self._gathered.get(plugin.claim)
+        if done is not None:  # for another device of this backend
+            return done
         copy = contributions.rehearsal(self._registry)
-        rules = contributions.rules(self._loader, plugin)
+        first = plugin.claim not in self._ruled  # else what follows was interrupted once
+        rules = contributions.rules(self._loader, plugin) if first else None
         found = self._rehearsed(copy, plugin, backend, rules)
-        self._register_rules(plugin, rules)
-        self._handed_over.add(plugin.claim)
+        if rules is not None:
+            self._register_rules(plugin, rules)
+            self._ruled.add(plugin.claim)
         for extension in self._extensions():
             try:
                 found += self._rehearsed(copy, extension, backend)
             except TensorplugError as error:
                 self._outcomes[extension.claim] = ("failed", str(error))
                 _warn(error)
+        self._gathered[plugin.claim] = found
         return found
 
     def _rehearsed(
@@ -255,7 +260,7 @@ def _warn(error: TensorplugError) -> None:
     warnings.warn(f"left out: {error}", PluginWarning, stacklevel=4)
 
 
-def _abandon(backend: Any, error: TensorplugError) -> None:
+def _abandon(backend: Any, error: BaseException) -> None:
     """Close a backend that will not be used; add to ``error`` what that raises."""
     try:
         backend.close()
