@@ -73,7 +73,7 @@ class Plan:
         self.spec = spec
         self.attributes = attributes
         self.device = device
-        self.inputs = list(inputs)
+        self.inputs = [_interned(device, each) for each in inputs]
         self.outputs = tuple(device.placement(each) for each in outputs)
         self.output: Placement = self.outputs[0] if self.outputs else None  # type: ignore[assignment]  # a call may have no outputs
         self.state = state
@@ -157,6 +157,13 @@ class Plan:
         if len(names) == len(self.outputs):
             return list(names)
         return [f"{names[0]}[{index}]" for index in range(len(self.outputs))]
+
+
+def _interned(device: Device, given: InputType) -> InputType:
+    """Return the one object of each type, so that backpropagation compares by identity."""
+    if isinstance(given, TensorType):
+        return device.placement(given).type
+    return None if given is None else [device.placement(each).type for each in given]
 
 
 def _unresolved(*_inputs: Any) -> Any:
