@@ -9,6 +9,7 @@ import pytest
 
 import tensorplug as tp
 from tensorplug import dispatch as seam
+from tensorplug.errors import ArgumentError, BackendClosedError
 
 from . import engines
 
@@ -81,3 +82,18 @@ def test_a_scope_owns_what_was_brought_from_another_device(engine: Engine) -> No
     assert same.is_disposed
     assert not x.is_disposed
     engines.expect(x, "float32", (2,), [1, 2])
+
+
+def test_a_backend_closed_meanwhile_does_not_become_the_active_one(engine: Engine) -> None:
+    opened = engine.open("other")
+    engine.close("other")  # as another thread may do in the middle of set_backend
+    with pytest.raises(BackendClosedError, match="'other' was closed"):
+        engine.set_device(opened)
+    assert tp.get_backend() == "memory"
+    engines.expect(tp.asarray([1.0]) + 1, "float32", (1,), [2])
+
+
+def test_a_colon_without_a_device_opens_no_second_one(engine: Engine) -> None:
+    with pytest.raises(ArgumentError, match="'other:' names no device after the colon"):
+        tp.set_backend("other:")
+    assert engine.devices() == []

@@ -141,8 +141,15 @@ class Engine:
         return device
 
     def set_device(self, device: Device) -> None:
-        """Make ``device`` the process-wide active one."""
+        """Make ``device`` the process-wide active one.
+
+        Raises:
+            BackendClosedError: it was closed since it was opened, by another thread perhaps.
+
+        """
         with self._lock:
+            if device.closed:
+                raise BackendClosedError(f"backend {device.name!r} was closed")
             self._active = device
             for frame in self._followers:
                 frame.plans = device.plans
@@ -158,7 +165,8 @@ class Engine:
         """Return the open device called ``name`` (``"opencl"`` or ``"opencl:1"``), opening it.
 
         Raises:
-            ArgumentError: ``name`` is no text. Besides, what ``BackendSource.open`` raises.
+            ArgumentError: ``name`` is no text, or ends with a colon. Besides, what
+                ``BackendSource.open`` raises.
 
         """
         if not isinstance(name, str):
@@ -166,7 +174,9 @@ class Engine:
         found = self._devices.get(name)
         if found is not None:
             return found
-        backend_name, _, number = name.partition(":")
+        backend_name, colon, number = name.partition(":")
+        if colon and not number:
+            raise ArgumentError(f"{name!r} names no device after the colon")
         with self._lock:
             if name not in self._devices:
                 opened = self.source.open(backend_name, number or None)
@@ -195,14 +205,14 @@ class Engine:
             device = self._devices.pop(name, None)
             if device is None:
                 raise ArgumentError(f"no open device is called {name!r}")
+            if self._active is device:  # first, so that who asks now gets another one
+                self._active = None
+                for frame in self._followers:
+                    frame.plans = {}
             device.closed = True
             device.forget_plans()
             self._forget_plans()  # those of other devices that fall back to this one
             device.constants.clear()
-            if self._active is device:
-                self._active = None
-                for frame in self._followers:
-                    frame.plans = {}
             device.backend.close()
 
     def devices(self) -> list[Device]:
