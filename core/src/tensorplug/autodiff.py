@@ -152,7 +152,9 @@ def custom_grad(f: Callable[..., tuple[Any, Callable[..., Any]]]) -> Callable[..
 
     ``f`` takes tensors and returns ``(value, backward)``; ``backward(dy)`` returns one gradient
     per argument (the tensor itself if there is one argument). ``backward`` saves what it needs
-    by using it. Derivatives of ``backward`` itself are taken through its ops.
+    by using it. Derivatives of ``backward`` itself are taken through its ops. Pass every tensor
+    that needs a gradient as an argument: to ``value``, what ``f`` takes from around it is
+    constant.
 
     Raises, when called:
         ArgumentError: ``f`` returns something else.
