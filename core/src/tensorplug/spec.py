@@ -98,7 +98,8 @@ class KernelSpec:
         inputs: names in order; ``"scale?"`` may be absent, ``"xs[]"`` is a list.
         infer: gives the output type (a tuple of them if there are several outputs) from the
             input types, positionally, and from the attributes it names as keyword-only
-            parameters. It may raise ``ArgumentError`` and ``DTypeError``; the spec adds who.
+            parameters (``attributes``: a dict of all). It may raise ``ArgumentError`` and
+            ``DTypeError``; the spec adds who.
         attributes: name -> ``Attribute``, in order.
         outputs: names; ``("outs[]",)`` where their number depends on the inputs.
         accepts: dtypes allowed, for all inputs or by input name (others: anything).
@@ -160,7 +161,8 @@ class KernelSpec:
             raise RegistrationError(f"{role}: {sorted(unknown)} are not inputs of it")
         found = signatures.parameters(self.infer, role)
         asks = tuple(p.name for p in found if p.kind is p.KEYWORD_ONLY)
-        if len(found) - len(asks) != len(names) or not set(asks) <= set(self.attributes):
+        allowed = {*self.attributes, "attributes"}
+        if len(found) - len(asks) != len(names) or not set(asks) <= allowed:
             raise RegistrationError(
                 f"{role}: its infer rule {signatures.location(self.infer)} must take "
                 f"{len(names)} input types, then any of {list(self.attributes)} keyword-only"
@@ -220,7 +222,8 @@ class KernelSpec:
         try:
             self._check_inputs(types)
             attributes = self._canonical(types, given)
-            asked = {name: attributes[name] for name in self._infer_asks}
+            known = {**attributes, "attributes": attributes}
+            asked = {name: known[name] for name in self._infer_asks}
             result = self.infer(*types, **asked)
         except (ArgumentError, DTypeError) as error:
             raise type(error)(f"{self.describe(types)}: {error}") from None

@@ -23,7 +23,7 @@ Attributes = dict[str, Any]
 
 @decompositions.of(ops.CONV2D)
 def conv2d(x: Tensor, filter: Tensor, *, attributes: Attributes) -> Tensor:
-    windows = _windows(x.shape, filter.shape, attributes)
+    windows = ops.windows_of(x.shape, filter.shape, attributes)
     image = _channels_last(x, attributes)
     rows = matmul(_columns(image, windows), _matrix(filter))
     shape = (image.shape[0], windows[0].out, windows[1].out, filter.shape[3])
@@ -34,7 +34,7 @@ def conv2d(x: Tensor, filter: Tensor, *, attributes: Attributes) -> Tensor:
 def backprop_filter(
     x: Tensor, dy: Tensor, *, attributes: Attributes, filter_shape: Shape
 ) -> Tensor:
-    windows = _windows(x.shape, filter_shape, attributes)
+    windows = ops.windows_of(x.shape, filter_shape, attributes)
     columns = _columns(_channels_last(x, attributes), windows)
     flat = reshape(_channels_last(dy, attributes), (columns.shape[0], filter_shape[3]))
     return reshape(matmul(columns, flat, transpose_a=True), filter_shape)
@@ -44,7 +44,7 @@ def backprop_filter(
 def backprop_input(
     dy: Tensor, filter: Tensor, *, attributes: Attributes, input_shape: Shape
 ) -> Tensor:
-    windows = _windows(input_shape, filter.shape, attributes)
+    windows = ops.windows_of(input_shape, filter.shape, attributes)
     last = _channels_last(dy, attributes)
     batch, height, width, channels = *last.shape[:3], filter.shape[2]
     flat = reshape(last, (batch * height * width, filter.shape[3]))
@@ -57,11 +57,6 @@ def backprop_input(
         for at in range(filter.shape[0] * filter.shape[1])
     ]
     return _restored(untap(parts, windows), attributes)
-
-
-def _windows(x: Shape, filter: Shape, attributes: Attributes) -> tuple[Window, Window]:
-    shared = {name: attributes[name] for name in ops.CONV2D.attributes}
-    return ops.geometry(x, filter, **shared)
 
 
 def _columns(image: Tensor, windows: tuple[Window, Window]) -> Tensor:

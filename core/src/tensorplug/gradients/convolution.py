@@ -54,20 +54,21 @@ def backprop_filter_wrt_dy(ddy: Tensor, x: Tensor, attributes: Attributes) -> Te
     return _forward(x, ddy, attributes)
 
 
-def _window(attributes: Attributes) -> Attributes:
-    """The attributes that all three kernels share."""
-    return {name: attributes[name] for name in ops.CONV2D.attributes}
-
-
 def _forward(x: Tensor, filter: Tensor, attributes: Attributes) -> Tensor:
-    return dispatch(ops.CONV2D, x, filter, **_window(attributes))
+    return dispatch(ops.CONV2D, x, filter, **ops.window_attributes(attributes))
 
 
 def _input(dy: Tensor, filter: Tensor, shape: Shape, attributes: Attributes) -> Tensor:
     return dispatch(
-        ops.CONV2D_BACKPROP_INPUT, dy, filter, **_window(attributes), input_shape=shape
+        ops.CONV2D_BACKPROP_INPUT,
+        dy,
+        filter,
+        **ops.window_attributes(attributes),
+        input_shape=shape,
     )
 
 
 def _filter(x: Tensor, dy: Tensor, shape: Shape, attributes: Attributes) -> Tensor:
-    return dispatch(ops.CONV2D_BACKPROP_FILTER, x, dy, **_window(attributes), filter_shape=shape)
+    return dispatch(
+        ops.CONV2D_BACKPROP_FILTER, x, dy, **ops.window_attributes(attributes), filter_shape=shape
+    )

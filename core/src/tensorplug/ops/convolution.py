@@ -6,6 +6,7 @@ Filters are [height, width, in channels, out channels]. Like everywhere in this 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tensorplug import attributes
@@ -33,6 +34,7 @@ __all__ = [
 ]
 
 Pair = tuple[int, int]
+Attributes = Mapping[str, Any]
 
 
 def geometry(
@@ -67,82 +69,6 @@ def output_shape(x: Shape, filter: Shape, at: tuple[Window, Window], data_format
     return arranged(x[0], (at[0].out, at[1].out), filter[3], data_format)
 
 
-def _conv2d(
-    x: TensorType,
-    filter: TensorType,
-    *,
-    strides: Pair,
-    pad: Padding,
-    data_format: str,
-    dilations: Pair,
-    dim_rounding_mode: str | None,
-) -> TensorType:
-    at = geometry(
-        x.shape,
-        filter.shape,
-        strides=strides,
-        pad=pad,
-        data_format=data_format,
-        dilations=dilations,
-        dim_rounding_mode=dim_rounding_mode,
-    )
-    return TensorType(x.dtype, output_shape(x.shape, filter.shape, at, data_format))
-
-
-def _checked(dy: Shape, x: Shape, filter: Shape, **options: Any) -> None:
-    expected = output_shape(x, filter, geometry(x, filter, **options), options["data_format"])
-    if dy != expected:
-        raise ShapeError(f"dy must have shape {list(expected)}")
-
-
-def _backprop_input(
-    dy: TensorType,
-    filter: TensorType,
-    *,
-    strides: Pair,
-    pad: Padding,
-    data_format: str,
-    dilations: Pair,
-    dim_rounding_mode: str | None,
-    input_shape: Shape,
-) -> TensorType:
-    _checked(
-        dy.shape,
-        input_shape,
-        filter.shape,
-        strides=strides,
-        pad=pad,
-        data_format=data_format,
-        dilations=dilations,
-        dim_rounding_mode=dim_rounding_mode,
-    )
-    return TensorType(dy.dtype, input_shape)
-
-
-def _backprop_filter(
-    x: TensorType,
-    dy: TensorType,
-    *,
-    strides: Pair,
-    pad: Padding,
-    data_format: str,
-    dilations: Pair,
-    dim_rounding_mode: str | None,
-    filter_shape: Shape,
-) -> TensorType:
-    _checked(
-        dy.shape,
-        x.shape,
-        filter_shape,
-        strides=strides,
-        pad=pad,
-        data_format=data_format,
-        dilations=dilations,
-        dim_rounding_mode=dim_rounding_mode,
-    )
-    return TensorType(dy.dtype, filter_shape)
-
-
 _OPTIONS = {
     "strides": pair_attribute(),
     "pad": pad_attribute(),
@@ -150,6 +76,44 @@ _OPTIONS = {
     "dilations": pair_attribute(1),
     "dim_rounding_mode": rounding_attribute(),
 }
+
+
+def window_attributes(attributes: Attributes) -> Attributes:
+    """Return those attributes of one of the three kernels that say how the window moves."""
+    return {name: attributes[name] for name in _OPTIONS}
+
+
+def windows_of(x: Shape, filter: Shape, attributes: Attributes) -> tuple[Window, Window]:
+    """Return ``geometry`` for the attributes of any of the three kernels."""
+    return geometry(x, filter, **window_attributes(attributes))
+
+
+def _output(x: Shape, filter: Shape, attributes: Attributes) -> Shape:
+    return output_shape(x, filter, windows_of(x, filter, attributes), attributes["data_format"])
+
+
+def _conv2d(x: TensorType, filter: TensorType, *, attributes: Attributes) -> TensorType:
+    return TensorType(x.dtype, _output(x.shape, filter.shape, attributes))
+
+
+def _check_dy(dy: TensorType, expected: Shape) -> None:
+    if dy.shape != expected:
+        raise ShapeError(f"dy must have shape {list(expected)}")
+
+
+def _backprop_input(
+    dy: TensorType, filter: TensorType, *, attributes: Attributes, input_shape: Shape
+) -> TensorType:
+    _check_dy(dy, _output(input_shape, filter.shape, attributes))
+    return TensorType(dy.dtype, input_shape)
+
+
+def _backprop_filter(
+    x: TensorType, dy: TensorType, *, attributes: Attributes, filter_shape: Shape
+) -> TensorType:
+    _check_dy(dy, _output(x.shape, filter_shape, attributes))
+    return TensorType(dy.dtype, filter_shape)
+
 
 CONV2D = KernelSpec(
     "Conv2D",

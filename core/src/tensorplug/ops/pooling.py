@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tensorplug import dtypes as dt
@@ -26,6 +27,7 @@ __all__ = [
 ]
 
 Pair = tuple[int, int]
+Attributes = Mapping[str, Any]
 
 
 def geometry(
@@ -42,41 +44,15 @@ def geometry(
     return windows((x[1], x[2]), filter_size, strides, (1, 1), pad, dim_rounding_mode, (1, 2))
 
 
-def _pooled(
-    x: TensorType,
-    *,
-    filter_size: Pair,
-    strides: Pair,
-    pad: Padding,
-    dim_rounding_mode: str | None,
-) -> TensorType:
-    height, width = geometry(
-        x.shape,
-        filter_size=filter_size,
-        strides=strides,
-        pad=pad,
-        dim_rounding_mode=dim_rounding_mode,
-    )
+def _pooled(x: TensorType, *, attributes: Attributes) -> TensorType:
+    height, width = geometry(x.shape, **attributes)
     return TensorType(x.dtype, (x.shape[0], height.out, width.out, x.shape[3]))
 
 
 def _pooled_grad(
-    dy: TensorType,
-    input: TensorType,
-    output: TensorType,
-    *,
-    filter_size: Pair,
-    strides: Pair,
-    pad: Padding,
-    dim_rounding_mode: str | None,
+    dy: TensorType, input: TensorType, output: TensorType, *, attributes: Attributes
 ) -> TensorType:
-    expected = _pooled(
-        input,
-        filter_size=filter_size,
-        strides=strides,
-        pad=pad,
-        dim_rounding_mode=dim_rounding_mode,
-    )
+    expected = _pooled(input, attributes=attributes)
     if dy != expected or output != expected:
         raise ShapeError(f"dy and output must be {expected}")
     return input

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tensorplug.ops import convolution as ops
 from tensorplug.tables import KernelTable
@@ -13,10 +13,11 @@ from tensorplug_cpu.quiet import quietly
 if TYPE_CHECKING:
     from tensorplug.shapes import Shape
     from tensorplug.spec import TensorType
-    from tensorplug.windows import Padding
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()
+
+Attributes = dict[str, Any]
 
 Pair = tuple[int, int]
 
@@ -29,23 +30,12 @@ def conv2d(
     x: TensorType,
     filter: TensorType,
     *,
-    strides: Pair,
-    pad: Padding,
+    attributes: Attributes,
     data_format: str,
-    dilations: Pair,
-    dim_rounding_mode: str | None,
     out: TensorType,
 ) -> Call:
     """Convolve; float16 in float32, rounded once."""
-    at = ops.geometry(
-        x.shape,
-        filter.shape,
-        strides=strides,
-        pad=pad,
-        data_format=data_format,
-        dilations=dilations,
-        dim_rounding_mode=dim_rounding_mode,
-    )
+    at = ops.windows_of(x.shape, filter.shape, attributes)
     work, narrow, swap = working(out.dtype), out.dtype.numpy, data_format == "NCHW"
 
     def run(x: Array, filter: Array) -> Array:
@@ -61,24 +51,13 @@ def conv2d_backprop_input(
     dy: TensorType,
     filter: TensorType,
     *,
-    strides: Pair,
-    pad: Padding,
+    attributes: Attributes,
     data_format: str,
-    dilations: Pair,
-    dim_rounding_mode: str | None,
     input_shape: Shape,
     out: TensorType,
 ) -> Call:
     """Give every element what the windows over it pass on."""
-    at = ops.geometry(
-        input_shape,
-        filter.shape,
-        strides=strides,
-        pad=pad,
-        data_format=data_format,
-        dilations=dilations,
-        dim_rounding_mode=dim_rounding_mode,
-    )
+    at = ops.windows_of(input_shape, filter.shape, attributes)
     work, narrow, swap = working(out.dtype), out.dtype.numpy, data_format == "NCHW"
 
     def run(dy: Array, filter: Array) -> Array:
@@ -94,24 +73,13 @@ def conv2d_backprop_filter(
     x: TensorType,
     dy: TensorType,
     *,
-    strides: Pair,
-    pad: Padding,
+    attributes: Attributes,
     data_format: str,
-    dilations: Pair,
-    dim_rounding_mode: str | None,
     filter_shape: Shape,
     out: TensorType,
 ) -> Call:
     """Correlate the elements that each tap read with what came out."""
-    at = ops.geometry(
-        x.shape,
-        filter_shape,
-        strides=strides,
-        pad=pad,
-        data_format=data_format,
-        dilations=dilations,
-        dim_rounding_mode=dim_rounding_mode,
-    )
+    at = ops.windows_of(x.shape, filter_shape, attributes)
     work, narrow, swap = working(out.dtype), out.dtype.numpy, data_format == "NCHW"
 
     def run(x: Array, dy: Array) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,10 +15,11 @@ from tensorplug_cpu.sliding import padded, taps, unpadded
 if TYPE_CHECKING:
     from tensorplug.dtypes import DType
     from tensorplug.spec import TensorType
-    from tensorplug.windows import Padding
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()
+
+Attributes = dict[str, Any]
 
 Pair = tuple[int, int]
 
@@ -34,19 +35,10 @@ def _lowest(dtype: DType) -> Array:
 def max_pool(
     x: TensorType,
     *,
-    filter_size: Pair,
-    strides: Pair,
-    pad: Padding,
-    dim_rounding_mode: str | None,
+    attributes: Attributes,
 ) -> Call:
     """Take the maximum over the taps."""
-    at = ops.geometry(
-        x.shape,
-        filter_size=filter_size,
-        strides=strides,
-        pad=pad,
-        dim_rounding_mode=dim_rounding_mode,
-    )
+    at = ops.geometry(x.shape, **attributes)
     lowest = _lowest(x.dtype)
     blocks = list(taps(at))
 
@@ -66,19 +58,10 @@ def max_pool_grad(
     input: TensorType,
     output: TensorType,
     *,
-    filter_size: Pair,
-    strides: Pair,
-    pad: Padding,
-    dim_rounding_mode: str | None,
+    attributes: Attributes,
 ) -> Call:
     """Give dy to the first tap, in row-major order, whose element is the window's maximum."""
-    at = ops.geometry(
-        input.shape,
-        filter_size=filter_size,
-        strides=strides,
-        pad=pad,
-        dim_rounding_mode=dim_rounding_mode,
-    )
+    at = ops.geometry(input.shape, **attributes)
     lowest = _lowest(input.dtype)
     blocks = list(taps(at))
     # Padding must not win even where the window's largest element is -inf, as padding is.

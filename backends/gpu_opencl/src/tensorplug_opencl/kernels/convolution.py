@@ -12,7 +12,7 @@ from tensorplug.ops.convolution import (
     CONV2D,
     CONV2D_BACKPROP_FILTER,
     CONV2D_BACKPROP_INPUT,
-    geometry,
+    windows_of,
 )
 from tensorplug.spec import TensorType
 from tensorplug.tables import KernelTable
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from tensorplug.dtypes import DType
     from tensorplug.shapes import Shape
-    from tensorplug.windows import Padding, Window
+    from tensorplug.windows import Window
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.runtime import Runtime
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     Pair = tuple[int, int]
 
 kernels = KernelTable()
+
+Attributes = dict[str, Any]
 
 WORKSPACE: Final = 64 * 2**20  # bytes of patches that one step makes
 
@@ -122,24 +124,13 @@ def conv2d(
     x: TensorType,
     filter: TensorType,
     *,
-    strides: Pair,
-    pad: Padding,
+    attributes: Attributes,
     data_format: str,
-    dilations: Pair,
-    dim_rounding_mode: str | None,
     backend: OpenCLBackend,
     out: TensorType,
 ) -> Call:
     """Multiply the patches by the filter."""
-    at = geometry(
-        x.shape,
-        filter.shape,
-        strides=strides,
-        pad=pad,
-        data_format=data_format,
-        dilations=dilations,
-        dim_rounding_mode=dim_rounding_mode,
-    )
+    at = windows_of(x.shape, filter.shape, attributes)
     of = Convolution(x.dtype, x.shape, filter.shape, out.shape, at, data_format)
     runtime = backend.runtime
     if of.empty:
@@ -170,25 +161,14 @@ def conv2d_backprop_input(
     dy: TensorType,
     filter: TensorType,
     *,
-    strides: Pair,
-    pad: Padding,
+    attributes: Attributes,
     data_format: str,
-    dilations: Pair,
-    dim_rounding_mode: str | None,
     input_shape: Shape,
     backend: OpenCLBackend,
     out: TensorType,
 ) -> Call:
     """Multiply dy by the transposed filter, which gives patches, and fold them."""
-    at = geometry(
-        input_shape,
-        filter.shape,
-        strides=strides,
-        pad=pad,
-        data_format=data_format,
-        dilations=dilations,
-        dim_rounding_mode=dim_rounding_mode,
-    )
+    at = windows_of(input_shape, filter.shape, attributes)
     of = Convolution(dy.dtype, input_shape, filter.shape, dy.shape, at, data_format)
     runtime = backend.runtime
     if of.empty:
@@ -219,25 +199,14 @@ def conv2d_backprop_filter(
     x: TensorType,
     dy: TensorType,
     *,
-    strides: Pair,
-    pad: Padding,
+    attributes: Attributes,
     data_format: str,
-    dilations: Pair,
-    dim_rounding_mode: str | None,
     filter_shape: Shape,
     backend: OpenCLBackend,
     out: TensorType,
 ) -> Call:
     """Multiply each image's transposed patches by its dy, and add the products up."""
-    at = geometry(
-        x.shape,
-        filter_shape,
-        strides=strides,
-        pad=pad,
-        data_format=data_format,
-        dilations=dilations,
-        dim_rounding_mode=dim_rounding_mode,
-    )
+    at = windows_of(x.shape, filter_shape, attributes)
     of = Convolution(x.dtype, x.shape, filter_shape, dy.shape, at, data_format)
     runtime = backend.runtime
     if of.empty:

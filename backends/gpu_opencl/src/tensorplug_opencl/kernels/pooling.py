@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug.shapes import Shape
-    from tensorplug.windows import Padding, Window
+    from tensorplug.windows import Window
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.runtime import Launch
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     Pair = tuple[int, int]
 
 kernels = KernelTable()
+
+Attributes = dict[str, Any]
 
 # Finds `best` and `best_tap`, counted row by row in the window (-1: it lies on padding only).
 # A NaN is larger than anything, and of several NaNs the first counts.
@@ -54,23 +56,14 @@ _PLACE = """  const index_t i = get_global_id(0);
 def max_pool(
     x: TensorType,
     *,
-    filter_size: Pair,
-    strides: Pair,
-    pad: Padding,
-    dim_rounding_mode: str | None,
+    attributes: Attributes,
     backend: OpenCLBackend,
     out: TensorType,
 ) -> Call:
     """Return the largest under each window; the dtype's lowest value on padding alone."""
     if not out.size:
         return calls.empty(backend.runtime, out)
-    at = geometry(
-        x.shape,
-        filter_size=filter_size,
-        strides=strides,
-        pad=pad,
-        dim_rounding_mode=dim_rounding_mode,
-    )
+    at = geometry(x.shape, **attributes)
     launch = _search(backend, x, at, out, f"({ctypes.stored(x.dtype)})best", "MaxPool")
     return calls.producer(backend.runtime, out, launch)
 
@@ -122,10 +115,7 @@ def max_pool_grad(
     input: TensorType,
     output: TensorType,
     *,
-    filter_size: Pair,
-    strides: Pair,
-    pad: Padding,
-    dim_rounding_mode: str | None,
+    attributes: Attributes,
     backend: OpenCLBackend,
     out: TensorType,
 ) -> Call:
@@ -133,13 +123,7 @@ def max_pool_grad(
     runtime = backend.runtime
     if not out.size:
         return calls.empty(runtime, out)
-    at = geometry(
-        input.shape,
-        filter_size=filter_size,
-        strides=strides,
-        pad=pad,
-        dim_rounding_mode=dim_rounding_mode,
-    )
+    at = geometry(input.shape, **attributes)
     winners = TensorType(dt.int32, output.shape)
     collect = _collector(backend, input, at, out)
     make_winners = runtime.maker(winners)
