@@ -210,14 +210,7 @@ def _native(plan: Plan, steps: list[Step]) -> bool:
     if missing:
         steps.append(("native", f"the kernel of {owned.owner} does not take {missing}"))
         return False
-    outputs: Any = tuple(placement.type for placement in plan.outputs)
-    available = {
-        **plan.attributes,
-        "attributes": plan.attributes,
-        "backend": device.backend,
-        "out": outputs if spec.several else outputs[0],
-    }
-    extras = {name: available[name] for name in entry.asks}
+    extras = _asked(plan, entry.asks)
     if entry.prepares:
         try:
             plan.call = entry.function(*plan.inputs, **extras)
@@ -233,6 +226,18 @@ def _native(plan: Plan, steps: list[Step]) -> bool:
     plan.how = "native"
     steps.append(("native", f"kernel of {owned.owner}"))
     return True
+
+
+def _asked(plan: Plan, names: tuple[str, ...]) -> dict[str, Any]:
+    """Return what a kernel or a decomposition asked for by name."""
+    outputs: Any = tuple(placement.type for placement in plan.outputs)
+    available = {
+        **plan.attributes,
+        "attributes": plan.attributes,
+        "backend": plan.device.backend,
+        "out": outputs if plan.spec.several else outputs[0],
+    }
+    return {name: available[name] for name in names}
 
 
 def _bind(function: Callable[..., Any], extras: dict[str, Any]) -> Callable[..., Any]:
@@ -269,13 +274,7 @@ def _decomposed(plan: Plan, steps: list[Step]) -> bool:
     if missing:
         steps.append(("decomposed", f"the one of {owned.owner} does not take {missing}"))
         return False
-    outputs: Any = tuple(placement.type for placement in plan.outputs)
-    available = {
-        **plan.attributes,
-        "attributes": plan.attributes,
-        "out": outputs if spec.several else outputs[0],
-    }
-    extras = {name: available[name] for name in entry.asks}
+    extras = _asked(plan, entry.asks)
     # With rules of its own the kernel is one node on the tape, and its inner ops are not
     # recorded; without any, the inner ops are what can be differentiated.
     opaque = any(plan.state.gradient(spec.name, name) for name in spec.input_names)
