@@ -59,7 +59,9 @@ class _FlushesSubnormals(_Delegate):
         if array.dtype.kind != "f":
             return self.clean.from_host(array)
         tiny = np.finfo(array.dtype).smallest_normal
-        return self.clean.from_host(np.where(np.abs(array) < tiny, array * 0, array))
+        # A zero of the same sign; array * 0 would do, but warns of infinities.
+        flushed = np.copysign(np.zeros((), array.dtype), array)
+        return self.clean.from_host(np.where(np.abs(array) < tiny, flushed, array))
 
 
 class _EmptyBecomesFlat(_Delegate):
