@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import tensorplug as tp
 from tensorplug import dispatch as seam
 
 from . import engines
@@ -22,6 +23,13 @@ def engine() -> Iterator[Engine]:
     made = engines.make(("memory", "other"))
     with engines.using(made):
         yield made
+
+
+@pytest.fixture
+def on_the_cpu() -> Iterator[None]:
+    """Run on the installed CPU backend."""
+    with tp.use_backend("cpu"):
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -12,27 +12,9 @@ import tensorplug as tp
 from tensorplug import dispatch as seam
 from tensorplug.testing import check_grads, isolated_engine
 
+from .tensors import live, same, tensor
 
-@pytest.fixture(autouse=True)
-def on_the_cpu() -> Any:
-    with tp.use_backend("cpu"):
-        yield
-
-
-def same(actual: tp.Tensor, expected: Any, *, dtype: tp.DType = tp.float32) -> None:
-    wanted = np.array(expected, dtype.numpy)
-    assert (actual.dtype, actual.shape) == (dtype, wanted.shape)
-    np.testing.assert_allclose(actual.numpy(), wanted, rtol=2e-6)
-
-
-def tensor(values: Any) -> tp.Tensor:
-    return tp.asarray(values, dtype=tp.float32)
-
-
-def live() -> int:
-    """Return how many tensors there are."""
-    return sum(type(each) is tp.Tensor for each in gc.get_objects())
-
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 # What an exception leaves behind --------------------------------------------------------
 

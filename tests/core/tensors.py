@@ -1,0 +1,27 @@
+"""Making, comparing and counting tensors in tests of gradients."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import numpy as np
+
+import tensorplug as tp
+
+
+def same(actual: tp.Tensor, expected: Any, *, dtype: tp.DType = tp.float32) -> None:
+    """Compare dtype and shape, then values to float32 rounding."""
+    wanted = np.array(expected, dtype.numpy)
+    assert (actual.dtype, actual.shape) == (dtype, wanted.shape)
+    np.testing.assert_allclose(actual.numpy(), wanted, rtol=2e-6)
+
+
+def tensor(values: Any) -> tp.Tensor:
+    """Return a float32 tensor."""
+    return tp.asarray(values, dtype=tp.float32)
+
+
+def live() -> int:
+    """Return how many tensors there are."""
+    return sum(type(each) is tp.Tensor for each in gc.get_objects())
