@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tensorplug import dispatch as seam
 from tensorplug import dtypes as dt
@@ -81,20 +81,15 @@ def value_and_grad(
         primals = [args[position] for position in positions]
         if len({position % len(args) for position in positions}) < len(positions):
             raise ArgumentError(f"argnums {tuple(positions)} names one argument twice")
-        entered = [
+        entries = [
             _enter(primal, f"argument {at}") for primal, at in zip(primals, positions, strict=True)
         ]
         full = list(args)
-        for position, (tree, _) in zip(positions, entered, strict=True):
-            full[position] = tree
-        leaves = [leaf for _, found in entered for leaf in found]
+        for position, entry in zip(positions, entries, strict=True):
+            full[position] = entry.tree
         y = _forward(f, full, kwargs)
-        gradients = _pull(y, dy, leaves, unconnected)
-        trees = []
-        for primal, (_, found) in zip(primals, entered, strict=True):
-            _, rebuild = flatten(primal)
-            trees.append(rebuild([gradients.pop(0) for _ in found]))
-        return _detached(y), tuple(trees) if several else trees[0]
+        trees = _pull(y, dy, entries, unconnected)
+        return _detached(y), trees if several else trees[0]
 
     return differentiated
 
@@ -125,19 +120,13 @@ def vjp(
     per primal. It may be called more than once.
     """
     _check_function(f, "vjp")
-    entered = [_enter(primal, f"argument {at}") for at, primal in enumerate(primals)]
-    leaves = [leaf for _, found in entered for leaf in found]
-    y = _forward(f, [tree for tree, _ in entered], {})
+    entries = [_enter(primal, f"argument {at}") for at, primal in enumerate(primals)]
+    y = _forward(f, [entry.tree for entry in entries], {})
     result = _detached(y)
     y = Tensor._of(y._buffer, y._placement, y._node)  # the user, or a tidy, may dispose of theirs
 
     def pull(dy: Any) -> tuple[Any, ...]:
-        gradients = _pull(y, dy, leaves, unconnected)
-        trees = []
-        for primal, (_, found) in zip(primals, entered, strict=True):
-            _, rebuild = flatten(primal)
-            trees.append(rebuild([gradients.pop(0) for _ in found]))
-        return tuple(trees)
+        return _pull(y, dy, entries, unconnected)
 
     return result, pull
 
@@ -190,11 +179,20 @@ def _check_function(f: object, who: str) -> None:
         raise ArgumentError(f"{who}: f must be a function, got {type(f).__name__}")
 
 
-def _enter(tree: Any, what: str) -> tuple[Any, list[Tensor]]:
-    """Return ``tree`` with every leaf replaced by a handle that starts a tape, and its twin.
+class _Entry(NamedTuple):
+    """An argument on its way into a differentiated function.
 
-    The twins stay whole whatever the function does to the handles that it gets.
+    ``tree``: with every leaf replaced by a handle that starts a tape. ``twins``: other handles
+    of the same, which stay whole whatever the function does to those that it gets.
+    ``rebuild``: puts gradients where the leaves were.
     """
+
+    tree: Any
+    twins: list[Tensor]
+    rebuild: Callable[[list[Any]], Any]
+
+
+def _enter(tree: Any, what: str) -> _Entry:
     values, rebuild = flatten(tree)
     handles, twins = [], []
     for value in values:
@@ -206,7 +204,7 @@ def _enter(tree: Any, what: str) -> tuple[Any, list[Tensor]]:
         leaf = Leaf((tensor._node,))
         handles.append(Tensor._of(tensor._buffer, tensor._placement, leaf))
         twins.append(Tensor._of(tensor._buffer, tensor._placement, leaf))
-    return rebuild(handles), twins
+    return _Entry(rebuild(handles), twins, rebuild)
 
 
 def _forward(f: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Tensor:
@@ -237,7 +235,18 @@ def _handle(tensor: Tensor, node: Node | None) -> Tensor:
     return handle
 
 
-def _pull(y: Tensor, dy: Any, leaves: Sequence[Tensor], unconnected: Unconnected) -> list[Tensor]:
+def _pull(
+    y: Tensor, dy: Any, entries: Sequence[_Entry], unconnected: Unconnected
+) -> tuple[Any, ...]:
+    """Return the gradients of y in the structure of each entry."""
+    leaves = [twin for entry in entries for twin in entry.twins]
+    gradients = iter(_gradients(y, dy, leaves, unconnected))
+    return tuple(entry.rebuild([next(gradients) for _ in entry.twins]) for entry in entries)
+
+
+def _gradients(
+    y: Tensor, dy: Any, leaves: Sequence[Tensor], unconnected: Unconnected
+) -> list[Tensor]:
     if dy is None:
         start = creation.ones_like(_detached(y))
     else:
