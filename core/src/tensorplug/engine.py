@@ -222,8 +222,8 @@ class Engine:
     def fallback_devices(self, home: Device) -> Iterator[Device]:
         """Yield devices of other backends, open ones first, then those that open now."""
         tried = {home.backend_name}
-        for device in [*self.devices(), None]:
-            if device is not None and device.backend_name not in tried:
+        for device in self.devices():
+            if device.backend_name not in tried:
                 tried.add(device.backend_name)
                 yield device
         for name in self.source.names():
@@ -281,7 +281,7 @@ class Engine:
             ArgumentError, ShapeError, DTypeError: the call does not fit the spec.
             DisposedError, BackendClosedError: an input's data is gone.
             KernelNotFoundError: no way to run it here.
-            GradientNotFoundError: a tape records and the kernel lacks a rule.
+            KernelOutputError: the kernel did not return what its spec infers.
 
         """
         device = self.device_of(frame)
@@ -329,6 +329,15 @@ class Engine:
         dtype = spec.promoted(types) if len(types) == len(spec.declared) else None
         if dtype is not None:
             types = Promotion(spec, dtype, self.registry.state).promoted(types)
+        return self._resolved(spec, device, types, attributes)
+
+    def _resolved(
+        self,
+        spec: KernelSpec,
+        device: Device,
+        types: Sequence[Any],
+        attributes: Mapping[str, Any],
+    ) -> tuple[plans.Plan, list[plans.Step]]:
         canonical, outputs = spec.resolve(types, attributes)
         plan = plans.Plan(spec, canonical, device, types, outputs, self.registry.state)
         plans.check_dtypes(plan)
@@ -348,7 +357,7 @@ class Engine:
             if promotion.needed(types):
                 return promotion
         self.registry.check(spec)
-        return self.explain(spec, device, types, attributes)[0]
+        return self._resolved(spec, device, types, attributes)[0]
 
     def _publish(self, device: Device, key: Hashable | None, plan: plans.Plan | Promotion) -> None:
         """Cache a plan, unless the registry has changed since it was resolved."""

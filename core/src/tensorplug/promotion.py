@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.ops.elementwise import CAST
 from tensorplug.spec import TensorType
-from tensorplug.tensor import Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from tensorplug.dispatch import Frame, Runner
     from tensorplug.dtypes import DType
     from tensorplug.registry import State
     from tensorplug.spec import KernelSpec
+    from tensorplug.tensor import Tensor
 
 __all__ = ["Promotion"]
 
@@ -32,40 +32,31 @@ class Promotion:
 
     def needed(self, types: Sequence[Any]) -> bool:
         """Return whether any of the promoted inputs has another dtype."""
-        return any(
-            each is not None and any(one.dtype is not self.dtype for one in _listed(each))
-            for name, each in zip(self.spec.input_names, types, strict=True)
-            if name in self.spec.promote
-        )
+        return self.promoted(types) != list(types)
 
     def promoted(self, types: Sequence[Any]) -> list[Any]:
         """Return the types that the inputs have after the casts."""
-
-        def cast(given: Any) -> Any:
-            if isinstance(given, list):
-                return [cast(each) for each in given]
-            return None if given is None else TensorType(self.dtype, given.shape)
-
-        return [
-            cast(each) if name in self.spec.promote else each
-            for name, each in zip(self.spec.input_names, types, strict=True)
-        ]
+        return self._over(types, lambda each: TensorType(self.dtype, each.shape))
 
     def apply(self, engine: Runner, frame: Frame, tensors: Sequence[Any]) -> list[Any]:
         """Return the inputs with a Cast, on the tape as any other kernel, where one is due."""
 
-        def cast(given: Any) -> Any:
-            if given is None or (isinstance(given, Tensor) and given.dtype is self.dtype):
-                return given
-            if isinstance(given, list):
-                return [cast(each) for each in given]
-            return engine.run(frame, CAST, (given,), {"dtype": self.dtype})
+        def cast(each: Tensor) -> Any:
+            if each.dtype is self.dtype:
+                return each
+            return engine.run(frame, CAST, (each,), {"dtype": self.dtype})
+
+        return self._over(tensors, cast)
+
+    def _over(self, given: Sequence[Any], change: Callable[[Any], Any]) -> list[Any]:
+        """Return the inputs, or their types, with ``change`` made to the promoted ones."""
+
+        def changed(each: Any) -> Any:
+            if isinstance(each, list):
+                return [change(one) for one in each]
+            return None if each is None else change(each)
 
         return [
-            cast(each) if name in self.spec.promote else each
-            for name, each in zip(self.spec.input_names, tensors, strict=True)
+            changed(each) if name in self.spec.promote else each
+            for name, each in zip(self.spec.input_names, given, strict=True)
         ]
-
-
-def _listed(given: Any) -> list[Any]:
-    return given if isinstance(given, list) else [given]
