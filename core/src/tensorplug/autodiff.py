@@ -16,6 +16,7 @@ from tensorplug import shapes
 from tensorplug.backpropagation import CustomNode, backpropagate
 from tensorplug.errors import ArgumentError, DTypeError, NotConnectedError
 from tensorplug.ops import creation
+from tensorplug.recording import Recording
 from tensorplug.tape import Leaf
 from tensorplug.tensor import Tensor
 from tensorplug.tree import flatten
@@ -28,12 +29,6 @@ if TYPE_CHECKING:
 __all__ = ["custom_grad", "grad", "stop_gradient", "value_and_grad", "vjp"]
 
 Unconnected = Literal["error", "zeros"]
-
-
-class _Recording:
-    """Marks a frame in which calls leave nodes behind."""
-
-    __slots__ = ()
 
 
 def value_and_grad(
@@ -208,8 +203,8 @@ def _enter(tree: Any, what: str) -> _Entry:
 
 
 def _forward(f: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Tensor:
-    frame = seam.current().replace(recording=_Recording())
-    with seam.entered(frame):
+    frame = seam.current()
+    with seam.entered(frame.replace(recording=Recording(parent=frame.recording))):
         y = f(*args, **kwargs)
     if not isinstance(y, Tensor):
         raise ArgumentError(
