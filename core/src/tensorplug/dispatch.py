@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from tensorplug.device import Device
     from tensorplug.dtypes import DType
+    from tensorplug.observation import Observer
     from tensorplug.spec import KernelSpec
     from tensorplug.tensor import Tensor
 
@@ -79,12 +80,21 @@ class Frame:
     """The circumstances in which kernels run.
 
     ``device`` None means the engine's own choice, which ``set_backend`` changes. ``plans`` is
-    the device's cache of native plans (empty until it is known). ``recording`` is a tape,
-    ``scope`` a tidy scope; ``watched`` says that there is one, so that results are shown to the
-    engine.
+    the device's cache of native plans (empty until it is known, and where ``observers`` must
+    see every call). ``recording`` is a tape, ``scope`` a tidy scope; ``watched`` says that there
+    is one, so that results are shown to the engine.
     """
 
-    __slots__ = ("__weakref__", "device", "engine", "plans", "recording", "scope", "watched")
+    __slots__ = (
+        "__weakref__",
+        "device",
+        "engine",
+        "observers",
+        "plans",
+        "recording",
+        "scope",
+        "watched",
+    )
 
     def __init__(
         self,
@@ -92,13 +102,17 @@ class Frame:
         device: Device | None = None,
         recording: Any = None,
         scope: Any = None,
+        observers: tuple[Observer, ...] = (),
     ) -> None:
         self.engine = engine
         self.device = device
+        self.observers = observers
         self.recording = recording
         self.scope = scope
         self.watched = recording is not None or scope is not None
         self.plans: dict[Hashable, Any] = {}
+        if observers:
+            return
         if device is not None:
             self.plans = device.plans
         elif engine is not None:
@@ -112,6 +126,7 @@ class Frame:
             given("device", self.device),
             given("recording", self.recording),
             given("scope", self.scope),
+            given("observers", self.observers),
         )
 
 
