@@ -21,6 +21,8 @@ from tensorplug.tables import KernelTable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from tensorplug.backend import DeviceInfo
+
 CORE = Owner("the-core", "1.0")
 
 
@@ -151,9 +153,17 @@ class Source:
         self.dtypes: dict[str, frozenset[dt.DType]] = {}
         self.refusals: dict[str, Exception] = {}
         self.opened: list[str] = []
+        self.listed: dict[str, list[DeviceInfo]] = {}
 
     def names(self) -> Sequence[str]:
         return list(self.tables)
+
+    def devices(self, name: str) -> Sequence[DeviceInfo] | None:
+        if name in self.refusals:
+            raise self.refusals[name]
+        if name not in self.tables:
+            raise BackendNotInstalledError(f"backend {name!r} is not installed")
+        return self.listed.get(name)
 
     def open(self, name: str, device: str | None) -> Opened:
         if name in self.refusals:

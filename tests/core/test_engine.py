@@ -17,6 +17,7 @@ from tensorplug.errors import (
     BackendClosedError,
     BackendNotInstalledError,
     BackendUnavailableError,
+    BackendWarning,
     DTypeError,
     RegistrationError,
 )
@@ -89,7 +90,8 @@ def test_tasks_have_their_own_backend():
 def test_the_preferred_backend_that_opens_is_active():
     engine = engines.make(("first", "second", "third"))
     engine.source.refusals = {"first": BackendUnavailableError("first: no hardware")}
-    assert engine.device.name == "second"
+    with pytest.warns(BackendWarning, match="'second' is used, because.*first: no hardware"):
+        assert engine.device.name == "second"
     engine = engines.make(("first", "second"))
     engine.source.refusals = {
         name: BackendUnavailableError(f"{name}: no hardware") for name in ("first", "second")
@@ -132,7 +134,7 @@ def test_a_closed_backend(engine):
     assert engine.source.backends["memory"].closed
     uses = [x.numpy, x.item, lambda: x.device, lambda: x + 1, lambda: tp.add(x, x), x.tolist]
     for use in uses:
-        with pytest.raises(BackendClosedError, match=r"float32\[1\].* 'memory', which is closed"):
+        with pytest.raises(BackendClosedError, match=r"float32\[1\].* 'memory', which was closed"):
             use()
     assert "closed" in repr(x)
     expect(tp.add(tp.asarray([1.0]), 1), "float32", (1,), [2])  # opened anew

@@ -27,6 +27,9 @@ class Source:
     def names(self) -> Sequence[str]:
         return ("cpu",)
 
+    def devices(self, name: str) -> None:
+        return None
+
     def open(self, name: str, device: str | None) -> Opened:
         assert name == "cpu"
         backend = plugin.tensorplug_create_backend(device)

@@ -28,6 +28,9 @@ class Source:
     def names(self) -> Sequence[str]:
         return ("opencl",)
 
+    def devices(self, name: str) -> None:
+        return None
+
     def open(self, name: str, device: str | None) -> Opened:
         assert name == "opencl"
         backend = plugin.tensorplug_create_backend(device)

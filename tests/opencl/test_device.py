@@ -8,6 +8,7 @@ import pyopencl as cl
 import pytest
 
 from tensorplug import dtypes as dt
+from tensorplug.backend import DeviceInfo
 from tensorplug.errors import BackendUnavailableError
 from tensorplug_opencl import device, plugin
 
@@ -28,29 +29,44 @@ def fake(name, kind, platform="Vendor", extensions="", double=0):
         double_fp_config=double,
         version="OpenCL 3.0",
         driver_version="1.2",
+        global_mem_size=1 << 30,
     )
 
 
 SLOW, FAST = fake("Old CPU", CPU, "Portable"), fake("Big GPU", GPU)
 CARD = fake("Card", ACCELERATOR)
+OTHER, ODD = fake("Other GPU", GPU), fake("Odd", CUSTOM)
+ALWAYS = dt.BOOL | dt.INTEGER | {dt.float32}  # what every device has
+
+
+def installed(monkeypatch, *found):
+    """Make these the devices of one platform, in the loader's order."""
+    monkeypatch.setattr(cl, "get_platforms", lambda: [platform("any", devices=found)])
 
 
 @pytest.mark.parametrize(
-    ("found", "wanted", "chosen"),
+    ("found", "ordered"),
     [
-        ([SLOW, CARD, FAST], None, FAST),
-        ([SLOW, CARD], None, CARD),
-        ([SLOW], None, SLOW),
-        ([fake("odd", CUSTOM)], None, 0),
-        ([SLOW, FAST], "0", SLOW),
-        ([SLOW, FAST], "1", FAST),
-        ([SLOW, FAST], "big", FAST),
-        ([SLOW, FAST], "PORTABLE", SLOW),
+        ([SLOW, CARD, FAST], [FAST, CARD, SLOW]),
+        ([SLOW, CARD], [CARD, SLOW]),
+        ([FAST, SLOW, OTHER], [FAST, OTHER, SLOW]),
+        ([OTHER, FAST], [OTHER, FAST]),
+        ([ODD, SLOW], [SLOW, ODD]),
     ],
 )
-def test_choice(monkeypatch, found, wanted, chosen):
-    monkeypatch.setattr(device, "available", lambda: found)
-    assert device.choose(wanted) is (found[0] if chosen == 0 else chosen)
+def test_the_best_device_is_number_0(monkeypatch, found, ordered):
+    installed(monkeypatch, *found)
+    assert device.available() == ordered
+    assert device.choose(None) is ordered[0]
+    assert device.choose("1") is ordered[1]
+
+
+def test_what_is_known_of_a_device_that_is_not_open(monkeypatch):
+    installed(monkeypatch, SLOW, FAST)
+    assert plugin.tensorplug_devices() == [
+        DeviceInfo("Big GPU (Vendor)", "OpenCL 3.0, driver 1.2", 1 << 30, ALWAYS),
+        DeviceInfo("Old CPU (Portable)", "OpenCL 3.0, driver 1.2", 1 << 30, ALWAYS),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -58,12 +74,11 @@ def test_choice(monkeypatch, found, wanted, chosen):
     [
         ([], None, "no OpenCL device was found"),
         ([], "0", "no OpenCL device was found"),
-        ([SLOW, FAST], "2", "'2'.*0: Old CPU.*1: Big GPU"),
-        ([SLOW], "nvidia", "'nvidia'.*Old CPU"),
+        ([SLOW, FAST], "2", "no OpenCL device 2.*0: Big GPU.*1: Old CPU"),
     ],
 )
 def test_no_such_device(monkeypatch, found, wanted, message):
-    monkeypatch.setattr(device, "available", lambda: found)
+    installed(monkeypatch, *found)
     with pytest.raises(BackendUnavailableError, match=message):
         plugin.tensorplug_create_backend(wanted)
 

@@ -6,6 +6,7 @@ Everything else (shapes, dtypes, promotion, gradients, the tape) is the core's b
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from tensorplug.dtypes import DType
     from tensorplug.spec import TensorType
 
-__all__ = ["Backend", "Buffer"]
+__all__ = ["Backend", "Buffer", "CountsBuffers", "DeviceInfo", "SharesHostMemory", "SurvivesFork"]
 
 Buffer = Any
 
@@ -70,3 +71,70 @@ class Backend(Protocol):
 
     def close(self) -> None:
         """Give everything back. Afterwards no other method is called."""
+
+
+@runtime_checkable
+class SurvivesFork(Protocol):
+    """A backend that keeps working in a forked child of the process that opened it.
+
+    Without this, or where it is False, the core lets nothing reach the backend in the child:
+    tensors there raise ``BackendClosedError``, and so does opening it again.
+    """
+
+    @property
+    def survives_fork(self) -> bool:
+        """Whether buffers and kernels are good in the child, as those in plain memory are."""
+
+
+@runtime_checkable
+class CountsBuffers(Protocol):
+    """A backend that can tell how many buffers there are, for the leak check of debug mode.
+
+    Nothing is asked before that check is on, so counting may cost time from then on.
+    """
+
+    def live_buffers(self) -> int:
+        """Return how many pieces of memory buffers hold now, to the last one.
+
+        Each counts once, however many buffers share it; what a pool keeps for reuse does not.
+        """
+
+    def counts(self, buffer: Buffer) -> bool:
+        """Return whether the memory under ``buffer`` is among those.
+
+        It is not where there is none, where it was freed, or where another library owns it.
+        """
+
+
+@runtime_checkable
+class SharesHostMemory(Protocol):
+    """A backend whose buffers lie in the host's memory, where others may read them in place.
+
+    Without this, tensors are exchanged with other libraries by copies.
+    """
+
+    def share_from_host(self, array: np.ndarray[Any, Any]) -> Buffer:
+        """Return a buffer over the very memory of ``array``, which it keeps alive.
+
+        The owner of the memory may write into it later; the tensor then has the new values.
+        """
+
+    def share_to_host(self, buffer: Buffer) -> np.ndarray[Any, Any]:
+        """Return an array over the very memory of ``buffer``, which it keeps alive.
+
+        Read-only where nobody may write there at all. Waits for pending work.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceInfo:
+    """What a plugin says of one of its devices before it is opened.
+
+    ``hardware`` and ``driver`` are for people; ``memory`` is in bytes, None where unknown;
+    ``dtypes`` are those that tensors may have there, None where only opening it would tell.
+    """
+
+    hardware: str
+    driver: str = ""
+    memory: int | None = None
+    dtypes: frozenset[DType] | None = None

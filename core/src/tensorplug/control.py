@@ -1,47 +1,42 @@
-"""Choosing where kernels run, and changing what is registered, for the engine in use."""
+"""Which backend is active, which are known, which are open, for the engine in use."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+import inspect
+from typing import TYPE_CHECKING, Any
 
 from tensorplug import dispatch as seam
-from tensorplug import dtypes as dt
-from tensorplug.errors import ArgumentError
-from tensorplug.explanation import Explanation
-from tensorplug.registry import PROGRAM, Handle
-from tensorplug.spec import KernelSpec, TensorType
-from tensorplug.tables import decomposition_entry, gradient_entry, kernel_entry
+from tensorplug import removal
+from tensorplug.backend import DeviceInfo
+from tensorplug.engine import in_use
+from tensorplug.errors import (
+    ArgumentError,
+    BackendNotInstalledError,
+    BackendUnavailableError,
+    RegistrationError,
+    TensorplugError,
+)
+from tensorplug.plugins.given import FunctionPlugin
+from tensorplug.plugins.source import PluginSource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
-    from tensorplug.dtypes import DType
+    from tensorplug.backend import Backend
     from tensorplug.engine import Engine
-    from tensorplug.tensor import Tensor
+    from tensorplug.tables import KernelTable
 
 __all__ = [
     "describe_device",
-    "explain",
+    "devices",
+    "find_backend",
     "get_backend",
-    "kernels_for",
-    "register_decomposition",
-    "register_gradient",
-    "register_kernel",
-    "run_kernel",
+    "register_backend",
+    "remove_backend",
     "set_backend",
     "synchronize",
-    "unregister_gradient",
-    "unregister_kernel",
     "use_backend",
 ]
-
-
-def _engine() -> Engine:
-    return cast("Engine", seam.runner(seam.current()))
-
-
-# Backends -------------------------------------------------------------------------------
 
 
 def set_backend(name: str) -> None:
@@ -56,7 +51,7 @@ def set_backend(name: str) -> None:
         PluginVersionError, PluginCollisionError: the active backend stays as it was.
 
     """
-    engine = _engine()
+    engine = in_use()
     engine.set_device(engine.open(name))
 
 
@@ -75,7 +70,7 @@ class use_backend:  # noqa: N801  # a context manager, called like a function
         self._entered = seam.Entrance("use_backend")
 
     def __enter__(self) -> str:
-        engine = _engine()
+        engine = in_use()
         device = engine.open(self._name)
         self._entered.enter(seam.current().replace(device=device))
         return device.name
@@ -84,215 +79,127 @@ class use_backend:  # noqa: N801  # a context manager, called like a function
         self._entered.leave()
 
 
+def register_backend(
+    name: str,
+    plugin: Any,
+    *,
+    kernels: Iterable[KernelTable] = (),
+    priority: int = 0,
+) -> None:
+    """Make a backend known in the running program, without a distribution.
+
+    Args:
+        name: what ``set_backend`` will know it by.
+        plugin: a function that opens a device, ``create(device)`` or ``create()``, and returns
+            a ``tensorplug.backend.Backend``; or an object with hook functions, as the module
+            behind an entry point has them.
+        kernels: tables of its kernels; an object with hooks has a hook for them instead.
+        priority: where no backend is set, the one of highest priority that opens becomes the
+            active one. Installed backends have 0, and ``cpu`` stands first among equals.
+
+    It is opened at first use. ``remove_backend`` undoes this.
+
+    Raises:
+        RegistrationError: the name is taken, or a hook does not fit.
+        ArgumentError: no backend can be called so, or ``kernels`` go with an object.
+
+    """
+    if callable(plugin) and not inspect.ismodule(plugin):
+        plugin = FunctionPlugin(name, plugin, kernels)
+    elif list(kernels):
+        raise ArgumentError(
+            f"register_backend: kernels are given beside {plugin!r}, which is no function; let "
+            "its hook tensorplug_kernels return them"
+        )
+    _source(in_use()).register(name, plugin, priority)
+
+
+def find_backend(name: str) -> Backend | None:
+    """Return the backend object of a device, opening it if need be.
+
+    None where no such backend is installed, or its hardware is not here. Raises as
+    ``set_backend`` where it is broken.
+    """
+    try:
+        return in_use().open(name).backend
+    except (BackendNotInstalledError, BackendUnavailableError):
+        return None
+
+
+def remove_backend(name: str) -> None:
+    """Close a backend, all its devices or one (``"opencl:1"``), and free what it holds.
+
+    Live tensors on it are moved to the host's memory first (``x.device`` is ``"host"`` then):
+    they stay readable, on the tape too, and kernels copy them to their own device. Other
+    threads should not use them meanwhile. What cannot be read back, because the device is
+    lost, is left closed, with a ``BackendWarning``.
+
+    A backend that ``register_backend`` made known is forgotten; an installed one can be opened
+    anew, which is how to recover from a lost device. If it was the active one, the engine
+    chooses another when it needs one.
+
+    Raises:
+        BackendNotInstalledError: nothing is called so.
+        ArgumentError: the device named is not open.
+
+    """
+    engine = in_use()
+    source = engine.source
+    if not removal.remove(engine, name):
+        forgotten = isinstance(source, PluginSource) and source.unregister(name)
+        if not forgotten and name not in source.names():
+            source.devices(name)  # raises what asking for it raises
+    elif isinstance(source, PluginSource) and ":" not in name:
+        source.unregister(name)
+
+
+def devices(backend: str | None = None) -> dict[str, DeviceInfo]:
+    """Return what devices there are by the names that ``set_backend`` takes.
+
+    Args:
+        backend: restricts the answer to one backend. Without it, all installed backends are
+            asked, and those that cannot answer are left out (``backends()`` says why).
+
+    The plugins are loaded. A device is opened only where its plugin does not list them.
+
+    Raises: as ``set_backend``, if ``backend`` is given.
+    """
+    engine = in_use()
+    if backend is not None:
+        return _devices_of(engine, backend)
+    found: dict[str, DeviceInfo] = {}
+    for name in engine.source.names():
+        try:
+            found.update(_devices_of(engine, name))
+        except TensorplugError:
+            continue  # backends() lists it with the error
+    return found
+
+
+def _devices_of(engine: Engine, name: str) -> dict[str, DeviceInfo]:
+    listed = engine.source.devices(name)
+    if listed is None:
+        opened = engine.open(name).backend
+        listed = [DeviceInfo(opened.device, dtypes=opened.dtypes)]
+    return {f"{name}:{at}" if at else name: info for at, info in enumerate(listed)}
+
+
+def _source(engine: Engine) -> PluginSource:
+    if not isinstance(engine.source, PluginSource):
+        raise RegistrationError(f"the engine in use takes no backends beside {engine.source!r}")
+    return engine.source
+
+
 def get_backend() -> str:
     """Return the name of the active backend; opens one if none was used yet."""
-    return _engine().device_of(seam.current()).name
+    return in_use().device_of(seam.current()).name
 
 
 def describe_device() -> str:
     """Return what hardware the active backend runs on, in its own words."""
-    return _engine().device_of(seam.current()).backend.device
+    return in_use().device_of(seam.current()).backend.device
 
 
 def synchronize() -> None:
     """Wait until the active backend has finished everything submitted to it."""
-    _engine().device_of(seam.current()).backend.synchronize()
-
-
-# Kernels and gradients ------------------------------------------------------------------
-
-
-def run_kernel(
-    spec: KernelSpec | str,
-    inputs: Mapping[str, Any] | Sequence[Any],
-    attributes: Mapping[str, Any] | None = None,
-) -> Tensor | list[Tensor]:
-    """Run a kernel by spec or name on the active backend.
-
-    Args:
-        spec: such as ``"SquaredDifference"``.
-        inputs: by name (a list for a variadic input, absent optional ones left out), or all of
-            them in order.
-        attributes: by name; absent ones take their defaults.
-
-    Returns:
-        A tensor, or a list of tensors if the spec has several outputs.
-
-    Raises:
-        ArgumentError, ShapeError, DTypeError: the call does not fit the spec.
-        KernelNotFoundError: the active backend has no way to run it.
-
-    """
-    engine = _engine()
-    found = engine.registry.spec(spec)
-    if isinstance(inputs, Mapping):
-        unknown = [name for name in inputs if name not in found.input_names]
-        if unknown:
-            raise ArgumentError(
-                f"{found.name} has no input {unknown[0]!r}; its inputs: "
-                f"{', '.join(found.input_names) or 'none'}"
-            )
-        ordered = [inputs.get(name) for name in found.input_names]
-    else:
-        ordered = _in_order(inputs, found)
-    given = _attributes(attributes, found)
-    result: Tensor | list[Tensor] = engine.run(seam.current(), found, ordered, given)
-    return result
-
-
-def _in_order(inputs: object, spec: KernelSpec) -> list[Any]:
-    """Return inputs given in order; a tensor alone would be taken apart into its rows."""
-    if not isinstance(inputs, list | tuple):
-        raise ArgumentError(
-            f"{spec.name}: inputs must be a mapping by name, or a list in the order "
-            f"({', '.join(spec.input_names)}), got {type(inputs).__name__}"
-        )
-    return list(inputs)
-
-
-def _attributes(given: Mapping[str, Any] | None, spec: KernelSpec) -> Mapping[str, Any]:
-    if given is None or isinstance(given, Mapping):
-        return given or {}
-    raise ArgumentError(
-        f"{spec.name}: attributes must be a mapping by name, got {type(given).__name__}"
-    )
-
-
-def register_kernel(
-    spec: KernelSpec | str,
-    backend: str,
-    function: Callable[..., Any],
-    *,
-    prepares: bool = False,
-    dtypes: Iterable[DType] | None = None,
-    override: bool = False,
-) -> Handle:
-    """Register a kernel for a backend in the running program.
-
-    Args:
-        spec: a spec of your own, or the name of a known one.
-        backend: its name, loaded or not.
-        function: of buffers, as ``KernelTable.register`` describes; with ``prepares`` of types,
-            as ``KernelTable.prepare`` does.
-        prepares: see ``function``.
-        dtypes: those for which the kernel is native; all by default.
-        override: replace a kernel that is registered already.
-
-    Returns:
-        A handle whose ``remove()`` undoes it, uncovering what it replaced; also a context
-        manager.
-
-    Raises:
-        RegistrationError: the function does not fit the spec, or a kernel is there already.
-        ArgumentError: ``backend`` is no name of a backend, or the spec is not known.
-
-    """
-    engine = _engine()
-    found = engine.registry.spec(spec)
-    _check_backend_name(backend, f"kernel {found.name!r}")
-    entry = kernel_entry(found, function, prepares=prepares, dtypes=dtypes)
-    return engine.registry.add(PROGRAM, kernels=[(backend, entry)], override=override)
-
-
-def _check_backend_name(name: object, role: str) -> None:
-    if not isinstance(name, str) or ":" in name:
-        raise ArgumentError(
-            f"{role}: kernels are registered for a backend and serve all its devices; give its "
-            f"name, such as 'cpu', not {name!r}"
-        )
-
-
-def register_gradient(
-    spec: KernelSpec | str,
-    wrt: str,
-    rule: Callable[..., Any] | None,
-    *,
-    override: bool = False,
-) -> Handle:
-    """Register the gradient rule of a kernel for one input; None states that none exists.
-
-    The rule is as ``GradientTable.wrt`` describes. Returns and raises as ``register_kernel``.
-    """
-    engine = _engine()
-    entry = gradient_entry(engine.registry.spec(spec), wrt, rule)
-    return engine.registry.add(PROGRAM, gradients=[entry], override=override)
-
-
-def register_decomposition(
-    spec: KernelSpec | str, function: Callable[..., Any], *, override: bool = False
-) -> Handle:
-    """Register a kernel written with other ops, as ``DecompositionTable.of`` describes."""
-    engine = _engine()
-    entry = decomposition_entry(engine.registry.spec(spec), function)
-    return engine.registry.add(PROGRAM, decompositions=[entry], override=override)
-
-
-def unregister_kernel(spec: KernelSpec | str, backend: str) -> None:
-    """Remove the kernel in force for a backend, whoever registered it.
-
-    Raises:
-        RegistrationError: when there is none.
-
-    """
-    engine = _engine()
-    engine.registry.remove_kernel(engine.registry.spec(spec).name, backend)
-
-
-def unregister_gradient(spec: KernelSpec | str, wrt: str | None = None) -> None:
-    """Remove the gradient rule in force for one input, or for all of them.
-
-    Raises:
-        RegistrationError: when there is none.
-
-    """
-    engine = _engine()
-    engine.registry.remove_gradient(engine.registry.spec(spec).name, wrt)
-
-
-def kernels_for(backend: str) -> list[str]:
-    """Return the names of the kernels registered for a backend, sorted; opens it if need be."""
-    engine = _engine()
-    name = engine.open(backend).backend_name
-    return sorted(kernel for kernel, owner in engine.registry.state.kernels if owner == name)
-
-
-def explain(
-    spec: KernelSpec | str,
-    inputs: Sequence[Any] | None = None,
-    attributes: Mapping[str, Any] | None = None,
-    *,
-    backend: str | None = None,
-    dtype: Any = None,
-) -> Explanation:
-    """Say how a kernel would run: native, decomposed, by fallback, or why not.
-
-    Args:
-        spec: a spec or a name.
-        inputs: tensors or tensor types, in order. Without them the answer is general: what is
-            registered, not what this or that call would do.
-        attributes: by name, of the call.
-        backend: the active one by default.
-        dtype: restricts a general answer.
-
-    Nothing is run. ``str()`` of the result is for reading.
-    """
-    engine = _engine()
-    found = engine.registry.spec(spec)
-    device = engine.open(backend) if backend else engine.device_of(seam.current())
-    if inputs is None:
-        wanted = None if dtype is None else dt.of(dtype, "explain")
-        return Explanation.in_general(engine, found, device, wanted)
-    lists = [each.variadic for each in found.declared]
-    types = [
-        [_type(one) for one in each]
-        if at < len(lists) and lists[at] and isinstance(each, list | tuple)
-        else _type(each)
-        for at, each in enumerate(_in_order(inputs, found))
-    ]
-    return Explanation.of(engine, found, device, types, _attributes(attributes, found))
-
-
-def _type(given: Any) -> Any:
-    if given is None or isinstance(given, TensorType):
-        return given
-    return seam.as_tensor(given, what="explain: an input").type
+    in_use().device_of(seam.current()).backend.synchronize()

@@ -6,9 +6,10 @@ that the plan for a call is found by identity, without comparing shapes.
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
+
+from tensorplug.locks import Lock
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from tensorplug.registry import Owner
     from tensorplug.shapes import Shape
     from tensorplug.spec import TensorType
+    from tensorplug.tables import KernelEntry
 
 __all__ = ["PLAN_LIMIT", "Counters", "Device", "Placement"]
 
@@ -51,7 +53,8 @@ class Device:
     """One opened device of one backend: its plans, placements and constants.
 
     ``plans`` holds native plans by key (read without a lock on every call); ``detours`` what
-    else a key may lead to: a promotion, a decomposition, a fallback.
+    else a key may lead to: a promotion, a decomposition, a fallback. ``installed``: the kernels
+    whose set-up has run here. ``closed`` says that it is closed, ``fate`` why.
     """
 
     __slots__ = (
@@ -62,6 +65,8 @@ class Device:
         "constants",
         "counters",
         "detours",
+        "fate",
+        "installed",
         "lock",
         "name",
         "owner",
@@ -77,8 +82,10 @@ class Device:
         self.detours: dict[Hashable, Any] = {}
         self.constants: dict[Hashable, Any] = {}
         self.counters = Counters()
-        self.lock = threading.RLock()
+        self.installed: dict[int, KernelEntry] = {}  # by identity
+        self.lock = Lock()
         self.closed = False
+        self.fate = ""
         self._placements: WeakValueDictionary[tuple[DType, Shape], Placement] = (
             WeakValueDictionary()
         )
@@ -102,6 +109,11 @@ class Device:
                 for old in list(cache)[: PLAN_LIMIT // 4]:
                     del cache[old]
             cache[key] = value
+
+    def retire(self, fate: str) -> None:
+        """Mark it closed, for the reason ``fate``; nothing runs here from now on."""
+        self.closed, self.fate = True, fate
+        self.forget_plans()
 
     def forget_plans(self) -> None:
         """Forget every plan, because what is registered has changed."""

@@ -1,32 +1,40 @@
 """What is open: an engine's devices, how they are chosen, opened and closed.
 
-A device is asked for by name: ``"opencl"``, or ``"opencl:1"`` for another of its devices.
+A device is asked for by name: ``"opencl"``, ``"opencl:1"`` for another of its devices, or
+``"opencl:nvidia"`` for the first whose description holds that text. A backend's own name means
+its device 0, so that ``"opencl"`` and ``"opencl:0"`` are one device under one name.
 """
 
 from __future__ import annotations
 
-import threading
+import os
+import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 from weakref import WeakSet
 
+from tensorplug import installation
 from tensorplug.device import Device
 from tensorplug.errors import (
     ArgumentError,
     BackendClosedError,
     BackendNotInstalledError,
+    BackendUnavailableError,
+    BackendWarning,
     TensorplugError,
 )
+from tensorplug.hoststorage import open_host
+from tensorplug.locks import Lock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tensorplug.backend import Backend
+    from tensorplug.backend import Backend, DeviceInfo
     from tensorplug.dispatch import Frame
-    from tensorplug.registry import Owner, Registry
+    from tensorplug.registry import Handle, Owner, Registry
     from tensorplug.tables import KernelTable
 
-__all__ = ["BackendSource", "Devices", "Opened"]
+__all__ = ["BackendSource", "Devices", "Opened", "split_name"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +52,14 @@ class BackendSource(Protocol):
     def names(self) -> Sequence[str]:
         """Return the names that can be asked for, the preferred one first."""
 
+    def devices(self, name: str) -> Sequence[DeviceInfo] | None:
+        """Return what devices a backend has, number 0 first; None if only opening one tells.
+
+        Raises: as ``open``.
+        """
+
     def open(self, name: str, device: str | None) -> Opened:
-        """Open a backend.
+        """Open a device of a backend; None means number 0.
 
         Raises:
             BackendNotInstalledError, BackendUnavailableError, PluginLoadError,
@@ -70,12 +84,15 @@ class Devices:
         self.source = source
         self.registry = registry
         self._prefer = tuple(prefer)
-        self._lock = threading.RLock()
+        self._lock = Lock()
         self._devices: dict[str, Device] = {}
-        self._registered: set[str] = set()  # the backends whose kernels were taken
+        self._registered: dict[str, list[Handle]] = {}  # by backend, what opening it registered
+        self.host = open_host()  # takes what a removed backend held
+        self._forked: set[str] = set()  # backends that the parent process uses
         self._active: Device | None = None
         self._followers: WeakSet[Frame] = WeakSet()
-        registry.on_change(self._forget_plans)
+        registry.on_change(self._changed)
+        _living.add(self)
 
     @property
     def device(self) -> Device:
@@ -90,7 +107,7 @@ class Devices:
             return self._active
 
     def _first_that_opens(self) -> Device:
-        names = self._prefer or self.source.names()
+        names = self._preferred()
         if not names:
             raise BackendNotInstalledError(
                 "no backend is installed. Try: pip install tensorplug-cpu"
@@ -98,24 +115,41 @@ class Devices:
         refused: list[TensorplugError] = []
         for name in names:
             try:
-                return self.open(name)
+                device = self.open(name)
             except TensorplugError as error:
                 refused.append(error)
+                continue
+            for each in refused:
+                warnings.warn(
+                    f"{device.name!r} is used, because a preferred backend does not open: {each}",
+                    BackendWarning,
+                    stacklevel=2,
+                )
+            return device
         if len(refused) == 1:
             raise refused[0]
         listed = "\n".join(f"- {error}" for error in refused)
         raise type(refused[0])(f"none of the backends could be opened:\n{listed}")
 
+    def _preferred(self) -> list[str]:
+        """Return the names to try in order; ``auto`` among them stands for all the others."""
+        names: dict[str, None] = {}
+        for name in self._prefer or ("auto",):
+            names.update(dict.fromkeys(self.source.names() if name == "auto" else (name,)))
+        return list(names)
+
     def device_of(self, frame: Frame) -> Device:
         """Return the device on which kernels run in ``frame``.
 
         Raises:
-            BackendClosedError: a ``use_backend`` around it names one closed since.
+            BackendClosedError: it was closed since it was chosen.
 
         """
         device = frame.device or self.device
         if device.closed:
-            raise BackendClosedError(f"backend {device.name!r} is in use here, but was closed")
+            raise BackendClosedError(
+                f"backend {device.name!r} is in use here, but it {device.fate}"
+            )
         return device
 
     def set_device(self, device: Device) -> None:
@@ -127,7 +161,7 @@ class Devices:
         """
         with self._lock:
             if device.closed:
-                raise BackendClosedError(f"backend {device.name!r} was closed")
+                raise BackendClosedError(f"backend {device.name!r} {device.fate}")
             self._active = device
             for frame in self._followers:
                 frame.plans = device.plans
@@ -140,58 +174,107 @@ class Devices:
                 frame.plans = self._active.plans
 
     def open(self, name: str) -> Device:
-        """Return the open device called ``name`` (``"opencl"`` or ``"opencl:1"``), opening it.
+        """Return the open device called ``name``, opening it if need be.
 
         Raises:
-            ArgumentError: ``name`` is no text, or ends with a colon. Besides, what
-                ``BackendSource.open`` raises.
+            ArgumentError: ``name`` is no text, or ends with a colon.
+            BackendUnavailableError: no device of that backend matches it.
+            BackendClosedError: this is a forked child, whose parent used that backend. Besides,
+                what ``BackendSource.open`` raises.
 
         """
-        if not isinstance(name, str):
-            raise ArgumentError(f"a backend is asked for by name, such as 'cpu', not {name!r}")
-        found = self._devices.get(name)
+        found = self._devices.get(name) if isinstance(name, str) else None
         if found is not None:
             return found
-        backend_name, colon, number = name.partition(":")
-        if colon and not number:
-            raise ArgumentError(f"{name!r} names no device after the colon")
+        backend_name, selector = split_name(name)
         with self._lock:
-            if name not in self._devices:
-                opened = self.source.open(backend_name, number or None)
-                self._register(backend_name, opened)
-                self._devices[name] = Device(name, backend_name, opened.backend, opened.owner)
-            return self._devices[name]
+            number = self._number(backend_name, selector)
+            device_name = f"{backend_name}:{number}" if number else backend_name
+            if device_name not in self._devices:
+                self._devices[device_name] = self._opened(device_name, backend_name, number)
+            return self._devices[device_name]
 
-    def _register(self, backend_name: str, opened: Opened) -> None:
-        if backend_name in self._registered:
-            return  # for another device of that backend, or for one since closed
-        handles = []
+    def _number(self, backend_name: str, selector: str) -> str | None:
+        """Return which device is meant, as the source takes it: None for number 0."""
+        if not selector:
+            return None
+        if selector.isdecimal():
+            return str(int(selector)) if int(selector) else None
+        listed = self.source.devices(backend_name)
+        if listed is None:
+            return selector  # the plugin's own business
+        pattern = selector.casefold()
+        for number, info in enumerate(listed):
+            if pattern in f"{info.hardware} {info.driver}".casefold():
+                return str(number) if number else None
+        known = "; ".join(f"{number}: {info.hardware}" for number, info in enumerate(listed))
+        raise BackendUnavailableError(
+            f"no device of backend {backend_name!r} matches {selector!r}. Devices are {known}"
+        )
+
+    def _opened(self, name: str, backend_name: str, number: str | None) -> Device:
+        if backend_name in self._forked:
+            raise BackendClosedError(f"backend {backend_name!r} {FORKED}")
+        opened = self.source.open(backend_name, number)
+        handles: list[Handle] = []
+        try:
+            handles = self._register(backend_name, opened)
+            device = Device(name, backend_name, opened.backend, opened.owner)
+            installation.update(device, self.registry.state)
+        except BaseException:
+            _undo(handles)
+            opened.backend.close()
+            raise
+        self._registered.setdefault(backend_name, []).extend(handles)
+        return device
+
+    def _register(self, backend_name: str, opened: Opened) -> list[Handle]:
+        """Register the kernels of a backend, all or none, unless that was done already."""
+        handles: list[Handle] = []
+        if backend_name in self._registered:  # for another device, or for one since closed
+            return handles
         try:
             for owner, table in opened.kernels:
                 pairs = [(backend_name, entry) for entry in table]
                 handles.append(self.registry.add(owner, kernels=pairs))
-        except TensorplugError:
-            for handle in handles:
-                handle.remove()
-            opened.backend.close()
+        except BaseException:
+            _undo(handles)
             raise
-        self._registered.add(backend_name)
+        return handles
 
     def close(self, name: str) -> None:
         """Close the device called ``name``; its tensors raise from now on."""
         with self._lock:
-            device = self._devices.pop(name, None)
+            device = self._devices.get(name)
             if device is None:
                 raise ArgumentError(f"no open device is called {name!r}")
-            if self._active is device:  # first, so that who asks now gets another one
+            self.unlist(device)
+            self.finish(device, "was closed")
+
+    def unlist(self, device: Device) -> None:
+        """Let nobody find ``device`` any more; what uses it already may go on."""
+        with self._lock:
+            self._devices.pop(device.name, None)
+            if self._active is device:
                 self._active = None
                 for frame in self._followers:
                     frame.plans = {}
-            device.closed = True
-            device.forget_plans()
+
+    def finish(self, device: Device, fate: str) -> None:
+        """Close an unlisted device; ``fate`` is what those who still use it are told."""
+        with self._lock:
+            device.retire(fate)
             self._forget_plans()  # those of other devices that fall back to this one
             device.constants.clear()
-            device.backend.close()
+            try:
+                installation.clear(device)
+            finally:
+                device.backend.close()
+
+    def unregister(self, backend_name: str) -> None:
+        """Take out the kernels that opening a backend has registered."""
+        with self._lock:
+            _undo(self._registered.pop(backend_name, []))
 
     def devices(self) -> list[Device]:
         """Return the open devices."""
@@ -212,6 +295,63 @@ class Devices:
                 except TensorplugError:
                     continue  # listed with its own error by backends() and doctor
 
+    def _changed(self) -> None:
+        """Follow a change of the registry."""
+        self._forget_plans()
+        for device in self.devices():
+            installation.update(device, self.registry.state)
+
     def _forget_plans(self) -> None:
         for device in self.devices():
             device.forget_plans()
+
+    def forked(self) -> None:
+        """Retire, in a forked child, what does not survive that; called in the child only."""
+        for name, device in list(self._devices.items()):
+            if not getattr(device.backend, "survives_fork", False):
+                del self._devices[name]
+                self._forked.add(device.backend_name)
+                device.retire(FORKED)
+                _inherited.append(device)  # letting go of it might call a driver that hangs
+        if self._active is not None and self._active.closed:
+            # It stays the active one, so that nothing moves to another backend unasked.
+            for frame in self._followers:
+                frame.plans = {}
+        self._forget_plans()
+
+
+def split_name(name: object) -> tuple[str, str]:
+    """Return backend and selector of a device's name: ``("opencl", "1")``.
+
+    Raises:
+        ArgumentError: it is no text, or ends with a colon.
+
+    """
+    if not isinstance(name, str):
+        raise ArgumentError(f"a backend is asked for by name, such as 'cpu', not {name!r}")
+    backend_name, colon, selector = name.partition(":")
+    if colon and not selector:
+        raise ArgumentError(f"{name!r} names no device after the colon")
+    return backend_name, selector
+
+
+def _undo(handles: Sequence[Handle]) -> None:
+    for handle in reversed(handles):
+        handle.remove()
+
+
+FORKED: Final = (
+    "was opened by the parent process, and a forked child cannot use it. Start processes with "
+    "multiprocessing's 'spawn' method, or first use the backend in the child"
+)
+_living: Final[WeakSet[Devices]] = WeakSet()
+_inherited: Final[list[Device]] = []
+
+
+def _in_child() -> None:
+    for each in list(_living):
+        each.forked()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which cannot fork
+    os.register_at_fork(after_in_child=_in_child)

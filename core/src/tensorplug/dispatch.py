@@ -7,21 +7,24 @@ threads and asyncio tasks never see one another's.
 
 from __future__ import annotations
 
-import threading
 from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from tensorplug.errors import ArgumentError
 from tensorplug.keys import exactly
+from tensorplug.locks import Lock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
+
+    import numpy as np
 
     from tensorplug.device import Device
     from tensorplug.dtypes import DType
     from tensorplug.observation import Observer
     from tensorplug.spec import KernelSpec
     from tensorplug.tensor import Tensor
+    from tensorplug.variable import Variables
 
 __all__ = [
     "Entrance",
@@ -47,6 +50,10 @@ class Runner(Protocol):
     def device(self) -> Device:
         """The device that is active where a frame names none."""
 
+    @property
+    def variables(self) -> Variables:
+        """The live variables by name."""
+
     def run(
         self,
         frame: Frame,
@@ -58,6 +65,20 @@ class Runner(Protocol):
 
     def convert(self, frame: Frame, value: Any, dtype: DType | None, what: str) -> Tensor:
         """Return ``value`` as a tensor on the frame's device; ``what`` names it in messages."""
+
+    def receive(
+        self,
+        frame: Frame,
+        array: np.ndarray[Any, Any],
+        device: str | None,
+        what: str,
+        *,
+        copy: bool | None,
+    ) -> Tensor:
+        """Return an array as a tensor on the device of that name (None: the frame's).
+
+        It shares the array's memory where the device can, unless ``copy`` is True.
+        """
 
     def constant(
         self, frame: Frame, spec: KernelSpec, position: int, value: Any, peer: Tensor
@@ -142,7 +163,7 @@ class _Default:
     """How the default engine is built; the facade says so at import."""
 
     build: Callable[[], Runner] | None = None
-    lock = threading.RLock()  # re-entrant: the builder notices when a plugin runs an op
+    lock = Lock()  # re-entrant: the builder notices when a plugin runs an op
 
 
 def set_default_engine(build: Callable[[], Runner]) -> None:
@@ -316,6 +337,10 @@ def _the_long_way(
 ) -> Tensor:
     if spec.several:
         raise ArgumentError(f"{spec.name} has several outputs; call dispatch_several")
+    for each in inputs:
+        if hasattr(each, "_reading"):  # a variable: it is read once, then the call is a plain one
+            plain = [each._reading() if hasattr(each, "_reading") else each for each in inputs]
+            return dispatch(spec, *plain, **attributes)
     result: Tensor = runner(frame).run(frame, spec, inputs, attributes)
     return result
 

@@ -7,18 +7,21 @@ A call is found in the plan cache, or resolved, run, checked against its spec an
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from tensorplug import dispatch as seam
-from tensorplug import observation, operands, plans
+from tensorplug import host, observation, operands, plans
 from tensorplug.devices import BackendSource, Devices, Opened
 from tensorplug.ops.elementwise import CAST
 from tensorplug.promotion import Promotion
 from tensorplug.tape import record
 from tensorplug.tensor import Tensor
+from tensorplug.variable import Variable, Variables
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Mapping, Sequence
+    from collections.abc import Hashable, Mapping, Sequence
+
+    import numpy as np
 
     from tensorplug.device import Device
     from tensorplug.dispatch import Frame
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
     from tensorplug.settings import Fallback
     from tensorplug.spec import KernelSpec
 
-__all__ = ["BackendSource", "Engine", "Opened"]
+__all__ = ["BackendSource", "Engine", "Opened", "in_use"]
 
 
 class Engine(Devices):
@@ -39,7 +42,6 @@ class Engine(Devices):
         registry: the kernels, gradients and decompositions known so far.
         prefer: backend names to try first, in order, when none was set.
         fallback: what happens when the active backend has no way to run a kernel.
-        debug: compare the result of every call with its spec, not only of a plan's first.
         observers: stand around every kernel that this engine runs.
 
     """
@@ -51,13 +53,12 @@ class Engine(Devices):
         prefer: Sequence[str] = (),
         fallback: Fallback = "warn",
         *,
-        debug: bool = False,
         observers: Sequence[Observer] = (),
     ) -> None:
         super().__init__(source, registry, prefer)
         self.fallback: Fallback = fallback
-        self.debug = debug
         self.observers = tuple(observers)
+        self.variables = Variables()
 
     # Tensors --------------------------------------------------------------------------
 
@@ -65,24 +66,54 @@ class Engine(Devices):
         """Return ``value`` as a live tensor; a tensor stays where it is unless foreign."""
         device = self.device_of(frame)
         if isinstance(value, Tensor):
-            tensor = value
-            if value._placement.device is not device:
-                tensor = self._adopt(frame, operands.bring(value, device, what))
+            tensor = value.read() if isinstance(value, Variable) else value
+            if tensor._placement.device is not device:
+                tensor = self._adopt(frame, operands.bring(tensor, device, what))
+                observation.notify(self._observers(frame), "transferred", tensor)
             if dtype is None or tensor.dtype is dtype:
                 return tensor
             cast: Tensor = self.run(frame, CAST, (tensor,), {"dtype": dtype})
             return cast
         tensor = self._adopt(frame, operands.outside(value, dtype, device, what))
-        for observer in (*frame.observers, *self.observers):
+        for observer in self._observers(frame):
+            observer.uploaded(tensor)
+        return tensor
+
+    def receive(
+        self,
+        frame: Frame,
+        array: np.ndarray[Any, Any],
+        device: str | None,
+        what: str,
+        *,
+        copy: bool | None,
+    ) -> Tensor:
+        """Return an array as a tensor on the device called ``device``, sharing its memory.
+
+        Copied if ``copy`` is True, or the device cannot share (an error if ``copy`` is False).
+        """
+        target = self.device_of(frame) if device is None else self.open(device)
+        tensor = self._adopt(frame, operands.received(array, target, what, copy=copy))
+        for observer in self._observers(frame):
             observer.uploaded(tensor)
         return tensor
 
     def move(self, tensor: Tensor, device: str) -> Tensor:
-        """Return ``tensor`` on the device called ``device``, keeping its place on the tape."""
-        target = self.open(device)
+        """Return ``tensor`` on the device called ``device``, keeping its place on the tape.
+
+        ``"host"`` is the host's memory, where no kernel runs.
+        """
+        target = self.host if device == self.host.name else self.open(device)
         if tensor._placement.device is target:
             return tensor
-        return self._adopt(seam.current(), operands.transfer(tensor, target))
+        frame = seam.current()
+        moved = self._adopt(frame, operands.transfer(tensor, target))
+        observation.notify(self._observers(frame), "transferred", moved)
+        return moved
+
+    def _observers(self, frame: Frame) -> tuple[Observer, ...]:
+        """Return who watches: those of the frame around those of the engine."""
+        return (*frame.observers, *self.observers)
 
     @staticmethod
     def _adopt(frame: Frame, tensor: Tensor) -> Tensor:
@@ -112,9 +143,7 @@ class Engine(Devices):
         tensors = operands.operands(device, spec, inputs)
         observers = (*frame.observers, *self.observers)
         if observers:
-            for each in _made(inputs, tensors):
-                for observer in observers:
-                    observer.uploaded(each)
+            _announce(observers, inputs, tensors)
         key = operands.key(spec, tensors, attributes)
         plan: plans.Plan | Promotion = (
             device.plans.get(key)
@@ -124,20 +153,33 @@ class Engine(Devices):
         if isinstance(plan, Promotion):
             if not plan.published:
                 self._publish(device, key, plan)
-            return self.run(frame, spec, plan.apply(self, frame, tensors), attributes)
+            if not observers:
+                return self._promoted(frame, plan, tensors, attributes)
+            run = partial(self._promoted, frame, plan, tensors, attributes)
+            return observation.promote(observers, plan, tensors, run)
         outputs: list[Tensor]
         if observers:
-            run = partial(plan.execute, tensors)
-            outputs = observation.execute(observers, plan, tensors, run)
+            verified = partial(_verified, plan, tensors)
+            outputs = observation.execute(observers, plan, tensors, verified)
         else:
             outputs = plan.execute(tensors)
-        if self.debug or not plan.published:
-            plan.verify(outputs)
         if not plan.published:
+            plan.verify(outputs)
             self._publish(device, key, plan)
         if frame.watched:
             self.watch(frame, plan, tensors, outputs)
+            if observers:
+                observation.notify(observers, "recorded", plan, outputs)
         return outputs if spec.several else outputs[0]
+
+    def _promoted(
+        self,
+        frame: Frame,
+        promotion: Promotion,
+        tensors: Sequence[Any],
+        attributes: Mapping[str, Any],
+    ) -> Any:
+        return self.run(frame, promotion.spec, promotion.apply(self, frame, tensors), attributes)
 
     def watch(
         self, frame: Frame, plan: plans.Plan, inputs: Sequence[Any], outputs: Sequence[Tensor]
@@ -200,7 +242,7 @@ class Engine(Devices):
             return
         # `dispatch` runs by itself what has one output, and compares it with nothing.
         direct = type(plan) is plans.Plan and plan.how == "native"
-        direct = direct and not plan.spec.several and not self.debug and not self.observers
+        direct = direct and not plan.spec.several and not self.observers
         cache = device.plans if direct else device.detours
         with device.lock:
             if plan.state is self.registry.state and not device.closed:
@@ -213,13 +255,34 @@ class Engine(Devices):
         return operands.weak(self.device_of(frame), spec, position, value, peer.dtype)
 
 
-def _made(given: Sequence[Any], tensors: Sequence[Any]) -> Iterator[Tensor]:
-    """Yield the tensors that stand where the caller gave something else than a tensor."""
+def _verified(plan: plans.Plan, tensors: Sequence[Any]) -> list[Tensor]:
+    """Run a plan; at its first run compare the outputs with its spec before anybody looks."""
+    outputs = plan.execute(tensors)
+    if not plan.published:
+        plan.verify(outputs)
+    return outputs
+
+
+def in_use() -> Engine:
+    """Return the engine that answers in this thread or task, building the default one."""
+    return cast("Engine", seam.runner(seam.current()))
+
+
+def _announce(
+    observers: Sequence[Observer], given: Sequence[Any], tensors: Sequence[Any]
+) -> None:
+    """Show the observers what was uploaded or brought from another device for a call."""
     for before, after in zip(given, tensors, strict=True):
         if isinstance(after, list):
-            yield from _made(before, after)
-        elif after is not None and not isinstance(before, Tensor):
-            yield after
+            _announce(observers, before, after)
+        elif after is before or host.is_scalar(before):
+            continue  # a constant is the engine's
+        elif isinstance(before, Tensor):
+            if before._placement.device is not after._placement.device:  # a variable was read
+                observation.notify(observers, "transferred", after)
+        else:
+            for observer in observers:
+                observer.uploaded(after)
 
 
 def _types(given: Any) -> Any:

@@ -12,16 +12,24 @@ __all__ = [
     "BackendMemoryError",
     "BackendNotInstalledError",
     "BackendUnavailableError",
+    "BackendWarning",
+    "CopyNeededError",
+    "DLPackNotSupportedError",
     "DTypeError",
     "DeviceLostError",
     "DisposedError",
     "FallbackWarning",
+    "FileFormatError",
     "GradientError",
     "GradientNotFoundError",
+    "InterchangeError",
     "KernelNotFoundError",
     "KernelOutputError",
     "KernelRefusedError",
+    "LeakError",
+    "NonFiniteError",
     "NotConnectedError",
+    "PackageNotInstalledError",
     "PluginCollisionError",
     "PluginLoadError",
     "PluginVersionError",
@@ -31,6 +39,7 @@ __all__ = [
     "SettingsWarning",
     "ShapeError",
     "TensorplugError",
+    "UncheckedWarning",
 ]
 
 
@@ -55,6 +64,32 @@ class DTypeError(TensorplugError, TypeError):
 
 class DisposedError(TensorplugError, RuntimeError):
     """A tensor was used after it had been disposed."""
+
+
+# Other libraries and files ---------------------------------------------------------------
+
+
+class InterchangeError(TensorplugError, BufferError):
+    """Data cannot be handed over: it is not in the host's memory, or DLPack has no such dtype."""
+
+
+class CopyNeededError(InterchangeError, ArgumentError):
+    """``copy=False`` was said, but the data cannot be shared.
+
+    The array API standard has ``BufferError`` for it in one place and ``ValueError`` in another.
+    """
+
+
+class DLPackNotSupportedError(InterchangeError, AttributeError):
+    """An object has no ``__dlpack__`` and ``__dlpack_device__``, by which to import its data."""
+
+
+class FileFormatError(TensorplugError, ValueError):
+    """A file is not what its format says: truncated, corrupt, or of another format."""
+
+
+class PackageNotInstalledError(TensorplugError, ImportError):
+    """An optional package is not installed, without which a function cannot do its work."""
 
 
 # Backends and their plugins -------------------------------------------------------------
@@ -111,6 +146,14 @@ class KernelOutputError(TensorplugError, RuntimeError):
     """A kernel returned buffers that are not what its spec infers."""
 
 
+class LeakError(TensorplugError, RuntimeError):
+    """A kernel call left buffers behind, or freed some that were not its own to free."""
+
+
+class NonFiniteError(TensorplugError, FloatingPointError):
+    """In debug mode: a kernel made a NaN or an infinity of inputs that have none."""
+
+
 class GradientError(TensorplugError, RuntimeError):
     """A gradient could not be computed, or a rule returned something of a wrong type."""
 
@@ -138,5 +181,13 @@ class PluginWarning(UserWarning):
     """An extension, or a distribution's metadata, is broken; it was left out."""
 
 
+class BackendWarning(UserWarning):
+    """A preferred backend does not open, or one that is removed cannot give its tensors back."""
+
+
 class FallbackWarning(UserWarning):
     """A kernel ran on another backend because the active one has no way to run it."""
+
+
+class UncheckedWarning(UserWarning):
+    """A check that was switched on cannot be made on some backend."""

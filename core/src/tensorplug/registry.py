@@ -6,11 +6,11 @@ tuples of names. Each key holds a stack, so that removing an override uncovers w
 
 from __future__ import annotations
 
-import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from tensorplug.errors import ArgumentError, RegistrationError
+from tensorplug.locks import Lock
 from tensorplug.spec import KernelSpec
 from tensorplug.tables import DecompositionEntry, GradientEntry, KernelEntry
 
@@ -111,7 +111,7 @@ class Registry:
     """Everything registered with one engine."""
 
     def __init__(self, catalogue: Iterable[KernelSpec] = ()) -> None:
-        self._lock = threading.RLock()
+        self._lock = Lock()
         self._catalogue = {spec.name: spec for spec in catalogue}
         self._listeners: list[Callable[[], None]] = []
         self.state = State(specs=dict(self._catalogue))
@@ -252,7 +252,18 @@ class Registry:
                             f"{owned.owner} brings its own spec {spec.name!r}, but one of that "
                             "name is known already; import the known one, or rename it"
                         )
-        self.state = State(self.state.version + 1, specs, **stacks)
+        before = self.state
+        self.state = State(before.version + 1, specs, **stacks)
+        try:
+            self._tell()
+        except BaseException:
+            # A kernel could not be set up. What was in force before is again, as a new state,
+            # because plans may have been made from the one that failed.
+            self.state = replace(before, version=self.state.version + 1)
+            self._tell()
+            raise
+
+    def _tell(self) -> None:
         for listener in self._listeners:
             listener()
 

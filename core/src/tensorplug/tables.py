@@ -7,7 +7,7 @@ before the engine takes them. What a function asks for is checked when it enters
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from tensorplug import signatures
 from tensorplug.errors import RegistrationError
@@ -15,6 +15,7 @@ from tensorplug.errors import RegistrationError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from tensorplug.backend import Backend
     from tensorplug.dtypes import DType
     from tensorplug.spec import KernelSpec
 
@@ -29,6 +30,8 @@ __all__ = [
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
+OnDevice: TypeAlias = "Callable[[Backend], object]"
+
 KERNEL_EXTRAS = ("attributes", "backend", "out")
 
 
@@ -40,6 +43,8 @@ class KernelEntry:
     ``dtypes``: the kernel is native only where every input and output dtype is among them.
     ``asks``: the keyword-only parameters, from the attributes, ``backend`` and ``out``.
     ``override``: it is meant to replace a kernel that is registered already.
+    ``setup``, ``teardown``: called with the Backend, once for each device that the kernel comes
+    to, and once when it leaves it or the device is closed.
     """
 
     spec: KernelSpec
@@ -48,6 +53,8 @@ class KernelEntry:
     dtypes: frozenset[DType] | None
     asks: tuple[str, ...]
     override: bool = False
+    setup: OnDevice | None = None
+    teardown: OnDevice | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,18 +89,24 @@ def kernel_entry(
     prepares: bool = False,
     dtypes: Iterable[DType] | None = None,
     override: bool = False,
+    setup: OnDevice | None = None,
+    teardown: OnDevice | None = None,
 ) -> KernelEntry:
     """Check ``function`` against ``spec`` and return its entry.
 
     Raises:
-        RegistrationError: when its parameters are not what a kernel of ``spec`` may ask for.
+        RegistrationError: when its parameters are not what a kernel of ``spec`` may ask for, or
+            ``setup`` or ``teardown`` does not take the backend alone.
 
     """
     allowed = (*spec.attributes, *KERNEL_EXTRAS)
     role = f"kernel {spec.name!r}"
     asks = signatures.check_split(function, role, spec.input_names, allowed)
     native = None if dtypes is None else frozenset(dtypes)
-    return KernelEntry(spec, function, prepares, native, asks, override)
+    for what, each in (("setup", setup), ("teardown", teardown)):
+        if each is not None:
+            signatures.check_split(each, f"{what} of {role}", ("backend",), ())
+    return KernelEntry(spec, function, prepares, native, asks, override, setup, teardown)
 
 
 def cotangent_names(spec: KernelSpec) -> tuple[str, ...]:
@@ -185,6 +198,8 @@ class KernelTable:
         *,
         dtypes: Iterable[DType] | None = None,
         override: bool = False,
+        setup: OnDevice | None = None,
+        teardown: OnDevice | None = None,
     ) -> Callable[[F], F]:
         """Decorate a function of buffers: inputs by name, then what it asks keyword-only.
 
@@ -192,10 +207,22 @@ class KernelTable:
         (the Backend object) and for ``out`` (the inferred output type, a tuple of them if there
         are several outputs). It returns
         a buffer, or a sequence of them for several outputs, and never writes into an input.
+
+        ``setup(backend)`` is called once for each device that is opened (or is open when the
+        kernel is registered), before the kernel can run there; ``teardown(backend)`` once when
+        the device is closed or the kernel removed. They use the backend, and run no op.
         """
 
         def decorate(function: F) -> F:
-            self._add(kernel_entry(spec, function, dtypes=dtypes, override=override))
+            entry = kernel_entry(
+                spec,
+                function,
+                dtypes=dtypes,
+                override=override,
+                setup=setup,
+                teardown=teardown,
+            )
+            self._add(entry)
             return function
 
         return decorate
@@ -206,16 +233,27 @@ class KernelTable:
         *,
         dtypes: Iterable[DType] | None = None,
         override: bool = False,
+        setup: OnDevice | None = None,
+        teardown: OnDevice | None = None,
     ) -> Callable[[F], F]:
         """Decorate a function of input *types* that returns the callable to run on buffers.
 
         It is called once per plan, so work that depends only on types and attributes is done
         once: building a program, choosing an algorithm. It raises ``KernelRefusedError`` to
-        decline, and the engine then decomposes the kernel or falls back.
+        decline, and the engine then decomposes the kernel or falls back. ``setup`` and
+        ``teardown`` are as for ``register``.
         """
 
         def decorate(function: F) -> F:
-            entry = kernel_entry(spec, function, prepares=True, dtypes=dtypes, override=override)
+            entry = kernel_entry(
+                spec,
+                function,
+                prepares=True,
+                dtypes=dtypes,
+                override=override,
+                setup=setup,
+                teardown=teardown,
+            )
             self._add(entry)
             return function
 

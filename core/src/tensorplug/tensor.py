@@ -8,6 +8,7 @@ import numpy as np
 
 from tensorplug import dispatch as seam
 from tensorplug import dtypes as dt
+from tensorplug import interchange
 from tensorplug.errors import BackendClosedError, DisposedError, ShapeError
 from tensorplug.methods import Methods
 from tensorplug.ops import comparison, creation, elementwise, indexing, linalg, movement
@@ -26,11 +27,12 @@ __all__ = ["Tensor"]
 class _Disposed:
     """Stands in for the placement of a disposed tensor; no plan is ever found for it."""
 
-    __slots__ = ("type",)
+    __slots__ = ("type", "what")
     device = None
 
-    def __init__(self, type_: TensorType) -> None:
+    def __init__(self, type_: TensorType, what: str = "this tensor") -> None:
         self.type = type_
+        self.what = what
 
 
 class Tensor(Methods):
@@ -108,10 +110,11 @@ class Tensor(Methods):
         """Return the device, or raise if the data is gone."""
         device = self._placement.device
         if device is None:
-            raise DisposedError(f"this tensor ({self.type}) was disposed")
+            disposed: Any = self._placement
+            raise DisposedError(f"{disposed.what} ({self.type}) was disposed")
         if device.closed:
             raise BackendClosedError(
-                f"this tensor ({self.type}) lives on backend {device.name!r}, which is closed"
+                f"this tensor ({self.type}) lives on backend {device.name!r}, which {device.fate}"
             )
         return device
 
@@ -137,14 +140,21 @@ class Tensor(Methods):
         return self.numpy().tolist()
 
     def to(self, device: str) -> Tensor:
-        """Return this tensor on ``device``: itself if it is there, else a copy."""
+        """Return this tensor on ``device``: itself if it is there, else a copy.
+
+        ``"host"`` is the host's memory: kernels that need the copy take it to their own device.
+        """
         self._live()
         return seam.runner(seam.current()).move(self, device)
 
     def dispose(self) -> None:
         """Free this handle's share of the data now; using it later raises. Twice is fine."""
+        self._dispose("this tensor")
+
+    def _dispose(self, what: str) -> None:
+        """Free the data; errors will say that ``what`` was disposed."""
         if not self.is_disposed:
-            self._placement = _Disposed(self.type)  # type: ignore[assignment]  # a stand-in
+            self._placement = _Disposed(self.type, what)  # type: ignore[assignment]  # a stand-in
             self._buffer = None
             self._node = None
 
@@ -153,12 +163,44 @@ class Tensor(Methods):
         dtype: Any = None,
         copy: bool | None = None,  # noqa: FBT001  # NumPy's protocol
     ) -> np.ndarray[Any, Any]:
-        array = self.numpy()
-        if dtype is not None and np.dtype(dtype) != array.dtype:
-            if copy is False:
-                raise ValueError(f"{self.type} cannot become {dtype} without a copy")
-            return array.astype(dtype)
-        return array.copy() if copy else array
+        backend = self._live().backend
+        return interchange.to_numpy(backend, self._buffer, self.type, dtype, copy=copy)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Return DLPack's number for the host, to which tensors of any device are exported."""
+        self._live()
+        return interchange.HOST
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[Any, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """Return the elements as a DLPack capsule, as the array API standard defines it.
+
+        On a device that shares the host's memory (``"cpu"``) the capsule does too: who writes
+        there writes into this tensor. It is flagged read-only if the consumer's DLPack is 1.0
+        or newer. From other devices it is a copy of the consumer's own. A tensor on the tape is
+        exported as a constant, as by ``numpy``.
+
+        Raises:
+            InterchangeError: DLPack has no such dtype, or ``dl_device`` is not the host.
+            CopyNeededError: ``copy`` is False, but the memory cannot be shared.
+            DisposedError: the data is gone.
+
+        """
+        return interchange.to_dlpack(
+            self._live().backend,
+            self._buffer,
+            self.type,
+            stream=stream,
+            max_version=max_version,
+            dl_device=dl_device,
+            copy=copy,
+        )
 
     def __copy__(self) -> Tensor:
         """Return another handle: on the same device, at the same place on the tape."""

@@ -33,7 +33,7 @@ class OpenCLBackend:
 
     @classmethod
     def open(cls, wanted: str | None) -> OpenCLBackend:
-        """Open the device that ``wanted`` names (see ``device.choose``).
+        """Open the device with the number ``wanted`` (see ``device.choose``).
 
         Raises:
             BackendUnavailableError: when there is no such device.
@@ -82,6 +82,14 @@ class OpenCLBackend:
         if buffer.memory is None:
             return id(buffer), 0
         return id(buffer.memory), buffer.memory.size
+
+    def live_buffers(self) -> int:
+        """Return how many blocks the pool has given out and not got back."""
+        return self.runtime.pool.active_blocks
+
+    def counts(self, buffer: DeviceBuffer) -> bool:
+        """Return whether there is memory under ``buffer``: not if it has no elements."""
+        return buffer.memory is not None
 
     def synchronize(self) -> None:
         """Wait until all work submitted so far is done; raise what it raised."""

@@ -7,19 +7,23 @@ from typing import TYPE_CHECKING, Final
 import pyopencl as cl
 
 from tensorplug import dtypes as dt
+from tensorplug.backend import DeviceInfo
 from tensorplug.errors import BackendUnavailableError
 
 if TYPE_CHECKING:
     from tensorplug.dtypes import DType
 
-__all__ = ["available", "choose", "describe", "diagnostics", "dtypes_of"]
+__all__ = ["available", "choose", "describe", "diagnostics", "dtypes_of", "infos"]
 
 NO_PLATFORM: Final = -1001  # what the ICD loader says where no driver is registered
 _ORDER: Final = (cl.device_type.GPU, cl.device_type.ACCELERATOR, cl.device_type.CPU)
 
 
 def available() -> list[cl.Device]:
-    """Return every device of every platform, in the loader's order.
+    """Return every device of every platform: GPUs first, then accelerators, then CPUs.
+
+    Among devices of one kind the loader's order holds. So number 0 is the one to use where the
+    user names none.
 
     Raises:
         BackendUnavailableError: when no driver is installed or a driver cannot be asked.
@@ -40,15 +44,15 @@ def available() -> list[cl.Device]:
                 raise BackendUnavailableError(
                     f"OpenCL platform {platform.name!r} cannot list its devices: {error}"
                 ) from error
-    return found
+    return sorted(found, key=_rank)
+
+
+def _rank(device: cl.Device) -> int:
+    return next((at for at, kind in enumerate(_ORDER) if device.type & kind), len(_ORDER))
 
 
 def choose(wanted: str | None) -> cl.Device:
-    """Return the device that ``wanted`` names.
-
-    ``"0"``, ``"1"`` ... count through ``available()``; any other text is looked for in the
-    names of devices and platforms, in any case; None takes the first GPU, else the first
-    accelerator, else the first CPU.
+    """Return the device with the number ``wanted``, None for the first.
 
     Raises:
         BackendUnavailableError: when there is none, naming those that there are.
@@ -60,26 +64,24 @@ def choose(wanted: str | None) -> cl.Device:
             "no OpenCL device was found: no driver is installed, or it sees no hardware. "
             "Install the vendor's driver, or try: pip install 'tensorplug-opencl[pocl]'"
         )
-    if wanted is None:
-        return _best(found)
-    if wanted.isdecimal():
-        if int(wanted) < len(found):
-            return found[int(wanted)]
-    else:
-        pattern = wanted.casefold()
-        for device in found:
-            if pattern in f"{device.name} {device.platform.name}".casefold():
-                return device
+    number = 0 if wanted is None else int(wanted)
+    if number < len(found):
+        return found[number]
     listed = "; ".join(f"{number}: {describe(each)}" for number, each in enumerate(found))
-    raise BackendUnavailableError(f"no OpenCL device matches {wanted!r}. Devices are {listed}")
+    raise BackendUnavailableError(f"there is no OpenCL device {wanted}. Devices are {listed}")
 
 
-def _best(found: list[cl.Device]) -> cl.Device:
-    for kind in _ORDER:
-        for device in found:
-            if device.type & kind:
-                return device
-    return found[0]
+def infos() -> list[DeviceInfo]:
+    """Return what is known of every device without opening it."""
+    return [
+        DeviceInfo(
+            describe(each),
+            f"{each.version.strip()}, driver {each.driver_version.strip()}",
+            each.global_mem_size,
+            dtypes_of(each),
+        )
+        for each in available()
+    ]
 
 
 def describe(device: cl.Device) -> str:

@@ -12,15 +12,15 @@ from tensorplug.errors import BackendUnavailableError
 from tensorplug.plugins.hookspecs import hookimpl
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from tensorplug.backend import Backend
+    from tensorplug.backend import Backend, DeviceInfo
     from tensorplug.tables import KernelTable
 
 
 @hookimpl
 def tensorplug_create_backend(device: str | None) -> Backend:
-    """Open an OpenCL device: by number, by a part of its name, or the best one.
+    """Open an OpenCL device by its number; None is the first, the best one.
 
     Raises:
         BackendUnavailableError: when there is no such device, with the list of those found.
@@ -29,10 +29,29 @@ def tensorplug_create_backend(device: str | None) -> Backend:
     try:
         from tensorplug_opencl.backend import OpenCLBackend
     except ImportError as error:
-        raise BackendUnavailableError(
-            f"OpenCL is not usable here, because pyopencl does not load: {error}"
-        ) from error
+        raise _no_pyopencl(error) from error
     return OpenCLBackend.open(device)
+
+
+@hookimpl
+def tensorplug_devices() -> Sequence[DeviceInfo]:
+    """Return the devices of all platforms, the best one first.
+
+    Raises:
+        BackendUnavailableError: when pyopencl or the loader fails.
+
+    """
+    try:
+        from tensorplug_opencl.device import infos
+    except ImportError as error:
+        raise _no_pyopencl(error) from error
+    return infos()
+
+
+def _no_pyopencl(error: ImportError) -> BackendUnavailableError:
+    return BackendUnavailableError(
+        f"OpenCL is not usable here, because pyopencl does not load: {error}"
+    )
 
 
 @hookimpl

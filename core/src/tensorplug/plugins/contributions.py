@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tensorplug import chaining
-from tensorplug.backend import Backend
+from tensorplug.backend import Backend, DeviceInfo
 from tensorplug.dtypes import DType
 from tensorplug.errors import RegistrationError
 from tensorplug.plugins.loading import guarded, refused
@@ -29,7 +29,15 @@ if TYPE_CHECKING:
     from tensorplug.plugins.metadata import Claim
     from tensorplug.registry import Owner
 
-__all__ = ["Rules", "check_backend", "kernels", "register_rules", "rehearsal", "rules"]
+__all__ = [
+    "Rules",
+    "check_backend",
+    "device_infos",
+    "kernels",
+    "register_rules",
+    "rehearsal",
+    "rules",
+]
 
 T = TypeVar("T")
 
@@ -136,6 +144,22 @@ def check_backend(claim: Claim, backend: Any) -> None:
         )
     if not isinstance(backend.device, str):
         raise RegistrationError(f"{what} has device {backend.device!r}; it must be a text")
+
+
+def device_infos(claim: Claim, given: Any) -> list[DeviceInfo]:
+    """Return what a plugin says of its devices.
+
+    Raises:
+        RegistrationError: it is something else than descriptions of devices.
+
+    """
+    items = list(given) if isinstance(given, Iterable) else [given]
+    if not all(isinstance(each, DeviceInfo) for each in items):
+        raise RegistrationError(
+            f"tensorplug_devices of {claim} returned {given!r}; it must return a sequence of "
+            "tensorplug.backend.DeviceInfo"
+        )
+    return items
 
 
 def rehearsal(registry: Registry) -> Registry:

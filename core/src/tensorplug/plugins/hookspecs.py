@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 import pluggy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from tensorplug.backend import Backend
+    from tensorplug.backend import Backend, DeviceInfo
     from tensorplug.tables import DecompositionTable, GradientTable, KernelTable
 
 __all__ = ["PROJECT", "hookimpl", "hookspec"]
@@ -31,12 +31,22 @@ hookimpl: Final = pluggy.HookimplMarker(PROJECT)
 def tensorplug_create_backend(device: str | None) -> Backend | None:
     """Open a device and return the backend object for it. Backend plugins must have this.
 
-    ``device`` is what stands behind the colon in ``set_backend("acme:1")``, or None for the
-    plugin's own choice. The returned object has every member of ``tensorplug.backend.Backend``,
-    and its ``name`` is the entry point's name.
+    ``device`` is the number behind the colon in ``set_backend("acme:1")``, as text, or None for
+    number 0, which is the device to use where the user names none. (A plugin that does not say
+    what devices it has also gets what is no number.) The returned object has every member of
+    ``tensorplug.backend.Backend``, and its ``name`` is the entry point's name.
 
     Return None when there is no such hardware here, or better, raise
     ``BackendUnavailableError`` with the reason: which driver or device is missing.
+    """
+
+
+@hookspec(firstresult=True)
+def tensorplug_devices() -> Sequence[DeviceInfo]:
+    """Return the devices that are here, number 0 first, without opening any.
+
+    With this, users may also choose by a part of the description: ``"acme:radeon"``. Return
+    ``[]`` where there are none. A plugin with one device does not need it.
     """
 
 

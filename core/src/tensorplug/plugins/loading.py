@@ -26,11 +26,13 @@ if TYPE_CHECKING:
 
     from tensorplug.plugins.metadata import Claim
 
-__all__ = ["CREATE", "Loader", "Plugin", "guarded", "refused"]
+__all__ = ["CREATE", "DEVICES", "Loader", "Plugin", "guarded", "refused"]
 
 T = TypeVar("T")
 
 CREATE: Final = "tensorplug_create_backend"
+DEVICES: Final = "tensorplug_devices"
+_SINGLE: Final = (CREATE, DEVICES)  # firstresult: one value or None
 _MARK: Final = f"{hookspecs.PROJECT}_impl"  # the attribute that pluggy's hookimpl leaves
 
 
@@ -84,7 +86,7 @@ class Loader:
         others = [each for each in self._manager.get_plugins() if each is not plugin.module]
         caller = self._manager.subset_hook_caller(hook, others)
         result = guarded(plugin.claim, f"in {hook}", partial(caller, **arguments))
-        if hook == CREATE:  # firstresult: one value or None
+        if hook in _SINGLE:
             return [] if result is None else [result]
         implementations = [
             each for each in caller.get_hookimpls() if not (each.wrapper or each.hookwrapper)
@@ -92,6 +94,10 @@ class Loader:
         if len(result) < len(implementations):  # pluggy leaves out what is None
             raise RegistrationError(f"{plugin.claim}: {hook} returned None; return () for nothing")
         return list(result)
+
+    def unload(self, plugin: Plugin) -> None:
+        """Forget a plugin, so that another may be loaded under its name."""
+        self._manager.unregister(plugin.module)
 
     def _check(self, claim: Claim, module: Any) -> None:
         found = dict(self._hooks(module))
@@ -176,16 +182,16 @@ def guarded(claim: Claim, when: str, function: Callable[[], T]) -> T:
         raise type(error)(f"{claim}: {error}") from error
     except BaseException as error:  # SystemExit and its like must not end the program
         cause = f"{type(error).__name__}: {error}".removesuffix(": ")
+        what = f"entry point {claim.name} = " if claim.installed else ""
         raise PluginLoadError(
-            f"{claim} (entry point {claim.name} = {claim.entry.value}) raised {cause} {when}. "
-            f"{_skip(claim)}"
+            f"{claim} ({what}{claim.entry.value}) raised {cause} {when}{_skip(claim)}"
         ) from error
 
 
 def refused(claim: Claim, reason: str) -> RegistrationError:
     """Return the error for what a plugin hands over but must not."""
-    return RegistrationError(f"{claim}: {reason}. {_skip(claim)}")
+    return RegistrationError(f"{claim}: {reason}{_skip(claim)}")
 
 
 def _skip(claim: Claim) -> str:
-    return f"To skip it: TENSORPLUG_DISABLE_PLUGINS={claim.name}"
+    return f". To skip it: TENSORPLUG_DISABLE_PLUGINS={claim.name}" if claim.installed else ""

@@ -26,6 +26,7 @@ __all__ = [
     "BackendInfo",
     "Claim",
     "ExtensionInfo",
+    "Given",
     "State",
     "claims",
     "core_version",
@@ -42,24 +43,43 @@ State = Literal["available", "loaded", "failed", "incompatible", "conflict", "di
 
 
 @dataclass(frozen=True, slots=True)
+class Given:
+    """Stands in for the entry point of a plugin that the running program hands over."""
+
+    plugin: Any
+    value: str
+
+    def load(self) -> Any:
+        """Return the plugin."""
+        return self.plugin
+
+
+@dataclass(frozen=True, slots=True)
 class Claim:
     """One entry point of one installed distribution: its claim to a plugin name.
 
     ``distribution`` is normalised (``tensorplug-acme``); ``requires`` are the distribution's
-    requirements as metadata writes them.
+    requirements as metadata writes them. ``priority`` orders the backends among which the
+    engine chooses; what is installed has 0.
     """
 
     group: str
     name: str
     distribution: str
     version: str
-    entry: EntryPoint
+    entry: EntryPoint | Given
     requires: tuple[str, ...] = ()
+    priority: int = 0
 
     @property
     def owner(self) -> Owner:
         """Who owns what this plugin registers."""
         return Owner(self.distribution, self.version)
+
+    @property
+    def installed(self) -> bool:
+        """Whether it comes from an installed distribution, not from the running program."""
+        return not isinstance(self.entry, Given)
 
     @property
     def kind(self) -> str:

@@ -63,13 +63,15 @@ class Selection:
     # Names ----------------------------------------------------------------------------
 
     def names(self, group: str) -> list[str]:
-        """Return the names of ``group`` that the settings leave; ``cpu`` first, then by name.
+        """Return the names of ``group`` that the settings leave, the preferred one first.
 
-        The CPU needs no driver, so that it is the default wherever it is installed.
+        Those of higher priority stand before those of lower. Among equals ``cpu`` is first,
+        which needs no driver and so is the default wherever it is installed; then by name.
         """
-        left = {claim.name for claim in self.claims if claim.group == group}
-        left -= {name for name in left if not self._enabled(group, name)}
-        return sorted(left, key=lambda name: (name != "cpu", name))
+        enabled = [each for each in self.claims if each.group == group]
+        enabled = [each for each in enabled if not self._disabled_by(each)]
+        enabled.sort(key=lambda claim: (-claim.priority, claim.name != "cpu", claim.name))
+        return list(dict.fromkeys(claim.name for claim in enabled))
 
     def pick(self, group: str, name: str) -> Claim:
         """Return the one claim to ``name``, checked against the installed core.
@@ -91,7 +93,8 @@ class Selection:
             )
         if len(enabled) > 1:
             raise PluginCollisionError(self._collision(enabled))
-        self._check_version(enabled[0])
+        if enabled[0].installed:
+            self._check_version(enabled[0])
         return enabled[0]
 
     def _claimed(self, group: str, name: str) -> list[Claim]:
@@ -102,6 +105,8 @@ class Selection:
 
     def _disabled_by(self, claim: Claim) -> str:
         """Return what in the environment leaves a claim out, or an empty text."""
+        if not claim.installed:
+            return ""  # the program itself asks for it
         if _named(claim, self.settings.denied):
             return f"TENSORPLUG_DISABLE_PLUGINS={','.join(self.settings.denied)} disables it"
         if self.settings.allowed is not None:

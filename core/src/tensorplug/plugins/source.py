@@ -2,30 +2,42 @@
 
 from __future__ import annotations
 
-import threading
+import sys
 import warnings
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from tensorplug import signatures
 from tensorplug.engine import Opened
 from tensorplug.errors import (
+    ArgumentError,
     BackendUnavailableError,
     PluginLoadError,
     PluginWarning,
+    RegistrationError,
     TensorplugError,
 )
+from tensorplug.locks import Lock
 from tensorplug.plugins import contributions, metadata
-from tensorplug.plugins.loading import CREATE, Loader, guarded
-from tensorplug.plugins.metadata import BACKENDS, EXTENSIONS, BackendInfo, ExtensionInfo
+from tensorplug.plugins.loading import CREATE, DEVICES, Loader, guarded
+from tensorplug.plugins.metadata import (
+    BACKENDS,
+    EXTENSIONS,
+    BackendInfo,
+    Claim,
+    ExtensionInfo,
+    Given,
+)
 from tensorplug.plugins.selection import Selection
+from tensorplug.registry import PROGRAM
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from tensorplug.backend import Backend
+    from tensorplug.backend import Backend, DeviceInfo
     from tensorplug.plugins.contributions import Rules
     from tensorplug.plugins.loading import Plugin
-    from tensorplug.plugins.metadata import Claim, State
+    from tensorplug.plugins.metadata import State
     from tensorplug.registry import Owner, Registry
     from tensorplug.tables import KernelTable
 
@@ -45,13 +57,14 @@ class PluginSource:
         self._selection = selection
         self._registry = registry
         self._loader = Loader()
-        self._lock = threading.RLock()
+        self._lock = Lock()
         self._plugins: dict[Claim, Plugin] = {}
         self._errors: dict[Claim, TensorplugError] = {}
         self._outcomes: dict[Claim, tuple[State, str]] = {}
         self._ruled: set[Claim] = set()  # the backends whose rules are registered
         self._gathered: dict[Claim, list[tuple[Owner, KernelTable]]] = {}
         self._opening: set[str] = set()
+        self._given: list[Claim] = []  # by the running program
 
     # What an engine asks --------------------------------------------------------------
 
@@ -63,6 +76,17 @@ class PluginSource:
         enabled = self._selection.names(BACKENDS)
         claims = self._selection.claims
         return enabled or sorted({each.name for each in claims if each.group == BACKENDS})
+
+    def devices(self, name: str) -> list[DeviceInfo] | None:
+        """Return what devices a backend says it has, number 0 first; None if it does not say.
+
+        Raises: as ``open``, except what concerns one device.
+        """
+        with self._lock:
+            plugin = self._load(self._pick(name))
+            found = self._loader.call(plugin, DEVICES)
+            check = partial(contributions.device_infos, plugin.claim, *found)
+            return guarded(plugin.claim, f"in {DEVICES}", check) if found else None
 
     def open(self, name: str, device: str | None) -> Opened:
         """Open a backend and gather its kernels, from its own plugin and from extensions.
@@ -106,6 +130,46 @@ class PluginSource:
         self._outcomes[claim] = _LOADED
         return Opened(backend, claim.owner, tuple(tables))
 
+    # What the running program brings ---------------------------------------------------
+
+    def register(self, name: str, plugin: Any, priority: int) -> None:
+        """Take a plugin object as the backend ``name``.
+
+        Raises:
+            RegistrationError: the name is taken, or the plugin's hooks do not fit.
+            ArgumentError: no backend can be called so.
+
+        """
+        if not isinstance(name, str) or not metadata.PLUGIN_NAME.fullmatch(name):
+            raise ArgumentError(
+                f"a backend cannot be called {name!r}; its name must be of letters, digits and, "
+                "between them, . _ and -"
+            )
+        with self._lock:
+            self._refresh()
+            for claim in self._selection.claims:
+                if (claim.group, claim.name) == (BACKENDS, name):
+                    raise RegistrationError(f"the name is taken by {claim}")
+            entry = Given(plugin, signatures.location(plugin))
+            claim = Claim(BACKENDS, name, PROGRAM.distribution, "", entry, priority=priority)
+            self._plugins[claim] = self._loader.load(claim)
+            self._given.append(claim)
+            self._refresh()
+
+    def unregister(self, name: str) -> bool:
+        """Forget the backend ``name`` if the running program brought it; say whether it did."""
+        with self._lock:
+            for claim in self._given:
+                if claim.name == name:
+                    self._given.remove(claim)
+                    self._loader.unload(self._plugins.pop(claim))
+                    for memory in (self._outcomes, self._gathered):
+                        memory.pop(claim, None)
+                    self._ruled.discard(claim)
+                    self._refresh()
+                    return True
+            return False
+
     # Loading --------------------------------------------------------------------------
 
     def load_extensions(self) -> None:
@@ -134,7 +198,8 @@ class PluginSource:
 
     def _refresh(self) -> None:
         """Read the metadata again: plugins come and go while a notebook runs."""
-        self._selection = Selection(metadata.claims(), self._selection.settings)
+        claims = (*metadata.claims(), *self._given)
+        self._selection = Selection(claims, self._selection.settings)
 
     def _load(self, claim: Claim) -> Plugin:
         stored = self._errors.get(claim)
@@ -212,6 +277,13 @@ class PluginSource:
         )
 
     # What tools ask -------------------------------------------------------------------
+
+    def packages(self) -> list[str]:
+        """Return the packages of the loaded plugins, but for those of the running program."""
+        entries = [claim.entry for claim in list(self._plugins)]
+        names = [each.module for each in entries if not isinstance(each, Given)]
+        modules = [sys.modules[name] for name in names if name in sys.modules]
+        return [each.__package__ or each.__name__ for each in modules]
 
     def backends(self) -> list[BackendInfo]:
         """Return the installed backends with what became of them; imports none."""

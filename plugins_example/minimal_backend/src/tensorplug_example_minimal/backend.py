@@ -30,10 +30,10 @@ class Box:
 
 
 class MinimalBackend:
-    """The members of ``tensorplug.backend.Backend``; the core asks for nothing else."""
+    """The members of ``tensorplug.backend.Backend``, and one that is optional."""
 
-    name = "minimal"
-    device = f"NumPy {np.__version__}, primitives only"
+    name, device = "minimal", f"NumPy {np.__version__}, primitives only"
+    survives_fork = True  # plain memory is good in a child process too
     dtypes = dt.BOOL | dt.INTEGER | {dt.float32, dt.float64}
 
     def from_host(self, array: Array) -> Box:

@@ -16,7 +16,7 @@ from tensorplug.spec import TensorType
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
-    from tensorplug.backend import Backend
+    from tensorplug.backend import Backend, DeviceInfo
     from tensorplug.dtypes import DType
     from tensorplug.engine import BackendSource, Engine, Opened
     from tensorplug_conformance.tables import Array
@@ -181,6 +181,10 @@ class _Source:
     def names(self) -> Sequence[str]:
         """Return the names of the clean source."""
         return self._clean.names()
+
+    def devices(self, name: str) -> Sequence[DeviceInfo] | None:
+        """Return the devices of the clean source."""
+        return self._clean.devices(name)
 
     def open(self, name: str, device: str | None) -> Opened:
         """Open the clean backend and wrap it."""

@@ -82,6 +82,9 @@ class _Source:
         """Return its name."""
         return [NULL]
 
+    def devices(self, name: str) -> None:
+        """Leave it to ``open``."""
+
     def open(self, name: str, device: str | None) -> Opened:
         """Open it, whatever is asked for."""
         del name, device

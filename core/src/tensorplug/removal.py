@@ -1,0 +1,109 @@
+"""Taking a backend away without losing what is stored on it."""
+
+from __future__ import annotations
+
+import gc
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug.devices import split_name
+from tensorplug.errors import ArgumentError, BackendWarning
+from tensorplug.tape import CallNode
+from tensorplug.tensor import Tensor
+
+if TYPE_CHECKING:
+    from tensorplug.device import Device, Placement
+    from tensorplug.engine import Engine
+
+__all__ = ["remove"]
+
+
+def remove(engine: Engine, name: str) -> list[str]:
+    """Close the devices of backend ``name``, or the one device so called; return their names.
+
+    Its live tensors, and what a tape has saved, are moved to the host's memory first. They stay
+    readable, and kernels take them as those of any other device.
+
+    Raises:
+        ArgumentError: ``name`` ends with a colon, or names a device that is not open.
+
+    """
+    backend_name, selector = split_name(name)
+    devices = [each for each in engine.devices() if each.backend_name == backend_name]
+    if selector:
+        wanted = f"{backend_name}:{selector}" if selector != "0" else backend_name
+        devices = [each for each in devices if each.name == wanted]
+        if not devices:
+            raise ArgumentError(f"no open device is called {name!r}")
+    for device in devices:
+        engine.unlist(device)
+        device.forget_plans()
+        move = _Move(device, engine.host)
+        move.everything()
+        device.closed, device.fate = True, REMOVED
+        move.everything()  # what kernels that were running meanwhile have made
+        engine.finish(device, REMOVED)
+        move.report()
+    if not any(each.backend_name == backend_name for each in engine.devices()):
+        engine.unregister(backend_name)
+    return [each.name for each in devices]
+
+
+REMOVED = "was removed"
+
+
+class _Move:
+    """Brings what lives on one device to another in the host's memory.
+
+    Tensors that share a buffer share it afterwards too.
+    """
+
+    def __init__(self, source: Device, target: Device) -> None:
+        self._source = source
+        self._target = target
+        self._moved: dict[int, tuple[Any, Any]] = {}  # by identity: old buffer, kept alive; new
+        self._failures: dict[int, BaseException] = {}
+
+    def everything(self) -> None:
+        """Move all live tensors and saved values; those that cannot be read stay."""
+        for each in gc.get_objects():
+            kind = type(each)
+            if kind is Tensor or (isinstance(kind, type) and issubclass(kind, Tensor)):
+                placement = getattr(each, "_placement", None)  # absent while it is being made
+                if placement is not None and placement.device is self._source:
+                    saved = self._saved(each._buffer, placement)
+                    if saved is not None:
+                        each._buffer, each._placement = saved
+            elif kind is CallNode:
+                each.replace_saved(self._saved_again)
+
+    def report(self) -> None:
+        """Warn of what could not be read back."""
+        if self._failures:
+            cause = next(iter(self._failures.values()))
+            warnings.warn(
+                f"{len(self._failures)} buffers on {self._source.name!r} are lost, because they "
+                f"could not be read back before it was removed: {cause}",
+                BackendWarning,
+                stacklevel=4,
+            )
+
+    def _saved_again(self, buffer: Any, placement: Placement) -> tuple[Any, Placement] | None:
+        return self._saved(buffer, placement) if placement.device is self._source else None
+
+    def _saved(self, buffer: Any, placement: Placement) -> tuple[Any, Placement] | None:
+        if buffer is None or id(buffer) in self._failures:
+            return None
+        found = self._moved.get(id(buffer))
+        if found is None:
+            try:
+                array = self._source.backend.to_host(buffer)
+            except Exception as error:  # noqa: BLE001  # reported; the rest can still be saved
+                self._failures[id(buffer)] = error
+                return None
+            # An array that owns its elements outlives the backend; a view might not.
+            own = array if array.flags.owndata else np.array(array)
+            found = self._moved[id(buffer)] = (buffer, own)
+        return found[1], self._target.placement(placement.type)
