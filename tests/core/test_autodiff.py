@@ -165,7 +165,7 @@ def test_an_empty_tree_has_an_empty_gradient(empty: Any) -> None:
 
 
 def test_a_tree_with_an_integer() -> None:
-    with pytest.raises(DTypeError, match=r"argument 0 is int32\[\]; only floating"):
+    with pytest.raises(DTypeError, match=r"argument 0\['step'\] is int32\[\]; only floating"):
         tp.grad(lambda tree: tree["x"] * 2)({"x": tensor(1.0), "step": 3})
 
 

@@ -1,4 +1,4 @@
-"""What grad and vjp leave behind: after exceptions, in memory, and across devices."""
+"""What grad and vjp leave behind: after exceptions, and in memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 import tensorplug as tp
 from tensorplug import dispatch as seam
-from tensorplug.testing import check_grads, isolated_engine
+from tensorplug.testing import isolated_engine
 
 from .tensors import live, same, tensor
 
@@ -31,7 +31,7 @@ def _failing_rule(x: tp.Tensor) -> tp.Tensor:
 @pytest.mark.parametrize("nested", [False, True])
 def test_after_an_exception_the_tape_is_off(f: Any, nested: bool) -> None:
     x = tensor([1.0, 2.0])
-    tp.grad(lambda x: x * x)(x)
+    tp.grad(lambda x: x * x * 1.0)(x)  # fills the caches
     gc.collect()  # of other tests
     before, frame = live(), seam.current()
     for _ in range(3):
@@ -121,43 +121,3 @@ def test_saved_outputs_make_no_cycle() -> None:
         assert live() <= before + 1  # the seam may have cached one constant
     finally:
         gc.enable()
-
-
-# Devices --------------------------------------------------------------------------------
-
-
-def test_a_tape_may_cross_devices() -> None:
-    with isolated_engine("cpu"):
-
-        def f(x: tp.Tensor) -> tp.Tensor:
-            h = tp.sin(x)
-            with tp.use_backend("cpu:0"):
-                h = tp.exp(h) * x
-                assert h.device == "cpu:0"
-            return tp.sum(h * h)
-
-        check_grads(f, [np.array([0.3, -1.1])], order=2)
-        x = tp.asarray(np.array([0.3, -1.1]))
-        gradient = tp.grad(f)(x)
-        assert gradient.device == "cpu"
-        sine, cosine = np.sin([0.3, -1.1]), np.cos([0.3, -1.1])
-        point = np.array([0.3, -1.1])
-        # d/dx (x e^sin x)^2 = 2 x e^(2 sin x) (1 + x cos x)
-        expected = 2 * point * np.exp(2 * sine) * (1 + point * cosine)
-        same(gradient, expected, dtype=tp.float64)
-
-
-def test_a_tensor_moved_by_hand_stays_on_the_tape() -> None:
-    with isolated_engine("cpu"):
-        f = lambda x: tp.sum((x * x).to("cpu:0"))  # noqa: E731  # one line is what is tested
-        same(tp.grad(f)(tensor([1.0, 2.0])), [2, 4])
-
-
-def test_the_backend_changes_between_forward_and_backward() -> None:
-    with isolated_engine("cpu"):
-        x = tensor([1.0, 2.0])
-        _, pull = tp.vjp(lambda x: tp.exp(x) * x, x)
-        with tp.use_backend("cpu:0"):
-            (gradient,) = pull(tensor([1.0, 1.0]))
-            assert gradient.device == "cpu:0"
-            same(gradient, np.exp([1, 2]) * [2, 3])

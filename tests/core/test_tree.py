@@ -34,7 +34,7 @@ TREES = [
     (Pair(1, [2]), [1, 2]),
     (Point(1, {"k": 2}), [1, 2]),
     (Point, [Point]),
-    (None, [None]),
+    (None, []),
     ("text", ["text"]),
 ]
 

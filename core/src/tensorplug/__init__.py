@@ -14,22 +14,21 @@ from math import e, inf, nan, pi
 from typing import TYPE_CHECKING, Any
 
 from tensorplug import chaining, dispatch, errors, losses, nn
-from tensorplug.autodiff import custom_grad, grad, stop_gradient, value_and_grad, vjp
+from tensorplug.autodiff import grad, stop_gradient, value_and_grad, vjp
+from tensorplug.checkpointing import checkpoint
 from tensorplug.control import (
     describe_device,
-    explain,
+    devices,
+    find_backend,
     get_backend,
-    kernels_for,
-    register_decomposition,
-    register_gradient,
-    register_kernel,
-    run_kernel,
+    register_backend,
+    remove_backend,
     set_backend,
     synchronize,
-    unregister_gradient,
-    unregister_kernel,
     use_backend,
 )
+from tensorplug.custom_gradients import custom_grad
+from tensorplug.derivatives import hessian, jacobian, jvp
 from tensorplug.dtypes import (
     DType,
     complex64,
@@ -48,6 +47,7 @@ from tensorplug.dtypes import (
     uint64,
 )
 from tensorplug.dtypes import bool_ as bool  # the array API standard's name
+from tensorplug.interchange import from_dlpack
 from tensorplug.memory import dispose, keep, memory, tidy
 from tensorplug.ops import (
     activation,
@@ -70,9 +70,23 @@ from tensorplug.ops.linalg import *
 from tensorplug.ops.movement import *
 from tensorplug.ops.reduction import *
 from tensorplug.ops.sorting import *
+from tensorplug.registration import (
+    copy_registered_kernels,
+    explain,
+    kernels_for,
+    register_decomposition,
+    register_gradient,
+    register_kernel,
+    run_kernel,
+    unregister_gradient,
+    unregister_kernel,
+)
 from tensorplug.spec import Attribute, KernelSpec, TensorType
+from tensorplug.storage import load, save
 from tensorplug.tensor import Tensor
 from tensorplug.tree import tree_map
+from tensorplug.variable import Variable, dispose_variables
+from tensorplug.variable_gradients import variable_grads
 
 if TYPE_CHECKING:
     from tensorplug.plugins.discovery import BackendInfo
@@ -85,38 +99,52 @@ __all__ = [
     "KernelSpec",
     "Tensor",
     "TensorType",
+    "Variable",
     "backends",
     "bool",
+    "checkpoint",
     "complex64",
     "complex128",
+    "copy_registered_kernels",
     "custom_grad",
     "describe_device",
+    "devices",
     "dispose",
+    "dispose_variables",
     "e",
     "errors",
     "explain",
+    "find_backend",
     "float16",
     "float32",
     "float64",
+    "from_dlpack",
     "get_backend",
     "grad",
+    "hessian",
     "inf",
     "int8",
     "int16",
     "int32",
     "int64",
+    "jacobian",
+    "jvp",
     "keep",
     "kernels_for",
+    "load",
     "losses",
     "memory",
     "nan",
     "newaxis",
     "nn",
     "pi",
+    "register_backend",
     "register_decomposition",
     "register_gradient",
     "register_kernel",
+    "remove_backend",
     "run_kernel",
+    "save",
     "set_backend",
     "stop_gradient",
     "string",
@@ -131,6 +159,7 @@ __all__ = [
     "unregister_kernel",
     "use_backend",
     "value_and_grad",
+    "variable_grads",
     "vjp",
 ]
 __all__ += comparison.__all__

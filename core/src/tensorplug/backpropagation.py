@@ -6,6 +6,7 @@ differentiated in turn.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -16,50 +17,45 @@ from tensorplug.tape import CallNode, Node, OutputNode, Step
 from tensorplug.tensor import Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Container, Iterable, Sequence
 
     from tensorplug.spec import TensorType
 
-__all__ = ["CustomNode", "backpropagate"]
+__all__ = ["FunctionNode", "backpropagate", "fit"]
 
 
-class CustomNode(Node):
-    """A call whose gradient the user wrote."""
+class FunctionNode(Node, ABC):
+    """A call of a Python function whose gradient does not come from rules of kernels."""
 
-    __slots__ = ("backward", "name", "types")
+    __slots__ = ()
 
-    def __init__(self, tensors: Sequence[Tensor], name: str, backward: Callable[..., Any]) -> None:
-        super().__init__(tuple(tensor._node for tensor in tensors))
-        self.types = [tensor.type for tensor in tensors]
-        self.name = name
-        self.backward = backward
+    @abstractmethod
+    def pull(self, arrived: Any, path: Container[Node]) -> list[tuple[Node, Tensor]]:
+        """Return what flows on to those parents through which ``path`` goes on.
 
-    def pull(self, dy: Tensor) -> list[tuple[Node, Tensor]]:
-        """Return what the user's function gives for each argument that is on the tape."""
-        given = self.backward(dy)
-        gradients = given if isinstance(given, list | tuple) else (given,)
-        if len(gradients) != len(self.types):
-            raise GradientError(
-                f"custom_grad: the backward function of {self.name} returned "
-                f"{len(gradients)} gradients for {len(self.types)} arguments"
-            )
-        return [
-            (parent, _fit(gradient, type_, f"{self.name}, argument {at}"))
-            for at, (parent, gradient, type_) in enumerate(
-                zip(self.parents, gradients, self.types, strict=True)
-            )
-            if parent is not None
-        ]
+        ``arrived``: the gradient; if there are several outputs, a list of them with None for
+        those to which nothing flowed.
+        """
 
 
-def backpropagate(start: Node | None, dy: Tensor, leaves: Sequence[Node]) -> dict[Node, Tensor]:
-    """Return the gradients that arrive at ``leaves`` when ``dy`` arrives at ``start``."""
+def backpropagate(
+    starts: Sequence[tuple[Node | None, Tensor]],
+    leaves: Sequence[Node],
+    barred: Iterable[Node] = (),
+) -> dict[Node, Tensor]:
+    """Return the gradients that arrive at ``leaves`` when they arrive at ``starts``.
+
+    ``barred``: nodes behind which no leaf is looked for.
+    """
     pending: dict[Node, Any] = {}
-    if start is None or not leaves:
+    roots = [node for node, _ in starts if node is not None]
+    if not roots or not leaves:
         return pending
-    path = _path(start, leaves)
-    if start in path:
-        pending[start] = dy
+    path = _path(roots, leaves, barred)
+    for node, dy in starts:
+        if node is not None and node in path:
+            old = pending.get(node)
+            pending[node] = dy if old is None else elementwise.add(old, dy)
     targets = set(leaves)
     for node in reversed(path):
         if node in targets or node not in pending:
@@ -67,8 +63,8 @@ def backpropagate(start: Node | None, dy: Tensor, leaves: Sequence[Node]) -> dic
         arrived = pending.pop(node)
         if isinstance(node, OutputNode):
             call = node.parents[0]
-            assert isinstance(call, CallNode)
-            dys = pending.setdefault(call, [None] * len(call.plan.outputs))
+            assert call is not None
+            dys = pending.setdefault(call, [None] * call.count)
             # An output that a rule asked for has a second node beside the user's.
             old = dys[node.index]
             dys[node.index] = arrived if old is None else elementwise.add(old, arrived)
@@ -85,8 +81,8 @@ def _pulled(node: Node, arrived: Any, path: dict[Node, None]) -> list[tuple[Node
     """Return what flows on to the parents of ``node`` when ``arrived`` reaches it."""
     if isinstance(node, CallNode):
         return _pull_call(node, arrived, path)
-    if isinstance(node, CustomNode):
-        return node.pull(arrived)
+    if isinstance(node, FunctionNode):
+        return node.pull(arrived, path)
     # The leaf of an inner tape: the same value entered there under another handle.
     return [(parent, arrived) for parent in node.parents if parent is not None]
 
@@ -94,15 +90,18 @@ def _pulled(node: Node, arrived: Any, path: dict[Node, None]) -> list[tuple[Node
 _age = attrgetter("order")
 
 
-def _path(start: Node, leaves: Sequence[Node]) -> dict[Node, None]:
-    """Return the nodes on paths from ``start`` back to ``leaves``, oldest first."""
+def _path(
+    roots: Sequence[Node], leaves: Sequence[Node], barred: Iterable[Node]
+) -> dict[Node, None]:
+    """Return the nodes on paths from ``roots`` back to ``leaves``, oldest first."""
     oldest = min(leaf.order for leaf in leaves)
     targets = set(leaves)
-    seen = {start}
-    stack = [start]
+    ends = targets.union(barred)
+    seen = set(roots)
+    stack = list(seen)
     while stack:
         node = stack.pop()
-        if node in targets:
+        if node in ends:
             continue  # what lies behind a leaf belongs to an outer tape
         for parent in node.parents:
             if parent is not None and parent.order >= oldest and parent not in seen:
@@ -110,8 +109,9 @@ def _path(start: Node, leaves: Sequence[Node]) -> dict[Node, None]:
                 stack.append(parent)
     path: dict[Node, None] = {}
     for node in sorted(seen, key=_age):
-        if node in targets:
-            path[node] = None
+        if node in ends:
+            if node in targets:
+                path[node] = None
             continue
         for parent in node.parents:
             if parent in path:
@@ -134,7 +134,7 @@ def _pull_call(node: CallNode, arrived: Any, path: dict[Node, None]) -> list[tup
             if given.__class__ is Tensor and given._placement.type is step.type:
                 result.append((parent, given))  # by far the commonest case
             else:
-                result.append((parent, _fit(given, step.type, _what(node, step))))
+                result.append((parent, fit(given, step.type, _what(node, step))))
         else:
             result += _pull_list(node, step, given)
     return result
@@ -153,7 +153,7 @@ def _pull_list(node: CallNode, step: Step, given: Any) -> list[tuple[Node, Tenso
             f"has {step.count}"
         )
     return [
-        (parent, _fit(gradient, type_, _what(node, step)))
+        (parent, fit(gradient, type_, _what(node, step)))
         for parent, gradient, type_ in zip(
             node.parents[step.first : step.first + step.count], gradients, step.type, strict=True
         )
@@ -165,7 +165,7 @@ def _what(node: CallNode, step: Step) -> str:
     return f"{node.plan.spec.name!r} with respect to {step.name!r}"
 
 
-def _fit(gradient: Any, type_: TensorType, what: str) -> Tensor:
+def fit(gradient: Any, type_: TensorType, what: str) -> Tensor:
     """Return a gradient summed back over the axes along which its input was broadcast.
 
     Raises:

@@ -9,23 +9,42 @@ from __future__ import annotations
 
 import inspect
 import itertools
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from tensorplug import dispatch as seam
 from tensorplug.dtypes import INEXACT
 from tensorplug.errors import GradientNotFoundError
 from tensorplug.tables import cotangent_names, type_names
 from tensorplug.tensor import Tensor
+from tensorplug.variable import Variable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Sequence
+    from collections.abc import Callable, Container, Iterable, Sequence
 
     from tensorplug.device import Placement
     from tensorplug.registry import State
     from tensorplug.spec import KernelSpec
 
-__all__ = ["CallNode", "Leaf", "Node", "OutputNode", "Recorded", "Step", "record"]
+__all__ = [
+    "ArgumentLeaf",
+    "CallNode",
+    "Leaf",
+    "Node",
+    "OutputNode",
+    "Recorded",
+    "Step",
+    "boundary",
+    "handle",
+    "mark",
+    "record",
+    "restore",
+    "save",
+    "twin",
+]
 
 _order: Final = itertools.count(1).__next__  # creation order is a topological order
+mark: Final = _order  # a moment: what is recorded later has a higher order
 
 Saved = Any  # (buffer, placement, node) of an input (no node of an output), lists, or None
 
@@ -39,9 +58,20 @@ class Node:
         self.order = _order()
         self.parents = parents
 
+    @property
+    def count(self) -> int:
+        """How many outputs there are, each with a gradient that may arrive."""
+        return 1
+
 
 class Leaf(Node):
-    """Where a differentiated function's argument enters; its parent is an outer tape's node."""
+    """Where a value enters a tape; its parent is an outer tape's node."""
+
+    __slots__ = ()
+
+
+class ArgumentLeaf(Leaf):
+    """Where an argument of a differentiated function enters, for one call of the function."""
 
     __slots__ = ()
 
@@ -171,13 +201,32 @@ class CallNode(Node):
             if given.__class__ is Tensor:
                 self.saved_inputs.append((given._buffer, given._placement, given._node))
             else:
-                self.saved_inputs.append(_save(given))
+                self.saved_inputs.append(save(given))
         self.saved_outputs: list[Saved] = []
         for at in recipe.outputs:
             if plan.spec.outputs[at].endswith("[]"):
                 self.saved_outputs.append([_bare(each) for each in outputs])
             else:
                 self.saved_outputs.append(_bare(outputs[at]))
+
+    def replace_saved(
+        self, other: Callable[[Any, Placement], tuple[Any, Placement] | None]
+    ) -> None:
+        """Put ``other(buffer, placement)`` in the place of saved values, unless it is None."""
+
+        def replaced(saved: Saved) -> Saved:
+            if isinstance(saved, list):
+                return [replaced(each) for each in saved]
+            found = None if saved is None else other(*saved[:2])
+            return saved if found is None else (*found, *saved[2:])
+
+        self.saved_inputs = [replaced(each) for each in self.saved_inputs]
+        self.saved_outputs = [replaced(each) for each in self.saved_outputs]
+
+    @property
+    def count(self) -> int:
+        """How many outputs the kernel has."""
+        return len(self.plan.outputs)
 
     def pull(self, dys: list[Any], path: Container[Node]) -> list[tuple[Step, Any]]:
         """Return what the rules give for each input through which ``path`` goes on.
@@ -206,7 +255,7 @@ class CallNode(Node):
         if kind == "dy":
             return dys[what]
         if kind == "input":
-            return _restore(self.saved_inputs[what])
+            return restore(self.saved_inputs[what])
         if kind == "output":
             return self._output(self.recipe.outputs[what], self.saved_outputs[what])
         return dys if kind == "dys" else what
@@ -224,16 +273,58 @@ def _bare(output: Tensor) -> Saved:
     return (output._buffer, output._placement)
 
 
-def _save(given: Any) -> Saved:
+def save(given: Any) -> Saved:
+    """Return what ``restore`` makes a tensor of again; lists of tensors likewise."""
     if isinstance(given, Tensor):
         return (given._buffer, given._placement, given._node)
-    return [_save(each) for each in given] if isinstance(given, list) else None
+    return [save(each) for each in given] if isinstance(given, list) else None
 
 
-def _restore(saved: Saved) -> Any:
+def restore(saved: Saved) -> Any:
+    """Return a tensor of one's own for what was saved, whatever became of the others."""
     if isinstance(saved, tuple):
         return Tensor._of(*saved)
-    return [_restore(each) for each in saved] if isinstance(saved, list) else None
+    return [restore(each) for each in saved] if isinstance(saved, list) else None
+
+
+def handle(tensor: Tensor, node: Node | None) -> Tensor:
+    """Return another tensor of the same data, at ``node`` and in the scope around."""
+    other = twin(tensor)
+    other._node = node
+    scope = seam.current().scope
+    if scope is not None:
+        scope.adopt(other)
+    return other
+
+
+def twin(tensor: Tensor) -> Tensor:
+    """Return another tensor of the same data and node, which belongs to no scope.
+
+    Nobody else can dispose of it. Of a variable it holds the present contents.
+    """
+    seen = tensor._reading() if isinstance(tensor, Variable) else tensor
+    return Tensor._of(seen._buffer, seen._placement, seen._node)
+
+
+def boundary(starts: Iterable[Node], since: int) -> list[Node]:
+    """Return the nodes through which what was recorded since a mark hangs on the rest.
+
+    These are the nearest older nodes behind ``starts``, and the leaves that outlive the calls
+    in between (those of arguments do not), oldest first.
+    """
+    found: dict[Node, None] = {}
+    seen = set(starts)
+    stack = list(seen)
+    while stack:
+        node = stack.pop()
+        if node.order < since or node.__class__ is Leaf:
+            found[node] = None
+            continue
+        for parent in node.parents:
+            if parent is not None and parent not in seen:
+                seen.add(parent)
+                stack.append(parent)
+    return sorted(found, key=attrgetter("order"))
 
 
 def record(plan: Recorded, inputs: Sequence[Any], outputs: Sequence[Tensor]) -> None:
