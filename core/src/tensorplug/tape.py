@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from tensorplug.spec import KernelSpec
 
 __all__ = [
-    "ArgumentLeaf",
     "CallNode",
     "Leaf",
     "Node",
@@ -66,12 +65,6 @@ class Node:
 
 class Leaf(Node):
     """Where a value enters a tape; its parent is an outer tape's node."""
-
-    __slots__ = ()
-
-
-class ArgumentLeaf(Leaf):
-    """Where an argument of a differentiated function enters, for one call of the function."""
 
     __slots__ = ()
 
@@ -309,15 +302,14 @@ def twin(tensor: Tensor) -> Tensor:
 def boundary(starts: Iterable[Node], since: int) -> list[Node]:
     """Return the nodes through which what was recorded since a mark hangs on the rest.
 
-    These are the nearest older nodes behind ``starts``, and the leaves that outlive the calls
-    in between (those of arguments do not), oldest first.
+    These are the nearest older nodes behind ``starts``, oldest first.
     """
     found: dict[Node, None] = {}
     seen = set(starts)
     stack = list(seen)
     while stack:
         node = stack.pop()
-        if node.order < since or node.__class__ is Leaf:
+        if node.order < since:
             found[node] = None
             continue
         for parent in node.parents:

@@ -12,7 +12,7 @@ from tensorplug.backpropagation import backpropagate
 from tensorplug.errors import ArgumentError, DTypeError, NotConnectedError
 from tensorplug.ops import creation
 from tensorplug.recording import Recording
-from tensorplug.tape import ArgumentLeaf, handle, twin
+from tensorplug.tape import Leaf, handle, twin
 from tensorplug.tensor import Tensor
 from tensorplug.tree import flatten, matched, paths
 
@@ -101,7 +101,7 @@ def _enter(tree: Any, what: str) -> _Entry:
                 f"{what}{paths(tree)[at]} is {tensor.type}; only floating tensors can be "
                 "differentiated"
             )
-        leaf = ArgumentLeaf((tensor._node,))
+        leaf = Leaf((tensor._node,))
         handles.append(Tensor._of(tensor._buffer, tensor._placement, leaf))
         twins.append(Tensor._of(tensor._buffer, tensor._placement, leaf))
     return _Entry(what, rebuild(handles), twins, rebuild)
@@ -139,16 +139,16 @@ class Traced(NamedTuple):
         frame = seam.current()
         recording = Recording(frame.recording, watched or {})
         with seam.entered(frame.replace(recording=recording)):
-            y = f(*full, **kwargs)
-        aux = None
-        if has_aux:
-            if not isinstance(y, tuple) or len(y) != 2:
-                raise ArgumentError(
-                    f"with has_aux=True the function must return (y, aux), got {type(y).__name__}"
-                )
-            y, aux = y
-            aux = detached(aux)
-        return cls(_result(y), aux, entries)
+            y, aux = f(*full, **kwargs), None
+            if has_aux:
+                if not isinstance(y, tuple) or len(y) != 2:
+                    raise ArgumentError(
+                        "with has_aux=True the function must return (y, aux), got "
+                        + type(y).__name__
+                    )
+                y, aux = y
+            y = _result(y)
+        return cls(y, detached(aux), entries)
 
     def pull(
         self, starts: Sequence[tuple[Tensor, Tensor]], unconnected: Unconnected
