@@ -1,0 +1,80 @@
+"""Several devices of one backend at once, where a driver can be told to show two."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pyopencl as cl
+import pytest
+
+from .conftest import require_device
+
+PROGRAM = """
+import json, threading
+import tensorplug as tp
+
+def work(name, found):
+    with tp.use_backend(name):
+        a = tp.asarray([[1.0, 2.0], [3.0, 4.0]])
+        for _ in range(20):
+            gradient = tp.grad(lambda v: tp.sum(v @ v))(a)
+        found[name] = [gradient.device, gradient.tolist()]
+
+listed = tp.devices("opencl")
+x = tp.asarray([1.0, 2.0]).to("opencl")
+y = x.to("opencl:1")
+with tp.use_backend("opencl:1"):
+    z = x * 10 + y
+threads, found = [], {}
+for name in listed:
+    threads.append(threading.Thread(target=work, args=(name, found)))
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+part = listed["opencl:1"].hardware.split("-")[0]
+with tp.use_backend("opencl:" + part) as by_name:
+    pass
+tp.remove_backend("opencl:1")
+print(json.dumps({
+    "names": list(listed),
+    "hardware": sorted(info.hardware.split("-")[0] for info in listed.values()),
+    "memory": all(info.memory > 0 for info in listed.values()),
+    "dtypes": [tp.float32 in info.dtypes for info in listed.values()],
+    "devices": [x.device, y.device, z.device],
+    "values": [y.tolist(), z.tolist()],
+    "threads": found,
+    "by_name": by_name,
+}))
+"""
+
+
+def test_two_devices_at_once():
+    require_device()
+    if all("Portable Computing Language" not in each.name for each in cl.get_platforms()):
+        pytest.skip("only PoCL can be told to show one processor as two devices")
+    environment = {**os.environ, "POCL_DEVICES": "pthread basic", "TENSORPLUG_BACKEND": "cpu"}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    # d/dA sum(A A) has the row sums of A in its columns and the column sums in its rows.
+    gradient = [[3.0 + 4.0, 7.0 + 4.0], [3.0 + 6.0, 7.0 + 6.0]]
+    assert json.loads(done.stdout) == {
+        "names": ["opencl", "opencl:1"],
+        "hardware": ["basic", "pthread"],
+        "memory": True,
+        "dtypes": [True, True],
+        "devices": ["opencl", "host", "host"],
+        "values": [[1.0, 2.0], [11.0, 22.0]],
+        "threads": {name: [name, gradient] for name in ("opencl", "opencl:1")},
+        "by_name": "opencl:1",
+    }
