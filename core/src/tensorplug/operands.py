@@ -6,18 +6,38 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug import dtypes as dt
 from tensorplug import host, keys
-from tensorplug.errors import ArgumentError, BackendClosedError, DisposedError, DTypeError
+from tensorplug.backend import SharesHostMemory
+from tensorplug.errors import (
+    ArgumentError,
+    BackendClosedError,
+    CopyNeededError,
+    DisposedError,
+    DTypeError,
+)
 from tensorplug.spec import TensorType
 from tensorplug.tensor import Tensor
+from tensorplug.variable import Variable
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
+
+    import numpy as np
 
     from tensorplug.device import Device
     from tensorplug.dtypes import DType
     from tensorplug.spec import KernelSpec
 
-__all__ = ["bring", "key", "operands", "outside", "transfer", "unsupported", "upload", "weak"]
+__all__ = [
+    "bring",
+    "key",
+    "operands",
+    "outside",
+    "received",
+    "transfer",
+    "unsupported",
+    "upload",
+    "weak",
+]
 
 
 def unsupported(type_: TensorType, device: Device) -> str:
@@ -26,8 +46,8 @@ def unsupported(type_: TensorType, device: Device) -> str:
     return f"{type_} is not possible on backend {device.name!r}, whose dtypes are {names}"
 
 
-def upload(array: Any, device: Device) -> Tensor:
-    """Return a NumPy array as a tensor on ``device``.
+def upload(array: Any, device: Device, *, shared: bool = False) -> Tensor:
+    """Return a NumPy array as a tensor on ``device``, over the array's own memory if ``shared``.
 
     Raises:
         DTypeError: when the device has no such dtype.
@@ -37,7 +57,9 @@ def upload(array: Any, device: Device) -> Tensor:
     type_ = TensorType(dt.of(array.dtype), array.shape)
     if type_.dtype not in device.backend.dtypes:
         raise DTypeError(unsupported(type_, device))
-    return Tensor._of(device.backend.from_host(array), device.placement(type_))
+    backend: Any = device.backend  # the caller knows that it can share
+    make = backend.share_from_host if shared else backend.from_host
+    return Tensor._of(make(array), device.placement(type_))
 
 
 def transfer(tensor: Tensor, device: Device) -> Tensor:
@@ -87,9 +109,10 @@ def operands(device: Device, spec: KernelSpec, inputs: Sequence[Any]) -> list[An
 
 def _operand(device: Device, value: Any, what: str) -> Tensor:
     if isinstance(value, Tensor):
-        if value._placement.device is device:
-            return value
-        return bring(value, device, what)
+        tensor = value._reading() if isinstance(value, Variable) else value
+        if tensor._placement.device is device:
+            return tensor
+        return bring(tensor, device, what)
     return outside(value, None, device, what)
 
 
@@ -105,6 +128,31 @@ def outside(value: Any, dtype: DType | None, device: Device, what: str) -> Tenso
         return upload(host.as_array(value, dtype), device)
     except (ArgumentError, DTypeError) as error:
         raise type(error)(f"{what}: {error}") from None
+    except Exception as error:
+        error.add_note(f"while {what} was brought to backend {device.name!r}")
+        raise
+
+
+def received(
+    array: np.ndarray[Any, Any], device: Device, what: str, *, copy: bool | None
+) -> Tensor:
+    """Return an array as a tensor on ``device``, over its own memory if ``copy`` allows it.
+
+    Raises:
+        CopyNeededError: ``copy`` is False, but the device does not share the host's memory.
+        DTypeError, BackendMemoryError: the device cannot hold it.
+
+    """
+    shares = isinstance(device.backend, SharesHostMemory)
+    if copy is False and not shares:
+        raise CopyNeededError(
+            f"{what} must be copied, since backend {device.name!r} does not share the host's "
+            "memory; leave copy=False out"
+        )
+    try:
+        return upload(array, device, shared=shares and not copy)
+    except DTypeError as error:
+        raise DTypeError(f"{what}: {error}") from None
     except Exception as error:
         error.add_note(f"while {what} was brought to backend {device.name!r}")
         raise

@@ -1,0 +1,369 @@
+"""Saving named tensors and loading them: what is in the file, what comes back, what is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import struct
+import sys
+
+import numpy as np
+import pytest
+import safetensors
+import safetensors.numpy
+
+import tensorplug as tp
+from tensorplug import dtypes as dt
+from tensorplug.errors import (
+    ArgumentError,
+    BackendMemoryError,
+    DisposedError,
+    DTypeError,
+    PackageNotInstalledError,
+    ShapeError,
+)
+
+from . import sharing
+
+SAVED = sorted(each.name for each in dt.FIXED - {dt.complex128})
+
+
+@pytest.fixture(autouse=True)
+def engine():
+    made = sharing.make()
+    with sharing.engines.using(made):
+        yield made
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model.safetensors"
+
+
+def numbers(dtype, shape):
+    whole = np.arange(np.prod(shape, dtype=int)).reshape(shape) % 7
+    return (whole * (1 + 2j if dtype.startswith("complex") else 1)).astype(dtype)
+
+
+def same(actual, expected):
+    assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
+    np.testing.assert_array_equal(actual, expected)
+
+
+# Round trips ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("device", ["sharing", "memory"])
+@pytest.mark.parametrize("dtype", SAVED)
+def test_round_trip(path, dtype, device):
+    given = {str(shape): numbers(dtype, shape) for shape in [(), (0,), (2, 0, 3), (5,), (2, 3)]}
+    tp.save({name: tp.asarray(array).to(device) for name, array in given.items()}, path)
+    loaded = tp.load(path, device=device)
+    assert loaded.keys() == given.keys()
+    for name, x in loaded.items():
+        assert (type(x), x.device) == (tp.Tensor, device)
+        same(x.numpy(), given[name])
+    for name, array in safetensors.numpy.load_file(path).items():
+        same(array, given[name])
+
+
+@pytest.mark.parametrize(
+    "view", [lambda x: x.T, lambda x: x[::-1, ::2], lambda x: np.broadcast_to(x[0], (3, 3))]
+)
+def test_elements_are_saved_in_their_order(path, view):
+    array = view(np.arange(6.0).reshape(2, 3))
+    tp.save({"x": tp.from_dlpack(array), "array": array}, path)
+    same(tp.load(path)["x"].numpy(), array)
+    same(tp.load(path)["array"].numpy(), array)
+
+
+def test_special_values_keep_their_bits(path):
+    bits = np.array([0x7FC00001, 0xFFC00000, 0x80000000, 0x7F800000, 1], np.uint32)
+    tp.save({"x": tp.asarray(bits.view(np.float32))}, path)
+    assert tp.load(path)["x"].numpy().view(np.uint32).tolist() == bits.tolist()
+
+
+def test_what_becomes_a_tensor_may_be_saved(path):
+    tp.save({"list": [1, 2], "number": 2.5, "bool": np.array([True])}, path)
+    loaded = tp.load(path)
+    types = {name: str(x.type) for name, x in loaded.items()}
+    assert types == {"list": "int32[2]", "number": "float32[]", "bool": "bool[1]"}
+    assert loaded["list"].tolist() == [1, 2]
+
+
+def test_variables_are_saved_by_their_contents(path):
+    weights = tp.Variable([1.0, 2.0], name="weights")
+    tp.save({weights.name: weights}, path)
+    weights.assign([0.0, 0.0])
+    weights.assign(tp.load(path)["weights"])
+    assert weights.tolist() == [1, 2]
+
+
+def test_files_of_others(path):
+    given = {"w": numbers("float16", (3, 2)), "b.0": numbers("int64", (2,))}
+    safetensors.numpy.save_file(given, path, metadata={"format": "np"})
+    for name, x in tp.load(path).items():
+        same(x.numpy(), given[name])
+
+
+def test_files_of_torch_and_for_torch(path):
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    files = pytest.importorskip("safetensors.torch")
+    given = {"w": torch.arange(6.0).reshape(2, 3), "h": torch.ones(2, dtype=torch.float16)}
+    files.save_file(given, path)
+    loaded = tp.load(path)
+    for name, x in given.items():
+        same(loaded[name].numpy(), x.numpy())
+    tp.save(loaded, path)
+    for name, x in files.load_file(path).items():
+        assert torch.equal(x, given[name])
+
+
+def test_nothing_is_a_file_too(path):
+    tp.save({}, path)
+    assert tp.load(path) == {}
+    assert safetensors.numpy.load_file(path) == {}
+
+
+def test_metadata_is_in_the_header(path):
+    tp.save({"x": tp.ones((1,))}, path, metadata={"author": "ÄÖ", "": "empty"})
+    with safetensors.safe_open(path, framework="numpy") as file:
+        assert file.metadata() == {"author": "ÄÖ", "": "empty"}
+    tp.save({"x": tp.ones((1,))}, path)
+    with safetensors.safe_open(path, framework="numpy") as file:
+        assert not file.metadata()
+
+
+def test_names_choose_and_order(path):
+    tp.save({name: tp.asarray(at) for at, name in enumerate("abc")}, path)
+    assert {k: x.item() for k, x in tp.load(path, names=["c", "a"]).items()} == {"c": 2, "a": 0}
+    assert list(tp.load(path, names=["c", "a"])) == ["c", "a"]
+    assert tp.load(path, names=()) == {}
+    for name in ("ä", "with space", "a/b", "."):
+        tp.save({name: tp.ones((1,))}, path)
+        assert list(tp.load(path)) == [name]
+
+
+def test_where_loaded_tensors_come_to(path):
+    tp.save({"x": tp.ones((2,))}, path)
+    assert tp.load(path)["x"].device == "sharing"
+    with tp.use_backend("memory"):
+        assert tp.load(path)["x"].device == "memory"
+        with tp.tidy():
+            x = tp.load(path, device="sharing")["x"]
+            assert x.device == "sharing"
+    assert x.is_disposed
+
+
+def test_loaded_tensors_do_not_hang_on_the_file(path):
+    tp.save({"x": tp.asarray([1.0, 2.0])}, path)
+    x = tp.load(path)["x"]
+    with path.open("r+b") as file:
+        size = file.seek(0, 2)
+        file.seek(0)
+        file.write(bytes(size))
+    assert x.tolist() == [1, 2]
+
+
+def test_on_the_tape_constants_are_saved(path):
+    def f(p):
+        tp.save({"p": p}, path)
+        return tp.load(path)["p"] * p
+
+    assert tp.grad(f)(tp.asarray([2.0, 3.0])).tolist() == [2, 3]
+
+
+# Nested dicts -----------------------------------------------------------------------------
+
+
+def test_nested_dicts_there_and_back(path):
+    given = {"a": {"b": {"w": [1.0], "v": [2.0]}, "c": [3.0]}, "d": [4.0]}
+    tp.save(given, path)
+    flat = tp.load(path)
+    assert {name: x.tolist() for name, x in flat.items()} == {
+        "a.b.w": [1],
+        "a.b.v": [2],
+        "a.c": [3],
+        "d": [4],
+    }
+    nested = tp.load(path, nested=True)
+    assert tp.tree_map(tp.Tensor.tolist, nested) == given
+
+
+def test_dots_in_flat_names_are_fine(path):
+    tp.save({"a.b": tp.ones((1,)), "a": tp.zeros((1,))}, path)
+    assert set(tp.load(path)) == {"a.b", "a"}
+    with pytest.raises(ArgumentError, match=r"load: 'a' cannot be a tensor beside 'a\.b'"):
+        tp.load(path, nested=True)
+    assert set(tp.load(path, nested=True, names=["a.b"])["a"]) == {"b"}
+
+
+# What is refused when saving --------------------------------------------------------------
+
+ONE = np.ones(1, np.float32)
+
+REFUSED = [
+    ([ONE], ArgumentError, "save: needs a dict of tensors by name, got list"),
+    ({1: ONE}, ArgumentError, "save: name 1: a name is text"),
+    ({"": ONE}, ArgumentError, "save: name '': a name is text, not empty"),
+    ({"a": {"": ONE}}, ArgumentError, "save: name '' in 'a': a name is text, not empty"),
+    ({"__metadata__": ONE}, ArgumentError, "not '__metadata__'"),
+    ({"\ud800": ONE}, ArgumentError, r"save: name '\\ud800': a name is text"),
+    ({"a": {"b.c": ONE}}, ArgumentError, r"save: name 'b\.c' in 'a': nested dicts are joined"),
+    ({"a": {"b": ONE}, "a.b": ONE}, ArgumentError, r"save: name 'a\.b': nested dicts are joined"),
+    ({"a": {}}, ArgumentError, "save: name 'a': an empty dict leaves nothing"),
+    ({"a": {"b": {}}}, ArgumentError, "save: name 'b' in 'a': an empty dict leaves nothing"),
+    ({"z": np.ones(2, complex)}, DTypeError, r"save: 'z' is complex128\[2\], but .*; use astype"),
+    ({"t": ["a"]}, DTypeError, r"save: 't' is string\[1\], but .*; text goes into metadata"),
+    ({"n": {"t": ["a"]}}, DTypeError, r"save: 'n\.t' is string"),
+    ({"o": object()}, DTypeError, "save: 'o': object .* holds object"),
+    ({"o": None}, DTypeError, "save: 'o': NoneType"),
+    ({"r": [[1], [1, 2]]}, ShapeError, "save: 'r': nested lists must be rectangular"),
+]
+
+
+@pytest.mark.parametrize(("tensors", "error", "message"), REFUSED)
+def test_refused(path, tensors, error, message):
+    path.write_bytes(b"as it was")
+    with pytest.raises(error, match=message):
+        tp.save(tensors, path)
+    assert path.read_bytes() == b"as it was"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_what_is_gone_is_not_saved(path):
+    x = tp.ones((2,))
+    x.dispose()
+    with pytest.raises(DisposedError, match="save: 'x': this tensor"):
+        tp.save({"x": x}, path)
+
+
+@pytest.mark.parametrize("metadata", [{"a": 1}, {1: "a"}, {"a": "\ud800"}, {"a": b"bytes"}])
+def test_metadata_is_text(path, metadata):
+    with pytest.raises(ArgumentError, match=r"save: metadata is text by name, and .* is none"):
+        tp.save({"x": ONE}, path, metadata=metadata)
+
+
+# Writing ----------------------------------------------------------------------------------
+
+
+def broken(*_args, **_options):
+    raise safetensors.SafetensorError("I/O error: no space left")
+
+
+def test_a_failure_leaves_the_old_file(path, monkeypatch):
+    tp.save({"x": tp.ones((2,))}, path)
+    monkeypatch.setattr(safetensors.numpy, "save_file", broken)
+    with pytest.raises(OSError, match="could not be written: I/O error: no space left"):
+        tp.save({"x": tp.zeros((2,))}, path)
+    assert tp.load(path)["x"].tolist() == [1, 1]
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_an_interruption_leaves_the_old_file(path, monkeypatch):
+    tp.save({"x": tp.ones((2,))}, path)
+
+    def interrupted(_descriptor):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        tp.save({"x": tp.zeros((2,))}, path)
+    assert tp.load(path)["x"].tolist() == [1, 1]
+    assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="rights of POSIX")
+def test_rights_are_those_of_a_plain_file(path):
+    path.parent.joinpath("plain").touch()
+    plain = stat.S_IMODE(path.parent.joinpath("plain").stat().st_mode)
+    tp.save({"x": ONE}, path)
+    assert stat.S_IMODE(path.stat().st_mode) == plain
+    path.chmod(0o640)
+    tp.save({"x": ONE}, path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+def test_a_link_stays_a_link(path, tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to(path)
+    tp.save({"x": tp.ones((2,))}, link)
+    assert link.is_symlink()
+    assert tp.load(path)["x"].tolist() == tp.load(link)["x"].tolist() == [1, 1]
+
+
+def test_places_where_no_file_can_be(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        tp.save({"x": ONE}, tmp_path / "missing" / "file")
+    with pytest.raises(OSError, match=r"irectory|denied"):
+        tp.save({"x": ONE}, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(TypeError, match="PathLike"):
+        tp.save({"x": ONE}, 3)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such devices there")
+def test_devices_are_not_replaced(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(ArgumentError, match="pipe is no plain file"):
+        tp.save({"x": ONE}, pipe)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+# Loading ----------------------------------------------------------------------------------
+
+
+def test_names_that_are_not_there(path):
+    tp.save({f"x{at}": ONE for at in range(10)}, path)
+    with pytest.raises(ArgumentError, match=r"has no 'y'; it has 'x0', .*'x7', \.\.\.$"):
+        tp.load(path, names=["x0", "y"])
+    with pytest.raises(ArgumentError, match=r"load: names are a list; for one name give \['x0'\]"):
+        tp.load(path, names="x0")
+
+
+@pytest.mark.parametrize("code", ["BF16", "F8_E4M3", "F8_E5M2"])
+def test_dtypes_that_tensors_do_not_have(path, code):
+    size = 4 if code == "BF16" else 2
+    entries = {
+        "x": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]},
+        "b": {"dtype": code, "shape": [2], "data_offsets": [4, 4 + size]},
+    }
+    header = json.dumps(entries).encode()
+    path.write_bytes(struct.pack("<Q", len(header)) + header + bytes(4 + size))
+    with pytest.raises(DTypeError, match=f"load: 'b' is {code} in the file, which .* names="):
+        tp.load(path)
+    assert tp.load(path, names=["x"])["x"].tolist() == [0]
+
+
+def test_dtypes_that_the_device_does_not_have(path, engine):
+    tp.save({"x": np.ones(2)}, path)
+    engine.source.dtypes["memory"] = frozenset({tp.float32})
+    with pytest.raises(DTypeError, match=r"load: 'x': float64\[2\] is not possible on backend"):
+        tp.load(path, device="memory")
+
+
+def test_no_room_on_the_device(path, engine):
+    tp.save({"x": np.ones(2)}, path)
+    engine.open("memory").backend.room = 8
+    with pytest.raises(BackendMemoryError) as got:
+        tp.load(path, device="memory")
+    assert got.value.__notes__ == ["while load: 'x' was brought to backend 'memory'"]
+
+
+def test_no_file(tmp_path):
+    with pytest.raises(FileNotFoundError) as got:
+        tp.load(tmp_path / "missing")
+    assert got.value.filename == str(tmp_path / "missing")
+    with pytest.raises(OSError, match=r"irectory|denied"):
+        tp.load(tmp_path)
+
+
+@pytest.mark.parametrize("use", [lambda path: tp.save({}, path), tp.load], ids=["save", "load"])
+def test_without_the_package(path, monkeypatch, use):
+    monkeypatch.setitem(sys.modules, "safetensors", None)
+    with pytest.raises(PackageNotInstalledError, match=r"pip install 'tensorplug\[io\]'") as got:
+        use(path)
+    assert isinstance(got.value, ImportError)

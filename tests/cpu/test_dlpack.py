@@ -1,0 +1,249 @@
+"""NumPy's, PyTorch's and JAX's arrays, and tensors on the CPU: who shares memory with whom."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+import tensorplug as tp
+from tensorplug import dispatch as seam
+from tensorplug import dtypes as dt
+from tensorplug.backend import SharesHostMemory
+from tensorplug.errors import DTypeError, InterchangeError
+from tensorplug.ops import creation, indexing, movement
+from tensorplug_cpu.backend import CpuBackend
+
+FIXED = sorted(each.name for each in dt.FIXED)
+# Without its x64 mode JAX narrows the rest.
+JAX = [each for each in FIXED if each == "complex64" or each[-2:] not in ("64", "28")]
+
+
+@pytest.fixture(autouse=True)
+def entered(frame):
+    with seam.entered(frame):
+        yield
+
+
+@pytest.fixture
+def torch():
+    return pytest.importorskip("torch", reason="PyTorch is not installed")
+
+
+@pytest.fixture
+def jax():
+    return pytest.importorskip("jax", reason="JAX is not installed")
+
+
+def address(x):
+    return x._buffer.ctypes.data
+
+
+def layouts(dtype):
+    """Return tensors of one dtype in several layouts, each over memory of its own."""
+    whole = creation.asarray(np.arange(24).reshape(4, 6) % 5, dtype=dtype)
+    return {
+        "dense": whole,
+        "rank 0": movement.reshape(whole[1:2, 1], ()),
+        "empty": whole[:0],
+        "transposed": whole.T,
+        "rows 1 to 3": whole[1:3],
+        "every second column": indexing.getitem(whole, (slice(None), slice(None, None, 2))),
+        "broadcast": movement.broadcast_to(whole[0], (3, 6)),
+    }
+
+
+def same(actual, expected, dtype):
+    assert (actual.dtype.name, actual.shape) == (dtype, expected.shape)
+    np.testing.assert_array_equal(actual, expected)
+
+
+# The backend ------------------------------------------------------------------------------
+
+
+def test_the_capability():
+    backend = CpuBackend()
+    assert isinstance(backend, SharesHostMemory)
+    array = np.arange(6.0).reshape(2, 3)
+    buffer = backend.share_from_host(array.T)
+    assert np.shares_memory(buffer, array)
+    assert buffer.strides == array.T.strides
+    assert backend.share_to_host(buffer) is buffer
+
+
+def test_allocations_of_memory_that_others_own():
+    backend = CpuBackend()
+    lent = np.from_dlpack(np.arange(12.0).reshape(4, 3))
+    buffer = backend.share_from_host(lent)
+    views = [buffer, buffer[1:], buffer.T, buffer.reshape(12)[:2]]
+    assert {backend.allocation(each)[1] for each in views} == {96}
+    assert len({backend.allocation(each)[0] for each in views}) == 1
+
+
+def test_memory_counts_what_is_lent_once():
+    gc.collect()
+    before = tp.memory()["cpu"]
+    lent = [tp.from_dlpack(np.zeros((4, 3)))]
+    lent += [lent[0][1:2], lent[0].T]
+    held = tp.memory()["cpu"]
+    assert held.tensors - before.tensors == 3
+    assert held.buffers - before.buffers == 1
+    assert held.bytes - before.bytes == 96
+
+
+# NumPy ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", FIXED)
+def test_numpy_both_ways(dtype):
+    for layout, x in layouts(dtype).items():
+        taken = np.from_dlpack(x)
+        same(taken, x.numpy(), dtype)
+        assert (taken.ctypes.data == address(x)) or layout == "empty"
+        assert not taken.flags.writeable
+        back = tp.from_dlpack(taken)
+        same(back.numpy(), x.numpy(), dtype)
+        assert address(back) == address(x) or layout == "empty"
+
+
+def test_kernels_run_on_lent_memory():
+    array = np.arange(6.0, dtype=np.float32).reshape(2, 3)[:, ::-1]
+    array.flags.writeable = False
+    x = tp.from_dlpack(array)
+    same((x + x).numpy(), 2 * array, "float32")
+    same((x @ x.T).numpy(), array @ array.T, "float32")
+
+
+# PyTorch ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", FIXED)
+def test_to_torch(torch, dtype):
+    for layout, x in layouts(dtype).items():
+        taken = torch.from_dlpack(x)
+        assert (str(taken.dtype), tuple(taken.shape)) == (f"torch.{dtype}", x.shape)
+        assert taken.tolist() == x.tolist()
+        assert taken.data_ptr() == address(x) or layout == "empty"
+
+
+def test_what_torch_writes_is_seen(torch):
+    x = creation.zeros((3,))
+    taken = torch.from_dlpack(x)
+    apart = torch.from_dlpack(x, copy=True)
+    taken[0], apart[1] = 7, 8
+    assert x.tolist() == [7, 0, 0]
+
+
+@pytest.mark.parametrize("convert", ["as_tensor", "tensor", "asarray"])
+def test_torch_takes_a_tensor_for_an_array(torch, convert):
+    for x in (creation.asarray([[1.0, 2.0], [3.0, 4.0]]), creation.asarray(5)):
+        taken = getattr(torch, convert)(x)
+        assert (str(taken.dtype), taken.tolist()) == (f"torch.{x.dtype}", x.tolist())
+
+
+@pytest.mark.parametrize("dtype", FIXED)
+def test_from_torch(torch, dtype):
+    whole = (torch.arange(24).reshape(4, 6) % 5).to(getattr(torch, dtype))
+    for given in (whole, whole.T, whole[1:, ::2], whole[0, 0], whole[:0], whole[0].expand(3, 6)):
+        for x in (tp.from_dlpack(given, copy=False), creation.asarray(given)):
+            same(x.numpy(), given.numpy(), dtype)
+        shared = tp.from_dlpack(given)
+        assert address(shared) == given.data_ptr() or not shared.size
+        assert address(tp.from_dlpack(given, copy=True)) != given.data_ptr() or not shared.size
+
+
+def test_torch_memory_is_released_with_the_tensor(torch):
+    released = []
+    array = np.arange(4.0)
+    weakref.finalize(array, released.append, True)
+    x = tp.from_dlpack(torch.from_numpy(array))
+    del array
+    gc.collect()
+    assert (x.tolist(), released) == ([0, 1, 2, 3], [])
+    del x
+    gc.collect()
+    assert released == [True]
+
+
+def test_a_tensor_outlives_what_torch_sees(torch):
+    x = creation.asarray([1.0, 2.0])
+    taken = torch.from_dlpack(x)
+    x.dispose()
+    gc.collect()
+    assert taken.tolist() == [1, 2]
+
+
+def test_what_torch_does_not_export(torch):
+    leaf = torch.ones(2, requires_grad=True)
+    refused = [
+        (leaf, BufferError, r"use tensor\.detach"),
+        (torch.ones(2).to_sparse(), BufferError, "layout"),
+        (torch.ones(2, dtype=torch.complex64).conj(), BufferError, "conjugate"),
+        (torch.ones(2, device="meta"), ValueError, "meta"),
+    ]
+    for given, error, message in refused:
+        with pytest.raises(error, match=message) as got:
+            tp.from_dlpack(given)
+        assert got.value.__notes__ == ["while from_dlpack asked torch.Tensor for its data"]
+    assert tp.from_dlpack(leaf.detach()).tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn"])
+def test_dtypes_of_torch_that_tensors_do_not_have(torch, dtype):
+    given = torch.ones(2).to(getattr(torch, dtype))
+    with pytest.raises(DTypeError, match=f"torch.Tensor of {dtype} cannot be read"):
+        tp.from_dlpack(given)
+
+
+def test_too_many_dimensions(torch):
+    with pytest.raises(InterchangeError, match=r"torch\.Tensor of float32 cannot be read: .*dim"):
+        tp.from_dlpack(torch.zeros((1,) * 65))
+
+
+# JAX --------------------------------------------------------------------------------------
+
+
+def aligned(array):
+    """Return a copy that begins where JAX takes memory as it is: at a multiple of 64 bytes."""
+    room = np.empty(array.nbytes + 64, np.uint8)
+    start = -room.ctypes.data % 64
+    copy = room[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
+
+
+@pytest.mark.parametrize("dtype", JAX)
+def test_to_jax(jax, dtype):
+    for x in layouts(dtype).values():
+        for convert in (jax.numpy.from_dlpack, jax.numpy.asarray):
+            taken = convert(x)
+            same(np.asarray(taken), x.numpy(), dtype)
+
+
+def test_jax_shares_aligned_memory(jax):
+    array = aligned(np.arange(6, dtype=np.float32))
+    x = tp.from_dlpack(array)
+    assert jax.numpy.from_dlpack(x).unsafe_buffer_pointer() == array.ctypes.data
+
+
+@pytest.mark.parametrize("dtype", JAX)
+def test_from_jax(jax, dtype):
+    for given in (
+        jax.numpy.arange(6).reshape(2, 3).astype(dtype),
+        jax.numpy.ones((), dtype),
+        jax.numpy.ones((0, 3), dtype),
+    ):
+        for x in (tp.from_dlpack(given, copy=False), creation.asarray(given)):
+            same(x.numpy(), np.asarray(given), dtype)
+        x = tp.from_dlpack(given)
+        assert address(x) == given.unsafe_buffer_pointer() or not x.size
+        back = jax.numpy.from_dlpack(x)  # a copy: JAX's memory is read-only
+        same(np.asarray(back), np.asarray(given), dtype)
+
+
+def test_dtypes_of_jax_that_tensors_do_not_have(jax):
+    given = jax.numpy.ones(2, "bfloat16")
+    with pytest.raises(DTypeError, match=r"jaxlib\.ArrayImpl of bfloat16 cannot be read"):
+        tp.from_dlpack(given)
