@@ -66,8 +66,8 @@ def tensorplug_create_backend(device):
         })
     """)
     assert seen == {
-        "results": [[*RESULT, name] for name in ("acme", "acme:1", "acme:0", "acme:1")],
-        "opened": [None, "1", "0", "9", "x"],
+        "results": [[*RESULT, name] for name in ("acme", "acme:1", "acme", "acme:1")],
+        "opened": [None, "1", "9", "x"],
         "refused": [
             [
                 "BackendUnavailableError",
@@ -176,8 +176,18 @@ def tensorplug_kernels():
 
 def test_preferred_backends_are_tried_in_order(acme):
     site = acme("raise ImportError('no driver')")
-    script = "import tensorplug as tp; report(added(tp))"
-    assert site.run(script, TENSORPLUG_BACKEND="acme,good") == [*RESULT, "good"]
+    script = """
+        import tensorplug as tp
+        seen = []
+        outcome = attempt(lambda: seen.append(added(tp)))
+        report([outcome, seen])
+    """
+    [_, _, _, warned], seen = site.run(script, TENSORPLUG_BACKEND="acme,good")
+    assert seen == [[*RESULT, "good"]]
+    [[category, message]] = warned
+    assert category == "BackendWarning"
+    assert "'good' is used, because" in message
+    assert "no driver" in message
 
 
 def test_fallback_to_a_backend_that_is_not_open_yet(acme):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from tensorplug import dispatch as seam
 from tensorplug import removal
@@ -16,8 +16,6 @@ from tensorplug.errors import (
     RegistrationError,
     TensorplugError,
 )
-from tensorplug.plugins.given import FunctionPlugin
-from tensorplug.plugins.source import PluginSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,6 +35,17 @@ __all__ = [
     "synchronize",
     "use_backend",
 ]
+
+
+@runtime_checkable
+class TakesBackends(Protocol):
+    """An engine's source of backends that takes further ones from the running program."""
+
+    def register(self, name: str, plugin: Any, priority: int) -> None:
+        """Take a plugin object as the backend ``name``."""
+
+    def unregister(self, name: str) -> bool:
+        """Forget the backend ``name`` if it was so registered; say whether it was."""
 
 
 def set_backend(name: str) -> None:
@@ -104,6 +113,8 @@ def register_backend(
         ArgumentError: no backend can be called so, or ``kernels`` go with an object.
 
     """
+    from tensorplug.plugins.given import FunctionPlugin  # pluggy is loaded at first use
+
     if callable(plugin) and not inspect.ismodule(plugin):
         plugin = FunctionPlugin(name, plugin, kernels)
     elif list(kernels):
@@ -111,7 +122,10 @@ def register_backend(
             f"register_backend: kernels are given beside {plugin!r}, which is no function; let "
             "its hook tensorplug_kernels return them"
         )
-    _source(in_use()).register(name, plugin, priority)
+    source = in_use().source
+    if not isinstance(source, TakesBackends):
+        raise RegistrationError(f"the engine in use takes no backends beside {source!r}")
+    source.register(name, plugin, priority)
 
 
 def find_backend(name: str) -> Backend | None:
@@ -146,10 +160,10 @@ def remove_backend(name: str) -> None:
     engine = in_use()
     source = engine.source
     if not removal.remove(engine, name):
-        forgotten = isinstance(source, PluginSource) and source.unregister(name)
+        forgotten = isinstance(source, TakesBackends) and source.unregister(name)
         if not forgotten and name not in source.names():
             source.devices(name)  # raises what asking for it raises
-    elif isinstance(source, PluginSource) and ":" not in name:
+    elif isinstance(source, TakesBackends) and ":" not in name:
         source.unregister(name)
 
 
@@ -182,12 +196,6 @@ def _devices_of(engine: Engine, name: str) -> dict[str, DeviceInfo]:
         opened = engine.open(name).backend
         listed = [DeviceInfo(opened.device, dtypes=opened.dtypes)]
     return {f"{name}:{at}" if at else name: info for at, info in enumerate(listed)}
-
-
-def _source(engine: Engine) -> PluginSource:
-    if not isinstance(engine.source, PluginSource):
-        raise RegistrationError(f"the engine in use takes no backends beside {engine.source!r}")
-    return engine.source
 
 
 def get_backend() -> str:
