@@ -10,6 +10,7 @@ import numpy as np
 from tensorplug import dtypes as dt
 from tensorplug.errors import BackendMemoryError
 from tensorplug.spec import TensorType
+from tensorplug_cpu import counting
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
@@ -22,6 +23,8 @@ __all__ = ["CpuBackend"]
 
 class CpuBackend:
     """Buffers are ``numpy.ndarray``, of rank 0 too, with any strides; nobody writes into one."""
+
+    survives_fork = True  # plain memory, and NumPy starts no threads of its own
 
     @property
     def name(self) -> str:
@@ -57,6 +60,14 @@ class CpuBackend:
         """Return the buffer itself."""
         return buffer
 
+    def share_from_host(self, array: Array) -> Array:
+        """Return a view of ``array``: whoever owns its memory may change the values."""
+        return array.view(np.ndarray)
+
+    def share_to_host(self, buffer: Array) -> Array:
+        """Return the buffer itself."""
+        return buffer
+
     def describe(self, buffer: Any) -> TensorType:
         """Return dtype and shape.
 
@@ -69,12 +80,26 @@ class CpuBackend:
         return TensorType(dt.of(buffer.dtype), buffer.shape)
 
     def allocation(self, buffer: Array) -> tuple[Hashable, int]:
-        """Return the identity and the size in bytes of the array that owns the memory."""
+        """Return the identity of what owns the memory, and its size in bytes.
+
+        That is an array; or, where another library owns it, an object that does not tell its
+        size, and the size is that of the array which came from there.
+        """
         owner: Any = buffer
+        size = buffer.nbytes
         # Between a view and its array may stand an object that is neither, with a base too.
         while getattr(owner, "base", None) is not None:
             owner = owner.base
-        return id(owner), int(getattr(owner, "nbytes", buffer.nbytes))
+            size = getattr(owner, "nbytes", size)
+        return id(owner), int(size)
+
+    def live_buffers(self) -> int:
+        """Return how many arrays hold memory of NumPy's; see ``counting.live_arrays``."""
+        return counting.live_arrays()
+
+    def counts(self, buffer: Array) -> bool:
+        """Return whether the memory is NumPy's own."""
+        return counting.owns_memory(buffer)
 
     def synchronize(self) -> None:
         """Do nothing: kernels have run when they return."""

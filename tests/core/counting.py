@@ -1,0 +1,102 @@
+"""A backend in memory that counts its buffers and frees them when it is told to, or by itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
+
+import numpy as np
+
+from tensorplug import dtypes as dt
+from tensorplug.engine import Opened
+from tensorplug.registry import Owner
+from tensorplug.spec import TensorType
+
+from .engines import MemoryBackend, Source
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tensorplug.tables import KernelTable
+
+OWNER = Owner("leaky-distribution", "3.0")
+
+
+class Memory:
+    """A piece of it."""
+
+    __slots__ = ("__weakref__", "nbytes")
+
+    def __init__(self, nbytes: int) -> None:
+        self.nbytes = nbytes
+
+
+class Buffer:
+    """An array in a piece of memory; ``memory`` is None without elements, and when freed."""
+
+    __slots__ = ("array", "memory")
+
+    def __init__(self, array: np.ndarray, memory: Memory | None) -> None:
+        self.array = array
+        self.memory = memory
+
+
+class CountingBackend(MemoryBackend):
+    """Its kernels make buffers with ``make`` and ``view``, and may ``free`` one."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.live: WeakSet[Memory] = WeakSet()
+
+    def make(self, array: Any) -> Buffer:
+        array = np.array(array)
+        if not array.size:
+            return Buffer(array, None)
+        memory = Memory(array.nbytes)
+        self.live.add(memory)
+        return Buffer(array, memory)
+
+    def view(self, buffer: Buffer, array: np.ndarray) -> Buffer:
+        return Buffer(array, buffer.memory)
+
+    def free(self, buffer: Buffer) -> None:
+        buffer.memory = None
+
+    def from_host(self, array: np.ndarray) -> Any:
+        return self.make(super().from_host(array))
+
+    def to_host(self, buffer: Any) -> np.ndarray:
+        return super().to_host(buffer.array)
+
+    def describe(self, buffer: Any) -> TensorType:
+        if not isinstance(buffer, Buffer):
+            raise TypeError(f"{buffer!r} is no Buffer")
+        return TensorType(dt.of(buffer.array.dtype), buffer.array.shape)
+
+    def allocation(self, buffer: Any) -> tuple[int, int]:
+        if buffer.memory is None:
+            return id(buffer), 0
+        return id(buffer.memory), buffer.memory.nbytes
+
+    def live_buffers(self) -> int:
+        return len(self.live)
+
+    def counts(self, buffer: Any) -> bool:
+        return buffer.memory is not None
+
+
+class CountingSource(Source):
+    """Opens counting backends; ``plain`` names those that cannot count."""
+
+    def __init__(
+        self, tables: Mapping[str, Sequence[KernelTable]], plain: Sequence[str] = ()
+    ) -> None:
+        super().__init__(tables)
+        self.plain = plain
+
+    def open(self, name: str, device: str | None) -> Opened:
+        opened = super().open(name, device)
+        if name in self.plain:
+            return opened
+        backend = self.backends[name] = CountingBackend(name)
+        return Opened(backend, OWNER, opened.kernels)
