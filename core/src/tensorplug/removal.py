@@ -70,7 +70,7 @@ class _Move:
         """Move all live tensors and saved values; those that cannot be read stay."""
         for each in gc.get_objects():
             kind = type(each)
-            if kind is Tensor or (isinstance(kind, type) and issubclass(kind, Tensor)):
+            if kind is Tensor:  # variables hold such a one
                 placement = getattr(each, "_placement", None)  # absent while it is being made
                 if placement is not None and placement.device is self._source:
                     saved = self._saved(each._buffer, placement)
