@@ -38,19 +38,70 @@ WRONG = {
 }
 
 
+WHOLE = [1, 2, None]  # numbers of random directions, and each element by itself
+
+
+@pytest.mark.parametrize("directions", WHOLE)
 @pytest.mark.parametrize("mode", ["vjp", "jvp"])
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("f", [RIGHT, tp.exp, tp.sum, lambda x: x, lambda x: 3.0 * x])
-def test_right_gradients_pass(f: Any, order: Any, mode: Any) -> None:
-    check_grads(f, [X], order=order, modes=(mode,))
+def test_right_gradients_pass(f: Any, order: Any, mode: Any, directions: Any) -> None:
+    check_grads(f, [X], order=order, modes=(mode,), directions=directions)
 
 
+@pytest.mark.parametrize("directions", WHOLE)
 @pytest.mark.parametrize("mode", ["vjp", "jvp"])
 @pytest.mark.parametrize("what", WRONG)
-def test_wrong_gradients_fail(what: str, mode: Any) -> None:
-    message = rf"order 1, with respect to argument 0, mode {mode}.*numeric \S+, analytic \S+"
+def test_wrong_gradients_fail(what: str, mode: Any, directions: Any) -> None:
+    place = r" at element \[\d\]" if directions is None else ""
+    message = (
+        rf"order 1, with respect to argument 0{place}, mode {mode}.*numeric \S+, analytic \S+"
+    )
     with pytest.raises(AssertionError, match=message):
-        check_grads(WRONG[what], [X], modes=(mode,))
+        check_grads(WRONG[what], [X], modes=(mode,), directions=directions)
+
+
+@pytest.mark.parametrize("directions", WHOLE)
+@pytest.mark.parametrize("mode", ["vjp", "jvp"])
+def test_a_gradient_that_is_wrong_on_a_broadcast_axis_alone(mode: Any, directions: Any) -> None:
+    def product(backward: Any) -> Any:
+        return tp.custom_grad(lambda a, b: (a * b, lambda dy: (dy * b, backward(dy, a))))
+
+    a, b = np.arange(1.0, 7.0).reshape(2, 3), np.array([0.5, -1.0, 2.0])
+    right = product(lambda dy, a: tp.sum(dy * a, axis=0))
+    mean = product(lambda dy, a: tp.mean(dy * a, axis=0))  # along the axis, but not its sum
+    first = product(lambda dy, a: (dy * a)[0])
+    check_grads(right, [a, b], modes=(mode,), directions=directions)
+    for wrong in (mean, first):
+        check_grads(wrong, [a, b], argnums=0, modes=(mode,), directions=directions)
+        with pytest.raises(AssertionError, match="with respect to argument 1"):
+            check_grads(wrong, [a, b], modes=(mode,), directions=directions)
+
+
+def test_elementwise_names_the_element() -> None:
+    x = np.arange(1.0, 7.0).reshape(2, 3)
+    one_off = np.array([[0, 0, 0], [0, 0, 1e-3]])
+    f = with_gradient(lambda dy, x: dy * (tp.cos(x) + one_off))
+    with pytest.raises(AssertionError, match=r"argument 0 at element \[1, 2\], mode vjp: numeric"):
+        check_grads(f, [x], directions=None)
+    message = r"argument 0 at element \[1, 2\], mode jvp at element \[1, 2\]: numeric"
+    with pytest.raises(AssertionError, match=message):
+        check_grads(f, [x], directions=None, modes=("jvp",))
+
+
+def test_a_large_input_is_checked_along_directions() -> None:
+    calls = 0
+
+    def f(x: tp.Tensor) -> tp.Tensor:
+        nonlocal calls
+        calls += 1
+        return tp.sum(tp.sin(x) * x)
+
+    x = np.linspace(-1, 1, 20_000).reshape(100, 200)
+    check_grads(f, [x], order=2, directions=3)
+    assert calls < 100
+    with pytest.raises(AssertionError):
+        check_grads(lambda x: tp.sum(WRONG["small error"](x)), [x], directions=1)
 
 
 SECOND_ORDER_WRONG = {
@@ -59,14 +110,15 @@ SECOND_ORDER_WRONG = {
 }
 
 
+@pytest.mark.parametrize("directions", WHOLE)
 @pytest.mark.parametrize("what", SECOND_ORDER_WRONG)
-def test_wrong_second_derivatives_fail_in_second_order_alone(what: str) -> None:
+def test_wrong_second_derivatives_fail_in_second_order_alone(what: str, directions: Any) -> None:
     f = SECOND_ORDER_WRONG[what]
-    check_grads(f, [X], modes=("vjp",))
+    check_grads(f, [X], modes=("vjp",), directions=directions)
     hung_on = "argument 0" if what == "constant" else "the incoming dy"
     message = f"order 2, of the gradient of argument 0, with respect to {hung_on}"
     with pytest.raises(AssertionError, match=message):
-        check_grads(f, [X], order=2, modes=("vjp",))
+        check_grads(f, [X], order=2, modes=("vjp",), directions=directions)
 
 
 def test_the_message_names_the_argument_that_is_wrong() -> None:
@@ -80,8 +132,45 @@ def test_the_message_names_the_argument_that_is_wrong() -> None:
     def of_tree(first: Any, tree: Any) -> Any:
         return product(tree["a"], tree["b"]) + first
 
-    with pytest.raises(AssertionError, match="with respect to argument 1, leaf 1, mode vjp"):
+    with pytest.raises(AssertionError, match=r"with respect to argument 1\['b'\], mode vjp"):
         check_grads(of_tree, [X, {"a": X, "b": X + 1}])
+
+
+def test_argnums_choose() -> None:
+    @tp.custom_grad
+    def product(a: tp.Tensor, b: tp.Tensor) -> Any:
+        return a * b, lambda dy: (dy * b, dy * a * 3.0)
+
+    def f(scale: Any, tree: Any) -> tp.Tensor:
+        assert isinstance(scale, np.ndarray)  # it is not differentiated, and so left as it is
+        return product(tree["a"] * scale, tree["b"])
+
+    tree = {"a": X, "b": X + 1, "none": None}
+    check_grads(product, [X, X + 1], argnums=(0,))
+    with pytest.raises(AssertionError, match=r"argument 1\['b'\], mode vjp"):
+        check_grads(f, [X, tree], argnums=-1)
+
+
+def test_trees_of_results() -> None:
+    wrong = WRONG["one element"]
+    matrix = np.arange(1.0, 7.0).reshape(2, 3)
+
+    def f(x: tp.Tensor, m: tp.Tensor) -> Any:
+        return {"sum": tp.sum(m * x), "pair": (m @ x, tp.exp(x)), "none": None}
+
+    check_grads(f, [X, matrix], order=2)
+    message = r"mode jvp of the result\['pair'\]\[1\] at element \[2\]"
+    with pytest.raises(AssertionError, match=message):
+        check_grads(lambda x: {"x": x, "pair": (x, wrong(x))}, [X], modes=("jvp",))
+    with pytest.raises(AssertionError, match="mode vjp"):
+        check_grads(lambda x: {"x": x, "pair": (x, wrong(x))}, [X], modes=("vjp",))
+
+
+def test_ranks_and_sizes() -> None:
+    for shape in ((), (1,), (0,), (2, 0), (1, 1, 2)):
+        point = np.full(shape, 0.5)
+        check_grads(tp.exp, [point], order=2, directions=None)
+        check_grads(tp.sum, [point], order=2, directions=1)
 
 
 def test_the_message_holds_both_values() -> None:
@@ -138,7 +227,13 @@ def test_tolerances_decide() -> None:
         (tp.sin, [X], {"modes": ("fwd",)}, "modes must be of 'vjp' and 'jvp'"),
         (tp.sin, [X], {"modes": ()}, "modes must be of 'vjp' and 'jvp'"),
         (tp.abs, [np.array([1, 2])], {}, "no argument is floating"),
-        (lambda x: [x, x], [X], {}, "return a tensor, got list"),
+        (tp.sin, [X], {"directions": 0}, "directions must be at least 1, got 0"),
+        (tp.sin, [X], {"directions": 1.5}, "directions must be an integer, got 1.5"),
+        (tp.sin, [X], {"argnums": 1}, "argnums 1 is out of range: 1 arguments"),
+        (tp.sin, [X], {"argnums": ()}, "no argument is floating"),
+        (lambda x: [x, 2.0], [X], {}, "return a tensor, got float"),
+        (lambda _: [], [X], {}, "return a tensor, got list"),
+        (lambda _: None, [X], {}, "return a tensor, got NoneType"),
         (lambda x: x > 0, [X], {}, "return a floating tensor, got bool"),
     ],
 )

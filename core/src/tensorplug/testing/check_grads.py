@@ -3,123 +3,197 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 
 from tensorplug import dtypes as dt
+from tensorplug import shapes
 from tensorplug.autodiff import vjp
+from tensorplug.derivatives import jvp
 from tensorplug.dispatch import as_tensor
 from tensorplug.errors import ArgumentError
-from tensorplug.ops.elementwise import add, astype, multiply
+from tensorplug.ops.elementwise import astype, multiply
 from tensorplug.ops.reduction import sum as sum_
 from tensorplug.tensor import Tensor
-from tensorplug.tree import flatten
+from tensorplug.tracing import Argnums
+from tensorplug.tree import flatten, paths
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 __all__ = ["check_grads"]
 
 Mode = Literal["vjp", "jvp"]
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
-_DIRECTIONS = 2  # random directions tried for each leaf
-
 
 def check_grads(
-    f: Callable[..., Tensor],
+    f: Callable[..., Any],
     args: Sequence[Any],
     *,
+    argnums: int | Sequence[int] | None = None,
     order: Literal[1, 2] = 1,
     modes: Sequence[Mode] = ("vjp", "jvp"),
+    directions: int | None = 2,
     rtol: float = 1e-6,
     atol: float = 1e-6,
     eps: float = 1e-5,
     seed: int = 0,
 ) -> None:
-    """Check the gradient of ``f`` at ``args`` against directional central differences.
+    """Check the gradient of ``f`` at ``args`` against central differences.
 
-    For a random unit direction u of one floating leaf x at a time, the numeric derivative is
+    Along a direction u of one floating leaf x at a time, the numeric derivative is
     ``(f(x + eps u) - f(x - eps u)) / (2 eps)``, in float64. It is compared
 
     - in mode ``"vjp"`` as ``<dy, numeric>`` with ``<vjp(dy), u>`` for a random dy;
-    - in mode ``"jvp"`` elementwise with ``J u``, which is found by pulling u back through the
-      pull itself, so that rules must be differentiable in dy.
+    - in mode ``"jvp"`` elementwise with ``jvp(u)``, which is found by pulling u back through
+      the pull itself, so that rules must be differentiable in dy.
 
     ``order=2`` checks order 1 and then the gradients of ``<v, vjp(dy)>`` with random v.
 
+    Differences say nothing at a kink (a ReLU's at 0, the tie of a maximum): choose points away
+    from those by much more than ``eps``, and test by value what the rule does there.
+
     Args:
-        f: takes tensors, or trees of them, and returns one real floating tensor.
+        f: takes tensors, or trees of them, and returns real floating ones.
         args: what to call it with. Floating leaves are converted to float64 and
-            differentiated; all others are passed on as they are. Choose points away from
-            kinks by much more than ``eps``.
+            differentiated; all others are passed on as they are.
+        argnums: position of the arguments to differentiate; all by default.
         order: 1 or 2.
         modes: of ``"vjp"`` and ``"jvp"``.
+        directions: how many random unit directions are tried for each leaf. None tries each
+            element by itself: its cost grows with the size, but the message names the element.
         rtol: relative to the larger of the two magnitudes.
         atol: absolute.
         eps: step of the differences.
-        seed: of the random directions.
+        seed: of the random numbers.
 
     A leaf that does not influence the result has gradient zero here, not an error.
 
     Raises:
         AssertionError: naming the argument, the order, the numeric and the analytic value.
-        ArgumentError: an order or mode that does not exist, or no floating argument.
+        ArgumentError: an order, mode or number of directions that does not exist, no floating
+            argument, or a result that is not floating.
 
     """
     if order not in (1, 2):
         raise ArgumentError(f"check_grads: order must be 1 or 2, got {order!r}")
     if not modes or any(mode not in ("vjp", "jvp") for mode in modes):
         raise ArgumentError(f"check_grads: modes must be of 'vjp' and 'jvp', got {modes!r}")
-    point = _Point.of(f, args)
+    if directions is not None and shapes.index(directions, "check_grads: directions") < 1:
+        raise ArgumentError(f"check_grads: directions must be at least 1, got {directions}")
+    point = _Point.of(f, args, range(len(args)) if argnums is None else argnums)
     if not point.leaves:
         raise ArgumentError("check_grads: no argument is floating; there is nothing to check")
-    check = _Check(tuple(modes), rtol, atol, eps, np.random.default_rng(seed))
+    check = _Check(tuple(modes), directions, rtol, atol, eps, np.random.default_rng(seed))
     check.at(point, "order 1")
     if order == 2:
         for index, name in enumerate(point.names):
             check.at(point.gradient_of(index, check.random), f"order 2, of the gradient of {name}")
 
 
+class _Value(NamedTuple):
+    """What a function returned: its tensors' elements in one row, and where they come from."""
+
+    row: Floats
+    tensors: list[Tensor]
+    places: list[str]
+
+    @classmethod
+    def of(cls, result: Any) -> Self:
+        tensors: list[Any] = flatten(result)[0]
+        for each in tensors or [result]:
+            if not isinstance(each, Tensor):
+                name = type(each).__name__
+                raise ArgumentError(f"check_grads: f must return a tensor, got {name}")
+            if each.dtype not in dt.FLOATING:
+                raise ArgumentError(
+                    f"check_grads: f must return a floating tensor, got {each.type}"
+                )
+        row = np.concatenate([np.ravel(_array(each)) for each in tensors])
+        return cls(row, tensors, paths(result))
+
+    def like(self, result: Any, row: Floats) -> Any:
+        """Return such a row in the structure, shapes and dtypes of ``result``."""
+        ends = np.cumsum([each.size for each in self.tensors])[:-1]
+        parts = zip(np.split(row, ends), self.tensors, strict=True)
+        rebuild = flatten(result)[1]
+        return rebuild([as_tensor(part.reshape(y.shape), y.dtype) for part, y in parts])
+
+    def where(self, position: int) -> str:
+        """Return which element that is."""
+        for tensor, place in zip(self.tensors, self.places, strict=True):
+            if position < tensor.size:
+                index = [int(each) for each in np.unravel_index(position, tensor.shape)]
+                return f"{f' of the result{place}' if place else ''} at element {index}"
+            position -= tensor.size
+        raise AssertionError("a position outside of the result")
+
+
 @dataclass(frozen=True)
 class _Point:
     """A function of flat float64 leaves only, and where to differentiate it."""
 
-    call: Callable[..., Tensor]
+    call: Callable[..., Any]
     leaves: list[Floats]
     names: list[str]
 
     @classmethod
-    def of(cls, f: Callable[..., Tensor], args: Sequence[Any]) -> Self:
+    def of(cls, f: Callable[..., Any], args: Sequence[Any], argnums: Any) -> Self:
         """Take the floating leaves of ``args``; the others become part of the function."""
+        chosen = {at % len(args) for at in Argnums.of(argnums).within(args)}
         values, rebuild = flatten(tuple(args))
-        tensors = [as_tensor(value) for value in values]
-        places = [at for at, each in enumerate(tensors) if each.dtype in dt.FLOATING]
-        names = _names(args)
+        names = [
+            (at, f"argument {at}{place}") for at, arg in enumerate(args) for place in paths(arg)
+        ]
+        tensors = {
+            place: as_tensor(value)
+            for place, (value, (at, _)) in enumerate(zip(values, names, strict=True))
+            if at in chosen
+        }
+        places = [at for at, each in tensors.items() if each.dtype in dt.FLOATING]
 
-        def flat(*leaves: Tensor) -> Tensor:
+        def flat(*leaves: Tensor) -> Any:
             full: list[Any] = list(values)
             for at, leaf in zip(places, leaves, strict=True):
                 full[at] = leaf
             return f(*rebuild(full))
 
-        leaves = [np.array(tensors[at].numpy(), np.float64) for at in places]
-        return cls(flat, leaves, [names[at] for at in places])
+        leaves = [_array(tensors[at]) for at in places]
+        return cls(flat, leaves, [names[at][1] for at in places])
+
+    def at(self, index: int, leaf: Any) -> list[Tensor]:
+        """Return the leaves as tensors, with another one at ``index``."""
+        return [as_tensor(leaf if at == index else own) for at, own in enumerate(self.leaves)]
+
+    def jvp(self, index: int, direction: Floats) -> Any:
+        """Return the derivative along a direction of one leaf."""
+        moving = jvp(
+            lambda leaf: self.call(*self.at(index, leaf)), [self.leaves[index]], [direction]
+        )
+        return moving[1]
 
     def gradient_of(self, index: int, random: np.random.Generator) -> _Point:
         """Return ``<v, vjp(dy)>`` of leaf ``index`` as a function of the leaves and dy."""
         first = self.call
-        dy = _unit(random, _value(first(*_tensors(self.leaves))).shape)
+        y = _Value.of(first(*map(as_tensor, self.leaves)))
+        dys = [_unit(random, each.shape) for each in y.tensors]
         v = _unit(random, self.leaves[index].shape)
+        count = len(self.leaves)
 
-        def projected(*leaves_and_dy: Tensor) -> Tensor:
-            *leaves, cotangent = leaves_and_dy
-            y, pull = vjp(first, *leaves, unconnected="zeros")
-            gradient = pull(astype(cotangent, y.dtype))[index]
+        def projected(*leaves_and_dys: Tensor) -> Tensor:
+            result, pull = vjp(first, *leaves_and_dys[:count], unconnected="zeros")
+            tensors, rebuild = flatten(result)
+            cotangents = [
+                astype(dy, each.dtype)
+                for dy, each in zip(leaves_and_dys[count:], tensors, strict=True)
+            ]
+            gradient = pull(rebuild(cotangents))[index]
             return sum_(multiply(gradient, as_tensor(v)))
 
-        return _Point(projected, [*self.leaves, dy], [*self.names, "the incoming dy"])
+        names = [f"the incoming dy{place}" for place in y.places]
+        return _Point(projected, [*self.leaves, *dys], [*self.names, *names])
 
 
 @dataclass(frozen=True)
@@ -127,6 +201,7 @@ class _Check:
     """The settings of one check."""
 
     modes: tuple[Mode, ...]
+    directions: int | None
     rtol: float
     atol: float
     eps: float
@@ -134,69 +209,65 @@ class _Check:
 
     def at(self, point: _Point, label: str) -> None:
         """Compare all derivatives of ``point`` in every mode."""
-        y, pull = vjp(point.call, *_tensors(point.leaves), unconnected="zeros")
-        if y.dtype not in dt.FLOATING:
-            raise ArgumentError(f"check_grads: f must return a floating tensor, got {y.type}")
+        result, pull = vjp(point.call, *map(as_tensor, point.leaves), unconnected="zeros")
+        y = _Value.of(result)
         for index, name in enumerate(point.names):
-            for _ in range(_DIRECTIONS):
-                direction = _unit(self.random, point.leaves[index].shape)
-                numeric = self._difference(point, index, direction)
-                where = f"{label}, with respect to {name}"
+            for element, u in self._directions(point.leaves[index].shape):
+                where = f"{label}, with respect to {name}{element}, mode"
+                numeric = self._difference(point, index, u)
                 if "vjp" in self.modes:
-                    dy = _unit(self.random, y.shape)
-                    gradient = pull(as_tensor(dy, y.dtype))[index]
-                    self._same_type(gradient, point.leaves[index], where)
-                    analytic = np.sum(_value(gradient) * direction)
-                    self._compare(np.sum(numeric * dy), analytic, f"{where}, mode vjp")
+                    dy = _unit(self.random, y.row.shape)
+                    gradient = pull(y.like(result, dy))[index]
+                    _check_type(gradient, point.leaves[index], f"{where} vjp")
+                    along = np.sum(_array(gradient) * u)
+                    self._compare(np.sum(numeric * dy), along, f"{where} vjp")
                 if "jvp" in self.modes:
-                    analytic = _jvp(point, index, direction)
-                    self._compare(numeric, analytic, f"{where}, mode jvp")
+                    dot = _Value.of(point.jvp(index, u)).row
+                    self._compare(numeric, dot, f"{where} jvp", y)
 
-    def _difference(self, point: _Point, index: int, direction: Floats) -> Any:
-        def moved(step: float) -> Any:
-            leaves = list(point.leaves)
-            leaves[index] = leaves[index] + step * direction
-            return _value(point.call(*_tensors(leaves)))
+    def _directions(self, shape: tuple[int, ...]) -> Iterator[tuple[str, Floats]]:
+        """Yield unit directions, with what to call them."""
+        if self.directions is not None:
+            for _ in range(self.directions):
+                yield "", _unit(self.random, shape)
+            return
+        for index in np.ndindex(shape):
+            u = np.zeros(shape)
+            u[index] = 1
+            yield f" at element {list(index)}", u
+
+    def _difference(self, point: _Point, index: int, direction: Floats) -> Floats:
+        def moved(step: float) -> Floats:
+            leaf = point.leaves[index] + step * direction
+            return _Value.of(point.call(*point.at(index, leaf))).row
 
         with np.errstate(invalid="ignore"):  # inf - inf is a NaN, and that fails the comparison
-            return (moved(self.eps) - moved(-self.eps)) / (2 * self.eps)
+            difference: Floats = (moved(self.eps) - moved(-self.eps)) / (2 * self.eps)
+        return difference
 
-    def _same_type(self, gradient: Tensor, leaf: Floats, where: str) -> None:
-        if gradient.dtype is not dt.float64 or gradient.shape != leaf.shape:
-            raise AssertionError(
-                f"check_grads: {where}: the gradient is {gradient.type}, but the argument is "
-                f"float64[{','.join(map(str, leaf.shape))}]"
-            )
-
-    def _compare(self, numeric: Any, analytic: Any, where: str) -> None:
-        numeric, analytic = np.asarray(numeric), np.asarray(analytic)
+    def _compare(self, numeric: Any, analytic: Any, where: str, y: _Value | None = None) -> None:
+        """Compare numbers, or one for each element of ``y``."""
+        numeric, analytic = np.atleast_1d(numeric), np.atleast_1d(analytic)
         allowed = self.atol + self.rtol * np.maximum(np.abs(numeric), np.abs(analytic))
         # Written so that a NaN on either side, or on both, is a difference.
         wrong = ~(np.abs(numeric - analytic) <= allowed)
         if not wrong.any():
             return
-        at = tuple(int(axis[0]) for axis in np.nonzero(np.atleast_1d(wrong)))
-        place = f" at element {list(at)}" if numeric.ndim else ""
-        numbers = np.atleast_1d(numeric)[at], np.atleast_1d(analytic)[at]
+        at = int(np.argmax(wrong))
+        place = "" if y is None else y.where(at)
         raise AssertionError(
-            f"check_grads: {where}{place}: numeric {numbers[0]:.10g}, analytic {numbers[1]:.10g}, "
-            f"which differ by {abs(numbers[0] - numbers[1]):.3g} (rtol={self.rtol:g}, "
-            f"atol={self.atol:g}, eps={self.eps:g})"
+            f"check_grads: {where}{place}: numeric {numeric[at]:.10g}, analytic "
+            f"{analytic[at]:.10g}, which differ by {abs(numeric[at] - analytic[at]):.3g} "
+            f"(rtol={self.rtol:g}, atol={self.atol:g}, eps={self.eps:g})"
         )
 
 
-def _jvp(point: _Point, index: int, direction: Floats) -> Any:
-    """Return ``J u``: the pull is linear in dy, and its own pull is J."""
-    tensors = _tensors(point.leaves)
-
-    def pulled(dy: Tensor) -> Tensor:
-        _, pull = vjp(point.call, *tensors, unconnected="zeros")
-        # A zero that hangs on dy keeps a connection where the true gradient is zero.
-        return add(pull(dy)[index], multiply(sum_(dy), 0.0))
-
-    y = point.call(*tensors)
-    _, back = vjp(pulled, as_tensor(np.zeros(y.shape), y.dtype))
-    return _value(back(as_tensor(direction))[0])
+def _check_type(gradient: Tensor, leaf: Floats, where: str) -> None:
+    if gradient.dtype is not dt.float64 or gradient.shape != leaf.shape:
+        raise AssertionError(
+            f"check_grads: {where}: the gradient is {gradient.type}, but the argument is "
+            f"float64[{','.join(map(str, leaf.shape))}]"
+        )
 
 
 def _unit(random: np.random.Generator, shape: tuple[int, ...]) -> Floats:
@@ -205,23 +276,5 @@ def _unit(random: np.random.Generator, shape: tuple[int, ...]) -> Floats:
     return draw / max(float(np.sqrt(np.sum(draw * draw))), np.finfo(np.float64).tiny)
 
 
-def _tensors(leaves: Sequence[Floats]) -> list[Tensor]:
-    return [as_tensor(leaf) for leaf in leaves]
-
-
-def _value(tensor: Tensor) -> Floats:
-    if not isinstance(tensor, Tensor):
-        raise ArgumentError(f"check_grads: f must return a tensor, got {type(tensor).__name__}")
+def _array(tensor: Tensor) -> Floats:
     return np.array(tensor.numpy(), np.float64)
-
-
-def _names(args: Sequence[Any]) -> list[str]:
-    """Return what messages call each leaf of ``args``."""
-    names = []
-    for position, arg in enumerate(args):
-        count = len(flatten(arg)[0])
-        names += [
-            f"argument {position}" + (f", leaf {leaf}" if count > 1 else "")
-            for leaf in range(count)
-        ]
-    return names
