@@ -243,6 +243,19 @@ def test_what_is_gone_is_not_saved(path):
 def test_metadata_is_text(path, metadata):
     with pytest.raises(ArgumentError, match=r"save: metadata is text by name, and .* is none"):
         tp.save({"x": ONE}, path, metadata=metadata)
+    with pytest.raises(ArgumentError, match="save: metadata is a dict of texts, not list"):
+        tp.save({"x": ONE}, path, metadata=[("a", "b")])
+
+
+class Unreadable:
+    def __array__(self, dtype=None, copy=None):
+        raise RuntimeError("out of reach")
+
+
+def test_an_object_that_gives_no_array(path):
+    with pytest.raises(RuntimeError, match="out of reach") as got:
+        tp.save({"x": Unreadable()}, path)
+    assert got.value.__notes__ == ["while 'x' was saved"]
 
 
 # Writing ----------------------------------------------------------------------------------

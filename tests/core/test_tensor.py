@@ -284,6 +284,7 @@ ARGUMENTS = {
     "permute_dims": ["x"],
     "reshape": ["x", (4,)],
     "run_kernel": ["Neg", ["x"]],
+    "save": [{"x": "x"}, "never written"],
     "scatter_nd": [[[0], [1]], ("x", (2,)), (3,)],
     "slice": ["x", (0, 0)],
     "squeeze": [("x", (1, 2)), 0],
@@ -298,7 +299,7 @@ NEEDS_NO_TENSOR = {
     *("arange", "backends", "custom_grad", "describe_device", "dispose", "full", "get_backend"),
     *("grad", "kernels_for", "memory", "ones", "register_decomposition", "register_gradient"),
     *("register_kernel", "set_backend", "synchronize", "tree_map", "unregister_gradient"),
-    *("unregister_kernel", "value_and_grad", "zeros"),
+    *("load", "unregister_kernel", "value_and_grad", "zeros"),
 }
 
 
@@ -315,6 +316,8 @@ def filled(given):
         return disposed(2, 2)
     if isinstance(given, tuple) and given and given[0] == "x":
         return disposed(*given[1], dtype=given[2] if len(given) > 2 else "float32")
+    if isinstance(given, dict):
+        return {name: filled(each) for name, each in given.items()}
     return [filled(each) for each in given] if isinstance(given, list) else given
 
 

@@ -99,7 +99,7 @@ def test_memory_counts_what_is_lent_once():
 @pytest.mark.parametrize("dtype", FIXED)
 def test_numpy_both_ways(dtype):
     for layout, x in layouts(dtype).items():
-        taken = np.from_dlpack(x)
+        taken = np.from_dlpack(x, device="cpu", copy=False)
         same(taken, x.numpy(), dtype)
         assert (taken.ctypes.data == address(x)) or layout == "empty"
         assert not taken.flags.writeable
@@ -130,7 +130,7 @@ def test_to_torch(torch, dtype):
 
 def test_what_torch_writes_is_seen(torch):
     x = creation.zeros((3,))
-    taken = torch.from_dlpack(x)
+    taken = torch.from_dlpack(x, device="cpu")
     apart = torch.from_dlpack(x, copy=True)
     taken[0], apart[1] = 7, 8
     assert x.tolist() == [7, 0, 0]

@@ -98,23 +98,17 @@ def to_dlpack(
         )
     if type_.dtype not in dt.FIXED:
         raise InterchangeError(f"DLPack has no text: {type_} is read by numpy() or tolist()")
-    versioned = max_version is not None and max_version[0] >= 1
-    shared = isinstance(backend, SharesHostMemory)
-    if shared and not copy:
-        array = backend.share_to_host(buffer)
-        if versioned:
-            return _read_only(array).__dlpack__(max_version=max_version)
-        if array.flags.writeable:
-            return array.__dlpack__()
+    why = f"backend {backend.name!r} does not share the host's memory"
+    if isinstance(backend, SharesHostMemory):
+        if not copy:
+            array = backend.share_to_host(buffer)
+            if max_version is not None and max_version[0] >= 1:
+                return _read_only(array).__dlpack__(max_version=max_version)
+            if array.flags.writeable:
+                return array.__dlpack__()
+        why = "its memory is read-only, which DLPack says from version 1.0 on"
     if copy is False:
-        raise CopyNeededError(
-            f"{type_} is exported as a copy, since "
-            + (
-                "its memory is read-only, which DLPack says from version 1.0 on"
-                if shared
-                else f"backend {backend.name!r} does not share the host's memory"
-            )
-        )
+        raise CopyNeededError(f"{type_} is exported as a copy, since {why}")
     return backend.to_host(buffer).__dlpack__(max_version=max_version, copy=True)
 
 

@@ -144,6 +144,9 @@ def _dense(name: str, value: Any) -> np.ndarray[Any, Any]:
         array = value.numpy() if isinstance(value, Tensor) else host.as_array(value)
     except TensorplugError as error:
         raise type(error)(f"save: {name!r}: {error}") from None
+    except Exception as error:
+        error.add_note(f"while {name!r} was saved")
+        raise
     type_ = TensorType(dt.of(array.dtype), array.shape)
     if type_.dtype not in _CODES.values():
         instead = "text goes into metadata" if type_.dtype is dt.string else "use astype"
@@ -153,9 +156,11 @@ def _dense(name: str, value: Any) -> np.ndarray[Any, Any]:
     return np.asarray(array, order="C")
 
 
-def _checked(metadata: Mapping[str, str] | None) -> dict[str, str] | None:
+def _checked(metadata: object) -> dict[str, str] | None:
     if metadata is None:
         return None
+    if not isinstance(metadata, Mapping):
+        raise ArgumentError(f"save: metadata is a dict of texts, not {type(metadata).__name__}")
     texts = dict(metadata)
     for each in (*texts.keys(), *texts.values()):
         if not isinstance(each, str) or not _encodes(each):
@@ -218,13 +223,12 @@ def load(
                 _check_nesting(wanted)
             for name in wanted:
                 _check_dtype(name, file.get_slice(name).get_dtype())
-            arrays = {name: _read(file, name) for name in wanted}
+            loaded = {
+                name: receive(frame, _read(file, name), device, f"load: {name!r}", copy=None)
+                for name in wanted
+            }
     except (package.SafetensorError, _UnreadableError) as error:
         raise FileFormatError(f"load: {path} is no sound safetensors file: {error}") from error
-    loaded = {
-        name: receive(frame, array, device, f"load: {name!r}", copy=None)
-        for name, array in arrays.items()
-    }
     return _split(loaded) if nested else loaded
 
 

@@ -1,0 +1,128 @@
+"""Tensors on OpenCL and other libraries: everything passes through the host, by copies."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import tensorplug as tp
+from tensorplug import dispatch as seam
+from tensorplug.backend import SharesHostMemory
+from tensorplug.errors import CopyNeededError, DisposedError, DTypeError
+from tensorplug.ops import creation, movement
+
+DTYPES = ["bool", "int8", "uint16", "int32", "int64", "uint64", "float32"]
+
+
+@pytest.fixture(autouse=True)
+def entered(frame):
+    with seam.entered(frame):
+        yield
+
+
+def numbers(dtype):
+    return (np.arange(24).reshape(4, 6) % 5).astype(dtype)
+
+
+def layouts(x):
+    return [x, x.T, x[1:3], x[::-1, ::2], x[:0], x[1, 1], movement.broadcast_to(x[0], (3, 6))]
+
+
+def test_the_capability_is_not_here(frame):
+    assert not isinstance(frame.device.backend, SharesHostMemory)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_there_and_back(dtype):
+    for x in layouts(tp.from_dlpack(numbers(dtype))):
+        assert (x.device, x.__dlpack_device__()) == ("opencl", (1, 0))
+        wanted = x.numpy()
+        for taken in (np.from_dlpack(x), np.asarray(x), tp.from_dlpack(x).numpy()):
+            assert (taken.dtype.name, taken.shape) == (dtype, x.shape)
+            np.testing.assert_array_equal(taken, wanted)
+
+
+def test_what_comes_in_is_a_copy():
+    array = np.zeros(3, np.float32)
+    x = tp.from_dlpack(array)
+    array[:] = 1
+    assert x.tolist() == [0, 0, 0]
+    with pytest.raises(CopyNeededError, match="x must be copied, since backend 'opencl'"):
+        tp.from_dlpack(array, copy=False)
+
+
+def test_what_goes_out_is_the_consumers_own():
+    x = creation.zeros((3,))
+    taken = np.from_dlpack(x)
+    assert taken.flags.writeable
+    taken[:] = 1
+    assert x.tolist() == [0, 0, 0]
+    x.dispose()
+    assert taken.tolist() == [1, 1, 1]
+    with pytest.raises(DisposedError):
+        np.from_dlpack(x)
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [lambda x: x.__dlpack__(copy=False), lambda x: np.asarray(x, copy=False)],
+    ids=["dlpack", "array"],
+)
+def test_never_copied_is_impossible(convert):
+    with pytest.raises(CopyNeededError, match=r"float32\[3\] .*'opencl'"):
+        convert(creation.ones((3,)))
+
+
+def test_torch():
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    given = torch.arange(6.0).reshape(2, 3).T
+    x = tp.from_dlpack(given)
+    assert (x.device, x.tolist()) == ("opencl", given.tolist())
+    assert torch.equal(torch.from_dlpack(x + 1), given + 1)
+    with pytest.raises(DTypeError, match=r"torch\.Tensor of bfloat16"):
+        tp.from_dlpack(given.to(torch.bfloat16))
+
+
+def test_jax():
+    jax = pytest.importorskip("jax", reason="JAX is not installed")
+    given = jax.numpy.arange(6.0).reshape(2, 3)
+    x = tp.from_dlpack(given)
+    assert (x.device, x.tolist()) == ("opencl", given.tolist())
+    assert jax.numpy.from_dlpack(x).tolist() == given.tolist()
+
+
+def test_saved_here_and_loaded_here(tmp_path):
+    given = {f"{dtype}.{at}": x for dtype in DTYPES for at, x in enumerate(layouts_of(dtype))}
+    tp.save(given, tmp_path / "file")
+    for name, x in tp.load(tmp_path / "file").items():
+        assert (x.device, x.type) == ("opencl", given[name].type)
+        np.testing.assert_array_equal(x.numpy(), given[name].numpy())
+
+
+def layouts_of(dtype):
+    return layouts(creation.asarray(numbers(dtype)))
+
+
+READ = """
+import pickle, sys
+x = pickle.load(sys.stdin.buffer)
+assert (str(x.type), x.device) == ("float32[2,3]", "cpu"), x
+assert (x + 1).tolist() == [[1, 2, 3], [4, 5, 6]], x
+assert not any(name.startswith(("pyopencl", "tensorplug_opencl")) for name in sys.modules)
+"""
+
+
+def test_a_process_with_the_cpu_alone_reads_a_pickle():
+    x = creation.asarray(np.arange(6, dtype=np.float32).reshape(2, 3))
+    assert x.device == "opencl"
+    environment = {**os.environ, "TENSORPLUG_PLUGINS": "cpu", "TENSORPLUG_AUTOLOAD": "0"}
+    environment.pop("TENSORPLUG_BACKEND", None)
+    command = [sys.executable, "-c", READ]
+    data = pickle.dumps(x)
+    subprocess.run(command, input=data, env=environment, check=True, timeout=120)
+    assert pickle.loads(data).device == "opencl"
