@@ -28,7 +28,9 @@ from tensorplug.control import (
     use_backend,
 )
 from tensorplug.custom_gradients import custom_grad
+from tensorplug.debugging import debug
 from tensorplug.derivatives import hessian, jacobian, jvp
+from tensorplug.dispatch_tracing import trace_dispatch
 from tensorplug.dtypes import (
     DType,
     complex64,
@@ -70,6 +72,7 @@ from tensorplug.ops.linalg import *
 from tensorplug.ops.movement import *
 from tensorplug.ops.reduction import *
 from tensorplug.ops.sorting import *
+from tensorplug.profiler import profile
 from tensorplug.registration import (
     copy_registered_kernels,
     explain,
@@ -84,6 +87,7 @@ from tensorplug.registration import (
 from tensorplug.spec import Attribute, KernelSpec, TensorType
 from tensorplug.storage import load, save
 from tensorplug.tensor import Tensor
+from tensorplug.timing import time
 from tensorplug.tree import tree_map
 from tensorplug.variable import Variable, dispose_variables
 from tensorplug.variable_gradients import variable_grads
@@ -107,6 +111,7 @@ __all__ = [
     "complex128",
     "copy_registered_kernels",
     "custom_grad",
+    "debug",
     "describe_device",
     "devices",
     "dispose",
@@ -138,6 +143,7 @@ __all__ = [
     "newaxis",
     "nn",
     "pi",
+    "profile",
     "register_backend",
     "register_decomposition",
     "register_gradient",
@@ -150,6 +156,8 @@ __all__ = [
     "string",
     "synchronize",
     "tidy",
+    "time",
+    "trace_dispatch",
     "tree_map",
     "uint8",
     "uint16",

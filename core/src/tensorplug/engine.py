@@ -14,7 +14,7 @@ from tensorplug import host, observation, operands, plans
 from tensorplug.devices import BackendSource, Devices, Opened
 from tensorplug.ops.elementwise import CAST
 from tensorplug.promotion import Promotion
-from tensorplug.tape import record
+from tensorplug.tape import record, twin
 from tensorplug.tensor import Tensor
 from tensorplug.variable import Variable, Variables
 
@@ -66,7 +66,7 @@ class Engine(Devices):
         """Return ``value`` as a live tensor; a tensor stays where it is unless foreign."""
         device = self.device_of(frame)
         if isinstance(value, Tensor):
-            tensor = value.read() if isinstance(value, Variable) else value
+            tensor = self._adopt(frame, twin(value)) if isinstance(value, Variable) else value
             if tensor._placement.device is not device:
                 tensor = self._adopt(frame, operands.bring(tensor, device, what))
                 observation.notify(self._observers(frame), "transferred", tensor)

@@ -137,7 +137,7 @@ class Plan:
 
         """
         for name, output, placement in zip(
-            self._output_labels(), outputs, self.outputs, strict=True
+            self.output_labels(), outputs, self.outputs, strict=True
         ):
             try:
                 real = self.device.backend.describe(output._buffer)
@@ -152,7 +152,8 @@ class Plan:
                     f"{name} is {real}, but must be {placement.type}"
                 )
 
-    def _output_labels(self) -> list[str]:
+    def output_labels(self) -> list[str]:
+        """Return what messages call each output: ``out``, or ``outs[0]`` of several."""
         names = self.spec.output_names
         if len(names) == len(self.outputs):
             return list(names)

@@ -6,16 +6,20 @@ import os
 import re
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Final, Literal, cast, get_args
 
 from tensorplug.errors import SettingsError, SettingsWarning
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["Fallback", "Settings", "read"]
+__all__ = ["CHECKS", "DEFAULT_CHECKS", "Check", "Fallback", "Settings", "read"]
 
 Fallback = Literal["error", "warn", "allow"]
+Check = Literal["verify", "nan", "inf", "leaks"]
+
+CHECKS: Final[tuple[Check, ...]] = get_args(Check)
+DEFAULT_CHECKS: Final[frozenset[Check]] = frozenset({"verify", "nan", "inf"})
 
 PREFIX = "TENSORPLUG_"
 _TRUE = {"1", "true", "yes", "on"}
@@ -31,7 +35,7 @@ class Settings:
     between two that claim one name; None for all. ``denied``: plugins never loaded, written
     the same way. ``autoload``: whether plugins are used that ``allowed`` does not name.
     ``fallback``: what happens when a backend cannot run a kernel (``Engine``). ``debug``: the
-    result of every kernel call is compared with its spec.
+    checks of ``tensorplug.debug`` that are made in the whole process.
     """
 
     backends: tuple[str, ...] = ()
@@ -39,7 +43,7 @@ class Settings:
     denied: tuple[str, ...] = ()
     autoload: bool = True
     fallback: Fallback = "warn"
-    debug: bool = False
+    debug: frozenset[Check] = frozenset()
 
 
 def read(environ: Mapping[str, str] | None = None, *, backends: Iterable[str] = ()) -> Settings:
@@ -67,7 +71,7 @@ def read(environ: Mapping[str, str] | None = None, *, backends: Iterable[str] = 
         denied=_names(given.get("TENSORPLUG_DISABLE_PLUGINS", "")),
         autoload=_flag(given, "TENSORPLUG_AUTOLOAD", default=True),
         fallback=_fallback(given.get("TENSORPLUG_FALLBACK", "warn")),
-        debug=_flag(given, "TENSORPLUG_DEBUG", default=False),
+        debug=_checks(given.get("TENSORPLUG_DEBUG", "")),
     )
 
 
@@ -88,6 +92,20 @@ def _flag(given: Mapping[str, str], name: str, *, default: bool) -> bool:
     if value in _FALSE:
         return False
     raise SettingsError(f"{name}={given[name]!r}: must be 0 or 1")
+
+
+def _checks(value: str) -> frozenset[Check]:
+    """Return the checks that ``TENSORPLUG_DEBUG`` asks for: by a flag, or by their names."""
+    if value.lower() in _FALSE:
+        return frozenset()
+    if value.lower() in _TRUE:
+        return DEFAULT_CHECKS
+    names = _names(value)
+    if not names or not set(names) <= set(CHECKS):
+        raise SettingsError(
+            f"TENSORPLUG_DEBUG={value!r}: must be 0, 1 or names of checks ({', '.join(CHECKS)})"
+        )
+    return frozenset(cast("tuple[Check, ...]", names))
 
 
 def _fallback(value: str) -> Fallback:

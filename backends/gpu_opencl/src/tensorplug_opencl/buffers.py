@@ -22,7 +22,7 @@ class DeviceBuffer:
     without elements, since OpenCL knows no empty memory.
     """
 
-    __slots__ = ("dtype", "memory", "offset", "shape")
+    __slots__ = ("__weakref__", "dtype", "memory", "offset", "shape")
 
     def __init__(
         self, memory: PooledBuffer | None, dtype: DType, shape: Shape, offset: int = 0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from importlib_metadata import PackageNotFoundError
 
-from tensorplug import catalogue
+from tensorplug import catalogue, debugging
 from tensorplug.engine import Engine
 from tensorplug.errors import RegistrationError
 from tensorplug.plugins import metadata
@@ -52,7 +52,7 @@ def build_engine(settings: Settings | None = None) -> Engine:
         registry,
         prefer=chosen.backends,
         fallback=chosen.fallback,
-        debug=chosen.debug,
+        observers=debugging.checks(chosen.debug),
     )
 
 
