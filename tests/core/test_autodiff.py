@@ -190,6 +190,7 @@ def test_dy_is_multiplied_in() -> None:
 def test_dy_must_fit(dy: Any, message: str) -> None:
     for call in (
         lambda: tp.grad(lambda x: x**2)(tensor([2.0, 3.0]), dy=tp.asarray(dy)),
+        lambda: tp.grad(lambda x: x**2)(tensor([2.0, 3.0]), dy=dy),
         lambda: tp.vjp(lambda x: x**2, tensor([2.0, 3.0]))[1](tp.asarray(dy)),
     ):
         with pytest.raises(ArgumentError, match=message):

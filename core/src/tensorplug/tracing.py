@@ -251,14 +251,12 @@ def matching(values: Any, tree: Any, what: str, owner: str) -> list[Tensor]:
     def message(where: str, wanted: str, given: str) -> str:
         return f"{what}{where} is {given}, but the {owner} is {wanted} there"
 
-    single = isinstance(tree, Tensor)
-    given = [values] if single else matched(tree, values, message)
-    wanted, places = ([tree], [""]) if single else (flatten(tree)[0], paths(tree))
+    given = matched(tree, values, message, whole=True)
     result = []
-    for value, like, place in zip(given, wanted, places, strict=True):
+    for value, like, place in zip(given, flatten(tree)[0], paths(tree), strict=True):
         name = what + place
-        dtype = None if isinstance(value, Tensor) else like.dtype
-        tensor = seam.as_tensor(value, dtype, what=name)
+        # Python's numbers take the dtype; NumPy's have one.
+        tensor = seam.as_tensor(value, None if hasattr(value, "dtype") else like.dtype, what=name)
         if tensor.type != like.type:
             raise ArgumentError(f"{name} is {tensor.type}, but the {owner} is {like.type}")
         result.append(twin(tensor))

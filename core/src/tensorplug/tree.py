@@ -83,8 +83,12 @@ def tree_map(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
     return rebuild([function(*each) for each in zip(first, *rest, strict=True)])
 
 
-def matched(tree: Any, other: Any, message: Callable[[str, str, str], str]) -> list[Any]:
+def matched(
+    tree: Any, other: Any, message: Callable[[str, str, str], str], *, whole: bool = False
+) -> list[Any]:
     """Return the leaves of ``other`` in the order in which ``tree`` has its own.
+
+    ``whole``: what stands where ``tree`` has a leaf is taken as it is, such as a list of numbers.
 
     Raises:
         ArgumentError: when the structures differ, with what ``message`` makes of the place and
@@ -92,26 +96,32 @@ def matched(tree: Any, other: Any, message: Callable[[str, str, str], str]) -> l
 
     """
     found: list[Any] = []
-    _match(tree, other, "", found, message)
+    _match(_Matching(message, whole, found), tree, other, "")
     return found
 
 
-def _match(
-    tree: Any, other: Any, where: str, found: list[Any], message: Callable[[str, str, str], str]
-) -> None:
+class _Matching(NamedTuple):
+    """The settings of ``matched``, and what it has found so far."""
+
+    message: Callable[[str, str, str], str]
+    whole: bool
+    found: list[Any]
+
+
+def _match(matching: _Matching, tree: Any, other: Any, where: str) -> None:
     mine, theirs = _parts(tree), _parts(other)
-    if mine is None and theirs is None:
-        found.append(other)
+    if mine is None and (theirs is None or matching.whole):
+        matching.found.append(other)
         return
     if (
         mine is None
         or theirs is None
         or type(tree) is not type(other)
-        or (mine.keys() != theirs.keys())
+        or mine.keys() != theirs.keys()
     ):
-        raise ArgumentError(message(where, _outline(tree, mine), _outline(other, theirs)))
+        raise ArgumentError(matching.message(where, _outline(tree, mine), _outline(other, theirs)))
     for key, child in mine.items():
-        _match(child, theirs[key], f"{where}[{key!r}]", found, message)
+        _match(matching, child, theirs[key], f"{where}[{key!r}]")
 
 
 def _outline(tree: Any, parts: dict[Any, Any] | None) -> str:
