@@ -110,8 +110,7 @@ class Tensor(Methods):
         """Return the device, or raise if the data is gone."""
         device = self._placement.device
         if device is None:
-            disposed: Any = self._placement
-            raise DisposedError(f"{disposed.what} ({self.type}) was disposed")
+            raise DisposedError(f"{self._placement.what} ({self.type}) was disposed")
         if device.closed:
             raise BackendClosedError(
                 f"this tensor ({self.type}) lives on backend {device.name!r}, which {device.fate}"

@@ -147,8 +147,7 @@ class Variable(Tensor):
     def __init__(
         self, value: Any, *, trainable: bool = True, name: str | None = None, dtype: Any = None
     ) -> None:
-        if name is not None and not (isinstance(name, str) and name):
-            raise ArgumentError(f"Variable: a name is a text of some length, got {name!r}")
+        _check_name(name)
         wanted = None if dtype is None else dt.of(dtype, "Variable")
         if not isinstance(value, Tensor) or (wanted is not None and value.dtype is not wanted):
             value = seam.as_tensor(value, wanted, what="Variable: value")
@@ -204,11 +203,11 @@ class Variable(Tensor):
     # Code that knows tensors only finds here what was read; calls of kernels never come here.
 
     @property
-    def _buffer(self) -> Any:  # type: ignore[override]  # a tensor's can be written
+    def _buffer(self) -> Any:
         return self._reading()._buffer
 
     @property
-    def _node(self) -> Any:  # type: ignore[override]  # a tensor's can be written
+    def _node(self) -> Any:
         return self._reading()._node
 
     def _live(self) -> Device:
@@ -339,6 +338,11 @@ class Variable(Tensor):
 
     def __ior__(self, other: Any) -> Self:
         return self._became(self | other)
+
+
+def _check_name(name: object) -> None:
+    if name is not None and not (isinstance(name, str) and name):
+        raise ArgumentError(f"Variable: a name is a text of some length, got {name!r}")
 
 
 V = TypeVar("V", bound=Variable)

@@ -67,7 +67,7 @@ def variable_grads(
             seen = each._reading()
             leaf = leaves[id(each)] = Leaf((seen._node,))
             watched[id(each)] = (each, Tensor._of(seen._buffer, seen._placement, leaf))
-    traced = Traced.of(_reading(f), (), {}, (), has_aux=has_aux, watched=watched)
+    traced = Traced.of(f, (), {}, (), has_aux=has_aux, watched=watched)
     y = _scalar(traced.y)
     value = detached(y)
     found = backpropagate([(y._node, creation.ones_like(value))], list(leaves.values()))
@@ -75,12 +75,13 @@ def variable_grads(
         raise _not_connected(y, chosen)
     grads: dict[str, Tensor | None] = {}
     for each in chosen:
-        leaf = leaves.get(id(each))
-        if leaf is None:
+        if id(each) not in leaves:
             grads[each.name] = None
-        elif leaf in found:
+            continue
+        gradient = found.get(leaves[id(each)])
+        if gradient is not None:
             # One tensor may serve two variables; who disposes of one must not lose the other.
-            grads[each.name] = handle(found[leaf], found[leaf]._node)
+            grads[each.name] = handle(gradient, gradient._node)
     return VariableGrads((value, traced.aux) if has_aux else value, grads)
 
 
@@ -89,7 +90,7 @@ def _all_trainable() -> list[Variable]:
     chosen = [each for each in every if each.trainable and each.dtype in dt.FLOATING]
     if not every:
         raise ArgumentError(
-            "variable_grads: this engine has no variables; they live while something refers to them"
+            "variable_grads: this engine has no variables; one lives while something refers to it"
         )
     if not chosen:
         raise ArgumentError(
@@ -137,21 +138,6 @@ def _names(variables: Sequence[Variable]) -> str:
     shown = [repr(each.name) for each in variables[:5]]
     more = [f"{len(variables) - 5} more"] if len(variables) > 5 else []
     return ", ".join(shown + more) or "empty"
-
-
-def _reading(f: Callable[[], Any]) -> Callable[[], Any]:
-    """Return ``f`` reading a variable that it returns as it is while the tape is on."""
-
-    def read(result: Any) -> Any:
-        return result.read() if isinstance(result, Variable) else result
-
-    def call() -> Any:
-        result = f()
-        if isinstance(result, tuple) and len(result) == 2:  # with aux
-            return read(result[0]), result[1]
-        return read(result)
-
-    return call
 
 
 def _scalar(y: Any) -> Tensor:
