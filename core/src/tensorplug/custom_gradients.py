@@ -119,9 +119,10 @@ def _check_captured(value: Tensor, tensors: Sequence[Tensor], since: int, name: 
     arguments = {each._node for each in tensors}
     captured = [node for node in boundary([value._node], since) if node not in arguments]
     if captured:
-        number = "a tensor" if len(captured) == 1 else f"{len(captured)} tensors"
+        one = len(captured) == 1
+        number = "a tensor that is" if one else f"{len(captured)} tensors that are"
         raise ArgumentError(
-            f"custom_grad: the value of {name} depends on {number} that is being differentiated, "
-            f"but was not passed as an argument, so its gradient would be lost; pass it to {name} "
-            "and return a gradient for it, or apply stop_gradient to it if it is constant"
+            f"custom_grad: the value of {name} depends on {number} being differentiated and not "
+            f"passed as an argument; no gradient could flow back there. Pass what it needs to "
+            f"{name} and return a gradient for it, or apply stop_gradient to what is constant"
         )
