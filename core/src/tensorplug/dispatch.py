@@ -338,11 +338,14 @@ def _the_long_way(
     if spec.several:
         raise ArgumentError(f"{spec.name} has several outputs; call dispatch_several")
     for each in inputs:
-        if hasattr(each, "_reading"):  # a variable: it is read once, then the call is a plain one
-            plain = [each._reading() if hasattr(each, "_reading") else each for each in inputs]
-            return dispatch(spec, *plain, **attributes)
+        if hasattr(type(each), "_reading"):  # a variable: it is read once, then called with
+            return dispatch(spec, *map(_read, inputs), **attributes)
     result: Tensor = runner(frame).run(frame, spec, inputs, attributes)
     return result
+
+
+def _read(value: Any) -> Any:
+    return value._reading() if hasattr(type(value), "_reading") else value
 
 
 def as_tensor(value: Any, dtype: DType | None = None, *, what: str = "the argument") -> Tensor:
