@@ -26,10 +26,11 @@ from tensorplug.errors import (
     TensorplugError,
 )
 from tensorplug.spec import TensorType
-from tensorplug.tensor import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tensorplug.tensor import Tensor
 
 __all__ = ["load", "save"]
 
@@ -141,7 +142,7 @@ def _encodes(name: str) -> bool:
 def _dense(name: str, value: Any) -> np.ndarray[Any, Any]:
     """Return the elements in row-major order, as the format has them."""
     try:
-        array = value.numpy() if isinstance(value, Tensor) else host.as_array(value)
+        array = host.as_array(value)
     except TensorplugError as error:
         raise type(error)(f"save: {name!r}: {error}") from None
     except Exception as error:
