@@ -1,4 +1,4 @@
-"""With ``debug`` the result of every call is compared with its spec, not only the first."""
+"""The result of every call is compared with its spec in debug mode, not only the first."""
 
 from __future__ import annotations
 
@@ -7,13 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tensorplug as tp
+from tensorplug import debugging, inference
 from tensorplug import dispatch as seam
 from tensorplug import dtypes as dt
-from tensorplug import inference
 from tensorplug.dispatch import Frame
 from tensorplug.engine import Engine, Opened
-from tensorplug.errors import KernelOutputError
+from tensorplug.errors import ArgumentError, KernelOutputError
+from tensorplug.leaks import LeakCheck
+from tensorplug.nonfinite import NonFiniteCheck
+from tensorplug.plugins.assembly import build_engine
 from tensorplug.registry import Owner, Registry
+from tensorplug.settings import CHECKS, DEFAULT_CHECKS, Settings
 from tensorplug.spec import KernelSpec
 from tensorplug.tables import KernelTable
 
@@ -29,6 +34,9 @@ class Source:
     def names(self) -> list[str]:
         return ["memory"]
 
+    def devices(self, _name: str) -> None:
+        return None
+
     def open(self, _name: str, _device: str | None) -> Opened:
         table, calls = KernelTable(), iter(range(100))
 
@@ -39,20 +47,85 @@ class Source:
         return Opened(MemoryBackend("memory", dt.FIXED), OWNER, ((OWNER, table),))
 
 
-def engine(*, debug: bool) -> Engine:
-    return Engine(Source(), Registry([FICKLE]), debug=debug)
+def engine(*checks: Any) -> Engine:
+    return Engine(Source(), Registry([FICKLE]), observers=debugging.checks(checks))
 
 
-def test_every_call_is_checked_in_debug() -> None:
-    with seam.entered(Frame(engine(debug=True))):
-        x = seam.as_tensor([1.0, 2.0])
-        assert seam.dispatch_unary(FICKLE, x).shape == (2,)
-        with pytest.raises(KernelOutputError, match=r"out is float32\[7\], but must be"):
-            seam.dispatch_unary(FICKLE, x)
+def fickle(x: tp.Tensor) -> tp.Tensor:
+    return seam.dispatch_unary(FICKLE, x)
 
 
-def test_only_the_first_call_is_checked_otherwise() -> None:
-    with seam.entered(Frame(engine(debug=False))):
-        x = seam.as_tensor([1.0, 2.0])
+WRONG = r"out is float32\[7\], but must be float32\[2\]"
+
+
+@pytest.mark.parametrize("others", [(), ("nan", "inf"), ("leaks",)])
+def test_every_call_of_an_engine_is_compared(others: Any) -> None:
+    with seam.entered(Frame(engine("verify", *others))):
+        x = tp.asarray([1.0, 2.0])
+        if "leaks" in others:
+            with pytest.warns(tp.errors.UncheckedWarning):
+                assert fickle(x).shape == (2,)
+        else:
+            assert fickle(x).shape == (2,)
+        with pytest.raises(KernelOutputError, match=WRONG):
+            fickle(x)
+
+
+def test_every_call_in_a_block_is_compared() -> None:
+    with seam.entered(Frame(engine())):
+        x = tp.asarray([1.0, 2.0])
+        with tp.debug():
+            assert fickle(x).shape == (2,)
+            with pytest.raises(KernelOutputError, match=WRONG):
+                fickle(x)
+        with pytest.raises(KernelOutputError, match=WRONG):
+            tp.debug(fickle, x)
+        for block in (tp.debug(verify=False), tp.debug(verify=False, nan=False, inf=False)):
+            with block:
+                assert fickle(x).shape == (2,)  # what the spec infers
+
+
+def test_only_the_first_call_is_compared_otherwise() -> None:
+    with seam.entered(Frame(engine())):
+        x = tp.asarray([1.0, 2.0])
         for _ in range(3):
-            assert seam.dispatch_unary(FICKLE, x).shape == (2,)  # what the spec infers
+            assert fickle(x).shape == (2,)
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        ((), []),
+        (("verify",), [debugging.SpecCheck]),
+        (("inf",), [NonFiniteCheck]),
+        (("nan",), [NonFiniteCheck]),
+        (DEFAULT_CHECKS, [NonFiniteCheck, debugging.SpecCheck]),
+        # What is nearest to the kernel looks first: nobody else trusts an output before.
+        (CHECKS, [NonFiniteCheck, LeakCheck, debugging.SpecCheck]),
+    ],
+)
+def test_the_observers_of_checks(names: Any, expected: list[type]) -> None:
+    assert [type(each) for each in debugging.checks(names)] == expected
+    made = build_engine(Settings(denied=("cpu", "opencl"), debug=frozenset(names)))
+    assert [type(each) for each in made.observers] == expected
+
+
+def test_the_defaults_of_debug_are_those_of_the_setting() -> None:
+    with tp.debug():
+        made = seam.current().observers
+    assert [type(each) for each in made] == [
+        type(each) for each in debugging.checks(DEFAULT_CHECKS)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        ((3,), {}, "debug: needs a function, got int"),
+        ((), {"nans": True}, "debug: has no option 'nans'"),
+    ],
+)
+def test_bad_arguments(arguments: Any, options: Any, message: str) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        tp.debug(*arguments, **options)
+    assert str(caught.value) == message

@@ -24,7 +24,13 @@ from tensorplug.settings import Settings
         ({"TENSORPLUG_AUTOLOAD": "Yes"}, Settings()),
         ({"TENSORPLUG_FALLBACK": "error"}, Settings(fallback="error")),
         ({"TENSORPLUG_FALLBACK": " allow "}, Settings(fallback="allow")),
-        ({"TENSORPLUG_DEBUG": "on"}, Settings(debug=True)),
+        ({"TENSORPLUG_DEBUG": "on"}, Settings(debug=frozenset({"verify", "nan", "inf"}))),
+        ({"TENSORPLUG_DEBUG": "1"}, Settings(debug=settings.DEFAULT_CHECKS)),
+        ({"TENSORPLUG_DEBUG": "0"}, Settings()),
+        ({"TENSORPLUG_DEBUG": ""}, Settings()),
+        ({"TENSORPLUG_DEBUG": "leaks"}, Settings(debug=frozenset({"leaks"}))),
+        ({"TENSORPLUG_DEBUG": " nan , inf,"}, Settings(debug=frozenset({"nan", "inf"}))),
+        ({"TENSORPLUG_DEBUG": "verify,nan,inf,leaks"}, Settings(debug=frozenset(settings.CHECKS))),
         ({"TENSORPLUG_MY_GPU_QUEUE": "2"}, Settings()),
     ],
 )
@@ -32,11 +38,18 @@ def test_values(environment, expected):
     assert settings.read(environment, backends=["my-gpu"]) == expected
 
 
+DEBUG = "must be 0, 1 or names of checks (verify, nan, inf, leaks)"
+
+
 @pytest.mark.parametrize(
     ("name", "value", "allowed"),
     [
         ("TENSORPLUG_AUTOLOAD", "maybe", "must be 0 or 1"),
-        ("TENSORPLUG_DEBUG", "2", "must be 0 or 1"),
+        ("TENSORPLUG_DEBUG", "2", DEBUG),
+        ("TENSORPLUG_DEBUG", "nan,1", DEBUG),
+        ("TENSORPLUG_DEBUG", "NaN", DEBUG),
+        ("TENSORPLUG_DEBUG", "nan inf", DEBUG),
+        ("TENSORPLUG_DEBUG", ",", DEBUG),
         ("TENSORPLUG_FALLBACK", "never", "must be error, warn or allow"),
         ("TENSORPLUG_FALLBACK", "", "must be error, warn or allow"),
     ],

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["CallSite", "find"]
 
 _CORE: Final = __name__.partition(".")[0]
+_ENGINE: Final = f"{_CORE}.engine"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +58,13 @@ class CallSite:
 def find() -> CallSite | None:
     """Return the innermost line outside this package and those of installed plugins.
 
-    Where only plugins are outside this package, as when a plugin runs its own example, it is
-    the innermost of theirs. None where a thread runs our own code alone.
+    Inside an observer, wherever that was written, it is the line that called the kernel. Where
+    only plugins are outside this package, as when a plugin runs its own example, it is the
+    innermost of theirs. None where a thread runs our own code alone.
     """
     plugins = _plugins()
     of_plugin: FrameType | None = None
-    frame: FrameType | None = sys._getframe(1)
+    frame = _asked_from()
     while frame is not None:
         module = frame.f_globals.get("__name__")
         if not _within(module, (_CORE,)):
@@ -71,6 +73,14 @@ def find() -> CallSite | None:
             of_plugin = of_plugin or frame
         frame = frame.f_back
     return of_plugin and _site(of_plugin)
+
+
+def _asked_from() -> FrameType | None:
+    """Return the engine's innermost frame, inside of which are observers; ours without any."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_globals.get("__name__") != _ENGINE:
+        frame = frame.f_back
+    return frame or sys._getframe(2)
 
 
 def _within(module: object, packages: Sequence[str]) -> bool:

@@ -1,0 +1,202 @@
+"""In a backward pass debug mode also names the gradient rule and the line that was recorded."""
+
+from __future__ import annotations
+
+import inspect
+import math
+
+import numpy as np
+import pytest
+
+import tensorplug as tp
+from tensorplug import dtypes as dt
+from tensorplug.callsite import CallSite
+from tensorplug.errors import GradientNotFoundError, NonFiniteError
+
+from .engines import spec_of
+from .gradient_cases import CASES
+from .test_gradients import call
+
+INF = math.inf
+
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
+
+
+def root(x):
+    half = x * 0.5
+    return tp.sqrt(half)  # recorded
+
+
+def line_of(function, mark):
+    source, start = inspect.getsourcelines(function)
+    return start + next(at for at, line in enumerate(source) if mark in line)
+
+
+def failing(function, *args, **options):
+    with pytest.raises(NonFiniteError) as caught:
+        tp.debug(function, *args, **options)
+    return str(caught.value)
+
+
+def zeros():
+    return tp.asarray([1.0, 0.0])
+
+
+def test_the_message():
+    def train():
+        return tp.grad(root)(zeros())  # asked for
+
+    here, there = line_of(train, "# asked"), line_of(root, "# rec")
+    assert failing(train) == (
+        "RealDiv(a=float32[2], b=float32[2]) -> float32[2], native by tensorplug-cpu 0.1.0 on "
+        "cpu, made 1 infinity of 2, at [1]: inf\n"
+        f"called at {CallSite(__file__, here, '')} in test_the_message.<locals>.train\n"
+        "    return tp.grad(root)(zeros())  # asked for\n"
+        "  a: float32[2], all 0.5, all finite\n"
+        "  b: float32[2], from 0 to 0.707107, all finite\n"
+        "in the gradient of 'Sqrt' with respect to 'x'\n"
+        f"recorded at {CallSite(__file__, there, '')} in root\n"
+        "    return tp.sqrt(half)  # recorded"
+    )
+
+
+def second_derivative(x):
+    return tp.grad(lambda x: tp.sum(tp.grad(root)(x)))(x)
+
+
+def by_vjp(x):
+    y, pull = tp.vjp(root, x)
+    return pull(tp.ones_like(y))
+
+
+def in_a_scope(x):
+    with tp.tidy(), tp.use_backend("cpu"):
+        return tp.grad(root)(x)
+
+
+def by_a_decomposition(x):
+    """The decomposition of Detour has no gradient rule, so what it does is recorded."""
+    return tp.grad(lambda x: tp.run_kernel(DETOUR, [x]))(x)
+
+
+DETOUR = spec_of("Detour")
+
+
+@pytest.mark.parametrize(
+    "function",
+    [second_derivative, by_vjp, in_a_scope, by_a_decomposition],
+    ids=lambda f: f.__name__,
+)
+def test_wherever_the_backward_pass_is(function):
+    with tp.register_decomposition(DETOUR, lambda x: root(x)):  # noqa: PLW0108  # its own line
+        message = failing(function, zeros())
+    assert "in the gradient of 'Sqrt' with respect to 'x'\nrecorded at" in message
+    assert message.endswith("return tp.sqrt(half)  # recorded")
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        (lambda dy: dy * 1e38 * 10.0, "Multiply(a=float32[2], b=float32[]) -> float32[2]"),
+        (lambda dy: 1.0 / (dy * 1e38 * 10.0), None),  # through an infinity to 0
+        (lambda dy: tp.where(dy > 5.0, tp.log(dy - dy), dy), None),  # not taken
+        (
+            lambda dy: tp.where(dy > 0.5, tp.log(dy - dy), dy),
+            "Log(x=float32[2]) -> float32[2]",  # the first, not the Select that let it through
+        ),
+    ],
+)
+def test_only_what_a_rule_returns_must_be_in_order(rule, said):
+    spec = spec_of("Steep")
+    with (
+        tp.register_kernel(spec, "cpu", lambda x: x.copy()),
+        tp.register_gradient(spec, "x", rule),
+    ):
+        gradient = tp.grad(lambda x: tp.run_kernel(spec, [x]))
+        plain = gradient(zeros()).numpy()
+        if said is None:
+            np.testing.assert_array_equal(tp.debug(gradient, zeros()).numpy(), plain)
+        else:
+            message = failing(gradient, zeros())
+            assert message.startswith(said)
+            assert "in the gradient of 'Steep' with respect to 'x'\nrecorded at" in message
+
+
+def test_a_rule_that_makes_it_without_a_kernel():
+    spec = spec_of("Steep")
+    with (
+        tp.register_kernel(spec, "cpu", lambda x: x.copy()),
+        tp.register_gradient(spec, "x", lambda x_type: tp.full(x_type.shape, INF)),
+    ):
+        message = failing(tp.grad(lambda x: tp.run_kernel(spec, [x])), zeros())
+    made = "has 2 infinities of 2, the first at [0]: inf"
+    assert message.startswith(f"the gradient of 'Steep' with respect to 'x' {made}\nrecorded at")
+
+
+def test_several_outputs_and_variadic_inputs():
+    halves = spec_of("Halves", outputs=("low", "high"), infer=lambda x: (x, x))
+    with (
+        tp.register_kernel(halves, "cpu", lambda x: [x.copy(), x.copy()]),
+        tp.register_gradient(halves, "x", lambda dy_low, dy_high: dy_low + dy_high / 0.0),
+    ):
+        message = failing(tp.grad(lambda x: tp.run_kernel(halves, [x])[1]), zeros())
+        assert "in the gradient of 'Halves' with respect to 'x'\nrecorded at" in message
+    joined = tp.grad(lambda x: tp.concat([x, x * 2.0]))
+    np.testing.assert_array_equal(tp.debug(joined, zeros()).numpy(), [3.0, 3.0])
+
+
+def test_an_infinite_dy_is_its_givers():
+    gradient = tp.grad(root)
+    x = tp.asarray([1.0, 2.0])
+    with tp.debug():
+        assert gradient(x, dy=tp.asarray([INF, 1.0])).numpy()[0] == INF
+
+
+def test_a_custom_gradient_raises_at_its_own_line():
+    @tp.custom_grad
+    def odd(x):
+        def backward(dy):
+            return dy / tp.zeros_like(x)  # of the user
+
+        return x * 2.0, backward
+
+    message = failing(tp.grad(odd), zeros())
+    assert "/ tp.zeros_like(x)  # of the user" in message
+    assert "recorded" not in message
+
+
+def test_outside_the_block_rules_run_as_ever():
+    with tp.debug():
+        _, pull = tp.vjp(root, zeros())
+    assert pull(tp.asarray([1.0, 1.0]))[0].numpy()[1] == INF
+    _, pull = tp.vjp(root, zeros())  # and what was not recorded in it is checked kernel by kernel
+    message = failing(pull, tp.asarray([1.0, 1.0]))
+    assert message.startswith("RealDiv")
+    assert "recorded" not in message
+    plain, watched = tp.grad(root)(tp.asarray([1.0])), tp.debug(tp.grad(root), tp.asarray([1.0]))
+    np.testing.assert_array_equal(plain.numpy(), watched.numpy())
+
+
+def test_errors_of_rules_stay_what_they_are():
+    spec = spec_of("Opaque")
+    with (
+        tp.register_kernel(spec, "cpu", lambda x: x.copy()),
+        tp.debug(),
+        pytest.raises(GradientNotFoundError),
+    ):
+        tp.grad(lambda x: tp.run_kernel(spec, [x]))(zeros())
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_ordinary_gradients_raise_nothing(case):
+    f, args = call(case, "float32")
+    inputs = tp.tree_map(tp.asarray, args)
+    gradient = tp.grad(f, tuple(range(len(inputs))), unconnected="zeros")
+    for watched, plain in zip(tp.debug(gradient, *inputs), gradient(*inputs), strict=True):
+        tp.tree_map(same, watched, plain)
+
+
+def same(watched, plain):
+    assert (watched.dtype, watched.shape) == (plain.dtype, plain.shape)
+    assert watched.dtype in dt.FLOATING
+    np.testing.assert_array_equal(watched.numpy(), plain.numpy())
