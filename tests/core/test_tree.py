@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from dataclasses import dataclass, field
+from collections import Counter, OrderedDict, UserDict, defaultdict
+from dataclasses import FrozenInstanceError, dataclass, field
 from typing import Any, NamedTuple
 
 import pytest
 
 import tensorplug as tp
 from tensorplug.errors import ArgumentError
-from tensorplug.tree import flatten, leaves
+from tensorplug.tree import flatten, leaves, matched, paths
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,38 @@ class Pair(NamedTuple):
     b: Any
 
 
+@dataclass(frozen=True, slots=True)
+class Layer:
+    weight: Any
+    activation: Any = field(default="relu", metadata={"static": True})
+    bias: Any = None
+
+
+class Labels(dict[str, Any]):
+    """A dict that has something besides."""
+
+    def __init__(self, *args: Any, title: str = "", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.title = title
+
+
+class Listed(list[Any]):
+    pass
+
+
+class Shape(tuple[Any, ...]):
+    __slots__ = ()
+
+
+class Checked(NamedTuple("_Checked", [("low", Any), ("high", Any)])):
+    """A named tuple whose constructor takes something else than its fields."""
+
+    __slots__ = ()
+
+    def __new__(cls, middle: Any) -> Any:
+        return super().__new__(cls, middle - 1, middle + 1)
+
+
 TREES = [
     (5, [5]),
     ([], []),
@@ -34,6 +66,18 @@ TREES = [
     (Pair(1, [2]), [1, 2]),
     (Point(1, {"k": 2}), [1, 2]),
     (Point, [Point]),
+    (Layer(1, "tanh", [2]), [1, 2]),
+    (Layer(1, [7]), [1]),
+    (OrderedDict(b=1, a=2), [1, 2]),
+    (defaultdict(list, a=1, b=[2]), [1, 2]),
+    (Counter(a=1), [1]),
+    (Labels(a=1, b=2), [1, 2]),
+    (Listed([1, [2]]), [1, 2]),
+    (Shape((1, 2)), [1, 2]),
+    (Checked(5), [4, 6]),
+    ({"weight": 1, "bias": None}, [1]),
+    ([None, (None,)], []),
+    (UserDict(a=1), [UserDict(a=1)]),
     (None, []),
     ("text", ["text"]),
 ]
@@ -41,12 +85,141 @@ TREES = [
 
 @pytest.mark.parametrize(("tree", "found"), TREES)
 def test_flatten(tree, found):
-    assert leaves(tree) == found
     listed, rebuild = flatten(tree)
+    assert listed == found
     again = rebuild(listed)
     assert (again, type(again)) == (tree, type(tree))
     numbered = rebuild(list(range(10, 10 + len(found))))
-    assert leaves(numbered) == list(range(10, 10 + len(found)))
+    assert flatten(numbered)[0] == list(range(10, 10 + len(found)))
+    assert type(numbered) is type(tree) or tree in (5, "text", Point, UserDict(a=1))
+    assert flatten(tree)[0] == found  # the tree itself is as it was
+
+
+def test_subclasses_keep_what_they_have_besides():
+    grown = defaultdict(list, a=1)
+    again = flatten(grown)[1]([2])
+    assert again == {"a": 2}
+    assert again["new"] == []
+    assert list(grown) == ["a"]
+    assert flatten(Labels(a=1, title="t"))[1]([2]).title == "t"
+    assert list(flatten(OrderedDict(b=1, a=2))[1]([3, 4]).items()) == [("b", 3), ("a", 4)]
+    # A dict that grew since is rebuilt as it was.
+    for kind in (dict, OrderedDict, Labels, Listed):
+        tree = kind([1]) if kind is Listed else kind(a=1)
+        rebuild = flatten(tree)[1]
+        tree.append(5) if kind is Listed else tree.update(b=5)
+        assert flatten(rebuild([2]))[0] == [2]
+
+
+def test_dataclasses():
+    layer = Layer(1, bias=2)
+    again = flatten(layer)[1]([3, 4])
+    assert again == Layer(3, "relu", 4)
+    assert layer == Layer(1, "relu", 2)
+    with pytest.raises(FrozenInstanceError):
+        again.weight = 5
+
+    @dataclass
+    class Vector:
+        x: Any
+        twice: Any = field(init=False)
+        tag: Any = field(init=False)
+
+        def __post_init__(self):
+            self.twice = self.x * 2
+
+    vector = Vector(3)
+    rebuild = flatten(vector)[1]
+    assert (rebuild([5]).x, rebuild([5]).twice) == (5, 10)  # the class makes it anew
+    assert not hasattr(rebuild([5]), "tag")
+    vector.tag = "by hand"
+    assert rebuild([5]).tag == "by hand"
+    assert flatten(vector)[0] == [3]
+    assert leaves(vector) == [3, 6, "by hand"]  # all that is within reach
+
+
+def test_static_fields_are_no_leaves_of_a_gradient():
+    layer = Layer(tp.asarray(3.0), "square")
+    f = {"square": lambda w: w * w}
+    with tp.use_backend("cpu"):
+        gradient = tp.grad(lambda p: f[p.activation](p.weight))(layer)
+    assert (gradient.activation, gradient.bias, gradient.weight.item()) == ("square", None, 6)
+
+
+def _cycles():
+    listed: list[Any] = [1]
+    listed.append([listed])
+    keyed: dict[str, Any] = {"a": 1}
+    keyed["self"] = (keyed,)
+    point = Point(1, [])
+    point.y.append(point)
+    return [(listed, "list"), (keyed, "dict"), (point, "Point")]
+
+
+@pytest.mark.parametrize(("tree", "name"), _cycles(), ids=["list", "dict", "dataclass"])
+def test_what_holds_itself(tree, name):
+    with pytest.raises(ArgumentError, match=f"a {name} holds itself"):
+        flatten(tree)
+    with pytest.raises(ArgumentError, match="holds itself"):
+        tp.tree_map(lambda a: a, tree)
+    assert leaves(tree) == [1]
+
+
+def test_what_stands_in_two_places_holds_not_itself():
+    shared = [1]
+    assert flatten([shared, {"a": shared}, None, None])[0] == [1, 1]
+    assert flatten([shared, shared])[1]([2, 3]) == [[2], [3]]
+
+
+def test_tidy_and_dispose_end_at_cycles_and_depths(on_the_cpu):
+    x = tp.asarray([1.0])
+    made = []
+
+    def cyclic():
+        result: dict[str, Any] = {"a": x + 1.0, "list": [x + 2.0]}
+        result["list"].append(result)
+        made.append(x + 3.0)
+        return result
+
+    result = tp.tidy(cyclic)
+    assert [result["a"].item(), result["list"][0].item(), made[0].is_disposed] == [2, 3, True]
+    tp.dispose(result)
+    assert result["list"][0].is_disposed
+    deep: Any = [x]
+    for _ in range(100_000):
+        deep = [deep]
+    tp.dispose(deep)
+    assert x.is_disposed
+
+
+PATHS = [
+    (5, [""]),
+    ([1, (2, [3])], ["[0]", "[1][0]", "[1][1][0]"]),
+    ({"b": 1, 3: [2]}, ["['b']", "[3][0]"]),
+    (Point(1, {"k": 2}), [".x", ".y['k']"]),
+    (Layer(1, [9], (2,)), [".weight", ".bias[0]"]),
+    ([None, 1, {}], ["[1]"]),
+    (None, []),
+]
+
+
+@pytest.mark.parametrize(("tree", "found"), PATHS)
+def test_paths(tree, found):
+    assert paths(tree) == found
+    assert len(found) == len(flatten(tree)[0])
+
+
+def test_matched_takes_what_stands_at_a_leaf_whole():
+    tree = {"a": 1, "b": [2, None]}
+
+    def message(where: str, mine: str, theirs: str) -> str:
+        return f"{where}: {mine} and {theirs}"
+
+    assert matched(tree, {"b": [(3, 4), None], "a": [5]}, message, whole=True) == [[5], (3, 4)]
+    with pytest.raises(ArgumentError, match=r"^\['b'\]\[1\]: NoneType and int$"):
+        matched(tree, {"a": 1, "b": [2, 3]}, message, whole=True)
+    with pytest.raises(ArgumentError, match=r"^\['a'\]: int and list of \[0\]$"):
+        matched(tree, {"a": [1], "b": [2, None]}, message)
 
 
 MAPS = [  # trees, what subtracting the leaves of the second from the first gives
@@ -55,6 +228,8 @@ MAPS = [  # trees, what subtracting the leaves of the second from the first give
     ((Pair(3, 4), Pair(1, 1)), Pair(2, 3)),
     ((Point(3, [4]), Point(1, [1])), Point(2, [3])),
     (((3, {"k": [4]}), (1, {"k": [2]})), (2, {"k": [2]})),
+    (({"w": 3, "b": None}, {"b": None, "w": 1}), {"w": 2, "b": None}),
+    ((Layer(3, "a"), Layer(1, "b")), Layer(2, "a")),
 ]
 
 
@@ -77,6 +252,8 @@ MISMATCHES = [
     ({"k": 1}, {"k": [1]}, "tree['k'] is int in the first tree, but list of [0] in another"),
     (Point(1), Point([1]), "tree['x'] is int in the first tree"),
     ({"a": 1}, OrderedDict(a=1), "but OrderedDict of ['a'] in another"),
+    ({"a": None}, {"a": 1}, "tree['a'] is NoneType in the first tree, but int in another"),
+    ([1], [None], "tree[0] is int in the first tree, but NoneType in another"),
 ]
 
 
