@@ -270,6 +270,7 @@ def test_where_the_tensor_comes_to():
     assert tp.from_dlpack(array).device == "sharing"
     assert tp.from_dlpack(array, device="memory").device == "memory"
     assert tp.from_dlpack(array, device="memory:1").device == "memory:1"
+    assert tp.from_dlpack(array, device="host").device == "host"
     with tp.use_backend("memory"):
         assert tp.from_dlpack(array).device == "memory"
         with pytest.raises(CopyNeededError, match="from_dlpack: x must be copied, since backend"):

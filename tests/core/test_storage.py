@@ -148,6 +148,7 @@ def test_names_choose_and_order(path):
 def test_where_loaded_tensors_come_to(path):
     tp.save({"x": tp.ones((2,))}, path)
     assert tp.load(path)["x"].device == "sharing"
+    assert tp.load(path, device="host")["x"].device == "host"
     with tp.use_backend("memory"):
         assert tp.load(path)["x"].device == "memory"
         with tp.tidy():

@@ -92,7 +92,7 @@ class Engine(Devices):
 
         Copied if ``copy`` is True, or the device cannot share (an error if ``copy`` is False).
         """
-        target = self.device_of(frame) if device is None else self.open(device)
+        target = self.device_of(frame) if device is None else self._place(device)
         tensor = self._adopt(frame, operands.received(array, target, what, copy=copy))
         for observer in self._observers(frame):
             observer.uploaded(tensor)
@@ -103,13 +103,16 @@ class Engine(Devices):
 
         ``"host"`` is the host's memory, where no kernel runs.
         """
-        target = self.host if device == self.host.name else self.open(device)
+        target = self._place(device)
         if tensor._placement.device is target:
             return tensor
         frame = seam.current()
         moved = self._adopt(frame, operands.transfer(tensor, target))
         observation.notify(self._observers(frame), "transferred", moved)
         return moved
+
+    def _place(self, name: str) -> Device:
+        return self.host if name == self.host.name else self.open(name)
 
     def _observers(self, frame: Frame) -> tuple[Observer, ...]:
         """Return who watches: those of the frame around those of the engine."""
