@@ -83,7 +83,8 @@ class CpuBackend:
         """Return the identity of what owns the memory, and its size in bytes.
 
         That is an array; or, where another library owns it, an object that does not tell its
-        size, and the size is that of the array which came from there.
+        size, and the size is that of the array which came from there. Text that does not fit
+        into an array of strings itself is counted with it.
         """
         owner: Any = buffer
         size = buffer.nbytes
@@ -91,6 +92,8 @@ class CpuBackend:
         while getattr(owner, "base", None) is not None:
             owner = owner.base
             size = getattr(owner, "nbytes", size)
+        if buffer.dtype == dt.string.numpy and isinstance(owner, np.ndarray):
+            size += counting.text_bytes(owner)
         return id(owner), int(size)
 
     def live_buffers(self) -> int:

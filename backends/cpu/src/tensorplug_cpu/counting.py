@@ -1,16 +1,18 @@
-"""How many arrays NumPy holds memory for, as ``tracemalloc`` sees it."""
+"""How many arrays NumPy holds memory for, as ``tracemalloc`` sees it, and whose text."""
 
 from __future__ import annotations
 
 import tracemalloc
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array
 
-__all__ = ["live_arrays", "owns_memory"]
+__all__ = ["live_arrays", "owns_memory", "text_bytes"]
+
+_WITHIN: Final = 15  # bytes of text that fit into an element of an array of strings
 
 
 def live_arrays() -> int:
@@ -35,3 +37,9 @@ def owns_memory(array: Array) -> bool:
     while getattr(owner, "base", None) is not None:
         owner = owner.base
     return isinstance(owner, np.ndarray) and owner.flags.owndata
+
+
+def text_bytes(array: Array) -> int:
+    """Return how many bytes of UTF-8 an array of strings holds outside of its elements."""
+    lengths = (len(text.encode()) for text in array.flat)
+    return sum(length for length in lengths if length > _WITHIN)
