@@ -183,10 +183,10 @@ class Devices:
                 what ``BackendSource.open`` raises.
 
         """
-        found = self._devices.get(name) if isinstance(name, str) else None
+        backend_name, selector = split_name(name)
+        found = self._devices.get(name)
         if found is not None:
             return found
-        backend_name, selector = split_name(name)
         with self._lock:
             number = self._number(backend_name, selector)
             device_name = f"{backend_name}:{number}" if number else backend_name

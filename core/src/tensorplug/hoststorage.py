@@ -45,13 +45,24 @@ class HostStorage:
         """Return the buffer itself."""
         return buffer
 
+    def share_from_host(self, array: Array) -> Array:
+        """Return the array itself."""
+        return array
+
+    def share_to_host(self, buffer: Array) -> Array:
+        """Return the buffer itself."""
+        return buffer
+
     def describe(self, buffer: Array) -> TensorType:
         """Return dtype and shape."""
         return TensorType(dt.of(buffer.dtype), buffer.shape)
 
     def allocation(self, buffer: Array) -> tuple[Hashable, int]:
-        """Return the identity and the size in bytes of the array; none is a view."""
-        return id(buffer), buffer.nbytes
+        """Return the identity of what owns the memory, and the array's size in bytes."""
+        owner: Any = buffer
+        while getattr(owner, "base", None) is not None:
+            owner = owner.base
+        return id(owner), buffer.nbytes
 
     def synchronize(self) -> None:
         """Do nothing: there is never anything to wait for."""

@@ -132,7 +132,7 @@ class PluginSource:
 
     # What the running program brings ---------------------------------------------------
 
-    def register(self, name: str, plugin: Any, priority: int) -> None:
+    def register(self, name: object, plugin: Any, priority: int) -> None:
         """Take a plugin object as the backend ``name``.
 
         Raises:
