@@ -13,7 +13,7 @@ from __future__ import annotations
 from math import e, inf, nan, pi
 from typing import TYPE_CHECKING, Any
 
-from tensorplug import chaining, dispatch, errors, losses, nn
+from tensorplug import chaining, dispatch, errors, losses, nn, random
 from tensorplug.autodiff import grad, stop_gradient, value_and_grad, vjp
 from tensorplug.checkpointing import checkpoint
 from tensorplug.control import (
@@ -144,6 +144,7 @@ __all__ = [
     "nn",
     "pi",
     "profile",
+    "random",
     "register_backend",
     "register_decomposition",
     "register_gradient",

@@ -20,6 +20,7 @@ from tensorplug_cpu.kernels import (
     linalg,
     movement,
     pooling,
+    random,
     reduction,
     sorting,
 )
@@ -40,6 +41,7 @@ TABLES: tuple[KernelTable, ...] = (
     linalg.kernels,
     movement.kernels,
     pooling.kernels,
+    random.kernels,
     reduction.kernels,
     sorting.kernels,
 )

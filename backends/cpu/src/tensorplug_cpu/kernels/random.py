@@ -1,0 +1,125 @@
+"""Random numbers: blocks of Philox4x32-10, a cacheful at a time, made into what is drawn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tensorplug import dtypes as dt
+from tensorplug.ops import box_muller
+from tensorplug.ops import random as ops
+from tensorplug.tables import KernelTable
+from tensorplug_cpu import philox, variates
+from tensorplug_cpu.quiet import quietly
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tensorplug.spec import TensorType
+    from tensorplug_cpu.arrays import Array, Call
+
+kernels = KernelTable()
+
+
+def _cachefuls(key: Array, size: int, start: int, each: int) -> Iterator[tuple[slice, Array]]:
+    """Yield, of ``size`` elements, which come next, and the words of their blocks.
+
+    ``start``: the first block. ``each``: how many elements a block gives.
+    """
+    step = philox.BLOCKS * each
+    for begin in range(0, size, step):
+        end = min(begin + step, size)
+        blocks = -(-(end - begin) // each)
+        yield slice(begin, end), philox.words(key, start + begin // each, blocks)
+
+
+def _drawn(out: TensorType, start: int, each: int, make: Callable[[Array], Array]) -> Call:
+    """Return the kernel that draws ``out``; ``make`` makes elements of whole blocks of words."""
+    shape, size, dtype = out.shape, out.size, out.dtype.numpy
+
+    def run(key: Array) -> Array:
+        flat = np.empty(size, dtype)
+        for place, words in _cachefuls(key, size, start, each):
+            flat[place] = make(words)[: place.stop - place.start]
+        return flat.reshape(shape)
+
+    return quietly(run)
+
+
+@kernels.prepare(ops.RANDOM_BITS)
+def random_bits(key: TensorType, *, start: int, out: TensorType) -> Call:
+    return _drawn(out, start, 4, lambda words: words)
+
+
+@kernels.prepare(ops.RANDOM_UNIFORM)
+def random_uniform(key: TensorType, *, start: int, out: TensorType) -> Call:
+    kind = out.dtype.numpy.type
+    if out.dtype is dt.float64:
+        unit, unused = kind(2.0**-53), np.uint64(11)
+        return _drawn(
+            out, start, 2, lambda words: (variates.joined(words) >> unused).astype(kind) * unit
+        )
+    kept = 11 if out.dtype is dt.float16 else 24
+    small, dropped = kind(2.0**-kept), np.uint32(32 - kept)
+    return _drawn(out, start, 4, lambda words: (words >> dropped).astype(kind) * small)
+
+
+@kernels.prepare(ops.RANDOM_EXPONENTIAL)
+def random_exponential(key: TensorType, *, start: int, out: TensorType) -> Call:
+    precision = box_muller.precision(out.dtype)
+    if precision.dtype is dt.float64:
+        return _drawn(
+            out, start, 2, lambda words: variates.minus_log(precision, variates.joined(words))[0]
+        )
+    return _drawn(out, start, 4, lambda words: variates.minus_log(precision, words)[0])
+
+
+@kernels.prepare(ops.RANDOM_NORMAL)
+def random_normal(key: TensorType, *, start: int, out: TensorType) -> Call:
+    precision = box_muller.precision(out.dtype)
+    if precision.dtype is dt.float64:
+        return _drawn(
+            out, start, 2, lambda words: variates.normals(precision, variates.joined(words))
+        )
+    return _drawn(out, start, 4, lambda words: variates.normals(precision, words))
+
+
+@kernels.prepare(ops.RANDOM_INTEGERS)
+def random_integers(key: TensorType, span: TensorType, *, start: int, out: TensorType) -> Call:
+    shape, size, dtype = out.shape, out.size, out.dtype.numpy
+    narrow = out.dtype is dt.uint32
+    scale = _scaled if narrow else _scaled_wide
+
+    def run(key: Array, span: Array) -> Array:
+        flat, spans = np.empty(size, dtype), span.reshape(-1)
+        for place, words in _cachefuls(key, size, start, 2 if narrow else 1):
+            drawn = variates.joined(words)[: (1 if narrow else 2) * (place.stop - place.start)]
+            flat[place] = scale(drawn, spans[place] if span.ndim else spans)
+        return flat.reshape(shape)
+
+    return quietly(run)
+
+
+def _scaled(drawn: Array, span: Array) -> Array:
+    """Return ``w * span >> 64`` for numbers w of 64 bits; a span of 0 is 2**32."""
+    half, mask = np.uint64(32), np.uint64(0xFFFFFFFF)
+    wide = np.where(span == 0, np.uint64(1 << 32), span)
+    return ((drawn >> half) * wide + ((drawn & mask) * wide >> half)) >> half
+
+
+def _scaled_wide(drawn: Array, span: Array) -> Array:
+    """Return ``w * span >> 128``, w of two numbers of 64 bits; a span of 0 is 2**64."""
+    lower, upper = drawn[0::2], drawn[1::2]
+    below = upper * span
+    carried = below + _upper_product(lower, span) < below
+    return np.where(span == 0, upper, _upper_product(upper, span) + carried)
+
+
+def _upper_product(a: Array, b: Array) -> Array:
+    """Return the upper 64 bits of products of 64-bit integers, by halves."""
+    half, mask = np.uint64(32), np.uint64(0xFFFFFFFF)
+    a1, a0, b1, b0 = a >> half, a & mask, b >> half, b & mask
+    one = a1 * b0 + (a0 * b0 >> half)
+    two = a0 * b1 + (one & mask)
+    return np.asarray(a1 * b1 + (one >> half) + (two >> half))

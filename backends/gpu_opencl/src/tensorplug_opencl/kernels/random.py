@@ -1,0 +1,162 @@
+"""Random numbers: one work-item per block of Philox4x32-10, which writes what it makes of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from tensorplug import dtypes as dt
+from tensorplug.ops import box_muller
+from tensorplug.ops import random as ops
+from tensorplug.tables import KernelTable
+from tensorplug_opencl import layouts
+from tensorplug_opencl.kernels import calls, ctypes, philox, templates
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tensorplug.spec import TensorType
+    from tensorplug_opencl.backend import OpenCLBackend
+    from tensorplug_opencl.buffers import DeviceBuffer
+
+    Call = Callable[..., DeviceBuffer]
+
+kernels = KernelTable()
+
+
+class _Recipe(NamedTuple):
+    """What a work-item makes of the words ``w`` (uint4) of its block.
+
+    ``values``: a C expression for each element. ``before``: statements that come first.
+    ``functions``: C functions that they call.
+    """
+
+    values: Sequence[str]
+    before: str = ""
+    functions: str = ""
+
+
+_WORDS: Final = ("w.x", "w.y", "w.z", "w.w")
+_LONGS: Final = ("upsample(w.y, w.x)", "upsample(w.w, w.z)")  # the second word is the upper half
+
+
+def _drawn(
+    name: str, recipe: _Recipe, start: int, backend: OpenCLBackend, out: TensorType
+) -> Call:
+    """Return the kernel of a key that draws ``out`` by ``recipe``."""
+    return _launched(name, recipe, (), (), start, backend, out)
+
+
+def _launched(
+    name: str,
+    recipe: _Recipe,
+    arrays: Sequence[templates.Array],
+    constants: Sequence[tuple[str, int]],
+    start: int,
+    backend: OpenCLBackend,
+    out: TensorType,
+) -> Call:
+    """Return the kernel of a key and ``arrays``; ``constants`` are of the type ``index_t``."""
+    if not out.size:
+        return calls.empty(backend.runtime, out)
+    index = layouts.index_dtype(out.size)
+    ctype, each = ctypes.stored(out.dtype), len(recipe.values)
+    values = [f"({ctype})({value})" for value in recipe.values]
+    rest = "\n".join(f"  if (at + {k} < n) y[at + {k}] = v{k};" for k in range(each))
+    stored = f"vstore{each}(({ctype}{each})({', '.join(f'v{k}' for k in range(each))}), i, y)"
+    whole = f"  if (at + {each} <= n) {{ {stored}; return; }}\n" if each > 1 else ""
+    given = [("n", out.size), ("blocks", -(-out.size // each)), *constants]
+    text = templates.program(
+        f"{name} {out.dtype}",
+        [
+            templates.Array("key", "uint"),
+            *arrays,
+            templates.Array("y", ctype, written=True),
+        ],
+        [*templates.indices(*(constant for constant, _ in given)), "const ulong start"],
+        "\n".join(
+            [
+                "  const index_t i = get_global_id(0);",
+                "  if (i >= blocks) return;",
+                "  const uint4 w = philox(start + i, vload4(0, key));",
+                f"  const index_t at = i * {each};",
+                recipe.before,
+                *(f"  const {ctype} v{k} = {value};" for k, value in enumerate(values)),
+                whole + rest,
+            ]
+        ),
+        index=index,
+        declarations=philox.PHILOX + recipe.functions,
+    )
+    numbers = [*(index.type(value) for _, value in given), np.uint64(start)]
+    launch = backend.runtime.launch(text, 2 + len(arrays), numbers, given[1][1])
+    return calls.producer(backend.runtime, out, launch)
+
+
+@kernels.prepare(ops.RANDOM_BITS)
+def random_bits(key: TensorType, *, start: int, backend: OpenCLBackend, out: TensorType) -> Call:
+    return _drawn("RandomBits", _Recipe(_WORDS), start, backend, out)
+
+
+@kernels.prepare(ops.RANDOM_UNIFORM)
+def random_uniform(
+    key: TensorType, *, start: int, backend: OpenCLBackend, out: TensorType
+) -> Call:
+    if out.dtype is dt.float64:
+        values = [f"convert_double({word} >> 11) * {2.0**-53!r}" for word in _LONGS]
+    else:
+        kept = 11 if out.dtype is dt.float16 else 24
+        values = [f"convert_float({w} >> {32 - kept}) * {(2.0**-kept).hex()}f" for w in _WORDS]
+    return _drawn("RandomUniform", _Recipe(values), start, backend, out)
+
+
+@kernels.prepare(ops.RANDOM_EXPONENTIAL)
+def random_exponential(
+    key: TensorType, *, start: int, backend: OpenCLBackend, out: TensorType
+) -> Call:
+    words = _LONGS if out.dtype is dt.float64 else _WORDS
+    functions = philox.variates(box_muller.precision(out.dtype))
+    recipe = _Recipe([f"minus_log({word}).x" for word in words], functions=functions)
+    return _drawn("RandomExponential", recipe, start, backend, out)
+
+
+@kernels.prepare(ops.RANDOM_NORMAL)
+def random_normal(key: TensorType, *, start: int, backend: OpenCLBackend, out: TensorType) -> Call:
+    words = _LONGS if out.dtype is dt.float64 else _WORDS
+    pairs = [f"z{at}" for at in range(0, len(words), 2)]
+    before = "\n".join(
+        f"  const T2 {pair} = normals({radius}, {angle});"
+        for pair, radius, angle in zip(pairs, words[0::2], words[1::2], strict=True)
+    )
+    values = [f"{pair}.{part}" for pair in pairs for part in "xy"]
+    functions = philox.variates(box_muller.precision(out.dtype))
+    return _drawn("RandomNormal", _Recipe(values, before, functions), start, backend, out)
+
+
+@kernels.prepare(ops.RANDOM_INTEGERS)
+def random_integers(
+    key: TensorType, span: TensorType, *, start: int, backend: OpenCLBackend, out: TensorType
+) -> Call:
+    ctype = ctypes.stored(out.dtype)
+    # floor(w * span / 2**(2 * bits)): the carry of the lower product is all that is needed of it.
+    functions = f"""
+{ctype} scaled({ctype} lower, {ctype} upper, {ctype} span) {{
+  const {ctype} below = upper * span;
+  const {ctype} carried = below + mul_hi(lower, span) < below;
+  return span ? mul_hi(upper, span) + carried : upper;
+}}"""
+    halves = [_LONGS] if out.dtype is dt.uint64 else [_WORDS[:2], _WORDS[2:]]
+    values = [
+        f"scaled({lower}, {upper}, span[min(at + {k}, n - 1) * step])"
+        for k, (lower, upper) in enumerate(halves)
+    ]
+    return _launched(
+        "RandomIntegers",
+        _Recipe(values, functions=functions),
+        [templates.Array("span", ctype)],
+        [("step", int(span.rank > 0))],  # one span for all elements, or one for each
+        start,
+        backend,
+        out,
+    )

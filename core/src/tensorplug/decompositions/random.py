@@ -1,0 +1,270 @@
+"""Random numbers from primitives, in uint32 and floats: the same bits as the native kernels give.
+
+Among the primitives is no 64-bit product, no shift and no exclusive or. So words are split into
+halves whose products fit into a word, and into single bits whose sums are taken modulo 2.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING, Final
+
+from tensorplug import dtypes as dt
+from tensorplug import shapes
+from tensorplug.dispatch import dispatch
+from tensorplug.ops import box_muller, philox
+from tensorplug.ops import random as ops
+from tensorplug.ops.comparison import equal, less
+from tensorplug.ops.creation import arange, full, zeros
+from tensorplug.ops.elementwise import add, astype, sqrt, where
+from tensorplug.ops.elementwise import pow as pow_
+from tensorplug.ops.movement import broadcast_to, concat, expand_dims, permute_dims, reshape, stack
+from tensorplug.ops.movement import slice as slice_
+from tensorplug.ops.reduction import sum as sum_
+from tensorplug.tables import DecompositionTable
+
+if TYPE_CHECKING:
+    from tensorplug.dtypes import DType
+    from tensorplug.ops.box_muller import Precision
+    from tensorplug.shapes import Shape
+    from tensorplug.tensor import Tensor
+
+    Pair = tuple[Tensor, Tensor]  # two halves of a product, or a number as a sum of two floats
+
+decompositions = DecompositionTable()
+
+_SEGMENT: Final = 1 << 14  # blocks at a time, because their single bits take 32 times the room
+
+
+@decompositions.of(ops.RANDOM_BITS)
+def random_bits(key: Tensor, *, shape: Shape, start: int) -> Tensor:
+    count = shapes.size(shape)
+    if not count:
+        return zeros(shape, dtype=dt.uint32)
+    blocks = -(-count // 4)
+    parts = [
+        _blocks(key, start + first, min(_SEGMENT, blocks - first))
+        for first in range(0, blocks, _SEGMENT)
+    ]
+    return reshape(slice_(concat(parts), (0,), (count,)), shape)
+
+
+@decompositions.of(ops.RANDOM_UNIFORM)
+def random_uniform(key: Tensor, *, shape: Shape, start: int, dtype: DType) -> Tensor:
+    if dtype is dt.float64:
+        lower, upper = _words(key, shape, 2, start)
+        return _joined(upper, lower // 2**11, 21) * 2.0**-53
+    (word,) = _words(key, shape, 1, start)
+    kept = 11 if dtype is dt.float16 else 24
+    return astype(word // 2 ** (32 - kept), dtype) * 2.0**-kept
+
+
+@decompositions.of(ops.RANDOM_INTEGERS)
+def random_integers(key: Tensor, span: Tensor, *, shape: Shape, start: int) -> Tensor:
+    half = 4 * span.dtype.itemsize
+    if half == 16:
+        lower, upper = _words(key, shape, 2, start)
+    else:
+        words = [astype(each, span.dtype) for each in _words(key, shape, 4, start)]
+        lower, upper = words[0] + words[1] * 2**32, words[2] + words[3] * 2**32
+    above, below = _product(upper, span, half)
+    carried = less(below + _product(lower, span, half)[0], below)
+    return where(equal(span, 0), upper, above + astype(carried, span.dtype))
+
+
+@decompositions.of(ops.RANDOM_EXPONENTIAL)
+def random_exponential(key: Tensor, *, shape: Shape, start: int, dtype: DType) -> Tensor:
+    precision = box_muller.precision(dtype)
+    words = _words(key, shape, precision.dtype.itemsize // 4, start)
+    return astype(_minus_log(precision, *words)[0], dtype)
+
+
+@decompositions.of(ops.RANDOM_NORMAL)
+def random_normal(key: Tensor, *, shape: Shape, start: int, dtype: DType) -> Tensor:
+    count, precision = shapes.size(shape), box_muller.precision(dtype)
+    each = precision.dtype.itemsize // 4  # words for the radius, and as many for the angle
+    words = _words(key, (-(-count // 2),), 2 * each, start)
+    radius = _root(precision, _minus_log(precision, *words[:each]))
+    cosine, sine = _octant(precision, *words[each:])
+    one, two = _product_of_pairs(radius, cosine), _product_of_pairs(radius, sine)
+    top = words[-1] // 2**29
+    swapped = top >= 4
+    both = (where(swapped, two, one), where(swapped, one, two))
+    signed = [
+        where(equal(top // bit % 2, 1), -normal, normal)
+        for bit, normal in zip((2, 1), both, strict=True)
+    ]
+    flat = slice_(reshape(stack(signed, axis=-1), (-1,)), (0,), (count,))
+    return astype(reshape(flat, shape), dtype)
+
+
+# Words -------------------------------------------------------------------------------------
+
+
+def _words(key: Tensor, shape: Shape, each: int, start: int) -> list[Tensor]:
+    """Return ``each`` tensors of ``shape``: the first word of every element, the second, ..."""
+    drawn = dispatch(ops.RANDOM_BITS, key, shape=(*shape, each), start=start)
+    return [_part(drawn, at) for at in range(each)]
+
+
+def _part(x: Tensor, at: int) -> Tensor:
+    """Return ``x[..., at]``."""
+    shape = x.shape[:-1]
+    return reshape(slice_(x, (*(0 for _ in shape), at), (*shape, 1)), shape)
+
+
+def _blocks(key: Tensor, first: int, count: int) -> Tensor:
+    """Return the words of ``count`` blocks in order.
+
+    The first and the third word of all blocks are the rows of ``x``, the second and the fourth
+    those of ``y``: each round does the same to both rows, and then they change places.
+    """
+    offset = first % 2**32
+    low = arange(count, dtype=dt.uint32) + offset
+    high = astype(less(low, offset), dt.uint32) + first // 2**32 % 2**32
+    words = [broadcast_to(slice_(key, (at,), (1,)), (count,)) for at in (2, 3)]
+    x, y = stack([low, words[0]]), stack([high, words[1]])
+    keys = reshape(slice_(key, (0,), (2,)), (2, 1))
+    steps, multipliers = _column(philox.STEPS), _column(philox.MULTIPLIERS)
+    for number in range(philox.ROUNDS):
+        upper, lower = _product(x, multipliers, 16)
+        x, y = _xor(_turned(upper), y, keys + steps * number), _turned(lower)
+    return reshape(permute_dims(reshape(stack([x, y], axis=1), (4, count))), (4 * count,))
+
+
+def _column(numbers: tuple[int, int]) -> Tensor:
+    return concat([full((1, 1), each, dtype=dt.uint32) for each in numbers])
+
+
+def _turned(x: Tensor) -> Tensor:
+    """Return the two rows of ``x`` in the other order."""
+    return concat([slice_(x, (1, 0)), slice_(x, (0, 0), (1, -1))])
+
+
+def _product(a: Tensor, b: Tensor, half: int) -> Pair:
+    """Return the upper and the lower half of products of unsigned integers of 2 * half bits.
+
+    The schoolbook's way with digits of ``half`` bits; no partial sum overflows.
+    """
+    base = 2**half
+    a1, a0, b1, b0 = a // base, a % base, b // base, b % base
+    one = a1 * b0 + a0 * b0 // base
+    two = a0 * b1 + one % base
+    return a1 * b1 + one // base + two // base, a * b
+
+
+def _xor(*words: Tensor) -> Tensor:
+    powers = pow_(full((32,), 2, dtype=dt.uint32), arange(32, dtype=dt.uint32))
+    counts = [expand_dims(each, axis=-1) // powers % 2 for each in words]
+    return sum_(reduce(add, counts) % 2 * powers, axis=-1)
+
+
+# Floats: every step as `ops.box_muller` has it ---------------------------------------------
+
+
+def _joined(upper: Tensor, lower: Tensor, bits: int) -> Tensor:
+    """Return ``upper * 2**bits + lower`` as float64, which holds it exactly."""
+    return astype(upper, dt.float64) * 2.0**bits + astype(lower, dt.float64)
+
+
+def _odd(x: Tensor) -> Tensor:
+    return x + (1 - x % 2)
+
+
+def _parted(x: Tensor) -> Pair:
+    """Return the nearest float32 of an integer below 2**31, and what is left."""
+    nearest = astype(x, dt.float32)
+    rest = astype(x - astype(nearest, dt.uint32), dt.int32)
+    return nearest, astype(rest, dt.float32)
+
+
+def _sum(a: Tensor, b: Tensor) -> Pair:
+    """Return a + b and its rounding error; a is not the smaller one (Dekker)."""
+    total = a + b
+    return total, b - (total - a)
+
+
+def _halved(precision: Precision, x: Tensor) -> Pair:
+    """Return a number of half as many bits that is nearly x, and what is left (Veltkamp)."""
+    big = x * precision.splitter
+    high = big - (big - x)
+    return high, x - high
+
+
+def _polynomial(coefficients: tuple[float, ...], x: Tensor) -> Tensor:
+    result = x * coefficients[-1] + coefficients[-2]
+    for each in reversed(coefficients[:-2]):
+        result = result * x + each
+    return result
+
+
+def _minus_log(precision: Precision, *words: Tensor) -> Pair:
+    """Return ``-ln u``, u made of one word (float32) or of two."""
+    e, f, rest = _near_1_of_pair(*words) if len(words) == 2 else _near_1(*words)
+    high, low = _halved(precision, f)
+    low = low + rest
+    curved = low * (high + low * 0.5) - f * f * f * _polynomial(precision.logarithm, f)
+    total, error = _sum(-high, high * high * 0.5)
+    total, error2 = _sum(total, -low)
+    total, error3 = _sum(e * precision.ln2[0], total)
+    small = ((error + error2) + error3) + (curved + e * precision.ln2[1])
+    return _sum(total, small)
+
+
+def _near_1(word: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return e and f with ``(word | 1) / 2**32 == (1 + f) / 2**e``; f is the sum of two floats."""
+    m, e = _odd(word), zeros(word.shape)
+    for step in (16, 8, 4, 2, 1):
+        small = less(m, 2 ** (32 - step))
+        m, e = where(small, m * 2**step, m), e + astype(small, dt.float32) * step
+    below = less(m, int(box_muller.LOW * 2**32))
+    # Modulo 2**32 these are 2m - 2**32 and 2**32 - m.
+    nearest, rest = _parted(where(below, m * 2, -m))
+    unit = where(below, 2.0**-32, -(2.0**-32))
+    return e + astype(below, dt.float32), nearest * unit, rest * unit
+
+
+def _near_1_of_pair(lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the same for the upper 53 of 64 bits; f is one float64, and 0 is added to it."""
+    u = _joined(upper, _odd(lower // 2**11), 21) * 2.0**-53
+    e = zeros(lower.shape, dtype=dt.float64)
+    for step in (32, 16, 8, 4, 2, 1):
+        small = less(u, 2.0**-step)
+        u, e = where(small, u * 2.0**step, u), e + astype(small, dt.float64) * step
+    below = less(u, box_muller.LOW)
+    return e + astype(below, dt.float64), where(below, u * 2.0, u) - 1.0, zeros((), dtype=e.dtype)
+
+
+def _root(precision: Precision, minus_log: Pair) -> Pair:
+    """Return ``sqrt(2 * minus_log)``: the root of the first float, and Newton's correction."""
+    twice, rest = (each + each for each in minus_log)
+    root = sqrt(twice)
+    high, low = _halved(precision, root)
+    square = root * root
+    error = ((high * high - square) + high * low * 2.0) + low * low
+    return root, (((twice - square) - error) + rest) / (root + root)
+
+
+def _octant(precision: Precision, *words: Tensor) -> tuple[Pair, Pair]:
+    """Return cosine and sine of an angle in (0, pi/4), made of one word or of two."""
+    top = words[-1] % 2**29
+    if len(words) == 1:
+        part, rest = (each * 2.0**-29 for each in _parted(_odd(top)))
+    else:
+        part = _joined(top, _odd(words[0] // 2**11), 21) * 2.0**-50
+        rest = zeros((), dtype=dt.float64)
+    high, low = _halved(precision, part)
+    low = low + rest
+    first, second = precision.quarter_pi
+    angle, error = _sum(high * first, low * first + part * second)
+    z = angle * angle
+    sine = _sum(angle, error + angle * z * _polynomial(precision.sine, z))
+    high, low = _halved(precision, angle)
+    low = low + error
+    total, lost = _sum(full((), 1.0, dtype=angle.dtype), -(high * high * 0.5))
+    bent = lost - low * (high + low * 0.5)
+    return _sum(total, bent + z * z * _polynomial(precision.cosine, z)), sine
+
+
+def _product_of_pairs(a: Pair, b: Pair) -> Tensor:
+    return a[0] * b[0] + (a[0] * b[1] + a[1] * b[0])

@@ -1,0 +1,235 @@
+"""Random numbers that depend on nothing but a key: the same on every backend and every run.
+
+Functions take a key, and a key is for one use::
+
+    key = tp.random.key(0)
+    for_weights, for_data = tp.random.split(key)
+    weights = tp.random.normal(for_weights, (3, 4))
+
+A ``Generator`` keeps a key and takes a new one for every draw, as NumPy's do::
+
+    rng = tp.random.Generator(0)
+    weights = rng.normal((3, 4))
+
+Bits, integers and uniform numbers are the same to the last bit on all backends, and so are
+exponential and normal ones where the device's arithmetic is that of IEEE 754. What is composed
+of them and of ops such as ``log`` is the same up to the accuracy of those ops. The first elements
+of a draw do not depend on how many are drawn: ``normal(key, (5,))`` is the beginning of
+``normal(key, (6,))``, and ``(2, 3)`` has the numbers of ``(6,)``.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from typing import TYPE_CHECKING, Any
+
+from tensorplug import dtypes as dt
+from tensorplug import shapes
+from tensorplug.errors import ArgumentError
+from tensorplug.ops.choosing import categorical, choice, permutation
+from tensorplug.ops.draws import exponential, integers, normal, uniform
+from tensorplug.ops.random import (
+    SPLIT,
+    bits,
+    block_of,
+    fold_in,
+    fold_words,
+    halves,
+    key,
+    of_words,
+    split,
+)
+from tensorplug.ops.sampling import bernoulli, gamma, gumbel, truncated_normal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tensorplug.ops.philox import Block
+    from tensorplug.tensor import Tensor
+
+__all__ = [
+    "Generator",
+    "bernoulli",
+    "bits",
+    "categorical",
+    "choice",
+    "exponential",
+    "fold_in",
+    "gamma",
+    "gumbel",
+    "integers",
+    "key",
+    "normal",
+    "permutation",
+    "split",
+    "truncated_normal",
+    "uniform",
+]
+
+
+class Generator:
+    """A key, and how many keys were made of it: every draw takes a new one.
+
+    The methods are the functions of ``tensorplug.random`` without their key; draw number n uses
+    ``fold_in(key(seed), n)``. A generator may be used by several threads, which never get the
+    same key; it can be pickled and copied, and then both go on alike. It keeps no tensors, so it
+    survives backends, scopes and processes; a forked child goes on as its parent does, unless it
+    was given a generator of its own by ``spawn``.
+
+    Args:
+        seed: an integer in [0, 2**64); without it the operating system chooses one.
+
+    Raises:
+        ArgumentError: ``seed`` is no integer, or out of range.
+
+    """
+
+    __slots__ = ("_count", "_lock", "_words")
+
+    def __init__(self, seed: int | None = None) -> None:
+        number = secrets.randbits(64) if seed is None else shapes.index(seed, "Generator: seed")
+        self._start((*halves(number, "Generator: seed"), 0, 0), 0)
+
+    def _start(self, words: Block, count: int) -> None:
+        self._words = words
+        self._count = count
+        self._lock = threading.Lock()
+
+    def _next(self) -> Block:
+        with self._lock:
+            count = self._count
+            self._count += 1
+        return fold_words(self._words, count)
+
+    def __repr__(self) -> str:
+        return f"<Generator {self.state}>"
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """The four words of its key, and how many draws were made; assign it to go back.
+
+        Raises, when assigned:
+            ArgumentError: it is no such state.
+
+        """
+        with self._lock:
+            return {"key": list(self._words), "count": self._count}
+
+    @state.setter
+    def state(self, state: Mapping[str, Any]) -> None:
+        words, count = _checked(state)
+        with self._lock:
+            self._words, self._count = words, count
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.state
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self._start(*_checked(state))
+
+    def key(self) -> Tensor:
+        """Return a new key, for a function that takes one."""
+        return of_words(self._next())
+
+    def spawn(self, n: int, /) -> list[Generator]:
+        """Return ``n`` generators, for threads or processes, that share nothing with this one.
+
+        Raises:
+            ArgumentError: ``n`` is no integer, or negative.
+
+        """
+        count = shapes.index(n, "spawn: n")
+        if count < 0:
+            raise ArgumentError(f"spawn: n must not be negative, got {count}")
+        parent = self._next()
+        made = [Generator.__new__(Generator) for _ in range(count)]
+        for number, each in enumerate(made):
+            each._start(block_of(parent, SPLIT + number), 0)
+        return made
+
+    def bits(self, shape: Any = (), dtype: Any = dt.uint32) -> Tensor:
+        """Return random bits; see ``tensorplug.random.bits``."""
+        return bits(self.key(), shape, dtype)
+
+    def uniform(
+        self, shape: Any = None, dtype: Any = None, low: Any = 0.0, high: Any = 1.0
+    ) -> Tensor:
+        """Return numbers from [low, high); see ``tensorplug.random.uniform``."""
+        return uniform(self.key(), shape, dtype, low, high)
+
+    def normal(
+        self, shape: Any = None, dtype: Any = None, loc: Any = 0.0, scale: Any = 1.0
+    ) -> Tensor:
+        """Return normally distributed numbers; see ``tensorplug.random.normal``."""
+        return normal(self.key(), shape, dtype, loc, scale)
+
+    def truncated_normal(
+        self,
+        shape: Any = None,
+        dtype: Any = None,
+        lower: Any = -2.0,
+        upper: Any = 2.0,
+        loc: Any = 0.0,
+        scale: Any = 1.0,
+    ) -> Tensor:
+        """Return normal numbers within bounds; see ``tensorplug.random.truncated_normal``."""
+        return truncated_normal(self.key(), shape, dtype, lower, upper, loc, scale)
+
+    def exponential(self, shape: Any = None, dtype: Any = None, scale: Any = 1.0) -> Tensor:
+        """Return exponentially distributed numbers; see ``tensorplug.random.exponential``."""
+        return exponential(self.key(), shape, dtype, scale)
+
+    def gumbel(
+        self, shape: Any = None, dtype: Any = None, loc: Any = 0.0, scale: Any = 1.0
+    ) -> Tensor:
+        """Return numbers of the Gumbel distribution; see ``tensorplug.random.gumbel``."""
+        return gumbel(self.key(), shape, dtype, loc, scale)
+
+    def gamma(
+        self, concentration: Any, shape: Any = None, dtype: Any = None, scale: Any = 1.0
+    ) -> Tensor:
+        """Return numbers of the gamma distribution; see ``tensorplug.random.gamma``."""
+        return gamma(self.key(), concentration, shape, dtype, scale)
+
+    def integers(self, low: Any, high: Any = None, shape: Any = None, dtype: Any = None) -> Tensor:
+        """Return integers from [low, high); see ``tensorplug.random.integers``."""
+        return integers(self.key(), low, high, shape, dtype)
+
+    def bernoulli(self, p: Any = 0.5, shape: Any = None) -> Tensor:
+        """Return booleans, True with probability p; see ``tensorplug.random.bernoulli``."""
+        return bernoulli(self.key(), p, shape)
+
+    def categorical(self, logits: Any, axis: int = -1, shape: Any = None) -> Tensor:
+        """Return indices by their logits; see ``tensorplug.random.categorical``."""
+        return categorical(self.key(), logits, axis, shape)
+
+    def permutation(self, x: Any, axis: int = 0) -> Tensor:
+        """Return slices in random order; see ``tensorplug.random.permutation``."""
+        return permutation(self.key(), x, axis)
+
+    def choice(
+        self, a: Any, shape: Any = (), *, replace: bool = True, p: Any = None, axis: int = 0
+    ) -> Tensor:
+        """Return slices chosen at random; see ``tensorplug.random.choice``."""
+        return choice(self.key(), a, shape, replace=replace, p=p, axis=axis)
+
+
+def _checked(state: Mapping[str, Any]) -> tuple[Block, int]:
+    """Return the words and the count of a generator's state.
+
+    Raises:
+        ArgumentError: when it is none.
+
+    """
+    try:
+        one, two, three, four = (shapes.index(each, "a word") for each in state["key"])
+        count = shapes.index(state["count"], "count")
+    except (KeyError, TypeError, ValueError) as error:
+        raise ArgumentError(
+            f"a generator's state is {{'key': four words, 'count': an integer}}, got {state!r}"
+        ) from error
+    words = (one, two, three, four)
+    if any(not 0 <= each < 2**32 for each in words) or not 0 <= count < 2**64:
+        raise ArgumentError(f"a generator's state has a number that is out of range: {state!r}")
+    return words, count

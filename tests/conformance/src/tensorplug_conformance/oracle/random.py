@@ -1,0 +1,134 @@
+"""References for random numbers: Philox4x32-10 on Python's integers, and textbook formulas.
+
+Source of Philox and of its constants: J. K. Salmon and others, "Parallel random numbers: as easy
+as 1, 2, 3", SC11, 2011, section 4.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tensorplug_conformance.tables import Bounded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from tensorplug_conformance.tables import Array, Reference
+
+WORD: Final = 2**32
+LONG: Final[Any] = np.longdouble
+
+
+def philox(counter: Sequence[int], key: Sequence[int]) -> tuple[int, int, int, int]:
+    """Return the four words that ten rounds make of a counter of four and a key of two."""
+    c0, c1, c2, c3 = counter
+    k0, k1 = key
+    for _ in range(10):
+        high0, low0 = divmod(0xD2511F53 * c0, WORD)
+        high1, low1 = divmod(0xCD9E8D57 * c2, WORD)
+        c0, c1, c2, c3 = high1 ^ c1 ^ k0, low1, high0 ^ c3 ^ k1, low0
+        k0, k1 = (k0 + 0x9E3779B9) % WORD, (k1 + 0xBB67AE85) % WORD
+    return c0, c1, c2, c3
+
+
+def words(key: Iterable[Any], start: int, count: int) -> list[int]:
+    """Return the first words of the blocks from ``start`` on."""
+    k0, k1, c2, c3 = (int(each) for each in key)
+    found: list[int] = []
+    for number in range(start, start - (-count // 4)):
+        found += philox((number % WORD, number // WORD % WORD, c2, c3), (k0, k1))
+    return found[:count]
+
+
+def longs(key: Iterable[Any], start: int, count: int) -> list[int]:
+    """Return two words at a time as one integer; the second is the upper half."""
+    pairs = words(key, start, 2 * count)
+    return [low + WORD * high for low, high in zip(pairs[0::2], pairs[1::2], strict=True)]
+
+
+def bits(key: Array, *, shape: Sequence[int], start: int = 0) -> Array:
+    """Words in order."""
+    return np.array(words(key, start, prod(shape)), dtype=np.uint32).reshape(tuple(shape))
+
+
+def integers(key: Array, span: Array, *, shape: Sequence[int], start: int = 0) -> Array:
+    """Return ``floor(w * span / 2**b)``, w of twice as many bits as a span has."""
+    count, long = prod(shape), span.dtype == np.uint64
+    drawn = longs(key, start, 2 * count if long else count)
+    if long:
+        drawn = [low + 2**64 * high for low, high in zip(drawn[0::2], drawn[1::2], strict=True)]
+    size = 64 if long else 32
+    spans = [int(each) or 2**size for each in np.broadcast_to(span, shape).ravel()]
+    found = [w * n >> 2 * size for w, n in zip(drawn, spans, strict=True)]
+    return np.array(found, dtype=span.dtype).reshape(tuple(shape))
+
+
+def uniform(
+    key: Array, *, shape: Sequence[int], start: int = 0, dtype: str = "float32"
+) -> Reference:
+    """Return the upper bits of a word, or of two, as a binary fraction."""
+    count = prod(shape)
+    if dtype == "float64":
+        value = [float(w >> 11) / 2.0**53 for w in longs(key, start, count)]
+    else:
+        kept = 11 if dtype == "float16" else 24
+        value = [float(w >> (32 - kept)) / 2.0**kept for w in words(key, start, count)]
+    return np.array(value, dtype=LONG).reshape(tuple(shape))
+
+
+def _minus_log(odd: Array, size: int) -> Array:
+    """Return ``-log(odd / 2**size)``, near 1 by what is missing there."""
+    whole = LONG(2.0**size)
+    return np.where(
+        odd > whole / 2,
+        -np.log1p(-(whole - odd) / whole),
+        LONG(size) * np.log(LONG(2)) - np.log(odd),
+    )
+
+
+def _odd(numbers: Iterable[int]) -> Array:
+    return np.array([each | 1 for each in numbers], dtype=np.float64).astype(LONG)
+
+
+def _bounded(value: Array, shape: Sequence[int]) -> Reference:
+    """Return the reference, with room for its own error where nothing is wider than float64."""
+    shaped = value.reshape(tuple(shape))
+    if np.finfo(LONG).nmant > 52:
+        return shaped
+    return Bounded(shaped, np.abs(shaped) * 2.0**-50)
+
+
+def exponential(
+    key: Array, *, shape: Sequence[int], start: int = 0, dtype: str = "float32"
+) -> Reference:
+    """Return ``-log u``, u in the middle of one of 2**31 (2**52) cells."""
+    count = prod(shape)
+    if dtype == "float64":
+        value = _minus_log(_odd(w >> 11 for w in longs(key, start, count)), 53)
+    else:
+        value = _minus_log(_odd(words(key, start, count)), 32)
+    return _bounded(value, shape)
+
+
+def normal(
+    key: Array, *, shape: Sequence[int], start: int = 0, dtype: str = "float32"
+) -> Reference:
+    """Box and Muller's pairs, at an angle that is given by its octant and the part of it."""
+    count = prod(shape)
+    pairs = -(-count // 2)
+    long = dtype == "float64"
+    drawn = (longs if long else words)(key, start, 2 * pairs)
+    size, kept = (64, 50) if long else (32, 29)
+    radii = _odd((w >> 11) if long else w for w in drawn[0::2])
+    radius = np.sqrt(2 * _minus_log(radii, 53 if long else 32))
+    parts = _odd((w >> (size - 3 - kept)) % 2**kept for w in drawn[1::2])
+    angle = np.arctan(LONG(1)) * (parts / LONG(2.0**kept))
+    top = np.array([w >> (size - 3) for w in drawn[1::2]], dtype=np.int64)
+    first, second = radius * np.cos(angle), radius * np.sin(angle)
+    swapped = top >= 4
+    one, two = np.where(swapped, second, first), np.where(swapped, first, second)
+    signed = [np.where(top & bit, -z, z) for bit, z in ((2, one), (1, two))]
+    return _bounded(np.stack(signed, axis=-1).ravel()[:count], shape)
