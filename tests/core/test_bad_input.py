@@ -97,6 +97,7 @@ ELSEWHERE = {
     *("dispose", "keep", "tidy", "tree_map", "explain", "kernels_for", "run_kernel"),
     *("register_decomposition", "register_gradient", "register_kernel", "unregister_gradient"),
     *("unregister_kernel", "custom_grad", "grad", "stop_gradient", "value_and_grad", "vjp"),
+    *("dispose_variables", "variable_grads"),
 }
 
 

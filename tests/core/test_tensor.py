@@ -300,6 +300,7 @@ NEEDS_NO_TENSOR = {
     *("grad", "kernels_for", "memory", "ones", "register_decomposition", "register_gradient"),
     *("register_kernel", "set_backend", "synchronize", "tree_map", "unregister_gradient"),
     *("load", "unregister_kernel", "value_and_grad", "zeros"),
+    *("dispose_variables", "variable_grads"),
 }
 
 

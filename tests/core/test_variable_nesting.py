@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 import tensorplug as tp
+from tensorplug import dispatch as seam
 from tensorplug.testing import isolated_engine
 
-from .tensors import same
+from .tensors import live, same
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -100,6 +102,46 @@ def test_checkpoint_and_custom_grad():
     gradient = tp.grad(lambda x: tp.sum(returning(x)))(x)
     gradient.dispose()
     same(w, [1, 2])
+
+
+# Scopes and exceptions ------------------------------------------------------------------
+
+
+def test_tidy_hands_the_gradients_over():
+    v = tp.Variable([1.0, 2.0], name="v")
+    before = live()
+    found = tp.tidy(lambda: tp.variable_grads(lambda: tp.sum(tp.exp(v) * v)))
+    assert live() == before + 2
+    same(found.grads["v"], np.exp([1.0, 2.0]) * np.array([2.0, 3.0]))
+    with tp.tidy():
+        inside = tp.variable_grads(lambda: tp.sum(v))
+    assert inside.value.is_disposed
+    assert inside.grads["v"].is_disposed
+    same(v, [1, 2])
+
+
+def test_an_exception_leaves_nothing_behind():
+    v = tp.Variable([1.0, 2.0], name="v")
+
+    def rule(_dy):
+        raise ZeroDivisionError("in the backward pass")
+
+    def forward():
+        return tp.exp(v) * v / "text"
+
+    failing = tp.custom_grad(lambda x: (tp.exp(x), rule))
+    gc.collect()
+    before, frame = live(), seam.current()
+    for _ in range(3):
+        with pytest.raises(TypeError, match="unsupported operand"):
+            tp.variable_grads(forward)
+        with pytest.raises(ZeroDivisionError, match="backward pass"):
+            tp.variable_grads(lambda: tp.sum(failing(tp.exp(v))))
+        assert seam.current() is frame
+    gc.collect()  # tracebacks hold frames in cycles
+    assert live() == before
+    v.assign(v * 2.0)  # nothing watches it any more
+    same(tp.variable_grads(lambda: tp.sum(v * v)).grads["v"], [4, 8])
 
 
 # Training -------------------------------------------------------------------------------

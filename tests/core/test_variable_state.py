@@ -13,7 +13,7 @@ import pytest
 
 import tensorplug as tp
 from tensorplug.dispatch import dispatch
-from tensorplug.errors import DisposedError, DTypeError
+from tensorplug.errors import BackendClosedError, DisposedError, DTypeError
 from tensorplug.testing import isolated_engine
 
 from . import engines
@@ -50,6 +50,18 @@ def test_another_backend_in_the_middle():
     moved = v.to("other")
     assert (moved.device, v.device, type(moved)) == ("other", "memory", tp.Tensor)
     expect(moved, "float32", (2,), [7, 8])
+
+
+def test_new_contents_after_the_device_was_closed(engine):
+    v = tp.Variable([1.0, 2.0], name="v")
+    tp.set_backend("other")
+    engine.close("memory")
+    with pytest.raises(BackendClosedError, match="'memory', which was closed"):
+        v + 1.0
+    with pytest.raises(BackendClosedError):
+        v += 1.0
+    v.assign([3.0, 4.0])
+    expect(v + 1.0, "float32", (2,), [4, 5])
 
 
 @pytest.mark.usefixtures("engine")
@@ -172,6 +184,33 @@ def test_what_is_assigned_during_a_call_comes_after_it():
         expect(pull(x)[0], "float32", (2,), [2, 3])
         expect(v, "float32", (2,), [20, 30])
         assert v.device == "other"
+
+
+TWICE = [
+    ("dispatch", lambda v: tp.multiply(v, v), 2, 1),
+    ("by name", lambda v: tp.run_kernel("Multiply", [v, v]), 2, 1),
+    ("in a list", lambda v: tp.concat([v, v]), 1, 2),
+]
+
+
+@pytest.mark.usefixtures("engine")
+@pytest.mark.parametrize(("what", "call", "power", "times"), TWICE)
+def test_what_is_given_twice_is_read_once(what, call, power, times, monkeypatch):
+    v, values = tp.Variable([1.0]), iter(range(2, 100))
+    read = tp.Variable._reading
+
+    def read_and_assign(variable):
+        tensor = read(variable)
+        variable._hold(tp.asarray([float(next(values))]))
+        return tensor
+
+    for _ in range(2):
+        before = v.item()
+        monkeypatch.setattr(tp.Variable, "_reading", read_and_assign)
+        result = call(v)
+        monkeypatch.undo()
+        assert v.item() > before
+        expect(result, "float32", (times,), [before**power] * times)
 
 
 @pytest.fixture

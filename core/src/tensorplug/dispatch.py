@@ -338,14 +338,17 @@ def _the_long_way(
     if spec.several:
         raise ArgumentError(f"{spec.name} has several outputs; call dispatch_several")
     for each in inputs:
-        if hasattr(type(each), "_reading"):  # a variable: it is read once, then called with
-            return dispatch(spec, *map(_read, inputs), **attributes)
+        if hasattr(type(each), "_reading"):  # a variable
+            return dispatch(spec, *_read(inputs), **attributes)
     result: Tensor = runner(frame).run(frame, spec, inputs, attributes)
     return result
 
 
-def _read(value: Any) -> Any:
-    return value._reading() if hasattr(type(value), "_reading") else value
+def _read(inputs: tuple[Any, ...]) -> list[Any]:
+    """Return the inputs of a call with tensors for variables, each of which is read once."""
+    variables = {id(each): each for each in inputs if hasattr(type(each), "_reading")}
+    seen = {key: each._reading() for key, each in variables.items()}
+    return [seen.get(id(each), each) for each in inputs]
 
 
 def as_tensor(value: Any, dtype: DType | None = None, *, what: str = "the argument") -> Tensor:

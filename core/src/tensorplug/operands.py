@@ -91,6 +91,7 @@ def operands(device: Device, spec: KernelSpec, inputs: Sequence[Any]) -> list[An
     if len(inputs) != len(spec.declared):
         raise ArgumentError(f"{spec.name} takes {len(spec.declared)} inputs, got {len(inputs)}")
     result: list[Any] = []
+    seen: dict[int, Tensor] = {}
     weak = False
     for declared, value in zip(spec.declared, inputs, strict=True):
         if value.__class__ is Tensor and value._placement.device is device:
@@ -101,15 +102,20 @@ def operands(device: Device, spec: KernelSpec, inputs: Sequence[Any]) -> list[An
         else:
             what = f"{spec.name}: input {declared.name!r}"
             if declared.variadic and isinstance(value, list | tuple):
-                result.append([_operand(device, each, what) for each in value])
+                result.append([_operand(device, each, what, seen) for each in value])
             else:
-                result.append(_operand(device, value, what))
+                result.append(_operand(device, value, what, seen))
     return _fill_scalars(device, spec, result) if weak else result
 
 
-def _operand(device: Device, value: Any, what: str) -> Tensor:
+def _operand(device: Device, value: Any, what: str, seen: dict[int, Tensor]) -> Tensor:
+    """Return one input as a tensor on ``device``; ``seen``: the variables read for this call."""
     if isinstance(value, Tensor):
-        tensor = value._reading() if isinstance(value, Variable) else value
+        tensor = value
+        if isinstance(value, Variable):
+            if id(value) not in seen:
+                seen[id(value)] = value._reading()
+            tensor = seen[id(value)]
         if tensor._placement.device is device:
             return tensor
         return bring(tensor, device, what)

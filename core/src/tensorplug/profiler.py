@@ -289,7 +289,7 @@ def _holding(memory: Allocations) -> int:
     """Return how many live tensors hold memory that was counted; looks through the heap."""
     count = 0
     for each in gc.get_objects():
-        if not issubclass(type(each), Tensor):
+        if type(each) is not Tensor:  # variables hold such a one
             continue
         placement = getattr(each, "_placement", None)  # absent while it is being made
         if placement is None or placement.device is None or placement.device.closed:

@@ -7,7 +7,7 @@ that an assignment in another thread comes before a call or after it, never in b
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 from weakref import WeakValueDictionary
 
 from tensorplug import dispatch as seam
@@ -15,6 +15,7 @@ from tensorplug import dtypes as dt
 from tensorplug import host
 from tensorplug.errors import (
     ArgumentError,
+    DisposedError,
     DTypeError,
     GradientError,
     ShapeError,
@@ -90,7 +91,7 @@ class Variables:
 class _Contents:
     """Stands in for the placement of a variable; no plan is ever found for it.
 
-    So each call with a variable takes the engine's long way, which reads the variable once:
+    So each call with a variable misses the plan cache, and there the variable is read, once:
     placement, buffer and place on the tape are of one moment.
     """
 
@@ -193,7 +194,8 @@ class Variable(Tensor):
 
     def _reading(self) -> Tensor:
         """Return the tensor as which the variable is read here; nobody may dispose of it."""
-        held = cast("_Contents", self._placement).tensor
+        contents: Any = self._placement
+        held: Tensor = contents.tensor
         recording = seam.current().recording
         if recording is None or held.is_disposed:
             return held
@@ -232,12 +234,13 @@ class Variable(Tensor):
         Raises:
             DTypeError, ShapeError: the dtype or the shape is another one.
             DisposedError, BackendClosedError: the variable was disposed, or the data of
-                ``value`` is gone.
+                ``value`` is gone. (A variable on a device that was closed takes new contents.)
             GradientError: the variable is being differentiated by a ``variable_grads`` around
                 this call.
 
         """
-        self._live()
+        if self.is_disposed:  # but what lies on a device that is gone can be replaced
+            raise DisposedError(f"variable {self._name!r} ({self.type}) was disposed")
         self._check_unwatched()
         if not isinstance(value, Tensor):
             listed = isinstance(value, list | tuple | range) or host.is_scalar(value)
@@ -268,7 +271,8 @@ class Variable(Tensor):
 
     def dispose(self) -> None:
         """Free the variable's share of the data and its name; twice is fine."""
-        cast("_Contents", self._placement).tensor._dispose(f"variable {self._name!r}")
+        contents: Any = self._placement
+        contents.tensor._dispose(f"variable {self._name!r}")
         self._registry.remove(self)
 
     def numpy(self) -> np.ndarray[Any, Any]:
