@@ -51,6 +51,9 @@ def show(
     if table.row_count:
         console.print(table)
     rows = len(groups(profile.kernels)) if by == "kernel" else len(profile.kernels)
+    if by == "kernel" and any(each.depth for each in profile.kernels):
+        solid, light = _bar(console.options)
+        console.print(f"{solid} in the kernel itself, {light} in those it calls", style="dim")
     if rows > table.row_count:
         console.print(f"and {rows - table.row_count} more; limit=None shows all", style="dim")
 
@@ -129,6 +132,10 @@ def _by_call(profile: Profile, limit: int | None, *, wide: bool) -> Table:
     return table
 
 
+def _bar(options: ConsoleOptions) -> tuple[str, str]:
+    return _ASCII_BAR if options.ascii_only else _BAR
+
+
 class _Share:
     """A percentage of the time in kernels, and a bar of it.
 
@@ -148,7 +155,7 @@ class _Share:
     def __rich_console__(self, _console: Console, options: ConsoleOptions) -> Iterator[Text]:
         from rich.text import Text
 
-        solid, light = _ASCII_BAR if options.ascii_only else _BAR
+        solid, light = _bar(options)
         cells, own = round(self._part * self._room), round(self._own * self._room)
         bar = solid * own + light * (cells - own)
         yield Text.assemble(f"{100 * self._part:5.1f}% ", (bar, "cyan"))

@@ -46,7 +46,7 @@ class Timing:
     repeat: int
 
     def __str__(self) -> str:
-        return f"{self.wall_ms:.3f} ms, {self.kernel_ms:.3f} ms in kernels (of {self.repeat})"
+        return f"{self.wall_ms:.3f} ms, {self.kernel_ms:.3f} ms in kernels (median of {self.repeat})"
 
 
 def time(function: Callable[..., Any], /, *args: Any, repeat: int = 5, **kwargs: Any) -> Timing:
