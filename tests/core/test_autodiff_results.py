@@ -88,6 +88,20 @@ def test_second_order_through_a_tree() -> None:
     same(tp.grad(slope)(tensor(0.3)), -np.sin(0.3) + 4 * 0.3)
 
 
+def test_variables_among_arguments_and_results() -> None:
+    v = tp.Variable(tensor([2.0, 3.0]))
+    y, pull = tp.vjp(lambda x: {"v": v, "x": x * x}, v)
+    assert [type(each) for each in y.values()] == [tp.Tensor, tp.Tensor]
+    v.assign(tensor([7.0, 7.0]))
+    same(y["v"], [2, 3])
+    same(pull({"v": v, "x": v})[0], [28, 42])
+    y["v"].dispose()
+    same(v.read(), [7, 7])
+    value, gradient = tp.value_and_grad(lambda x: tp.sum(x * v))(v)
+    same(value, 98)
+    same(gradient, [7, 7])
+
+
 def test_an_empty_tree_of_results() -> None:
     y, pull = tp.vjp(lambda _: {}, {})
     assert (y, pull({})) == ({}, ({},))
@@ -178,6 +192,18 @@ def test_the_callers_tensors_are_left_alone(how: str) -> None:
     expected = gradient.numpy().copy()
     dy.dispose()
     same(gradient, expected)
+
+
+def test_a_gradient_that_others_need_is_not_disposed_of() -> None:
+    greedy = HANDED_ON["a backward that disposes of dy"]
+    same(tp.grad(lambda x: greedy(x) + greedy(x * 3.0) + x)(tensor([1.0])), [2 + 6 + 1])
+
+
+def test_a_rule_that_disposes_of_dy() -> None:
+    dy = tensor([5.0])
+    with tp.register_gradient("Exp", "x", _dispose_of_dy, override=True):
+        same(tp.grad(tp.exp)(tensor([1.0]), dy=dy), [10])
+    same(dy, [5])
 
 
 # aux ------------------------------------------------------------------------------------

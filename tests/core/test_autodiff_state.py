@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import itertools
+import weakref
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,8 @@ import pytest
 
 import tensorplug as tp
 from tensorplug import dispatch as seam
+from tensorplug.errors import ArgumentError, DTypeError, NotConnectedError
+from tensorplug.tape import Node
 from tensorplug.testing import isolated_engine
 
 from .tensors import live, same, tensor
@@ -23,25 +27,87 @@ def _raise(*_: Any) -> Any:
     raise ZeroDivisionError("on purpose")
 
 
-def _failing_rule(x: tp.Tensor) -> tp.Tensor:
+def _failing_backward(x: tp.Tensor) -> tp.Tensor:
     return tp.custom_grad(lambda x: (x * 1.0, _raise))(x)
 
 
-@pytest.mark.parametrize("f", [_raise, lambda x: _raise(x * x), _failing_rule])
-@pytest.mark.parametrize("nested", [False, True])
-def test_after_an_exception_the_tape_is_off(f: Any, nested: bool) -> None:
-    x = tensor([1.0, 2.0])
-    tp.grad(lambda x: x * x * 1.0)(x)  # fills the caches
-    gc.collect()  # of other tests
-    before, frame = live(), seam.current()
-    for _ in range(3):
-        with pytest.raises(ZeroDivisionError, match="on purpose"):
-            tp.grad(tp.grad(f) if nested else f)(x)
-        assert seam.current() is frame
-    gc.collect()  # tracebacks hold frames in cycles
-    assert live() == before
-    assert (x * x)._node is None
-    same(tp.grad(lambda x: x * x)(x), [2, 4])
+def _failing_again() -> Any:
+    """Return a function that fails every second time, which is in the backward pass."""
+    calls = itertools.count()
+    return tp.checkpoint(lambda x: _raise() if next(calls) % 2 else x * x)
+
+
+FAILING: dict[str, Any] = {
+    "in f": tp.grad(_raise),
+    "in f, after some calls": tp.grad(lambda x: _raise(x * x)),
+    "in a backward function": tp.grad(_failing_backward),
+    "in a rule": tp.grad(lambda x: tp.exp(x) * x),
+    "in a nested gradient": tp.grad(tp.grad(_failing_backward)),
+    "in the second derivative": tp.grad(lambda x: tp.grad(tp.exp)(x) * x),
+    "in a checkpoint": tp.grad(tp.checkpoint(lambda x: _raise(x * x))),
+    "in a checkpoint, again": tp.grad(_failing_again()),
+    "in a pull": lambda x: tp.vjp(_failing_backward, x)[1](x),
+    "in jvp": lambda x: tp.jvp(lambda x: [x, _failing_backward(x * x)], (x,), (x,)),
+    "in jacobian": tp.jacobian(_failing_backward),
+    "in hessian": tp.hessian(lambda x: tp.sum(tp.exp(x))),
+    "dy does not fit": lambda x: tp.grad(lambda x: x * x)(x, dy=1.0),
+    "no tensor": tp.grad(lambda x: [x * x]),
+    "not connected": tp.grad(lambda x: x * x > 0),
+    "not floating": lambda x: tp.grad(lambda *_: x, (0, 1))(x, 1),
+}
+
+
+@pytest.mark.parametrize("what", FAILING)
+def test_after_an_exception_nothing_is_recorded_or_held(what: str) -> None:
+    with isolated_engine("cpu"):
+        rule = (
+            {"Exp": "x"} if what in {"in a rule", "in the second derivative", "in hessian"} else {}
+        )
+        for kernel, name in rule.items():
+            tp.register_gradient(kernel, name, lambda dy: _raise(dy), override=True)  # noqa: PLW0108  # asks for dy
+        x = tensor([1.0, 2.0])
+        seen: list[weakref.ref[Any]] = []
+
+        def call() -> None:
+            twice = x * 2.0  # dies with the call, unless somebody holds it
+            seen.append(weakref.ref(twice))
+            FAILING[what](twice)
+
+        _type_of_failure(call)  # fills the caches
+        gc.collect()
+        gc.disable()
+        try:
+            before, frame = (live(), _nodes()), seam.current()
+            for _ in range(3):
+                assert _type_of_failure(call) in EXPECTED.get(what, {ZeroDivisionError})
+                assert seam.current() is frame
+            assert (live(), _nodes()) == before
+            assert [each() for each in seen] == [None] * 4
+        finally:
+            gc.enable()
+        assert (x * x)._node is None
+        same(tp.grad(lambda x: x * x)(x), [2, 4])
+
+
+EXPECTED = {
+    "dy does not fit": {ArgumentError},
+    "no tensor": {ArgumentError},
+    "not connected": {NotConnectedError},
+    "not floating": {DTypeError},
+}
+
+
+def _type_of_failure(call: Any) -> type[Exception] | None:
+    """Return what was raised, and keep neither it nor its traceback."""
+    try:
+        call()
+    except Exception as error:  # noqa: BLE001  # the test compares
+        return type(error)
+    return None
+
+
+def _nodes() -> int:
+    return sum(isinstance(each, Node) for each in gc.get_objects())
 
 
 def test_a_kernel_that_raises_leaves_the_tape_off() -> None:

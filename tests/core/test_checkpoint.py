@@ -167,6 +167,22 @@ def test_a_result_that_hangs_on_nothing() -> None:
     inner = tp.checkpoint(lambda: tp.grad(tp.sin)(tensor(0.0)))
     same(tp.grad(lambda x: inner() * x)(tensor(2.0)), 1)
     assert f.calls == 1
+    seen = []
+    tp.grad(lambda x: seen.append(inner()) or x)(tensor(2.0))
+    assert seen[0]._node is None
+
+
+def test_gradients_that_nobody_asks_for_are_not_computed() -> None:
+    ran: list[int] = []
+    watched = tp.custom_grad(lambda w: (w * 1.0, lambda dy: ran.append(1) or dy))
+
+    def slope(w: tp.Tensor) -> tp.Tensor:
+        found = tp.grad(tp.checkpoint(lambda x: x * x * watched(w)))(tensor(3.0))  # 2 x w
+        assert ran == []
+        return found
+
+    same(tp.grad(slope)(tensor(5.0)), 6)
+    assert ran == [1]
 
 
 def test_without_a_tape_it_is_the_function_itself() -> None:

@@ -17,7 +17,7 @@ from tensorplug.tape import CallNode, Node, OutputNode, Step
 from tensorplug.tensor import Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Sequence
+    from collections.abc import Container, Sequence
 
     from tensorplug.spec import TensorType
 
@@ -39,19 +39,14 @@ class FunctionNode(Node, ABC):
 
 
 def backpropagate(
-    starts: Sequence[tuple[Node | None, Tensor]],
-    leaves: Sequence[Node],
-    barred: Iterable[Node] = (),
+    starts: Sequence[tuple[Node | None, Tensor]], leaves: Sequence[Node]
 ) -> dict[Node, Tensor]:
-    """Return the gradients that arrive at ``leaves`` when they arrive at ``starts``.
-
-    ``barred``: nodes behind which no leaf is looked for.
-    """
+    """Return the gradients that arrive at ``leaves`` when they arrive at ``starts``."""
     pending: dict[Node, Any] = {}
     roots = [node for node, _ in starts if node is not None]
     if not roots or not leaves:
         return pending
-    path = _path(roots, leaves, barred)
+    path = _path(roots, leaves)
     for node, dy in starts:
         if node is not None and node in path:
             old = pending.get(node)
@@ -90,18 +85,15 @@ def _pulled(node: Node, arrived: Any, path: dict[Node, None]) -> list[tuple[Node
 _age = attrgetter("order")
 
 
-def _path(
-    roots: Sequence[Node], leaves: Sequence[Node], barred: Iterable[Node]
-) -> dict[Node, None]:
+def _path(roots: Sequence[Node], leaves: Sequence[Node]) -> dict[Node, None]:
     """Return the nodes on paths from ``roots`` back to ``leaves``, oldest first."""
     oldest = min(leaf.order for leaf in leaves)
     targets = set(leaves)
-    ends = targets.union(barred)
     seen = set(roots)
     stack = list(seen)
     while stack:
         node = stack.pop()
-        if node in ends:
+        if node in targets:
             continue  # what lies behind a leaf belongs to an outer tape
         for parent in node.parents:
             if parent is not None and parent.order >= oldest and parent not in seen:
@@ -109,9 +101,8 @@ def _path(
                 stack.append(parent)
     path: dict[Node, None] = {}
     for node in sorted(seen, key=_age):
-        if node in ends:
-            if node in targets:
-                path[node] = None
+        if node in targets:
+            path[node] = None
             continue
         for parent in node.parents:
             if parent in path:

@@ -120,7 +120,7 @@ class _CheckpointNode(FunctionNode):
             raise self._differs("depends on other tensors than before")
         starts = [(node, dy) for node, dy in zip(nodes, dys, strict=True) if dy is not None]
         wanted = [node for node in self.hangs_on if node in path]
-        return list(backpropagate(starts, wanted, self.hangs_on).items())
+        return list(backpropagate(starts, wanted).items())
 
     def _nodes(self, result: Any) -> list[Node | None]:
         leaves = flatten(result)[0]
