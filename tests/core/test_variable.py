@@ -199,6 +199,7 @@ REFUSED = [
         ShapeError,
         "the new value is float32[3], but variable 'w' is float32[2] and keeps its shape",
     ),
+    ("shape of as many", lambda: [[1.0], [2.0]], ShapeError, "the new value is float32[2,1], but"),
     ("no broadcast", lambda: 1.0, ShapeError, "the new value is float32[], but variable 'w'"),
     ("text", lambda: "ab", DTypeError, "assign to variable 'w': value"),
     ("nothing", lambda: None, DTypeError, "assign to variable 'w': value"),
