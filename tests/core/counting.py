@@ -1,7 +1,8 @@
-"""A backend in memory that counts its buffers and frees them when it is told to, or by itself."""
+"""A backend in memory that counts its buffers, and may fail to make the one whose turn comes."""
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from tensorplug import dtypes as dt
 from tensorplug.engine import Opened
+from tensorplug.errors import BackendMemoryError
 from tensorplug.registry import Owner
 from tensorplug.spec import TensorType
 
@@ -42,16 +44,24 @@ class Buffer:
 
 
 class CountingBackend(MemoryBackend):
-    """Its kernels make buffers with ``make`` and ``view``, and may ``free`` one."""
+    """Its kernels make buffers with ``make`` and ``view``, and may ``free`` one.
+
+    ``made`` counts them; the one that makes it ``fails_at`` is refused.
+    """
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.live: WeakSet[Memory] = WeakSet()
+        self.made = 0
+        self.fails_at = -1
 
     def make(self, array: Any) -> Buffer:
         array = np.array(array)
         if not array.size:
             return Buffer(array, None)
+        self.made += 1
+        if self.made == self.fails_at:
+            raise BackendMemoryError(f"{self.name} has no room for {array.nbytes} bytes")
         memory = Memory(array.nbytes)
         self.live.add(memory)
         return Buffer(array, memory)
@@ -100,3 +110,26 @@ class CountingSource(Source):
             return opened
         backend = self.backends[name] = CountingBackend(name)
         return Opened(backend, OWNER, opened.kernels)
+
+
+def counted(table: KernelTable) -> Any:
+    """Return the kernels of ``table``, which work on arrays, as kernels of counting backends."""
+    return [_counted(entry) for entry in table]
+
+
+def _counted(entry: Any) -> Any:
+    def kernel(*given: Any, backend: CountingBackend, **options: Any) -> Any:
+        buffers = [each for one in given for each in (one if isinstance(one, list) else [one])]
+        result = entry.function(*map(_arrays, given), **options)
+
+        def wrapped(array: np.ndarray) -> Buffer:
+            shared = [each for each in buffers if np.shares_memory(each.array, array)]
+            return backend.view(shared[0], array) if shared else backend.make(array)
+
+        return [wrapped(each) for each in result] if isinstance(result, list) else wrapped(result)
+
+    return dataclasses.replace(entry, function=kernel, asks=(*entry.asks, "backend"))
+
+
+def _arrays(given: Any) -> Any:
+    return [each.array for each in given] if isinstance(given, list) else given.array

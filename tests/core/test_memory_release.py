@@ -2,44 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug.ops import elementwise, linalg, movement
 from tensorplug.testing import isolated_engine
 
 from . import engines
-from .training import STEPS, check_flat, own_garbage
-
-
-def more_kernels():
-    """Return what the network needs beside the basic kernels."""
-    kernels = engines.basic_kernels()
-
-    @kernels.register(linalg.BATCH_MAT_MUL)
-    def matmul(a, b, *, transpose_a, transpose_b):
-        a = np.swapaxes(a, -1, -2) if transpose_a else a
-        b = np.swapaxes(b, -1, -2) if transpose_b else b
-        return np.matmul(a, b)
-
-    @kernels.register(elementwise.TANH)
-    def tanh(x):
-        return np.asarray(np.tanh(x))
-
-    @kernels.register(elementwise.SUB)
-    def subtract(a, b):
-        return np.asarray(np.subtract(a, b))
-
-    @kernels.register(elementwise.REAL_DIV)
-    def divide(a, b):
-        return np.asarray(np.divide(a, b))
-
-    @kernels.register(movement.TRANSPOSE)
-    def transpose(x, *, perm):
-        return np.transpose(x, perm)
-
-    return kernels
+from .training import STEPS, check_flat, more_kernels, own_garbage
 
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.__name__)

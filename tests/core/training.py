@@ -10,10 +10,42 @@ import numpy as np
 
 import tensorplug as tp
 from tensorplug import dispatch as seam
+from tensorplug.ops import elementwise, linalg, movement
 from tensorplug.tape import Node
+
+from .engines import basic_kernels
 
 X = np.random.default_rng(1).normal(size=(8, 4)).astype(np.float32)
 Y = np.random.default_rng(2).normal(size=(8, 3)).astype(np.float32)
+
+
+def more_kernels() -> Any:
+    """Return what the network needs beside the basic kernels."""
+    kernels = basic_kernels()
+
+    @kernels.register(linalg.BATCH_MAT_MUL)
+    def matmul(a, b, *, transpose_a, transpose_b):
+        a = np.swapaxes(a, -1, -2) if transpose_a else a
+        b = np.swapaxes(b, -1, -2) if transpose_b else b
+        return np.matmul(a, b)
+
+    @kernels.register(elementwise.TANH)
+    def tanh(x):
+        return np.asarray(np.tanh(x))
+
+    @kernels.register(elementwise.SUB)
+    def subtract(a, b):
+        return np.asarray(np.subtract(a, b))
+
+    @kernels.register(elementwise.REAL_DIV)
+    def divide(a, b):
+        return np.asarray(np.divide(a, b))
+
+    @kernels.register(movement.TRANSPOSE)
+    def transpose(x, *, perm):
+        return np.transpose(x, perm)
+
+    return kernels
 
 
 def parameters() -> dict[str, Any]:

@@ -210,6 +210,9 @@ def _constant(device: Device, what: str, value: dt.Scalar, beside: DType | None)
         return upload(host.scalar(value, dt.of_scalar(value, beside)), device)
     except (ArgumentError, DTypeError) as error:
         raise type(error)(f"{what}: {error}") from None
+    except Exception as error:
+        error.add_note(f"while {what} was brought to backend {device.name!r}")
+        raise
 
 
 def key(
