@@ -338,7 +338,7 @@ def _the_long_way(
     if spec.several:
         raise ArgumentError(f"{spec.name} has several outputs; call dispatch_several")
     for each in inputs:
-        if hasattr(type(each), "_reading"):  # a variable
+        if hasattr(each.__class__, "_reading"):  # a variable
             return dispatch(spec, *_read(inputs), **attributes)
     result: Tensor = runner(frame).run(frame, spec, inputs, attributes)
     return result
@@ -346,9 +346,16 @@ def _the_long_way(
 
 def _read(inputs: tuple[Any, ...]) -> list[Any]:
     """Return the inputs of a call with tensors for variables, each of which is read once."""
-    variables = {id(each): each for each in inputs if hasattr(type(each), "_reading")}
-    seen = {key: each._reading() for key, each in variables.items()}
-    return [seen.get(id(each), each) for each in inputs]
+    seen: dict[int, Any] = {}
+    plain = []
+    for each in inputs:
+        value = each
+        if hasattr(each.__class__, "_reading"):
+            value = seen.get(id(each))
+            if value is None:
+                value = seen[id(each)] = each._reading()
+        plain.append(value)
+    return plain
 
 
 def as_tensor(value: Any, dtype: DType | None = None, *, what: str = "the argument") -> Tensor:

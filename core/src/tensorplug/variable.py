@@ -197,7 +197,7 @@ class Variable(Tensor):
         contents: Any = self._placement
         held: Tensor = contents.tensor
         recording = seam.current().recording
-        if recording is None or held.is_disposed:
+        if recording is None or held._placement.device is None:  # not watched, or disposed
             return held
         watched: Tensor | None = recording.reading(self)
         return held if watched is None else watched
