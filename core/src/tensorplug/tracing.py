@@ -72,7 +72,8 @@ class Argnums(NamedTuple):
                 raise ArgumentError(
                     f"argnums {position} is out of range: {len(args)} arguments were given"
                 )
-        if len({position % len(args) for position in self.positions}) < len(self.positions):
+        count = len(self.positions)
+        if count > 1 and len({position % len(args) for position in self.positions}) < count:
             raise ArgumentError(f"argnums {tuple(self.positions)} names one argument twice")
         return self.positions
 
@@ -148,7 +149,7 @@ class Traced(NamedTuple):
                     )
                 y, aux = y
             y = _result(y)
-        return cls(y, detached(aux), entries)
+        return cls(y, detached(aux) if has_aux else None, entries)
 
     def pull(
         self, starts: Sequence[tuple[Tensor, Tensor]], unconnected: Unconnected

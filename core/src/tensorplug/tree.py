@@ -28,9 +28,17 @@ def flatten(tree: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
         ArgumentError: when a container holds itself.
 
     """
+    if _open(tree) is None:
+        return [tree], _only
     found: list[Any] = []
     rebuild = _walk(tree, found, set())
     return found, lambda others: rebuild(iter(others))
+
+
+def _only(others: list[Any]) -> Any:
+    """Return the tree around one leaf, which is the leaf."""
+    (leaf,) = others
+    return leaf
 
 
 def leaves(tree: Any) -> list[Any]:
