@@ -97,7 +97,9 @@ ELSEWHERE = {
     *("dispose", "keep", "tidy", "tree_map", "explain", "kernels_for", "run_kernel"),
     *("register_decomposition", "register_gradient", "register_kernel", "unregister_gradient"),
     *("unregister_kernel", "custom_grad", "grad", "stop_gradient", "value_and_grad", "vjp"),
-    *("dispose_variables", "variable_grads"),
+    *("dispose_variables", "variable_grads", "jvp", "jacobian", "hessian", "checkpoint"),
+    *("devices", "find_backend", "register_backend", "remove_backend", "from_dlpack", "load"),
+    *("save", "copy_registered_kernels", "debug", "profile", "time", "trace_dispatch"),
 }
 
 

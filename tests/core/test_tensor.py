@@ -292,15 +292,18 @@ ARGUMENTS = {
     "where": [[[True]], "x", "x"],
     "keep": ["x"],
     "explain": ["Neg", ["x"]],
-    "tidy": [lambda: tp.negative(disposed(2))],
     "vjp": [tp.square, "x"],
+    "jvp": [tp.square, ["x"], ["x"]],
+    **{name: [lambda: tp.negative(disposed(2))] for name in ("profile", "time", "debug", "tidy")},
 }
 NEEDS_NO_TENSOR = {
     *("arange", "backends", "custom_grad", "describe_device", "dispose", "full", "get_backend"),
     *("grad", "kernels_for", "memory", "ones", "register_decomposition", "register_gradient"),
     *("register_kernel", "set_backend", "synchronize", "tree_map", "unregister_gradient"),
     *("load", "unregister_kernel", "value_and_grad", "zeros"),
-    *("dispose_variables", "variable_grads"),
+    *("dispose_variables", "variable_grads", "checkpoint", "jacobian", "hessian"),
+    *("devices", "find_backend", "register_backend", "remove_backend", "trace_dispatch"),
+    "copy_registered_kernels",
 }
 
 
