@@ -71,6 +71,7 @@ def test_scenario_01_where_the_first_fails_the_next_priority_serves(error):
         x = tp.asarray([1.0]) + 1
     assert (x.device, tp.get_backend()) == ("lo", "lo")
     assert (lo.calls, hi.calls) == (1, 1)
+    assert known() >= {"lo", "hi"}
     tp.remove_backend("lo")
     tp.remove_backend("hi")
     assert (tp.find_backend("lo"), tp.find_backend("hi")) == (None, None)
@@ -262,5 +263,6 @@ def test_row_15_a_fresh_start_is_an_engine_of_its_own():
             assert tp.get_backend() == "memory"
             assert "Mine" not in tp.kernels_for("memory")
         assert not v.is_disposed
+        assert "Mine" in tp.kernels_for("cpu")
         tp.set_backend("cpu")
         expect(tp.run_kernel(MINE, [v]), "float32", (1,), [-1])

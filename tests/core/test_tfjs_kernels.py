@@ -108,6 +108,23 @@ def test_scenario_14_all_inputs_are_saved(form):
     assert seen == [(3, 3), (3, 3)]
 
 
+SCALED = tp.KernelSpec("Scaled", ("x", "scale?"), lambda x, scale: x)  # noqa: ARG005  # its type is x's
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_row_70_an_optional_input_may_be_absent(given):
+    """TensorFlow.js saves it all the same, and fails: batchNorm without a scale."""
+
+    def rule(dy, scale):
+        return dy if scale is None else dy * scale
+
+    tp.register_kernel(SCALED, "memory", lambda x, scale: x if scale is None else x * scale)
+    tp.register_gradient(SCALED, "x", rule)
+    inputs = {"scale": tp.asarray([5.0, 7.0])} if given else {}
+    gradient = tp.grad(lambda x: tp.run_kernel(SCALED, {"x": x, **inputs}))(floats((2,)))
+    expect(gradient, "float32", (2,), [5, 7] if given else [1, 1])
+
+
 # Scenario 15 ----------------------------------------------------------------------------
 
 WRONG = {

@@ -6,7 +6,6 @@ say where and why ours does otherwise. docs/coming_from_tfjs.md has the rows.
 
 from __future__ import annotations
 
-import asyncio
 import gc
 from functools import partial
 
@@ -107,28 +106,6 @@ def test_row_44_a_container_may_hold_itself_but_must_be_one_that_is_known():
     # As in TensorFlow.js, whose Map and Set are not looked into either.
     hidden = tp.tidy(lambda: iter([scalar(1)]))
     assert next(hidden).is_disposed
-
-
-@pytest.mark.usefixtures("engine")
-def test_row_43_a_scope_of_a_task_is_its_own():
-    """TensorFlow.js cannot have a scope across an await: it frees what others make meanwhile."""
-    turn, made = asyncio.Event(), {}
-
-    async def tidy():
-        with tp.tidy():
-            made["before"] = scalar(1)
-            await turn.wait()
-            made["after"] = scalar(2)
-
-    async def other():
-        made["elsewhere"] = scalar(3)
-        turn.set()
-
-    async def main():
-        await asyncio.gather(tidy(), other())
-
-    asyncio.run(main())
-    assert {name for name, each in made.items() if not each.is_disposed} == {"elsewhere"}
 
 
 # Counting -------------------------------------------------------------------------------

@@ -1,0 +1,120 @@
+"""Documents: their Python runs and gives what its comments say, and what they name exists."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import io
+import re
+import tokenize
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+import tensorplug as tp
+from tensorplug import settings
+from tensorplug.errors import SettingsError
+from tensorplug.testing import isolated_engine
+
+DOCS = Path(__file__).parents[2] / "docs"
+COMING = DOCS / "coming_from_tfjs.md"
+EXECUTED = ["coming_from_tfjs.md"]
+
+
+def blocks(name):
+    """Return the fenced Python of a document, with the lines at which the blocks begin."""
+    text = (DOCS / name).read_text(encoding="utf-8")
+    found = re.finditer(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    return [(text[: each.start()].count("\n") + 2, each[1]) for each in found]
+
+
+def comments(code):
+    """Return the comments by the lines on which they stand."""
+    tokens = tokenize.generate_tokens(io.StringIO(code).readline)
+    return {each.start[0]: each.string for each in tokens if each.type == tokenize.COMMENT}
+
+
+def run(code, names, where):
+    """Run a block; the comment behind an expression is its value."""
+    said = comments(code)
+    for statement in ast.parse(code).body:
+        if isinstance(statement, ast.Expr) and statement.end_lineno in said:
+            wanted = ast.literal_eval(said[statement.end_lineno].removeprefix("# "))
+            value = eval(compile(ast.Expression(statement.value), where, "eval"), names)
+            assert value == wanted, f"{where}: {ast.unparse(statement)}"
+        else:
+            exec(compile(ast.Module([statement], []), where, "exec"), names)
+
+
+@pytest.mark.parametrize("name", EXECUTED)
+def test_the_python_runs_and_gives_what_is_said(name, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)  # where files are saved
+    names = {"__name__": "document"}
+    found = blocks(name)
+    assert found
+    with isolated_engine():
+        for line, code in found:
+            run(code, names, f"{name}:{line}")
+
+
+def test_a_wrong_comment_is_found():
+    with pytest.raises(AssertionError, match="here: 1 \\+ 1"):
+        run("x = 1  # anything\n1 + 1  # 3\n", {}, "here")
+
+
+# What TensorFlow.js does, row by row ------------------------------------------------------
+
+
+def spans():
+    """Return the code of the text and the tables, without that of the blocks."""
+    text = COMING.read_text(encoding="utf-8")
+    without = re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
+    return re.findall(r"`([^`]+)`", without)
+
+
+def named(pattern):
+    return sorted({each for span in spans() for each in re.findall(pattern, span)})
+
+
+@pytest.mark.parametrize("name", named(r"\btp\.([a-zA-Z_][\w.]*)"))
+def test_the_functions_it_names_exist(name):
+    value = tp
+    for part in name.split("."):
+        value = getattr(value, part)
+
+
+@pytest.mark.parametrize("name", named(r"\btensorplug\.([a-z_][\w.]*)"))
+def test_the_modules_it_names_exist(name):
+    module, *rest = name.split(".")
+    value = importlib.import_module(f"tensorplug.{module}")
+    for part in rest:
+        value = getattr(value, part)
+
+
+@pytest.mark.parametrize("name", named(r"\b[A-Z]\w+(?:Error|Warning)\b"))
+def test_the_errors_it_names_exist(name):
+    assert issubclass(getattr(tp.errors, name), Exception)
+
+
+@pytest.mark.parametrize("name", named(r"\b[xv]\.([a-z_]+)\b"))
+def test_the_methods_it_names_exist(name):
+    assert hasattr(tp.Tensor, name) or name in ("data", "array")  # of TensorFlow.js
+
+
+@pytest.mark.parametrize("name", named(r"\bTENSORPLUG_[A-Z_]+\b"))
+def test_the_variables_it_names_are_known(name):
+    with suppress(SettingsError):  # of one that is known, but not with this value
+        settings.read({name: "?"})  # warns of one that is not known
+
+
+def test_every_row_stands_once_and_in_order():
+    rows = re.findall(r"^\| (\d+) \|", COMING.read_text(encoding="utf-8"), re.MULTILINE)
+    assert list(map(int, rows)) == list(range(1, 104))
+
+
+def test_every_scenario_has_a_test():
+    tests = Path(__file__).parent.glob("test_tfjs_*.py")
+    text = "".join(each.read_text(encoding="utf-8") for each in tests)
+    found = {int(each) for each in re.findall(r"^def test_scenario_(\d\d)_", text, re.MULTILINE)}
+    assert found == set(range(1, 31))
