@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import tensorplug as tp
+from tensorplug import dispatch as seam
 from tensorplug import dtypes as dt
+from tensorplug.errors import KernelNotFoundError
 from tensorplug.explanation import Explanation
-from tensorplug.ops.elementwise import EXP, NEG, SQUARE
+from tensorplug.ops.elementwise import EXP, NEG, SQUARE, negative
+from tensorplug.plugins.assembly import core_registry
 from tensorplug.spec import TensorType
 from tensorplug.tables import KernelTable
 
 from . import engines
 from .engines import using
+from .gradient_cases import CASES
 
 
 def table(spec, dtypes=None):
@@ -94,7 +99,8 @@ def test_of_a_call():
     assert str(explained) == (
         "Neg(x=float32[2,3]) on backend 'home': native\n  native: kernel of home-distribution 2.0"
     )
-    assert tp.explain(SQUARE, [x]).how == "decomposed"
+    squared = tp.explain(SQUARE, [x])  # needs Multiply, which neither backend has
+    assert (squared.how, squared.steps[1][0]) == (None, "decomposed")
     assert tp.explain("Neg", [tp.asarray([1.0])]).how == "native"
     assert tp.explain("Neg", [[1.0, 2.0]]).call == "Neg(x=float32[2])"
     assert tp.explain("Exp", [x], backend="away").how == "native"
@@ -129,3 +135,203 @@ def test_a_call_that_is_not_possible(inputs, attributes, reason):
     assert (explained.how, explained.owner, explained.steps) == (None, "", ())
     assert reason in explained.reason
     assert str(explained).splitlines()[1] == f"  {explained.reason}"
+
+
+# What a decomposition consists of --------------------------------------------------------
+
+X = TensorType(dt.float32, (2, 3))
+DETOUR, OTHER = engines.spec_of("Detour"), engines.spec_of("OtherDetour")
+
+
+@pytest.fixture
+def decompose():
+    """Yield what registers a decomposition; the backend has Neg alone, which must not run."""
+    with using(engines.make({"home": [table(NEG, [dt.float32])]})):
+        yield lambda function, spec=DETOUR: tp.register_decomposition(spec, function)
+
+
+def calls(explained):
+    return [(each.call, each.how) for each in explained.inner]
+
+
+def test_the_calls_of_a_decomposition(decompose):
+    decompose(lambda x: negative(-x), OTHER)
+    decompose(lambda x: tp.run_kernel(OTHER, [-x]))
+    explained = tp.explain(DETOUR, [X])
+    assert (explained.how, explained.reason) == ("decomposed", "")
+    assert explained.steps == (ABSENT, ("decomposed", "by the running program"))
+    assert calls(explained) == [
+        ("Neg(x=float32[2,3])", "native"),
+        ("OtherDetour(x=float32[2,3])", "decomposed"),
+    ]
+    assert calls(explained.inner[1]) == [("Neg(x=float32[2,3])", "native")] * 2
+    assert explained.inner[0].owner == "home-distribution 2.0"
+    assert str(explained) == (
+        "Detour(x=float32[2,3]) on backend 'home': decomposed\n"
+        "  native: not registered\n"
+        "  decomposed: by the running program, into\n"
+        "    Neg(x=float32[2,3]): native\n"
+        "    OtherDetour(x=float32[2,3]): decomposed\n"
+        "      Neg(x=float32[2,3]): native, 2 times"
+    )
+
+
+def test_a_kernel_that_is_missing_inside(decompose):
+    decompose(lambda x: tp.exp(x), OTHER)  # noqa: PLW0108  # an op is no decomposition
+    decompose(lambda x: tp.run_kernel(OTHER, [x]))
+    explained = tp.explain(DETOUR, [X])
+    assert explained.how is None
+    assert explained.reason == "its decomposition needs OtherDetour(x=float32[2,3])"
+    inner = explained.inner[-1]
+    assert inner.reason == "its decomposition needs Exp(x=float32[2,3])"
+    assert "kernel 'Exp' cannot run on backend 'home'" in inner.inner[0].reason
+    lines = str(explained).splitlines()
+    assert lines[0] == "Detour(x=float32[2,3]) on backend 'home': not possible"
+    assert lines[-1] == "  its decomposition needs OtherDetour(x=float32[2,3])"
+    with pytest.raises(KernelNotFoundError):  # as the call itself says
+        tp.run_kernel(DETOUR, [tp.asarray([1.0])])
+
+
+def test_numbers_casts_lists_and_attributes_inside(engine):
+    def decomposed(x):
+        y = tp.concat([x * 2.0, tp.add(x, [[1, 2, 3]])], axis=0)
+        return tp.sum(tp.astype(y, tp.float64), axis=0)
+
+    spec = engines.spec_of("Mixed", infer=lambda x: TensorType(dt.float64, (x.shape[1],)))
+    with tp.register_decomposition(spec, decomposed):
+        explained = tp.explain(spec, [X])
+    assert calls(explained) == [
+        ("Multiply(a=float32[2,3], b=float32[])", "native"),
+        ("Add(a=float32[2,3], b=int32[1,3])", "native"),
+        ("Concat(xs=[float32[2,3], float32[2,3]])", "native"),
+        ("Cast(x=float32[4,3])", "native"),
+        ("Sum(x=float64[4,3])", "native"),
+    ]
+    assert explained.inner[1].steps[0] == ("promoted", "to float32")
+
+
+def test_kernels_without_inputs_are_not_run_either(engine):
+    """Their plans are found by attributes alone, also when those were used before."""
+    ran = []
+
+    def fill(*, shape, value, out):
+        ran.append(shape)
+        return np.full(shape, value, out.dtype.numpy)
+
+    def decomposed(x):
+        return x + tp.zeros(x.shape)
+
+    with (
+        tp.register_kernel("Fill", "memory", fill, override=True),
+        tp.register_decomposition(DETOUR, decomposed),
+    ):
+        for _ in range(2):
+            tp.zeros((2, 3))
+        assert len(ran) == 2
+        assert calls(tp.explain(DETOUR, [X])) == [
+            ("Fill()", "native"),
+            ("Add(a=float32[2,3], b=float32[2,3])", "native"),
+        ]
+        assert len(ran) == 2
+
+
+def test_a_decomposition_that_looks_at_values(decompose):
+    decompose(lambda x: negative(-x) if (-x).numpy().any() else x)
+    explained = tp.explain(DETOUR, [X])
+    assert (explained.how, calls(explained)) == (
+        "decomposed",
+        [("Neg(x=float32[2,3])", "native")],
+    )
+    assert explained.steps[-1] == (
+        "unknown",
+        "what else it calls depends on data: it reads the values of a tensor",
+    )
+
+
+def test_a_decomposition_that_asks_the_engine(decompose):
+    def decomposed(x):
+        assert tp.get_backend() == x.device == "home"
+        return -tp.asarray(x, dtype=tp.float32).to("home")
+
+    decompose(decomposed)
+    assert calls(tp.explain(DETOUR, [X])) == [("Neg(x=float32[2,3])", "native")]
+
+
+def test_a_decomposition_that_raises(decompose):
+    def decomposed(x):
+        raise ZeroDivisionError("by hand")
+
+    decompose(decomposed)
+    explained = tp.explain(DETOUR, [X])
+    assert (explained.how, explained.inner) == (None, ())
+    assert explained.reason == "its decomposition raises ZeroDivisionError: by hand"
+
+
+def test_decompositions_that_lead_back_to_themselves(decompose):
+    decompose(lambda x: tp.run_kernel(OTHER, [x]))
+    decompose(lambda x: tp.run_kernel(DETOUR, [x]), OTHER)
+    explained = tp.explain(DETOUR, [X])
+    assert explained.how is None
+    assert explained.inner[0].inner[0].reason == "its decomposition leads back to itself"
+
+
+def test_nothing_is_left_of_a_rehearsal(engine):
+    before = seam.current()
+    tp.asarray(1.0)
+    memory = tp.memory()
+    with tp.register_decomposition(DETOUR, lambda x: tp.add(tp.exp(x * 3.0), [1.0])):
+        tp.explain(DETOUR, [TensorType(dt.float32, (1000, 1000))])
+    assert seam.current() is before
+    assert tp.memory() == memory
+    assert engine.open("memory").counters.transfers_in == 0
+
+
+def test_every_decomposition_of_the_catalogue_can_be_rehearsed():
+    """None of them reads data, whatever the values may be."""
+    registry = core_registry()
+    engine = engines.make({"none": []}, fallback="error")
+    seen = 0
+    for case in CASES:
+        if registry.state.decomposition(case.kernel) is None or case.kernel == "MaxPoolGrad":
+            continue
+        types = [
+            None
+            if value is None
+            else tp.tree_map(lambda x: TensorType(dt.of(x.dtype), x.shape), value)
+            for value in (case.inputs.get(name) for name in registry.spec(case.kernel).input_names)
+        ]
+        with engines.using(engine):
+            explained = tp.explain(case.kernel, types, case.attributes)
+        assert "decomposition needs" in explained.reason or explained.how == "decomposed", (
+            explained
+        )
+        seen += 1
+    assert seen > 50
+
+
+# Dtypes in general ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kernel", "dtype", "how", "steps", "reason"),
+    [
+        ("Exp", "int32", "native", [("promoted", "to float32")], ""),
+        ("Exp", "bool", "native", [("promoted", "to float32")], ""),
+        ("Exp", "float64", "native", [], ""),
+        ("Add", "int32", "native", [], ""),
+        ("LogicalAnd", "float32", None, [], "no input of LogicalAnd accepts float32"),
+        ("Select", "float32", "native", [], ""),  # one of its inputs does
+        ("Fill", "float32", "native", [], ""),  # it has none
+        ("Exp", "string", None, [], "backend 'memory' has no dtype string"),
+    ],
+)
+def test_what_a_spec_makes_of_a_dtype(engine, kernel, dtype, how, steps, reason):
+    def select(condition, t, e):
+        return np.where(condition, t, e)
+
+    tp.register_kernel("Select", "memory", select)
+    tp.register_kernel("LogicalAnd", "memory", lambda a, b: a & b)
+    explained = tp.explain(kernel, dtype=dtype)
+    assert (explained.how, explained.reason) == (how, reason)
+    assert [step for step in explained.steps if step[0] != "native"] == steps
+    assert [step[0] for step in explained.steps][len(steps) :] == (["native"] if how else [])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, TextIO
 
 from tensorplug import callsite
 from tensorplug.observation import Observation, describe, provenance
+from tensorplug.operands import types_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -87,7 +88,7 @@ class DispatchTrace:
         self, promotion: Promotion, inputs: Sequence[Any], run: Callable[[], Any]
     ) -> Any:
         """Write a line; the casts and the call itself come below."""
-        call = promotion.spec.describe([_type(each) for each in inputs])
+        call = promotion.spec.describe(types_of(inputs))
         line = f"{call}  promoted to {promotion.dtype}"
         return self._traced(line, run, promotion.spec.name, call, {}, "promoted", "", "")
 
@@ -141,9 +142,3 @@ def trace_dispatch(file: TextIO | None = None) -> DispatchTrace:
 
     """
     return DispatchTrace(file)
-
-
-def _type(given: Any) -> Any:
-    if isinstance(given, list):
-        return [each.type for each in given]
-    return None if given is None else given.type

@@ -229,7 +229,7 @@ class Engine(Devices):
         tensors: Sequence[Any],
         attributes: Mapping[str, Any],
     ) -> plans.Plan | Promotion:
-        types = [_types(each) for each in tensors]
+        types = operands.types_of(tensors)
         dtype = spec.promoted(types)
         if dtype is not None:
             promotion = Promotion(spec, dtype, self.registry.state)
@@ -286,9 +286,3 @@ def _announce(
         else:
             for observer in observers:
                 observer.uploaded(after)
-
-
-def _types(given: Any) -> Any:
-    if given is None:
-        return None
-    return [each.type for each in given] if isinstance(given, list) else given.type

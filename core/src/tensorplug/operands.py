@@ -34,6 +34,7 @@ __all__ = [
     "outside",
     "received",
     "transfer",
+    "types_of",
     "unsupported",
     "upload",
     "weak",
@@ -213,6 +214,14 @@ def _constant(device: Device, what: str, value: dt.Scalar, beside: DType | None)
     except Exception as error:
         error.add_note(f"while {what} was brought to backend {device.name!r}")
         raise
+
+
+def types_of(tensors: Sequence[Any]) -> list[Any]:
+    """Return the types of a call's inputs: of a list a list, None of an absent one."""
+    return [
+        types_of(each) if isinstance(each, list) else None if each is None else each.type
+        for each in tensors
+    ]
 
 
 def key(

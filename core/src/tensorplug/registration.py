@@ -231,7 +231,9 @@ def explain(
         backend: the active one by default.
         dtype: restricts a general answer.
 
-    Nothing is run. ``str()`` of the result is for reading.
+    No kernel is run. A decomposition is called with tensors that hold no data, so that the calls
+    it makes are explained in turn (``inner``), and what is missing there is found.
+    ``str()`` of the result is for reading.
     """
     engine = in_use()
     found = engine.registry.spec(spec)

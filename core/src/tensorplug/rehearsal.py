@@ -1,0 +1,150 @@
+"""Which calls a decomposition would make: its ops are run on types, without data or kernels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from tensorplug import dispatch as seam
+from tensorplug import operands
+from tensorplug.device import Device
+from tensorplug.errors import TensorplugError
+from tensorplug.ops.elementwise import CAST
+from tensorplug.tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import numpy as np
+
+    from tensorplug.dispatch import Frame
+    from tensorplug.dtypes import DType
+    from tensorplug.engine import Engine
+    from tensorplug.plans import Plan
+    from tensorplug.spec import KernelSpec, TensorType
+    from tensorplug.variable import Variables
+
+    Resolve = Callable[[KernelSpec, Sequence[Any], Mapping[str, Any]], Sequence[TensorType]]
+
+__all__ = ["DataNeededError", "Rehearsal"]
+
+
+class DataNeededError(TensorplugError, RuntimeError):
+    """A decomposition reads the values of a tensor, which in a rehearsal has none."""
+
+
+class _NoData:
+    """The backend of a rehearsal: it knows the dtypes of the real one, and holds nothing."""
+
+    def __init__(self, device: Device) -> None:
+        self.name = device.backend_name
+        self.device = device.backend.device
+        self.dtypes = device.backend.dtypes
+
+    def from_host(self, _array: np.ndarray[Any, Any]) -> object:
+        """Return something that is no data."""
+        return self
+
+    def to_host(self, _buffer: object) -> NoReturn:
+        """Refuse.
+
+        Raises:
+            DataNeededError: always.
+
+        """
+        raise DataNeededError("it reads the values of a tensor")
+
+
+class Rehearsal:
+    """Answers in an engine's place; ``resolve`` is asked for the types of each call's outputs."""
+
+    def __init__(self, engine: Engine, device: Device, resolve: Resolve) -> None:
+        self._engine = engine
+        self._resolve = resolve
+        backend: Any = _NoData(device)
+        self._device = Device(device.name, device.backend_name, backend, device.owner)
+
+    def play(self, plan: Plan) -> None:
+        """Call a decomposition on tensors of the plan's types that hold no data.
+
+        Raises:
+            DataNeededError: it reads the values of one. Besides, what it raises.
+
+        """
+        tensors = [self._tensor(each) for each in plan.inputs]
+        # With an observer nothing is looked up in a plan cache, which holds real kernels.
+        observers: Any = (self,)
+        with seam.entered(seam.Frame(self, observers=observers)):
+            plan.call(*tensors)
+
+    def _tensor(self, type_: Any) -> Any:
+        if isinstance(type_, list):
+            return [self._tensor(each) for each in type_]
+        return None if type_ is None else Tensor._of(self, self._device.placement(type_))
+
+    # What a frame asks ----------------------------------------------------------------
+
+    @property
+    def device(self) -> Device:
+        """The device without data."""
+        return self._device
+
+    @property
+    def variables(self) -> Variables:
+        """The engine's."""
+        return self._engine.variables
+
+    def run(
+        self,
+        _frame: Frame,
+        spec: KernelSpec,
+        inputs: Sequence[Any],
+        attributes: Mapping[str, Any],
+    ) -> Any:
+        """Return tensors of the types that the call would give."""
+        tensors = operands.operands(self._device, spec, inputs)
+        types = operands.types_of(tensors)
+        outputs = [self._tensor(each) for each in self._resolve(spec, types, attributes)]
+        return outputs if spec.several else outputs[0]
+
+    def convert(self, frame: Frame, value: Any, dtype: DType | None, what: str) -> Tensor:
+        """Return a tensor of the type that ``value`` would have."""
+        if not isinstance(value, Tensor):
+            return operands.outside(value, dtype, self._device, what)
+        if value._placement.device is not self._device:  # one that the decomposition keeps
+            value = self._tensor(value.type)
+        if dtype is None or value.dtype is dtype:
+            return value
+        cast: Tensor = self.run(frame, CAST, (value,), {"dtype": dtype})
+        return cast
+
+    def receive(
+        self,
+        _frame: Frame,
+        array: np.ndarray[Any, Any],
+        _device: str | None,
+        what: str,
+        *,
+        copy: bool | None,
+    ) -> Tensor:
+        """Return a tensor of the array's type."""
+        del copy  # there is nothing to copy
+        return operands.outside(array, None, self._device, what)
+
+    def constant(
+        self, _frame: Frame, spec: KernelSpec, position: int, value: Any, peer: Tensor
+    ) -> Tensor:
+        """Return a tensor of the type that a Python number takes beside ``peer``."""
+        return operands.weak(self._device, spec, position, value, peer.dtype)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)  # what is registered, for example
+
+    def watch(self, *_shown: object) -> None:
+        """Look away: what has no data has no gradient."""
+
+    def follow(self, _frame: Frame) -> None:
+        """Keep no plans."""
+
+    def move(self, tensor: Tensor, _device: str) -> Tensor:
+        """Return the tensor itself: nothing is anywhere."""
+        return tensor
