@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import tensorplug as tp
+from tensorplug import dispatch as seam
 
 from .tensors import live, same, tensor
 
@@ -85,6 +88,27 @@ def test_a_value_that_leaked_from_one_tape_is_a_constant_in_the_next() -> None:
 
     tp.grad(f)(tensor(2.0))
     same(tp.grad(lambda x: x * leaked[0])(tensor(7.0)), 6)
+
+
+def test_recordings_form_a_chain() -> None:
+    seen: list[list[Any]] = []
+
+    def note(x: tp.Tensor) -> tp.Tensor:
+        chain, recording = [], seam.current().recording
+        while recording is not None:
+            chain.append(recording)
+            recording = recording.parent
+        seen.append(chain)
+        return x * x
+
+    def outer(x: tp.Tensor) -> tp.Tensor:
+        note(x)
+        return tp.grad(note)(x)
+
+    tp.grad(outer)(tensor(1.0))
+    assert [len(chain) for chain in seen] == [1, 2]
+    assert seen[1][1] is seen[0][0]
+    assert seen[1][0] is not seen[0][0]
 
 
 def test_stop_gradient() -> None:

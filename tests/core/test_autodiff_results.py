@@ -80,6 +80,41 @@ def test_parts_that_do_not_depend_on_the_arguments() -> None:
         pull([1.0, 1.0])
 
 
+def test_the_message_names_the_argument_that_is_not_connected() -> None:
+    f = lambda a, p: tp.sum(a * p["w"][0])  # noqa: E731  # called twice
+    params = {"w": [tensor(1.0), tensor([1.0, 2.0])]}
+    with pytest.raises(
+        NotConnectedError, match=r"back to argument 1\['w'\]\[1\] \(float32\[2\]\)"
+    ):
+        tp.grad(f, (0, 1))(tensor(2.0), params)
+    found = tp.grad(f, 1, unconnected="zeros")(tensor(2.0), params)
+    same(found["w"][0], 2)
+    same(found["w"][1], [0, 0])
+
+
+@pytest.mark.parametrize("who", ["grad", "value_and_grad"])
+def test_a_constant_result(who: str) -> None:
+    constant = tensor([1.0, 2.0])
+    with pytest.raises(NotConnectedError, match=r"the result \(float32\[2\]\) back to argument 0"):
+        getattr(tp, who)(lambda _: constant)(tensor(1.0))
+    found = getattr(tp, who)(lambda _: constant, unconnected="zeros")(tensor([5.0]))
+    same(found if who == "grad" else found[1], [0])
+    if who == "value_and_grad":
+        found[0].dispose()
+    same(constant, [1, 2])
+
+
+def test_what_unconnected_may_be() -> None:
+    wrong: Any = "zero"
+    for call in (
+        lambda: tp.grad(tp.exp, unconnected=wrong),
+        lambda: tp.value_and_grad(tp.exp, unconnected=wrong),
+        lambda: tp.vjp(tp.exp, 1.0, unconnected=wrong),
+    ):
+        with pytest.raises(ArgumentError, match="must be 'error' or 'zeros', got 'zero'"):
+            call()
+
+
 def test_second_order_through_a_tree() -> None:
     def slope(x: tp.Tensor) -> tp.Tensor:
         _, pull = tp.vjp(lambda x: [tp.sin(x), (x * x,)], x)

@@ -45,12 +45,15 @@ def _twice(y: tp.Tensor) -> tp.Tensor:
     return y * tp.exp(y)
 
 
+own = tp.custom_grad(lambda x: (x * x, lambda dy: dy * 2.0 * x))
+
 LAYERS: dict[str, Any] = {
     "once": lambda step, x, w: step(x, w),
     "in a row": lambda step, x, w: step(step(step(x, w), w), w),
     "beside its own argument": lambda step, x, w: step(x, w) * x + tp.matmul(w, x),
     "its result twice": lambda step, x, w: _twice(step(x, w)),
     "one tensor as both": lambda step, x, w: step(step(w, w), w) + x,
+    "beside a gradient of one's own": lambda step, x, w: own(step(x, w)) * step(own(x), w),
     "inside another": lambda step, x, w: tp.checkpoint(lambda x: step(step(x, w), w) * x)(x),
 }
 

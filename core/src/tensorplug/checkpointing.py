@@ -29,7 +29,8 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
 
     Only the arguments are. The backward pass calls ``f`` again, at the arguments as they were,
     however the caller disposed of theirs meanwhile. So ``f`` runs once more for each backward
-    pass, and must do the same every time: draw random numbers from a key, not from a generator.
+    pass, and must do the same every time: draw random numbers from a key, not from a generator,
+    and assign to no variable.
 
     Gradients flow to the arguments and to the tensors that ``f`` takes from around it; these
     must still be there then. ``f`` takes and returns what it likes; tensors in trees of its
