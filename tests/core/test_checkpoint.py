@@ -194,6 +194,9 @@ def test_without_a_tape_it_is_the_function_itself() -> None:
     (y,) = tp.checkpoint(f)(x)
     assert y is x
     assert f.calls == 1
+    cyclic: list[Any] = []
+    cyclic.append(cyclic)  # nothing looks into the arguments either
+    assert tp.checkpoint(len)(cyclic) == 1
 
 
 # How often, and with what ---------------------------------------------------------------
