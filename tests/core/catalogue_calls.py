@@ -1,0 +1,43 @@
+"""Calls of every kernel of the catalogue: the conformance suite's, for other checks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorplug import dispatch as seam
+from tensorplug.errors import DTypeError, KernelNotFoundError
+from tensorplug.ops import creation
+from tensorplug_conformance.denominator import Row, cases_of, entries
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+KERNELS = sorted(entries())
+
+
+def cases(kernel: str, per_dtype: int) -> Iterator[tuple[Any, Any]]:
+    """Yield the spec and the first ``per_dtype`` cases of a kernel in each dtype."""
+    entry = entries()[kernel]
+    for dtype in entry.dtypes:
+        found = cases_of(entry, Row(kernel, dtype.name, "native"), 0)
+        valid = (each for each in found if not isinstance(each.expected, type))
+        for case, _ in zip(valid, range(per_dtype), strict=False):
+            yield entry.spec, case
+
+
+def run_twice(spec: Any, case: Any) -> bool:
+    """Make the call without a plan and with one; return whether the device has such a kernel."""
+    run = seam.dispatch_several if spec.several else seam.dispatch
+    try:
+        operands = [_operand(each) for each in case.inputs]
+        run(spec, *operands, **case.attributes)
+    except (DTypeError, KernelNotFoundError):
+        return False  # not declared, or left to a decomposition
+    run(spec, *operands, **case.attributes)
+    return True
+
+
+def _operand(given: Any) -> Any:
+    if isinstance(given, list):
+        return [_operand(each) for each in given]
+    return None if given is None else creation.asarray(given)

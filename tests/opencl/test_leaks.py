@@ -1,0 +1,166 @@
+"""Kernels under the leak check; training that leaves nothing on the device."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.core import training
+from tests.core.catalogue_calls import KERNELS, cases, run_twice
+
+import tensorplug as tp
+from tensorplug import dispatch as seam
+from tensorplug.backend import CountsBuffers
+from tensorplug.errors import LeakError
+from tensorplug.leaks import LeakCheck
+from tensorplug.ops import creation
+from tensorplug.ops.elementwise import ADD
+from tensorplug.registry import Owner
+from tensorplug.tables import kernel_entry
+from tensorplug.testing import isolated_engine
+
+from .conftest import require_device
+
+
+@pytest.fixture
+def checked(frame):
+    """Enter a frame in which kernels are checked."""
+    with seam.entered(frame.replace(observers=(LeakCheck(),))) as entered:
+        yield entered
+
+
+@pytest.mark.usefixtures("checked")
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_no_kernel_leaks(kernel, frame):
+    called = [run_twice(*each) for each in cases(kernel, per_dtype=2)]
+    registered = frame.engine.registry.state.kernel(kernel, "opencl") is not None
+    assert any(called) is registered
+
+
+# Kernels with faults ------------------------------------------------------------------------
+
+
+def new(backend):
+    return backend.from_host(np.zeros(3, np.float32))
+
+
+FAULTS = [
+    ("keeps one", lambda stash, backend, _: stash.append(new(backend)), "leaked 1 buffer"),
+    (
+        "keeps a view of its own",
+        lambda stash, backend, _: stash.append(new(backend).view((2,), 1)),
+        "leaked 1 buffer",
+    ),
+    ("drops what it kept", lambda stash, *_: stash.clear(), "freed 5 buffers not its own"),
+    ("returns what it kept", lambda stash, *_: stash[0], "or returned as many that were there"),
+    ("frees an input", lambda _stash, _backend, a: a.memory.release(), "freed 1 buffer not"),
+    ("takes an input's memory", lambda *given: take(given[2]), "took memory from its input 'a'"),
+    (
+        "takes an input's memory and keeps as much",
+        lambda stash, backend, a: (take(a), stash.append(new(backend)))[1],
+        "took memory from its input 'a': .*; it leaked 1 buffer",
+    ),
+]
+FINE = [
+    ("a temporary", lambda _, backend, __: del_(new(backend))),
+    ("a view of an input", lambda _stash, _backend, a: a.view((3,))),
+    ("keeps a view of an input", lambda stash, _backend, a: stash.append(a.view((2,), 1))),
+    ("keeps one without elements", lambda stash, backend, _: stash.append(empty(backend))),
+    ("exchanges one", lambda stash, backend, _: stash.__setitem__(0, new(backend))),
+]
+
+
+def take(buffer):
+    buffer.memory = None
+
+
+def del_(_buffer):
+    return None
+
+
+def empty(backend):
+    return backend.from_host(np.zeros(0, np.float32))
+
+
+@pytest.fixture
+def replaced(checked):
+    """Return a function that makes Add return what ``act`` does, or else a copy of ``b``."""
+    backend = checked.device.backend
+    stash = [new(backend) for _ in range(5)]
+    handles = []
+
+    def replace(act):
+        def add(a, b, *, backend):
+            copied = backend.from_host(backend.to_host(b))
+            other = act(stash, backend, a)
+            return copied if other is None else other
+
+        entry = kernel_entry(ADD, add, override=True)
+        handles.append(checked.engine.registry.add(Owner("faulty"), kernels=[("opencl", entry)]))
+
+    yield replace
+    for handle in handles:
+        handle.remove()
+
+
+def operands():
+    return [creation.asarray(np.float32([1, 2, 3])), creation.asarray(np.float32([4, 5, 6]))]
+
+
+@pytest.mark.parametrize(("act", "fault"), [f[1:] for f in FAULTS], ids=[f[0] for f in FAULTS])
+def test_faults_are_seen(replaced, act, fault):
+    replaced(act)
+    place = r"kernel Add\(.*\) of faulty on backend 'opencl' "
+    with pytest.raises(LeakError, match=place + f".*{fault}"):
+        seam.dispatch_binary(ADD, *operands())
+
+
+@pytest.mark.parametrize("act", [act for _, act in FINE], ids=[what for what, _ in FINE])
+def test_what_is_no_fault(replaced, act):
+    replaced(act)
+    x, y = operands()
+    for _ in range(3):
+        assert seam.dispatch_binary(ADD, x, y).shape == (3,)
+
+
+# Counting -----------------------------------------------------------------------------------
+
+
+def test_counts_are_exact(backend):
+    assert isinstance(backend, CountsBuffers)
+    assert backend.live_buffers() == 0
+    buffers = [backend.from_host(np.zeros(n, np.float32)) for n in (1, 1000, 0, 3)]
+    assert [backend.counts(each) for each in buffers] == [True, True, False, True]
+    assert backend.live_buffers() == 3
+    view = buffers[1].view((10,), 5)
+    buffers[1] = None
+    assert backend.live_buffers() == 3
+    assert backend.counts(view)
+    del view
+    assert backend.live_buffers() == 2  # what the pool keeps for reuse is not counted
+    backend.to_host(buffers[0])
+    assert backend.live_buffers() == 2
+    buffers.clear()
+    assert backend.live_buffers() == 0
+
+
+# Training -----------------------------------------------------------------------------------
+
+
+STEPS = (
+    training.tidied,
+    training.with_a_custom_gradient,
+    training.with_second_order,
+    training.with_failures,
+    training.with_variables,
+)
+
+
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.__name__)
+def test_training_leaves_nothing_on_the_device(step):
+    """Also no block of the pool: ``check_flat`` compares the backend's own figures."""
+    require_device()
+    with isolated_engine("opencl"):
+        device = seam.current().device
+        training.check_flat(step)
+        assert device.backend.live_buffers() == len(device.constants)
+        assert tp.memory()["opencl"].buffers == 0
