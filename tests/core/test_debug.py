@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -23,6 +26,9 @@ from tensorplug.spec import KernelSpec
 from tensorplug.tables import KernelTable
 
 from .engines import MemoryBackend
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FICKLE = KernelSpec("Fickle", ("x",), inference.same)
 OWNER = Owner("test", "1.0")
@@ -116,6 +122,45 @@ def test_the_defaults_of_debug_are_those_of_the_setting() -> None:
     assert [type(each) for each in made] == [
         type(each) for each in debugging.checks(DEFAULT_CHECKS)
     ]
+
+
+PROGRAM = """
+import tensorplug as tp
+
+def loss(x):
+    return tp.sum(tp.sqrt(x))
+
+x = tp.asarray([0.0, 4.0])
+print(tp.grad(loss)(x).tolist())
+"""
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("1", "NonFiniteError: RealDiv(a=float32[2], b=float32[2]) -> float32[2]"),
+        ("inf", "in the gradient of 'Sqrt' with respect to 'x'"),
+        ("1", "recorded at program.py:5 in loss"),
+        ("nan,verify", ""),
+        ("0", ""),
+    ],
+)
+def test_the_setting_watches_a_whole_program(setting: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    environment = {**os.environ, "TENSORPLUG_DEBUG": setting, "TENSORPLUG_BACKEND": "cpu"}
+    ended = subprocess.run(
+        [sys.executable, "program.py"],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if said:
+        assert ended.returncode == 1
+        assert said in ended.stderr
+    else:
+        assert (ended.returncode, ended.stdout) == (0, "[inf, 0.25]\n"), ended.stderr
 
 
 @pytest.mark.parametrize(

@@ -177,6 +177,24 @@ def test_outside_the_block_rules_run_as_ever():
     np.testing.assert_array_equal(plain.numpy(), watched.numpy())
 
 
+def test_a_result_handed_through_is_not_taken_for_the_call_s_own():
+    """A decomposition without a rule may return its input, which was recorded elsewhere."""
+
+    block = tp.debug()
+
+    def through(x):
+        y = root(x)
+        with block:
+            return tp.run_kernel(DETOUR, [y])
+
+    with tp.register_decomposition(DETOUR, lambda x: x):
+        _, pull = tp.vjp(through, zeros())
+        with block, pytest.raises(NonFiniteError) as caught:
+            pull(tp.asarray([1.0, 1.0]))
+    assert str(caught.value).startswith("RealDiv")
+    assert "recorded" not in str(caught.value)
+
+
 def test_errors_of_rules_stay_what_they_are():
     spec = spec_of("Opaque")
     with (

@@ -110,12 +110,12 @@ class Rehearsal:
         """Return a tensor of the type that ``value`` would have."""
         if not isinstance(value, Tensor):
             return operands.outside(value, dtype, self._device, what)
-        if value._placement.device is not self._device:  # one that the decomposition keeps
-            value = self._tensor(value.type)
-        if dtype is None or value.dtype is dtype:
-            return value
-        cast: Tensor = self.run(frame, CAST, (value,), {"dtype": dtype})
-        return cast
+        # Another device's is one that the decomposition keeps.
+        known = value._placement.device is self._device
+        tensor: Tensor = value if known else self._tensor(value.type)
+        if dtype is not None and tensor.dtype is not dtype:
+            tensor = self.run(frame, CAST, (tensor,), {"dtype": dtype})
+        return tensor
 
     def receive(
         self,

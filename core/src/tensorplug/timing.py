@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import statistics
 import threading
 from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from tensorplug import shapes
 from tensorplug.engine import in_use
@@ -71,7 +72,7 @@ def time(function: Callable[..., Any], /, *args: Any, repeat: int = 5, **kwargs:
     _wall(function, args, kwargs)
     walls = [_wall(function, args, kwargs) for _ in range(repeat)]
     inside = [_in_kernels(function, args, kwargs) for _ in range(repeat)]
-    return Timing(statistics.median(walls) / 1e6, statistics.median(inside) / 1e6, repeat)
+    return Timing(float(np.median(walls)) / 1e6, float(np.median(inside)) / 1e6, repeat)
 
 
 def _wall(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> int:
