@@ -52,6 +52,7 @@ class CountingBackend(MemoryBackend):
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.live: WeakSet[Memory] = WeakSet()
+        self.stopped = 0
         self.made = 0
         self.fails_at = -1
 
@@ -93,6 +94,10 @@ class CountingBackend(MemoryBackend):
 
     def counts(self, buffer: Any) -> bool:
         return buffer.memory is not None
+
+    def stop_counting(self) -> None:
+        assert not self.closed, "a closed backend was called"
+        self.stopped += 1
 
 
 class CountingSource(Source):

@@ -259,15 +259,18 @@ def test_garbage_is_not_collected_meanwhile(enabled, stash):
             stash.append([])
         assert alive() is not None
 
-    tp.register_kernel(SPEC, "memory", kernel_of(act, stash))
+    tp.register_kernel(SPEC, "memory", kernel_of(at_call(1, act), stash))
+    x = two()
+    tp.run_kernel(SPEC, [x, x])
     cycle = [two()]
     cycle.append(cycle)
     alive = weakref.ref(cycle[0])
     was = gc.isenabled()
     try:
+        gc.collect()  # so that the next collection is far
         (gc.enable if enabled else gc.disable)()
         del cycle
-        tp.run_kernel(SPEC, [two(), two()])
+        tp.run_kernel(SPEC, [x, x])
         assert gc.isenabled() is enabled
     finally:
         (gc.enable if was else gc.disable)()
@@ -342,3 +345,34 @@ def test_no_state_grows(stash):
     with pytest.raises(LeakError, match="leaked 1 buffer"):
         tp.run_kernel(SPEC, [x, x])
     assert tp.run_kernel(SPEC, [x, x]).tolist() == [2, 4]
+
+
+def test_counting_stops_when_the_check_is_finished(leaks, stash):
+    (check,) = seam.current().observers
+    check.finish()  # nothing was counted yet
+    backend = leaks.device.backend
+    assert backend.stopped == 0
+    tp.register_kernel(SPEC, "memory", kernel_of(at_call(1, leak(1)), stash))
+    tp.run_kernel(SPEC, [two(), two()])
+    check.finish()
+    check.finish()
+    assert backend.stopped == 1
+    with pytest.raises(LeakError, match="leaked 1 buffer"):  # it may go on
+        tp.run_kernel(SPEC, [two(), two()])
+    leaks.close("memory")
+    check.finish()
+    assert backend.stopped == 1
+
+
+def test_debug_finishes_its_check(leaks, stash):
+    tp.register_kernel(SPEC, "memory", kernel_of(at_call(2, leak(1)), stash))
+    backend = leaks.device.backend
+    with tp.debug(leaks=True):
+        tp.run_kernel(SPEC, [two(), two()])
+        assert backend.stopped == 0
+    assert backend.stopped == 1
+    tp.debug(tp.run_kernel, SPEC, [two(), two()])
+    assert backend.stopped == 1
+    with pytest.raises(LeakError, match="leaked 1 buffer"):
+        tp.debug(tp.run_kernel, SPEC, [two(), two()], leaks=True)
+    assert backend.stopped == 2

@@ -30,7 +30,7 @@ def traced_here_alone():
     """Stop what the first count has started."""
     assert not tracemalloc.is_tracing()
     yield
-    tracemalloc.stop()
+    counting.stop()
 
 
 @pytest.fixture
@@ -185,6 +185,15 @@ with tp.use_backend("cpu"):
         assert not tracemalloc.is_tracing(), "it is traced before the first count"
         tp.exp(x)
         assert tracemalloc.is_tracing()
+    tp.find_backend("cpu").stop_counting()
+    assert not tracemalloc.is_tracing(), "it is traced to the end"
+    with tp.debug(leaks=True):
+        tp.exp(x)
+        assert tracemalloc.is_tracing()
+    assert not tracemalloc.is_tracing(), "debug leaves it traced"
+    tracemalloc.start()
+    tp.debug(tp.exp, x, leaks=True)
+    assert tracemalloc.is_tracing(), "it was the program that wanted it"
 """
 
 

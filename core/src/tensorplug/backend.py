@@ -90,7 +90,7 @@ class SurvivesFork(Protocol):
 class CountsBuffers(Protocol):
     """A backend that can tell how many buffers there are, for the leak check of debug mode.
 
-    Nothing is asked before that check is on, so counting may cost time from then on.
+    Nothing is asked before that check is on, so counting may begin with the first question.
     """
 
     def live_buffers(self) -> int:
@@ -104,6 +104,9 @@ class CountsBuffers(Protocol):
 
         It is not where there is none, where it was freed, or where another library owns it.
         """
+
+    def stop_counting(self) -> None:
+        """Give up what counting costs until the next question, which may not know of all then."""
 
 
 @runtime_checkable

@@ -84,6 +84,9 @@ class _Debug:
 
     def __exit__(self, *_error: object) -> None:
         self._observation.stop()
+        for each in self._checks:
+            if isinstance(each, LeakCheck):
+                each.finish()
 
 
 def checks(names: Collection[Check]) -> list[Observer]:

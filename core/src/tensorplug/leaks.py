@@ -48,6 +48,7 @@ class LeakCheck:
 
     def __init__(self) -> None:
         self._unchecked: set[str] = set()
+        self._counting: dict[int, Device] = {}  # by identity
 
     def around(
         self, plan: Plan, inputs: Sequence[Any], run: Callable[[], list[Tensor]]
@@ -66,6 +67,7 @@ class LeakCheck:
             self._say_unchecked(plan.device)
             return run()
         with _alone, _no_collection():
+            self._counting[id(plan.device)] = plan.device
             given = _Given(plan, inputs)
             before = backend.live_buffers()
             outputs = run()
@@ -76,6 +78,18 @@ class LeakCheck:
         if leaked or given.harmed:
             raise LeakError(_message(plan, leaked, given.harmed))
         return outputs
+
+    def finish(self) -> None:
+        """Stop counting, which may cost time; the next checked call starts it again.
+
+        Another check that is at work goes on, but no longer knows of what was made before.
+        """
+        with _alone:
+            while self._counting:
+                _, device = self._counting.popitem()
+                backend = device.backend
+                if not device.closed and isinstance(backend, CountsBuffers):
+                    backend.stop_counting()
 
     def uploaded(self, tensor: Tensor) -> None:
         """Let it pass: an upload is no kernel's."""

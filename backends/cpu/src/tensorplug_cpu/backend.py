@@ -104,6 +104,10 @@ class CpuBackend:
         """Return whether the memory is NumPy's own."""
         return counting.owns_memory(buffer)
 
+    def stop_counting(self) -> None:
+        """Stop tracing, if counting has started it."""
+        counting.stop()
+
     def synchronize(self) -> None:
         """Do nothing: kernels have run when they return."""
 

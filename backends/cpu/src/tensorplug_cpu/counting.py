@@ -10,9 +10,15 @@ import numpy as np
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array
 
-__all__ = ["live_arrays", "owns_memory", "text_bytes"]
+__all__ = ["live_arrays", "owns_memory", "stop", "text_bytes"]
 
 _WITHIN: Final = 15  # bytes of text that fit into an element of an array of strings
+
+
+class _Tracing:
+    """Whether it was started here; then nobody else wants what it finds."""
+
+    ours = False
 
 
 def live_arrays() -> int:
@@ -21,14 +27,22 @@ def live_arrays() -> int:
     NumPy reports each piece of memory that it gives to an array and takes back, also those that
     it keeps for reuse and those of arrays without elements; what a view, a scalar or another
     library holds is none of them, nor is the text in an array of strings. Tracing starts with
-    the first call and slows the whole process down until ``tracemalloc.stop()``.
+    the first call, unless it is on already, and slows the whole process down to a third.
     """
     if not tracemalloc.is_tracing():
         tracemalloc.start()
+        _Tracing.ours = True
     domain = np.lib.tracemalloc_domain
     # The tuples (domain, bytes, ...) themselves: as objects they take three times as long.
     traces: Any = tracemalloc.take_snapshot().traces
     return sum(trace[0] == domain for trace in traces._traces)
+
+
+def stop() -> None:
+    """Stop tracing, if ``live_arrays`` has started it."""
+    if _Tracing.ours:
+        _Tracing.ours = False
+        tracemalloc.stop()
 
 
 def owns_memory(array: Array) -> bool:

@@ -91,6 +91,9 @@ class OpenCLBackend:
         """Return whether there is memory under ``buffer``: not if it has no elements."""
         return buffer.memory is not None
 
+    def stop_counting(self) -> None:
+        """Do nothing: the pool counts anyway."""
+
     def synchronize(self) -> None:
         """Wait until all work submitted so far is done; raise what it raised."""
         self.runtime.synchronize()
