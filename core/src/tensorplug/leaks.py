@@ -68,7 +68,7 @@ class LeakCheck:
             return run()
         with _alone, _no_collection():
             self._counting[id(plan.device)] = plan.device
-            given = _Given(plan, inputs)
+            given = _Given(backend, plan, inputs)
             before = backend.live_buffers()
             outputs = run()
             grown = backend.live_buffers() - before
@@ -108,8 +108,8 @@ class LeakCheck:
 class _Given:
     """The counted memory under a call's inputs, held so that nobody else frees it meanwhile."""
 
-    def __init__(self, plan: Plan, inputs: Sequence[Any]) -> None:
-        self._backend: Any = plan.device.backend
+    def __init__(self, backend: Any, plan: Plan, inputs: Sequence[Any]) -> None:
+        self._backend = backend
         self._memory: dict[Hashable, tuple[str, Any, int]] = {}  # input, buffer, bytes
         self.harmed: list[str] = []  # inputs whose memory is not what it was
         self.freed = 0  # of these, how many are not counted any more
