@@ -21,7 +21,7 @@ from . import engines
 from .engines import spec_of
 
 NAN, INF = math.nan, math.inf
-CPU = "native by tensorplug-cpu 0.1.0 on cpu"
+CPU = f"native by tensorplug-cpu {tp.__version__} on cpu"
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
@@ -58,14 +58,14 @@ FAULTS = [  # function, inputs, what the message must say
 def test_every_inexact_dtype_is_looked_at(dtype):
     x = tensor([2.0, 0.0], dtype)
     assert "of 2, at [1]" in failing(lambda x: x / x, x)
-    assert f"x: {dtype}[2]" in failing(tp.log, x)
+    assert f"\n  Log(x={dtype}[2]) -> {dtype}[2], {CPU}\n" in failing(tp.log, x)
 
 
 def test_a_part_of_a_complex_number_is_enough():
     x = tensor([1 + 1j, complex(0.0, INF)], "complex64")
     message = failing(lambda x: x * 1e38 * 1e38, tensor([0, 1j], "complex64"))
     assert "at [1]" in message
-    assert "magnitudes, from 0 to 1e+38, all finite" in message
+    assert "\n  a has magnitudes from 0 to 1e+38, all finite\n" in message
     tp.debug(lambda x: x * 2.0, x, nan=False)  # from an infinity
 
 
@@ -84,10 +84,11 @@ def test_the_message():
     x = tensor([0.5, 0.0, 2.0])
     line = inspect.getsourcelines(loss)[1] + 2
     assert failing(loss, x) == (
-        f"Log(x=float32[6]) -> float32[6], {CPU}, made 2 infinities of 6, the first at [1]: -inf\n"
+        "Log made 2 infinities of 6, the first at [1]: -inf\n"
+        f"  Log(x=float32[6]) -> float32[6], {CPU}\n"
+        "  x is from 0 to 2, all finite\n"
         f"called at {CallSite(__file__, line, '')} in test_the_message.<locals>.loss\n"
-        "    return tp.sum(tp.log(y), axis=0)\n"
-        "  x: float32[6], from 0 to 2, all finite"
+        "    return tp.sum(tp.log(y), axis=0)"
     )
 
 
@@ -105,16 +106,16 @@ def test_lists_attributes_and_other_dtypes_in_the_message():
         message = failing(
             lambda: tp.run_kernel(spec, [xs, tensor([7, -7], "int8"), tensor([], "bool"), None])
         )
-    assert message.splitlines()[3:] == [
-        "  xs[0]: float32[2], from -2.5 to 1, all finite",
-        "  xs[1]: float32[2], all 3, 1 infinite",
-        "  n: int8[2], from -7 to 7",
-        "  flag: bool[0]",
+    assert message.splitlines()[2:6] == [
+        "  xs[0] is from -2.5 to 1, all finite",
+        "  xs[1] is 3, 1 infinite",
+        "  n is from -7 to 7",
+        "  flag is empty",
     ]
     message = failing(lambda x: tp.sum(x / 0.0, axis=0, keepdims=True), tensor([0.0]))
-    assert message.startswith("RealDiv(a=float32[1], b=float32[]) -> float32[1], ")
+    assert message.startswith("RealDiv made 1 NaN of 1, at [0]: nan\n  RealDiv(a=float32[1], b=")
     message = failing(tp.sum, tensor([3e38, 3e38]), axis=0)
-    assert message.startswith("Sum(x=float32[2], axis=(0,), keep_dims=False) -> float32[], ")
+    assert "\n  Sum(x=float32[2], axis=(0,), keep_dims=False) -> float32[], " in message
 
 
 def test_one_of_several_outputs():
@@ -127,7 +128,7 @@ def test_one_of_several_outputs():
         x = tensor([1.0, 2.0])
         message = failing(lambda x: dispatch_several(spec, x), x)
         assert "-> float32[2], float32[2], native by the running program" in message
-        assert "made 1 infinity of 2, at [1]: inf in high\n" in message
+        assert message.startswith("Halves made 1 infinity of 2, at [1]: inf in high\n")
         tp.debug(lambda: dispatch_several(spec, tensor([1.0, 0.0])))
 
 
@@ -248,17 +249,16 @@ def test_inside_a_decomposition_nothing_raises_but_its_result_must_be_in_order()
         result = tp.debug(dispatch, DETOUR, x)
         np.testing.assert_array_equal(result.numpy(), [0.0, 1.0])
         message = failing(dispatch, DETOUR, tensor([-1000.0]))
-        assert message.startswith(
-            "Detour(x=float32[1]) -> float32[1], decomposed by the running program"
-        )
-        assert "made 1 infinity of 1, at [0]: inf" in message
+        assert message.startswith("Detour made 1 infinity of 1, at [0]: inf\n")
+        assert "-> float32[1], decomposed by the running program on cpu\n" in message
 
 
 def test_fallbacks_raise_once_where_they_are_asked_for():
     engine = engines.make({"home": [], "away": [engines.basic_kernels()]}, fallback="allow")
     with engines.using(engine), tp.use_backend("home"), np.errstate(over="ignore"):
         message = failing(tp.exp, tensor([1000.0]))
-    assert "fallback by away-distribution 2.0 from home, made 1 infinity" in message
+    assert message.startswith("Exp made 1 infinity of 1")
+    assert ", fallback by away-distribution 2.0 from home\n" in message
 
 
 # How it is switched on ------------------------------------------------------------------

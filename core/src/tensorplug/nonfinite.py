@@ -233,8 +233,12 @@ _NUMBER: Final = "{:.6g}".format
 def _message(plan: Plan, inputs: Sequence[Any], fault: _Fault) -> str:
     where = "" if len(plan.outputs) == 1 else f" in {fault.label}"
     accounts = [_account(label, tensor) for label, tensor in _labelled(plan, inputs)]
-    happened = f"{describe(plan)}, {provenance(plan)}, made {fault.share}{where}"
-    return "\n".join([happened + _at("called", callsite.find()), *accounts])
+    lines = [
+        f"{plan.spec.name} made {fault.share}{where}",
+        f"  {describe(plan)}, {provenance(plan)}",
+        *(f"  {each}" for each in accounts if each),
+    ]
+    return "\n".join(lines) + _at("called", callsite.find())
 
 
 def _share(kind: str, bad: Array, values: Any) -> str:
@@ -254,21 +258,22 @@ def _at(verb: str, site: CallSite | None) -> str:
 
 
 def _account(label: str, tensor: Tensor) -> str:
-    """Return what an input's values are like: ``x: float32[3], from -1 to 2, all finite``."""
-    start = f"  {label}: {tensor.type}"
-    if tensor.dtype is dt.string or not tensor.size:
-        return start
+    """Return what an input's values are like: ``x is from -1 to 2, all finite``."""
+    if tensor.dtype is dt.string:
+        return ""
+    if not tensor.size:
+        return f"{label} is empty"
     values: Array = tensor._placement.device.backend.to_host(tensor._buffer)
     finite = values[np.isfinite(values)]
+    verb = "is"
     if values.dtype.kind == "c":
-        finite = np.abs(finite)
-        start += ", magnitudes"
-    parts = [start]
+        finite, verb = np.abs(finite), "has magnitudes"
+    parts = []
     if finite.size:
         low, high = _NUMBER(finite.min().item()), _NUMBER(finite.max().item())
-        parts.append(f"all {low}" if low == high else f"from {low} to {high}")
+        parts.append(low if low == high else f"from {low} to {high}")
     if tensor.dtype in dt.INEXACT:
         nan, inf = np.count_nonzero(np.isnan(values)), np.count_nonzero(np.isinf(values))
         found = [f"{count} {what}" for count, what in ((nan, "NaN"), (inf, "infinite")) if count]
         parts += found or ["all finite"]
-    return ", ".join(parts)
+    return f"{label} {verb} {', '.join(parts)}"

@@ -1,0 +1,26 @@
+"""The guides' code runs, and prints what stands below it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tensorplug.testing import isolated_engine
+
+from . import guides
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+@pytest.mark.parametrize("name", ["debugging.md"])
+def test_the_code_of_a_guide(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # for the files that it writes
+    monkeypatch.setenv("COLUMNS", "80")
+    names = {}
+    found = guides.blocks((DOCS / name).read_text(encoding="utf-8"))
+    assert len(found) > 5
+    with isolated_engine("cpu"):
+        for code, expected in found:
+            printed = guides.run(code, names)
+            assert guides.comparable(printed) == guides.comparable(expected), code
