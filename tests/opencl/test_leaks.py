@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import numpy as np
 import pytest
 from tests.core import training
@@ -10,7 +12,7 @@ from tests.core.catalogue_calls import KERNELS, cases, run_twice
 import tensorplug as tp
 from tensorplug import dispatch as seam
 from tensorplug.backend import CountsBuffers
-from tensorplug.errors import LeakError
+from tensorplug.errors import BackendMemoryError, LeakError
 from tensorplug.leaks import LeakCheck
 from tensorplug.ops import creation
 from tensorplug.ops.elementwise import ADD
@@ -164,3 +166,51 @@ def test_training_leaves_nothing_on_the_device(step):
         training.check_flat(step)
         assert device.backend.live_buffers() == len(device.constants)
         assert tp.memory()["opencl"].buffers == 0
+
+
+class Pool:
+    """The real pool, out of room at one allocation and when that is tried again."""
+
+    def __init__(self, real):
+        self.real = real
+        self.made = 0
+        self.fails_at = -1
+
+    def allocate(self, nbytes):
+        if self.made + 1 == self.fails_at:
+            raise MemoryError("none left")
+        self.made += 1
+        return self.real.allocate(nbytes)
+
+    def __getattr__(self, name):
+        return getattr(self.real, name)
+
+
+def test_each_allocation_of_the_device_fails_once():
+    require_device()
+    with isolated_engine("opencl"):
+        device = seam.current().device
+        pool = device.backend.runtime.pool = Pool(device.backend.runtime.pool)
+
+        def compute():
+            return training.with_second_order(training.parameters(), 1)["w1"].numpy()
+
+        expected = compute()
+        start, frame = device.backend.live_buffers(), seam.current()
+        gc.collect()
+        gc.disable()
+        try:
+            for failing in range(1, 2000, 3):
+                pool.made, pool.fails_at = 0, failing
+                try:
+                    result = compute()
+                except BackendMemoryError as error:
+                    assert "none left" in str(error.__cause__)  # noqa: PT017  # freed at once
+                else:
+                    break
+                assert device.backend.live_buffers() == start, failing
+                assert seam.current() is frame
+        finally:
+            gc.enable()
+        assert failing > 100
+        np.testing.assert_array_equal(result, expected)
