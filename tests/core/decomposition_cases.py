@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from . import exact_random
 from . import sliding_formulas as formulas
 from .sliding import ONLY_CONVOLUTION, WINDOWS, Sliding, positions
 
@@ -363,4 +364,28 @@ SLIDING = [
     ),
 ]
 
-CASES: list[Case] = [*ELEMENTWISE, *SOFTMAX, *REDUCTION, *ONE_HOT, *SLIDING]
+KEY = np.array([1, 2, 3, 2**32 - 1], np.uint32)
+WORDS = exact_random.words(KEY.tolist(), 14)
+LONGS = exact_random.longs(WORDS)[:6]
+
+
+def drawn(kernel: str, expected: Any, dtype: str, *inputs: Any, ulps: float = 0) -> Case:
+    attributes = {"shape": (len(expected),)} | ({"dtype": dtype} if dtype in FLOATS else {})
+    return Case(kernel, dtype, (KEY, *inputs), lambda *_: expected, attributes, ulps)
+
+
+RANDOM = [
+    drawn("RandomBits", WORDS, "uint32"),
+    drawn("RandomUniform", [word // 256 / 2**24 for word in WORDS], "float32"),
+    drawn("RandomIntegers", [w * 1000 >> 64 for w in LONGS], "uint32", np.array(1000, np.uint32)),
+    *(
+        drawn(kernel, formula(LONGS if dtype == "float64" else WORDS, dtype), dtype, ulps=2)
+        for kernel, formula in (
+            ("RandomExponential", exact_random.exponential),
+            ("RandomNormal", exact_random.normal),
+        )
+        for dtype in FLOATS
+    ),
+]
+
+CASES: list[Case] = [*ELEMENTWISE, *SOFTMAX, *REDUCTION, *ONE_HOT, *SLIDING, *RANDOM]

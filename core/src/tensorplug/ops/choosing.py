@@ -11,7 +11,7 @@ from tensorplug import host, shapes
 from tensorplug.dispatch import as_tensor
 from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops import elementwise, indexing, movement, reduction, sorting
-from tensorplug.ops.draws import integers, parameters
+from tensorplug.ops.draws import fitting, integers, parameters
 from tensorplug.ops.random import as_key, bits, split
 from tensorplug.ops.sampling import gumbel
 
@@ -49,14 +49,9 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None) -> Ten
     others = [each for each in range(scores.ndim) if each != at]
     last = movement.permute_dims(scores, (*others, at))
     batch, classes = last.shape[:-1], last.shape[-1]
-    sizes = batch if shape is None else shapes.as_shape(shape, "categorical: shape")
     if not classes:
         raise ShapeError(f"categorical: axis {axis} of logits {scores.type} is empty")
-    if shapes.broadcast(sizes, batch) != sizes:
-        raise ShapeError(
-            f"categorical: the rows of logits have shape {list(batch)}, which does not broadcast "
-            f"to {list(sizes)}"
-        )
+    sizes = fitting("categorical", shape, [batch])
     return reduction.argmax(last + gumbel(checked, (*sizes, classes), chosen), axis=-1)
 
 

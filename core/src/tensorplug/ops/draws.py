@@ -25,6 +25,8 @@ from tensorplug.ops.random import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tensorplug.dtypes import DType
     from tensorplug.shapes import Shape
     from tensorplug.tensor import Tensor
@@ -88,8 +90,8 @@ def normal(
     Returns:
         ``loc + z * scale``, differentiable in both. Every z is within 2 units in the last place
         of what its random bits stand for, and the same to the last bit on all backends that add,
-        multiply, divide and take square roots as IEEE 754 says. ``|z|`` is at most 6.7 (8.5 for
-        float64).
+        multiply, divide and take square roots as IEEE 754 says. ``|z|`` is at most 6.7 (8.6 for
+        float64), and never 0.
 
     Raises:
         ArgumentError, ShapeError, DTypeError: as said above.
@@ -144,7 +146,7 @@ def integers(key: Any, low: Any, high: Any = None, shape: Any = None, dtype: Any
     )
     tensors = [each for each in (first, last) if not isinstance(each, int)]
     chosen = _integer_dtype(dtype, tensors)
-    sizes = _sizes("integers", shape, tensors)
+    sizes = fitting("integers", shape, [each.shape for each in tensors])
     span = _span(first, last, chosen) if tensors else _span_of_numbers(first, last, chosen)
     wide = span if span.shape in ((), sizes) else movement.broadcast_to(span, sizes)
     drawn = astype(dispatch(RANDOM_INTEGERS, checked, wide, shape=sizes), chosen)
@@ -217,7 +219,7 @@ def parameters(
     values = [_parameter(each, f"{who}: {name}") for name, each in given.items()]
     tensors = [each for each in values if not host.is_scalar(each)]
     chosen = _real_dtype(who, dtype, tensors)
-    sizes = _sizes(who, shape, tensors)
+    sizes = fitting(who, shape, [each.shape for each in tensors])
     work = widened(chosen) if widen else chosen
     converted = (each if host.is_scalar(each) else astype(each, work) for each in values)
     return sizes, chosen, tuple(converted)
@@ -250,16 +252,24 @@ def _real_dtype(who: str, dtype: Any, tensors: list[Tensor]) -> DType:
     return chosen
 
 
-def _sizes(who: str, shape: Any, tensors: list[Tensor]) -> Shape:
+def fitting(who: str, shape: Any, given: Sequence[Shape]) -> Shape:
+    """Return the shape of a draw whose parameters have the shapes ``given``.
+
+    Raises:
+        ShapeError: they do not broadcast to ``shape``, or to one another where it is None.
+        ArgumentError: ``shape`` is none.
+
+    """
     sizes = None if shape is None else shapes.as_shape(shape, f"{who}: shape")
     try:
-        common = shapes.broadcast(*(each.shape for each in tensors))
+        common = shapes.broadcast(*given)
         if sizes is None or shapes.broadcast(sizes, common) == sizes:
             return common if sizes is None else sizes
     except ShapeError as error:
         raise ShapeError(f"{who}: {error}") from None
     raise ShapeError(
-        f"{who}: the parameters broadcast to shape {list(common)}, but not to {list(sizes)}"
+        f"{who}: the parameters have shape {list(common)}, which does not broadcast to "
+        f"{list(sizes)}"
     )
 
 

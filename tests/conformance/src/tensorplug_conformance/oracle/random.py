@@ -104,31 +104,38 @@ def _bounded(value: Array, shape: Sequence[int]) -> Reference:
 def exponential(
     key: Array, *, shape: Sequence[int], start: int = 0, dtype: str = "float32"
 ) -> Reference:
-    """Return ``-log u``, u in the middle of one of 2**31 (2**52) cells."""
-    count = prod(shape)
-    if dtype == "float64":
-        value = _minus_log(_odd(w >> 11 for w in longs(key, start, count)), 53)
-    else:
-        value = _minus_log(_odd(words(key, start, count)), 32)
-    return _bounded(value, shape)
+    """Return ``-log u`` for each word, or for two as one integer."""
+    drawn = _drawn(key, start, prod(shape), dtype)
+    return _bounded(minus_logs(drawn, dtype), shape)
 
 
 def normal(
     key: Array, *, shape: Sequence[int], start: int = 0, dtype: str = "float32"
 ) -> Reference:
-    """Box and Muller's pairs, at an angle that is given by its octant and the part of it."""
+    """Return Box and Muller's pairs, each of two words, or of four as two integers."""
     count = prod(shape)
-    pairs = -(-count // 2)
+    drawn = _drawn(key, start, count + count % 2, dtype)
+    return _bounded(normals(drawn, dtype)[:count], shape)
+
+
+def _drawn(key: Array, start: int, count: int, dtype: str) -> list[int]:
+    return (longs if dtype == "float64" else words)(key, start, count)
+
+
+def minus_logs(drawn: Iterable[int], dtype: str) -> Array:
+    """Return ``-log u``, u in the middle of one of 2**31 cells (2**52 for float64)."""
     long = dtype == "float64"
-    drawn = (longs if long else words)(key, start, 2 * pairs)
-    size, kept = (64, 50) if long else (32, 29)
-    radii = _odd((w >> 11) if long else w for w in drawn[0::2])
-    radius = np.sqrt(2 * _minus_log(radii, 53 if long else 32))
-    parts = _odd((w >> (size - 3 - kept)) % 2**kept for w in drawn[1::2])
+    return _minus_log(_odd(w >> 11 if long else w for w in drawn), 53 if long else 32)
+
+
+def normals(drawn: Sequence[int], dtype: str) -> Array:
+    """Return pairs: radii from every other number, angles from the others, by octant and part."""
+    size, unused, kept = (64, 11, 50) if dtype == "float64" else (32, 0, 29)
+    radius = np.sqrt(2 * minus_logs(drawn[0::2], dtype))
+    parts = _odd((w >> unused) % 2**kept for w in drawn[1::2])
     angle = np.arctan(LONG(1)) * (parts / LONG(2.0**kept))
     top = np.array([w >> (size - 3) for w in drawn[1::2]], dtype=np.int64)
     first, second = radius * np.cos(angle), radius * np.sin(angle)
-    swapped = top >= 4
-    one, two = np.where(swapped, second, first), np.where(swapped, first, second)
+    one, two = np.where(top >= 4, second, first), np.where(top >= 4, first, second)
     signed = [np.where(top & bit, -z, z) for bit, z in ((2, one), (1, two))]
-    return _bounded(np.stack(signed, axis=-1).ravel()[:count], shape)
+    return np.stack(signed, axis=-1).ravel()

@@ -1,0 +1,169 @@
+"""The generator: a new key for every draw, for every thread, after every copy."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import json
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensorplug as tp
+from tensorplug.errors import ArgumentError
+
+from .engines import together
+
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
+
+random = tp.random
+FUNCTIONS = [
+    name for name in random.__all__ if name not in ("Generator", "fold_in", "key", "split")
+]
+GIVEN = {  # what a call needs besides its key
+    "categorical": ([0.0, 1.0],),
+    "choice": (5,),
+    "gamma": (2.0,),
+    "integers": (100,),
+    "permutation": (7,),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_methods_are_the_functions_without_their_key(name: str) -> None:
+    function, method = getattr(random, name), getattr(random.Generator, name)
+    without = list(inspect.signature(function).parameters.values())[1:]
+    assert list(inspect.signature(method).parameters.values())[1:] == without
+    rng = random.Generator(3)
+    for number in range(2):
+        key = random.fold_in(random.key(3), number)
+        expected = function(key, *GIVEN.get(name, ())).numpy()
+        found = getattr(rng, name)(*GIVEN.get(name, ())).numpy()
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_methods_hand_on_all_their_arguments(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    function, method = getattr(random, name), getattr(random.Generator, name)
+    passed = list(inspect.signature(method).parameters.values())[1:]
+    called: dict[str, Any] = {}
+
+    def record(*args: Any, **kwargs: Any) -> None:
+        called.update(inspect.signature(function).bind(*args, **kwargs).arguments)
+
+    monkeypatch.setattr(random, name, record)
+    given = {each.name: object() for each in passed}
+    getattr(random.Generator(0), name)(**given)
+    assert {key: value for key, value in called.items() if key != "key"} == given
+
+
+def test_every_draw_has_a_key_of_its_own() -> None:
+    rng = random.Generator(2**64 - 1)
+    keys = {rng.key().numpy().tobytes() for _ in range(300)}
+    assert len(keys) == 300
+    assert rng.state == {"key": [2**32 - 1, 2**32 - 1, 0, 0], "count": 300}
+    assert not np.array_equal(rng.normal((4,)).numpy(), rng.normal((4,)).numpy())
+
+
+def test_without_a_seed_the_system_chooses() -> None:
+    one, two = random.Generator(), random.Generator()
+    assert one.state["key"] != two.state["key"]
+
+
+def test_state_goes_back_and_through_json() -> None:
+    rng = random.Generator(5)
+    rng.normal((3,))
+    kept = json.loads(json.dumps(rng.state))
+    first = rng.uniform((5,)).tolist()
+    rng.state = kept
+    assert rng.uniform((5,)).tolist() == first
+    other = random.Generator(0)
+    other.state = kept
+    assert other.uniform((5,)).tolist() == first
+    assert repr(other) == f"<Generator {other.state}>"
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        None,
+        {},
+        {"key": [1, 2, 3], "count": 0},
+        {"key": [1, 2, 3, 4]},
+        {"key": [1, 2, 3, 4], "count": -1},
+        {"key": [1, 2, 3, 2**32], "count": 0},
+        {"key": [1, 2, 3, 0.5], "count": 0},
+        {"key": [1, 2, 3, 4], "count": "0"},
+    ],
+)
+def test_no_state(state: Any) -> None:
+    rng = random.Generator(5)
+    before = rng.state
+    with pytest.raises(ArgumentError, match="a generator's state"):
+        rng.state = state
+    assert rng.state == before
+
+
+@pytest.mark.parametrize(
+    "again", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))]
+)
+def test_copies_go_on_alike_and_apart(again: Any) -> None:
+    rng = random.Generator(5)
+    rng.normal()
+    twin = again(rng)
+    assert twin.normal((3,)).tolist() == rng.normal((3,)).tolist()
+    rng.normal()
+    assert twin.state["count"] == 2
+    assert rng.state["count"] == 3
+
+
+def test_spawned_generators_share_nothing() -> None:
+    rng = random.Generator(5)
+    children = [*rng.spawn(3), *rng.spawn(2), *rng.spawn(0)]
+    assert rng.state["count"] == 3
+    made = [each.key().numpy().tobytes() for each in (rng, *children)]
+    assert len(set(made)) == 6
+    again = random.Generator(5)
+    assert [each.state for each in again.spawn(3)] == [
+        {**each.state, "count": 0} for each in children[:3]
+    ]
+    parent = random.fold_in(random.key(5), 0)
+    assert [each.state["key"] for each in children[:3]] == random.split(parent, 3).tolist()
+
+
+def test_threads_never_get_the_same_key() -> None:
+    rng = random.Generator(5)
+    found: list[list[bytes]] = [[] for _ in range(8)]
+
+    def work(number: int) -> None:
+        with tp.use_backend("cpu"):
+            found[number] = [rng.key().numpy().tobytes() for _ in range(200)]
+
+    together(8, work)
+    assert len({each for some in found for each in some}) == 1600
+    assert rng.state["count"] == 1600
+
+
+def test_a_generator_keeps_no_tensor() -> None:
+    rng = random.Generator(5)
+    with tp.tidy():
+        inside = rng.normal((2,))
+    assert inside.is_disposed
+    assert rng.normal((2,)).shape == (2,)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: random.Generator(-1), r"Generator: seed must be in \[0, 2\*\*64\), got -1"),
+        (lambda: random.Generator(1.0), "Generator: seed must be an integer, got 1.0"),
+        (lambda: random.Generator("1"), "Generator: seed must be an integer, got '1'"),
+        (lambda: random.Generator(0).spawn(-1), "spawn: n must not be negative, got -1"),
+        (lambda: random.Generator(0).spawn(1.5), "spawn: n must be an integer, got 1.5"),
+    ],
+)
+def test_bad_calls(call: Any, message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        call()

@@ -1,0 +1,106 @@
+"""Random numbers natively: known answers, exact references, and sizes around a cacheful."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tensorplug import dtypes as dt
+from tensorplug.ops import box_muller
+from tensorplug.ops import random as ops
+from tensorplug_conformance.oracle import random as oracle
+from tensorplug_cpu import philox, variates
+
+KEY = np.array([0xA4093822, 0x299F31D0, 0x13198A2E, 0x03707344], np.uint32)
+FLOATS = ["float16", "float32", "float64"]
+REAL = [
+    (ops.RANDOM_UNIFORM, oracle.uniform, 0),
+    (ops.RANDOM_EXPONENTIAL, oracle.exponential, 0.5),
+    (ops.RANDOM_NORMAL, oracle.normal, 1.5),
+]
+FULL = 4 * philox.BLOCKS
+
+# The vectors of Random123: key and upper half of the counter, first block, result.
+KNOWN = [
+    ([0] * 4, 0, [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]),
+    ([2**32 - 1] * 4, 2**64 - 1, [0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD]),
+    (KEY, 0x85A308D3_243F6A88, [0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1]),
+]
+
+
+@pytest.mark.parametrize(("key", "start", "expected"), KNOWN)
+@pytest.mark.parametrize("count", [1, 9])
+def test_known_answers(key, start, expected, count):
+    """Of a few blocks, which Python's integers make, and of more, which NumPy does."""
+    found = philox.words(np.array(key, np.uint32), start, count)
+    assert found.dtype == np.uint32
+    assert found[:4].tolist() == expected
+
+
+@pytest.mark.parametrize("start", [0, 2**32 - 4, 2**63 - 4, 2**64 - 4])
+def test_few_blocks_and_many_agree(start):
+    many = philox.words(KEY, start, 16)
+    for at in range(16):
+        few = philox.words(KEY, (start + at) % 2**64, 1)
+        np.testing.assert_array_equal(few, many[4 * at : 4 * at + 4])
+
+
+@pytest.mark.parametrize(
+    "shape", [(), (0,), (1,), (7,), (33,), (3, 2, 7), (FULL - 1,), (FULL,), (FULL + 1,)]
+)
+@pytest.mark.parametrize("start", [0, 2**32 - 2, 2**64 - 1])
+def test_bits(call, near, shape, start):
+    found = call(ops.RANDOM_BITS, KEY, shape=shape, start=start)
+    near(found, oracle.bits(KEY, shape=shape, start=start), "uint32")
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize(("spec", "reference", "ulp"), REAL, ids=str)
+@pytest.mark.parametrize("shape", [(), (0,), (7,), (3, 5), (2 * philox.BLOCKS + 3,)])
+def test_floats(call, near, spec, reference, ulp, dtype, shape):
+    found = call(spec, KEY, shape=shape, dtype=dtype)
+    near(found, reference(KEY, shape=shape, dtype=dtype), dtype, ulp=ulp)
+
+
+@pytest.mark.parametrize("dtype", ["uint32", "uint64"])
+@pytest.mark.parametrize("shape", [(), (0,), (5,), (3, 5), (philox.BLOCKS + 3,)])
+def test_integers(call, near, dtype, shape):
+    size = 8 * np.dtype(dtype).itemsize
+    for span in (1, 2, 1000, 2 ** (size - 1) + 1, 2**size - 1, 0):
+        one = np.array(span, dtype)
+        found = call(ops.RANDOM_INTEGERS, KEY, one, shape=shape)
+        near(found, oracle.integers(KEY, one, shape=shape), dtype)
+    rng = np.random.default_rng(0)
+    spans = rng.integers(0, 2**size, shape, dtype) >> rng.integers(0, size, shape).astype(dtype)
+    found = call(ops.RANDOM_INTEGERS, KEY, spans, shape=shape)
+    near(found, oracle.integers(KEY, spans, shape=shape), dtype)
+
+
+def extremes(kind):
+    """Return words near every power of two and limit, and where the logarithm turns."""
+    size = 8 * kind.itemsize
+    powers = [m for p in range(size) for m in (1 << p, (1 << size) - (1 << p))]
+    turning = int(box_muller.LOW * 2**size)
+    near = [m + d for m in (*powers, turning, turning >> 1) for d in range(-2, 3)]
+    return np.array([each % (1 << size) for each in near], kind)
+
+
+@pytest.mark.parametrize(("dtype", "kind"), [("float32", np.uint32), ("float64", np.uint64)])
+def test_variates_of_extreme_words(near, dtype, kind):
+    precision = box_muller.precision(dt.of(dtype))
+    words = extremes(np.dtype(kind))
+    found = variates.minus_log(precision, words)[0]
+    near(found, oracle.minus_logs(words.tolist(), dtype), dtype, ulp=0.5)
+    pairs = np.stack(np.meshgrid(words[::3], words[::4]), axis=-1).ravel()
+    found = variates.normals(precision, pairs)
+    near(found, oracle.normals(pairs.tolist(), dtype), dtype, ulp=1.5)
+
+
+def test_halves_of_products():
+    """By Python's integers, at all digits' limits."""
+    from tensorplug_cpu.kernels.random import _upper_product
+
+    edges = [0, 1, 2**32 - 1, 2**32, 2**32 + 1, 2**63, 2**64 - 1, 0xFFFFFFFF00000000]
+    a, b = (each.ravel() for each in np.meshgrid(*[np.array(edges, np.uint64)] * 2))
+    found = _upper_product(a, b).tolist()
+    assert found == [x * y >> 64 for x, y in zip(a.tolist(), b.tolist(), strict=True)]

@@ -1,0 +1,178 @@
+"""Random numbers on the device: known answers, references, and the bits of the CPU backend."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tensorplug as tp
+from tensorplug import dispatch as seam
+from tensorplug import dtypes as dt
+from tensorplug.ops import box_muller, creation, movement
+from tensorplug.ops import random as ops
+from tensorplug.spec import TensorType
+from tensorplug.testing import isolated_engine
+from tensorplug_conformance.oracle import random as oracle
+from tensorplug_opencl import layouts
+from tensorplug_opencl.kernels import philox, templates
+
+KEY = np.array([0xA4093822, 0x299F31D0, 0x13198A2E, 0x03707344], np.uint32)
+FLOATS = ["float16", "float32", "float64"]
+SHAPES = [(), (0,), (1,), (2,), (3,), (4,), (5,), (7, 3), (2, 0), (1, 2, 1, 9), (1031,)]
+STARTS = [0, 1, 2**32 - 2, 2**63, 2**64 - 2]
+REAL = [
+    (ops.RANDOM_UNIFORM, oracle.uniform, -0.5),  # exactly
+    (ops.RANDOM_EXPONENTIAL, oracle.exponential, 0.25),
+    (ops.RANDOM_NORMAL, oracle.normal, 1.0),
+]
+
+# The vectors of Random123: key and upper half of the counter, first block, result.
+KNOWN = [
+    ([0] * 4, 0, [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]),
+    ([2**32 - 1] * 4, 2**64 - 1, [0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD]),
+    (KEY, 0x85A308D3_243F6A88, [0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1]),
+]
+
+
+def needs(frame, dtype):
+    if dt.of(dtype) not in frame.device.backend.dtypes:
+        pytest.skip(f"this device has no {dtype}")
+
+
+@pytest.mark.parametrize(("key", "start", "expected"), KNOWN)
+def test_known_answers(call, key, start, expected):
+    found = call(ops.RANDOM_BITS, np.array(key, np.uint32), shape=(4,), start=start)
+    assert found.dtype == np.uint32
+    assert found.tolist() == expected
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("start", STARTS)
+def test_bits(call, near, shape, start):
+    found = call(ops.RANDOM_BITS, KEY, shape=shape, start=start)
+    near(found, oracle.bits(KEY, shape=shape, start=start), "uint32")
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize(("spec", "reference", "ulp"), REAL, ids=str)
+@pytest.mark.parametrize("shape", [(), (0,), (1,), (3,), (7, 3), (20_001,)])
+def test_floats(frame, call, near, spec, reference, ulp, dtype, shape):
+    needs(frame, dtype)
+    found = call(spec, KEY, shape=shape, dtype=dtype)
+    near(found, reference(KEY, shape=shape, dtype=dtype), dtype, ulp=ulp)
+
+
+@pytest.mark.parametrize("dtype", ["uint32", "uint64"])
+@pytest.mark.parametrize("shape", [(), (0,), (1,), (5,), (3, 5)])
+def test_integers(call, near, dtype, shape):
+    size = 8 * np.dtype(dtype).itemsize
+    for span in (1, 2, 1000, 2 ** (size - 1) + 1, 2**size - 1, 0):
+        one = np.array(span, dtype)
+        found = call(ops.RANDOM_INTEGERS, KEY, one, shape=shape)
+        near(found, oracle.integers(KEY, one, shape=shape), dtype)
+    rng = np.random.default_rng(0)
+    spans = rng.integers(0, 2**size, shape, dtype) >> rng.integers(0, size, shape).astype(dtype)
+    found = call(ops.RANDOM_INTEGERS, KEY, spans, shape=shape)
+    near(found, oracle.integers(KEY, spans, shape=shape), dtype)
+
+
+def test_wide_indices(call, near, monkeypatch):
+    """Large draws count in 64 bits; here a small one does too."""
+    monkeypatch.setattr(layouts, "NARROW_LIMIT", 10)
+    shape, spans = (77,), np.arange(1, 78, dtype=np.uint32)
+    near(call(ops.RANDOM_BITS, KEY, shape=shape), oracle.bits(KEY, shape=shape), "uint32")
+    found = call(ops.RANDOM_INTEGERS, KEY, spans, shape=shape)
+    near(found, oracle.integers(KEY, spans, shape=shape), "uint32")
+
+
+def test_a_key_may_be_a_view(frame):
+    rows = np.arange(12, dtype=np.uint32).reshape(3, 4)
+    with seam.entered(frame):
+        row = movement.reshape(movement.slice(creation.asarray(rows), (1, 0), (1, 4)), (4,))
+        found = seam.dispatch(ops.RANDOM_BITS, row, shape=(9,))
+    np.testing.assert_array_equal(found.numpy(), oracle.bits(rows[1], shape=(9,)))
+
+
+def test_one_program_serves_all_keys_shapes_and_starts(frame, call):
+    def run(seed, shape, start):
+        call(ops.RANDOM_NORMAL, KEY + np.uint32(seed), shape=shape, start=start, dtype="float32")
+
+    run(0, (5,), 0)
+    programs = frame.device.backend.memory()["programs"]
+    for seed in range(1, 4):
+        run(seed, (2 * seed, 3), 2**40 + seed)
+    assert frame.device.backend.memory()["programs"] == programs
+
+
+# Bits of variates ---------------------------------------------------------------------------
+
+
+def extremes(kind):
+    """Return words near every power of two and limit, and where the logarithm turns."""
+    size = 8 * kind.itemsize
+    powers = [m for p in range(size) for m in (1 << p, (1 << size) - (1 << p))]
+    turning = int(box_muller.LOW * 2**size)
+    near = [m + d for m in (*powers, turning, turning >> 1) for d in range(-2, 3)]
+    return np.array([each % (1 << size) for each in near], kind)
+
+
+@pytest.mark.parametrize(("dtype", "kind"), [("float32", np.uint32), ("float64", np.uint64)])
+def test_variates_of_extreme_words(frame, near, dtype, kind):
+    """The C functions on words of choice, in a program of the test's own."""
+    needs(frame, dtype)
+    words = extremes(np.dtype(kind))
+    pairs = np.stack(np.meshgrid(words[::3], words[::4]), axis=-1).ravel()
+    near(
+        _run(frame, dtype, words, "minus_log(w[i]).x", 1),
+        oracle.minus_logs(words.tolist(), dtype),
+        dtype,
+        ulp=0.25,
+    )
+    both = [
+        _run(frame, dtype, pairs, f"normals(w[2 * i], w[2 * i + 1]).{part}", 2) for part in "xy"
+    ]
+    near(np.stack(both, axis=-1).ravel(), oracle.normals(pairs.tolist(), dtype), dtype, ulp=1.0)
+
+
+def _run(frame, dtype, words, expression, each):
+    runtime, backend = frame.device.backend.runtime, frame.device.backend
+    precision = box_muller.precision(dt.of(dtype))
+    count = words.size // each
+    text = templates.program(
+        f"test {dtype}",
+        [
+            templates.Array("w", "ulong" if dtype == "float64" else "uint"),
+            templates.Array("y", "double" if dtype == "float64" else "float", written=True),
+        ],
+        templates.indices("n"),
+        f"  const index_t i = get_global_id(0);\n  if (i < n) y[i] = {expression};",
+        index=np.dtype(np.uint32),
+        declarations=philox.variates(precision),
+    )
+    launch = runtime.launch(text, 2, [np.uint32(count)], count)
+    result = runtime.empty(TensorType(dt.of(dtype), (count,)))
+    launch(backend.from_host(words), result)
+    return backend.to_host(result)
+
+
+def rounds_as_ieee(frame, dtype):
+    """Return whether division and square root do; addition and multiplication always do."""
+    import pyopencl as cl
+
+    correct = cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
+    config = frame.device.backend.runtime.device.single_fp_config
+    return dtype == "float64" or bool(config & correct)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("spec", [each for each, _, _ in REAL], ids=str)
+def test_the_cpus_bits(frame, call, spec, dtype):
+    needs(frame, dtype)
+    if spec is ops.RANDOM_NORMAL and not rounds_as_ieee(frame, dtype):
+        pytest.skip("this device's square root is not correctly rounded")
+    with isolated_engine("cpu"):
+        expected = tp.run_kernel(spec, [KEY], {"shape": (100_003,), "dtype": dtype})
+        expected = np.array(expected.numpy())
+    found = call(spec, KEY, shape=(100_003,), dtype=dtype)
+    assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+    assert found.tobytes() == expected.tobytes()
