@@ -59,8 +59,8 @@ def top_k(x: TensorType, *, k: int, out: tuple[TensorType, TensorType]) -> Call:
     """Return values and indices of the largest entries; both orders of ``sorted`` are sorted."""
     length, shape = x.shape[-1], out[0].shape
     if not out[0].size:
-        empty = np.empty(shape, x.dtype.numpy), np.empty(shape, np.int32)
-        return lambda _x: empty
+        dtype = x.dtype.numpy
+        return lambda _x: (np.empty(shape, dtype), np.empty(shape, np.int32))
     find = _selected if length >= _LONG and 4 * k <= length else _largest_first
 
     def run(x: Array) -> tuple[Array, Array]:
