@@ -82,11 +82,9 @@ def uniform(
 def _minus_log(odd: Array, size: int) -> Array:
     """Return ``-log(odd / 2**size)``, near 1 by what is missing there."""
     whole = LONG(2.0**size)
-    return np.where(
-        odd > whole / 2,
-        -np.log1p(-(whole - odd) / whole),
-        LONG(size) * np.log(LONG(2)) - np.log(odd),
-    )
+    near_1 = -np.log1p(-(whole - odd) / whole)
+    far = LONG(size) * np.log(LONG(2)) - np.log(odd)
+    return np.asarray(np.where(odd > whole / 2, near_1, far))
 
 
 def _odd(numbers: Iterable[int]) -> Array:
