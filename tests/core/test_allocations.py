@@ -135,6 +135,18 @@ def test_devices_have_memory_of_their_own(engine):
     assert memory.bytes == 24
 
 
+def test_a_tensor_that_another_thread_disposed_of_is_none(engine):
+    memory = Allocations()
+    x, y = floats(), floats()
+    memory.count([x, y])
+    x.dispose()
+    assert memory.count([x], given=[x]) == 0
+    assert not memory.holds(x)
+    assert memory.bytes == 12
+    engine.close("memory")
+    assert (memory.holds(y), memory.count([y])) == (False, 0)
+
+
 class Solid:
     """A buffer that cannot be referred to weakly."""
 

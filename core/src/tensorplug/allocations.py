@@ -71,10 +71,12 @@ class Allocations:
         """
         with self._lock:
             self._settle()
-            old = {_allocation(each)[0] for each in given}
+            old = {key for key, _, _ in map(_allocation, given)}
             fresh: dict[Key, int] = {}
             for tensor in made:
-                key, size = _allocation(tensor)
+                key, buffer, size = _allocation(tensor)
+                if buffer is None:
+                    continue
                 piece = self._pieces.get(key)
                 if piece is None:
                     if key in old:
@@ -82,21 +84,21 @@ class Allocations:
                     self._last = next(self._numbers)
                     piece = self._pieces[key] = _Piece(size, self._last)
                     self._bytes += size
-                self._hold(key, piece, tensor)
+                self._hold(key, piece, tensor, buffer)
                 if piece.number > since:
                     fresh[key] = piece.size
             self.peak = max(self.peak, self._bytes)
             return sum(fresh.values())
 
     def holds(self, tensor: Tensor) -> bool:
-        """Return whether the memory under a live tensor was counted."""
+        """Return whether the memory under a tensor was counted; False if it is disposed."""
         with self._lock:
             self._settle()
             return _allocation(tensor)[0] in self._pieces
 
-    def _hold(self, key: Key, piece: _Piece, tensor: Tensor) -> None:
+    def _hold(self, key: Key, piece: _Piece, tensor: Tensor, buffer: Any) -> None:
         # An identity may be used again, but only after the buffer that had it was taken out.
-        buffer, dead = tensor._buffer, self._dead
+        dead = self._dead
         if id(buffer) in piece.holders or id(tensor) in piece.holders:
             return
         try:
@@ -124,7 +126,12 @@ class Allocations:
             self._bytes -= piece.size
 
 
-def _allocation(tensor: Tensor) -> tuple[Key, int]:
-    device = tensor._placement.device
-    name, size = device.backend.allocation(tensor._buffer)
-    return (id(device), name), size
+def _allocation(tensor: Tensor) -> tuple[Key, Any, int]:
+    """Return what names a tensor's memory, its buffer and the bytes; no buffer if it is gone."""
+    placement: Any = tensor._placement
+    device, buffer = placement.device, tensor._buffer
+    # Another thread may dispose of the tensor at any moment.
+    if buffer is None or device is None or device.closed:
+        return (0, None), None, 0
+    name, size = device.backend.allocation(buffer)
+    return (id(device), name), buffer, size

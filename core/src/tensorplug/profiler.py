@@ -291,8 +291,6 @@ def _holding(memory: Allocations) -> int:
     for each in gc.get_objects():
         if type(each) is not Tensor:  # variables hold such a one
             continue
-        placement = getattr(each, "_placement", None)  # absent while it is being made
-        if placement is None or placement.device is None or placement.device.closed:
-            continue
-        count += memory.holds(each)
+        made = getattr(each, "_placement", None) is not None  # not so while it is being made
+        count += made and memory.holds(each)
     return count
