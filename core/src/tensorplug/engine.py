@@ -271,9 +271,7 @@ def in_use() -> Engine:
     return cast("Engine", seam.runner(seam.current()))
 
 
-def _announce(
-    observers: Sequence[Observer], given: Sequence[Any], tensors: Sequence[Any]
-) -> None:
+def _announce(observers: Sequence[Observer], given: Sequence[Any], tensors: Sequence[Any]) -> None:
     """Show the observers what was uploaded or brought from another device for a call."""
     for before, after in zip(given, tensors, strict=True):
         if isinstance(after, list):

@@ -47,7 +47,8 @@ class Timing:
     repeat: int
 
     def __str__(self) -> str:
-        return f"{self.wall_ms:.3f} ms, {self.kernel_ms:.3f} ms in kernels (median of {self.repeat})"
+        inside = f"{self.kernel_ms:.3f} ms in kernels"
+        return f"{self.wall_ms:.3f} ms, {inside} (median of {self.repeat})"
 
 
 def time(function: Callable[..., Any], /, *args: Any, repeat: int = 5, **kwargs: Any) -> Timing:
