@@ -157,7 +157,7 @@ class Engine(Devices):
             if not plan.published:
                 self._publish(device, key, plan)
             if not observers:
-                return self._promoted(frame, plan, tensors, attributes)
+                return self.run(frame, spec, plan.apply(self, frame, tensors), attributes)
             run = partial(self._promoted, frame, plan, tensors, attributes)
             return observation.promote(observers, plan, tensors, run)
         outputs: list[Tensor]
