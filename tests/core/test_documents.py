@@ -108,6 +108,11 @@ def test_the_variables_it_names_are_known(name):
         settings.read({name: "?"})  # warns of one that is not known
 
 
+@pytest.mark.parametrize("link", re.findall(r"\]\(([^)#:]+)", COMING.read_text(encoding="utf-8")))
+def test_its_links_lead_somewhere(link):
+    assert (DOCS / link).is_file()
+
+
 def test_every_row_stands_once_and_in_order():
     rows = re.findall(r"^\| (\d+) \|", COMING.read_text(encoding="utf-8"), re.MULTILINE)
     assert list(map(int, rows)) == list(range(1, 104))

@@ -94,10 +94,10 @@ def test_row_54_coroutines_use_the_with_form():
 
 
 MADE = {  # row 59: a warning in TensorFlow.js, of float32 alone
-    "NaN": (lambda: tp.log(tp.asarray([-1.0])), r"Log\(x=float32\[1\]\).*made 1 NaN of 1"),
+    "NaN": (lambda: tp.log(tp.asarray([-1.0])), r"Log\b.*made 1 NaN of 1"),
     "infinity": (lambda: tp.log(tp.asarray([0.0, 1.0])), r"made 1 infinity of 2, at \[0\]: -inf"),
     "float64": (lambda: tp.log(tp.asarray([-1.0], dtype="float64")), "made 1 NaN of 1"),
-    "complex64": (lambda: tp.divide(tp.asarray([0j]), 0), "RealDiv.*made 1 NaN of 1"),
+    "complex64": (lambda: tp.divide(tp.asarray([0j]), 0), r"RealDiv\b.*made 1 NaN of 1"),
 }
 
 
