@@ -6,6 +6,7 @@ import copy
 import inspect
 import json
 import pickle
+import threading
 from typing import Any
 
 import numpy as np
@@ -144,6 +145,19 @@ def test_threads_never_get_the_same_key() -> None:
     together(8, work)
     assert len({each for some in found for each in some}) == 1600
     assert rng.state["count"] == 1600
+
+
+def test_a_draw_waits_for_the_one_before_it() -> None:
+    """Between reading and raising the count no other thread comes in, on no interpreter."""
+    rng = random.Generator(5)
+    drawing = threading.Thread(target=rng.spawn, args=(1,))
+    with rng._lock:
+        drawing.start()
+        drawing.join(timeout=0.2)
+        assert drawing.is_alive()
+        assert rng._count == 0
+    drawing.join()
+    assert rng.state["count"] == 1
 
 
 def test_a_generator_keeps_no_tensor() -> None:

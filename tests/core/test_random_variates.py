@@ -2,7 +2,7 @@
 
 The decomposition draws its bits by the kernel RandomBits. Here that kernel hands out words that a
 test chose: thousands of ordinary ones, and those at which logarithm, sine and cosine have their
-limits. The native kernels of a backend are compared with it bit for bit in their own tests.
+limits. What the CPU's kernels make of these words has the same bits.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
+from tensorplug.ops import box_muller
 from tensorplug.testing import isolated_engine
+from tensorplug_cpu import variates
 
 from . import exact_random as exact
 
@@ -59,12 +61,22 @@ def width(dtype: str) -> int:
     return 64 if dtype == "float64" else 32
 
 
+def precision(dtype: str) -> box_muller.Precision:
+    return box_muller.precision(tp.dtypes.of(dtype))
+
+
+def array(numbers: list[int], dtype: str) -> np.ndarray:
+    return np.array(numbers, np.uint64 if dtype == "float64" else np.uint32)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_exponential(chosen: Words, dtype: str) -> None:
     numbers = exact.extreme_words(width(dtype))
     found = drawn("RandomExponential", chosen.of(numbers, dtype), dtype)
     assert exact.units_off(found, exact.exponential(numbers, dtype)) <= 0.75
     assert (found > 0).all()
+    native = variates.minus_log(precision(dtype), array(numbers, dtype))[0]
+    assert found.tobytes() == native.tobytes()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -78,6 +90,8 @@ def test_normal(chosen: Words, dtype: str) -> None:
     found = drawn("RandomNormal", chosen.of(numbers, dtype), dtype)
     assert exact.units_off(found, exact.normal(numbers, dtype)) <= 1.5
     assert (found != 0).all()
+    native = variates.normals(precision(dtype), array(numbers, dtype))
+    assert found.tobytes() == native.tobytes()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
