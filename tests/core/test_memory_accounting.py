@@ -9,6 +9,7 @@ import pytest
 
 import tensorplug as tp
 from tensorplug.memory import DeviceMemory
+from tensorplug.tape import CallNode
 
 from .engines import spec_of, together, using
 
@@ -161,6 +162,7 @@ def test_what_only_a_tape_holds():
     np.testing.assert_array_equal(seen, inside)
     after = figures() - start
     np.testing.assert_array_equal(after[1:], [2, 16, 1, 0])
+    assert tp.memory().taped == 1
     value.dispose()
     np.testing.assert_array_equal((figures() - start)[1:], [2, 16, 1, 0])  # pull needs its type
     np.testing.assert_allclose(pull([1.0, 1.0])[0].numpy(), np.exp([1, 2]) * [2, 3], 1e-6)
@@ -234,8 +236,9 @@ def test_memory_meets_tensors_that_are_just_being_made():
     unfinished = object.__new__(tp.Tensor)  # another thread has not come further yet
     halfway = object.__new__(tp.Tensor)
     halfway._buffer = x._buffer
+    node = object.__new__(CallNode)
     assert held() == before
-    del unfinished, halfway
+    del unfinished, halfway, node
 
 
 def test_memory_while_other_threads_work(engine):

@@ -326,3 +326,18 @@ def test_a_long_scope_does_not_grow():
         for number in range(5000):
             make(float(number % 7))
         assert len(scope._scope._members) < 500
+
+
+def test_an_id_that_is_used_again():
+    """A tensor that belongs to no scope takes the place of one that died in a scope."""
+    x = tp.asarray([1.0])
+
+    def inner():
+        number = id(tp.identity(x))
+        made = [tp.Tensor._of(x._buffer, x._placement) for _ in range(1000)]
+        (found,) = [each for each in made if id(each) == number]
+        return found
+
+    with tp.tidy():
+        kept = tp.tidy(inner)
+    assert kept.tolist() == [1]

@@ -64,11 +64,11 @@ class Scope:
     def close(self) -> None:
         """Dispose of what still belongs to this scope."""
         self.closed = True
-        members, self._members = self._members, {}
-        for member in list(members.values()):  # another thread may just be adding one
+        for member in list(self._members.values()):  # another thread may just be adding one
             tensor = member()
             if tensor is not None:
                 tensor.dispose()
+        self._members.clear()
 
 
 class _Tidy:
