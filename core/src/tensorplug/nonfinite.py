@@ -38,7 +38,7 @@ class _Inside(threading.local):
     """
 
     kernel: bool = False
-    suspects: list[NonFiniteError] | None = None
+    suspects: list[str] | None = None
 
 
 class NonFiniteCheck:
@@ -72,10 +72,11 @@ class NonFiniteCheck:
         fault = self._fault(labelled, list(_labelled(plan, inputs)), plan)
         if fault is None:
             return outputs
-        error = NonFiniteError(_message(plan, inputs, fault))
+        message = _message(plan, inputs, fault)
         if inside.suspects is None:
-            raise error
-        inside.suspects.append(error)
+            # Not from a variable: with its traceback it would hold this frame, and this frame it.
+            raise NonFiniteError(message)
+        inside.suspects.append(message)
         return outputs
 
     def uploaded(self, tensor: Tensor) -> None:

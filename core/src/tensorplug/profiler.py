@@ -79,7 +79,7 @@ class Profile:
         self.uploads = 0
         self.transfers = 0
         self.threads: dict[int, str] = {}
-        self._recorder = _Recorder(self)
+        self._memory = Allocations()
         self._observation = Observation("profile")
         self._begun = 0
         self._ended: _End | None = None
@@ -87,7 +87,7 @@ class Profile:
     def __enter__(self) -> Self:
         if self._begun:
             raise RuntimeError("this profile was made already; make another")
-        self._observation.start([self._recorder])
+        self._observation.start([_Recorder(self)])  # not kept: it keeps the profile
         self._begun = perf_counter_ns()
         return self
 
@@ -95,7 +95,7 @@ class Profile:
         seconds = self.seconds
         self._observation.stop()
         self._ended = _End(seconds, self.new_bytes, self.new_tensors, self.peak_bytes)
-        self._recorder.memory = Allocations()  # nothing is watched any more
+        self._memory = Allocations()  # nothing is watched any more
 
     @property
     def seconds(self) -> float:
@@ -117,17 +117,17 @@ class Profile:
     @property
     def new_bytes(self) -> int:
         """The bytes made during the profile and held at its end."""
-        return self._ended.new_bytes if self._ended else self._recorder.memory.bytes
+        return self._ended.new_bytes if self._ended else self._memory.bytes
 
     @property
     def new_tensors(self) -> int:
         """How many tensors held data made during the profile at its end."""
-        return self._ended.new_tensors if self._ended else _holding(self._recorder.memory)
+        return self._ended.new_tensors if self._ended else _holding(self._memory)
 
     @property
     def peak_bytes(self) -> int:
         """The most bytes that were held at a time of those made during the profile."""
-        return self._ended.peak_bytes if self._ended else self._recorder.memory.peak
+        return self._ended.peak_bytes if self._ended else self._memory.peak
 
     def __str__(self) -> str:
         return profile_views.summary(self)
@@ -224,7 +224,6 @@ class _Recorder:
     """The observer behind a profile."""
 
     def __init__(self, profile: Profile) -> None:
-        self.memory = Allocations()
         self._profile = profile
         self._stack = _Stack()
 
@@ -234,7 +233,7 @@ class _Recorder:
         """Run and record."""
         opened = self._stack.open
         call = _Open(opened[-1].site if opened else callsite.find())
-        since = self.memory.mark()
+        since = self._profile._memory.mark()
         opened.append(call)
         try:
             outputs, start, end = timed(plan.device, run)
@@ -244,7 +243,7 @@ class _Recorder:
             opened[-1].nested += end - start
         thread = threading.current_thread()
         self._profile.threads.setdefault(threading.get_ident(), thread.name)
-        fresh = self.memory.count(outputs, _tensors(inputs), since)
+        fresh = self._profile._memory.count(outputs, _tensors(inputs), since)
         record = KernelRecord(
             name=plan.spec.name,
             inputs=tuple(tuple(each) if isinstance(each, list) else each for each in plan.inputs),
@@ -259,7 +258,7 @@ class _Recorder:
             seconds=(end - start) / 1e9,
             self_seconds=(end - start - call.nested) / 1e9,
             new_bytes=fresh,
-            live_bytes=self.memory.bytes,
+            live_bytes=self._profile._memory.bytes,
             site=call.site,
             thread=threading.get_ident(),
         )
@@ -269,12 +268,12 @@ class _Recorder:
     def uploaded(self, tensor: Tensor) -> None:
         """Count it and its memory."""
         self._profile.uploads += 1
-        self.memory.count([tensor])
+        self._profile._memory.count([tensor])
 
     def transferred(self, tensor: Tensor) -> None:
         """Count it and its memory."""
         self._profile.transfers += 1
-        self.memory.count([tensor])
+        self._profile._memory.count([tensor])
 
 
 def _tensors(inputs: Sequence[Any]) -> Iterator[Tensor]:
