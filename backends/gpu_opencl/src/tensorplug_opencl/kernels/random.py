@@ -134,18 +134,27 @@ def random_normal(key: TensorType, *, start: int, backend: OpenCLBackend, out: T
     return _drawn("RandomNormal", _Recipe(values, before, functions), start, backend, out)
 
 
+# floor(w * span / 2**(2 * bits)), w of two words of so many bits; a span of 0 is 2**bits.
+_SCALED: Final = {
+    dt.uint32: """
+uint scaled(uint lower, uint upper, uint span) {
+  const ulong wide = span ? span : 1ul << 32;
+  return (uint)((upper * wide + (lower * wide >> 32)) >> 32);
+}""",
+    dt.uint64: """
+ulong scaled(ulong lower, ulong upper, ulong span) {
+  const ulong below = upper * span;
+  const ulong carried = below + mul_hi(lower, span) < below;
+  return span ? mul_hi(upper, span) + carried : upper;
+}""",
+}
+
+
 @kernels.prepare(ops.RANDOM_INTEGERS)
 def random_integers(
     key: TensorType, span: TensorType, *, start: int, backend: OpenCLBackend, out: TensorType
 ) -> Call:
     ctype = ctypes.stored(out.dtype)
-    # floor(w * span / 2**(2 * bits)): the carry of the lower product is all that is needed of it.
-    functions = f"""
-{ctype} scaled({ctype} lower, {ctype} upper, {ctype} span) {{
-  const {ctype} below = upper * span;
-  const {ctype} carried = below + mul_hi(lower, span) < below;
-  return span ? mul_hi(upper, span) + carried : upper;
-}}"""
     halves = [_LONGS] if out.dtype is dt.uint64 else [_WORDS[:2], _WORDS[2:]]
     values = [
         f"scaled({lower}, {upper}, span[min(at + {k}, n - 1) * step])"
@@ -153,7 +162,7 @@ def random_integers(
     ]
     return _launched(
         "RandomIntegers",
-        _Recipe(values, functions=functions),
+        _Recipe(values, functions=_SCALED[out.dtype]),
         [templates.Array("span", ctype)],
         [("step", int(span.rank > 0))],  # one span for all elements, or one for each
         start,
