@@ -38,6 +38,14 @@ def test_truncated_normal_stays_within(lower: float, upper: float, dtype: str) -
     assert len(np.unique(values)) > (100 if dtype != "float16" else 1)
 
 
+def test_nothing_infinite_is_made_on_the_way() -> None:
+    with tp.debug():
+        random.truncated_normal(key(), (500,), lower=-inf, upper=inf)
+        random.gamma(key(), tp.asarray([1e-30, 0.5, 1.0, 1e30]), (500, 4))
+        random.gumbel(key(), (500,))
+        random.categorical(key(), [0.0, 1.0], shape=(500,))
+
+
 def test_truncated_normal_is_scaled() -> None:
     plain = random.truncated_normal(key(), (50,)).numpy()
     found = random.truncated_normal(key(), (50,), loc=10.0, scale=3.0)
@@ -150,6 +158,9 @@ def test_choice() -> None:
     expect(random.choice(key(), 3, (6,), p=[0.0, 2.0, 0.0]), "int32", (6,), [1] * 6)
     picked = random.choice(key(), 4, (2,), replace=False, p=[0.0, 1.0, 0.0, 3.0])
     assert sorted(picked.tolist()) == [1, 3]
+    weights = tp.asarray([0.0, 2.0, -1.0])
+    with tp.debug():
+        expect(random.choice(key(), 3, (6,), p=weights), "int32", (6,), [1] * 6)
     expect(random.choice(key(), 0, (0,)), "int32", (0,), [])
 
 

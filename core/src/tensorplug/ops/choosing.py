@@ -11,7 +11,9 @@ from tensorplug import host, shapes
 from tensorplug.dispatch import as_tensor
 from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops import elementwise, indexing, movement, reduction, sorting
+from tensorplug.ops.comparison import less
 from tensorplug.ops.draws import fitting, integers, parameters
+from tensorplug.ops.elementwise import where
 from tensorplug.ops.random import as_key, bits, split
 from tensorplug.ops.sampling import gumbel
 
@@ -106,8 +108,9 @@ def choice(
         a: a tensor of at least rank 1; or an integer n for the numbers 0 to n - 1 (int32).
         shape: how many are chosen; it takes the place of ``axis`` in the shape of the result.
         replace: whether a slice may be chosen more than once.
-        p: how likely each is, up to a factor: one number per slice, along one axis. Without
-            ``replace``, they are chosen one after the other, each time among those that are left.
+        p: how likely each is, up to a factor: one number per slice, along one axis; what is not
+            positive never comes. Without ``replace``, they are chosen one after the other, each
+            time among those that are left.
         axis: of ``a``.
 
     Raises:
@@ -147,4 +150,8 @@ def _log_weights(p: Any, count: int) -> Tensor:
     if host.is_scalar(given) or given.shape != (count,):
         shown = given if host.is_scalar(given) else given.type
         raise ShapeError(f"choice: p must hold one number for each of {count}, got {shown}")
-    return elementwise.log(elementwise.astype(given, chosen))
+    weights = elementwise.astype(given, chosen)
+    positive = less(0.0, weights)
+    # Not minus infinity, so that nothing infinite is made on the way.
+    never = float(np.finfo(chosen.name).min)
+    return where(positive, elementwise.log(where(positive, weights, 1.0)), never)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import inf, nan, pi, sqrt
+from math import erf, inf, nan, pi, sqrt
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug import dispatch as seam
@@ -107,15 +107,19 @@ def truncated_normal(
     )
     work = widened(chosen)
     _check_bounds(low, high, work)
-    bounds = [full((), each, dtype=work) if host.is_scalar(each) else each for each in (low, high)]
-    first, last = (elementwise.erf(each * sqrt(0.5)) for each in bounds)
+    first, last = _erf(low, sqrt(0.5)), _erf(high, sqrt(0.5))
     largest = 1.0 - 2.0 ** (-24 if work is dt.float32 else -53)
     drawn = first + uniform(checked, sizes, work) * (last - first)
     inside = elementwise.minimum(elementwise.maximum(drawn, -largest), largest)
     z = _inverse_erf(inside) * sqrt(2.0)
-    cut = elementwise.minimum(elementwise.maximum(z, bounds[0]), bounds[1])
+    cut = elementwise.minimum(elementwise.maximum(z, low), high)
     scaled = cut if is_number(deviation, 1) else cut * deviation
     return astype(scaled if is_number(mean, 0) else mean + scaled, chosen)
+
+
+def _erf(bound: Any, factor: float) -> Any:
+    """Return ``erf(bound * factor)`` of a number or of a tensor."""
+    return erf(bound * factor) if host.is_scalar(bound) else elementwise.erf(bound * factor)
 
 
 def _check_bounds(lower: Any, upper: Any, dtype: DType) -> None:
