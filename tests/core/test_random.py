@@ -91,6 +91,16 @@ def test_grad_takes_keys_as_constants() -> None:
     expect(tp.grad(loss)(x, parent), "float32", (3,), noise.numpy())
 
 
+def test_a_checkpoint_draws_the_same_noise_again() -> None:
+    def noisy(x: tp.Tensor) -> tp.Tensor:
+        return tp.exp(x * random.normal(key(), x.shape))
+
+    x = tp.asarray([1.0, -2.0, 3.0])
+    plain = tp.grad(lambda x: tp.sum(noisy(x)))(x)
+    again = tp.grad(lambda x: tp.sum(tp.checkpoint(noisy)(x)))(x)
+    expect(again, "float32", (3,), plain.numpy())
+
+
 def test_a_tidy_scope_frees_what_draws_leave() -> None:
     with tp.tidy():
         made = random.gamma(random.key(0), 0.5, (4,))
@@ -241,6 +251,8 @@ def test_integers_between_tensors() -> None:
         ),
         (lambda: random.uniform(key(), 2, low=-inf), ArgumentError, "must be finite"),
         (lambda: random.uniform(key(), 2, low=nan), ArgumentError, "got nan and 1.0"),
+        (lambda: random.uniform(key(), 2, high=1e39), ArgumentError, "finite in float32"),
+        (lambda: random.uniform(key(), 2, "float16", -4e4, 4e4), ArgumentError, "in float16"),
         (
             lambda: random.integers(key(), 5, 5),
             ArgumentError,

@@ -20,7 +20,7 @@ of a draw do not depend on how many are drawn: ``normal(key, (5,))`` is the begi
 
 from __future__ import annotations
 
-import secrets
+import os
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -88,7 +88,8 @@ class Generator:
     __slots__ = ("_count", "_lock", "_words")
 
     def __init__(self, seed: int | None = None) -> None:
-        number = secrets.randbits(64) if seed is None else shapes.index(seed, "Generator: seed")
+        given = int.from_bytes(os.urandom(8), "little") if seed is None else seed
+        number = shapes.index(given, "Generator: seed")
         self._start((*halves(number, "Generator: seed"), 0, 0), 0)
 
     def _start(self, words: Block, count: int) -> None:

@@ -55,23 +55,29 @@ def uniform(
 
     Raises:
         ArgumentError: ``key`` is no key; ``low`` and ``high`` are numbers in the wrong order, or
-            so far apart that their difference is infinite.
+            one of them or their difference is not finite.
         ShapeError, DTypeError: as said above.
 
     """
     checked = as_key(key, "uniform")
     sizes, chosen, (below, above) = parameters("uniform", shape, dtype, low=low, high=high)
-    u = dispatch(RANDOM_UNIFORM, checked, shape=sizes, dtype=chosen)
     if host.is_scalar(below) and host.is_scalar(above):
-        if not below <= above or not np.isfinite(above - below):
-            raise ArgumentError(
-                f"uniform: low must not be above high, and their difference must be finite, got "
-                f"{below!r} and {above!r}"
-            )
-        if (below, above) == (0, 1):
-            return u
+        _check_ends(below, above, chosen)
+    u = dispatch(RANDOM_UNIFORM, checked, shape=sizes, dtype=chosen)
+    if is_number(below, 0) and is_number(above, 1):
+        return u
     x = below + u * (above - below)
     return elementwise.where(less(x, above), x, below)
+
+
+def _check_ends(low: float, high: float, dtype: DType) -> None:
+    with np.errstate(over="ignore"):  # what is too large is infinite, and refused
+        reach = np.array([low, high, high - low]).astype(dtype.numpy)
+    if not low <= high or not np.isfinite(reach).all():
+        raise ArgumentError(
+            f"uniform: low must not be above high, and both and their difference must be finite "
+            f"in {dtype}, got {low!r} and {high!r}"
+        )
 
 
 def normal(
@@ -128,9 +134,9 @@ def integers(key: Any, low: Any, high: Any = None, shape: Any = None, dtype: Any
             else int32.
 
     Returns:
-        The same integers on every backend, and in every dtype. No integer's probability is off
-        by more than 2**-32 of itself. Tensors are not read: where ``high`` is not above ``low``,
-        the result is any number of the dtype.
+        The same integers on every backend, and, between Python's numbers, in every dtype. No
+        integer's probability is off by more than 2**-32 of itself. Tensors are not read: where
+        ``high`` is not above ``low``, the result is any number of the dtype.
 
     Raises:
         ArgumentError: ``key`` is no key; numbers of which ``high`` is not above ``low``, or that
@@ -148,8 +154,11 @@ def integers(key: Any, low: Any, high: Any = None, shape: Any = None, dtype: Any
     chosen = _integer_dtype(dtype, tensors)
     sizes = fitting("integers", shape, [each.shape for each in tensors])
     span = _span(first, last, chosen) if tensors else _span_of_numbers(first, last, chosen)
-    wide = span if span.shape in ((), sizes) else movement.broadcast_to(span, sizes)
-    drawn = astype(dispatch(RANDOM_INTEGERS, checked, wide, shape=sizes), chosen)
+    if span.shape not in ((), sizes):
+        span = movement.broadcast_to(span, sizes)
+    drawn = astype(dispatch(RANDOM_INTEGERS, checked, span, shape=sizes), chosen)
+    if is_number(first, 0):
+        return drawn
     return drawn + (first if isinstance(first, int) else astype(first, chosen))
 
 

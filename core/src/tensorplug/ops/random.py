@@ -45,10 +45,7 @@ def _start(value: Any, _types: InputTypes) -> int:
 
 
 def _floating(value: Any, _types: InputTypes) -> DType:
-    return _checked_dtype(dt.of(value))
-
-
-def _checked_dtype(dtype: DType) -> DType:
+    dtype = dt.of(value)
     if dtype not in dt.FLOATING:
         raise DTypeError(f"must be float16, float32 or float64, got {dtype}")
     return dtype
@@ -190,7 +187,7 @@ def as_key(key: Any, who: str) -> Tensor:
     """Return ``key`` as a tensor on the current device; ``who`` asks for it.
 
     Raises:
-        ArgumentError, DTypeError: it is none.
+        ArgumentError, DTypeError, ShapeError: it is none.
 
     """
     how = "a key is made by tensorplug.random.key(seed)"
@@ -232,10 +229,11 @@ def _words_of(number: Tensor, what: str) -> Tensor:
         raise DTypeError(f"{what} must be an integer, got {number.type}")
     if number.shape:
         raise ShapeError(f"{what} must have rank 0, got {number.type}")
-    wide = number.dtype.itemsize == 8
-    upper = astype(elementwise.floor_divide(number, 1 << 32), dt.uint32) if wide else None
-    sign = -astype(less(number, 0), dt.uint32)
-    return movement.stack([astype(number, dt.uint32), sign if upper is None else upper])
+    if number.dtype.itemsize == 8:
+        upper = astype(elementwise.floor_divide(number, 1 << 32), dt.uint32)
+    else:
+        upper = -astype(less(number, 0), dt.uint32)  # the sign, 32 times
+    return movement.stack([astype(number, dt.uint32), upper])
 
 
 def bits(key: Any, shape: Any = (), dtype: Any = dt.uint32) -> Tensor:
