@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 KEY = (0xA4093822, 0x299F31D0, 0x13198A2E, 0x03707344)
-SHAPES = [(), (0,), (1,), (2,), (3,), (4,), (5,), (7, 3), (2, 0), (1, 2, 1, 9), (70_001,)]
+SHAPES = [(), (0,), (1,), (2,), (3,), (4,), (5,), (7, 3), (2, 0), (1, 2, 1, 9), (20_001,)]
 STARTS = [0, 1, 2**32 - 2, 2**40 + 5, 2**63, 2**64 - 2]
 REAL = ["RandomUniform", "RandomExponential", "RandomNormal"]
 FLOATS = ["float16", "float32", "float64"]
@@ -167,7 +167,7 @@ def test_variates_from_native_bits_are_the_same(native: dict[Any, np.ndarray]) -
 def test_elements_do_not_depend_on_shape_or_number(
     native: dict[Any, np.ndarray], kernel: str, dtype: str
 ) -> None:
-    many = native[kernel, dtype, (70_001,), 0]
+    many = native[kernel, dtype, (20_001,), 0]
     for shape in SHAPES:
         fewer = native[kernel, dtype, shape, 0].ravel()
         same_bits(fewer, many[: fewer.size])
