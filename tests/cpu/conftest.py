@@ -28,7 +28,7 @@ class Source:
         return ("cpu",)
 
     def devices(self, name: str) -> None:
-        return None
+        assert name == "cpu"
 
     def open(self, name: str, device: str | None) -> Opened:
         assert name == "cpu"

@@ -29,7 +29,7 @@ class Source:
         return ("opencl",)
 
     def devices(self, name: str) -> None:
-        return None
+        assert name == "opencl"
 
     def open(self, name: str, device: str | None) -> Opened:
         assert name == "opencl"
