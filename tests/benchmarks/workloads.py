@@ -133,6 +133,31 @@ def _ten_ops(p: Any, q: Any) -> Any:
     return z
 
 
+def random_numbers(what: str) -> Workload:
+    """A million random float32; NumPy draws them with a Philox of its own, PyTorch likewise."""
+    size = 1 << 20
+    generator = np.random.Generator(np.random.Philox(0))
+    theirs = {"uniform": generator.random, "normal": generator.standard_normal}[what]
+    contenders: dict[str, Call] = {"numpy": lambda: theirs(size, dtype=np.float32)}
+    draw = getattr(tp.random, what)
+    for backend in backends():
+        key_there = on(backend, lambda: lambda: tp.random.key(0))()
+        contenders[f"tensorplug {backend}"] = on(
+            backend, lambda key=key_there: lambda: draw(key, (size,))
+        )
+    if available("torch"):
+        import torch
+
+        torch_draw = {"uniform": torch.rand, "normal": torch.randn}[what]
+        contenders["torch"] = lambda: torch_draw(size)
+    if available("jax"):
+        import jax
+
+        jax_key, jax_draw = jax.random.key(0), getattr(jax.random, what)
+        contenders["jax"] = lambda: jax_draw(jax_key, (size,)).block_until_ready()
+    return Workload(f"{what}, a million", "numpy", contenders)
+
+
 def matmul(size: int) -> Workload:
     """One square matrix product in float32."""
     rng = np.random.default_rng(0)
@@ -246,6 +271,8 @@ def workloads() -> Iterator[tuple[str, Callable[[], Workload]]]:
     yield "exp64MB", lambda: elementwise("exp 64 MB", LARGE, np.exp, "exp", 1)
     yield "matmul64", lambda: matmul(64)
     yield "matmul512", lambda: matmul(512)
+    yield "uniform", lambda: random_numbers("uniform")
+    yield "normal", lambda: random_numbers("normal")
     yield "conv_small", lambda: convolution("conv 64x8x8x1->16", (64, 8, 8, 1), (3, 3, 1, 16))
     yield "conv_medium", lambda: convolution("conv 32x28x28x1->32", (32, 28, 28, 1), (3, 3, 1, 32))
     yield (

@@ -55,7 +55,9 @@ def test_bits(call, near, shape, start):
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize(("spec", "reference", "ulp"), REAL, ids=str)
+@pytest.mark.parametrize(
+    ("spec", "reference", "ulp"), REAL, ids=["uniform", "exponential", "normal"]
+)
 @pytest.mark.parametrize("shape", [(), (0,), (7,), (3, 5), (2 * philox.BLOCKS + 3,)])
 def test_floats(call, near, spec, reference, ulp, dtype, shape):
     found = call(spec, KEY, shape=shape, dtype=dtype)

@@ -55,7 +55,9 @@ def test_bits(call, near, shape, start):
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize(("spec", "reference", "ulp"), REAL, ids=str)
+@pytest.mark.parametrize(
+    ("spec", "reference", "ulp"), REAL, ids=["uniform", "exponential", "normal"]
+)
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (3,), (7, 3), (20_001,)])
 def test_floats(frame, call, near, spec, reference, ulp, dtype, shape):
     needs(frame, dtype)
