@@ -23,7 +23,7 @@ FOR_WORK := $(VENV)/.for-work
 BACKENDS ?= cpu opencl minimal
 
 .DEFAULT_GOAL := help
-.PHONY: help demo install test lint types layers conformance packaging bench clean
+.PHONY: help demo install test lint types layers conformance packaging compare bench clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,6 +55,11 @@ conformance: $(FOR_WORK) ## certify each backend; reports go to out/conformance
 
 packaging: $(FOR_WORK) ## build wheels, install them into fresh environments, try them
 	$(BIN)/python -m pytest tests/plugins -m packaging
+
+compare: $(FOR_WORK) ## install PyTorch and JAX, and run the tests that need them
+	$(PIP) install --group compare
+	$(BIN)/python -m pytest tests/core/test_gradients_torch.py tests/core/test_storage.py \
+	  tests/cpu/test_dlpack.py tests/opencl/test_interchange.py
 
 bench: $(FOR_WORK) ## time workloads against NumPy (and PyTorch and JAX, where installed)
 	$(BIN)/python tests/benchmarks

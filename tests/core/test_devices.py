@@ -128,6 +128,14 @@ def test_devices_are_listed_by_the_names_that_open_them():
             tp.devices("absent")
 
 
+def test_the_choice_may_be_left_to_the_engine():
+    engine = preferring(("second", "first"))
+    with using(engine):
+        tp.set_backend("third")
+        tp.set_backend("auto")
+        assert tp.get_backend() == "second"
+
+
 def test_find_backend():
     engine = preferring((), names=("first", "second"), refused=("second",))
     with using(engine):

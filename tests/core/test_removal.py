@@ -167,5 +167,5 @@ def test_a_fallback_to_a_removed_backend_is_resolved_anew():
 
 
 def test_host_storage_is_no_backend(engine):
-    with pytest.raises(BackendNotInstalledError):
+    with pytest.raises(ArgumentError, match="the host's memory"):
         tp.set_backend("host")

@@ -189,6 +189,8 @@ def test_priorities(priorities, broken, chosen):
         (("cpu", refuse), RegistrationError, "taken by backend 'cpu' of tensorplug-cpu"),
         (("a:b", refuse), ArgumentError, "cannot be called 'a:b'"),
         ((3, refuse), ArgumentError, "cannot be called 3"),
+        (("host", refuse), ArgumentError, "'host', which is reserved"),
+        (("auto", refuse), ArgumentError, "'auto', which is reserved"),
         (("mine", creating), RegistrationError, "asks for name; .* device"),
         (("mine", object()), RegistrationError, "no hook tensorplug_create_backend"),
     ],

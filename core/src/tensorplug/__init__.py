@@ -13,7 +13,7 @@ from __future__ import annotations
 from math import e, inf, nan, pi
 from typing import TYPE_CHECKING, Any
 
-from tensorplug import chaining, dispatch, errors, losses, nn, random
+from tensorplug import chaining, dispatch, errors, losses, nn, random, spellings
 from tensorplug.autodiff import grad, stop_gradient, value_and_grad, vjp
 from tensorplug.checkpointing import checkpoint
 from tensorplug.control import (
@@ -215,3 +215,16 @@ for _family in (
 ):
     chaining.attach(chaining.chained_in(_family))
 del _family
+del globals()["tensor"], globals()["variable"]  # the modules; `tp.tensor(...)` shall get a hint
+
+
+if not TYPE_CHECKING:  # a type checker would take every name for one of ours
+
+    def __getattr__(name: str) -> Any:
+        if name.startswith("__"):  # asked for by Python itself
+            raise AttributeError(f"module 'tensorplug' has no attribute {name!r}", name=name)
+        ours = {each: each for each in __all__}
+        for module in (nn, losses, random):
+            part = module.__name__.partition(".")[2]
+            ours.update((each, f"{part}.{each}") for each in module.__all__ if each not in ours)
+        raise spellings.missing(name, ours)

@@ -42,8 +42,8 @@ def value_and_grad(
     """Return a function that gives ``f``'s value and its gradient.
 
     Args:
-        f: takes tensors, or nested dicts, lists, tuples and dataclasses of them, and returns
-            one tensor y.
+        f: takes tensors, or nested dicts, lists, tuples and dataclasses of them (a list of
+            numbers is a tree of scalars: make it a tensor first), and returns one tensor y.
         argnums: position of the argument to differentiate, or several positions.
         unconnected: what an argument from which no path leads to y gets.
         has_aux: ``f`` returns ``(y, aux)``; aux is handed on and not differentiated.
@@ -163,4 +163,4 @@ def vjp(
 
 def stop_gradient(x: Any) -> Tensor:
     """Return ``x`` as a constant: no gradient flows through it."""
-    return handle(seam.as_tensor(x), None)
+    return handle(seam.as_tensor(x, what="stop_gradient: x"), None)

@@ -51,7 +51,8 @@ class TakesBackends(Protocol):
 def set_backend(name: str) -> None:
     """Make a backend the active one for the whole process.
 
-    ``name``: ``"opencl"``, or ``"opencl:1"`` for one of its devices. Threads and tasks inside a
+    ``name``: ``"opencl"``, ``"opencl:1"`` for one of its devices, or ``"auto"`` for the one that
+    the engine uses where none was chosen. Threads and tasks inside a
     ``use_backend`` keep theirs. Tensors of other backends stay where they are and are copied
     when a kernel needs them.
 
@@ -61,7 +62,7 @@ def set_backend(name: str) -> None:
 
     """
     engine = in_use()
-    engine.set_device(engine.open(name))
+    engine.set_device(engine.preferred() if name == "auto" else engine.open(name))
 
 
 class use_backend:  # noqa: N801  # a context manager, called like a function

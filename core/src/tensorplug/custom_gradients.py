@@ -44,7 +44,9 @@ def custom_grad(f: Callable[..., tuple[Any, Callable[..., Any]]]) -> Callable[..
     @functools.wraps(f)
     def call(*args: Any) -> Tensor:
         frame = seam.current()
-        tensors = [seam.as_tensor(arg) for arg in args]
+        tensors = [
+            seam.as_tensor(arg, what=f"{name}: argument {at}") for at, arg in enumerate(args)
+        ]
         since = mark()
         value, backward = _value_and_backward(f, tensors, frame, name)
         node = None

@@ -8,12 +8,11 @@ its device 0, so that ``"opencl"`` and ``"opencl:0"`` are one device under one n
 from __future__ import annotations
 
 import os
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 from weakref import WeakSet
 
-from tensorplug import installation
+from tensorplug import installation, notices
 from tensorplug.device import Device
 from tensorplug.errors import (
     ArgumentError,
@@ -102,11 +101,15 @@ class Devices:
     def _choose(self) -> Device:
         with self._lock:
             if self._active is None:
-                self.set_device(self._first_that_opens())
+                self.set_device(self.preferred())
             assert self._active is not None
             return self._active
 
-    def _first_that_opens(self) -> Device:
+    def preferred(self) -> Device:
+        """Return the device that is used where none was chosen: the first that opens.
+
+        Raises: what opening the only one raised; of several, an error that names all.
+        """
         names = self._preferred()
         if not names:
             raise BackendNotInstalledError(
@@ -120,10 +123,9 @@ class Devices:
                 refused.append(error)
                 continue
             for each in refused:
-                warnings.warn(
+                notices.warn(
                     f"{device.name!r} is used, because a preferred backend does not open: {each}",
                     BackendWarning,
-                    stacklevel=2,
                 )
             return device
         if len(refused) == 1:
@@ -177,13 +179,17 @@ class Devices:
         """Return the open device called ``name``, opening it if need be.
 
         Raises:
-            ArgumentError: ``name`` is no text, or ends with a colon.
+            ArgumentError: ``name`` is no text, ends with a colon, or is ``"host"``.
             BackendUnavailableError: no device of that backend matches it.
             BackendClosedError: this is a forked child, whose parent used that backend. Besides,
                 what ``BackendSource.open`` raises.
 
         """
         backend_name, selector = split_name(name)
+        if backend_name == self.host.name:
+            raise ArgumentError(
+                f"{name!r} is the host's memory, where tensors can be but no kernel runs"
+            )
         found = self._devices.get(name)
         if found is not None:
             return found

@@ -8,10 +8,10 @@ buffer fewer was freed although somebody counts on it.
 from __future__ import annotations
 
 import gc
-import warnings
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+from tensorplug import notices
 from tensorplug.backend import CountsBuffers
 from tensorplug.errors import LeakError, UncheckedWarning
 from tensorplug.locks import Lock
@@ -97,11 +97,10 @@ class LeakCheck:
     def _say_unchecked(self, device: Device) -> None:
         if device.name not in self._unchecked:
             self._unchecked.add(device.name)
-            warnings.warn(
+            notices.warn(
                 f"backend {device.name!r} does not count its buffers "
                 "(tensorplug.backend.CountsBuffers), so its kernels are not checked for leaks",
                 UncheckedWarning,
-                stacklevel=4,
             )
 
 

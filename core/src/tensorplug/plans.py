@@ -6,10 +6,10 @@ another backend if the policy allows it, else an error that says why each step w
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any, Literal
 
 from tensorplug import dispatch as seam
+from tensorplug import notices
 from tensorplug.errors import (
     DTypeError,
     FallbackWarning,
@@ -354,12 +354,11 @@ def _elsewhere(engine: Engine, plan: Plan, device: Device) -> Callable[..., Any]
     def call(*tensors: Any) -> Any:
         counts = home.counters.fallbacks
         if engine.fallback == "warn" and spec.name not in counts:
-            warnings.warn(
+            notices.warn(
                 f"kernel {spec.name!r} runs on backend {device.name!r}, because backend "
                 f"{home.name!r} has neither a kernel nor a decomposition for it "
                 "(TENSORPLUG_FALLBACK=error forbids, =allow silences this)",
                 FallbackWarning,
-                stacklevel=2,
             )
         counts[spec.name] = counts.get(spec.name, 0) + 1
         frame = seam.current().replace(device=device, recording=None)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import gc
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensorplug import notices
 from tensorplug.devices import split_name
 from tensorplug.errors import ArgumentError, BackendWarning
 from tensorplug.tape import CallNode
@@ -83,11 +83,10 @@ class _Move:
         """Warn of what could not be read back."""
         if self._failures:
             cause = next(iter(self._failures.values()))
-            warnings.warn(
+            notices.warn(
                 f"{len(self._failures)} buffers on {self._source.name!r} are lost, because they "
                 f"could not be read back before it was removed: {cause}",
                 BackendWarning,
-                stacklevel=4,
             )
 
     def _saved_again(self, buffer: Any, placement: Placement) -> tuple[Any, Placement] | None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, cast, get_args
 
+from tensorplug import notices
 from tensorplug.errors import SettingsError, SettingsWarning
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def read(environ: Mapping[str, str] | None = None, *, backends: Iterable[str] = 
     """Parse ``environ`` (by default the process's own).
 
     ``backends`` are the names of the installed ones: variables that start with such a name,
-    like ``TENSORPLUG_OPENCL_DEVICE``, are that backend's own to parse. Any other unknown
+    like ``TENSORPLUG_ACME_``, are that backend's own to parse. Any other unknown
     variable of ours gives a ``SettingsWarning``.
 
     Raises:
@@ -128,8 +128,7 @@ def _warn_unknown(given: Mapping[str, str], owned: tuple[str, ...]) -> None:
         # Without the prefix, which makes all of them look alike.
         near = get_close_matches(name.removeprefix(PREFIX), _NAMES, n=1)
         hint = f"did you mean {PREFIX}{near[0]}?" if near else f"known are {', '.join(_KNOWN)}"
-        warnings.warn(
+        notices.warn(
             f"{name} is neither a variable of tensorplug nor of an installed backend; {hint}",
             SettingsWarning,
-            stacklevel=3,
         )

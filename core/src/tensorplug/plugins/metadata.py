@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import importlib_metadata
 
+from tensorplug import notices
 from tensorplug.errors import PluginWarning
 from tensorplug.plugins.requirements import normalize
 from tensorplug.registry import Owner
@@ -23,6 +23,7 @@ __all__ = [
     "CORE",
     "EXTENSIONS",
     "PLUGIN_NAME",
+    "RESERVED",
     "BackendInfo",
     "Claim",
     "ExtensionInfo",
@@ -38,6 +39,9 @@ EXTENSIONS: Final = "tensorplug.extensions"
 
 # In `opencl:1` and `dist:name` the colon separates, in the environment the comma.
 PLUGIN_NAME: Final = re.compile(r"[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?", re.ASCII)
+
+# These mean something else where a backend is named: the engine's choice, the host's memory.
+RESERVED: Final = ("auto", "host")
 
 State = Literal["available", "loaded", "failed", "incompatible", "conflict", "disabled"]
 
@@ -138,11 +142,10 @@ def claims() -> tuple[Claim, ...]:
                 found[claim.group, claim.name, claim.distribution] = claim
         except Exception as error:  # noqa: BLE001  # whatever is wrong with one, the rest is listed
             where = getattr(candidate, "_path", None) or candidate.locate_file("")
-            warnings.warn(
+            notices.warn(
                 f"the metadata of the distribution at {where} cannot be read and its plugins "
                 f"are left out: {type(error).__name__}: {error}",
                 PluginWarning,
-                stacklevel=2,
             )
     return tuple(found[key] for key in sorted(found))
 
@@ -162,4 +165,6 @@ def _claims_of(name: str, distribution: Any) -> Iterator[Claim]:
                     f"a plugin cannot be called {entry.name!r}; its name must be of letters, "
                     "digits and, between them, . _ and -"
                 )
+            if entry.group == BACKENDS and entry.name in RESERVED:
+                raise ValueError(f"a backend cannot be called {entry.name!r}, which is reserved")
             yield Claim(entry.group, entry.name, name, version, entry, requires)

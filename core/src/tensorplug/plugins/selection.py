@@ -5,13 +5,13 @@ Everything here is decided from metadata, before any code of a plugin runs.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, TypeVar
 
 from importlib_metadata import PackageNotFoundError
 
+from tensorplug import notices
 from tensorplug import settings as environment
 from tensorplug.errors import (
     BackendNotInstalledError,
@@ -123,10 +123,9 @@ class Selection:
             known = sorted({claim.name for claim in self.claims})
             near = get_close_matches(each, known, n=1)
             hint = f"did you mean {near[0]}?" if near else f"installed: {', '.join(known)}"
-            warnings.warn(
+            notices.warn(
                 f"TENSORPLUG_PLUGINS names {each!r}, but no installed plugin is called so; {hint}",
                 SettingsWarning,
-                stacklevel=3,
             )
 
     # Errors ---------------------------------------------------------------------------

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug import signatures
+from tensorplug import notices, signatures
 from tensorplug.engine import Opened
 from tensorplug.errors import (
     ArgumentError,
@@ -145,6 +144,8 @@ class PluginSource:
                 f"a backend cannot be called {name!r}; its name must be of letters, digits and, "
                 "between them, . _ and -"
             )
+        if name in metadata.RESERVED:
+            raise ArgumentError(f"a backend cannot be called {name!r}, which is reserved")
         with self._lock:
             self._refresh()
             for claim in self._selection.claims:
@@ -329,11 +330,13 @@ class PluginSource:
 
 
 def _warn(error: TensorplugError) -> None:
-    warnings.warn(f"left out: {error}", PluginWarning, stacklevel=4)
+    notices.warn(f"left out: {error}", PluginWarning)
 
 
 def _abandon(backend: Any, error: BaseException) -> None:
     """Close a backend that will not be used; add to ``error`` what that raises."""
+    if not hasattr(backend, "close"):  # the error is that it is no backend at all
+        return
     try:
         backend.close()
     except Exception as closing:  # noqa: BLE001  # the first error is the one to report

@@ -1,0 +1,29 @@
+"""Warnings that point to the user's line: the innermost one outside this package."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+__all__ = ["warn"]
+
+_PACKAGE: Final = __name__.partition(".")[0]
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Issue a warning at the line that called into this package."""
+    level = 2  # the caller of this function
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and _is_ours(frame):
+        frame = frame.f_back
+        level += 1
+    warnings.warn(message, category, stacklevel=level)
+
+
+def _is_ours(frame: FrameType) -> bool:
+    name = str(frame.f_globals.get("__name__"))
+    return name == _PACKAGE or name.startswith(f"{_PACKAGE}.")
