@@ -69,6 +69,6 @@ def engine(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Engine:
     """Return an engine with these kernels, and let profiles read this clock."""
     made = engines.make({"memory": [kernels(clock)]})
     made.open("memory").backend.synchronize = clock.wait
-    monkeypatch.setattr("tensorplug.timing.perf_counter_ns", clock)
-    monkeypatch.setattr("tensorplug.profiler.perf_counter_ns", clock)
+    monkeypatch.setattr("tensorplug.observers.timing.perf_counter_ns", clock)
+    monkeypatch.setattr("tensorplug.observers.profiler.perf_counter_ns", clock)
     return made

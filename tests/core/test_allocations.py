@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug.allocations import Allocations
+from tensorplug.observers.allocations import Allocations
 
 from . import engines
 

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 import tensorplug as tp
-from tensorplug import callsite
 from tensorplug import dispatch as seam
-from tensorplug.callsite import CallSite
+from tensorplug.observers import callsite
+from tensorplug.observers.callsite import CallSite
 from tensorplug.testing import isolated_engine
 
 from . import engines

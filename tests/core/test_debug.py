@@ -11,14 +11,15 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug import debugging, inference
 from tensorplug import dispatch as seam
 from tensorplug import dtypes as dt
+from tensorplug import inference
 from tensorplug.dispatch import Frame
 from tensorplug.engine import Engine, Opened
 from tensorplug.errors import ArgumentError, KernelOutputError
-from tensorplug.leaks import LeakCheck
-from tensorplug.nonfinite import NonFiniteCheck
+from tensorplug.observers import debugging
+from tensorplug.observers.leaks import LeakCheck
+from tensorplug.observers.nonfinite import NonFiniteCheck
 from tensorplug.plugins.assembly import build_engine
 from tensorplug.registry import Owner, Registry
 from tensorplug.settings import CHECKS, DEFAULT_CHECKS, Settings

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug import debugging
 from tensorplug import dispatch as seam
-from tensorplug.callsite import CallSite
 from tensorplug.dispatch import Frame, dispatch, dispatch_several
 from tensorplug.errors import ArgumentError, NonFiniteError
+from tensorplug.observers import debugging
+from tensorplug.observers.callsite import CallSite
 from tensorplug.spec import KernelSpec
 
 from . import engines

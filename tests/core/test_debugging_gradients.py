@@ -10,8 +10,8 @@ import pytest
 
 import tensorplug as tp
 from tensorplug import dtypes as dt
-from tensorplug.callsite import CallSite
 from tensorplug.errors import GradientNotFoundError, NonFiniteError
+from tensorplug.observers.callsite import CallSite
 
 from .engines import spec_of
 from .gradient_cases import CASES

@@ -13,9 +13,9 @@ import pytest
 
 import tensorplug as tp
 from tensorplug import dispatch as seam
-from tensorplug.callsite import CallSite
-from tensorplug.dispatch_tracing import TracedCall
 from tensorplug.errors import DeviceLostError
+from tensorplug.observers.callsite import CallSite
+from tensorplug.observers.dispatch_tracing import TracedCall
 
 from . import engines
 

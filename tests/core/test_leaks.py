@@ -17,7 +17,7 @@ from tensorplug import dispatch as seam
 from tensorplug.backend import CountsBuffers
 from tensorplug.engine import Engine
 from tensorplug.errors import KernelOutputError, LeakError, UncheckedWarning
-from tensorplug.leaks import LeakCheck
+from tensorplug.observers.leaks import LeakCheck
 from tensorplug.registry import Registry
 
 from .counting import CountingBackend, CountingSource

@@ -13,7 +13,7 @@ import pytest
 
 import tensorplug as tp
 from tensorplug.errors import ArgumentError, PackageNotInstalledError
-from tensorplug.profile_views import bytes_text
+from tensorplug.observers.profile_views import bytes_text
 from tensorplug.testing import isolated_engine
 
 from . import clocks, engines

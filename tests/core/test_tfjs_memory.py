@@ -18,7 +18,7 @@ from tensorplug import dispatch as seam
 from tensorplug import dtypes as dt
 from tensorplug.engine import Engine
 from tensorplug.errors import DisposedError, LeakError
-from tensorplug.leaks import LeakCheck
+from tensorplug.observers.leaks import LeakCheck
 from tensorplug.registry import Registry
 from tensorplug.testing import isolated_engine
 

@@ -7,7 +7,7 @@ import pytest
 import tensorplug as tp
 from tensorplug import dispatch as seam
 from tensorplug.errors import ArgumentError
-from tensorplug.timing import Timing
+from tensorplug.observers.timing import Timing
 
 from . import clocks, engines
 

@@ -14,7 +14,7 @@ from tests.core.catalogue_calls import KERNELS, cases, run_twice
 from tensorplug import dispatch as seam
 from tensorplug.backend import CountsBuffers
 from tensorplug.errors import LeakError
-from tensorplug.leaks import LeakCheck
+from tensorplug.observers.leaks import LeakCheck
 from tensorplug.ops import creation
 from tensorplug.ops.elementwise import ADD
 from tensorplug.registry import Owner
@@ -178,7 +178,7 @@ PROGRAM = """
 import tracemalloc
 import tensorplug as tp
 from tensorplug import dispatch as seam
-from tensorplug.leaks import LeakCheck
+from tensorplug.observers.leaks import LeakCheck
 
 with tp.use_backend("cpu"):
     x = tp.asarray([1.0])

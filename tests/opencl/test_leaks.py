@@ -13,7 +13,7 @@ import tensorplug as tp
 from tensorplug import dispatch as seam
 from tensorplug.backend import CountsBuffers
 from tensorplug.errors import BackendMemoryError, LeakError
-from tensorplug.leaks import LeakCheck
+from tensorplug.observers.leaks import LeakCheck
 from tensorplug.ops import creation
 from tensorplug.ops.elementwise import ADD
 from tensorplug.registry import Owner

@@ -14,8 +14,6 @@ from math import e, inf, nan, pi
 from typing import TYPE_CHECKING, Any
 
 from tensorplug import chaining, dispatch, errors, losses, nn, random, spellings
-from tensorplug.autodiff import grad, stop_gradient, value_and_grad, vjp
-from tensorplug.checkpointing import checkpoint
 from tensorplug.control import (
     describe_device,
     devices,
@@ -27,10 +25,11 @@ from tensorplug.control import (
     synchronize,
     use_backend,
 )
-from tensorplug.custom_gradients import custom_grad
-from tensorplug.debugging import debug
-from tensorplug.derivatives import hessian, jacobian, jvp
-from tensorplug.dispatch_tracing import trace_dispatch
+from tensorplug.differentiation.autodiff import grad, stop_gradient, value_and_grad, vjp
+from tensorplug.differentiation.checkpointing import checkpoint
+from tensorplug.differentiation.custom_gradients import custom_grad
+from tensorplug.differentiation.derivatives import hessian, jacobian, jvp
+from tensorplug.differentiation.variable_gradients import variable_grads
 from tensorplug.dtypes import (
     DType,
     complex64,
@@ -51,6 +50,10 @@ from tensorplug.dtypes import (
 from tensorplug.dtypes import bool_ as bool  # the array API standard's name
 from tensorplug.interchange import from_dlpack
 from tensorplug.memory import dispose, keep, memory, tidy
+from tensorplug.observers.debugging import debug
+from tensorplug.observers.dispatch_tracing import trace_dispatch
+from tensorplug.observers.profiler import profile
+from tensorplug.observers.timing import time
 from tensorplug.ops import (
     activation,
     comparison,
@@ -72,7 +75,6 @@ from tensorplug.ops.linalg import *
 from tensorplug.ops.movement import *
 from tensorplug.ops.reduction import *
 from tensorplug.ops.sorting import *
-from tensorplug.profiler import profile
 from tensorplug.registration import (
     copy_registered_kernels,
     explain,
@@ -87,10 +89,8 @@ from tensorplug.registration import (
 from tensorplug.spec import Attribute, KernelSpec, TensorType
 from tensorplug.storage import load, save
 from tensorplug.tensor import Tensor
-from tensorplug.timing import time
 from tensorplug.tree import tree_map
 from tensorplug.variable import Variable, dispose_variables
-from tensorplug.variable_gradients import variable_grads
 
 if TYPE_CHECKING:
     from tensorplug.plugins.discovery import BackendInfo

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 from importlib_metadata import PackageNotFoundError
 
-from tensorplug import catalogue, debugging
+from tensorplug import catalogue
 from tensorplug.engine import Engine
 from tensorplug.errors import RegistrationError
+from tensorplug.observers import debugging
 from tensorplug.plugins import metadata
 from tensorplug.plugins.selection import Selection
 from tensorplug.plugins.source import PluginSource

@@ -9,14 +9,14 @@ import numpy as np
 
 from tensorplug import dtypes as dt
 from tensorplug import shapes
-from tensorplug.autodiff import vjp
-from tensorplug.derivatives import jvp
+from tensorplug.differentiation.autodiff import vjp
+from tensorplug.differentiation.derivatives import jvp
+from tensorplug.differentiation.tracing import Argnums
 from tensorplug.dispatch import as_tensor
 from tensorplug.errors import ArgumentError
 from tensorplug.ops.elementwise import astype, multiply
 from tensorplug.ops.reduction import sum as sum_
 from tensorplug.tensor import Tensor
-from tensorplug.tracing import Argnums
 from tensorplug.tree import flatten, paths
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug import dtypes as dt
-from tensorplug.autodiff import vjp
+from tensorplug.differentiation.autodiff import vjp
 from tensorplug.dispatch import dispatch, dispatch_several
 from tensorplug_conformance.tables import Bounded
 from tensorplug_conformance.tolerances import tolerances

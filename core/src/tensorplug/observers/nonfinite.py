@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import numpy as np
 
-from tensorplug import callsite
 from tensorplug import dispatch as seam
 from tensorplug import dtypes as dt
 from tensorplug.errors import NonFiniteError
 from tensorplug.observation import describe, provenance
+from tensorplug.observers import callsite
 from tensorplug.tape import CallNode, OutputNode, Recipe
 from tensorplug.tensor import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from tensorplug.callsite import CallSite
+    from tensorplug.observers.callsite import CallSite
     from tensorplug.plans import Plan
     from tensorplug.tape import Node, Step
 

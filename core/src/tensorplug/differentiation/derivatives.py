@@ -9,10 +9,16 @@ import numpy as np
 
 from tensorplug import dispatch as seam
 from tensorplug import dtypes as dt
-from tensorplug.autodiff import vjp
+from tensorplug.differentiation.autodiff import vjp
+from tensorplug.differentiation.tracing import (
+    Argnums,
+    Traced,
+    Unconnected,
+    check_function,
+    matching,
+)
 from tensorplug.errors import ArgumentError, DTypeError
 from tensorplug.ops import creation, movement
-from tensorplug.tracing import Argnums, Traced, Unconnected, check_function, matching
 from tensorplug.tree import flatten, paths
 
 if TYPE_CHECKING:

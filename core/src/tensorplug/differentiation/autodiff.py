@@ -10,10 +10,7 @@ import functools
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from tensorplug import dispatch as seam
-from tensorplug.ops import creation
-from tensorplug.tape import handle, twin
-from tensorplug.tensor import Tensor
-from tensorplug.tracing import (
+from tensorplug.differentiation.tracing import (
     Argnums,
     Traced,
     Unconnected,
@@ -22,6 +19,9 @@ from tensorplug.tracing import (
     matching,
     no_tensor,
 )
+from tensorplug.ops import creation
+from tensorplug.tape import handle, twin
+from tensorplug.tensor import Tensor
 from tensorplug.tree import flatten
 
 if TYPE_CHECKING:

@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Literal, Self, TextIO
 
-from tensorplug import callsite, profile_tables, profile_views
-from tensorplug.allocations import Allocations
 from tensorplug.errors import ArgumentError
 from tensorplug.observation import Observation, observe
+from tensorplug.observers import callsite, profile_tables, profile_views
+from tensorplug.observers.allocations import Allocations
+from tensorplug.observers.timing import timed
 from tensorplug.tensor import Tensor
-from tensorplug.timing import timed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from os import PathLike
 
-    from tensorplug.callsite import CallSite
+    from tensorplug.observers.callsite import CallSite
     from tensorplug.plans import How, Plan
     from tensorplug.spec import TensorType
 

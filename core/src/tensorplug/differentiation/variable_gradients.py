@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tensorplug import dispatch as seam
 from tensorplug import dtypes as dt
 from tensorplug import tree
-from tensorplug.backpropagation import backpropagate
+from tensorplug.differentiation.backpropagation import backpropagate
+from tensorplug.differentiation.tracing import Traced, check_function, detached, no_tensor
 from tensorplug.errors import ArgumentError, DTypeError, NotConnectedError, ShapeError
 from tensorplug.ops import creation
 from tensorplug.tape import Leaf, handle
 from tensorplug.tensor import Tensor
-from tensorplug.tracing import Traced, check_function, detached, no_tensor
 from tensorplug.variable import Variable
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from tensorplug import dispatch as seam
 from tensorplug import dtypes as dt
 from tensorplug import shapes
-from tensorplug.backpropagation import backpropagate
+from tensorplug.differentiation.backpropagation import backpropagate
 from tensorplug.errors import ArgumentError, DTypeError, NotConnectedError
 from tensorplug.ops import creation
 from tensorplug.recording import Recording

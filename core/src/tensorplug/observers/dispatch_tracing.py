@@ -6,14 +6,14 @@ import threading
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
-from tensorplug import callsite
 from tensorplug.observation import Observation, describe, provenance
+from tensorplug.observers import callsite
 from tensorplug.operands import types_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tensorplug.callsite import CallSite
+    from tensorplug.observers.callsite import CallSite
     from tensorplug.plans import Plan
     from tensorplug.promotion import Promotion
     from tensorplug.tensor import Tensor

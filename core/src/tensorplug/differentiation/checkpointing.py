@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tensorplug import dispatch as seam
-from tensorplug.backpropagation import FunctionNode, backpropagate
+from tensorplug.differentiation.backpropagation import FunctionNode, backpropagate
+from tensorplug.differentiation.tracing import check_function
 from tensorplug.errors import GradientError
 from tensorplug.tape import Node, OutputNode, boundary, handle, mark, twin
 from tensorplug.tensor import Tensor
-from tensorplug.tracing import check_function
 from tensorplug.tree import flatten
 
 if TYPE_CHECKING:

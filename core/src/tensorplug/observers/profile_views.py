@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from os import PathLike
 
-    from tensorplug.profiler import KernelRecord, Profile, Types
+    from tensorplug.observers.profiler import KernelRecord, Profile, Types
 
 __all__ = ["bytes_text", "groups", "heading", "save_trace", "summary", "types_text"]
 

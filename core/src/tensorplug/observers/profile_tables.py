@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Literal, TextIO
 
 from tensorplug.errors import ArgumentError, PackageNotInstalledError
-from tensorplug.profile_views import bytes_text, groups, heading, types_text
+from tensorplug.observers.profile_views import bytes_text, groups, heading, types_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from tensorplug.profile_views import Group
-    from tensorplug.profiler import Profile
+    from tensorplug.observers.profile_views import Group
+    from tensorplug.observers.profiler import Profile
 
 __all__ = ["show"]
 

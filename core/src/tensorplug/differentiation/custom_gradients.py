@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug import dispatch as seam
 from tensorplug import dtypes as dt
-from tensorplug.backpropagation import FunctionNode, fit
+from tensorplug.differentiation.backpropagation import FunctionNode, fit
+from tensorplug.differentiation.tracing import check_function
 from tensorplug.errors import ArgumentError, GradientError
 from tensorplug.tape import Node, boundary, handle, mark, twin
 from tensorplug.tensor import Tensor
-from tensorplug.tracing import check_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Sequence

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from tensorplug.errors import ArgumentError
-from tensorplug.leaks import LeakCheck
-from tensorplug.nonfinite import NonFiniteCheck
 from tensorplug.observation import Observation, observe
+from tensorplug.observers.leaks import LeakCheck
+from tensorplug.observers.nonfinite import NonFiniteCheck
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence

@@ -1,0 +1,1 @@
+"""Gradients of Python functions: with the tape on forward, along the tape back."""

@@ -1,0 +1,1 @@
+"""What stands around kernel calls while somebody looks: profiles, timings, checks, traces."""
