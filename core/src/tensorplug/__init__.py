@@ -10,10 +10,11 @@ This distribution holds ops, gradients and the engine. Backends are distribution
 
 from __future__ import annotations
 
+from importlib import import_module
 from math import e, inf, nan, pi
 from typing import TYPE_CHECKING, Any
 
-from tensorplug import chaining, dispatch, errors, losses, nn, random, spellings
+from tensorplug import chaining, dispatch, errors, losses, nn
 from tensorplug.control import (
     describe_device,
     devices,
@@ -26,10 +27,6 @@ from tensorplug.control import (
     use_backend,
 )
 from tensorplug.differentiation.autodiff import grad, stop_gradient, value_and_grad, vjp
-from tensorplug.differentiation.checkpointing import checkpoint
-from tensorplug.differentiation.custom_gradients import custom_grad
-from tensorplug.differentiation.derivatives import hessian, jacobian, jvp
-from tensorplug.differentiation.variable_gradients import variable_grads
 from tensorplug.dtypes import (
     DType,
     complex64,
@@ -50,10 +47,6 @@ from tensorplug.dtypes import (
 from tensorplug.dtypes import bool_ as bool  # the array API standard's name
 from tensorplug.interchange import from_dlpack
 from tensorplug.memory import dispose, keep, memory, tidy
-from tensorplug.observers.debugging import debug
-from tensorplug.observers.dispatch_tracing import trace_dispatch
-from tensorplug.observers.profiler import profile
-from tensorplug.observers.timing import time
 from tensorplug.ops import (
     activation,
     comparison,
@@ -87,13 +80,22 @@ from tensorplug.registration import (
     unregister_kernel,
 )
 from tensorplug.spec import Attribute, KernelSpec, TensorType
-from tensorplug.storage import load, save
 from tensorplug.tensor import Tensor
 from tensorplug.tree import tree_map
 from tensorplug.variable import Variable, dispose_variables
 
 if TYPE_CHECKING:
+    from tensorplug import random
+    from tensorplug.differentiation.checkpointing import checkpoint
+    from tensorplug.differentiation.custom_gradients import custom_grad
+    from tensorplug.differentiation.derivatives import hessian, jacobian, jvp
+    from tensorplug.differentiation.variable_gradients import variable_grads
+    from tensorplug.observers.debugging import debug
+    from tensorplug.observers.dispatch_tracing import trace_dispatch
+    from tensorplug.observers.profiler import profile
+    from tensorplug.observers.timing import time
     from tensorplug.plugins.discovery import BackendInfo
+    from tensorplug.storage import load, save
 
 __version__ = "0.1.0"
 
@@ -218,13 +220,41 @@ del _family
 del globals()["tensor"], globals()["variable"]  # the modules; `tp.tensor(...)` shall get a hint
 
 
+# Loaded when they are first asked for: together they would cost a third of the import.
+_LATE = {
+    "checkpoint": "differentiation.checkpointing",
+    "custom_grad": "differentiation.custom_gradients",
+    "debug": "observers.debugging",
+    "hessian": "differentiation.derivatives",
+    "jacobian": "differentiation.derivatives",
+    "jvp": "differentiation.derivatives",
+    "load": "storage",
+    "profile": "observers.profiler",
+    "save": "storage",
+    "time": "observers.timing",
+    "trace_dispatch": "observers.dispatch_tracing",
+    "variable_grads": "differentiation.variable_gradients",
+}
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
 if not TYPE_CHECKING:  # a type checker would take every name for one of ours
 
     def __getattr__(name: str) -> Any:
         if name.startswith("__"):  # asked for by Python itself
             raise AttributeError(f"module 'tensorplug' has no attribute {name!r}", name=name)
+        if name == "random":
+            return import_module("tensorplug.random")
+        if name in _LATE:
+            value = globals()[name] = getattr(import_module(f"tensorplug.{_LATE[name]}"), name)
+            return value
+        from tensorplug.spellings import missing  # only where a name is missing
+
         ours = {each: each for each in __all__}
-        for module in (nn, losses, random):
+        for module in (nn, losses, import_module("tensorplug.random")):
             part = module.__name__.partition(".")[2]
             ours.update((each, f"{part}.{each}") for each in module.__all__ if each not in ours)
-        raise spellings.missing(name, ours)
+        raise missing(name, ours)

@@ -6,9 +6,8 @@ import inspect
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from tensorplug import dispatch as seam
-from tensorplug import removal
 from tensorplug.backend import DeviceInfo
-from tensorplug.engine import in_use
+from tensorplug.current import in_use
 from tensorplug.errors import (
     ArgumentError,
     BackendNotInstalledError,
@@ -158,6 +157,8 @@ def remove_backend(name: str) -> None:
         ArgumentError: the device named is not open.
 
     """
+    from tensorplug import removal  # rarely needed
+
     engine = in_use()
     source = engine.source
     if not removal.remove(engine, name):

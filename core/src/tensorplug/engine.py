@@ -7,11 +7,11 @@ A call is found in the plan cache, or resolved, run, checked against its spec an
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from tensorplug import dispatch as seam
 from tensorplug import host, observation, operands, plans
-from tensorplug.devices import BackendSource, Devices, Opened
+from tensorplug.open_devices import BackendSource, Devices, Opened
 from tensorplug.ops.elementwise import CAST
 from tensorplug.promotion import Promotion
 from tensorplug.tape import record, twin
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tensorplug.settings import Fallback
     from tensorplug.spec import KernelSpec
 
-__all__ = ["BackendSource", "Engine", "Opened", "in_use"]
+__all__ = ["BackendSource", "Engine", "Opened"]
 
 
 class Engine(Devices):
@@ -264,11 +264,6 @@ def _verified(plan: plans.Plan, tensors: Sequence[Any]) -> list[Tensor]:
     if not plan.published:
         plan.verify(outputs)
     return outputs
-
-
-def in_use() -> Engine:
-    """Return the engine that answers in this thread or task, building the default one."""
-    return cast("Engine", seam.runner(seam.current()))
 
 
 def _announce(observers: Sequence[Observer], given: Sequence[Any], tensors: Sequence[Any]) -> None:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug import dispatch as seam
 from tensorplug import dtypes as dt
-from tensorplug.engine import in_use
+from tensorplug.current import in_use
 from tensorplug.errors import ArgumentError
-from tensorplug.explanation import Explanation
 from tensorplug.registry import PROGRAM, Handle
 from tensorplug.spec import KernelSpec, TensorType
 from tensorplug.tables import decomposition_entry, gradient_entry, kernel_entry
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from tensorplug.dtypes import DType
+    from tensorplug.explanation import Explanation
     from tensorplug.tables import OnDevice
     from tensorplug.tensor import Tensor
 
@@ -235,6 +235,8 @@ def explain(
     it makes are explained in turn (``inner``), and what is missing there is found.
     ``str()`` of the result is for reading.
     """
+    from tensorplug.explanation import Explanation  # rarely needed
+
     engine = in_use()
     found = engine.registry.spec(spec)
     device = engine.open(backend) if backend else engine.device_of(seam.current())

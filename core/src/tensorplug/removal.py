@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug import notices
-from tensorplug.devices import split_name
 from tensorplug.errors import ArgumentError, BackendWarning
+from tensorplug.open_devices import split_name
 from tensorplug.tape import CallNode
 from tensorplug.tensor import Tensor
 

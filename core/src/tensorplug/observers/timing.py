@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug import shapes
-from tensorplug.engine import in_use
+from tensorplug.current import in_use
 from tensorplug.errors import ArgumentError
 from tensorplug.observation import Observation, observe
 

@@ -1,0 +1,52 @@
+"""The package's face: its names, and that nothing takes their place."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import tensorplug as tp
+
+SHADOWS = """
+import importlib, json, pkgutil, types
+import tensorplug as tp
+
+public = {name: getattr(tp, name) for name in tp.__all__}
+for each in pkgutil.walk_packages(tp.__path__, "tensorplug."):
+    importlib.import_module(each.name)
+print(json.dumps({
+    "changed": [name for name, value in public.items() if getattr(tp, name) is not value],
+    "modules": sorted(n for n, v in public.items() if isinstance(v, types.ModuleType)),
+}))
+"""
+
+EARLY = """
+import json, sys
+import tensorplug
+print(json.dumps([name for name in sys.modules if name.startswith("tensorplug")]))
+"""
+
+
+def run(code: str):
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def test_no_module_takes_the_place_of_a_public_name():
+    """A module sets its name in the package when it is imported, which may be late."""
+    assert run(SHADOWS) == {"changed": [], "modules": ["errors", "losses", "nn", "random"]}
+
+
+def test_what_few_programs_need_is_loaded_late():
+    loaded = set(run(EARLY))
+    assert "tensorplug.tensor" in loaded
+    late = {"engine", "random", "storage", "observers.profiler", "differentiation.derivatives"}
+    assert not loaded & {f"tensorplug.{name}" for name in late}
+
+
+def test_every_public_name_is_listed_and_is_there():
+    assert set(tp.__all__) <= set(dir(tp))
+    assert len(tp.__all__) == len(set(tp.__all__))
+    for name in tp.__all__:
+        assert getattr(tp, name) is getattr(tp, name)
