@@ -99,6 +99,8 @@ REFUSED = [  # what, dtype asked, error, a part of the message
     (np.array([60000], np.float16), "int16", ArgumentError, "do not all fit into int16"),
     (1.0, "int32", DTypeError, "1.0 is not an integer, but int32 is wanted"),
     ([1.0], "int32", DTypeError, "[1.0] holds floats, but int32 is wanted"),
+    ([np.float32(1.5)], "int32", DTypeError, "holds floats, but int32 is wanted"),
+    ([[1], [np.float64(1.5)]], "int32", DTypeError, "holds floats, but int32 is wanted"),
     (1j, "float32", DTypeError, "1j is complex, but float32 is wanted"),
     (np.array([1j]), "float32", DTypeError, "complex values are given, but float32 is wanted"),
 ]

@@ -82,7 +82,7 @@ def as_array(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
     wanted = dtype or (_default(array) if listed else dt.of(array.dtype))
     if wanted.kind == "string" or array.dtype.kind in "UT":
         return _strings(array, wanted)
-    if float in kinds and wanted in dt.INTEGER:
+    if wanted in dt.INTEGER and any(issubclass(kind, float | np.floating) for kind in kinds):
         raise DTypeError(f"{_short(value)} holds floats, but {wanted} is wanted")
     return _cast(array, wanted)
 
