@@ -11,36 +11,21 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tensorplug import dtypes as dt
-from tensorplug.ops.box_muller import LOW
+from tensorplug.ops import box_muller
 
 if TYPE_CHECKING:
-    from tensorplug.ops.box_muller import Precision
+    from tensorplug.ops.box_muller import Pair, Precision
     from tensorplug_cpu.arrays import Array
-
-    Pair = tuple[Array, Array]  # a number as the sum of two floats
 
 __all__ = ["joined", "minus_log", "normals"]
 
-_LOW_BITS: Final = int(np.float64(LOW).view(np.int64))
+_LOW_BITS: Final = int(np.float64(box_muller.LOW).view(np.int64))
 
 
 def joined(words: Array) -> Array:
     """Return each two words, the lower half first, as one number of 64 bits."""
     little = words.astype("<u4", copy=False).view("<u8")  # what most machines have anyway
     return little.astype(np.uint64, copy=False)
-
-
-def _sum(a: Array, b: Array) -> Pair:
-    """Return a + b and its rounding error; a is not the smaller one (Dekker)."""
-    total = a + b
-    return total, b - (total - a)
-
-
-def _halved(precision: Precision, x: Array) -> Pair:
-    """Return a number of half as many bits that is nearly x, and what is left (Veltkamp)."""
-    big = x * precision.splitter
-    high = big - (big - x)
-    return high, x - high
 
 
 def _polynomial(coefficients: tuple[float, ...], x: Array) -> Array:
@@ -63,7 +48,7 @@ def _parted(precision: Precision, x: Array) -> tuple[Array, Array | None]:
 def _split(precision: Precision, x: Array) -> tuple[Array, Array, Array]:
     """Return the nearest float of a float64, and its halves, of which the lower takes the rest."""
     nearest, rest = _parted(precision, x)
-    high, low = _halved(precision, nearest)
+    high, low = box_muller.halved(precision, nearest)
     return nearest, high, low if rest is None else low + rest
 
 
@@ -76,37 +61,23 @@ def minus_log(precision: Precision, words: Array) -> Pair:
     k = (place - _LOW_BITS) >> 52
     f, high, low = _split(precision, (place - (k << 52)).view(np.float64) - 1.0)
     e = (precision.bits - k).astype(f.dtype)
-    curved = low * (high + low * 0.5) - f * f * f * _polynomial(precision.logarithm, f)
-    total, error = _sum(-high, high * high * 0.5)
-    total, error2 = _sum(total, -low)
-    total, error3 = _sum(e * precision.ln2[0], total)
-    small = ((error + error2) + error3) + (curved + e * precision.ln2[1])
-    return _sum(total, small)
-
-
-def _root(precision: Precision, minus_log: Pair) -> Pair:
-    """Return ``sqrt(2 * minus_log)``: the root of the first float, and Newton's correction."""
-    twice, rest = (each + each for each in minus_log)
-    root = np.sqrt(twice)
-    high, low = _halved(precision, root)
-    square = root * root
-    error = ((high * high - square) + high * low * 2.0) + low * low
-    return root, (((twice - square) - error) + rest) / (root + root)
+    rest = _polynomial(precision.logarithm, f)
+    return box_muller.minus_log(precision, e, f, (high, low), rest)
 
 
 def _octant(precision: Precision, angles: Array) -> tuple[Pair, Pair]:
     """Return cosine and sine of pi/4 times the float64s ``angles``, in (0, 1)."""
     part, high, low = _split(precision, angles)
     first, second = precision.quarter_pi
-    angle, error = _sum(high * first, low * first + part * second)
+    angle, error = box_muller.exact_sum(high * first, low * first + part * second)
     z = angle * angle
-    sine = _sum(angle, error + angle * z * _polynomial(precision.sine, z))
-    high, low = _halved(precision, angle)
+    sine = box_muller.exact_sum(angle, error + angle * z * _polynomial(precision.sine, z))
+    high, low = box_muller.halved(precision, angle)
     low += error
     square = high * high * 0.5
     total = 1.0 - square
     bent = ((1.0 - total) - square) - low * (high + low * 0.5)
-    return _sum(total, bent + z * z * _polynomial(precision.cosine, z)), sine
+    return box_muller.exact_sum(total, bent + z * z * _polynomial(precision.cosine, z)), sine
 
 
 def normals(precision: Precision, words: Array) -> Array:
@@ -119,9 +90,9 @@ def normals(precision: Precision, words: Array) -> Array:
     kept = (angles << kind(3)) >> kind(width - precision.octant_bits)
     part = (kept | kind(1)).astype(np.float64) * 2.0**-precision.octant_bits
     cosine, sine = _octant(precision, part)
-    radius = _root(precision, minus_log(precision, radii))
+    radius = box_muller.root(precision, minus_log(precision, radii), np.sqrt)
     # The angle's upper three bits: change places, the first one's sign, the second one's.
-    one, two = (_product(radius, each).view(words.dtype) for each in (cosine, sine))
+    one, two = (box_muller.product(radius, each).view(words.dtype) for each in (cosine, sine))
     swap = one ^ two
     swap &= kind(0) - (angles >> kind(width - 1))
     sign = kind(1 << (width - 1))
@@ -129,7 +100,3 @@ def normals(precision: Precision, words: Array) -> Array:
     result[:, 0] = one ^ swap ^ ((angles << kind(1)) & sign)
     result[:, 1] = two ^ swap ^ ((angles << kind(2)) & sign)
     return result.reshape(-1).view(precision.dtype.numpy)
-
-
-def _product(a: Pair, b: Pair) -> Array:
-    return np.asarray(a[0] * b[0] + (a[0] * b[1] + a[1] * b[0]))

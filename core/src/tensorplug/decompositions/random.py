@@ -84,9 +84,9 @@ def random_normal(key: Tensor, *, shape: Shape, start: int, dtype: DType) -> Ten
     count, precision = shapes.size(shape), box_muller.precision(dtype)
     each = precision.dtype.itemsize // 4  # words for the radius, and as many for the angle
     words = _words(key, (-(-count // 2),), 2 * each, start)
-    radius = _root(precision, _minus_log(precision, *words[:each]))
+    radius = box_muller.root(precision, _minus_log(precision, *words[:each]), sqrt)
     cosine, sine = _octant(precision, *words[each:])
-    one, two = _product_of_pairs(radius, cosine), _product_of_pairs(radius, sine)
+    one, two = box_muller.product(radius, cosine), box_muller.product(radius, sine)
     top = words[-1] // 2**29
     swapped = top >= 4
     both = (where(swapped, two, one), where(swapped, one, two))
@@ -178,19 +178,6 @@ def _parted(x: Tensor) -> Pair:
     return nearest, astype(rest, dt.float32)
 
 
-def _sum(a: Tensor, b: Tensor) -> Pair:
-    """Return a + b and its rounding error; a is not the smaller one (Dekker)."""
-    total = a + b
-    return total, b - (total - a)
-
-
-def _halved(precision: Precision, x: Tensor) -> Pair:
-    """Return a number of half as many bits that is nearly x, and what is left (Veltkamp)."""
-    big = x * precision.splitter
-    high = big - (big - x)
-    return high, x - high
-
-
 def _polynomial(coefficients: tuple[float, ...], x: Tensor) -> Tensor:
     result = x * coefficients[-1] + coefficients[-2]
     for each in reversed(coefficients[:-2]):
@@ -201,14 +188,10 @@ def _polynomial(coefficients: tuple[float, ...], x: Tensor) -> Tensor:
 def _minus_log(precision: Precision, *words: Tensor) -> Pair:
     """Return ``-ln u``, u made of one word (float32) or of two."""
     e, f, rest = _near_1_of_pair(*words) if len(words) == 2 else _near_1(*words)
-    high, low = _halved(precision, f)
+    high, low = box_muller.halved(precision, f)
     low = low + rest
-    curved = low * (high + low * 0.5) - f * f * f * _polynomial(precision.logarithm, f)
-    total, error = _sum(-high, high * high * 0.5)
-    total, error2 = _sum(total, -low)
-    total, error3 = _sum(e * precision.ln2[0], total)
-    small = ((error + error2) + error3) + (curved + e * precision.ln2[1])
-    return _sum(total, small)
+    series = _polynomial(precision.logarithm, f)
+    return box_muller.minus_log(precision, e, f, (high, low), series)
 
 
 def _near_1(word: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -235,16 +218,6 @@ def _near_1_of_pair(lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor, Tenso
     return e + astype(below, dt.float64), where(below, u * 2.0, u) - 1.0, zeros((), dtype=e.dtype)
 
 
-def _root(precision: Precision, minus_log: Pair) -> Pair:
-    """Return ``sqrt(2 * minus_log)``: the root of the first float, and Newton's correction."""
-    twice, rest = (each + each for each in minus_log)
-    root = sqrt(twice)
-    high, low = _halved(precision, root)
-    square = root * root
-    error = ((high * high - square) + high * low * 2.0) + low * low
-    return root, (((twice - square) - error) + rest) / (root + root)
-
-
 def _octant(precision: Precision, *words: Tensor) -> tuple[Pair, Pair]:
     """Return cosine and sine of an angle in (0, pi/4), made of one word or of two."""
     top = words[-1] % 2**29
@@ -253,18 +226,14 @@ def _octant(precision: Precision, *words: Tensor) -> tuple[Pair, Pair]:
     else:
         part = _joined(top, _odd(words[0] // 2**11), 21) * 2.0**-50
         rest = zeros((), dtype=dt.float64)
-    high, low = _halved(precision, part)
+    high, low = box_muller.halved(precision, part)
     low = low + rest
     first, second = precision.quarter_pi
-    angle, error = _sum(high * first, low * first + part * second)
+    angle, error = box_muller.exact_sum(high * first, low * first + part * second)
     z = angle * angle
-    sine = _sum(angle, error + angle * z * _polynomial(precision.sine, z))
-    high, low = _halved(precision, angle)
+    sine = box_muller.exact_sum(angle, error + angle * z * _polynomial(precision.sine, z))
+    high, low = box_muller.halved(precision, angle)
     low = low + error
-    total, lost = _sum(full((), 1.0, dtype=angle.dtype), -(high * high * 0.5))
+    total, lost = box_muller.exact_sum(full((), 1.0, dtype=angle.dtype), -(high * high * 0.5))
     bent = lost - low * (high + low * 0.5)
-    return _sum(total, bent + z * z * _polynomial(precision.cosine, z)), sine
-
-
-def _product_of_pairs(a: Pair, b: Pair) -> Tensor:
-    return a[0] * b[0] + (a[0] * b[1] + a[1] * b[0])
+    return box_muller.exact_sum(total, bent + z * z * _polynomial(precision.cosine, z)), sine

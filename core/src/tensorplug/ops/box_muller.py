@@ -33,14 +33,27 @@ add less than 0.02 units in the last place.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug import dtypes as dt
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tensorplug.dtypes import DType
 
-__all__ = ["DOUBLE", "LOW", "SINGLE", "Precision", "precision"]
+__all__ = [
+    "DOUBLE",
+    "LOW",
+    "SINGLE",
+    "Precision",
+    "exact_sum",
+    "halved",
+    "minus_log",
+    "precision",
+    "product",
+    "root",
+]
 
 LOW: Final = 0.70703125  # nearly sqrt(1/2), and 0xB5 / 256
 
@@ -156,3 +169,50 @@ DOUBLE: Final = Precision(
 def precision(dtype: DType) -> Precision:
     """Return the precision in which variates of ``dtype`` are made: float16 ones in float32."""
     return DOUBLE if dtype is dt.float64 else SINGLE
+
+
+# The steps that are the same for NumPy's arrays and for tensors, written once for both.
+
+Pair = tuple[Any, Any]  # a number as the sum of two floats
+
+
+def exact_sum(a: Any, b: Any) -> Pair:
+    """Return a + b and its rounding error; a is not the smaller one (Dekker)."""
+    total = a + b
+    return total, b - (total - a)
+
+
+def halved(precision: Precision, x: Any) -> Pair:
+    """Return a number of half as many bits that is nearly x, and what is left (Veltkamp)."""
+    big = x * precision.splitter
+    high = big - (big - x)
+    return high, x - high
+
+
+def product(a: Pair, b: Pair) -> Any:
+    """Return the product of two numbers as one float."""
+    return a[0] * b[0] + (a[0] * b[1] + a[1] * b[0])
+
+
+def minus_log(precision: Precision, e: Any, f: Any, halves: Pair, rest_of_series: Any) -> Pair:
+    """Return ``-ln u`` for ``u = (1 + f) / 2**e``.
+
+    ``halves``: of f, with what f as one float has lost; ``rest_of_series``: ``P(f)``.
+    """
+    high, low = halves
+    curved = low * (high + low * 0.5) - f * f * f * rest_of_series
+    total, error = exact_sum(-high, high * high * 0.5)
+    total, error2 = exact_sum(total, -low)
+    total, error3 = exact_sum(e * precision.ln2[0], total)
+    small = ((error + error2) + error3) + (curved + e * precision.ln2[1])
+    return exact_sum(total, small)
+
+
+def root(precision: Precision, minus_log: Pair, sqrt: Callable[[Any], Any]) -> Pair:
+    """Return ``sqrt(2 * minus_log)``: the root of the first float, and Newton's correction."""
+    twice, rest = (each + each for each in minus_log)
+    nearly = sqrt(twice)
+    high, low = halved(precision, nearly)
+    square = nearly * nearly
+    error = ((high * high - square) + high * low * 2.0) + low * low
+    return nearly, (((twice - square) - error) + rest) / (nearly + nearly)

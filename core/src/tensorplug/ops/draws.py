@@ -106,8 +106,7 @@ def normal(
     checked = as_key(key, "normal")
     sizes, chosen, (mean, deviation) = parameters("normal", shape, dtype, loc=loc, scale=scale)
     z = dispatch(RANDOM_NORMAL, checked, shape=sizes, dtype=chosen)
-    scaled = z if is_number(deviation, 1) else z * deviation
-    return scaled if is_number(mean, 0) else mean + scaled
+    return placed(z, mean, deviation)
 
 
 def exponential(key: Any, shape: Any = None, dtype: Any = None, scale: Any = 1.0) -> Tensor:
@@ -119,7 +118,7 @@ def exponential(key: Any, shape: Any = None, dtype: Any = None, scale: Any = 1.0
     checked = as_key(key, "exponential")
     sizes, chosen, (mean,) = parameters("exponential", shape, dtype, scale=scale)
     x = dispatch(RANDOM_EXPONENTIAL, checked, shape=sizes, dtype=chosen)
-    return x if is_number(mean, 1) else x * mean
+    return placed(x, 0, mean)
 
 
 def integers(key: Any, low: Any, high: Any = None, shape: Any = None, dtype: Any = None) -> Tensor:
@@ -280,6 +279,12 @@ def fitting(who: str, shape: Any, given: Sequence[Shape]) -> Shape:
         f"{who}: the parameters have shape {list(common)}, which does not broadcast to "
         f"{list(sizes)}"
     )
+
+
+def placed(x: Tensor, loc: Any, scale: Any) -> Tensor:
+    """Return ``loc + x * scale``, without computing what changes nothing."""
+    scaled = x if is_number(scale, 1) else x * scale
+    return scaled if is_number(loc, 0) else loc + scaled
 
 
 def is_number(given: Any, number: float) -> bool:

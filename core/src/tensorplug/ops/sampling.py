@@ -12,7 +12,7 @@ from tensorplug.errors import ArgumentError
 from tensorplug.ops import comparison, elementwise, movement, reduction
 from tensorplug.ops.comparison import less
 from tensorplug.ops.creation import full
-from tensorplug.ops.draws import exponential, is_number, normal, parameters, uniform, widened
+from tensorplug.ops.draws import exponential, normal, parameters, placed, uniform, widened
 from tensorplug.ops.elementwise import astype, where
 from tensorplug.ops.random import as_key, fold_in, split
 
@@ -61,8 +61,7 @@ def gumbel(
     checked = as_key(key, "gumbel")
     sizes, chosen, (place, width) = parameters("gumbel", shape, dtype, loc=loc, scale=scale)
     x = -elementwise.log(exponential(checked, sizes, chosen))
-    scaled = x if is_number(width, 1) else x * width
-    return scaled if is_number(place, 0) else place + scaled
+    return placed(x, place, width)
 
 
 # How far out one bound may lie: beyond, few floats are left to tell the numbers there apart.
@@ -113,8 +112,7 @@ def truncated_normal(
     inside = elementwise.minimum(elementwise.maximum(drawn, -largest), largest)
     z = _inverse_erf(inside) * sqrt(2.0)
     cut = elementwise.minimum(elementwise.maximum(z, low), high)
-    scaled = cut if is_number(deviation, 1) else cut * deviation
-    return astype(scaled if is_number(mean, 0) else mean + scaled, chosen)
+    return astype(placed(cut, mean, deviation), chosen)
 
 
 def _erf(bound: Any, factor: float) -> Any:
@@ -222,7 +220,7 @@ def gamma(
         a = full((), a, dtype=widened(chosen))
     with seam.entered(seam.current().replace(recording=None)):
         drawn = _standard_gamma(checked, a, sizes)
-    return astype(drawn if is_number(width, 1) else drawn * width, chosen)
+    return astype(placed(drawn, 0, width), chosen)
 
 
 def _standard_gamma(key: Tensor, a: Tensor, shape: Shape) -> Tensor:
