@@ -100,6 +100,17 @@ def test_one_device_has_one_name(asked, name):
             assert used == name
 
 
+@pytest.mark.parametrize("asked", ["card:1", "card:01", "card:OLD", "card:driver 3"])
+def test_a_device_is_removed_by_the_names_that_open_it(asked):
+    engine = preferring((), names=("card",))
+    engine.source.listed = {"card": CARDS}
+    with using(engine):
+        tp.set_backend("card")
+        x = tp.asarray([1.0]).to("card:1")
+        tp.remove_backend(asked)
+        assert (x.device, tp.get_backend()) == ("host", "card")
+
+
 def test_no_device_matches():
     engine = preferring((), names=("card",))
     engine.source.listed = {"card": CARDS}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from tensorplug import dispatch as seam
 from tensorplug.backend import DeviceInfo
 from tensorplug.current import in_use
+from tensorplug.device import device_name
 from tensorplug.errors import (
     ArgumentError,
     BackendNotInstalledError,
@@ -161,12 +162,10 @@ def remove_backend(name: str) -> None:
 
     engine = in_use()
     source = engine.source
-    if not removal.remove(engine, name):
-        forgotten = isinstance(source, TakesBackends) and source.unregister(name)
-        if not forgotten and name not in source.names():
-            source.devices(name)  # raises what asking for it raises
-    elif isinstance(source, TakesBackends) and ":" not in name:
-        source.unregister(name)
+    removed = removal.remove(engine, name)
+    forgotten = ":" not in name and isinstance(source, TakesBackends) and source.unregister(name)
+    if not (removed or forgotten or name in source.names()):
+        source.devices(name)  # raises what asking for it raises
 
 
 def devices(backend: str | None = None) -> dict[str, DeviceInfo]:
@@ -197,7 +196,7 @@ def _devices_of(engine: Engine, name: str) -> dict[str, DeviceInfo]:
     if listed is None:
         opened = engine.open(name).backend
         listed = [DeviceInfo(opened.device, dtypes=opened.dtypes)]
-    return {f"{name}:{at}" if at else name: info for at, info in enumerate(listed)}
+    return {device_name(name, at): info for at, info in enumerate(listed)}
 
 
 def get_backend() -> str:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tensorplug.spec import TensorType
     from tensorplug.tables import KernelEntry
 
-__all__ = ["PLAN_LIMIT", "Counters", "Device", "Placement"]
+__all__ = ["PLAN_LIMIT", "Counters", "Device", "Placement", "device_name"]
 
 PLAN_LIMIT = 8192  # plans per device; docs/adr/0004 says how the number was chosen
 
@@ -120,3 +120,8 @@ class Device:
         with self.lock:
             self.plans.clear()
             self.detours.clear()
+
+
+def device_name(backend_name: str, number: int | str | None) -> str:
+    """Return what a device is called; number 0 (or None) bears the backend's name."""
+    return f"{backend_name}:{number}" if number else backend_name

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from weakref import WeakSet
 
 from tensorplug import installation, notices
-from tensorplug.device import Device
+from tensorplug.device import Device, device_name
 from tensorplug.errors import (
     ArgumentError,
     BackendClosedError,
@@ -195,58 +195,64 @@ class Devices:
             return found
         with self._lock:
             number = self._number(backend_name, selector)
-            device_name = f"{backend_name}:{number}" if number else backend_name
-            if device_name not in self._devices:
-                self._devices[device_name] = self._opened(device_name, backend_name, number)
-            return self._devices[device_name]
+            full = device_name(backend_name, number)
+            if full not in self._devices:
+                self._devices[full] = self._open_new(full, backend_name, number)
+            return self._devices[full]
 
     def _number(self, backend_name: str, selector: str) -> str | None:
         """Return which device is meant, as the source takes it: None for number 0."""
         if not selector:
             return None
         if selector.isdecimal():
-            return str(int(selector)) if int(selector) else None
+            return _as_asked(int(selector))
         listed = self.source.devices(backend_name)
         if listed is None:
             return selector  # the plugin's own business
         pattern = selector.casefold()
         for number, info in enumerate(listed):
             if pattern in f"{info.hardware} {info.driver}".casefold():
-                return str(number) if number else None
+                return _as_asked(number)
         known = "; ".join(f"{number}: {info.hardware}" for number, info in enumerate(listed))
         raise BackendUnavailableError(
             f"no device of backend {backend_name!r} matches {selector!r}. Devices are {known}"
         )
 
-    def _opened(self, name: str, backend_name: str, number: str | None) -> Device:
+    def _open_new(self, name: str, backend_name: str, number: str | None) -> Device:
         if backend_name in self._forked:
             raise BackendClosedError(f"backend {backend_name!r} {FORKED}")
         opened = self.source.open(backend_name, number)
         handles: list[Handle] = []
         try:
-            handles = self._register(backend_name, opened)
+            if backend_name not in self._registered:  # else by another device, or one since closed
+                for owner, table in opened.kernels:
+                    pairs = [(backend_name, entry) for entry in table]
+                    handles.append(self.registry.add(owner, kernels=pairs))
             device = Device(name, backend_name, opened.backend, opened.owner)
             installation.update(device, self.registry.state)
         except BaseException:
             _undo(handles)
             opened.backend.close()
             raise
-        self._registered.setdefault(backend_name, []).extend(handles)
+        self._registered.setdefault(backend_name, handles)
         return device
 
-    def _register(self, backend_name: str, opened: Opened) -> list[Handle]:
-        """Register the kernels of a backend, all or none, unless that was done already."""
-        handles: list[Handle] = []
-        if backend_name in self._registered:  # for another device, or for one since closed
-            return handles
-        try:
-            for owner, table in opened.kernels:
-                pairs = [(backend_name, entry) for entry in table]
-                handles.append(self.registry.add(owner, kernels=pairs))
-        except BaseException:
-            _undo(handles)
-            raise
-        return handles
+    def opened(self, name: str) -> list[Device]:
+        """Return the open devices that ``name`` means: all of a backend, or one of them.
+
+        Raises:
+            ArgumentError: it names one device, and that is not open.
+
+        """
+        backend_name, selector = split_name(name)
+        of_backend = [each for each in self.devices() if each.backend_name == backend_name]
+        if not selector:
+            return of_backend
+        full = device_name(backend_name, self._number(backend_name, selector))
+        found = [each for each in of_backend if each.name == full]
+        if not found:
+            raise ArgumentError(f"no open device is called {name!r}")
+        return found
 
     def close(self, name: str) -> None:
         """Close the device called ``name``; its tensors raise from now on."""
@@ -324,6 +330,11 @@ class Devices:
             for frame in self._followers:
                 frame.plans = {}
         self._forget_plans()
+
+
+def _as_asked(number: int) -> str | None:
+    """Return a device's number as a source takes it."""
+    return str(number) if number else None
 
 
 def split_name(name: object) -> tuple[str, str]:

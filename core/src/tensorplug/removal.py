@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug import notices
-from tensorplug.errors import ArgumentError, BackendWarning
+from tensorplug.errors import BackendWarning
 from tensorplug.open_devices import split_name
 from tensorplug.tape import CallNode
 from tensorplug.tensor import Tensor
@@ -30,23 +30,18 @@ def remove(engine: Engine, name: str) -> list[str]:
         ArgumentError: ``name`` ends with a colon, or names a device that is not open.
 
     """
-    backend_name, selector = split_name(name)
-    devices = [each for each in engine.devices() if each.backend_name == backend_name]
-    if selector:
-        wanted = f"{backend_name}:{selector}" if selector != "0" else backend_name
-        devices = [each for each in devices if each.name == wanted]
-        if not devices:
-            raise ArgumentError(f"no open device is called {name!r}")
+    devices = engine.opened(name)
     for device in devices:
         engine.unlist(device)
         device.forget_plans()
         move = _Move(device, engine.host)
         move.everything()
-        device.closed, device.fate = True, REMOVED
+        device.retire(REMOVED)
         move.everything()  # what kernels that were running meanwhile have made
         engine.finish(device, REMOVED)
         move.report()
-    if not any(each.backend_name == backend_name for each in engine.devices()):
+    backend_name = split_name(name)[0]
+    if not engine.opened(backend_name):
         engine.unregister(backend_name)
     return [each.name for each in devices]
 
