@@ -12,6 +12,8 @@ from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.windows import (
     Window,
     arranged,
+    axes_attribute,
+    channel_axis,
     pad_attribute,
     pair_attribute,
     rounding_attribute,
@@ -99,6 +101,11 @@ ATTRIBUTES = [  # kind, given, canonical or a part of the error
     (pair_attribute(), [1, 2, 3], "must be a positive int or two of them"),
     (pair_attribute(), [], "must be a positive int or two of them"),
     (pair_attribute(), 1.5, "must be an integer, got 1.5"),
+    (axes_attribute(3), 2, (2, 2, 2)),
+    (axes_attribute(3), [2, 3, 4], (2, 3, 4)),
+    (axes_attribute(3), [2, 3], "must be a positive int or three of them, got [2, 3]"),
+    (pad_attribute(3), [[0, 0]] * 5, ((0, 0),) * 5),
+    (pad_attribute(3), [[0, 0]] * 4, "needs five (before, after) pairs"),
     (pad_attribute(), "same", "same"),
     (pad_attribute(), 2, 2),
     (pad_attribute(), [[0, 0], [1, 2], [3, 4], [0, 0]], ((0, 0), (1, 2), (3, 4), (0, 0))),
@@ -130,7 +137,24 @@ def test_rounding_needs_a_numeric_padding():
     assert rounding_attribute().canonical("ceil", {"pad": 1}) == "ceil"
 
 
+def test_three_axes():
+    pads = ((0, 0), (1, 0), (0, 2), (3, 4), (0, 0))
+    found = windows((4, 5, 6), (1, 2, 3), (1, 2, 3), (1, 1, 2), pads, None, (1, 2, 3))
+    expected = [
+        Window.of(4, 1, 1, 1, (1, 0), None),
+        Window.of(5, 2, 2, 1, (0, 2), None),
+        Window.of(6, 3, 3, 2, (3, 4), None),
+    ]
+    assert found == tuple(expected)
+    with pytest.raises(ShapeError, match=re.escape("pad needs 5 (before, after) pairs, got 4")):
+        windows((4, 5, 6), (1, 1, 1), (1, 1, 1), (1, 1, 1), pads[:4], None, (1, 2, 3))
+
+
 def test_data_formats():
     assert (spatial_axes("NHWC"), spatial_axes("NCHW")) == ((1, 2), (2, 3))
+    assert (spatial_axes("NDHWC"), spatial_axes("NCDHW")) == ((1, 2, 3), (2, 3, 4))
+    assert [channel_axis(name) for name in ("NHWC", "NCHW", "NDHWC", "NCDHW")] == [3, 1, 4, 1]
+    assert arranged(1, (2, 3, 5), 4, "NDHWC") == (1, 2, 3, 5, 4)
+    assert arranged(1, (2, 3, 5), 4, "NCDHW") == (1, 4, 2, 3, 5)
     assert arranged(1, (2, 3), 4, "NHWC") == (1, 2, 3, 4)
     assert arranged(1, (2, 3), 4, "NCHW") == (1, 4, 2, 3)

@@ -1,4 +1,4 @@
-"""The geometry of sliding windows: padding, strides, dilations and output sizes in 2-D.
+"""The geometry of sliding windows: padding, strides, dilations and output sizes, on any axes.
 
 Padding follows TensorFlow: "same" pads so that the output has ceil(n / stride) positions, the
 odd element after; "valid" pads nothing; an int pads that much on every side; an explicit list
@@ -21,7 +21,19 @@ if TYPE_CHECKING:
     from tensorplug.shapes import Shape
     from tensorplug.spec import InputTypes
 
-__all__ = ["Padding", "Window", "pad_attribute", "pair_attribute", "rounding_attribute"]
+__all__ = [
+    "Padding",
+    "Window",
+    "Windows",
+    "arranged",
+    "axes_attribute",
+    "channel_axis",
+    "pad_attribute",
+    "pair_attribute",
+    "rounding_attribute",
+    "spatial_axes",
+    "windows",
+]
 
 Pair = tuple[int, int]
 Padding = str | int | tuple[Pair, ...]
@@ -82,16 +94,19 @@ class Window:
         return cls(size, taps, stride, dilation, before, max(after, needed), max(out, 0))
 
 
+Windows = tuple[Window, ...]  # one per spatial axis, in the order of the axes
+
+
 def windows(
-    height_width: Pair,
-    taps: Pair,
-    strides: Pair,
-    dilations: Pair,
+    sizes: Shape,
+    taps: Shape,
+    strides: Shape,
+    dilations: Shape,
     pad: Padding,
     rounding: str | None,
-    spatial: Pair,
-) -> tuple[Window, Window]:
-    """Return the windows of both axes; ``spatial`` are their positions in the data format.
+    spatial: Shape,
+) -> Windows:
+    """Return the windows of all spatial axes; ``spatial`` are their positions in the data format.
 
     Raises:
         ShapeError: when a window has no taps or does not fit, or batch or channels are padded.
@@ -99,36 +114,53 @@ def windows(
     """
     if min(taps) < 1:
         raise ShapeError(f"a window must have taps, got {list(taps)}")
-    if isinstance(pad, tuple) and any(any(pad[at]) for at in range(4) if at not in spatial):
-        raise ShapeError(f"batch and channels cannot be padded, got pad {list(pad)}")
-    result = []
-    for at in (0, 1):
-        if isinstance(pad, str):
-            one: str | Pair = pad
-        elif isinstance(pad, int):
-            one = (pad, pad)
-        else:
-            one = pad[spatial[at]]
-        result.append(
-            Window.of(height_width[at], taps[at], strides[at], dilations[at], one, rounding)
+    if isinstance(pad, tuple):
+        if len(pad) != len(spatial) + 2:
+            raise ShapeError(f"pad needs {len(spatial) + 2} (before, after) pairs, got {len(pad)}")
+        if any(any(pair) for at, pair in enumerate(pad) if at not in spatial):
+            raise ShapeError(f"batch and channels cannot be padded, got pad {list(pad)}")
+    return tuple(
+        Window.of(size, count, stride, dilation, _along(pad, axis), rounding)
+        for size, count, stride, dilation, axis in zip(
+            sizes, taps, strides, dilations, spatial, strict=True
         )
-    return result[0], result[1]
+    )
 
 
-def pair_attribute(default: Any = REQUIRED) -> Attribute:
-    """Return an attribute of two positive ints (height, width); one int stands for both."""
+def _along(pad: Padding, axis: int) -> str | Pair:
+    """Return the padding of one axis."""
+    if isinstance(pad, str):
+        return pad
+    return (pad, pad) if isinstance(pad, int) else pad[axis]
 
-    def canonical(value: Any, _known: InputTypes) -> Pair:
+
+_NUMERALS = {1: "one", 2: "two", 3: "three"}
+
+
+def axes_attribute(count: int, default: Any = REQUIRED) -> Attribute:
+    """Return an attribute of one positive int per spatial axis; one int stands for all."""
+
+    def canonical(value: Any, _known: InputTypes) -> Shape:
         given = shapes.as_ints(value)
-        pair = given * 2 if len(given) == 1 else given
-        if len(pair) != 2 or min(pair) < 1:
-            raise ArgumentError(f"must be a positive int or two of them, got {value!r}")
-        return (pair[0], pair[1])
+        numbers = given * count if len(given) == 1 else given
+        if len(numbers) != count or min(numbers) < 1:
+            raise ArgumentError(
+                f"must be a positive int or {_NUMERALS[count]} of them, got {value!r}"
+            )
+        return tuple(numbers)
 
     return Attribute(canonical, default)
 
 
-def pad_attribute() -> Attribute:
+def pair_attribute(default: Any = REQUIRED) -> Attribute:
+    """Return an attribute of two positive ints (height, width); one int stands for both."""
+    return axes_attribute(2, default)
+
+
+_COUNTS = {3: "three", 4: "four", 5: "five"}
+
+
+def pad_attribute(axes: int = 2) -> Attribute:
     """Return a padding attribute: "same", "valid", an int, or one pair per dimension."""
 
     def canonical(value: Any, _known: InputTypes) -> Padding:
@@ -142,8 +174,8 @@ def pad_attribute() -> Attribute:
                 raise ArgumentError(f"must not be negative, got {number}")
             return number
         pairs = [shapes.as_shape(each, "padding") for each in value]
-        if len(pairs) != 4 or any(len(pair) != 2 for pair in pairs):
-            raise ArgumentError(f"needs four (before, after) pairs, got {value!r}")
+        if len(pairs) != axes + 2 or any(len(pair) != 2 for pair in pairs):
+            raise ArgumentError(f"needs {_COUNTS[axes + 2]} (before, after) pairs, got {value!r}")
         return tuple((pair[0], pair[1]) for pair in pairs)
 
     return Attribute(canonical)
@@ -162,13 +194,22 @@ def rounding_attribute() -> Attribute:
     return Attribute(canonical, None)
 
 
-def spatial_axes(data_format: str) -> Pair:
-    """Return the axes of height and width: (1, 2) for NHWC, (2, 3) for NCHW."""
-    return (1, 2) if data_format == "NHWC" else (2, 3)
+# Data formats are named by their axes: N, then C (channels) before or after the spatial ones,
+# such as NHWC, NCHW, NDHWC.
 
 
-def arranged(batch: int, height_width: Pair, channels: int, data_format: str) -> Shape:
-    """Return a shape in ``data_format``."""
-    if data_format == "NHWC":
-        return (batch, *height_width, channels)
-    return (batch, channels, *height_width)
+def channel_axis(data_format: str) -> int:
+    """Return the axis of the channels: 3 for NHWC, 1 for NCHW."""
+    return data_format.index("C")
+
+
+def spatial_axes(data_format: str) -> Shape:
+    """Return the spatial axes: (1, 2) for NHWC, (2, 3) for NCHW, (1, 2, 3) for NDHWC."""
+    return tuple(at for at, letter in enumerate(data_format) if letter not in "NC")
+
+
+def arranged(batch: int, sizes: Shape, channels: int, data_format: str) -> Shape:
+    """Return a shape in ``data_format``; ``sizes`` are those of the spatial axes."""
+    if data_format[-1] == "C":
+        return (batch, *sizes, channels)
+    return (batch, channels, *sizes)

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.windows import Window
+from tensorplug.windows import Window, Windows
 from tensorplug_cpu.sliding import columns, extent, padded, taps, unpadded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tensorplug_cpu.arrays import Array
-    from tensorplug_cpu.sliding import Windows
 
 __all__ = ["correlate", "correlate_filter", "spread"]
 
@@ -92,7 +91,7 @@ def _mirrored(at: Windows) -> Windows | None:
         if each.stride != 1 or before < 0 or after < 0:
             return None
         result.append(Window(each.out, each.filter, 1, each.dilation, before, after, each.size))
-    return result[0], result[1]
+    return tuple(result)
 
 
 def _scattered(dy: Array, filter: Array, at: Windows) -> Array:

@@ -1,7 +1,11 @@
-"""Sliding windows over NHWC arrays as NumPy views: padding, taps, columns."""
+"""Sliding windows over NHWC arrays as NumPy views: padding, taps, columns.
+
+Between batch and channels there may be any number of spatial axes, one window for each.
+"""
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,13 +13,12 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tensorplug.windows import Window
+    from tensorplug.windows import Window, Windows
     from tensorplug_cpu.arrays import Array
 
-__all__ = ["Windows", "columns", "extent", "padded", "taps", "unpadded"]
+__all__ = ["columns", "extent", "padded", "taps", "unpadded"]
 
-Windows = tuple["Window", "Window"]  # of height and of width
-Block = tuple[slice, slice, slice]
+Block = tuple[slice, ...]  # of batch and spatial axes
 
 
 def extent(window: Window) -> int:
@@ -25,11 +28,9 @@ def extent(window: Window) -> int:
 
 def padded(x: Array, at: Windows, value: Array | float) -> Array:
     """Return ``x`` (NHWC) with its padding, contiguous; itself if it is that already."""
-    height, width = at
-    if not (height.before or height.after or width.before or width.after):
+    if not any(each.before or each.after for each in at):
         return np.ascontiguousarray(x)
-    batch, _, _, channels = x.shape
-    shape = (batch, extent(height), extent(width), channels)
+    shape = (x.shape[0], *map(extent, at), x.shape[-1])
     # A value of 0, by far the commonest, costs nothing where the system hands out zeros.
     result = np.full(shape, value, x.dtype) if value else np.zeros(shape, x.dtype)
     unpadded(result, at)[...] = x
@@ -38,12 +39,7 @@ def padded(x: Array, at: Windows, value: Array | float) -> Array:
 
 def unpadded(x: Array, at: Windows) -> Array:
     """Return the view of a padded array that leaves its padding out."""
-    height, width = at
-    return x[
-        :,
-        height.before : height.before + height.size,
-        width.before : width.before + width.size,
-    ]
+    return x[(slice(None), *(slice(each.before, each.before + each.size) for each in at))]
 
 
 def _positions(window: Window, tap: int) -> slice:
@@ -54,26 +50,26 @@ def _positions(window: Window, tap: int) -> slice:
 
 def taps(at: Windows) -> Iterator[Block]:
     """Yield, in row-major order of the taps, the index of the elements each tap reads."""
-    height, width = at
-    for row in range(height.filter):
-        for column in range(width.filter):
-            yield slice(None), _positions(height, row), _positions(width, column)
+    for tap in product(*(range(each.filter) for each in at)):
+        yield slice(None), *map(_positions, at, tap)
 
 
 def columns(x: Array, at: Windows) -> Array:
     """Return every window of a contiguous padded array, as a view.
 
-    Its axes: batch, row and column of the window, row and column of the tap, channel.
+    Its axes: batch, positions of the window, taps of the window, channel.
     """
-    height, width = at
-    over_batch, over_rows, over_columns, over_channels = x.strides
-    shape = (x.shape[0], height.out, width.out, height.filter, width.filter, x.shape[3])
+    over_batch, *over_axes, over_channels = x.strides
+    shape = (
+        x.shape[0],
+        *(each.out for each in at),
+        *(each.filter for each in at),
+        x.shape[-1],
+    )
     strides = (
         over_batch,
-        over_rows * height.stride,
-        over_columns * width.stride,
-        over_rows * height.dilation,
-        over_columns * width.dilation,
+        *(step * each.stride for step, each in zip(over_axes, at, strict=True)),
+        *(step * each.dilation for step, each in zip(over_axes, at, strict=True)),
         over_channels,
     )
     return np.ndarray(shape, x.dtype, x, 0, strides)

@@ -61,7 +61,10 @@ def geometry(
         raise ShapeError(f"x has {channels} channels, but the filter takes {filter[2]}")
     height_width = (x[spatial[0]], x[spatial[1]])
     taps = (filter[0], filter[1])
-    return windows(height_width, taps, strides, dilations, pad, dim_rounding_mode, spatial)
+    height, width = windows(
+        height_width, taps, strides, dilations, pad, dim_rounding_mode, spatial
+    )
+    return height, width
 
 
 def output_shape(x: Shape, filter: Shape, at: tuple[Window, Window], data_format: str) -> Shape:

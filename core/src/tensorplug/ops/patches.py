@@ -1,11 +1,13 @@
 """Windows as lists of taps: what convolution and pooling look like in primitive ops.
 
-For NHWC tensors. Tap (i, j) of a window is the tensor [batch, out height, out width, channels]
-of the elements that lie under it at every position.
+For tensors with one or more spatial axes between batch and channels (NHWC, NDHWC). Tap (i, j) of
+a window is the tensor [batch, out height, out width, channels] of the elements that lie under it
+at every position.
 """
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING
 
 from tensorplug import dtypes as dt
@@ -16,9 +18,7 @@ from tensorplug.ops.indexing import getitem
 if TYPE_CHECKING:
     from tensorplug.dtypes import DType, Scalar
     from tensorplug.tensor import Tensor
-    from tensorplug.windows import Window
-
-Windows = tuple["Window", "Window"]
+    from tensorplug.windows import Window, Windows
 
 
 def lowest(dtype: DType) -> Scalar:
@@ -29,30 +29,31 @@ def lowest(dtype: DType) -> Scalar:
     return 0 if dtype in dt.UNSIGNED else -(1 << (bits - 1))
 
 
+def places(windows: Windows) -> product[tuple[int, ...]]:
+    """Return where the taps of the window stand, in row-major order: (0, 0), (0, 1), ..."""
+    return product(*(range(each.filter) for each in windows))
+
+
 def taps(x: Tensor, windows: Windows, fill: Scalar) -> list[Tensor]:
     """Return the taps of ``x``, padded with ``fill``, in row-major order of the window."""
     padded = movement.pad(x, ((0, 0), *(_padding(each) for each in windows), (0, 0)), fill)
-    height, width = windows
     return [
-        getitem(padded, (slice(None), _positions(height, i), _positions(width, j)))
-        for i in range(height.filter)
-        for j in range(width.filter)
+        getitem(padded, (slice(None), *map(_positions, windows, tap))) for tap in places(windows)
     ]
 
 
 def untap(parts: list[Tensor], windows: Windows) -> Tensor:
     """Return the sum of the taps put back in their places: the transpose of ``taps``."""
-    height, width = windows
     total = None
-    for index, part in enumerate(parts):
-        i, j = divmod(index, width.filter)
-        spread = _spread(_spread(part, height, i, 1), width, j, 2)
+    for part, place in zip(parts, places(windows), strict=True):
+        spread = part
+        for axis, (window, tap) in enumerate(zip(windows, place, strict=True), start=1):
+            spread = _spread(spread, window, tap, axis)
         total = spread if total is None else total + spread
     assert total is not None  # a window has at least one tap
-    batch, channels = total.shape[0], total.shape[3]
-    return movement.slice(
-        total, (0, height.before, width.before, 0), (batch, height.size, width.size, channels)
-    )
+    begin = (0, *(each.before for each in windows), 0)
+    sizes = (total.shape[0], *(each.size for each in windows), total.shape[-1])
+    return movement.slice(total, begin, sizes)
 
 
 def first_matches(x: Tensor, out: Tensor, windows: Windows) -> list[Tensor]:

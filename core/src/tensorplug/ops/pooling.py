@@ -41,7 +41,10 @@ def geometry(
     """
     if len(x) != 4:
         raise ShapeError(f"x must have rank 4, got {list(x)}")
-    return windows((x[1], x[2]), filter_size, strides, (1, 1), pad, dim_rounding_mode, (1, 2))
+    height, width = windows(
+        (x[1], x[2]), filter_size, strides, (1, 1), pad, dim_rounding_mode, (1, 2)
+    )
+    return height, width
 
 
 def _pooled(x: TensorType, *, attributes: Attributes) -> TensorType:
