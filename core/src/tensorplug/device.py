@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
+from tensorplug.dtypes import string
 from tensorplug.locks import Lock
 
 if TYPE_CHECKING:
@@ -54,7 +55,8 @@ class Device:
 
     ``plans`` holds native plans by key (read without a lock on every call); ``detours`` what
     else a key may lead to: a promotion, a decomposition, a fallback. ``installed``: the kernels
-    whose set-up has run here. ``closed`` says that it is closed, ``fate`` why.
+    whose set-up has run here. ``closed`` says that it is closed, ``fate`` why. ``host`` holds
+    the strings of a device that has none.
     """
 
     __slots__ = (
@@ -66,6 +68,7 @@ class Device:
         "counters",
         "detours",
         "fate",
+        "host",
         "installed",
         "lock",
         "name",
@@ -73,7 +76,15 @@ class Device:
         "plans",
     )
 
-    def __init__(self, name: str, backend_name: str, backend: Backend, owner: Owner) -> None:
+    def __init__(
+        self,
+        name: str,
+        backend_name: str,
+        backend: Backend,
+        owner: Owner,
+        host: Device | None = None,
+    ) -> None:
+        self.host = host
         self.name = name
         self.backend_name = backend_name
         self.backend = backend
@@ -101,6 +112,21 @@ class Device:
             with self.lock:
                 found = self._placements.setdefault(key, Placement(self, type_))
         return found
+
+    def home(self, dtype: DType) -> Device | None:
+        """Return where tensors of ``dtype`` live that are made or used here.
+
+        Strings live in the host's memory where the device has none; of other dtypes that it
+        lacks there are no tensors.
+        """
+        if dtype in self.backend.dtypes:
+            return self
+        return self.host if dtype is string else None
+
+    def houses(self, placement: Placement) -> bool:
+        """Return whether a tensor with this placement can be used here as it is."""
+        there = placement.device
+        return there is self or (there is self.host and self.home(placement.type.dtype) is there)
 
     def remember(self, cache: dict[Hashable, Any], key: Hashable, value: object) -> None:
         """Put ``value`` into one of the caches, forgetting the oldest quarter when full."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug import dispatch as seam
 from tensorplug import host, observation, operands, plans
+from tensorplug.errors import DTypeError
 from tensorplug.open_devices import BackendSource, Devices, Opened
 from tensorplug.ops.elementwise import CAST
 from tensorplug.promotion import Promotion
@@ -67,7 +68,7 @@ class Engine(Devices):
         device = self.device_of(frame)
         if isinstance(value, Tensor):
             tensor = self._adopt(frame, twin(value)) if isinstance(value, Variable) else value
-            if tensor._placement.device is not device:
+            if not device.houses(tensor._placement):
                 tensor = self._adopt(frame, operands.bring(tensor, device, what))
                 observation.notify(self._observers(frame), "transferred", tensor)
             if dtype is None or tensor.dtype is dtype:
@@ -106,6 +107,8 @@ class Engine(Devices):
         target = self._place(device)
         if tensor._placement.device is target:
             return tensor
+        if target.home(tensor.dtype) is not target:
+            raise DTypeError(operands.unsupported(tensor.type, target))
         frame = seam.current()
         moved = self._adopt(frame, operands.transfer(tensor, target))
         observation.notify(self._observers(frame), "transferred", moved)
@@ -170,7 +173,8 @@ class Engine(Devices):
             plan.verify(outputs)
             self._publish(device, key, plan)
         if frame.watched:
-            self.watch(frame, plan, tensors, outputs)
+            seen = plan if plan.settled else plan.bound(outputs)
+            self.watch(frame, seen, tensors, outputs)
             if observers:
                 observation.notify(observers, "recorded", plan, outputs)
         return outputs if spec.several else outputs[0]
@@ -244,7 +248,7 @@ class Engine(Devices):
         if key is None:
             return
         # `dispatch` runs by itself what has one output, and compares it with nothing.
-        direct = type(plan) is plans.Plan and plan.how == "native"
+        direct = type(plan) is plans.Plan and plan.how == "native" and plan.settled
         direct = direct and not plan.spec.several and not self.observers
         cache = device.plans if direct else device.detours
         with device.lock:

@@ -192,7 +192,7 @@ def _promoted(spec: KernelSpec, dtype: DType) -> DType:
 
 def _refused(spec: KernelSpec, device: Device, dtype: DType) -> str:
     """Return why no call in ``dtype`` is possible, whatever is registered; empty if it is."""
-    if dtype not in device.backend.dtypes:
+    if device.home(dtype) is None:
         return f"backend {device.name!r} has no dtype {dtype}"
     if spec.inputs and not any(dtype in spec.accepted(name) for name in spec.input_names):
         return f"no input of {spec.name} accepts {dtype}"
@@ -216,8 +216,9 @@ def _registered(
     if decomposed is None:
         steps.append(("decomposed", "no decomposition is registered"))
     elif _serves(decomposed.entry.dtypes, dtype):
-        steps.append(("decomposed", f"by {decomposed.owner}"))
-        return "decomposed", str(decomposed.owner)
+        how: How = "host" if decomposed.entry.on_host else "decomposed"
+        steps.append((how, f"by {decomposed.owner}"))
+        return how, str(decomposed.owner)
     else:
         steps.append(("decomposed", f"the one of {decomposed.owner} does not take {dtype}"))
     if engine.fallback == "error":

@@ -228,7 +228,7 @@ class Devices:
                 for owner, table in opened.kernels:
                     pairs = [(backend_name, entry) for entry in table]
                     handles.append(self.registry.add(owner, kernels=pairs))
-            device = Device(name, backend_name, opened.backend, opened.owner)
+            device = Device(name, backend_name, opened.backend, opened.owner, self.host)
             installation.update(device, self.registry.state)
         except BaseException:
             _undo(handles)

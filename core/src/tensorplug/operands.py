@@ -56,17 +56,18 @@ def upload(array: Any, device: Device, *, shared: bool = False) -> Tensor:
 
     """
     type_ = TensorType(dt.of(array.dtype), array.shape)
-    if type_.dtype not in device.backend.dtypes:
+    home = device.home(type_.dtype)
+    if home is None:
         raise DTypeError(unsupported(type_, device))
-    backend: Any = device.backend  # the caller knows that it can share
+    backend: Any = home.backend  # the caller knows that it can share
     make = backend.share_from_host if shared else backend.from_host
-    return Tensor._of(make(array), device.placement(type_))
+    return Tensor._of(make(array), home.placement(type_))
 
 
 def transfer(tensor: Tensor, device: Device) -> Tensor:
     """Copy ``tensor`` to ``device`` through the host."""
     source = tensor._live()
-    if source is device:
+    if device.houses(tensor._placement):
         return tensor
     moved = upload(source.backend.to_host(tensor._buffer), device)
     moved._node = tensor._node
@@ -117,7 +118,7 @@ def _operand(device: Device, value: Any, what: str, seen: dict[int, Tensor]) -> 
             if id(value) not in seen:
                 seen[id(value)] = value._reading()
             tensor = seen[id(value)]
-        if tensor._placement.device is device:
+        if tensor._placement.device is device or device.houses(tensor._placement):
             return tensor
         return bring(tensor, device, what)
     return outside(value, None, device, what)

@@ -6,18 +6,18 @@ another backend if the policy allows it, else an error that says why each step w
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING, Any, Literal
 
 from tensorplug import dispatch as seam
-from tensorplug import notices
+from tensorplug import elsewhere
 from tensorplug.errors import (
     DTypeError,
-    FallbackWarning,
     KernelNotFoundError,
     KernelOutputError,
     KernelRefusedError,
 )
-from tensorplug.operands import transfer, unsupported
+from tensorplug.operands import unsupported
 from tensorplug.spec import TensorType
 from tensorplug.tensor import Tensor
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["How", "Plan", "Step", "resolve"]
 
-How = Literal["native", "decomposed", "fallback"]
+How = Literal["native", "decomposed", "host", "fallback"]
 Step = tuple[str, str]  # (what was tried, what came of it)
 
 
@@ -41,7 +41,8 @@ class Plan:
     """One resolved call.
 
     ``call`` takes buffers if ``how`` is native, else tensors. ``owner`` is the distribution
-    whose kernel or decomposition runs. ``recipes`` belongs to the tape.
+    whose kernel or decomposition runs. ``settled``: the shapes of all outputs are known before
+    it runs. ``recipes`` belongs to the tape.
     """
 
     __slots__ = (
@@ -55,6 +56,7 @@ class Plan:
         "owner",
         "published",
         "recipes",
+        "settled",
         "spec",
         "state",
         "taped",
@@ -74,7 +76,8 @@ class Plan:
         self.attributes = attributes
         self.device = device
         self.inputs = [_interned(device, each) for each in inputs]
-        self.outputs = tuple(device.placement(each) for each in outputs)
+        self.outputs = tuple(_placed(device, each) for each in outputs)
+        self.settled = all(each.known for each in outputs)
         self.output: Placement = self.outputs[0] if self.outputs else None  # type: ignore[assignment]  # a call may have no outputs
         self.state = state
         self.tensor = Tensor
@@ -119,8 +122,17 @@ class Plan:
             for each, placement in zip(result, self.outputs, strict=True)
         ]
 
+    def bound(self, outputs: Sequence[Tensor]) -> Plan:
+        """Return this plan with the types that its outputs turned out to have, for the tape."""
+        other = copy.copy(self)
+        other.outputs = tuple(each._placement for each in outputs)
+        return other
+
     def _adopt(self, result: Any, placement: Placement) -> Tensor:
         if self.how == "native":
+            if not placement.type.known:
+                label = self.spec.output_names[self.outputs.index(placement)]
+                placement = self.device.placement(self._compared(result, placement, label))
             return Tensor._of(result, placement)
         if not isinstance(result, Tensor):
             raise KernelOutputError(
@@ -139,18 +151,23 @@ class Plan:
         for name, output, placement in zip(
             self.output_labels(), outputs, self.outputs, strict=True
         ):
-            try:
-                real = self.device.backend.describe(output._buffer)
-            except TypeError as error:
-                raise KernelOutputError(
-                    f"{self.describe()} of {self.owner}: {name} is no buffer of backend "
-                    f"{self.device.name!r}: {error}"
-                ) from None
-            if real != placement.type:
-                raise KernelOutputError(
-                    f"{self.describe()} of {self.owner} on backend {self.device.name!r}: "
-                    f"{name} is {real}, but must be {placement.type}"
-                )
+            self._compared(output._buffer, placement, name)
+
+    def _compared(self, buffer: Any, placement: Placement, label: str) -> TensorType:
+        """Return the type of an output, which must be what was inferred."""
+        try:
+            real = placement.device.backend.describe(buffer)
+        except TypeError as error:
+            raise KernelOutputError(
+                f"{self.describe()} of {self.owner}: {label} is no buffer of backend "
+                f"{placement.device.name!r}: {error}"
+            ) from None
+        if not placement.type.admits(real):
+            raise KernelOutputError(
+                f"{self.describe()} of {self.owner} on backend {self.device.name!r}: "
+                f"{label} is {real}, but must be {placement.type}"
+            )
+        return real
 
     def output_labels(self) -> list[str]:
         """Return what messages call each output: ``out``, or ``outs[0]`` of several."""
@@ -160,11 +177,16 @@ class Plan:
         return [f"{names[0]}[{index}]" for index in range(len(self.outputs))]
 
 
+def _placed(device: Device, type_: TensorType) -> Placement:
+    """Return the placement of ``type_`` on ``device``, or where it keeps such tensors."""
+    return (device.home(type_.dtype) or device).placement(type_)
+
+
 def _interned(device: Device, given: InputType) -> InputType:
     """Return the one object of each type, so that backpropagation compares by identity."""
     if isinstance(given, TensorType):
-        return device.placement(given).type
-    return None if given is None else [device.placement(each).type for each in given]
+        return _placed(device, given).type
+    return None if given is None else [_placed(device, each).type for each in given]
 
 
 def _unresolved(*_inputs: Any) -> Any:
@@ -207,7 +229,7 @@ def _native(plan: Plan, steps: list[Step]) -> bool:
         steps.append(("native", "not registered"))
         return False
     entry = owned.entry
-    missing = _missing_dtypes(plan, entry.dtypes)
+    missing = _missing_dtypes(plan, entry.dtypes) or _missing_dtypes(plan, device.backend.dtypes)
     if missing:
         steps.append(("native", f"the kernel of {owned.owner} does not take {missing}"))
         return False
@@ -276,6 +298,12 @@ def _decomposed(plan: Plan, steps: list[Step]) -> bool:
         steps.append(("decomposed", f"the one of {owned.owner} does not take {missing}"))
         return False
     extras = _asked(plan, entry.asks)
+    if entry.on_host:
+        plan.call = elsewhere.on_host(plan.device, entry.function, extras, several=spec.several)
+        plan.owner = owned.owner
+        plan.how = "host"
+        steps.append(("host", f"by {owned.owner}, with copies there and back"))
+        return True
     # With rules of its own the kernel is one node on the tape, and its inner ops are not
     # recorded; without any, the inner ops are what can be differentiated.
     opaque = any(plan.state.gradient(spec.name, name) for name in spec.input_names)
@@ -319,7 +347,7 @@ def _fallback(engine: Engine, plan: Plan, steps: list[Step]) -> bool:
         if refused:
             steps.append(("fallback", f"backend {device.name!r}: {refused}"))
             continue
-        plan.call = _elsewhere(engine, plan, device)
+        plan.call = elsewhere.on_backend(engine, plan, device)
         plan.owner = device.owner
         plan.how = "fallback"
         steps.append(("fallback", f"runs on backend {device.name!r}"))
@@ -348,29 +376,6 @@ def _refused_on(engine: Engine, plan: Plan, device: Device) -> str:
     return "" if _native(trial, steps) else steps[-1][1]
 
 
-def _elsewhere(engine: Engine, plan: Plan, device: Device) -> Callable[..., Any]:
-    spec, home, attributes = plan.spec, plan.device, plan.attributes
-
-    def call(*tensors: Any) -> Any:
-        counts = home.counters.fallbacks
-        if engine.fallback == "warn" and spec.name not in counts:
-            notices.warn(
-                f"kernel {spec.name!r} runs on backend {device.name!r}, because backend "
-                f"{home.name!r} has neither a kernel nor a decomposition for it "
-                "(TENSORPLUG_FALLBACK=error forbids, =allow silences this)",
-                FallbackWarning,
-            )
-        counts[spec.name] = counts.get(spec.name, 0) + 1
-        frame = seam.current().replace(device=device, recording=None)
-        with seam.entered(frame):
-            result = engine.run(frame, spec, tensors, attributes)
-        if isinstance(result, list):
-            return [transfer(each, home) for each in result]
-        return transfer(result, home)
-
-    return call
-
-
 def check_dtypes(plan: Plan) -> None:
     """Refuse a plan whose outputs the device cannot hold.
 
@@ -380,5 +385,5 @@ def check_dtypes(plan: Plan) -> None:
     """
     allowed = plan.device.backend.dtypes
     for placement in plan.outputs:
-        if placement.type.dtype not in allowed:
+        if placement.device is plan.device and placement.type.dtype not in allowed:
             raise DTypeError(f"{plan.describe()}: {unsupported(placement.type, plan.device)}")

@@ -176,11 +176,18 @@ def register_gradient(
 
 
 def register_decomposition(
-    spec: KernelSpec | str, function: Callable[..., Any], *, override: bool = False
+    spec: KernelSpec | str,
+    function: Callable[..., Any],
+    *,
+    on_host: bool = False,
+    override: bool = False,
 ) -> Handle:
-    """Register a kernel written with other ops, as ``DecompositionTable.of`` describes."""
+    """Register a kernel written with other ops, as ``DecompositionTable.of`` describes.
+
+    ``on_host``: ``function`` works on NumPy arrays instead (``DecompositionTable.on_host``).
+    """
     engine = in_use()
-    entry = decomposition_entry(engine.registry.spec(spec), function)
+    entry = decomposition_entry(engine.registry.spec(spec), function, on_host=on_host)
     return engine.registry.add(PROGRAM, decompositions=[entry], override=override)
 
 

@@ -65,7 +65,7 @@ class Rehearsal:
         self._engine = engine
         self._resolve = resolve
         backend: Any = _NoData(device)
-        self._device = Device(device.name, device.backend_name, backend, device.owner)
+        self._device = Device(device.name, device.backend_name, backend, device.owner, device.host)
 
     def play(self, plan: Plan) -> None:
         """Call a decomposition on tensors of the plan's types that hold no data.
@@ -110,7 +110,10 @@ class Rehearsal:
         """Return tensors of the types that the call would give."""
         tensors = operands.operands(self._device, spec, inputs)
         types = operands.types_of(tensors)
-        outputs = [self._tensor(each) for each in self._resolve(spec, types, attributes)]
+        found = self._resolve(spec, types, attributes)
+        if not all(each.known for each in found):
+            raise DataNeededError(f"the shape of what {spec.name} gives depends on its data")
+        outputs = [self._tensor(each) for each in found]
         return outputs if spec.several else outputs[0]
 
     def convert(self, frame: Frame, value: Any, dtype: DType | None, what: str) -> Tensor:

@@ -20,12 +20,18 @@ if TYPE_CHECKING:
 
     from tensorplug.dtypes import DType
 
-__all__ = ["REQUIRED", "Attribute", "InputTypes", "KernelSpec", "TensorType"]
+__all__ = ["REQUIRED", "UNKNOWN", "Attribute", "InputTypes", "KernelSpec", "TensorType"]
+
+UNKNOWN: Final = -1  # a size that only the data tells, in the type that a spec infers
 
 
 @dataclass(frozen=True, slots=True)
 class TensorType:
-    """Dtype and shape: all that inference, preparation and rules may know of a tensor."""
+    """Dtype and shape: all that inference, preparation and rules may know of a tensor.
+
+    A size is ``UNKNOWN`` in the inferred type of an output whose shape depends on the data;
+    tensors themselves have none such.
+    """
 
     dtype: DType
     shape: shapes.Shape
@@ -45,8 +51,22 @@ class TensorType:
         """Bytes of the elements, laid out densely."""
         return self.size * self.dtype.itemsize
 
+    @property
+    def known(self) -> bool:
+        """Whether all sizes are known."""
+        return UNKNOWN not in self.shape
+
+    def admits(self, other: TensorType) -> bool:
+        """Return whether ``other`` is this type, with any sizes in the place of unknown ones."""
+        return (
+            self.dtype is other.dtype
+            and len(self.shape) == len(other.shape)
+            and all(a in (UNKNOWN, b) for a, b in zip(self.shape, other.shape, strict=True))
+        )
+
     def __str__(self) -> str:
-        return f"{self.dtype}[{','.join(map(str, self.shape))}]"
+        sizes = ("?" if size == UNKNOWN else str(size) for size in self.shape)
+        return f"{self.dtype}[{','.join(sizes)}]"
 
 
 InputType = TensorType | list[TensorType] | None  # one, a variadic input's list, or absent
@@ -98,8 +118,8 @@ class KernelSpec:
         inputs: names in order; ``"scale?"`` may be absent, ``"xs[]"`` is a list.
         infer: gives the output type (a tuple of them if there are several outputs) from the
             input types, positionally, and from the attributes it names as keyword-only
-            parameters (``attributes``: a dict of all). It may raise ``ArgumentError`` and
-            ``DTypeError``; the spec adds who.
+            parameters (``attributes``: a dict of all). A size that depends on the data is
+            ``UNKNOWN``. It may raise ``ArgumentError`` and ``DTypeError``; the spec adds who.
         attributes: name -> ``Attribute``, in order.
         outputs: names; ``("outs[]",)`` where their number depends on the inputs.
         accepts: dtypes allowed, for all inputs or by input name (others: anything).

@@ -72,7 +72,8 @@ class GradientEntry:
 class DecompositionEntry:
     """A kernel spec written with other ops, on tensors.
 
-    ``dtypes``: it serves only where every input and output dtype is among them.
+    ``dtypes``: it serves only where every input and output dtype is among them. ``on_host``:
+    the function takes and returns NumPy arrays instead, in the host's memory.
     """
 
     spec: KernelSpec
@@ -80,6 +81,7 @@ class DecompositionEntry:
     asks: tuple[str, ...]
     dtypes: frozenset[DType] | None = None
     override: bool = False
+    on_host: bool = False
 
 
 def kernel_entry(
@@ -162,6 +164,7 @@ def decomposition_entry(
     *,
     dtypes: Iterable[DType] | None = None,
     override: bool = False,
+    on_host: bool = False,
 ) -> DecompositionEntry:
     """Check a decomposition against ``spec`` and return its entry.
 
@@ -173,7 +176,7 @@ def decomposition_entry(
     allowed = (*spec.attributes, "attributes", "out")
     asks = signatures.check_split(function, role, spec.input_names, allowed)
     served = None if dtypes is None else frozenset(dtypes)
-    return DecompositionEntry(spec, function, asks, served, override)
+    return DecompositionEntry(spec, function, asks, served, override, on_host)
 
 
 def _twice(what: str, old: Callable[..., Any] | None, new: Callable[..., Any] | None) -> str:
@@ -334,14 +337,40 @@ class DecompositionTable:
         """
 
         def decorate(function: F) -> F:
-            entry = decomposition_entry(spec, function, dtypes=dtypes, override=override)
-            old = self._entries.setdefault(spec.name, entry)
-            if old is not entry:
-                what = f"decomposition of {spec.name!r}"
-                raise RegistrationError(_twice(what, old.function, entry.function))
+            self._add(decomposition_entry(spec, function, dtypes=dtypes, override=override))
             return function
 
         return decorate
+
+    def on_host(
+        self,
+        spec: KernelSpec,
+        *,
+        dtypes: Iterable[DType] | None = None,
+        override: bool = False,
+    ) -> Callable[[F], F]:
+        """Decorate a function of NumPy arrays, for what no device's ops can express.
+
+        That is what depends on data in its shape or its course, or works on strings. Its
+        parameters are as for ``of``, with arrays for tensors; it returns an array, or a
+        sequence of them for several outputs, and never writes into an input. The engine
+        copies the inputs to the host and the results back; strings stay there where the
+        device has none.
+        """
+
+        def decorate(function: F) -> F:
+            self._add(
+                decomposition_entry(spec, function, dtypes=dtypes, override=override, on_host=True)
+            )
+            return function
+
+        return decorate
+
+    def _add(self, entry: DecompositionEntry) -> None:
+        old = self._entries.setdefault(entry.spec.name, entry)
+        if old is not entry:
+            what = f"decomposition of {entry.spec.name!r}"
+            raise RegistrationError(_twice(what, old.function, entry.function))
 
     def __iter__(self) -> Iterator[DecompositionEntry]:
         return iter(self._entries.values())

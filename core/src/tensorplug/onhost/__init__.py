@@ -1,0 +1,1 @@
+"""What no device's ops can express, as pure functions of NumPy arrays, by family."""
