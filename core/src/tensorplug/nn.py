@@ -2,8 +2,40 @@
 
 from __future__ import annotations
 
-from tensorplug.ops.activation import log_softmax, relu, sigmoid, softmax
+from tensorplug.ops.activation import (
+    elu,
+    gelu,
+    leaky_relu,
+    log_sigmoid,
+    log_softmax,
+    prelu,
+    relu,
+    relu6,
+    selu,
+    sigmoid,
+    silu,
+    softmax,
+    softplus,
+    step,
+)
 from tensorplug.ops.convolution import conv2d
 from tensorplug.ops.pooling import max_pool
 
-__all__ = ["conv2d", "log_softmax", "max_pool", "relu", "sigmoid", "softmax"]
+__all__ = [
+    "conv2d",
+    "elu",
+    "gelu",
+    "leaky_relu",
+    "log_sigmoid",
+    "log_softmax",
+    "max_pool",
+    "prelu",
+    "relu",
+    "relu6",
+    "selu",
+    "sigmoid",
+    "silu",
+    "softmax",
+    "softplus",
+    "step",
+]

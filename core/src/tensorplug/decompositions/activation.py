@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 from tensorplug import dtypes as dt
 from tensorplug.ops import activation as ops
+from tensorplug.ops.comparison import not_equal
+from tensorplug.ops.creation import full
 from tensorplug.ops.elementwise import abs as abs_
-from tensorplug.ops.elementwise import exp, log, maximum, where
+from tensorplug.ops.elementwise import exp, log, maximum, minimum, tanh, where
 from tensorplug.ops.reduction import max as max_
 from tensorplug.ops.reduction import sum as sum_
 from tensorplug.tables import DecompositionTable
@@ -21,6 +23,57 @@ decompositions = DecompositionTable()
 @decompositions.of(ops.RELU)
 def relu(x: Tensor) -> Tensor:
     return maximum(x, 0)
+
+
+@decompositions.of(ops.RELU6)
+def relu6(x: Tensor) -> Tensor:
+    return minimum(maximum(x, 0), 6)
+
+
+@decompositions.of(ops.ELU)
+def elu(x: Tensor) -> Tensor:
+    return where(x > 0, x, _expm1_below_0(x))
+
+
+@decompositions.of(ops.ELU_GRAD)
+def elu_grad(dy: Tensor, y: Tensor) -> Tensor:
+    return where(y >= 0, dy, dy * (y + 1.0))
+
+
+@decompositions.of(ops.SELU)
+def selu(x: Tensor) -> Tensor:
+    below = _expm1_below_0(x) * (ops.SELU_SCALE * ops.SELU_ALPHA)
+    return where(x > 0, x * ops.SELU_SCALE, below)
+
+
+def _expm1_below_0(x: Tensor) -> Tensor:
+    """Return ``e**x - 1`` for x <= 0, with all its digits also near 0."""
+    low = minimum(x, 0.0)
+    return tanh(low * 0.5) * (exp(low) + 1.0)
+
+
+@decompositions.of(ops.LEAKY_RELU)
+def leaky_relu(x: Tensor, *, alpha: float) -> Tensor:
+    return where(x < 0, x * alpha, x)
+
+
+@decompositions.of(ops.PRELU)
+def prelu(x: Tensor, alpha: Tensor) -> Tensor:
+    return where(x < 0, x * alpha, x)
+
+
+@decompositions.of(ops.SOFTPLUS)
+def softplus(x: Tensor) -> Tensor:
+    small = exp(-abs_(x))
+    # log(1 + small), and what 1 + small has rounded away of small.
+    total = small + 1.0
+    return maximum(x, 0.0) + (log(total) + (small - (total - 1.0)) / total)
+
+
+@decompositions.of(ops.STEP)
+def step(x: Tensor, *, alpha: float) -> Tensor:
+    high, low = full((), 1, dtype=x.dtype), full((), alpha, dtype=x.dtype)
+    return where(not_equal(x, x), x, where(x > 0, high, low))
 
 
 @decompositions.of(ops.SIGMOID, dtypes=dt.REAL)  # Abs, which keeps it stable, is real

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tensorplug.dispatch import dispatch
 from tensorplug.ops import activation as ops
+from tensorplug.ops.comparison import logical_and
 from tensorplug.ops.elementwise import exp, where
 from tensorplug.ops.reduction import sum as sum_
 from tensorplug.tables import GradientTable
@@ -13,11 +15,59 @@ if TYPE_CHECKING:
     from tensorplug.tensor import Tensor
 
 gradients = GradientTable()
+gradients.stop(ops.STEP)
 
 
 @gradients.wrt(ops.RELU, "x")
 def relu(dy: Tensor, out: Tensor) -> Tensor:
     return where(out > 0, dy, 0.0)
+
+
+@gradients.wrt(ops.RELU6, "x")
+def relu6(dy: Tensor, x: Tensor) -> Tensor:
+    return where(logical_and(x > 0, x <= 6), dy, 0.0)
+
+
+@gradients.wrt(ops.ELU, "x")
+def elu(dy: Tensor, out: Tensor) -> Tensor:
+    return dispatch(ops.ELU_GRAD, dy, out)
+
+
+@gradients.wrt(ops.ELU_GRAD, "dy")
+def elu_grad_wrt_dy(ddy: Tensor, y: Tensor) -> Tensor:
+    return dispatch(ops.ELU_GRAD, ddy, y)
+
+
+@gradients.wrt(ops.ELU_GRAD, "y")
+def elu_grad_wrt_y(ddy: Tensor, dy: Tensor, y: Tensor) -> Tensor:
+    return where(y < 0, ddy * dy, 0.0)
+
+
+@gradients.wrt(ops.SELU, "x")
+def selu(dy: Tensor, x: Tensor) -> Tensor:
+    # The branch not taken must be finite too: its own gradient is multiplied by 0, not left out.
+    below = exp(where(x > 0, 0.0, x)) * (ops.SELU_SCALE * ops.SELU_ALPHA)
+    return dy * where(x > 0, ops.SELU_SCALE, below)
+
+
+@gradients.wrt(ops.LEAKY_RELU, "x")
+def leaky_relu(dy: Tensor, x: Tensor, alpha: float) -> Tensor:
+    return where(x > 0, dy, dy * alpha)
+
+
+@gradients.wrt(ops.PRELU, "x")
+def prelu_wrt_x(dy: Tensor, x: Tensor, alpha: Tensor) -> Tensor:
+    return where(x > 0, dy, dy * alpha)
+
+
+@gradients.wrt(ops.PRELU, "alpha")
+def prelu_wrt_alpha(dy: Tensor, x: Tensor) -> Tensor:
+    return where(x > 0, 0.0, dy * x)
+
+
+@gradients.wrt(ops.SOFTPLUS, "x")
+def softplus(dy: Tensor, x: Tensor) -> Tensor:
+    return dy * ops.sigmoid(x)
 
 
 @gradients.wrt(ops.SIGMOID, "x")

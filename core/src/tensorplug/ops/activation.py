@@ -2,29 +2,89 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from tensorplug import attributes, inference
 from tensorplug import dtypes as dt
-from tensorplug.dispatch import chained, dispatch, dispatch_unary
-from tensorplug.spec import KernelSpec
+from tensorplug.dispatch import as_tensor, chained, dispatch, dispatch_unary
+from tensorplug.errors import ShapeError
+from tensorplug.ops.elementwise import erf, tanh
+from tensorplug.spec import KernelSpec, TensorType
 
 if TYPE_CHECKING:
     from tensorplug.tensor import Tensor
 
 __all__ = [
+    "elu",
+    "gelu",
+    "leaky_relu",
+    "log_sigmoid",
     "log_softmax",
+    "prelu",
     "relu",
+    "relu6",
+    "selu",
     "sigmoid",
+    "silu",
     "softmax",
+    "softplus",
+    "step",
 ]
+
+# Of "Self-Normalizing Neural Networks" (Klambauer et al., 2017): with them mean 0 and variance 1
+# are a fixed point.
+SELU_ALPHA = 1.6732632423543772848170429916717
+SELU_SCALE = 1.0507009873554804934193349852946
 
 RELU = KernelSpec("Relu", ("x",), inference.same, accepts=dt.REAL)
 SIGMOID = KernelSpec(
     "Sigmoid", ("x",), inference.same, accepts=dt.NUMERIC, promote=("x",), inexact=True
 )
+RELU6 = KernelSpec("Relu6", ("x",), inference.same, accepts=dt.REAL)
+ELU = KernelSpec("Elu", ("x",), inference.same, accepts=dt.REAL, promote=("x",), inexact=True)
+SELU = KernelSpec("Selu", ("x",), inference.same, accepts=dt.REAL, promote=("x",), inexact=True)
+SOFTPLUS = KernelSpec(
+    "Softplus", ("x",), inference.same, accepts=dt.REAL, promote=("x",), inexact=True
+)
 
 
+def _of_one_shape(dy: TensorType, y: TensorType) -> TensorType:
+    if dy.shape != y.shape:
+        raise ShapeError("dy and y must have one shape")
+    return dy
+
+
+ELU_GRAD = KernelSpec(
+    "EluGrad", ("dy", "y"), _of_one_shape, accepts=dt.FLOATING, promote=("dy", "y")
+)
+
+
+def _sloped(x: TensorType, *, alpha: dt.Scalar) -> TensorType:
+    dt.check_number(alpha, x.dtype)
+    return x
+
+
+LEAKY_RELU = KernelSpec(
+    "LeakyRelu",
+    ("x",),
+    _sloped,
+    attributes={"alpha": attributes.number(0.2)},
+    accepts=dt.REAL,
+    promote=("x",),
+    inexact=True,
+)
+PRELU = KernelSpec(
+    "Prelu",
+    ("x", "alpha"),
+    inference.broadcast,
+    accepts=dt.REAL,
+    promote=("x", "alpha"),
+    inexact=True,
+)
+STEP = KernelSpec(
+    "Step", ("x",), _sloped, attributes={"alpha": attributes.number(0.0)}, accepts=dt.REAL
+)
 SOFTMAX = KernelSpec(
     "Softmax",
     ("logits",),
@@ -49,6 +109,111 @@ LOG_SOFTMAX = KernelSpec(
 def relu(x: Any, /) -> Tensor:
     """Return ``max(x, 0)`` elementwise; NaN stays NaN. Its gradient at 0 is 0."""
     return dispatch_unary(RELU, x)
+
+
+@chained
+def relu6(x: Any, /) -> Tensor:
+    """Return ``min(max(x, 0), 6)`` elementwise; NaN stays NaN.
+
+    Its gradient is that of ``x`` for 0 < x <= 6, else 0.
+    """
+    return dispatch_unary(RELU6, x)
+
+
+@chained
+def elu(x: Any, /) -> Tensor:
+    """Return ``x`` where it is positive, else ``e**x - 1``; integers become floats first.
+
+    Source: exponential linear units (Clevert et al., 2015) with alpha 1.
+    """
+    return dispatch_unary(ELU, x)
+
+
+@chained
+def selu(x: Any, /) -> Tensor:
+    """Return ``SCALE * x`` where x is positive, else ``SCALE * ALPHA * (e**x - 1)``.
+
+    SCALE is 1.0507..., ALPHA 1.6732...; integers become floats first.
+
+    Source: self-normalizing neural networks (Klambauer et al., 2017).
+    """
+    return dispatch_unary(SELU, x)
+
+
+@chained
+def leaky_relu(x: Any, /, alpha: float = 0.2) -> Tensor:
+    """Return ``x`` where it is positive, else ``alpha * x``; integers become floats first.
+
+    Its gradient at 0 is ``alpha``.
+    """
+    return dispatch(LEAKY_RELU, x, alpha=alpha)
+
+
+@chained
+def prelu(x: Any, alpha: Any, /) -> Tensor:
+    """Return ``x`` where it is positive, else ``alpha * x``, for a tensor ``alpha``.
+
+    Both broadcast, and both have gradients: at x = 0 that of x is ``alpha``, that of alpha 0.
+    Integers become floats first.
+
+    Source: parametric rectified linear units (He et al., 2015).
+    """
+    return dispatch(PRELU, x, alpha)
+
+
+@chained
+def softplus(x: Any, /) -> Tensor:
+    """Return ``log(1 + e**x)`` elementwise, without overflow or loss of digits on either side.
+
+    Integers become floats first. Its gradient is ``sigmoid(x)``.
+    """
+    return dispatch_unary(SOFTPLUS, x)
+
+
+@chained
+def log_sigmoid(x: Any, /) -> Tensor:
+    """Return the logarithm of ``sigmoid(x)`` elementwise: ``-softplus(-x)``."""
+    return -softplus(-as_tensor(x, what="log_sigmoid: x"))
+
+
+@chained
+def step(x: Any, /, alpha: float = 0.0) -> Tensor:
+    """Return 1 where ``x`` is positive, else ``alpha``, in the dtype of ``x``; NaN stays NaN.
+
+    It is constant on both sides of 0, and its gradient is none.
+
+    Raises:
+        DTypeError: x is of integers and alpha is a fraction.
+
+    """
+    return dispatch(STEP, x, alpha=alpha)
+
+
+@chained
+def silu(x: Any, /) -> Tensor:
+    """Return ``x * sigmoid(x)`` elementwise, also called swish; integers become floats first.
+
+    Source: sigmoid-weighted linear units (Elfwing et al., 2017).
+    """
+    tensor = as_tensor(x, what="silu: x")
+    return tensor * sigmoid(tensor)
+
+
+@chained
+def gelu(x: Any, /, *, approximate: bool = False) -> Tensor:
+    """Return ``x`` times the probability that a standard normal variable is below ``x``.
+
+    That is ``x / 2 * (1 + erf(x / sqrt(2)))``. ``approximate``: with the hyperbolic tangent
+    instead, ``x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3)))``. Integers become
+    floats first.
+
+    Source: Gaussian error linear units (Hendrycks and Gimpel, 2016).
+    """
+    tensor = as_tensor(x, what="gelu: x")
+    if approximate:
+        inner = (tensor + tensor * tensor * tensor * 0.044715) * math.sqrt(2.0 / math.pi)
+        return tensor * 0.5 * (tanh(inner) + 1.0)
+    return tensor * 0.5 * (erf(tensor * math.sqrt(0.5)) + 1.0)
 
 
 @chained

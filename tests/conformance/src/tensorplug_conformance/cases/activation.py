@@ -9,17 +9,110 @@ import numpy as np
 from tensorplug import dtypes as dt
 from tensorplug.ops import activation as ops
 from tensorplug_conformance import patterns
+from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle import activation as oracle
 from tensorplug_conformance.tables import Case, CaseTable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from tensorplug_conformance.corpus import Corpus
+    from tensorplug_conformance.tables import Array
 
 cases = CaseTable()
 
 cases.of(ops.RELU, oracle=oracle.relu)(patterns.unary)
+cases.of(ops.RELU6, oracle=oracle.relu6)(lambda corpus: patterns.unary(corpus, _to_6(corpus)))
+
+
+def _to_6(corpus: Corpus) -> Callable[[tuple[int, ...]], Array]:
+    return lambda shape: corpus.ordinary(shape, -8.0, 16.0)
+
+
+for spec, curve in (
+    (ops.ELU, oracle.elu),
+    (ops.SELU, oracle.selu),
+    (ops.SOFTPLUS, oracle.softplus),
+):
+
+    @cases.of(spec, oracle=curve)
+    def exponential(corpus: Corpus) -> Iterator[Case]:
+        """Near 0, where 1 hides the result, and far out, where powers overflow or vanish."""
+        yield from patterns.unary(corpus)
+        near = corpus.ordinary((65,)) * corpus.of(2.0**-7)
+        yield Case("near 0", (near,))
+        yield Case("tiny", (near * corpus.of(2.0**-7),))
+        yield Case("far", (corpus.of([-1000.0, -100, -50, -9.5, 9.5, 50, 100, 1000]),))
+
+    @cases.gradients(spec, "x")
+    def exponential_points(corpus: Corpus) -> Iterator[Case]:
+        yield Case("both sides", (corpus.of([-3.0, -1.5, -0.5, 0.5, 2.0]),))
+        yield Case("rank 3", (corpus.ordinary((2, 1, 3), 0.25, 2.0),))
+        yield Case("rank 0", (corpus.ordinary((), -2.0, -0.25),))
+
+
+@cases.of(ops.ELU_GRAD, oracle=oracle.elu_grad)
+def elu_grad(corpus: Corpus) -> Iterator[Case]:
+    """y as Elu gives it: from -1 to infinity."""
+
+    def y(shape: tuple[int, ...]) -> Array:
+        return corpus.ordinary(shape, -1.0, 2.0)
+
+    values = corpus.of([-1.0, -0.5, -0.0, 0.0, 1.0, np.inf, np.nan])
+    finite = corpus.of([0.0, -0.0, 1.0, -3.0, 0.001])
+    yield Case("edges", tuple(np.array(np.meshgrid(finite, values)).reshape(2, -1)))
+    for name, shape in (("rank 0", ()), ("empty", (0, 3)), ("odd", (7,)), ("large", (LARGE,))):
+        yield Case(name, (corpus.ordinary(shape), y(shape)))
+    yield Case("rank 6", (corpus.ordinary((1, 2, 1, 3, 1, 2)), y((1, 2, 1, 3, 1, 2))))
+    for layout in ("transposed", "sliced"):
+        yield Case(layout, (corpus.ordinary((3, 5)), y((3, 5))), layout=layout)
+
+
+@cases.gradients(ops.ELU_GRAD, "dy", "y")
+def elu_grad_points(corpus: Corpus) -> Iterator[Case]:
+    yield Case("both sides", (corpus.ordinary((4,)), corpus.of([-0.75, -0.25, 0.5, 2.0])))
+
+
+@cases.of(ops.LEAKY_RELU, oracle=oracle.leaky_relu)
+def leaky_relu(corpus: Corpus) -> Iterator[Case]:
+    """Slopes below, at and above those of a line, none, and a negative one."""
+    yield from patterns.unary(corpus)
+    finite = corpus.of([-1000.0, -2.0, -0.25, -0.0, 0.0, 0.25, 3.0, np.nan])
+    for alpha in (0, 1, 1.5, -0.5, 0.01):
+        yield Case(f"alpha {alpha}", (finite,), {"alpha": alpha})
+
+
+@cases.gradients(ops.LEAKY_RELU, "x")
+def leaky_relu_points(corpus: Corpus) -> Iterator[Case]:
+    both = corpus.of([-2.0, -0.5, 0.5, 3.0])
+    yield Case("both sides", (both,))
+    yield Case("steep", (both,), {"alpha": 1.5})
+    slope = corpus.of(0.25)
+    yield Case("at 0", (corpus.of([0.0]),), {"alpha": 0.25}, expected=(slope.reshape(1),))
+
+
+@cases.of(ops.PRELU, oracle=oracle.prelu)
+def prelu(corpus: Corpus) -> Iterator[Case]:
+    """Alpha broadcasts to x, and x to alpha."""
+    yield from patterns.binary(corpus)
+
+
+@cases.gradients(ops.PRELU, "x", "alpha")
+def prelu_points(corpus: Corpus) -> Iterator[Case]:
+    both = corpus.of([[-2.0, 0.5, -0.5], [1.5, -1.0, 3.0]])
+    yield Case("same shape", (both, corpus.ordinary((2, 3))))
+    yield Case("one slope", (both, corpus.ordinary(())))
+    yield Case("a slope per column", (both, corpus.ordinary((3,))))
+    yield Case("more slopes than x", (corpus.of([-2.0, 0.5, -1.0]), corpus.ordinary((2, 3))))
+
+
+@cases.of(ops.STEP, oracle=oracle.step)
+def step(corpus: Corpus) -> Iterator[Case]:
+    """The level for x <= 0 is any number of the dtype."""
+    yield from patterns.unary(corpus)
+    yield Case("level 3", (corpus.edges(),), {"alpha": 3})
+    if corpus.floating:
+        yield Case("level 0.3", (corpus.edges(),), {"alpha": 0.3})
 
 
 @cases.of(ops.SIGMOID, oracle=oracle.sigmoid)
@@ -70,6 +163,12 @@ for spec, reference, name in (
 def relu_points(corpus: Corpus) -> Iterator[Case]:
     yield Case("both sides", (corpus.of([-2.0, -0.5, 0.5, 3.0]),))
     yield Case("at 0", (corpus.of([0.0, -0.0]),), expected=(corpus.of([0.0, 0.0]),))
+
+
+@cases.gradients(ops.RELU6, "x")
+def relu6_points(corpus: Corpus) -> Iterator[Case]:
+    yield Case("inside and outside", (corpus.of([-2.0, -0.5, 0.5, 5.0, 7.0]),))
+    yield Case("corners", (corpus.of([0.0, 6.0]),), expected=(corpus.of([0.0, 1.0]),))
 
 
 @cases.gradients(ops.SIGMOID, "x")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,60 @@ relu = arithmetic(
     lambda x: np.where(np.isnan(x), np.nan, np.where(x > 0, x, 0)),
     inputs=1,
 )
+
+relu6 = arithmetic(
+    lambda x: min(max(x, 0), 6),
+    lambda x: np.where(np.isnan(x), np.nan, np.where(x > 6, 6, np.where(x > 0, x, 0))),
+    inputs=1,
+)
+
+
+def elu(x: Array) -> Array:
+    """x above 0, e**x - 1 below."""
+    return _two_sided(x, 1, 1)
+
+
+def selu(x: Array) -> Array:
+    """ELU scaled by lambda, its exponential side by lambda * alpha."""
+    scale = np.longdouble("1.0507009873554804934193349852946")
+    return _two_sided(x, scale, scale * np.longdouble("1.6732632423543772848170429916717"))
+
+
+def _two_sided(x: Array, above: Any, below: Any) -> Array:
+    z = wide(x)
+    with np.errstate(all="ignore"):
+        return np.asarray(np.where(z > 0, above * z, below * np.expm1(z)))
+
+
+def elu_grad(dy: Array, y: Array) -> Array:
+    """Dy times the slope of ELU, which is y + 1 below 0."""
+    above = wide(y) >= 0
+    with np.errstate(all="ignore"):
+        return np.asarray(np.where(above, wide(dy), wide(dy) * (wide(y) + 1)))
+
+
+def leaky_relu(x: Array, *, alpha: float = 0.2) -> Array:
+    """Alpha times x below 0."""
+    return prelu(x, np.asarray(alpha, np.longdouble))
+
+
+def prelu(x: Array, alpha: Array) -> Array:
+    """Alpha times x below 0, with broadcasting."""
+    z, slope = wide(x), wide(alpha)
+    with np.errstate(all="ignore"):
+        return np.asarray(np.where(z < 0, slope * z, z + 0 * np.zeros(np.shape(slope))))
+
+
+def softplus(x: Array) -> Array:
+    """log(1 + e**x): log(e**0 + e**x)."""
+    with np.errstate(all="ignore"):
+        return np.asarray(np.logaddexp(wide(x), np.longdouble(0)))
+
+
+def step(x: Array, *, alpha: float = 0.0) -> Array:
+    """1 above 0, else alpha; NaN stays."""
+    level = np.where(x > 0, 1, np.asarray(alpha).astype(x.dtype))
+    return np.where(x != x, x, level).astype(x.dtype)  # noqa: PLR0124  # NaN is unlike itself
 
 
 def sigmoid(x: Array) -> Array:
