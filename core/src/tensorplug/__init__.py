@@ -50,6 +50,7 @@ from tensorplug.memory import dispose, keep, memory, tidy
 from tensorplug.ops import (
     activation,
     comparison,
+    contraction,
     convolution,
     creation,
     elementwise,
@@ -61,6 +62,7 @@ from tensorplug.ops import (
     sorting,
 )
 from tensorplug.ops.comparison import *
+from tensorplug.ops.contraction import *
 from tensorplug.ops.creation import *
 from tensorplug.ops.elementwise import *
 from tensorplug.ops.indexing import *
@@ -174,6 +176,7 @@ __all__ = [
     "vjp",
 ]
 __all__ += comparison.__all__
+__all__ += contraction.__all__
 __all__ += creation.__all__
 __all__ += elementwise.__all__
 __all__ += indexing.__all__
@@ -205,6 +208,7 @@ dispatch.set_default_engine(_default_engine)
 for _family in (
     activation,
     comparison,
+    contraction,
     convolution,
     creation,
     elementwise,

@@ -13,6 +13,7 @@ from tensorplug_cpu.backend import CpuBackend
 from tensorplug_cpu.kernels import (
     activation,
     comparison,
+    contraction,
     convolution,
     creation,
     elementwise,
@@ -22,6 +23,7 @@ from tensorplug_cpu.kernels import (
     pooling,
     random,
     reduction,
+    resizing,
     sorting,
 )
 
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 TABLES: tuple[KernelTable, ...] = (
     activation.kernels,
     comparison.kernels,
+    contraction.kernels,
     convolution.kernels,
     creation.kernels,
     elementwise.kernels,
@@ -43,6 +46,7 @@ TABLES: tuple[KernelTable, ...] = (
     pooling.kernels,
     random.kernels,
     reduction.kernels,
+    resizing.kernels,
     sorting.kernels,
 )
 

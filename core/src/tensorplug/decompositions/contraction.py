@@ -1,0 +1,77 @@
+"""Einstein sums from transposes, reshapes and products of matrices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug import dtypes as dt
+from tensorplug.ops import contraction as ops
+from tensorplug.ops import movement, reduction
+from tensorplug.ops.contraction_order import contraction
+from tensorplug.ops.elementwise import astype
+from tensorplug.ops.linalg import matmul
+from tensorplug.tables import DecompositionTable
+
+if TYPE_CHECKING:
+    from tensorplug.ops.contraction_order import Arranged, Join, Reduced
+    from tensorplug.tensor import Tensor
+
+decompositions = DecompositionTable()
+
+
+@decompositions.of(ops.EINSUM)
+def einsum(xs: list[Tensor], *, equation: str) -> Tensor:
+    dtype = xs[0].dtype
+    # Partial results in float32 are rounded once instead of at every product.
+    wide = [astype(x, dt.float32) for x in xs] if dtype is dt.float16 else xs
+    plan = contraction(equation, [x.shape for x in xs])
+    made = [_reduced(x, how) for x, how in zip(wide, plan.reduced, strict=True)]
+    for join in plan.joins:
+        made.append(_joined(made[join.left], made[join.right], join))
+    last = made[-1] if plan.perm is None else movement.permute_dims(made[-1], plan.perm)
+    return astype(last, dtype) if last.dtype is not dtype else movement.identity(last)
+
+
+def _reduced(x: Tensor, how: Reduced) -> Tensor:
+    if how.shape is not None:
+        x = movement.reshape(x, how.shape)
+    for first, second in how.diagonals:
+        x = _diagonal(x, first, second)
+    return reduction.sum(x, axis=how.summed) if how.summed else x
+
+
+def _diagonal(x: Tensor, first: int, second: int) -> Tensor:
+    """Return x with axis ``first`` running along the diagonal of both, and without ``second``.
+
+    Flattened, and with n zeros behind, n**2 elements are n rows of n + 1 that begin with those
+    of the diagonal.
+    """
+    rest = [axis for axis in range(x.ndim) if axis not in (first, second)]
+    n = x.shape[first]
+    kept = tuple(x.shape[axis] for axis in rest)
+    flat = movement.reshape(movement.permute_dims(x, (*rest, first, second)), (*kept, n * n))
+    padded = movement.pad(flat, [(0, 0)] * len(kept) + [(0, n)])
+    rows = movement.reshape(padded, (*kept, n, n + 1))
+    diagonal = movement.reshape(movement.slice(rows, [0] * rows.ndim, [*kept, n, 1]), (*kept, n))
+    order = list(range(len(rest)))
+    order.insert(first, len(rest))
+    return movement.permute_dims(diagonal, order)
+
+
+def _arranged(x: Tensor, how: Arranged) -> Tensor:
+    if how.perm is not None:
+        x = movement.permute_dims(x, how.perm)
+    return x if how.shape is None else movement.reshape(x, how.shape)
+
+
+def _joined(left: Tensor, right: Tensor, join: Join) -> Tensor:
+    a, b = _arranged(left, join.arranged_left), _arranged(right, join.arranged_right)
+    if not join.matrices:
+        return a * b
+    product = matmul(
+        a,
+        b,
+        transpose_a=join.arranged_left.swapped,
+        transpose_b=join.arranged_right.swapped,
+    )
+    return product if join.shape is None else movement.reshape(product, join.shape)

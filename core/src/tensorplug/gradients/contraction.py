@@ -1,0 +1,66 @@
+"""The gradient of an Einstein sum is an Einstein sum of dy with all other operands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug.ops import contraction as ops
+from tensorplug.ops import movement
+from tensorplug.ops.comparison import equal
+from tensorplug.ops.contraction_order import label_sizes, terms
+from tensorplug.ops.creation import arange, zeros_like
+from tensorplug.ops.elementwise import where
+from tensorplug.tables import GradientTable
+
+if TYPE_CHECKING:
+    from tensorplug.shapes import Shape
+    from tensorplug.tensor import Tensor
+
+gradients = GradientTable()
+
+
+@gradients.wrt(ops.EINSUM, "xs")
+def einsum(dy: Tensor, xs: list[Tensor], equation: str) -> list[Tensor]:
+    labelled, out = terms(equation)
+    sizes = label_sizes(labelled, [x.shape for x in xs])
+    result = []
+    for at, (x, labels) in enumerate(zip(xs, labelled, strict=True)):
+        others = [(xs[k], labelled[k]) for k in range(len(xs)) if k != at]
+        # An axis of length 1 that was broadcast is summed over.
+        own = [label for label, n in zip(labels, x.shape, strict=True) if n == sizes[label]]
+        known = label_sizes(
+            [out, *(each for _, each in others)], [dy.shape, *(each.shape for each, _ in others)]
+        )
+        wanted = "".join(label for label in dict.fromkeys(own) if known.get(label) == sizes[label])
+        inputs = ",".join([out, *(each for _, each in others)])
+        partial = ops.einsum(f"{inputs}->{wanted}", dy, *(each for each, _ in others))
+        result.append(_placed(partial, wanted, labels, x.shape, sizes))
+    return result
+
+
+def _placed(
+    partial: Tensor, wanted: str, labels: str, shape: Shape, sizes: dict[str, int]
+) -> Tensor:
+    """Return ``partial``, which has the labels ``wanted``, in the shape of the operand.
+
+    Along labels that it lacks it is repeated; where a label stands twice it lies on the
+    diagonal.
+    """
+    first: dict[str, int] = {}
+    for axis, label in enumerate(labels):
+        if shape[axis] == sizes[label]:
+            first.setdefault(label, axis)
+    axes = [first[label] for label in wanted]
+    ordered = movement.permute_dims(partial, sorted(range(len(axes)), key=axes.__getitem__))
+    kept = tuple(shape[axis] if axis in axes else 1 for axis in range(len(shape)))
+    spread = movement.broadcast_to(movement.reshape(ordered, kept), shape)
+    for axis, label in enumerate(labels):
+        if shape[axis] == sizes[label] and first[label] != axis:
+            on_diagonal = equal(_positions(shape, first[label]), _positions(shape, axis))
+            spread = where(on_diagonal, spread, zeros_like(spread))
+    return spread
+
+
+def _positions(shape: Shape, axis: int) -> Tensor:
+    places = tuple(n if at == axis else 1 for at, n in enumerate(shape))
+    return movement.reshape(arange(shape[axis]), places)

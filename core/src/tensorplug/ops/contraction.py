@@ -1,0 +1,133 @@
+"""Einstein summation."""
+
+from __future__ import annotations
+
+from string import ascii_letters
+from typing import TYPE_CHECKING, Any
+
+from tensorplug import dtypes as dt
+from tensorplug.dispatch import dispatch
+from tensorplug.errors import ArgumentError, ShapeError
+from tensorplug.ops.contraction_order import label_sizes, terms
+from tensorplug.spec import Attribute, KernelSpec, TensorType
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tensorplug.spec import InputTypes
+    from tensorplug.tensor import Tensor
+
+__all__ = [
+    "einsum",
+]
+
+
+def _equation(value: Any, known: InputTypes) -> str:
+    """Return the equation with its result written out and letters for the ellipsis."""
+    if not isinstance(value, str):
+        raise ArgumentError(f"must be a text such as 'ij,jk->ik', got {value!r}")
+    operands: list[TensorType] = known["xs"]
+    text = value.replace(" ", "")
+    left, arrow, right = text.partition("->")
+    inputs = left.split(",")
+    for term in (*inputs, right):
+        _check_term(term, value)
+    if len(inputs) != len(operands):
+        raise ArgumentError(
+            f"{value!r} names {len(inputs)} operands, but {len(operands)} are given"
+        )
+    covered = [
+        _covered(term, each, at)
+        for term, each, at in zip(inputs, operands, range(len(inputs)), strict=True)
+    ]
+    free = [letter for letter in ascii_letters if letter not in text]
+    if max(covered) > len(free):
+        raise ArgumentError(
+            f"{value!r} needs more than the {len(ascii_letters)} letters there are"
+        )
+    dots = "".join(free[: max(covered)])
+    spelled = [
+        term.replace("...", dots[len(dots) - count :])
+        for term, count in zip(inputs, covered, strict=True)
+    ]
+    out = right.replace("...", dots) if arrow else dots + _implied(left)
+    _check_out(out, spelled, value)
+    if arrow and dots and "..." not in right:
+        raise ArgumentError(
+            f"{value!r} says nothing of the {len(dots)} axes that its ellipsis covers: name "
+            "them in the result by '...', or by letters"
+        )
+    return f"{','.join(spelled)}->{out}"
+
+
+def _check_term(term: str, equation: str) -> None:
+    letters = term.replace("...", "", 1)
+    wrong = [each for each in letters if each not in ascii_letters]
+    if wrong:
+        raise ArgumentError(
+            f"{equation!r} holds {wrong[0]!r}: a term consists of letters and at most one '...', "
+            "operands are separated by ',', and '->' stands before the result"
+        )
+
+
+def _covered(term: str, operand: TensorType, at: int) -> int:
+    """Return how many axes the ellipsis of ``term`` stands for."""
+    letters = len(term.replace("...", ""))
+    free = operand.rank - letters
+    if free < 0 or (free and "..." not in term):
+        raise ShapeError(
+            f"term {term!r} has {letters} labels, but operand {at} is {operand} of rank "
+            f"{operand.rank}"
+        )
+    return free
+
+
+def _implied(left: str) -> str:
+    """Return the labels that occur once, in alphabetical order."""
+    return "".join(sorted(each for each in ascii_letters if left.count(each) == 1))
+
+
+def _check_out(out: str, inputs: Sequence[str], equation: str) -> None:
+    for label in out:
+        if out.count(label) > 1:
+            raise ArgumentError(f"{equation!r}: the result names {label!r} twice")
+        if not any(label in term for term in inputs):
+            raise ArgumentError(f"{equation!r}: the result names {label!r}, but no operand does")
+
+
+def _einsum(xs: list[TensorType], *, equation: str) -> TensorType:
+    labelled, out = terms(equation)
+    sizes = label_sizes(labelled, [each.shape for each in xs])
+    return TensorType(xs[0].dtype, tuple(sizes[label] for label in out))
+
+
+EINSUM = KernelSpec(
+    "Einsum",
+    ("xs[]",),
+    _einsum,
+    attributes={"equation": Attribute(_equation)},
+    accepts=dt.NUMERIC,
+    promote=("xs",),
+)
+
+
+def einsum(equation: str, /, *operands: Any) -> Tensor:
+    """Return sums of products of the operands' elements, over the labels that ``equation`` drops.
+
+    ``einsum("ij,jk->ik", a, b)[i, k]`` is ``sum over j of a[i, j] * b[j, k]``. Each operand has a
+    term of letters, one per axis. A label that occurs several times in one term takes the
+    diagonal. ``...`` stands for any number of leading axes, which broadcast; so do axes of
+    length 1. Without ``->`` the result has the ellipsis, then every label that occurs once, in
+    alphabetical order. Any number of operands is multiplied two by two in a cheap order.
+
+    Operands are promoted to a common dtype; integers wrap.
+
+    Raises:
+        ArgumentError: an equation that cannot be read, or that does not name these operands.
+        ShapeError: a term of another rank than its operand, or two lengths of one label.
+        DTypeError: booleans.
+
+    Source: NumPy's ``einsum``; TensorFlow's kernel ``Einsum``.
+
+    """
+    return dispatch(EINSUM, list(operands), equation=equation)

@@ -1,0 +1,305 @@
+"""In which order and by which products an Einstein sum is computed: arithmetic of labels only.
+
+A sum over several operands is split into products of two, because each of those is a product of
+matrices and the labels that nothing needs any more vanish at once. Up to ``_EXACT`` operands the
+split with the fewest multiplications is found by looking at every one; beyond that pairs are
+joined greedily, those first that make the tensors smallest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING
+
+from tensorplug.errors import ShapeError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tensorplug.shapes import Shape
+
+__all__ = ["Arranged", "Contraction", "Join", "Reduced", "contraction", "label_sizes", "terms"]
+
+_EXACT = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Reduced:
+    """What is done to one operand alone, in this order.
+
+    ``shape``: without the axes of length 1 that are broadcast; None if there is none.
+    ``diagonals``: pairs of axes, the second of which goes while the first becomes their
+    diagonal. ``summed``: axes whose labels occur nowhere else. ``labels``: what is left.
+    """
+
+    shape: Shape | None
+    diagonals: tuple[tuple[int, int], ...]
+    summed: tuple[int, ...]
+    labels: str
+
+
+@dataclass(frozen=True, slots=True)
+class Arranged:
+    """How an operand enters a product: axes permuted, reshaped, the last two swapped."""
+
+    perm: tuple[int, ...] | None
+    shape: Shape | None
+    swapped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """One product of two tensors, counted in the order in which they are made.
+
+    ``matrices``: a product of matrices, else elementwise. ``shape``: of the result where it has
+    to be reshaped. ``labels``: of the result.
+    """
+
+    left: int
+    right: int
+    matrices: bool
+    arranged_left: Arranged
+    arranged_right: Arranged
+    shape: Shape | None
+    labels: str
+
+
+@dataclass(frozen=True, slots=True)
+class Contraction:
+    """All steps of an Einstein sum; ``perm`` brings the last result in the order asked for."""
+
+    reduced: tuple[Reduced, ...]
+    joins: tuple[Join, ...]
+    perm: tuple[int, ...] | None
+
+
+def terms(equation: str) -> tuple[list[str], str]:
+    """Return the labels of each operand and of the result of a canonical equation."""
+    left, _, right = equation.partition("->")
+    return left.split(","), right
+
+
+def label_sizes(labelled: Sequence[str], given: Sequence[Shape]) -> dict[str, int]:
+    """Return how long the axes of each label are; an axis of length 1 stands for any length.
+
+    Raises:
+        ShapeError: when two lengths of one label differ and neither is 1.
+
+    """
+    sizes: dict[str, int] = {}
+    for at, (labels, shape) in enumerate(zip(labelled, given, strict=True)):
+        for label, length in zip(labels, shape, strict=True):
+            known = sizes.get(label, 1)
+            if length not in (known, 1) and known != 1:
+                raise ShapeError(
+                    f"label {label!r} has size {known}, but operand {at} of shape "
+                    f"{list(shape)} has {length} there"
+                )
+            sizes[label] = length if known == 1 else known
+    return sizes
+
+
+def contraction(equation: str, given: Sequence[Shape]) -> Contraction:
+    """Return the steps of a canonical ``equation`` for operands of these shapes."""
+    labelled, out = terms(equation)
+    sizes = label_sizes(labelled, given)
+    kept = [_kept(labels, shape, sizes) for labels, shape in zip(labelled, given, strict=True)]
+    reduced = tuple(
+        _reduced(axes, labels, shape, _others([left for _, left in kept], at) + out)
+        for at, ((axes, labels), shape) in enumerate(zip(kept, given, strict=True))
+    )
+    made = [each.labels for each in reduced]
+    joins: list[Join] = []
+    pairs = _pairs(made, out, sizes)
+    waiting = dict(enumerate(made))
+    for at, (left, right) in enumerate(pairs):
+        pair = waiting.pop(left), waiting.pop(right)
+        needed = out + "".join(waiting.values())
+        join = _join((left, right), pair, needed, out if at == len(pairs) - 1 else "", sizes)
+        joins.append(join)
+        waiting[len(made) + at] = join.labels
+    last = next(iter(waiting.values()))
+    perm = tuple(last.index(label) for label in out)
+    return Contraction(reduced, tuple(joins), None if last == out else perm)
+
+
+def _others(labelled: Sequence[str], at: int) -> str:
+    return "".join(each for index, each in enumerate(labelled) if index != at)
+
+
+def _kept(labels: str, shape: Shape, sizes: Mapping[str, int]) -> tuple[list[int], str]:
+    """Return the axes that are not broadcast, and their labels."""
+    axes = [axis for axis, label in enumerate(labels) if shape[axis] == sizes[label]]
+    return axes, "".join(labels[axis] for axis in axes)
+
+
+def _reduced(axes: list[int], labels: str, shape: Shape, needed: str) -> Reduced:
+    squeezed = tuple(shape[axis] for axis in axes) if len(axes) < len(shape) else None
+    left = list(labels)
+    diagonals = []
+    for label in dict.fromkeys(left):
+        while left.count(label) > 1:
+            first = left.index(label)
+            second = left.index(label, first + 1)
+            diagonals.append((first, second))
+            del left[second]
+    summed = tuple(axis for axis, label in enumerate(left) if label not in needed)
+    rest = "".join(label for label in left if label in needed)
+    return Reduced(squeezed, tuple(diagonals), summed, rest)
+
+
+def _join(
+    positions: tuple[int, int],
+    pair: tuple[str, str],
+    needed: str,
+    out: str,
+    sizes: Mapping[str, int],
+) -> Join:
+    """Return the product of ``pair``; ``out``: the order of the final result, if it is that."""
+    common = [label for label in pair[0] if label in pair[1]]
+    inner = [label for label in common if label not in needed]
+    if not inner:
+        return _elementwise(positions, pair, out, sizes)
+    order = out or pair[0]
+    batch = sorted((label for label in common if label in needed), key=order.index)
+    rows = [label for label in pair[0] if label not in common]
+    columns = [label for label in pair[1] if label not in common]
+    if out and rows and columns and out.index(rows[0]) > out.index(columns[0]):
+        return _join(positions[::-1], pair[::-1], needed, "", sizes)
+    if len(pair[1]) > len(pair[0]):  # the order of the larger one, which then is not copied
+        inner.sort(key=pair[1].index)
+    labels = "".join([*batch, *rows, *columns])
+    return Join(
+        *positions,
+        True,  # noqa: FBT003  # a field
+        _matrices(pair[0], (batch, rows, inner), sizes),
+        _matrices(pair[1], (batch, inner, columns), sizes),
+        None if len(rows) == len(columns) == 1 else tuple(sizes[label] for label in labels),
+        labels,
+    )
+
+
+def _matrices(
+    labels: str, groups: tuple[list[str], list[str], list[str]], sizes: Mapping[str, int]
+) -> Arranged:
+    """Return how an operand becomes matrices: batch axes, then rows and columns in one each."""
+    batch, rows, columns = groups
+    swapped = bool(rows and columns) and labels.index(columns[0]) < labels.index(rows[0])
+    last = (columns, rows) if swapped else (rows, columns)
+    wanted = [*batch, *last[0], *last[1]]
+    perm = tuple(labels.index(label) for label in wanted)
+    merged = len(last[0]) != 1 or len(last[1]) != 1
+    shape = (
+        *(sizes[label] for label in batch),
+        *(prod(sizes[label] for label in group) for group in last),
+    )
+    return Arranged(
+        None if perm == tuple(range(len(perm))) else perm, shape if merged else None, swapped
+    )
+
+
+def _elementwise(
+    positions: tuple[int, int], pair: tuple[str, str], out: str, sizes: Mapping[str, int]
+) -> Join:
+    labels = "".join(dict.fromkeys(out or pair[0] + pair[1]))
+    arranged = []
+    for each in pair:
+        perm = tuple(each.index(label) for label in labels if label in each)
+        spread = tuple(sizes[label] if label in each else 1 for label in labels)
+        lead = len(spread) - len(each)
+        plain = all(label not in each for label in labels[:lead])  # broadcasting adds those
+        arranged.append(
+            Arranged(None if perm == tuple(range(len(perm))) else perm, None if plain else spread)
+        )
+    left, right = arranged
+    return Join(*positions, False, left, right, None, labels)  # noqa: FBT003  # a field
+
+
+# The order -------------------------------------------------------------------------------
+
+Pairs = list[tuple[int, int]]
+
+
+def _pairs(made: Sequence[str], out: str, sizes: Mapping[str, int]) -> Pairs:
+    if len(made) <= _EXACT:
+        return _cheapest(made, out, sizes)
+    return _greedy(made, out, sizes)
+
+
+def _cost(labels: set[str], sizes: Mapping[str, int]) -> int:
+    return prod(sizes[label] for label in labels)
+
+
+def _cheapest(made: Sequence[str], out: str, sizes: Mapping[str, int]) -> Pairs:
+    """Return the joins with the fewest multiplications, by dynamic programming over subsets."""
+    count = len(made)
+    sets = [set(each) for each in made]
+    full = (1 << count) - 1
+
+    def kept(subset: int) -> set[str]:
+        inside: set[str] = set()
+        outside = set(out)
+        for at in range(count):
+            (inside if subset >> at & 1 else outside).update(sets[at])
+        return inside & outside
+
+    labels = {subset: kept(subset) for subset in range(1, full + 1)}
+    for at in range(count):
+        labels[1 << at] = sets[at]
+    split = _best_splits(labels, sizes)
+    pairs: Pairs = []
+
+    def build(subset: int) -> int:
+        if subset not in split:  # one operand
+            return subset.bit_length() - 1
+        left, right = sorted(map(build, split[subset]))
+        pairs.append((left, right))
+        return count + len(pairs) - 1
+
+    build(full)
+    return pairs
+
+
+def _best_splits(
+    labels: Mapping[int, set[str]], sizes: Mapping[str, int]
+) -> dict[int, tuple[int, int]]:
+    """Return in which two parts each subset of several operands is best computed.
+
+    ``labels``: of the product of each subset, a number with one bit per operand.
+    """
+    costs: dict[int, int] = {}
+    split: dict[int, tuple[int, int]] = {}
+    for subset in labels:  # parts are smaller numbers than the whole
+        part = (subset - 1) & subset
+        if not part:
+            costs[subset] = 0
+        while part:
+            rest = subset ^ part
+            cost = costs[part] + costs[rest] + _cost(labels[part] | labels[rest], sizes)
+            if part > rest and (subset not in split or cost < costs[subset]):  # each split once
+                costs[subset], split[subset] = cost, (part, rest)
+            part = (part - 1) & subset
+    return split
+
+
+def _greedy(made: Sequence[str], out: str, sizes: Mapping[str, int]) -> Pairs:
+    """Join again and again the two whose product is smallest compared with themselves."""
+    waiting = {at: set(each) for at, each in enumerate(made)}
+    pairs: Pairs = []
+    while len(waiting) > 1:
+        ranked = []
+        keys = sorted(waiting)
+        for at, left in enumerate(keys):
+            for right in keys[at + 1 :]:
+                a, b = waiting[left], waiting[right]
+                needed = set(out).union(
+                    *(each for key, each in waiting.items() if key not in (left, right))
+                )
+                grown = _cost((a | b) & needed, sizes) - _cost(a, sizes) - _cost(b, sizes)
+                ranked.append((grown, _cost(a | b, sizes), left, right, (a | b) & needed))
+        *_, left, right, result = min(ranked, key=lambda each: each[:4])
+        del waiting[left], waiting[right]
+        waiting[len(made) + len(pairs)] = result
+        pairs.append((left, right))
+    return pairs

@@ -1,0 +1,126 @@
+"""Cases for Einstein sums."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tensorplug.errors import ArgumentError, ShapeError
+from tensorplug.ops import contraction as ops
+from tensorplug_conformance.oracle import contraction as oracle
+from tensorplug_conformance.tables import Case, CaseTable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tensorplug_conformance.corpus import Corpus
+
+cases = CaseTable()
+
+Shapes = tuple[tuple[int, ...], ...]
+
+# (equation, shapes of the operands)
+_SUMS: tuple[tuple[str, Shapes], ...] = (
+    # one operand
+    ("ij->ji", ((2, 3),)),
+    ("ij", ((2, 3),)),
+    ("ba", ((2, 3),)),
+    ("ij->", ((3, 4),)),
+    ("ij->i", ((3, 37),)),
+    ("->", ((),)),
+    ("ii", ((3, 3),)),
+    ("ii->i", ((3, 3),)),
+    ("ijj->i", ((2, 3, 3),)),
+    ("iij->ji", ((3, 3, 2),)),
+    ("iii->i", ((3, 3, 3),)),
+    ("...ij->...ji", ((2, 1, 2, 3),)),
+    # two
+    ("ij,jk->ik", ((3, 4), (4, 5))),
+    ("ij,jk", ((3, 4), (4, 5))),
+    ("ij,jk->ki", ((3, 4), (4, 5))),
+    ("ji,kj->ik", ((4, 3), (5, 4))),
+    ("bij,bjk->bik", ((2, 3, 4), (2, 4, 2))),
+    ("bqhd,bkhd->bhqk", ((2, 3, 2, 4), (2, 5, 2, 4))),
+    ("i,i->", ((7,), (7,))),
+    ("i,i->i", ((7,), (7,))),
+    ("i,j->ji", ((3,), (4,))),
+    ("ij,k->jk", ((2, 3), (4,))),
+    (",ij->ij", ((), (2, 3))),
+    ("ijk,kji->", ((2, 3, 4), (4, 3, 2))),
+    ("abc,cbd->da", ((2, 3, 4), (4, 3, 2))),
+    ("ii,ij->j", ((3, 3), (3, 2))),
+    ("...ij,...jk->...ik", ((2, 1, 3, 4), (3, 4, 2))),
+    ("...j,j...", ((2, 3), (3, 2))),
+    ("i...,...->i...", ((2, 3, 4), (4,))),
+    ("ij,ij->ij", ((1, 3), (2, 1))),
+    ("ij,ij->i", ((2, 1), (2, 3))),
+    ("abcdef,fedcba->ae", ((2, 1, 2, 1, 2, 3), (3, 2, 1, 2, 1, 2))),
+    # more
+    ("ij,jk,kl->il", ((2, 3), (3, 4), (4, 2))),
+    ("i,ij,j->", ((3,), (3, 4), (4,))),
+    ("ij,ik,il->jkl", ((3, 2), (3, 2), (3, 2))),
+    ("a,b,c,d,e,f,g->", ((2,), (1,), (2,), (3,), (2,), (1,), (2,))),
+    ("...a,...a,...a->...", ((2, 3), (1, 3), (3,))),
+    # sizes
+    ("ij,jk->ik", ((3, 0), (0, 2))),
+    ("ij->j", ((0, 3),)),
+    ("ij,jk->ik", ((17, 33), (33, 19))),
+    ("i,j->ij", ((257,), (259,))),
+    ("ij,kj->ik", ((2, 1031), (3, 1031))),
+)
+
+_WRONG: tuple[tuple[str, Shapes, type[Exception]], ...] = (
+    ("ij,jk->ik", ((2, 3),), ArgumentError),
+    ("ij->ik", ((2, 3),), ArgumentError),
+    ("ij->ii", ((2, 3),), ArgumentError),
+    ("i.j->ij", ((2, 3),), ArgumentError),
+    ("...j->j", ((2, 3),), ArgumentError),
+    ("ij->i->j", ((2, 3),), ArgumentError),
+    ("ij->j", ((2, 3, 4),), ShapeError),
+    ("...ijk->", ((2, 3),), ShapeError),
+    ("ij,jk->ik", ((2, 3), (4, 2)), ShapeError),
+    ("ii->i", ((2, 3),), ShapeError),
+)
+
+
+def _named(equation: str, shapes: Shapes) -> str:
+    return f"{equation} of {'; '.join('x'.join(map(str, shape)) for shape in shapes)}"
+
+
+@cases.of(ops.EINSUM, oracle=oracle.einsum)
+def einsum(corpus: Corpus) -> Iterator[Case]:
+    """Diagonals, sums, every order of labels, ellipses, several operands; integers wrap."""
+    for equation, shapes in _SUMS:
+        operands = [corpus.ordinary(shape, -1.0, 1.0) for shape in shapes]
+        yield Case(_named(equation, shapes), (operands,), {"equation": equation})
+    for equation, shapes, error in _WRONG:
+        operands = [corpus.small(shape) for shape in shapes]
+        name = f"wrong: {_named(equation, shapes)}"
+        yield Case(name, (operands,), {"equation": equation}, expected=error)
+    for layout in ("transposed", "sliced"):
+        operands = [corpus.ordinary((3, 4), -1.0, 1.0), corpus.ordinary((4, 5), -1.0, 1.0)]
+        yield Case(layout, (operands,), {"equation": "ij,jk->ki"}, layout=layout)
+    if corpus.floating:
+        left = corpus.of([[1.0, np.inf], [np.nan, 1.0], [0.0, 2.0]])
+        right = corpus.of([[2.0, 1.0], [3.0, 1.0]])
+        yield Case("specials", ([left, right],), {"equation": "ij,jk->ik"})
+
+
+@cases.gradients(ops.EINSUM, "xs")
+def sums(corpus: Corpus) -> Iterator[Case]:
+    """Labels that vanish, stand twice, or are broadcast; several operands."""
+    for equation, shapes in (
+        ("ij,jk->ki", ((2, 3), (3, 2))),
+        ("bij,bj->b", ((2, 2, 3), (2, 3))),
+        ("ij->j", ((2, 3),)),
+        ("ii->", ((3, 3),)),
+        ("iij->ji", ((2, 2, 2),)),
+        ("i,ij,j->", ((2,), (2, 3), (3,))),
+        ("...i,ij->...j", ((2, 2), (2, 3))),
+        ("ij,ij->j", ((1, 3), (2, 1))),
+        ("ii,i->i", ((1, 1), (3,))),
+        ("ij,k->k", ((2, 2), (2,))),
+    ):
+        operands = [corpus.ordinary(shape, -1.0, 1.0) for shape in shapes]
+        yield Case(_named(equation, shapes), (operands,), {"equation": equation})
