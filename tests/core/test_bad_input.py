@@ -100,6 +100,7 @@ ELSEWHERE = {
     *("dispose_variables", "variable_grads", "jvp", "jacobian", "hessian", "checkpoint"),
     *("devices", "find_backend", "register_backend", "remove_backend", "from_dlpack", "load"),
     *("save", "copy_registered_kernels", "debug", "profile", "time", "trace_dispatch"),
+    *("can_cast", "finfo", "iinfo", "isdtype", "result_type"),
 }
 
 

@@ -304,6 +304,7 @@ NEEDS_NO_TENSOR = {
     *("dispose_variables", "variable_grads", "checkpoint", "jacobian", "hessian"),
     *("devices", "find_backend", "register_backend", "remove_backend", "trace_dispatch"),
     "copy_registered_kernels",
+    *("can_cast", "finfo", "iinfo", "isdtype", "result_type"),  # a dtype outlives the data
 }
 
 

@@ -14,7 +14,7 @@ from importlib import import_module
 from math import e, inf, nan, pi
 from typing import TYPE_CHECKING, Any
 
-from tensorplug import chaining, dispatch, errors, losses, nn
+from tensorplug import array_namespace, chaining, dispatch, errors, losses, nn
 from tensorplug.control import (
     describe_device,
     devices,
@@ -27,6 +27,7 @@ from tensorplug.control import (
     use_backend,
 )
 from tensorplug.differentiation.autodiff import grad, stop_gradient, value_and_grad, vjp
+from tensorplug.dtype_queries import can_cast, finfo, iinfo, isdtype, result_type
 from tensorplug.dtypes import (
     DType,
     complex64,
@@ -49,7 +50,9 @@ from tensorplug.interchange import from_dlpack
 from tensorplug.memory import dispose, keep, memory, tidy
 from tensorplug.ops import (
     activation,
+    bitwise,
     comparison,
+    complexes,
     contraction,
     convolution,
     creation,
@@ -57,19 +60,28 @@ from tensorplug.ops import (
     indexing,
     linalg,
     movement,
+    normalization,
     pooling,
+    powers,
     reduction,
+    rounding,
     sorting,
+    trigonometry,
 )
+from tensorplug.ops.bitwise import *
 from tensorplug.ops.comparison import *
+from tensorplug.ops.complexes import *
 from tensorplug.ops.contraction import *
 from tensorplug.ops.creation import *
 from tensorplug.ops.elementwise import *
 from tensorplug.ops.indexing import *
 from tensorplug.ops.linalg import *
 from tensorplug.ops.movement import *
+from tensorplug.ops.powers import *
 from tensorplug.ops.reduction import *
+from tensorplug.ops.rounding import *
 from tensorplug.ops.sorting import *
+from tensorplug.ops.trigonometry import *
 from tensorplug.registration import (
     copy_registered_kernels,
     explain,
@@ -92,6 +104,7 @@ if TYPE_CHECKING:
     from tensorplug.differentiation.custom_gradients import custom_grad
     from tensorplug.differentiation.derivatives import hessian, jacobian, jvp
     from tensorplug.differentiation.variable_gradients import variable_grads
+    from tensorplug.namespace_info import NamespaceInfo
     from tensorplug.observers.debugging import debug
     from tensorplug.observers.dispatch_tracing import trace_dispatch
     from tensorplug.observers.profiler import profile
@@ -110,6 +123,7 @@ __all__ = [
     "Variable",
     "backends",
     "bool",
+    "can_cast",
     "checkpoint",
     "complex64",
     "complex128",
@@ -124,6 +138,7 @@ __all__ = [
     "errors",
     "explain",
     "find_backend",
+    "finfo",
     "float16",
     "float32",
     "float64",
@@ -131,11 +146,13 @@ __all__ = [
     "get_backend",
     "grad",
     "hessian",
+    "iinfo",
     "inf",
     "int8",
     "int16",
     "int32",
     "int64",
+    "isdtype",
     "jacobian",
     "jvp",
     "keep",
@@ -154,6 +171,7 @@ __all__ = [
     "register_gradient",
     "register_kernel",
     "remove_backend",
+    "result_type",
     "run_kernel",
     "save",
     "set_backend",
@@ -175,17 +193,30 @@ __all__ = [
     "variable_grads",
     "vjp",
 ]
+__all__ += bitwise.__all__
 __all__ += comparison.__all__
+__all__ += complexes.__all__
 __all__ += contraction.__all__
 __all__ += creation.__all__
 __all__ += elementwise.__all__
 __all__ += indexing.__all__
 __all__ += linalg.__all__
 __all__ += movement.__all__
+__all__ += powers.__all__
 __all__ += reduction.__all__
+__all__ += rounding.__all__
 __all__ += sorting.__all__
+__all__ += trigonometry.__all__
 
 newaxis = None
+__array_api_version__ = array_namespace.VERSION
+
+
+def __array_namespace_info__() -> NamespaceInfo:  # noqa: N807  # the array API standard's name
+    """Return what answers an array API consumer's questions about devices and dtypes."""
+    from tensorplug.namespace_info import NamespaceInfo  # seldom asked for
+
+    return NamespaceInfo()
 
 
 def backends() -> list[BackendInfo]:
@@ -207,7 +238,9 @@ def _default_engine() -> Any:
 dispatch.set_default_engine(_default_engine)
 for _family in (
     activation,
+    bitwise,
     comparison,
+    complexes,
     contraction,
     convolution,
     creation,
@@ -215,9 +248,13 @@ for _family in (
     indexing,
     linalg,
     movement,
+    normalization,
     pooling,
+    powers,
     reduction,
+    rounding,
     sorting,
+    trigonometry,
 ):
     chaining.attach(chaining.chained_in(_family))
 del _family

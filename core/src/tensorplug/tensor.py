@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from tensorplug import array_namespace, interchange
 from tensorplug import dispatch as seam
 from tensorplug import dtypes as dt
-from tensorplug import interchange
-from tensorplug.errors import BackendClosedError, DisposedError, ShapeError
+from tensorplug.errors import ArgumentError, BackendClosedError, DisposedError, ShapeError
 from tensorplug.methods import Methods
-from tensorplug.ops import comparison, creation, elementwise, indexing, linalg, movement
+from tensorplug.ops import comparison, creation, elementwise, getting, linalg, movement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -138,6 +138,26 @@ class Tensor(Methods):
         """Return the elements as nested lists of Python scalars."""
         return self.numpy().tolist()
 
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """Return the package: its functions are the array API standard's.
+
+        Raises:
+            ArgumentError: it does not follow that version of the standard.
+
+        """
+        return array_namespace.namespace(api_version)
+
+    def to_device(self, device: str, /, *, stream: Any = None) -> Tensor:
+        """Return this tensor on ``device``, as ``to``; under the array API standard's name.
+
+        Raises:
+            ArgumentError: ``stream`` is not None: there are none to choose.
+
+        """
+        if stream is not None:
+            raise ArgumentError(f"to_device: stream must be None, got {stream!r}")
+        return self.to(device)
+
     def to(self, device: str) -> Tensor:
         """Return this tensor on ``device``: itself if it is there, else a copy.
 
@@ -226,6 +246,10 @@ class Tensor(Methods):
             return f"<Tensor {self.type} on {self._placement!r}, unreadable: {error}>"
         return f"Tensor({body}, dtype={self.dtype}, device={self.device!r})"
 
+    def __format__(self, spec: str) -> str:
+        """Format a tensor of one element as its number; any, with no ``spec``, as ``str``."""
+        return format(self.item(), spec) if spec or not self.shape else str(self)
+
     def __bool__(self) -> bool:
         return bool(self._scalar("bool"))
 
@@ -263,7 +287,7 @@ class Tensor(Methods):
         raise TypeError("tensors compare elementwise and cannot be hashed")
 
     def __getitem__(self, key: Any) -> Tensor:
-        return indexing.getitem(self, key)
+        return getting.getitem(self, key)
 
     @property
     def T(self) -> Tensor:  # noqa: N802  # the array API standard's name
