@@ -12,7 +12,9 @@ from tensorplug.plugins.hookspecs import hookimpl
 from tensorplug_cpu.backend import CpuBackend
 from tensorplug_cpu.kernels import (
     activation,
+    bitwise,
     comparison,
+    complexes,
     contraction,
     convolution,
     creation,
@@ -20,11 +22,16 @@ from tensorplug_cpu.kernels import (
     indexing,
     linalg,
     movement,
+    normalization,
     pooling,
+    powers,
     random,
     reduction,
     resizing,
+    rounding,
     sorting,
+    spectral,
+    trigonometry,
 )
 
 if TYPE_CHECKING:
@@ -35,7 +42,9 @@ if TYPE_CHECKING:
 
 TABLES: tuple[KernelTable, ...] = (
     activation.kernels,
+    bitwise.kernels,
     comparison.kernels,
+    complexes.kernels,
     contraction.kernels,
     convolution.kernels,
     creation.kernels,
@@ -43,11 +52,16 @@ TABLES: tuple[KernelTable, ...] = (
     indexing.kernels,
     linalg.kernels,
     movement.kernels,
+    normalization.kernels,
     pooling.kernels,
+    powers.kernels,
     random.kernels,
     reduction.kernels,
     resizing.kernels,
+    rounding.kernels,
     sorting.kernels,
+    spectral.kernels,
+    trigonometry.kernels,
 )
 
 

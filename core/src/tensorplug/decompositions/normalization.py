@@ -1,0 +1,51 @@
+"""Normalization from primitives."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug.ops import normalization as ops
+from tensorplug.ops.elementwise import sqrt
+from tensorplug.ops.normalization import neighbours_sum
+from tensorplug.tables import DecompositionTable
+
+if TYPE_CHECKING:
+    from tensorplug.tensor import Tensor
+
+decompositions = DecompositionTable()
+
+
+@decompositions.of(ops.FUSED_BATCH_NORM)
+def batch_norm(
+    x: Tensor,
+    scale: Tensor | None,
+    offset: Tensor | None,
+    mean: Tensor,
+    variance: Tensor,
+    *,
+    variance_epsilon: float,
+) -> Tensor:
+    deviation = sqrt(variance + variance_epsilon)
+    result = (x - mean) * (1.0 / deviation if scale is None else scale / deviation)
+    return result if offset is None else result + offset
+
+
+@decompositions.of(ops.LRN)
+def lrn(x: Tensor, *, depth_radius: int, bias: float, alpha: float, beta: float) -> Tensor:
+    return x * (neighbours_sum(x * x, depth_radius) * alpha + bias) ** -beta
+
+
+@decompositions.of(ops.LRN_GRAD)
+def lrn_grad(
+    x: Tensor,
+    y: Tensor,
+    dy: Tensor,
+    *,
+    depth_radius: int,
+    bias: float,
+    alpha: float,
+    beta: float,
+) -> Tensor:
+    norm = neighbours_sum(x * x, depth_radius) * alpha + bias
+    shared = neighbours_sum(dy * y / norm, depth_radius)
+    return dy * norm**-beta - x * shared * (2.0 * alpha * beta)

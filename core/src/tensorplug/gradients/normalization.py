@@ -1,0 +1,132 @@
+"""Gradients of normalization."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug.dispatch import dispatch
+from tensorplug.ops import normalization as ops
+from tensorplug.ops.elementwise import sqrt
+from tensorplug.ops.normalization import neighbours_sum
+from tensorplug.tables import GradientTable
+
+if TYPE_CHECKING:
+    from tensorplug.tensor import Tensor
+
+gradients = GradientTable()
+
+
+@gradients.wrt(ops.FUSED_BATCH_NORM, "x")
+def batch_norm_wrt_x(
+    dy: Tensor, scale: Tensor | None, variance: Tensor, variance_epsilon: float
+) -> Tensor:
+    return dy * _factor(scale, variance, variance_epsilon)
+
+
+@gradients.wrt(ops.FUSED_BATCH_NORM, "mean")
+def batch_norm_wrt_mean(
+    dy: Tensor, scale: Tensor | None, variance: Tensor, variance_epsilon: float
+) -> Tensor:
+    return -dy * _factor(scale, variance, variance_epsilon)
+
+
+@gradients.wrt(ops.FUSED_BATCH_NORM, "variance")
+def batch_norm_wrt_variance(
+    dy: Tensor,
+    x: Tensor,
+    scale: Tensor | None,
+    mean: Tensor,
+    variance: Tensor,
+    variance_epsilon: float,
+) -> Tensor:
+    factor = _factor(scale, variance, variance_epsilon)
+    return dy * (x - mean) * (factor * -0.5 / (variance + variance_epsilon))
+
+
+@gradients.wrt(ops.FUSED_BATCH_NORM, "scale")
+def batch_norm_wrt_scale(
+    dy: Tensor, x: Tensor, mean: Tensor, variance: Tensor, variance_epsilon: float
+) -> Tensor:
+    return dy * (x - mean) * _factor(None, variance, variance_epsilon)
+
+
+@gradients.wrt(ops.FUSED_BATCH_NORM, "offset")
+def batch_norm_wrt_offset(dy: Tensor) -> Tensor:
+    return dy
+
+
+def _factor(scale: Tensor | None, variance: Tensor, epsilon: float) -> Tensor:
+    """Return by what x - mean is multiplied."""
+    deviation = sqrt(variance + epsilon)
+    return 1.0 / deviation if scale is None else scale / deviation
+
+
+@gradients.wrt(ops.LRN, "x")
+def lrn(
+    dy: Tensor,
+    x: Tensor,
+    out: Tensor,
+    depth_radius: int,
+    bias: float,
+    alpha: float,
+    beta: float,
+) -> Tensor:
+    return dispatch(
+        ops.LRN_GRAD, x, out, dy, depth_radius=depth_radius, bias=bias, alpha=alpha, beta=beta
+    )
+
+
+# With S the sum over neighbours, which is its own transpose, and n = bias + alpha * S(x**2),
+# LRNGrad(x, y, dy) = dy * n**-beta - 2 * alpha * beta * x * S(dy * y / n).
+
+
+@gradients.wrt(ops.LRN_GRAD, "dy")
+def lrn_grad_wrt_dy(
+    ddy: Tensor,
+    x: Tensor,
+    y: Tensor,
+    depth_radius: int,
+    bias: float,
+    alpha: float,
+    beta: float,
+) -> Tensor:
+    n = _norm(x, depth_radius, bias, alpha)
+    back = neighbours_sum(ddy * x, depth_radius)
+    return ddy * n**-beta - back * (y / n) * (2.0 * alpha * beta)
+
+
+@gradients.wrt(ops.LRN_GRAD, "y")
+def lrn_grad_wrt_y(
+    ddy: Tensor,
+    x: Tensor,
+    dy: Tensor,
+    depth_radius: int,
+    bias: float,
+    alpha: float,
+    beta: float,
+) -> Tensor:
+    n = _norm(x, depth_radius, bias, alpha)
+    return neighbours_sum(ddy * x, depth_radius) * (dy / n) * (-2.0 * alpha * beta)
+
+
+@gradients.wrt(ops.LRN_GRAD, "x")
+def lrn_grad_wrt_x(
+    ddy: Tensor,
+    x: Tensor,
+    y: Tensor,
+    dy: Tensor,
+    depth_radius: int,
+    bias: float,
+    alpha: float,
+    beta: float,
+) -> Tensor:
+    n = _norm(x, depth_radius, bias, alpha)
+    back = neighbours_sum(ddy * x, depth_radius)
+    direct = ddy * neighbours_sum(dy * y / n, depth_radius)
+    wrt_n = (back * y / n * (2.0 * alpha) - ddy * n**-beta) * dy / n * beta
+    through_n = x * neighbours_sum(wrt_n, depth_radius)
+    return through_n * (2.0 * alpha) - direct * (2.0 * alpha * beta)
+
+
+def _norm(x: Tensor, radius: int, bias: float, alpha: float) -> Tensor:
+    return neighbours_sum(x * x, radius) * alpha + bias

@@ -1,0 +1,247 @@
+"""Normalization: by the statistics of a batch, and by the responses of neighbouring channels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tensorplug import attributes
+from tensorplug import dtypes as dt
+from tensorplug.dispatch import as_tensor, chained, dispatch
+from tensorplug.errors import ArgumentError, DTypeError, ShapeError
+from tensorplug.ops import movement
+from tensorplug.ops.elementwise import squared_difference
+from tensorplug.ops.reduction import mean as mean_of
+from tensorplug.shapes import broadcast
+from tensorplug.spec import KernelSpec, TensorType
+
+if TYPE_CHECKING:
+    from tensorplug.tensor import Tensor
+
+__all__ = [
+    "Moments",
+    "batch_norm",
+    "local_response_normalization",
+    "moments",
+    "moving_average",
+]
+
+
+def _normalized(
+    x: TensorType,
+    scale: TensorType | None,
+    offset: TensorType | None,
+    mean: TensorType,
+    variance: TensorType,
+    *,
+    variance_epsilon: dt.Scalar,
+) -> TensorType:
+    dt.check_number(variance_epsilon, x.dtype)
+    given = {"scale": scale, "offset": offset, "mean": mean, "variance": variance}
+    for name, each in given.items():
+        if each is not None and broadcast(x.shape, each.shape) != x.shape:
+            raise ShapeError(f"{name} must broadcast to the shape of x")
+    return x
+
+
+FUSED_BATCH_NORM = KernelSpec(
+    "FusedBatchNorm",
+    ("x", "scale?", "offset?", "mean", "variance"),
+    _normalized,
+    attributes={"variance_epsilon": attributes.number(0.001)},
+    accepts=dt.REAL,
+    promote=("x", "scale", "offset", "mean", "variance"),
+    inexact=True,
+)
+
+_RESPONSE = {
+    "depth_radius": attributes.integer(5, at_least=0),
+    "bias": attributes.number(1.0),
+    "alpha": attributes.number(1.0),
+    "beta": attributes.number(0.5),
+}
+
+
+def _response(x: TensorType, *, bias: dt.Scalar, alpha: dt.Scalar, beta: dt.Scalar) -> TensorType:
+    if not x.rank:
+        raise ShapeError("x must have channels, as its last axis")
+    for each in (bias, alpha, beta):
+        dt.check_number(each, x.dtype)
+    return x
+
+
+def _response_grad(
+    x: TensorType,
+    y: TensorType,
+    dy: TensorType,
+    *,
+    bias: dt.Scalar,
+    alpha: dt.Scalar,
+    beta: dt.Scalar,
+) -> TensorType:
+    if not x.shape == y.shape == dy.shape:
+        raise ShapeError("x, y and dy must have one shape")
+    return _response(x, bias=bias, alpha=alpha, beta=beta)
+
+
+LRN = KernelSpec(
+    "LRN",
+    ("x",),
+    _response,
+    attributes=_RESPONSE,
+    accepts=dt.REAL,
+    promote=("x",),
+    inexact=True,
+)
+LRN_GRAD = KernelSpec(
+    "LRNGrad",
+    ("x", "y", "dy"),
+    _response_grad,
+    attributes=_RESPONSE,
+    accepts=dt.FLOATING,
+    promote=("x", "y", "dy"),
+)
+
+
+def neighbours_sum(x: Tensor, radius: int) -> Tensor:
+    """Return the sum of each channel and the ``radius`` on either side that exist.
+
+    Sums of 1, 2, 4 ... channels are made from one another, so a wide window takes few steps.
+    Rules and decompositions use it; it is its own transpose.
+    """
+    channels = x.shape[-1]
+    reach = min(radius, channels - 1)
+    if reach <= 0:
+        return x
+    begin = (0,) * (x.ndim - 1)
+    run = movement.pad(x, [(0, 0)] * (x.ndim - 1) + [(reach, reach)])
+    width, done, total = 1, 0, None  # width of the runs, and what of the window is summed
+    while True:
+        if (2 * reach + 1) & width:
+            part = movement.slice(run, (*begin, done), (*x.shape[:-1], channels))
+            total = part if total is None else total + part
+            done += width
+        if total is not None and done == 2 * reach + 1:
+            return total
+        length = run.shape[-1] - width
+        left = movement.slice(run, (*begin, 0), (*x.shape[:-1], length))
+        run = left + movement.slice(run, (*begin, width), (*x.shape[:-1], length))
+        width *= 2
+
+
+@chained
+def batch_norm(
+    x: Any,
+    mean: Any,
+    variance: Any,
+    offset: Any = None,
+    scale: Any = None,
+    variance_epsilon: float = 1e-3,
+) -> Tensor:
+    """Return ``(x - mean) / sqrt(variance + variance_epsilon) * scale + offset``.
+
+    Args:
+        x: of any rank; channels usually come last.
+        mean: broadcasts to the shape of x; one number per channel, as ``moments`` gives.
+        variance: likewise.
+        offset: likewise; None for 0.
+        scale: likewise; None for 1.
+        variance_epsilon: what keeps the root away from 0.
+
+    All five are differentiable. Integers become floats first.
+
+    Raises:
+        ShapeError: one of the others does not broadcast to the shape of x.
+
+    Source: batch normalization (Ioffe and Szegedy, 2015), with given statistics.
+
+    """
+    return dispatch(
+        FUSED_BATCH_NORM, x, scale, offset, mean, variance, variance_epsilon=variance_epsilon
+    )
+
+
+@chained
+def local_response_normalization(
+    x: Any,
+    depth_radius: int = 5,
+    bias: float = 1.0,
+    alpha: float = 1.0,
+    beta: float = 0.5,
+) -> Tensor:
+    """Return ``x * (bias + alpha * s) ** -beta``, s the sum of squares of neighbouring channels.
+
+    Channels are the last axis; neighbours of a channel are itself and those at most
+    ``depth_radius`` away that exist. ``alpha`` is not divided by their number. Integers become
+    floats first.
+
+    Raises:
+        ShapeError: x is a number.
+
+    Source: "ImageNet classification with deep convolutional neural networks" (Krizhevsky et
+    al., 2012), section 3.3.
+
+    """
+    return dispatch(LRN, x, depth_radius=depth_radius, bias=bias, alpha=alpha, beta=beta)
+
+
+class Moments(NamedTuple):
+    """Mean and variance."""
+
+    mean: Tensor
+    variance: Tensor
+
+
+def moments(x: Any, axis: Any = None, *, keepdims: bool = False) -> Moments:
+    """Return the mean of ``x`` along ``axis``, and its variance: the mean squared distance.
+
+    ``axis`` is None for all axes, an int, or several. The variance is that of the elements
+    themselves: their squared distances are divided by their number. Integers become floats
+    first; without elements both are NaN.
+
+    Raises:
+        DTypeError: x is complex.
+
+    """
+    tensor = as_tensor(x, what="moments: x")
+    if tensor.dtype in dt.COMPLEX:
+        raise DTypeError(f"moments: x must be real, got {tensor.type}")
+    if tensor.dtype in dt.BOOL:
+        raise DTypeError(f"moments: x must be of numbers, got {tensor.type}")
+    centre = mean_of(tensor, axis=axis, keepdims=True)
+    variance = mean_of(squared_difference(tensor, centre), axis=axis, keepdims=keepdims)
+    mean = centre if keepdims else movement.reshape(centre, variance.shape)
+    return Moments(mean, variance)
+
+
+def moving_average(
+    v: Any, x: Any, decay: Any, step: Any = None, *, zero_debias: bool = True
+) -> Tensor:
+    """Return ``v + (x - v) * (1 - decay)``: the exponential moving average v, one step on.
+
+    Args:
+        v: the average so far.
+        x: the new value, of the shape of v.
+        decay: what remains of the average in one step, a number or tensor in [0, 1).
+        step: the number of this step, counted from 1; needed with ``zero_debias``.
+        zero_debias: divide the change by ``1 - decay ** step``, which makes up for an average
+            that began with 0.
+
+    Raises:
+        ArgumentError: ``step`` is missing.
+        ShapeError: v and x have different shapes.
+
+    Source: TensorFlow.js's movingAverage.
+
+    """
+    average, value = as_tensor(v, what="moving_average: v"), as_tensor(x, what="moving_average: x")
+    if average.shape != value.shape:
+        raise ShapeError(
+            f"moving_average: v and x must have one shape, got {list(average.shape)} and "
+            f"{list(value.shape)}"
+        )
+    change: Tensor = (value - average) * (1.0 - decay)
+    if zero_debias:
+        if step is None:
+            raise ArgumentError("moving_average: step is needed with zero_debias")
+        change = change / (1.0 - decay**step)
+    return average + change

@@ -1,0 +1,113 @@
+"""Cells of recurrent networks. They live in ``tensorplug.nn``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorplug.dispatch import as_tensor
+from tensorplug.errors import ArgumentError, ShapeError
+from tensorplug.ops import movement
+from tensorplug.ops.activation import sigmoid
+from tensorplug.ops.elementwise import tanh
+from tensorplug.ops.linalg import matmul
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tensorplug.tensor import Tensor
+
+    Cell = Callable[[Tensor, Tensor, Tensor], Sequence[Tensor]]
+
+__all__ = ["basic_lstm_cell", "multi_rnn_cell"]
+
+
+def basic_lstm_cell(
+    forget_bias: Any, lstm_kernel: Any, lstm_bias: Any, data: Any, c: Any, h: Any
+) -> list[Tensor]:
+    """Return the next state and output ``[c, h]`` of a cell with long short-term memory.
+
+    With ``i, j, f, o`` the four quarters of ``concat([data, h]) @ lstm_kernel + lstm_bias``::
+
+        c = sigmoid(i) * tanh(j) + c * sigmoid(forget_bias + f)
+        h = tanh(c) * sigmoid(o)
+
+    Args:
+        forget_bias: added to the forget gate; 1 keeps the state at first.
+        lstm_kernel: [inputs + units, 4 * units].
+        lstm_bias: [4 * units].
+        data: [batch, inputs].
+        c: the state, [batch, units].
+        h: the last output, [batch, units].
+
+    Raises:
+        ShapeError: these shapes do not fit together.
+
+    Source: recurrent neural network regularization (Zaremba et al., 2014).
+
+    """
+    given = {"lstm_kernel": lstm_kernel, "lstm_bias": lstm_bias, "data": data, "c": c, "h": h}
+    tensors = {
+        name: as_tensor(each, what=f"basic_lstm_cell: {name}") for name, each in given.items()
+    }
+    _check_cell(**{name: each.shape for name, each in tensors.items()})
+    kernel, bias, data, state, output = tensors.values()
+    gates = matmul(movement.concat([data, output], axis=1), kernel) + bias
+    batch, units = state.shape
+    i, j, f, o = (movement.slice(gates, (0, at * units), (batch, units)) for at in range(4))
+    new_state = sigmoid(i) * tanh(j) + state * sigmoid(forget_bias + f)
+    return [new_state, tanh(new_state) * sigmoid(o)]
+
+
+def _check_cell(
+    *,
+    lstm_kernel: tuple[int, ...],
+    lstm_bias: tuple[int, ...],
+    data: tuple[int, ...],
+    c: tuple[int, ...],
+    h: tuple[int, ...],
+) -> None:
+    if len(data) != 2 or len(c) != 2 or h != c or data[0] != c[0]:
+        raise ShapeError(
+            "basic_lstm_cell: data must be [batch, inputs], c and h [batch, units], got "
+            f"{list(data)}, {list(c)} and {list(h)}"
+        )
+    units = c[1]
+    wanted = (data[1] + units, 4 * units)
+    if lstm_kernel != wanted or lstm_bias != wanted[1:]:
+        raise ShapeError(
+            f"basic_lstm_cell: for {data[1]} inputs and {units} units lstm_kernel must be "
+            f"{list(wanted)} and lstm_bias {list(wanted[1:])}, got {list(lstm_kernel)} and "
+            f"{list(lstm_bias)}"
+        )
+
+
+def multi_rnn_cell(
+    lstm_cells: Sequence[Cell], data: Any, c: Sequence[Any], h: Sequence[Any]
+) -> list[list[Tensor]]:
+    """Return the next states and outputs ``[cs, hs]`` of cells one above the other.
+
+    Each cell is called as ``cell(data, c, h)`` and returns its new ``[c, h]``; that h is the
+    data of the next one.
+
+    Args:
+        lstm_cells: functions, such as ``basic_lstm_cell`` with its first three arguments given.
+        data: [batch, inputs], of the first cell.
+        c: the state of each cell.
+        h: the last output of each cell.
+
+    Raises:
+        ArgumentError: there are not as many states and outputs as cells.
+
+    """
+    if not len(lstm_cells) == len(c) == len(h):
+        raise ArgumentError(
+            f"multi_rnn_cell: c and h must have one entry for each of {len(lstm_cells)} cells, "
+            f"got {len(c)} and {len(h)}"
+        )
+    flowing = as_tensor(data, what="multi_rnn_cell: data")
+    states, outputs = [], []
+    for cell, state, output in zip(lstm_cells, c, h, strict=True):
+        new_state, flowing = cell(flowing, state, output)
+        states.append(new_state)
+        outputs.append(flowing)
+    return [states, outputs]

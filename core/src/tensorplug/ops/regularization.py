@@ -1,0 +1,69 @@
+"""Regularization of networks in training. It lives in ``tensorplug.nn``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorplug import dtypes as dt
+from tensorplug import shapes
+from tensorplug.dispatch import as_tensor
+from tensorplug.errors import ArgumentError, DTypeError, ShapeError
+from tensorplug.ops.elementwise import where
+
+if TYPE_CHECKING:
+    from tensorplug.shapes import Shape
+    from tensorplug.tensor import Tensor
+
+__all__ = ["dropout"]
+
+
+def dropout(key: Any, x: Any, rate: Any, *, noise_shape: Any = None) -> Tensor:
+    """Return ``x`` with elements set to 0 at random, and the others divided by ``1 - rate``.
+
+    So the expectation of every element stays what it was.
+
+    Args:
+        key: a key of ``tensorplug.random``; the same key drops the same elements.
+        x: of a floating dtype.
+        rate: the probability with which an element is dropped, in [0, 1).
+        noise_shape: which elements are dropped together: a shape that broadcasts to that of x,
+            such as ``(batch, 1, 1, channels)``; None in it stands for the size that x has there.
+
+    Raises:
+        ArgumentError: ``rate`` is out of range, or ``key`` is no key.
+        DTypeError: x is not floating.
+        ShapeError: ``noise_shape`` does not broadcast to the shape of x.
+
+    Source: "Dropout: a simple way to prevent neural networks from overfitting" (Srivastava et
+    al., 2014), with the scaling at training time.
+
+    """
+    from tensorplug.ops.random import as_key  # random numbers are loaded when first asked for
+    from tensorplug.ops.sampling import bernoulli
+
+    checked = as_key(key, "dropout")
+    tensor = as_tensor(x, what="dropout: x")
+    if tensor.dtype not in dt.INEXACT:
+        raise DTypeError(f"dropout: x must be of a floating dtype, got {tensor.type}")
+    if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate < 1:
+        raise ArgumentError(f"dropout: rate must be a number in [0, 1), got {rate!r}")
+    shape = _noise_shape(tensor.shape, noise_shape)
+    if not rate:
+        return tensor
+    kept = bernoulli(checked, 1.0 - rate, shape)
+    return where(kept, tensor / (1.0 - rate), 0.0)
+
+
+def _noise_shape(x: Shape, given: Any) -> Shape:
+    if given is None:
+        return x
+    listed = list(given) if isinstance(given, list | tuple) else [given]
+    offset = len(x) - len(listed)
+    if offset < 0:
+        raise ShapeError(f"dropout: noise_shape {listed} does not broadcast to {list(x)}")
+    shape = shapes.as_shape(
+        [x[offset + at] if size is None else size for at, size in enumerate(listed)]
+    )
+    if shapes.broadcast(x, shape) != x:
+        raise ShapeError(f"dropout: noise_shape {listed} does not broadcast to {list(x)}")
+    return shape
