@@ -1,0 +1,36 @@
+"""Gradients of resizing: each kernel is the transpose of its partner."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorplug.dispatch import dispatch
+from tensorplug.ops import resizing as ops
+from tensorplug.ops.creation import zeros
+from tensorplug.ops.movement import broadcast_to
+from tensorplug.tables import GradientTable
+
+if TYPE_CHECKING:
+    from tensorplug.spec import KernelSpec, TensorType
+    from tensorplug.tensor import Tensor
+
+gradients = GradientTable()
+
+
+def _register(forward: KernelSpec, transposed: KernelSpec) -> None:
+    @gradients.wrt(forward, "images")
+    def images(dy: Tensor, images_type: TensorType, attributes: dict[str, Any]) -> Tensor:
+        # The transposed kernel wants the images' type only: no need to keep their data.
+        like = broadcast_to(zeros((), dtype=images_type.dtype), images_type.shape)
+        return dispatch(transposed, like, dy, **attributes)
+
+    gradients.stop(transposed, "images")
+
+    @gradients.wrt(transposed, "dy")
+    def dy(ddy: Tensor, dy_type: TensorType, attributes: dict[str, Any]) -> Tensor:
+        size = (dy_type.shape[1], dy_type.shape[2])
+        return dispatch(forward, ddy, **{**attributes, "size": size})
+
+
+_register(ops.RESIZE_BILINEAR, ops.RESIZE_BILINEAR_GRAD)
+_register(ops.RESIZE_NEAREST_NEIGHBOR, ops.RESIZE_NEAREST_NEIGHBOR_GRAD)
