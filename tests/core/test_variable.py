@@ -201,7 +201,7 @@ REFUSED = [
     ),
     ("shape of as many", lambda: [[1.0], [2.0]], ShapeError, "the new value is float32[2,1], but"),
     ("no broadcast", lambda: 1.0, ShapeError, "the new value is float32[], but variable 'w'"),
-    ("text", lambda: "ab", DTypeError, "assign to variable 'w': value"),
+    ("text", lambda: "ab", DTypeError, "the new value is string[], but variable"),
     ("nothing", lambda: None, DTypeError, "assign to variable 'w': value"),
     ("complex", lambda: [1j, 2], DTypeError, "complex values are given, but float32 is wanted"),
     ("ragged", lambda: [[1.0], 2.0], ShapeError, "rectangular"),

@@ -1,8 +1,8 @@
-"""The Tensor: a value on a device. Operators and array methods only; ops live in ``ops``."""
+"""The Tensor: a value on a device. Array methods only; ops live in ``ops``."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,7 +11,8 @@ from tensorplug import dispatch as seam
 from tensorplug import dtypes as dt
 from tensorplug.errors import ArgumentError, BackendClosedError, DisposedError, ShapeError
 from tensorplug.methods import Methods
-from tensorplug.ops import comparison, creation, elementwise, getting, linalg, movement
+from tensorplug.operators import Operators
+from tensorplug.ops import creation, getting, movement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +36,7 @@ class _Disposed:
         self.what = what
 
 
-class Tensor(Methods):
+class Tensor(Operators, Methods):
     """An array of one dtype on one device. Tensors are values: no op changes one.
 
     Made by ``tensorplug.asarray`` and by every op; not by calling the class. The buffer is
@@ -283,9 +284,6 @@ class Tensor(Methods):
     def __contains__(self, value: Any) -> bool:
         return bool(np.isin(value, self.numpy()).all())
 
-    def __hash__(self) -> NoReturn:
-        raise TypeError("tensors compare elementwise and cannot be hashed")
-
     def __getitem__(self, key: Any) -> Tensor:
         return getting.getitem(self, key)
 
@@ -303,102 +301,3 @@ class Tensor(Methods):
     def mT(self) -> Tensor:  # noqa: N802  # the array API standard's name
         """The last two axes swapped."""
         return movement.matrix_transpose(self)
-
-    # Operators ------------------------------------------------------------------------
-
-    def __neg__(self) -> Tensor:
-        return elementwise.negative(self)
-
-    def __pos__(self) -> Tensor:
-        return movement.identity(self)
-
-    def __abs__(self) -> Tensor:
-        return elementwise.abs(self)
-
-    def __invert__(self) -> Tensor:
-        return comparison.logical_not(self)
-
-    def __matmul__(self, other: Any) -> Tensor:
-        return linalg.matmul(self, other) if _is_operand(other) else NotImplemented
-
-    def __rmatmul__(self, other: Any) -> Tensor:
-        return linalg.matmul(other, self) if _is_operand(other) else NotImplemented
-
-    def __add__(self, other: Any) -> Tensor:
-        return elementwise.add(self, other) if _is_operand(other) else NotImplemented
-
-    def __radd__(self, other: Any) -> Tensor:
-        return elementwise.add(other, self) if _is_operand(other) else NotImplemented
-
-    def __sub__(self, other: Any) -> Tensor:
-        return elementwise.subtract(self, other) if _is_operand(other) else NotImplemented
-
-    def __rsub__(self, other: Any) -> Tensor:
-        return elementwise.subtract(other, self) if _is_operand(other) else NotImplemented
-
-    def __mul__(self, other: Any) -> Tensor:
-        return elementwise.multiply(self, other) if _is_operand(other) else NotImplemented
-
-    def __rmul__(self, other: Any) -> Tensor:
-        return elementwise.multiply(other, self) if _is_operand(other) else NotImplemented
-
-    def __truediv__(self, other: Any) -> Tensor:
-        return elementwise.divide(self, other) if _is_operand(other) else NotImplemented
-
-    def __rtruediv__(self, other: Any) -> Tensor:
-        return elementwise.divide(other, self) if _is_operand(other) else NotImplemented
-
-    def __floordiv__(self, other: Any) -> Tensor:
-        return elementwise.floor_divide(self, other) if _is_operand(other) else NotImplemented
-
-    def __rfloordiv__(self, other: Any) -> Tensor:
-        return elementwise.floor_divide(other, self) if _is_operand(other) else NotImplemented
-
-    def __mod__(self, other: Any) -> Tensor:
-        return elementwise.remainder(self, other) if _is_operand(other) else NotImplemented
-
-    def __rmod__(self, other: Any) -> Tensor:
-        return elementwise.remainder(other, self) if _is_operand(other) else NotImplemented
-
-    def __pow__(self, other: Any) -> Tensor:
-        return elementwise.pow(self, other) if _is_operand(other) else NotImplemented
-
-    def __rpow__(self, other: Any) -> Tensor:
-        return elementwise.pow(other, self) if _is_operand(other) else NotImplemented
-
-    def __eq__(self, other: object) -> Tensor:  # type: ignore[override]  # elementwise
-        return comparison.equal(self, other) if _is_operand(other) else NotImplemented
-
-    def __ne__(self, other: object) -> Tensor:  # type: ignore[override]  # elementwise
-        return comparison.not_equal(self, other) if _is_operand(other) else NotImplemented
-
-    def __lt__(self, other: Any) -> Tensor:
-        return comparison.less(self, other) if _is_operand(other) else NotImplemented
-
-    def __le__(self, other: Any) -> Tensor:
-        return comparison.less_equal(self, other) if _is_operand(other) else NotImplemented
-
-    def __gt__(self, other: Any) -> Tensor:
-        return comparison.greater(self, other) if _is_operand(other) else NotImplemented
-
-    def __ge__(self, other: Any) -> Tensor:
-        return comparison.greater_equal(self, other) if _is_operand(other) else NotImplemented
-
-    def __and__(self, other: Any) -> Tensor:
-        return comparison.logical_and(self, other) if _is_operand(other) else NotImplemented
-
-    def __rand__(self, other: Any) -> Tensor:
-        return comparison.logical_and(other, self) if _is_operand(other) else NotImplemented
-
-    def __or__(self, other: Any) -> Tensor:
-        return comparison.logical_or(self, other) if _is_operand(other) else NotImplemented
-
-    def __ror__(self, other: Any) -> Tensor:
-        return comparison.logical_or(other, self) if _is_operand(other) else NotImplemented
-
-
-_OPERANDS = (Tensor, bool, int, float, complex, np.ndarray, np.generic)
-
-
-def _is_operand(value: object) -> bool:
-    return value.__class__ is Tensor or isinstance(value, _OPERANDS)
