@@ -13,7 +13,7 @@ from tensorplug import dispatch as seam
 from tensorplug import dtypes as dt
 from tensorplug.backend import SharesHostMemory
 from tensorplug.errors import DTypeError, InterchangeError
-from tensorplug.ops import creation, indexing, movement
+from tensorplug.ops import creation, getting, movement
 from tensorplug_cpu.backend import CpuBackend
 
 FIXED = sorted(each.name for each in dt.FIXED)
@@ -50,7 +50,7 @@ def layouts(dtype):
         "empty": whole[:0],
         "transposed": whole.T,
         "rows 1 to 3": whole[1:3],
-        "every second column": indexing.getitem(whole, (slice(None), slice(None, None, 2))),
+        "every second column": getting.getitem(whole, (slice(None), slice(None, None, 2))),
         "broadcast": movement.broadcast_to(whole[0], (3, 6)),
     }
 

@@ -2,20 +2,85 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING
 
 from tensorplug import dtypes as dt
 from tensorplug.ops import indexing as ops
 from tensorplug.ops.creation import arange, full
-from tensorplug.ops.elementwise import where
-from tensorplug.ops.movement import expand_dims
+from tensorplug.ops.elementwise import astype, maximum, where
+from tensorplug.ops.movement import broadcast_to, concat, expand_dims, identity, reshape
+from tensorplug.ops.sorting import topk
 from tensorplug.tables import DecompositionTable
 
 if TYPE_CHECKING:
     from tensorplug.dtypes import DType, Scalar
+    from tensorplug.shapes import Shape
+    from tensorplug.spec import TensorType
     from tensorplug.tensor import Tensor
 
 decompositions = DecompositionTable()
+
+
+def _flattened(rows: Tensor, shape: Shape) -> Tensor:
+    """Rows of indices, [n, depth], as places in the row-major order of ``shape``."""
+    dtype = dt.int32 if prod(shape) < 1 << 31 else dt.int64
+    flat = full((rows.shape[0],), 0, dtype=dtype)
+    for axis, length in enumerate(shape):
+        at = astype(rows[:, axis], dtype)
+        flat = flat * length + where(at < 0, at + length, at)
+    return flat
+
+
+@decompositions.of(ops.GATHER_ND)
+def gather_nd(params: Tensor, indices: Tensor, *, out: TensorType) -> Tensor:
+    depth = indices.shape[-1]
+    lead, tail = prod(indices.shape[:-1]), params.shape[depth:]
+    flat = _flattened(reshape(indices, (lead, depth)), params.shape[:depth])
+    rows = reshape(params, (prod(params.shape[:depth]), prod(tail)))
+    return reshape(ops.gather(rows, flat), out.shape)
+
+
+@decompositions.of(ops.TENSOR_SCATTER_UPDATE)
+def tensor_scatter_update(tensor: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
+    shape = tensor.shape
+    depth = ops.scatter_depth(indices.shape, updates.shape, shape)
+    size, width = prod(shape[:depth]), prod(shape[depth:])
+    count = prod(updates.shape[: updates.ndim - (len(shape) - depth)])
+    if not count or not tensor.size:
+        return identity(tensor)
+    # Sorted by place, from the last update to the first: topk keeps the order of equal ones.
+    # The first of each run of equal places is the update that stands.
+    flat = _flattened(reshape(indices, (count, depth)), shape[:depth])
+    backwards = arange(count - 1, -1, -1, dtype=dt.int32)
+    places, order = topk(ops.gather(flat, backwards), count)
+    new = places[1:] != places[:-1]
+    stands = concat([full((1,), True, dtype=dt.bool_), new])
+    numbers = where(stands, ops.gather(backwards, order) + 1, 0)
+    # At each place the number of its update, counted from 1. What is scattered are numbers, not
+    # the updates themselves, because adding loses the sign of a zero.
+    number = ops.scatter_nd(expand_dims(places, axis=1), numbers, (size,))
+    picked = ops.gather(reshape(updates, (count, width)), maximum(number - 1, 0))
+    old = reshape(tensor, (size, width))
+    return reshape(where(expand_dims(number > 0, axis=1), picked, old), shape)
+
+
+@decompositions.of(ops.SPARSE_TO_DENSE)
+def sparse_to_dense(
+    sparse_indices: Tensor,
+    sparse_values: Tensor,
+    default_value: Tensor | None,
+    *,
+    output_shape: Shape,
+) -> Tensor:
+    count = sparse_indices.shape[0] if sparse_indices.ndim else 1
+    dtype = sparse_values.dtype
+    blank = default_value
+    if blank is None:
+        blank = full((), 0, dtype=dtype)
+    rows = reshape(sparse_indices, (count, len(output_shape)))
+    values = broadcast_to(sparse_values, (count,))
+    return ops.tensor_scatter_update(broadcast_to(blank, output_shape), rows, values)
 
 
 @decompositions.of(ops.ONE_HOT)

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from tensorplug import dtypes as dt
 from tensorplug.ops import indexing as ops
-from tensorplug.ops.creation import arange, asarray
+from tensorplug.ops.creation import arange, full, zeros
 from tensorplug.ops.elementwise import astype, where
 from tensorplug.ops.movement import permute_dims, reshape
-from tensorplug.ops.reduction import sum as sum_
 from tensorplug.tables import GradientTable
 
 if TYPE_CHECKING:
@@ -20,7 +19,10 @@ if TYPE_CHECKING:
 
 gradients = GradientTable()
 gradients.stop(ops.GATHER_V2, "indices")
+gradients.stop(ops.GATHER_ND, "indices")
 gradients.stop(ops.SCATTER_ND, "indices")
+gradients.stop(ops.TENSOR_SCATTER_UPDATE, "indices")
+gradients.stop(ops.SPARSE_TO_DENSE, "sparse_indices")
 gradients.stop(ops.ONE_HOT)
 
 
@@ -32,27 +34,73 @@ def gather(dy: Tensor, indices: Tensor, x_type: TensorType, axis: int, batch_dim
     batch, outer = prod(shape[:batch_dims]), prod(shape[batch_dims:axis])
     length, inner = shape[axis], prod(shape[axis + 1 :])
     picked = prod(indices.shape[batch_dims:])
-    at = reshape(_from_front(indices, length), (batch, picked))
-    rows = at + reshape(arange(batch, dtype=dt.int32) * length, (batch, 1))
-    updates = permute_dims(reshape(dy, (batch, outer, picked, inner)), (0, 2, 1, 3))
+    rows = indices
+    if batch_dims:
+        at = reshape(_from_front(indices, length), (batch, picked))
+        rows = at + reshape(arange(batch, dtype=dt.int32) * length, (batch, 1))
+    updates = _swapped(dy, (batch, outer, picked, inner))
     scattered = ops.scatter_nd(
         reshape(rows, (batch * picked, 1)),
         reshape(updates, (batch * picked, outer * inner)),
         (batch * length, outer * inner),
     )
-    back = permute_dims(reshape(scattered, (batch, length, outer, inner)), (0, 2, 1, 3))
-    return reshape(back, shape)
+    return reshape(_swapped(scattered, (batch, length, outer, inner)), shape)
+
+
+def _swapped(x: Tensor, shape: Shape) -> Tensor:
+    """x under a shape of four sizes, the middle two swapped."""
+    if 1 in shape[1:3]:  # no element moves
+        return x
+    return permute_dims(reshape(x, shape), (0, 2, 1, 3))
+
+
+@gradients.wrt(ops.GATHER_ND, "params")
+def gather_nd(dy: Tensor, indices: Tensor, params_type: TensorType) -> Tensor:
+    return ops.scatter_nd(indices, dy, params_type.shape)
 
 
 @gradients.wrt(ops.SCATTER_ND, "updates")
 def scatter_nd(dy: Tensor, indices: Tensor, updates_type: TensorType, shape: Shape) -> Tensor:
-    depth = indices.shape[-1]
-    strides = [prod(shape[axis + 1 : depth]) for axis in range(depth)]
-    steps = reshape(asarray(strides, dtype=dt.int32), (1,) * (indices.ndim - 1) + (depth,))
-    rows = sum_(astype(indices, dt.int32) * steps, axis=-1)
-    flat = reshape(dy, (prod(shape[:depth]), prod(shape[depth:])))
-    picked = ops.gather(flat, reshape(rows, (prod(rows.shape),)))
-    return reshape(picked, updates_type.shape)
+    return ops.gather_nd(dy, _rows(indices, updates_type.shape, shape))
+
+
+def _rows(indices: Tensor, updates: Shape, shape: Shape) -> Tensor:
+    """The indices of a scatter with one row for each update."""
+    depth = ops.scatter_depth(indices.shape, updates, shape)
+    lead = updates[: len(updates) - (len(shape) - depth)]
+    return indices if indices.shape == (*lead, depth) else reshape(indices, (*lead, depth))
+
+
+@gradients.wrt(ops.TENSOR_SCATTER_UPDATE, "tensor")
+def scatter_update_wrt_tensor(dy: Tensor, indices: Tensor, updates_type: TensorType) -> Tensor:
+    return ops.tensor_scatter_update(dy, indices, zeros(updates_type.shape, dtype=dy.dtype))
+
+
+@gradients.wrt(ops.TENSOR_SCATTER_UPDATE, "updates")
+def scatter_update_wrt_updates(dy: Tensor, indices: Tensor, updates_type: TensorType) -> Tensor:
+    return _standing(dy, _rows(indices, updates_type.shape, dy.shape))
+
+
+def _standing(dy: Tensor, rows: Tensor) -> Tensor:
+    """dy at the rows' places, but 0 for what a later row has overwritten."""
+    lead, depth = rows.shape[:-1], rows.shape[-1]
+    numbers = reshape(arange(prod(lead), dtype=dt.int32), lead)
+    last = ops.tensor_scatter_update(zeros(dy.shape[:depth], dtype=dt.int32), rows, numbers)
+    stands = reshape(ops.gather_nd(last, rows) == numbers, (*lead, *(1,) * (dy.ndim - depth)))
+    return where(stands, ops.gather_nd(dy, rows), full((), 0, dtype=dy.dtype))
+
+
+@gradients.wrt(ops.SPARSE_TO_DENSE, "sparse_values")
+def sparse_to_dense_wrt_values(dy: Tensor, sparse_indices: Tensor, output_shape: Shape) -> Tensor:
+    count = sparse_indices.shape[0] if sparse_indices.ndim else 1
+    return _standing(dy, reshape(sparse_indices, (count, len(output_shape))))
+
+
+@gradients.wrt(ops.SPARSE_TO_DENSE, "default_value")
+def sparse_to_dense_wrt_default(dy: Tensor, sparse_indices: Tensor, output_shape: Shape) -> Tensor:
+    yes, no = full((), True, dtype=dt.bool_), full((), False, dtype=dt.bool_)
+    written = ops.sparse_to_dense(sparse_indices, yes, output_shape, no)
+    return where(written, full((), 0, dtype=dy.dtype), dy)
 
 
 def _from_front(indices: Tensor, length: int) -> Tensor:

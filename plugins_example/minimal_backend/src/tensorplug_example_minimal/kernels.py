@@ -210,14 +210,16 @@ def gather(x: Array, indices: Array, *, axis: int, batch_dims: int, out: TensorT
 @native(indexing.SCATTER_ND)
 def scatter_nd(indices: Array, updates: Array, *, shape: Axes, out: TensorType) -> Any:
     """Add slices at positions; ``add.at`` counts duplicates, ``+=`` would not."""
-    depth = indices.shape[-1]
-    flat = np.zeros(indices.shape[:-1], np.intp)
-    for axis in range(depth):
-        flat = flat * shape[axis] + _positions(indices[..., axis], shape[axis])
+    depth = indexing.scatter_depth(indices.shape, updates.shape, shape)
+    count = math.prod(updates.shape[: updates.ndim + depth - len(shape)])
     width = math.prod(shape[depth:])
+    rows = indices.reshape(count, depth)
+    flat = np.zeros(count, np.intp)
+    for axis in range(depth):
+        flat = flat * shape[axis] + _positions(rows[:, axis], shape[axis])
     work = WIDER.get(out.dtype, out.dtype.numpy)
     result = np.zeros((math.prod(shape[:depth]), width), work)
-    np.add.at(result, flat.reshape(-1), updates.reshape(flat.size, width))
+    np.add.at(result, flat, updates.reshape(count, width))
     return result.reshape(shape).astype(updates.dtype)
 
 

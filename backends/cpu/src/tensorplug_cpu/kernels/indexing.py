@@ -12,8 +12,11 @@ from tensorplug.ops import indexing as ops
 from tensorplug.tables import KernelTable
 from tensorplug_cpu.arrays import element
 from tensorplug_cpu.quiet import quietly
+from tensorplug_cpu.segments import row_sums
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tensorplug.dtypes import Scalar
     from tensorplug.shapes import Shape
     from tensorplug.spec import TensorType
@@ -39,6 +42,28 @@ def _positions(indices: Array, length: int, axis: int) -> Array:
         )
     positions = indices.astype(np.intp, copy=False)
     return np.where(positions < 0, positions + length, positions) if low < 0 else positions
+
+
+def _flattened(shape: Shape, count: int) -> Callable[[Array], Array]:
+    """Return the function from ``count`` indices of axes of ``shape`` to places in row-major order.
+
+    Raises:
+        ArgumentError: (the function) an index is out of range.
+
+    """
+    depth = len(shape)
+
+    def flattened(indices: Array) -> Array:
+        rows = indices.reshape(count, depth)
+        if depth == 1:
+            return _positions(rows[:, 0], shape[0], 0)
+        flat = np.zeros(count, np.intp)
+        for axis in range(depth):
+            flat *= shape[axis]
+            flat += _positions(rows[:, axis], shape[axis], axis)
+        return flat
+
+    return flattened
 
 
 @kernels.prepare(ops.GATHER_V2)
@@ -68,35 +93,73 @@ def gather_v2(
     return quietly(run_batched)
 
 
-def _added(flat: Array, values: Array, size: int) -> Array:
-    """Return zeros of length ``size`` with ``values`` added at ``flat``; duplicates add up.
+@kernels.prepare(ops.GATHER_ND)
+def gather_nd(params: TensorType, indices: TensorType, *, out: TensorType) -> Call:
+    """Take rows of the axes that the indices name, merged into one."""
+    depth, shape = indices.shape[-1], out.shape
+    rows, width = prod(params.shape[:depth]), prod(params.shape[depth:])
+    flattened = _flattened(params.shape[:depth], prod(indices.shape[:-1]))
 
-    Floats are added in float64, which ``bincount`` does anyway, and rounded once.
-    """
-    if values.dtype.kind == "c":
-        real, imaginary = (np.bincount(flat, part, size) for part in (values.real, values.imag))
-        return (real + 1j * imaginary).astype(values.dtype)
-    if values.dtype.kind == "f":
-        return np.bincount(flat, values, size).astype(values.dtype)
-    result = np.zeros(size, values.dtype)
-    np.add.at(result, flat, values)
-    return result
+    def run(params: Array, indices: Array) -> Array:
+        return params.reshape(rows, width).take(flattened(indices), axis=0).reshape(shape)
+
+    return quietly(run)
 
 
 @kernels.prepare(ops.SCATTER_ND)
 def scatter_nd(indices: TensorType, updates: TensorType, *, shape: Shape, out: TensorType) -> Call:
     """Add slices at positions. A negative position counts from the end, as in GatherV2."""
-    depth = indices.shape[-1]
-    width = prod(shape[depth:])
-    count = prod(indices.shape[:-1])
-    within, size = np.arange(width, dtype=np.intp), out.size
+    depth = ops.scatter_depth(indices.shape, updates.shape, shape)
+    rows, width = prod(shape[:depth]), prod(shape[depth:])
+    count = prod(updates.shape[: updates.rank - (len(shape) - depth)])
+    flattened = _flattened(shape[:depth], count)
 
     def run(indices: Array, updates: Array) -> Array:
-        flat = np.zeros(indices.shape[:-1], np.intp)
-        for axis in range(depth):
-            flat = flat * shape[axis] + _positions(indices[..., axis], shape[axis], axis)
-        flat = flat.reshape(count, 1) * width + within
-        return _added(flat.reshape(-1), updates.reshape(-1), size).reshape(shape)
+        return row_sums(flattened(indices), updates.reshape(count, width), rows).reshape(shape)
+
+    return quietly(run)
+
+
+@kernels.prepare(ops.TENSOR_SCATTER_UPDATE)
+def tensor_scatter_update(
+    tensor: TensorType, indices: TensorType, updates: TensorType, *, out: TensorType
+) -> Call:
+    """Copy, then write rows; of equal indices NumPy lets the last one win."""
+    shape = tensor.shape
+    depth = ops.scatter_depth(indices.shape, updates.shape, shape)
+    rows, width = prod(shape[:depth]), prod(shape[depth:])
+    count = prod(updates.shape[: updates.rank - (len(shape) - depth)])
+    flattened = _flattened(shape[:depth], count)
+
+    def run(tensor: Array, indices: Array, updates: Array) -> Array:
+        result = np.array(tensor, order="C").reshape(rows, width)
+        result[flattened(indices)] = updates.reshape(count, width)
+        return result.reshape(shape)
+
+    return quietly(run)
+
+
+@kernels.prepare(ops.SPARSE_TO_DENSE)
+def sparse_to_dense(
+    sparse_indices: TensorType,
+    sparse_values: TensorType,
+    default_value: TensorType | None,
+    *,
+    output_shape: Shape,
+    out: TensorType,
+) -> Call:
+    """Fill, then write elements; of equal indices NumPy lets the last one win."""
+    count = sparse_indices.shape[0] if sparse_indices.rank else 1
+    flattened = _flattened(output_shape, count)
+    dtype, size = out.dtype.numpy, out.size
+
+    def run(sparse_indices: Array, sparse_values: Array, default_value: Array | None) -> Array:
+        if default_value is None:
+            result = np.zeros(size, dtype)
+        else:
+            result = np.full(size, default_value, dtype)
+        result[flattened(sparse_indices)] = sparse_values
+        return result.reshape(output_shape)
 
     return quietly(run)
 

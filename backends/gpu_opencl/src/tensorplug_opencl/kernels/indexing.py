@@ -8,7 +8,7 @@ import numpy as np
 
 from tensorplug import dtypes as dt
 from tensorplug import shapes
-from tensorplug.ops.indexing import GATHER_V2, ONE_HOT, SCATTER_ND
+from tensorplug.ops.indexing import GATHER_V2, ONE_HOT, SCATTER_ND, scatter_depth
 from tensorplug.spec import TensorType
 from tensorplug.tables import KernelTable
 from tensorplug_opencl import layouts
@@ -133,9 +133,10 @@ def scatter_nd(
     if not updates.size:
         return calls.constant(runtime, out)
     zero = calls.element(0, out.dtype)
-    count = shapes.size(indices.shape[:-1])
+    depth = scatter_depth(indices.shape, updates.shape, shape)
+    count = indices.size // depth if depth else shapes.size(indices.shape[:-1])
     make_targets = runtime.maker(TensorType(dt.int64, (count,)))
-    find = _target_finder(backend, indices, shape, count)
+    find = _target_finder(backend, indices, shape[:depth], count)
     sort = ranking.sorter(runtime, dt.int64, 1, count, ranking.ASCENDING)
     add = _run_adder(backend, updates, count, out)
 
@@ -151,8 +152,11 @@ def scatter_nd(
 def _target_finder(
     backend: OpenCLBackend, indices: TensorType, shape: Shape, count: int
 ) -> Callable[[DeviceBuffer, DeviceBuffer], None]:
-    """Return the launch giving each update's slice of the output; -1 for out of range."""
-    depth = indices.shape[-1]
+    """Return the launch giving each update's slice of the output; -1 for out of range.
+
+    ``shape``: of the axes that an index names.
+    """
+    depth = len(shape)
     if depth == 0:  # every update goes to the one slice there is
 
         def zeros(_indices: DeviceBuffer, targets: DeviceBuffer) -> None:
@@ -182,7 +186,7 @@ def _target_finder(
         index=index,
         declarations=(f"#define DEPTH {depth}\ntypedef struct {{ long size[DEPTH]; }} Layout;"),
     )
-    sizes = np.array(shape[:depth], dtype=np.int64)
+    sizes = np.array(shape, dtype=np.int64)
     return backend.runtime.launch(text, 2, [index.type(count), sizes], count)
 
 

@@ -1,0 +1,105 @@
+"""Sums by segment, and counts of integers."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tensorplug.errors import ArgumentError
+from tensorplug.ops import counting as ops
+from tensorplug.tables import KernelTable
+from tensorplug_cpu.quiet import quietly
+from tensorplug_cpu.segments import row_sums
+
+if TYPE_CHECKING:
+    from tensorplug.spec import TensorType
+    from tensorplug_cpu.arrays import Array, Call
+
+kernels = KernelTable()
+
+
+@kernels.prepare(ops.UNSORTED_SEGMENT_SUM)
+def unsorted_segment_sum(
+    x: TensorType, segment_ids: TensorType, *, num_segments: int, out: TensorType
+) -> Call:
+    """Add up rows by their id; drop those whose id is out of range."""
+    count, width = segment_ids.size, prod(out.shape[1:])
+    shape = out.shape
+
+    def run(x: Array, segment_ids: Array) -> Array:
+        ids, rows = segment_ids.reshape(count), x.reshape(count, width)
+        if count and (ids.min() < 0 or ids.max() >= num_segments):
+            kept = np.flatnonzero((ids >= 0) & (ids < num_segments))
+            ids, rows = ids.take(kept), rows.take(kept, axis=0)
+        return row_sums(ids.astype(np.intp, copy=False), rows, num_segments).reshape(shape)
+
+    return quietly(run)
+
+
+def _within(x: Array, size: int) -> tuple[Array, Array | None]:
+    """Return the integers below ``size``, flat, and which they are (None: all of them).
+
+    Raises:
+        ArgumentError: one is negative.
+
+    """
+    flat = x.reshape(-1)
+    if not flat.size:
+        return flat.astype(np.intp), None
+    low, high = int(flat.min()), int(flat.max())
+    if low < 0:
+        raise ArgumentError(f"x holds {low}, but integers to count must not be negative")
+    kept = np.flatnonzero(flat < size) if high >= size else None
+    if kept is not None:
+        flat = flat.take(kept)
+    return flat.astype(np.intp, copy=False), kept
+
+
+@kernels.prepare(ops.BINCOUNT)
+def bincount(
+    x: TensorType, weights: TensorType | None, *, size: int, out: TensorType
+) -> Call:
+    """Count, or add up weights."""
+    return quietly(_counter(x, weights, 1, size, out))
+
+
+@kernels.prepare(ops.DENSE_BINCOUNT)
+def dense_bincount(
+    x: TensorType,
+    weights: TensorType | None,
+    *,
+    size: int,
+    binary_output: bool,
+    out: TensorType,
+) -> Call:
+    """Count, or add up weights, row by row: bins of all rows stand in one line."""
+    rows = prod(x.shape[:-1])
+    if not binary_output:
+        return quietly(_counter(x, weights, rows, size, out))
+    dtype, shape = out.dtype.numpy, out.shape
+    count = _counter(x, None, rows, size, out)
+    return quietly(lambda x, _weights: (count(x, None) > 0).astype(dtype).reshape(shape))
+
+
+def _counter(
+    x: TensorType, weights: TensorType | None, rows: int, size: int, out: TensorType
+) -> Call:
+    """Return the function that counts in ``rows`` rows of ``size`` bins."""
+    weighted = weights is not None and weights.size > 0
+    dtype, shape, total = out.dtype.numpy, out.shape, rows * size
+    starts = np.repeat(np.arange(rows, dtype=np.intp) * size, x.size // rows if rows else 0)
+
+    def run(x: Array, weights: Array | None) -> Array:
+        places, kept = _within(x, size)
+        if rows > 1:
+            places = places + (starts if kept is None else starts.take(kept))
+        if not weighted or weights is None:
+            return np.bincount(places, minlength=total)[:total].astype(dtype).reshape(shape)
+        values = weights.reshape(-1)
+        if kept is not None:
+            values = values.take(kept)
+        return row_sums(places, values.reshape(-1, 1), total).reshape(shape)
+
+    return run

@@ -1,0 +1,70 @@
+"""Sums by segment, and counts, as scatters that add up."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tensorplug import dtypes as dt
+from tensorplug.ops import counting as ops
+from tensorplug.ops.comparison import logical_and
+from tensorplug.ops.creation import arange, full, ones
+from tensorplug.ops.elementwise import astype, where
+from tensorplug.ops.indexing import scatter_nd
+from tensorplug.ops.movement import reshape
+from tensorplug.tables import DecompositionTable
+
+if TYPE_CHECKING:
+    from tensorplug.spec import TensorType
+    from tensorplug.tensor import Tensor
+
+decompositions = DecompositionTable()
+
+
+def in_range(numbers: Tensor, size: int) -> Tensor:
+    """Where integers lie in [0, size)."""
+    within = numbers >= 0
+    if size <= int(np.iinfo(numbers.dtype.name).max):  # else no number reaches it
+        within = logical_and(within, numbers < size)
+    return within
+
+
+@decompositions.of(ops.UNSORTED_SEGMENT_SUM)
+def unsorted_segment_sum(
+    x: Tensor, segment_ids: Tensor, *, num_segments: int, out: TensorType
+) -> Tensor:
+    # What belongs to no segment is added up in one more, which is cut off.
+    count, width = prod(segment_ids.shape), prod(out.shape[1:])
+    flat = reshape(segment_ids, (count,))
+    ids = where(in_range(flat, num_segments), astype(flat, dt.int32), num_segments)
+    shape = (num_segments + 1, width)
+    sums = scatter_nd(reshape(ids, (count, 1)), reshape(x, (count, width)), shape)
+    return reshape(sums[:num_segments], out.shape)
+
+
+@decompositions.of(ops.BINCOUNT)
+def bincount(x: Tensor, weights: Tensor | None, *, size: int, out: TensorType) -> Tensor:
+    each = weights
+    if each is None or not each.size:
+        each = ones(x.shape, dtype=out.dtype)
+    return ops.unsorted_segment_sum(each, x, size)
+
+
+@decompositions.of(ops.DENSE_BINCOUNT)
+def dense_bincount(
+    x: Tensor, weights: Tensor | None, *, size: int, binary_output: bool, out: TensorType
+) -> Tensor:
+    each = weights
+    if binary_output or each is None or not each.size:
+        counted = dt.default_int if binary_output else out.dtype
+        each = ones(x.shape, dtype=counted)
+    numbers = astype(x, dt.int32)
+    if x.ndim == 2:  # the bins of all rows stand in one line
+        starts = reshape(arange(x.shape[0], dtype=dt.int32) * size, (x.shape[0], 1))
+        numbers = where(in_range(x, size), numbers + starts, -1)
+        sums = reshape(ops.unsorted_segment_sum(each, numbers, x.shape[0] * size), out.shape)
+    else:
+        sums = ops.unsorted_segment_sum(each, x, size)
+    return astype(sums > 0, out.dtype) if binary_output else sums

@@ -1,0 +1,56 @@
+"""Gradients of sums by number: each summand gets what its sum got."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug.decompositions.counting import in_range
+from tensorplug.ops import counting as ops
+from tensorplug.ops.creation import full, zeros
+from tensorplug.ops.elementwise import where
+from tensorplug.ops.indexing import gather
+from tensorplug.ops.movement import reshape
+from tensorplug.tables import GradientTable
+
+if TYPE_CHECKING:
+    from tensorplug.spec import TensorType
+    from tensorplug.tensor import Tensor
+
+gradients = GradientTable()
+gradients.stop(ops.UNSORTED_SEGMENT_SUM, "segment_ids")
+gradients.stop(ops.BINCOUNT, "x")
+gradients.stop(ops.DENSE_BINCOUNT, "x")
+
+
+def _at(dy: Tensor, numbers: Tensor, batch_dims: int = 0) -> Tensor:
+    """dy at the numbers along its axis after the batch axes, 0 for numbers out of range."""
+    size = dy.shape[batch_dims]
+    tail = dy.shape[batch_dims + 1 :]
+    zero = full((), 0, dtype=dy.dtype)
+    if not size:
+        return zeros((*numbers.shape, *tail), dtype=dy.dtype)
+    inside = in_range(numbers, size)
+    places = where(inside, numbers, full((), 0, dtype=numbers.dtype))
+    picked = gather(dy, places, axis=batch_dims, batch_dims=batch_dims)
+    return where(reshape(inside, (*numbers.shape, *(1,) * len(tail))), picked, zero)
+
+
+@gradients.wrt(ops.UNSORTED_SEGMENT_SUM, "x")
+def unsorted_segment_sum(dy: Tensor, segment_ids: Tensor) -> Tensor:
+    return _at(dy, segment_ids)
+
+
+@gradients.wrt(ops.BINCOUNT, "weights")
+def bincount(dy: Tensor, x: Tensor, weights_type: TensorType) -> Tensor:
+    if weights_type.shape != x.shape:  # none: each counts 1
+        return zeros(weights_type.shape, dtype=dy.dtype)
+    return _at(dy, x)
+
+
+@gradients.wrt(ops.DENSE_BINCOUNT, "weights")
+def dense_bincount(
+    dy: Tensor, x: Tensor, weights_type: TensorType, binary_output: bool  # noqa: FBT001
+) -> Tensor:
+    if binary_output or weights_type.shape != x.shape:  # whether there are any, not how many
+        return zeros(weights_type.shape, dtype=dy.dtype)
+    return _at(dy, x, x.ndim - 1)

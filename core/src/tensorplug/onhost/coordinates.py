@@ -1,0 +1,25 @@
+"""Where elements are not zero."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    Array = np.ndarray[Any, Any]
+
+__all__ = ["where"]
+
+
+def where(condition: Array) -> Array:
+    """Return the coordinates of the elements that are not zero, ``[n, rank]``."""
+    rank = condition.ndim
+    if rank == 0:
+        return np.empty((int(bool(condition)), 0), np.int32)
+    found = np.flatnonzero(condition)
+    result = np.empty((len(found), rank), np.int32)
+    for axis in range(rank - 1, 0, -1):
+        found, result[:, axis] = np.divmod(found, condition.shape[axis])
+    result[:, 0] = found
+    return result
