@@ -86,11 +86,16 @@ def _positions(
     return places * (old / max(new, 1))
 
 
-def _size(value: Any, _known: InputTypes) -> Pair:
-    pair = shapes.as_shape(value, "size")
-    if len(pair) != 2:
-        raise ArgumentError(f"must be two sizes, (height, width), got {value!r}")
-    return pair[0], pair[1]
+def size_attribute() -> Attribute:
+    """Return an attribute of two sizes, (height, width)."""
+
+    def canonical(value: Any, _known: InputTypes) -> Pair:
+        pair = shapes.as_shape(value, "size")
+        if len(pair) != 2:
+            raise ArgumentError(f"must be two sizes, (height, width), got {value!r}")
+        return pair[0], pair[1]
+
+    return Attribute(canonical)
 
 
 def _half_pixel_centers(value: Any, known: InputTypes) -> bool:
@@ -102,11 +107,11 @@ def _half_pixel_centers(value: Any, known: InputTypes) -> bool:
 
 
 _OPTIONS = {
-    "size": Attribute(_size),
+    "size": size_attribute(),
     "align_corners": attributes.flag(default=False),
     "half_pixel_centers": Attribute(_half_pixel_centers, default=False),
 }
-_GRAD_OPTIONS = {**_OPTIONS, "size": attributes.optional(Attribute(_size))}
+_GRAD_OPTIONS = {**_OPTIONS, "size": attributes.optional(size_attribute())}
 
 
 def _resized(images: TensorType, *, size: Pair) -> TensorType:

@@ -1,0 +1,95 @@
+"""Crops: places in float64, pixels by one flat index each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug.ops import cropping as ops
+from tensorplug.tables import KernelTable
+from tensorplug_cpu.arrays import working
+from tensorplug_cpu.quiet import quietly
+
+if TYPE_CHECKING:
+    from tensorplug.spec import TensorType
+    from tensorplug_cpu.arrays import Array, Call
+
+kernels = KernelTable()
+
+
+@kernels.prepare(ops.CROP_AND_RESIZE)
+def crop_and_resize(
+    image: TensorType,
+    boxes: TensorType,
+    box_ind: TensorType,
+    *,
+    crop_size: ops.Pair,
+    method: str,
+    extrapolation_value: float,
+    out: TensorType,
+) -> Call:
+    """Read the pixels around each place of each box, and blend them."""
+    batch, height, width, channels = image.shape
+    narrow, shape = out.dtype.numpy, out.shape
+    work = working(out.dtype)
+    if not out.size:
+        return lambda *_inputs: np.zeros(shape, narrow)
+    read = _nearest if method == "nearest" else _bilinear
+
+    def run(image: Array, boxes: Array, box_ind: Array) -> Array:
+        edges = boxes.astype(np.float64)
+        y, in_height = _places(edges[:, 0], edges[:, 2], height, crop_size[0])
+        x, in_width = _places(edges[:, 1], edges[:, 3], width, crop_size[1])
+        real = (box_ind >= 0) & (box_ind < batch)
+        first = np.where(real, box_ind, 0).astype(np.intp) * (height * width)
+        pixels = image.reshape(-1, channels).astype(work, copy=False)
+        result = read(pixels, first[:, None, None], y[:, :, None], x[:, None, :], width)
+        outside = ~(in_height[:, :, None] & in_width[:, None, :])
+        result[outside] = extrapolation_value
+        result[~real] = 0
+        return result.astype(narrow, copy=False)
+
+    return quietly(run)
+
+
+def _places(low: Array, high: Array, length: int, count: int) -> tuple[Array, Array]:
+    """Return [boxes, count] places, those outside as 0, and which ones are inside."""
+    low, high = low[:, None], high[:, None]
+    if count > 1:
+        steps = np.arange(count, dtype=np.float64)
+        at = low * (length - 1) + (high - low) * steps * (length - 1) / (count - 1)
+    else:
+        at = 0.5 * (low + high) * (length - 1)
+    inside = (at >= 0) & (at <= length - 1)
+    return np.where(inside, at, 0), inside
+
+
+def _nearest(pixels: Array, first: Array, y: Array, x: Array, width: int) -> Array:
+    row, column = (_rounded(each) for each in (y, x))
+    return pixels.take(first + row * width + column, axis=0)
+
+
+def _rounded(at: Array) -> Array:
+    below = np.floor(at)
+    return (below + (at - below >= 0.5)).astype(np.intp)
+
+
+def _bilinear(pixels: Array, first: Array, y: Array, x: Array, width: int) -> Array:
+    top, left = np.floor(y), np.floor(x)
+    down = (y - top)[..., None].astype(pixels.dtype)
+    across = (x - left)[..., None].astype(pixels.dtype)
+    rows = [first + each.astype(np.intp) * width for each in (top, np.ceil(y))]
+    columns = [each.astype(np.intp) for each in (left, np.ceil(x))]
+    upper, lower = (
+        _between(*(pixels.take(row + at, axis=0) for at in columns), across) for row in rows
+    )
+    return _between(upper, lower, down)
+
+
+def _between(start: Array, end: Any, part: Array) -> Array:
+    """Return ``start + (end - start) * part``, made in the place of ``end``."""
+    end -= start
+    end *= part
+    end += start
+    return np.asarray(end)

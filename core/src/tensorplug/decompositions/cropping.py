@@ -1,0 +1,36 @@
+"""Crops by gathers at computed places."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug.ops import cropping as ops
+from tensorplug.ops import pixel_sampling
+from tensorplug.ops.crop_places import existing, places, samples_of
+from tensorplug.ops.elementwise import astype, where
+from tensorplug.ops.movement import expand_dims, reshape
+from tensorplug.tables import DecompositionTable
+
+if TYPE_CHECKING:
+    from tensorplug.tensor import Tensor
+
+decompositions = DecompositionTable()
+
+
+@decompositions.of(ops.CROP_AND_RESIZE)
+def crop_and_resize(
+    image: Tensor,
+    boxes: Tensor,
+    box_ind: Tensor,
+    *,
+    crop_size: ops.Pair,
+    method: str,
+    extrapolation_value: float,
+) -> Tensor:
+    found = places(image.shape, boxes, crop_size)
+    parts = samples_of(image.shape, box_ind, found, method)
+    work = pixel_sampling.working(image.dtype)
+    values = astype(pixel_sampling.interpolated(image, parts, 0, work), image.dtype)
+    cropped = where(expand_dims(found.inside, axis=-1), values, extrapolation_value)
+    real = existing(box_ind, image.shape[0])
+    return where(reshape(real, (-1, 1, 1, 1)), cropped, 0)

@@ -1,0 +1,69 @@
+"""Gradients of crops: back to the image's pixels, and to the boxes through the places."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug.ops import cropping as ops
+from tensorplug.ops import pixel_sampling
+from tensorplug.ops.comparison import logical_and
+from tensorplug.ops.creation import asarray, zeros
+from tensorplug.ops.crop_places import Places, existing, places, samples_of, shares
+from tensorplug.ops.elementwise import astype, where
+from tensorplug.ops.movement import expand_dims, reshape, stack
+from tensorplug.ops.reduction import sum as sum_
+from tensorplug.tables import GradientTable
+
+if TYPE_CHECKING:
+    from tensorplug.spec import TensorType
+    from tensorplug.tensor import Tensor
+
+gradients = GradientTable()
+gradients.stop(ops.CROP_AND_RESIZE, "box_ind")
+
+
+@gradients.wrt(ops.CROP_AND_RESIZE, "image")
+def image(
+    dy: Tensor,
+    image_type: TensorType,
+    boxes: Tensor,
+    box_ind: Tensor,
+    crop_size: ops.Pair,
+    method: str,
+) -> Tensor:
+    shape = image_type.shape
+    if not dy.size:
+        return zeros(shape, dtype=dy.dtype)
+    found = places(shape, boxes, crop_size)
+    parts = samples_of(shape, box_ind, found, method)
+    return pixel_sampling.scattered(_counted(dy, box_ind, found, shape[0]), parts, shape)
+
+
+@gradients.wrt(ops.CROP_AND_RESIZE, "boxes")
+def boxes(
+    dy: Tensor, image: Tensor, boxes: Tensor, box_ind: Tensor, crop_size: ops.Pair, method: str
+) -> Tensor:
+    if method == "nearest" or not dy.size:
+        return zeros(boxes.shape, dtype=boxes.dtype)
+    found = places(image.shape, boxes, crop_size)
+    parts = samples_of(image.shape, box_ind, found, method)
+    pulled = _counted(dy, box_ind, found, image.shape[0])
+    along_y, along_x = pixel_sampling.slopes(pulled, image, parts, 0)
+    y1, y2 = _to_edges(sum_(along_y, axis=2), image.shape[1])
+    x1, x2 = _to_edges(sum_(along_x, axis=1), image.shape[2])
+    return astype(stack((y1, x1, y2, x2), axis=1), boxes.dtype)
+
+
+def _counted(dy: Tensor, box_ind: Tensor, found: Places, batch: int) -> Tensor:
+    """Return dy, and 0 where no pixel was read."""
+    real = reshape(existing(box_ind, batch), (-1, 1, 1))
+    return where(expand_dims(logical_and(found.inside, real), axis=-1), dy, 0)
+
+
+def _to_edges(pull: Tensor, length: int) -> tuple[Tensor, Tensor]:
+    """Return [boxes, places] as what pulls the boxes' first edges and their last."""
+    first, last = (
+        sum_(pull * asarray(each, dtype=pull.dtype), axis=1)
+        for each in shares(pull.shape[1], length)
+    )
+    return first, last
