@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tensorplug_cpu.recycling import Lease
+
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array
 
@@ -28,6 +30,7 @@ def live_arrays() -> int:
     it keeps for reuse and those of arrays without elements; what a view, a scalar or another
     library holds is none of them, nor is the text in an array of strings. Tracing starts with
     the first call, unless it is on already, and slows the whole process down to a third.
+    Meanwhile no memory is recycled (``recycling``), so that what dies is seen to.
     """
     if not tracemalloc.is_tracing():
         tracemalloc.start()
@@ -50,7 +53,7 @@ def owns_memory(array: Array) -> bool:
     owner: Any = array
     while getattr(owner, "base", None) is not None:
         owner = owner.base
-    return isinstance(owner, np.ndarray) and owner.flags.owndata
+    return isinstance(owner, Lease) or (isinstance(owner, np.ndarray) and owner.flags.owndata)
 
 
 def text_bytes(array: Array) -> int:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from tensorplug.errors import BackendMemoryError
+from tensorplug_cpu import large
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -105,6 +106,8 @@ def ufunc(function: np.ufunc, out: TensorType, *, signals: bool) -> Call:
     if not out.rank:
         dtype = out.dtype.numpy
         return quietly(lambda *buffers: function(*buffers, out=np.empty((), dtype)))
+    if large.is_large(out):
+        return quietly(large.elementwise(function, out))
     if not signals and out.nbytes < _BARE_LIMIT:
         return function
     return _unary(function) if function.nin == 1 else _binary(function)

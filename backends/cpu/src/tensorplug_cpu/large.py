@@ -1,0 +1,162 @@
+"""Elementwise functions on large arrays: into recycled memory, and by several threads.
+
+NumPy's loops let other threads run meanwhile. Handing a part to another thread costs 15 to 25
+microseconds, so only long loops are shared out; those that compute much per element sooner than
+those that wait for memory.
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tensorplug_cpu.recycling import LARGE, empty
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tensorplug.spec import TensorType
+    from tensorplug_cpu.arrays import Array, Call
+
+__all__ = ["elementwise", "is_large", "share_out", "threads"]
+
+_LIGHT: Final = 1 << 21  # elements from which a loop that waits for memory is shared out
+_HEAVY: Final = 1 << 19  # likewise, one that computes
+_MOST: Final = 8  # threads; more wait for the same memory
+
+_LIGHT_FUNCTIONS: Final = frozenset(
+    {
+        *(np.add, np.subtract, np.multiply, np.negative, np.absolute, np.maximum, np.minimum),
+        *(np.square, np.floor, np.ceil, np.trunc, np.rint, np.conjugate, np.sign, np.copysign),
+        *(np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal),
+        *(np.logical_and, np.logical_or, np.logical_not, np.logical_xor, np.isnan, np.isinf),
+        *(np.isfinite, np.signbit, np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert),
+        *(np.left_shift, np.right_shift),
+    }
+)
+
+
+def threads() -> int:
+    """Return how many threads share a loop: the processors this process may use."""
+    allowed = getattr(os, "sched_getaffinity", None)
+    count = len(allowed(0)) if allowed else os.cpu_count() or 1
+    wanted = os.environ.get("OMP_NUM_THREADS", "")
+    if wanted.isdigit() and int(wanted):
+        count = min(count, int(wanted))
+    return min(count, _MOST)
+
+
+class _Workers:
+    """The threads beside the calling one, started when the first long loop comes."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Have none: a forked child has not got its parent's."""
+        self._count = threads() - 1
+        self._pool: ThreadPoolExecutor | None = None
+
+    @property
+    def count(self) -> int:
+        """How many there may be."""
+        return self._count
+
+    def submit(self, call: Callable[[], Any]) -> Any:
+        """Run ``call`` in one of them; return its future."""
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self._count, thread_name_prefix="tensorplug-cpu")
+        return self._pool.submit(call)
+
+
+_workers: Final = _Workers()
+if hasattr(os, "register_at_fork"):  # not on Windows, which cannot fork
+    os.register_at_fork(after_in_child=_workers.forget)
+
+
+def is_large(out: TensorType) -> bool:
+    """Return whether results of this type lie in recycled memory."""
+    return out.nbytes >= LARGE and out.dtype.itemsize > 0
+
+
+def elementwise(function: np.ufunc, out: TensorType) -> Call:
+    """Return ``function`` as what a plan calls for results of the large type ``out``."""
+    shape, dtype = out.shape, out.dtype.numpy
+    shared = out.size >= (_LIGHT if function in _LIGHT_FUNCTIONS else _HEAVY)
+
+    def call(*inputs: Array) -> Array:
+        result = _like(inputs, shape, dtype)
+        if shared:
+            share_out(partial(_into, function), inputs, result)
+        else:
+            function(*inputs, out=result)
+        return result
+
+    return call
+
+
+def _into(function: np.ufunc, result: Array, *inputs: Array) -> None:
+    function(*inputs, out=result)
+
+
+def _like(inputs: Sequence[Array], shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Return an empty array laid out as the inputs are, so that both are walked in one order."""
+    full = [each for each in inputs if each.shape == shape]
+    if not full or any(each.flags.c_contiguous for each in full):
+        return empty(shape, dtype)
+    strides = full[0].strides
+    order = sorted(range(len(shape)), key=lambda axis: -abs(strides[axis]))
+    dense = empty(tuple(shape[axis] for axis in order), dtype)
+    return dense.transpose(np.argsort(order))
+
+
+def share_out(
+    work: Callable[..., Any], inputs: Sequence[Array], result: Array, *, parts: int | None = None
+) -> None:
+    """Call ``work(result, *inputs)`` in several threads, each on its part of the longest axis.
+
+    Inputs broadcast to ``result``. What one part raises is raised, after all have ended.
+    """
+    count = min(parts or _workers.count + 1, _workers.count + 1)
+    axis = max(range(result.ndim), key=result.shape.__getitem__)
+    length = result.shape[axis]
+    if count < 2 or length < count:
+        work(result, *inputs)
+        return
+    edges = [length * part // count for part in range(count + 1)]
+    calls = [
+        partial(
+            work,
+            _part(result, axis - result.ndim, start, stop),
+            *[_part(each, axis - result.ndim, start, stop) for each in inputs],
+        )
+        for start, stop in pairwise(edges)
+    ]
+    pending = [_workers.submit(partial(_silent, each)) for each in calls[1:]]
+    try:
+        calls[0]()
+    finally:
+        raised = [each.exception() for each in pending]
+    for error in raised:
+        if error is not None:
+            raise error
+
+
+def _silent(call: Callable[[], Any]) -> None:
+    """Run in a thread whose floating-point warnings nobody has turned off."""
+    with np.errstate(all="ignore"):
+        call()
+
+
+def _part(array: Array, axis: int, start: int, stop: int) -> Array:
+    """Return a stretch of ``axis``, counted from the end; all where ``array`` broadcasts there."""
+    if array.ndim < -axis or array.shape[axis] == 1:
+        return array
+    index = [slice(None)] * array.ndim
+    index[axis] = slice(start, stop)
+    return array[tuple(index)]

@@ -1,0 +1,176 @@
+"""Memory for large results, kept when a result dies and handed out again.
+
+A fresh result of tens of megabytes costs as much in page faults as the addition that fills it:
+the system takes large pieces of memory back when they are freed, and gives new ones in pages
+that must be touched first. Here a piece is *leased* to an array. The array and whatever is
+made of it (views, DLPack capsules, NumPy's arrays in the user's hands) keep the lease alive;
+when the last of them is gone the piece comes back. So nobody can still see what is handed out.
+
+What lies idle is bounded, in bytes and in age. Nothing here ever waits for a lock: whoever
+does not get it asks NumPy for fresh memory, or gives a piece back to the system.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import tracemalloc
+from collections import deque
+from math import prod
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from tensorplug.shapes import Shape
+    from tensorplug_cpu.arrays import Array
+
+__all__ = ["LARGE", "Lease", "Pool", "empty", "pool"]
+
+LARGE: Final = 1 << 21
+"""From this many bytes on a piece is recycled; below, the C library's own reserve is as fast."""
+
+_PATIENCE: Final = 256  # how many pieces are taken until one that nobody wanted is given up
+_GRAIN: Final = 8  # sizes per octave: at most an eighth of a piece is unused
+
+
+def _physical() -> int:
+    """Return the bytes of the machine's memory, or a guess where it does not say."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # not on Windows
+        return 8 << 30
+
+
+class Lease:
+    """One piece of memory while arrays lie over it; NumPy takes it as their base."""
+
+    __slots__ = ("__array_interface__", "__weakref__", "_memory", "_pool")
+
+    def __init__(self, owner: Pool, memory: Array, shape: Shape, dtype: np.dtype[Any]) -> None:
+        self._pool = owner
+        self._memory = memory
+        self.__array_interface__ = {
+            "shape": shape,
+            "typestr": dtype.str,
+            "data": (memory.ctypes.data, False),
+            "version": 3,
+        }
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the whole piece."""
+        return self._memory.nbytes
+
+    def __del__(self) -> None:
+        self._pool.take_back(self._memory)
+
+
+class _Idle(NamedTuple):
+    memory: Array
+    since: int
+
+
+class Pool:
+    """Idle pieces by size.
+
+    Args:
+        limit: how many bytes may lie idle.
+
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._lock = threading.Lock()  # only ever tried: see above
+        self._idle: dict[int, deque[_Idle]] = {}
+        self._bytes = 0
+        self._taken = 0
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes lie idle."""
+        return self._bytes
+
+    @property
+    def pieces(self) -> int:
+        """How many pieces lie idle."""
+        return sum(map(len, list(self._idle.values())))
+
+    def empty(self, shape: Shape, dtype: np.dtype[Any]) -> Array:
+        """Return an array of undefined numbers in row-major order."""
+        lease = Lease(self, self._piece(_rounded(prod(shape) * dtype.itemsize)), shape, dtype)
+        return np.asarray(lease)
+
+    def _piece(self, size: int) -> Array:
+        if not tracemalloc.is_tracing() and self._lock.acquire(blocking=False):
+            try:
+                self._taken += 1
+                if self._taken % _PATIENCE == 0:
+                    self._give_up(self._taken - _PATIENCE)
+                idle = self._idle.get(size)
+                if idle:
+                    self._bytes -= size
+                    return idle.pop().memory  # the latest: some of it may still be cached
+            finally:
+                self._lock.release()
+        try:
+            return np.empty(size, np.uint8)
+        except MemoryError:
+            self.trim()
+            return np.empty(size, np.uint8)
+
+    def take_back(self, memory: Array) -> None:
+        """Keep a piece for the next who asks; called when a lease ends, in whatever thread."""
+        if tracemalloc.is_tracing() or not self._lock.acquire(blocking=False):
+            return  # who traces memory shall see that it is freed
+        try:
+            if self._bytes + memory.nbytes > self._limit:
+                self._give_up(self._taken - _PATIENCE)
+            if self._bytes + memory.nbytes <= self._limit:
+                self._idle.setdefault(memory.nbytes, deque()).append(_Idle(memory, self._taken))
+                self._bytes += memory.nbytes
+        finally:
+            self._lock.release()
+
+    def _give_up(self, before: int) -> None:
+        """Free pieces that have been idle since ``before`` or longer."""
+        for size, idle in list(self._idle.items()):
+            while idle and idle[0].since <= before:
+                idle.popleft()
+                self._bytes -= size
+            if not idle:
+                del self._idle[size]
+
+    def trim(self) -> None:
+        """Free all idle pieces."""
+        if self._lock.acquire(blocking=False):
+            try:
+                self._idle.clear()
+                self._bytes = 0
+            finally:
+                self._lock.release()
+
+
+def _rounded(size: int) -> int:
+    """Return the next of eight sizes per octave."""
+    grain = 1 << max(size.bit_length() - _GRAIN.bit_length(), 12)
+    return -(-size // grain) * grain
+
+
+pool: Final = Pool(min(1 << 30, _physical() // 8))
+
+
+def _renew() -> None:
+    """Let a forked child use the pool: another thread may have held its lock."""
+    pool._lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which cannot fork
+    os.register_at_fork(after_in_child=_renew)
+
+
+def empty(shape: Shape, dtype: np.dtype[Any]) -> Array:
+    """Return an array of undefined numbers, over recycled memory if it is large."""
+    if prod(shape) * dtype.itemsize < LARGE:
+        return np.empty(shape, dtype)
+    return pool.empty(shape, dtype)
