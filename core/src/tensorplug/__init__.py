@@ -50,29 +50,49 @@ from tensorplug.interchange import from_dlpack
 from tensorplug.memory import dispose, keep, memory, tidy
 from tensorplug.ops import (
     activation,
+    arrangement,
     bitwise,
+    blocks,
+    broadcasting,
     comparison,
     complexes,
     contraction,
     convolution,
+    coordinates,
+    counting,
     creation,
+    cumulative,
+    depthwise,
+    diagonals,
     elementwise,
     indexing,
     linalg,
+    morphology,
     movement,
     normalization,
     pooling,
     powers,
     reduction,
     rounding,
+    searching,
+    slicing,
     sorting,
+    spectral,
     trigonometry,
 )
+from tensorplug.ops import linalg as matrix_products  # tp.linalg is the submodule
+from tensorplug.ops.arrangement import *
 from tensorplug.ops.bitwise import *
+from tensorplug.ops.blocks import *
+from tensorplug.ops.broadcasting import *
 from tensorplug.ops.comparison import *
 from tensorplug.ops.complexes import *
 from tensorplug.ops.contraction import *
+from tensorplug.ops.coordinates import *
+from tensorplug.ops.counting import *
 from tensorplug.ops.creation import *
+from tensorplug.ops.cumulative import *
+from tensorplug.ops.diagonals import *
 from tensorplug.ops.elementwise import *
 from tensorplug.ops.indexing import *
 from tensorplug.ops.linalg import *
@@ -80,6 +100,8 @@ from tensorplug.ops.movement import *
 from tensorplug.ops.powers import *
 from tensorplug.ops.reduction import *
 from tensorplug.ops.rounding import *
+from tensorplug.ops.searching import *
+from tensorplug.ops.slicing import *
 from tensorplug.ops.sorting import *
 from tensorplug.ops.trigonometry import *
 from tensorplug.registration import (
@@ -99,7 +121,7 @@ from tensorplug.tree import tree_map
 from tensorplug.variable import Variable, dispose_variables
 
 if TYPE_CHECKING:
-    from tensorplug import random
+    from tensorplug import fft, linalg, random, signal
     from tensorplug.differentiation.checkpointing import checkpoint
     from tensorplug.differentiation.custom_gradients import custom_grad
     from tensorplug.differentiation.derivatives import hessian, jacobian, jvp
@@ -137,6 +159,7 @@ __all__ = [
     "e",
     "errors",
     "explain",
+    "fft",
     "find_backend",
     "finfo",
     "float16",
@@ -157,6 +180,7 @@ __all__ = [
     "jvp",
     "keep",
     "kernels_for",
+    "linalg",
     "load",
     "losses",
     "memory",
@@ -175,6 +199,7 @@ __all__ = [
     "run_kernel",
     "save",
     "set_backend",
+    "signal",
     "stop_gradient",
     "string",
     "synchronize",
@@ -193,18 +218,27 @@ __all__ = [
     "variable_grads",
     "vjp",
 ]
+__all__ += arrangement.__all__
 __all__ += bitwise.__all__
+__all__ += blocks.__all__
+__all__ += broadcasting.__all__
 __all__ += comparison.__all__
 __all__ += complexes.__all__
 __all__ += contraction.__all__
+__all__ += coordinates.__all__
+__all__ += counting.__all__
 __all__ += creation.__all__
+__all__ += cumulative.__all__
+__all__ += diagonals.__all__
 __all__ += elementwise.__all__
 __all__ += indexing.__all__
-__all__ += linalg.__all__
+__all__ += matrix_products.__all__
 __all__ += movement.__all__
 __all__ += powers.__all__
 __all__ += reduction.__all__
 __all__ += rounding.__all__
+__all__ += searching.__all__
+__all__ += slicing.__all__
 __all__ += sorting.__all__
 __all__ += trigonometry.__all__
 
@@ -238,22 +272,34 @@ def _default_engine() -> Any:
 dispatch.set_default_engine(_default_engine)
 for _family in (
     activation,
+    arrangement,
     bitwise,
+    blocks,
+    broadcasting,
     comparison,
     complexes,
     contraction,
     convolution,
+    coordinates,
+    counting,
     creation,
+    cumulative,
+    depthwise,
+    diagonals,
     elementwise,
     indexing,
-    linalg,
+    matrix_products,
+    morphology,
     movement,
     normalization,
     pooling,
     powers,
     reduction,
     rounding,
+    searching,
+    slicing,
     sorting,
+    spectral,
     trigonometry,
 ):
     chaining.attach(chaining.chained_in(_family))
@@ -262,6 +308,7 @@ del globals()["tensor"], globals()["variable"]  # the modules; `tp.tensor(...)` 
 
 
 # Loaded when they are first asked for: together they would cost a third of the import.
+_LATE_MODULES = ("fft", "linalg", "random", "signal")
 _LATE = {
     "checkpoint": "differentiation.checkpointing",
     "custom_grad": "differentiation.custom_gradients",
@@ -287,15 +334,16 @@ if not TYPE_CHECKING:  # a type checker would take every name for one of ours
     def __getattr__(name: str) -> Any:
         if name.startswith("__"):  # asked for by Python itself
             raise AttributeError(f"module 'tensorplug' has no attribute {name!r}", name=name)
-        if name == "random":
-            return import_module("tensorplug.random")
+        if name in _LATE_MODULES:
+            return import_module(f"tensorplug.{name}")
         if name in _LATE:
             value = globals()[name] = getattr(import_module(f"tensorplug.{_LATE[name]}"), name)
             return value
         from tensorplug.spellings import missing  # only where a name is missing
 
         ours = {each: each for each in __all__}
-        for module in (nn, losses, import_module("tensorplug.random")):
+        late = [import_module(f"tensorplug.{each}") for each in _LATE_MODULES]
+        for module in (nn, losses, *late):
             part = module.__name__.partition(".")[2]
             ours.update((each, f"{part}.{each}") for each in module.__all__ if each not in ours)
         raise missing(name, ours)

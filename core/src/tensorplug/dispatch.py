@@ -37,6 +37,7 @@ __all__ = [
     "dispatch_binary",
     "dispatch_several",
     "dispatch_unary",
+    "placed",
 ]
 
 
@@ -92,6 +93,9 @@ class Runner(Protocol):
 
     def follow(self, frame: Frame) -> None:
         """Keep ``frame.plans`` those of the active device, now and when it changes."""
+
+    def open(self, name: str) -> Device:
+        """Return the device of that name, opening it if need be."""
 
     def move(self, tensor: Tensor, device: str) -> Tensor:
         """Return ``tensor`` on the device of that name: itself if it is there already."""
@@ -153,6 +157,7 @@ class Frame:
 
 _NUMBERS: Final = (bool, int, float, complex)  # not NumPy's scalars, which have dtypes
 
+HOST: Final = "host"  # the name of the host's memory among devices
 ROOT: Final = Frame(None)  # the process-wide one; its engine is built at first use
 _new: Final = object.__new__  # skips Tensor.__init__, whose checks a kernel's result does not need
 _frame: Final[ContextVar[Frame]] = ContextVar("tensorplug.frame", default=ROOT)
@@ -370,6 +375,21 @@ def as_tensor(value: Any, dtype: DType | None = None, *, what: str = "the argume
     """
     frame = _frame.get()
     return runner(frame).convert(frame, value, dtype, what)
+
+
+def placed(device: str | None, make: Callable[[], Tensor]) -> Tensor:
+    """Return what ``make`` makes while ``device`` is the active one; None: whichever is.
+
+    ``"host"``, where no kernel runs, gets a copy of what the active device makes.
+    """
+    if device is None:
+        return make()
+    frame = _frame.get()
+    engine = runner(frame)
+    if device == HOST:
+        return engine.move(make(), device)
+    with entered(frame.replace(device=engine.open(device))):
+        return make()
 
 
 def chained(function: F) -> F:

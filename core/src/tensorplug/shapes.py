@@ -108,10 +108,35 @@ def normalize_axes(axes: object, rank: int, what: str = "axis") -> tuple[int, ..
     """
     if axes is None:
         return tuple(range(rank))
-    numbers = [normalize_axis(axis, rank, what) for axis in as_ints(axes, what)]
+    return tuple(sorted(distinct_axes(axes, rank, what)))
+
+
+def distinct_axes(axes: object, rank: int, what: str = "axis") -> tuple[int, ...]:
+    """Return ``axes`` (an int or a sequence) counted from the front, in the order given.
+
+    Raises:
+        ShapeError: when one is out of range or named twice.
+
+    """
+    numbers = tuple(normalize_axis(axis, rank, what) for axis in as_ints(axes, what))
     if len(set(numbers)) != len(numbers):
         raise ShapeError(f"{what} {axes!r} names one axis twice")
-    return tuple(sorted(numbers))
+    return numbers
+
+
+def pairs(value: object, count: int) -> tuple[tuple[int, int], ...]:
+    """Return a (before, after) pair of non-negative ints for each of ``count`` axes.
+
+    Raises:
+        ShapeError: when it is something else.
+
+    """
+    if not isinstance(value, list | tuple) or len(value) != count:
+        raise ShapeError(f"needs a pair for each of the {count} axes, got {value!r}")
+    found = [as_shape(pair, "padding") for pair in value]
+    if any(len(pair) != 2 for pair in found):
+        raise ShapeError(f"needs (before, after) for each axis, got {value!r}")
+    return tuple((pair[0], pair[1]) for pair in found)
 
 
 def reduce(shape: Shape, axes: Iterable[int], *, keep_dims: bool) -> Shape:

@@ -12,8 +12,9 @@ from tensorplug.errors import ArgumentError, DTypeError
 
 if TYPE_CHECKING:
     from tensorplug.dtypes import DType, Scalar
+    from tensorplug.spec import TensorType
 
-__all__ = ["Array", "Call", "element", "working"]
+__all__ = ["Array", "Call", "element", "filling", "working"]
 
 Array = np.ndarray[Any, Any]
 Call = Callable[..., Any]  # takes buffers positionally; what a plan keeps
@@ -49,3 +50,16 @@ def working(dtype: DType) -> np.dtype[Any]:
     float16 works in float32, so that only the result is rounded to 11 bits.
     """
     return _WORKING.get(dtype, dtype).numpy
+
+
+def filling(out: TensorType, value: Scalar | str) -> Callable[[], Array]:
+    """Return a function that makes arrays of type ``out`` with ``value`` everywhere.
+
+    Raises: as ``element``.
+    """
+    shape, dtype = out.shape, out.dtype.numpy
+    one = np.array(value, dtype) if isinstance(value, str) else element(value, out.dtype)
+    blank = not value if isinstance(value, str) else not any(one.tobytes())
+    if blank:  # zeros of the system's need not be written, and -0.0 is none
+        return lambda: np.zeros(shape, dtype)
+    return lambda: np.full(shape, one, dtype)

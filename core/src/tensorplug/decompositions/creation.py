@@ -1,13 +1,19 @@
-"""Creation from Fill."""
+"""Creation from Fill and Range."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tensorplug import dtypes as dt
 from tensorplug.ops import creation as ops
+from tensorplug.ops.comparison import equal
+from tensorplug.ops.elementwise import astype
+from tensorplug.ops.movement import expand_dims
 from tensorplug.tables import DecompositionTable
 
 if TYPE_CHECKING:
+    from tensorplug.dtypes import DType, Scalar
+    from tensorplug.spec import TensorType
     from tensorplug.tensor import Tensor
 
 decompositions = DecompositionTable()
@@ -21,3 +27,23 @@ def zeros_like(x: Tensor) -> Tensor:
 @decompositions.of(ops.ONES_LIKE)
 def ones_like(x: Tensor) -> Tensor:
     return ops.ones(x.shape, dtype=x.dtype)
+
+
+@decompositions.of(ops.LIN_SPACE)
+def linspace(*, start: Scalar, stop: Scalar, num: int, endpoint: bool, dtype: DType) -> Tensor:
+    steps = num - 1 if endpoint else num
+    if start == stop or steps < 1:
+        return ops.full((num,), start, dtype=dtype)
+    # A mean weighted by i / steps is exact at both ends and overflows nowhere.
+    working = dt.float32 if dtype is dt.float16 else dt.real_part(dtype)
+    share = ops.arange(num, dtype=working) / steps
+    if dtype in dt.COMPLEX:
+        share = astype(share, dtype)
+    return astype((1 - share) * start + share * stop, dtype)
+
+
+@decompositions.of(ops.EYE)
+def eye(*, k: int, dtype: DType, out: TensorType) -> Tensor:
+    rows, columns = (ops.arange(size, dtype=dt.int32) for size in out.shape)
+    by = max(-out.shape[0], min(k, out.shape[1]))  # one that int32 holds
+    return astype(equal(columns - expand_dims(rows, axis=1), by), dtype)

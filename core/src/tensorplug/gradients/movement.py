@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tensorplug.ops import movement as ops
+from tensorplug.ops.slicing import unstack
 from tensorplug.tables import GradientTable
 
 if TYPE_CHECKING:
@@ -22,6 +23,11 @@ def identity(dy: Tensor) -> Tensor:
 @gradients.wrt(ops.RESHAPE, "x")
 def reshape(dy: Tensor, x_type: TensorType) -> Tensor:
     return ops.reshape(dy, x_type.shape)
+
+
+@gradients.wrt(ops.EXPAND_DIMS, "input")
+def expand_dims(dy: Tensor, input_type: TensorType) -> Tensor:
+    return ops.reshape(dy, input_type.shape)
 
 
 @gradients.wrt(ops.TRANSPOSE, "x")
@@ -56,3 +62,8 @@ def concat(dy: Tensor, xs_type: list[TensorType], axis: int) -> list[Tensor]:
         parts.append(ops.slice(dy, begin, each.shape))
         at += each.shape[axis]
     return parts
+
+
+@gradients.wrt(ops.PACK, "xs")
+def pack(dy: Tensor, axis: int) -> list[Tensor]:
+    return list(unstack(dy, axis=axis))

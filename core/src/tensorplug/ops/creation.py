@@ -7,22 +7,28 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug import attributes, inference
+from tensorplug import attributes, inference, shapes
 from tensorplug import dtypes as dt
-from tensorplug.dispatch import as_tensor, dispatch, dispatch_unary
-from tensorplug.errors import ArgumentError
-from tensorplug.ops.movement import identity
-from tensorplug.spec import KernelSpec, TensorType
+from tensorplug.dispatch import as_tensor, dispatch, dispatch_unary, placed
+from tensorplug.errors import ArgumentError, DTypeError
+from tensorplug.ops.movement import broadcast_to, identity
+from tensorplug.spec import Attribute, KernelSpec, TensorType
 
 if TYPE_CHECKING:
     from tensorplug.dtypes import DType, Scalar
     from tensorplug.shapes import Shape
+    from tensorplug.spec import InputTypes
     from tensorplug.tensor import Tensor
 
 __all__ = [
     "arange",
     "asarray",
+    "empty",
+    "empty_like",
+    "eye",
     "full",
+    "full_like",
+    "linspace",
     "ones",
     "ones_like",
     "zeros",
@@ -30,10 +36,18 @@ __all__ = [
 ]
 
 
-def _fill(*, shape: Shape, value: Scalar, dtype: DType | None) -> TensorType:
+def _fill(*, shape: Shape, value: Scalar | str, dtype: DType | None) -> TensorType:
+    if isinstance(value, str):
+        if dtype not in (None, dt.string):
+            raise DTypeError(f"{value!r} cannot become {dtype}")
+        return TensorType(dt.string, shape)
     wanted = dtype or dt.of_scalar(value, None)
     dt.check_number(value, wanted)
     return TensorType(wanted, shape)
+
+
+def _constant(value: Any, known: InputTypes) -> Any:
+    return str(value) if isinstance(value, str) else attributes.number().canonical(value, known)
 
 
 FILL = KernelSpec(
@@ -42,7 +56,7 @@ FILL = KernelSpec(
     _fill,
     attributes={
         "shape": attributes.shape(),
-        "value": attributes.number(),
+        "value": Attribute(_constant),
         "dtype": attributes.optional(attributes.dtype()),
     },
 )
@@ -77,6 +91,14 @@ def _range(*, start: float, stop: float, step: float, dtype: DType) -> TensorTyp
     return TensorType(dtype, (range_length(start, stop, step),))
 
 
+def _step(value: Any, known: InputTypes) -> Any:
+    """Return the step; 1, which is its default, stands for -1 where the range leads down."""
+    step = attributes.number().canonical(value, known)
+    start, stop = known["start"], known["stop"]
+    real = not any(isinstance(each, complex) for each in (start, stop))
+    return -step if step == 1 and real and stop < start else step
+
+
 RANGE = KernelSpec(
     "Range",
     (),
@@ -84,7 +106,48 @@ RANGE = KernelSpec(
     attributes={
         "start": attributes.number(),
         "stop": attributes.number(),
-        "step": attributes.number(1),
+        "step": Attribute(_step, 1),
+        "dtype": attributes.dtype("float32"),
+    },
+)
+
+
+def _linspace(*, start: Scalar, stop: Scalar, num: int, dtype: DType) -> TensorType:
+    if dtype not in dt.INEXACT:
+        raise DTypeError(f"dtype must be a floating or complex one, got {dtype}")
+    for each in (start, stop):
+        dt.check_number(each, dtype)
+    return TensorType(dtype, (num,))
+
+
+LIN_SPACE = KernelSpec(
+    "LinSpace",
+    (),
+    _linspace,
+    attributes={
+        "start": attributes.number(),
+        "stop": attributes.number(),
+        "num": attributes.integer(at_least=0),
+        "endpoint": attributes.flag(default=True),
+        "dtype": attributes.dtype("float32"),
+    },
+)
+
+
+def _eye(*, n_rows: int, n_cols: int | None, dtype: DType) -> TensorType:
+    if dtype is dt.string:
+        raise DTypeError("an identity matrix has numbers, not strings")
+    return TensorType(dtype, (n_rows, n_rows if n_cols is None else n_cols))
+
+
+EYE = KernelSpec(
+    "Eye",
+    (),
+    _eye,
+    attributes={
+        "n_rows": attributes.integer(at_least=0),
+        "n_cols": attributes.optional(attributes.integer(at_least=0)),
+        "k": attributes.integer(0),
         "dtype": attributes.dtype("float32"),
     },
 )
@@ -93,17 +156,21 @@ ZEROS_LIKE = KernelSpec("ZerosLike", ("x",), inference.same, accepts=dt.FIXED)
 ONES_LIKE = KernelSpec("OnesLike", ("x",), inference.same, accepts=dt.FIXED)
 
 
-def asarray(obj: Any, /, *, dtype: Any = None, copy: bool | None = None) -> Tensor:
-    """Return ``obj`` as a tensor on the current device.
+def asarray(
+    obj: Any, /, *, dtype: Any = None, device: str | None = None, copy: bool | None = None
+) -> Tensor:
+    """Return ``obj`` as a tensor.
 
     Args:
         obj: a tensor, a Python number, nested lists of them, a NumPy array, or anything that
             NumPy can read as an array.
         dtype: of the result. By default an array keeps its own, Python floats become float32,
             ints int32 (int64 if they do not fit), bools bool.
+        device: where it is to be, such as ``"cpu"``, or ``x.device`` of a tensor; the active
+            one by default.
         copy: True gives a tensor a new handle (tensors are values, so they share the data),
             False refuses where a copy is needed; data from outside is always copied, so that
-            later writes to it are not seen.
+            later writes to it are not seen (``from_dlpack`` shares it).
 
     Raises:
         ShapeError: ragged lists.
@@ -112,45 +179,84 @@ def asarray(obj: Any, /, *, dtype: Any = None, copy: bool | None = None) -> Tens
 
     """
     wanted = None if dtype is None else dt.of(dtype, "asarray")
-    tensor = as_tensor(obj, wanted, what="asarray: obj")
+    tensor = placed(device, lambda: as_tensor(obj, wanted, what="asarray: obj"))
     if copy is False and tensor is not obj:
         raise ArgumentError("asarray: copy=False was said, but another dtype or device needs one")
     return identity(tensor) if copy and tensor is obj else tensor
 
 
-def full(shape: Any, fill_value: Scalar, *, dtype: Any = None) -> Tensor:
-    """Return a tensor of ``shape`` filled with one number.
+def full(
+    shape: Any, fill_value: Scalar | str, *, dtype: Any = None, device: str | None = None
+) -> Tensor:
+    """Return a tensor of ``shape`` filled with one number, or one text.
 
-    ``dtype`` defaults to the number's default dtype.
+    ``dtype`` defaults to the number's default dtype, ``device`` to the active one.
     """
     wanted = None if dtype is None else dt.of(dtype, "full")
-    return dispatch(FILL, shape=shape, value=fill_value, dtype=wanted)
+    return placed(device, lambda: dispatch(FILL, shape=shape, value=fill_value, dtype=wanted))
 
 
-def zeros(shape: Any, *, dtype: Any = None) -> Tensor:
+def zeros(shape: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
     """Return a tensor of ``shape`` filled with 0, float32 by default."""
     wanted = dt.default_float if dtype is None else dt.of(dtype, "zeros")
-    return full(shape, 0, dtype=wanted)
+    return full(shape, 0, dtype=wanted, device=device)
 
 
-def ones(shape: Any, *, dtype: Any = None) -> Tensor:
+def ones(shape: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
     """Return a tensor of ``shape`` filled with 1, float32 by default."""
     wanted = dt.default_float if dtype is None else dt.of(dtype, "ones")
-    return full(shape, 1, dtype=wanted)
+    return full(shape, 1, dtype=wanted, device=device)
 
 
-def zeros_like(x: Any, /) -> Tensor:
-    """Return zeros of the shape and dtype of ``x``."""
-    return dispatch_unary(ZEROS_LIKE, x)
+def empty(shape: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
+    """Return a tensor of ``shape``, float32 by default, whose elements are 0.
+
+    Tensors are values, so there are none whose elements nobody has written.
+    """
+    wanted = dt.default_float if dtype is None else dt.of(dtype, "empty")
+    return full(shape, 0, dtype=wanted, device=device)
 
 
-def ones_like(x: Any, /) -> Tensor:
-    """Return ones of the shape and dtype of ``x``."""
-    return dispatch_unary(ONES_LIKE, x)
+def zeros_like(x: Any, /, *, dtype: Any = None, device: str | None = None) -> Tensor:
+    """Return zeros of the shape of ``x``, and of its dtype unless another is named."""
+    return _like(x, 0, dtype, device, "zeros_like")
+
+
+def ones_like(x: Any, /, *, dtype: Any = None, device: str | None = None) -> Tensor:
+    """Return ones of the shape of ``x``, and of its dtype unless another is named."""
+    return _like(x, 1, dtype, device, "ones_like")
+
+
+def empty_like(x: Any, /, *, dtype: Any = None, device: str | None = None) -> Tensor:
+    """Return zeros as ``zeros_like`` does, since no element is ever unwritten."""
+    return _like(x, 0, dtype, device, "empty_like")
+
+
+def full_like(
+    x: Any, /, fill_value: Scalar | str, *, dtype: Any = None, device: str | None = None
+) -> Tensor:
+    """Return one number in the shape of ``x``, and in its dtype unless another is named."""
+    like = as_tensor(x, what="full_like: x")
+    wanted = like.dtype if dtype is None else dt.of(dtype, "full_like")
+    return full(like.shape, fill_value, dtype=wanted, device=device)
+
+
+def _like(x: Any, value: int, dtype: Any, device: str | None, who: str) -> Tensor:
+    if dtype is None and device is None:
+        return dispatch_unary(ONES_LIKE if value else ZEROS_LIKE, x)
+    like = as_tensor(x, what=f"{who}: x")
+    wanted = like.dtype if dtype is None else dt.of(dtype, who)
+    return full(like.shape, value, dtype=wanted, device=device)
 
 
 def arange(
-    start: float, /, stop: float | None = None, step: float = 1, *, dtype: Any = None
+    start: float,
+    /,
+    stop: float | None = None,
+    step: float = 1,
+    *,
+    dtype: Any = None,
+    device: str | None = None,
 ) -> Tensor:
     """Return the numbers from ``start`` to before ``stop`` in steps of ``step``.
 
@@ -162,9 +268,14 @@ def arange(
 
     """
     first, last = (0, start) if stop is None else (start, stop)
-    if dtype is None:
-        dtype = _range_dtype(first, last, step)
-    return dispatch(RANGE, start=first, stop=last, step=step, dtype=dt.of(dtype, "arange"))
+    wanted = _range_dtype(first, last, step) if dtype is None else dt.of(dtype, "arange")
+    if _is_real(first) and _is_real(last) and _is_real(step) and step > 0 and last < first:
+        return zeros((0,), dtype=wanted, device=device)  # the kernel would count down instead
+    return placed(device, lambda: dispatch(RANGE, start=first, stop=last, step=step, dtype=wanted))
+
+
+def _is_real(value: object) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating)
 
 
 def _range_dtype(*given: Any) -> DType:
@@ -175,3 +286,70 @@ def _range_dtype(*given: Any) -> DType:
     ends = _ends(start, stop, step) if step else ()  # the op refuses a step of 0
     fits = all(limits.min <= each <= limits.max for each in ends)
     return dt.default_int if fits else dt.int64
+
+
+def linspace(
+    start: complex,
+    stop: complex,
+    /,
+    num: int,
+    *,
+    dtype: Any = None,
+    device: str | None = None,
+    endpoint: bool = True,
+) -> Tensor:
+    """Return ``num`` numbers from ``start`` to ``stop`` at equal distances.
+
+    Args:
+        start: the first of them.
+        stop: the last of them; without ``endpoint`` they end one distance before it.
+        num: how many.
+        dtype: floating or complex; float32 by default, complex64 if an end is complex.
+        device: where it is to be; the active one by default.
+        endpoint: whether ``stop`` is one of them.
+
+    Raises:
+        DTypeError: an integer dtype, or a complex end for a real one.
+        ArgumentError: ``num`` is negative.
+
+    (TensorFlow's LinSpace.)
+
+    """
+    wanted = dt.of(dtype, "linspace") if dtype is not None else dt.default_float
+    if dtype is None and any(np.iscomplexobj(each) for each in (start, stop)):
+        wanted = dt.default_complex
+    return placed(
+        device,
+        lambda: dispatch(
+            LIN_SPACE, start=start, stop=stop, num=num, endpoint=endpoint, dtype=wanted
+        ),
+    )
+
+
+def eye(
+    n_rows: int,
+    n_cols: int | None = None,
+    /,
+    *,
+    k: int = 0,
+    batch_shape: Any = (),
+    dtype: Any = None,
+    device: str | None = None,
+) -> Tensor:
+    """Return a matrix with ones on a diagonal and zeros elsewhere, float32 by default.
+
+    Args:
+        n_rows: height.
+        n_cols: width; that of a square matrix by default.
+        k: which diagonal: 1 is the one above the main one, -1 the one below.
+        batch_shape: sizes of axes in front, along which the matrix is repeated.
+        dtype: any but strings.
+        device: where it is to be; the active one by default.
+
+    """
+    wanted = dt.default_float if dtype is None else dt.of(dtype, "eye")
+    made = placed(device, lambda: dispatch(EYE, n_rows=n_rows, n_cols=n_cols, k=k, dtype=wanted))
+    if isinstance(batch_shape, tuple | list) and not batch_shape:
+        return made
+    batch = shapes.as_shape(batch_shape, "eye: batch_shape")
+    return placed(device, lambda: broadcast_to(made, (*batch, *made.shape)))

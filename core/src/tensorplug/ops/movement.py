@@ -1,4 +1,4 @@
-"""Moving elements without computing: shapes, axes, slices, padding, joining."""
+"""Moving elements without computing: shapes, axes, blocks, padding, joining."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 from tensorplug import attributes, inference, shapes
 from tensorplug import dtypes as dt
 from tensorplug.dispatch import as_tensor, chained, dispatch, dispatch_unary
-from tensorplug.errors import ArgumentError, DTypeError, ShapeError
+from tensorplug.errors import ArgumentError, CopyNeededError, DTypeError, ShapeError
 from tensorplug.spec import Attribute, KernelSpec, TensorType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tensorplug.dtypes import DType
     from tensorplug.shapes import Shape
     from tensorplug.spec import InputTypes
     from tensorplug.tensor import Tensor
@@ -45,6 +46,18 @@ def _target_shape(value: Any, types: InputTypes) -> Shape:
 RESHAPE = KernelSpec("Reshape", ("x",), _reshape, attributes={"shape": Attribute(_target_shape)})
 
 
+def _expanded(input: TensorType, *, dim: int) -> TensorType:
+    return TensorType(input.dtype, (*input.shape[:dim], 1, *input.shape[dim:]))
+
+
+EXPAND_DIMS = KernelSpec(
+    "ExpandDims",
+    ("input",),
+    _expanded,
+    attributes={"dim": attributes.axis("input", 0, extra=1)},
+)
+
+
 def _transpose(x: TensorType, *, perm: tuple[int, ...]) -> TensorType:
     return TensorType(x.dtype, tuple(x.shape[axis] for axis in perm))
 
@@ -71,8 +84,17 @@ def _broadcast_to(x: TensorType, *, shape: Shape) -> TensorType:
     return TensorType(x.dtype, shape)
 
 
+def _input_shape(value: Any, known: InputTypes) -> Shape | None:
+    if value is not None and shapes.as_shape(value) != known["x"].shape:
+        raise ShapeError(f"{value!r} is not the shape of x")
+    return None  # it says nothing that x does not say
+
+
 BROADCAST_TO = KernelSpec(
-    "BroadcastTo", ("x",), _broadcast_to, attributes={"shape": attributes.shape()}
+    "BroadcastTo",
+    ("x",),
+    _broadcast_to,
+    attributes={"shape": attributes.shape(), "input_shape": Attribute(_input_shape, None)},
 )
 
 
@@ -115,29 +137,39 @@ SLICE = KernelSpec(
 
 
 def _padded(
-    x: TensorType, *, paddings: tuple[tuple[int, int], ...], constant_value: dt.Scalar
+    x: TensorType, *, paddings: tuple[tuple[int, int], ...], constant_value: dt.Scalar | str
 ) -> TensorType:
-    dt.check_number(constant_value, x.dtype)
+    _check_constant(constant_value, x.dtype)
     sizes = (low + n + high for (low, high), n in zip(paddings, x.shape, strict=True))
     return TensorType(x.dtype, tuple(sizes))
 
 
-def _paddings(value: Any, types: InputTypes) -> tuple[tuple[int, int], ...]:
-    rank: int = types["x"].rank
-    if not isinstance(value, list | tuple) or len(value) != rank:
-        raise ShapeError(f"needs a pair for each of the {rank} axes, got {value!r}")
-    pairs = [shapes.as_shape(pair, "padding") for pair in value]
-    if any(len(pair) != 2 for pair in pairs):
-        raise ShapeError(f"needs (before, after) for each axis, got {value!r}")
-    return tuple((pair[0], pair[1]) for pair in pairs)
+def _check_constant(value: dt.Scalar | str, dtype: DType) -> None:
+    if isinstance(value, str) != (dtype is dt.string):
+        raise DTypeError(f"{value!r} cannot become {dtype}")
+    if not isinstance(value, str):
+        dt.check_number(value, dtype)
+
+
+def _constant(value: Any, known: InputTypes) -> dt.Scalar | str:
+    """Return a number or a text; absent, it is 0, and the empty text for strings."""
+    if value is None:
+        return "" if known["x"].dtype is dt.string else 0
+    if isinstance(value, str):
+        return str(value)
+    number: dt.Scalar = attributes.number().canonical(value, known)  # type: ignore[assignment]  # a number
+    return number
+
+
+def _paddings(value: Any, known: InputTypes) -> tuple[tuple[int, int], ...]:
+    return shapes.pairs(value, known["x"].rank)
 
 
 PAD_V2 = KernelSpec(
     "PadV2",
     ("x",),
     _padded,
-    attributes={"paddings": Attribute(_paddings), "constant_value": attributes.number(0)},
-    accepts=dt.FIXED,
+    attributes={"paddings": Attribute(_paddings), "constant_value": Attribute(_constant, None)},
 )
 
 
@@ -168,22 +200,66 @@ CONCAT = KernelSpec(
 )
 
 
+def _packed(xs: list[TensorType], *, axis: int) -> TensorType:
+    first = xs[0]
+    for each in xs[1:]:
+        if each.dtype is not first.dtype:
+            raise DTypeError(f"xs hold {first.dtype} and {each.dtype}")
+        if each.shape != first.shape:
+            raise ShapeError(f"{first} and {each} differ, but must have one shape")
+    shape = first.shape
+    return TensorType(first.dtype, (*shape[:axis], len(xs), *shape[axis:]))
+
+
+PACK = KernelSpec(
+    "Pack",
+    ("xs[]",),
+    _packed,
+    attributes={"axis": attributes.axis("xs", 0, extra=1)},
+    promote=("xs",),
+)
+
+
 def identity(x: Any, /) -> Tensor:
     """Return ``x`` under a new handle; the data is shared."""
     return dispatch_unary(IDENTITY, x)
 
 
 @chained
-def reshape(x: Any, shape: Any, /) -> Tensor:
+def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Tensor:
     """Return the elements of ``x``, in row-major order, under another shape.
 
-    One size may be -1: it is what keeps the number of elements.
+    Args:
+        x: a tensor of any dtype.
+        shape: its sizes; one of them may be -1: it is what keeps the number of elements.
+        copy: True gives memory of its own, False refuses where the layout in memory makes a
+            copy necessary; by default, the data is shared if it can be.
 
     Raises:
         ShapeError: when the number of elements cannot be kept.
+        CopyNeededError: ``copy=False``, but the device had to copy.
 
     """
-    return dispatch(RESHAPE, x, shape=shape)
+    if copy is None:
+        return dispatch(RESHAPE, x, shape=shape)
+    tensor = as_tensor(x, what="reshape: x")
+    result = dispatch(RESHAPE, tensor, shape=shape)
+    shared = _memory(result) == _memory(tensor)
+    if not copy and not shared and result.size:
+        raise CopyNeededError(f"reshape: {tensor.type} had to be copied, but copy=False was said")
+    return _apart(result) if copy and shared else result
+
+
+def _memory(tensor: Tensor) -> Any:
+    """Return what names the memory that holds the elements."""
+    return tensor._live().backend.allocation(tensor._buffer)[0]
+
+
+def _apart(tensor: Tensor) -> Tensor:
+    """Return the same elements in memory of their own: joined with nothing, they are copied."""
+    flat = dispatch(RESHAPE, tensor, shape=(tensor.size,))
+    nothing = dispatch(SLICE, flat, begin=(0,), size=(0,))
+    return dispatch(RESHAPE, dispatch(CONCAT, [flat, nothing]), shape=tensor.shape)
 
 
 @chained
@@ -208,23 +284,37 @@ def matrix_transpose(x: Any, /, *, rank: int | None = None) -> Tensor:
 
 
 @chained
-def expand_dims(x: Any, /, *, axis: int = 0) -> Tensor:
-    """Return ``x`` with a new axis of length 1 at position ``axis`` of the result."""
+def expand_dims(x: Any, /, axis: Any = 0) -> Tensor:
+    """Return ``x`` with new axes of length 1.
+
+    Args:
+        x: a tensor of any dtype.
+        axis: their position in the result, or a tuple of positions. (TensorFlow's ExpandDims.)
+
+    Raises:
+        ShapeError: a position is out of range or named twice.
+
+    """
+    if not isinstance(axis, list | tuple):
+        return dispatch(EXPAND_DIMS, x, dim=axis)
     tensor = as_tensor(x, what="expand_dims: x")
-    what = f"expand_dims of {tensor.type}: axis"
-    at = shapes.normalize_axis(axis, tensor.ndim + 1, what)
-    return reshape(tensor, (*tensor.shape[:at], 1, *tensor.shape[at:]))
+    rank = tensor.ndim + len(axis)
+    new = shapes.distinct_axes(axis, rank, f"expand_dims of {tensor.type}: axis")
+    sizes = iter(tensor.shape)
+    return reshape(tensor, tuple(1 if at in new else next(sizes) for at in range(rank)))
 
 
 @chained
-def squeeze(x: Any, /, axis: Any) -> Tensor:
-    """Return ``x`` without the axes ``axis``, each of length 1.
+def squeeze(x: Any, /, axis: Any = None) -> Tensor:
+    """Return ``x`` without the axes ``axis``, each of length 1; by default without all such.
 
     Raises:
         ShapeError: when one of them has another length.
 
     """
     tensor = as_tensor(x, what="squeeze: x")
+    if axis is None:
+        return reshape(tensor, tuple(size for size in tensor.shape if size != 1))
     axes = shapes.normalize_axes(axis, tensor.ndim, f"squeeze of {tensor.type}: axis")
     for each in axes:
         if tensor.shape[each] != 1:
@@ -248,10 +338,17 @@ def slice(x: Any, begin: Any, size: Any = None) -> Tensor:
 
 
 @chained
-def pad(x: Any, paddings: Sequence[Sequence[int]], constant_value: dt.Scalar = 0) -> Tensor:
+def pad(
+    x: Any, paddings: Sequence[Sequence[int]], constant_value: dt.Scalar | str | None = None
+) -> Tensor:
     """Return ``x`` with ``constant_value`` added before and after each axis.
 
-    ``paddings``: one (before, after) pair per axis.
+    Args:
+        x: a tensor of any dtype.
+        paddings: one (before, after) pair per axis, none negative.
+        constant_value: a number that the dtype of ``x`` can hold; 0 by default, and the empty
+            text for strings. (TensorFlow's PadV2.)
+
     """
     return dispatch(PAD_V2, x, paddings=paddings, constant_value=constant_value)
 
@@ -268,9 +365,11 @@ def concat(xs: Sequence[Any], /, *, axis: int | None = 0) -> Tensor:
 
 
 def stack(xs: Sequence[Any], /, *, axis: int = 0) -> Tensor:
-    """Return the tensors ``xs``, all of one shape, joined along a new axis."""
-    listed = _listed(xs, "stack")
-    return concat([expand_dims(each, axis=axis) for each in listed], axis=axis)
+    """Return the tensors ``xs``, all of one shape, joined along a new axis.
+
+    Their dtypes are promoted. (TensorFlow's Pack.)
+    """
+    return dispatch(PACK, _listed(xs, "stack"), axis=axis)
 
 
 def _listed(xs: object, who: str) -> list[Any]:

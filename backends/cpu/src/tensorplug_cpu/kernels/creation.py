@@ -11,7 +11,7 @@ from tensorplug.errors import DTypeError
 from tensorplug.ops import creation as ops
 from tensorplug.tables import KernelTable
 from tensorplug_cpu import casting
-from tensorplug_cpu.arrays import element
+from tensorplug_cpu.arrays import filling
 from tensorplug_cpu.quiet import quietly
 
 if TYPE_CHECKING:
@@ -23,10 +23,9 @@ kernels = KernelTable()
 
 
 @kernels.prepare(ops.FILL)
-def fill(*, value: Scalar, out: TensorType) -> Call:
-    """Fill with one number."""
-    shape, one = out.shape, element(value, out.dtype)
-    return quietly(lambda: np.full(shape, one, one.dtype))
+def fill(*, value: Scalar | str, out: TensorType) -> Call:
+    """Fill with one number, or one text."""
+    return quietly(filling(out, value))
 
 
 @kernels.prepare(ops.ZEROS_LIKE)
@@ -61,3 +60,38 @@ def _whole(start: int, step: int, count: int, dtype: DType) -> Array:
     modular = steps * np.uint64(step % 2**64) + np.uint64(start % 2**64)
     signed = modular if dtype in dt.UNSIGNED else modular.view(np.int64)
     return signed.astype(dtype.numpy)
+
+
+@kernels.prepare(ops.LIN_SPACE)
+def linspace(*, start: Scalar, stop: Scalar, num: int, endpoint: bool, out: TensorType) -> Call:
+    """Count in double precision from the end that is nearer, so that both are exact."""
+    steps = max(num - 1 if endpoint else num, 1)
+    wide = np.result_type(out.dtype.numpy, np.float64)
+    step = stop / steps - start / steps  # of halves, so that the difference cannot overflow
+    half = num // 2
+
+    def run() -> Array:
+        result = np.arange(num, dtype=wide)
+        result[half:] -= steps
+        result *= step
+        result[:half] += start
+        result[half:] += stop
+        return result.astype(out.dtype.numpy, copy=False)
+
+    return quietly(run) if num > 1 else quietly(lambda: np.full(num, start, out.dtype.numpy))
+
+
+@kernels.prepare(ops.EYE)
+def eye(*, k: int, out: TensorType) -> Call:
+    """Write ones at equal distances into zeros."""
+    (rows, columns), dtype = out.shape, out.dtype.numpy
+    count = max(0, min(rows + min(k, 0), columns - max(k, 0)))
+    first = max(k, 0) - min(k, 0) * columns
+    last = first + count * (columns + 1)
+
+    def run() -> Array:
+        result = np.zeros(rows * columns, dtype)
+        result[first : last : columns + 1] = 1
+        return result.reshape(rows, columns)
+
+    return quietly(run)

@@ -8,7 +8,7 @@ import numpy as np
 
 from tensorplug.ops import movement as ops
 from tensorplug.tables import KernelTable
-from tensorplug_cpu.arrays import element
+from tensorplug_cpu.arrays import filling
 from tensorplug_cpu.quiet import quietly
 
 if TYPE_CHECKING:
@@ -30,6 +30,13 @@ def identity(x: Array) -> Array:
 def reshape(x: TensorType, *, shape: Shape) -> Call:
     """View under another shape; a copy only where the strides leave no other way."""
     return quietly(lambda x: x.reshape(shape))
+
+
+@kernels.prepare(ops.EXPAND_DIMS)
+def expand_dims(input: TensorType, *, dim: int) -> Call:
+    """View with a new axis."""
+    key: Any = (*(slice(None) for _ in range(dim)), None, ...)
+    return lambda x: x[key]
 
 
 @kernels.prepare(ops.TRANSPOSE)
@@ -57,16 +64,16 @@ def pad_v2(
     x: TensorType,
     *,
     paddings: tuple[tuple[int, int], ...],
-    constant_value: Scalar,
+    constant_value: Scalar | str,
     out: TensorType,
 ) -> Call:
     """Fill, then write the elements into the middle."""
     inside = zip(paddings, x.shape, strict=True)
     middle: Any = (..., *(slice(before, before + length) for (before, _), length in inside))
-    shape, constant = out.shape, element(constant_value, out.dtype)
+    filled = filling(out, constant_value)
 
     def run(x: Array) -> Array:
-        result = np.full(shape, constant, constant.dtype)
+        result = filled()
         result[middle] = x
         return result
 
@@ -77,3 +84,10 @@ def pad_v2(
 def concat(xs: list[TensorType], *, axis: int) -> Call:
     """Join along an axis."""
     return quietly(lambda xs: np.concatenate(xs, axis=axis))
+
+
+@kernels.prepare(ops.PACK)
+def pack(xs: list[TensorType], *, axis: int) -> Call:
+    """Join views with a new axis along it."""
+    key: Any = (*(slice(None) for _ in range(axis)), None, ...)
+    return quietly(lambda xs: np.concatenate([x[key] for x in xs], axis=axis))

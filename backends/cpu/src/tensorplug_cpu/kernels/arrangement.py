@@ -1,0 +1,93 @@
+"""Repeating and reordering."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug.ops import arrangement as ops
+from tensorplug.tables import KernelTable
+from tensorplug_cpu.quiet import quietly
+
+if TYPE_CHECKING:
+    from tensorplug.spec import TensorType
+    from tensorplug_cpu.arrays import Array, Call
+
+kernels = KernelTable()
+
+
+@kernels.prepare(ops.TILE)
+def tile(x: TensorType, *, reps: tuple[int, ...], out: TensorType) -> Call:
+    """Repeat from the last axis to the first, so that the later copies are of longer rows."""
+    sizes, counts = ops.lined_up(x.shape, reps)
+    shape = out.shape
+    if out.size == 0:
+        return lambda x: np.zeros(shape, x.dtype)
+    steps: list[tuple[tuple[int, ...], int]] = []
+    width = 1  # of a row that is repeated as a whole
+    for size, count in zip(reversed(sizes), reversed(counts), strict=True):
+        width *= size
+        if count != 1:
+            steps.append(((-1, width), count))
+            width *= count
+    if not steps:
+        return quietly(lambda x: x.reshape(shape))
+
+    def run(x: Array) -> Array:
+        result = x
+        for rows, count in steps:
+            result = np.repeat(result.reshape(rows), count, axis=0)
+        return result.reshape(shape)
+
+    return quietly(run)
+
+
+@kernels.prepare(ops.REVERSE)
+def reverse(x: TensorType, *, dims: tuple[int, ...]) -> Call:
+    """View with negative strides."""
+    back, ahead = slice(None, None, -1), slice(None)
+    key: Any = (..., *(back if axis in dims else ahead for axis in range(x.rank)))
+    return lambda x: x[key]
+
+
+@kernels.prepare(ops.MIRROR_PAD)
+def mirror_pad(x: TensorType, *, paddings: ops.Pairs, mode: str, out: TensorType) -> Call:
+    """Write the elements into the middle, then mirror axis by axis what stands there."""
+    skip = 1 if mode == "reflect" else 0
+    inside = zip(paddings, x.shape, strict=True)
+    middle: Any = (..., *(slice(before, before + length) for (before, _), length in inside))
+    moves = [
+        move
+        for axis, (pair, size) in enumerate(zip(paddings, x.shape, strict=True))
+        for move in _mirrored(axis, pair, size, skip)
+    ]
+    shape, dtype = out.shape, out.dtype.numpy
+
+    def run(x: Array) -> Array:
+        result = np.empty(shape, dtype)
+        result[middle] = x
+        for to, source in moves:
+            result[to] = result[source]
+        return result
+
+    return quietly(run)
+
+
+def _mirrored(axis: int, pair: tuple[int, int], size: int, skip: int) -> list[tuple[Any, Any]]:
+    """Return what is written, and from where, on either side of an axis."""
+    before, after = pair
+    lead = (slice(None),) * axis
+    end = before + size  # of the elements
+    moves: list[tuple[Any, Any]] = []
+    if before:
+        first = before + skip
+        moves.append(
+            ((*lead, slice(0, before)), (*lead, slice(first + before - 1, first - 1, -1)))
+        )
+    if after:
+        last = end - skip - 1
+        stop = last - after
+        source = slice(last, None if stop < 0 else stop, -1)
+        moves.append(((*lead, slice(end, end + after)), (*lead, source)))
+    return moves

@@ -1,0 +1,51 @@
+"""Moving blocks from Reshape and Transpose."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug.ops import blocks as ops
+from tensorplug.ops.movement import pad, permute_dims, reshape
+from tensorplug.ops.movement import slice as slice_
+from tensorplug.tables import DecompositionTable
+
+if TYPE_CHECKING:
+    from tensorplug.spec import TensorType
+    from tensorplug.tensor import Tensor
+
+decompositions = DecompositionTable()
+
+
+@decompositions.of(ops.BATCH_TO_SPACE_ND)
+def batch_to_space_nd(
+    x: Tensor, *, block_shape: tuple[int, ...], crops: ops.Pairs, out: TensorType
+) -> Tensor:
+    ahead = (*block_shape, out.shape[0], *x.shape[1:])
+    order = ops.cells_first(x.ndim, len(block_shape))
+    back = [order.index(axis) for axis in range(len(order))]
+    sizes = [size + sum(crop) for size, crop in zip(out.shape[1:], crops, strict=False)]
+    whole = (out.shape[0], *sizes, *out.shape[1 + len(sizes) :])
+    spread = reshape(permute_dims(reshape(x, ahead), back), whole)
+    return slice_(spread, (0, *(before for before, _ in crops)), out.shape)
+
+
+@decompositions.of(ops.SPACE_TO_BATCH_ND)
+def space_to_batch_nd(
+    x: Tensor, *, block_shape: tuple[int, ...], paddings: ops.Pairs, out: TensorType
+) -> Tensor:
+    rest = [(0, 0)] * (x.ndim - 1 - len(paddings))
+    padded = pad(x, [(0, 0), *paddings, *rest])
+    cells = reshape(padded, ops.cut(padded.shape, block_shape))
+    return reshape(permute_dims(cells, ops.cells_first(x.ndim, len(block_shape))), out.shape)
+
+
+@decompositions.of(ops.DEPTH_TO_SPACE)
+def depth_to_space(x: Tensor, *, block_size: int, data_format: str, out: TensorType) -> Tensor:
+    apart, order = ops.depth_moves(x.type, block_size, data_format, into_depth=False)
+    return reshape(permute_dims(reshape(x, apart), order), out.shape)
+
+
+@decompositions.of(ops.SPACE_TO_DEPTH)
+def space_to_depth(x: Tensor, *, block_size: int, data_format: str, out: TensorType) -> Tensor:
+    apart, order = ops.depth_moves(x.type, block_size, data_format, into_depth=True)
+    return reshape(permute_dims(reshape(x, apart), order), out.shape)

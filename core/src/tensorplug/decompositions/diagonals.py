@@ -1,0 +1,59 @@
+"""Diagonals from PadV2, bands from comparisons of the rows' and columns' numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug import dtypes as dt
+from tensorplug.ops import diagonals as ops
+from tensorplug.ops.comparison import greater_equal, less, less_equal, logical_and, logical_or
+from tensorplug.ops.creation import arange, full
+from tensorplug.ops.elementwise import where
+from tensorplug.ops.movement import expand_dims, pad, reshape
+from tensorplug.ops.movement import slice as slice_
+from tensorplug.tables import DecompositionTable
+
+if TYPE_CHECKING:
+    from tensorplug.spec import TensorType
+    from tensorplug.tensor import Tensor
+
+decompositions = DecompositionTable()
+
+
+@decompositions.of(ops.DIAG)
+def diag(x: Tensor, *, out: TensorType) -> Tensor:
+    # Rows of n + 1 that begin with an element, one after the other, are n zeros too many.
+    n = x.size
+    rows = pad(reshape(x, (n, 1)), [(0, 0), (0, n)])
+    return reshape(slice_(reshape(rows, (n * (n + 1),)), (0,), (n * n,)), out.shape)
+
+
+@decompositions.of(ops.MATRIX_BAND_PART)
+def matrix_band_part(input: Tensor, num_lower: Tensor, num_upper: Tensor) -> Tensor:
+    rows, columns = _places(input)
+    keep = logical_and(_within(rows - columns, num_lower), _within(columns - rows, num_upper))
+    return _kept(input, keep)
+
+
+def _within(distance: Tensor, limit: Tensor) -> Tensor:
+    most = reshape(limit, ())
+    return logical_or(less(most, 0), less_equal(distance, most))
+
+
+@decompositions.of(ops.TRIANGLE)
+def triangle(x: Tensor, *, upper: bool, k: int) -> Tensor:
+    rows, columns = _places(x)
+    # Beyond the matrix one number is as good as another, and int32 holds it.
+    by = max(-x.shape[-2], min(k, x.shape[-1]))
+    keep = greater_equal(columns - rows, by) if upper else less_equal(columns - rows, by)
+    return _kept(x, keep)
+
+
+def _places(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the numbers of the rows, as a column, and of the columns."""
+    rows, columns = (arange(size, dtype=dt.int32) for size in x.shape[-2:])
+    return expand_dims(rows, axis=1), columns
+
+
+def _kept(x: Tensor, keep: Tensor) -> Tensor:
+    return where(keep, x, full((), False if x.dtype is dt.bool_ else 0, dtype=x.dtype))

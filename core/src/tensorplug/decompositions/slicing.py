@@ -1,0 +1,96 @@
+"""Parts of a tensor from Slice, GatherV2 and PadV2."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorplug import dtypes as dt
+from tensorplug.ops import slicing as ops
+from tensorplug.ops.arrangement import flip
+from tensorplug.ops.creation import arange
+from tensorplug.ops.indexing import gather
+from tensorplug.ops.movement import pad, reshape
+from tensorplug.ops.movement import slice as slice_
+from tensorplug.tables import DecompositionTable
+
+if TYPE_CHECKING:
+    from tensorplug.shapes import Shape
+    from tensorplug.spec import TensorType
+    from tensorplug.tensor import Tensor
+
+decompositions = DecompositionTable()
+
+
+@decompositions.of(ops.UNPACK)
+def unpack(value: Tensor, *, axis: int, out: tuple[TensorType, ...]) -> list[Tensor]:
+    ones = (1,) * len(out)
+    return [
+        reshape(part, each.shape)
+        for part, each in zip(_parts(value, axis, ones), out, strict=True)
+    ]
+
+
+@decompositions.of(ops.SPLIT_V)
+def split(x: Tensor, *, num_or_size_splits: tuple[int, ...], axis: int) -> list[Tensor]:
+    return _parts(x, axis, num_or_size_splits)
+
+
+def _parts(x: Tensor, axis: int, sizes: tuple[int, ...]) -> list[Tensor]:
+    lead = (0,) * axis
+    parts, at = [], 0
+    for size in sizes:
+        parts.append(slice_(x, (*lead, at), (*(-1 for _ in lead), size)))
+        at += size
+    return parts
+
+
+@decompositions.of(ops.STRIDED_SLICE)
+def strided_slice(x: Tensor, *, attributes: dict[str, Any]) -> Tensor:
+    # One block holds all that is taken; along axes with gaps, or backwards, it is picked there.
+    taken = ops.selection(x.shape, attributes)
+    lowest, reach = _extent(taken)
+    result = slice_(x, lowest, reach)
+    for axis, (start, step, count) in enumerate(
+        zip(taken.starts, taken.steps, taken.counts, strict=True)
+    ):
+        if step != 1 and count > 1:
+            first = start - lowest[axis]
+            places = arange(first, first + count * step, step, dtype=dt.int32)
+            result = gather(result, places, axis=axis)
+    return reshape(result, taken.shape)
+
+
+@decompositions.of(ops.STRIDED_SLICE_GRAD)
+def strided_slice_grad(dy: Tensor, *, shape: Shape, attributes: dict[str, Any]) -> Tensor:
+    taken = ops.selection(shape, attributes)
+    lowest, reach = _extent(taken)
+    result = reshape(dy, taken.counts)
+    for axis, (step, count) in enumerate(zip(taken.steps, taken.counts, strict=True)):
+        if count > 1 and step < 0:
+            result = flip(result, axis=axis)
+        if count > 1 and abs(step) > 1:
+            result = _spread(result, axis, abs(step))
+    around = [
+        (first, size - first - count)
+        for first, size, count in zip(lowest, shape, reach, strict=True)
+    ]
+    return pad(result, around)
+
+
+def _extent(taken: ops.Selection) -> tuple[list[int], list[int]]:
+    """Return where, along each axis, what is taken begins, and how far it reaches."""
+    lowest, reach = [], []
+    for start, step, count in zip(taken.starts, taken.steps, taken.counts, strict=True):
+        way = (count - 1) * step if count else 0
+        lowest.append(start + min(way, 0))
+        reach.append(abs(way) + 1 if count else 0)
+    return lowest, reach
+
+
+def _spread(x: Tensor, axis: int, step: int) -> Tensor:
+    """Put ``step - 1`` zeros between the elements along an axis."""
+    before, count, after = x.shape[:axis], x.shape[axis], x.shape[axis + 1 :]
+    apart = reshape(x, (*before, count, 1, *after))
+    zeros = [(0, step - 1) if at == axis + 1 else (0, 0) for at in range(apart.ndim)]
+    joined = reshape(pad(apart, zeros), (*before, count * step, *after))
+    return slice_(joined, (0,), (*before, (count - 1) * step + 1, *after))

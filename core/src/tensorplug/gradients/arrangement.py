@@ -1,0 +1,59 @@
+"""Gradients of repeating and reordering: every copy of an element adds to it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug.ops import arrangement as ops
+from tensorplug.ops.movement import pad, reshape
+from tensorplug.ops.movement import slice as slice_
+from tensorplug.ops.reduction import sum as sum_
+from tensorplug.tables import GradientTable
+
+if TYPE_CHECKING:
+    from tensorplug.spec import TensorType
+    from tensorplug.tensor import Tensor
+
+gradients = GradientTable()
+
+
+@gradients.wrt(ops.TILE, "x")
+def tile(dy: Tensor, x_type: TensorType, reps: tuple[int, ...]) -> Tensor:
+    sizes, counts = ops.lined_up(x_type.shape, reps)
+    parts = [each for pair in zip(counts, sizes, strict=True) for each in pair]
+    copies = list(range(0, len(parts), 2))
+    return reshape(sum_(reshape(dy, parts), axis=copies), x_type.shape)
+
+
+@gradients.wrt(ops.REVERSE, "x")
+def reverse(dy: Tensor, dims: tuple[int, ...]) -> Tensor:
+    return ops.flip(dy, axis=dims)
+
+
+@gradients.wrt(ops.MIRROR_PAD, "x")
+def mirror_pad(dy: Tensor, x_type: TensorType, paddings: ops.Pairs, mode: str) -> Tensor:
+    total = dy
+    for axis, (pair, size) in enumerate(zip(paddings, x_type.shape, strict=True)):
+        total = _unmirrored(total, axis, pair, size, 1 if mode == "reflect" else 0)
+    return total
+
+
+def _unmirrored(dy: Tensor, axis: int, pair: tuple[int, int], size: int, skip: int) -> Tensor:
+    """Add the mirrored cells along one axis to those they were copied from."""
+    before, after = pair
+
+    def part(first: int, count: int) -> Tensor:
+        lead = (0,) * axis
+        return slice_(dy, (*lead, first), (*(-1 for _ in lead), count))
+
+    def placed(mirrored: Tensor, first: int) -> Tensor:
+        zeros = [(0, 0)] * dy.ndim
+        zeros[axis] = (first, size - first - mirrored.shape[axis])
+        return pad(ops.flip(mirrored, axis=axis), zeros)
+
+    total = part(before, size)
+    if before:
+        total = total + placed(part(0, before), skip)
+    if after:
+        total = total + placed(part(before + size, after), size - skip - after)
+    return total

@@ -1,0 +1,33 @@
+"""Gradients of moving blocks: the other way round."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug.ops import blocks as ops
+from tensorplug.tables import GradientTable
+
+if TYPE_CHECKING:
+    from tensorplug.tensor import Tensor
+
+gradients = GradientTable()
+
+
+@gradients.wrt(ops.BATCH_TO_SPACE_ND, "x")
+def batch_to_space_nd(dy: Tensor, block_shape: tuple[int, ...], crops: ops.Pairs) -> Tensor:
+    return ops.space_to_batch_nd(dy, block_shape, crops)
+
+
+@gradients.wrt(ops.SPACE_TO_BATCH_ND, "x")
+def space_to_batch_nd(dy: Tensor, block_shape: tuple[int, ...], paddings: ops.Pairs) -> Tensor:
+    return ops.batch_to_space_nd(dy, block_shape, paddings)
+
+
+@gradients.wrt(ops.DEPTH_TO_SPACE, "x")
+def depth_to_space(dy: Tensor, block_size: int, data_format: str) -> Tensor:
+    return ops.space_to_depth(dy, block_size, data_format)
+
+
+@gradients.wrt(ops.SPACE_TO_DEPTH, "x")
+def space_to_depth(dy: Tensor, block_size: int, data_format: str) -> Tensor:
+    return ops.depth_to_space(dy, block_size, data_format)

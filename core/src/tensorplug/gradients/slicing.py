@@ -1,0 +1,37 @@
+"""Gradients of parts of a tensor: they go back to the places where the parts were."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorplug.dispatch import dispatch
+from tensorplug.ops import slicing as ops
+from tensorplug.ops.movement import concat, stack
+from tensorplug.tables import GradientTable
+
+if TYPE_CHECKING:
+    from tensorplug.spec import TensorType
+    from tensorplug.tensor import Tensor
+
+gradients = GradientTable()
+
+
+@gradients.wrt(ops.UNPACK, "value")
+def unpack(dy: list[Tensor], axis: int) -> Tensor:
+    return stack(dy, axis=axis)
+
+
+@gradients.wrt(ops.SPLIT_V, "x")
+def split(dy: list[Tensor], axis: int) -> Tensor:
+    return concat(dy, axis=axis)
+
+
+@gradients.wrt(ops.STRIDED_SLICE, "x")
+def strided_slice(dy: Tensor, x_type: TensorType, attributes: dict[str, Any]) -> Tensor:
+    return dispatch(ops.STRIDED_SLICE_GRAD, dy, shape=x_type.shape, **attributes)
+
+
+@gradients.wrt(ops.STRIDED_SLICE_GRAD, "dy")
+def strided_slice_grad(ddy: Tensor, attributes: dict[str, Any]) -> Tensor:
+    selecting = {name: attributes[name] for name in ops.SELECTING}
+    return dispatch(ops.STRIDED_SLICE, ddy, **selecting)

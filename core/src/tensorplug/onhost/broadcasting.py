@@ -1,0 +1,31 @@
+"""Arithmetic of shapes that are tensors, in the host's memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug.errors import ShapeError
+
+if TYPE_CHECKING:
+    Array = np.ndarray[Any, Any]
+
+__all__ = ["broadcast_args"]
+
+
+def broadcast_args(s0: Array, s1: Array) -> Array:
+    """Return the shape to which two shapes, given as vectors, broadcast.
+
+    Raises:
+        ShapeError: they do not, or a size is negative.
+
+    """
+    rank = max(s0.size, s1.size)
+    a, b = (np.concatenate([np.ones(rank - each.size, each.dtype), each]) for each in (s0, s1))
+    listed = f"shapes {s0.tolist()} and {s1.tolist()}"
+    if min(a.min(initial=0), b.min(initial=0)) < 0:
+        raise ShapeError(f"BroadcastArgs: {listed} must not hold negative sizes")
+    if np.any((a != b) & (a != 1) & (b != 1)):
+        raise ShapeError(f"BroadcastArgs: {listed} do not broadcast")
+    return np.where(a == 1, b, a)

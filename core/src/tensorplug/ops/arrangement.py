@@ -1,0 +1,239 @@
+"""Repeating and reordering along axes: tiles, mirrors, rolls, moved axes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug import attributes, inference, shapes
+from tensorplug import dtypes as dt
+from tensorplug.dispatch import as_tensor, chained, dispatch
+from tensorplug.errors import ArgumentError, DTypeError, ShapeError
+from tensorplug.ops.indexing import gather
+from tensorplug.ops.movement import (
+    broadcast_to,
+    concat,
+    identity,
+    permute_dims,
+    reshape,
+)
+from tensorplug.ops.movement import slice as slice_
+from tensorplug.spec import Attribute, KernelSpec, TensorType
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tensorplug.shapes import Shape
+    from tensorplug.spec import InputTypes
+    from tensorplug.tensor import Tensor
+
+__all__ = ["flip", "mirror_pad", "moveaxis", "repeat", "roll", "tile"]
+
+Pairs = tuple[tuple[int, int], ...]
+
+
+def lined_up(shape: Shape, reps: tuple[int, ...]) -> tuple[Shape, tuple[int, ...]]:
+    """Return a shape and repetitions at equal length, with ones put before the shorter."""
+    rank = max(len(shape), len(reps))
+    return (1,) * (rank - len(shape)) + shape, (1,) * (rank - len(reps)) + reps
+
+
+def _tiled(x: TensorType, *, reps: tuple[int, ...]) -> TensorType:
+    if any(count < 0 for count in reps):
+        raise ShapeError(f"reps must not be negative, got {list(reps)}")
+    sizes, counts = lined_up(x.shape, reps)
+    return TensorType(x.dtype, tuple(n * count for n, count in zip(sizes, counts, strict=True)))
+
+
+TILE = KernelSpec("Tile", ("x",), _tiled, attributes={"reps": attributes.integers()})
+
+REVERSE = KernelSpec(
+    "Reverse", ("x",), inference.same, attributes={"dims": attributes.axes("x", None)}
+)
+
+
+def _mirrored(x: TensorType, *, paddings: Pairs, mode: str) -> TensorType:
+    for axis, (pair, size) in enumerate(zip(paddings, x.shape, strict=True)):
+        most = size - 1 if mode == "reflect" else size
+        if max(pair) > most and any(pair):
+            raise ShapeError(
+                f"padding {list(pair)} is too much for axis {axis} of length {size}: mode "
+                f"{mode!r} has {max(most, 0)} elements to mirror"
+            )
+    sizes = (low + n + high for (low, high), n in zip(paddings, x.shape, strict=True))
+    return TensorType(x.dtype, tuple(sizes))
+
+
+def _paddings(value: Any, known: InputTypes) -> Pairs:
+    return shapes.pairs(value, known["x"].rank)
+
+
+MIRROR_PAD = KernelSpec(
+    "MirrorPad",
+    ("x",),
+    _mirrored,
+    attributes={
+        "paddings": Attribute(_paddings),
+        "mode": attributes.choice("reflect", "symmetric"),
+    },
+)
+
+
+@chained
+def tile(x: Any, repetitions: Any, /) -> Tensor:
+    """Return ``x`` repeated as a whole along each axis.
+
+    Args:
+        x: a tensor of any dtype.
+        repetitions: how many times along each axis, an int or a sequence. Where it is shorter
+            than the rank, it concerns the last axes; where it is longer, ``x`` gets new axes in
+            front. (TensorFlow's Tile.)
+
+    Returns:
+        A tensor of the sizes ``n * repetitions``.
+
+    """
+    return dispatch(TILE, x, reps=repetitions)
+
+
+@chained
+def flip(x: Any, /, *, axis: Any = None) -> Tensor:
+    """Return ``x`` with the order along ``axis`` reversed: one axis, several, or (None) all.
+
+    (TensorFlow's Reverse.)
+    """
+    return dispatch(REVERSE, x, dims=axis)
+
+
+@chained
+def mirror_pad(x: Any, paddings: Sequence[Sequence[int]], mode: str) -> Tensor:
+    """Return ``x`` padded along each axis with its own elements in reverse order.
+
+    Args:
+        x: a tensor of any dtype.
+        paddings: one (before, after) pair per axis.
+        mode: "reflect" leaves the outermost element out: ``[1, 2, 3]`` padded by (2, 1) is
+            ``[3, 2, 1, 2, 3, 2]``; "symmetric" repeats it: ``[2, 1, 1, 2, 3, 3]``.
+
+    Raises:
+        ShapeError: there is more padding than elements to mirror: n - 1, or n if symmetric.
+
+    (TensorFlow's MirrorPad.)
+
+    """
+    return dispatch(MIRROR_PAD, x, paddings=paddings, mode=mode)
+
+
+@chained
+def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Tensor:
+    """Return ``x`` with its elements moved on; those that leave at the end enter in front.
+
+    Args:
+        x: a tensor of any dtype.
+        shift: by how many places; negative ones move to the front. One number, or one for each
+            of several axes.
+        axis: along which; an axis may be named more than once. None rolls the elements in
+            row-major order.
+
+    """
+    tensor = as_tensor(x, what="roll: x")
+    who = f"roll of {tensor.type}"
+    shifts = shapes.as_ints(shift, f"{who}: shift")
+    if axis is None:
+        if len(shifts) != 1:
+            raise ArgumentError(f"{who}: {len(shifts)} shifts need as many axes")
+        return reshape(_rolled(reshape(tensor, (-1,)), shifts[0], 0), tensor.shape)
+    given = shapes.as_ints(axis, f"{who}: axis")
+    axes = [shapes.normalize_axis(each, tensor.ndim, f"{who}: axis") for each in given]
+    if 1 not in (len(shifts), len(axes)) and len(shifts) != len(axes):
+        raise ArgumentError(f"{who}: {len(shifts)} shifts do not fit {len(axes)} axes")
+    count = max(len(shifts), len(axes)) if shifts and axes else 0
+    totals: dict[int, int] = {}
+    for at in range(count):
+        each = axes[at % len(axes)]
+        totals[each] = totals.get(each, 0) + shifts[at % len(shifts)]
+    for each, by in totals.items():
+        tensor = _rolled(tensor, by, each)
+    return tensor
+
+
+def _rolled(x: Tensor, by: int, axis: int) -> Tensor:
+    length = x.shape[axis]
+    first = -by % length if length else 0  # the element that comes to the front
+    if not first:
+        return identity(x)
+    begin = (0,) * axis + (first,)
+    size = (-1,) * axis + (first,)
+    return concat([slice_(x, begin), slice_(x, (0,), size)], axis=axis)
+
+
+@chained
+def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Tensor:
+    """Return ``x`` with each element repeated.
+
+    Args:
+        x: a tensor of any dtype.
+        repeats: how many times; one integer, or a tensor or list of one for each element along
+            ``axis``. Then the size of the result depends on the data, so the numbers are read
+            by the host, which waits for the device.
+        axis: along which; None repeats the elements in row-major order, to rank 1.
+
+    Raises:
+        ArgumentError: a number is negative.
+        ShapeError: there are not as many numbers as elements along ``axis``.
+
+    """
+    tensor = as_tensor(x, what="repeat: x")
+    if axis is None:
+        tensor = reshape(tensor, (-1,))
+    at = shapes.normalize_axis(0 if axis is None else axis, tensor.ndim, "repeat: axis")
+    length = tensor.shape[at]
+    counts = _counts(repeats, length, f"repeat of {tensor.type}")
+    if isinstance(counts, int):
+        before, after = tensor.shape[:at], tensor.shape[at + 1 :]
+        thin = reshape(tensor, (*before, length, 1, *after))
+        wide = broadcast_to(thin, (*before, length, counts, *after))
+        return reshape(wide, (*before, length * counts, *after))
+    places = np.repeat(np.arange(length, dtype=np.int32), counts)
+    return gather(tensor, places, axis=at)
+
+
+def _counts(repeats: Any, length: int, who: str) -> int | np.ndarray[Any, Any]:
+    """Return the number of repetitions: one for all, or one for each of ``length`` elements."""
+    if hasattr(repeats, "dtype") or isinstance(repeats, list | tuple):
+        given = as_tensor(repeats, what=f"{who}: repeats")
+        if given.dtype not in dt.INTEGER:
+            raise DTypeError(f"{who}: repeats must be integers, got {given.type}")
+        if given.shape not in ((), (1,), (length,)):
+            raise ShapeError(f"{who}: repeats are {given.type}, but must be 1 or {length} numbers")
+        counts = given.numpy()
+        if counts.size and counts.min() < 0:
+            raise ArgumentError(f"{who}: repeats must not be negative, got {counts.min()}")
+        return counts.item() if counts.size == 1 else counts.astype(np.int64)
+    count = shapes.index(repeats, f"{who}: repeats")
+    if count < 0:
+        raise ArgumentError(f"{who}: repeats must not be negative, got {count}")
+    return count
+
+
+@chained
+def moveaxis(x: Any, source: Any, destination: Any, /) -> Tensor:
+    """Return ``x`` with its axes ``source`` at the places ``destination``.
+
+    Both are one axis or as many; the other axes keep their order.
+
+    Raises:
+        ShapeError: one is out of range or named twice, or the two differ in length.
+
+    """
+    tensor = as_tensor(x, what="moveaxis: x")
+    rank, who = tensor.ndim, f"moveaxis of {tensor.type}"
+    picked = shapes.distinct_axes(source, rank, f"{who}: source")
+    places = shapes.distinct_axes(destination, rank, f"{who}: destination")
+    if len(picked) != len(places):
+        raise ShapeError(f"{who}: {len(picked)} axes cannot go to {len(places)} places")
+    perm = [axis for axis in range(rank) if axis not in picked]
+    for place, axis in sorted(zip(places, picked, strict=True)):
+        perm.insert(place, axis)
+    return permute_dims(tensor, perm)

@@ -1,0 +1,237 @@
+"""Moving blocks of cells between spatial axes and the batch or the channels."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from tensorplug import attributes, shapes
+from tensorplug.dispatch import chained, dispatch
+from tensorplug.errors import ShapeError
+from tensorplug.spec import Attribute, KernelSpec, TensorType
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tensorplug.shapes import Shape
+    from tensorplug.spec import InputTypes
+    from tensorplug.tensor import Tensor
+
+__all__ = ["batch_to_space_nd", "depth_to_space", "space_to_batch_nd", "space_to_depth"]
+
+Pairs = tuple[tuple[int, int], ...]
+
+
+def _block_shape(value: Any, known: InputTypes) -> tuple[int, ...]:
+    block = shapes.as_ints(value)
+    rank: int = known["x"].rank
+    if any(size < 1 for size in block):
+        raise ShapeError(f"must hold positive sizes, got {list(block)}")
+    if len(block) >= max(rank, 1):
+        raise ShapeError(
+            f"{list(block)} has {len(block)} sizes, but x of rank {rank} has "
+            f"{max(rank - 1, 0)} axes beside the batch"
+        )
+    return block
+
+
+def _pairs(value: Any, known: InputTypes) -> Pairs:
+    return shapes.pairs(value, len(known["block_shape"]))
+
+
+def _to_space(x: TensorType, *, block_shape: tuple[int, ...], crops: Pairs) -> TensorType:
+    blocks = prod(block_shape)
+    if x.shape[0] % blocks:
+        raise ShapeError(f"the batch of {x.shape[0]} is no multiple of {blocks}")
+    sizes = []
+    for axis, (size, block, crop) in enumerate(
+        zip(x.shape[1:], block_shape, crops, strict=False), start=1
+    ):
+        if sum(crop) > size * block:
+            raise ShapeError(f"crops {list(crop)} leave axis {axis} of length {size * block}")
+        sizes.append(size * block - sum(crop))
+    return TensorType(x.dtype, (x.shape[0] // blocks, *sizes, *x.shape[1 + len(sizes) :]))
+
+
+BATCH_TO_SPACE_ND = KernelSpec(
+    "BatchToSpaceND",
+    ("x",),
+    _to_space,
+    attributes={"block_shape": Attribute(_block_shape), "crops": Attribute(_pairs)},
+)
+
+
+def _to_batch(x: TensorType, *, block_shape: tuple[int, ...], paddings: Pairs) -> TensorType:
+    sizes = []
+    for axis, (size, block, pair) in enumerate(
+        zip(x.shape[1:], block_shape, paddings, strict=False), start=1
+    ):
+        padded = size + sum(pair)
+        if padded % block:
+            raise ShapeError(
+                f"axis {axis} of length {size}, padded by {list(pair)}, is no multiple of {block}"
+            )
+        sizes.append(padded // block)
+    batch = x.shape[0] * prod(block_shape)
+    return TensorType(x.dtype, (batch, *sizes, *x.shape[1 + len(sizes) :]))
+
+
+SPACE_TO_BATCH_ND = KernelSpec(
+    "SpaceToBatchND",
+    ("x",),
+    _to_batch,
+    attributes={"block_shape": Attribute(_block_shape), "paddings": Attribute(_pairs)},
+)
+
+
+def cut(shape: Shape, block_shape: tuple[int, ...]) -> Shape:
+    """Return the batch, then each spatial axis as blocks and cells in a block, then the rest."""
+    spatial = zip(shape[1:], block_shape, strict=False)
+    pairs = [part for size, block in spatial for part in (size // block, block)]
+    return (shape[0], *pairs, *shape[1 + len(block_shape) :])
+
+
+def cells_first(rank: int, block_rank: int) -> tuple[int, ...]:
+    """Return the order of what ``cut`` gave in which the cells of a block come first."""
+    cells = range(2, 2 * block_rank + 1, 2)
+    blocks = range(1, 2 * block_rank, 2)
+    return (*cells, 0, *blocks, *range(2 * block_rank + 1, rank + block_rank))
+
+
+def _image(x: TensorType, data_format: str) -> tuple[int, int, int, int]:
+    """Return batch, height, width and channels."""
+    if x.rank != 4:
+        raise ShapeError(f"x must have rank 4, got {x.rank}")
+    if data_format == "NHWC":
+        n, height, width, channels = x.shape
+    else:
+        n, channels, height, width = x.shape
+    return n, height, width, channels
+
+
+def _laid_out(
+    x: TensorType, n: int, spatial: tuple[int, int], channels: int, how: str
+) -> TensorType:
+    shape = (n, *spatial, channels) if how == "NHWC" else (n, channels, *spatial)
+    return TensorType(x.dtype, shape)
+
+
+def _out_of_depth(x: TensorType, *, block_size: int, data_format: str) -> TensorType:
+    n, height, width, channels = _image(x, data_format)
+    if channels % block_size**2:
+        raise ShapeError(f"{channels} channels are no multiple of {block_size**2}")
+    spatial = (height * block_size, width * block_size)
+    return _laid_out(x, n, spatial, channels // block_size**2, data_format)
+
+
+def _into_depth(x: TensorType, *, block_size: int, data_format: str) -> TensorType:
+    n, height, width, channels = _image(x, data_format)
+    if height % block_size or width % block_size:
+        raise ShapeError(f"height {height} and width {width} must be multiples of {block_size}")
+    spatial = (height // block_size, width // block_size)
+    return _laid_out(x, n, spatial, channels * block_size**2, data_format)
+
+
+_IN_BLOCKS = {
+    "block_size": attributes.integer(at_least=1),
+    "data_format": attributes.choice("NHWC", "NCHW", default="NHWC"),
+}
+DEPTH_TO_SPACE = KernelSpec("DepthToSpace", ("x",), _out_of_depth, attributes=_IN_BLOCKS)
+SPACE_TO_DEPTH = KernelSpec("SpaceToDepth", ("x",), _into_depth, attributes=_IN_BLOCKS)
+
+
+def depth_moves(
+    x: TensorType, block_size: int, data_format: str, *, into_depth: bool
+) -> tuple[Shape, tuple[int, ...]]:
+    """Return the shape with each block on axes of its own, and the order to bring them to.
+
+    The channels of an image are, for each place in the block by rows, those of the smaller one.
+    """
+    n, height, width, channels = _image(x, data_format)
+    b = block_size
+    if into_depth:
+        rows, columns = (height // b, b), (width // b, b)
+        if data_format == "NHWC":
+            return (n, *rows, *columns, channels), (0, 1, 3, 2, 4, 5)
+        return (n, channels, *rows, *columns), (0, 3, 5, 1, 2, 4)
+    fewer = channels // (b * b)
+    if data_format == "NHWC":
+        return (n, height, width, b, b, fewer), (0, 1, 3, 2, 4, 5)
+    return (n, b, b, fewer, height, width), (0, 3, 4, 1, 5, 2)
+
+
+@chained
+def batch_to_space_nd(x: Any, block_shape: Any, crops: Sequence[Sequence[int]]) -> Tensor:
+    """Return ``x`` with parts of its batch moved into blocks of spatial cells, then cropped.
+
+    Args:
+        x: of shape ``[batch * prod(block_shape), *spatial, *rest]``, of any dtype.
+        block_shape: the size of a block along each of the M spatial axes.
+        crops: how much to cut off (before, after) along each of them, from the result.
+
+    Returns:
+        A tensor of shape ``[batch, *(spatial * block_shape - crops), *rest]``.
+
+    Raises:
+        ShapeError: the batch is no multiple of the block, or the crops are larger than an axis.
+
+    (TensorFlow's BatchToSpaceND.)
+
+    """
+    return dispatch(BATCH_TO_SPACE_ND, x, block_shape=block_shape, crops=crops)
+
+
+@chained
+def space_to_batch_nd(x: Any, block_shape: Any, paddings: Sequence[Sequence[int]]) -> Tensor:
+    """Return ``x`` padded with zeros, with the cells of each block moved into the batch.
+
+    Args:
+        x: of shape ``[batch, *spatial, *rest]``, of any dtype (strings: padded with empty ones).
+        block_shape: the size of a block along each of the M spatial axes.
+        paddings: how much to add (before, after) along each of them, first.
+
+    Returns:
+        A tensor of shape ``[batch * prod(block_shape), *(padded / block_shape), *rest]``.
+
+    Raises:
+        ShapeError: a padded axis is no multiple of the block.
+
+    (TensorFlow's SpaceToBatchND.)
+
+    """
+    return dispatch(SPACE_TO_BATCH_ND, x, block_shape=block_shape, paddings=paddings)
+
+
+@chained
+def depth_to_space(x: Any, block_size: int, data_format: str = "NHWC") -> Tensor:
+    """Return images with parts of their channels moved into blocks of pixels.
+
+    Args:
+        x: images of shape ``[n, height, width, channels]``, for "NCHW" with the channels second.
+        block_size: height and width of a block, b. Channel ``(i * b + j) * c + k`` of a pixel
+            becomes channel k, of c, at row i and column j of its block.
+        data_format: "NHWC" or "NCHW".
+
+    Returns:
+        Images of shape ``[n, height * b, width * b, channels / b**2]``.
+
+    Raises:
+        ShapeError: the rank is not 4, or the channels are no multiple of ``b**2``.
+
+    (TensorFlow's DepthToSpace.)
+
+    """
+    return dispatch(DEPTH_TO_SPACE, x, block_size=block_size, data_format=data_format)
+
+
+@chained
+def space_to_depth(x: Any, block_size: int, data_format: str = "NHWC") -> Tensor:
+    """Return images with blocks of pixels moved into channels: undoes ``depth_to_space``.
+
+    Raises:
+        ShapeError: the rank is not 4, or height and width are no multiples of the block.
+
+    (TensorFlow's SpaceToDepth.)
+
+    """
+    return dispatch(SPACE_TO_DEPTH, x, block_size=block_size, data_format=data_format)

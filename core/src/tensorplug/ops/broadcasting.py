@@ -1,0 +1,133 @@
+"""Bringing shapes and tensors together: broadcasting, grids, expected shapes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from tensorplug import dtypes as dt
+from tensorplug import shapes
+from tensorplug.dispatch import as_tensor, dispatch
+from tensorplug.errors import ArgumentError, ShapeError
+from tensorplug.ops.movement import broadcast_to, reshape
+from tensorplug.spec import KernelSpec, TensorType
+
+if TYPE_CHECKING:
+    from tensorplug.shapes import Shape
+    from tensorplug.tensor import Tensor
+
+__all__ = [
+    "broadcast_args",
+    "broadcast_arrays",
+    "broadcast_shapes",
+    "ensure_shape",
+    "meshgrid",
+]
+
+
+def _longer(s0: TensorType, s1: TensorType) -> TensorType:
+    for name, each in (("s0", s0), ("s1", s1)):
+        if each.rank != 1:
+            raise ShapeError(f"{name} must be a vector of sizes, got {each}")
+    return TensorType(s0.dtype, (max(s0.size, s1.size),))
+
+
+BROADCAST_ARGS = KernelSpec(
+    "BroadcastArgs", ("s0", "s1"), _longer, accepts=dt.INTEGER, promote=("s0", "s1")
+)
+
+
+def broadcast_args(s0: Any, s1: Any) -> Tensor:
+    """Return the shape, as a vector of integers, to which two such shapes broadcast.
+
+    ``broadcast_shapes`` does the same for shapes that are no tensors.
+
+    Raises:
+        ShapeError: they do not broadcast, or are no vectors.
+
+    (TensorFlow's BroadcastArgs.)
+
+    """
+    return dispatch(BROADCAST_ARGS, s0, s1)
+
+
+def broadcast_shapes(*given: Any) -> Shape:
+    """Return the shape to which shapes (tuples or lists of sizes) broadcast; of none, ``()``.
+
+    Raises:
+        ShapeError: they do not broadcast, or a size is negative.
+
+    """
+    return shapes.broadcast(*(shapes.as_shape(each, "broadcast_shapes: shape") for each in given))
+
+
+def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
+    """Return tensors repeated along new and size-1 axes until all have one shape.
+
+    Raises:
+        ShapeError: their shapes do not broadcast.
+
+    """
+    tensors = [as_tensor(each, what="broadcast_arrays: an argument") for each in arrays]
+    try:
+        shape = shapes.broadcast(*(each.shape for each in tensors))
+    except ShapeError as error:
+        raise ShapeError(f"broadcast_arrays: {error}") from None
+    return tuple(broadcast_to(each, shape) for each in tensors)
+
+
+def meshgrid(*arrays: Any, indexing: Literal["xy", "ij"] = "xy") -> tuple[Tensor, ...]:
+    """Return the coordinates of a grid, one tensor for each vector of coordinates.
+
+    Args:
+        *arrays: vectors (a number counts as one of length 1); their dtypes need not agree.
+        indexing: "ij": the i-th vector runs along axis i. "xy": the first runs along axis 1
+            and the second along axis 0, as columns and rows do.
+
+    Returns:
+        As many tensors as vectors, of shape ``[n0, n1, ...]``, for "xy" ``[n1, n0, ...]``.
+
+    Raises:
+        ShapeError: one of them has a rank above 1.
+        ArgumentError: ``indexing`` is something else.
+
+    """
+    if indexing not in ("xy", "ij"):
+        raise ArgumentError(f"meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}")
+    tensors = [as_tensor(each, what="meshgrid: an argument") for each in arrays]
+    for each in tensors:
+        if each.ndim > 1:
+            raise ShapeError(f"meshgrid: vectors are needed, got {each.type}")
+    places = list(range(len(tensors)))
+    if indexing == "xy":
+        places[:2] = places[:2][::-1]
+    shape = [1] * len(tensors)
+    for each, place in zip(tensors, places, strict=True):
+        shape[place] = each.size
+    return tuple(
+        broadcast_to(
+            reshape(each, tuple(each.size if at == place else 1 for at in range(len(places)))),
+            tuple(shape),
+        )
+        for each, place in zip(tensors, places, strict=True)
+    )
+
+
+def ensure_shape(x: Any, shape: Any) -> Tensor:
+    """Return ``x`` if it has ``shape``, in which None stands for any size.
+
+    Raises:
+        ShapeError: it has another.
+
+    (TensorFlow's EnsureShape.)
+
+    """
+    tensor = as_tensor(x, what="ensure_shape: x")
+    if shape is not None and not isinstance(shape, list | tuple):
+        raise ArgumentError(f"ensure_shape: shape must be a list of sizes, got {shape!r}")
+    wanted = tensor.shape if shape is None else tuple(shape)
+    fits = len(wanted) == tensor.ndim and all(
+        size is None or size == own for size, own in zip(wanted, tensor.shape, strict=True)
+    )
+    if not fits:
+        raise ShapeError(f"ensure_shape: x is {tensor.type}, but must have shape {list(wanted)}")
+    return tensor

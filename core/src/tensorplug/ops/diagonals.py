@@ -1,0 +1,99 @@
+"""Diagonals, bands and triangles of matrices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorplug import attributes
+from tensorplug import dtypes as dt
+from tensorplug.dispatch import chained, dispatch, dispatch_unary
+from tensorplug.errors import ShapeError
+from tensorplug.spec import KernelSpec, TensorType
+
+if TYPE_CHECKING:
+    from tensorplug.tensor import Tensor
+
+__all__ = ["diag", "tril", "triu"]
+
+
+def _doubled(x: TensorType) -> TensorType:
+    return TensorType(x.dtype, x.shape * 2)
+
+
+DIAG = KernelSpec("Diag", ("x",), _doubled)
+
+
+def _of_matrices(x: TensorType) -> TensorType:
+    if x.rank < 2:
+        raise ShapeError(f"matrices are needed, of at least rank 2, but the rank is {x.rank}")
+    return x
+
+
+def _band(input: TensorType, num_lower: TensorType, num_upper: TensorType) -> TensorType:
+    for name, each in (("num_lower", num_lower), ("num_upper", num_upper)):
+        if each.size != 1:
+            raise ShapeError(f"{name} must be one number, got {each}")
+    return _of_matrices(input)
+
+
+_COUNTS = dt.INTEGER - {dt.uint64}  # which has no common dtype with a difference of places
+
+MATRIX_BAND_PART = KernelSpec(
+    "MatrixBandPart",
+    ("input", "num_lower", "num_upper"),
+    _band,
+    accepts={"input": dt.FIXED, "num_lower": _COUNTS, "num_upper": _COUNTS},
+)
+
+
+TRIANGLE = KernelSpec(
+    "Triangle",
+    ("x",),
+    _of_matrices,
+    attributes={"upper": attributes.flag(default=False), "k": attributes.integer(0)},
+    accepts=dt.FIXED,
+)
+
+
+def diag(x: Any, /) -> Tensor:
+    """Return zeros with the elements of ``x`` on the diagonal.
+
+    ``out[i, i] = x[i]``, where i is an index of as many numbers as ``x`` has axes: the shape is
+    that of ``x`` twice. Of strings the other elements are empty. It reads no diagonal of a
+    matrix, as NumPy's function of this name also does. (TensorFlow's Diag.)
+    """
+    return dispatch_unary(DIAG, x)
+
+
+def band_part(x: Any, num_lower: Any, num_upper: Any) -> Tensor:
+    """Return matrices with zeros outside of a band around the diagonal.
+
+    Args:
+        x: numbers or booleans of shape ``[..., M, N]``.
+        num_lower: how many diagonals to keep below the main one; negative for all. A number, or
+            a tensor of one.
+        num_upper: likewise above it.
+
+    Returns:
+        ``x[..., i, j]`` where ``num_lower < 0 or i - j <= num_lower``, and likewise
+        ``num_upper < 0 or j - i <= num_upper``; elsewhere 0. Numbers beyond the matrix keep all.
+
+    Raises:
+        ShapeError: the rank is less than 2.
+
+    (TensorFlow's MatrixBandPart.)
+
+    """
+    return dispatch(MATRIX_BAND_PART, x, num_lower, num_upper)
+
+
+@chained
+def tril(x: Any, /, *, k: int = 0) -> Tensor:
+    """Return the lower triangles of matrices: ``x[..., i, j]`` where ``j - i <= k``, else 0."""
+    return dispatch(TRIANGLE, x, upper=False, k=k)
+
+
+@chained
+def triu(x: Any, /, *, k: int = 0) -> Tensor:
+    """Return the upper triangles of matrices: ``x[..., i, j]`` where ``j - i >= k``, else 0."""
+    return dispatch(TRIANGLE, x, upper=True, k=k)
