@@ -18,7 +18,10 @@ from tensorplug.ops.activation import (
     softplus,
     step,
 )
-from tensorplug.ops.convolution import conv2d
+from tensorplug.ops.convolution import conv1d, conv2d, conv2d_transpose
+from tensorplug.ops.depthwise import depthwise_conv2d, separable_conv2d
+from tensorplug.ops.fused import fused_conv2d, fused_depthwise_conv2d, fused_matmul
+from tensorplug.ops.morphology import dilation2d
 from tensorplug.ops.normalization import (
     Moments,
     batch_norm,
@@ -26,30 +29,53 @@ from tensorplug.ops.normalization import (
     moments,
     moving_average,
 )
-from tensorplug.ops.pooling import max_pool
+from tensorplug.ops.pooling import (
+    avg_pool,
+    avg_pool3d,
+    max_pool,
+    max_pool3d,
+    max_pool_with_argmax,
+    pool,
+)
 from tensorplug.ops.recurrent import basic_lstm_cell, multi_rnn_cell
 from tensorplug.ops.regularization import dropout
+from tensorplug.ops.volumes import conv3d, conv3d_transpose
 
 __all__ = [
     "Moments",
+    "avg_pool",
+    "avg_pool3d",
     "basic_lstm_cell",
     "batch_norm",
+    "conv1d",
     "conv2d",
+    "conv2d_transpose",
+    "conv3d",
+    "conv3d_transpose",
+    "depthwise_conv2d",
+    "dilation2d",
     "dropout",
     "elu",
+    "fused_conv2d",
+    "fused_depthwise_conv2d",
+    "fused_matmul",
     "gelu",
     "leaky_relu",
     "local_response_normalization",
     "log_sigmoid",
     "log_softmax",
     "max_pool",
+    "max_pool3d",
+    "max_pool_with_argmax",
     "moments",
     "moving_average",
     "multi_rnn_cell",
+    "pool",
     "prelu",
     "relu",
     "relu6",
     "selu",
+    "separable_conv2d",
     "sigmoid",
     "silu",
     "softmax",

@@ -138,10 +138,13 @@ _NUMERALS = {1: "one", 2: "two", 3: "three"}
 
 
 def axes_attribute(count: int, default: Any = REQUIRED) -> Attribute:
-    """Return an attribute of one positive int per spatial axis; one int stands for all."""
+    """Return an attribute of one positive int per spatial axis; one int stands for all.
+
+    None stands for the default, where there is one.
+    """
 
     def canonical(value: Any, _known: InputTypes) -> Shape:
-        given = shapes.as_ints(value)
+        given = shapes.as_ints(default if value is None and default is not REQUIRED else value)
         numbers = given * count if len(given) == 1 else given
         if len(numbers) != count or min(numbers) < 1:
             raise ArgumentError(

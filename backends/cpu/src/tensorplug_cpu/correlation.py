@@ -1,5 +1,7 @@
 """Convolution on NHWC arrays as matrix products (im2col), and its two transposes.
 
+There may be any number of spatial axes; the letters below are those of two.
+
 The windows are copied into a matrix with one row per position, a few images at a time, so that
 the matrix stays in the cache. With few channels the copy runs faster into the transpose of that
 matrix, where long runs of neighbouring positions lie together; BLAS takes either.
@@ -7,6 +9,7 @@ matrix, where long runs of neighbouring positions lie together; BLAS takes eithe
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
 
     from tensorplug_cpu.arrays import Array
 
-__all__ = ["correlate", "correlate_filter", "spread"]
+__all__ = ["correlate", "correlate_filter", "mirrored", "spread"]
 
 _CHUNK = 1 << 18  # elements of the matrix of windows: about a second-level cache of float32
 _SHORT_RUN = 16  # neighbouring elements below which copying row by row is the slower way
@@ -34,17 +37,19 @@ def _chunks(batch: int, elements: int) -> Iterator[slice]:
 
 def _matrix(x: Array, at: Windows) -> Array:
     """Return the windows of a padded array: [positions of all images, taps * channels]."""
-    windows = columns(x, at)
-    rows = windows.shape[0] * windows.shape[1] * windows.shape[2]
-    if at[1].filter * x.shape[3] >= _SHORT_RUN or at[0].filter * at[1].filter == 1:
+    windows, axes = columns(x, at), len(at)
+    rows = prod(windows.shape[: 1 + axes])
+    if at[-1].filter * x.shape[-1] >= _SHORT_RUN or prod(each.filter for each in at) == 1:
         return windows.reshape(rows, -1)
-    return windows.transpose(3, 4, 5, 0, 1, 2).reshape(-1, rows).T
+    order = (*range(1 + axes, windows.ndim), *range(1 + axes))
+    return windows.transpose(order).reshape(-1, rows).T
 
 
 def correlate(x: Array, filter: Array, at: Windows) -> Array:
     """Return the convolution of ``x`` [N,H,W,C] with ``filter`` [KH,KW,C,F]: [N,OH,OW,F]."""
-    batch, filters = x.shape[0], filter.shape[3]
-    positions = at[0].out * at[1].out
+    batch, filters = x.shape[0], filter.shape[-1]
+    sizes = tuple(each.out for each in at)
+    positions = prod(sizes)
     result = np.zeros((batch * positions, filters), x.dtype)
     if result.size and filter.size:
         wide = padded(x, at, 0)
@@ -52,14 +57,15 @@ def correlate(x: Array, filter: Array, at: Windows) -> Array:
         for part in _chunks(batch, positions * weights.shape[0]):
             rows = slice(part.start * positions, part.stop * positions)
             np.matmul(_matrix(wide[part], at), weights, out=result[rows])
-    return result.reshape(batch, at[0].out, at[1].out, filters)
+    return result.reshape(batch, *sizes, filters)
 
 
 def correlate_filter(x: Array, dy: Array, at: Windows) -> Array:
     """Return the gradient of the filter, [KH,KW,C,F], from x [N,H,W,C] and dy [N,OH,OW,F]."""
-    batch, channels, filters = x.shape[0], x.shape[3], dy.shape[3]
-    positions = at[0].out * at[1].out
-    length = at[0].filter * at[1].filter * channels
+    batch, channels, filters = x.shape[0], x.shape[-1], dy.shape[-1]
+    positions = prod(each.out for each in at)
+    taken = tuple(each.filter for each in at)
+    length = prod(taken) * channels
     result = np.zeros((length, filters), x.dtype)
     if result.size and dy.size:
         wide = padded(x, at, 0)
@@ -67,19 +73,20 @@ def correlate_filter(x: Array, dy: Array, at: Windows) -> Array:
         for part in _chunks(batch, positions * length):
             rows = slice(part.start * positions, part.stop * positions)
             result += _matrix(wide[part], at).T @ right[rows]
-    return result.reshape(at[0].filter, at[1].filter, channels, filters)
+    return result.reshape(*taken, channels, filters)
 
 
 def spread(dy: Array, filter: Array, at: Windows) -> Array:
     """Return the gradient of x, [N,H,W,C], from dy [N,OH,OW,F] and filter [KH,KW,C,F]."""
-    channels, filters = filter.shape[2:]
-    mirrored = _mirrored(at)
-    if mirrored is not None and filters <= 4 * channels:
-        return correlate(dy, filter[::-1, ::-1].transpose(0, 1, 3, 2), mirrored)
+    channels, filters = filter.shape[-2:]
+    mirror = mirrored(at)
+    if mirror is not None and filters <= 4 * channels:
+        flipped = filter[(slice(None, None, -1),) * len(at)]
+        return correlate(dy, flipped.swapaxes(-1, -2), mirror)
     return _scattered(dy, filter, at)
 
 
-def _mirrored(at: Windows) -> Windows | None:
+def mirrored(at: Windows) -> Windows | None:
     """Return the windows over dy of which the gradient of x is a convolution, if it is one.
 
     That takes strides of 1 and no more padding than the taps reach.
@@ -96,23 +103,23 @@ def _mirrored(at: Windows) -> Windows | None:
 
 def _scattered(dy: Array, filter: Array, at: Windows) -> Array:
     """Add what each tap passes on to the elements it read."""
-    batch, (channels, filters) = dy.shape[0], filter.shape[2:]
-    height, width = at[0].out, at[1].out
+    batch, (channels, filters) = dy.shape[0], filter.shape[-2:]
+    sizes = tuple(each.out for each in at)
     blocks = list(taps(at))
-    total = np.zeros((batch, extent(at[0]), extent(at[1]), channels), dy.dtype)
+    total = np.zeros((batch, *map(extent, at), channels), dy.dtype)
     if dy.size and filter.size:
         weights = filter.reshape(-1, filters)
-        for part in _chunks(batch, height * width * len(weights)):
+        for part in _chunks(batch, prod(sizes) * len(weights)):
             rows = dy[part].reshape(-1, filters)
-            images = (part.stop - part.start, height, width)
+            images = (part.stop - part.start, *sizes)
             target = total[part]
             for block, one in zip(blocks, _passed(rows, weights, images, channels), strict=True):
                 target[block] += one
     return unpadded(total, at)
 
 
-def _passed(rows: Array, weights: Array, images: tuple[int, int, int], channels: int) -> Array:
+def _passed(rows: Array, weights: Array, images: tuple[int, ...], channels: int) -> Array:
     """Return, for each tap, what it passes on: [taps, N, OH, OW, C]; layouts as in ``_matrix``."""
     if channels >= _SHORT_RUN:
-        return (rows @ weights.T).reshape(*images, -1, channels).transpose(3, 0, 1, 2, 4)
-    return (weights @ rows.T).reshape(-1, channels, *images).transpose(0, 2, 3, 4, 1)
+        return np.moveaxis((rows @ weights.T).reshape(*images, -1, channels), -2, 0)
+    return np.moveaxis((weights @ rows.T).reshape(-1, channels, *images), 1, -1)

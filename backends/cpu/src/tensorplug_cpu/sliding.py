@@ -10,15 +10,24 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tensorplug.windows import channel_axis
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tensorplug.windows import Window, Windows
     from tensorplug_cpu.arrays import Array
 
-__all__ = ["columns", "extent", "padded", "taps", "unpadded"]
+__all__ = ["columns", "extent", "inside", "layout", "padded", "taps", "unpadded"]
 
 Block = tuple[slice, ...]  # of batch and spatial axes
+
+
+def layout(data_format: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the permutation that takes ``data_format`` to channels last, and the one back."""
+    rank, axis = len(data_format), channel_axis(data_format)
+    last = (*(at for at in range(rank) if at != axis), axis)
+    return last, (*range(axis), rank - 1, *range(axis, rank - 1))
 
 
 def extent(window: Window) -> int:
@@ -73,3 +82,28 @@ def columns(x: Array, at: Windows) -> Array:
         over_channels,
     )
     return np.ndarray(shape, x.dtype, x, 0, strides)
+
+
+def inside(at: Windows) -> Iterator[tuple[tuple[int, ...], Block, Block]]:
+    """Yield each tap, the positions at which it lies on the image, and the elements it reads."""
+    for tap in product(*(range(each.filter) for each in at)):
+        found = [_on_image(each, number) for each, number in zip(at, tap, strict=True)]
+        yield (
+            tap,
+            (slice(None), *(positions for positions, _ in found)),
+            (slice(None), *(elements for _, elements in found)),
+        )
+
+
+def _on_image(window: Window, tap: int) -> tuple[slice, slice]:
+    shift = tap * window.dilation - window.before  # from a position's start to the element
+    first = max(0, -(shift // window.stride))
+    last = min(window.out - 1, (window.size - 1 - shift) // window.stride)
+    count = last - first + 1
+    if count <= 0:
+        return slice(0, 0), slice(0, 0)
+    begin = first * window.stride + shift
+    return (
+        slice(first, last + 1),
+        slice(begin, begin + (count - 1) * window.stride + 1, window.stride),
+    )

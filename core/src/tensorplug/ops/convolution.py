@@ -6,142 +6,44 @@ Filters are [height, width, in channels, out channels]. Like everywhere in this 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from tensorplug import attributes
-from tensorplug import dtypes as dt
-from tensorplug.dispatch import chained, dispatch
-from tensorplug.errors import ShapeError
-from tensorplug.spec import KernelSpec, TensorType
-from tensorplug.windows import (
-    Window,
-    arranged,
-    pad_attribute,
-    pair_attribute,
-    rounding_attribute,
-    spatial_axes,
-    windows,
-)
+from tensorplug import shapes
+from tensorplug.dispatch import as_tensor, chained, dispatch
+from tensorplug.errors import ArgumentError
+from tensorplug.ops import correlation
+from tensorplug.ops.movement import expand_dims, squeeze
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tensorplug.ops.correlation import Attributes
     from tensorplug.shapes import Shape
     from tensorplug.tensor import Tensor
-    from tensorplug.windows import Padding
+    from tensorplug.windows import Window
 
 __all__ = [
+    "conv1d",
     "conv2d",
+    "conv2d_transpose",
 ]
 
 Pair = tuple[int, int]
-Attributes = Mapping[str, Any]
 
-
-def geometry(
-    x: Shape,
-    filter: Shape,
-    *,
-    strides: Pair,
-    pad: Padding,
-    data_format: str,
-    dilations: Pair,
-    dim_rounding_mode: str | None,
-) -> tuple[Window, Window]:
-    """Return the two windows of a convolution of shapes ``x`` and ``filter``.
-
-    Raises:
-        ShapeError: when ranks or channels do not fit.
-
-    """
-    if len(x) != 4 or len(filter) != 4:
-        raise ShapeError(f"x and filter must have rank 4, got {list(x)} and {list(filter)}")
-    spatial = spatial_axes(data_format)
-    channels = x[3 if data_format == "NHWC" else 1]
-    if channels != filter[2]:
-        raise ShapeError(f"x has {channels} channels, but the filter takes {filter[2]}")
-    height_width = (x[spatial[0]], x[spatial[1]])
-    taps = (filter[0], filter[1])
-    height, width = windows(
-        height_width, taps, strides, dilations, pad, dim_rounding_mode, spatial
-    )
-    return height, width
-
-
-def output_shape(x: Shape, filter: Shape, at: tuple[Window, Window], data_format: str) -> Shape:
-    """Return the shape of the convolution's output."""
-    return arranged(x[0], (at[0].out, at[1].out), filter[3], data_format)
-
-
-_OPTIONS = {
-    "strides": pair_attribute(),
-    "pad": pad_attribute(),
-    "data_format": attributes.choice("NHWC", "NCHW", default="NHWC"),
-    "dilations": pair_attribute(1),
-    "dim_rounding_mode": rounding_attribute(),
-}
-
-
-def window_attributes(attributes: Attributes) -> Attributes:
-    """Return those attributes of one of the three kernels that say how the window moves."""
-    return {name: attributes[name] for name in _OPTIONS}
+FAMILY = correlation.family(
+    ("Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter"),
+    correlation.options(2, "NHWC", "NCHW"),
+    lambda taps: taps[3],
+)
+CONV2D = FAMILY.forward
+CONV2D_BACKPROP_INPUT = FAMILY.backprop_input
+CONV2D_BACKPROP_FILTER = FAMILY.backprop_filter
 
 
 def windows_of(x: Shape, filter: Shape, attributes: Attributes) -> tuple[Window, Window]:
-    """Return ``geometry`` for the attributes of any of the three kernels."""
-    return geometry(x, filter, **window_attributes(attributes))
-
-
-def _output(x: Shape, filter: Shape, attributes: Attributes) -> Shape:
-    return output_shape(x, filter, windows_of(x, filter, attributes), attributes["data_format"])
-
-
-def _conv2d(x: TensorType, filter: TensorType, *, attributes: Attributes) -> TensorType:
-    return TensorType(x.dtype, _output(x.shape, filter.shape, attributes))
-
-
-def _check_dy(dy: TensorType, expected: Shape) -> None:
-    if dy.shape != expected:
-        raise ShapeError(f"dy must have shape {list(expected)}")
-
-
-def _backprop_input(
-    dy: TensorType, filter: TensorType, *, attributes: Attributes, input_shape: Shape
-) -> TensorType:
-    _check_dy(dy, _output(input_shape, filter.shape, attributes))
-    return TensorType(dy.dtype, input_shape)
-
-
-def _backprop_filter(
-    x: TensorType, dy: TensorType, *, attributes: Attributes, filter_shape: Shape
-) -> TensorType:
-    _check_dy(dy, _output(x.shape, filter_shape, attributes))
-    return TensorType(dy.dtype, filter_shape)
-
-
-CONV2D = KernelSpec(
-    "Conv2D",
-    ("x", "filter"),
-    _conv2d,
-    attributes=_OPTIONS,
-    accepts=dt.FLOATING,
-    promote=("x", "filter"),
-)
-CONV2D_BACKPROP_INPUT = KernelSpec(
-    "Conv2DBackpropInput",
-    ("dy", "filter"),
-    _backprop_input,
-    attributes={**_OPTIONS, "input_shape": attributes.shape()},
-    accepts=dt.FLOATING,
-    promote=("dy", "filter"),
-)
-CONV2D_BACKPROP_FILTER = KernelSpec(
-    "Conv2DBackpropFilter",
-    ("x", "dy"),
-    _backprop_filter,
-    attributes={**_OPTIONS, "filter_shape": attributes.shape()},
-    accepts=dt.FLOATING,
-    promote=("x", "dy"),
-)
+    """Return the windows of height and width for the attributes of any of the three kernels."""
+    height, width = correlation.windows_of(x, filter, attributes)
+    return height, width
 
 
 @chained
@@ -157,13 +59,16 @@ def conv2d(
 ) -> Tensor:
     """Return the 2-D convolution of ``x`` with ``filter``.
 
+    ``out[n, p, q, o] = sum(x[n, p*s + i*d, q*s + j*d, c] * filter[i, j, c, o])`` over the taps
+    i, j and the channels c, for strides s and dilations d; padding counts as 0.
+
     Args:
         x: [batch, height, width, in channels], or [batch, in channels, height, width] for
-            ``data_format="NCHW"``.
+            ``data_format="NCHW"``; the batch axis may be missing.
         filter: [height, width, in channels, out channels].
         strides: steps between positions, (height, width) or one int.
         pad: "valid" (none), "same" (ceil(n / stride) positions), an int for every side, or one
-            (before, after) pair per dimension of x.
+            (before, after) pair per dimension of x, the batch included.
         data_format: "NHWC" or "NCHW", of x and of the result.
         dilations: distance between taps, (height, width) or one int.
         dim_rounding_mode: how a fractional number of positions is rounded for numeric ``pad``.
@@ -173,10 +78,122 @@ def conv2d(
         DTypeError: operands that are not floating.
 
     """
-    return dispatch(
-        CONV2D,
+    return correlation.per_image(
+        "conv2d",
+        x,
+        4,
+        lambda images: dispatch(
+            CONV2D,
+            images,
+            filter,
+            strides=strides,
+            pad=pad,
+            data_format=data_format,
+            dilations=dilations,
+            dim_rounding_mode=dim_rounding_mode,
+        ),
+    )
+
+
+@chained
+def conv1d(
+    x: Any,
+    filter: Any,
+    stride: int = 1,
+    pad: Any = "valid",
+    *,
+    data_format: str = "NWC",
+    dilation: int = 1,
+    dim_rounding_mode: str | None = None,
+) -> Tensor:
+    """Return the 1-D convolution of ``x`` with ``filter``: ``conv2d`` of height 1.
+
+    Args:
+        x: [batch, width, in channels], or [batch, in channels, width] for
+            ``data_format="NCW"``; the batch axis may be missing.
+        filter: [width, in channels, out channels].
+        stride: steps between positions.
+        pad: "valid", "same", an int for both sides, or one (before, after) pair per dimension
+            of x.
+        data_format: "NWC" or "NCW", of x and of the result.
+        dilation: distance between taps.
+        dim_rounding_mode: how a fractional number of positions is rounded for numeric ``pad``.
+
+    Raises:
+        ArgumentError: a data format or padding that is none.
+        ShapeError: ranks, channels or window do not fit.
+        DTypeError: operands that are not floating.
+
+    """
+    if data_format not in ("NWC", "NCW"):
+        raise ArgumentError(f"conv1d: data_format must be 'NWC' or 'NCW', got {data_format!r}")
+    height = data_format.index("W")
+    taps = as_tensor(filter, what="conv1d: filter")
+
+    def convolve(rows: Tensor) -> Tensor:
+        wide = conv2d(
+            expand_dims(rows, axis=height),
+            expand_dims(taps, axis=0),
+            (1, shapes.index(stride, "conv1d: stride")),
+            _flat_padding(pad, height),
+            data_format=data_format.replace("W", "HW"),
+            dilations=(1, shapes.index(dilation, "conv1d: dilation")),
+            dim_rounding_mode=dim_rounding_mode,
+        )
+        return squeeze(wide, axis=height)
+
+    return correlation.per_image("conv1d", x, 3, convolve)
+
+
+def _flat_padding(pad: Any, height: int) -> Any:
+    """Return a padding of one axis as that of two, the first of which, ``height``, has none."""
+    if isinstance(pad, str):
+        return pad
+    if isinstance(pad, list | tuple):
+        return (*pad[:height], (0, 0), *pad[height:])
+    pairs = [(0, 0)] * 4
+    pairs[height + 1] = (pad, pad)
+    return pairs
+
+
+@chained
+def conv2d_transpose(
+    x: Any,
+    filter: Any,
+    output_shape: Sequence[int],
+    strides: int | Pair = 1,
+    pad: Any = "valid",
+    *,
+    data_format: str = "NHWC",
+    dilations: int | Pair = 1,
+    dim_rounding_mode: str | None = None,
+) -> Tensor:
+    """Return the transpose of ``conv2d``: every element spreads over the window it stands for.
+
+    It is the gradient of the convolution that makes ``x`` from ``output_shape``, and no inverse.
+
+    Args:
+        x: [batch, height, width, in channels]; the batch axis may be missing, in
+            ``output_shape`` too.
+        filter: [height, width, out channels, in channels]: as of that convolution.
+        output_shape: of the result, [batch, height, width, out channels].
+        strides: steps between the elements of x, (height, width) or one int.
+        pad: of that convolution: "valid", "same", an int or pairs.
+        data_format: "NHWC" or "NCHW", of x, ``output_shape`` and the result.
+        dilations: distance between taps, (height, width) or one int.
+        dim_rounding_mode: of that convolution.
+
+    Raises:
+        ShapeError: that convolution would not give the shape of x.
+        DTypeError: operands that are not floating.
+
+    """
+    return correlation.transposed(
+        "conv2d_transpose",
+        CONV2D_BACKPROP_INPUT,
         x,
         filter,
+        output_shape,
         strides=strides,
         pad=pad,
         data_format=data_format,

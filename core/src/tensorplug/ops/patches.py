@@ -7,16 +7,20 @@ at every position.
 
 from __future__ import annotations
 
+from functools import reduce
 from itertools import product
 from typing import TYPE_CHECKING
 
 from tensorplug import dtypes as dt
 from tensorplug.ops import creation, movement
 from tensorplug.ops.comparison import equal, logical_and, logical_not, logical_or, not_equal
-from tensorplug.ops.indexing import getitem
+from tensorplug.ops.elementwise import maximum, where
+from tensorplug.ops.getting import getitem
+from tensorplug.windows import channel_axis
 
 if TYPE_CHECKING:
     from tensorplug.dtypes import DType, Scalar
+    from tensorplug.shapes import Shape
     from tensorplug.tensor import Tensor
     from tensorplug.windows import Window, Windows
 
@@ -56,16 +60,56 @@ def untap(parts: list[Tensor], windows: Windows) -> Tensor:
     return movement.slice(total, begin, sizes)
 
 
+def channels_last(x: Tensor, data_format: str) -> Tensor:
+    """Return ``x`` with its channels on the last axis."""
+    axis = channel_axis(data_format)
+    if axis == x.ndim - 1:
+        return x
+    return movement.permute_dims(x, (*(at for at in range(x.ndim) if at != axis), axis))
+
+
+def restored(x: Tensor, data_format: str) -> Tensor:
+    """Return ``x``, whose channels are on the last axis, in ``data_format``."""
+    axis = channel_axis(data_format)
+    if axis == x.ndim - 1:
+        return x
+    return movement.permute_dims(x, (*range(axis), x.ndim - 1, *range(axis, x.ndim - 1)))
+
+
 def first_matches(x: Tensor, out: Tensor, windows: Windows) -> list[Tensor]:
     """Return for each tap whether it is the first, in row-major order, that is the maximum.
 
     A NaN is a maximum; padding is none.
     """
-    inside = taps(creation.full(x.shape, fill_value=True), windows, fill=False)
+    return _first(taps(x, windows, 0), _inside(x.shape, windows), out)
+
+
+def largest_sums(x: Tensor, filter: Tensor, windows: Windows) -> tuple[Tensor, list[Tensor]]:
+    """Return the largest ``tap + filter[tap]`` of each window, and for each tap where it is that.
+
+    Of several the first in row-major order is; a NaN is a maximum; padding is none.
+    """
+    inside = _inside(x.shape, windows)
+    least = lowest(x.dtype)
+    sums = [
+        where(real, tap + getitem(filter, place), least)
+        for tap, place, real in zip(taps(x, windows, 0), places(windows), inside, strict=True)
+    ]
+    best = reduce(maximum, sums)
+    return best, _first(sums, inside, best)
+
+
+def _inside(shape: Shape, windows: Windows) -> list[Tensor]:
+    """Return for each tap whether it lies on the image."""
+    return taps(creation.full(shape, fill_value=True), windows, fill=False)
+
+
+def _first(candidates: list[Tensor], inside: list[Tensor], out: Tensor) -> list[Tensor]:
+    """Return for each candidate whether it is the first inside that is ``out``, or a NaN."""
     taken = None
     chosen = []
-    for tap, real in zip(taps(x, windows, 0), inside, strict=True):
-        same = logical_and(real, logical_or(equal(tap, out), not_equal(tap, tap)))
+    for each, real in zip(candidates, inside, strict=True):
+        same = logical_and(real, logical_or(equal(each, out), not_equal(each, each)))
         first = same if taken is None else logical_and(same, logical_not(taken))
         chosen.append(first)
         taken = first if taken is None else logical_or(taken, first)

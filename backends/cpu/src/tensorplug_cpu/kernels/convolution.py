@@ -1,93 +1,107 @@
-"""Convolution in two dimensions: what ``correlation`` computes, in either data format."""
+"""Convolution in two and three dimensions: what ``correlation`` computes, in any data format."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from tensorplug.ops import convolution as ops
+from tensorplug.ops import convolution, volumes
+from tensorplug.ops.correlation import windows_of
 from tensorplug.tables import KernelTable
+from tensorplug_cpu import correlation
 from tensorplug_cpu.arrays import working
-from tensorplug_cpu.correlation import correlate, correlate_filter, spread
 from tensorplug_cpu.quiet import quietly
+from tensorplug_cpu.sliding import layout
 
 if TYPE_CHECKING:
+    from tensorplug.ops.correlation import Family
     from tensorplug.shapes import Shape
     from tensorplug.spec import TensorType
+    from tensorplug.windows import Windows
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()
 
 Attributes = dict[str, Any]
 
-Pair = tuple[int, int]
 
-_TO_NHWC = (0, 2, 3, 1)
-_TO_NCHW = (0, 3, 1, 2)
+class Products(Protocol):
+    """The module that computes a family on arrays with channels last."""
 
+    def correlate(self, x: Array, filter: Array, at: Windows) -> Array:
+        """Return the convolution."""
 
-@kernels.prepare(ops.CONV2D)
-def conv2d(
-    x: TensorType,
-    filter: TensorType,
-    *,
-    attributes: Attributes,
-    data_format: str,
-    out: TensorType,
-) -> Call:
-    """Convolve; float16 in float32, rounded once."""
-    at = ops.windows_of(x.shape, filter.shape, attributes)
-    work, narrow, swap = working(out.dtype), out.dtype.numpy, data_format == "NCHW"
+    def spread(self, dy: Array, filter: Array, at: Windows) -> Array:
+        """Return the gradient of x."""
 
-    def run(x: Array, filter: Array) -> Array:
-        images = x.transpose(_TO_NHWC) if swap else x
-        wide = correlate(images.astype(work, copy=False), filter.astype(work, copy=False), at)
-        return (wide.transpose(_TO_NCHW) if swap else wide).astype(narrow, copy=False)
-
-    return quietly(run)
+    def correlate_filter(self, x: Array, dy: Array, at: Windows) -> Array:
+        """Return the gradient of the filter."""
 
 
-@kernels.prepare(ops.CONV2D_BACKPROP_INPUT)
-def conv2d_backprop_input(
-    dy: TensorType,
-    filter: TensorType,
-    *,
-    attributes: Attributes,
-    data_format: str,
-    input_shape: Shape,
-    out: TensorType,
-) -> Call:
-    """Give every element what the windows over it pass on."""
-    at = ops.windows_of(input_shape, filter.shape, attributes)
-    work, narrow, swap = working(out.dtype), out.dtype.numpy, data_format == "NCHW"
+def enter(kernels: KernelTable, family: Family, products: Products) -> None:
+    """Enter the three kernels of ``family``; float16 works in float32 and is rounded once."""
 
-    def run(dy: Array, filter: Array) -> Array:
-        images = dy.transpose(_TO_NHWC) if swap else dy
-        wide = spread(images.astype(work, copy=False), filter.astype(work, copy=False), at)
-        return (wide.transpose(_TO_NCHW) if swap else wide).astype(narrow, copy=False)
+    @kernels.prepare(family.forward)
+    def forward(
+        x: TensorType,
+        filter: TensorType,
+        *,
+        attributes: Attributes,
+        data_format: str,
+        out: TensorType,
+    ) -> Call:
+        at = windows_of(x.shape, filter.shape, attributes)
+        work, narrow = working(out.dtype), out.dtype.numpy
+        last, back = layout(data_format)
 
-    return quietly(run)
+        def run(x: Array, filter: Array) -> Array:
+            images = x.transpose(last).astype(work, copy=False)
+            wide = products.correlate(images, filter.astype(work, copy=False), at)
+            return wide.transpose(back).astype(narrow, copy=False)
+
+        return quietly(run)
+
+    @kernels.prepare(family.backprop_input)
+    def backprop_input(
+        dy: TensorType,
+        filter: TensorType,
+        *,
+        attributes: Attributes,
+        data_format: str,
+        input_shape: Shape,
+        out: TensorType,
+    ) -> Call:
+        at = windows_of(input_shape, filter.shape, attributes)
+        work, narrow = working(out.dtype), out.dtype.numpy
+        last, back = layout(data_format)
+
+        def run(dy: Array, filter: Array) -> Array:
+            upstream = dy.transpose(last).astype(work, copy=False)
+            wide = products.spread(upstream, filter.astype(work, copy=False), at)
+            return wide.transpose(back).astype(narrow, copy=False)
+
+        return quietly(run)
+
+    @kernels.prepare(family.backprop_filter)
+    def backprop_filter(
+        x: TensorType,
+        dy: TensorType,
+        *,
+        attributes: Attributes,
+        data_format: str,
+        filter_shape: Shape,
+        out: TensorType,
+    ) -> Call:
+        at = windows_of(x.shape, filter_shape, attributes)
+        work, narrow = working(out.dtype), out.dtype.numpy
+        last, _ = layout(data_format)
+
+        def run(x: Array, dy: Array) -> Array:
+            images = x.transpose(last).astype(work, copy=False)
+            upstream = dy.transpose(last).astype(work, copy=False)
+            return products.correlate_filter(images, upstream, at).astype(narrow, copy=False)
+
+        return quietly(run)
 
 
-@kernels.prepare(ops.CONV2D_BACKPROP_FILTER)
-def conv2d_backprop_filter(
-    x: TensorType,
-    dy: TensorType,
-    *,
-    attributes: Attributes,
-    data_format: str,
-    filter_shape: Shape,
-    out: TensorType,
-) -> Call:
-    """Correlate the elements that each tap read with what came out."""
-    at = ops.windows_of(x.shape, filter_shape, attributes)
-    work, narrow, swap = working(out.dtype), out.dtype.numpy, data_format == "NCHW"
-
-    def run(x: Array, dy: Array) -> Array:
-        images = x.transpose(_TO_NHWC) if swap else x
-        upstream = dy.transpose(_TO_NHWC) if swap else dy
-        wide = correlate_filter(
-            images.astype(work, copy=False), upstream.astype(work, copy=False), at
-        )
-        return wide.astype(narrow, copy=False)
-
-    return quietly(run)
+for _each in (convolution.FAMILY, volumes.FAMILY):
+    enter(kernels, _each, correlation)

@@ -2,123 +2,179 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensorplug.ops import convolution as ops
 from tensorplug_conformance.oracle import convolution as oracle
-from tensorplug_conformance.oracle.windows import both
+from tensorplug_conformance.oracle.windows import all_axes
 from tensorplug_conformance.tables import Case, CaseTable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from tensorplug.ops.correlation import Family
     from tensorplug_conformance.corpus import Corpus
 
 cases = CaseTable()
 
 Shape = tuple[int, ...]
+
+
+class Geometry(NamedTuple):
+    """One convolution: the shapes of x and filter, and how the window moves."""
+
+    name: str
+    x: Shape
+    filter: Shape
+    options: dict[str, Any]
+
+    def out(self, channels: int) -> Shape:
+        """Return the shape of the result, in the data format of ``x``."""
+        first = oracle.channels_first(self.options)
+        sizes = self.x[2:] if first else self.x[1:-1]
+        outs = tuple(
+            each.out
+            for each in all_axes(sizes, self.filter[:-2], **{"data_format": "C", **self.options})
+        )
+        return (self.x[0], channels, *outs) if first else (self.x[0], *outs, channels)
+
+
 _PAIRS = ((0, 0), (1, 2), (0, 1), (0, 0))
-# (case, shape of x, shape of filter, attributes)
-GEOMETRIES: tuple[tuple[str, Shape, Shape, dict[str, Any]], ...] = (
-    ("valid", (2, 5, 6, 3), (3, 2, 3, 4), {"strides": 1, "pad": "valid"}),
-    ("same", (1, 5, 5, 2), (3, 3, 2, 3), {"strides": 1, "pad": "same"}),
-    ("same, even taps", (1, 5, 4, 2), (2, 4, 2, 2), {"strides": 1, "pad": "same"}),
-    ("strided same", (1, 7, 6, 2), (3, 3, 2, 2), {"strides": 2, "pad": "same"}),
-    ("uneven strides", (1, 7, 8, 1), (2, 3, 1, 2), {"strides": (2, 3), "pad": "valid"}),
-    ("stride over taps", (1, 9, 9, 1), (2, 2, 1, 1), {"strides": 4, "pad": "valid"}),
-    ("dilated", (1, 7, 8, 2), (2, 3, 2, 2), {"strides": 1, "pad": "valid", "dilations": (2, 3)}),
-    ("dilated same", (1, 6, 6, 1), (3, 3, 1, 2), {"strides": 1, "pad": "same", "dilations": 2}),
-    ("1x1", (2, 3, 3, 4), (1, 1, 4, 2), {"strides": 1, "pad": "valid"}),
-    ("explicit pad", (1, 4, 5, 2), (3, 3, 2, 2), {"strides": 1, "pad": _PAIRS}),
-    ("numeric pad", (1, 4, 4, 1), (3, 3, 1, 2), {"strides": 2, "pad": 1}),
-    (
+_FIRST: dict[str, Any] = {"data_format": "NCHW"}
+GEOMETRIES = (
+    Geometry("valid", (2, 5, 6, 3), (3, 2, 3, 4), {"strides": 1, "pad": "valid"}),
+    Geometry("same", (1, 5, 5, 2), (3, 3, 2, 3), {"strides": 1, "pad": "same"}),
+    Geometry("same, even taps", (1, 5, 4, 2), (2, 4, 2, 2), {"strides": 1, "pad": "same"}),
+    Geometry("strided same", (1, 7, 6, 2), (3, 3, 2, 2), {"strides": 2, "pad": "same"}),
+    Geometry("uneven strides", (1, 7, 8, 1), (2, 3, 1, 2), {"strides": (2, 3), "pad": "valid"}),
+    Geometry("stride over taps", (1, 9, 9, 1), (2, 2, 1, 1), {"strides": 4, "pad": "valid"}),
+    Geometry(
+        "dilated",
+        (1, 7, 8, 2),
+        (2, 3, 2, 2),
+        {"strides": 1, "pad": "valid", "dilations": (2, 3)},
+    ),
+    Geometry(
+        "dilated same", (1, 6, 6, 1), (3, 3, 1, 2), {"strides": 1, "pad": "same", "dilations": 2}
+    ),
+    Geometry("1x1", (2, 3, 3, 4), (1, 1, 4, 2), {"strides": 1, "pad": "valid"}),
+    Geometry("explicit pad", (1, 4, 5, 2), (3, 3, 2, 2), {"strides": 1, "pad": _PAIRS}),
+    Geometry("numeric pad", (1, 4, 4, 1), (3, 3, 1, 2), {"strides": 2, "pad": 1}),
+    Geometry("pad over taps", (1, 3, 3, 1), (2, 2, 1, 1), {"strides": 1, "pad": 3}),
+    Geometry(
         "rounded up",
         (1, 6, 6, 1),
         (3, 3, 1, 1),
         {"strides": 2, "pad": 0, "dim_rounding_mode": "ceil"},
     ),
-    ("whole", (1, 3, 4, 2), (3, 4, 2, 3), {"strides": 1, "pad": "valid"}),
-    ("no batch", (0, 4, 4, 2), (2, 2, 2, 3), {"strides": 1, "pad": "valid"}),
-    ("large", (1, 83, 83, 2), (3, 3, 2, 10), {"strides": 1, "pad": "same"}),
-)
-NCHW: dict[str, Any] = {"strides": (2, 1), "pad": "same", "data_format": "NCHW"}
-
-
-def _out(x: Shape, filter: Shape, options: dict[str, Any]) -> Shape:
-    """Return the shape of the result, in the data format of ``x``."""
-    nchw = options.get("data_format") == "NCHW"
-    sizes = (x[2], x[3]) if nchw else (x[1], x[2])
-    height, width = both(sizes, (filter[0], filter[1]), **options)
-    if nchw:
-        return (x[0], filter[3], height.out, width.out)
-    return (x[0], height.out, width.out, filter[3])
-
-
-def _rows(*, small: bool = False) -> Iterator[tuple[str, Shape, Shape, dict[str, Any]]]:
-    for row in GEOMETRIES:
-        if not (small and row[0] in ("large", "no batch")):
-            yield row
-    yield "NCHW", (2, 3, 5, 4), (2, 3, 3, 2), NCHW
+    Geometry(
+        "rounded",
+        (1, 6, 7, 1),
+        (3, 2, 1, 1),
+        {"strides": (2, 3), "pad": 0, "dim_rounding_mode": "round"},
+    ),
+    Geometry(
+        "rounded down",
+        (1, 6, 6, 1),
+        (3, 3, 1, 1),
+        {"strides": 2, "pad": 1, "dim_rounding_mode": "floor"},
+    ),
+    Geometry("whole", (1, 3, 4, 2), (3, 4, 2, 3), {"strides": 1, "pad": "valid"}),
+    Geometry("no batch", (0, 4, 4, 2), (2, 2, 2, 3), {"strides": 1, "pad": "valid"}),
+    Geometry("NCHW", (2, 3, 5, 4), (2, 3, 3, 2), {"strides": (2, 1), "pad": "same", **_FIRST}),
     # Every axis as long as the others: a layout that is read wrongly still fits.
-    cube = {"strides": 1, "pad": "same", "data_format": "NCHW"}
-    yield "NCHW, equal axes", (1, 3, 3, 3), (2, 2, 3, 3), cube
-
-
-@cases.of(ops.CONV2D, oracle=oracle.conv2d)
-def conv2d(corpus: Corpus) -> Iterator[Case]:
-    """Every padding, stride, dilation and data format."""
-    for name, x, taps, options in _rows():
-        yield Case(name, (corpus.ordinary(x, -1, 1), corpus.ordinary(taps, -1, 1)), options)
-    for layout in ("transposed", "sliced"):
-        inputs = (corpus.ordinary((2, 4, 4, 2), -1, 1), corpus.ordinary((2, 3, 2, 2), -1, 1))
-        options = {"strides": 1, "pad": "same"}
-        yield Case(layout, inputs, options, layout=layout)
-
-
-@cases.of(ops.CONV2D_BACKPROP_INPUT, oracle=oracle.conv2d_backprop_input)
-def backprop_input(corpus: Corpus) -> Iterator[Case]:
-    """The same geometries; what no window touched gets zero."""
-    for name, x, taps, options in _rows():
-        dy = corpus.ordinary(_out(x, taps, options), -1, 1)
-        attributes = {**options, "input_shape": x}
-        yield Case(name, (dy, corpus.ordinary(taps, -1, 1)), attributes)
-
-
-@cases.of(ops.CONV2D_BACKPROP_FILTER, oracle=oracle.conv2d_backprop_filter)
-def backprop_filter(corpus: Corpus) -> Iterator[Case]:
-    """The same geometries."""
-    for name, x, taps, options in _rows():
-        dy = corpus.ordinary(_out(x, taps, options), -1, 1)
-        attributes = {**options, "filter_shape": taps}
-        yield Case(name, (corpus.ordinary(x, -1, 1), dy), attributes)
-
-
+    Geometry(
+        "NCHW, equal axes", (1, 3, 3, 3), (2, 2, 3, 3), {"strides": 1, "pad": "same", **_FIRST}
+    ),
+    Geometry(
+        "NCHW, explicit pad",
+        (1, 2, 4, 5),
+        (3, 3, 2, 1),
+        {"strides": 1, "pad": ((0, 0), (0, 0), (1, 2), (0, 1)), "dilations": 2, **_FIRST},
+    ),
+)
 # Gradients: all three kernels are bilinear, so any point will do; small ones save time.
-_SMALL: tuple[tuple[str, Shape, Shape, dict[str, Any]], ...] = (
-    ("valid", (1, 3, 4, 2), (2, 2, 2, 1), {"strides": 1, "pad": "valid"}),
-    ("strided same", (1, 4, 3, 1), (3, 2, 1, 2), {"strides": 2, "pad": "same"}),
-    ("dilated", (1, 4, 4, 1), (2, 2, 1, 1), {"strides": 1, "pad": "valid", "dilations": 2}),
-    ("NCHW", (1, 2, 3, 3), (2, 2, 2, 1), {"strides": 1, "pad": 1, "data_format": "NCHW"}),
+SMALL = (
+    Geometry("valid", (1, 3, 4, 2), (2, 2, 2, 1), {"strides": 1, "pad": "valid"}),
+    Geometry("strided same", (1, 4, 3, 1), (3, 2, 1, 2), {"strides": 2, "pad": "same"}),
+    Geometry(
+        "dilated", (1, 4, 4, 1), (2, 2, 1, 1), {"strides": 1, "pad": "valid", "dilations": 2}
+    ),
+    Geometry("NCHW", (1, 2, 3, 3), (2, 2, 2, 1), {"strides": 1, "pad": 1, **_FIRST}),
+    Geometry(
+        "rounded up, explicit pad",
+        (1, 4, 4, 1),
+        (2, 2, 1, 1),
+        {"strides": 2, "pad": ((0, 0), (1, 0), (0, 1), (0, 0)), "dim_rounding_mode": "ceil"},
+    ),
 )
 
 
-@cases.gradients(ops.CONV2D, "x", "filter")
-def conv2d_points(corpus: Corpus) -> Iterator[Case]:
-    for name, x, taps, options in _SMALL:
-        yield Case(name, (corpus.ordinary(x, -1, 1), corpus.ordinary(taps, -1, 1)), options)
+def enter(
+    cases: CaseTable,
+    family: Family,
+    oracles: tuple[Any, Any, Any],
+    geometries: tuple[Geometry, ...],
+    small: tuple[Geometry, ...],
+    large: Geometry,
+    outputs: Callable[[Shape], int],
+) -> None:
+    """Enter the three kernels of ``family``."""
+
+    def ordinary(corpus: Corpus, shape: Shape) -> Any:
+        return corpus.ordinary(shape, -1, 1)
+
+    def forward(corpus: Corpus, rows: tuple[Geometry, ...]) -> Iterator[Case]:
+        for each in rows:
+            inputs = (ordinary(corpus, each.x), ordinary(corpus, each.filter))
+            yield Case(each.name, inputs, each.options)
+
+    def backprop_input(corpus: Corpus, rows: tuple[Geometry, ...]) -> Iterator[Case]:
+        for each in rows:
+            dy = ordinary(corpus, each.out(outputs(each.filter)))
+            attributes = {**each.options, "input_shape": each.x}
+            yield Case(each.name, (dy, ordinary(corpus, each.filter)), attributes)
+
+    def backprop_filter(corpus: Corpus, rows: tuple[Geometry, ...]) -> Iterator[Case]:
+        for each in rows:
+            dy = ordinary(corpus, each.out(outputs(each.filter)))
+            attributes = {**each.options, "filter_shape": each.filter}
+            yield Case(each.name, (ordinary(corpus, each.x), dy), attributes)
+
+    @cases.of(family.forward, oracle=oracles[0])
+    def forwards(corpus: Corpus) -> Iterator[Case]:
+        """Every padding, stride, dilation and data format; images that lie anyhow."""
+        yield from forward(corpus, (*geometries, large))
+        first = geometries[0]
+        for layout in ("transposed", "sliced"):
+            inputs = (ordinary(corpus, first.x), ordinary(corpus, first.filter))
+            yield Case(layout, inputs, first.options, layout=layout)
+
+    @cases.of(family.backprop_input, oracle=oracles[1])
+    def backprop_inputs(corpus: Corpus) -> Iterator[Case]:
+        """The same geometries; what no window touched gets zero."""
+        yield from backprop_input(corpus, geometries)
+
+    @cases.of(family.backprop_filter, oracle=oracles[2])
+    def backprop_filters(corpus: Corpus) -> Iterator[Case]:
+        """The same geometries."""
+        yield from backprop_filter(corpus, geometries)
+
+    cases.gradients(family.forward, "x", "filter")(lambda corpus: forward(corpus, small))
+    cases.gradients(family.backprop_input, "dy", "filter")(
+        lambda corpus: backprop_input(corpus, small)
+    )
+    cases.gradients(family.backprop_filter, "x", "dy")(
+        lambda corpus: backprop_filter(corpus, small)
+    )
 
 
-@cases.gradients(ops.CONV2D_BACKPROP_INPUT, "dy", "filter")
-def backprop_input_points(corpus: Corpus) -> Iterator[Case]:
-    for name, x, taps, options in _SMALL:
-        dy = corpus.ordinary(_out(x, taps, options), -1, 1)
-        attributes = {**options, "input_shape": x}
-        yield Case(name, (dy, corpus.ordinary(taps, -1, 1)), attributes)
-
-
-@cases.gradients(ops.CONV2D_BACKPROP_FILTER, "x", "dy")
-def backprop_filter_points(corpus: Corpus) -> Iterator[Case]:
-    for name, x, taps, options in _SMALL:
-        dy = corpus.ordinary(_out(x, taps, options), -1, 1)
-        attributes = {**options, "filter_shape": taps}
-        yield Case(name, (corpus.ordinary(x, -1, 1), dy), attributes)
+enter(
+    cases,
+    ops.FAMILY,
+    (oracle.conv2d, oracle.conv2d_backprop_input, oracle.conv2d_backprop_filter),
+    GEOMETRIES,
+    SMALL,
+    Geometry("large", (1, 83, 83, 2), (3, 3, 2, 10), {"strides": 1, "pad": "same"}),
+    lambda taps: taps[3],
+)

@@ -1,14 +1,18 @@
-"""References for convolution: one multiplication after another, no im2col."""
+"""References for convolution: one multiplication after another, no im2col, on any spatial axes.
+
+``sums`` says how the channels of one tap go together: all with all, or each with its own.
+"""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tensorplug_conformance.corpus import wide
 from tensorplug_conformance.oracle.reduction import epsilon, levels
-from tensorplug_conformance.oracle.windows import Axis, both, taps
+from tensorplug_conformance.oracle.windows import Axis, all_axes, places
 from tensorplug_conformance.tables import Bounded
 
 if TYPE_CHECKING:
@@ -16,70 +20,119 @@ if TYPE_CHECKING:
 
     from tensorplug_conformance.tables import Array
 
+FULL = ("...c,co->...o", "...o,co->...c", "nc,no->co")
+DEPTHWISE = ("...c,cm->...cm", "...cm,cm->...c", "nc,ncm->cm")
 
-def conv2d(x: Array, filter: Array, **options: Any) -> Bounded:
-    """``out[n, p, q, o] = sum x[n, p*s + i*d, q*s + j*d, c] * filter[i, j, c, o]``."""
-    nhwc, kernel = _nhwc(wide(x), options), wide(filter)
-    height, width = _axes(nhwc.shape, filter.shape, options)
-    out = np.zeros((nhwc.shape[0], height.out, width.out, filter.shape[3]), dtype=np.longdouble)
+
+def forward(x: Array, filter: Array, sums: tuple[str, str, str], **options: Any) -> Bounded:
+    """``out[n, p, o] = sum x[n, p*s + i*d, c] * filter[i, c, o]`` for positions p and taps i."""
+    last, kernel = channels_last(wide(x), options), wide(filter)
+    axes = _axes(last.shape, filter.shape, options)
+    channels = kernel.shape[-1:] if sums is FULL else kernel.shape[-2:]
+    out = np.zeros((len(x), *(each.out for each in axes), *channels), dtype=np.longdouble)
     size = out.copy()
-    for i, j, (p, row), (q, column) in taps(height, width):
-        taken = nhwc[:, row, column, :]
-        out[:, p, q, :] += taken @ kernel[i, j]
-        size[:, p, q, :] += np.abs(taken) @ np.abs(kernel[i, j])
-    n = filter.shape[0] * filter.shape[1] * filter.shape[2]
-    return _bounded(out, size, n, x, options)
+    for tap, positions, elements in places(axes):
+        out[positions] += np.einsum(sums[0], last[elements], kernel[tap])
+        size[positions] += np.einsum(sums[0], np.abs(last[elements]), np.abs(kernel[tap]))
+    n = math.prod(filter.shape[:-2]) * (filter.shape[-2] if sums is FULL else 1)
+    flat = (*out.shape[: 1 + len(axes)], math.prod(channels))
+    return _bounded(out.reshape(flat), size.reshape(flat), n, x, options)
 
 
-def conv2d_backprop_input(
-    dy: Array, filter: Array, *, input_shape: Sequence[int], **options: Any
+def backprop_input(
+    dy: Array,
+    filter: Array,
+    sums: tuple[str, str, str],
+    *,
+    input_shape: Sequence[int],
+    **options: Any,
 ) -> Bounded:
     """The transpose in x: every product goes back to where its x came from."""
-    pulled, kernel = _nhwc(wide(dy), options), wide(filter)
-    shape = _nhwc_shape(tuple(input_shape), options)
-    height, width = _axes(shape, filter.shape, options)
+    pulled, kernel = _pulled(dy, filter.shape, sums, options), wide(filter)
+    shape = channels_last_shape(tuple(input_shape), options)
+    axes = _axes(shape, filter.shape, options)
     out = np.zeros(shape, dtype=np.longdouble)
     size = out.copy()
-    for i, j, (p, row), (q, column) in taps(height, width):
+    for tap, positions, elements in places(axes):
         # One tap touches no place twice, so adding through an index loses nothing.
-        out[:, row, column, :] += pulled[:, p, q, :] @ kernel[i, j].T
-        size[:, row, column, :] += np.abs(pulled[:, p, q, :]) @ np.abs(kernel[i, j].T)
-    n = filter.shape[0] * filter.shape[1] * filter.shape[3]
-    return _bounded(out, size, n, dy, options)
+        out[elements] += np.einsum(sums[1], pulled[positions], kernel[tap])
+        size[elements] += np.einsum(sums[1], np.abs(pulled[positions]), np.abs(kernel[tap]))
+    return _bounded(out, size, math.prod(filter.shape[:-2]) * filter.shape[-1], dy, options)
 
 
-def conv2d_backprop_filter(
-    x: Array, dy: Array, *, filter_shape: Sequence[int], **options: Any
+def backprop_filter(
+    x: Array,
+    dy: Array,
+    sums: tuple[str, str, str],
+    *,
+    filter_shape: Sequence[int],
+    **options: Any,
 ) -> Bounded:
     """The transpose in the filter."""
-    nhwc, pulled = _nhwc(wide(x), options), _nhwc(wide(dy), options)
-    height, width = _axes(nhwc.shape, tuple(filter_shape), options)
+    last, pulled = channels_last(wide(x), options), _pulled(dy, filter_shape, sums, options)
+    axes = _axes(last.shape, tuple(filter_shape), options)
     out = np.zeros(tuple(filter_shape), dtype=np.longdouble)
     size = out.copy()
-    for i, j, (p, row), (q, column) in taps(height, width):
-        taken, dys = nhwc[:, row, column, :], pulled[:, p, q, :]
-        out[i, j] += np.einsum("npqc,npqo->co", taken, dys)
-        size[i, j] += np.einsum("npqc,npqo->co", np.abs(taken), np.abs(dys))
-    n = dy.size // max(1, filter_shape[3])
-    return _bounded(out, size, n, x, {})
+    for tap, positions, elements in places(axes):
+        taken, dys = last[elements], pulled[positions]
+        taken, dys = (each.reshape(-1, *each.shape[1 + len(axes) :]) for each in (taken, dys))
+        out[tap] += np.einsum(sums[2], taken, dys)
+        size[tap] += np.einsum(sums[2], np.abs(taken), np.abs(dys))
+    return _bounded(out, size, dy.size // max(1, filter_shape[-1]), x, {})
 
 
-def _axes(x: Sequence[int], filter: Sequence[int], options: dict[str, Any]) -> tuple[Axis, Axis]:
-    return both((x[1], x[2]), (filter[0], filter[1]), **options)
+def conv2d(x: Array, filter: Array, **options: Any) -> Bounded:
+    """All channels with all; the same serves three dimensions."""
+    return forward(x, filter, FULL, **options)
 
 
-def _nhwc(x: Array, options: dict[str, Any]) -> Array:
-    return x.transpose(0, 2, 3, 1) if options.get("data_format") == "NCHW" else x
+def conv2d_backprop_input(dy: Array, filter: Array, **options: Any) -> Bounded:
+    return backprop_input(dy, filter, FULL, **options)
 
 
-def _nhwc_shape(shape: tuple[int, ...], options: dict[str, Any]) -> tuple[int, ...]:
-    if options.get("data_format") == "NCHW":
-        return (shape[0], shape[2], shape[3], shape[1])
-    return shape
+def conv2d_backprop_filter(x: Array, dy: Array, **options: Any) -> Bounded:
+    return backprop_filter(x, dy, FULL, **options)
+
+
+def depthwise(x: Array, filter: Array, **options: Any) -> Bounded:
+    """Each channel with filters of its own."""
+    return forward(x, filter, DEPTHWISE, **options)
+
+
+def depthwise_backprop_input(dy: Array, filter: Array, **options: Any) -> Bounded:
+    return backprop_input(dy, filter, DEPTHWISE, **options)
+
+
+def depthwise_backprop_filter(x: Array, dy: Array, **options: Any) -> Bounded:
+    return backprop_filter(x, dy, DEPTHWISE, **options)
+
+
+def _axes(x: Sequence[int], filter: Sequence[int], options: dict[str, Any]) -> tuple[Axis, ...]:
+    return all_axes(x[1:-1], filter[:-2], **{"data_format": "NHWC", **options})
+
+
+def channels_first(options: dict[str, Any]) -> bool:
+    """Return whether the channels stand before the spatial axes."""
+    return not str(options.get("data_format", "NHWC")).endswith("C")
+
+
+def channels_last(x: Array, options: dict[str, Any]) -> Array:
+    """Return ``x`` with its channels on the last axis."""
+    return np.moveaxis(x, 1, -1) if channels_first(options) else x
+
+
+def channels_last_shape(shape: tuple[int, ...], options: dict[str, Any]) -> tuple[int, ...]:
+    """Return ``shape`` with the channels last."""
+    return (shape[0], *shape[2:], shape[1]) if channels_first(options) else shape
+
+
+def _pulled(dy: Array, filter: Sequence[int], sums: Any, options: dict[str, Any]) -> Array:
+    last = channels_last(wide(dy), options)
+    return last if sums is FULL else last.reshape(*last.shape[:-1], *filter[-2:])
 
 
 def _bounded(out: Array, size: Array, n: int, like: Array, options: dict[str, Any]) -> Bounded:
     bound = size * (levels(n) + 1) * epsilon(like)
-    if options.get("data_format") == "NCHW":
-        return Bounded(out.transpose(0, 3, 1, 2), bound.transpose(0, 3, 1, 2))
+    if channels_first(options):
+        return Bounded(np.moveaxis(out, -1, 1), np.moveaxis(bound, -1, 1))
     return Bounded(out, bound)

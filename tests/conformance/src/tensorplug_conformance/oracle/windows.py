@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -55,9 +56,55 @@ def _rounded(value: float, how: str | None) -> int:
     return math.floor(value + 0.5 if how == "round" else value)
 
 
+def several(value: int | Sequence[int], count: int) -> tuple[int, ...]:
+    """Return one number per axis of an int, or of as many."""
+    return (value,) * count if isinstance(value, int) else tuple(value)
+
+
 def pair(value: int | Sequence[int]) -> tuple[int, int]:
     """Return (height, width) of an int or of two."""
-    return (value, value) if isinstance(value, int) else (value[0], value[1])
+    height, width = several(value, 2)
+    return height, width
+
+
+def all_axes(
+    sizes: Sequence[int],
+    taps: Sequence[int],
+    *,
+    strides: Any,
+    pad: Any,
+    dilations: Any = 1,
+    data_format: str = "C",
+    dim_rounding_mode: str | None = None,
+) -> tuple[Axis, ...]:
+    """Return the spatial axes in order; a data format ends with C where channels come last."""
+    count = len(sizes)
+    first = 1 if data_format.endswith("C") else 2
+    steps, spreads = several(strides, count), several(dilations, count)
+    found = []
+    for i in range(count):
+        if isinstance(pad, int):
+            one: Any = (pad, pad)
+        else:
+            one = pad if isinstance(pad, str) else pad[first + i]
+        found.append(axis(sizes[i], taps[i], steps[i], spreads[i], one, dim_rounding_mode))
+    return tuple(found)
+
+
+def places(axes: Sequence[Axis]) -> Iterator[tuple[tuple[int, ...], Any, Any]]:
+    """Yield each tap with the positions and the elements, to index with, where it is inside.
+
+    The index leaves the first axis (the batch) and those behind the spatial ones alone.
+    """
+    for tap in product(*(range(each.taps) for each in axes)):
+        pairs = [
+            [(p, at) for p, number, at in each.inside() if number == wanted]
+            for each, wanted in zip(axes, tap, strict=True)
+        ]
+        if all(pairs):
+            positions = np.ix_(*([p for p, _ in found] for found in pairs))
+            elements = np.ix_(*([at for _, at in found] for found in pairs))
+            yield tap, (slice(None), *positions), (slice(None), *elements)
 
 
 def both(
@@ -71,13 +118,16 @@ def both(
     dim_rounding_mode: str | None = None,
 ) -> tuple[Axis, Axis]:
     """Return the axes of height and width."""
-    at = (1, 2) if data_format == "NHWC" else (2, 3)
-    found = []
-    for i in (0, 1):
-        one = pad if isinstance(pad, str) else (pad, pad) if isinstance(pad, int) else pad[at[i]]
-        step, spread = pair(strides)[i], pair(dilations)[i]
-        found.append(axis(sizes[i], taps[i], step, spread, one, dim_rounding_mode))
-    return found[0], found[1]
+    height, width = all_axes(
+        sizes,
+        taps,
+        strides=strides,
+        pad=pad,
+        dilations=dilations,
+        data_format=data_format,
+        dim_rounding_mode=dim_rounding_mode,
+    )
+    return height, width
 
 
 def taps(height: Axis, width: Axis) -> Iterator[tuple[int, int, Index, Index]]:

@@ -1,0 +1,11 @@
+"""Depthwise convolution in either data format."""
+
+from __future__ import annotations
+
+from tensorplug.ops import depthwise as ops
+from tensorplug.tables import KernelTable
+from tensorplug_cpu import depthwise
+from tensorplug_cpu.kernels.convolution import enter
+
+kernels = KernelTable()
+enter(kernels, ops.FAMILY, depthwise)

@@ -1,0 +1,156 @@
+"""Products with bias and activation, which work in place on what the product has made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug.ops import fused as ops
+from tensorplug.ops.correlation import windows_of
+from tensorplug.tables import KernelTable
+from tensorplug_cpu import correlation, depthwise
+from tensorplug_cpu.arrays import working
+from tensorplug_cpu.quiet import quietly
+from tensorplug_cpu.sliding import layout
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug.spec import KernelSpec, TensorType
+    from tensorplug_cpu.arrays import Array, Call
+    from tensorplug_cpu.kernels.convolution import Products
+
+
+kernels = KernelTable()
+
+Attributes = dict[str, Any]
+
+
+def _relu(x: Array) -> None:
+    np.maximum(x, x.dtype.type(0), out=x)
+
+
+def _relu6(x: Array) -> None:
+    _relu(x)
+    np.minimum(x, x.dtype.type(6), out=x)
+
+
+def _elu(x: Array) -> None:
+    below = np.asarray(np.minimum(x, x.dtype.type(0)))
+    np.expm1(below, out=below)
+    _relu(x)
+    np.add(x, below, out=x)  # one of the two is 0
+
+
+def _sigmoid(x: Array) -> None:
+    one = x.dtype.type(1)
+    small = np.asarray(np.abs(x))
+    np.negative(small, out=small)
+    np.exp(small, out=small)  # neither overflows nor loses small results
+    np.copyto(x, np.where(x < 0, small, one))
+    small += one
+    np.divide(x, small, out=x)
+
+
+def _leaky_relu(x: Array, alpha: float) -> None:
+    slope = x.dtype.type(alpha)
+    if 0 < slope <= 1:
+        np.maximum(x, x * slope, out=x)
+    else:
+        np.multiply(x, slope, out=x, where=x < 0)
+
+
+_PLAIN: dict[str, Callable[[Array], None]] = {
+    "relu": _relu,
+    "relu6": _relu6,
+    "elu": _elu,
+    "sigmoid": _sigmoid,
+}
+
+
+def _ending(
+    bias: TensorType | None,
+    weights: TensorType | None,
+    attributes: Attributes,
+    out: TensorType,
+) -> Callable[[Array, Array | None, Array | None], Array]:
+    """Return the function that adds the bias, applies the activation and rounds to ``out``."""
+    data_format = attributes.get("data_format")
+    activation, alpha = attributes["activation"], attributes["leakyrelu_alpha"]
+    shapes = [
+        ops.aligned(each.shape, out.rank, data_format) if each else () for each in (bias, weights)
+    ]
+    work, narrow = working(out.dtype), out.dtype.numpy
+
+    def end(x: Array, bias: Array | None, weights: Array | None) -> Array:
+        if bias is not None:
+            np.add(x, bias.reshape(shapes[0]).astype(work, copy=False), out=x)
+        if activation == "prelu":
+            assert weights is not None  # the spec sees to it
+            slopes = weights.reshape(shapes[1]).astype(work, copy=False)
+            np.multiply(x, slopes, out=x, where=x < 0)
+        elif activation == "leakyrelu":
+            _leaky_relu(x, alpha)
+        elif activation != "linear":
+            _PLAIN[activation](x)
+        return x.astype(narrow, copy=False)
+
+    return end
+
+
+def _convolution(spec: KernelSpec, products: Products) -> None:
+    """Enter a fused convolution; float16 works in float32 and is rounded once."""
+
+    @kernels.prepare(spec)
+    def run_convolution(
+        x: TensorType,
+        filter: TensorType,
+        bias: TensorType | None,
+        prelu_activation_weights: TensorType | None,
+        *,
+        attributes: Attributes,
+        data_format: str,
+        out: TensorType,
+    ) -> Call:
+        at = windows_of(x.shape, filter.shape, attributes)
+        end = _ending(bias, prelu_activation_weights, attributes, out)
+        work = working(out.dtype)
+        last, back = layout(data_format)
+
+        def run(
+            x: Array, filter: Array, bias: Array | None, prelu_activation_weights: Array | None
+        ) -> Array:
+            images = x.transpose(last).astype(work, copy=False)
+            wide = products.correlate(images, filter.astype(work, copy=False), at)
+            return end(wide.transpose(back), bias, prelu_activation_weights)
+
+        return quietly(run)
+
+
+_convolution(ops.FUSED_CONV2D, correlation)
+_convolution(ops.FUSED_DEPTHWISE_CONV2D, depthwise)
+
+
+@kernels.prepare(ops.FUSED_MAT_MUL)
+def fused_mat_mul(
+    a: TensorType,
+    b: TensorType,
+    bias: TensorType | None,
+    prelu_activation_weights: TensorType | None,
+    *,
+    attributes: Attributes,
+    out: TensorType,
+) -> Call:
+    """Multiply the last two axes by BLAS; float16 in float32."""
+    end = _ending(bias, prelu_activation_weights, attributes, out)
+    turn_a, turn_b = attributes["transpose_a"], attributes["transpose_b"]
+    work = working(out.dtype)
+
+    def run(a: Array, b: Array, bias: Array | None, weights: Array | None) -> Array:
+        left = a.swapaxes(-1, -2) if turn_a else a
+        right = b.swapaxes(-1, -2) if turn_b else b
+        product = np.matmul(left.astype(work, copy=False), right.astype(work, copy=False))
+        return end(product, bias, weights)
+
+    return quietly(run)

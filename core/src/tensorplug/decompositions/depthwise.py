@@ -1,0 +1,80 @@
+"""Depthwise convolution as one matrix product per channel over the taps of its windows."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from tensorplug.ops import depthwise as ops
+from tensorplug.ops.correlation import windows_of
+from tensorplug.ops.linalg import matmul
+from tensorplug.ops.movement import concat, expand_dims, permute_dims, reshape
+from tensorplug.ops.movement import slice as slice_
+from tensorplug.ops.patches import channels_last, restored, taps, untap
+from tensorplug.tables import DecompositionTable
+
+if TYPE_CHECKING:
+    from tensorplug.shapes import Shape
+    from tensorplug.tensor import Tensor
+    from tensorplug.windows import Windows
+
+decompositions = DecompositionTable()
+
+Attributes = dict[str, Any]
+
+
+@decompositions.of(ops.DEPTHWISE_CONV2D)
+def depthwise_conv2d(
+    x: Tensor, filter: Tensor, *, attributes: Attributes, data_format: str
+) -> Tensor:
+    windows = windows_of(x.shape, filter.shape, attributes)
+    image = channels_last(x, data_format)
+    rows = matmul(_columns(image, windows), _matrices(filter))  # [channels, positions, multiplier]
+    shape = (image.shape[0], *(each.out for each in windows), prod(filter.shape[2:]))
+    return restored(reshape(permute_dims(rows, (1, 0, 2)), shape), data_format)
+
+
+@decompositions.of(ops.DEPTHWISE_CONV2D_BACKPROP_FILTER)
+def backprop_filter(
+    x: Tensor, dy: Tensor, *, attributes: Attributes, data_format: str, filter_shape: Shape
+) -> Tensor:
+    windows = windows_of(x.shape, filter_shape, attributes)
+    columns = _columns(channels_last(x, data_format), windows)
+    pulled = _by_channel(channels_last(dy, data_format), *filter_shape[2:])
+    product = matmul(columns, pulled, transpose_a=True)  # [channels, taps, multiplier]
+    return reshape(permute_dims(product, (1, 0, 2)), filter_shape)
+
+
+@decompositions.of(ops.DEPTHWISE_CONV2D_BACKPROP_INPUT)
+def backprop_input(
+    dy: Tensor, filter: Tensor, *, attributes: Attributes, data_format: str, input_shape: Shape
+) -> Tensor:
+    windows = windows_of(input_shape, filter.shape, attributes)
+    last = channels_last(dy, data_format)
+    channels = filter.shape[2]
+    columns = matmul(_by_channel(last, *filter.shape[2:]), _matrices(filter), transpose_b=True)
+    by_tap = permute_dims(columns, (2, 1, 0))  # [taps, positions, channels]
+    parts = [
+        reshape(slice_(by_tap, (at, 0, 0), (1, -1, -1)), (*last.shape[:-1], channels))
+        for at in range(by_tap.shape[0])
+    ]
+    return restored(untap(parts, windows), data_format)
+
+
+def _columns(image: Tensor, windows: Windows) -> Tensor:
+    """Return [channels, positions, taps]: what each position of the window sees."""
+    joined = concat([expand_dims(tap, axis=-1) for tap in taps(image, windows, 0)], axis=-1)
+    *positions, channels, count = joined.shape
+    return permute_dims(reshape(joined, (prod(positions), channels, count)), (1, 0, 2))
+
+
+def _matrices(filter: Tensor) -> Tensor:
+    """Return [channels, taps, multiplier]."""
+    height, width, channels, multiplier = filter.shape
+    return permute_dims(reshape(filter, (height * width, channels, multiplier)), (1, 0, 2))
+
+
+def _by_channel(dy: Tensor, channels: int, multiplier: int) -> Tensor:
+    """Return [channels, positions, multiplier]."""
+    rows = reshape(dy, (prod(dy.shape[:-1]), channels, multiplier))
+    return permute_dims(rows, (1, 0, 2))

@@ -1,0 +1,78 @@
+"""Fused kernels as product, bias and activation, one after the other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorplug.dispatch import dispatch
+from tensorplug.ops import activation as nn
+from tensorplug.ops import convolution, depthwise
+from tensorplug.ops import fused as ops
+from tensorplug.ops.correlation import window_attributes
+from tensorplug.ops.linalg import matmul
+from tensorplug.tables import DecompositionTable
+
+if TYPE_CHECKING:
+    from tensorplug.ops.correlation import Family
+    from tensorplug.spec import KernelSpec
+    from tensorplug.tensor import Tensor
+
+decompositions = DecompositionTable()
+
+Attributes = dict[str, Any]
+
+_PLAIN = {"relu": nn.relu, "relu6": nn.relu6, "elu": nn.elu, "sigmoid": nn.sigmoid}
+
+
+def _activated(
+    product: Tensor,
+    bias: Tensor | None,
+    weights: Tensor | None,
+    attributes: Attributes,
+) -> Tensor:
+    data_format = attributes.get("data_format")
+    activation = attributes["activation"]
+    total = product
+    if bias is not None:
+        total = product + ops.align(bias, product.ndim, data_format)
+    if activation == "linear":
+        return total
+    if activation == "leakyrelu":
+        return nn.leaky_relu(total, attributes["leakyrelu_alpha"])
+    if activation == "prelu":
+        assert weights is not None  # the spec sees to it
+        return nn.prelu(total, ops.align(weights, product.ndim, data_format))
+    return _PLAIN[activation](total)
+
+
+def _fused(spec: KernelSpec, family: Family) -> None:
+    @decompositions.of(spec)
+    def convolution(
+        x: Tensor,
+        filter: Tensor,
+        bias: Tensor | None,
+        prelu_activation_weights: Tensor | None,
+        *,
+        attributes: Attributes,
+    ) -> Tensor:
+        product = dispatch(family.forward, x, filter, **window_attributes(attributes))
+        return _activated(product, bias, prelu_activation_weights, attributes)
+
+
+_fused(ops.FUSED_CONV2D, convolution.FAMILY)
+_fused(ops.FUSED_DEPTHWISE_CONV2D, depthwise.FAMILY)
+
+
+@decompositions.of(ops.FUSED_MAT_MUL)
+def fused_mat_mul(
+    a: Tensor,
+    b: Tensor,
+    bias: Tensor | None,
+    prelu_activation_weights: Tensor | None,
+    *,
+    attributes: Attributes,
+) -> Tensor:
+    product = matmul(
+        a, b, transpose_a=attributes["transpose_a"], transpose_b=attributes["transpose_b"]
+    )
+    return _activated(product, bias, prelu_activation_weights, attributes)

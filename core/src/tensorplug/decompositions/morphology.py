@@ -1,0 +1,39 @@
+"""Dilation over the taps of its windows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorplug.ops import morphology as ops
+from tensorplug.ops.elementwise import where
+from tensorplug.ops.movement import concat, expand_dims, reshape
+from tensorplug.ops.patches import largest_sums, untap
+from tensorplug.ops.reduction import sum as sum_
+from tensorplug.tables import DecompositionTable
+
+if TYPE_CHECKING:
+    from tensorplug.tensor import Tensor
+
+decompositions = DecompositionTable()
+
+Attributes = dict[str, Any]
+
+
+@decompositions.of(ops.DILATION2D)
+def dilation2d(x: Tensor, filter: Tensor, *, attributes: Attributes) -> Tensor:
+    return largest_sums(x, filter, ops.windows_of(x.shape, filter.shape, attributes))[0]
+
+
+@decompositions.of(ops.DILATION2D_BACKPROP_INPUT)
+def backprop_input(x: Tensor, filter: Tensor, dy: Tensor, *, attributes: Attributes) -> Tensor:
+    windows = ops.windows_of(x.shape, filter.shape, attributes)
+    chosen = largest_sums(x, filter, windows)[1]
+    return untap([where(each, dy, 0.0) for each in chosen], windows)
+
+
+@decompositions.of(ops.DILATION2D_BACKPROP_FILTER)
+def backprop_filter(x: Tensor, filter: Tensor, dy: Tensor, *, attributes: Attributes) -> Tensor:
+    windows = ops.windows_of(x.shape, filter.shape, attributes)
+    chosen = largest_sums(x, filter, windows)[1]
+    parts = [expand_dims(sum_(where(each, dy, 0.0), axis=(0, 1, 2)), axis=0) for each in chosen]
+    return reshape(concat(parts, axis=0), filter.shape)

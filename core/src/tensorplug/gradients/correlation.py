@@ -1,0 +1,71 @@
+"""Gradients of the convolutions: the three kernels of a family are one another's transposes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorplug.dispatch import dispatch
+from tensorplug.ops import convolution, depthwise, volumes
+from tensorplug.ops.correlation import window_attributes
+from tensorplug.tables import GradientTable
+
+if TYPE_CHECKING:
+    from tensorplug.ops.correlation import Family
+    from tensorplug.shapes import Shape
+    from tensorplug.spec import TensorType
+    from tensorplug.tensor import Tensor
+
+gradients = GradientTable()
+
+Attributes = dict[str, Any]
+
+
+def _transposes(family: Family) -> None:
+    """Enter the rules of one family."""
+
+    def convolved(x: Tensor, filter: Tensor, attributes: Attributes) -> Tensor:
+        return dispatch(family.forward, x, filter, **window_attributes(attributes))
+
+    def to_input(dy: Tensor, filter: Tensor, shape: Shape, attributes: Attributes) -> Tensor:
+        given = window_attributes(attributes)
+        return dispatch(family.backprop_input, dy, filter, **given, input_shape=shape)
+
+    def to_filter(x: Tensor, dy: Tensor, shape: Shape, attributes: Attributes) -> Tensor:
+        given = window_attributes(attributes)
+        return dispatch(family.backprop_filter, x, dy, **given, filter_shape=shape)
+
+    @gradients.wrt(family.forward, "x")
+    def forward_wrt_x(
+        dy: Tensor, filter: Tensor, x_type: TensorType, attributes: Attributes
+    ) -> Tensor:
+        return to_input(dy, filter, x_type.shape, attributes)
+
+    @gradients.wrt(family.forward, "filter")
+    def forward_wrt_filter(
+        dy: Tensor, x: Tensor, filter_type: TensorType, attributes: Attributes
+    ) -> Tensor:
+        return to_filter(x, dy, filter_type.shape, attributes)
+
+    @gradients.wrt(family.backprop_input, "dy")
+    def backprop_input_wrt_dy(ddy: Tensor, filter: Tensor, attributes: Attributes) -> Tensor:
+        return convolved(ddy, filter, attributes)
+
+    @gradients.wrt(family.backprop_input, "filter")
+    def backprop_input_wrt_filter(
+        ddy: Tensor, dy: Tensor, filter_type: TensorType, attributes: Attributes
+    ) -> Tensor:
+        return to_filter(ddy, dy, filter_type.shape, attributes)
+
+    @gradients.wrt(family.backprop_filter, "x")
+    def backprop_filter_wrt_x(
+        ddy: Tensor, dy: Tensor, x_type: TensorType, attributes: Attributes
+    ) -> Tensor:
+        return to_input(dy, ddy, x_type.shape, attributes)
+
+    @gradients.wrt(family.backprop_filter, "dy")
+    def backprop_filter_wrt_dy(ddy: Tensor, x: Tensor, attributes: Attributes) -> Tensor:
+        return convolved(x, ddy, attributes)
+
+
+for _family in (convolution.FAMILY, depthwise.FAMILY, volumes.FAMILY):
+    _transposes(_family)

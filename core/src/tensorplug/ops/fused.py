@@ -1,0 +1,287 @@
+"""Convolutions and matrix products with a bias and an activation, as one kernel each.
+
+``activation(product(x, filter) + bias)``; TensorFlow.js's ``fused`` namespace.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorplug import attributes as kinds
+from tensorplug import dtypes as dt
+from tensorplug import shapes
+from tensorplug.dispatch import dispatch
+from tensorplug.errors import ArgumentError, DTypeError, ShapeError
+from tensorplug.ops import convolution, correlation, depthwise, linalg
+from tensorplug.ops.movement import reshape
+from tensorplug.spec import Attribute, KernelSpec, TensorType
+from tensorplug.windows import channel_axis
+
+if TYPE_CHECKING:
+    from tensorplug.ops.correlation import Attributes, Family
+    from tensorplug.shapes import Shape
+    from tensorplug.spec import InputTypes
+    from tensorplug.tensor import Tensor
+
+__all__ = [
+    "fused_conv2d",
+    "fused_depthwise_conv2d",
+    "fused_matmul",
+]
+
+Pair = tuple[int, int]
+
+_WHOLE = ("linear", "relu", "relu6")  # activations that integers have
+_ACTIVATIONS = (*_WHOLE, "elu", "prelu", "leakyrelu", "sigmoid")
+_SLOPE = 0.2  # TensorFlow.js's default
+
+
+def _slope(value: Any, _known: InputTypes) -> float:
+    number = _SLOPE if value is None else kinds.number().canonical(value, {})
+    if isinstance(number, complex):
+        raise ArgumentError(f"must be a real number, got {value!r}")
+    return float(number)  # type: ignore[arg-type]  # a number, and not complex
+
+
+_OPTIONS = {
+    "activation": kinds.choice(*_ACTIVATIONS, default="linear"),
+    "leakyrelu_alpha": Attribute(_slope, _SLOPE),
+}
+
+
+def aligned(shape: Shape, rank: int, data_format: str | None) -> Shape:
+    """Return the shape in which a bias of ``shape`` broadcasts: a vector is one per channel."""
+    behind = rank - 1 - channel_axis(data_format) if data_format else 0
+    return (*shape, *(1,) * behind) if len(shape) == 1 and shape[0] != 1 else shape
+
+
+def align(x: Tensor, rank: int, data_format: str | None) -> Tensor:
+    """Return a bias, or the weights of a PReLU, in the shape in which it broadcasts."""
+    shape = aligned(x.shape, rank, data_format)
+    return x if shape == x.shape else reshape(x, shape)
+
+
+def _checked(
+    out: TensorType,
+    bias: TensorType | None,
+    weights: TensorType | None,
+    activation: str,
+    data_format: str | None = None,
+) -> TensorType:
+    """Return ``out`` if everything fits it."""
+    for what, each in (("bias", bias), ("prelu_activation_weights", weights)):
+        if each is None:
+            continue
+        shape = aligned(each.shape, out.rank, data_format)
+        if len(shape) > out.rank or shapes.broadcast(out.shape, shape) != out.shape:
+            raise ShapeError(f"{what} does not broadcast to the result, {list(out.shape)}")
+    if activation == "prelu" and weights is None:
+        raise ArgumentError("activation 'prelu' needs prelu_activation_weights")
+    complex_ = out.dtype in dt.COMPLEX and activation != "linear"
+    if complex_ or (out.dtype not in dt.INEXACT and activation not in _WHOLE):
+        raise DTypeError(f"activation {activation!r} is not for {out.dtype}")
+    return out
+
+
+def _fused(name: str, family: Family) -> KernelSpec:
+    """Return the kernel of ``family.forward`` with bias and activation."""
+
+    def infer(
+        x: TensorType,
+        filter: TensorType,
+        bias: TensorType | None,
+        prelu_activation_weights: TensorType | None,
+        *,
+        attributes: Attributes,
+    ) -> TensorType:
+        out = TensorType(x.dtype, family.output_shape(x.shape, filter.shape, attributes))
+        return _checked(
+            out,
+            bias,
+            prelu_activation_weights,
+            attributes["activation"],
+            attributes["data_format"],
+        )
+
+    names = ("x", "filter", "bias", "prelu_activation_weights")
+    return KernelSpec(
+        name,
+        (*names[:2], *(f"{each}?" for each in names[2:])),
+        infer,
+        attributes={**correlation.options(2, "NHWC", "NCHW"), **_OPTIONS},
+        accepts=dt.FLOATING,
+        promote=names,
+    )
+
+
+def _matmul(
+    a: TensorType,
+    b: TensorType,
+    bias: TensorType | None,
+    prelu_activation_weights: TensorType | None,
+    *,
+    transpose_a: bool,
+    transpose_b: bool,
+    activation: str,
+) -> TensorType:
+    out = linalg.BATCH_MAT_MUL.infer(a, b, transpose_a=transpose_a, transpose_b=transpose_b)
+    assert isinstance(out, TensorType)  # the product has one output
+    return _checked(out, bias, prelu_activation_weights, activation)
+
+
+FUSED_CONV2D = _fused("FusedConv2D", convolution.FAMILY)
+FUSED_DEPTHWISE_CONV2D = _fused("FusedDepthwiseConv2D", depthwise.FAMILY)
+FUSED_MAT_MUL = KernelSpec(
+    "_FusedMatMul",
+    ("a", "b", "bias?", "prelu_activation_weights?"),
+    _matmul,
+    attributes={
+        "transpose_a": kinds.flag(default=False),
+        "transpose_b": kinds.flag(default=False),
+        **_OPTIONS,
+    },
+    accepts=dt.NUMERIC,
+    promote=("a", "b", "bias", "prelu_activation_weights"),
+)
+
+
+def fused_conv2d(
+    x: Any,
+    filter: Any,
+    strides: int | Pair = 1,
+    pad: Any = "valid",
+    *,
+    bias: Any = None,
+    activation: str = "linear",
+    prelu_activation_weights: Any = None,
+    leakyrelu_alpha: float = 0.2,
+    data_format: str = "NHWC",
+    dilations: int | Pair = 1,
+    dim_rounding_mode: str | None = None,
+) -> Tensor:
+    """Return ``activation(conv2d(x, filter) + bias)``.
+
+    Args:
+        x: as for ``conv2d``.
+        filter: as for ``conv2d``.
+        strides: as for ``conv2d``.
+        pad: as for ``conv2d``.
+        bias: one number per out channel, or what broadcasts to the result; None for none.
+        activation: "linear" (none), "relu", "relu6", "elu", "prelu", "leakyrelu" or "sigmoid".
+        prelu_activation_weights: slopes below 0 for "prelu", with a shape as of ``bias``.
+        leakyrelu_alpha: slope below 0 for "leakyrelu".
+        data_format: as for ``conv2d``.
+        dilations: as for ``conv2d``.
+        dim_rounding_mode: as for ``conv2d``.
+
+    The gradient of "relu6" is 0 from 6 on.
+
+    Raises:
+        ArgumentError: an unknown activation, or "prelu" without its weights.
+        ShapeError: ranks, channels or window do not fit, or bias or weights do not broadcast.
+        DTypeError: operands that are not floating.
+
+    """
+    return correlation.per_image(
+        "fused_conv2d",
+        x,
+        4,
+        lambda images: dispatch(
+            FUSED_CONV2D,
+            images,
+            filter,
+            bias,
+            prelu_activation_weights,
+            activation=activation,
+            leakyrelu_alpha=leakyrelu_alpha,
+            strides=strides,
+            pad=pad,
+            data_format=data_format,
+            dilations=dilations,
+            dim_rounding_mode=dim_rounding_mode,
+        ),
+    )
+
+
+def fused_depthwise_conv2d(
+    x: Any,
+    filter: Any,
+    strides: int | Pair = 1,
+    pad: Any = "valid",
+    *,
+    bias: Any = None,
+    activation: str = "linear",
+    prelu_activation_weights: Any = None,
+    leakyrelu_alpha: float = 0.2,
+    data_format: str = "NHWC",
+    dilations: int | Pair = 1,
+    dim_rounding_mode: str | None = None,
+) -> Tensor:
+    """Return ``activation(depthwise_conv2d(x, filter) + bias)``.
+
+    Arguments and errors are those of ``fused_conv2d``, the filter that of ``depthwise_conv2d``:
+    [height, width, channels, multiplier].
+    """
+    return correlation.per_image(
+        "fused_depthwise_conv2d",
+        x,
+        4,
+        lambda images: dispatch(
+            FUSED_DEPTHWISE_CONV2D,
+            images,
+            filter,
+            bias,
+            prelu_activation_weights,
+            activation=activation,
+            leakyrelu_alpha=leakyrelu_alpha,
+            strides=strides,
+            pad=pad,
+            data_format=data_format,
+            dilations=dilations,
+            dim_rounding_mode=dim_rounding_mode,
+        ),
+    )
+
+
+def fused_matmul(
+    a: Any,
+    b: Any,
+    /,
+    *,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    bias: Any = None,
+    activation: str = "linear",
+    prelu_activation_weights: Any = None,
+    leakyrelu_alpha: float = 0.2,
+) -> Tensor:
+    """Return ``activation(a @ b + bias)`` over the last two axes; the leading ones broadcast.
+
+    Args:
+        a: [..., rows, inner], or [..., inner, rows] with ``transpose_a``.
+        b: [..., inner, columns], or [..., columns, inner] with ``transpose_b``.
+        transpose_a: whether to transpose the last two axes of ``a`` first.
+        transpose_b: whether to transpose the last two axes of ``b`` first.
+        bias: what broadcasts to the result, such as one number per column; None for none.
+        activation: as for ``fused_conv2d``; integers have "linear", "relu" and "relu6", complex
+            numbers "linear".
+        prelu_activation_weights: slopes below 0 for "prelu"; they broadcast to the result.
+        leakyrelu_alpha: slope below 0 for "leakyrelu".
+
+    Raises:
+        ArgumentError: an unknown activation, or "prelu" without its weights.
+        ShapeError: rank below 2, inner sizes that differ, or shapes that do not broadcast.
+        DTypeError: an activation that the dtype does not have.
+
+    """
+    return dispatch(
+        FUSED_MAT_MUL,
+        a,
+        b,
+        bias,
+        prelu_activation_weights,
+        transpose_a=transpose_a,
+        transpose_b=transpose_b,
+        activation=activation,
+        leakyrelu_alpha=leakyrelu_alpha,
+    )
