@@ -1,0 +1,342 @@
+"""Optimizers: each step moves variables against their gradients.
+
+The formulas are TensorFlow.js's, with its defaults. ``w`` is a variable, ``g`` its gradient,
+``lr`` the learning rate; what stands left of ``=`` is kept from step to step, from 0 on unless
+an optimizer says otherwise.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from tensorplug import dispatch as seam
+from tensorplug.differentiation.variable_gradients import VariableGrads, variable_grads
+from tensorplug.dispatch import as_tensor
+from tensorplug.errors import ArgumentError, DTypeError, ShapeError
+from tensorplug.ops import creation
+from tensorplug.ops import elementwise as ops
+from tensorplug.variable import Variable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from tensorplug.tensor import Tensor
+
+__all__ = ["SGD", "Adadelta", "Adagrad", "Adam", "Adamax", "Momentum", "Optimizer", "RMSProp"]
+
+_EPSILON: Final = 1e-7
+
+State = dict[str, "Tensor"]  # what an optimizer keeps for one variable, by name
+
+
+class Optimizer(ABC):
+    """What all optimizers can do.
+
+    ``learning_rate`` may be changed between steps. ``iterations`` counts the steps taken.
+    """
+
+    slots: ClassVar[Mapping[str, float]] = {}
+    """What is kept for each variable, and the number it starts from."""
+
+    def __init__(self, learning_rate: float) -> None:
+        self.learning_rate = learning_rate
+        self.iterations = 0
+        self._states: dict[str, State] = {}
+
+    @abstractmethod
+    def _step(self, g: Tensor, state: State) -> Tensor:
+        """Return what to take from a variable; put what is kept into ``state``."""
+
+    def minimize(
+        self, f: Callable[[], Any], var_list: Any = None, *, has_aux: bool = False
+    ) -> Any:
+        """Take one step to make ``f()`` smaller; return what ``f`` gave before it.
+
+        Args: as for ``variable_grads``, which also says what it raises.
+        """
+        found = variable_grads(f, var_list, has_aux=has_aux)
+        self.apply_gradients(found.grads)
+        return found.value
+
+    def compute_gradients(self, f: Callable[[], Any], var_list: Any = None) -> VariableGrads:
+        """Return ``variable_grads(f, var_list)``, for ``apply_gradients`` after some change."""
+        return variable_grads(f, var_list)
+
+    def apply_gradients(
+        self, grads: Mapping[str, Any] | Iterable[tuple[Variable | str, Any]]
+    ) -> None:
+        """Take one step. If anything is wrong, no variable has changed.
+
+        ``grads``: gradients by the variables' names, or pairs of a variable (or its name) and a
+        gradient of its shape and dtype. Those that are None are passed over.
+
+        Raises:
+            ArgumentError: there is no such variable, or one is named twice.
+            ShapeError, DTypeError: a gradient is not of its variable's type.
+
+        """
+        pairs = grads.items() if isinstance(grads, Mapping) else grads
+        steps: list[tuple[Variable, Tensor, State]] = []
+        seen: set[str] = set()
+        self.iterations += 1
+        try:
+            for who, gradient in pairs:
+                variable = who if isinstance(who, Variable) else _called(who)
+                if variable.name in seen:
+                    raise ArgumentError(f"apply_gradients: {variable.name!r} has two gradients")
+                seen.add(variable.name)
+                if gradient is None:
+                    continue
+                g = _fitting(variable, gradient)
+                state = dict(self._states.get(variable.name) or self._fresh(g))
+                steps.append((variable, variable.read() - self._step(g, state), state))
+        except BaseException:
+            self.iterations -= 1
+            raise
+        for variable, value, state in steps:
+            variable.assign(value)
+            self._states[variable.name] = state
+
+    def _fresh(self, g: Tensor) -> State:
+        return {name: creation.zeros_like(g) + start for name, start in self.slots.items()}
+
+    def weights(self) -> dict[str, Any]:
+        """Return all that the next step depends on: ``iterations``, and tensors by what they are
+        and by variable. ``set_weights`` takes it back; ``tensorplug.save`` writes the tensors.
+        """
+        kept: dict[str, Any] = {"iterations": self.iterations}
+        for slot in self.slots:
+            kept[slot] = {name: state[slot] for name, state in self._states.items()}
+        return kept
+
+    def set_weights(self, weights: Mapping[str, Any]) -> None:
+        """Go on from where ``weights`` were taken.
+
+        Raises:
+            ArgumentError: they are of another kind of optimizer.
+
+        """
+        wanted = {"iterations", *self.slots}
+        if set(weights) != wanted:
+            raise ArgumentError(
+                f"set_weights: {type(self).__name__} keeps {sorted(wanted)}, got {sorted(weights)}"
+            )
+        names = {name for slot in self.slots for name in weights[slot]}
+        for slot in self.slots:
+            if set(weights[slot]) != names:
+                raise ArgumentError(
+                    f"set_weights: {slot!r} has {sorted(weights[slot])}, others {sorted(names)}"
+                )
+        self._states = {
+            name: {slot: as_tensor(weights[slot][name]) for slot in self.slots} for name in names
+        }
+        self.iterations = int(weights["iterations"])
+
+    def __repr__(self) -> str:
+        given = ", ".join(
+            f"{name}={value!r}" for name, value in vars(self).items() if not name.startswith("_")
+        )
+        return f"{type(self).__name__}({given})"
+
+
+def _called(name: str) -> Variable:
+    for each in seam.runner(seam.current()).variables.listed():
+        if each.name == name:
+            return each
+    raise ArgumentError(f"apply_gradients: there is no variable {name!r}")
+
+
+def _fitting(variable: Variable, gradient: Any) -> Tensor:
+    g = as_tensor(gradient, what=f"apply_gradients: gradient of {variable.name!r}")
+    if g.shape != variable.shape:
+        raise ShapeError(
+            f"apply_gradients: the gradient of {variable.name!r} is {g.type}, the variable "
+            f"{variable.type}"
+        )
+    if g.dtype is not variable.dtype:
+        raise DTypeError(
+            f"apply_gradients: the gradient of {variable.name!r} is {g.type}, the variable "
+            f"{variable.type}"
+        )
+    return g
+
+
+class SGD(Optimizer):
+    """Gradient descent: ``w -= lr * g``."""
+
+    def __init__(self, learning_rate: float = 0.01) -> None:
+        super().__init__(learning_rate)
+
+    def _step(self, g: Tensor, state: State) -> Tensor:  # noqa: ARG002  # it keeps nothing
+        return g * self.learning_rate
+
+
+class Momentum(Optimizer):
+    """Gradient descent with momentum.
+
+    ``v = momentum * v + g``, then ``w -= lr * v``; with ``nesterov``
+    ``w -= lr * (g + momentum * v)``. (Sutskever et al. 2013.)
+    """
+
+    slots: ClassVar[Mapping[str, float]] = {"velocity": 0.0}
+
+    def __init__(
+        self, learning_rate: float = 0.01, momentum: float = 0.9, *, nesterov: bool = False
+    ) -> None:
+        super().__init__(learning_rate)
+        self.momentum = momentum
+        self.nesterov = nesterov
+
+    def _step(self, g: Tensor, state: State) -> Tensor:
+        v = state["velocity"] = state["velocity"] * self.momentum + g
+        return (g + v * self.momentum if self.nesterov else v) * self.learning_rate
+
+
+class Adagrad(Optimizer):
+    """``s = s + g**2``, then ``w -= lr * g / sqrt(s + 1e-7)``.
+
+    ``s`` starts from ``initial_accumulator_value``. (Duchi et al. 2011.)
+    """
+
+    slots: ClassVar[Mapping[str, float]] = {"squares": 0.0}
+
+    def __init__(
+        self, learning_rate: float = 0.01, initial_accumulator_value: float = 0.1
+    ) -> None:
+        super().__init__(learning_rate)
+        self.initial_accumulator_value = initial_accumulator_value
+
+    def _fresh(self, g: Tensor) -> State:
+        return {"squares": creation.zeros_like(g) + self.initial_accumulator_value}
+
+    def _step(self, g: Tensor, state: State) -> Tensor:
+        s = state["squares"] = state["squares"] + ops.square(g)
+        return g / ops.sqrt(s + _EPSILON) * self.learning_rate
+
+
+class Adadelta(Optimizer):
+    """A step in the units of ``w``, from the running means of squares.
+
+    ``s = rho * s + (1 - rho) * g**2``; ``d = sqrt(u + epsilon) / sqrt(s + epsilon) * g``;
+    ``u = rho * u + (1 - rho) * d**2``; ``w -= lr * d``. (Zeiler 2012.)
+    """
+
+    slots: ClassVar[Mapping[str, float]] = {"squares": 0.0, "updates": 0.0}
+
+    def __init__(
+        self, learning_rate: float = 0.001, rho: float = 0.95, epsilon: float = _EPSILON
+    ) -> None:
+        super().__init__(learning_rate)
+        self.rho = rho
+        self.epsilon = epsilon
+
+    def _step(self, g: Tensor, state: State) -> Tensor:
+        s = state["squares"] = _mean(state["squares"], ops.square(g), self.rho)
+        u = state["updates"]
+        d = ops.sqrt(u + self.epsilon) / ops.sqrt(s + self.epsilon) * g
+        state["updates"] = _mean(u, ops.square(d), self.rho)
+        return d * self.learning_rate
+
+
+class Adam(Optimizer):
+    """Steps of about ``lr``, from running means of gradients and of their squares.
+
+    ``m = beta1 * m + (1 - beta1) * g``; ``s = beta2 * s + (1 - beta2) * g**2``; at step t
+    ``w -= lr * (m / (1 - beta1**t)) / (sqrt(s / (1 - beta2**t)) + epsilon)``.
+    (Kingma and Ba 2015.)
+    """
+
+    slots: ClassVar[Mapping[str, float]] = {"means": 0.0, "squares": 0.0}
+
+    def __init__(
+        self,
+        learning_rate: float = 0.001,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        epsilon: float = _EPSILON,
+    ) -> None:
+        super().__init__(learning_rate)
+        self.beta1 = beta1
+        self.beta2 = beta2
+        self.epsilon = epsilon
+
+    def _step(self, g: Tensor, state: State) -> Tensor:
+        m = state["means"] = _mean(state["means"], g, self.beta1)
+        s = state["squares"] = _mean(state["squares"], ops.square(g), self.beta2)
+        t = self.iterations
+        scale = ops.sqrt(s / (1.0 - self.beta2**t)) + self.epsilon
+        return m / scale * (self.learning_rate / (1.0 - self.beta1**t))
+
+
+class Adamax(Optimizer):
+    """Adam with the largest recent gradient in the place of the mean square.
+
+    ``m = beta1 * m + (1 - beta1) * g``; ``n = max(beta2 * n, |g|)``; at step t
+    ``w -= lr / (1 + decay * (t - 1)) / (1 - beta1**t) * m / (n + epsilon)``.
+    (Kingma and Ba 2015.)
+    """
+
+    slots: ClassVar[Mapping[str, float]] = {"means": 0.0, "norms": 0.0}
+
+    def __init__(
+        self,
+        learning_rate: float = 0.002,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        epsilon: float = _EPSILON,
+        decay: float = 0.0,
+    ) -> None:
+        super().__init__(learning_rate)
+        self.beta1 = beta1
+        self.beta2 = beta2
+        self.epsilon = epsilon
+        self.decay = decay
+
+    def _step(self, g: Tensor, state: State) -> Tensor:
+        m = state["means"] = _mean(state["means"], g, self.beta1)
+        n = state["norms"] = ops.maximum(state["norms"] * self.beta2, ops.abs(g))
+        t = self.iterations
+        rate = self.learning_rate / (1.0 + self.decay * (t - 1)) / (1.0 - self.beta1**t)
+        return m / (n + self.epsilon) * rate
+
+
+class RMSProp(Optimizer):
+    """A step divided by the root of the running mean of squares.
+
+    ``s = decay * s + (1 - decay) * g**2``; ``v = momentum * v + lr * g / sqrt(s + epsilon)``;
+    ``w -= v``. ``centered`` takes the square of the running mean of g off s in the root.
+    (Hinton 2012; Graves 2013.)
+    """
+
+    slots: ClassVar[Mapping[str, float]] = {"squares": 0.0, "means": 0.0, "velocity": 0.0}
+
+    def __init__(
+        self,
+        learning_rate: float = 0.01,
+        decay: float = 0.9,
+        momentum: float = 0.0,
+        epsilon: float = _EPSILON,
+        *,
+        centered: bool = False,
+    ) -> None:
+        super().__init__(learning_rate)
+        self.decay = decay
+        self.momentum = momentum
+        self.epsilon = epsilon
+        self.centered = centered
+
+    def _step(self, g: Tensor, state: State) -> Tensor:
+        s = state["squares"] = _mean(state["squares"], ops.square(g), self.decay)
+        if self.centered:
+            mean = state["means"] = _mean(state["means"], g, self.decay)
+            s = ops.maximum(s - ops.square(mean), 0.0)
+        step = g / ops.sqrt(s + self.epsilon) * self.learning_rate
+        v = state["velocity"] = state["velocity"] * self.momentum + step
+        return v
+
+
+def _mean(old: Tensor, new: Tensor, keep: float) -> Tensor:
+    """Return the running mean of which a share ``keep`` stays."""
+    return old * keep + new * (1.0 - keep)
