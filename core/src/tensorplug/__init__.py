@@ -121,7 +121,7 @@ from tensorplug.tree import tree_map
 from tensorplug.variable import Variable, dispose_variables
 
 if TYPE_CHECKING:
-    from tensorplug import fft, linalg, random, signal
+    from tensorplug import fft, linalg, random, signal, train
     from tensorplug.differentiation.checkpointing import checkpoint
     from tensorplug.differentiation.custom_gradients import custom_grad
     from tensorplug.differentiation.derivatives import hessian, jacobian, jvp
@@ -206,6 +206,7 @@ __all__ = [
     "tidy",
     "time",
     "trace_dispatch",
+    "train",
     "tree_map",
     "uint8",
     "uint16",
@@ -308,7 +309,7 @@ del globals()["tensor"], globals()["variable"]  # the modules; `tp.tensor(...)` 
 
 
 # Loaded when they are first asked for: together they would cost a third of the import.
-_LATE_MODULES = ("fft", "linalg", "random", "signal")
+_LATE_MODULES = ("fft", "linalg", "random", "signal", "train")
 _LATE = {
     "checkpoint": "differentiation.checkpointing",
     "custom_grad": "differentiation.custom_gradients",

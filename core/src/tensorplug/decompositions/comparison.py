@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING
 
+from tensorplug import dtypes as dt
 from tensorplug.ops import comparison as ops
+from tensorplug.ops.complexes import imag, real
 from tensorplug.tables import DecompositionTable
 
 if TYPE_CHECKING:
@@ -37,3 +40,28 @@ def greater_equal(a: Tensor, b: Tensor) -> Tensor:
 @decompositions.of(ops.LOGICAL_OR)
 def logical_or(a: Tensor, b: Tensor) -> Tensor:
     return ops.logical_not(ops.logical_and(ops.logical_not(a), ops.logical_not(b)))
+
+
+@decompositions.of(ops.LOGICAL_XOR)
+def logical_xor(a: Tensor, b: Tensor) -> Tensor:
+    return ops.not_equal(a, b)
+
+
+@decompositions.of(ops.IS_NAN)
+def is_nan(x: Tensor) -> Tensor:
+    return ops.not_equal(x, x)
+
+
+@decompositions.of(ops.IS_FINITE)
+def is_finite(x: Tensor) -> Tensor:
+    # Of infinities and NaNs the difference is NaN, also of either part of a complex number.
+    return ops.equal(x - x, 0) if x.dtype in dt.INEXACT else ops.equal(x, x)
+
+
+@decompositions.of(ops.IS_INF)
+def is_inf(x: Tensor) -> Tensor:
+    if x.dtype in dt.COMPLEX:
+        return ops.logical_or(ops.isinf(real(x)), ops.isinf(imag(x)))
+    if x.dtype in dt.FLOATING:
+        return ops.logical_or(ops.equal(x, inf), ops.equal(x, -inf))
+    return ops.not_equal(x, x)

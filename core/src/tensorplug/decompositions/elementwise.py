@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tensorplug import dtypes as dt
+from tensorplug.decompositions.polynomials import polynomial
 from tensorplug.ops import elementwise as ops
 from tensorplug.ops.order import reversed_order
 from tensorplug.tables import DecompositionTable
@@ -26,6 +27,13 @@ def squared_difference(a: Tensor, b: Tensor) -> Tensor:
     return difference * difference
 
 
+@decompositions.of(ops.ADD_N)
+def add_n(xs: list[Tensor]) -> Tensor:
+    # Halves, so that rounding errors grow with the logarithm of the list's length.
+    half = len(xs) // 2
+    return add_n(xs[:half]) + add_n(xs[half:]) if half else xs[0]
+
+
 @decompositions.of(ops.MINIMUM)
 def minimum(a: Tensor, b: Tensor) -> Tensor:
     return reversed_order(ops.maximum(reversed_order(a), reversed_order(b)))
@@ -43,15 +51,6 @@ def tanh(x: Tensor) -> Tensor:
     # Near 0 the quotient below loses digits to cancellation, so a rational function serves.
     z = x * x
     # A product, not x plus something, so that -0.0 stays -0.0.
-    near = x * (1.0 + z * (_polynomial(z, _TANH_P) / _polynomial(z, _TANH_Q)))
+    near = x * (1.0 + z * (polynomial(z, _TANH_P) / polynomial(z, _TANH_Q)))
     far = 1.0 - 2.0 / (ops.exp(size * 2.0) + 1.0)
     return ops.where(size < 0.625, near, ops.where(x < 0, -far, far))
-
-
-def _polynomial(z: Tensor, coefficients: tuple[float, ...]) -> Tensor:
-    """Horner's scheme; ``coefficients`` start with the constant."""
-    *rest, highest = coefficients
-    result = z * 0.0 + highest
-    for coefficient in reversed(rest):
-        result = result * z + coefficient
-    return result

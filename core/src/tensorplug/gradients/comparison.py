@@ -15,6 +15,10 @@ for spec in (
     ops.GREATER_EQUAL,
     ops.LOGICAL_AND,
     ops.LOGICAL_OR,
+    ops.LOGICAL_XOR,
     ops.LOGICAL_NOT,
+    ops.IS_FINITE,
+    ops.IS_INF,
+    ops.IS_NAN,
 ):
     gradients.stop(spec)

@@ -85,6 +85,11 @@ def add_wrt_b(dy: Tensor) -> Tensor:
     return dy
 
 
+@gradients.wrt(ops.ADD_N, "xs")
+def add_n(dy: Tensor, xs_type: list[TensorType]) -> list[Tensor]:
+    return [dy for _ in xs_type]
+
+
 @gradients.wrt(ops.SUB, "a")
 def sub_wrt_a(dy: Tensor) -> Tensor:
     return dy

@@ -16,11 +16,15 @@ __all__ = [
     "equal",
     "greater",
     "greater_equal",
+    "isfinite",
+    "isinf",
+    "isnan",
     "less",
     "less_equal",
     "logical_and",
     "logical_not",
     "logical_or",
+    "logical_xor",
     "not_equal",
 ]
 
@@ -48,7 +52,13 @@ LOGICAL_AND = KernelSpec(
 LOGICAL_OR = KernelSpec(
     "LogicalOr", ("a", "b"), inference.broadcast_bool, accepts=dt.BOOL, promote=("a", "b")
 )
+LOGICAL_XOR = KernelSpec(
+    "LogicalXor", ("a", "b"), inference.broadcast_bool, accepts=dt.BOOL, promote=("a", "b")
+)
 LOGICAL_NOT = KernelSpec("LogicalNot", ("x",), inference.same, accepts=dt.BOOL)
+IS_FINITE = KernelSpec("IsFinite", ("x",), inference.same_shape(dt.bool_), accepts=dt.FIXED)
+IS_INF = KernelSpec("IsInf", ("x",), inference.same_shape(dt.bool_), accepts=dt.FIXED)
+IS_NAN = KernelSpec("IsNan", ("x",), inference.same_shape(dt.bool_), accepts=dt.FIXED)
 
 
 @chained
@@ -115,3 +125,39 @@ def logical_or(a: Any, b: Any, /) -> Tensor:
 def logical_not(x: Any, /) -> Tensor:
     """Return ``not x`` elementwise; ``x`` must be boolean."""
     return dispatch_unary(LOGICAL_NOT, x)
+
+
+@chained
+def logical_xor(a: Any, b: Any, /) -> Tensor:
+    """Return whether one of ``a`` and ``b`` holds and not the other, elementwise.
+
+    Both operands must be boolean.
+    """
+    return dispatch_binary(LOGICAL_XOR, a, b)
+
+
+@chained
+def isfinite(x: Any, /) -> Tensor:
+    """Return whether ``x`` is neither infinite nor NaN, elementwise, as booleans.
+
+    A complex number is finite if both its parts are; integers always are.
+    """
+    return dispatch_unary(IS_FINITE, x)
+
+
+@chained
+def isinf(x: Any, /) -> Tensor:
+    """Return whether ``x`` is infinite, of either sign, elementwise, as booleans.
+
+    A complex number is infinite if one of its parts is, even where the other is NaN.
+    """
+    return dispatch_unary(IS_INF, x)
+
+
+@chained
+def isnan(x: Any, /) -> Tensor:
+    """Return whether ``x`` is NaN elementwise, as booleans.
+
+    A complex number is NaN if one of its parts is.
+    """
+    return dispatch_unary(IS_NAN, x)

@@ -11,19 +11,27 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug import attributes, inference, shapes
 from tensorplug import dtypes as dt
-from tensorplug.dispatch import chained, dispatch, dispatch_binary, dispatch_unary
+from tensorplug.dispatch import as_tensor, chained, dispatch, dispatch_binary, dispatch_unary
+from tensorplug.errors import ArgumentError, ShapeError
+from tensorplug.ops.comparison import equal
+from tensorplug.ops.complexes import COMPLEX_ABS
+from tensorplug.ops.movement import IDENTITY
 from tensorplug.spec import KernelSpec, TensorType
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tensorplug.dtypes import DType
     from tensorplug.tensor import Tensor
 
 __all__ = [
     "abs",
     "add",
+    "add_n",
     "astype",
     "atan",
     "cos",
+    "div_no_nan",
     "divide",
     "erf",
     "exp",
@@ -34,6 +42,7 @@ __all__ = [
     "minimum",
     "multiply",
     "negative",
+    "positive",
     "pow",
     "remainder",
     "sin",
@@ -90,6 +99,18 @@ SQUARED_DIFFERENCE = KernelSpec(
 )
 
 
+def _total(xs: list[TensorType]) -> TensorType:
+    if not xs:
+        raise ArgumentError("xs is empty")
+    for each in xs[1:]:
+        if each.shape != xs[0].shape:
+            raise ShapeError(f"xs must have one shape, got {xs[0]} and {each}")
+    return xs[0]
+
+
+ADD_N = KernelSpec("AddN", ("xs[]",), _total, accepts=dt.NUMERIC, promote=("xs",))
+
+
 def _cast(x: TensorType, *, dtype: DType) -> TensorType:
     return TensorType(dtype, x.shape)
 
@@ -122,9 +143,17 @@ def negative(x: Any, /) -> Tensor:
 def abs(x: Any, /) -> Tensor:
     """Return ``|x|`` elementwise.
 
-    Absolute value of real numbers; the most negative integer stays itself.
+    Absolute value of real numbers; the most negative integer stays itself. Of complex numbers
+    the modulus, in the dtype of their parts.
     """
-    return dispatch_unary(ABS, x)
+    tensor = x if hasattr(x, "_placement") else as_tensor(x, what="Abs: input 'x'")
+    return dispatch_unary(COMPLEX_ABS if tensor.dtype.kind == "complex" else ABS, tensor)
+
+
+@chained
+def positive(x: Any, /) -> Tensor:
+    """Return ``x`` as it is."""
+    return dispatch_unary(IDENTITY, x)
 
 
 @chained
@@ -196,6 +225,21 @@ def add(a: Any, b: Any, /) -> Tensor:
     return dispatch_binary(ADD, a, b)
 
 
+def add_n(xs: Sequence[Any], /) -> Tensor:
+    """Return the sum of the tensors ``xs``, a list or tuple, all of one shape.
+
+    Their dtypes are promoted. (TensorFlow's AddN.)
+
+    Raises:
+        ShapeError: the shapes differ.
+        ArgumentError: ``xs`` is empty or no list.
+
+    """
+    if not isinstance(xs, list | tuple):
+        raise ArgumentError(f"add_n: xs must be a list of tensors, got {type(xs).__name__}")
+    return dispatch(ADD_N, list(xs))
+
+
 @chained
 def subtract(a: Any, b: Any, /) -> Tensor:
     """Return ``a - b`` elementwise. Difference; integers wrap."""
@@ -212,6 +256,16 @@ def multiply(a: Any, b: Any, /) -> Tensor:
 def divide(a: Any, b: Any, /) -> Tensor:
     """Return ``a / b`` elementwise. Quotient; integers become the default float first."""
     return dispatch_binary(REAL_DIV, a, b)
+
+
+@chained
+def div_no_nan(a: Any, b: Any, /) -> Tensor:
+    """Return ``a / b`` elementwise, and 0 where ``b`` is 0, whatever ``a`` is.
+
+    The gradients are those of the quotient, and 0 where ``b`` is 0. (TensorFlow's DivNoNan.)
+    """
+    nothing = equal(b, 0)
+    return where(nothing, 0.0, divide(a, where(nothing, 1, b)))
 
 
 @chained

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, Any
 
+from tensorplug import dtypes as dt
 from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.tables import Case
 
@@ -13,7 +15,10 @@ if TYPE_CHECKING:
     from tensorplug_conformance.corpus import Corpus
     from tensorplug_conformance.tables import Array
 
-__all__ = ["binary", "unary"]
+__all__ = ["Rows", "binary", "function", "near", "pairs", "points", "shaped", "unary"]
+
+# (case, shape of x, attributes); a case called transposed or sliced is laid out so.
+Rows = tuple[tuple[str, tuple[int, ...], dict[str, Any]], ...]
 
 
 def unary(
@@ -58,3 +63,73 @@ def binary(
     yield Case("large rows", (make((257, 259)), make((259,))))
     yield Case("transposed", (make((3, 4)), make((3, 4))), layout="transposed")
     yield Case("sliced", (make((3, 5)), make((3, 1))), layout="sliced")
+
+
+def function(low: float, high: float) -> Callable[[Corpus], Iterator[Case]]:
+    """Return the cases of a function that is tried on ordinary values of a range."""
+
+    def generate(corpus: Corpus) -> Iterator[Case]:
+        def draw(shape: tuple[int, ...]) -> Array:
+            if corpus.dtype in dt.COMPLEX:
+                return corpus.ordinary(shape, 0.25, 2.0)  # away from poles and branch cuts
+            return corpus.ordinary(shape, low, high)
+
+        for case in unary(corpus, draw):
+            if corpus.dtype in dt.COMPLEX and "edges" in case.id:
+                continue  # on branch cuts the sign of zero decides, and conventions differ
+            yield case
+        yield Case("near 0", (draw((33,)) * corpus.of(2.0**-9),))
+
+    return generate
+
+
+def near(low: float, high: float) -> Callable[[Corpus], Iterator[Case]]:
+    """Return points between ``low`` and ``high`` at which a function of one input is smooth."""
+
+    def points(corpus: Corpus) -> Iterator[Case]:
+        yield Case("row", (corpus.ordinary((5,), low, high),))
+        yield Case("rank 0", (corpus.ordinary((), low, high),))
+        yield Case("rank 3", (corpus.ordinary((2, 1, 3), low, high),))
+
+    return points
+
+
+def pairs(
+    low: float, high: float, *extra: Callable[[Corpus], Case]
+) -> Callable[[Corpus], Iterator[Case]]:
+    """Return points at which a function of two inputs that broadcast is smooth."""
+
+    def points(corpus: Corpus) -> Iterator[Case]:
+        def draw(shape: tuple[int, ...]) -> Array:
+            return corpus.ordinary(shape, low, high)
+
+        yield Case("same shape", (draw((5,)), draw((5,))))
+        yield Case("broadcast left", (draw((1, 3)), draw((2, 3))))
+        yield Case("broadcast right", (draw((2, 3, 2)), draw((3, 1))))
+        yield Case("scalar", (draw(()), draw((4,))))
+        yield Case("outer", (draw((3, 1)), draw((1, 2))))
+        yield from (each(corpus) for each in extra)
+
+    return points
+
+
+def shaped(rows: Rows) -> Callable[[Corpus], Iterator[Case]]:
+    """Return what yields the cases of a table, for a kernel of one input."""
+
+    def generate(corpus: Corpus) -> Iterator[Case]:
+        for name, shape, attributes in rows:
+            layout: Any = name if name in ("transposed", "sliced") else "dense"
+            yield Case(name, (corpus.ordinary(shape),), attributes, layout=layout)
+
+    return generate
+
+
+def points(rows: Rows, most: int = 64) -> Callable[[Corpus], Iterator[Case]]:
+    """Return what yields the cases of a table where gradients are tried: small ones."""
+
+    def generate(corpus: Corpus) -> Iterator[Case]:
+        for name, shape, attributes in rows:
+            if name not in ("transposed", "sliced") and 0 < math.prod(shape) <= most:
+                yield Case(name, (corpus.ordinary(shape),), attributes)
+
+    return generate

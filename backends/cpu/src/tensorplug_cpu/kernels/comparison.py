@@ -26,6 +26,14 @@ _BINARY: dict[KernelSpec, np.ufunc] = {
     ops.GREATER_EQUAL: np.greater_equal,
     ops.LOGICAL_AND: np.logical_and,
     ops.LOGICAL_OR: np.logical_or,
+    ops.LOGICAL_XOR: np.logical_xor,
+}
+
+_UNARY: dict[KernelSpec, np.ufunc] = {
+    ops.IS_FINITE: np.isfinite,
+    ops.IS_INF: np.isinf,
+    ops.IS_NAN: np.isnan,
+    ops.LOGICAL_NOT: np.logical_not,
 }
 
 
@@ -35,11 +43,13 @@ def _register(spec: KernelSpec, function: np.ufunc) -> None:
         return ufunc(function, out, signals=a.dtype in dt.INEXACT)  # an ordering of NaN does
 
 
+def _register_unary(spec: KernelSpec, function: np.ufunc) -> None:
+    @kernels.prepare(spec)
+    def prepare(x: TensorType, *, out: TensorType) -> Call:
+        return ufunc(function, out, signals=False)
+
+
 for _spec, _function in _BINARY.items():
     _register(_spec, _function)
-
-
-@kernels.prepare(ops.LOGICAL_NOT)
-def logical_not(x: TensorType, *, out: TensorType) -> Call:
-    """Negate booleans."""
-    return ufunc(np.logical_not, out, signals=False)
+for _spec, _function in _UNARY.items():
+    _register_unary(_spec, _function)

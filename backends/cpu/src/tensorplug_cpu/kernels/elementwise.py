@@ -79,6 +79,21 @@ def erf(x: TensorType, *, out: TensorType) -> Call:
     return kernel(special.erf, out)
 
 
+@kernels.prepare(ops.ADD_N)
+def add_n(xs: list[TensorType], *, out: TensorType) -> Call:
+    """Sum halves of the list, so that rounding errors grow with the logarithm of its length."""
+    return kernel(_total, out) if len(xs) > 1 else lambda xs: xs[0]
+
+
+def _total(xs: list[Array]) -> Array:
+    if len(xs) == 2:
+        return np.asarray(np.add(*xs))
+    half = (len(xs) + 1) // 2
+    first = _total(xs[:half])
+    rest = xs[half:]
+    return np.add(first, rest[0] if len(rest) == 1 else _total(rest), out=first)
+
+
 @kernels.prepare(ops.SQUARED_DIFFERENCE)
 def squared_difference(a: TensorType, b: TensorType, *, out: TensorType) -> Call:
     """Subtract, then square in place."""

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from tensorplug import dtypes as dt
 from tensorplug.ops import comparison as ops
 from tensorplug_conformance import patterns
 from tensorplug_conformance.oracle import comparison as oracle
@@ -34,7 +37,24 @@ for spec, reference in (
 for spec, reference in (
     (ops.LOGICAL_AND, oracle.logical_and),
     (ops.LOGICAL_OR, oracle.logical_or),
+    (ops.LOGICAL_XOR, oracle.logical_xor),
 ):
     cases.of(spec, oracle=reference)(patterns.binary)
 
 cases.of(ops.LOGICAL_NOT, oracle=oracle.logical_not)(patterns.unary)
+
+for spec, reference in (
+    (ops.IS_FINITE, oracle.is_finite),
+    (ops.IS_INF, oracle.is_inf),
+    (ops.IS_NAN, oracle.is_nan),
+):
+
+    @cases.of(spec, oracle=reference)
+    def classified(corpus: Corpus) -> Iterator[Case]:
+        """Either part of a complex number decides."""
+        yield from patterns.unary(corpus)
+        if corpus.dtype in dt.COMPLEX:
+            parts = np.array([0.0, -2.5, np.inf, -np.inf, np.nan])
+            special = np.empty((5, 5), dtype=corpus.dtype.numpy)
+            special.real, special.imag = parts[:, None], parts
+            yield Case("special parts", (special,))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tensorplug import dtypes as dt
+from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops import elementwise as ops
 from tensorplug_conformance import patterns
 from tensorplug_conformance.corpus import LARGE
@@ -14,7 +15,7 @@ from tensorplug_conformance.oracle import elementwise as oracle
 from tensorplug_conformance.tables import Case, CaseTable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from tensorplug_conformance.corpus import Corpus
     from tensorplug_conformance.tables import Array
@@ -42,24 +43,6 @@ for spec, reference, signed in (
     cases.of(spec, oracle=reference, signed_zero=signed)(patterns.binary)
 
 
-def _function(low: float, high: float) -> Callable[[Corpus], Iterator[Case]]:
-    """Return the cases of a function that is tried on ordinary values of a range."""
-
-    def generate(corpus: Corpus) -> Iterator[Case]:
-        def draw(shape: tuple[int, ...]) -> Array:
-            if corpus.dtype in dt.COMPLEX:
-                return corpus.ordinary(shape, 0.25, 2.0)  # away from poles and branch cuts
-            return corpus.ordinary(shape, low, high)
-
-        for case in patterns.unary(corpus, draw):
-            if corpus.dtype in dt.COMPLEX and "edges" in case.id:
-                continue  # on branch cuts the sign of zero decides, and conventions differ
-            yield case
-        yield Case("near 0", (draw((33,)) * corpus.of(2.0**-9),))
-
-    return generate
-
-
 for spec, reference, signed, low, high in (
     (ops.EXP, oracle.exp, False, -10.0, 10.0),
     (ops.LOG, oracle.log, False, 0.01, 30.0),
@@ -70,7 +53,7 @@ for spec, reference, signed, low, high in (
     (ops.ERF, oracle.erf, True, -4.0, 4.0),
     (ops.TANH, oracle.tanh, True, -6.0, 6.0),
 ):
-    cases.of(spec, oracle=reference, signed_zero=signed)(_function(low, high))
+    cases.of(spec, oracle=reference, signed_zero=signed)(patterns.function(low, high))
 
 
 @cases.of(ops.REAL_DIV, oracle=oracle.real_div, signed_zero=True)
@@ -180,15 +163,6 @@ def select(corpus: Corpus) -> Iterator[Case]:
 # Gradients: points where the functions are smooth, and the conventions where they are not.
 
 
-def _near(low: float, high: float) -> Callable[[Corpus], Iterator[Case]]:
-    def points(corpus: Corpus) -> Iterator[Case]:
-        yield Case("row", (corpus.ordinary((5,), low, high),))
-        yield Case("rank 0", (corpus.ordinary((), low, high),))
-        yield Case("rank 3", (corpus.ordinary((2, 1, 3), low, high),))
-
-    return points
-
-
 for spec, low, high in (
     (ops.NEG, -2.0, 2.0),
     (ops.SQUARE, -2.0, 2.0),
@@ -201,30 +175,13 @@ for spec, low, high in (
     (ops.ERF, -1.5, 1.5),
     (ops.TANH, -1.5, 1.5),
 ):
-    cases.gradients(spec, "x")(_near(low, high))
+    cases.gradients(spec, "x")(patterns.near(low, high))
 
 
 @cases.gradients(ops.ABS, "x")
 def abs_points(corpus: Corpus) -> Iterator[Case]:
     yield Case("both sides", (corpus.of([-2.5, -0.5, 0.5, 3.0]),))
     yield Case("at 0", (corpus.of([0.0, -0.0]),), expected=(corpus.of([0.0, 0.0]),))
-
-
-def _pairs(
-    low: float, high: float, *extra: Callable[[Corpus], Case]
-) -> Callable[[Corpus], Iterator[Case]]:
-    def points(corpus: Corpus) -> Iterator[Case]:
-        def draw(shape: tuple[int, ...]) -> Array:
-            return corpus.ordinary(shape, low, high)
-
-        yield Case("same shape", (draw((5,)), draw((5,))))
-        yield Case("broadcast left", (draw((1, 3)), draw((2, 3))))
-        yield Case("broadcast right", (draw((2, 3, 2)), draw((3, 1))))
-        yield Case("scalar", (draw(()), draw((4,))))
-        yield Case("outer", (draw((3, 1)), draw((1, 2))))
-        yield from (each(corpus) for each in extra)
-
-    return points
 
 
 def _tie(corpus: Corpus) -> Case:
@@ -243,7 +200,7 @@ for spec, low, high, extra in (
     (ops.MINIMUM, -2.0, 2.0, (_tie,)),
     (ops.SQUARED_DIFFERENCE, -2.0, 2.0, ()),
 ):
-    cases.gradients(spec, "a", "b")(_pairs(low, high, *extra))
+    cases.gradients(spec, "a", "b")(patterns.pairs(low, high, *extra))
 
 
 @cases.gradients(ops.MOD, "a", "b")
@@ -258,3 +215,26 @@ def select_points(corpus: Corpus) -> Iterator[Case]:
     condition = np.array([[True, False, True], [False, False, True]])
     yield Case("broadcast", (condition, corpus.ordinary((3,)), corpus.ordinary((2, 1))))
     yield Case("scalars", (condition, corpus.ordinary(()), corpus.ordinary(())))
+
+
+@cases.of(ops.ADD_N, oracle=oracle.add_n)
+def add_n(corpus: Corpus) -> Iterator[Case]:
+    """Lists of one to many; sums of integers wrap."""
+    for count in (1, 2, 3, 7, 32):
+        yield Case(f"{count} of rank 2", ([corpus.ordinary((2, 3)) for _ in range(count)],))
+    edges = corpus.edges()
+    yield Case("edges", ([edges, edges[::-1].copy()],))
+    for name, shape in (("rank 0", ()), ("empty", (0, 2)), ("rank 6", (1, 2, 1, 3, 1, 2))):
+        yield Case(name, ([corpus.ordinary(shape) for _ in range(3)],))
+    yield Case("large", ([corpus.ordinary((LARGE,)) for _ in range(3)],))
+    for layout in ("transposed", "sliced"):
+        yield Case(layout, ([corpus.ordinary((3, 5)) for _ in range(3)],), layout=layout)
+    yield Case("none", ([],), expected=ArgumentError)
+    shapes = ([corpus.ordinary((2,)), corpus.ordinary((1,))],)
+    yield Case("two shapes", shapes, expected=ShapeError)
+
+
+@cases.gradients(ops.ADD_N, "xs")
+def add_n_points(corpus: Corpus) -> Iterator[Case]:
+    yield Case("three", ([corpus.ordinary((2, 3)) for _ in range(3)],))
+    yield Case("one", ([corpus.ordinary((2,))],))

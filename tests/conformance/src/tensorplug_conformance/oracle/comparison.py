@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cmath
 import operator
 from typing import TYPE_CHECKING, Any
 
@@ -33,3 +34,7 @@ greater_equal = elementwise(operator.ge, 2)
 logical_and = elementwise(lambda a, b: a and b, 2)
 logical_or = elementwise(lambda a, b: a or b, 2)
 logical_not = elementwise(operator.not_, 1)
+logical_xor = elementwise(operator.xor, 2)
+is_finite = elementwise(cmath.isfinite, 1)
+is_inf = elementwise(cmath.isinf, 1)
+is_nan = elementwise(cmath.isnan, 1)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug_conformance.corpus import wide, wrap
+from tensorplug_conformance.tables import Bounded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,6 +108,17 @@ cos = inexact(np.cos)
 atan = inexact(np.arctan)
 tanh = inexact(_tanh)
 erf = inexact(_erf)
+
+
+def add_n(xs: list[Array]) -> Array | Bounded:
+    """The sum; that of floats may be off by an eps of the terms for each halving of the list."""
+    dtype = xs[0].dtype
+    value = functools.reduce(np.add, map(wide, xs))
+    if dtype.kind in "iu":
+        return wrap(value, dtype)
+    size = functools.reduce(np.add, (np.abs(wide(each)) for each in xs))
+    rounds = max(1, math.ceil(math.log2(len(xs))))
+    return Bounded(value, size * rounds * np.longdouble(np.finfo(dtype).eps))
 
 
 def cast(x: Array, *, dtype: str) -> Array:

@@ -1,0 +1,63 @@
+"""Complex numbers: parts are views, wholes are filled part by part."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug import dtypes as dt
+from tensorplug.ops import complexes as ops
+from tensorplug.tables import KernelTable
+from tensorplug_cpu.quiet import kernel, ufunc
+
+if TYPE_CHECKING:
+    from tensorplug.spec import TensorType
+    from tensorplug_cpu.arrays import Array, Call
+
+kernels = KernelTable()
+
+
+def _itself(x: Array) -> Array:
+    return x
+
+
+@kernels.prepare(ops.COMPLEX)
+def complex(real: TensorType, imag: TensorType, *, out: TensorType) -> Call:
+    """Write both parts into a new array, so that each stays exactly what it is."""
+    shape, dtype = out.shape, out.dtype.numpy
+
+    def run(real: Array, imag: Array) -> Any:
+        whole = np.empty(shape, dtype)
+        whole.real = real
+        whole.imag = imag
+        return whole
+
+    return kernel(run, out)
+
+
+@kernels.prepare(ops.REAL)
+def real(input: TensorType, *, out: TensorType) -> Call:
+    """Return a view of the real part."""
+    return kernel(lambda x: x.real, out) if input.dtype in dt.COMPLEX else _itself
+
+
+@kernels.prepare(ops.IMAG)
+def imag(input: TensorType, *, out: TensorType) -> Call:
+    """Return a view of the imaginary part; zeros of real numbers."""
+    if input.dtype in dt.COMPLEX:
+        return kernel(lambda x: x.imag, out)
+    shape, dtype = out.shape, out.dtype.numpy
+    return kernel(lambda _: np.zeros(shape, dtype), out)
+
+
+@kernels.prepare(ops.COMPLEX_ABS)
+def complex_abs(x: TensorType, *, out: TensorType) -> Call:
+    """Modulus, without overflow on the way."""
+    return ufunc(np.absolute, out, signals=True)
+
+
+@kernels.prepare(ops.CONJ)
+def conj(x: TensorType, *, out: TensorType) -> Call:
+    """Turn the sign of the imaginary part."""
+    return ufunc(np.conjugate, out, signals=False) if x.dtype in dt.COMPLEX else _itself

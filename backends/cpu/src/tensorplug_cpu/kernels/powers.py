@@ -1,0 +1,77 @@
+"""Exponentials, logarithms, reciprocals and roots: NumPy's ufuncs, and what it lacks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug import dtypes as dt
+from tensorplug.ops import powers as ops
+from tensorplug.tables import KernelTable
+from tensorplug_cpu.quiet import kernel, ufunc
+
+if TYPE_CHECKING:
+    from tensorplug.spec import KernelSpec, TensorType
+    from tensorplug_cpu.arrays import Array, Call
+
+kernels = KernelTable()
+
+_UNARY: dict[KernelSpec, np.ufunc] = {
+    ops.EXPM1: np.expm1,
+    ops.LOG2: np.log2,
+    ops.LOG10: np.log10,
+    ops.RECIPROCAL: np.reciprocal,
+}
+
+_BINARY: dict[KernelSpec, np.ufunc] = {
+    ops.HYPOT: np.hypot,
+    ops.LOG_ADD_EXP: np.logaddexp,
+}
+
+
+def _register_unary(spec: KernelSpec, function: np.ufunc) -> None:
+    @kernels.prepare(spec)
+    def prepare(x: TensorType, *, out: TensorType) -> Call:
+        return ufunc(function, out, signals=True)
+
+
+def _register_binary(spec: KernelSpec, function: np.ufunc) -> None:
+    @kernels.prepare(spec)
+    def prepare(a: TensorType, b: TensorType, *, out: TensorType) -> Call:
+        return ufunc(function, out, signals=True)
+
+
+for _spec, _function in _UNARY.items():
+    _register_unary(_spec, _function)
+for _spec, _function in _BINARY.items():
+    _register_binary(_spec, _function)
+
+
+@kernels.prepare(ops.LOG1P)
+def log1p(x: TensorType, *, out: TensorType) -> Call:
+    """Logarithm of 1 + x."""
+    if x.dtype in dt.COMPLEX:
+        return kernel(_complex_log1p, out)
+    return ufunc(np.log1p, out, signals=True)
+
+
+def _complex_log1p(x: Array) -> Any:
+    """Correct the real part of NumPy's near 0, which is the logarithm of |1 + x| as rounded."""
+    result = np.asarray(np.log1p(x))
+    near = (np.abs(x.real) < 0.5) & (np.abs(x.imag) < 0.5)
+    if near.any():
+        a, b = x.real[near], x.imag[near]
+        result.real[near] = 0.5 * np.log1p(a * (2 + a) + b * b)
+    return result
+
+
+@kernels.prepare(ops.RSQRT)
+def rsqrt(x: TensorType, *, out: TensorType) -> Call:
+    """Square root, then its reciprocal in place."""
+
+    def run(x: Array) -> Any:
+        root = np.asarray(np.sqrt(x))
+        return np.reciprocal(root, out=root)
+
+    return kernel(run, out)

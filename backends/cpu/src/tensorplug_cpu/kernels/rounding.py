@@ -1,0 +1,80 @@
+"""Rounding, signs, bounds and neighbours: NumPy's ufuncs; integers are returned as they are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug import dtypes as dt
+from tensorplug.ops import rounding as ops
+from tensorplug.tables import KernelTable
+from tensorplug_cpu.quiet import kernel, ufunc
+
+if TYPE_CHECKING:
+    from tensorplug.spec import KernelSpec, TensorType
+    from tensorplug_cpu.arrays import Array, Call
+
+kernels = KernelTable()
+
+_ROUNDING: dict[KernelSpec, np.ufunc] = {
+    ops.CEIL: np.ceil,
+    ops.ROUND: np.rint,
+    ops.TRUNC: np.trunc,
+}
+
+
+def _itself(x: Array) -> Array:
+    return x
+
+
+def _register_rounding(spec: KernelSpec, function: np.ufunc) -> None:
+    @kernels.prepare(spec)
+    def prepare(x: TensorType, *, out: TensorType) -> Call:
+        return ufunc(function, out, signals=True) if x.dtype in dt.INEXACT else _itself
+
+
+for _spec, _function in _ROUNDING.items():
+    _register_rounding(_spec, _function)
+
+
+@kernels.prepare(ops.COPY_SIGN)
+def copysign(a: TensorType, b: TensorType, *, out: TensorType) -> Call:
+    """Magnitude of one and sign of the other."""
+    return ufunc(np.copysign, out, signals=False)
+
+
+@kernels.prepare(ops.NEXT_AFTER)
+def nextafter(a: TensorType, b: TensorType, *, out: TensorType) -> Call:
+    """Neighbour; NumPy's of a float16 zero is that zero itself where the other one is wanted."""
+    if out.dtype is not dt.float16:
+        return ufunc(np.nextafter, out, signals=True)
+    return kernel(lambda a, b: np.where(np.equal(a, b), b, np.nextafter(a, b)), out)
+
+
+@kernels.prepare(ops.SIGN)
+def sign(x: TensorType, *, out: TensorType) -> Call:
+    """-1, 0, 1 or NaN; a complex number over its modulus."""
+    return ufunc(np.sign, out, signals=x.dtype in dt.INEXACT)
+
+
+@kernels.prepare(ops.SIGN_BIT)
+def signbit(x: TensorType, *, out: TensorType) -> Call:
+    """Sign bit of floats; of integers whether they are negative."""
+    if x.dtype in dt.FLOATING:
+        return ufunc(np.signbit, out, signals=False)
+    return kernel(lambda x: np.less(x, 0), out)
+
+
+@kernels.prepare(ops.CLIP_BY_VALUE)
+def clip_by_value(
+    x: TensorType, *, clip_value_min: dt.Scalar, clip_value_max: dt.Scalar, out: TensorType
+) -> Call:
+    """Clip to bounds that are made once, in x's dtype."""
+    dtype = x.dtype.numpy
+    low, high = np.array(clip_value_min).astype(dtype), np.array(clip_value_max).astype(dtype)
+
+    def run(x: Array) -> Any:
+        return x.clip(low, high)
+
+    return kernel(run, out)

@@ -1,0 +1,62 @@
+"""Complex numbers from primitives, with every part exact: signed zeros, infinities and NaN."""
+
+from __future__ import annotations
+
+import builtins
+from math import inf, nan
+from typing import TYPE_CHECKING
+
+from tensorplug import dtypes as dt
+from tensorplug.onhost import complexes as onhost
+from tensorplug.ops import complexes as ops
+from tensorplug.ops.comparison import equal, isnan
+from tensorplug.ops.elementwise import abs as abs_
+from tensorplug.ops.elementwise import astype, where
+from tensorplug.ops.powers import hypot
+from tensorplug.ops.rounding import signbit
+from tensorplug.tables import DecompositionTable
+
+if TYPE_CHECKING:
+    from tensorplug.spec import TensorType
+    from tensorplug.tensor import Tensor
+
+decompositions = DecompositionTable()
+
+# No arithmetic takes the imaginary part from a number whose real part is infinite or NaN.
+decompositions.on_host(ops.IMAG)(onhost.imag)
+
+
+@decompositions.of(ops.REAL)
+def real(input: Tensor, *, out: TensorType) -> Tensor:
+    return astype(input, out.dtype)
+
+
+@decompositions.of(ops.COMPLEX)
+def complex(real: Tensor, imag: Tensor, *, out: TensorType) -> Tensor:
+    # Every term but one is -0.0 in each part, because x + -0.0 is x, also of zeros.
+    first = -astype(-real, out.dtype)
+    unit = where(imag < 0, _imaginary(-1.0), _imaginary(1.0))
+    second = astype(abs_(imag), out.dtype) * unit
+    for special, condition in (
+        (inf, equal(imag, inf)),
+        (-inf, equal(imag, -inf)),
+        (nan, isnan(imag)),
+    ):
+        second = where(condition, _imaginary(special), second)
+    zero = where(signbit(imag), _imaginary(-0.0), _imaginary(0.0))
+    return first + where(equal(imag, 0.0), zero, second)
+
+
+def _imaginary(number: float) -> builtins.complex:
+    """The number -0.0 + i * ``number``."""
+    return builtins.complex(-0.0, number)
+
+
+@decompositions.of(ops.COMPLEX_ABS)
+def complex_abs(x: Tensor) -> Tensor:
+    return hypot(ops.real(x), ops.imag(x))
+
+
+@decompositions.of(ops.CONJ)
+def conj(x: Tensor) -> Tensor:
+    return ops.complex(ops.real(x), -ops.imag(x)) if x.dtype in dt.COMPLEX else x

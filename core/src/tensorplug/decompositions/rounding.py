@@ -1,0 +1,97 @@
+"""Rounding, signs, bounds and neighbours from Floor, comparisons and arithmetic."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tensorplug import dtypes as dt
+from tensorplug.ops import complexes
+from tensorplug.ops import elementwise as elementary
+from tensorplug.ops import rounding as ops
+from tensorplug.ops.comparison import equal, isinf, isnan, less, logical_and, logical_or
+from tensorplug.ops.elementwise import floor, where
+from tensorplug.tables import DecompositionTable
+
+if TYPE_CHECKING:
+    from tensorplug.dtypes import Scalar
+    from tensorplug.tensor import Tensor
+
+decompositions = DecompositionTable()
+
+
+@decompositions.of(ops.CEIL)
+def ceil(x: Tensor) -> Tensor:
+    return -floor(-x) if x.dtype in dt.FLOATING else x
+
+
+@decompositions.of(ops.TRUNC)
+def trunc(x: Tensor) -> Tensor:
+    return where(x < 0, ops.ceil(x), floor(x)) if x.dtype in dt.FLOATING else x
+
+
+@decompositions.of(ops.ROUND)
+def round(x: Tensor) -> Tensor:
+    if x.dtype in dt.COMPLEX:
+        return complexes.complex(ops.round(complexes.real(x)), ops.round(complexes.imag(x)))
+    if x.dtype not in dt.FLOATING:
+        return x
+    below = floor(x)
+    rest = x - below  # exact
+    even = equal(floor(below * 0.5) * 2.0, below)
+    down = logical_or(rest < 0.5, logical_and(equal(rest, 0.5), even))
+    nearest = where(down, below, below + 1.0)
+    return where(equal(nearest, 0.0), x * 0.0, nearest)  # -0.3 becomes -0.0
+
+
+@decompositions.of(ops.SIGN)
+def sign(x: Tensor) -> Tensor:
+    if x.dtype in dt.COMPLEX:
+        size = elementary.abs(x)
+        nothing = equal(size, 0.0)
+        unit = where(nothing, 1.0, size)
+        parts = [where(nothing, 0.0, part(x) / unit) for part in (complexes.real, complexes.imag)]
+        return complexes.complex(*parts)
+    positive = where(x > 0, 1, where(equal(x, 0), 0, x))  # the last one is NaN
+    return where(x < 0, -1, positive) if x.dtype not in dt.UNSIGNED else positive
+
+
+@decompositions.of(ops.SIGN_BIT)
+def signbit(x: Tensor) -> Tensor:
+    # Arithmetic does not show the sign of a NaN; it counts as positive here.
+    if x.dtype not in dt.FLOATING:
+        return less(x, 0)
+    return logical_or(x < 0, logical_and(equal(x, 0.0), 1.0 / x < 0))
+
+
+@decompositions.of(ops.COPY_SIGN)
+def copysign(a: Tensor, b: Tensor) -> Tensor:
+    return where(equal(ops.signbit(a), ops.signbit(b)), a, -a)
+
+
+@decompositions.of(ops.NEXT_AFTER)
+def nextafter(a: Tensor, b: Tensor) -> Tensor:
+    """S. M. Rump, P. Zimmermann, S. Boldo and G. Melquiond: BIT Num. Math. 49 (2009), 419-431.
+
+    A little more than half a unit in the last place, added to a number, rounds to the next one.
+    Small numbers are scaled up for that, and beside subnormal ones the unit is the smallest.
+    """
+    about = np.finfo(a.dtype.name)
+    half, least = float(about.eps) / 2, float(about.smallest_subnormal)
+    upwards = elementary.astype(where(b > a, 1.0, -1.0), a.dtype)
+    size = elementary.abs(a)
+
+    def stepped(x: Tensor) -> Tensor:
+        return x + upwards * (elementary.abs(x) * (half * (1 + 2 * half)))
+
+    small = where(size < least / half, a + upwards * least, stepped(a / half) * half)
+    finite = where(size < least / half / half, small, stepped(a))
+    result = where(isinf(a), ops.copysign(float(about.max), a), finite)
+    result = where(equal(result, 0.0), a * 0.0, result)  # from below: -0.0
+    return where(logical_or(isnan(a), isnan(b)), a + b, where(equal(a, b), b, result))
+
+
+@decompositions.of(ops.CLIP_BY_VALUE)
+def clip_by_value(x: Tensor, *, clip_value_min: Scalar, clip_value_max: Scalar) -> Tensor:
+    return elementary.minimum(elementary.maximum(x, clip_value_min), clip_value_max)

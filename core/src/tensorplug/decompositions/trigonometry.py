@@ -1,0 +1,135 @@
+"""Trigonometric and hyperbolic functions from Atan, Sin, Cos, Exp, Log and Sqrt.
+
+Complex numbers are left to native kernels: these formulas are ones on the real line.
+"""
+
+from __future__ import annotations
+
+from math import inf, log, pi
+from typing import TYPE_CHECKING
+
+from tensorplug import dtypes as dt
+from tensorplug.decompositions.polynomials import polynomial
+from tensorplug.decompositions.widening import widened
+from tensorplug.ops import elementwise as elementary
+from tensorplug.ops import trigonometry as ops
+from tensorplug.ops.comparison import equal, logical_and
+from tensorplug.ops.elementwise import exp, sqrt, where
+from tensorplug.ops.powers import log1p
+from tensorplug.ops.rounding import copysign, signbit
+from tensorplug.tables import DecompositionTable
+
+if TYPE_CHECKING:
+    from tensorplug.tensor import Tensor
+
+decompositions = DecompositionTable()
+
+
+@decompositions.of(ops.ACOS, dtypes=dt.REAL)
+@widened
+def acos(x: Tensor) -> Tensor:
+    # Half the angle, because near x = 1 the cosine itself says little about a small angle.
+    return 2.0 * elementary.atan(sqrt((1.0 - x) / (1.0 + x)))
+
+
+@decompositions.of(ops.ASIN, dtypes=dt.REAL)
+@widened
+def asin(x: Tensor) -> Tensor:
+    return elementary.atan(x / sqrt((1.0 - x) * (1.0 + x)))
+
+
+@decompositions.of(ops.ACOSH, dtypes=dt.REAL)
+@widened
+def acosh(x: Tensor) -> Tensor:
+    above = x - 1.0
+    near = log1p(above + sqrt(above) * sqrt(above + 2.0))  # NaN below 1, however far below
+    return where(x < _LARGE, near, elementary.log(x) + log(2))
+
+
+@decompositions.of(ops.ASINH, dtypes=dt.REAL)
+@widened
+def asinh(x: Tensor) -> Tensor:
+    size = elementary.abs(x)
+    moderate = elementary.minimum(size, _LARGE)  # its square does not overflow
+    square = moderate * moderate
+    near = log1p(moderate + square / (1.0 + sqrt(1.0 + square)))
+    far = elementary.log(size) + log(2)
+    return where(equal(x, 0.0), x, copysign(where(size < _LARGE, near, far), x))
+
+
+# From here on 1 is lost in x**2, in every dtype, and e**-x beside e**x.
+_LARGE = 2.0**30
+_FAR = 20.0
+
+
+@decompositions.of(ops.ATANH, dtypes=dt.REAL)
+@widened
+def atanh(x: Tensor) -> Tensor:
+    size = elementary.abs(x)
+    result = 0.5 * log1p(2.0 * size / (1.0 - size))
+    return where(equal(x, 0.0), x, copysign(result, x))
+
+
+@decompositions.of(ops.ATAN2)
+@widened
+def atan2(a: Tensor, b: Tensor) -> Tensor:
+    height, width = elementary.abs(a), elementary.abs(b)
+    both = logical_and(equal(height, inf), equal(width, inf))
+    origin = logical_and(equal(height, 0.0), equal(width, 0.0))
+    slope = where(both, 1.0, where(origin, 0.0, height / width))
+    right = elementary.atan(slope)  # the angle if the point lay in the first quadrant
+    return copysign(where(signbit(b), pi - right, right), a)
+
+
+@decompositions.of(ops.TAN, dtypes=dt.REAL)
+@widened
+def tan(x: Tensor) -> Tensor:
+    return elementary.sin(x) / elementary.cos(x)
+
+
+# Coefficients of W. J. Cody and W. Waite's rational approximation of (sinh(x) - x) / x**3 for
+# |x| <= 1, as in S. L. Moshier's Cephes, lowest power of x**2 first.
+_SINH_P = (
+    -3.51754964808151394800e5,
+    -1.15614435765005216044e4,
+    -1.63725857525983828727e2,
+    -7.89474443963537015605e-1,
+)
+_SINH_Q = (
+    -2.11052978884890840399e6,
+    3.61578279834431989373e4,
+    -2.77711081420602794433e2,
+    1.0,
+)
+
+
+@decompositions.of(ops.SINH, dtypes=dt.REAL)
+@widened
+def sinh(x: Tensor) -> Tensor:
+    size = elementary.abs(x)
+    z = x * x
+    near = x * (1.0 + z * (polynomial(z, _SINH_P) / polynomial(z, _SINH_Q)))
+    power = exp(size)
+    middle = 0.5 * power - 0.5 / power
+    far = copysign(where(size < _FAR, middle, _half_exp(size)), x)
+    return where(size < 1.0, near, far)
+
+
+@decompositions.of(ops.COSH, dtypes=dt.REAL)
+@widened
+def cosh(x: Tensor) -> Tensor:
+    size = elementary.abs(x)
+    power = exp(size)
+    return where(size < _FAR, 0.5 * power + 0.5 / power, _half_exp(size))
+
+
+# A little more than ln 2, in so few bits that it is subtracted exactly from numbers above _FAR,
+# and by how much half of its exponential exceeds 1 (Cody and Waite, Software Manual, 1980).
+_LN_V = 0.6931610107421875
+_HALF_V = 0.13830277879601902638e-4
+
+
+def _half_exp(x: Tensor) -> Tensor:
+    """e**x / 2, also where e**x overflows and its half does not."""
+    power = exp(x - _LN_V)
+    return power + power * _HALF_V

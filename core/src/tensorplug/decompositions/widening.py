@@ -1,0 +1,28 @@
+"""Computing in float32 what several rounded steps would spoil in float16."""
+
+from __future__ import annotations
+
+from functools import wraps
+from typing import TYPE_CHECKING
+
+from tensorplug import dtypes as dt
+from tensorplug.ops.elementwise import astype
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug.tensor import Tensor
+
+__all__ = ["widened"]
+
+
+def widened(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Decorate a decomposition to see float32 for float16, and round its result back."""
+
+    @wraps(function)
+    def decomposed(*inputs: Tensor) -> Tensor:
+        if inputs[0].dtype is not dt.float16:
+            return function(*inputs)
+        return astype(function(*[astype(each, dt.float32) for each in inputs]), dt.float16)
+
+    return decomposed

@@ -1,0 +1,51 @@
+"""Gradients through complex numbers, between real tensors at both ends.
+
+For z = x + iy, dy of z holds dL/dx - i dL/dy. With that the rules of differentiable functions
+of complex numbers read as those of real ones: of a * b with respect to a, dy * b.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug.ops import complexes as ops
+from tensorplug.ops.elementwise import astype, div_no_nan
+from tensorplug.tables import GradientTable
+
+if TYPE_CHECKING:
+    from tensorplug.spec import TensorType
+    from tensorplug.tensor import Tensor
+
+gradients = GradientTable()
+
+
+@gradients.wrt(ops.COMPLEX, "real")
+def complex_wrt_real(dy: Tensor) -> Tensor:
+    return ops.real(dy)
+
+
+@gradients.wrt(ops.COMPLEX, "imag")
+def complex_wrt_imag(dy: Tensor) -> Tensor:
+    return -ops.imag(dy)
+
+
+@gradients.wrt(ops.REAL, "input")
+def real(dy: Tensor, input_type: TensorType) -> Tensor:
+    return astype(dy, input_type.dtype)
+
+
+@gradients.wrt(ops.IMAG, "input")
+def imag(dy: Tensor, input_type: TensorType) -> Tensor:
+    if input_type.dtype.kind != "complex":
+        return dy * 0.0  # the imaginary part of a real number is always 0
+    return ops.complex(0.0, -dy)
+
+
+@gradients.wrt(ops.COMPLEX_ABS, "x")
+def complex_abs(dy: Tensor, x: Tensor, out: Tensor) -> Tensor:
+    return dy * div_no_nan(ops.conj(x), out)  # 0 at 0, as for Abs
+
+
+@gradients.wrt(ops.CONJ, "x")
+def conj(dy: Tensor) -> Tensor:
+    return ops.conj(dy)

@@ -1,0 +1,72 @@
+"""Gradients of exponentials, logarithms, reciprocals and roots."""
+
+from __future__ import annotations
+
+from math import log
+from typing import TYPE_CHECKING
+
+from tensorplug.ops import powers as ops
+from tensorplug.ops.activation import sigmoid
+from tensorplug.ops.comparison import equal, isinf, logical_and
+from tensorplug.ops.elementwise import div_no_nan, exp, where
+from tensorplug.tables import GradientTable
+
+if TYPE_CHECKING:
+    from tensorplug.tensor import Tensor
+
+gradients = GradientTable()
+
+
+@gradients.wrt(ops.EXPM1, "x")
+def expm1(dy: Tensor, x: Tensor) -> Tensor:
+    return dy * exp(x)
+
+
+@gradients.wrt(ops.LOG1P, "x")
+def log1p(dy: Tensor, x: Tensor) -> Tensor:
+    return dy / (1.0 + x)
+
+
+@gradients.wrt(ops.LOG2, "x")
+def log2(dy: Tensor, x: Tensor) -> Tensor:
+    return dy / x * (1 / log(2))
+
+
+@gradients.wrt(ops.LOG10, "x")
+def log10(dy: Tensor, x: Tensor) -> Tensor:
+    return dy / x * (1 / log(10))
+
+
+@gradients.wrt(ops.RECIPROCAL, "x")
+def reciprocal(dy: Tensor, out: Tensor) -> Tensor:
+    return -dy * out * out
+
+
+@gradients.wrt(ops.RSQRT, "x")
+def rsqrt(dy: Tensor, x: Tensor, out: Tensor) -> Tensor:
+    return dy * -0.5 * (out / x)
+
+
+@gradients.wrt(ops.HYPOT, "a")
+def hypot_wrt_a(dy: Tensor, a: Tensor, out: Tensor) -> Tensor:
+    return dy * div_no_nan(a, out)  # 0 at the origin, as for Abs
+
+
+@gradients.wrt(ops.HYPOT, "b")
+def hypot_wrt_b(dy: Tensor, b: Tensor, out: Tensor) -> Tensor:
+    return dy * div_no_nan(b, out)
+
+
+@gradients.wrt(ops.LOG_ADD_EXP, "a")
+def log_add_exp_wrt_a(dy: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    return dy * sigmoid(_difference(a, b))
+
+
+@gradients.wrt(ops.LOG_ADD_EXP, "b")
+def log_add_exp_wrt_b(dy: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    return dy * sigmoid(_difference(b, a))
+
+
+def _difference(a: Tensor, b: Tensor) -> Tensor:
+    """Return a - b, and 0 for equal infinities, which share dy then."""
+    return where(logical_and(equal(a, b), isinf(a)), 0.0, a - b)

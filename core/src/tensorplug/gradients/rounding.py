@@ -1,0 +1,38 @@
+"""Gradients of rounding, signs and bounds: steps have none, and what follows its input has one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug.ops import rounding as ops
+from tensorplug.ops.comparison import equal, logical_and
+from tensorplug.ops.elementwise import where
+from tensorplug.tables import GradientTable
+
+if TYPE_CHECKING:
+    from tensorplug.dtypes import Scalar
+    from tensorplug.tensor import Tensor
+
+gradients = GradientTable()
+gradients.stop(ops.CEIL)
+gradients.stop(ops.ROUND)
+gradients.stop(ops.TRUNC)
+gradients.stop(ops.SIGN)
+gradients.stop(ops.SIGN_BIT)
+gradients.stop(ops.COPY_SIGN, "b")
+gradients.stop(ops.NEXT_AFTER, "b")
+
+
+@gradients.wrt(ops.CLIP_BY_VALUE, "x")
+def clip_by_value(dy: Tensor, x: Tensor, clip_value_min: Scalar, clip_value_max: Scalar) -> Tensor:
+    return where(logical_and(x >= clip_value_min, x <= clip_value_max), dy, 0.0)
+
+
+@gradients.wrt(ops.COPY_SIGN, "a")
+def copysign(dy: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    return where(equal(ops.signbit(a), ops.signbit(b)), dy, -dy)
+
+
+@gradients.wrt(ops.NEXT_AFTER, "a")
+def nextafter(dy: Tensor) -> Tensor:
+    return dy

@@ -1,0 +1,69 @@
+"""Gradients of trigonometric and hyperbolic functions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug.ops import trigonometry as ops
+from tensorplug.ops.elementwise import sqrt
+from tensorplug.ops.powers import hypot
+from tensorplug.tables import GradientTable
+
+if TYPE_CHECKING:
+    from tensorplug.tensor import Tensor
+
+gradients = GradientTable()
+
+# Products such as (1 - x)(1 + x) keep digits near 1 that 1 - x**2 has lost.
+
+
+@gradients.wrt(ops.ACOS, "x")
+def acos(dy: Tensor, x: Tensor) -> Tensor:
+    return -dy / sqrt((1.0 - x) * (1.0 + x))
+
+
+@gradients.wrt(ops.ACOSH, "x")
+def acosh(dy: Tensor, x: Tensor) -> Tensor:
+    return dy / (sqrt(x - 1.0) * sqrt(x + 1.0))
+
+
+@gradients.wrt(ops.ASIN, "x")
+def asin(dy: Tensor, x: Tensor) -> Tensor:
+    return dy / sqrt((1.0 - x) * (1.0 + x))
+
+
+@gradients.wrt(ops.ASINH, "x")
+def asinh(dy: Tensor, x: Tensor) -> Tensor:
+    return dy / hypot(x, 1.0)
+
+
+@gradients.wrt(ops.ATANH, "x")
+def atanh(dy: Tensor, x: Tensor) -> Tensor:
+    return dy / ((1.0 - x) * (1.0 + x))
+
+
+@gradients.wrt(ops.ATAN2, "a")
+def atan2_wrt_a(dy: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    radius = hypot(a, b)
+    return dy * (b / radius / radius)
+
+
+@gradients.wrt(ops.ATAN2, "b")
+def atan2_wrt_b(dy: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    radius = hypot(a, b)
+    return -dy * (a / radius / radius)
+
+
+@gradients.wrt(ops.COSH, "x")
+def cosh(dy: Tensor, x: Tensor) -> Tensor:
+    return dy * ops.sinh(x)
+
+
+@gradients.wrt(ops.SINH, "x")
+def sinh(dy: Tensor, x: Tensor) -> Tensor:
+    return dy * ops.cosh(x)
+
+
+@gradients.wrt(ops.TAN, "x")
+def tan(dy: Tensor, out: Tensor) -> Tensor:
+    return dy * (1.0 + out * out)

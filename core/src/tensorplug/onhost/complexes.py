@@ -1,0 +1,17 @@
+"""Taking complex numbers apart."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["imag"]
+
+
+def imag(input: NDArray[Any]) -> NDArray[Any]:
+    """Return the imaginary part; zeros of real numbers."""
+    return np.array(input.imag)

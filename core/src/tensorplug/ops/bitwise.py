@@ -1,0 +1,82 @@
+"""Bits of integers, in two's complement, and of booleans.
+
+Binary ops broadcast by NumPy's rule and promote their operands to a common dtype; Python
+integers are weak. The source is the array API standard 2025.12.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorplug import dtypes as dt
+from tensorplug import inference
+from tensorplug.dispatch import chained, dispatch_binary, dispatch_unary
+from tensorplug.spec import KernelSpec
+
+if TYPE_CHECKING:
+    from tensorplug.dtypes import DType
+    from tensorplug.tensor import Tensor
+
+__all__ = [
+    "bitwise_and",
+    "bitwise_invert",
+    "bitwise_left_shift",
+    "bitwise_or",
+    "bitwise_right_shift",
+    "bitwise_xor",
+]
+
+
+def _of_two(name: str, accepts: frozenset[DType]) -> KernelSpec:
+    return KernelSpec(name, ("a", "b"), inference.broadcast, accepts=accepts, promote=("a", "b"))
+
+
+BITWISE_AND = _of_two("BitwiseAnd", dt.INTEGER | dt.BOOL)
+BITWISE_OR = _of_two("BitwiseOr", dt.INTEGER | dt.BOOL)
+BITWISE_XOR = _of_two("BitwiseXor", dt.INTEGER | dt.BOOL)
+INVERT = KernelSpec("Invert", ("x",), inference.same, accepts=dt.INTEGER | dt.BOOL)
+LEFT_SHIFT = _of_two("LeftShift", dt.INTEGER)
+RIGHT_SHIFT = _of_two("RightShift", dt.INTEGER)
+
+
+@chained
+def bitwise_and(a: Any, b: Any, /) -> Tensor:
+    """Return ``a & b`` elementwise: the bits set in both."""
+    return dispatch_binary(BITWISE_AND, a, b)
+
+
+@chained
+def bitwise_or(a: Any, b: Any, /) -> Tensor:
+    """Return ``a | b`` elementwise: the bits set in either."""
+    return dispatch_binary(BITWISE_OR, a, b)
+
+
+@chained
+def bitwise_xor(a: Any, b: Any, /) -> Tensor:
+    """Return ``a ^ b`` elementwise: the bits set in one of them only."""
+    return dispatch_binary(BITWISE_XOR, a, b)
+
+
+@chained
+def bitwise_invert(x: Any, /) -> Tensor:
+    """Return ``~x`` elementwise: ``-1 - x`` of signed integers, ``not x`` of booleans."""
+    return dispatch_unary(INVERT, x)
+
+
+@chained
+def bitwise_left_shift(a: Any, b: Any, /) -> Tensor:
+    """Return ``a << b`` elementwise: ``a * 2**b``, of which the upper bits are lost.
+
+    A shift by the number of bits or more gives 0; so does, as in NumPy, one by a negative number.
+    """
+    return dispatch_binary(LEFT_SHIFT, a, b)
+
+
+@chained
+def bitwise_right_shift(a: Any, b: Any, /) -> Tensor:
+    """Return ``a >> b`` elementwise: ``floor(a / 2**b)``, which keeps the sign.
+
+    A shift by the number of bits or more gives 0, or -1 if ``a`` is negative; so does, as in
+    NumPy, one by a negative number.
+    """
+    return dispatch_binary(RIGHT_SHIFT, a, b)

@@ -1,0 +1,82 @@
+"""Complex numbers: made of parts, and taken apart.
+
+Arithmetic and functions of complex numbers stand with those of real ones. The source is the
+array API standard 2025.12 unless a docstring says otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorplug import dtypes as dt
+from tensorplug import shapes
+from tensorplug.dispatch import chained, dispatch_binary, dispatch_unary
+from tensorplug.spec import KernelSpec, TensorType
+
+if TYPE_CHECKING:
+    from tensorplug.tensor import Tensor
+
+__all__ = [
+    "complex",
+    "conj",
+    "imag",
+    "real",
+]
+
+
+def _joined(real: TensorType, imag: TensorType) -> TensorType:
+    dtype = dt.complex128 if real.dtype is dt.float64 else dt.complex64
+    return TensorType(dtype, shapes.broadcast(real.shape, imag.shape))
+
+
+def _part(input: TensorType) -> TensorType:
+    return TensorType(dt.real_part(input.dtype), input.shape)
+
+
+def _modulus(x: TensorType) -> TensorType:
+    return _part(x)
+
+
+def _conjugate(x: TensorType) -> TensorType:
+    return x
+
+
+COMPLEX = KernelSpec(
+    "Complex",
+    ("real", "imag"),
+    _joined,
+    accepts=dt.REAL,
+    promote=("real", "imag"),
+    inexact=True,
+)
+REAL = KernelSpec("Real", ("input",), _part, accepts=dt.NUMERIC, promote=("input",))
+IMAG = KernelSpec("Imag", ("input",), _part, accepts=dt.NUMERIC, promote=("input",))
+COMPLEX_ABS = KernelSpec("ComplexAbs", ("x",), _modulus, accepts=dt.COMPLEX, promote=("x",))
+CONJ = KernelSpec("Conj", ("x",), _conjugate, accepts=dt.NUMERIC, promote=("x",))
+
+
+def complex(real: Any, imag: Any, /) -> Tensor:
+    """Return ``real + imag * 1j`` elementwise, each part exactly as given; both broadcast.
+
+    float64 gives complex128, other floats complex64; integers become the default float first.
+    (TensorFlow's Complex.)
+    """
+    return dispatch_binary(COMPLEX, real, imag)
+
+
+@chained
+def conj(x: Any, /) -> Tensor:
+    """Return the complex conjugate elementwise; real numbers stay as they are."""
+    return dispatch_unary(CONJ, x)
+
+
+@chained
+def imag(x: Any, /) -> Tensor:
+    """Return the imaginary part elementwise, in the dtype of the parts; 0 for real numbers."""
+    return dispatch_unary(IMAG, x)
+
+
+@chained
+def real(x: Any, /) -> Tensor:
+    """Return the real part elementwise, in the dtype of the parts; real numbers stay."""
+    return dispatch_unary(REAL, x)

@@ -1,0 +1,108 @@
+"""Exponentials, logarithms, reciprocals and roots, each accurate where a formula of others is not.
+
+Integers and booleans become the default float first. The source is the array API standard
+2025.12 unless a docstring says otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorplug import dtypes as dt
+from tensorplug import inference
+from tensorplug.dispatch import chained, dispatch_binary, dispatch_unary
+from tensorplug.spec import KernelSpec
+
+if TYPE_CHECKING:
+    from tensorplug.dtypes import DType
+    from tensorplug.tensor import Tensor
+
+__all__ = [
+    "expm1",
+    "hypot",
+    "log1p",
+    "log2",
+    "log10",
+    "logaddexp",
+    "reciprocal",
+    "rsqrt",
+]
+
+
+def _function(name: str, accepts: frozenset[DType] = dt.NUMERIC) -> KernelSpec:
+    return KernelSpec(name, ("x",), inference.same, accepts=accepts, promote=("x",), inexact=True)
+
+
+def _of_two(name: str) -> KernelSpec:
+    return KernelSpec(
+        name,
+        ("a", "b"),
+        inference.broadcast,
+        accepts=dt.REAL,
+        promote=("a", "b"),
+        inexact=True,
+    )
+
+
+EXPM1 = _function("Expm1")
+LOG1P = _function("Log1p")
+LOG2 = _function("Log2")
+LOG10 = _function("Log10")
+RECIPROCAL = _function("Reciprocal")
+RSQRT = _function("Rsqrt")
+HYPOT = _of_two("Hypot")
+LOG_ADD_EXP = _of_two("LogAddExp")
+
+
+@chained
+def expm1(x: Any, /) -> Tensor:
+    """Return ``e**x - 1`` elementwise. Exact to rounding also near 0; -0.0 stays -0.0."""
+    return dispatch_unary(EXPM1, x)
+
+
+@chained
+def log1p(x: Any, /) -> Tensor:
+    """Return ``ln(1 + x)`` elementwise.
+
+    Exact to rounding also near 0; -0.0 stays -0.0; -inf at -1, NaN below.
+    """
+    return dispatch_unary(LOG1P, x)
+
+
+@chained
+def log2(x: Any, /) -> Tensor:
+    """Return the logarithm of ``x`` to base 2 elementwise: -inf at 0, NaN below."""
+    return dispatch_unary(LOG2, x)
+
+
+@chained
+def log10(x: Any, /) -> Tensor:
+    """Return the logarithm of ``x`` to base 10 elementwise: -inf at 0, NaN below."""
+    return dispatch_unary(LOG10, x)
+
+
+@chained
+def reciprocal(x: Any, /) -> Tensor:
+    """Return ``1 / x`` elementwise. Infinite at zeros, with their sign."""
+    return dispatch_unary(RECIPROCAL, x)
+
+
+@chained
+def rsqrt(x: Any, /) -> Tensor:
+    """Return ``1 / sqrt(x)`` elementwise: infinite at 0, NaN below. This is TensorFlow's Rsqrt."""
+    return dispatch_unary(RSQRT, x)
+
+
+@chained
+def hypot(a: Any, b: Any, /) -> Tensor:
+    """Return ``sqrt(a**2 + b**2)`` elementwise, without overflow on the way; real operands.
+
+    Infinite if either is, even where the other is NaN. The gradient at the origin is 0.
+    """
+    return dispatch_binary(HYPOT, a, b)
+
+
+@chained
+def logaddexp(a: Any, b: Any, /) -> Tensor:
+    """Return ``ln(e**a + e**b)`` elementwise, without overflow on the way; real operands."""
+    return dispatch_binary(LOG_ADD_EXP, a, b)

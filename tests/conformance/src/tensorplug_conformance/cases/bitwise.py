@@ -1,0 +1,44 @@
+"""Cases for bits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tensorplug import dtypes as dt
+from tensorplug.ops import bitwise as ops
+from tensorplug_conformance import patterns
+from tensorplug_conformance.oracle import bitwise as oracle
+from tensorplug_conformance.tables import Case, CaseTable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tensorplug_conformance.corpus import Corpus
+
+cases = CaseTable()
+
+for spec, reference in (
+    (ops.BITWISE_AND, oracle.bitwise_and),
+    (ops.BITWISE_OR, oracle.bitwise_or),
+    (ops.BITWISE_XOR, oracle.bitwise_xor),
+):
+    cases.of(spec, oracle=reference)(patterns.binary)
+
+cases.of(ops.INVERT, oracle=oracle.invert)(patterns.unary)
+
+for spec, reference in (
+    (ops.LEFT_SHIFT, oracle.left_shift),
+    (ops.RIGHT_SHIFT, oracle.right_shift),
+):
+
+    @cases.of(spec, oracle=reference)
+    def shifted(corpus: Corpus) -> Iterator[Case]:
+        """By every count that matters, negative ones and too large ones among them."""
+        yield from patterns.binary(corpus, lambda shape: corpus.small(shape, 7))
+        bits = 8 * corpus.dtype.itemsize
+        counts = np.array([0, 1, 2, bits // 2, bits - 2, bits - 1, bits, bits + 1, 120])
+        yield Case("counts", (corpus.edges()[:, None], corpus.of(counts)))
+        if corpus.dtype in dt.SIGNED:
+            yield Case("negative counts", (corpus.edges()[:, None], corpus.of([-1, -bits])))

@@ -1,0 +1,63 @@
+"""Cases for the parts of complex numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug import dtypes as dt
+from tensorplug.ops import complexes as ops
+from tensorplug_conformance import patterns
+from tensorplug_conformance.oracle import complexes as oracle
+from tensorplug_conformance.tables import Case, CaseTable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tensorplug_conformance.corpus import Corpus
+    from tensorplug_conformance.tables import Array
+
+cases = CaseTable()
+
+cases.of(ops.COMPLEX, oracle=oracle.joined)(patterns.binary)
+
+
+def _special(corpus: Corpus) -> Array:
+    """Return every pair of finite and infinite parts, NaN and both zeros."""
+    parts = np.array([0.0, -0.0, 1.5, -2.5, np.inf, -np.inf, np.nan])
+    special = np.empty((7, 7), dtype=corpus.dtype.numpy)
+    special.real, special.imag = parts[:, None], parts
+    return special
+
+
+for spec, reference in ((ops.REAL, oracle.real), (ops.IMAG, oracle.imag)):
+
+    @cases.of(spec, oracle=reference, signed_zero=True)
+    def part(corpus: Corpus) -> Iterator[Case]:
+        """Each part comes back exactly, whatever the other one is."""
+        yield from patterns.unary(corpus)
+        if corpus.dtype in dt.COMPLEX:
+            yield Case("special parts", (_special(corpus),))
+
+
+@cases.of(ops.CONJ, oracle=oracle.conjugate)
+def conj(corpus: Corpus) -> Iterator[Case]:
+    """Special parts too."""
+    yield from patterns.unary(corpus)
+    if corpus.dtype in dt.COMPLEX:
+        yield Case("special parts", (_special(corpus),))
+
+
+@cases.of(ops.COMPLEX_ABS, oracle=oracle.modulus)
+def complex_abs(corpus: Corpus) -> Iterator[Case]:
+    """Parts whose squares overflow or vanish; infinities count for more than NaN."""
+    yield from patterns.unary(corpus)
+    about: Any = np.finfo(corpus.dtype.numpy)
+    sizes = np.array([0.0, about.tiny, about.max / 4, about.max / 2])
+    yield Case("sizes", (corpus.of(sizes[:, None] + 1j * sizes),))
+    infinite = corpus.of([complex(np.inf, np.nan), complex(np.nan, -np.inf), complex(-np.inf, 1)])
+    special = (corpus.of([np.inf, np.inf, np.inf]).real,)
+    yield Case("infinite", (infinite,), expected=special)
+    plain = corpus.of([complex(np.nan, 1), complex(2, np.nan)])
+    yield Case("not numbers", (plain,), expected=(corpus.of([np.nan, np.nan]).real,))

@@ -1,0 +1,89 @@
+"""Cases for exponentials, logarithms, reciprocals and roots."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tensorplug import dtypes as dt
+from tensorplug.ops import powers as ops
+from tensorplug_conformance import patterns
+from tensorplug_conformance.oracle import powers as oracle
+from tensorplug_conformance.tables import Case, CaseTable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tensorplug_conformance.corpus import Corpus
+
+cases = CaseTable()
+
+
+def _function(low: float, high: float) -> Callable[[Corpus], Iterator[Case]]:
+    """Return the cases of a range, and some about 1 and -1 and at whole powers."""
+    ordinary = patterns.function(low, high)
+
+    def generate(corpus: Corpus) -> Iterator[Case]:
+        yield from ordinary(corpus)
+        if corpus.dtype in dt.FLOATING:
+            steps = 2.0 ** -np.arange(1, 30)
+            yield Case("about 1", (corpus.of([*(1 - steps), *(1 + steps)]),))
+            yield Case("about -1", (corpus.of([*(steps - 1), *(-steps - 1)]),))
+            yield Case("tiny", (corpus.of([*steps**3, *-(steps**2)]),))
+            yield Case("powers of 10", (corpus.of(10.0 ** np.arange(-4, 5)),))
+
+    return generate
+
+
+for spec, reference, signed, low, high in (
+    (ops.EXPM1, oracle.expm1, True, -5.0, 10.0),
+    (ops.LOG1P, oracle.log1p, True, -0.99, 30.0),
+    (ops.LOG2, oracle.log2, False, 0.01, 30.0),
+    (ops.LOG10, oracle.log10, False, 0.01, 30.0),
+    (ops.RECIPROCAL, oracle.reciprocal, True, 0.1, 30.0),
+    (ops.RSQRT, oracle.rsqrt, True, 0.01, 30.0),
+):
+    cases.of(spec, oracle=reference, signed_zero=signed)(_function(low, high))
+
+
+for spec, combine in ((ops.HYPOT, oracle.hypot), (ops.LOG_ADD_EXP, oracle.log_add_exp)):
+
+    @cases.of(spec, oracle=combine)
+    def combined(corpus: Corpus) -> Iterator[Case]:
+        """Every pair of edges: squares and powers that overflow, infinities, NaN."""
+        yield from patterns.binary(corpus)
+
+
+# Gradients --------------------------------------------------------------------------------
+
+for spec, low, high in (
+    (ops.EXPM1, -1.0, 2.0),
+    (ops.LOG1P, -0.5, 3.0),
+    (ops.LOG2, 0.5, 3.0),
+    (ops.LOG10, 0.5, 3.0),
+    (ops.RECIPROCAL, 0.5, 3.0),
+    (ops.RSQRT, 0.5, 3.0),
+):
+    cases.gradients(spec, "x")(patterns.near(low, high))
+
+
+def _origin(corpus: Corpus) -> Case:
+    nothing = corpus.of([0.0, -0.0])
+    return Case("origin", (nothing, nothing.copy()), expected=(abs(nothing), abs(nothing)))
+
+
+cases.gradients(ops.HYPOT, "a", "b")(patterns.pairs(0.5, 2.0, _origin))
+
+
+def _infinite(corpus: Corpus) -> Case:
+    ends = corpus.of([np.inf, -np.inf])
+    half = corpus.of([0.5, 0.5])
+    return Case("equal infinities", (ends, ends.copy()), expected=(half, half))
+
+
+def _equal(corpus: Corpus) -> Case:
+    return Case("equal", (corpus.of([1.0, -2.0]), corpus.of([1.0, -2.0])))
+
+
+cases.gradients(ops.LOG_ADD_EXP, "a", "b")(patterns.pairs(-2.0, 2.0, _equal, _infinite))

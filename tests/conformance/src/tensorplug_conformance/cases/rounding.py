@@ -1,0 +1,107 @@
+"""Cases for rounding, signs, bounds and neighbours."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug import dtypes as dt
+from tensorplug.errors import ArgumentError
+from tensorplug.ops import rounding as ops
+from tensorplug_conformance import patterns
+from tensorplug_conformance.corpus import LARGE
+from tensorplug_conformance.oracle import rounding as oracle
+from tensorplug_conformance.tables import Case, CaseTable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tensorplug_conformance.corpus import Corpus
+
+cases = CaseTable()
+
+for spec, reference, signed in (
+    (ops.CEIL, oracle.ceil, True),
+    (ops.ROUND, oracle.round, True),
+    (ops.TRUNC, oracle.trunc, True),
+    (ops.SIGN, oracle.sign, False),
+    (ops.SIGN_BIT, oracle.signbit, False),
+):
+
+    @cases.of(spec, oracle=reference, signed_zero=signed)
+    def rounded(corpus: Corpus) -> Iterator[Case]:
+        """Halves and their neighbours, of either sign."""
+        yield from patterns.unary(corpus)
+        if corpus.dtype in dt.FLOATING:
+            halves = corpus.of(np.arange(-4.5, 5.0, 0.5))
+            yield Case("halves", (halves,))
+            for name, to in (("above", np.inf), ("below", -np.inf)):
+                yield Case(f"{name} halves", (np.nextafter(halves, corpus.of(to)),))
+        if corpus.dtype in dt.COMPLEX:
+            yield Case("complex halves", (corpus.of([0.5 + 1.5j, -2.5 - 0.5j, 1.5j, -0.2 + 2j]),))
+
+
+@cases.of(ops.COPY_SIGN, oracle=oracle.copysign, signed_zero=True)
+def copysign(corpus: Corpus) -> Iterator[Case]:
+    """Every pair of edges, zeros of both signs among them."""
+    yield from patterns.binary(corpus)
+
+
+@cases.of(ops.NEXT_AFTER, oracle=oracle.nextafter, signed_zero=True)
+def nextafter(corpus: Corpus) -> Iterator[Case]:
+    """Every pair of edges, and all powers of 2, where the distance to both neighbours differs."""
+    yield from patterns.binary(corpus)
+    about: Any = np.finfo(corpus.dtype.numpy)
+    exponents = np.arange(int(about.minexp) - int(about.nmant), int(about.maxexp))
+    powers = corpus.of(np.ldexp(np.longdouble(1), exponents.astype(np.int32)))
+    yield Case("up from powers of 2", (powers, corpus.of(np.inf)))
+    yield Case("down from powers of 2", (powers, corpus.of(-np.inf)))
+    yield Case("below powers of 2", (np.nextafter(powers, corpus.of(0)), powers))
+
+
+@cases.of(ops.CLIP_BY_VALUE, oracle=oracle.clip_by_value)
+def clip_by_value(corpus: Corpus) -> Iterator[Case]:
+    """Bounds within and beyond the dtype, equal ones, infinite ones, fractions for integers."""
+    usual = {"clip_value_min": 1, "clip_value_max": 3}
+    for case in patterns.unary(corpus):
+        yield Case(case.id, case.inputs, usual, case.layout)
+    for name, low, high in (
+        ("equal bounds", 2, 2),
+        ("fractions", 0.5, 2.75),
+        ("negative fractions", -2.75, -0.5),
+        ("no lower bound", -np.inf, 2),
+        ("no upper bound", 2, np.inf),
+        ("no bounds", -np.inf, np.inf),
+    ):
+        if corpus.dtype in dt.UNSIGNED and high < 0:
+            continue  # no element can be there
+        bounds = {"clip_value_min": low, "clip_value_max": high}
+        yield Case(name, (corpus.edges(),), bounds)
+    if corpus.dtype in dt.INTEGER:
+        bounds = {"clip_value_min": -(2**70), "clip_value_max": 2**70}
+        yield Case("bounds beyond the dtype", (corpus.edges(),), bounds)
+    for name, low, high in (("turned round", 3, 1), ("not a number", np.nan, 1)):
+        bounds = {"clip_value_min": low, "clip_value_max": high}
+        yield Case(name, (corpus.ordinary((2,)),), bounds, expected=ArgumentError)
+    yield Case("no attributes", (corpus.ordinary((LARGE,)),), expected=ArgumentError)
+
+
+# Gradients --------------------------------------------------------------------------------
+
+
+@cases.gradients(ops.CLIP_BY_VALUE, "x")
+def clip_points(corpus: Corpus) -> Iterator[Case]:
+    bounds = {"clip_value_min": -1.0, "clip_value_max": 2}
+    yield Case("inside and outside", (corpus.of([[-2.5, -0.5], [1.5, 3.0]]),), bounds)
+    passed = (corpus.of([1.0, 1.0]),)
+    yield Case("at the bounds", (corpus.of([-1.0, 2.0]),), bounds, expected=passed)
+
+
+cases.gradients(ops.COPY_SIGN, "a")(patterns.pairs(0.5, 2.0))
+
+
+@cases.gradients(ops.NEXT_AFTER, "a")
+def nextafter_points(corpus: Corpus) -> Iterator[Case]:
+    ones = (corpus.of([1.0, 1.0]),)
+    yield Case("both ways", (corpus.of([0.5, 3.0]), corpus.of(1.0)), expected=ones)

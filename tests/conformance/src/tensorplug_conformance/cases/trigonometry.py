@@ -1,0 +1,77 @@
+"""Cases for trigonometric and hyperbolic functions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tensorplug import dtypes as dt
+from tensorplug.ops import trigonometry as ops
+from tensorplug_conformance import patterns
+from tensorplug_conformance.oracle import trigonometry as oracle
+from tensorplug_conformance.tables import Case, CaseTable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tensorplug_conformance.corpus import Corpus
+
+cases = CaseTable()
+
+
+def _function(low: float, high: float) -> Callable[[Corpus], Iterator[Case]]:
+    """Return the cases of a range, and some around 1, where inverses and formulas change."""
+    ordinary = patterns.function(low, high)
+
+    def generate(corpus: Corpus) -> Iterator[Case]:
+        yield from ordinary(corpus)
+        if corpus.dtype in dt.FLOATING:
+            steps = 2.0 ** -np.arange(1, 30)
+            yield Case("about 1", (corpus.of([*(1 - steps), *(1 + steps), *(steps - 1)]),))
+            sizes = [11.0, 11.7, 18.7, 20.5, 64.3, 88.5, 89.3, 90.0, 300.7, 709.5, 710.3, 711.0]
+            sizes += [1e9, 2e9, 1e30]
+            yield Case("large ones", (corpus.of([*sizes, *(-each for each in sizes)]),))
+
+    return generate
+
+
+for spec, reference, signed, low, high in (
+    (ops.ACOS, oracle.acos, False, -1.0, 1.0),
+    (ops.ACOSH, oracle.acosh, False, 1.0, 30.0),
+    (ops.ASIN, oracle.asin, True, -1.0, 1.0),
+    (ops.ASINH, oracle.asinh, True, -30.0, 30.0),
+    (ops.ATANH, oracle.atanh, True, -1.0, 1.0),
+    (ops.COSH, oracle.cosh, False, -10.0, 10.0),
+    (ops.SINH, oracle.sinh, True, -10.0, 10.0),
+    (ops.TAN, oracle.tan, True, -1.5, 1.5),
+):
+    cases.of(spec, oracle=reference, signed_zero=signed)(_function(low, high))
+
+
+@cases.of(ops.ATAN2, oracle=oracle.atan2, signed_zero=True)
+def atan2(corpus: Corpus) -> Iterator[Case]:
+    """Every pair of edges: quadrants, axes, signed zeros, infinities."""
+    yield from patterns.binary(corpus)
+
+
+# Gradients --------------------------------------------------------------------------------
+
+for spec, low, high in (
+    (ops.ACOS, -0.75, 0.75),
+    (ops.ACOSH, 1.5, 4.0),
+    (ops.ASIN, -0.75, 0.75),
+    (ops.ASINH, -3.0, 3.0),
+    (ops.ATANH, -0.75, 0.75),
+    (ops.COSH, -2.0, 2.0),
+    (ops.SINH, -2.0, 2.0),
+    (ops.TAN, -1.0, 1.0),
+):
+    cases.gradients(spec, "x")(patterns.near(low, high))
+
+
+def _left(corpus: Corpus) -> Case:
+    return Case("left half", (corpus.of([2.0, -1.5]), corpus.of([-0.5, -2.0])))
+
+
+cases.gradients(ops.ATAN2, "a", "b")(patterns.pairs(0.5, 2.0, _left))
