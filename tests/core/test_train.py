@@ -95,7 +95,8 @@ def test_steps(formula, dtype):
         optimizer.apply_gradients({"w": tp.asarray(g, dtype=dtype)})
         expected = formula(expected, g, state, t)
         assert (str(w.dtype), w.shape) == (dtype, (3,))
-        np.testing.assert_allclose(w.numpy(), expected, rtol=2e-5 if dtype == "float32" else 1e-11)
+        rtol = {"float64": 1e-10, "float32": 2e-4 if formula is centered else 2e-5}[dtype]
+        np.testing.assert_allclose(w.numpy(), expected, rtol=rtol)
     assert optimizer.iterations == len(GRADIENTS)
 
 
@@ -178,8 +179,17 @@ def test_weights_of_another_kind():
         )
 
 
+def test_a_constant_gradient_has_no_spread_to_divide_by():
+    w = tp.Variable([0.0, 0.0], name="w")
+    optimizer = tp.train.RMSProp(0.1, centered=True)
+    for _ in range(300):  # in float32 the square of the mean exceeds the mean of the squares
+        optimizer.apply_gradients({"w": [123.4, -1000.7]})
+    assert np.isfinite(w.numpy()).all()
+
+
 def test_a_loss_that_depends_on_nothing():
-    tp.Variable(1.0, name="w")
+    w = tp.Variable(1.0, name="w")
+    assert w.trainable
     with pytest.raises(NotConnectedError):
         tp.train.SGD().minimize(lambda: tp.asarray(1.0))
 

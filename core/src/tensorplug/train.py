@@ -103,8 +103,9 @@ class Optimizer(ABC):
         return {name: creation.zeros_like(g) + start for name, start in self.slots.items()}
 
     def weights(self) -> dict[str, Any]:
-        """Return all that the next step depends on: ``iterations``, and tensors by what they are
-        and by variable. ``set_weights`` takes it back; ``tensorplug.save`` writes the tensors.
+        """Return all that the next step depends on, for ``set_weights``.
+
+        That is ``iterations``, and tensors by what they are and by variable.
         """
         kept: dict[str, Any] = {"iterations": self.iterations}
         for slot in self.slots:
