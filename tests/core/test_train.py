@@ -95,7 +95,8 @@ def test_steps(formula, dtype):
         optimizer.apply_gradients({"w": tp.asarray(g, dtype=dtype)})
         expected = formula(expected, g, state, t)
         assert (str(w.dtype), w.shape) == (dtype, (3,))
-        rtol = {"float64": 1e-10, "float32": 2e-4 if formula is centered else 2e-5}[dtype]
+        # The spread is a small difference of two means.
+        rtol = {"float64": 1e-10, "float32": 2e-3 if formula is centered else 2e-5}[dtype]
         np.testing.assert_allclose(w.numpy(), expected, rtol=rtol)
     assert optimizer.iterations == len(GRADIENTS)
 
@@ -180,10 +181,11 @@ def test_weights_of_another_kind():
 
 
 def test_a_constant_gradient_has_no_spread_to_divide_by():
-    w = tp.Variable([0.0, 0.0], name="w")
+    gradient = np.linspace(1, 1000, 97, dtype=np.float32)
+    w = tp.Variable(np.zeros(97, np.float32), name="w")
     optimizer = tp.train.RMSProp(0.1, centered=True)
-    for _ in range(300):  # in float32 the square of the mean exceeds the mean of the squares
-        optimizer.apply_gradients({"w": [123.4, -1000.7]})
+    for _ in range(300):  # in float32 the square of a mean exceeds the mean of the squares
+        optimizer.apply_gradients({"w": gradient})
     assert np.isfinite(w.numpy()).all()
 
 

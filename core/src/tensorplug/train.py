@@ -332,7 +332,7 @@ class RMSProp(Optimizer):
         s = state["squares"] = _mean(state["squares"], ops.square(g), self.decay)
         if self.centered:
             mean = state["means"] = _mean(state["means"], g, self.decay)
-            s = ops.maximum(s - ops.square(mean), 0.0)
+            s = ops.maximum(s - ops.square(mean), 0.0)  # rounding may make it negative
         step = g / ops.sqrt(s + self.epsilon) * self.learning_rate
         v = state["velocity"] = state["velocity"] * self.momentum + step
         return v
