@@ -45,6 +45,7 @@ from tensorplug_cpu.kernels import (
     sorting,
     spectral,
     trigonometry,
+    warping,
 )
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ TABLES: tuple[KernelTable, ...] = (
     sorting.kernels,
     spectral.kernels,
     trigonometry.kernels,
+    warping.kernels,
 )
 
 

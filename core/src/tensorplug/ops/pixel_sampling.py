@@ -93,10 +93,17 @@ def working(dtype: DType) -> DType:
 def interpolated(image: Tensor, parts: Sequence[Sample], fill: Scalar, work: DType) -> Tensor:
     """Return the weighted sum of the samples, each pixel that does not exist being ``fill``."""
     terms = (
-        astype(_values(image, each, fill), work) * _each_channel(each.weight, work)
+        astype(picked(image, each, fill), work) * _each_channel(each.weight, work)
         for each in parts
     )
     return reduce(add, terms)
+
+
+def picked(image: Tensor, part: Sample, fill: Scalar) -> Tensor:
+    """Return the pixels of one sample as they are, ``fill`` for those that do not exist."""
+    batch, height, width, channels = image.shape
+    pixels = gather(reshape(image, (batch * height * width, channels)), part.pixel)
+    return where(expand_dims(part.inside, axis=-1), pixels, fill)
 
 
 def scattered(dy: Tensor, parts: Sequence[Sample], image: Shape) -> Tensor:
@@ -116,7 +123,7 @@ def slopes(
     dy: Tensor, image: Tensor, parts: Sequence[Sample], fill: Scalar
 ) -> tuple[Tensor, Tensor]:
     """Return how ``dy`` times the value changes with the place, along y and along x."""
-    pulls = [sum_(dy * astype(_values(image, each, fill), dy.dtype), axis=-1) for each in parts]
+    pulls = [sum_(dy * astype(picked(image, each, fill), dy.dtype), axis=-1) for each in parts]
     along_y = (
         pull * astype(each.along_y, dy.dtype) for pull, each in zip(pulls, parts, strict=True)
     )
@@ -136,9 +143,3 @@ def _index(pixel: Tensor, length: int) -> Tensor:
 
 def _each_channel(weight: Tensor, dtype: DType) -> Tensor:
     return expand_dims(astype(weight, dtype), axis=-1)
-
-
-def _values(image: Tensor, part: Sample, fill: Scalar) -> Tensor:
-    batch, height, width, channels = image.shape
-    pixels = gather(reshape(image, (batch * height * width, channels)), part.pixel)
-    return where(expand_dims(part.inside, axis=-1), pixels, fill)

@@ -1,0 +1,63 @@
+"""Turned, mirrored and projected images, by gathers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug.ops import pixel_sampling
+from tensorplug.ops import warping as ops
+from tensorplug.ops.creation import arange, asarray, zeros
+from tensorplug.ops.elementwise import astype, where
+from tensorplug.ops.indexing import gather
+from tensorplug.ops.movement import expand_dims, reshape
+from tensorplug.ops.projections import project, samples_of
+from tensorplug.tables import DecompositionTable
+
+if TYPE_CHECKING:
+    from tensorplug.dtypes import Scalar
+    from tensorplug.spec import TensorType
+    from tensorplug.tensor import Tensor
+
+decompositions = DecompositionTable()
+
+
+@decompositions.of(ops.FLIP_LEFT_RIGHT)
+def flip_left_right(image: Tensor) -> Tensor:
+    return gather(image, arange(image.shape[2] - 1, -1, -1), axis=2)
+
+
+@decompositions.of(ops.ROTATE_WITH_OFFSET)
+def rotate_with_offset(
+    image: Tensor, *, radians: float, fill_value: ops.Fill, center: tuple[float, float]
+) -> Tensor:
+    if not image.size:
+        return image
+    batch, height, width, channels = image.shape
+    pixel, inside = ops.rotation_sources(height, width, radians, center)
+    rows = reshape(image, (batch, height * width, channels))
+    fill = asarray(fill_value, dtype=image.dtype)
+    turned = where(asarray(inside.reshape(-1, 1)), gather(rows, asarray(pixel), axis=1), fill)
+    return reshape(turned, image.shape)
+
+
+@decompositions.of(ops.TRANSFORM)
+def transform(
+    image: Tensor,
+    transforms: Tensor,
+    *,
+    interpolation: str,
+    fill_mode: str,
+    fill_value: Scalar,
+    out: TensorType,
+) -> Tensor:
+    if not out.size:
+        return zeros(out.shape, dtype=out.dtype)
+    found = project(transforms, (out.shape[1], out.shape[2]))
+    parts = samples_of(image.shape, found, interpolation, fill_mode)
+    if interpolation == "nearest":
+        values = pixel_sampling.picked(image, parts[0], fill_value)
+    else:
+        work = pixel_sampling.working(image.dtype)
+        summed = pixel_sampling.interpolated(image, parts, fill_value, work)
+        values = astype(summed, image.dtype)
+    return where(expand_dims(found.finite, axis=-1), values, fill_value)

@@ -1,0 +1,83 @@
+"""Gradients of turned, mirrored and projected images: what was read gets what pulls."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug.dispatch import dispatch
+from tensorplug.ops import fill_modes, pixel_sampling
+from tensorplug.ops import warping as ops
+from tensorplug.ops.creation import asarray, zeros
+from tensorplug.ops.elementwise import astype, where
+from tensorplug.ops.indexing import scatter_nd
+from tensorplug.ops.movement import expand_dims, permute_dims, reshape, stack
+from tensorplug.ops.projections import BY_OPS, project, samples_of
+from tensorplug.ops.reduction import sum as sum_
+from tensorplug.tables import GradientTable
+
+if TYPE_CHECKING:
+    from tensorplug.dtypes import Scalar
+    from tensorplug.spec import TensorType
+    from tensorplug.tensor import Tensor
+
+gradients = GradientTable()
+
+
+@gradients.wrt(ops.FLIP_LEFT_RIGHT, "image")
+def flip_left_right(dy: Tensor) -> Tensor:
+    return dispatch(ops.FLIP_LEFT_RIGHT, dy)
+
+
+@gradients.wrt(ops.ROTATE_WITH_OFFSET, "image")
+def rotate_with_offset(dy: Tensor, radians: float, center: tuple[float, float]) -> Tensor:
+    batch, height, width, channels = dy.shape
+    pixel, inside = ops.rotation_sources(height, width, radians, center)
+    read = inside.nonzero()[0].astype("int32")
+    rows = permute_dims(reshape(dy, (batch, height * width, channels)), (1, 0, 2))
+    pulled = rows[asarray(read)]
+    back = scatter_nd(
+        asarray(pixel[read].reshape(-1, 1)), pulled, (height * width, batch, channels)
+    )
+    return reshape(permute_dims(back, (1, 0, 2)), dy.shape)
+
+
+@gradients.wrt(ops.TRANSFORM, "image")
+def image(
+    dy: Tensor, image_type: TensorType, transforms: Tensor, interpolation: str, fill_mode: str
+) -> Tensor:
+    if not dy.size:
+        return zeros(image_type.shape, dtype=dy.dtype)
+    found = project(transforms, (dy.shape[1], dy.shape[2]))
+    parts = samples_of(image_type.shape, found, interpolation, fill_mode)
+    pulled = where(expand_dims(found.finite, axis=-1), dy, 0)
+    return pixel_sampling.scattered(pulled, parts, image_type.shape)
+
+
+@gradients.wrt(ops.TRANSFORM, "transforms")
+def transforms(
+    dy: Tensor,
+    image: Tensor,
+    transforms: Tensor,
+    interpolation: str,
+    fill_mode: str,
+    fill_value: Scalar,
+) -> Tensor:
+    if interpolation == "nearest" or not dy.size:
+        return zeros(transforms.shape, dtype=transforms.dtype)
+    found = project(transforms, (dy.shape[1], dy.shape[2]))
+    parts = samples_of(image.shape, found, interpolation, fill_mode)
+    pulled = where(expand_dims(found.finite, axis=-1), dy, 0)
+    along_y, along_x = pixel_sampling.slopes(pulled, image, parts, fill_value)
+    scale = where(found.finite, found.scale, 1)
+    y, x = (
+        astype(pull, place.dtype) * fill_modes.slope(place, length, fill_mode, BY_OPS) / scale
+        for pull, place, length in (
+            (along_y, found.y, image.shape[1]),
+            (along_x, found.x, image.shape[2]),
+        )
+    )
+    both = -(x * found.x + y * found.y)
+    columns, rows = found.columns, found.rows
+    pulls = (x * columns, x * rows, x, y * columns, y * rows, y, both * columns, both * rows)
+    gathered = stack([sum_(each, axis=(1, 2)) for each in pulls], axis=1)
+    return astype(gathered, transforms.dtype)

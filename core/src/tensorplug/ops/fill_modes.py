@@ -1,0 +1,67 @@
+"""What lies beyond the edges of an image: the rules of tf.raw_ops.ImageProjectiveTransformV3.
+
+The functions take places along an axis, tensors or arrays alike; ``Arithmetic`` holds the two
+functions that operators do not cover.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Numbers = Any  # a tensor, or a NumPy array
+
+
+class Arithmetic(NamedTuple):
+    """``floor(x)`` and ``where(condition, t, e)``."""
+
+    floor: Callable[[Numbers], Numbers]
+    where: Callable[[Numbers, Numbers, Numbers], Numbers]
+
+
+def mapped(at: Numbers, length: int, mode: str, by: Arithmetic) -> Numbers:
+    """Return finite places ``at`` as places on the ``length`` pixels of an axis.
+
+    With "constant" they may still lie outside, though by no more than two pixels.
+    """
+    if mode == "constant":
+        return _clipped(at, -2, length + 1, by)
+    return _clipped(_repeated(at, length, mode, by), 0, length - 1, by)
+
+
+def slope(at: Numbers, length: int, mode: str, by: Arithmetic) -> Numbers:
+    """Return the derivative of ``mapped``, which is 1, -1 or 0."""
+    if mode == "constant":
+        return at * 0 + 1
+    if length == 1:
+        return at * 0
+    place = _repeated(at, length, mode, by)
+    flat = by.where(place < 0, 0, by.where(place > length - 1, 0, at * 0 + 1))
+    if mode != "reflect":
+        return flat
+    half = by.floor(at / length) / 2
+    return by.where(half > by.floor(half), -flat, flat)
+
+
+def _repeated(at: Numbers, length: int, mode: str, by: Arithmetic) -> Numbers:
+    """Return the places before what is still outside is moved to the edge."""
+    if mode == "nearest":
+        return at
+    if length == 1:
+        return at * 0
+    if mode == "reflect":  # abcd is dcba|abcd|dcba
+        period = 2 * length
+        low = at + period * by.floor(-at / period)
+        low = by.where(low < -length, low + period, -low - 1)
+        high = at - period * by.floor(at / period)
+        high = by.where(high >= length, period - high - 1, high)
+    else:  # wrap: abcd is abcd|abcd|abcd, and between d and a is no way but d
+        low = at + length * (by.floor(-at / (length - 1)) + 1)
+        high = at - length * by.floor(at / (length - 1))
+    return by.where(at < 0, low, by.where(at > length - 1, high, at))
+
+
+def _clipped(at: Numbers, low: float, high: float, by: Arithmetic) -> Numbers:
+    return by.where(at < low, low, by.where(at > high, high, at))

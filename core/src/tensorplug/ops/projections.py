@@ -1,0 +1,69 @@
+"""Where projective transforms read an image, in primitive ops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tensorplug import dtypes as dt
+from tensorplug.ops import fill_modes, pixel_sampling
+from tensorplug.ops.comparison import equal, logical_and
+from tensorplug.ops.creation import arange
+from tensorplug.ops.elementwise import astype, floor, where
+from tensorplug.ops.movement import reshape
+from tensorplug.ops.movement import slice as slice_
+
+if TYPE_CHECKING:
+    from tensorplug.shapes import Shape
+    from tensorplug.tensor import Tensor
+
+Pair = tuple[int, int]
+BY_OPS = fill_modes.Arithmetic(floor, where)
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """Places [batch or 1, height, width] before the fill mode, and what they come from.
+
+    Places that are not finite are 0, and not ``finite``. ``columns`` [1, 1, width], ``rows``
+    [1, height, 1]: of the result; ``scale``: what the places were divided by.
+    """
+
+    y: Tensor
+    x: Tensor
+    finite: Tensor
+    columns: Tensor
+    rows: Tensor
+    scale: Tensor
+
+
+def project(transforms: Tensor, size: Pair) -> Projection:
+    """Return where the pixels of a result of ``size`` are read."""
+    count = transforms.shape[0]
+    wide = astype(transforms, dt.float32) if transforms.dtype is dt.float16 else transforms
+    a0, a1, a2, b0, b1, b2, c0, c1 = (
+        reshape(slice_(wide, (0, at), (count, 1)), (count, 1, 1)) for at in range(8)
+    )
+    columns = reshape(arange(size[1], dtype=wide.dtype), (1, 1, size[1]))
+    rows = reshape(arange(size[0], dtype=wide.dtype), (1, size[0], 1))
+    scale = c0 * columns + c1 * rows + 1
+    x = (a0 * columns + a1 * rows + a2) / scale
+    y = (b0 * columns + b1 * rows + b2) / scale
+    finite = logical_and(equal(x - x, 0), equal(y - y, 0))
+    return Projection(where(finite, y, 0), where(finite, x, 0), finite, columns, rows, scale)
+
+
+def samples_of(
+    image: Shape, found: Projection, interpolation: str, fill_mode: str
+) -> list[pixel_sampling.Sample]:
+    """Return what the results' values are made of."""
+    batch, height, width, _ = image
+    y = fill_modes.mapped(found.y, height, fill_mode, BY_OPS)
+    x = fill_modes.mapped(found.x, width, fill_mode, BY_OPS)
+    first = reshape(arange(batch, dtype=dt.int32) * (height * width), (batch, 1, 1))
+    if interpolation == "nearest":
+        rows, columns = pixel_sampling.nearest(y), pixel_sampling.nearest(x)
+    else:
+        rows = pixel_sampling.linear(y, closed=False)
+        columns = pixel_sampling.linear(x, closed=False)
+    return pixel_sampling.samples(image, first, rows, columns)

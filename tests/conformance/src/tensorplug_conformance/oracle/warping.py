@@ -1,0 +1,123 @@
+"""References for turned, mirrored and projected images, pixel by pixel in float64."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug_conformance.corpus import wide
+from tensorplug_conformance.oracle.reduction import epsilon
+from tensorplug_conformance.tables import Bounded
+
+if TYPE_CHECKING:
+    from tensorplug_conformance.tables import Array
+
+
+def flip_left_right(image: Array) -> Array:
+    """Column by column from the end."""
+    out = np.empty_like(image)
+    width = image.shape[2]
+    for column in range(width):
+        out[:, :, column] = image[:, :, width - 1 - column]
+    return out
+
+
+def rotate_with_offset(
+    image: Array, *, radians: float, fill_value: Any = 0, center: Any = 0.5
+) -> Array:
+    """The pixel that the turned place is nearest to."""
+    _, height, width, channels = image.shape
+    center_x, center_y = center if isinstance(center, tuple) else (center, center)
+    center_x, center_y = center_x * width, center_y * height
+    listed = list(fill_value) if isinstance(fill_value, tuple) else [fill_value] * channels
+    out = np.empty_like(image)
+    for y in range(height):
+        for x in range(width):
+            right, down = x - center_x, y - center_y
+            column = right * math.cos(radians) - down * math.sin(radians) + center_x
+            row = right * math.sin(radians) + down * math.cos(radians) + center_y
+            c, r = math.floor(column + 0.5), math.floor(row + 0.5)
+            if 0 <= r < height and 0 <= c < width:
+                out[:, y, x] = image[:, r, c]
+            else:
+                out[:, y, x] = np.array([*listed, 255][:channels]).astype(image.dtype)
+    return out
+
+
+def transform(
+    image: Array,
+    transforms: Array,
+    *,
+    interpolation: str = "nearest",
+    fill_mode: str = "constant",
+    fill_value: float = 0,
+    output_shape: tuple[int, int] | None = None,
+) -> Array | Bounded:
+    """One pixel or four, at the place that the transform gives."""
+    batch, height, width, channels = image.shape
+    size = output_shape or (height, width)
+    x = image.astype(np.longdouble) if image.dtype.kind == "f" else wide(image)
+    value = np.full((batch, *size, channels), fill_value, x.dtype)
+    for at in range(batch):
+        row = transforms[at % len(transforms)].tolist()
+        for i in range(size[0]):
+            for j in range(size[1]):
+                scale = row[6] * j + row[7] * i + 1
+                if not scale or not all(map(math.isfinite, row)):
+                    continue
+                across = (row[0] * j + row[1] * i + row[2]) / scale
+                down = (row[3] * j + row[4] * i + row[5]) / scale
+                place = _mapped(down, height, fill_mode), _mapped(across, width, fill_mode)
+                value[at, i, j] = _read(x[at], place, interpolation, fill_value)
+    if image.dtype.kind != "f" or interpolation == "nearest":
+        return value.astype(image.dtype)
+    largest = max(np.abs(x).max(initial=0, where=~np.isnan(x)), abs(fill_value))
+    reach = float(np.abs(transforms[np.isfinite(transforms)]).max(initial=1)) * (sum(size) + 1)
+    drift = 4 * epsilon(transforms) * min(reach, 1e4) * largest
+    bound = 6 * epsilon(image) * largest + drift
+    return Bounded(value, np.broadcast_to(bound, value.shape))
+
+
+def _read(x: Array, place: tuple[float, float], interpolation: str, fill: float) -> Any:
+    def pixel(row: int, column: int) -> Any:
+        inside = 0 <= row < x.shape[0] and 0 <= column < x.shape[1]
+        return x[row, column] if inside else np.full(x.shape[-1], fill, x.dtype)
+
+    if interpolation == "nearest":
+        return pixel(math.floor(place[0] + 0.5), math.floor(place[1] + 0.5))
+    top, left = math.floor(place[0]), math.floor(place[1])
+    down, across = place[0] - top, place[1] - left
+    upper = (1 - across) * pixel(top, left) + across * pixel(top, left + 1)
+    lower = (1 - across) * pixel(top + 1, left) + across * pixel(top + 1, left + 1)
+    blended = (1 - down) * upper + down * lower
+    return blended if x.dtype != object else np.array([int(each) for each in blended], object)
+
+
+def _mapped(at: float, length: int, mode: str) -> float:
+    if mode == "constant":
+        return at
+    if mode == "reflect":
+        at = _reflected(at, length)
+    elif mode == "wrap":
+        at = _wrapped(at, length)
+    return min(max(at, 0), length - 1)
+
+
+def _reflected(at: float, length: int) -> float:
+    if 0 <= at <= length - 1:
+        return at
+    if length == 1:
+        return 0
+    while at < 0 or at >= 2 * length:
+        at += 2 * length if at < 0 else -2 * length
+    return at if at < length else 2 * length - 1 - at
+
+
+def _wrapped(at: float, length: int) -> float:
+    if length == 1:
+        return 0
+    if at < 0:
+        return at + length * (math.trunc(-at / (length - 1)) + 1)
+    return at - length * math.trunc(at / (length - 1)) if at > length - 1 else at
