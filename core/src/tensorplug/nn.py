@@ -20,6 +20,7 @@ from tensorplug.ops.activation import (
 )
 from tensorplug.ops.convolution import conv1d, conv2d, conv2d_transpose
 from tensorplug.ops.depthwise import depthwise_conv2d, separable_conv2d
+from tensorplug.ops.dilated_pooling import pool
 from tensorplug.ops.fused import fused_conv2d, fused_depthwise_conv2d, fused_matmul
 from tensorplug.ops.morphology import dilation2d
 from tensorplug.ops.normalization import (
@@ -35,7 +36,6 @@ from tensorplug.ops.pooling import (
     max_pool,
     max_pool3d,
     max_pool_with_argmax,
-    pool,
 )
 from tensorplug.ops.recurrent import basic_lstm_cell, multi_rnn_cell
 from tensorplug.ops.regularization import dropout

@@ -3,29 +3,140 @@
 from __future__ import annotations
 
 from functools import reduce
+from math import prod
 from typing import TYPE_CHECKING, Any
 
+from tensorplug import dtypes as dt
 from tensorplug.ops import pooling as ops
-from tensorplug.ops.elementwise import maximum, where
-from tensorplug.ops.patches import first_matches, lowest, taps, untap
+from tensorplug.ops.averaging import added, divided_by_counts
+from tensorplug.ops.creation import arange, full
+from tensorplug.ops.dilated_pooling import POOL, pool_geometry
+from tensorplug.ops.elementwise import astype, maximum, where
+from tensorplug.ops.movement import broadcast_to, reshape
+from tensorplug.ops.patches import (
+    channels_last,
+    first_matches,
+    lowest,
+    places,
+    restored,
+    taps,
+    untap,
+)
 from tensorplug.tables import DecompositionTable
 
 if TYPE_CHECKING:
+    from tensorplug.spec import TensorType
     from tensorplug.tensor import Tensor
+    from tensorplug.windows import Windows
 
 decompositions = DecompositionTable()
 
 
+def _largest(x: Tensor, windows: Windows) -> Tensor:
+    return reduce(maximum, taps(x, windows, lowest(x.dtype)))
+
+
+def _average(x: Tensor, windows: Windows) -> Tensor:
+    return divided_by_counts(added(taps(x, windows, 0)), windows)
+
+
+def _shared(dy: Tensor, windows: Windows) -> Tensor:
+    """Return each element's part of ``dy``, in equal parts for all elements of a window."""
+    share = divided_by_counts(dy, windows)
+    return untap([share for _ in places(windows)], windows)
+
+
+def _to_largest(dy: Tensor, x: Tensor, output: Tensor, windows: Windows) -> Tensor:
+    chosen = first_matches(x, output, windows)
+    return untap([where(each, dy, 0.0) for each in chosen], windows)
+
+
 @decompositions.of(ops.MAX_POOL)
 def max_pool(x: Tensor, *, attributes: dict[str, Any]) -> Tensor:
-    windows = ops.geometry(x.shape, **attributes)
-    return reduce(maximum, taps(x, windows, lowest(x.dtype)))
+    return _largest(x, ops.geometry(x.shape, **attributes))
 
 
 @decompositions.of(ops.MAX_POOL_GRAD)
 def max_pool_grad(
     dy: Tensor, input: Tensor, output: Tensor, *, attributes: dict[str, Any]
 ) -> Tensor:
+    return _to_largest(dy, input, output, ops.geometry(input.shape, **attributes))
+
+
+@decompositions.of(ops.MAX_POOL_3D)
+def max_pool_3d(x: Tensor, *, data_format: str, attributes: dict[str, Any]) -> Tensor:
+    windows = ops.geometry(x.shape, **attributes)
+    return restored(_largest(channels_last(x, data_format), windows), data_format)
+
+
+@decompositions.of(ops.MAX_POOL_3D_GRAD)
+def max_pool_3d_grad(
+    dy: Tensor, input: Tensor, output: Tensor, *, data_format: str, attributes: dict[str, Any]
+) -> Tensor:
     windows = ops.geometry(input.shape, **attributes)
-    chosen = first_matches(input, output, windows)
-    return untap([where(each, dy, 0.0) for each in chosen], windows)
+    pulled, x, largest = (channels_last(each, data_format) for each in (dy, input, output))
+    return restored(_to_largest(pulled, x, largest, windows), data_format)
+
+
+@decompositions.of(ops.AVG_POOL)
+def avg_pool(x: Tensor, *, attributes: dict[str, Any]) -> Tensor:
+    return _average(x, ops.geometry(x.shape, **attributes))
+
+
+@decompositions.of(ops.AVG_POOL_GRAD)
+def avg_pool_grad(dy: Tensor, input: Tensor, *, attributes: dict[str, Any]) -> Tensor:
+    return _shared(dy, ops.geometry(input.shape, **attributes))
+
+
+@decompositions.of(ops.AVG_POOL_3D)
+def avg_pool_3d(x: Tensor, *, data_format: str, attributes: dict[str, Any]) -> Tensor:
+    windows = ops.geometry(x.shape, **attributes)
+    return restored(_average(channels_last(x, data_format), windows), data_format)
+
+
+@decompositions.of(ops.AVG_POOL_3D_GRAD)
+def avg_pool_3d_grad(
+    dy: Tensor, input: Tensor, *, data_format: str, attributes: dict[str, Any]
+) -> Tensor:
+    windows = ops.geometry(input.shape, **attributes)
+    return restored(_shared(channels_last(dy, data_format), windows), data_format)
+
+
+@decompositions.of(POOL)
+def pool(
+    input: Tensor, *, pooling_type: str, attributes: dict[str, Any], out: TensorType
+) -> Tensor:
+    windows = pool_geometry(input.shape, **attributes)
+    if pooling_type == "max":
+        return _largest(input, windows)
+    return _average(astype(input, out.dtype), windows)
+
+
+@decompositions.of(ops.MAX_POOL_WITH_ARGMAX)
+def max_pool_with_argmax(
+    x: Tensor, *, filter_size: Any, strides: Any, pad: Any, include_batch_in_index: bool
+) -> list[Tensor]:
+    windows = ops.geometry(x.shape, filter_size=filter_size, strides=strides, pad=pad)
+    result = _largest(x, windows)
+    steps = [prod(x.shape[axis + 1 :]) for axis in range(4)]  # between neighbours, flattened
+    corner = _along(result, 3, 0, 1)
+    if include_batch_in_index:
+        corner = corner + _along(result, 0, 0, steps[0])
+    for axis, window in enumerate(windows, start=1):
+        first, step = -window.before * steps[axis], window.stride * steps[axis]
+        corner = corner + _along(result, axis, first, step)
+    indexes = full(result.shape, -1, dtype=dt.default_int)
+    for tap, chosen in zip(places(windows), first_matches(x, result, windows), strict=True):
+        offset = sum(
+            at * window.dilation * steps[axis]
+            for axis, (at, window) in enumerate(zip(tap, windows, strict=True), start=1)
+        )
+        indexes = where(chosen, corner + offset, indexes)
+    return [result, broadcast_to(indexes, result.shape)]
+
+
+def _along(like: Tensor, axis: int, first: int, step: int) -> Tensor:
+    """Return ``first``, ``first + step``, ... along one axis of a shape, for broadcasting."""
+    length = like.shape[axis]
+    numbers = arange(length, dtype=dt.default_int) * step + first
+    return reshape(numbers, [length if at == axis else 1 for at in range(like.ndim)])

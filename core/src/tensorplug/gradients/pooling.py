@@ -6,15 +6,40 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.dispatch import dispatch
 from tensorplug.ops import pooling as ops
+from tensorplug.ops.averaging import added, divided_by_counts
+from tensorplug.ops.dilated_pooling import POOL, pool_geometry
 from tensorplug.ops.elementwise import where
-from tensorplug.ops.patches import first_matches, taps
+from tensorplug.ops.patches import channels_last, first_matches, places, restored, taps, untap
 from tensorplug.tables import GradientTable
 
 if TYPE_CHECKING:
     from tensorplug.tensor import Tensor
 
 gradients = GradientTable()
+gradients.stop(ops.AVG_POOL_GRAD, "input")  # only its type matters
+gradients.stop(ops.AVG_POOL_3D_GRAD, "input")
 gradients.stop(ops.MAX_POOL_GRAD, "input", "output")  # they only choose places
+gradients.stop(ops.MAX_POOL_3D_GRAD, "input", "output")
+
+
+@gradients.wrt(ops.AVG_POOL, "x")
+def avg_pool(dy: Tensor, x: Tensor, attributes: dict[str, Any]) -> Tensor:
+    return dispatch(ops.AVG_POOL_GRAD, dy, x, **attributes)
+
+
+@gradients.wrt(ops.AVG_POOL_GRAD, "dy")
+def avg_pool_grad(ddy: Tensor, attributes: dict[str, Any]) -> Tensor:
+    return dispatch(ops.AVG_POOL, ddy, **attributes)
+
+
+@gradients.wrt(ops.AVG_POOL_3D, "x")
+def avg_pool_3d(dy: Tensor, x: Tensor, attributes: dict[str, Any]) -> Tensor:
+    return dispatch(ops.AVG_POOL_3D_GRAD, dy, x, **attributes)
+
+
+@gradients.wrt(ops.AVG_POOL_3D_GRAD, "dy")
+def avg_pool_3d_grad(ddy: Tensor, attributes: dict[str, Any]) -> Tensor:
+    return dispatch(ops.AVG_POOL_3D, ddy, **attributes)
 
 
 @gradients.wrt(ops.MAX_POOL, "x")
@@ -22,16 +47,50 @@ def max_pool(dy: Tensor, x: Tensor, out: Tensor, attributes: dict[str, Any]) -> 
     return dispatch(ops.MAX_POOL_GRAD, dy, x, out, **attributes)
 
 
+@gradients.wrt(ops.MAX_POOL_3D, "x")
+def max_pool_3d(dy: Tensor, x: Tensor, out: Tensor, attributes: dict[str, Any]) -> Tensor:
+    return dispatch(ops.MAX_POOL_3D_GRAD, dy, x, out, **attributes)
+
+
+@gradients.wrt(ops.MAX_POOL_WITH_ARGMAX, "x")
+def max_pool_with_argmax(
+    dy_result: Tensor, x: Tensor, result: Tensor, filter_size: Any, strides: Any, pad: Any
+) -> Tensor:
+    options = {"filter_size": filter_size, "strides": strides, "pad": pad}
+    return dispatch(ops.MAX_POOL_GRAD, dy_result, x, result, **options)
+
+
 @gradients.wrt(ops.MAX_POOL_GRAD, "dy")
 def max_pool_grad(
     ddy: Tensor, input: Tensor, output: Tensor, attributes: dict[str, Any]
 ) -> Tensor:
+    return _picked(ddy, input, output, ops.geometry(input.shape, **attributes))
+
+
+@gradients.wrt(ops.MAX_POOL_3D_GRAD, "dy")
+def max_pool_3d_grad(
+    ddy: Tensor, input: Tensor, output: Tensor, attributes: dict[str, Any]
+) -> Tensor:
+    form = attributes["data_format"]
     windows = ops.geometry(input.shape, **attributes)
-    total = None
-    for chosen, tap in zip(
-        first_matches(input, output, windows), taps(ddy, windows, 0), strict=True
-    ):
-        part = where(chosen, tap, 0.0)
-        total = part if total is None else total + part
-    assert total is not None  # a window has at least one tap
-    return total
+    pulled, x, largest = (channels_last(each, form) for each in (ddy, input, output))
+    return restored(_picked(pulled, x, largest, windows), form)
+
+
+def _picked(ddy: Tensor, x: Tensor, output: Tensor, windows: Any) -> Tensor:
+    """Return of each window of ``ddy`` what stands where ``x`` was largest."""
+    chosen = first_matches(x, output, windows)
+    parts = zip(chosen, taps(ddy, windows, 0), strict=True)
+    return added([where(first, tap, 0.0) for first, tap in parts])
+
+
+@gradients.wrt(POOL, "input")
+def pool(
+    dy: Tensor, input: Tensor, out: Tensor, pooling_type: str, attributes: dict[str, Any]
+) -> Tensor:
+    windows = pool_geometry(input.shape, **attributes)
+    if pooling_type == "max":
+        chosen = first_matches(input, out, windows)
+        return untap([where(each, dy, 0.0) for each in chosen], windows)
+    share = divided_by_counts(dy, windows)
+    return untap([share for _ in places(windows)], windows)

@@ -7,19 +7,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.ops import pooling as ops
+from tensorplug.ops.dilated_pooling import POOL
 from tensorplug_conformance.oracle import pooling as oracle
 from tensorplug_conformance.tables import Case, CaseTable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from tensorplug.spec import KernelSpec
     from tensorplug_conformance.corpus import Corpus
+    from tensorplug_conformance.tables import Array
 
 cases = CaseTable()
 
+Window = tuple[str, tuple[int, ...], dict[str, Any]]  # case, shape of x, attributes
+
 _PAIRS = ((0, 0), (1, 0), (0, 1), (0, 0))
-# (case, shape of x, attributes)
-WINDOWS: tuple[tuple[str, tuple[int, ...], dict[str, Any]], ...] = (
+WINDOWS: tuple[Window, ...] = (
     ("2x2", (2, 4, 6, 3), {"filter_size": 2, "strides": 2, "pad": "valid"}),
     ("left over", (1, 5, 5, 2), {"filter_size": 2, "strides": 2, "pad": "valid"}),
     ("overlapping", (1, 5, 6, 1), {"filter_size": 3, "strides": 1, "pad": "valid"}),
@@ -29,26 +33,78 @@ WINDOWS: tuple[tuple[str, tuple[int, ...], dict[str, Any]], ...] = (
     ("numeric pad", (1, 4, 4, 1), {"filter_size": 3, "strides": 2, "pad": 1}),
     ("explicit pad", (1, 4, 4, 2), {"filter_size": 2, "strides": 1, "pad": _PAIRS}),
     ("whole", (2, 3, 4, 2), {"filter_size": (3, 4), "strides": 1, "pad": "valid"}),
+    ("wide window", (1, 9, 11, 1), {"filter_size": (5, 7), "strides": 1, "pad": "same"}),
     ("no batch", (0, 4, 4, 1), {"filter_size": 2, "strides": 2, "pad": "valid"}),
+    ("no channels", (1, 4, 4, 0), {"filter_size": 2, "strides": 2, "pad": "valid"}),
 )
-_LARGE = ("large", (1, 128, 128, 5), {"filter_size": 2, "strides": 1, "pad": "same"})
+_ROUNDED: tuple[Window, ...] = tuple(
+    (
+        f"{how} {size}, pad {pad}",
+        (1, size, size + 1, 2),
+        {"filter_size": 3, "strides": 2, "pad": pad, "dim_rounding_mode": how},
+    )
+    for how, size, pad in (
+        ("floor", 6, 0),
+        ("ceil", 6, 0),
+        ("ceil", 5, 1),
+        ("round", 6, 1),
+        ("round", 4, 0),
+    )
+)
+_ONLY_PADDING: Window = (
+    "windows of padding",
+    (1, 3, 3, 1),
+    {"filter_size": 2, "strides": 1, "pad": ((0, 0), (2, 0), (0, 3), (0, 0))},
+)
+_LARGE: Window = ("large", (1, 128, 128, 5), {"filter_size": 2, "strides": 1, "pad": "same"})
+
+VOLUMES: tuple[Window, ...] = (
+    ("2x2x2", (1, 4, 4, 2, 2), {"filter_size": 2, "strides": 2, "pad": "valid"}),
+    ("same", (1, 3, 4, 5, 1), {"filter_size": 3, "strides": 2, "pad": "same"}),
+    ("uneven", (1, 4, 3, 5, 1), {"filter_size": (2, 1, 3), "strides": (1, 2, 1), "pad": "same"}),
+    ("numeric pad", (1, 3, 3, 3, 1), {"filter_size": 2, "strides": 2, "pad": 1}),
+    (
+        "ceil",
+        (1, 4, 5, 4, 1),
+        {"filter_size": 3, "strides": 2, "pad": 0, "dim_rounding_mode": "ceil"},
+    ),
+    (
+        "channels first",
+        (2, 3, 4, 3, 2),
+        {"filter_size": 2, "strides": 1, "pad": "same", "data_format": "NCDHW"},
+    ),
+    ("no batch", (0, 2, 2, 2, 1), {"filter_size": 2, "strides": 2, "pad": "valid"}),
+)
+_LARGE_VOLUME: Window = (
+    "large",
+    (1, 24, 24, 24, 5),
+    {"filter_size": 2, "strides": 1, "pad": "valid"},
+)
+
+
+def _specials(corpus: Corpus) -> Array:
+    inf, nan = np.inf, np.nan
+    x = corpus.of([[1, nan, 3, 4], [5, 6, -inf, -inf], [inf, 1, -1, -2], [0, 2, -3, nan]])
+    return x.reshape(1, 4, 4, 1)
+
+
+def _layouts(corpus: Corpus) -> Iterator[Case]:
+    options = {"filter_size": 2, "strides": 2, "pad": "valid"}
+    yield Case("transposed", (corpus.ordinary((2, 4, 4, 3)),), options, layout="transposed")
+    yield Case("sliced", (corpus.ordinary((2, 4, 4, 3)),), options, layout="sliced")
 
 
 @cases.of(ops.MAX_POOL, oracle=oracle.max_pool)
 def max_pool(corpus: Corpus) -> Iterator[Case]:
     """Padding never wins, not even over negative numbers; NaN always does."""
-    for name, shape, options in (*WINDOWS, _LARGE):
+    for name, shape, options in (*WINDOWS, *_ROUNDED, _ONLY_PADDING, _LARGE):
         yield Case(name, (corpus.ordinary(shape),), options)
     lowest = np.min(corpus.edges()[~_missing(corpus)])
     same = {"filter_size": 3, "strides": 1, "pad": "same"}
     yield Case("all lowest", (np.full((1, 3, 3, 1), lowest),), same)
-    for layout in ("transposed", "sliced"):
-        options = {"filter_size": 2, "strides": 2, "pad": "valid"}
-        yield Case(layout, (corpus.ordinary((2, 4, 4, 3)),), options, layout=layout)
+    yield from _layouts(corpus)
     if corpus.floating:
-        inf, nan = np.inf, np.nan
-        x = corpus.of([[1, nan, 3, 4], [5, 6, -inf, -inf], [inf, 1, -1, -2], [0, 2, -3, nan]])
-        yield Case("specials", (x.reshape(1, 4, 4, 1),), {**same, "filter_size": 2})
+        yield Case("specials", (_specials(corpus),), {**same, "filter_size": 2})
 
 
 def _missing(corpus: Corpus) -> Any:
@@ -56,17 +112,38 @@ def _missing(corpus: Corpus) -> Any:
     return np.isnan(edges) if corpus.floating else np.zeros(edges.shape, dtype=bool)
 
 
-@cases.of(ops.MAX_POOL_GRAD, oracle=oracle.max_pool_grad)
-def max_pool_grad(corpus: Corpus) -> Iterator[Case]:
-    """Ties go to the first in row-major order; overlapping windows add up."""
-    for name, shape, options in WINDOWS:
-        x = corpus.distinct(shape)
-        yield _pulled(corpus, name, x, options)
-    tied = corpus.of(np.ones((1, 4, 4, 2)))
-    yield _pulled(corpus, "all tied", tied, {"filter_size": 2, "strides": 2, "pad": "valid"})
-    yield _pulled(corpus, "tied same", tied, {"filter_size": 3, "strides": 2, "pad": "same"})
-    low = corpus.of(-np.ones((1, 3, 3, 1)))
-    yield _pulled(corpus, "all negative", low, {"filter_size": 3, "strides": 1, "pad": "same"})
+@cases.of(ops.AVG_POOL, oracle=oracle.avg_pool)
+def avg_pool(corpus: Corpus) -> Iterator[Case]:
+    """Divided by the number of elements that are there; NaN where there are none."""
+    for name, shape, options in (*WINDOWS, *_ROUNDED, _ONLY_PADDING, _LARGE):
+        yield Case(name, (corpus.ordinary(shape),), options)
+    yield from _layouts(corpus)
+    yield Case("specials", (_specials(corpus),), {"filter_size": 2, "strides": 1, "pad": "same"})
+
+
+@cases.of(ops.MAX_POOL_WITH_ARGMAX, oracle=oracle.max_pool_with_argmax)
+def max_pool_with_argmax(corpus: Corpus) -> Iterator[Case]:
+    """The place of the first largest, with and without the image's part; -1 over padding."""
+    for name, shape, options in (*WINDOWS, _ONLY_PADDING, _LARGE):
+        yield Case(name, (corpus.ordinary(shape),), options)
+    _, shape, options = WINDOWS[0]
+    yield Case("batch", (corpus.ordinary(shape),), {**options, "include_batch_in_index": True})
+    same = {"filter_size": 2, "strides": 1, "pad": "same"}
+    yield Case("tied", (np.ones_like(corpus.ordinary((2, 3, 3, 2))),), same)
+    yield from _layouts(corpus)
+    if corpus.floating:
+        yield Case("specials", (_specials(corpus),), same)
+
+
+for spec, reference in (
+    (ops.MAX_POOL_3D, oracle.max_pool),
+    (ops.AVG_POOL_3D, oracle.avg_pool),
+):
+
+    @cases.of(spec, oracle=reference)
+    def volumes(corpus: Corpus) -> Iterator[Case]:
+        for name, shape, options in (*VOLUMES, _LARGE_VOLUME):
+            yield Case(name, (corpus.ordinary(shape),), options)
 
 
 def _pulled(corpus: Corpus, name: str, x: Any, options: dict[str, Any]) -> Case:
@@ -74,16 +151,147 @@ def _pulled(corpus: Corpus, name: str, x: Any, options: dict[str, Any]) -> Case:
     return Case(name, (corpus.ordinary(output.shape), x, output), options)
 
 
-@cases.gradients(ops.MAX_POOL, "x")
-def max_pool_points(corpus: Corpus) -> Iterator[Case]:
-    for name, options in (
-        ("2x2", {"filter_size": 2, "strides": 2, "pad": "valid"}),
-        ("overlapping", {"filter_size": 2, "strides": 1, "pad": "same"}),
-    ):
-        yield Case(name, (corpus.distinct((1, 4, 4, 1)),), options)
+@cases.of(ops.MAX_POOL_GRAD, oracle=oracle.max_pool_grad)
+def max_pool_grad(corpus: Corpus) -> Iterator[Case]:
+    """Ties go to the first in row-major order; overlapping windows add up."""
+    for name, shape, options in (*WINDOWS, *_ROUNDED, _ONLY_PADDING):
+        yield _pulled(corpus, name, corpus.distinct(shape), options)
+    tied = corpus.of(np.ones((1, 4, 4, 2)))
+    yield _pulled(corpus, "all tied", tied, {"filter_size": 2, "strides": 2, "pad": "valid"})
+    yield _pulled(corpus, "tied same", tied, {"filter_size": 3, "strides": 2, "pad": "same"})
+    low = corpus.of(-np.ones((1, 3, 3, 1)))
+    yield _pulled(corpus, "all negative", low, {"filter_size": 3, "strides": 1, "pad": "same"})
+    same = {"filter_size": 2, "strides": 1, "pad": "same"}
+    yield _pulled(corpus, "specials", _specials(corpus), same)
+    apart = {"filter_size": 2, "strides": 2, "pad": "valid"}
+    yield _pulled(corpus, "specials apart", _specials(corpus), apart)
+    few = corpus.small((1, 96, 128, 6))
+    yield _pulled(corpus, "large, tied", few, apart)
+    yield _pulled(corpus, "large, overlapping", few, {**apart, "filter_size": 3})
 
 
-@cases.gradients(ops.MAX_POOL_GRAD, "dy")
-def max_pool_grad_points(corpus: Corpus) -> Iterator[Case]:
-    x = corpus.distinct((1, 4, 4, 1))
-    yield _pulled(corpus, "2x2", x, {"filter_size": 2, "strides": 2, "pad": "valid"})
+@cases.of(ops.MAX_POOL_3D_GRAD, oracle=oracle.max_pool_grad)
+def max_pool_3d_grad(corpus: Corpus) -> Iterator[Case]:
+    for name, shape, options in VOLUMES:
+        yield _pulled(corpus, name, corpus.distinct(shape), options)
+    options = {"filter_size": 2, "strides": 1, "pad": "same"}
+    yield _pulled(corpus, "tied", corpus.small((1, 3, 3, 3, 2)), options)
+    yield _pulled(corpus, "large", corpus.small((1, 16, 32, 32, 5)), {**options, "strides": 2})
+
+
+def _averaged(corpus: Corpus, window: Window) -> Case:
+    name, shape, options = window
+    x = corpus.ordinary(shape)
+    positions = oracle.avg_pool(x, **options).value.shape
+    return Case(name, (corpus.ordinary(positions), x), options)
+
+
+@cases.of(ops.AVG_POOL_GRAD, oracle=oracle.avg_pool_grad)
+def avg_pool_grad(corpus: Corpus) -> Iterator[Case]:
+    """Each dy is divided by what its window holds, not by the taps of the window."""
+    for window in (*WINDOWS, *_ROUNDED, _ONLY_PADDING, _LARGE):
+        yield _averaged(corpus, window)
+
+
+@cases.of(ops.AVG_POOL_3D_GRAD, oracle=oracle.avg_pool_grad)
+def avg_pool_3d_grad(corpus: Corpus) -> Iterator[Case]:
+    for window in (*VOLUMES, _LARGE_VOLUME):
+        yield _averaged(corpus, window)
+
+
+_POOLS: tuple[tuple[str, tuple[int, ...], dict[str, Any]], ...] = (
+    ("defaults", (1, 4, 5, 2), {"window_shape": 2, "pad": "valid"}),
+    ("dilated", (1, 6, 7, 2), {"window_shape": (2, 3), "pad": "valid", "dilations": 2}),
+    ("dilated, same", (1, 5, 4, 1), {"window_shape": 2, "pad": "same", "dilations": (2, 3)}),
+    ("strided", (1, 6, 6, 2), {"window_shape": 2, "pad": "same", "strides": 3}),
+    (
+        "both",
+        (1, 9, 9, 1),
+        {"window_shape": 2, "pad": 1, "strides": 2, "dilations": 3, "dim_rounding_mode": "ceil"},
+    ),
+    ("one axis", (2, 7, 3), {"window_shape": 3, "pad": "same", "strides": 2}),
+    ("three axes", (1, 4, 3, 4, 1), {"window_shape": 2, "pad": "valid", "dilations": 2}),
+    ("explicit pad", (1, 4, 4, 1), {"window_shape": 2, "pad": _PAIRS, "dilations": 2}),
+    ("no batch", (0, 4, 4, 1), {"window_shape": 2, "pad": "same"}),
+    ("large", (1, 128, 128, 5), {"window_shape": 2, "pad": "same", "dilations": 2}),
+)
+
+
+@cases.of(POOL, oracle=oracle.pool)
+def pool(corpus: Corpus) -> Iterator[Case]:
+    """One to three axes, taps apart, for the average and the largest."""
+    for kind in ("max", "avg"):
+        for name, shape, options in _POOLS:
+            attributes = {**options, "pooling_type": kind}
+            yield Case(f"{kind}: {name}", (corpus.ordinary(shape),), attributes)
+
+
+# Gradients -----------------------------------------------------------------------------------
+
+_POINTS: tuple[Window, ...] = (
+    ("2x2", (1, 4, 4, 1), {"filter_size": 2, "strides": 2, "pad": "valid"}),
+    ("overlapping", (1, 4, 4, 1), {"filter_size": 2, "strides": 1, "pad": "same"}),
+    (
+        "ceil",
+        (1, 4, 4, 1),
+        {"filter_size": 3, "strides": 2, "pad": 0, "dim_rounding_mode": "ceil"},
+    ),
+    ("padded", (1, 3, 3, 2), {"filter_size": 2, "strides": 1, "pad": _PAIRS}),
+)
+_VOLUME_POINTS: tuple[Window, ...] = (
+    ("2x2x2", (1, 2, 4, 2, 1), {"filter_size": 2, "strides": 2, "pad": "valid"}),
+    ("same", (1, 2, 3, 2, 1), {"filter_size": 2, "strides": 1, "pad": "same"}),
+    (
+        "channels first",
+        (1, 2, 2, 2, 3),
+        {"filter_size": 2, "strides": 1, "pad": 1, "data_format": "NCDHW"},
+    ),
+)
+
+
+def _at(points: tuple[Window, ...]) -> Callable[[Corpus], Iterator[Case]]:
+    def generate(corpus: Corpus) -> Iterator[Case]:
+        for name, shape, options in points:
+            yield Case(name, (corpus.distinct(shape),), options)
+
+    return generate
+
+
+def _at_averages(points: tuple[Window, ...]) -> Callable[[Corpus], Iterator[Case]]:
+    def generate(corpus: Corpus) -> Iterator[Case]:
+        for window in points:
+            yield _averaged(corpus, window)
+
+    return generate
+
+
+def _at_winners(points: tuple[Window, ...]) -> Callable[[Corpus], Iterator[Case]]:
+    def generate(corpus: Corpus) -> Iterator[Case]:
+        for name, shape, options in points:
+            yield _pulled(corpus, name, corpus.distinct(shape), options)
+
+    return generate
+
+
+_SMOOTH: tuple[tuple[KernelSpec, str, Callable[[Corpus], Iterator[Case]]], ...] = (
+    (ops.MAX_POOL, "x", _at(_POINTS)),
+    (ops.AVG_POOL, "x", _at(_POINTS)),
+    (ops.MAX_POOL_3D, "x", _at(_VOLUME_POINTS)),
+    (ops.AVG_POOL_3D, "x", _at(_VOLUME_POINTS)),
+    (ops.MAX_POOL_WITH_ARGMAX, "x", _at(_POINTS[:2])),
+    (ops.MAX_POOL_GRAD, "dy", _at_winners(_POINTS)),
+    (ops.MAX_POOL_3D_GRAD, "dy", _at_winners(_VOLUME_POINTS)),
+    (ops.AVG_POOL_GRAD, "dy", _at_averages(_POINTS)),
+    (ops.AVG_POOL_3D_GRAD, "dy", _at_averages(_VOLUME_POINTS)),
+)
+for spec, wrt, points in _SMOOTH:
+    cases.gradients(spec, wrt)(points)
+
+
+@cases.gradients(POOL, "input")
+def pool_points(corpus: Corpus) -> Iterator[Case]:
+    options = {"window_shape": 2, "pad": "same", "dilations": 2}
+    for kind in ("max", "avg"):
+        attributes = {**options, "pooling_type": kind}
+        yield Case(f"{kind}: image", (corpus.distinct((1, 4, 3, 1)),), attributes)
+        yield Case(f"{kind}: row", (corpus.distinct((1, 6, 2)),), attributes)

@@ -1,57 +1,174 @@
-"""References for pooling over NHWC tensors: tap by tap."""
+"""References for pooling over any number of axes: tap by tap."""
 
 from __future__ import annotations
 
+from itertools import product
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tensorplug_conformance.corpus import wide
 from tensorplug_conformance.oracle.reduction import epsilon, levels
-from tensorplug_conformance.oracle.windows import Axis, both, pair, taps
+from tensorplug_conformance.oracle.windows import Axis, axis
 from tensorplug_conformance.tables import Bounded
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tensorplug_conformance.tables import Array
 
+    Index = tuple[Array | slice, ...]
 
-def max_pool(x: Array, **options: Any) -> Array:
+
+def max_pool(x: Array, *, data_format: str = "", **options: Any) -> Array:
     """The largest of each window; a NaN wins, padding never does."""
-    return _winners(x, options)[0]
+    return _restored(_winners(_last(x, data_format), options)[0], data_format)
 
 
-def max_pool_grad(dy: Array, input: Array, output: Array, **options: Any) -> Bounded:
+def max_pool_grad(
+    dy: Array, input: Array, output: Array, *, data_format: str = "", **options: Any
+) -> Bounded:
     """dy goes to the first largest element of its window, in row-major order."""
     del output  # the winner is found again
-    _, winner = _winners(input, options)
-    out = np.zeros(input.shape, dtype=np.longdouble)
+    x, pulled = _last(input, data_format), wide(_last(dy, data_format))
+    _, winner = _winners(x, options)
+    out = np.zeros(x.shape, dtype=np.longdouble)
     size = out.copy()
-    pulled = wide(dy)
-    for at, (_, _, (p, row), (q, column)) in enumerate(taps(*_axes(input, options))):
-        part = np.where(winner[:, p, q, :] == at, pulled[:, p, q, :], 0)
-        out[:, row, column, :] += part
-        size[:, row, column, :] += np.abs(part)
-    count = pair(options["filter_size"])
-    return Bounded(out, size * levels(count[0] * count[1]) * epsilon(dy))
+    for at, (there, here) in enumerate(_taps(_axes(x, options))):
+        part = np.where(winner[there] == at, pulled[there], 0)
+        out[here] += part
+        size[here] += np.abs(part)
+    bound = size * levels(_count(x, options)) * epsilon(dy)
+    return Bounded(_restored(out, data_format), _restored(bound, data_format))
+
+
+def max_pool_with_argmax(
+    x: Array, *, include_batch_in_index: bool = False, **options: Any
+) -> tuple[Array, Array]:
+    """The largest, and where it stands in the flattened input; -1 over padding only."""
+    value, winner = _winners(x, options)
+    places = np.arange(x.size, dtype=np.int32).reshape(x.shape)
+    if not include_batch_in_index:
+        places = places % max(prod(x.shape[1:]), 1)
+    found = np.full(value.shape, -1, np.int32)
+    for at, (there, here) in enumerate(_taps(_axes(x, options))):
+        found[there] = np.where(winner[there] == at, places[here], found[there])
+    return value, found
+
+
+def avg_pool(x: Array, *, data_format: str = "", **options: Any) -> Bounded:
+    """The mean of the elements of each window, padding left out; NaN where there is none."""
+    values = wide(_last(x, data_format)).astype(np.longdouble)
+    axes = _axes(values, options)
+    total = np.zeros(_shape(values, axes), np.longdouble)
+    size, count = total.copy(), total.copy()
+    with np.errstate(all="ignore"):
+        for there, here in _taps(axes):
+            total[there] += values[here]
+            size[there] += np.abs(values[here])
+            count[there] += 1
+        kind = x if x.dtype.kind == "f" else np.zeros((), np.float32)
+        bound = size / count * (levels(_count(values, options)) + 1) * epsilon(kind)
+        bound = np.where(np.isfinite(bound), bound, 0)
+        return Bounded(_restored(total / count, data_format), _restored(bound, data_format))
+
+
+def avg_pool_grad(dy: Array, input: Array, *, data_format: str = "", **options: Any) -> Bounded:
+    """Each element of a window gets the same part of its dy, and the parts add up to dy."""
+    pulled = wide(_last(dy, data_format))
+    x = _last(input, data_format)
+    axes = _axes(x, options)
+    count = np.zeros(pulled.shape, np.longdouble)
+    for there, _ in _taps(axes):
+        count[there] += 1
+    out = np.zeros(x.shape, np.longdouble)
+    size = out.copy()
+    with np.errstate(all="ignore"):
+        share = pulled / count
+        for there, here in _taps(axes):
+            out[here] += share[there]
+            size[here] += np.abs(share[there])
+    bound = size * (levels(_count(x, options)) + 2) * epsilon(dy)
+    return Bounded(_restored(out, data_format), _restored(bound, data_format))
+
+
+def pool(
+    input: Array, *, window_shape: Any, pooling_type: str, strides: Any = 1, **options: Any
+) -> Array | Bounded:
+    """Either of the two, with taps that may lie apart."""
+    reduce = max_pool if pooling_type == "max" else avg_pool
+    return reduce(input, filter_size=window_shape, strides=strides, **options)
 
 
 def _winners(x: Array, options: dict[str, Any]) -> tuple[Array, Array]:
     """Return the first largest of each window, and which tap it is: the first NaN, if any."""
-    height, width = _axes(x, options)
-    shape = (x.shape[0], height.out, width.out, x.shape[3])
-    value, winner = np.zeros(shape, dtype=x.dtype), np.full(shape, -1)
-    for at, (_, _, (p, row), (q, column)) in enumerate(taps(height, width)):
-        tap, best = x[:, row, column, :], value[:, p, q, :]
+    axes = _axes(x, options)
+    lowest = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
+    value = np.full(_shape(x, axes), lowest, dtype=x.dtype)
+    winner = np.full(value.shape, -1)
+    for at, (there, here) in enumerate(_taps(axes)):
+        tap, best = x[here], value[there]
         with np.errstate(invalid="ignore"):
-            beats = (winner[:, p, q, :] < 0) | (~_nan(best) & ((tap > best) | _nan(tap)))
-        value[:, p, q, :] = np.where(beats, tap, best)
-        winner[:, p, q, :] = np.where(beats, at, winner[:, p, q, :])
+            beats = (winner[there] < 0) | (~_nan(best) & ((tap > best) | _nan(tap)))
+        value[there] = np.where(beats, tap, best)
+        winner[there] = np.where(beats, at, winner[there])
     return value, winner
 
 
-def _axes(x: Array, options: dict[str, Any]) -> tuple[Axis, Axis]:
-    rest = {name: value for name, value in options.items() if name != "filter_size"}
-    return both((x.shape[1], x.shape[2]), pair(options["filter_size"]), **rest)
+def _taps(axes: list[Axis]) -> Iterator[tuple[Index, Index]]:
+    """Yield for each tap the positions at which it is not over padding, and what it sees."""
+    for tap in product(*(range(each.taps) for each in axes)):
+        seen = [
+            [(position, at) for position, other, at in each.inside() if other == own]
+            for each, own in zip(axes, tap, strict=True)
+        ]
+        if all(seen):
+            there, here = (
+                np.ix_(*[[pair[side] for pair in each] for each in seen]) for side in (0, 1)
+            )
+            yield (slice(None), *there), (slice(None), *here)
+        else:  # nowhere
+            nothing = (slice(0),) * (len(axes) + 1)
+            yield nothing, nothing
+
+
+def _axes(x: Array, options: dict[str, Any]) -> list[Axis]:
+    """Return the axes of an array with channels last."""
+    count = x.ndim - 2
+
+    def each(name: str, default: int = 1) -> list[int]:
+        given = options.get(name, default)
+        return [given] * count if isinstance(given, int) else list(given)
+
+    pad = options["pad"]
+    pads = [
+        pad if isinstance(pad, str) else (pad, pad) if isinstance(pad, int) else pad[at + 1]
+        for at in range(count)
+    ]
+    rounding = options.get("dim_rounding_mode")
+    taps, strides = each("filter_size"), each("strides")
+    dilations = each("dilations")
+    return [
+        axis(x.shape[at + 1], taps[at], strides[at], dilations[at], pads[at], rounding)
+        for at in range(count)
+    ]
+
+
+def _shape(x: Array, axes: list[Axis]) -> tuple[int, ...]:
+    return (x.shape[0], *(each.out for each in axes), x.shape[-1])
+
+
+def _count(x: Array, options: dict[str, Any]) -> int:
+    return prod(each.taps for each in _axes(x, options))
+
+
+def _last(x: Array, data_format: str) -> Array:
+    return np.moveaxis(x, 1, -1) if data_format.startswith("NC") else x
+
+
+def _restored(x: Array, data_format: str) -> Array:
+    return np.moveaxis(x, -1, 1) if data_format.startswith("NC") else x
 
 
 def _nan(x: Array) -> Array:
