@@ -44,17 +44,29 @@ UNARY = {
     **dict.fromkeys(("max", "min", "argmax", "topk", "matrix_transpose", "permute_dims"), X),
     **dict.fromkeys(("any", "all", "logical_not"), B),
     "expand_dims": X,
+    **dict.fromkeys(("acos", "acosh", "asin", "asinh", "atanh", "cosh", "sinh", "tan"), X),
+    **dict.fromkeys(("expm1", "log1p", "log2", "log10", "reciprocal", "rsqrt", "ceil"), X),
+    **dict.fromkeys(("round", "trunc", "sign", "signbit", "isfinite", "isinf", "isnan"), X),
+    **dict.fromkeys(("conj", "real", "imag", "positive"), X),
+    "bitwise_invert": B,
 }
 BINARY = {
     **dict.fromkeys(("add", "subtract", "multiply", "divide", "floor_divide", "remainder"), X),
     **dict.fromkeys(("pow", "maximum", "minimum", "squared_difference", "equal", "less"), X),
     **dict.fromkeys(("not_equal", "less_equal", "greater", "greater_equal"), X),
     **dict.fromkeys(("logical_and", "logical_or"), B),
+    **dict.fromkeys(("atan2", "hypot", "logaddexp", "copysign", "nextafter", "div_no_nan"), X),
+    **dict.fromkeys(("logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor"), B),
 }
 OTHERS = {
     "asarray": [[X], ()],
     "astype": [[X], ("float64",)],
+    "bitwise_left_shift": [[I, I], ()],
+    "bitwise_right_shift": [[I, I], ()],
     "broadcast_to": [[X], ((2, 3, 4),)],
+    "clip": [[X], (0, 1)],
+    "clip_by_value": [[X], (0, 1)],
+    "complex": [[X, X], ()],
     "conv2d": [[IMAGE, FILTER], ()],
     "gather": [[X, I], ()],
     "matmul": [[X, X.T], ()],
@@ -88,11 +100,23 @@ KERNELS = {  # where the kernel's name in messages is not the op's in capitals
     "any": "Cast",
     "all": "Cast",
     "where": "Select",
+    "clip": "ClipByValue",
     "conv2d": "Conv2D",
+    "bitwise_invert": "Invert",
+    "bitwise_left_shift": "LeftShift",
+    "bitwise_right_shift": "RightShift",
+    "copysign": "CopySign",
+    "isfinite": "IsFinite",
+    "isinf": "IsInf",
+    "isnan": "IsNan",
+    "logaddexp": "LogAddExp",
+    "nextafter": "NextAfter",
+    "positive": "Identity",
+    "signbit": "SignBit",
 }
 # Functions that take no tensor, or are tested elsewhere (control, memory, tree, autodiff).
 ELSEWHERE = {
-    *("arange", "full", "ones", "zeros", "concat", "stack"),  # below
+    *("arange", "full", "ones", "zeros", "concat", "stack", "add_n"),  # below
     *("backends", "get_backend", "set_backend", "describe_device", "synchronize", "memory"),
     *("dispose", "keep", "tidy", "tree_map", "explain", "kernels_for", "run_kernel"),
     *("register_decomposition", "register_gradient", "register_kernel", "unregister_gradient"),
@@ -175,7 +199,7 @@ def test_strings_are_no_numbers(op, at):
 
 TAKE_STRINGS = {  # they move elements and do not look at them
     *("identity", "expand_dims", "reshape", "broadcast_to", "slice", "squeeze"),
-    *("matrix_transpose", "permute_dims"),
+    *("matrix_transpose", "permute_dims", "positive"),
 }
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tensorplug import dtypes as dt
 from tensorplug.decompositions.polynomials import polynomial
 from tensorplug.ops import elementwise as ops
+from tensorplug.ops.comparison import equal
 from tensorplug.ops.order import reversed_order
 from tensorplug.tables import DecompositionTable
 
@@ -32,6 +33,12 @@ def add_n(xs: list[Tensor]) -> Tensor:
     # Halves, so that rounding errors grow with the logarithm of the list's length.
     half = len(xs) // 2
     return add_n(xs[:half]) + add_n(xs[half:]) if half else xs[0]
+
+
+@decompositions.of(ops.DIV_NO_NAN)
+def div_no_nan(a: Tensor, b: Tensor) -> Tensor:
+    nothing = equal(b, 0.0)
+    return ops.where(nothing, 0.0, a / ops.where(nothing, 1.0, b))
 
 
 @decompositions.of(ops.MINIMUM)

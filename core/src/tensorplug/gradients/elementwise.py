@@ -120,6 +120,16 @@ def real_div_wrt_b(dy: Tensor, b: Tensor, out: Tensor) -> Tensor:
     return -dy * out / b
 
 
+@gradients.wrt(ops.DIV_NO_NAN, "a")
+def div_no_nan_wrt_a(dy: Tensor, b: Tensor) -> Tensor:
+    return ops.div_no_nan(dy, b)
+
+
+@gradients.wrt(ops.DIV_NO_NAN, "b")
+def div_no_nan_wrt_b(dy: Tensor, b: Tensor, out: Tensor) -> Tensor:
+    return ops.div_no_nan(-dy * out, b)
+
+
 @gradients.wrt(ops.MOD, "a")
 def mod_wrt_a(dy: Tensor) -> Tensor:
     return dy

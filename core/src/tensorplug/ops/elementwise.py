@@ -13,7 +13,6 @@ from tensorplug import attributes, inference, shapes
 from tensorplug import dtypes as dt
 from tensorplug.dispatch import as_tensor, chained, dispatch, dispatch_binary, dispatch_unary
 from tensorplug.errors import ArgumentError, ShapeError
-from tensorplug.ops.comparison import equal
 from tensorplug.ops.complexes import COMPLEX_ABS
 from tensorplug.ops.movement import IDENTITY
 from tensorplug.spec import KernelSpec, TensorType
@@ -73,6 +72,14 @@ MULTIPLY = KernelSpec(
 )
 REAL_DIV = KernelSpec(
     "RealDiv",
+    ("a", "b"),
+    inference.broadcast,
+    accepts=dt.NUMERIC,
+    promote=("a", "b"),
+    inexact=True,
+)
+DIV_NO_NAN = KernelSpec(
+    "DivNoNan",
     ("a", "b"),
     inference.broadcast,
     accepts=dt.NUMERIC,
@@ -262,10 +269,10 @@ def divide(a: Any, b: Any, /) -> Tensor:
 def div_no_nan(a: Any, b: Any, /) -> Tensor:
     """Return ``a / b`` elementwise, and 0 where ``b`` is 0, whatever ``a`` is.
 
-    The gradients are those of the quotient, and 0 where ``b`` is 0. (TensorFlow's DivNoNan.)
+    Integers become the default float first. The gradients are those of the quotient, and 0
+    where ``b`` is 0. (TensorFlow's DivNoNan.)
     """
-    nothing = equal(b, 0)
-    return where(nothing, 0.0, divide(a, where(nothing, 1, b)))
+    return dispatch_binary(DIV_NO_NAN, a, b)
 
 
 @chained

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tensorplug import dtypes as dt
 from tensorplug.ops import complexes as ops
 from tensorplug.tables import KernelTable
+from tensorplug_cpu.filling import filling
 from tensorplug_cpu.quiet import kernel, ufunc
 
 if TYPE_CHECKING:
@@ -25,15 +26,12 @@ def _itself(x: Array) -> Array:
 @kernels.prepare(ops.COMPLEX)
 def complex(real: TensorType, imag: TensorType, *, out: TensorType) -> Call:
     """Write both parts into a new array, so that each stays exactly what it is."""
-    shape, dtype = out.shape, out.dtype.numpy
 
-    def run(real: Array, imag: Array) -> Any:
-        whole = np.empty(shape, dtype)
+    def work(whole: Array, real: Array, imag: Array) -> None:
         whole.real = real
         whole.imag = imag
-        return whole
 
-    return kernel(run, out)
+    return filling(work, out)
 
 
 @kernels.prepare(ops.REAL)

@@ -10,7 +10,8 @@ from tensorplug import dtypes as dt
 from tensorplug.ops import elementwise as ops
 from tensorplug.tables import KernelTable
 from tensorplug_cpu import casting, special
-from tensorplug_cpu.quiet import kernel, ufunc
+from tensorplug_cpu.filling import blank, filling
+from tensorplug_cpu.quiet import kernel, quietly, ufunc
 
 if TYPE_CHECKING:
     from tensorplug.dtypes import DType
@@ -79,19 +80,32 @@ def erf(x: TensorType, *, out: TensorType) -> Call:
     return kernel(special.erf, out)
 
 
+@kernels.prepare(ops.DIV_NO_NAN)
+def div_no_nan(a: TensorType, b: TensorType, *, out: TensorType) -> Call:
+    """Divide, then write zeros over what was divided by 0."""
+
+    def work(quotient: Array, a: Array, b: Array) -> None:
+        np.true_divide(a, b, out=quotient)
+        np.copyto(quotient, 0, where=np.equal(b, 0))
+
+    return filling(work, out)
+
+
 @kernels.prepare(ops.ADD_N)
 def add_n(xs: list[TensorType], *, out: TensorType) -> Call:
     """Sum halves of the list, so that rounding errors grow with the logarithm of its length."""
-    return kernel(_total, out) if len(xs) > 1 else lambda xs: xs[0]
+    make = blank(out)
 
+    def total(xs: list[Array]) -> Array:
+        half = (len(xs) + 1) // 2
+        first, rest = xs[:half], xs[half:]
+        left = total(first) if len(first) > 1 else None
+        right = total(rest) if len(rest) > 1 else rest[0]
+        if left is None:
+            return np.add(first[0], right, out=make())
+        return np.add(left, right, out=left)
 
-def _total(xs: list[Array]) -> Array:
-    if len(xs) == 2:
-        return np.asarray(np.add(*xs))
-    half = (len(xs) + 1) // 2
-    first = _total(xs[:half])
-    rest = xs[half:]
-    return np.add(first, rest[0] if len(rest) == 1 else _total(rest), out=first)
+    return quietly(total) if len(xs) > 1 else lambda xs: xs[0]
 
 
 @kernels.prepare(ops.SQUARED_DIFFERENCE)

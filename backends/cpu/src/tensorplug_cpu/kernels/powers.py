@@ -9,6 +9,7 @@ import numpy as np
 from tensorplug import dtypes as dt
 from tensorplug.ops import powers as ops
 from tensorplug.tables import KernelTable
+from tensorplug_cpu.filling import filling
 from tensorplug_cpu.quiet import kernel, ufunc
 
 if TYPE_CHECKING:
@@ -70,8 +71,8 @@ def _complex_log1p(x: Array) -> Any:
 def rsqrt(x: TensorType, *, out: TensorType) -> Call:
     """Square root, then its reciprocal in place."""
 
-    def run(x: Array) -> Any:
-        root = np.asarray(np.sqrt(x))
-        return np.reciprocal(root, out=root)
+    def work(result: Array, x: Array) -> None:
+        np.sqrt(x, out=result)
+        np.reciprocal(result, out=result)
 
-    return kernel(run, out)
+    return filling(work, out)

@@ -64,6 +64,12 @@ def real_div(corpus: Corpus) -> Iterator[Case]:
             yield case
 
 
+@cases.of(ops.DIV_NO_NAN, oracle=oracle.div_no_nan)
+def div_no_nan(corpus: Corpus) -> Iterator[Case]:
+    """Every pair of edges: infinities and NaN by 0 are 0 as well."""
+    yield from patterns.binary(corpus)
+
+
 def _finite(corpus: Corpus) -> Array:
     """Return the finite edges: with infinities, floor division has more than one convention."""
     edges = corpus.edges()
@@ -201,6 +207,14 @@ for spec, low, high, extra in (
     (ops.SQUARED_DIFFERENCE, -2.0, 2.0, ()),
 ):
     cases.gradients(spec, "a", "b")(patterns.pairs(low, high, *extra))
+
+
+def _by_zero(corpus: Corpus) -> Case:
+    zeros = corpus.of([0.0, 0.0])
+    return Case("by zero", (corpus.of([1.0, 0.0]), zeros), expected=(zeros, zeros))
+
+
+cases.gradients(ops.DIV_NO_NAN, "a", "b")(patterns.pairs(0.5, 3.0, _by_zero))
 
 
 @cases.gradients(ops.MOD, "a", "b")
