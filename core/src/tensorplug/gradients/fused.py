@@ -13,6 +13,7 @@ from tensorplug.ops import convolution, depthwise, linalg
 from tensorplug.ops import fused as ops
 from tensorplug.ops.comparison import logical_and
 from tensorplug.ops.correlation import window_attributes
+from tensorplug.ops.creation import zeros_like
 from tensorplug.ops.elementwise import where
 from tensorplug.ops.reduction import sum as sum_
 from tensorplug.tables import GradientTable
@@ -69,8 +70,9 @@ class _Call(NamedTuple):
 
     def to_weights(self, dy: Tensor, given: TensorType) -> Tensor:
         """Return the gradient of the slopes of a PReLU."""
+        assert self.weights is not None  # it is differentiated with respect to them
         if self.attributes["activation"] != "prelu":
-            return where(self.out == self.out, 0.0, 0.0)
+            return zeros_like(self.weights)
         before = self.before()
         return self.restored(where(before > 0, 0.0, dy * before), given)
 
