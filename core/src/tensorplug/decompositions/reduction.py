@@ -33,6 +33,11 @@ def min_(x: Tensor, *, axis: Axes, keep_dims: bool) -> Tensor:
     return reversed_order(ops.max(reversed_order(x), axis=axis, keepdims=keep_dims))
 
 
+@decompositions.of(ops.ARG_MIN)
+def arg_min(x: Tensor, *, axis: int) -> Tensor:
+    return ops.argmax(reversed_order(x), axis=axis)
+
+
 @decompositions.of(ops.ALL)
 def all_(x: Tensor, *, axis: Axes, keep_dims: bool) -> Tensor:
     # A product of zeros and ones, unlike their sum, cannot overflow.

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 gradients = GradientTable()
 gradients.stop(ops.ARG_MAX)
+gradients.stop(ops.ARG_MIN)
 gradients.stop(ops.ANY)
 gradients.stop(ops.ALL)
 

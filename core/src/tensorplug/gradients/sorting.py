@@ -9,22 +9,37 @@ from tensorplug import dtypes as dt
 from tensorplug.ops import sorting as ops
 from tensorplug.ops.creation import arange
 from tensorplug.ops.indexing import scatter_nd
-from tensorplug.ops.movement import reshape
+from tensorplug.ops.movement import permute_dims, reshape
 from tensorplug.tables import GradientTable
 
 if TYPE_CHECKING:
+    from tensorplug.shapes import Shape
     from tensorplug.spec import TensorType
     from tensorplug.tensor import Tensor
 
 gradients = GradientTable()
+gradients.stop(ops.ARG_SORT)
 
 
 @gradients.wrt(ops.TOP_K, "x")
 def top_k(dy_values: Tensor, indices: Tensor, x_type: TensorType, k: int) -> Tensor:
-    rows, length = prod(x_type.shape[:-1]), x_type.shape[-1]
+    return _put_back(dy_values, indices, x_type.shape, k)
+
+
+@gradients.wrt(ops.SORT, "x")
+def sort(dy: Tensor, x: Tensor, axis: int, descending: bool) -> Tensor:
+    order = ops.argsort(x, axis=axis, descending=descending)
+    # The axis changes places with the last one, which undoes itself.
+    swap = list(range(x.ndim))
+    swap[axis], swap[-1] = swap[-1], swap[axis]
+    moved, places = permute_dims(dy, swap), permute_dims(order, swap)
+    return permute_dims(_put_back(moved, places, moved.shape, x.shape[axis]), swap)
+
+
+def _put_back(dy: Tensor, indices: Tensor, shape: Shape, k: int) -> Tensor:
+    """Return zeros of ``shape`` with ``dy`` at ``indices`` along the last axis."""
+    rows, length = prod(shape[:-1]), shape[-1]
     starts = reshape(arange(rows, dtype=dt.int32) * length, (rows, 1))
     places = reshape(indices, (rows, k)) + starts
-    flat = scatter_nd(
-        reshape(places, (rows * k, 1)), reshape(dy_values, (rows * k,)), (rows * length,)
-    )
-    return reshape(flat, x_type.shape)
+    flat = scatter_nd(reshape(places, (rows * k, 1)), reshape(dy, (rows * k,)), (rows * length,))
+    return reshape(flat, shape)

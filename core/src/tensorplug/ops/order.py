@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tensorplug import dtypes as dt
+from tensorplug.ops.comparison import logical_not
 
 if TYPE_CHECKING:
     from tensorplug.tensor import Tensor
@@ -16,6 +17,8 @@ def reversed_order(x: Tensor) -> Tensor:
     Negation does that for floats. It has no place for the most negative integer, so integers
     are subtracted from -1, or from the largest value if they are unsigned.
     """
+    if x.dtype is dt.bool_:
+        return logical_not(x)
     if x.dtype in dt.FLOATING:
         return -x
     if x.dtype in dt.SIGNED:

@@ -19,6 +19,8 @@ __all__ = [
     "all",
     "any",
     "argmax",
+    "argmin",
+    "count_nonzero",
     "max",
     "mean",
     "min",
@@ -62,14 +64,10 @@ def _extreme(x: TensorType, *, reduction_indices: tuple[int, ...], keep_dims: bo
     return _not_empty(x, axis=reduction_indices, keep_dims=keep_dims)
 
 
-MAX = KernelSpec("Max", ("x",), _extreme, attributes=_EXTREME, accepts=dt.REAL)
-MIN = KernelSpec(
-    "Min",
-    ("x",),
-    _not_empty,
-    attributes=_AXES,
-    accepts=dt.REAL,
-)
+ORDERED = dt.REAL | dt.BOOL  # dtypes whose elements have an order; False comes before True
+
+MAX = KernelSpec("Max", ("x",), _extreme, attributes=_EXTREME, accepts=ORDERED)
+MIN = KernelSpec("Min", ("x",), _not_empty, attributes=_AXES, accepts=ORDERED)
 ANY = KernelSpec("Any", ("x",), inference.reduced, attributes=_AXES, accepts=dt.BOOL)
 ALL = KernelSpec("All", ("x",), inference.reduced, attributes=_AXES, accepts=dt.BOOL)
 
@@ -79,27 +77,49 @@ def _arg(x: TensorType, *, axis: int) -> TensorType:
     return TensorType(dt.default_int, shapes.reduce(x.shape, (axis,), keep_dims=False))
 
 
-ARG_MAX = KernelSpec(
-    "ArgMax", ("x",), _arg, attributes={"axis": attributes.axis("x", 0)}, accepts=dt.REAL
-)
+_ARG = {"axis": attributes.axis("x", 0)}
+ARG_MAX = KernelSpec("ArgMax", ("x",), _arg, attributes=_ARG, accepts=ORDERED)
+ARG_MIN = KernelSpec("ArgMin", ("x",), _arg, attributes=_ARG, accepts=ORDERED)
+
+_WIDENED = {  # what small integers are added and multiplied in
+    **dict.fromkeys((dt.int8, dt.int16), dt.default_int),
+    **dict.fromkeys((dt.uint8, dt.uint16), dt.uint32),
+}
+
+
+def accumulable(x: Any, dtype: Any, who: str) -> Any:
+    """Return what ``who``, a sum or product, works on: ``x`` in ``dtype``.
+
+    Without ``dtype``, integers smaller than 32 bits are widened to that, as the standard asks.
+    """
+    if dtype is not None:
+        return astype(x, dt.of(dtype, who))
+    own = getattr(x, "dtype", None)
+    if not isinstance(own, dt.DType):  # no tensor yet
+        x = as_tensor(x, what=f"{who}: x")
+        own = x.dtype
+    wide = _WIDENED.get(own)
+    return x if wide is None else astype(x, wide)
 
 
 @chained
 def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """Return the sum of the elements along ``axis``; 0 where there are none.
 
-    Booleans are counted in int32; other dtypes stay, and integers wrap. ``dtype`` converts
-    the elements first.
+    Without ``dtype``, booleans and integers of 8 and 16 bits are added in int32, unsigned ones
+    in uint32; other dtypes stay, and integers wrap. ``dtype`` converts the elements first.
+    (The array API standard's ``sum``; the kernel Sum keeps all dtypes but bool.)
     """
-    tensor = x if dtype is None else astype(x, dt.of(dtype, "sum"))
-    return dispatch(SUM, tensor, axis=axis, keep_dims=keepdims)
+    return dispatch(SUM, accumulable(x, dtype, "sum"), axis=axis, keep_dims=keepdims)
 
 
 @chained
 def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """Return the product of the elements along ``axis``; 1 where there are none."""
-    tensor = x if dtype is None else astype(x, dt.of(dtype, "prod"))
-    return dispatch(PROD, tensor, axis=axis, keep_dims=keepdims)
+    """Return the product of the elements along ``axis``; 1 where there are none.
+
+    The dtype of the result is that of ``sum``.
+    """
+    return dispatch(PROD, accumulable(x, dtype, "prod"), axis=axis, keep_dims=keepdims)
 
 
 @chained
@@ -146,6 +166,12 @@ def all(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 
 @chained
+def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """Return how many elements along ``axis`` are not zero (int32); a NaN is not zero."""
+    return dispatch(SUM, astype(x, dt.bool_), axis=axis, keep_dims=keepdims)
+
+
+@chained
 def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Return the index (int32) of the first largest element along ``axis``.
 
@@ -155,11 +181,27 @@ def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Ten
         ShapeError: when the axis is empty.
 
     """
-    tensor = as_tensor(x, what="argmax: x")
+    return _index_of(ARG_MAX, as_tensor(x, what="argmax: x"), axis, keepdims=keepdims)
+
+
+@chained
+def argmin(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """Return the index (int32) of the first smallest element along ``axis``.
+
+    Without ``axis``, of the flattened tensor. The first NaN is taken, if there is one.
+
+    Raises:
+        ShapeError: when the axis is empty.
+
+    """
+    return _index_of(ARG_MIN, as_tensor(x, what="argmin: x"), axis, keepdims=keepdims)
+
+
+def _index_of(spec: KernelSpec, tensor: Tensor, axis: int | None, *, keepdims: bool) -> Tensor:
     if axis is None:
-        index = dispatch(ARG_MAX, reshape(tensor, (-1,)), axis=0)
+        index = dispatch(spec, reshape(tensor, (-1,) if tensor.size else (0,)), axis=0)
         return reshape(index, (1,) * tensor.ndim) if keepdims else index
-    index = dispatch(ARG_MAX, tensor, axis=axis)
+    index = dispatch(spec, tensor, axis=axis)
     if not keepdims:
         return index
     at = shapes.normalize_axis(axis, tensor.ndim)

@@ -1,12 +1,12 @@
-"""Order: the largest entries."""
+"""Order: the largest entries, and all of them along an axis."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug import attributes
+from tensorplug import attributes, inference
 from tensorplug import dtypes as dt
-from tensorplug.dispatch import chained, dispatch_several
+from tensorplug.dispatch import chained, dispatch, dispatch_several
 from tensorplug.errors import ShapeError
 from tensorplug.spec import KernelSpec, TensorType
 
@@ -14,8 +14,12 @@ if TYPE_CHECKING:
     from tensorplug.tensor import Tensor
 
 __all__ = [
+    "argsort",
+    "sort",
     "topk",
 ]
+
+_ORDERED = dt.REAL | dt.BOOL  # False comes before True
 
 
 def _top_k(x: TensorType, *, k: int) -> tuple[TensorType, TensorType]:
@@ -36,7 +40,21 @@ TOP_K = KernelSpec(
         "sorted": attributes.flag(default=True),
     },
     outputs=("values", "indices"),
-    accepts=dt.REAL,
+    accepts=_ORDERED,
+)
+
+_SORTING = {
+    "axis": attributes.axis("x", -1),
+    "descending": attributes.flag(default=False),
+    "stable": attributes.flag(default=True),
+}
+SORT = KernelSpec("Sort", ("x",), inference.same, attributes=_SORTING, accepts=_ORDERED)
+ARG_SORT = KernelSpec(
+    "ArgSort",
+    ("x",),
+    inference.same_shape(dt.default_int),
+    attributes=_SORTING,
+    accepts=_ORDERED,
 )
 
 
@@ -53,3 +71,33 @@ def topk(x: Any, /, k: int = 1, *, sorted: bool = True) -> tuple[Tensor, Tensor]
     """
     values, indices = dispatch_several(TOP_K, x, k=k, sorted=sorted)
     return values, indices
+
+
+def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """Return the elements sorted along ``axis``, the smallest first.
+
+    Args:
+        x: real numbers or booleans, of rank 1 or more; the result has its type.
+        axis: along which to sort.
+        descending: the largest first. A NaN counts as largest here, in ``topk`` and in
+            ``argmax``: it comes last, or first in descending order.
+        stable: whether elements that are equal but not the same, 0.0 and -0.0, keep their
+            order; False may be faster.
+
+    Raises:
+        ShapeError: rank 0, or an axis out of range.
+
+    Source: the array API standard; the kernel Sort is tensorplug's own.
+
+    """
+    return dispatch(SORT, x, axis=axis, descending=descending, stable=stable)
+
+
+@chained
+def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """Return the indices (int32) that sort ``x`` along ``axis``, in its shape.
+
+    Equal elements keep the order of their indices, also in descending order, unless ``stable``
+    is False. The rest is as for ``sort``.
+    """
+    return dispatch(ARG_SORT, x, axis=axis, descending=descending, stable=stable)

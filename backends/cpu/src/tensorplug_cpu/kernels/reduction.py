@@ -15,6 +15,8 @@ from tensorplug_cpu.quiet import kernel, quietly
 from tensorplug_cpu.summation import summer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tensorplug.dtypes import DType
     from tensorplug.spec import KernelSpec, TensorType
     from tensorplug_cpu.arrays import Array, Call
@@ -102,10 +104,14 @@ _register_logical(ops.ANY, np.logical_or)
 _register_logical(ops.ALL, np.logical_and)
 
 
-@kernels.prepare(ops.ARG_MAX)
-def arg_max(x: TensorType, *, axis: int, out: TensorType) -> Call:
-    """Find the first largest; NumPy counts a NaN as largest too."""
-    if not out.size:
-        shape = out.shape
-        return lambda _x: np.empty(shape, np.int32)
-    return kernel(lambda x: np.argmax(x, axis=axis).astype(np.int32), out)
+def _register_index(spec: KernelSpec, find: Callable[..., Any]) -> None:
+    @kernels.prepare(spec)
+    def prepare(x: TensorType, *, axis: int, out: TensorType) -> Call:
+        if not out.size:
+            shape = out.shape
+            return lambda _x: np.empty(shape, np.int32)
+        return kernel(lambda x: find(x, axis=axis).astype(np.int32), out)
+
+
+_register_index(ops.ARG_MAX, np.argmax)  # the first of equals; a NaN counts as largest
+_register_index(ops.ARG_MIN, np.argmin)  # and as smallest

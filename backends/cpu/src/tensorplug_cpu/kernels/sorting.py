@@ -1,4 +1,4 @@
-"""Order: the largest entries."""
+"""Order: the largest entries, and all of them along an axis."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from tensorplug.ops import sorting as ops
 from tensorplug.tables import KernelTable
+from tensorplug_cpu.ordering import arg_sorted, sorted_values
 from tensorplug_cpu.quiet import quietly
 
 if TYPE_CHECKING:
@@ -21,16 +22,8 @@ _LONG = 256  # entries from which looking for the few largest is faster than sor
 
 
 def _largest_first(x: Array, k: int) -> Array:
-    """Return the indices of the ``k`` largest entries of the last axis, in order.
-
-    A stable ascending sort of the reversed axis, read from its end, puts the lowest index
-    first among equals and NaN (NumPy's largest) before everything, without negating a number.
-    """
-    length = x.shape[-1]
-    order = np.argsort(x[..., ::-1], axis=-1, kind="stable")
-    last_first: Array = order[..., : length - k - 1 if k < length else None : -1]
-    indices: Array = np.subtract(length - 1, last_first)
-    return indices
+    """Return the indices of the ``k`` largest entries of the last axis, in order."""
+    return arg_sorted(x, descending=True)[..., :k]
 
 
 def _selected(x: Array, k: int) -> Array:
@@ -68,5 +61,28 @@ def top_k(x: TensorType, *, k: int, out: tuple[TensorType, TensorType]) -> Call:
         indices = find(rows, k)
         values = np.take_along_axis(rows, indices, axis=-1)
         return values.reshape(shape), indices.astype(np.int32).reshape(shape)
+
+    return quietly(run)
+
+
+@kernels.prepare(ops.SORT)
+def sort(x: TensorType, *, axis: int, descending: bool, stable: bool) -> Call:
+    """Sort along any axis by moving it to the end."""
+
+    def run(x: Array) -> Array:
+        moved = x.swapaxes(axis, -1)
+        return sorted_values(moved, descending=descending, stable=stable).swapaxes(axis, -1)
+
+    return quietly(run)
+
+
+@kernels.prepare(ops.ARG_SORT)
+def arg_sort(x: TensorType, *, axis: int, descending: bool, stable: bool) -> Call:
+    """Give the indices instead."""
+
+    def run(x: Array) -> Array:
+        moved = x.swapaxes(axis, -1)
+        order = arg_sorted(moved, descending=descending, stable=stable)
+        return order.astype(np.int32, copy=False).swapaxes(axis, -1)
 
     return quietly(run)

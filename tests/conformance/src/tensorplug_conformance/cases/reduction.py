@@ -143,9 +143,7 @@ for spec, reference in ((ops.ANY, oracle.quantifier(any)), (ops.ALL, oracle.quan
         yield Case("all of many", (corpus.of([True] * LARGE),))
 
 
-@cases.of(ops.ARG_MAX, oracle=oracle.arg_max)
-def arg_max(corpus: Corpus) -> Iterator[Case]:
-    """The first of equals; a NaN counts as largest."""
+def _first(corpus: Corpus) -> Iterator[Case]:
     yield Case("default axis", (corpus.ordinary((3, 4)),))
     yield Case("last axis", (corpus.ordinary((3, 3)),), {"axis": -1})
     yield Case("middle axis", (corpus.ordinary((3, 3, 3)),), {"axis": 1})
@@ -165,6 +163,18 @@ def arg_max(corpus: Corpus) -> Iterator[Case]:
         inf, nan = np.inf, np.nan
         rows = [[1, nan, 3], [nan, nan, 1], [-inf, -inf, -inf], [inf, 1, inf], [0.0, -0.0, -1]]
         yield Case("specials", (corpus.of(rows),), {"axis": 1})
+
+
+@cases.of(ops.ARG_MAX, oracle=oracle.arg_max)
+def arg_max(corpus: Corpus) -> Iterator[Case]:
+    """The first of equals; a NaN counts as largest."""
+    yield from _first(corpus)
+
+
+@cases.of(ops.ARG_MIN, oracle=oracle.arg_min)
+def arg_min(corpus: Corpus) -> Iterator[Case]:
+    """The first of equals; a NaN counts as smallest."""
+    yield from _first(corpus)
 
 
 # Gradients.

@@ -44,8 +44,60 @@ def top_k(corpus: Corpus) -> Iterator[Case]:
         yield Case("specials", (corpus.of(rows),), {"k": 3})
 
 
+def _sorting(corpus: Corpus) -> Iterator[Case]:
+    for descending in (False, True):
+        way = {"descending": descending}
+        name = "descending" if descending else "ascending"
+        yield Case(f"{name}, matrix", (corpus.ordinary((3, 4)),), way)
+        yield Case(f"{name}, first axis", (corpus.ordinary((5, 3)),), {"axis": 0, **way})
+        yield Case(f"{name}, middle axis", (corpus.ordinary((2, 5, 3)),), {"axis": -2, **way})
+        yield Case(f"{name}, ties", (corpus.of([[1, 3, 3, 1, 3], [2, 2, 2, 2, 2]]),), way)
+        yield Case(f"{name}, edges", (corpus.edges(),), way)
+        yield Case(f"{name}, edges twice", (np.tile(corpus.edges(), 2),), way)
+        yield Case(f"{name}, large", (corpus.ordinary((LARGE,)),), way)
+        yield Case(f"{name}, rows", (corpus.ordinary((70, 67)),), way)
+        yield Case(f"{name}, short rows", (corpus.ordinary((900, 3)),), way)
+        yield Case(f"{name}, empty axis", (corpus.ordinary((2, 0)),), way)
+        if corpus.floating:
+            inf, nan = np.inf, np.nan
+            rows = [[1, nan, 3], [nan, -inf, nan], [-inf, inf, 0], [0.0, -0.0, -1.0]]
+            yield Case(f"{name}, specials", (corpus.of(rows),), way)
+            zeros = np.where(np.arange(3000) % 3, 0.0, -0.0).reshape(2, 1500)
+            zeros[:, ::7] = nan
+            yield Case(f"{name}, many zeros", (corpus.of(zeros),), way)
+    yield Case("rank 1", (corpus.ordinary((7,)),))
+    yield Case("rank 6", (corpus.ordinary((1, 2, 1, 3, 1, 2)),), {"axis": 3})
+    yield Case("one", (corpus.ordinary((3, 1)),))
+    yield Case("empty rows", (corpus.ordinary((0, 3)),))
+    yield Case("transposed", (corpus.ordinary((3, 5)),), {"axis": 0}, layout="transposed")
+    yield Case("sliced", (corpus.ordinary((3, 5)),), layout="sliced")
+    yield Case("rank 0", (corpus.ordinary(()),), expected=ShapeError)
+
+
+@cases.of(ops.SORT, oracle=oracle.sort, signed_zero=True)
+def sort(corpus: Corpus) -> Iterator[Case]:
+    """Any axis, either way; zeros of both signs keep their order."""
+    yield from _sorting(corpus)
+
+
+@cases.of(ops.ARG_SORT, oracle=oracle.arg_sort)
+def arg_sort(corpus: Corpus) -> Iterator[Case]:
+    """Equals in the order of their indices, either way."""
+    yield from _sorting(corpus)
+
+
 @cases.gradients(ops.TOP_K, "x")
 def top_k_points(corpus: Corpus) -> Iterator[Case]:
     """The first output is differentiated; the indices are constants."""
     yield Case("row", (corpus.distinct((5,)),), {"k": 2})
     yield Case("matrix", (corpus.distinct((2, 4)),), {"k": 3})
+
+
+@cases.gradients(ops.SORT, "x")
+def sort_points(corpus: Corpus) -> Iterator[Case]:
+    """Away from ties; among equals the gradient follows the index."""
+    yield Case("row", (corpus.distinct((5,)),))
+    yield Case("first axis", (corpus.distinct((4, 2)),), {"axis": 0})
+    yield Case(
+        "middle axis, descending", (corpus.distinct((2, 3, 2)),), {"axis": 1, "descending": True}
+    )

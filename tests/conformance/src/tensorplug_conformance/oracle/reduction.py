@@ -136,6 +136,14 @@ def arg_max(x: Array, *, axis: int = 0) -> Array:
     return placed(found, x, axes, keep_dims=False)
 
 
+def arg_min(x: Array, *, axis: int = 0) -> Array:
+    """Index of the first smallest element; the first NaN, if there is one."""
+    axes = normalized(axis, x.ndim)
+    flat, _ = rows(x, axes)
+    found = _listed(flat, lambda row: _first_smallest(row.tolist())).astype(np.int32)
+    return placed(found, x, axes, keep_dims=False)
+
+
 def _nan(value: Any) -> bool:
     return isinstance(value, float) and math.isnan(value)
 
@@ -145,6 +153,11 @@ def _first_largest(row: list[Any]) -> int:
         if _nan(value):
             return at
     return max(range(len(row)), key=lambda at: (row[at], -at))
+
+
+def _first_smallest(row: list[Any]) -> int:
+    undefined = [at for at, value in enumerate(row) if _nan(value)]
+    return undefined[0] if undefined else row.index(min(row))
 
 
 def _listed(flat: Array, function: Callable[[Array], Any]) -> Array:

@@ -24,6 +24,31 @@ def top_k(x: Array, *, k: int = 1, sorted: bool = True) -> tuple[Array, Array]:
     return values, indices
 
 
+def sort(x: Array, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
+    """The elements in the order of ``arg_sort``."""
+    order = arg_sort(x, axis=axis, descending=descending, stable=stable)
+    return np.take_along_axis(x, order, axis)
+
+
+def arg_sort(x: Array, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
+    """Smallest or largest first, the lowest index among equals, NaN as the largest."""
+    del stable  # the order asked for is given in any case
+    rows = np.moveaxis(x, axis, -1)
+    indices = np.empty(rows.shape, dtype=np.int32)
+    for at in np.ndindex(rows.shape[:-1]):
+        row = rows[at].tolist()
+        indices[at] = sorted_indices(row) if descending else _ascending(row)
+    return np.moveaxis(indices, -1, axis)
+
+
+def _ascending(row: list[Any]) -> list[int]:
+    def undefined(at: int) -> bool:
+        return isinstance(row[at], float) and isnan(row[at])
+
+    there = [at for at in range(len(row)) if not undefined(at)]
+    return sorted(there, key=row.__getitem__) + [at for at in range(len(row)) if undefined(at)]
+
+
 def sorted_indices(row: list[Any]) -> list[int]:
     """Return the indices of ``row``, largest first; Python's sort keeps the order of equals."""
     missing = [at for at, value in enumerate(row) if isinstance(value, float) and isnan(value)]

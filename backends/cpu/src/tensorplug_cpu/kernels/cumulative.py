@@ -1,0 +1,43 @@
+"""Running sums and products."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug import dtypes as dt
+from tensorplug.ops import cumulative as ops
+from tensorplug.tables import KernelTable
+from tensorplug_cpu.quiet import quietly
+from tensorplug_cpu.scanning import scanner
+
+if TYPE_CHECKING:
+    from tensorplug.dtypes import DType
+    from tensorplug.spec import KernelSpec, TensorType
+    from tensorplug_cpu.arrays import Call
+
+kernels = KernelTable()
+
+# Each step rounds; in the next wider dtype none of that shows.
+_WIDER: dict[DType, np.dtype[Any]] = {
+    dt.float16: np.dtype(np.float32),
+    dt.float32: np.dtype(np.float64),
+    dt.complex64: np.dtype(np.complex128),
+}
+
+
+def _register(spec: KernelSpec, function: np.ufunc) -> None:
+    @kernels.prepare(spec)
+    def prepare(
+        x: TensorType, *, axis: int, exclusive: bool, reverse: bool, out: TensorType
+    ) -> Call:
+        narrow = out.dtype.numpy
+        work = _WIDER.get(out.dtype, narrow)
+        return quietly(
+            scanner(function, x.shape, axis, narrow, work, exclusive=exclusive, reverse=reverse)
+        )
+
+
+_register(ops.CUMSUM, np.add)
+_register(ops.CUMPROD, np.multiply)

@@ -1,0 +1,84 @@
+"""Places in sorted sequences."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from tensorplug.ops import searching as ops
+from tensorplug.tables import KernelTable
+from tensorplug_cpu.quiet import kernel
+
+if TYPE_CHECKING:
+    from tensorplug.spec import TensorType
+    from tensorplug_cpu.arrays import Array, Call
+
+    Side = Literal["left", "right"]
+
+kernels = KernelTable()
+
+_HEAVY = 64  # values per row from which a call per row costs less than searching all in step
+
+
+@kernels.prepare(ops.SEARCH_SORTED)
+def search_sorted(
+    sorted_sequence: TensorType, values: TensorType, *, side: Side, out: TensorType
+) -> Call:
+    """Search one sequence by NumPy; batches row by row, or, if many rows are short, in step."""
+    rank = sorted_sequence.rank
+    if rank == 1:
+        return kernel(lambda x, v: np.searchsorted(x, v, side=side).astype(np.int32), out)
+    rows, length = prod(sorted_sequence.shape[:-1]), sorted_sequence.shape[-1]
+    count, shape = values.shape[-1], values.shape
+    find = _row_by_row if rows <= 4 or count >= _HEAVY else _in_step
+
+    def run(x: Array, v: Array) -> Array:
+        found = find(x.reshape(rows, length), v.reshape(rows, count), side)
+        return found.reshape(shape)
+
+    return kernel(run, out)
+
+
+@kernels.prepare(ops.LOWER_BOUND)
+def lower_bound(sorted_sequence: TensorType, values: TensorType, *, out: TensorType) -> Call:
+    """Search from the left."""
+    return search_sorted(sorted_sequence, values, side="left", out=out)
+
+
+@kernels.prepare(ops.UPPER_BOUND)
+def upper_bound(sorted_sequence: TensorType, values: TensorType, *, out: TensorType) -> Call:
+    """Search from the right."""
+    return search_sorted(sorted_sequence, values, side="right", out=out)
+
+
+def _row_by_row(x: Array, values: Array, side: Side) -> Array:
+    found = np.empty(values.shape, np.int32)
+    for row in range(len(x)):
+        found[row] = np.searchsorted(x[row], values[row], side=side)
+    return found
+
+
+def _in_step(x: Array, values: Array, side: Side) -> Array:
+    """Halve the windows of all values at once; a NaN comes after all numbers."""
+    rows, length = x.shape
+    first = np.zeros(values.shape, np.int64)
+    if not length:
+        return first.astype(np.int32)
+    end = np.full(values.shape, length)
+    starts = np.arange(rows)[:, None] * length
+    flat = np.ascontiguousarray(x).reshape(-1)
+    floating = x.dtype.kind == "f"
+    undefined = np.isnan(values) if floating else None
+    for _ in range(length.bit_length()):
+        middle = (first + end) >> 1
+        here = flat[np.minimum(middle, length - 1) + starts]
+        beyond = here < values if side == "left" else here <= values
+        if undefined is not None:
+            # A number comes before a NaN, and two NaN are equal.
+            beyond |= undefined & ((here == here) | (side == "right"))  # noqa: PLR0124  # not NaN
+        beyond &= first < end
+        first = np.where(beyond, middle + 1, first)
+        end = np.where(beyond, end, middle)
+    return first.astype(np.int32)

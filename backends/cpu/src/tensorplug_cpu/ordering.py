@@ -1,0 +1,114 @@
+"""Stable orders along the last axis, by NumPy's vectorised sorts, which are not stable.
+
+An element of 32 bits and its index fit into one integer of 64: sorted, those give the indices
+with equals in order, several times faster than NumPy's stable argsort. For elements of 64 bits
+an unstable order is found first, and the indices of equals are put in order after that.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from tensorplug_cpu.arrays import Array
+
+__all__ = ["arg_sorted", "sorted_values"]
+
+_SHORT = 32  # elements of a row up to which insertion sort, which is stable, is the fastest
+_RADIX = 64  # elements of a row, of 16 bits or less, from which a radix sort is
+_FEW = 2048  # elements up to which one call of NumPy's stable sort beats several of others
+_LONG = 512  # elements of a row of 64 bits from which to put equals in order afterwards
+_MANY = 1 << 14  # and elements in all
+_ROTATED = np.int32(0x7FFFFFFF)
+
+
+def sorted_values(x: Array, *, descending: bool, stable: bool) -> Array:
+    """Return the rows of ``x`` sorted, NaN as the largest."""
+    if x.dtype == np.float16 and x.size > _FEW:
+        wide = sorted_values(x.astype(np.float32), descending=descending, stable=stable)
+        return wide.astype(np.float16)
+    exact = stable and x.dtype.kind == "f"  # elsewhere equals are the same
+    if exact and x.size <= _FEW:
+        if descending:  # of the reversed axis, read from its end: equals keep their order
+            return np.sort(x[..., ::-1], axis=-1, kind="stable")[..., ::-1]
+        return np.sort(x, axis=-1, kind="stable")
+    radix = x.dtype.itemsize <= 2 and x.shape[-1] >= _RADIX
+    result = np.sort(x, axis=-1, kind="stable" if radix else None)
+    if descending:
+        result = result[..., ::-1]
+    if exact:
+        _zeros_in_order(x, result)
+    return result
+
+
+def _zeros_in_order(x: Array, result: Array) -> None:
+    """Give the zeros of each row of ``result`` the signs that they have in ``x``, in order.
+
+    Zeros are the only equal numbers that differ. Every row has as many as before.
+    """
+    zeros = x == 0
+    signs = x[zeros]
+    if np.signbit(signs).any():
+        result[result == 0] = signs
+
+
+def arg_sorted(x: Array, *, descending: bool, stable: bool = True) -> Array:
+    """Return the indices that sort the rows of ``x``, as int32 or wider; NaN is the largest."""
+    if x.dtype == np.float16 and x.size > _FEW:
+        x = x.astype(np.float32)
+    if x.dtype.itemsize == 4 and x.shape[-1] > _SHORT and x.size > _FEW:
+        return _by_packing(x, descending=descending)
+    if not descending:
+        return _ascending(x, stable=stable)
+    # The reversed axis in ascending order, read from its end, has the lowest index of equals
+    # first again, and needs no negation.
+    order = _ascending(x[..., ::-1], stable=stable)[..., ::-1]
+    return np.subtract(x.shape[-1] - 1, order)
+
+
+def _by_packing(x: Array, *, descending: bool) -> Array:
+    key = _key(x)
+    packed = (~key if descending else key).astype(np.int64)
+    packed <<= 32
+    packed |= np.arange(x.shape[-1], dtype=np.int64)
+    packed.sort(axis=-1)
+    return packed.astype(np.int32)  # the lower half
+
+
+def _key(x: Array) -> Array:
+    """Return int32 in the order of ``x``, equal where elements are equal."""
+    if x.dtype == np.int32:
+        return x
+    if x.dtype == np.uint32:
+        return (x ^ np.uint32(1 << 31)).view(np.int32)
+    bits = (x + np.float32(0)).view(np.int32)  # -0.0 becomes 0.0
+    key: Array = bits ^ ((bits >> 31) & _ROTATED)  # negative floats count backwards
+    undefined = np.isnan(x)
+    if undefined.any():
+        key[undefined] = np.iinfo(np.int32).max
+    return key
+
+
+def _ascending(x: Array, *, stable: bool) -> Array:
+    if x.dtype.itemsize < 8 or x.shape[-1] < _LONG or x.size < _MANY:
+        return np.argsort(x, axis=-1, kind="stable")
+    order = np.argsort(x, axis=-1)
+    return _equals_in_order(x, order) if stable else order
+
+
+def _equals_in_order(x: Array, order: Array) -> Array:
+    """Return ``order`` with the indices of equals, which stand together, in ascending order."""
+    values = np.take_along_axis(x, order, axis=-1)
+    fresh = values[..., 1:] != values[..., :-1]
+    if x.dtype.kind == "f":
+        fresh &= ~np.isnan(values[..., :-1])  # NaN stand together at the end
+    if fresh.all():
+        return order
+    packed: np.ndarray[Any, np.dtype[np.int64]] = np.zeros(x.shape, np.int64)
+    np.cumsum(fresh, axis=-1, out=packed[..., 1:])
+    packed <<= 32
+    packed |= order
+    packed.sort(axis=-1)
+    return packed.astype(np.int32)

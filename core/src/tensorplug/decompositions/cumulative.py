@@ -1,0 +1,36 @@
+"""Running sums and products by scans in doubling steps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug import dtypes as dt
+from tensorplug.ops import cumulative as ops
+from tensorplug.ops.elementwise import add, astype, multiply
+from tensorplug.ops.scans import scan
+from tensorplug.tables import DecompositionTable
+
+if TYPE_CHECKING:
+    from tensorplug.spec import TensorType
+    from tensorplug.tensor import Tensor
+
+decompositions = DecompositionTable()
+
+
+def _working(x: Tensor, out: TensorType) -> Tensor:
+    # float16 is rounded once, at the end; booleans are counted.
+    return astype(x, dt.float32 if x.dtype is dt.float16 else out.dtype)
+
+
+@decompositions.of(ops.CUMSUM)
+def cumsum(x: Tensor, *, axis: int, exclusive: bool, reverse: bool, out: TensorType) -> Tensor:
+    wide = _working(x, out)
+    total = scan(wide, add, 0, axis=axis, exclusive=exclusive, reverse=reverse)
+    return astype(total, out.dtype)
+
+
+@decompositions.of(ops.CUMPROD)
+def cumprod(x: Tensor, *, axis: int, exclusive: bool, reverse: bool, out: TensorType) -> Tensor:
+    wide = _working(x, out)
+    total = scan(wide, multiply, 1, axis=axis, exclusive=exclusive, reverse=reverse)
+    return astype(total, out.dtype)

@@ -1,0 +1,63 @@
+"""Searching by halving, for all values at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug import dtypes as dt
+from tensorplug.ops import searching as ops
+from tensorplug.ops.comparison import equal, less, logical_and, logical_not, logical_or
+from tensorplug.ops.creation import arange, zeros
+from tensorplug.ops.elementwise import astype, where
+from tensorplug.ops.indexing import gather
+from tensorplug.ops.movement import reshape
+from tensorplug.tables import DecompositionTable
+
+if TYPE_CHECKING:
+    from tensorplug.tensor import Tensor
+
+decompositions = DecompositionTable()
+
+
+@decompositions.of(ops.SEARCH_SORTED)
+def search_sorted(sorted_sequence: Tensor, values: Tensor, *, side: str) -> Tensor:
+    """Move a window of places over each value's row, and halve it while it holds several."""
+    if sorted_sequence.dtype is dt.bool_:
+        sorted_sequence, values = (astype(x, dt.uint8) for x in (sorted_sequence, values))
+    length = sorted_sequence.shape[-1]
+    first = zeros(values.shape, dtype=dt.int32)
+    if not values.size or not length:
+        return first
+    row = reshape(sorted_sequence, (-1,))
+    starts: Tensor | int = 0
+    if sorted_sequence.ndim > 1:
+        rows = row.shape[0] // length
+        starts = reshape(arange(rows, dtype=dt.int32) * length, (*values.shape[:-1], 1))
+    end = first + length
+    for _ in range(length.bit_length()):
+        middle = (first + end) // 2  # below `end` while the window is open
+        inside = less(middle, length)
+        at = where(inside, middle, length - 1)
+        here = gather(row, at + starts)
+        beyond = _before(here, values) if side == "left" else logical_not(_before(values, here))
+        beyond = logical_and(beyond, less(first, end))
+        first = where(beyond, middle + 1, first)
+        end = where(beyond, end, middle)
+    return first
+
+
+def _before(a: Tensor, b: Tensor) -> Tensor:
+    """Return whether ``a`` comes before ``b``; a NaN comes after all numbers."""
+    if a.dtype not in dt.FLOATING:
+        return less(a, b)
+    return logical_or(less(a, b), logical_and(equal(a, a), logical_not(equal(b, b))))
+
+
+@decompositions.of(ops.LOWER_BOUND)
+def lower_bound(sorted_sequence: Tensor, values: Tensor) -> Tensor:
+    return ops.searchsorted(sorted_sequence, values, side="left")
+
+
+@decompositions.of(ops.UPPER_BOUND)
+def upper_bound(sorted_sequence: Tensor, values: Tensor) -> Tensor:
+    return ops.searchsorted(sorted_sequence, values, side="right")

@@ -1,0 +1,51 @@
+"""Sorting by TopK of everything."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug import dtypes as dt
+from tensorplug.ops import sorting as ops
+from tensorplug.ops.creation import arange
+from tensorplug.ops.indexing import gather
+from tensorplug.ops.movement import permute_dims
+from tensorplug.tables import DecompositionTable
+
+if TYPE_CHECKING:
+    from tensorplug.tensor import Tensor
+
+decompositions = DecompositionTable()
+
+
+@decompositions.of(ops.SORT)
+def sort(x: Tensor, *, axis: int, descending: bool) -> Tensor:
+    return _sorted(x, axis, descending=descending)[0]
+
+
+@decompositions.of(ops.ARG_SORT)
+def arg_sort(x: Tensor, *, axis: int, descending: bool) -> Tensor:
+    return _sorted(x, axis, descending=descending)[1]
+
+
+def _sorted(x: Tensor, axis: int, *, descending: bool) -> tuple[Tensor, Tensor]:
+    """Return the sorted elements and where they were.
+
+    TopK has the largest first, and the lowest index among equals. So ascending order is that
+    of the reversed axis, read from its end: there the lowest index of equals comes first again.
+    """
+    swap = list(range(x.ndim))
+    swap[axis], swap[-1] = swap[-1], swap[axis]
+    moved = permute_dims(x, swap)
+    length = x.shape[axis]
+    if not descending:
+        moved = _reversed(moved)
+    values, indices = ops.topk(moved, length)
+    if not descending:
+        values, indices = _reversed(values), length - 1 - _reversed(indices)
+    return permute_dims(values, swap), permute_dims(indices, swap)
+
+
+def _reversed(x: Tensor) -> Tensor:
+    length = x.shape[-1]
+    backwards = arange(length - 1, -1, -1, dtype=dt.int32)
+    return gather(x, backwards, axis=x.ndim - 1) if length else x

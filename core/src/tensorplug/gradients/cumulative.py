@@ -1,0 +1,41 @@
+"""Gradients of running sums and products."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug.ops import cumulative as ops
+from tensorplug.ops.scans import shifted
+from tensorplug.tables import GradientTable
+
+if TYPE_CHECKING:
+    from tensorplug.tensor import Tensor
+
+gradients = GradientTable()
+
+
+@gradients.wrt(ops.CUMSUM, "x")
+def cumsum(dy: Tensor, axis: int, exclusive: bool, reverse: bool) -> Tensor:
+    return ops.cumsum(dy, axis=axis, exclusive=exclusive, reverse=not reverse)
+
+
+@gradients.wrt(ops.CUMPROD, "x")
+def cumprod(dy: Tensor, x: Tensor, axis: int, exclusive: bool, reverse: bool) -> Tensor:
+    """Return for each k the product before it, times what the products after it pass back.
+
+    With q[k] the sum over i >= k of dy[i] times the product of x[k + 1] ... x[i], that is
+    ``before[k] * q[k]``, and q follows q[k] = dy[k] + x[k + 1] * q[k + 1] from the end. Steps of
+    1, 2, 4 ... elements solve that. It is a polynomial in x: nothing is divided by x, so zeros
+    do no harm, here or in the gradient of this.
+    """
+    back = 1 if reverse else -1
+    before = ops.cumprod(x, axis=axis, exclusive=True, reverse=reverse)
+    # Exclusive products do not hold the last x, and x[k] enters from y[k + 1] on.
+    passed = shifted(dy, axis, back, 0) if exclusive else dy
+    factor = shifted(x, axis, back, 0)
+    step = 1
+    while step < x.shape[axis]:
+        passed = passed + factor * shifted(passed, axis, back * step, 0)
+        factor = factor * shifted(factor, axis, back * step, 0)
+        step *= 2
+    return before * passed

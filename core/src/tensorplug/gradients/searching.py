@@ -1,0 +1,11 @@
+"""Places in sorted sequences do not change with small changes of numbers: no gradients."""
+
+from __future__ import annotations
+
+from tensorplug.ops import searching as ops
+from tensorplug.tables import GradientTable
+
+gradients = GradientTable()
+gradients.stop(ops.SEARCH_SORTED)
+gradients.stop(ops.LOWER_BOUND)
+gradients.stop(ops.UPPER_BOUND)

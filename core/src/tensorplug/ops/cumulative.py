@@ -1,0 +1,179 @@
+"""Running sums and products along one axis, and the differences of neighbours."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorplug import attributes, shapes
+from tensorplug import dtypes as dt
+from tensorplug.dispatch import as_tensor, chained, dispatch
+from tensorplug.errors import ArgumentError, ShapeError
+from tensorplug.ops.comparison import not_equal
+from tensorplug.ops.creation import full
+from tensorplug.ops.elementwise import astype, subtract
+from tensorplug.ops.movement import broadcast_to, concat, slice
+from tensorplug.ops.reduction import accumulable
+from tensorplug.spec import KernelSpec, TensorType
+
+if TYPE_CHECKING:
+    from tensorplug.tensor import Tensor
+
+__all__ = [
+    "cumprod",
+    "cumsum",
+    "cumulative_prod",
+    "cumulative_sum",
+    "diff",
+]
+
+
+def _running(x: TensorType) -> TensorType:
+    return TensorType(dt.default_int if x.dtype is dt.bool_ else x.dtype, x.shape)
+
+
+_ATTRIBUTES = {
+    "axis": attributes.axis("x", 0),
+    "exclusive": attributes.flag(default=False),
+    "reverse": attributes.flag(default=False),
+}
+CUMSUM = KernelSpec("Cumsum", ("x",), _running, attributes=_ATTRIBUTES, accepts=dt.FIXED)
+CUMPROD = KernelSpec("Cumprod", ("x",), _running, attributes=_ATTRIBUTES, accepts=dt.FIXED)
+
+
+@chained
+def cumsum(x: Any, /, *, axis: int = 0, exclusive: bool = False, reverse: bool = False) -> Tensor:
+    """Return the running sums ``y[i] = x[0] + ... + x[i]`` along ``axis``.
+
+    ``exclusive`` leaves ``x[i]`` itself out, so that the first is 0; ``reverse`` runs from the
+    end. The shape stays, and so does the dtype, except that booleans are counted in int32;
+    integers wrap. (TensorFlow's Cumsum; see ``cumulative_sum`` for the standard's form.)
+
+    Raises:
+        ShapeError: rank 0, or an axis out of range.
+
+    """
+    return dispatch(CUMSUM, x, axis=axis, exclusive=exclusive, reverse=reverse)
+
+
+@chained
+def cumprod(x: Any, /, *, axis: int = 0, exclusive: bool = False, reverse: bool = False) -> Tensor:
+    """Return the running products ``y[i] = x[0] * ... * x[i]`` along ``axis``.
+
+    ``exclusive`` leaves ``x[i]`` itself out, so that the first is 1; ``reverse`` runs from the
+    end. The shape stays, and so does the dtype, except that booleans become int32; integers
+    wrap. (TensorFlow's Cumprod; see ``cumulative_prod`` for the standard's form.)
+
+    Raises:
+        ShapeError: rank 0, or an axis out of range.
+
+    """
+    return dispatch(CUMPROD, x, axis=axis, exclusive=exclusive, reverse=reverse)
+
+
+def cumulative_sum(
+    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Tensor:
+    """Return the running sums along ``axis``, which may be left out for one dimension.
+
+    Args:
+        x: a tensor of rank 1 or more.
+        axis: along which to add.
+        dtype: converts the elements first; by default small integers are widened as in ``sum``.
+        include_initial: whether the result begins with a 0, and is one longer.
+
+    Raises:
+        ArgumentError: no axis for several dimensions.
+        ShapeError: rank 0, or an axis out of range.
+
+    Source: the array API standard.
+
+    """
+    return _cumulative(CUMSUM, 0, "cumulative_sum", x, axis, dtype, include_initial)
+
+
+def cumulative_prod(
+    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Tensor:
+    """Return the running products along ``axis``, which may be left out for one dimension.
+
+    ``include_initial`` puts a 1 in front. The rest is as for ``cumulative_sum``.
+    """
+    return _cumulative(CUMPROD, 1, "cumulative_prod", x, axis, dtype, include_initial)
+
+
+def _cumulative(
+    spec: KernelSpec,
+    initial: int,
+    who: str,
+    x: Any,
+    axis: int | None,
+    dtype: Any,
+    include_initial: bool,
+) -> Tensor:
+    tensor = as_tensor(accumulable(x, dtype, who), what=f"{who}: x")
+    if axis is None and tensor.ndim > 1:
+        raise ArgumentError(f"{who}: x is {tensor.type}; name the axis to run along")
+    at = _axis(tensor, 0 if axis is None else axis, who)
+    result = dispatch(spec, tensor, axis=at)
+    if not include_initial:
+        return result
+    first = (*tensor.shape[:at], 1, *tensor.shape[at + 1 :])
+    return concat([full(first, initial, dtype=result.dtype), result], axis=at)
+
+
+def _axis(tensor: Tensor, axis: int, who: str) -> int:
+    if not tensor.ndim:
+        raise ShapeError(f"{who}: x is {tensor.type}, but at least rank 1 is needed")
+    return shapes.normalize_axis(axis, tensor.ndim, f"{who}: axis")
+
+
+def diff(
+    x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None
+) -> Tensor:
+    """Return the differences ``x[i + 1] - x[i]`` along ``axis``, taken ``n`` times.
+
+    Args:
+        x: a tensor of rank 1 or more, of length m along ``axis``; the result has length
+            ``max(m - n, 0)`` there. Booleans give whether neighbours differ.
+        axis: along which to subtract.
+        n: how often.
+        prepend: what is put in front of x first: a tensor that differs from x at most in its
+            length along ``axis``, or a number.
+        append: likewise, behind x.
+
+    Raises:
+        ArgumentError: a negative n.
+        ShapeError: rank 0, an axis out of range, shapes that do not fit.
+
+    Source: the array API standard.
+
+    """
+    tensor = as_tensor(x, what="diff: x")
+    at = _axis(tensor, axis, "diff")
+    times = shapes.index(n, "diff: n")
+    if times < 0:
+        raise ArgumentError(f"diff: n must not be negative, got {times}")
+    ends = [_end(prepend, tensor, at, "diff: prepend"), _end(append, tensor, at, "diff: append")]
+    parts = [each for each in (ends[0], tensor, ends[1]) if each is not None]
+    result = concat(parts, axis=at) if len(parts) > 1 else tensor
+    for _ in range(min(times, result.shape[at])):
+        count = result.shape[at] - 1
+        later, earlier = (_part(result, at, first, count) for first in (1, 0))
+        differ = not_equal if result.dtype is dt.bool_ else subtract
+        result = differ(later, earlier)
+    return result
+
+
+def _end(value: Any, x: Tensor, axis: int, what: str) -> Tensor | None:
+    if value is None:
+        return None
+    tensor = as_tensor(value, x.dtype if isinstance(value, int | float) else None, what=what)
+    if tensor.ndim:
+        return tensor
+    return broadcast_to(tensor, (*x.shape[:axis], 1, *x.shape[axis + 1 :]))
+
+
+def _part(x: Tensor, axis: int, first: int, count: int) -> Tensor:
+    begin, size = [0] * x.ndim, list(x.shape)
+    begin[axis], size[axis] = first, count
+    return slice(x, begin, size)

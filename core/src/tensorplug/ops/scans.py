@@ -1,0 +1,49 @@
+"""Scans along an axis in steps of 1, 2, 4 ... elements: as many as the length has doublings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug.ops.movement import pad, slice
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug.tensor import Tensor
+
+
+def shifted(x: Tensor, axis: int, by: int, fill: int) -> Tensor:
+    """Return ``x`` moved along ``axis`` by ``by`` places (negative: to the front).
+
+    What leaves at one end is gone; ``fill`` comes in at the other.
+    """
+    length = x.shape[axis]
+    count = min(abs(by), length)
+    begin, size = [0] * x.ndim, list(x.shape)
+    begin[axis], size[axis] = (count if by < 0 else 0), length - count
+    widths = [(0, 0)] * x.ndim
+    widths[axis] = (0, count) if by < 0 else (count, 0)
+    return pad(slice(x, begin, size), widths, fill)
+
+
+def scan(
+    x: Tensor,
+    combine: Callable[[Tensor, Tensor], Tensor],
+    neutral: int,
+    *,
+    axis: int,
+    exclusive: bool,
+    reverse: bool,
+) -> Tensor:
+    """Return ``y[i] = combine(x[0], ..., x[i])`` for an associative ``combine``.
+
+    ``exclusive`` leaves ``x[i]`` out; ``reverse`` runs from the end. Each result is combined in
+    a tree, so that the error of a sum grows with the logarithm of the number of its terms.
+    """
+    way = -1 if reverse else 1
+    result = shifted(x, axis, way, neutral) if exclusive else x
+    step = 1
+    while step < x.shape[axis]:
+        result = combine(result, shifted(result, axis, way * step, neutral))
+        step *= 2
+    return result

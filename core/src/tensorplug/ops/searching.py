@@ -1,0 +1,90 @@
+"""Places in sorted sequences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorplug import attributes
+from tensorplug import dtypes as dt
+from tensorplug.dispatch import as_tensor, dispatch
+from tensorplug.errors import ArgumentError, ShapeError
+from tensorplug.ops.indexing import gather
+from tensorplug.spec import KernelSpec, TensorType
+
+if TYPE_CHECKING:
+    from tensorplug.tensor import Tensor
+
+__all__ = [
+    "lower_bound",
+    "searchsorted",
+    "upper_bound",
+]
+
+
+def _places(sorted_sequence: TensorType, values: TensorType) -> TensorType:
+    if not sorted_sequence.rank:
+        raise ShapeError("sorted_sequence must have at least rank 1")
+    batch = sorted_sequence.shape[:-1]
+    if batch and (not values.rank or values.shape[:-1] != batch):
+        raise ShapeError(
+            "sorted_sequence and values must agree in all sizes but the last, unless "
+            "sorted_sequence has rank 1"
+        )
+    return TensorType(dt.default_int, values.shape)
+
+
+_INPUTS = ("sorted_sequence", "values")
+_ORDERED = dict.fromkeys(_INPUTS, dt.REAL | dt.BOOL)
+SEARCH_SORTED = KernelSpec(
+    "SearchSorted",
+    _INPUTS,
+    _places,
+    attributes={"side": attributes.choice("left", "right", default="left")},
+    accepts=_ORDERED,
+    promote=_INPUTS,
+)
+LOWER_BOUND = KernelSpec("LowerBound", _INPUTS, _places, accepts=_ORDERED, promote=_INPUTS)
+UPPER_BOUND = KernelSpec("UpperBound", _INPUTS, _places, accepts=_ORDERED, promote=_INPUTS)
+
+
+def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Tensor:
+    """Return where the elements of ``x2`` would be put into ``x1`` to keep it sorted.
+
+    Args:
+        x1: sorted in ascending order, NaN last: of rank 1, or batches ``(..., n)``.
+        x2: numbers of any shape, or ``(..., m)`` for batches.
+        side: with ``"left"`` the place i has ``x1[i - 1] < v <= x1[i]``, with ``"right"``
+            ``x1[i - 1] <= v < x1[i]``; a NaN counts as largest and equals other NaN.
+        sorter: indices (of rank 1) that sort an ``x1`` of rank 1.
+
+    Returns:
+        Indices (int32) from 0 to n, of the shape of ``x2``.
+
+    Raises:
+        ArgumentError: another side; a sorter for batches.
+        ShapeError: rank 0, batches that differ.
+
+    Source: the array API standard; batches are those of TensorFlow's searchsorted.
+
+    """
+    if sorter is None:
+        return dispatch(SEARCH_SORTED, x1, x2, side=side)
+    sequence = as_tensor(x1, what="searchsorted: x1")
+    order = as_tensor(sorter, what="searchsorted: sorter")
+    if sequence.ndim != 1 or order.shape != sequence.shape:
+        raise ArgumentError(
+            "searchsorted: with a sorter, x1 and it must have rank 1 and one length, got "
+            f"{sequence.type} and {order.type}"
+        )
+    picked = gather(sequence, order) if sequence.size else sequence
+    return dispatch(SEARCH_SORTED, picked, x2, side=side)
+
+
+def lower_bound(sorted_sequence: Any, values: Any, /) -> Tensor:
+    """Return ``searchsorted(sorted_sequence, values, side="left")``. (TensorFlow's LowerBound.)"""
+    return dispatch(LOWER_BOUND, sorted_sequence, values)
+
+
+def upper_bound(sorted_sequence: Any, values: Any, /) -> Tensor:
+    """Return ``searchsorted(sorted_sequence, values, side="right")``. (TensorFlow's UpperBound.)"""
+    return dispatch(UPPER_BOUND, sorted_sequence, values)

@@ -1,0 +1,98 @@
+"""Cases for running sums and products."""
+
+from __future__ import annotations
+
+from itertools import product as pairs
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug import dtypes as dt
+from tensorplug.errors import ShapeError
+from tensorplug.ops import cumulative as ops
+from tensorplug_conformance.corpus import LARGE
+from tensorplug_conformance.oracle import cumulative as oracle
+from tensorplug_conformance.tables import Case, CaseTable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tensorplug_conformance.corpus import Corpus
+    from tensorplug_conformance.tables import Array
+
+cases = CaseTable()
+
+_FORMS: tuple[dict[str, Any], ...] = tuple(
+    {"exclusive": exclusive, "reverse": reverse}
+    for exclusive, reverse in pairs((False, True), repeat=2)
+)
+
+
+def _running(corpus: Corpus, make: Callable[[tuple[int, ...]], Array]) -> Iterator[Case]:
+    yield Case("defaults", (make((5,)),))
+    for form in _FORMS:
+        name = ", ".join(key for key, on in form.items() if on) or "plain"
+        yield Case(f"{name}, first axis", (make((4, 3)),), {"axis": 0, **form})
+        yield Case(f"{name}, last axis", (make((3, 4)),), {"axis": -1, **form})
+        yield Case(f"{name}, middle axis", (make((2, 5, 3)),), {"axis": 1, **form})
+        yield Case(f"{name}, one", (make((1,)),), form)
+        yield Case(f"{name}, empty", (make((0,)),), form)
+        if corpus.floating:
+            inf, nan = np.inf, np.nan
+            rows = [[1, inf, 2], [1, nan, 2], [inf, -inf, 1], [-0.0, 0.0, -0.0], [0, inf, 1]]
+            yield Case(f"{name}, specials", (corpus.of(rows),), {"axis": 1, **form})
+    yield Case("rank 6", (make((2, 1, 3, 1, 2, 2)),), {"axis": 2})
+    yield Case("odd", (make((3, 37)),), {"axis": 1})
+    yield Case("many rows", (make((3, 5, 700)),), {"axis": -2, "reverse": True})
+    yield Case("nothing beside", (make((0, 3)),), {"axis": 1})
+    yield Case("transposed", (make((3, 5)),), {"axis": 0}, layout="transposed")
+    yield Case("sliced", (make((4, 5)),), {"axis": 1, "exclusive": True}, layout="sliced")
+    yield Case("rank 0", (make(()),), expected=ShapeError)
+    yield Case("no such axis", (make((2,)),), {"axis": 1}, expected=ShapeError)
+
+
+@cases.of(ops.CUMSUM, oracle=oracle.running_sum)
+def running_sum(corpus: Corpus) -> Iterator[Case]:
+    """Integers wrap; a long float sum shows the accumulator's width."""
+    yield from _running(corpus, corpus.ordinary)
+    if not corpus.floating:
+        yield Case("edges", (corpus.edges(),))
+    yield Case("large", (corpus.ordinary((LARGE,), 0.0, 0.5),), {"exclusive": True})
+    yield Case("large columns", (corpus.ordinary((4099, 17), 0.0, 0.5),), {"reverse": True})
+
+
+@cases.of(ops.CUMPROD, oracle=oracle.running_product)
+def running_product(corpus: Corpus) -> Iterator[Case]:
+    """Numbers near 1, so that long products neither overflow nor vanish; integers wrap."""
+
+    def make(shape: tuple[int, ...]) -> Array:
+        if corpus.dtype not in dt.INEXACT:
+            return corpus.small(shape)
+        values = corpus.ordinary(shape, 0.75, 1.25)
+        if max(shape, default=0) > 40:
+            values = np.where(np.arange(values.size).reshape(shape) % 97 < 9, values, corpus.of(1))
+        return values
+
+    yield from _running(corpus, make)
+    if corpus.dtype not in dt.COMPLEX:  # of which none stays near 1 for long
+        swing = np.where(np.arange(LARGE) % 2, 2.0, 0.5) if corpus.floating else np.ones(LARGE)
+        yield Case("large", (corpus.of(swing),), {"exclusive": True})
+
+
+def _smooth(low: float, high: float) -> Callable[[Corpus], Iterator[Case]]:
+    def points(corpus: Corpus) -> Iterator[Case]:
+        for form in _FORMS:
+            name = ", ".join(key for key, on in form.items() if on) or "plain"
+            yield Case(f"{name}, rank 1", (corpus.ordinary((5,), low, high),), form)
+            shape = corpus.ordinary((3, 2), low, high)
+            yield Case(f"{name}, first axis", (shape,), {"axis": 0, **form})
+        yield Case("middle axis", (corpus.ordinary((2, 3, 2), low, high),), {"axis": -2})
+        zeros = [[0.0, 2.0, 3.0], [2.0, 0.0, 0.0], [1.0, 0.0, 3.0], [2.0, -1.0, 0.5]]
+        yield Case("zeros", (corpus.of(zeros),), {"axis": 1})
+        yield Case("zeros, back", (corpus.of(zeros),), {"axis": 1, "reverse": True})
+
+    return points
+
+
+cases.gradients(ops.CUMSUM, "x")(_smooth(-2.0, 2.0))
+cases.gradients(ops.CUMPROD, "x")(_smooth(0.5, 1.5))
