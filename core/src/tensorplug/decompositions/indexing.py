@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tensorplug import dtypes as dt
 from tensorplug.ops import indexing as ops
-from tensorplug.ops.creation import arange, full
+from tensorplug.ops.creation import arange, asarray, full
 from tensorplug.ops.elementwise import astype, maximum, where
 from tensorplug.ops.movement import broadcast_to, concat, expand_dims, identity, reshape
 from tensorplug.ops.sorting import topk
@@ -77,7 +77,7 @@ def sparse_to_dense(
     dtype = sparse_values.dtype
     blank = default_value
     if blank is None:
-        blank = full((), 0, dtype=dtype)
+        blank = asarray("" if dtype is dt.string else 0, dtype=dtype)
     rows = reshape(sparse_indices, (count, len(output_shape)))
     values = broadcast_to(sparse_values, (count,))
     return ops.tensor_scatter_update(broadcast_to(blank, output_shape), rows, values)

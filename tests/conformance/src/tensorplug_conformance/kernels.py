@@ -238,7 +238,7 @@ class _Trial:
         ):
             label = f"output {labels[at]!r}: " if len(labels) > 1 else ""
             real = describe(tensor._buffer)  # what the backend says of it
-            if real != type_:
+            if not type_.admits(real):
                 raise WrongResultError(
                     f"{label}the backend describes it as {real}, must be {type_}"
                 )

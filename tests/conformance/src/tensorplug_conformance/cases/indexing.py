@@ -58,6 +58,12 @@ def gather(corpus: Corpus) -> Iterator[Case]:
         yield Case(layout, inputs, {"axis": 1}, layout=layout)
 
 
+def _rows(corpus: Corpus, lead: tuple[int, ...], shape: tuple[int, ...]) -> Any:
+    """Return indices, the last axis of which names a place in ``shape``."""
+    columns = [corpus.indices(lead, n) for n in shape]
+    return np.stack(columns, axis=-1) if columns else np.zeros((*lead, 0), dtype=np.int32)
+
+
 # (case, shape of the result, number of updates or leading shape, depth of the indices)
 _SCATTER: tuple[tuple[str, tuple[int, ...], tuple[int, ...], int], ...] = (
     ("elements", (5,), (4,), 1),
@@ -78,11 +84,13 @@ _SCATTER: tuple[tuple[str, tuple[int, ...], tuple[int, ...], int], ...] = (
 def scatter_nd(corpus: Corpus) -> Iterator[Case]:
     """Duplicates add up; places without an update are zero."""
     for name, shape, lead, depth in _SCATTER:
-        columns = [corpus.indices(lead, n) for n in shape[:depth]]
-        empty = np.zeros((*lead, 0), dtype=np.int32)
-        indices = np.stack(columns, axis=-1) if columns else empty
+        indices = _rows(corpus, lead, shape[:depth])
         updates = corpus.ordinary((*lead, *shape[depth:]))
         yield Case(name, (indices, updates), {"shape": shape})
+    places = corpus.indices((5,), 3)
+    yield Case("places of rank 1", (places, corpus.ordinary((5,))), {"shape": (3,)})
+    wide_rows = (corpus.indices((50, 1), 4), corpus.ordinary((50, 6)))
+    yield Case("many wide rows", wide_rows, {"shape": (4, 6)})
     same = np.zeros((3, 1), dtype=np.int32)
     yield Case("one place", (same, corpus.of([1, 2, 3])), {"shape": (2,)})
     for dtype in sorted(each.name for each in dt.INTEGER - {dt.int32}):
@@ -91,6 +99,85 @@ def scatter_nd(corpus: Corpus) -> Iterator[Case]:
     for layout in ("transposed", "sliced"):
         inputs = (corpus.indices((3, 1), 4), corpus.ordinary((3, 2)))
         yield Case(layout, inputs, {"shape": (4, 2)}, layout=layout)
+
+
+# (case, shape of params, leading shape of the indices, their depth)
+_GATHER_ND: tuple[tuple[str, tuple[int, ...], tuple[int, ...], int], ...] = (
+    ("elements", (5,), (4,), 1),
+    ("rows", (4, 3), (3,), 1),
+    ("cells", (3, 4), (6,), 2),
+    ("one row", (4, 3), (), 1),
+    ("leading shape", (4, 2), (2, 3), 1),
+    ("blocks", (2, 3, 2), (5,), 2),
+    ("nothing named", (2, 2), (3,), 0),
+    ("no indices", (3, 2), (0,), 1),
+    ("empty rows", (3, 0), (2,), 1),
+    ("rank 6", (2, 1, 2, 1, 2, 2), (4,), 5),
+    ("large", (7, 5, 8), (LARGE // 8 + 1,), 2),
+)
+
+
+@cases.of(ops.GATHER_ND, oracle=oracle.gather_nd, signed_zero=True)
+def gather_nd(corpus: Corpus) -> Iterator[Case]:
+    """Indices of every depth and dtype, negative ones among them."""
+    for name, shape, lead, depth in _GATHER_ND:
+        yield Case(name, (corpus.ordinary(shape), _rows(corpus, lead, shape[:depth])))
+    edges = corpus.edges()
+    backwards = np.arange(len(edges), dtype=np.int32)[::-1, None].copy()
+    yield Case("edges", (edges, backwards))
+    yield Case("from the end", (corpus.ordinary((3, 4)), np.array([[-1, 0], [-3, -4]], np.int32)))
+    for dtype in sorted(each.name for each in dt.INTEGER - {dt.int32}):
+        yield Case(f"by {dtype}", (corpus.ordinary((5, 2)), corpus.indices((3, 1), 5, dtype)))
+    for layout in ("transposed", "sliced"):
+        inputs = (corpus.ordinary((4, 5, 2)), _rows(corpus, (3,), (4, 5)))
+        yield Case(layout, inputs, layout=layout)
+
+
+@cases.of(
+    ops.TENSOR_SCATTER_UPDATE, oracle=oracle.tensor_scatter_update, signed_zero=True
+)
+def tensor_scatter_update(corpus: Corpus) -> Iterator[Case]:
+    """The last of several updates of one place stands."""
+    for name, shape, lead, depth in _SCATTER:
+        tensor, updates = corpus.ordinary(shape), corpus.ordinary((*lead, *shape[depth:]))
+        yield Case(name, (tensor, _rows(corpus, lead, shape[:depth]), updates))
+    edges = corpus.edges()
+    some = np.arange(len(edges), dtype=np.int32)[::2, None].copy()
+    yield Case("edges", (edges, some, edges[::-1][: len(some)].copy()))
+    yield Case("places of rank 1", (edges, some[:, 0].copy(), edges[: len(some)].copy()))
+    ends = np.array([[-1], [0], [-1]], dtype=np.int32)
+    yield Case("from the end", (corpus.ordinary((3, 2)), ends, corpus.ordinary((3, 2))))
+    for dtype in sorted(each.name for each in dt.INTEGER - {dt.int32}):
+        inputs = (corpus.ordinary((3,)), corpus.indices((4, 1), 3, dtype), corpus.ordinary((4,)))
+        yield Case(f"by {dtype}", inputs)
+    for layout in ("transposed", "sliced"):
+        inputs = (corpus.ordinary((4, 2)), corpus.indices((3, 1), 4), corpus.ordinary((3, 2)))
+        yield Case(layout, inputs, layout=layout)
+
+
+@cases.of(ops.SPARSE_TO_DENSE, oracle=oracle.sparse_to_dense, signed_zero=True)
+def sparse_to_dense(corpus: Corpus) -> Iterator[Case]:
+    """Values and defaults of rank 0 and 1, indices of rank 0 to 2."""
+    one, zero = corpus.ordinary((1,))[0, ...], corpus.ordinary(())
+    flat = corpus.indices((4,), 6)
+    yield Case("elements", (flat, corpus.ordinary((4,)), zero), {"output_shape": (6,)})
+    yield Case("no default", (flat, corpus.ordinary((4,)), None), {"output_shape": (6,)})
+    yield Case("one value", (flat, one, zero), {"output_shape": (6,)})
+    yield Case("one place", (np.array(-2, np.int32), one, zero), {"output_shape": [6]})
+    cells = _rows(corpus, (5,), (3, 4))
+    yield Case("cells", (cells, corpus.ordinary((5,)), zero), {"output_shape": (3, 4)})
+    same = np.zeros((3, 2), dtype=np.int64)
+    yield Case("collisions", (same, corpus.ordinary((3,)), zero), {"output_shape": (2, 2)})
+    nothing, values = np.zeros((0, 2), np.int32), corpus.ordinary((0,))
+    yield Case("no values", (nothing, values, zero), {"output_shape": (2, 3)})
+    yield Case("nowhere", (nothing, values, None), {"output_shape": (0, 3)})
+    edges = corpus.edges()
+    places = np.arange(len(edges), dtype=np.int32) * 2
+    for number in (0, -1):
+        inputs = (places, edges, edges[number, ...])
+        yield Case(f"edges {number}", inputs, {"output_shape": (2 * len(edges),)})
+    some = (np.array([5, LARGE - 1, 0], np.int32), corpus.ordinary((3,)), zero)
+    yield Case("large", some, {"output_shape": (LARGE,)})
 
 
 @cases.of(ops.ONE_HOT, oracle=oracle.one_hot)
@@ -130,3 +217,29 @@ def scatter_points(corpus: Corpus) -> Iterator[Case]:
     places = np.array([[1], [0], [1]], dtype=np.int32)
     yield Case("elements", (places, corpus.ordinary((3,))), {"shape": (4,)})
     yield Case("rows", (places, corpus.ordinary((3, 2))), {"shape": (3, 2)})
+    yield Case("places of rank 1", (places[:, 0].copy(), corpus.ordinary((3,))), {"shape": (3,)})
+
+
+@cases.gradients(ops.GATHER_ND, "params")
+def gather_nd_points(corpus: Corpus) -> Iterator[Case]:
+    cells = np.array([[0, 1], [2, -1], [0, 1]], dtype=np.int32)
+    yield Case("cells", (corpus.ordinary((3, 2)), cells))
+    yield Case("rows", (corpus.ordinary((3, 2)), cells[:, :1].copy()))
+
+
+@cases.gradients(ops.TENSOR_SCATTER_UPDATE, "tensor", "updates")
+def scatter_update_points(corpus: Corpus) -> Iterator[Case]:
+    places = np.array([[1], [0], [1]], dtype=np.int32)
+    yield Case("elements", (corpus.ordinary((4,)), places, corpus.ordinary((3,))))
+    yield Case("rows", (corpus.ordinary((3, 2)), places, corpus.ordinary((3, 2))))
+    flat = places[:, 0].copy()
+    yield Case("places of rank 1", (corpus.ordinary((3,)), flat, corpus.ordinary((3,))))
+
+
+@cases.gradients(ops.SPARSE_TO_DENSE, "sparse_values", "default_value")
+def sparse_to_dense_points(corpus: Corpus) -> Iterator[Case]:
+    places, value = np.array([3, 1, 3], dtype=np.int32), corpus.ordinary(())
+    yield Case("elements", (places, corpus.ordinary((3,)), value), {"output_shape": (5,)})
+    yield Case("one value", (places, value, corpus.ordinary(())), {"output_shape": (5,)})
+    cells = np.array([[0, 1], [1, 1]], dtype=np.int32)
+    yield Case("cells", (cells, corpus.ordinary((2,)), value), {"output_shape": (2, 2)})

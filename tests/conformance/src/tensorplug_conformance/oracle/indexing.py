@@ -31,8 +31,47 @@ def gather(x: Array, indices: Array, *, axis: int = 0, batch_dims: int = 0) -> A
     return out
 
 
+def gather_nd(params: Array, indices: Array) -> Array:
+    """What stands in ``params`` at each row of the indices."""
+    lead = indices.shape[:-1]
+    out = np.empty((*lead, *params.shape[indices.shape[-1] :]), dtype=params.dtype)
+    for at in np.ndindex(lead):
+        out[at] = params[tuple(int(each) for each in indices[at])]
+    return out
+
+
+def tensor_scatter_update(tensor: Array, indices: Array, updates: Array) -> Array:
+    """A copy, in which one update after the other is written."""
+    out = tensor.copy()
+    rows = indices
+    if indices.ndim == 1 and updates.shape == (len(indices), *tensor.shape[1:]):
+        rows = indices[:, None]
+    for at in np.ndindex(rows.shape[:-1]):
+        out[tuple(int(each) for each in rows[at])] = updates[at]
+    return out
+
+
+def sparse_to_dense(
+    sparse_indices: Array,
+    sparse_values: Array,
+    default_value: Array | None,
+    *,
+    output_shape: Sequence[int],
+) -> Array:
+    """A constant array, in which one value after the other is written."""
+    out = np.zeros(tuple(output_shape), dtype=sparse_values.dtype)
+    if default_value is not None:
+        out[...] = default_value
+    rows = sparse_indices.reshape(-1, len(output_shape))
+    for row, value in zip(rows, np.broadcast_to(sparse_values, (len(rows),)), strict=True):
+        out[tuple(int(each) for each in row)] = value
+    return out
+
+
 def scatter_nd(indices: Array, updates: Array, *, shape: Sequence[int]) -> Reference:
     """Zeros, to which every update is added where its index says."""
+    if indices.ndim == 1 and updates.shape == (len(indices), *shape[1:]):
+        indices = indices[:, None]
     depth = indices.shape[-1]
     flat_indices = indices.reshape(math.prod(indices.shape[:-1]), depth)
     tail = tuple(shape[depth:])

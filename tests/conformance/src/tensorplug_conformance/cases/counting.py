@@ -1,0 +1,117 @@
+"""Cases for sums by segment and counts of integers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tensorplug import dtypes as dt
+from tensorplug.ops import counting as ops
+from tensorplug_conformance.corpus import LARGE
+from tensorplug_conformance.oracle import counting as oracle
+from tensorplug_conformance.tables import Case, CaseTable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tensorplug_conformance.corpus import Corpus
+
+cases = CaseTable()
+
+# (case, shape of the ids, rest of the shape of x, number of segments)
+_SEGMENTS: tuple[tuple[str, tuple[int, ...], tuple[int, ...], int], ...] = (
+    ("elements", (5,), (), 3),
+    ("rows", (5,), (2,), 3),
+    ("wide rows", (60,), (7,), 5),
+    ("blocks", (3,), (2, 2), 2),
+    ("table of ids", (2, 3), (2,), 4),
+    ("one id", (), (2,), 3),
+    ("nothing", (0,), (2,), 3),
+    ("empty rows", (3,), (0,), 2),
+    ("one segment", (9,), (), 1),
+    ("no segments", (3,), (2,), 0),
+    ("rank 6", (2, 1, 2), (1, 2, 1), 2),
+    ("large", (LARGE,), (), 7),
+    ("many segments", (3,), (2,), LARGE // 2),
+)
+
+
+@cases.of(ops.UNSORTED_SEGMENT_SUM, oracle=oracle.segment_sum)
+def unsorted_segment_sum(corpus: Corpus) -> Iterator[Case]:
+    """Ids in any order, out of range, of every dtype."""
+    for name, ids, rest, count in _SEGMENTS:
+        inputs = (corpus.ordinary((*ids, *rest)), corpus.indices(ids, max(count, 1)))
+        yield Case(name, inputs, {"num_segments": count})
+    outside = np.array([0, -1, 3, 1, -7, 100, 0], dtype=np.int32)
+    yield Case("out of range", (corpus.ordinary((7,)), outside), {"num_segments": 3})
+    yield Case("rows out of range", (corpus.ordinary((7, 6)), outside), {"num_segments": 3})
+    for dtype in sorted(each.name for each in dt.INTEGER - {dt.int32}):
+        extreme = np.array([0, 1, np.iinfo(dtype).max, np.iinfo(dtype).min, 1]).astype(dtype)
+        yield Case(f"by {dtype}", (corpus.ordinary((5,)), extreme), {"num_segments": 3})
+    for layout in ("transposed", "sliced"):
+        inputs = (corpus.ordinary((4, 3)), corpus.indices((4,), 2))
+        yield Case(layout, inputs, {"num_segments": 2}, layout=layout)
+
+
+@cases.of(ops.BINCOUNT, oracle=oracle.bincount, dtypes=dt.NUMERIC)
+def bincount(corpus: Corpus) -> Iterator[Case]:
+    """The dtype is that of the weights; numbers beyond the size are not counted."""
+    x = corpus.indices((9,), 6)
+    for size in (6, 4, 0, 10):
+        yield Case(f"size {size}", (x, corpus.ordinary((9,))), {"size": size})
+    yield Case("no weights", (x, None), {"size": 6})
+    yield Case("weights of size 0", (x, corpus.ordinary((0,))), {"size": 6})
+    yield Case("nothing", (np.zeros(0, np.int32), corpus.ordinary((0,))), {"size": 3})
+    yield Case("a table", (corpus.indices((2, 3), 4), corpus.ordinary((2, 3))), {"size": 4})
+    yield Case("large", (corpus.indices((LARGE,), 5), corpus.ordinary((LARGE,))), {"size": 5})
+    for dtype in sorted(each.name for each in dt.INTEGER - {dt.int32}):
+        numbers = np.array([0, 2, 2, np.iinfo(dtype).max], dtype=dtype)
+        yield Case(f"of {dtype}", (numbers, corpus.ordinary((4,))), {"size": 3})
+    yield Case("sliced", (x, corpus.ordinary((9,))), {"size": 6}, layout="sliced")
+
+
+@cases.of(ops.DENSE_BINCOUNT, oracle=oracle.dense_bincount, dtypes=dt.NUMERIC)
+def dense_bincount(corpus: Corpus) -> Iterator[Case]:
+    """A count of each row; or only whether there is one."""
+    table = corpus.indices((3, 5), 4)
+    for binary in (False, True):
+        how = {"size": 4, "binary_output": binary}
+        said = "binary " if binary else ""
+        weights = corpus.ordinary((3, 5))
+        yield Case(f"{said}rows", (table, weights), how)
+        yield Case(f"{said}one row", (table[0].copy(), weights[0].copy()), how)
+        yield Case(f"{said}no weights", (table, None), how)
+        yield Case(f"{said}weights of size 0", (table, corpus.ordinary((0,))), how)
+        yield Case(f"{said}beyond the size", (table, weights), {**how, "size": 2})
+    yield Case("size 0", (table, corpus.ordinary((3, 5))), {"size": 0})
+    yield Case("no rows", (np.zeros((0, 3), np.int32), corpus.ordinary((0, 3))), {"size": 2})
+    yield Case("empty rows", (np.zeros((2, 0), np.int32), corpus.ordinary((2, 0))), {"size": 2})
+    long = (corpus.indices((2, LARGE // 2 + 1), 3), corpus.ordinary((2, LARGE // 2 + 1)))
+    yield Case("large", long, {"size": 3})
+    for dtype in sorted(each.name for each in dt.INTEGER - {dt.int32}):
+        numbers = np.array([[0, 2, 2, np.iinfo(dtype).max]], dtype=dtype)
+        yield Case(f"of {dtype}", (numbers, corpus.ordinary((1, 4))), {"size": 3})
+    yield Case("transposed", (table, corpus.ordinary((3, 5))), {"size": 4}, layout="transposed")
+
+
+@cases.gradients(ops.UNSORTED_SEGMENT_SUM, "x")
+def segment_points(corpus: Corpus) -> Iterator[Case]:
+    ids = np.array([1, 0, -1, 1, 5], dtype=np.int32)
+    yield Case("rows", (corpus.ordinary((5, 2)), ids), {"num_segments": 3})
+    yield Case("no segments", (corpus.ordinary((5,)), ids), {"num_segments": 0})
+    table = np.array([[0, 2], [2, 2]], dtype=np.int32)
+    yield Case("table of ids", (corpus.ordinary((2, 2, 2)), table), {"num_segments": 3})
+
+
+@cases.gradients(ops.BINCOUNT, "weights")
+def bincount_points(corpus: Corpus) -> Iterator[Case]:
+    x = np.array([0, 2, 5, 2], dtype=np.int32)
+    yield Case("some beyond", (x, corpus.ordinary((4,))), {"size": 4})
+
+
+@cases.gradients(ops.DENSE_BINCOUNT, "weights")
+def dense_bincount_points(corpus: Corpus) -> Iterator[Case]:
+    x = np.array([[0, 2, 5], [2, 2, 1]], dtype=np.int32)
+    yield Case("rows", (x, corpus.ordinary((2, 3))), {"size": 4})
+    yield Case("one row", (x[0].copy(), corpus.ordinary((3,))), {"size": 4})

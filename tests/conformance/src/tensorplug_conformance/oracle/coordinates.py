@@ -1,0 +1,16 @@
+"""Reference for finding what is not zero: a walk over all elements."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from tensorplug_conformance.tables import Array
+
+
+def where(condition: Array) -> Array:
+    """The index of each element that is not equal to zero, in row-major order."""
+    found = [at for at, value in np.ndenumerate(condition) if not value == 0]
+    return np.array(found, dtype=np.int32).reshape(len(found), condition.ndim)

@@ -1,0 +1,65 @@
+"""References for sums by segment and counts: one segment, one number after the other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tensorplug_conformance.corpus import wide, wrap
+from tensorplug_conformance.oracle.reduction import epsilon, levels
+from tensorplug_conformance.tables import Bounded
+
+if TYPE_CHECKING:
+    from tensorplug_conformance.tables import Array, Reference
+
+
+def segment_sum(x: Array, segment_ids: Array, *, num_segments: int) -> Reference:
+    """For each segment the sum of the rows that a mask of its id picks."""
+    rest = x.shape[segment_ids.ndim :]
+    values = wide(x)
+    out = np.zeros((num_segments, *rest), dtype=values.dtype)
+    bound = np.zeros((num_segments, *rest), dtype=np.longdouble)
+    inexact = x.dtype.kind in "fc"
+    present = {int(each) for each in np.unique(segment_ids)}
+    for number in present & set(range(num_segments)):
+        picked = values[segment_ids == number]
+        out[number] = picked.sum(axis=0)
+        if inexact:
+            bound[number] = np.abs(picked).sum(axis=0) * levels(len(picked)) * epsilon(x)
+    return Bounded(out, bound) if inexact else wrap(out, x.dtype)
+
+
+def bincount(x: Array, weights: Array | None, *, size: int) -> Reference:
+    """The sum of the weights of each number."""
+    if weights is None:
+        weights = np.ones(x.shape, dtype=np.int32)
+    elif weights.shape != x.shape:
+        weights = np.ones(x.shape, dtype=weights.dtype)
+    return segment_sum(weights, x, num_segments=size)
+
+
+def dense_bincount(
+    x: Array, weights: Array | None, *, size: int, binary_output: bool = False
+) -> Reference:
+    """The same for each row; or whether the number is there."""
+    if binary_output:
+        dtype = np.int32 if weights is None else weights.dtype
+        rows = x.reshape(-1, x.shape[-1])
+        found = [[int(n in row) for n in range(size)] for row in rows.tolist()]
+        return np.array(found, dtype=dtype).reshape(*x.shape[:-1], size)
+    if x.ndim == 1:
+        return bincount(x, weights, size=size)
+    if weights is not None and weights.shape != x.shape:
+        weights = np.ones(x.shape, dtype=weights.dtype)
+    rows = [
+        bincount(row, None if weights is None else weights[at], size=size)
+        for at, row in enumerate(x)
+    ]
+    dtype = np.dtype(np.int32) if weights is None else weights.dtype
+    if not rows:
+        return np.zeros((0, size), dtype=dtype)
+    values = [row.value if isinstance(row, Bounded) else row for row in rows]
+    if not isinstance(rows[0], Bounded):
+        return np.stack(values)
+    return Bounded(np.stack(values), np.stack([row.bound for row in rows]))
