@@ -34,6 +34,7 @@ def fill(corpus: Corpus) -> Iterator[Case]:
         ("large", (LARGE,)),
     ):
         yield Case(name, (), {"shape": shape, "value": one, "dtype": dtype})
+    yield Case("text", (), {"shape": (2, 3), "value": "a text of many letters", "dtype": "string"})
     for at, value in enumerate(corpus.edges().tolist()):
         yield Case(f"edge {at}", (), {"shape": (3,), "value": value, "dtype": dtype})
 
@@ -47,11 +48,12 @@ def range_(corpus: Corpus) -> Iterator[Case]:
         ("from 3", {"start": 3, "stop": 9}),
         ("by 2", {"start": 1, "stop": 8, "step": 2}),
         ("by 3, just short", {"start": 0, "stop": 9, "step": 3}),
-        ("nothing", {"start": 5, "stop": 2}),
+        ("nothing", {"start": 5, "stop": 2, "step": 2}),
         ("one", {"start": 2, "stop": 3}),
     ]
     if corpus.dtype not in dt.UNSIGNED:
         rows.append(("down", {"start": 5, "stop": -4, "step": -2}))
+        rows.append(("down by itself", {"start": 5, "stop": -2}))
     if corpus.dtype.itemsize >= 4:
         rows.append(("large", {"start": 0, "stop": LARGE}))
     if corpus.floating:
@@ -69,3 +71,41 @@ for spec, number in ((ops.ZEROS_LIKE, 0), (ops.ONES_LIKE, 1)):
         """Nothing flows back, and asking for it is no error when zeros are asked for."""
         point = corpus.ordinary((3,))
         yield Case("row", (point,), expected=(np.zeros_like(point),))
+
+
+@cases.of(ops.LIN_SPACE, oracle=oracle.linspace, dtypes=sorted(dt.INEXACT, key=str))
+def linspace(corpus: Corpus) -> Iterator[Case]:
+    """Up, down, of one number, of none; both ends exact."""
+    dtype = corpus.dtype.name
+    for name, start, stop, num in (
+        ("up", 0, 1, 5),
+        ("down", 3.5, -2.25, 7),
+        ("thirds", 0.1, 0.7, 4),
+        ("one", 2, 5, 1),
+        ("two", -1, 1, 2),
+        ("none", 0, 1, 0),
+        ("constant", 0.1, 0.1, 6),
+        ("large", -1, 1, LARGE),
+    ):
+        for endpoint in (True, False):
+            attributes = {"start": start, "stop": stop, "num": num, "endpoint": endpoint}
+            label = name if endpoint else f"{name}, without the end"
+            yield Case(label, (), {**attributes, "dtype": dtype})
+    if corpus.floating:
+        about: Any = np.finfo(corpus.dtype.numpy)
+        most = float(about.max)
+        yield Case("all", (), {"start": -most, "stop": most, "num": 5, "dtype": dtype})
+    else:
+        ends = {"start": 1 + 2j, "stop": -1 - 1j, "num": 5, "dtype": dtype}
+        yield Case("plane", (), ends)
+
+
+@cases.of(ops.EYE, oracle=oracle.eye, dtypes=sorted(dt.FIXED, key=str))
+def eye(corpus: Corpus) -> Iterator[Case]:
+    """Square, wide, high, empty; each diagonal, those outside of the matrix among them."""
+    dtype = corpus.dtype.name
+    yield Case("square", (), {"n_rows": 3, "dtype": dtype})
+    for rows, columns in ((3, 5), (5, 2), (0, 3), (2, 0), (1, 1), (259, 257)):
+        for k in (0,) if rows > 9 else (-9, -2, -1, 0, 1, 4, 1 << 40):
+            attributes = {"n_rows": rows, "n_cols": columns, "k": k, "dtype": dtype}
+            yield Case(f"{rows} by {columns}, {k}", (), attributes)

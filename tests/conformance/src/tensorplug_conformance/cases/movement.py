@@ -10,10 +10,11 @@ from tensorplug.ops import movement as ops
 from tensorplug_conformance import patterns
 from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle import movement as oracle
+from tensorplug_conformance.patterns import Rows, points, shaped
 from tensorplug_conformance.tables import Case, CaseTable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from tensorplug.spec import KernelSpec
     from tensorplug_conformance.corpus import Corpus
@@ -22,10 +23,7 @@ cases = CaseTable()
 
 cases.of(ops.IDENTITY, oracle=oracle.identity, signed_zero=True)(patterns.unary)
 
-# (case, shape of x, attributes); what is transposed or sliced first is said by the name.
-_Rows = tuple[tuple[str, tuple[int, ...], dict[str, Any]], ...]
-
-RESHAPE: _Rows = (
+RESHAPE: Rows = (
     ("flatten", (3, 4), {"shape": (12,)}),
     ("unknown size", (2, 3, 4), {"shape": (4, -1)}),
     ("only unknown", (2, 3), {"shape": (-1,)}),
@@ -37,7 +35,19 @@ RESHAPE: _Rows = (
     ("transposed", (3, 4), {"shape": (2, 6)}),
     ("sliced", (3, 4), {"shape": (6, 2)}),
 )
-TRANSPOSE: _Rows = (
+EXPAND_DIMS: Rows = (
+    ("front", (2, 3), {}),
+    ("middle", (2, 3), {"dim": 1}),
+    ("end", (2, 3), {"dim": -1}),
+    ("negative", (2, 3), {"dim": -3}),
+    ("rank 0", (), {"dim": 0}),
+    ("rank 5", (1, 2, 1, 2, 3), {"dim": 3}),
+    ("empty", (0, 2), {"dim": 1}),
+    ("large", (LARGE,), {"dim": 1}),
+    ("transposed", (3, 4), {"dim": 1}),
+    ("sliced", (3, 4), {"dim": 0}),
+)
+TRANSPOSE: Rows = (
     ("matrix", (3, 4), {}),
     ("default of rank 3", (2, 3, 4), {}),
     ("cycle", (2, 3, 4), {"perm": (1, 2, 0)}),
@@ -52,7 +62,7 @@ TRANSPOSE: _Rows = (
     ("transposed", (3, 4, 2), {"perm": (1, 0, 2)}),
     ("sliced", (3, 4), {}),
 )
-BROADCAST_TO: _Rows = (
+BROADCAST_TO: Rows = (
     ("new axes", (3,), {"shape": (2, 4, 3)}),
     ("stretched", (3, 1), {"shape": (3, 4)}),
     ("both", (1, 2, 1), {"shape": (2, 3, 2, 2)}),
@@ -65,7 +75,7 @@ BROADCAST_TO: _Rows = (
     ("transposed", (3, 1), {"shape": (2, 3, 4)}),
     ("sliced", (1, 3), {"shape": (4, 3)}),
 )
-SLICE: _Rows = (
+SLICE: Rows = (
     ("middle", (7,), {"begin": (2,), "size": (3,)}),
     ("block", (4, 5), {"begin": (1, 2), "size": (2, 3)}),
     ("rest", (4, 5), {"begin": (1, 2), "size": (-1, -1)}),
@@ -80,7 +90,7 @@ SLICE: _Rows = (
     ("transposed", (4, 5), {"begin": (1, 1), "size": (2, 3)}),
     ("sliced", (4, 5), {"begin": (1, 1), "size": (2, 3)}),
 )
-PAD: _Rows = (
+PAD: Rows = (
     ("both ends", (3,), {"paddings": ((1, 2),), "constant_value": 1}),
     ("default value", (2, 3), {"paddings": ((1, 0), (0, 2))}),
     ("block", (2, 3), {"paddings": ((0, 1), (2, 1)), "constant_value": 1}),
@@ -94,32 +104,23 @@ PAD: _Rows = (
 )
 
 
-def _table(rows: _Rows) -> Callable[[Corpus], Iterator[Case]]:
-    """Return the cases of a table, with edge values where the shape lets them in."""
-
-    def generate(corpus: Corpus) -> Iterator[Case]:
-        for name, shape, attributes in rows:
-            layout: Any = name if name in ("transposed", "sliced") else "dense"
-            yield Case(name, (corpus.ordinary(shape),), attributes, layout=layout)
-
-    return generate
-
-
 for spec, rows, reference in (
     (ops.RESHAPE, RESHAPE, oracle.reshape),
+    (ops.EXPAND_DIMS, EXPAND_DIMS, oracle.expand_dims),
     (ops.TRANSPOSE, TRANSPOSE, oracle.transpose),
     (ops.BROADCAST_TO, BROADCAST_TO, oracle.broadcast_to),
     (ops.SLICE, SLICE, oracle.slice_),
 ):
 
     @cases.of(spec, oracle=reference, signed_zero=True)
-    def moved(corpus: Corpus, spec: KernelSpec = spec, rows: _Rows = rows) -> Iterator[Case]:
+    def moved(corpus: Corpus, spec: KernelSpec = spec, rows: Rows = rows) -> Iterator[Case]:
         """Shapes of every kind; every special value keeps its bits."""
-        yield from _table(rows)(corpus)
+        yield from shaped(rows)(corpus)
         edges = corpus.edges()
         n = len(edges)
         at_edges: dict[str, dict[str, Any]] = {
             "Reshape": {"shape": (1, n)},
+            "ExpandDims": {"dim": 1},
             "Transpose": {"perm": (1, 0)},
             "BroadcastTo": {"shape": (2, n, 1)},
             "Slice": {"begin": (1, 0)},
@@ -132,7 +133,14 @@ for spec, rows, reference in (
 @cases.of(ops.PAD_V2, oracle=oracle.pad, signed_zero=True)
 def pad(corpus: Corpus) -> Iterator[Case]:
     """Constants of the dtype, infinite ones among them."""
-    yield from _table(PAD)(corpus)
+    if corpus.dtype is dt.string:
+        for name, shape, attributes in PAD:
+            given = {"paddings": attributes["paddings"]}
+            yield Case(name, (corpus.ordinary(shape),), given)
+        words = {"paddings": ((1, 1),), "constant_value": "a word that is none of them"}
+        yield Case("words", (corpus.edges(),), words)
+        return
+    yield from shaped(PAD)(corpus)
     yield Case("edges", (corpus.edges(),), {"paddings": ((1, 1),), "constant_value": 1})
     if corpus.floating:
         for value in (float("inf"), float("-inf"), float("nan"), -0.0, 0.5):
@@ -166,26 +174,42 @@ def concat(corpus: Corpus) -> Iterator[Case]:
         yield Case(layout, inputs, {"axis": 1}, layout=layout)
 
 
+@cases.of(ops.PACK, oracle=oracle.pack, signed_zero=True)
+def pack(corpus: Corpus) -> Iterator[Case]:
+    """One tensor, many, empty ones, every place for the axis."""
+    for name, shape, count, attributes in (
+        ("front", (2, 3), 2, {}),
+        ("middle", (2, 3), 3, {"axis": 1}),
+        ("end", (2, 3), 2, {"axis": -1}),
+        ("one", (2, 3), 1, {"axis": 1}),
+        ("rank 0", (), 3, {}),
+        ("rank 5", (1, 2, 1, 2, 2), 2, {"axis": 3}),
+        ("empty", (0, 2), 2, {"axis": 1}),
+        ("many", (2,), 37, {}),
+        ("large", (LARGE,), 2, {}),
+    ):
+        yield Case(name, ([corpus.ordinary(shape) for _ in range(count)],), attributes)
+    edges = corpus.edges()
+    yield Case("edges", ([edges, edges[::-1].copy()],), {"axis": 1})
+    for layout in ("transposed", "sliced"):
+        inputs = ([corpus.ordinary((2, 3)), corpus.ordinary((2, 3))],)
+        yield Case(layout, inputs, {"axis": 1}, layout=layout)
+    unlike = [corpus.ordinary((2,)), corpus.ordinary((3,))]
+    yield Case("unlike shapes", (unlike,), expected=ShapeError)
+
+
 # Gradients: these are linear, so ordinary values do.
-
-
-def _small(rows: _Rows) -> Callable[[Corpus], Iterator[Case]]:
-    def points(corpus: Corpus) -> Iterator[Case]:
-        for name, shape, attributes in rows:
-            if name not in ("large", "transposed", "sliced", "to empty", "nothing", "empty"):
-                yield Case(name, (corpus.ordinary(shape),), attributes)
-
-    return points
 
 
 for spec, rows in (
     (ops.RESHAPE, RESHAPE),
+    (ops.EXPAND_DIMS, EXPAND_DIMS),
     (ops.TRANSPOSE, TRANSPOSE),
     (ops.BROADCAST_TO, BROADCAST_TO),
     (ops.SLICE, SLICE),
     (ops.PAD_V2, PAD),
 ):
-    cases.gradients(spec, "x")(_small(rows))
+    cases.gradients(spec, spec.input_names[0])(points(rows))
 
 
 @cases.gradients(ops.IDENTITY, "x")
@@ -200,3 +224,9 @@ def concat_points(corpus: Corpus) -> Iterator[Case]:
         ("last axis", ((2, 1), (2, 2), (2, 1)), -1),
     ):
         yield Case(name, ([corpus.ordinary(shape) for shape in shapes],), {"axis": axis})
+
+
+@cases.gradients(ops.PACK, "xs")
+def pack_points(corpus: Corpus) -> Iterator[Case]:
+    for name, count, axis in (("front", 2, 0), ("end", 3, -1), ("one", 1, 1)):
+        yield Case(name, ([corpus.ordinary((2, 3)) for _ in range(count)],), {"axis": axis})

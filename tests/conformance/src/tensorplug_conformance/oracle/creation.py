@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 def fill(*, shape: Sequence[int], value: Any, dtype: str) -> Array:
     """One number everywhere."""
+    if dtype == "string":
+        return np.full(tuple(shape), value, dtype=np.dtypes.StringDType())
     with np.errstate(over="ignore"):
         out = np.array([value] * prod(shape)).astype(dtype).reshape(tuple(shape))
     return out if out.dtype.kind not in "fc" else wide(out)
@@ -26,6 +28,8 @@ def fill(*, shape: Sequence[int], value: Any, dtype: str) -> Array:
 
 def range_(*, start: float, stop: float, step: float = 1, dtype: str = "float32") -> Reference:
     """``start + i * step`` below ``stop``, in exact fractions; one rounding per operation."""
+    if step == 1 and stop < start:
+        step = -1
     count = max(0, ceil((Fraction(stop) - Fraction(start)) / Fraction(step)))
     target = np.dtype(dtype)
     if isinstance(start, int) and isinstance(step, int):
@@ -47,3 +51,31 @@ def constant_like(number: int) -> Any:
         return out if out.dtype.kind not in "fc" else wide(out)
 
     return reference
+
+
+def linspace(
+    *, start: Any, stop: Any, num: int, endpoint: bool = True, dtype: str = "float32"
+) -> Reference:
+    """``start + i * (stop - start) / steps``; rounding of the share, two products and the sum."""
+    target = np.dtype(dtype)
+    broad = np.clongdouble if target.kind == "c" else np.longdouble
+    steps = max(num - 1 if endpoint else num, 1)
+    ends = [broad(each) for each in (start, stop)]
+    share = np.arange(num, dtype=np.longdouble) / steps
+    value = np.array(ends[0] * (1 - share) + ends[1] * share, dtype=broad)
+    about = float(np.finfo(target).eps) * (abs(ends[0]) + abs(ends[1]))
+    bound = np.full(num, 2 * about, dtype=np.longdouble)
+    bound[share == 0] = 0
+    bound[share == 1] = 0
+    rounded = value.astype(target).astype(broad)
+    exact = (share == 0) | (share == 1)
+    return Bounded(np.where(exact, rounded, value), bound)
+
+
+def eye(*, n_rows: int, n_cols: int | None = None, k: int = 0, dtype: str = "float32") -> Array:
+    """``out[i, j] = 1`` where ``j - i == k``."""
+    out = np.zeros((n_rows, n_rows if n_cols is None else n_cols), dtype=dtype)
+    for i, j in np.ndindex(out.shape):
+        if j - i == k:
+            out[i, j] = 1
+    return out

@@ -64,10 +64,11 @@ def slice_(x: Array, *, begin: Sequence[int], size: Sequence[int] | None = None)
     return out
 
 
-def pad(x: Array, *, paddings: Sequence[Sequence[int]], constant_value: Any = 0) -> Array:
+def pad(x: Array, *, paddings: Sequence[Sequence[int]], constant_value: Any = None) -> Array:
     """The constant everywhere, then the elements in their place."""
     shape = [before + n + after for (before, after), n in zip(paddings, x.shape, strict=True)]
-    out = np.full(shape, np.asarray(constant_value).astype(x.dtype), dtype=x.dtype)
+    constant = ("" if x.dtype.kind == "T" else 0) if constant_value is None else constant_value
+    out = np.full(shape, np.asarray(constant).astype(x.dtype), dtype=x.dtype)
     for at in np.ndindex(x.shape):
         out[tuple(i + before for i, (before, _) in zip(at, paddings, strict=True))] = x[at]
     return out if x.dtype.kind not in "fc" else wide(out)
@@ -84,4 +85,20 @@ def concat(xs: list[Array], *, axis: int = 0) -> Array:
         for index in np.ndindex(each.shape):
             out[(*index[:at], index[at] + first, *index[at + 1 :])] = each[index]
         first += each.shape[at]
+    return out
+
+
+def expand_dims(input: Array, *, dim: int = 0) -> Array:
+    """A size of 1 more."""
+    at = dim % (input.ndim + 1)
+    return reshape(input, shape=(*input.shape[:at], 1, *input.shape[at:]))
+
+
+def pack(xs: list[Array], *, axis: int = 0) -> Array:
+    """One beside the other along a new axis."""
+    at = axis % (xs[0].ndim + 1)
+    out = np.empty((*xs[0].shape[:at], len(xs), *xs[0].shape[at:]), dtype=xs[0].dtype)
+    for place, each in enumerate(xs):
+        for index in np.ndindex(each.shape):
+            out[(*index[:at], place, *index[at:])] = each[index]
     return out

@@ -1,0 +1,84 @@
+"""References for moving blocks: where each element goes, index by index."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tensorplug_conformance.tables import Array
+
+
+def _blank(shape: Sequence[int], like: Array) -> Array:
+    return np.zeros(tuple(shape), dtype=like.dtype)
+
+
+def batch_to_space_nd(
+    x: Array, *, block_shape: int | Sequence[int], crops: Sequence[Sequence[int]]
+) -> Array:
+    """Batch ``cell * n + b`` goes to image b, at ``cell`` (by rows) in its blocks."""
+    block = [block_shape] if isinstance(block_shape, int) else list(block_shape)
+    m, batch = len(block), x.shape[0] // prod(block)
+    sizes = [
+        n * size - sum(crop) for n, size, crop in zip(x.shape[1:], block, crops, strict=False)
+    ]
+    out = _blank((batch, *sizes, *x.shape[m + 1 :]), x)
+    for at in np.ndindex(x.shape):
+        cell, image = np.unravel_index(at[0] // batch, block), at[0] % batch
+        place = tuple(
+            int(i * size + c - crop[0])
+            for i, size, c, crop in zip(at[1:], block, cell, crops, strict=False)
+        )
+        if all(0 <= i < n for i, n in zip(place, sizes, strict=True)):
+            out[(image, *place, *at[m + 1 :])] = x[at]
+    return out
+
+
+def space_to_batch_nd(
+    x: Array, *, block_shape: int | Sequence[int], paddings: Sequence[Sequence[int]]
+) -> Array:
+    """Cell c (by rows) of the blocks of image b goes to batch ``c * n + b``."""
+    block = [block_shape] if isinstance(block_shape, int) else list(block_shape)
+    m, batch = len(block), x.shape[0]
+    sizes = [
+        (n + sum(pair)) // size
+        for n, size, pair in zip(x.shape[1:], block, paddings, strict=False)
+    ]
+    out = _blank((batch * prod(block), *sizes, *x.shape[m + 1 :]), x)
+    for at in np.ndindex(x.shape):
+        inside = [i + pair[0] for i, pair in zip(at[1:], paddings, strict=False)]
+        cell = int(
+            np.ravel_multi_index([i % size for i, size in zip(inside, block, strict=True)], block)
+        )
+        place = [i // size for i, size in zip(inside, block, strict=True)]
+        out[(cell * batch + at[0], *place, *at[m + 1 :])] = x[at]
+    return out
+
+
+def depth_to_space(x: Array, *, block_size: int, data_format: str = "NHWC") -> Array:
+    """Channel ``(i * b + j) * c + k`` goes to row i and column j of its block, channel k."""
+    source = x if data_format == "NHWC" else x.transpose(0, 2, 3, 1)
+    n, height, width, channels = source.shape
+    b, fewer = block_size, channels // block_size**2
+    out = _blank((n, height * b, width * b, fewer), x)
+    for image, row, column, channel in np.ndindex(source.shape):
+        cell, k = divmod(channel, fewer)
+        i, j = divmod(cell, b)
+        out[image, row * b + i, column * b + j, k] = source[image, row, column, channel]
+    return out if data_format == "NHWC" else out.transpose(0, 3, 1, 2)
+
+
+def space_to_depth(x: Array, *, block_size: int, data_format: str = "NHWC") -> Array:
+    """The pixel at row i and column j of a block goes to channels ``(i * b + j) * c + k``."""
+    source = x if data_format == "NHWC" else x.transpose(0, 2, 3, 1)
+    n, height, width, channels = source.shape
+    b = block_size
+    out = _blank((n, height // b, width // b, channels * b * b), x)
+    for image, row, column, k in np.ndindex(source.shape):
+        channel = ((row % b) * b + column % b) * channels + k
+        out[image, row // b, column // b, channel] = source[image, row, column, k]
+    return out if data_format == "NHWC" else out.transpose(0, 3, 1, 2)

@@ -1,0 +1,114 @@
+"""References for parts of a tensor: where each element comes from, worked out index by index."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tensorplug_conformance.tables import Array
+
+
+def unpack(value: Array, *, axis: int = 0) -> tuple[Array, ...]:
+    """One part for each place along the axis."""
+    at = axis % value.ndim
+    shape = [n for each, n in enumerate(value.shape) if each != at]
+    parts = [np.empty(shape, dtype=value.dtype) for _ in range(value.shape[at])]
+    for index in np.ndindex(value.shape):
+        parts[index[at]][(*index[:at], *index[at + 1 :])] = value[index]
+    return tuple(parts)
+
+
+def split(
+    x: Array, *, num_or_size_splits: int | Sequence[int], axis: int = 0
+) -> tuple[Array, ...]:
+    """One part for each size; -1 is what the others leave."""
+    at = axis % x.ndim
+    length = x.shape[at]
+    if isinstance(num_or_size_splits, int):
+        sizes = [length // num_or_size_splits] * num_or_size_splits
+    else:
+        sizes = list(num_or_size_splits)
+        if -1 in sizes:
+            sizes[sizes.index(-1)] = length - sum(sizes) - 1
+    first, parts = 0, []
+    for size in sizes:
+        shape = list(x.shape)
+        shape[at] = size
+        part = np.empty(shape, dtype=x.dtype)
+        for index in np.ndindex(*shape):
+            part[index] = x[(*index[:at], index[at] + first, *index[at + 1 :])]
+        parts.append(part)
+        first += size
+    return tuple(parts)
+
+
+def strided_slice(x: Array, **attributes: Any) -> Array:
+    """Python's own indexing of a list of places along each axis."""
+    key = _key(x.ndim, **attributes)
+    places: list[list[int]] = []
+    shape: list[int] = []
+    axis = 0
+    for part in key:
+        if part is None:
+            shape.append(1)
+            continue
+        everywhere = list(range(x.shape[axis]))
+        if isinstance(part, slice):
+            places.append(everywhere[part])
+            shape.append(len(places[-1]))
+        else:
+            places.append([everywhere[part]])
+        axis += 1
+    out = np.empty([len(each) for each in places], dtype=x.dtype)
+    for to, at in zip(np.ndindex(out.shape), itertools.product(*places), strict=True):
+        out[to] = x[at]
+    return out.reshape(shape)
+
+
+def strided_slice_grad(dy: Array, *, shape: Sequence[int], **attributes: Any) -> Array:
+    """The slice of a table of positions says where each element goes."""
+    positions = np.arange(int(np.prod(shape))).reshape(tuple(shape))
+    out = np.zeros(positions.size, dtype=dy.dtype)
+    for position, value in zip(strided_slice(positions, **attributes).flat, dy.flat, strict=True):
+        out[position] = value
+    return out.reshape(tuple(shape))
+
+
+def _key(
+    rank: int,
+    *,
+    begin: Sequence[int],
+    end: Sequence[int],
+    strides: Sequence[int] | None = None,
+    begin_mask: int = 0,
+    end_mask: int = 0,
+    ellipsis_mask: int = 0,
+    new_axis_mask: int = 0,
+    shrink_axis_mask: int = 0,
+) -> list[Any]:
+    """Return the masks written out as Python would index: slices, None, integers."""
+    steps = strides or [1] * len(begin)
+    key: list[Any] = []
+    for i, (first, last, step) in enumerate(zip(begin, end, steps, strict=True)):
+        bit = 1 << i
+        if ellipsis_mask & bit:
+            key.append(Ellipsis)
+        elif new_axis_mask & bit:
+            key.append(None)
+        elif shrink_axis_mask & bit:
+            key.append(first)
+        else:
+            key.append(
+                slice(None if begin_mask & bit else first, None if end_mask & bit else last, step)
+            )
+    if Ellipsis not in key:
+        key.append(Ellipsis)
+    at = key.index(Ellipsis)
+    taken = sum(each is not None for each in key) - 1
+    key[at : at + 1] = [slice(None)] * (rank - taken)
+    return key
