@@ -1,0 +1,141 @@
+"""Fourier transforms from products of matrices, for devices that have complex numbers.
+
+A length n = p * q is transformed as p * q numbers in rows and columns: along the columns by the
+matrix of the transform of p points, times the twiddle factors, then along the rows in the same
+way (Cooley and Tukey). The error grows with the logarithm of n. A prime length above ``_PLAIN``
+becomes a convolution (Bluestein), whose length is a power of two.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug.dispatch import as_tensor
+from tensorplug.ops import spectral as ops
+from tensorplug.ops.arrangement import flip
+from tensorplug.ops.complexes import conj, real
+from tensorplug.ops.elementwise import astype
+from tensorplug.ops.linalg import matmul
+from tensorplug.ops.movement import concat, matrix_transpose, pad, reshape
+from tensorplug.ops.movement import slice as slice_
+from tensorplug.tables import DecompositionTable
+
+if TYPE_CHECKING:
+    from tensorplug.dtypes import DType
+    from tensorplug.spec import TensorType
+    from tensorplug.tensor import Tensor
+
+decompositions = DecompositionTable()
+
+Array = np.ndarray[Any, Any]
+
+_RADIX = 64  # points transformed by one product: enough to be worth a product of matrices
+_PLAIN = 512  # a prime length up to this is one product
+
+
+@decompositions.of(ops.FFT)
+def fft(input: Tensor) -> Tensor:
+    return _transformed(input, 1)
+
+
+@decompositions.of(ops.IFFT)
+def ifft(input: Tensor) -> Tensor:
+    return _transformed(input, -1) * (1 / input.shape[-1])
+
+
+@decompositions.of(ops.RFFT)
+def rfft(input: Tensor, *, fft_length: int, out: TensorType) -> Tensor:
+    whole = ops.fft(astype(_resized(input, fft_length), out.dtype))
+    return slice_(whole, [0] * whole.ndim, out.shape)
+
+
+@decompositions.of(ops.IRFFT)
+def irfft(input: Tensor, *, fft_length: int) -> Tensor:
+    half = _resized(input, fft_length // 2 + 1)
+    mirrored = (fft_length - 1) // 2
+    begin = [0] * (half.ndim - 1) + [1]
+    inner = slice_(half, begin, [*half.shape[:-1], mirrored])
+    return real(ops.ifft(concat([half, flip(conj(inner), axis=-1)], axis=-1)))
+
+
+def _resized(x: Tensor, length: int) -> Tensor:
+    have = x.shape[-1]
+    if have < length:
+        return pad(x, [(0, 0)] * (x.ndim - 1) + [(0, length - have)])
+    return slice_(x, [0] * x.ndim, [*x.shape[:-1], length])
+
+
+def _transformed(x: Tensor, sign: int) -> Tensor:
+    """Return the transform along the last axis; ``sign`` 1: forwards, -1: backwards, no factor."""
+    n = x.shape[-1]
+    rows = reshape(x, (x.size // n, n))
+    return reshape(_rows(rows, sign), x.shape)
+
+
+def _rows(x: Tensor, sign: int) -> Tensor:
+    count, n = x.shape
+    p = _divisor(n)
+    if p == n:
+        if n > _PLAIN:
+            return _bluestein(x, sign)
+        return matmul(x, _roots(n, np.outer(np.arange(n), np.arange(n)), sign, x.dtype))
+    q = n // p
+    columns = reshape(x, (count, p, q))
+    first = _roots(p, np.outer(np.arange(p), np.arange(p)), sign, x.dtype)
+    twiddles = _roots(n, np.outer(np.arange(p), np.arange(q)), sign, x.dtype)
+    between = matmul(first, columns) if p <= _PLAIN else _along_columns(columns, sign)
+    done = _rows(reshape(between * twiddles, (count * p, q)), sign)
+    return reshape(matrix_transpose(reshape(done, (count, p, q))), (count, n))
+
+
+def _along_columns(x: Tensor, sign: int) -> Tensor:
+    count, p, q = x.shape
+    rows = reshape(matrix_transpose(x), (count * q, p))
+    return matrix_transpose(reshape(_rows(rows, sign), (count, q, p)))
+
+
+def _divisor(n: int) -> int:
+    """Return how many points are transformed first: n itself if it is small or prime."""
+    if n <= _RADIX:
+        return n
+    for p in range(_RADIX, 1, -1):
+        if n % p == 0:
+            return p
+    return next((p for p in range(_RADIX + 1, int(n**0.5) + 1) if n % p == 0), n)
+
+
+@lru_cache(maxsize=64)
+def _circle(n: int) -> Array:
+    """Return exp(-2 pi i k / n) for k below n, correctly rounded but for the last bit."""
+    angle = 2 * np.arange(n, dtype=np.longdouble) / n * np.arccos(np.longdouble(-1))
+    return np.asarray(np.cos(angle) - 1j * np.sin(angle), np.complex128)
+
+
+def _roots(n: int, powers: Array, sign: int, dtype: DType) -> Tensor:
+    """Return the n-th root of unity to these powers, as a constant."""
+    values = _circle(n)[powers % n]
+    return _constant(values if sign > 0 else values.conj(), dtype)
+
+
+def _constant(values: Array, dtype: DType) -> Tensor:
+    return as_tensor(values.astype(dtype.numpy), dtype)
+
+
+def _bluestein(x: Tensor, sign: int) -> Tensor:
+    """Transform by way of j k = (j^2 + k^2 - (k - j)^2) / 2, a convolution with a chirp."""
+    n = x.shape[-1]
+    squares = np.arange(n, dtype=np.int64) ** 2 % (2 * n)
+    chirp = _circle(2 * n)[squares]
+    if sign < 0:
+        chirp = chirp.conj()
+    length = 1 << (2 * n - 2).bit_length()
+    kernel = np.zeros(length, np.complex128)
+    kernel[:n] = chirp.conj()
+    kernel[length - n + 1 :] = chirp[:0:-1].conj()
+    spectrum = _constant(np.fft.fft(kernel) / length, x.dtype)
+    around = _constant(chirp, x.dtype)
+    convolved = _rows(_rows(_resized(x * around, length), 1) * spectrum, -1)
+    return _resized(convolved, n) * around

@@ -1,0 +1,180 @@
+"""Fourier transforms over several axes, the frequencies of their elements, and their order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug import dtypes as dt
+from tensorplug import shapes
+from tensorplug.dispatch import as_tensor
+from tensorplug.errors import ArgumentError, DTypeError
+from tensorplug.ops.arrangement import roll
+from tensorplug.ops.creation import asarray
+from tensorplug.ops.spectral import fft, ifft, irfft, rfft
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tensorplug.tensor import Tensor
+
+__all__ = [
+    "fftfreq",
+    "fftn",
+    "fftshift",
+    "ifftn",
+    "ifftshift",
+    "irfftn",
+    "rfftfreq",
+    "rfftn",
+]
+
+Lengths = list[int | None]
+
+
+def _planned(x: Tensor, s: Any, axes: Any, who: str) -> tuple[list[int], Lengths]:
+    """Return the axes to transform, and the length asked for along each; None where none is."""
+    what = f"{who} of {x.type}"
+    given = None if s is None else shapes.as_ints(s, f"{what}: s")
+    if axes is None:
+        count = x.ndim if given is None else len(given)
+        if count > x.ndim:
+            raise ArgumentError(f"{what}: s has {count} lengths, but there are {x.ndim} axes")
+        chosen = list(range(x.ndim - count, x.ndim))
+    else:
+        listed = shapes.as_ints(axes, f"{what}: axes")
+        chosen = [shapes.normalize_axis(axis, x.ndim, f"{what}: axes") for axis in listed]
+    if given is None:
+        return chosen, [None] * len(chosen)
+    if len(given) != len(chosen):
+        raise ArgumentError(f"{what}: s has {len(given)} lengths for {len(chosen)} axes")
+    return chosen, [None if length == -1 else length for length in given]
+
+
+def _each(
+    transform: Callable[..., Tensor], x: Tensor, axes: Sequence[int], s: Lengths, norm: str
+) -> Tensor:
+    for axis, length in reversed(list(zip(axes, s, strict=True))):
+        x = transform(x, n=length, axis=axis, norm=norm)
+    return x
+
+
+def _some(axes: list[int], x: Tensor, who: str) -> None:
+    if not axes:
+        raise ArgumentError(f"{who} of {x.type} needs at least one axis")
+
+
+def fftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Tensor:
+    """Return the discrete Fourier transform along several axes.
+
+    Args:
+        x: complex; real numbers are converted.
+        s: lengths to which the axes are cut or filled up with zeros first; -1 leaves one.
+        axes: to transform; by default all, or the last ``len(s)``.
+        norm: as for ``fft``, of the product of the lengths.
+
+    Raises:
+        ShapeError: an axis that is not there, or is empty.
+        ArgumentError: lengths that do not fit the axes, or another ``norm``.
+
+    """
+    tensor = as_tensor(x, what="fftn: x")
+    chosen, lengths = _planned(tensor, s, axes, "fftn")
+    _some(chosen, tensor, "fftn")
+    return _each(fft, tensor, chosen, lengths, norm)
+
+
+def ifftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Tensor:
+    """Return the inverse of ``fftn``, whose arguments and errors it has."""
+    tensor = as_tensor(x, what="ifftn: x")
+    chosen, lengths = _planned(tensor, s, axes, "ifftn")
+    _some(chosen, tensor, "ifftn")
+    return _each(ifft, tensor, chosen, lengths, norm)
+
+
+def rfftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Tensor:
+    """Return the Fourier transform of real numbers along several axes.
+
+    Along the last of the axes it is ``rfft``, which keeps n // 2 + 1 elements, along the others
+    ``fft``. Arguments and errors are those of ``fftn``; complex numbers are a ``DTypeError``.
+    """
+    tensor = as_tensor(x, what="rfftn: x")
+    chosen, lengths = _planned(tensor, s, axes, "rfftn")
+    _some(chosen, tensor, "rfftn")
+    half = rfft(tensor, n=lengths[-1], axis=chosen[-1], norm=norm)
+    return _each(fft, half, chosen[:-1], lengths[:-1], norm)
+
+
+def irfftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Tensor:
+    """Return the inverse of ``rfftn``, whose arguments and errors it has.
+
+    ``s`` are the lengths of the result; the last is 2 * (m - 1) by default.
+    """
+    tensor = as_tensor(x, what="irfftn: x")
+    chosen, lengths = _planned(tensor, s, axes, "irfftn")
+    _some(chosen, tensor, "irfftn")
+    half = _each(ifft, tensor, chosen[:-1], lengths[:-1], norm)
+    return irfft(half, n=lengths[-1], axis=chosen[-1], norm=norm)
+
+
+def _frequencies(n: Any, d: float, dtype: Any, who: str, *, half: bool) -> Tensor:
+    count = shapes.index(n, f"{who}: n")
+    if count < 1:
+        raise ArgumentError(f"{who}: n must be at least 1, got {count}")
+    wanted = dt.default_float if dtype is None else dt.of(dtype, who)
+    if wanted not in dt.FLOATING:
+        raise DTypeError(f"{who}: dtype must be floating, got {wanted}")
+    places = np.arange(count // 2 + 1 if half else count)
+    if not half:
+        places = np.where(places < (count + 1) // 2, places, places - count)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return asarray(places / np.float64(count * d), dtype=wanted)
+
+
+def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None) -> Tensor:
+    """Return the frequencies of the elements of an ``fft`` of ``n`` points spaced by ``d``.
+
+    ``[0, 1, ..., (n-1)//2, -(n//2), ..., -1] / (n * d)``, float32 by default.
+
+    Raises:
+        ArgumentError: ``n`` below 1.
+        DTypeError: a dtype that is not floating.
+
+    """
+    return _frequencies(n, d, dtype, "fftfreq", half=False)
+
+
+def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None) -> Tensor:
+    """Return the frequencies of the elements of an ``rfft`` of ``n`` points spaced by ``d``.
+
+    ``[0, 1, ..., n//2] / (n * d)``, float32 by default. Errors are those of ``fftfreq``.
+    """
+    return _frequencies(n, d, dtype, "rfftfreq", half=True)
+
+
+def _shifted(x: Any, axes: Any, who: str, *, back: bool) -> Tensor:
+    tensor = as_tensor(x, what=f"{who}: x")
+    chosen = shapes.normalize_axes(axes, tensor.ndim, f"{who} of {tensor.type}: axes")
+    halves = [tensor.shape[axis] // 2 for axis in chosen]
+    return roll(tensor, [-half if back else half for half in halves], axis=chosen)
+
+
+def fftshift(x: Any, /, *, axes: Any = None) -> Tensor:
+    """Return ``x`` with frequency 0 in the middle of ``axes`` (None: of all).
+
+    Raises:
+        ShapeError: an axis that is not there.
+
+    """
+    return _shifted(x, axes, "fftshift", back=False)
+
+
+def ifftshift(x: Any, /, *, axes: Any = None) -> Tensor:
+    """Return the inverse of ``fftshift``: frequency 0 from the middle to the front of ``axes``.
+
+    Raises:
+        ShapeError: an axis that is not there.
+
+    """
+    return _shifted(x, axes, "ifftshift", back=True)

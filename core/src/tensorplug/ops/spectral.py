@@ -1,0 +1,249 @@
+"""Discrete Fourier transforms: the kernels along the last axis, and the functions of one axis.
+
+The sign of the exponent is minus forwards. ``norm`` says where the factor is: ``"backward"``
+(the default) has 1/n on the way back, ``"forward"`` on the way there, ``"ortho"`` 1/sqrt(n) on
+both. The source is the array API standard 2025.12.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from tensorplug import shapes
+from tensorplug import dtypes as dt
+from tensorplug.dispatch import as_tensor, chained, dispatch
+from tensorplug.errors import ArgumentError, DTypeError, ShapeError
+from tensorplug.ops.complexes import conj
+from tensorplug.ops.elementwise import astype
+from tensorplug.ops.movement import pad, permute_dims
+from tensorplug.ops.movement import slice as slice_
+from tensorplug.spec import Attribute, KernelSpec, TensorType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug.spec import InputTypes
+    from tensorplug.tensor import Tensor
+
+__all__ = ["fft", "hfft", "ifft", "ihfft", "irfft", "rfft"]
+
+
+def _length(input: TensorType) -> int:
+    if not input.rank:
+        raise ShapeError("a scalar has no axis to transform")
+    return input.shape[-1]
+
+
+def _same(input: TensorType) -> TensorType:
+    if not _length(input):
+        raise ShapeError("the last axis is empty; there is nothing to transform")
+    return input
+
+
+def _halved(input: TensorType, *, fft_length: int) -> TensorType:
+    dtype = dt.complex128 if input.dtype is dt.float64 else dt.complex64
+    return TensorType(dtype, (*input.shape[:-1], fft_length // 2 + 1))
+
+
+def _doubled(input: TensorType, *, fft_length: int) -> TensorType:
+    return TensorType(dt.real_part(input.dtype), (*input.shape[:-1], fft_length))
+
+
+def _fft_length(default: Callable[[int], int]) -> Attribute:
+    """Return how long the real signal is; by default what the last axis says."""
+
+    def canonical(value: Any, known: InputTypes) -> int:
+        given = _length(known["input"])
+        length = default(given) if value is None else shapes.index(value)
+        if length < 1:
+            raise ShapeError(
+                f"the transform must have at least 1 point, got {length} "
+                f"for a last axis of {given}"
+            )
+        return length
+
+    return Attribute(canonical, None)
+
+
+FFT = KernelSpec("FFT", ("input",), _same, accepts=dt.COMPLEX)
+IFFT = KernelSpec("IFFT", ("input",), _same, accepts=dt.COMPLEX)
+# tfjs composes the real ones of FFT and of copies; here they take half the time of FFT.
+RFFT = KernelSpec(
+    "RFFT",
+    ("input",),
+    _halved,
+    attributes={"fft_length": _fft_length(lambda given: given)},
+    accepts=dt.REAL,
+    promote=("input",),
+    inexact=True,
+)
+IRFFT = KernelSpec(
+    "IRFFT",
+    ("input",),
+    _doubled,
+    attributes={"fft_length": _fft_length(lambda given: 2 * (given - 1))},
+    accepts=dt.COMPLEX,
+)
+
+# The factor beside a kernel's own, which is 1 for FFT and RFFT and 1 / n for IFFT and IRFFT.
+_NORM: dict[str, tuple[Callable[[int], float], Callable[[int], float]]] = {
+    "backward": (lambda _n: 1.0, lambda _n: 1.0),
+    "ortho": (lambda n: 1 / math.sqrt(n), math.sqrt),
+    "forward": (lambda n: 1 / n, float),
+}
+_MIRRORED = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
+
+
+def _complex(x: Any, who: str) -> Tensor:
+    """Return ``x`` as a complex tensor; real numbers get imaginary parts of 0."""
+    tensor = as_tensor(x, what=f"{who}: x")
+    if tensor.dtype in dt.COMPLEX:
+        return tensor
+    if tensor.dtype not in dt.FIXED:
+        raise DTypeError(f"{who}: x must hold numbers, got {tensor.type}")
+    return astype(tensor, dt.complex128 if tensor.dtype is dt.float64 else dt.complex64)
+
+
+def _checked(tensor: Tensor, n: Any, axis: Any, norm: Any, who: str) -> tuple[int | None, int]:
+    """Return the length asked for and the axis."""
+    what = f"{who} of {tensor.type}"
+    if norm not in _NORM:
+        allowed = ", ".join(map(repr, _NORM))
+        raise ArgumentError(f"{what}: norm must be one of {allowed}, got {norm!r}")
+    at = shapes.normalize_axis(axis, tensor.ndim, f"{what}: axis")
+    if n is None:
+        return None, at
+    length = shapes.index(n, f"{what}: n")
+    if length < 1:
+        raise ArgumentError(f"{what}: n must be at least 1, got {length}")
+    return length, at
+
+
+def _last(x: Tensor, axis: int) -> Tensor:
+    """Return ``x`` with ``axis`` and the last one exchanged; its own inverse."""
+    if axis == x.ndim - 1:
+        return x
+    order = list(range(x.ndim))
+    order[axis], order[-1] = order[-1], order[axis]
+    return permute_dims(x, order)
+
+
+def _resized(x: Tensor, length: int) -> Tensor:
+    """Return ``x`` with a last axis of ``length``, cut or filled up with zeros."""
+    have = x.shape[-1]
+    if have > length:
+        return slice_(x, [0] * x.ndim, [*x.shape[:-1], length])
+    if have < length:
+        return pad(x, [(0, 0)] * (x.ndim - 1) + [(0, length - have)])
+    return x
+
+
+def _scaled(x: Tensor, factor: float) -> Tensor:
+    return x if factor == 1.0 else x * factor
+
+
+@chained
+def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+    """Return the discrete Fourier transform along ``axis``.
+
+    ``out[k] = sum over j of x[j] * exp(-2 pi i j k / n)``, times the factor of ``norm``.
+
+    Args:
+        x: complex; real numbers are converted (float64 to complex128, others to complex64).
+        n: cuts the axis, or fills it up with zeros, to this length first.
+        axis: to transform.
+        norm: ``"backward"``: no factor; ``"ortho"``: 1/sqrt(n); ``"forward"``: 1/n.
+
+    Raises:
+        ShapeError: an axis that is not there, or is empty.
+        ArgumentError: ``n`` below 1, or another ``norm``.
+
+    (TensorFlow's FFT.)
+
+    """
+    tensor = _complex(x, "fft")
+    length, at = _checked(tensor, n, axis, norm, "fft")
+    moved = _last(tensor, at)
+    sized = moved if length is None else _resized(moved, length)
+    return _last(_scaled(dispatch(FFT, sized), _NORM[norm][0](max(sized.shape[-1], 1))), at)
+
+
+@chained
+def ifft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+    """Return the inverse discrete Fourier transform along ``axis``.
+
+    ``out[j] = 1/n * sum over k of x[k] * exp(2 pi i j k / n)``; with ``norm="ortho"`` the factor
+    is 1/sqrt(n), with ``"forward"`` there is none. Arguments and errors are those of ``fft``.
+    (TensorFlow's IFFT.)
+    """
+    tensor = _complex(x, "ifft")
+    length, at = _checked(tensor, n, axis, norm, "ifft")
+    moved = _last(tensor, at)
+    sized = moved if length is None else _resized(moved, length)
+    return _last(_scaled(dispatch(IFFT, sized), _NORM[norm][1](max(sized.shape[-1], 1))), at)
+
+
+@chained
+def rfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+    """Return the Fourier transform of real numbers along ``axis``: its first n // 2 + 1 elements.
+
+    The others are the conjugates of these. Arguments and errors are those of ``fft``; integers
+    and booleans become float32, and float64 gives complex128, other floats complex64.
+
+    Raises:
+        DTypeError: complex numbers.
+
+    """
+    tensor = as_tensor(x, what="rfft: x")
+    if tensor.dtype is dt.bool_:
+        tensor = astype(tensor, dt.default_float)
+    length, at = _checked(tensor, n, axis, norm, "rfft")
+    points = tensor.shape[at] if length is None else length
+    out = dispatch(RFFT, _last(tensor, at), fft_length=points)
+    return _last(_scaled(out, _NORM[norm][0](points)), at)
+
+
+@chained
+def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+    """Return the real numbers whose Fourier transform begins with ``x`` along ``axis``.
+
+    Args:
+        x: n // 2 + 1 numbers, cut or filled up with zeros to that many. The imaginary part of
+            the first (and of the last, if n is even) is not looked at.
+        n: how many numbers come out; by default 2 * (m - 1) for m elements. An odd n must be
+            said.
+        axis: to transform.
+        norm: as for ``ifft``.
+
+    Raises:
+        ShapeError: an axis that is not there, or that leaves nothing to transform.
+        ArgumentError: ``n`` below 1, or another ``norm``.
+
+    """
+    tensor = _complex(x, "irfft")
+    length, at = _checked(tensor, n, axis, norm, "irfft")
+    out = dispatch(IRFFT, _last(tensor, at), fft_length=length)
+    return _last(_scaled(out, _NORM[norm][1](out.shape[-1])), at)
+
+
+def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+    """Return the (real) Fourier transform of a signal with Hermitian symmetry.
+
+    ``x`` is its first half; ``n``, by default 2 * (m - 1) for m elements, the length of the
+    result. Arguments and errors are those of ``irfft``, with the factors of ``fft``.
+    """
+    tensor = _complex(x, "hfft")
+    _checked(tensor, n, axis, norm, "hfft")
+    return irfft(conj(tensor), n=n, axis=axis, norm=_MIRRORED[norm])
+
+
+def ihfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+    """Return the inverse Fourier transform of real numbers: its first n // 2 + 1 elements.
+
+    The inverse of ``hfft``. Arguments and errors are those of ``rfft``, with the factors of
+    ``ifft``.
+    """
+    tensor = as_tensor(x, what="ihfft: x")
+    _checked(tensor, n, axis, norm, "ihfft")
+    return conj(rfft(tensor, n=n, axis=axis, norm=_MIRRORED[norm]))
