@@ -206,6 +206,17 @@ NUMBERS: dict[str, tuple[Any, Any, Any]] = {
     "maximum of equals": (tp.max, [1.0, 1, 0.5], [0.5, 0.5, 0]),  # [1, 1, 0]
     "minimum of equals": (tp.min, [1.0, 0.5, 0.5], [0, 0.5, 0.5]),  # [0, 1, 1]
     "abs at 0": (tp.abs, [0.0], [0]),  # -1
+    "abs of complex numbers": (  # the sign of the real part, if anything
+        lambda x: tp.abs(tp.complex(x, tensor([4.0, 0]))),
+        [3.0, 0],
+        [0.6, 0],
+    ),
+    "division by 0 without NaN": (  # no gradient
+        lambda x: tp.div_no_nan(x, tensor([2.0, 0])),
+        [1.0, 1],
+        [0.5, 0],
+    ),
+    "clip at its bounds": (lambda x: tp.clip_by_value(x, -1, 1), [-1.0, 1, 2], [1, 1, 0]),
     "max pool with rounding up": (  # 0 at the last
         lambda x: tp.sum(tp.nn.max_pool(x, 2, 2, 0, dim_rounding_mode="ceil")),
         np.arange(9.0).reshape(1, 3, 3, 1),
@@ -253,6 +264,7 @@ SECOND = {  # no second derivatives in TensorFlow.js
     "min": lambda x: tp.min(x, axis=0) ** 2,
     "maximum": lambda x: tp.maximum(x, 0.3) ** 2,
     "prod": lambda x: tp.prod(x, axis=1),
+    "clip": lambda x: tp.clip_by_value(x, -1, 1) ** 3,
     "convolution": lambda x: tp.nn.conv2d(
         tp.reshape(x, (1, 2, 3, 1)), tp.reshape(x, (2, 3, 1, 1)), 1, "same"
     ),

@@ -35,8 +35,8 @@ def real(input: Tensor, *, out: TensorType) -> Tensor:
 def complex(real: Tensor, imag: Tensor, *, out: TensorType) -> Tensor:
     # Every term but one is -0.0 in each part, because x + -0.0 is x, also of zeros.
     first = -astype(-real, out.dtype)
-    unit = where(imag < 0, _imaginary(-1.0), _imaginary(1.0))
-    second = astype(abs_(imag), out.dtype) * unit
+    size = astype(abs_(imag), out.dtype)
+    second = where(imag < 0, -(size * 1j), size * _imaginary(1.0))
     for special, condition in (
         (inf, equal(imag, inf)),
         (-inf, equal(imag, -inf)),

@@ -192,9 +192,12 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Tensor:
     return result if max is None else minimum(result, _bounding(tensor, max, "max"))
 
 
+_NUMBERS = (bool, int, float)  # not NumPy's scalars, which have dtypes
+
+
 def _is_plain(bound: Any) -> bool:
     """Return whether a bound can be an attribute: None, or a number other than NaN."""
-    return bound is None or (isinstance(bound, bool | int | float) and not isnan(bound))
+    return bound is None or (bound.__class__ in _NUMBERS and not isnan(bound))
 
 
 def _check_kind(tensor: Tensor, bound: float) -> None:
@@ -207,7 +210,7 @@ def _check_kind(tensor: Tensor, bound: float) -> None:
 
 def _bounding(tensor: Tensor, bound: Any, name: str) -> Any:
     """Return a bound in the dtype of ``tensor``; what lies beyond that becomes its limit."""
-    if isinstance(bound, bool | int | float):
+    if bound.__class__ in _NUMBERS:
         _check_kind(tensor, bound)
         return bound
     given = as_tensor(bound, what=f"clip: {name}")

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 kernels = KernelTable()
 
 _UNARY: dict[KernelSpec, np.ufunc] = {
-    ops.EXPM1: np.expm1,
     ops.LOG2: np.log2,
     ops.LOG10: np.log10,
     ops.RECIPROCAL: np.reciprocal,
@@ -47,6 +46,23 @@ for _spec, _function in _UNARY.items():
     _register_unary(_spec, _function)
 for _spec, _function in _BINARY.items():
     _register_binary(_spec, _function)
+
+
+@kernels.prepare(ops.EXPM1)
+def expm1(x: TensorType, *, out: TensorType) -> Call:
+    """Exponential less 1."""
+    if x.dtype in dt.COMPLEX:
+        return kernel(_complex_expm1, out)
+    return ufunc(np.expm1, out, signals=True)
+
+
+def _complex_expm1(x: Array) -> Any:
+    """Take infinities and NaN from the exponential, which has them as C99 has."""
+    result = np.asarray(np.expm1(x))
+    special = ~np.isfinite(x)
+    if special.any():
+        result[special] = np.exp(x[special]) - 1
+    return result
 
 
 @kernels.prepare(ops.LOG1P)

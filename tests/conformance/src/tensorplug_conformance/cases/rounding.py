@@ -103,5 +103,5 @@ cases.gradients(ops.COPY_SIGN, "a")(patterns.pairs(0.5, 2.0))
 
 @cases.gradients(ops.NEXT_AFTER, "a")
 def nextafter_points(corpus: Corpus) -> Iterator[Case]:
-    ones = (corpus.of([1.0, 1.0]),)
-    yield Case("both ways", (corpus.of([0.5, 3.0]), corpus.of(1.0)), expected=ones)
+    yield Case("both ways", (corpus.of([0.5, 3.0]), corpus.of(1.0)))
+    yield Case("broadcast", (corpus.of([[0.5], [3.0]]), corpus.of([1.0, -2.0, 9.0])))
