@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from tensorplug import shapes
 from tensorplug import dtypes as dt
+from tensorplug import shapes
 from tensorplug.dispatch import as_tensor, chained, dispatch
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.ops.complexes import conj

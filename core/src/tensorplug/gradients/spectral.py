@@ -1,0 +1,64 @@
+"""Gradients of Fourier transforms, which are linear: the transposed matrix times dy.
+
+The matrix of FFT is symmetric. What dy of a complex number holds, ``gradients.complexes`` says.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug import dtypes as dt
+from tensorplug.ops import spectral as ops
+from tensorplug.ops.complexes import conj
+from tensorplug.ops.creation import full, ones
+from tensorplug.ops.elementwise import astype
+from tensorplug.ops.movement import concat, pad
+from tensorplug.ops.movement import slice as slice_
+from tensorplug.tables import GradientTable
+
+if TYPE_CHECKING:
+    from tensorplug.spec import TensorType
+    from tensorplug.tensor import Tensor
+
+gradients = GradientTable()
+
+
+@gradients.wrt(ops.FFT, "input")
+def fft(dy: Tensor) -> Tensor:
+    return ops.fft(dy)
+
+
+@gradients.wrt(ops.IFFT, "input")
+def ifft(dy: Tensor) -> Tensor:
+    return ops.ifft(dy)
+
+
+@gradients.wrt(ops.RFFT, "input")
+def rfft(dy: Tensor, input_type: TensorType, fft_length: int) -> Tensor:
+    # irfft adds to each element, but for the first and the middle one, its conjugate.
+    half = conj(dy) / _multiplicity(fft_length, dy)
+    return _cut(ops.irfft(half, n=fft_length, norm="forward"), input_type)
+
+
+@gradients.wrt(ops.IRFFT, "input")
+def irfft(dy: Tensor, input_type: TensorType, fft_length: int) -> Tensor:
+    spectrum = conj(ops.rfft(dy, norm="forward"))
+    return _cut(spectrum * _multiplicity(fft_length, spectrum), input_type)
+
+
+def _multiplicity(n: int, spectrum: Tensor) -> Tensor:
+    """Return how often each element of half a spectrum of n points occurs in the whole."""
+    dtype = dt.real_part(spectrum.dtype)
+    twice = full((n - 1) // 2, 2, dtype=dtype)
+    parts = [ones(1, dtype=dtype), twice, ones(1 if n % 2 == 0 else 0, dtype=dtype)]
+    return concat(parts)
+
+
+def _cut(x: Tensor, input_type: TensorType) -> Tensor:
+    """Return ``x`` in the length of the input, of which the rest did not count, and its dtype."""
+    have, wanted = x.shape[-1], input_type.shape[-1]
+    if have < wanted:
+        x = pad(x, [(0, 0)] * (x.ndim - 1) + [(0, wanted - have)])
+    elif have > wanted:
+        x = slice_(x, [0] * x.ndim, input_type.shape)
+    return x if x.dtype is input_type.dtype else astype(x, input_type.dtype)
