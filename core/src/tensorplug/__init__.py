@@ -54,6 +54,7 @@ from tensorplug.ops import (
     bitwise,
     blocks,
     broadcasting,
+    classification,
     comparison,
     complexes,
     contraction,
@@ -76,9 +77,11 @@ from tensorplug.ops import (
     reduction,
     rounding,
     searching,
+    sets,
     slicing,
     sorting,
     spectral,
+    statistics,
     trigonometry,
 )
 from tensorplug.ops import linalg as matrix_products  # tp.linalg is the submodule
@@ -86,6 +89,7 @@ from tensorplug.ops.arrangement import *
 from tensorplug.ops.bitwise import *
 from tensorplug.ops.blocks import *
 from tensorplug.ops.broadcasting import *
+from tensorplug.ops.classification import *
 from tensorplug.ops.comparison import *
 from tensorplug.ops.complexes import *
 from tensorplug.ops.contraction import *
@@ -102,8 +106,10 @@ from tensorplug.ops.powers import *
 from tensorplug.ops.reduction import *
 from tensorplug.ops.rounding import *
 from tensorplug.ops.searching import *
+from tensorplug.ops.sets import *
 from tensorplug.ops.slicing import *
 from tensorplug.ops.sorting import *
+from tensorplug.ops.statistics import *
 from tensorplug.ops.trigonometry import *
 from tensorplug.registration import (
     copy_registered_kernels,
@@ -224,6 +230,7 @@ __all__ += arrangement.__all__
 __all__ += bitwise.__all__
 __all__ += blocks.__all__
 __all__ += broadcasting.__all__
+__all__ += classification.__all__
 __all__ += comparison.__all__
 __all__ += complexes.__all__
 __all__ += contraction.__all__
@@ -240,8 +247,10 @@ __all__ += powers.__all__
 __all__ += reduction.__all__
 __all__ += rounding.__all__
 __all__ += searching.__all__
+__all__ += sets.__all__
 __all__ += slicing.__all__
 __all__ += sorting.__all__
+__all__ += statistics.__all__
 __all__ += trigonometry.__all__
 
 newaxis = None
@@ -278,6 +287,7 @@ for _family in (
     bitwise,
     blocks,
     broadcasting,
+    classification,
     comparison,
     complexes,
     contraction,
@@ -300,9 +310,11 @@ for _family in (
     reduction,
     rounding,
     searching,
+    sets,
     slicing,
     sorting,
     spectral,
+    statistics,
     trigonometry,
 ):
     chaining.attach(chaining.chained_in(_family))

@@ -15,12 +15,12 @@ gradients = GradientTable()
 
 
 @gradients.wrt(ops.CUMSUM, "x")
-def cumsum(dy: Tensor, axis: int, exclusive: bool, reverse: bool) -> Tensor:
+def cumsum(dy: Tensor, axis: int, *, exclusive: bool, reverse: bool) -> Tensor:
     return ops.cumsum(dy, axis=axis, exclusive=exclusive, reverse=not reverse)
 
 
 @gradients.wrt(ops.CUMPROD, "x")
-def cumprod(dy: Tensor, x: Tensor, axis: int, exclusive: bool, reverse: bool) -> Tensor:
+def cumprod(dy: Tensor, x: Tensor, axis: int, *, exclusive: bool, reverse: bool) -> Tensor:
     """Return for each k the product before it, times what the products after it pass back.
 
     With q[k] the sum over i >= k of dy[i] times the product of x[k + 1] ... x[i], that is

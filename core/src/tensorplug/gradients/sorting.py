@@ -27,7 +27,7 @@ def top_k(dy_values: Tensor, indices: Tensor, x_type: TensorType, k: int) -> Ten
 
 
 @gradients.wrt(ops.SORT, "x")
-def sort(dy: Tensor, x: Tensor, axis: int, descending: bool) -> Tensor:
+def sort(dy: Tensor, x: Tensor, axis: int, *, descending: bool) -> Tensor:
     order = ops.argsort(x, axis=axis, descending=descending)
     # The axis changes places with the last one, which undoes itself.
     swap = list(range(x.ndim))

@@ -10,7 +10,7 @@ from tensorplug.dispatch import as_tensor, chained, dispatch
 from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops.comparison import not_equal
 from tensorplug.ops.creation import full
-from tensorplug.ops.elementwise import astype, subtract
+from tensorplug.ops.elementwise import subtract
 from tensorplug.ops.movement import broadcast_to, concat, slice
 from tensorplug.ops.reduction import accumulable
 from tensorplug.spec import KernelSpec, TensorType
@@ -88,7 +88,9 @@ def cumulative_sum(
     Source: the array API standard.
 
     """
-    return _cumulative(CUMSUM, 0, "cumulative_sum", x, axis, dtype, include_initial)
+    wide = accumulable(x, dtype, "cumulative_sum")
+    result = _cumulative(CUMSUM, "cumulative_sum", wide, axis)
+    return _begun(result, axis, 0) if include_initial else result
 
 
 def cumulative_prod(
@@ -98,26 +100,21 @@ def cumulative_prod(
 
     ``include_initial`` puts a 1 in front. The rest is as for ``cumulative_sum``.
     """
-    return _cumulative(CUMPROD, 1, "cumulative_prod", x, axis, dtype, include_initial)
+    wide = accumulable(x, dtype, "cumulative_prod")
+    result = _cumulative(CUMPROD, "cumulative_prod", wide, axis)
+    return _begun(result, axis, 1) if include_initial else result
 
 
-def _cumulative(
-    spec: KernelSpec,
-    initial: int,
-    who: str,
-    x: Any,
-    axis: int | None,
-    dtype: Any,
-    include_initial: bool,
-) -> Tensor:
-    tensor = as_tensor(accumulable(x, dtype, who), what=f"{who}: x")
+def _cumulative(spec: KernelSpec, who: str, x: Any, axis: int | None) -> Tensor:
+    tensor = as_tensor(x, what=f"{who}: x")
     if axis is None and tensor.ndim > 1:
         raise ArgumentError(f"{who}: x is {tensor.type}; name the axis to run along")
-    at = _axis(tensor, 0 if axis is None else axis, who)
-    result = dispatch(spec, tensor, axis=at)
-    if not include_initial:
-        return result
-    first = (*tensor.shape[:at], 1, *tensor.shape[at + 1 :])
+    return dispatch(spec, tensor, axis=_axis(tensor, 0 if axis is None else axis, who))
+
+
+def _begun(result: Tensor, axis: int | None, initial: int) -> Tensor:
+    at = shapes.normalize_axis(axis or 0, result.ndim)
+    first = (*result.shape[:at], 1, *result.shape[at + 1 :])
     return concat([full(first, initial, dtype=result.dtype), result], axis=at)
 
 

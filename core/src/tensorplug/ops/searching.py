@@ -81,10 +81,16 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
 
 
 def lower_bound(sorted_sequence: Any, values: Any, /) -> Tensor:
-    """Return ``searchsorted(sorted_sequence, values, side="left")``. (TensorFlow's LowerBound.)"""
+    """Return the number of elements less than each value: ``searchsorted``, side left.
+
+    (TensorFlow's LowerBound.)
+    """
     return dispatch(LOWER_BOUND, sorted_sequence, values)
 
 
 def upper_bound(sorted_sequence: Any, values: Any, /) -> Tensor:
-    """Return ``searchsorted(sorted_sequence, values, side="right")``. (TensorFlow's UpperBound.)"""
+    """Return the number of elements up to each value: ``searchsorted``, side right.
+
+    (TensorFlow's UpperBound.)
+    """
     return dispatch(UPPER_BOUND, sorted_sequence, values)

@@ -68,13 +68,16 @@ def lowest(dtype: DType) -> str:
     """Return the C constant that no element of ``dtype`` lies below."""
     if dtype.kind == "float":
         return "-INFINITY"
-    name = ctypes.LIMITS[dtype]
-    return "0" if dtype.kind == "unsigned" else f"{name}_MIN"
+    if dtype.kind in ("bool", "unsigned"):
+        return "0"
+    return f"{ctypes.LIMITS[dtype]}_MIN"
 
 
 def highest(dtype: DType) -> str:
     """Return the C constant that no element of ``dtype`` lies above."""
-    return "INFINITY" if dtype.kind == "float" else f"{ctypes.LIMITS[dtype]}_MAX"
+    if dtype.kind == "float":
+        return "INFINITY"
+    return "1" if dtype.kind == "bool" else f"{ctypes.LIMITS[dtype]}_MAX"
 
 
 def _prepared(

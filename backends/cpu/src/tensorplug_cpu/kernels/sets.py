@@ -1,0 +1,31 @@
+"""The different values, by the fast stable order of this backend."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tensorplug.onhost.sets import unique_with
+from tensorplug.ops import sets as ops
+from tensorplug.tables import KernelTable
+from tensorplug_cpu.ordering import arg_sorted
+from tensorplug_cpu.quiet import quietly
+
+if TYPE_CHECKING:
+    from tensorplug.spec import TensorType
+    from tensorplug_cpu.arrays import Array, Call
+
+kernels = KernelTable()
+
+
+@kernels.prepare(ops.UNIQUE)
+def unique(x: TensorType, *, axis: int, out: tuple[TensorType, TensorType]) -> Call:
+    """Number the values in their order, then in that of their first occurrence."""
+    return quietly(lambda x: unique_with(_order, x, axis))
+
+
+def _order(flat: Array) -> Array:
+    if flat.dtype.kind in "biuf":
+        return arg_sorted(flat, descending=False)
+    return np.argsort(flat, kind="stable")

@@ -1,0 +1,26 @@
+"""Gradients of what picks the different values: they come from their first occurrences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug.ops import sets as ops
+from tensorplug.ops.indexing import scatter_nd
+from tensorplug.ops.movement import permute_dims, reshape
+from tensorplug.tables import GradientTable
+
+if TYPE_CHECKING:
+    from tensorplug.spec import TensorType
+    from tensorplug.tensor import Tensor
+
+gradients = GradientTable()
+
+
+@gradients.wrt(ops.UNIQUE, "x")
+def unique(dy_values: Tensor, indices: Tensor, x_type: TensorType, axis: int) -> Tensor:
+    count = dy_values.shape[axis]
+    first = reshape(ops.first_occurrences(indices, count), (count, 1))
+    swap = list(range(x_type.rank))  # the axis changes places with the first one
+    swap[axis], swap[0] = 0, axis
+    shape = tuple(x_type.shape[each] for each in swap)
+    return permute_dims(scatter_nd(first, permute_dims(dy_values, swap), shape), swap)

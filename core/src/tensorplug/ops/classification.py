@@ -1,0 +1,109 @@
+"""Counting right and wrong answers of classifiers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorplug import dtypes as dt
+from tensorplug import shapes
+from tensorplug.dispatch import as_tensor
+from tensorplug.errors import ArgumentError, DTypeError, ShapeError
+from tensorplug.ops.comparison import equal, less, logical_and, logical_not
+from tensorplug.ops.creation import ones
+from tensorplug.ops.elementwise import astype, where
+from tensorplug.ops.indexing import scatter_nd
+from tensorplug.ops.movement import expand_dims, reshape, slice
+from tensorplug.ops.reduction import any
+from tensorplug.ops.sorting import topk
+
+if TYPE_CHECKING:
+    from tensorplug.tensor import Tensor
+
+__all__ = ["confusion_matrix", "in_top_k"]
+
+
+def confusion_matrix(labels: Any, predictions: Any, num_classes: int) -> Tensor:
+    """Return how often each class was taken for each: ``[num_classes, num_classes]``, int32.
+
+    Args:
+        labels: the true classes, numbers of rank 1 (fractions are cut off).
+        predictions: the classes that were predicted, of the same length.
+        num_classes: how many there are. Pairs with a class outside ``[0, num_classes)`` are
+            not counted.
+
+    Returns:
+        In row i and column j the number of examples of class i that were taken for class j.
+
+    Raises:
+        ShapeError: another rank, or lengths that differ.
+        DTypeError: complex numbers or strings.
+        ArgumentError: a num_classes that is no positive integer.
+
+    (TensorFlow.js's math.confusionMatrix.)
+
+    """
+    true = _classes(labels, "labels")
+    guessed = _classes(predictions, "predictions")
+    if true.shape != guessed.shape:
+        raise ShapeError(
+            f"confusion_matrix: labels are {true.type}, but predictions {guessed.type}"
+        )
+    count = shapes.index(num_classes, "confusion_matrix: num_classes")
+    if count < 1:
+        raise ArgumentError(f"confusion_matrix: num_classes must be positive, got {count}")
+    known = logical_and(_within(true, count), _within(guessed, count))
+    # One place behind the matrix takes the pairs that are not counted.
+    places = where(known, true * count + guessed, count * count)
+    number = true.shape[0]
+    counted = scatter_nd(
+        reshape(places, (number, 1)), ones((number,), dtype=dt.int32), (count * count + 1,)
+    )
+    return reshape(slice(counted, (0,), (count * count,)), (count, count))
+
+
+def _classes(x: Any, name: str) -> Tensor:
+    tensor = as_tensor(x, what=f"confusion_matrix: {name}")
+    if tensor.ndim != 1:
+        raise ShapeError(f"confusion_matrix: {name} must have rank 1, got {tensor.type}")
+    if tensor.dtype in dt.COMPLEX or tensor.dtype is dt.string:
+        raise DTypeError(f"confusion_matrix: {name} are {tensor.type}, but must be real numbers")
+    return astype(tensor, dt.int32)
+
+
+def _within(x: Tensor, count: int) -> Tensor:
+    return logical_and(logical_not(less(x, 0)), less(x, count))
+
+
+def in_top_k(predictions: Any, targets: Any, k: int = 1) -> Tensor:
+    """Return whether each target is among the ``k`` classes with the largest predictions.
+
+    Args:
+        predictions: scores, ``[..., classes]``, of rank 2 or more.
+        targets: indices of classes, ``[...]``. One outside ``[0, classes)`` is not among them.
+        k: how many classes count. Of equal scores the lowest class comes first.
+
+    Returns:
+        Booleans of the shape of ``targets``.
+
+    Raises:
+        ShapeError: shapes that do not fit, or a k larger than the number of classes.
+        DTypeError: targets that are no integers.
+        ArgumentError: a k below 1.
+
+    (TensorFlow.js's inTopKAsync.)
+
+    """
+    scores = as_tensor(predictions, what="in_top_k: predictions")
+    wanted = as_tensor(targets, what="in_top_k: targets")
+    if scores.ndim < 2 or scores.shape[:-1] != wanted.shape:
+        raise ShapeError(
+            "in_top_k: predictions must be [..., classes] and targets [...], got "
+            f"{scores.type} and {wanted.type}"
+        )
+    if wanted.dtype not in dt.INTEGER:
+        raise DTypeError(f"in_top_k: targets are {wanted.type}, but must be integers")
+    count = shapes.index(k, "in_top_k: k")
+    if count < 1:
+        raise ArgumentError(f"in_top_k: k must be at least 1, got {count}")
+    _, indices = topk(scores, count)
+    return any(equal(indices, expand_dims(wanted, axis=-1)), axis=-1)

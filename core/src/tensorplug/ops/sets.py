@@ -1,0 +1,288 @@
+"""Sets: which values there are, where, how often. How many there are, only the data tells."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tensorplug import dtypes as dt
+from tensorplug import shapes
+from tensorplug.dispatch import as_tensor, chained, dispatch_several
+from tensorplug.errors import ShapeError
+from tensorplug.ops.comparison import equal, logical_and, logical_not, not_equal
+from tensorplug.ops.complexes import imag, real
+from tensorplug.ops.coordinates import flatnonzero
+from tensorplug.ops.creation import arange, full, ones, zeros
+from tensorplug.ops.cumulative import cumsum, diff
+from tensorplug.ops.elementwise import astype, minimum
+from tensorplug.ops.indexing import gather, scatter_nd
+from tensorplug.ops.movement import concat, reshape, slice
+from tensorplug.ops.searching import searchsorted
+from tensorplug.ops.sorting import argsort, sort
+from tensorplug.spec import UNKNOWN, Attribute, KernelSpec, TensorType
+
+if TYPE_CHECKING:
+    from tensorplug.spec import InputTypes
+    from tensorplug.tensor import Tensor
+
+__all__ = [
+    "isin",
+    "setdiff1d",
+    "unique",
+    "unique_all",
+    "unique_counts",
+    "unique_inverse",
+    "unique_values",
+]
+
+
+class UniqueResult(NamedTuple):
+    """What ``unique`` returns."""
+
+    values: Tensor
+    indices: Tensor
+
+
+class UniqueAllResult(NamedTuple):
+    """What ``unique_all`` returns."""
+
+    values: Tensor
+    indices: Tensor
+    inverse_indices: Tensor
+    counts: Tensor
+
+
+class UniqueCountsResult(NamedTuple):
+    """What ``unique_counts`` returns."""
+
+    values: Tensor
+    counts: Tensor
+
+
+class UniqueInverseResult(NamedTuple):
+    """What ``unique_inverse`` returns."""
+
+    values: Tensor
+    inverse_indices: Tensor
+
+
+class SetDifference(NamedTuple):
+    """What ``setdiff1d`` returns."""
+
+    values: Tensor
+    indices: Tensor
+
+
+def _axis(value: Any, types: InputTypes) -> int:
+    if isinstance(value, list | tuple) and len(value) == 1:
+        value = value[0]
+    return shapes.normalize_axis(0 if value is None else value, types["x"].rank)
+
+
+def _unique(x: TensorType, *, axis: int) -> tuple[TensorType, TensorType]:
+    shape = (*x.shape[:axis], UNKNOWN, *x.shape[axis + 1 :])
+    return TensorType(x.dtype, shape), TensorType(dt.default_int, (x.shape[axis],))
+
+
+UNIQUE = KernelSpec(
+    "Unique",
+    ("x",),
+    _unique,
+    attributes={"axis": Attribute(_axis, 0)},
+    outputs=("values", "indices"),
+)
+
+
+@chained
+def unique(x: Any, /, *, axis: int = 0) -> UniqueResult:
+    """Return the different slices of ``x`` along ``axis``, in the order of their first occurrence.
+
+    Args:
+        x: a tensor of any dtype, strings too, of rank 1 or more.
+        axis: along which to compare; two slices are equal if all their elements are. All NaN
+            are equal here, and so are 0.0 and -0.0.
+
+    Returns:
+        ``values``, of the shape of x but for its length n along ``axis``, which depends on the
+        data; and ``indices`` (int32, of length ``x.shape[axis]``), which say where among the
+        values each slice of x is.
+
+    Raises:
+        ShapeError: rank 0, or an axis out of range.
+
+    The gradient of ``values`` goes to the first occurrences. (TensorFlow's UniqueV2; the array
+    API standard's functions are ``unique_all`` and its kin.)
+
+    """
+    return UniqueResult(*dispatch_several(UNIQUE, x, axis=axis))
+
+
+def unique_values(x: Any, /) -> Tensor:
+    """Return the different elements of ``x``, of rank 1 and in ascending order.
+
+    Each NaN is an element of its own; 0.0 and -0.0 are one. Complex numbers are ordered by real
+    part, then imaginary part; strings by first occurrence. (The array API standard.)
+    """
+    flat = _flat(x, "unique_values")
+    if flat.dtype not in dt.REAL | dt.BOOL:
+        return unique_all(flat).values
+    ordered = sort(flat, stable=False)
+    return gather(ordered, flatnonzero(_fresh(ordered))) if flat.size else flat
+
+
+def unique_counts(x: Any, /) -> UniqueCountsResult:
+    """Return ``values`` as ``unique_values`` does, and ``counts`` (int32), how often each occurs.
+
+    (The array API standard.)
+    """
+    found = unique_all(x)
+    return UniqueCountsResult(found.values, found.counts)
+
+
+def unique_inverse(x: Any, /) -> UniqueInverseResult:
+    """Return ``values`` as ``unique_values`` does, and where among them each element of x is.
+
+    ``inverse_indices`` (int32) has the shape of x, so that ``values[inverse_indices]`` is x. (The
+    array API standard.)
+    """
+    found = unique_all(x)
+    return UniqueInverseResult(found.values, found.inverse_indices)
+
+
+def unique_all(x: Any, /) -> UniqueAllResult:
+    """Return the different elements of ``x``, where they first occur, where each is, how often.
+
+    Args:
+        x: a tensor of any dtype and shape.
+
+    Returns:
+        ``values`` as from ``unique_values``; ``indices``, the places of their first occurrences
+        in the flattened x; ``inverse_indices``, of the shape of x, the place of each element
+        among the values; ``counts``. The last three are int32.
+
+    Source: the array API standard.
+
+    """
+    tensor = as_tensor(x, what="unique_all: x")
+    flat = _flat(tensor, "unique_all")
+    count = flat.shape[0]
+    if not count:
+        nothing = zeros((0,), dtype=dt.int32)
+        return UniqueAllResult(flat, nothing, reshape(nothing, tensor.shape), nothing)
+    order, fresh = _order(flat)
+    starts = flatnonzero(fresh)
+    indices = gather(order, starts)
+    numbers = cumsum(fresh) - 1
+    inverse = scatter_nd(reshape(order, (count, 1)), numbers, (count,))
+    counts = diff(starts, append=count)
+    return UniqueAllResult(gather(flat, indices), indices, reshape(inverse, tensor.shape), counts)
+
+
+def _flat(x: Any, who: str) -> Tensor:
+    tensor = as_tensor(x, what=f"{who}: x")
+    return tensor if tensor.ndim == 1 else reshape(tensor, (tensor.size,))
+
+
+def _order(flat: Tensor) -> tuple[Tensor, Tensor]:
+    """Return a stable order of the elements, and where in it a new one begins."""
+    if flat.dtype is dt.string:
+        numbers = unique(flat).indices
+        order = argsort(numbers)
+        return order, _fresh(gather(numbers, order))
+    if flat.dtype in dt.COMPLEX:
+        by_imaginary = argsort(imag(flat))
+        order = gather(by_imaginary, argsort(gather(real(flat), by_imaginary)))
+    else:
+        order = argsort(flat)
+    return order, _fresh(gather(flat, order))
+
+
+def _fresh(ordered: Tensor) -> Tensor:
+    """Return where an element differs from the one before it, which no NaN equals."""
+    count = ordered.shape[0]
+    if not count:
+        return zeros((0,), dtype=dt.bool_)
+    change = not_equal(slice(ordered, (1,), (count - 1,)), slice(ordered, (0,), (count - 1,)))
+    return concat([ones((1,), dtype=dt.bool_), change])
+
+
+def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Tensor:
+    """Return for each element of ``x1`` whether it is among those of ``x2``.
+
+    Args:
+        x1: a tensor of any shape, or a number; the result (boolean) has its shape.
+        x2: a tensor of any shape, or a number. No NaN is among them; 0.0 equals -0.0.
+        invert: whether to return the opposite.
+
+    Raises:
+        DTypeError: the two have no common dtype.
+
+    Source: the array API standard.
+
+    """
+    sought, among = _together(x1, x2)
+    if not among.size:
+        return full(sought.shape, invert, dtype=dt.bool_)
+    if sought.dtype not in dt.REAL | dt.BOOL:
+        # Numbers for the different elements, which all NaN share.
+        both = concat([reshape(sought, (sought.size,)), among])
+        numbers = unique(both).indices
+        left = reshape(slice(numbers, (0,), (sought.size,)), sought.shape)
+        found = isin(left, slice(numbers, (sought.size,), (among.size,)))
+        if sought.dtype in dt.COMPLEX:
+            found = logical_and(found, equal(sought, sought))
+    else:
+        ordered = sort(among, stable=False)
+        at = minimum(searchsorted(ordered, sought), among.size - 1)
+        found = equal(gather(ordered, at), sought)
+    return logical_not(found) if invert else found
+
+
+def _together(x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
+    """Return both in their common dtype, the second one flat; Python numbers are weak."""
+    weak = bool | int | float | complex
+    left = None if isinstance(x1, weak) else as_tensor(x1, what="isin: x1")
+    right = None if isinstance(x2, weak) else as_tensor(x2, what="isin: x2")
+    if left is None:
+        left = as_tensor(x1, _beside(x1, right), what="isin: x1")
+    if right is None:
+        right = as_tensor(x2, _beside(x2, left), what="isin: x2")
+    common = dt.promote((left.dtype, right.dtype))
+    left, right = (
+        each if each.dtype is common else astype(each, common) for each in (left, right)
+    )
+    return left, reshape(right, (right.size,))
+
+
+def _beside(value: dt.Scalar, other: Tensor | None) -> dt.DType:
+    return dt.of_scalar(value, None if other is None else other.dtype)
+
+
+def setdiff1d(x: Any, y: Any, /) -> SetDifference:
+    """Return the elements of ``x`` that are not in ``y``, and where they are.
+
+    Args:
+        x: a tensor of rank 1.
+        y: a tensor of rank 1, of a dtype that has a common one with that of x.
+
+    Returns:
+        ``values``, in the order of x and as often as they are there, and ``indices`` (int32)
+        into x. Their length depends on the data.
+
+    Raises:
+        ShapeError: another rank.
+
+    (TensorFlow's ListDiff, TensorFlow.js's setdiff1dAsync; a NaN is in no set, see ``isin``.)
+
+    """
+    left, right = as_tensor(x, what="setdiff1d: x"), as_tensor(y, what="setdiff1d: y")
+    if left.ndim != 1 or right.ndim != 1:
+        raise ShapeError(f"setdiff1d: x and y must have rank 1, got {left.type} and {right.type}")
+    at = flatnonzero(isin(left, right, invert=True))
+    return SetDifference(gather(left, at), at)
+
+
+def first_occurrences(indices: Tensor, count: int) -> Tensor:
+    """Return where each of ``count`` numbers first occurs among ``indices``."""
+    order = argsort(indices)
+    starts = searchsorted(gather(indices, order), arange(count, dtype=dt.int32))
+    return gather(order, starts)

@@ -1,0 +1,113 @@
+"""Statistics along axes, made of reductions. ``axis``: None for all axes, an int, or several."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+from tensorplug import dtypes as dt
+from tensorplug import shapes
+from tensorplug.dispatch import as_tensor, chained
+from tensorplug.errors import ArgumentError, DTypeError
+from tensorplug.ops.comparison import equal
+from tensorplug.ops.creation import full
+from tensorplug.ops.elementwise import abs, astype, exp, log, sqrt, where
+from tensorplug.ops.movement import reshape
+from tensorplug.ops.reduction import max, mean, sum
+
+if TYPE_CHECKING:
+    from tensorplug.tensor import Tensor
+
+__all__ = [
+    "log_sum_exp",
+    "std",
+    "var",
+]
+
+
+@chained
+def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+    """Return the variance ``sum((x - mean(x))**2) / (n - correction)`` along ``axis``.
+
+    Args:
+        x: real numbers; integers and booleans become float32. float16 is computed in float32.
+        axis: of the n elements together.
+        correction: 0 for the variance of x itself, 1 for an estimate of that of what it was
+            drawn from. Where ``n - correction`` is not positive, it counts as 0.
+        keepdims: whether the reduced axes stay, with length 1.
+
+    Returns:
+        The variance; NaN where there are no elements.
+
+    Raises:
+        DTypeError: complex numbers or strings.
+        ArgumentError: a correction that is no number.
+        ShapeError: an axis out of range.
+
+    Source: the array API standard.
+
+    """
+    tensor = _real(x, "var")
+    return astype(_variance(tensor, axis, correction, "var", keepdims=keepdims), tensor.dtype)
+
+
+@chained
+def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+    """Return the standard deviation along ``axis``: the square root of ``var``.
+
+    Where it is 0, so is its gradient, as for ``abs``. The rest is as for ``var``.
+    """
+    tensor = _real(x, "std")
+    variance = _variance(tensor, axis, correction, "std", keepdims=keepdims)
+    # The slope of the root is infinite at 0, and infinity times 0 is NaN.
+    still = equal(variance, 0)
+    root = where(still, variance * 0, sqrt(where(still, 1, variance)))
+    return astype(root, tensor.dtype)
+
+
+def _real(x: Any, who: str) -> Tensor:
+    tensor = as_tensor(x, what=f"{who}: x")
+    if tensor.dtype in dt.COMPLEX or tensor.dtype is dt.string:
+        raise DTypeError(f"{who}: x is {tensor.type}, but must hold real numbers")
+    return tensor if tensor.dtype in dt.FLOATING else astype(tensor, dt.default_float)
+
+
+def _variance(x: Tensor, axis: Any, correction: float, who: str, *, keepdims: bool) -> Tensor:
+    """Return the variance; of float16 in float32, which squares do not overflow."""
+    if isinstance(correction, bool) or not isinstance(correction, int | float):
+        raise ArgumentError(f"{who}: correction must be a number, got {correction!r}")
+    axes = shapes.normalize_axes(axis, x.ndim, f"{who}: axis")
+    wide = astype(x, dt.float32) if x.dtype is dt.float16 else x
+    away = wide - mean(wide, axis=axes, keepdims=True)
+    squares = away * away
+    if not correction:
+        return mean(squares, axis=axes, keepdims=keepdims)
+    count = shapes.size(tuple(x.shape[each] for each in axes)) - correction
+    return sum(squares, axis=axes, keepdims=keepdims) / (count if count > 0 else 0.0)
+
+
+@chained
+def log_sum_exp(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """Return ``log(sum(exp(x)))`` along ``axis``, without overflow.
+
+    The largest element is taken out first: ``m + log(sum(exp(x - m)))``. Integers become
+    float32. Rows of -infinity, and rows without elements, give -infinity; a NaN gives NaN.
+    (TensorFlow.js's logSumExp.)
+
+    Raises:
+        DTypeError: complex numbers or strings.
+        ShapeError: an axis out of range.
+
+    """
+    tensor = _real(x, "log_sum_exp")
+    axes = shapes.normalize_axes(axis, tensor.ndim, "log_sum_exp: axis")
+    kept = shapes.reduce(tensor.shape, axes, keep_dims=True)
+    if tensor.size:
+        largest = max(tensor, axis=axes, keepdims=True)
+        # An infinity stays with the elements: taken out, it would leave inf - inf.
+        largest = where(equal(abs(largest), inf), 0, largest)
+    else:
+        largest = full(kept, 0, dtype=tensor.dtype)
+    result = log(sum(exp(tensor - largest), axis=axes, keepdims=True)) + largest
+    shape = kept if keepdims else shapes.reduce(tensor.shape, axes, keep_dims=False)
+    return result if result.shape == shape else reshape(result, shape)

@@ -1,0 +1,60 @@
+"""Cases for sets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tensorplug.errors import ShapeError
+from tensorplug.ops import sets as ops
+from tensorplug_conformance.corpus import LARGE
+from tensorplug_conformance.oracle import sets as oracle
+from tensorplug_conformance.tables import Case, CaseTable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tensorplug_conformance.corpus import Corpus
+
+cases = CaseTable()
+
+
+@cases.of(ops.UNIQUE, oracle=oracle.unique)
+def unique(corpus: Corpus) -> Iterator[Case]:
+    """The order of first occurrence, along every axis; NaN and zeros of both signs."""
+    text = corpus.dtype.kind == "string"
+    make = corpus.ordinary if text else corpus.small
+    edges = corpus.edges()
+    yield Case("edges", (np.concatenate([edges[::-1], edges]),))
+    yield Case("some", (make((17,)),))
+    yield Case("one", (make((1,)),))
+    yield Case("equal", (np.repeat(make((1,)), 9),))
+    yield Case("distinct", (edges,), {"axis": -1})
+    yield Case("empty", (make((0,)),))
+    yield Case("rows", (make((9, 1)),))
+    yield Case("default axis", (make((2, 3))[[0, 1, 0, 0, 1]],))
+    yield Case("axis as None", (make((2, 3))[[0, 1, 0, 0, 1]],), {"axis": None})
+    yield Case("last axis", (make((3, 2))[:, [0, 1, 0, 1, 1]],), {"axis": -1})
+    yield Case("middle axis", (make((2, 2, 3))[:, [0, 1, 1, 0]],), {"axis": 1})
+    yield Case("rank 6", (make((1, 2, 1, 4, 1, 1)),), {"axis": 3})
+    yield Case("empty slices", (make((3, 0)),))
+    yield Case("no slices", (make((2, 0)),), {"axis": 1})
+    yield Case("large", (make((LARGE,)),))
+    yield Case("rank 0", (make(()),), expected=ShapeError)
+    if not text:
+        yield Case("transposed", (make((2, 5)),), {"axis": 1}, layout="transposed")
+        yield Case("sliced", (make((4, 5)),), {"axis": 1}, layout="sliced")
+    if corpus.floating:
+        nan = np.nan
+        rows = [[nan, 1], [-0.0, nan], [nan, 1], [0.0, nan], [1, nan]]
+        yield Case("specials", (corpus.of(rows),))
+
+
+@cases.gradients(ops.UNIQUE, "x")
+def unique_points(corpus: Corpus) -> Iterator[Case]:
+    """Where all differ the gradient is plain; of equals the first one gets it."""
+    yield Case("distinct", (corpus.distinct((5,)),))
+    yield Case("distinct columns", (corpus.distinct((2, 3)),), {"axis": 1})
+    twice = corpus.of([2.0, 1.0, 2.0, 3.0, 1.0])
+    yield Case("twice", (twice,), expected=(corpus.of([1, 1, 0, 1, 0]),))

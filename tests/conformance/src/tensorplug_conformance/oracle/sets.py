@@ -1,0 +1,32 @@
+"""References for sets: a dictionary of what was seen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from tensorplug_conformance.tables import Array
+
+
+def unique(x: Array, *, axis: int | None = 0) -> tuple[Array, Array]:
+    """Number slices as they come; NaN equal one another, and so do zeros of both signs."""
+    at = (axis or 0) % x.ndim
+    slices = np.moveaxis(x, at, 0)
+    seen: dict[tuple[Any, ...], int] = {}
+    first, numbers = [], []
+    for place in range(len(slices)):
+        key = tuple(_key(each) for each in np.ravel(slices[place]).tolist())
+        if key not in seen:
+            seen[key] = len(seen)
+            first.append(place)
+        numbers.append(seen[key])
+    values = np.take(x, np.array(first, dtype=np.intp), axis=at)
+    return values, np.array(numbers, dtype=np.int32)
+
+
+def _key(value: Any) -> Any:
+    if isinstance(value, float | complex) and value != value:  # noqa: PLR0124  # NaN
+        return "NaN"
+    return value
