@@ -65,7 +65,8 @@ def arg_sorted(x: Array, *, descending: bool, stable: bool = True) -> Array:
     # The reversed axis in ascending order, read from its end, has the lowest index of equals
     # first again, and needs no negation.
     order = _ascending(x[..., ::-1], stable=stable)[..., ::-1]
-    return np.subtract(x.shape[-1] - 1, order)
+    indices: Array = np.subtract(x.shape[-1] - 1, order)
+    return indices
 
 
 def _by_packing(x: Array, *, descending: bool) -> Array:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tensorplug import dtypes as dt
 from tensorplug import shapes
 from tensorplug.dispatch import as_tensor, chained, dispatch_several
-from tensorplug.errors import ShapeError
+from tensorplug.errors import DTypeError, ShapeError
 from tensorplug.ops.comparison import equal, logical_and, logical_not, not_equal
 from tensorplug.ops.complexes import imag, real
 from tensorplug.ops.coordinates import flatnonzero
@@ -124,7 +124,7 @@ def unique_values(x: Any, /) -> Tensor:
     """
     flat = _flat(x, "unique_values")
     if flat.dtype not in dt.REAL | dt.BOOL:
-        return unique_all(flat).values
+        return _all(flat, "unique_values").values
     ordered = sort(flat, stable=False)
     return gather(ordered, flatnonzero(_fresh(ordered))) if flat.size else flat
 
@@ -134,7 +134,7 @@ def unique_counts(x: Any, /) -> UniqueCountsResult:
 
     (The array API standard.)
     """
-    found = unique_all(x)
+    found = _all(x, "unique_counts")
     return UniqueCountsResult(found.values, found.counts)
 
 
@@ -144,7 +144,7 @@ def unique_inverse(x: Any, /) -> UniqueInverseResult:
     ``inverse_indices`` (int32) has the shape of x, so that ``values[inverse_indices]`` is x. (The
     array API standard.)
     """
-    found = unique_all(x)
+    found = _all(x, "unique_inverse")
     return UniqueInverseResult(found.values, found.inverse_indices)
 
 
@@ -162,8 +162,12 @@ def unique_all(x: Any, /) -> UniqueAllResult:
     Source: the array API standard.
 
     """
-    tensor = as_tensor(x, what="unique_all: x")
-    flat = _flat(tensor, "unique_all")
+    return _all(x, "unique_all")
+
+
+def _all(x: Any, who: str) -> UniqueAllResult:
+    tensor = as_tensor(x, what=f"{who}: x")
+    flat = _flat(tensor, who)
     count = flat.shape[0]
     if not count:
         nothing = zeros((0,), dtype=dt.int32)
@@ -219,7 +223,10 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Tensor:
     Source: the array API standard.
 
     """
-    sought, among = _together(x1, x2)
+    return _isin(*_together(x1, x2, "isin"), invert=invert)
+
+
+def _isin(sought: Tensor, among: Tensor, *, invert: bool) -> Tensor:
     if not among.size:
         return full(sought.shape, invert, dtype=dt.bool_)
     if sought.dtype not in dt.REAL | dt.BOOL:
@@ -227,7 +234,8 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Tensor:
         both = concat([reshape(sought, (sought.size,)), among])
         numbers = unique(both).indices
         left = reshape(slice(numbers, (0,), (sought.size,)), sought.shape)
-        found = isin(left, slice(numbers, (sought.size,), (among.size,)))
+        right = slice(numbers, (sought.size,), (among.size,))
+        found = _isin(left, right, invert=False)
         if sought.dtype in dt.COMPLEX:
             found = logical_and(found, equal(sought, sought))
     else:
@@ -237,16 +245,19 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Tensor:
     return logical_not(found) if invert else found
 
 
-def _together(x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
+def _together(x1: Any, x2: Any, who: str) -> tuple[Tensor, Tensor]:
     """Return both in their common dtype, the second one flat; Python numbers are weak."""
     weak = bool | int | float | complex
-    left = None if isinstance(x1, weak) else as_tensor(x1, what="isin: x1")
-    right = None if isinstance(x2, weak) else as_tensor(x2, what="isin: x2")
+    left = None if isinstance(x1, weak) else as_tensor(x1, what=f"{who}: x1")
+    right = None if isinstance(x2, weak) else as_tensor(x2, what=f"{who}: x2")
     if left is None:
-        left = as_tensor(x1, _beside(x1, right), what="isin: x1")
+        left = as_tensor(x1, _beside(x1, right), what=f"{who}: x1")
     if right is None:
-        right = as_tensor(x2, _beside(x2, left), what="isin: x2")
-    common = dt.promote((left.dtype, right.dtype))
+        right = as_tensor(x2, _beside(x2, left), what=f"{who}: x2")
+    try:
+        common = dt.promote((left.dtype, right.dtype))
+    except DTypeError as error:
+        raise DTypeError(f"{who}: {error}") from None
     left, right = (
         each if each.dtype is common else astype(each, common) for each in (left, right)
     )
@@ -277,7 +288,7 @@ def setdiff1d(x: Any, y: Any, /) -> SetDifference:
     left, right = as_tensor(x, what="setdiff1d: x"), as_tensor(y, what="setdiff1d: y")
     if left.ndim != 1 or right.ndim != 1:
         raise ShapeError(f"setdiff1d: x and y must have rank 1, got {left.type} and {right.type}")
-    at = flatnonzero(isin(left, right, invert=True))
+    at = flatnonzero(_isin(*_together(left, right, "setdiff1d"), invert=True))
     return SetDifference(gather(left, at), at)
 
 
