@@ -263,7 +263,7 @@ def _apart(tensor: Tensor) -> Tensor:
 
 
 @chained
-def permute_dims(x: Any, axes: Any = None, /) -> Tensor:
+def permute_dims(x: Any, /, axes: Any = None) -> Tensor:
     """Return ``x`` with its axes in the order ``axes`` (reversed by default)."""
     return dispatch(TRANSPOSE, x, perm=axes)
 
@@ -323,7 +323,7 @@ def squeeze(x: Any, /, axis: Any = None) -> Tensor:
 
 
 @chained
-def broadcast_to(x: Any, shape: Any, /) -> Tensor:
+def broadcast_to(x: Any, /, shape: Any) -> Tensor:
     """Return ``x`` repeated along new and size-1 axes until it has ``shape``."""
     return dispatch(BROADCAST_TO, x, shape=shape)
 

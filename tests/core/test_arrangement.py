@@ -1,0 +1,349 @@
+"""Tiles, mirrors, parts and blocks: public ops against NumPy; TensorFlow.js's corners."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tensorplug as tp
+from tensorplug.errors import ArgumentError, CopyNeededError, DTypeError, ShapeError
+
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
+
+X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+WORDS = np.array(["one", "two", "three"], np.dtypes.StringDType())
+
+
+def same(actual, expected):
+    assert isinstance(actual, tp.Tensor)
+    assert (actual.shape, str(actual.dtype)) == (expected.shape, tp.asarray(expected).dtype.name)
+    np.testing.assert_array_equal(actual.numpy(), expected)
+
+
+def gathered(x, places, axis):
+    """Return elements picked along an axis by plain lists."""
+    return np.stack([np.take(x, place, axis) for place in places], axis)
+
+
+PUBLIC = {
+    "expand": (lambda x: tp.expand_dims(x, axis=1), X[:, None]),
+    "expand by default": (tp.expand_dims, X[None]),
+    "expand twice": (lambda x: tp.expand_dims(x, (0, -1)), X[None, ..., None]),
+    "expand out of order": (lambda x: tp.expand_dims(x, axis=(3, 1)), X[:, None, :, None]),
+    "expand by nothing": (lambda x: tp.expand_dims(x, ()), X),
+    "squeeze": (lambda x: tp.squeeze(x[:, :1], 1), X[:, 0]),
+    "squeeze all": (lambda x: tp.squeeze(x[:1, :1]), X[0, 0]),
+    "moveaxis": (lambda x: tp.moveaxis(x, 0, -1), X.transpose(1, 2, 0)),
+    "moveaxis two": (lambda x: tp.moveaxis(x, (0, 2), (2, 0)), X.transpose(2, 1, 0)),
+    "permute": (lambda x: tp.permute_dims(x, axes=[2, 0, 1]), X.transpose(2, 0, 1)),
+    "reshape a list": (lambda x: x.reshape([4, -1]), X.reshape(4, 6)),
+    "broadcast": (lambda x: tp.broadcast_to(x, shape=[2, 2, 3, 4]), np.stack([X, X])),
+    "tile": (lambda x: tp.tile(x, (2, 1, 3)), np.tile(X, (2, 1, 3))),
+    "tile fewer": (lambda x: tp.tile(x, [2]), np.tile(X, 2)),
+    "tile more": (lambda x: x.tile((2, 1, 1, 2)), np.tile(X, (2, 1, 1, 2))),
+    "flip": (tp.flip, gathered(gathered(gathered(X, [1, 0], 0), [2, 1, 0], 1), [3, 2, 1, 0], 2)),
+    "flip one": (lambda x: tp.flip(x, axis=-1), gathered(X, [3, 2, 1, 0], 2)),
+    "roll flat": (lambda x: tp.roll(x, 5), np.roll(X, 5)),
+    "roll": (lambda x: tp.roll(x, -1, axis=2), gathered(X, [1, 2, 3, 0], 2)),
+    "roll beyond": (lambda x: tp.roll(x, 10, axis=1), gathered(X, [2, 0, 1], 1)),
+    "roll two": (lambda x: tp.roll(x, (1, 2), axis=(0, 2)), np.roll(X, (1, 2), (0, 2))),
+    "roll one for all": (lambda x: tp.roll(x, 1, axis=(0, 1)), np.roll(X, 1, (0, 1))),
+    "roll twice": (lambda x: tp.roll(x, (1, 2), axis=(2, -1)), gathered(X, [1, 2, 3, 0], 2)),
+    "roll not at all": (lambda x: tp.roll(x, 3, axis=1), X),
+    "repeat flat": (lambda x: tp.repeat(x, 2), np.repeat(X, 2)),
+    "repeat": (lambda x: tp.repeat(x, 2, axis=1), gathered(X, [0, 0, 1, 1, 2, 2], 1)),
+    "repeat never": (lambda x: tp.repeat(x, 0, axis=0), X[:0]),
+    "repeat each": (lambda x: tp.repeat(x, [2, 0, 1], axis=1), gathered(X, [0, 0, 2], 1)),
+    "repeat by one": (lambda x: tp.repeat(x, tp.asarray([2]), axis=0), np.repeat(X, 2, 0)),
+    "repeat by a tensor": (
+        lambda x: tp.repeat(x, tp.asarray([1, 2], dtype="uint64"), axis=0),
+        gathered(X, [0, 1, 1], 0),
+    ),
+    "concat flat": (lambda x: tp.concat([x, x[0]], axis=None), np.append(X.ravel(), X[0])),
+    "concat promotes": (
+        lambda x: tp.concat([tp.asarray([1], dtype="int8"), x[0, 0]]),
+        np.array([1, 0, 1, 2, 3], np.float32),
+    ),
+    "stack": (lambda x: tp.stack([x, x], axis=-1), np.stack([X, X], -1)),
+    "stack promotes": (
+        lambda _: tp.stack([[1, 2], [True, False]]),
+        np.array([[1, 2], [1, 0]], "i4"),
+    ),
+    "mirror": (
+        lambda x: tp.mirror_pad(x, [(0, 0), (2, 1), (0, 0)], "reflect"),
+        gathered(X, [2, 1, 0, 1, 2, 1], 1),
+    ),
+    "mirror symmetric": (
+        lambda x: x.mirror_pad([(0, 0), (3, 1), (0, 0)], "symmetric"),
+        gathered(X, [2, 1, 0, 0, 1, 2, 2], 1),
+    ),
+    "words": (lambda _: tp.tile(tp.asarray(WORDS), 2), np.tile(WORDS, 2)),
+    "words padded": (lambda _: tp.pad(WORDS, [(1, 0)]), np.array(["", *WORDS], WORDS.dtype)),
+    "words rolled": (lambda _: tp.roll(WORDS, 1), WORDS[[2, 0, 1]]),
+    "words repeated": (lambda _: tp.repeat(WORDS, [0, 2, 1]), WORDS[[1, 1, 2]]),
+    "words mirrored": (lambda _: tp.mirror_pad(WORDS, [(1, 0)], "reflect"), WORDS[[1, 0, 1, 2]]),
+}
+
+
+@pytest.mark.parametrize("what", PUBLIC)
+def test_public_ops(what):
+    call, expected = PUBLIC[what]
+    same(call(tp.asarray(X)), expected)
+
+
+def test_parts():
+    x = tp.asarray(X)
+    for part, expected in zip(tp.unstack(x, axis=1), (X[:, i] for i in range(3)), strict=True):
+        same(part, expected)
+    assert isinstance(tp.unstack(x), tuple)
+    for part, expected in zip(x.split([1, -1], axis=2), (X[..., :1], X[..., 1:]), strict=True):
+        same(part, expected)
+    assert [part.shape for part in tp.split(x, 3, 1)] == [(2, 1, 4)] * 3
+    assert tp.unstack(tp.zeros((0, 2))) == ()
+
+
+# Kernels by name: what TensorFlow.js accepts ------------------------------------------------
+
+
+KERNELS = {
+    "ExpandDims": ({"input": X}, {"dim": -1}, X[..., None]),
+    "Pack": ({"xs": [X, X]}, {}, np.stack([X, X])),
+    "Pack of one": ({"xs": [X]}, {"axis": 2}, X[:, :, None]),
+    "Reverse": ({"x": X}, {"dims": 1}, gathered(X, [2, 1, 0], 1)),
+    "Reverse of nothing": ({"x": X}, {"dims": []}, X),
+    "Tile": ({"x": X}, {"reps": [1, 2, 1]}, np.concatenate([X, X], 1)),
+    "Slice": ({"x": X}, {"begin": 1, "size": -1}, X[1:]),
+    "Slice to the end": ({"x": X}, {"begin": [0, 1], "size": [1, -1]}, X[:1, 1:]),
+    "Transpose": ({"x": X}, {}, X.transpose(2, 1, 0)),
+    "Reshape": ({"x": X}, {"shape": [-1, 8]}, X.reshape(3, 8)),
+    "BroadcastTo": ({"x": X[:1]}, {"shape": [2, 3, 4], "input_shape": [1, 3, 4]}, X[[0, 0]]),
+    "PadV2": ({"x": X[0, 0]}, {"paddings": [[1, 0]]}, np.array([0, 0, 1, 2, 3], "f4")),
+    "BroadcastArgs": ({"s0": [2, 1], "s1": [5, 1, 3]}, {}, np.array([5, 2, 3], "i4")),
+    "Diag": ({"x": X[0, 0]}, {}, np.diag(X[0, 0])),
+    "Diag of a matrix": (
+        {"x": X[0, :2, :1]},
+        {},
+        np.array([0, 0, 0, 4], "f4").reshape(2, 1, 2, 1),
+    ),
+    "Fill": ({}, {"shape": [2], "value": "a"}, np.array(["a", "a"], WORDS.dtype)),
+    "Range": ({}, {"start": 5, "stop": 2}, np.array([5, 4, 3], "f4")),  # step is 1, so it is -1
+    "LinSpace": ({}, {"start": 0, "stop": 1, "num": 3}, np.array([0, 0.5, 1], "f4")),
+    "BatchToSpaceND": (
+        {"x": np.arange(4, dtype="f4").reshape(4, 1, 1, 1)},
+        {"block_shape": [2, 2], "crops": [[0, 0], [0, 0]]},
+        np.arange(4, dtype="f4").reshape(1, 2, 2, 1),
+    ),
+    "SpaceToBatchND": (
+        {"x": np.arange(1, 4, dtype="f4").reshape(1, 3)},
+        {"block_shape": [2], "paddings": [[0, 1]]},
+        np.array([[1, 3], [2, 0]], "f4"),
+    ),
+    "DepthToSpace": (
+        {"x": np.arange(4, dtype="f4").reshape(1, 1, 1, 4)},
+        {"block_size": 2},
+        np.arange(4, dtype="f4").reshape(1, 2, 2, 1),
+    ),
+    "MatrixBandPart": (
+        {"input": np.ones((3, 3), "f4"), "num_lower": 0, "num_upper": -1},
+        {},
+        np.array([[1, 1, 1], [0, 1, 1], [0, 0, 1]], "f4"),
+    ),
+    "StridedSlice": (
+        {"x": X},
+        {"begin": [-1, 0], "end": [0, 3], "strides": [1, 2], "shrink_axis_mask": 1},
+        X[1, ::2],
+    ),
+}
+
+
+@pytest.mark.parametrize("what", KERNELS)
+def test_kernels_by_name(what):
+    inputs, attributes, expected = KERNELS[what]
+    same(tp.run_kernel(what.split()[0], inputs, attributes), expected)
+
+
+def test_kernels_of_several_outputs():
+    rows = tp.run_kernel("Unpack", {"value": X})
+    assert [each.shape for each in rows] == [(3, 4)] * 2
+    parts = tp.run_kernel("SplitV", {"x": X}, {"num_or_size_splits": [2, -1], "axis": -1})
+    assert [each.shape for each in parts] == [(2, 3, 2)] * 2
+
+
+# Masks of StridedSlice, against Python's own indexing ---------------------------------------
+
+Y = np.arange(120).reshape(2, 3, 4, 5)
+MASKS = {
+    "ellipsis": (
+        {"begin": [1, 0, 1], "end": [2, 0, 4], "strides": [1, 1, 2], "ellipsis_mask": 2},
+        np.s_[1:2, ..., 1:4:2],
+    ),
+    "new axis": ({"begin": [0, 0], "end": [1, 2], "new_axis_mask": 1}, np.s_[None, 0:2]),
+    "shrink": ({"begin": [1, -1], "end": [9, 9], "shrink_axis_mask": 3}, np.s_[1, -1]),
+    "begin": ({"begin": [1, 1], "end": [2, 3], "begin_mask": 2}, np.s_[1:2, :3]),
+    "end": ({"begin": [1, 1], "end": [0, 0], "end_mask": 3}, np.s_[1:, 1:]),
+    "backwards": (
+        {"begin": [0, 2], "end": [2, 0], "strides": [1, -1], "end_mask": 2},
+        np.s_[0:2, 2::-1],
+    ),
+    "all": (
+        {
+            "begin": [0, 7, 9, 3],
+            "end": [1, 7, 9, 1],
+            "strides": [1, 1, 1, -2],
+            "begin_mask": 1,
+            "end_mask": 9,
+            "ellipsis_mask": 4,
+            "new_axis_mask": 2,
+        },
+        np.s_[:, None, ..., 3::-2],
+    ),
+}
+
+
+@pytest.mark.parametrize("what", MASKS)
+def test_masks(what):
+    attributes, key = MASKS[what]
+    y = tp.asarray(Y)
+    same(tp.strided_slice(y, **attributes), Y[key])
+    weights = np.cos(Y[key].astype(np.float32))
+    expected = np.zeros(Y.shape, np.float32)
+    expected[key] = weights
+    slope = tp.grad(lambda x: tp.sum(tp.strided_slice(x, **attributes) * weights))
+    same(slope(tp.astype(y, "float32")), expected)
+
+
+# Copies and views ----------------------------------------------------------------------------
+
+
+def memory(x):
+    return x._live().backend.allocation(x._buffer)[0]
+
+
+def test_what_is_a_view():
+    x = tp.asarray(X)
+    for view in (tp.flip(x), tp.strided_slice(x, [0], [2], [1]), *tp.unstack(x), *tp.split(x, 2),
+                 tp.expand_dims(x), tp.reshape(x, (6, 4), copy=False)):  # fmt: skip
+        assert memory(view) == memory(x)
+
+
+def test_reshape_and_copy():
+    x = tp.asarray(X)
+    copied = tp.reshape(x, (6, 4), copy=True)
+    assert memory(copied) != memory(x)
+    same(copied, X.reshape(6, 4))
+    turned = tp.permute_dims(x)
+    same(tp.reshape(turned, (24,), copy=True), X.T.reshape(24))
+    with pytest.raises(CopyNeededError, match=r"reshape: .* had to be copied"):
+        tp.reshape(turned, (24,), copy=False)
+    slope = tp.grad(lambda x: tp.sum(tp.reshape(x, (24,), copy=True) * np.arange(24, dtype="f4")))
+    same(slope(x), X)
+
+
+# Gradients where the size depends on data ------------------------------------------------------
+
+
+def test_gradient_of_repeat():
+    x = tp.asarray([1.0, 2.0, 3.0])
+    weights = tp.asarray([1.0, 10.0, 100.0, 1000.0])
+    slope = tp.grad(lambda x: tp.sum(tp.repeat(x, [2, 0, 2]) * weights))
+    same(slope(x), np.array([11, 0, 1100], np.float32))
+    slope = tp.grad(lambda x: tp.sum(tp.roll(tp.repeat(x, 2), 1)[:3] ** 2))
+    same(slope(x), np.array([4, 0, 6], np.float32))
+
+
+BAD = {
+    "reps": (lambda: tp.tile(X, (1, -1, 1)), ShapeError, "Tile(x=float32[2,3,4]): reps must not"),
+    "flip": (lambda: tp.flip(X, axis=3), ShapeError, "'dims': axis 3 is out of range for rank 3"),
+    "roll": (lambda: tp.roll(X, (1, 2)), ArgumentError, "roll of float32[2,3,4]: 2 shifts need"),
+    "roll axes": (
+        lambda: tp.roll(X, (1, 2), axis=(0, 1, 2)),
+        ArgumentError,
+        "2 shifts do not fit 3",
+    ),
+    "repeat": (lambda: tp.repeat(X, -1), ArgumentError, "repeats must not be negative, got -1"),
+    "repeat one": (lambda: tp.repeat(X, [1, -2], axis=0), ArgumentError, "negative, got -2"),
+    "repeat size": (
+        lambda: tp.repeat(X, [1, 2], axis=1),
+        ShapeError,
+        "but must be 1 or 3 numbers",
+    ),
+    "repeat float": (lambda: tp.repeat(X, [1.5]), DTypeError, "repeats must be integers"),
+    "repeat text": (lambda: tp.repeat(X, "2"), ArgumentError, "repeats must be an integer"),
+    "mode": (
+        lambda: tp.mirror_pad(X, [(0, 0)] * 3, "wrap"),
+        ArgumentError,
+        "one of 'reflect', 'sym",
+    ),
+    "mirror": (
+        lambda: tp.mirror_pad(X, [(2, 0), (0, 0), (0, 0)], "reflect"),
+        ShapeError,
+        "padding [2, 0] is too much for axis 0 of length 2: mode 'reflect' has 1 elements",
+    ),
+    "moveaxis": (lambda: tp.moveaxis(X, (0, 1), 2), ShapeError, "2 axes cannot go to 1 places"),
+    "moveaxis twice": (lambda: tp.moveaxis(X, (0, 0), (1, 2)), ShapeError, "names one axis twice"),
+    "expand twice": (lambda: tp.expand_dims(X, (0, 0)), ShapeError, "names one axis twice"),
+    "split": (lambda: tp.split(X, 5, 1), ShapeError, "3 elements cannot be split into 5 equal"),
+    "split sizes": (
+        lambda: tp.split(X, [1, 1], 1),
+        ShapeError,
+        "sizes [1, 1] do not make up the 3",
+    ),
+    "split rests": (lambda: tp.split(X, [-1, -1], 1), ShapeError, "may hold one -1"),
+    "stride": (lambda: tp.strided_slice(X, [0], [1], [0]), ArgumentError, "must not hold 0"),
+    "entries": (
+        lambda: tp.strided_slice(X[0, 0], [0, 0], [1, 1]),
+        ShapeError,
+        "2 entries of begin",
+    ),
+    "ellipses": (
+        lambda: tp.strided_slice(X, [0, 0], [1, 1], ellipsis_mask=3),
+        ArgumentError,
+        "there can be one ellipsis, got 0b11",
+    ),
+    "shrink": (
+        lambda: tp.strided_slice(X, [2], [3], shrink_axis_mask=1),
+        ShapeError,
+        "index 2 is out of range for axis 0 of length 2",
+    ),
+    "depth": (
+        lambda: tp.depth_to_space(X[None], 3),
+        ShapeError,
+        "4 channels are no multiple of 9",
+    ),
+    "depth rank": (lambda: tp.depth_to_space(X, 2), ShapeError, "x must have rank 4, got 3"),
+    "format": (
+        lambda: tp.depth_to_space(X[None], 2, "HWCN"),
+        ArgumentError,
+        "must be one of 'NHWC', 'NCHW', got 'HWCN'",
+    ),
+    "batch": (
+        lambda: tp.batch_to_space_nd(X, [3], [(0, 0)]),
+        ShapeError,
+        "the batch of 2 is no multiple of 3",
+    ),
+    "space": (
+        lambda: tp.space_to_batch_nd(X, [2], [(0, 0)]),
+        ShapeError,
+        "axis 1 of length 3, padded by [0, 0], is no multiple of 2",
+    ),
+    "triangle": (lambda: tp.tril(X[0, 0]), ShapeError, "matrices are needed, of at least rank 2"),
+    "word in numbers": (
+        lambda: tp.pad(X[0, 0], [(1, 1)], "a"),
+        DTypeError,
+        "'a' cannot become floa",
+    ),
+    "number in words": (lambda: tp.pad(WORDS, [(1, 1)], 1), DTypeError, "1 cannot become string"),
+    "input shape": (
+        lambda: tp.run_kernel("BroadcastTo", {"x": X}, {"shape": [2, 3, 4], "input_shape": [1]}),
+        ShapeError,
+        "'input_shape': [1] is not the shape of x",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_what_does_not_fit(what):
+    call, error, message = BAD[what]
+    with pytest.raises(error) as caught:
+        call()
+    assert message in str(caught.value)

@@ -1,0 +1,257 @@
+"""Shapes brought together, diagonals, and tensors made from nothing, against NumPy."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+
+import tensorplug as tp
+from tensorplug.errors import ArgumentError, DTypeError, ShapeError
+
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
+
+
+def same(actual, expected):
+    assert isinstance(actual, tp.Tensor)
+    assert (actual.shape, str(actual.dtype)) == (expected.shape, tp.asarray(expected).dtype.name)
+    np.testing.assert_array_equal(actual.numpy(), expected)
+
+
+# Shapes --------------------------------------------------------------------------------------
+
+
+def test_broadcast_shapes():
+    assert tp.broadcast_shapes((2, 1), [3], ()) == (2, 3)
+    assert tp.broadcast_shapes() == ()
+    assert tp.broadcast_shapes((0, 1), (1, 4)) == (0, 4)
+    with pytest.raises(ShapeError, match=r"shapes \[2\] and \[3\] do not broadcast"):
+        tp.broadcast_shapes((2,), (3,))
+
+
+def test_broadcast_arrays():
+    a, b = np.arange(3.0, dtype="f4")[:, None], np.arange(2, dtype="i4")
+    found = tp.broadcast_arrays(tp.asarray(a), b)
+    assert isinstance(found, tuple)
+    for actual, expected in zip(found, np.broadcast_arrays(a, b), strict=True):
+        same(actual, expected)
+    with pytest.raises(ShapeError, match="broadcast_arrays: shapes"):
+        tp.broadcast_arrays([1, 2], [1, 2, 3])
+
+
+@pytest.mark.parametrize("indexing", ["xy", "ij"])
+@pytest.mark.parametrize("sizes", [(), (3,), (2, 3), (2, 3, 4)])
+def test_meshgrid(indexing, sizes):
+    vectors = [np.arange(size, dtype="f4") for size in sizes]
+    found = tp.meshgrid(*map(tp.asarray, vectors), indexing=indexing)
+    assert isinstance(found, tuple)
+    for actual, expected in zip(found, np.meshgrid(*vectors, indexing=indexing), strict=True):
+        same(actual, expected)
+
+
+def test_meshgrid_of_numbers_and_what_it_refuses():
+    same(tp.meshgrid(tp.asarray(5), [1, 2])[0], np.array([[5], [5]], "i4"))
+    with pytest.raises(ShapeError, match=r"meshgrid: vectors are needed, got float32\[1,1\]"):
+        tp.meshgrid([[1.0]])
+    with pytest.raises(ArgumentError, match="indexing must be 'xy' or 'ij', got 'yx'"):
+        tp.meshgrid([1], indexing="yx")
+
+
+def test_ensure_shape():
+    x = tp.zeros((2, 3))
+    assert tp.ensure_shape(x, (None, 3)) is x
+    assert tp.ensure_shape(x, None) is x
+    for shape in ((2,), (2, 4), (None, 3, None)):
+        with pytest.raises(ShapeError, match=r"x is float32\[2,3\], but must have shape"):
+            tp.ensure_shape(x, shape)
+
+
+def test_broadcast_args():
+    same(tp.broadcast_args([1, 3], tp.asarray([2, 1])), np.array([2, 3], "i4"))
+    with pytest.raises(ShapeError, match=r"shapes \[2, 3\] and \[2\] do not broadcast"):
+        tp.broadcast_args([2, 3], [2])
+
+
+# Diagonals -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [-5, -1, 0, 2, 5])
+def test_triangles_and_identities(k):
+    x = np.arange(1, 25, dtype="f4").reshape(2, 3, 4)
+    same(tp.tril(x, k=k), np.tril(x, k))
+    same(tp.asarray(x).triu(k=k), np.triu(x, k))
+    same(tp.eye(3, 4, k=k), np.eye(3, 4, k, dtype="f4"))
+
+
+def test_bands_that_do_not_exist_are_zero_whatever_stands_there():
+    x = np.full((2, 2), np.nan, "f4")
+    same(tp.tril(x, k=-2), np.zeros((2, 2), "f4"))
+
+
+# Creation ------------------------------------------------------------------------------------
+
+LIKE = np.zeros((2, 3), "i2")
+MADE = {
+    "eye": (lambda: tp.eye(2, dtype="int8"), np.eye(2, dtype="i1")),
+    "eye of bools": (lambda: tp.eye(2, 3, dtype=bool), np.eye(2, 3, dtype=bool)),
+    "eyes": (lambda: tp.eye(2, batch_shape=[3]), np.stack([np.eye(2, dtype="f4")] * 3)),
+    "linspace": (lambda: tp.linspace(0, 10, 5), np.array([0, 2.5, 5, 7.5, 10], "f4")),
+    "without end": (
+        lambda: tp.linspace(0, 1, 4, endpoint=False),
+        np.array([0, 0.25, 0.5, 0.75], "f4"),
+    ),
+    "of one": (lambda: tp.linspace(3, 9, num=1), np.array([3], "f4")),
+    "of none": (lambda: tp.linspace(3, 9, 0, dtype="float64"), np.zeros(0)),
+    "complex": (lambda: tp.linspace(0, 2j, 3), np.array([0, 1j, 2j], "c8")),
+    "empty": (lambda: tp.empty([2, 0], dtype="int8"), np.zeros((2, 0), "i1")),
+    "empty like": (lambda: tp.empty_like(LIKE), LIKE),
+    "full like": (lambda: tp.full_like(LIKE, 7), np.full((2, 3), 7, "i2")),
+    "full like as": (lambda: tp.full_like(LIKE, 0.5, dtype="float64"), np.full((2, 3), 0.5)),
+    "zeros like as": (lambda: tp.zeros_like(LIKE, dtype="float32"), np.zeros((2, 3), "f4")),
+    "ones like as": (lambda: tp.ones_like(LIKE, dtype="bool"), np.ones((2, 3), bool)),
+    "zeros of a list": (lambda: tp.zeros([2, 1]), np.zeros((2, 1), "f4")),
+    "ones of a number": (lambda: tp.ones(2), np.ones(2, "f4")),
+    "text": (lambda: tp.full(2, "ab"), np.array(["ab", "ab"], np.dtypes.StringDType())),
+    "nothing up": (lambda: tp.arange(5, 2), np.zeros(0, "i4")),
+    "nothing up of floats": (lambda: tp.arange(5.0, 2), np.zeros(0, "f4")),
+    "down": (lambda: tp.arange(5, 2, -1), np.array([5, 4, 3], "i4")),
+}
+
+
+@pytest.mark.parametrize("what", MADE)
+def test_creation(what):
+    make, expected = MADE[what]
+    same(make(), expected)
+
+
+def test_linspace_is_exact_at_both_ends_and_symmetric():
+    for dtype in ("float16", "float32", "float64"):
+        start, stop = (float(np.array(end, dtype)) for end in (0.1, 0.7))
+        x = tp.linspace(start, stop, 1001, dtype=dtype).numpy()
+        assert (x[0], x[-1]) == (start, stop)
+        wide = np.linspace(np.longdouble(start), np.longdouble(stop), 1001)
+        assert np.abs(x - wide).max() <= np.finfo(dtype).eps
+        even = tp.linspace(-stop, stop, 1001, dtype=dtype).numpy()
+        np.testing.assert_array_equal(even[::-1], -even)
+
+
+PLACED = {
+    "asarray": lambda device: tp.asarray([1.0], device=device),
+    "arange": lambda device: tp.arange(3, device=device),
+    "arange of nothing": lambda device: tp.arange(3, 0, device=device),
+    "empty": lambda device: tp.empty(2, device=device),
+    "empty_like": lambda device: tp.empty_like([1], device=device),
+    "eye": lambda device: tp.eye(2, device=device),
+    "eyes": lambda device: tp.eye(2, batch_shape=(2,), device=device),
+    "full": lambda device: tp.full(2, 1, device=device),
+    "full_like": lambda device: tp.full_like([1], 2, device=device),
+    "linspace": lambda device: tp.linspace(0, 1, 3, device=device),
+    "ones": lambda device: tp.ones(2, device=device),
+    "ones_like": lambda device: tp.ones_like([1], device=device),
+    "zeros": lambda device: tp.zeros(2, device=device),
+    "zeros_like": lambda device: tp.zeros_like([1], device=device),
+}
+
+
+@pytest.mark.parametrize("name", PLACED)
+def test_devices(name):
+    x = PLACED[name]("cpu")
+    assert x.device == "cpu"
+    again = PLACED[name](x.device)
+    np.testing.assert_array_equal(again.numpy(), x.numpy())
+    there = PLACED[name]("host")
+    assert there.device == "host"
+    assert PLACED[name](None).device == tp.get_backend()
+    with pytest.raises(tp.errors.BackendNotInstalledError, match="'nowhere' is not installed"):
+        PLACED[name]("nowhere")
+
+
+def test_an_array_goes_to_a_device_and_stays_on_the_tape():
+    slope = tp.grad(lambda x: tp.sum(tp.asarray(x, device="cpu") ** 2))
+    same(slope(tp.asarray([1.0, 2.0])), np.array([2, 4], "f4"))
+
+
+BAD = {
+    "linspace of integers": (
+        lambda: tp.linspace(0, 1, 3, dtype=int),
+        DTypeError,
+        "LinSpace(): dtype must",
+    ),
+    "linspace count": (
+        lambda: tp.linspace(0, 1, -1),
+        ArgumentError,
+        "'num': must be at least 0, got -1",
+    ),
+    "linspace of complex": (
+        lambda: tp.linspace(0, 1j, 3, dtype="float32"),
+        DTypeError,
+        "1j cannot become",
+    ),
+    "eye": (lambda: tp.eye(-1), ArgumentError, "'n_rows': must be at least 0, got -1"),
+    "eye of text": (lambda: tp.eye(2, dtype=str), DTypeError, "has numbers, not strings"),
+    "full": (lambda: tp.full(2, "a", dtype="int8"), DTypeError, "'a' cannot become int8"),
+    "full like": (lambda: tp.full_like(LIKE, 2**20), ArgumentError, "does not fit into int16"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_what_does_not_fit(what):
+    call, error, message = BAD[what]
+    with pytest.raises(error) as caught:
+        call()
+    assert message in str(caught.value)
+
+
+# The standard's own signatures ----------------------------------------------------------------
+
+STANDARD = (
+    "arange",
+    "asarray",
+    "empty",
+    "empty_like",
+    "eye",
+    "from_dlpack",
+    "full",
+    "full_like",
+    "linspace",
+    "meshgrid",
+    "ones",
+    "ones_like",
+    "tril",
+    "triu",
+    "zeros",
+    "zeros_like",
+    "broadcast_arrays",
+    "broadcast_shapes",
+    "broadcast_to",
+    "concat",
+    "expand_dims",
+    "flip",
+    "moveaxis",
+    "permute_dims",
+    "repeat",
+    "reshape",
+    "roll",
+    "squeeze",
+    "stack",
+    "tile",
+    "unstack",
+    "matrix_transpose",
+)
+
+
+@pytest.mark.parametrize("name", STANDARD)
+def test_every_call_of_the_standard_is_one_of_ours(name):
+    theirs = pytest.importorskip("array_api_strict")
+    ours = list(inspect.signature(getattr(tp, name)).parameters.values())
+    wanted = list(inspect.signature(getattr(theirs, name)).parameters.values())
+    by_name = {each.name: each for each in ours}
+    for at, each in enumerate(wanted):
+        if each.kind is each.KEYWORD_ONLY:
+            assert by_name[each.name].kind in (each.KEYWORD_ONLY, each.POSITIONAL_OR_KEYWORD)
+            continue
+        assert ours[at].kind is each.kind
+        assert each.kind is not each.POSITIONAL_OR_KEYWORD or ours[at].name == each.name
+    extra = ours[len(wanted) :]
+    assert all(each.default is not each.empty for each in extra)
