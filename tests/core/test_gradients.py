@@ -38,7 +38,10 @@ def call(case: Case, dtype: str = "float64") -> tuple[Any, list[Any]]:
     def f(*wrt: Any) -> Any:
         inputs = {**fixed, **dict(zip(case.wrt, wrt, strict=True))}
         result = tp.run_kernel(case.kernel, inputs, case.attributes)
-        return result[case.output] if isinstance(result, list) else result
+        if not isinstance(result, list):
+            return result
+        # Counted among those that can have a gradient: others hold indices and the like.
+        return [each for each in result if each.dtype.kind in ("float", "complex")][case.output]
 
     return f, [given[name] for name in case.wrt]
 

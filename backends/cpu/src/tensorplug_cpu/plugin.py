@@ -46,6 +46,7 @@ from tensorplug_cpu.kernels import (
     slicing,
     sorting,
     spectral,
+    suppression,
     trigonometry,
     warping,
 )
@@ -92,6 +93,7 @@ TABLES: tuple[KernelTable, ...] = (
     slicing.kernels,
     sorting.kernels,
     spectral.kernels,
+    suppression.kernels,
     trigonometry.kernels,
     warping.kernels,
 )

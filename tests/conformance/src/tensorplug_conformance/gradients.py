@@ -74,7 +74,8 @@ def _pulled(session: Session, entry: CaseEntry, case: Case, weights: Array) -> l
         for position, value in zip(positions, chosen, strict=True):
             full[position] = value
         if entry.spec.several:
-            return dispatch_several(entry.spec, *full, **case.attributes)[0]
+            outputs = dispatch_several(entry.spec, *full, **case.attributes)
+            return next(each for each in outputs if each.dtype in dt.INEXACT)
         return dispatch(entry.spec, *full, **case.attributes)
 
     primals = [operands[position] for position in positions]
@@ -151,8 +152,12 @@ def _widened(given: Any) -> Any:
 def _value(entry: CaseEntry, inputs: Sequence[Any], case: Case) -> Array:
     assert entry.oracle is not None  # gradients are judged by it
     found = entry.oracle(*inputs, **case.attributes)
-    first = found[0] if isinstance(found, tuple) else found
-    return first.value if isinstance(first, Bounded) else np.asarray(first)
+    outputs = [
+        each.value if isinstance(each, Bounded) else np.asarray(each)
+        for each in (found if isinstance(found, tuple) else (found,))
+    ]
+    # Of several outputs the first that can have a gradient; others hold indices and the like.
+    return next((each for each in outputs if each.dtype.kind in "fcO"), outputs[0])
 
 
 def _compare(name: str, gradient: Array, reference: Array, dtype: DType) -> float:

@@ -119,5 +119,5 @@ def _wrapped(at: float, length: int) -> float:
     if length == 1:
         return 0
     if at < 0:
-        return at + length * (math.trunc(-at / (length - 1)) + 1)
-    return at - length * math.trunc(at / (length - 1)) if at > length - 1 else at
+        return at + length * (int(-at / (length - 1)) + 1)
+    return at - length * int(at / (length - 1)) if at > length - 1 else at

@@ -1,0 +1,12 @@
+"""Non-maximum suppression: which boxes are taken, and how many, only the data tells."""
+
+from __future__ import annotations
+
+from tensorplug.onhost import suppression
+from tensorplug.ops import suppression as ops
+from tensorplug.tables import DecompositionTable
+
+decompositions = DecompositionTable()
+decompositions.on_host(ops.NON_MAX_SUPPRESSION_V3)(suppression.plain)
+decompositions.on_host(ops.NON_MAX_SUPPRESSION_V4)(suppression.padded)
+decompositions.on_host(ops.NON_MAX_SUPPRESSION_V5)(suppression.scored)

@@ -1,0 +1,140 @@
+"""Non-maximum suppression in float64: one pass over the remaining boxes for each that is taken.
+
+With soft suppression, scores fall while boxes are taken. Only the candidate that seems best is
+then brought up to date with the boxes taken since it was last seen; if its score fell, it goes
+back among the others.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    Array = np.ndarray[Any, Any]
+
+__all__ = ["padded", "plain", "scored"]
+
+
+def plain(
+    boxes: Array,
+    scores: Array,
+    *,
+    max_output_size: int,
+    iou_threshold: float,
+    score_threshold: float,
+) -> Array:
+    """Return the indices of the boxes taken, best score first."""
+    return _taken(boxes, scores, max_output_size, iou_threshold, score_threshold)
+
+
+def padded(
+    boxes: Array,
+    scores: Array,
+    *,
+    max_output_size: int,
+    iou_threshold: float,
+    score_threshold: float,
+    pad_to_max_output_size: bool,
+) -> tuple[Array, Array]:
+    """Return the indices, filled up with zeros if so wished, and how many were taken."""
+    found = _taken(boxes, scores, max_output_size, iou_threshold, score_threshold)
+    count = np.array(len(found), np.int32)
+    if not pad_to_max_output_size:
+        return found, count
+    filled = np.zeros(max_output_size, np.int32)
+    filled[: len(found)] = found
+    return filled, count
+
+
+def scored(
+    boxes: Array,
+    scores: Array,
+    *,
+    max_output_size: int,
+    iou_threshold: float,
+    score_threshold: float,
+    soft_nms_sigma: float,
+) -> tuple[Array, Array]:
+    """Return the indices and their scores, lowered by soft suppression."""
+    if soft_nms_sigma == 0:
+        found = _taken(boxes, scores, max_output_size, iou_threshold, score_threshold)
+        return found, scores[found]
+    return _softly_taken(
+        boxes, scores, max_output_size, iou_threshold, score_threshold, -0.5 / soft_nms_sigma
+    )
+
+
+def _taken(
+    boxes: Array, scores: Array, most: int, iou_threshold: float, score_threshold: float
+) -> Array:
+    wide = scores.astype(np.float64)
+    candidates = np.flatnonzero(wide > score_threshold)
+    rest = candidates[np.argsort(-wide[candidates], kind="stable")]
+    places = _places(boxes)[:, rest]
+    found: list[int] = []
+    while len(found) < most and len(rest):
+        found.append(int(rest[0]))
+        best, rest, places = places[:, :1], rest[1:], places[:, 1:]
+        apart = ~(_overlap(best, places) >= iou_threshold)
+        if not apart.all():
+            rest, places = rest[apart], places[:, apart]
+    return np.array(found, np.int32)
+
+
+def _softly_taken(
+    boxes: Array,
+    scores: Array,
+    most: int,
+    iou_threshold: float,
+    score_threshold: float,
+    scale: float,
+) -> tuple[Array, Array]:
+    wide = scores.astype(np.float64)
+    candidates = np.flatnonzero(wide > score_threshold)
+    best = (-wide[candidates]).tolist()
+    # Score (negative, so that the best is first), index, and how many taken boxes it has met.
+    waiting = [(score, index, 0) for score, index in zip(best, candidates.tolist(), strict=True)]
+    heapq.heapify(waiting)
+    places = _places(boxes)
+    found: list[int] = []
+    values: list[float] = []
+    while len(found) < most and waiting:
+        negative, index, met = heapq.heappop(waiting)
+        score = -negative
+        lowered = score
+        if met < len(found):
+            since = found[met:][::-1]  # the latest first: it is the likeliest to overlap
+            iou = _overlap(places[:, index : index + 1], places[:, since])
+            if (iou >= iou_threshold).any():
+                continue
+            weights = np.where(iou <= iou_threshold, np.exp(scale * iou * iou), 0)
+            steps = np.multiply.accumulate(np.concatenate([[score], weights]))[1:]
+            if (steps <= score_threshold).any():
+                continue
+            lowered = float(steps[-1])
+        if lowered == score:
+            found.append(index)
+            values.append(score)
+        else:
+            heapq.heappush(waiting, (-lowered, index, len(found)))
+    return np.array(found, np.int32), np.array(values, scores.dtype)
+
+
+def _places(boxes: Array) -> Array:
+    """Return [5, boxes]: the lesser y and x of each, the larger y and x, the area."""
+    wide = boxes.astype(np.float64).T
+    low, high = np.minimum(wide[:2], wide[2:]), np.maximum(wide[:2], wide[2:])
+    sides = high - low
+    return np.concatenate([low, high, sides[:1] * sides[1:]])
+
+
+def _overlap(one: Array, others: Array) -> Array:
+    """Return the intersection over the union of one box and others; 0 without an area."""
+    low, high = np.maximum(one[:2], others[:2]), np.minimum(one[2:4], others[2:4])
+    sides = np.maximum(high - low, 0)
+    shared = sides[0] * sides[1]
+    real = (one[4] > 0) & (others[4] > 0)
+    return np.where(real, shared / (one[4] + others[4] - shared), 0)
