@@ -53,6 +53,7 @@ UNARY = {
     **dict.fromkeys(("round", "trunc", "sign", "signbit", "isfinite", "isinf", "isnan"), X),
     **dict.fromkeys(("conj", "real", "imag", "positive"), X),
     "bitwise_invert": B,
+    **dict.fromkeys(("empty_like", "flip", "diag", "tril", "triu", "unstack"), X),
 }
 BINARY = {
     **dict.fromkeys(("add", "subtract", "multiply", "divide", "floor_divide", "remainder"), X),
@@ -64,30 +65,46 @@ BINARY = {
 }
 OTHERS = {
     "asarray": [[X], ()],
+    "batch_to_space_nd": [[X], ([1], [(0, 0)])],
     "astype": [[X], ("float64",)],
     "bitwise_left_shift": [[I, I], ()],
     "bitwise_right_shift": [[I, I], ()],
+    "broadcast_args": [[I, I], ()],
+    "broadcast_arrays": [[X, X], ()],
     "broadcast_to": [[X], ((2, 3, 4),)],
     "clip": [[X], (0, 1)],
     "clip_by_value": [[X], (0, 1)],
     "complex": [[X, X], ()],
     "confusion_matrix": [[I, I], (3,)],
     "conv2d": [[IMAGE, FILTER], ()],
+    "depth_to_space": [[IMAGE], (1,)],
+    "ensure_shape": [[X], ((3, 4),)],
+    "full_like": [[X], (1,)],
     "gather": [[X, I], ()],
     "in_top_k": [[X, I], ()],
     "isin": [[X, X], ()],
     "lower_bound": [[X, X], ()],
     "matmul": [[X, X.T], ()],
     "max_pool": [[IMAGE], (2, 2)],
+    "meshgrid": [[I, I], ()],
+    "mirror_pad": [[X], ([(0, 0), (0, 0)], "reflect")],
+    "moveaxis": [[X], (0, 1)],
     "one_hot": [[I], (3,)],
     "pad": [[X], ([(0, 0), (0, 0)],)],
+    "repeat": [[X], (2,)],
     "reshape": [[X], ((12,),)],
+    "roll": [[X], (1,)],
     "scatter_nd": [[I[:, None], I], ((3,),)],
     "searchsorted": [[X, X], ()],
     "setdiff1d": [[X[0], X[0]], ()],
     "slice": [[X], ((0, 0),)],
     "softmax_cross_entropy": [[X, X], ()],
+    "space_to_batch_nd": [[X], ([1], [(0, 0)])],
+    "space_to_depth": [[IMAGE], (1,)],
+    "split": [[X], (1,)],
     "squeeze": [[X[None]], (0,)],
+    "strided_slice": [[X], ([0], [1])],
+    "tile": [[X], (2,)],
     "upper_bound": [[X, X], ()],
     "where": [[B, X, X], ()],
 }
@@ -97,6 +114,15 @@ CALLS = {
     **OTHERS,
 }
 KERNELS = {  # where the kernel's name in messages is not the op's in capitals
+    "batch_to_space_nd": "BatchToSpaceND",
+    "empty_like": "ZerosLike",
+    "flip": "Reverse",
+    "full_like": "Fill",
+    "space_to_batch_nd": "SpaceToBatchND",
+    "split": "SplitV",
+    "tril": "Triangle",
+    "triu": "Triangle",
+    "unstack": "Unpack",
     "subtract": "Sub",
     "negative": "Neg",
     "divide": "RealDiv",
@@ -136,6 +162,7 @@ KERNELS = {  # where the kernel's name in messages is not the op's in capitals
 # Functions that take no tensor, or are tested elsewhere (control, memory, tree, autodiff).
 ELSEWHERE = {
     *("arange", "full", "ones", "zeros", "concat", "stack", "add_n"),  # below
+    *("broadcast_shapes", "empty", "eye", "linspace"),  # test_broadcasting
     *("backends", "get_backend", "set_backend", "describe_device", "synchronize", "memory"),
     *("dispose", "keep", "tidy", "tree_map", "explain", "kernels_for", "run_kernel"),
     *("register_decomposition", "register_gradient", "register_kernel", "unregister_gradient"),
@@ -217,6 +244,9 @@ def test_strings_are_no_numbers(op, at):
 
 
 TAKE_STRINGS = {  # they move elements and do not look at them
+    *("flip", "diag", "unstack", "broadcast_arrays", "split", "strided_slice"),
+    *("depth_to_space", "space_to_depth", "batch_to_space_nd", "space_to_batch_nd", "pad"),
+    *("ensure_shape", "meshgrid", "mirror_pad", "moveaxis", "repeat", "roll", "tile"),
     *("identity", "expand_dims", "reshape", "broadcast_to", "slice", "squeeze"),
     *("matrix_transpose", "permute_dims", "positive"),
     *("unique", "unique_all", "unique_counts", "unique_inverse", "unique_values"),
@@ -272,6 +302,11 @@ DTYPED = {
     "full": lambda dtype: tp.full((2,), 1, dtype=dtype),
     "zeros": lambda dtype: tp.zeros((2,), dtype=dtype),
     "ones": lambda dtype: tp.ones((2,), dtype=dtype),
+    "empty": lambda dtype: tp.empty((2,), dtype=dtype),
+    "eye": lambda dtype: tp.eye(2, dtype=dtype),
+    "full_like": lambda dtype: tp.full_like(X, 1, dtype=dtype),
+    "linspace": lambda dtype: tp.linspace(0, 1, 2, dtype=dtype),
+    "zeros_like": lambda dtype: tp.zeros_like(X, dtype=dtype),
     "arange": lambda dtype: tp.arange(3, dtype=dtype),
     "one_hot": lambda dtype: tp.one_hot(I, 3, dtype=dtype),
     "sum": lambda dtype: tp.sum(X, dtype=dtype),

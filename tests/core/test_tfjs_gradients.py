@@ -227,6 +227,37 @@ NUMBERS: dict[str, tuple[Any, Any, Any]] = {
         [1.0, 2],
         [6, 6],
     ),
+    "mirrored cells": (  # [1, 1, 1]
+        lambda x: tp.sum(tp.mirror_pad(x, [(1, 1)], "reflect")),
+        [1.0, 2, 3],
+        [1, 3, 1],
+    ),
+    "tile of rank 5": (  # raises
+        lambda x: tp.sum(tp.tile(x, (2, 1, 1, 1, 3))),
+        np.ones((1, 1, 1, 1, 2)),
+        np.full((1, 1, 1, 1, 2), 6),
+    ),
+    "split into one part": (lambda x: tp.sum(tp.split(x, 1)[0]), [1.0, 2], [1, 1]),  # raises
+    "unstack of an axis of length 1": (  # raises
+        lambda x: tp.sum(tp.unstack(x)[0]),
+        [[1.0, 2]],
+        [[1, 1]],
+    ),
+    "strided slice": (  # no gradient
+        lambda x: tp.sum(tp.strided_slice(x, [3], [0], [-2]) * tensor([10, 1])),
+        [1.0, 2, 3, 4],
+        [0, 1, 0, 10],
+    ),
+    "depth to space": (  # no gradient
+        lambda x: tp.sum(tp.depth_to_space(x, 2)[0, 0] * tensor([[5], [7]])),
+        np.ones((1, 1, 1, 4)),
+        np.float32([5, 7, 0, 0]).reshape(1, 1, 1, 4),
+    ),
+    "diagonal matrix": (  # no gradient
+        lambda x: tp.sum(tp.diag(x) * tensor([[2, 9], [9, 3]])),
+        [1.0, 1],
+        [2, 3],
+    ),
     "product over a negative axis": (  # raises
         lambda x: tp.sum(tp.prod(x, axis=-1)),
         [[2.0, 3], [4, 5]],
