@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tensorplug.windows import Window, Windows
+from tensorplug_cpu.recycling import empty
 from tensorplug_cpu.sliding import columns, extent, padded, taps, unpadded
 
 if TYPE_CHECKING:
@@ -50,13 +51,14 @@ def correlate(x: Array, filter: Array, at: Windows) -> Array:
     batch, filters = x.shape[0], filter.shape[-1]
     sizes = tuple(each.out for each in at)
     positions = prod(sizes)
-    result = np.zeros((batch * positions, filters), x.dtype)
-    if result.size and filter.size:
-        wide = padded(x, at, 0)
-        weights = filter.reshape(-1, filters)
-        for part in _chunks(batch, positions * weights.shape[0]):
-            rows = slice(part.start * positions, part.stop * positions)
-            np.matmul(_matrix(wide[part], at), weights, out=result[rows])
+    if not (filter.size and batch * positions):
+        return np.zeros((batch, *sizes, filters), x.dtype)
+    result = empty((batch * positions, filters), x.dtype)
+    wide = padded(x, at, 0)
+    weights = filter.reshape(-1, filters)
+    for part in _chunks(batch, positions * weights.shape[0]):
+        rows = slice(part.start * positions, part.stop * positions)
+        np.matmul(_matrix(wide[part], at), weights, out=result[rows])
     return result.reshape(batch, *sizes, filters)
 
 

@@ -14,15 +14,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tensorplug_cpu.correlation import mirrored
+from tensorplug_cpu.large import share_out
+from tensorplug_cpu.recycling import empty
 from tensorplug_cpu.sliding import extent, padded, taps, unpadded
 from tensorplug_cpu.summation import summer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tensorplug.windows import Windows
     from tensorplug_cpu.arrays import Array
 
 __all__ = ["correlate", "correlate_filter", "spread"]
 
+_FEW = 16  # channels that are added one by one
+_SHARED = 1 << 22  # products from which the work is shared out among threads
 _ROWS = 64  # rows added one after the other before their sums are added in pairs
 
 
@@ -55,13 +61,17 @@ def correlate_filter(x: Array, dy: Array, at: Windows) -> Array:
     rows = _rows(_repeated(x, multiplier), at)
     upstream = dy.reshape(len(dy), at[0].out, -1)
     step = max(1, _ROWS // at[0].out)
-    parts = np.stack(
-        [
-            np.einsum("nhkij,nhk->ijk", rows[at : at + step], upstream[at : at + step])
-            for at in range(0, len(dy), step)
-        ]
-    ).reshape(-1, height, width, at[1].out, outputs)
-    total = summer(parts.shape, (0, 3), parts.dtype, keep_dims=False)(parts)
+    count = -(-len(dy) // step)
+    parts = np.empty((count, height, width, at[1].out * outputs), dy.dtype)
+
+    def add(stretch: slice) -> None:
+        for part in range(stretch.start, stretch.stop):
+            images = slice(part * step, (part + 1) * step)
+            np.einsum("nhkij,nhk->ijk", rows[images], upstream[images], out=parts[part])
+
+    _share(add, count, dy.size * height * width)
+    shape = (count, height, width, at[1].out, outputs)
+    total = summer(shape, (0, 3), parts.dtype, keep_dims=False)(parts.reshape(shape))
     return total.reshape(height, width, channels, multiplier)
 
 
@@ -71,7 +81,24 @@ def _per_channel(x: Array, filter: Array, at: Windows) -> Array:
     if not prod(shape):
         return np.zeros(shape, x.dtype)
     weights = np.tile(filter, (1, 1, at[1].out))  # as long as the rows
-    return np.asarray(np.einsum("nhkij,ijk->nhk", _rows(x, at), weights)).reshape(shape)
+    rows, result = _rows(x, at), empty(shape, x.dtype)
+    lines = result.reshape(*shape[:2], -1)
+    axis = 0 if len(x) > 1 else 1
+
+    def run(stretch: slice) -> None:
+        part = (slice(None),) * axis + (stretch,)
+        np.einsum("nhkij,ijk->nhk", rows[part], weights, out=lines[part])
+
+    _share(run, shape[axis], result.size * prod(filter.shape[:2]))
+    return result
+
+
+def _share(work: Callable[[slice], None], count: int, products: int) -> None:
+    """Call ``work`` on stretches of ``range(count)``, in several threads if they are long."""
+    if products < _SHARED:
+        work(slice(0, count))
+    else:
+        share_out(lambda each: work(slice(each[0], each[-1] + 1)), (), np.arange(count))
 
 
 def _rows(x: Array, at: Windows) -> Array:
@@ -113,4 +140,9 @@ def _merged(x: Array, channels: int, multiplier: int) -> Array:
     """Return [..., C*M] summed to [..., C]."""
     if multiplier == 1:
         return x
-    return np.asarray(x.reshape(*x.shape[:3], channels, multiplier).sum(axis=4))
+    if multiplier > _FEW:
+        return np.asarray(x.reshape(*x.shape[:3], channels, multiplier).sum(axis=4))
+    total = np.zeros((*x.shape[:3], channels), x.dtype)
+    for first in range(multiplier):  # NumPy spends longer on starting a sum than on a few terms
+        total += x[..., first::multiplier]
+    return total
