@@ -1,27 +1,31 @@
-"""Pooling: one vectorised step for each tap of the window."""
+"""Pooling: one axis after the other, and for gradients of the largest one tap after the other."""
 
 from __future__ import annotations
 
+from itertools import product
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tensorplug import dtypes as dt
 from tensorplug.ops import pooling as ops
+from tensorplug.ops.dilated_pooling import POOL, pool_geometry
 from tensorplug.tables import KernelTable
+from tensorplug_cpu.arrays import working
 from tensorplug_cpu.quiet import quietly
-from tensorplug_cpu.sliding import padded, taps, unpadded
+from tensorplug_cpu.windowed import counts, few, images, joined, overlap, reduced, spread
+from tensorplug_cpu.winners import Winners
 
 if TYPE_CHECKING:
     from tensorplug.dtypes import DType
     from tensorplug.spec import TensorType
+    from tensorplug.windows import Windows
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()
 
 Attributes = dict[str, Any]
-
-Pair = tuple[int, int]
 
 
 def _lowest(dtype: DType) -> Array:
@@ -31,59 +35,230 @@ def _lowest(dtype: DType) -> Array:
     return np.array(np.iinfo(dtype.name).min, dtype.numpy)
 
 
-@kernels.prepare(ops.MAX_POOL)
-def max_pool(
-    x: TensorType,
-    *,
-    attributes: Attributes,
-) -> Call:
-    """Take the maximum over the taps."""
-    at = ops.geometry(x.shape, **attributes)
-    lowest = _lowest(x.dtype)
-    blocks = list(taps(at))
+class _Pooling:
+    """What all kernels of one call share: its windows, and arrays as the steps take them.
+
+    Channels that come first, and few that come last, are taken for images of one channel each.
+    """
+
+    def __init__(self, x: TensorType, out: TensorType, windows: Windows, form: str) -> None:
+        self.windows, self.out = windows, out
+        self.axis = form.index("C")
+        self.batch, self.channels = x.shape[0], x.shape[self.axis]
+        self.apart = self.axis == 1 or few(self.channels)
+        if self.apart:
+            self.batch, self.inner = self.batch * self.channels, 1
+        else:
+            self.inner = self.channels
+
+    def taken(self, x: Array) -> Array:
+        return images(x, self.axis) if self.apart else x
+
+    def given(self, x: Array) -> Array:
+        return joined(x, self.channels, self.axis) if self.apart else x
+
+    def counts(self, dtype: np.dtype[Any]) -> Array:
+        """Return how many elements the windows hold, for broadcasting."""
+        number = np.ones((), np.float64)
+        for at, window in enumerate(self.windows):
+            along = counts(window)
+            if not (along == window.filter).all():
+                rest = len(self.windows) - at
+                number = number * along.reshape(window.out, *(1,) * rest)
+            else:
+                number = number * window.filter
+        return number.astype(dtype)
+
+    def winners(self) -> Winners:
+        return Winners(self.batch, self.windows, self.inner)
+
+
+def _nothing(out: TensorType) -> Call:
+    shape, dtype = out.shape, out.dtype.numpy
+    return lambda *_arrays: np.zeros(shape, dtype)
+
+
+def _largest(pooling: _Pooling) -> Call:
+    """Take the maximum along one axis after the other."""
+    if not pooling.out.size:
+        return _nothing(pooling.out)
+    lowest = _lowest(pooling.out.dtype)
 
     def run(x: Array) -> Array:
-        wide = padded(x, at, lowest)
-        result = wide[blocks[0]].copy()
-        for block in blocks[1:]:
-            np.maximum(result, wide[block], out=result)
-        return result
+        taken = pooling.taken(x)
+        return pooling.given(reduced(taken, pooling.windows, np.maximum, lowest))
 
     return quietly(run)
 
 
-@kernels.prepare(ops.MAX_POOL_GRAD)
-def max_pool_grad(
-    dy: TensorType,
-    input: TensorType,
-    output: TensorType,
-    *,
-    attributes: Attributes,
-) -> Call:
+def _average(pooling: _Pooling) -> Call:
+    """Add along one axis after the other, and divide."""
+    if not pooling.out.size:
+        return _nothing(pooling.out)
+    narrow = pooling.out.dtype.numpy
+    work = working(pooling.out.dtype)
+    number = pooling.counts(work)
+
+    def run(x: Array) -> Array:
+        taken = pooling.taken(x).astype(work, copy=False)
+        total = reduced(taken, pooling.windows, np.add, 0)
+        total /= number
+        return pooling.given(total.astype(narrow, copy=False))
+
+    return quietly(run)
+
+
+def _shared(pooling: _Pooling) -> Call:
+    """Divide, and spread along one axis after the other."""
+    narrow = pooling.out.dtype.numpy
+    if not pooling.out.size or not all(each.out for each in pooling.windows):
+        return _nothing(pooling.out)
+    work = working(pooling.out.dtype)
+    number = pooling.counts(work)
+
+    def run(dy: Array, _input: Array) -> Array:
+        share = np.divide(pooling.taken(dy), number, dtype=work)
+        return pooling.given(spread(share, pooling.windows).astype(narrow, copy=False))
+
+    return quietly(run)
+
+
+def _to_largest(pooling: _Pooling) -> Call:
     """Give dy to the first tap, in row-major order, whose element is the window's maximum."""
-    at = ops.geometry(input.shape, **attributes)
-    lowest = _lowest(input.dtype)
-    blocks = list(taps(at))
-    # Padding must not win even where the window's largest element is -inf, as padding is.
-    inside = padded(np.ones((1, *input.shape[1:3], 1), bool), at, value=False)
+    if not pooling.out.size or not all(each.out for each in pooling.windows):
+        return _nothing(pooling.out)
+    winners = pooling.winners()
+    adding = any(map(overlap, pooling.windows))
+    # dy or 0.0, as a product of its bits: several times as fast as choosing by a random mask,
+    # and infinities times 0 do not become NaN.
+    whole = np.dtype(f"i{pooling.out.dtype.itemsize}")
 
     def run(dy: Array, x: Array, output: Array) -> Array:
-        wide = padded(x, at, lowest)
-        result = np.zeros(wide.shape, dy.dtype)
-        searching = np.ones(dy.shape, bool)  # windows whose maximum has not been met yet
-        undefined = np.isnan(output)
-        # dy or 0.0, as a product of its bits: several times as fast as choosing by a random mask,
-        # and infinities times 0 do not become NaN.
-        bits = dy.view(f"i{dy.dtype.itemsize}")
-        any_undefined = bool(undefined.any())
-        for block in blocks:
-            wins = wide[block] == output
-            if any_undefined:
-                wins |= undefined & np.isnan(wide[block])
-            wins &= searching
-            wins &= inside[block]
-            searching ^= wins
-            result[block] += (bits * wins).view(dy.dtype)
-        return unpadded(result, at)
+        source, largest, pulled = (pooling.taken(each) for each in (x, output, dy))
+        result = np.zeros(source.shape, dy.dtype)
+        bits, places = pulled.view(whole), result.view(whole)
+
+        def give(images: slice, _tap: int, positions: Any, elements: Any, wins: Array) -> None:
+            own = bits[images][positions]
+            if adding:
+                part = np.multiply(own, wins).view(dy.dtype)
+                target = result[images][elements]
+                np.add(target, part, out=target)
+            else:
+                np.multiply(own, wins, out=places[images][elements])
+
+        winners.visit(source, largest, give)
+        return pooling.given(result)
 
     return quietly(run)
+
+
+def _form(attributes: Attributes) -> str:
+    return str(attributes.get("data_format", "NHWC"))
+
+
+for _spec in (ops.MAX_POOL, ops.MAX_POOL_3D):
+
+    @kernels.prepare(_spec)
+    def max_pool(x: TensorType, *, attributes: Attributes, out: TensorType) -> Call:
+        """Take the largest."""
+        at = ops.geometry(x.shape, **attributes)
+        return _largest(_Pooling(x, out, at, _form(attributes)))
+
+
+for _spec in (ops.AVG_POOL, ops.AVG_POOL_3D):
+
+    @kernels.prepare(_spec)
+    def avg_pool(x: TensorType, *, attributes: Attributes, out: TensorType) -> Call:
+        """Take the average."""
+        at = ops.geometry(x.shape, **attributes)
+        return _average(_Pooling(x, out, at, _form(attributes)))
+
+
+for _spec in (ops.AVG_POOL_GRAD, ops.AVG_POOL_3D_GRAD):
+
+    @kernels.prepare(_spec)
+    def avg_pool_grad(
+        dy: TensorType, input: TensorType, *, attributes: Attributes, out: TensorType
+    ) -> Call:
+        """Give every element of a window the same part."""
+        at = ops.geometry(input.shape, **attributes)
+        return _shared(_Pooling(input, out, at, _form(attributes)))
+
+
+for _spec in (ops.MAX_POOL_GRAD, ops.MAX_POOL_3D_GRAD):
+
+    @kernels.prepare(_spec)
+    def max_pool_grad(
+        dy: TensorType,
+        input: TensorType,
+        output: TensorType,
+        *,
+        attributes: Attributes,
+        out: TensorType,
+    ) -> Call:
+        """Give all to the largest."""
+        at = ops.geometry(input.shape, **attributes)
+        return _to_largest(_Pooling(input, out, at, _form(attributes)))
+
+
+@kernels.prepare(POOL)
+def pool(input: TensorType, *, pooling_type: str, attributes: Attributes, out: TensorType) -> Call:
+    """Take the largest or the average."""
+    at = pool_geometry(input.shape, **attributes)
+    pooling = _Pooling(input, out, at, "N" + "." * len(at) + "C")
+    return _largest(pooling) if pooling_type == "max" else _average(pooling)
+
+
+@kernels.prepare(ops.MAX_POOL_WITH_ARGMAX)
+def max_pool_with_argmax(
+    x: TensorType,
+    *,
+    filter_size: tuple[int, ...],
+    strides: tuple[int, ...],
+    pad: Any,
+    include_batch_in_index: bool,
+    out: tuple[TensorType, TensorType],
+) -> Call:
+    """Take the largest, find the first tap that holds it, and count where that stands."""
+    at = ops.geometry(x.shape, filter_size=filter_size, strides=strides, pad=pad)
+    pooling = _Pooling(x, out[0], at, "NHWC")
+    if not out[0].size:
+        return lambda _x: [_nothing(each)() for each in out]
+    find = _largest(pooling)
+    winners = pooling.winners()
+    taps = list(product(*(range(each.filter) for each in at)))
+    steps = [prod(x.shape[axis + 1 :]) for axis in range(4)]  # between neighbours, flattened
+    shifts = [window.dilation * step for window, step in zip(at, steps[1:], strict=False)]
+    # Of no tap at all, and of each tap: how far its element lies behind the window's corner.
+    offsets = np.array([0, *(np.dot(tap, shifts) for tap in taps)], np.int32)
+    corner = _corners(out[0].shape, at, steps, batch=include_batch_in_index)
+    chosen = np.uint8 if len(taps) < 255 else np.int32
+
+    def run(x: Array) -> list[Array]:
+        result = find(x)
+        source, largest = pooling.taken(x), pooling.taken(result)
+        winner = np.zeros(largest.shape, chosen)
+
+        def note(images: slice, tap: int, positions: Any, _elements: Any, wins: Array) -> None:
+            own = winner[images][positions]
+            own += np.multiply(wins, chosen(tap + 1), dtype=chosen)
+
+        winners.visit(source, largest, note)
+        numbers = pooling.given(winner)
+        indexes = corner + offsets[numbers]
+        indexes[numbers == 0] = -1
+        return [result, indexes]
+
+    return quietly(run)
+
+
+def _corners(shape: tuple[int, ...], windows: Windows, steps: list[int], *, batch: bool) -> Array:
+    """Return where the first tap of each window stands in the flattened input."""
+    number: Any = np.arange(shape[-1])
+    for axis, window in enumerate(windows, start=1):
+        along = (np.arange(window.out) * window.stride - window.before) * steps[axis]
+        number = number + along.reshape(window.out, *(1,) * (3 - axis))
+    if batch:
+        number = number + np.arange(shape[0]).reshape(-1, 1, 1, 1) * steps[0]
+    return np.asarray(number, np.int32)
