@@ -180,7 +180,7 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Tensor:
         ArgumentError: both bounds are numbers, and the upper is less than the lower.
 
     """
-    tensor = as_tensor(x, what="clip: x")
+    tensor = x if hasattr(x, "_placement") else as_tensor(x, what="clip: x")
     if min is None and max is None:
         return identity(tensor)
     if _is_plain(min) and _is_plain(max):

@@ -75,7 +75,11 @@ def clip_by_value(
     dtype = x.dtype.numpy
     low, high = np.array(clip_value_min).astype(dtype), np.array(clip_value_max).astype(dtype)
 
-    def work(result: Array, x: Array) -> None:
+    def one_pass(result: Array, x: Array) -> None:
         x.clip(low, high, out=result)
 
-    return filling(work, out)
+    def two_passes(result: Array, x: Array) -> None:
+        np.minimum(np.maximum(x, low, out=result), high, out=result)
+
+    # NumPy's one pass goes through Python, which costs as much as passing over 8 KiB.
+    return filling(two_passes if out.nbytes <= 1 << 13 else one_pass, out)
