@@ -269,6 +269,14 @@ def workloads() -> Iterator[tuple[str, Callable[[], Workload]]]:
     yield "chain", chain
     yield "add64MB", lambda: elementwise("add 64 MB", LARGE, np.add, "add", 2)
     yield "exp64MB", lambda: elementwise("exp 64 MB", LARGE, np.exp, "exp", 1)
+    for name, function in (("atan2", np.arctan2), ("log1p", np.log1p), ("round", np.rint)):
+        operands = 2 if name == "atan2" else 1
+        yield (
+            f"{name}_4MB",
+            lambda name=name, function=function, operands=operands: elementwise(
+                f"{name} 4 MB", 1 << 20, function, name, operands
+            ),
+        )
     yield "matmul64", lambda: matmul(64)
     yield "matmul512", lambda: matmul(512)
     yield "uniform", lambda: random_numbers("uniform")
