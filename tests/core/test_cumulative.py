@@ -1,0 +1,151 @@
+"""Running sums and products, and differences of neighbours, against loops and NumPy."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import tensorplug as tp
+from tensorplug.errors import ArgumentError, ShapeError
+
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
+
+FORMS = list(itertools.product((False, True), repeat=2))
+X = np.array([[3, -1, 2, 5], [0, 4, -2, 1], [7, 7, 0, -3]], np.int32)
+
+
+def expect(actual, expected, dtype):
+    wanted = np.asarray(expected, dtype)
+    assert (actual.dtype.name, actual.shape) == (np.dtype(dtype).name, wanted.shape)
+    np.testing.assert_array_equal(actual.numpy(), wanted)
+
+
+def running(row, combine, *, exclusive, reverse):
+    """Return the running results of one row, by a loop."""
+    given = list(row)[::-1] if reverse else list(row)
+    total = 0 if combine == "sum" else 1
+    result = []
+    for each in given:
+        after = total + each if combine == "sum" else total * each
+        result.append(total if exclusive else after)
+        total = after
+    return result[::-1] if reverse else result
+
+
+@pytest.mark.parametrize(("exclusive", "reverse"), FORMS)
+@pytest.mark.parametrize(("op", "combine"), [(tp.cumsum, "sum"), (tp.cumprod, "product")])
+def test_every_form_along_every_axis(op, combine, exclusive, reverse):
+    form = {"exclusive": exclusive, "reverse": reverse}
+    rows = [running(row.tolist(), combine, **form) for row in X]
+    columns = [running(row.tolist(), combine, **form) for row in X.T]
+    for dtype in ("int32", "float32", "float64", "complex64"):
+        x = X.astype(dtype)
+        for axis in (1, -1):
+            expect(op(x, axis=axis, **form), rows, dtype)
+        for axis in (0, -2):
+            expect(op(x, axis=axis, **form), np.transpose(columns), dtype)
+
+
+def test_kernels_by_name_with_defaults_and_a_negative_axis():
+    """TensorFlow.js gives a corrupt tensor for the latter."""
+    expect(tp.run_kernel("Cumsum", {"x": X}, {}), np.cumsum(X, axis=0), "int32")
+    expect(tp.run_kernel("Cumprod", {"x": X}, {"axis": -1}), np.cumprod(X, axis=1), "int32")
+    booleans = np.array([True, False, True, True])
+    expect(tp.run_kernel("Cumsum", {"x": booleans}, {}), [1, 1, 2, 3], "int32")
+    expect(tp.run_kernel("Cumprod", {"x": booleans}, {}), [1, 0, 0, 0], "int32")
+    small = np.array([100, 100, 100], np.int8)
+    expect(tp.run_kernel("Cumsum", {"x": small}, {}), [100, -56, 44], "int8")
+
+
+@pytest.mark.parametrize("form", ["rows", "columns", "long"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_errors_grow_with_the_logarithm(dtype, form):
+    shape = {"rows": (7, 9973), "columns": (9973, 700), "long": (1 << 18,)}[form]
+    axis = shape.index(max(shape))
+    high = 0.125 if dtype == "float16" else 1
+    x = np.random.default_rng(5).uniform(0, high, shape).astype(dtype)
+    if dtype == "float16":
+        x = x[..., :2000] if form == "rows" else x[:2000]
+    exact = np.cumsum(x.astype(np.longdouble), axis=axis)
+    bound = np.finfo(dtype).eps * np.log2(x.shape[axis]) * exact
+    gap = np.abs(tp.cumsum(x, axis=axis).numpy() - exact)
+    assert (gap <= bound).all()
+
+
+WIDENED = {
+    "bool": "int32",
+    "int8": "int32",
+    "int16": "int32",
+    "int64": "int64",
+    "uint8": "uint32",
+    "uint16": "uint32",
+    "uint64": "uint64",
+    "float16": "float16",
+    "complex128": "complex128",
+}
+
+
+@pytest.mark.parametrize(("given", "wide"), WIDENED.items())
+def test_the_standards_dtypes(given, wide):
+    x = np.array([1, 0, 1, 1], given)
+    expect(tp.cumulative_sum(x), [1, 1, 2, 3], wide)
+    expect(tp.cumulative_prod(x), [1, 0, 0, 0], wide)
+    expect(tp.cumulative_sum(x, dtype="float64"), [1, 1, 2, 3], "float64")
+
+
+def test_the_standards_initial_element():
+    expect(tp.cumulative_sum(X, axis=1, include_initial=True)[:, 0], [0, 0, 0], "int32")
+    expect(tp.cumulative_prod(X, axis=-2, include_initial=True)[0], [1, 1, 1, 1], "int32")
+    got = tp.cumulative_sum(X, axis=1, include_initial=True)
+    expect(got[:, 1:], np.cumsum(X, axis=1), "int32")
+    expect(tp.cumulative_sum(np.zeros((0,), np.float32), include_initial=True), [0], "float32")
+
+
+DIFFERENCES = [
+    ({}, {}),
+    ({"n": 2}, {"n": 2}),
+    ({"n": 0}, {"n": 0}),
+    ({"axis": 0}, {"axis": 0}),
+    ({"n": 9}, {"n": 9}),
+    ({"prepend": 4}, {"prepend": 4}),
+    ({"append": X[:, :2], "n": 2}, {"append": X[:, :2], "n": 2}),
+    ({"axis": 0, "prepend": X[:1], "append": X}, {"axis": 0, "prepend": X[:1], "append": X}),
+]
+
+
+@pytest.mark.parametrize(("given", "wanted"), DIFFERENCES)
+def test_differences_as_numpy_has_them(given, wanted):
+    expect(tp.diff(X, **given), np.diff(X, **wanted), "int32")
+
+
+def test_differences_of_booleans_and_of_unsigned():
+    expect(tp.diff(np.array([True, True, False])), [False, True], "bool")
+    expect(tp.diff(np.array([3, 1], np.uint8)), [254], "uint8")
+
+
+BAD = [
+    (lambda: tp.cumsum(1.0), ShapeError, "Cumsum.*axis 0"),
+    (lambda: tp.cumsum(X, axis=2), ShapeError, "Cumsum.*axis.* 2"),
+    (lambda: tp.cumprod(X, exclusive=1), ArgumentError, "'exclusive': must be True or False"),
+    (lambda: tp.cumulative_sum(X), ArgumentError, "cumulative_sum: x is int32.3,4.; name the a"),
+    (lambda: tp.cumulative_prod(1), ShapeError, "cumulative_prod: x is int32.., but at least r"),
+    (lambda: tp.diff(X, n=-1), ArgumentError, "diff: n must not be negative, got -1"),
+    (lambda: tp.diff(X, axis=2), ShapeError, "diff: axis 2"),
+    (lambda: tp.diff(5.0), ShapeError, "diff: x is float32.., but at least rank 1"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "message"), BAD)
+def test_bad_calls(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_gradients_of_products_with_zeros():
+    """The product of all others, summed: nothing is divided by an element."""
+    x = tp.asarray([2.0, 0.0, 3.0, 0.0])
+    slope = tp.grad(lambda x: tp.sum(tp.cumprod(x)))(x)
+    # y = a, ab, abc, abcd: by a 1 + b(...) = 1, by b a(1 + c + cd) = 8, by c ab(...) = 0, by d 0.
+    expect(slope, [1, 8, 0, 0], "float32")

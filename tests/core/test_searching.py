@@ -1,0 +1,72 @@
+"""Places in sorted sequences against NumPy, row by row."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tensorplug as tp
+from tensorplug.errors import ArgumentError, ShapeError
+
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
+
+RNG = np.random.default_rng(8)
+SIDES = ["left", "right"]
+
+
+def expect(actual, expected):
+    wanted = np.asarray(expected)
+    assert (actual.dtype, actual.shape) == (tp.int32, wanted.shape)
+    np.testing.assert_array_equal(actual.numpy(), wanted)
+
+
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("shape", [(), (5,), (2, 3, 2), (0,)])
+@pytest.mark.parametrize("dtype", ["int32", "float32", "uint8", "float16"])
+def test_one_sequence(dtype, shape, side):
+    x1 = np.sort(RNG.integers(0, 9, 12)).astype(dtype)
+    x2 = RNG.integers(0, 10, shape).astype(dtype)
+    expect(tp.searchsorted(x1, x2, side=side), np.searchsorted(x1, x2, side=side))
+
+
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("sizes", [(2, 6, 3), (50, 6, 3), (50, 1, 200), (9, 0, 2), (6, 17, 0)])
+def test_batches(sizes, side):
+    rows, length, count = sizes
+    x1 = np.sort(RNG.integers(0, 9, (rows, length)).astype(np.float32))
+    x2 = RNG.integers(0, 10, (rows, count)).astype(np.float32)
+    x1[:, length // 2 + 1 :] = np.nan
+    x2[:, :1] = np.nan
+    wanted = [np.searchsorted(a, b, side=side) for a, b in zip(x1, x2, strict=True)]
+    expect(tp.searchsorted(x1, x2, side=side), wanted)
+    name = "LowerBound" if side == "left" else "UpperBound"
+    expect(tp.run_kernel(name, {"sorted_sequence": x1, "values": x2}, {}), wanted)
+    given = {"sorted_sequence": x1[:, None], "values": x2[:, None]}
+    expect(tp.run_kernel("SearchSorted", given, {"side": side}), np.array(wanted)[:, None])
+
+
+def test_numbers_sorters_and_mixed_dtypes():
+    x1 = np.array([5, 1, 3], np.int32)
+    sorter = tp.argsort(x1)
+    expect(tp.searchsorted(x1, 3, sorter=sorter), 1)
+    expect(tp.searchsorted(x1, [0, 9, 4], sorter=sorter), [0, 3, 2])
+    expect(tp.searchsorted(np.array([1, 2], np.int32), 1.5), 1)
+    expect(tp.searchsorted(np.array([1.0, 2.0]), np.array([2], np.int8), side="right"), [2])
+    expect(tp.lower_bound([1, 2, 2], [2]), [1])
+    expect(tp.upper_bound([1, 2, 2], [2]), [3])
+
+
+M = np.zeros((2, 3), np.float32)
+BAD = [
+    (lambda: tp.searchsorted(1.0, M), ShapeError, "sorted_sequence must have at least rank 1"),
+    (lambda: tp.searchsorted(M, M[:1]), ShapeError, "must agree in all sizes but the last"),
+    (lambda: tp.searchsorted(M, 1.0), ShapeError, "must agree in all sizes but the last"),
+    (lambda: tp.searchsorted(M[0], M, side="up"), ArgumentError, "one of 'left', 'right', got"),
+    (lambda: tp.searchsorted(M, M, sorter=[0]), ArgumentError, "with a sorter, x1 and it must"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "message"), BAD)
+def test_bad_calls(call, error, message):
+    with pytest.raises(error, match=message):
+        call()

@@ -1,0 +1,141 @@
+"""Sets against dictionaries and NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tensorplug as tp
+from tensorplug.errors import DTypeError, ShapeError
+
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
+
+NAN = np.nan
+SAMPLES = {
+    "float32": np.array([[3, 1, -0.0], [0.0, 3, 2]], np.float32),
+    "float16": np.array([NAN, 1, NAN, 1], np.float16),
+    "int64": np.array([[[2], [-1]], [[2], [7]]], np.int64),
+    "uint8": np.array([255, 0, 255], np.uint8),
+    "bool": np.array([True, False, True]),
+    "complex64": np.array([1 + 2j, 1 + 1j, 0, 1 + 2j], np.complex64),
+    "rank 0": np.array(5.0),
+    "empty": np.zeros((0, 3), np.int32),
+    "long": np.random.default_rng(1).integers(0, 50, 5000).astype(np.float32),
+}
+
+
+def expect(actual, expected, dtype="int32"):
+    wanted = np.asarray(expected)
+    assert (actual.dtype.name, actual.shape) == (dtype, wanted.shape)
+    np.testing.assert_array_equal(actual.numpy(), wanted)
+
+
+@pytest.mark.parametrize("what", SAMPLES)
+def test_the_standards_functions(what):
+    x = SAMPLES[what]
+    values, indices, inverse, counts = np.unique(
+        x, return_index=True, return_inverse=True, return_counts=True, equal_nan=False
+    )
+    found = tp.unique_all(x)
+    assert found._fields == ("values", "indices", "inverse_indices", "counts")
+    expect(found.values, values, x.dtype.name)
+    expect(found.indices, indices)
+    expect(found.inverse_indices, inverse.reshape(x.shape))
+    expect(found.counts, counts)
+    expect(tp.unique_values(x), values, x.dtype.name)
+    counted, inverted = tp.unique_counts(x), tp.unique_inverse(x)
+    assert counted._fields == ("values", "counts")
+    assert inverted._fields == ("values", "inverse_indices")
+    expect(counted.counts, counts)
+    expect(inverted.inverse_indices, inverse.reshape(x.shape))
+
+
+UNIQUE = {  # x, axis, values, indices
+    "first occurrence": (
+        [1, 1, 2, 4, 4, 4, 7, 8, 8],
+        0,
+        [1, 2, 4, 7, 8],
+        [0, 0, 1, 2, 2, 2, 3, 4, 4],
+    ),
+    "no order": ([5, 3, 5, 9], -1, [5, 3, 9], [0, 1, 0, 2]),
+    "rows": ([[1, 0], [2, 1], [1, 0]], 0, [[1, 0], [2, 1]], [0, 1, 0]),
+    "columns": ([[1, 1, 2], [0, 0, 2]], 1, [[1, 2], [0, 2]], [0, 0, 1]),
+}
+
+
+@pytest.mark.parametrize("what", UNIQUE)
+def test_tensorflows_unique(what):
+    x, axis, values, indices = UNIQUE[what]
+    found = tp.unique(x, axis=axis)
+    assert found._fields == ("values", "indices")
+    expect(found.values, values)
+    expect(found.indices, indices)
+    by_name = tp.run_kernel("Unique", {"x": x}, {"axis": axis})
+    expect(by_name[1], indices)
+
+
+def test_unique_takes_all_nan_for_one_and_keeps_the_first_zero():
+    found = tp.unique(np.array([NAN, -0.0, 0.0, NAN], np.float32))
+    expect(found.values, [NAN, 0], "float32")
+    expect(found.indices, [0, 1, 1, 0])
+    assert np.signbit(found.values.numpy()[1])
+
+
+def test_strings():
+    words = ["b", "a", "b", ""]
+    assert tp.unique(words).values.tolist() == ["b", "a", ""]
+    found = tp.unique_all([words, words])
+    assert found.values.tolist() == ["b", "a", ""]
+    expect(found.indices, [0, 1, 3])
+    expect(found.counts, [4, 2, 2])
+    expect(tp.isin(words, ["a", "x"]), [False, True, False, False], "bool")
+    assert tp.setdiff1d(words, ["b"]).values.tolist() == ["a", ""]
+
+
+def test_values_are_differentiable():
+    x = tp.asarray([2.0, 1.0, 2.0])
+    for f in (lambda x: tp.unique(x).values, tp.unique_values, lambda x: tp.unique_all(x).values):
+        slope = tp.grad(lambda x, f=f: tp.sum(f(x) ** 2))(x).tolist()
+        assert slope[1] == 2
+        assert sorted((slope[0], slope[2])) == [0, 4]
+
+
+MEMBERS = [
+    ([[3, 1], [2, 5]], [1, 2], [[False, True], [True, False]]),
+    ([1.0, NAN, -0.0], [NAN, 0.0], [False, False, True]),
+    ([1.5, 2.0], [2], [False, True]),
+    ([1, 2], [], [False, False]),
+    (2, [[1, 2]], True),
+    ([1, 2], 2, [False, True]),
+    ([True, False], [True], [True, False]),
+    (np.array([1j, complex(0, NAN)]), [1j, complex(0, NAN)], [True, False]),
+    (np.array([300, 44], np.int16), np.array([44], np.uint8), [False, True]),
+]
+
+
+@pytest.mark.parametrize(("x1", "x2", "wanted"), MEMBERS)
+def test_members(x1, x2, wanted):
+    expect(tp.isin(x1, x2), wanted, "bool")
+    expect(tp.isin(x1, x2, invert=True), np.logical_not(wanted), "bool")
+
+
+def test_differences():
+    found = tp.setdiff1d([1, 2, 3, 4, 5, 2, 6], [2, 4, 9])
+    assert found._fields == ("values", "indices")
+    expect(found.values, [1, 3, 5, 6])
+    expect(found.indices, [0, 2, 4, 6])
+    expect(tp.setdiff1d(np.array([1, 1], np.int8), [3.0]).values, [1, 1], "int8")
+
+
+BAD = [
+    (lambda: tp.unique(3), ShapeError, "Unique.*axis 0"),
+    (lambda: tp.unique([1], axis=1), ShapeError, "Unique.*axis.* 1"),
+    (lambda: tp.isin(["a"], [1]), DTypeError, "isin: string and int32 have no common dtype"),
+    (lambda: tp.setdiff1d([[1]], [1]), ShapeError, "setdiff1d: x and y must have rank 1, got"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "message"), BAD)
+def test_bad_calls(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
