@@ -11,6 +11,7 @@ This distribution holds ops, gradients and the engine. Backends are distribution
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from math import e, inf, nan, pi
 from typing import TYPE_CHECKING, Any
 
@@ -68,13 +69,14 @@ from tensorplug.ops import (
     dilated_pooling,
     elementwise,
     indexing,
-    linalg,
     morphology,
     movement,
     normalization,
+    norms,
     pooling,
     powers,
     reduction,
+    resizing,
     rounding,
     searching,
     sets,
@@ -128,7 +130,7 @@ from tensorplug.tree import tree_map
 from tensorplug.variable import Variable, dispose_variables
 
 if TYPE_CHECKING:
-    from tensorplug import fft, linalg, random, signal, train
+    from tensorplug import fft, image, linalg, random, signal, train
     from tensorplug.differentiation.checkpointing import checkpoint
     from tensorplug.differentiation.custom_gradients import custom_grad
     from tensorplug.differentiation.derivatives import hessian, jacobian, jvp
@@ -177,6 +179,7 @@ __all__ = [
     "grad",
     "hessian",
     "iinfo",
+    "image",
     "inf",
     "int8",
     "int16",
@@ -305,9 +308,11 @@ for _family in (
     morphology,
     movement,
     normalization,
+    norms,
     pooling,
     powers,
     reduction,
+    resizing,
     rounding,
     searching,
     sets,
@@ -323,7 +328,7 @@ del globals()["tensor"], globals()["variable"]  # the modules; `tp.tensor(...)` 
 
 
 # Loaded when they are first asked for: together they would cost a third of the import.
-_LATE_MODULES = ("fft", "linalg", "random", "signal", "train")
+_LATE_MODULES = ("fft", "image", "linalg", "random", "signal", "train")
 _LATE = {
     "checkpoint": "differentiation.checkpointing",
     "custom_grad": "differentiation.custom_gradients",
@@ -354,6 +359,8 @@ if not TYPE_CHECKING:  # a type checker would take every name for one of ours
         if name in _LATE:
             value = globals()[name] = getattr(import_module(f"tensorplug.{_LATE[name]}"), name)
             return value
+        if find_spec(f"tensorplug.{name}") is not None:  # an import asks before it loads a module
+            raise AttributeError(f"module 'tensorplug.{name}' is not loaded", name=name)
         from tensorplug.spellings import missing  # only where a name is missing
 
         ours = {each: each for each in __all__}

@@ -1,0 +1,72 @@
+"""Images as levels and as bytes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug import dtypes as dt
+from tensorplug.ops import pixels as ops
+from tensorplug.ops.fill_modes import Arithmetic
+from tensorplug.tables import KernelTable
+from tensorplug_cpu.arrays import working
+from tensorplug_cpu.quiet import quietly
+
+if TYPE_CHECKING:
+    from tensorplug.spec import TensorType
+    from tensorplug_cpu.arrays import Array, Call
+
+kernels = KernelTable()
+
+_BY_NUMPY = Arithmetic(np.floor, np.where)
+
+
+@kernels.prepare(ops.FROM_PIXELS)
+def from_pixels(pixels: TensorType, *, num_channels: int, out: TensorType) -> Call:
+    """Bring to levels and write each channel."""
+    return _writer(pixels, num_channels, ops.OPAQUE, out, cut=False)
+
+
+@kernels.prepare(ops.DRAW)
+def draw(image: TensorType, *, options: float, out: TensorType) -> Call:
+    """Bring to bytes and write each channel."""
+    return _writer(image, 4, int(ops.OPAQUE * options + 0.5), out, cut=True)
+
+
+def _writer(image: TensorType, count: int, alpha: int, out: TensorType, *, cut: bool) -> Call:
+    channels = image.shape[2] if image.rank == 3 else 1
+    sources = ops.CHANNELS[channels][:count]
+    shape, narrow = out.shape, out.dtype.numpy
+    read = _floats(image) if image.dtype in dt.FLOATING else _whole(image, cut=cut)
+    flat = (*image.shape[:2], channels)
+
+    def run(image: Array) -> Array:
+        levels = read(image.reshape(flat))
+        result = np.empty(shape, narrow)
+        for channel, source in enumerate(sources):
+            result[:, :, channel] = alpha if source is None else levels[:, :, source]
+        return result
+
+    return quietly(run)
+
+
+def _floats(image: TensorType) -> Any:
+    work = working(image.dtype)
+
+    def read(x: Array) -> Array:
+        wide = x.astype(work, copy=False)
+        inside = np.where(wide > 0, np.minimum(wide, 1), 0)  # NaN is not above 0
+        return np.asarray(ops.levels(inside, _BY_NUMPY))
+
+    return read
+
+
+def _whole(image: TensorType, *, cut: bool) -> Any:
+    if image.dtype is dt.bool_:
+        return lambda x: x * np.uint8(ops.OPAQUE)
+    if cut and image.dtype.itemsize > 1:
+        return lambda x: x.clip(0, ops.OPAQUE)
+    if cut and image.dtype is dt.int8:
+        return lambda x: x.clip(0, None)
+    return lambda x: x

@@ -1,0 +1,58 @@
+"""Levels and bytes from arithmetic, channels from slices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug import dtypes as dt
+from tensorplug.ops import pixels as ops
+from tensorplug.ops.creation import full
+from tensorplug.ops.elementwise import astype, floor, maximum, minimum, where
+from tensorplug.ops.fill_modes import Arithmetic
+from tensorplug.ops.movement import concat, expand_dims
+from tensorplug.ops.movement import slice as slice_
+from tensorplug.tables import DecompositionTable
+
+if TYPE_CHECKING:
+    from tensorplug.tensor import Tensor
+
+decompositions = DecompositionTable()
+
+_BY_OPS = Arithmetic(floor, where)
+
+
+@decompositions.of(ops.FROM_PIXELS)
+def from_pixels(pixels: Tensor, *, num_channels: int) -> Tensor:
+    return _channels(_levels(pixels), num_channels, ops.OPAQUE)
+
+
+@decompositions.of(ops.DRAW)
+def draw(image: Tensor, *, options: float) -> Tensor:
+    inside = image
+    if image.dtype in dt.SIGNED:
+        inside = maximum(inside, 0)
+    if image.dtype in dt.INTEGER and image.dtype.itemsize > 1:
+        inside = minimum(inside, ops.OPAQUE)
+    alpha = int(ops.OPAQUE * options + 0.5)
+    return astype(_channels(_levels(inside), 4, alpha), dt.uint8)
+
+
+def _levels(x: Tensor) -> Tensor:
+    """Return levels in int32."""
+    if x.dtype is dt.bool_:
+        return astype(x, dt.int32) * ops.OPAQUE
+    if x.dtype in dt.INTEGER:
+        return astype(x, dt.int32)
+    wide = astype(x, dt.float32) if x.dtype is dt.float16 else x
+    inside = where(wide > 0, minimum(wide, 1), 0)  # NaN is not above 0
+    return astype(ops.levels(inside, _BY_OPS), dt.int32)
+
+
+def _channels(x: Tensor, count: int, alpha: int) -> Tensor:
+    given = expand_dims(x, axis=-1) if x.ndim == 2 else x
+    plane = (*given.shape[:2], 1)
+    parts = [
+        full(plane, alpha, dtype=given.dtype) if at is None else slice_(given, (0, 0, at), plane)
+        for at in ops.CHANNELS[given.shape[2]][:count]
+    ]
+    return concat(parts, axis=2)
