@@ -76,7 +76,17 @@ OTHERS = {
     "clip_by_value": [[X], (0, 1)],
     "complex": [[X, X], ()],
     "confusion_matrix": [[I, I], (3,)],
+    "conv1d": [[IMAGE[0], FILTER[0]], ()],
     "conv2d": [[IMAGE, FILTER], ()],
+    "conv2d_transpose": [[IMAGE[..., :1], FILTER], ((1, 7, 7, 2),)],
+    "conv3d": [[IMAGE[None], FILTER[None]], ()],
+    "conv3d_transpose": [[IMAGE[None, ..., :1], FILTER[None]], ((1, 1, 7, 7, 2),)],
+    "depthwise_conv2d": [[IMAGE, FILTER], ()],
+    "dilation2d": [[IMAGE, FILTER[..., 0]], ()],
+    "fused_conv2d": [[IMAGE, FILTER], ()],
+    "fused_depthwise_conv2d": [[IMAGE, FILTER], ()],
+    "fused_matmul": [[X, X.T], ()],
+    "separable_conv2d": [[IMAGE, FILTER, FILTER[:1, :1]], ()],
     "depth_to_space": [[IMAGE], (1,)],
     "ensure_shape": [[X], ((3, 4),)],
     "full_like": [[X], (1,)],
@@ -146,7 +156,17 @@ KERNELS = {  # where the kernel's name in messages is not the op's in capitals
     "all": "Cast",
     "where": "Select",
     "clip": "ClipByValue",
+    "conv1d": "Conv2D",
     "conv2d": "Conv2D",
+    "conv2d_transpose": "Conv2DBackpropInput",
+    "conv3d": "Conv3D",
+    "conv3d_transpose": "Conv3DBackpropInputV2",
+    "depthwise_conv2d": "DepthwiseConv2dNative",
+    "dilation2d": "Dilation2D",
+    "fused_conv2d": "FusedConv2D",
+    "fused_depthwise_conv2d": "FusedDepthwiseConv2D",
+    "fused_matmul": "_FusedMatMul",
+    "separable_conv2d": "DepthwiseConv2dNative",
     "bitwise_invert": "Invert",
     "bitwise_left_shift": "LeftShift",
     "bitwise_right_shift": "RightShift",
@@ -240,7 +260,7 @@ def test_strings_are_no_numbers(op, at):
     with pytest.raises(DTypeError, match="string") as caught:
         FUNCTIONS[op](*given, *rest)
     head = re.split(r"[:(]", str(caught.value))[0]
-    assert head in names(op) | {"BatchMatMul", "LogSoftmax", "Multiply"}, caught.value
+    assert head in names(op) | {"BatchMatMul", "Conv2D", "LogSoftmax", "Multiply"}, caught.value
 
 
 TAKE_STRINGS = {  # they move elements and do not look at them

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.dispatch import chained, dispatch
+from tensorplug.dispatch import as_tensor, chained, dispatch
 from tensorplug.ops import correlation
 from tensorplug.ops.convolution import conv2d
 
@@ -113,7 +113,11 @@ def separable_conv2d(
         DTypeError: operands that are not floating.
 
     """
+    what = "separable_conv2d"
+    images = as_tensor(x, what=f"{what}: x")
+    depthwise = as_tensor(depthwise_filter, what=f"{what}: depthwise_filter")
+    pointwise = as_tensor(pointwise_filter, what=f"{what}: pointwise_filter")
     inner = depthwise_conv2d(
-        x, depthwise_filter, strides, pad, data_format=data_format, dilations=dilation
+        images, depthwise, strides, pad, data_format=data_format, dilations=dilation
     )
-    return conv2d(inner, pointwise_filter, 1, "valid", data_format=data_format)
+    return conv2d(inner, pointwise, 1, "valid", data_format=data_format)

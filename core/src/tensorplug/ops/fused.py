@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug import attributes as kinds
 from tensorplug import dtypes as dt
-from tensorplug import shapes
 from tensorplug.dispatch import dispatch
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.ops import convolution, correlation, depthwise, linalg
@@ -73,7 +72,8 @@ def _checked(
         if each is None:
             continue
         shape = aligned(each.shape, out.rank, data_format)
-        if len(shape) > out.rank or shapes.broadcast(out.shape, shape) != out.shape:
+        behind = zip(reversed(shape), reversed(out.shape), strict=False)
+        if len(shape) > out.rank or any(own not in (1, length) for own, length in behind):
             raise ShapeError(f"{what} does not broadcast to the result, {list(out.shape)}")
     if activation == "prelu" and weights is None:
         raise ArgumentError("activation 'prelu' needs prelu_activation_weights")
