@@ -237,6 +237,22 @@ NUMBERS: dict[str, tuple[Any, Any, Any]] = {
         np.ones((1, 1, 1, 1, 2)),
         np.full((1, 1, 1, 1, 2), 6),
     ),
+    "bilinear resizing of half pixels": (  # [1, 1.5, 1.5]
+        lambda x: tp.sum(
+            tp.image.resize_bilinear(x, (1, 2), half_pixel_centers=True)
+            * np.float32([1, 3]).reshape(1, 2, 1)
+        ),
+        np.zeros((1, 3, 1)),
+        np.float32([0.75, 1, 2.25]).reshape(1, 3, 1),
+    ),
+    "nearest resizing of half pixels": (  # [1, 3, 0]
+        lambda x: tp.sum(
+            tp.image.resize_nearest_neighbor(x, (1, 2), half_pixel_centers=True)
+            * np.float32([1, 3]).reshape(1, 2, 1)
+        ),
+        np.zeros((1, 3, 1)),
+        np.float32([1, 0, 3]).reshape(1, 3, 1),
+    ),
     "split into one part": (lambda x: tp.sum(tp.split(x, 1)[0]), [1.0, 2], [1, 1]),  # raises
     "unstack of an axis of length 1": (  # raises
         lambda x: tp.sum(tp.unstack(x)[0]),
@@ -262,6 +278,31 @@ NUMBERS: dict[str, tuple[Any, Any, Any]] = {
         lambda x: tp.sum(tp.prod(x, axis=-1)),
         [[2.0, 3], [4, 5]],
         [[3, 2], [5, 4]],
+    ),
+    "running sum along the first axis": (  # [[4, 3], [6, 4]]
+        lambda x: tp.sum(tp.cumsum(x, axis=0) * tensor([[1, 2], [3, 4]])),
+        [[1.0, 1], [1, 1]],
+        [[4, 6], [3, 4]],
+    ),
+    "running sum along a negative axis": (  # no data
+        lambda x: tp.sum(tp.cumsum(x, axis=-1)),
+        np.ones((1, 2, 3)),
+        [[[3, 2, 1], [3, 2, 1]]],
+    ),
+    "running product with a zero": (  # no gradient
+        lambda x: tp.sum(tp.cumprod(x)),
+        [2.0, 0, 3],
+        [1, 8, 0],
+    ),
+    "the largest": (  # no gradient
+        lambda x: tp.sum(tp.topk(x, 2)[0] * tensor([5, 7])),
+        [1.0, 3, 2],
+        [0, 5, 7],
+    ),
+    "the different values": (  # no gradient
+        lambda x: tp.sum(tp.unique(x).values * tensor([5, 7])),
+        [1.0, 3, 1],
+        [5, 7, 0],
     ),
     "x**0 at 0": (lambda x: x**0, [0.0, 2], [0, 0]),  # NaN
     "softmax cross-entropy, the labels": (  # labels - softmax: [0.231, -0.231]

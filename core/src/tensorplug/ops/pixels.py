@@ -33,7 +33,7 @@ CHANNELS: dict[int, tuple[int | None, ...]] = {
     4: (0, 1, 2, 3),
 }
 # Pillow's modes whose arrays are what they look like; others are palettes or other colours.
-_PLAIN_MODES = frozenset({"1", "L", "LA", "RGB", "RGBA", "I", "I;16", "F"})
+_PLAIN_MODES = frozenset({"1", "L", "LA", "RGB", "RGBA", "I", "I;16"})
 
 
 def levels(x: Any, by: Arithmetic) -> Any:
@@ -100,7 +100,9 @@ def _readable(pixels: Any) -> Any:
     if isinstance(pixels, Mapping) and {"data", "width", "height"} <= pixels.keys():
         return _bytes(pixels["data"], pixels["width"], pixels["height"])
     if hasattr(pixels, "mode") and hasattr(pixels, "convert"):  # a Pillow image
-        return pixels if pixels.mode in _PLAIN_MODES else pixels.convert("RGBA")
+        if pixels.mode in _PLAIN_MODES:
+            return pixels
+        return pixels.convert("L" if pixels.mode == "F" else "RGBA")  # F: floats from 0 to 255
     if hasattr(pixels, "width") and isinstance(getattr(pixels, "data", None), _BYTES):
         return _bytes(pixels.data, pixels.width, pixels.height)
     return pixels

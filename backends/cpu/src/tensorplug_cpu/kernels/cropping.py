@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -58,7 +58,7 @@ def _places(low: Array, high: Array, length: int, count: int) -> tuple[Array, Ar
     low, high = low[:, None], high[:, None]
     if count > 1:
         steps = np.arange(count, dtype=np.float64)
-        at = low * (length - 1) + (high - low) * steps * (length - 1) / (count - 1)
+        at: Array = low * (length - 1) + (high - low) * steps * (length - 1) / (count - 1)
     else:
         at = 0.5 * (low + high) * (length - 1)
     inside = (at >= 0) & (at <= length - 1)
@@ -72,7 +72,8 @@ def _nearest(pixels: Array, first: Array, y: Array, x: Array, width: int) -> Arr
 
 def _rounded(at: Array) -> Array:
     below = np.floor(at)
-    return (below + (at - below >= 0.5)).astype(np.intp)
+    below += at - below >= 0.5
+    return below.astype(np.intp)
 
 
 def _bilinear(pixels: Array, first: Array, y: Array, x: Array, width: int) -> Array:
@@ -82,14 +83,17 @@ def _bilinear(pixels: Array, first: Array, y: Array, x: Array, width: int) -> Ar
     rows = [first + each.astype(np.intp) * width for each in (top, np.ceil(y))]
     columns = [each.astype(np.intp) for each in (left, np.ceil(x))]
     upper, lower = (
-        _between(*(pixels.take(row + at, axis=0) for at in columns), across) for row in rows
+        _between(
+            pixels.take(row + columns[0], axis=0), pixels.take(row + columns[1], axis=0), across
+        )
+        for row in rows
     )
     return _between(upper, lower, down)
 
 
-def _between(start: Array, end: Any, part: Array) -> Array:
+def _between(start: Array, end: Array, part: Array) -> Array:
     """Return ``start + (end - start) * part``, made in the place of ``end``."""
     end -= start
     end *= part
     end += start
-    return np.asarray(end)
+    return end

@@ -97,7 +97,7 @@ def crop_and_resize_points(corpus: Corpus) -> Iterator[Case]:
     boxes = corpus.of([[0.12, 0.07, 0.93, 0.84], [0.9, 0.31, 0.23, 0.66]])
     for method in ("bilinear", "nearest"):
         for size in ((2, 3), (1, 2)):
-            options = {"crop_size": size, "method": method}
+            options: dict[str, Any] = {"crop_size": size, "method": method}
             yield Case(f"{method} {size[0]}x{size[1]}", (x, boxes, _images(1, 0)), options)
     beyond = corpus.of([[-0.37, 0.11, 0.87, 1.43]])
     options = {"crop_size": (3, 3), "extrapolation_value": 2.0}

@@ -1,0 +1,433 @@
+"""The public functions of tp.image against numbers known from elsewhere, and their errors."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensorplug as tp
+from tensorplug.errors import ArgumentError, DTypeError, ShapeError
+
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
+
+RNG = np.random.default_rng(5)
+RAMP = np.arange(24, dtype=np.float32).reshape(1, 4, 6, 1)
+THIRD = 10 / 3
+
+
+def check(actual: Any, expected: Any, dtype: str = "float32", tolerance: float = 1e-6) -> None:
+    wanted = np.asarray(expected, dtype)
+    assert (actual.dtype.name, actual.shape) == (dtype, wanted.shape)
+    np.testing.assert_allclose(actual.numpy(), wanted, rtol=tolerance, atol=tolerance)
+
+
+# Resizing ----------------------------------------------------------------------------------
+
+SQUARE = np.float32([[[2], [2]], [[4], [4]]])  # two rows
+RESIZED = {  # function, image, arguments, result without channels: TensorFlow.js's own tests
+    "bilinear": (
+        tp.image.resize_bilinear,
+        SQUARE,
+        ((3, 3),),
+        [[2] * 3, [THIRD] * 3, [4] * 3],
+    ),
+    "bilinear, corners": (
+        tp.image.resize_bilinear,
+        SQUARE,
+        ((3, 3), True),
+        [[2] * 3, [3] * 3, [4] * 3],
+    ),
+    "bilinear, half pixels": (
+        tp.image.resize_bilinear,
+        np.float32([[[1], [2]], [[3], [4]]]),
+        ((4, 4), False, True),
+        [
+            [1, 1.25, 1.75, 2],
+            [1.5, 1.75, 2.25, 2.5],
+            [2.5, 2.75, 3.25, 3.5],
+            [3, 3.25, 3.75, 4],
+        ],
+    ),
+    "nearest": (
+        tp.image.resize_nearest_neighbor,
+        np.float32([[[1], [2]], [[3], [4]]]),
+        ((3, 3),),
+        [[1, 1, 2], [1, 1, 2], [3, 3, 4]],
+    ),
+    "nearest, corners": (
+        tp.image.resize_nearest_neighbor,
+        np.float32([[[1], [2]], [[3], [4]]]),
+        ((3, 3), True),
+        [[1, 2, 2], [3, 4, 4], [3, 4, 4]],
+    ),
+    "nearest, half pixels": (
+        tp.image.resize_nearest_neighbor,
+        np.float32([[[0], [1], [2], [3], [4]]]),
+        ((1, 3), False, True),
+        [[0, 2, 4]],
+    ),
+}
+
+
+@pytest.mark.parametrize("what", RESIZED)
+def test_resizing(what: str) -> None:
+    resize, image, arguments, expected = RESIZED[what]
+    check(resize(image, *arguments), np.asarray(expected)[..., None])
+    batch = resize(np.stack([image, -image]), *arguments)  # rank 4
+    check(batch, np.stack([expected, np.negative(expected)])[..., None])
+    assert getattr(tp.asarray(image), resize.__name__)(*arguments).shape == batch.shape[1:]
+
+
+def test_resizing_keeps_or_widens_the_dtype() -> None:
+    for dtype, bilinear in (("int32", "float32"), ("bool", "float32"), ("float64", "float64")):
+        image = np.ones((1, 2, 2, 1), dtype)
+        check(tp.image.resize_bilinear(image, (3, 1)), np.ones((1, 3, 1, 1)), bilinear)
+        check(tp.image.resize_nearest_neighbor(image, (3, 1)), np.ones((1, 3, 1, 1)), dtype)
+
+
+def test_an_infinite_pixel_stays_where_the_size_stays() -> None:
+    image = np.float32([[[1], [np.inf]], [[2], [3]]])
+    resized = tp.image.resize_bilinear(image, (3, 2))
+    check(resized[:, 0, 0], [1, 5 / 3, 2])
+
+
+@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize("size", [(3, 9), (8, 2), (5, 4)])
+@pytest.mark.parametrize("mode", ["bilinear", "nearest"])
+def test_resizing_and_its_gradient_as_in_pytorch(mode: str, size: Any, half: bool) -> None:
+    """PyTorch's grid of half pixels, and of corners; its plain nearest is ours."""
+    torch = pytest.importorskip("torch")
+    image = RNG.normal(size=(2, 5, 4, 3)).astype(np.float32)
+    weights = RNG.normal(size=(2, *size, 3)).astype(np.float32)
+    theirs = torch.tensor(image, requires_grad=True)
+    moved = theirs.permute(0, 3, 1, 2)
+    if mode == "bilinear":
+        grown = torch.nn.functional.interpolate(moved, size, mode=mode, align_corners=not half)
+        options = {"half_pixel_centers": half, "align_corners": not half}
+    else:
+        name = "nearest-exact" if half else "nearest"
+        grown = torch.nn.functional.interpolate(moved, size, mode=name)
+        options = {"half_pixel_centers": half}
+    resize = getattr(
+        tp.image, "resize_bilinear" if mode == "bilinear" else "resize_nearest_neighbor"
+    )
+    expected = grown.permute(0, 2, 3, 1)
+    (expected * torch.tensor(weights)).sum().backward()
+    check(resize(image, size, **options), expected.detach().numpy(), tolerance=1e-5)
+    gradient = tp.grad(lambda x: tp.sum(resize(x, size, **options) * weights))(tp.asarray(image))
+    check(gradient, theirs.grad.numpy(), tolerance=1e-5)
+
+
+# Crops -------------------------------------------------------------------------------------
+
+
+def test_crops() -> None:
+    image = np.float32([[[[1], [2]], [[3], [4]]]])
+    whole, corner = [0, 0, 1, 1], [0, 0, 0.5, 0.5]
+    crops = tp.image.crop_and_resize(image, [whole, corner], [0, 0], (2, 2))
+    check(crops[..., 0], [[[1, 2], [3, 4]], [[1, 1.5], [2, 2.5]]])
+    mirrored = tp.image.crop_and_resize(image, [[1, 1, 0, 0]], [0], [3, 3])
+    check(mirrored[0, ..., 0], [[4, 3.5, 3], [3, 2.5, 2], [2, 1.5, 1]])
+    nearest = tp.image.crop_and_resize(image, [[0, 0, 1, 1]], [0], (3, 3), "nearest")
+    check(nearest[0, ..., 0], [[1, 2, 2], [3, 4, 4], [3, 4, 4]])
+    beyond = tp.image.crop_and_resize(image, [[-1, -1, 1, 1]], [0], (3, 3), "bilinear", 9)
+    check(beyond[0, ..., 0], [[9, 9, 9], [9, 1, 2], [9, 3, 4]])
+    middle = tp.image.crop_and_resize(image, [[0, 0, 1, 1]], [0], (1, 1))
+    check(middle, [[[[2.5]]]])
+    check(tp.image.crop_and_resize(image, [whole], [3], (1, 1), "nearest", 9), [[[[0]]]])
+    whole_numbers = tp.image.crop_and_resize(image.astype("int32"), [[0, 0, 1, 1]], [0], (1, 1))
+    check(whole_numbers, [[[[2.5]]]])
+
+
+# Mirrors, turns, projections ---------------------------------------------------------------
+
+
+def test_mirrors() -> None:
+    check(tp.image.flip_left_right(RAMP), RAMP[:, :, ::-1])
+    two = np.concatenate([RAMP, -RAMP])  # TensorFlow.js moves every column but the first by one
+    check(tp.image.flip_left_right(two.astype("uint8")), two.astype("uint8")[:, :, ::-1], "uint8")
+
+
+NUMBERED = np.arange(16, dtype=np.float32).reshape(4, 4)
+TURNS = {  # radians, other arguments, what four rows of four numbers become
+    "not at all": (0, (), NUMBERED),
+    "twice around": (4 * math.pi, (), NUMBERED),
+    # About a corner of the pixel (2, 2), so that the first row and column come from outside.
+    "upside down": (
+        math.pi,
+        (7,),
+        np.pad(NUMBERED[:0:-1, :0:-1], [(1, 0)] * 2, constant_values=7),
+    ),
+    # Counterclockwise about the first pixel: the first column comes to lie on the first row.
+    "a quarter": (math.pi / 2, (7, 0), np.stack([NUMBERED[:, 0], *np.full((3, 4), 7)])),
+    "a quarter back": (-math.pi / 2, (7, (0, 0)), np.stack([NUMBERED[0], *np.full((3, 4), 7)], 1)),
+}
+
+
+@pytest.mark.parametrize("what", TURNS)
+def test_turns(what: str) -> None:
+    radians, rest, expected = TURNS[what]
+    turned = tp.image.rotate_with_offset(NUMBERED.reshape(1, 4, 4, 1), radians, *rest)
+    check(turned[0, ..., 0], expected)
+
+
+def test_fills_by_channel_and_an_opaque_alpha() -> None:
+    away = {"radians": 0.1, "center": (50, 50)}
+    rgba = tp.image.rotate_with_offset(
+        np.ones((1, 2, 2, 4), np.float32), fill_value=(1, 2, 3), **away
+    )
+    check(rgba[0, 0, 0], [1, 2, 3, 255])
+    gray = tp.image.rotate_with_offset(
+        np.ones((1, 2, 2, 1), "int32"), fill_value=(5, 6, 7), **away
+    )
+    check(gray[0, 0, 0], [5], "int32")
+
+
+def shifted(right: float, down: float) -> list[list[float]]:
+    return [[1, 0, -right, 0, 1, -down, 0, 0]]
+
+
+ROW = np.float32([1, 2, 3, 4]).reshape(1, 1, 4, 1)
+MODES = {  # the row moved to the right by so much, in each fill mode
+    ("constant", 2): [0, 0, 1, 2],
+    ("reflect", 2): [2, 1, 1, 2],
+    ("reflect", -3): [4, 4, 3, 2],
+    ("reflect", 9): [1, 1, 2, 3],
+    ("wrap", 1): [4, 1, 2, 3],
+    ("wrap", -1): [2, 3, 4, 1],
+    ("nearest", 2): [1, 1, 1, 2],
+    ("nearest", -9): [4, 4, 4, 4],
+}
+
+
+@pytest.mark.parametrize(("mode", "by"), MODES)
+def test_fill_modes(mode: str, by: int) -> None:
+    for how in ("nearest", "bilinear"):
+        moved = tp.image.transform(ROW, shifted(by, 0), how, mode)
+        check(moved[0, 0, :, 0], MODES[mode, by])
+
+
+def test_projections() -> None:
+    half = tp.image.transform(ROW, shifted(0.5, 0), "bilinear", "constant", 9)
+    check(half[0, 0, :, 0], [5, 1.5, 2.5, 3.5])
+    check(tp.image.transform(ROW, shifted(0.5, 0))[0, 0, :, 0], [1, 2, 3, 4])  # upwards
+    truncated = tp.image.transform(ROW.astype("int32"), shifted(0.5, 0), "bilinear", "nearest")
+    check(truncated[0, 0, :, 0], [1, 1, 2, 3], "int32")
+    wide = tp.image.transform(ROW, [[0.5, 0, 0, 0, 1, 0, 0, 0]], output_shape=(1, 8))
+    check(wide[0, 0, :, 0], [1, 2, 2, 3, 3, 4, 4, 0])
+    horizon = tp.image.transform(ROW, [[1, 0, 0, 0, 1, 0, -0.5, 0]], "nearest", "nearest", 7)
+    check(horizon[0, 0, :, 0], [1, 3, 7, 1])  # at 1 / 0.5, 2 / 0 and 3 / -0.5
+    # TensorFlow.js's CPU backend returns after the first image.
+    both = np.concatenate([ROW, 10 * ROW])
+    check(
+        tp.image.transform(both, shifted(1, 0) + shifted(-1, 0))[:, 0, :, 0],
+        [[0, 1, 2, 3], [20, 30, 40, 0]],
+    )
+
+
+# Suppression -------------------------------------------------------------------------------
+
+BOXES = np.float32(
+    [
+        [0, 0, 1, 1],
+        [0, 0.1, 1, 1.1],
+        [0, -0.1, 1, 0.9],
+        [0, 10, 1, 11],
+        [0, 10.1, 1, 11.1],
+        [0, 100, 1, 101],
+    ]
+)
+SCORES = np.float32([0.9, 0.75, 0.6, 0.95, 0.5, 0.3])
+
+
+def test_suppression() -> None:
+    """TensorFlow's own test."""
+    nms = tp.image.non_max_suppression
+    check(nms(BOXES, SCORES, 3), [3, 0, 5], "int32")
+    check(nms(BOXES[:, [2, 3, 0, 1]], SCORES, 3), [3, 0, 5], "int32")
+    check(nms(BOXES, SCORES, 30, score_threshold=0.5), [3, 0], "int32")
+    check(nms(BOXES, SCORES, 30, 0.5, 2.0), [], "int32")
+    check(nms(BOXES, np.ones(6), 30), [0, 3, 5], "int32")  # the lowest index first
+    check(nms(BOXES.tolist(), SCORES.tolist(), 2), [3, 0], "int32")
+    check(nms(BOXES[:0], SCORES[:0], 2), [], "int32")
+
+
+def test_padded_suppression() -> None:
+    padded = tp.image.non_max_suppression_padded
+    indices, valid = padded(BOXES, SCORES, 5, pad_to_max_output_size=True)
+    check(indices, [3, 0, 5, 0, 0], "int32")
+    check(valid, 3, "int32")
+    indices, valid = padded(BOXES, SCORES, 5)
+    check(indices, [3, 0, 5], "int32")
+    check(valid, 3, "int32")
+
+
+def test_soft_suppression() -> None:
+    """TensorFlow's own test of Soft-NMS."""
+    scored = tp.image.non_max_suppression_with_score
+    indices, scores = scored(BOXES, SCORES, 6, 1.0, 0.0, 0.5)
+    check(indices, [3, 0, 1, 5, 4, 2], "int32")
+    check(scores, [0.95, 0.9, 0.384, 0.3, 0.256, 0.197], tolerance=1e-2)
+    indices, scores = scored(BOXES, SCORES, 3)
+    check(indices, [3, 0, 5], "int32")
+    check(scores, SCORES[[3, 0, 5]])
+
+
+def test_scores_are_differentiable() -> None:
+    def taken(scores: tp.Tensor) -> tp.Tensor:
+        return tp.image.non_max_suppression_with_score(BOXES, scores, 3)[1]
+
+    gradient = tp.grad(taken)(tp.asarray(SCORES), dy=tp.asarray([10.0, 20.0, 30.0]))
+    check(gradient, [20, 0, 0, 10, 0, 30])
+
+
+# Gray and two levels -----------------------------------------------------------------------
+
+
+def test_gray() -> None:
+    rgb = RNG.uniform(0, 255, (2, 3, 3)).astype(np.float32)
+    luma = rgb @ np.float32([0.2989, 0.5870, 0.1140])
+    check(tp.image.rgb_to_grayscale(rgb), luma[..., None], tolerance=1e-5)
+    check(tp.image.rgb_to_grayscale(np.full((2, 3), 255, "uint8")), [[254], [254]], "uint8")
+    check(tp.image.grayscale_to_rgb(luma[..., None]), np.stack([luma] * 3, -1))
+    check(tp.image.grayscale_to_rgb([[1], [2]]), [[1, 1, 1], [2, 2, 2]], "int32")
+
+
+def otsu(levels: np.ndarray) -> int:
+    """Return the first threshold of the largest variance between classes, tried one by one."""
+    best, found = 0.0, -1
+    for threshold in range(255):
+        dark, bright = levels[levels <= threshold], levels[levels > threshold]
+        if dark.size and bright.size:
+            between = dark.size * bright.size * (dark.mean() - bright.mean()) ** 2
+            if between > best * (1 + 1e-12):
+                best, found = between, threshold
+    return found
+
+
+def test_thresholds() -> None:
+    gray = RNG.integers(0, 256, (9, 8, 1))
+    image = tp.image.threshold
+    check(image(gray.astype("int32")), 255 * (gray > 127.5), "int32")
+    check(image(gray.astype("float32"), "binary", True, 0.25), 255 * (gray <= 63.75), "int32")
+    hills = np.where(RNG.random((9, 8, 1)) < 0.3, 200, 40) + gray // 8
+    check(image(hills.astype("int32"), "otsu"), 255 * (hills > otsu(hills)), "int32")
+    check(image(np.full((2, 2, 1), 9), "otsu"), np.full((2, 2, 1), 255), "int32")
+    rgb = RNG.integers(0, 256, (5, 4, 3)).astype("int32")
+    luma = rgb @ np.float32([0.2989, 0.5870, 0.1140])
+    check(image(rgb), 255 * (luma > 127.5)[..., None], "int32")
+    limit = otsu(np.round(luma).astype(int))
+    check(image(rgb, "otsu", inverted=True), 255 * (luma <= limit)[..., None], "int32")
+
+
+# Errors ------------------------------------------------------------------------------------
+
+IMAGE = np.ones((1, 3, 3, 1), np.float32)
+BAD: dict[str, tuple[Any, type[Exception], str]] = {
+    "both grids": (
+        lambda: tp.image.resize_bilinear(IMAGE, (2, 2), True, True),
+        ArgumentError,
+        "attribute 'half_pixel_centers': must be False where align_corners is True",
+    ),
+    "rank of images": (
+        lambda: tp.image.resize_nearest_neighbor(IMAGE[0, 0], (2, 2)),
+        ShapeError,
+        "ResizeNearestNeighbor(images=float32[3,1]): images must have rank 4",
+    ),
+    "no pixels": (
+        lambda: tp.image.resize_bilinear(IMAGE[:, :0], (2, 2)),
+        ShapeError,
+        "images of 0 by 3 pixels cannot be resized",
+    ),
+    "negative size": (
+        lambda: tp.image.resize_bilinear(IMAGE, (2, -2)),
+        ShapeError,
+        "attribute 'size': size must not hold negative sizes, got (2, -2)",
+    ),
+    "rank to flip": (
+        lambda: tp.image.flip_left_right(IMAGE[0]),
+        ShapeError,
+        "FlipLeftRight(image=float32[3,3,1]): image must have rank 4",
+    ),
+    "fill": (
+        lambda: tp.image.rotate_with_offset(IMAGE, 1.0, (1, 2)),
+        ArgumentError,
+        "attribute 'fill_value': has 2 numbers for 1 channels",
+    ),
+    "fill of bytes": (
+        lambda: tp.image.rotate_with_offset(IMAGE.astype("uint8"), 1.0, 256),
+        ArgumentError,
+        "attribute 'fill_value': 256 does not fit into uint8",
+    ),
+    "interpolation": (
+        lambda: tp.image.transform(IMAGE, shifted(0, 0), "cubic"),
+        ArgumentError,
+        "attribute 'interpolation': must be one of 'nearest', 'bilinear', got 'cubic'",
+    ),
+    "transforms": (
+        lambda: tp.image.transform(IMAGE, shifted(0, 0) * 2),
+        ShapeError,
+        "transforms must have shape [1, 8] or [1, 8]",
+    ),
+    "boxes": (
+        lambda: tp.image.crop_and_resize(IMAGE, [[0, 0, 1]], [0], (2, 2)),
+        ShapeError,
+        "boxes must have shape [boxes, 4]: y1, x1, y2, x2 of each",
+    ),
+    "box_ind": (
+        lambda: tp.image.crop_and_resize(IMAGE, [[0.0, 0, 1, 1]], [0.0], (2, 2)),
+        DTypeError,
+        "input 'box_ind' is float32[1], but its dtype must be one of int16",
+    ),
+    "scores": (
+        lambda: tp.image.non_max_suppression(BOXES, SCORES[:2], 1),
+        ShapeError,
+        "scores must have shape [6]",
+    ),
+    "iou_threshold": (
+        lambda: tp.image.non_max_suppression(BOXES, SCORES, 1, 1.5),
+        ArgumentError,
+        "attribute 'iou_threshold': must be a number from 0 to 1, got 1.5",
+    ),
+    "max_output_size": (
+        lambda: tp.image.non_max_suppression_padded(BOXES, SCORES, -1),
+        ArgumentError,
+        "attribute 'max_output_size': must be at least 0, got -1",
+    ),
+    "channels of gray": (
+        lambda: tp.image.grayscale_to_rgb(np.ones((2, 2))),
+        ShapeError,
+        "grayscale_to_rgb: image must have rank 2 or more and 1 channels last, got float64[2,2]",
+    ),
+    "channels of colours": (
+        lambda: tp.image.rgb_to_grayscale(np.ones(3)),
+        ShapeError,
+        "rgb_to_grayscale: image must have rank 2 or more and 3 channels last",
+    ),
+    "method": (
+        lambda: tp.image.threshold(IMAGE[0], "triangle"),
+        ArgumentError,
+        "threshold: method must be 'binary' or 'otsu', got 'triangle'",
+    ),
+    "rank of levels": (
+        lambda: tp.image.threshold(IMAGE),
+        ShapeError,
+        "threshold: image must have rank 3, got float32[1,3,3,1]",
+    ),
+    "levels": (
+        lambda: tp.image.threshold(IMAGE[0] > 0),
+        DTypeError,
+        "threshold: image must hold real numbers, got bool[3,3,1]",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_bad_calls(what: str) -> None:
+    call, error, message = BAD[what]
+    with pytest.raises(error) as caught:
+        call()
+    assert message in str(caught.value)

@@ -1,0 +1,203 @@
+"""Images of other libraries as tensors, and back."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensorplug as tp
+from tensorplug.errors import ArgumentError, DTypeError, ShapeError
+
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
+
+RNG = np.random.default_rng(6)
+RGBA = RNG.integers(0, 256, (3, 4, 4)).astype(np.uint8)
+RGB, GRAY, WITH_ALPHA = RGBA[..., :3], RGBA[..., 0], RGBA[..., 2:]
+BYTES = RGBA.tobytes()
+
+
+class Interface:
+    """What another library's image offers to NumPy."""
+
+    array = RGB.copy()
+    __array_interface__ = array.__array_interface__
+
+
+def opaque(levels: Any) -> np.ndarray:
+    """Return RGBA of gray [h, w] or RGB [h, w, 3] levels."""
+    color = np.stack([levels] * 3, -1) if np.ndim(levels) == 2 else np.asarray(levels)
+    return np.concatenate([color, np.full((*color.shape[:2], 1), 255)], -1)
+
+
+SOURCES = {  # what it is made of, and its red, green, blue and alpha
+    "gray": (GRAY, opaque(GRAY)),
+    "gray of rank 3": (GRAY[..., None], opaque(GRAY)),
+    "gray and alpha": (
+        WITH_ALPHA,
+        np.concatenate([np.stack([WITH_ALPHA[..., 0]] * 3, -1), WITH_ALPHA[..., 1:]], -1),
+    ),
+    "rgb": (RGB, opaque(RGB)),
+    "rgba": (RGBA, RGBA),
+    "strided": (RGBA[::-1, ::2], RGBA[::-1, ::2]),
+    "booleans": (GRAY > 99, opaque(np.where(GRAY > 99, 255, 0))),
+    "float32": ((RGB / 255).astype(np.float32), opaque(RGB)),
+    "float64": (RGB / 255, opaque(RGB)),
+    "float16": (np.float16([[0, 0.5, 1, 2, -1, np.nan]]), opaque([[0, 128, 255, 255, 0, 0]])),
+    "16 bits": (GRAY.astype(np.uint16) * 257, opaque(GRAY.astype(int) * 257)),
+    "lists": (RGB.tolist(), opaque(RGB)),
+    "a tensor": (tp.asarray, opaque(RGB)),
+    "an interface": (Interface(), opaque(RGB)),
+    "bytes": (SimpleNamespace(data=BYTES, width=4, height=3), RGBA),
+    "a mapping": ({"data": bytearray(BYTES), "width": 4, "height": 3}, RGBA),
+    "flat bytes": (SimpleNamespace(data=RGBA.ravel(), width=4, height=3), RGBA),
+}
+
+
+@pytest.mark.parametrize("what", SOURCES)
+def test_from_pixels(what: str) -> None:
+    source, rgba = SOURCES[what]
+    for count in (1, 2, 3, 4):
+        image = tp.image.from_pixels(source(RGB) if source is tp.asarray else source, count)
+        assert (image.dtype, image.shape) == (tp.int32, (*rgba.shape[:2], count))
+        np.testing.assert_array_equal(image.numpy(), rgba[..., :count])
+
+
+MODES = ["1", "L", "LA", "RGB", "RGBA", "P", "CMYK", "YCbCr", "HSV", "I", "F"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_pillow_images_look_the_same(mode: str) -> None:
+    pillow = pytest.importorskip("PIL.Image")
+    levels = RGB // 86 * 85  # few colours, for a palette
+    image = pillow.fromarray(levels)
+    converted = (image.convert("L") if mode in ("I", "F") else image).convert(mode)
+    found = tp.image.from_pixels(converted, 4).numpy()
+    np.testing.assert_array_equal(found, np.asarray(converted.convert("RGBA")))
+    # The kernel takes any image; only palettes and other colours it cannot know.
+    if mode in ("L", "RGB", "RGBA", "1"):
+        direct = tp.run_kernel("FromPixels", {"pixels": converted}, {"num_channels": 4})
+        np.testing.assert_array_equal(direct.numpy(), found)
+
+
+DRAWN = {  # what is drawn, and its red, green, blue and alpha
+    "gray": (GRAY, opaque(GRAY)),
+    "int32": (RGB.astype(np.int32), opaque(RGB)),
+    "rgba": (RGBA, RGBA),
+    "float32": (
+        np.float32([[0, 0.5, 1, 0.1, 1 / 255, np.nan]]),
+        opaque([[0, 128, 255, 26, 1, 0]]),
+    ),
+    "booleans": (GRAY[..., None] > 99, opaque(np.where(GRAY > 99, 255, 0))),
+}
+
+
+@pytest.mark.parametrize("what", DRAWN)
+def test_to_pixels_and_draw(what: str) -> None:
+    image, rgba = DRAWN[what]
+    pixels = tp.image.to_pixels(image)
+    assert (pixels.dtype, pixels.shape) == (tp.uint8, rgba.shape)
+    np.testing.assert_array_equal(pixels.numpy(), rgba)
+    np.testing.assert_array_equal(tp.run_kernel("Draw", [image]).numpy(), rgba)
+    pytest.importorskip("PIL")
+    picture = tp.image.draw(image)
+    assert picture.mode == "RGBA"
+    np.testing.assert_array_equal(np.asarray(picture), rgba)
+    assert picture._repr_png_().startswith(b"\x89PNG")  # what a notebook shows
+
+
+def test_there_and_back() -> None:
+    np.testing.assert_array_equal(tp.image.from_pixels(tp.image.to_pixels(RGB)).numpy(), RGB)
+    np.testing.assert_array_equal(tp.image.to_pixels(tp.image.from_pixels(RGBA, 4)).numpy(), RGBA)
+
+
+def test_every_level_survives_as_a_float() -> None:
+    levels = np.arange(256).reshape(16, 16)
+    for dtype in ("float16", "float32", "float64"):
+        drawn = tp.image.to_pixels((levels / 255).astype(dtype))[..., 0]
+        np.testing.assert_array_equal(drawn.numpy(), levels)
+
+
+def test_alpha() -> None:
+    assert tp.image.to_pixels(RGB, alpha=0.7)[0, 0, 3].item() == 179  # as JavaScript rounds
+    assert tp.image.to_pixels(RGBA, alpha=0.7)[0, 0, 3].item() == RGBA[0, 0, 3]
+    options = {"options": {"image_options": {"alpha": 0.5}}}
+    assert tp.run_kernel("Draw", [RGB], options)[0, 0, 3].item() == 128
+
+
+def test_without_pillow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    with pytest.raises(ImportError, match=r"draw needs Pillow.*pip install 'tensorplug\[image\]'"):
+        tp.image.draw(GRAY)
+    assert tp.image.to_pixels(GRAY).shape == (3, 4, 4)
+
+
+BAD: dict[str, tuple[Any, type[Exception], str]] = {
+    "channels": (
+        lambda: tp.image.from_pixels(np.ones((2, 2, 5))),
+        ShapeError,
+        "FromPixels(pixels=float64[2,2,5]): pixels must have 1 to 4 channels, got 5",
+    ),
+    "rank": (
+        lambda: tp.image.from_pixels(np.ones((1, 2, 2, 3))),
+        ShapeError,
+        "pixels must have shape [height, width] or [height, width, channels]",
+    ),
+    "wide integers": (
+        lambda: tp.image.from_pixels(np.ones((2, 2), np.int64)),
+        DTypeError,
+        "input 'pixels' is int64[2,2], but its dtype must be one of bool, float16",
+    ),
+    "num_channels": (
+        lambda: tp.image.from_pixels(RGB, 5),
+        ArgumentError,
+        "attribute 'num_channels': must be 1 to 4, got 5",
+    ),
+    "too few bytes": (
+        lambda: tp.image.from_pixels({"data": BYTES, "width": 4, "height": 4}),
+        ArgumentError,
+        "from_pixels: 4 by 4 pixels need 64 bytes, red, green, blue and alpha of each, got 48",
+    ),
+    "no bytes": (
+        lambda: tp.image.from_pixels({"data": [1, 2], "width": 1, "height": 1}),
+        ArgumentError,
+        "from_pixels: data must be bytes, got list",
+    ),
+    "nothing": (lambda: tp.image.from_pixels(None), ArgumentError, "input 'pixels' is missing"),
+    "two channels": (
+        lambda: tp.image.to_pixels(WITH_ALPHA),
+        ShapeError,
+        "image must have shape [height, width] or [height, width, 1, 3 or 4]",
+    ),
+    "too bright": (
+        lambda: tp.image.to_pixels(np.float32([[0.5, 1.5]])),
+        ArgumentError,
+        "to_pixels: levels of float32 must lie in [0, 1], but they reach from 0.5 to 1.5",
+    ),
+    "too dark": (
+        lambda: tp.image.to_pixels([[-1, 255]]),
+        ArgumentError,
+        "to_pixels: levels of int32 must lie in [0, 255], but they reach from -1 to 255",
+    ),
+    "alpha": (
+        lambda: tp.image.to_pixels(GRAY, alpha=2),
+        ArgumentError,
+        "attribute 'options': alpha must be a number from 0 to 1, got 2",
+    ),
+    "options": (
+        lambda: tp.run_kernel("Draw", [GRAY], {"options": {"alpha": 1}}),
+        ArgumentError,
+        "attribute 'options': must be None or",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_bad_calls(what: str) -> None:
+    call, error, message = BAD[what]
+    with pytest.raises(error) as caught:
+        call()
+    assert message in str(caught.value)
