@@ -173,36 +173,6 @@ def matmul(size: int) -> Workload:
     return Workload(f"matmul {size}", "numpy", contenders)
 
 
-def convolution(name: str, x_shape: tuple[int, ...], filter_shape: tuple[int, ...]) -> Workload:
-    """A 2-D convolution, forward and backward with respect to image and filter."""
-    rng = np.random.default_rng(0)
-    x = rng.standard_normal(x_shape, dtype=np.float32)
-    filter_ = rng.standard_normal(filter_shape, dtype=np.float32)
-    contenders: dict[str, Call] = {}
-    for backend in backends():
-        contenders[f"tensorplug {backend}"] = on(backend, lambda: _convolve(x, filter_))
-    baseline = "tensorplug cpu"
-    if available("torch"):
-        import torch
-
-        p = torch.tensor(x.transpose(0, 3, 1, 2).copy(), requires_grad=True)
-        q = torch.tensor(filter_.transpose(3, 2, 0, 1).copy(), requires_grad=True)
-
-        def theirs() -> object:
-            y = torch.nn.functional.conv2d(p, q, padding="same")
-            return torch.autograd.grad(y.sum(), (p, q))
-
-        contenders["torch"] = theirs
-        baseline = "torch"
-    return Workload(name, baseline, contenders)
-
-
-def _convolve(x: Any, filter_: Any) -> Call:
-    image, taps = tp.asarray(x), tp.asarray(filter_)
-    gradient = tp.grad(lambda i, t: tp.nn.conv2d(i, t, 1, "same").sum(), argnums=(0, 1))
-    return lambda: gradient(image, taps)
-
-
 LAUNCHES = 100
 BARE_ADD = """
 kernel void run(global const float *a, global const float *b, global float *y) {
@@ -279,11 +249,11 @@ def workloads() -> Iterator[tuple[str, Callable[[], Workload]]]:
         )
     yield "matmul64", lambda: matmul(64)
     yield "matmul512", lambda: matmul(512)
+    from order import workloads as of_order  # which needs this module
+
+    yield from of_order()
     yield "uniform", lambda: random_numbers("uniform")
     yield "normal", lambda: random_numbers("normal")
-    yield "conv_small", lambda: convolution("conv 64x8x8x1->16", (64, 8, 8, 1), (3, 3, 1, 16))
-    yield "conv_medium", lambda: convolution("conv 32x28x28x1->32", (32, 28, 28, 1), (3, 3, 1, 32))
-    yield (
-        "conv_large",
-        lambda: convolution("conv 16x32x32x64->64", (16, 32, 32, 64), (3, 3, 64, 64)),
-    )
+    from convolutions import workloads as of_convolution
+
+    yield from of_convolution()

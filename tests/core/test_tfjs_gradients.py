@@ -203,6 +203,39 @@ NUMBERS: dict[str, tuple[Any, Any, Any]] = {
         np.ones((1, 3, 3, 1)),
         np.float32([1, 0, 1, 0, 0, 0, 1, 0, 1]).reshape(1, 3, 3, 1),
     ),
+    "dilated depthwise convolution, channels first": (  # raises, for either reason
+        lambda x: tp.sum(
+            tp.nn.depthwise_conv2d(
+                x, tensor(np.ones((2, 2, 1, 1))), data_format="NCHW", dilations=2
+            )
+        ),
+        np.ones((1, 1, 3, 3)),
+        np.float32([1, 0, 1, 0, 0, 0, 1, 0, 1]).reshape(1, 1, 3, 3),
+    ),
+    "dilated convolution of a volume": (  # raises
+        lambda x: tp.sum(tp.nn.conv3d(x, tensor(np.ones((1, 1, 2, 1, 1))), dilations=2)),
+        np.ones((1, 1, 1, 5, 1)),
+        np.float32([1, 1, 2, 1, 1]).reshape(1, 1, 1, 5, 1),
+    ),
+    "convolution with rounding up": (  # the gradient rounds down: raises
+        lambda x: tp.sum(
+            tp.nn.conv2d(x, tensor(np.ones((2, 2, 1, 1))), 2, 0, dim_rounding_mode="ceil")
+        ),
+        np.ones((1, 3, 3, 1)),
+        np.ones((1, 3, 3, 1)),
+    ),
+    "transposed convolution of a volume": (  # no gradient
+        lambda x: tp.sum(
+            tp.nn.conv3d_transpose(x, tensor(np.ones((1, 1, 2, 1, 1))), (1, 1, 1, 4, 1), 2)
+        ),
+        np.ones((1, 1, 1, 2, 1)),
+        np.full((1, 1, 1, 2, 1), 2),
+    ),
+    "fused convolution with a sigmoid": (  # its kernel has no gradient
+        lambda x: tp.sum(tp.nn.fused_conv2d(x, tensor([[[[2]]]]), activation="sigmoid")),
+        np.zeros((1, 1, 1, 1)),
+        np.full((1, 1, 1, 1), 0.5),
+    ),
     "maximum of equals": (tp.max, [1.0, 1, 0.5], [0.5, 0.5, 0]),  # [1, 1, 0]
     "minimum of equals": (tp.min, [1.0, 0.5, 0.5], [0, 0.5, 0.5]),  # [0, 1, 1]
     "abs at 0": (tp.abs, [0.0], [0]),  # -1
