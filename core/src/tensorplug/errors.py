@@ -6,7 +6,10 @@ expect, so ``except ValueError`` keeps working for people who do not know us.
 
 from __future__ import annotations
 
+import numpy as np
+
 __all__ = [
+    "AliasError",
     "ArgumentError",
     "BackendClosedError",
     "BackendMemoryError",
@@ -27,8 +30,10 @@ __all__ = [
     "KernelOutputError",
     "KernelRefusedError",
     "LeakError",
+    "LinAlgError",
     "NonFiniteError",
     "NotConnectedError",
+    "OutOfRangeError",
     "PackageNotInstalledError",
     "PluginCollisionError",
     "PluginLoadError",
@@ -58,8 +63,23 @@ class ShapeError(ArgumentError):
     """Shapes do not fit: wrong rank, no broadcast, axis out of range, ragged nesting."""
 
 
+class OutOfRangeError(ShapeError, IndexError):
+    """An index lies outside of its axis, or there are more indices than axes."""
+
+
+class AliasError(TensorplugError, ValueError):
+    """An assignment would change another live tensor in NumPy, where views share elements.
+
+    NumPy raises ``ValueError`` where an array must not be written to.
+    """
+
+
 class DTypeError(TensorplugError, TypeError):
     """A dtype is unknown, cannot be promoted, or is not accepted by an op or a backend."""
+
+
+class LinAlgError(TensorplugError, np.linalg.LinAlgError):
+    """A matrix is singular or not positive definite, or its values were not found."""
 
 
 class DisposedError(TensorplugError, RuntimeError):

@@ -2,7 +2,63 @@
 
 from __future__ import annotations
 
-from tensorplug.ops.linalg import matmul
+from tensorplug.ops.factorization import (
+    cholesky,
+    det,
+    eig,
+    eigh,
+    eigvals,
+    eigvalsh,
+    inv,
+    pinv,
+    qr,
+    slogdet,
+    solve,
+    svd,
+    svdvals,
+)
+from tensorplug.ops.linalg import matmul, tensordot, vecdot
+from tensorplug.ops.matrices import (
+    band_part,
+    cross,
+    diagonal,
+    gram_schmidt,
+    matrix_power,
+    matrix_rank,
+    outer,
+    trace,
+)
 from tensorplug.ops.movement import matrix_transpose
+from tensorplug.ops.norms import euclidean_norm, matrix_norm, norm, vector_norm
 
-__all__ = ["matmul", "matrix_transpose"]
+__all__ = [
+    "band_part",
+    "cholesky",
+    "cross",
+    "det",
+    "diagonal",
+    "eig",
+    "eigh",
+    "eigvals",
+    "eigvalsh",
+    "euclidean_norm",
+    "gram_schmidt",
+    "inv",
+    "matmul",
+    "matrix_norm",
+    "matrix_power",
+    "matrix_rank",
+    "matrix_transpose",
+    "norm",
+    "outer",
+    "pinv",
+    "qr",
+    "slogdet",
+    "solve",
+    "svd",
+    "svdvals",
+    "tensordot",
+    "trace",
+    "vecdot",
+    "vector_norm",
+]

@@ -1,21 +1,28 @@
-"""Matrix products."""
+"""Products of vectors, matrices and tensors."""
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from tensorplug import attributes, shapes
 from tensorplug import dtypes as dt
 from tensorplug.dispatch import as_tensor, chained, dispatch
-from tensorplug.errors import ShapeError
-from tensorplug.ops.movement import reshape
+from tensorplug.errors import ArgumentError, ShapeError
+from tensorplug.ops.arrangement import moveaxis
+from tensorplug.ops.complexes import conj
+from tensorplug.ops.movement import permute_dims, reshape
 from tensorplug.spec import KernelSpec, TensorType
 
 if TYPE_CHECKING:
     from tensorplug.tensor import Tensor
 
 __all__ = [
+    "dot",
     "matmul",
+    "outer_product",
+    "tensordot",
+    "vecdot",
 ]
 
 
@@ -71,3 +78,111 @@ def matmul(a: Any, b: Any, /, *, transpose_a: bool = False, transpose_b: bool = 
     )
     kept = product.shape[:-2] + (() if row else product.shape[-2:-1])
     return reshape(product, kept if column else (*kept, product.shape[-1]))
+
+
+@chained
+def dot(t1: Any, t2: Any, /) -> Tensor:
+    """Return the product of two vectors, of a matrix and a vector, or of two matrices.
+
+    (TensorFlow.js's dot; ``matmul`` for higher ranks.)
+
+    Raises:
+        ShapeError: an operand of rank 0 or above 2, or inner sizes that differ.
+
+    """
+    left, right = as_tensor(t1, what="dot: t1"), as_tensor(t2, what="dot: t2")
+    if left.ndim not in (1, 2) or right.ndim not in (1, 2):
+        raise ShapeError(f"dot needs rank 1 or 2, got {left.type} and {right.type}")
+    return matmul(left, right)
+
+
+def outer_product(v1: Any, v2: Any, /) -> Tensor:
+    """Return the products ``v1[i] * v2[j]`` of two vectors; ``linalg.outer`` of the standard.
+
+    (TensorFlow.js's outerProduct.)
+
+    Raises:
+        ShapeError: an operand that is no vector.
+
+    """
+    left, right = as_tensor(v1, what="outer_product: v1"), as_tensor(v2, what="outer_product: v2")
+    if left.ndim != 1 or right.ndim != 1:
+        raise ShapeError(f"outer_product needs two vectors, got {left.type} and {right.type}")
+    return reshape(left, (-1, 1)) * right
+
+
+def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
+    """Return the dot products of vectors along ``axis``: ``sum of conj(x1) * x2``.
+
+    The other axes broadcast. Source: the array API standard 2025.12.
+
+    Raises:
+        ShapeError: an axis that is not there, or lengths that differ.
+
+    """
+    left, right = as_tensor(x1, what="vecdot: x1"), as_tensor(x2, what="vecdot: x2")
+    who = f"vecdot of {left.type} and {right.type}"
+    places = [shapes.normalize_axis(axis, each.ndim, f"{who}: axis") for each in (left, right)]
+    if left.shape[places[0]] != right.shape[places[1]]:
+        raise ShapeError(f"{who}: the vectors have different lengths")
+    if axis >= 0 and left.ndim != right.ndim:
+        raise ShapeError(f"{who}: count the axis from the end, as -1, where ranks differ")
+    a, b = (moveaxis(each, at, -1) for each, at in zip((left, right), places, strict=True))
+    if a.dtype in dt.COMPLEX:
+        a = conj(a)
+    rows, columns = reshape(a, (*a.shape[:-1], 1, a.shape[-1])), reshape(b, (*b.shape, 1))
+    product = matmul(rows, columns)
+    return reshape(product, product.shape[:-2])
+
+
+def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Tensor:
+    """Return the sums of products over pairs of axes.
+
+    Args:
+        x1: its other axes come first in the result.
+        x2: its other axes come after them.
+        axes: how many of the last axes of ``x1`` and first ones of ``x2`` are summed over; or
+            two sequences, the axes of ``x1`` and those of ``x2`` that belong together.
+
+    Source: the array API standard 2025.12.
+
+    Raises:
+        ShapeError: lengths that differ, or axes that are not there.
+        ArgumentError: axes of another form.
+
+    """
+    left, right = as_tensor(x1, what="tensordot: x1"), as_tensor(x2, what="tensordot: x2")
+    who = f"tensordot of {left.type} and {right.type}"
+    first, second = _paired(left, right, axes, who)
+    if [left.shape[at] for at in first] != [right.shape[at] for at in second]:
+        raise ShapeError(f"{who}: the axes {first} and {second} have different lengths")
+    rows = [at for at in range(left.ndim) if at not in first]
+    columns = [at for at in range(right.ndim) if at not in second]
+    inner = prod(left.shape[at] for at in first)
+    kept = [left.shape[at] for at in rows], [right.shape[at] for at in columns]
+    product = matmul(
+        reshape(permute_dims(left, [*rows, *first]), (prod(kept[0]), inner)),
+        reshape(permute_dims(right, [*second, *columns]), (inner, prod(kept[1]))),
+    )
+    return reshape(product, [*kept[0], *kept[1]])
+
+
+def _paired(left: Tensor, right: Tensor, axes: Any, who: str) -> tuple[list[int], list[int]]:
+    """Return the axes of both operands that are summed over."""
+    if isinstance(axes, list | tuple):
+        if len(axes) != 2:
+            raise ArgumentError(f"{who}: axes must be a number or two sequences, got {axes!r}")
+        listed = [shapes.as_ints(each, f"{who}: axes") for each in axes]
+        if len(listed[0]) != len(listed[1]):
+            raise ArgumentError(f"{who}: axes must name as many of x1 as of x2, got {axes!r}")
+        first = [shapes.normalize_axis(at, left.ndim, f"{who}: axes") for at in listed[0]]
+        second = [shapes.normalize_axis(at, right.ndim, f"{who}: axes") for at in listed[1]]
+        if len({*first}) != len(first) or len({*second}) != len(second):
+            raise ShapeError(f"{who}: axes {axes!r} name one axis twice")
+        return first, second
+    count = shapes.index(axes, f"{who}: axes")
+    if not 0 <= count <= min(left.ndim, right.ndim):
+        raise ShapeError(
+            f"{who}: axes must be between 0 and {min(left.ndim, right.ndim)}, got {count}"
+        )
+    return list(range(left.ndim - count, left.ndim)), list(range(count))

@@ -18,6 +18,7 @@ from tensorplug_conformance.compare import judge, same_bits
 from tensorplug_conformance.denominator import cases_of
 from tensorplug_conformance.gradients import WrongGradientError, judge_gradient
 from tensorplug_conformance.primitives import PRIMITIVES
+from tensorplug_conformance.tables import Relation
 from tensorplug_conformance.tolerances import tolerances
 from tensorplug_conformance.verdicts import Failure, RowVerdict
 
@@ -229,6 +230,8 @@ class _Trial:
     def _judge(self, outputs: Sequence[Tensor], results: Sequence[Array]) -> float:
         types = _outputs(self.spec, self.case)
         references = self._references()
+        if isinstance(references, Relation):
+            return self._judge_relation(references, types, outputs, results)
         ulp = tolerances().of(self.entry, dt.of(self.row.dtype))
         worst = 0.0
         describe = self.session.device.backend.describe
@@ -248,13 +251,43 @@ class _Trial:
             worst = max(worst, found.ulp)
         return worst
 
-    def _references(self) -> tuple[Reference, ...]:
+    def _judge_relation(
+        self,
+        relation: Relation,
+        types: Sequence[TensorType],
+        outputs: Sequence[Tensor],
+        results: Sequence[Array],
+    ) -> float:
+        """Judge the outputs' types, and then what must hold of them together."""
+        describe = self.session.device.backend.describe
+        names = self.spec.output_names
+        for name, tensor, result, type_ in zip(names, outputs, results, types, strict=True):
+            real = describe(tensor._buffer)
+            found = TensorType(dt.of(result.dtype), result.shape)
+            if not (type_.admits(real) and type_.admits(found)):
+                raise WrongResultError(
+                    f"output {name!r}: it is {found}, the backend describes it as {real}, must "
+                    f"be {type_}"
+                )
+        for name, value, reference in relation.check(*results):
+            if value.shape != reference.value.shape:
+                raise ValueError(f"{name}: shapes {value.shape} and {reference.value.shape}")
+            error = np.atleast_1d(np.abs(value - reference.value))
+            allowed = np.broadcast_to(reference.bound, value.shape)
+            if not bool(np.all(error <= allowed)):  # a NaN is not
+                raise WrongResultError(
+                    f"{name}: off by {float(np.max(error, initial=0)):.3g}, allowed "
+                    f"{float(np.max(allowed, initial=0)):.3g}"
+                )
+        return 0.0
+
+    def _references(self) -> tuple[Reference, ...] | Relation:
         if isinstance(self.case.expected, tuple):
             return self.case.expected
         oracle = self.entry.oracle
         assert oracle is not None  # the table saw to it
         found = oracle(*self.case.inputs, **self.case.attributes)
-        return found if isinstance(found, tuple) else (found,)
+        return found if isinstance(found, tuple | Relation) else (found,)
 
     def _check_inputs(self, operands: Sequence[Any]) -> None:
         given = _arrays(self.case.inputs)

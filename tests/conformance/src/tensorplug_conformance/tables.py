@@ -33,7 +33,17 @@ if TYPE_CHECKING:
     from tensorplug.spec import KernelSpec
     from tensorplug_conformance.corpus import Corpus
 
-__all__ = ["Array", "Bounded", "Case", "CaseEntry", "CaseTable", "Layout", "Operand", "Reference"]
+__all__ = [
+    "Array",
+    "Bounded",
+    "Case",
+    "CaseEntry",
+    "CaseTable",
+    "Layout",
+    "Operand",
+    "Reference",
+    "Relation",
+]
 
 Array = np.ndarray[Any, Any]
 Operand = Array | list[Array] | None
@@ -46,6 +56,19 @@ class Bounded:
 
     value: Array
     bound: Array
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """What must hold of the outputs together, where the inputs do not determine each of them.
+
+    ``check`` takes the outputs and yields, for each thing that must hold, its name, what it
+    comes to, and what that must be. ``first`` is the first output where that one is determined,
+    as gradients are tried of.
+    """
+
+    check: Callable[..., Iterable[tuple[str, Array, Bounded]]]
+    first: Array | None = None
 
 
 Reference = Array | Bounded
@@ -168,7 +191,8 @@ class CaseTable:
             spec: the kernel.
             oracle: takes the case's inputs and attributes and returns what is right: arrays
                 of the output dtype where that is exact, else wide ones (``corpus.wide``), or
-                ``Bounded``; a tuple for several outputs. It must not be the code under test.
+                ``Bounded``; a tuple for several outputs, or one ``Relation`` between them. It
+                must not be the code under test.
             dtypes: of the rows; by default what the spec accepts in its leading input.
             ulp: error allowed by dtype name, ``"*"`` for the rest; default: correctly rounded.
             signed_zero: whether the sign of a zero is part of the result.

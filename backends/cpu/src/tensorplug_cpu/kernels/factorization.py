@@ -1,0 +1,20 @@
+"""Factorizations by NumPy's LAPACK."""
+
+from __future__ import annotations
+
+from tensorplug.onhost import linalg
+from tensorplug.ops import factorization as ops
+from tensorplug.tables import KernelTable
+
+kernels = KernelTable()
+
+kernels.register(ops.CHOLESKY)(linalg.cholesky)
+kernels.register(ops.MATRIX_INVERSE)(linalg.matrix_inverse)
+kernels.register(ops.MATRIX_SOLVE)(linalg.matrix_solve)
+kernels.register(ops.MATRIX_DETERMINANT)(linalg.matrix_determinant)
+kernels.register(ops.LOG_MATRIX_DETERMINANT)(linalg.log_matrix_determinant)
+kernels.register(ops.PSEUDO_INVERSE)(linalg.pseudo_inverse)
+kernels.register(ops.QR)(linalg.qr)
+kernels.register(ops.SVD)(linalg.svd)
+kernels.register(ops.SELF_ADJOINT_EIG)(linalg.self_adjoint_eig)
+kernels.register(ops.EIG)(linalg.eig)

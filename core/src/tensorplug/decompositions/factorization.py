@@ -1,0 +1,20 @@
+"""Factorizations are LAPACK's business: on the host, for devices that have none of their own."""
+
+from __future__ import annotations
+
+from tensorplug.onhost import linalg
+from tensorplug.ops import factorization as ops
+from tensorplug.tables import DecompositionTable
+
+decompositions = DecompositionTable()
+
+decompositions.on_host(ops.CHOLESKY)(linalg.cholesky)
+decompositions.on_host(ops.MATRIX_INVERSE)(linalg.matrix_inverse)
+decompositions.on_host(ops.MATRIX_SOLVE)(linalg.matrix_solve)
+decompositions.on_host(ops.MATRIX_DETERMINANT)(linalg.matrix_determinant)
+decompositions.on_host(ops.LOG_MATRIX_DETERMINANT)(linalg.log_matrix_determinant)
+decompositions.on_host(ops.PSEUDO_INVERSE)(linalg.pseudo_inverse)
+decompositions.on_host(ops.QR)(linalg.qr)
+decompositions.on_host(ops.SVD)(linalg.svd)
+decompositions.on_host(ops.SELF_ADJOINT_EIG)(linalg.self_adjoint_eig)
+decompositions.on_host(ops.EIG)(linalg.eig)

@@ -1,0 +1,410 @@
+"""Factorizations of matrices, and what is computed by them; leading axes are a batch.
+
+Which of several valid results comes (signs of vectors, phases) is the device's choice. Kernels
+have TensorFlow's names; the source of the functions is the array API standard 2025.12.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tensorplug import attributes, shapes
+from tensorplug import dtypes as dt
+from tensorplug.dispatch import as_tensor, dispatch, dispatch_several
+from tensorplug.errors import ArgumentError, ShapeError
+from tensorplug.ops.complexes import conj
+from tensorplug.ops.movement import expand_dims, matrix_transpose, squeeze
+from tensorplug.spec import KernelSpec, TensorType
+
+if TYPE_CHECKING:
+    from tensorplug.dtypes import DType
+    from tensorplug.tensor import Tensor
+
+__all__ = [
+    "cholesky",
+    "det",
+    "eig",
+    "eigh",
+    "eigvals",
+    "eigvalsh",
+    "inv",
+    "pinv",
+    "qr",
+    "slogdet",
+    "solve",
+    "svd",
+    "svdvals",
+]
+
+
+def _matrices(x: TensorType) -> tuple[shapes.Shape, int, int]:
+    if x.rank < 2:
+        raise ShapeError(f"needs matrices, that is rank 2 or more, got {x}")
+    return x.shape[:-2], x.shape[-2], x.shape[-1]
+
+
+def _square(x: TensorType) -> tuple[shapes.Shape, int]:
+    batch, rows, columns = _matrices(x)
+    if rows != columns:
+        raise ShapeError(f"needs square matrices, got {rows} rows and {columns} columns")
+    return batch, rows
+
+
+def _same_square(input: TensorType) -> TensorType:
+    _square(input)
+    return input
+
+
+def _determinant(input: TensorType) -> TensorType:
+    return TensorType(input.dtype, _square(input)[0])
+
+
+def _log_determinant(input: TensorType) -> tuple[TensorType, TensorType]:
+    batch, _ = _square(input)
+    return TensorType(input.dtype, batch), TensorType(dt.real_part(input.dtype), batch)
+
+
+def _solution(matrix: TensorType, rhs: TensorType) -> TensorType:
+    batch, size = _square(matrix)
+    others, rows, columns = _matrices(rhs)
+    if rows != size:
+        raise ShapeError(f"the matrices have {size} rows, but the right-hand sides {rows}")
+    return TensorType(rhs.dtype, (*shapes.broadcast(batch, others), size, columns))
+
+
+def _qr(input: TensorType, *, full_matrices: bool) -> tuple[TensorType, TensorType]:
+    batch, rows, columns = _matrices(input)
+    inner = rows if full_matrices else min(rows, columns)
+    return (
+        TensorType(input.dtype, (*batch, rows, inner)),
+        TensorType(input.dtype, (*batch, inner, columns)),
+    )
+
+
+def _svd(
+    input: TensorType, *, compute_uv: bool, full_matrices: bool
+) -> tuple[TensorType, TensorType, TensorType]:
+    batch, rows, columns = _matrices(input)
+    few = min(rows, columns)
+    left: shapes.Shape = (*batch, rows, rows if full_matrices else few)
+    right: shapes.Shape = (*batch, columns if full_matrices else few, columns)
+    if not compute_uv:
+        left = right = (0,)
+    return (
+        TensorType(dt.real_part(input.dtype), (*batch, few)),
+        TensorType(input.dtype, left),
+        TensorType(input.dtype, right),
+    )
+
+
+def _eigen(
+    input: TensorType, values: DType, vectors: DType, *, compute_v: bool
+) -> tuple[TensorType, TensorType]:
+    batch, size = _square(input)
+    return (
+        TensorType(values, (*batch, size)),
+        TensorType(vectors, (*batch, size, size) if compute_v else (0,)),
+    )
+
+
+def _self_adjoint(input: TensorType, *, compute_v: bool) -> tuple[TensorType, TensorType]:
+    return _eigen(input, dt.real_part(input.dtype), input.dtype, compute_v=compute_v)
+
+
+def _general(input: TensorType, *, compute_v: bool) -> tuple[TensorType, TensorType]:
+    wide = input.dtype in (dt.float64, dt.complex128)
+    dtype = dt.complex128 if wide else dt.complex64
+    return _eigen(input, dtype, dtype, compute_v=compute_v)
+
+
+_NUMBERS: dict[str, Any] = {"accepts": dt.NUMERIC, "promote": ("input",), "inexact": True}
+_NO = attributes.flag(default=False)
+_YES = attributes.flag(default=True)
+
+CHOLESKY = KernelSpec("Cholesky", ("input",), _same_square, **_NUMBERS)
+MATRIX_INVERSE = KernelSpec(
+    "MatrixInverse", ("input",), _same_square, {"adjoint": _NO}, **_NUMBERS
+)
+MATRIX_SOLVE = KernelSpec(
+    "MatrixSolve",
+    ("matrix", "rhs"),
+    _solution,
+    attributes={"adjoint": _NO},
+    accepts=dt.NUMERIC,
+    promote=("matrix", "rhs"),
+    inexact=True,
+)
+MATRIX_DETERMINANT = KernelSpec("MatrixDeterminant", ("input",), _determinant, **_NUMBERS)
+LOG_MATRIX_DETERMINANT = KernelSpec(
+    "LogMatrixDeterminant",
+    ("input",),
+    _log_determinant,
+    outputs=("sign", "log_abs_determinant"),
+    **_NUMBERS,
+)
+QR = KernelSpec("Qr", ("input",), _qr, {"full_matrices": _NO}, outputs=("q", "r"), **_NUMBERS)
+SVD = KernelSpec(
+    "Svd",
+    ("input",),
+    _svd,
+    {"compute_uv": _YES, "full_matrices": _NO},
+    outputs=("s", "u", "vh"),
+    **_NUMBERS,
+)
+SELF_ADJOINT_EIG = KernelSpec(
+    "SelfAdjointEigV2",
+    ("input",),
+    _self_adjoint,
+    {"compute_v": _YES},
+    outputs=("e", "v"),
+    **_NUMBERS,
+)
+EIG = KernelSpec("Eig", ("input",), _general, {"compute_v": _YES}, outputs=("e", "v"), **_NUMBERS)
+
+
+def _pseudo_inverse(input: TensorType, rtol: TensorType | None) -> TensorType:
+    batch, rows, columns = _matrices(input)
+    if rtol is not None and shapes.broadcast(batch, rtol.shape) != batch:
+        raise ShapeError(f"rtol of shape {list(rtol.shape)} does not broadcast to {list(batch)}")
+    return TensorType(input.dtype, (*batch, columns, rows))
+
+
+PSEUDO_INVERSE = KernelSpec(
+    "PseudoInverse",
+    ("input", "rtol?"),
+    _pseudo_inverse,
+    accepts={"input": dt.NUMERIC, "rtol": dt.FLOATING},
+    promote=("input",),
+    inexact=True,
+)
+
+
+class QRResult(NamedTuple):
+    """What ``qr`` returns."""
+
+    Q: Tensor
+    R: Tensor
+
+
+class SVDResult(NamedTuple):
+    """What ``svd`` returns."""
+
+    U: Tensor
+    S: Tensor
+    Vh: Tensor
+
+
+class EighResult(NamedTuple):
+    """What ``eigh`` returns."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+
+class EigResult(NamedTuple):
+    """What ``eig`` returns."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+
+class SlogdetResult(NamedTuple):
+    """What ``slogdet`` returns."""
+
+    sign: Tensor
+    logabsdet: Tensor
+
+
+def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
+    """Return the lower triangular L with ``L @ L^H = x``; with ``upper`` U with ``U^H @ U = x``.
+
+    Args:
+        x: [..., n, n], Hermitian and positive definite; only the lower triangle is read.
+            Integers become float32.
+        upper: return the conjugate transpose instead.
+
+    The gradient is that with respect to a symmetric matrix, and symmetric itself.
+
+    Raises:
+        ShapeError: no square matrices.
+        LinAlgError: one that is not positive definite.
+
+    """
+    lower = dispatch(CHOLESKY, x)
+    return adjoint(lower) if upper else lower
+
+
+def adjoint(x: Tensor) -> Tensor:
+    """Return the conjugate transpose of matrices."""
+    turned = matrix_transpose(x)
+    return conj(turned) if x.dtype in dt.COMPLEX else turned
+
+
+def det(x: Any, /) -> Tensor:
+    """Return the determinants of the matrices [..., n, n]; 1 for n = 0.
+
+    Integers become float32. The gradient needs the inverse, which a singular matrix has not.
+
+    Raises:
+        ShapeError: no square matrices.
+
+    """
+    return dispatch(MATRIX_DETERMINANT, x)
+
+
+def slogdet(x: Any, /) -> SlogdetResult:
+    """Return sign and logarithm of the absolute value of determinants: ``sign * exp(logabsdet)``.
+
+    It neither overflows nor vanishes where ``det`` does. A singular matrix has 0 and -inf. The
+    sign of a complex matrix is a number of modulus 1.
+
+    Raises:
+        ShapeError: no square matrices.
+
+    """
+    sign, logarithm = dispatch_several(LOG_MATRIX_DETERMINANT, x)
+    return SlogdetResult(sign, logarithm)
+
+
+def inv(x: Any, /) -> Tensor:
+    """Return the inverses of the matrices [..., n, n]. Integers become float32.
+
+    Raises:
+        ShapeError: no square matrices.
+        LinAlgError: a singular one.
+
+    """
+    return dispatch(MATRIX_INVERSE, x)
+
+
+def pinv(x: Any, /, *, rtol: Any = None) -> Tensor:
+    """Return the Moore-Penrose pseudo-inverses [..., n, m] of the matrices [..., m, n].
+
+    Args:
+        x: integers become float32.
+        rtol: singular values up to ``rtol`` times the largest count as 0: a number, or one for
+            each matrix. By default ``max(m, n) * eps`` of the dtype.
+
+    The gradient holds where the rank does not change, for real matrices.
+
+    Raises:
+        ShapeError: no matrices.
+        LinAlgError: no convergence, as with a NaN.
+
+    """
+    tensor = as_tensor(x, what="pinv: x")
+    if rtol is None:
+        return dispatch(PSEUDO_INVERSE, tensor, None)
+    real_dtype = dt.real_part(dt.inexact(tensor.dtype))
+    return dispatch(PSEUDO_INVERSE, tensor, as_tensor(rtol, real_dtype, what="pinv: rtol"))
+
+
+def solve(x1: Any, x2: Any, /) -> Tensor:
+    """Return the x of ``x1 @ x = x2``.
+
+    Args:
+        x1: [..., n, n]; integers become float32.
+        x2: a vector [n], or [..., n, k]; leading axes broadcast with those of ``x1``.
+
+    Raises:
+        ShapeError: no square matrices, or sizes that do not fit.
+        LinAlgError: a singular matrix.
+
+    """
+    rhs = as_tensor(x2, what="solve: x2")
+    if rhs.ndim == 1:
+        return squeeze(dispatch(MATRIX_SOLVE, x1, expand_dims(rhs, axis=1)), -1)
+    return dispatch(MATRIX_SOLVE, x1, rhs)
+
+
+def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
+    """Return Q with orthonormal columns and upper triangular R with ``Q @ R = x``.
+
+    Args:
+        x: [..., m, n].
+        mode: "reduced": Q is [..., m, k] and R [..., k, n] with k = min(m, n); "complete": Q is
+            [..., m, m] and R [..., m, n]. (tfjs: ``fullMatrices``.)
+
+    The gradient needs as many rows as Q has columns or more, hence "reduced" where m > n, and
+    leading columns that are independent.
+
+    Raises:
+        ShapeError: no matrices.
+        ArgumentError: another mode.
+
+    """
+    if mode not in ("reduced", "complete"):
+        raise ArgumentError(f"qr: mode must be 'reduced' or 'complete', got {mode!r}")
+    q, r = dispatch_several(QR, x, full_matrices=mode == "complete")
+    return QRResult(q, r)
+
+
+def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
+    """Return the singular value decomposition ``U @ diag(S) @ Vh = x``.
+
+    Args:
+        x: [..., m, n].
+        full_matrices: U is [..., m, m] and Vh [..., n, n]; else [..., m, k] and [..., k, n]
+            with k = min(m, n).
+
+    S are the singular values [..., k], largest first. Gradients of U and Vh are those for
+    distinct singular values; for full matrices that are not square there is none.
+
+    Raises:
+        ShapeError: no matrices.
+        LinAlgError: no convergence, as with a NaN.
+
+    """
+    s, u, vh = dispatch_several(SVD, x, full_matrices=full_matrices)
+    return SVDResult(u, s, vh)
+
+
+def svdvals(x: Any, /) -> Tensor:
+    """Return the singular values [..., min(m, n)] of the matrices [..., m, n], largest first.
+
+    Raises:
+        ShapeError: no matrices.
+        LinAlgError: no convergence, as with a NaN.
+
+    """
+    return dispatch_several(SVD, x, compute_uv=False)[0]
+
+
+def eigh(x: Any, /) -> EighResult:
+    """Return eigenvalues and eigenvectors of Hermitian matrices: ``x @ v = v @ diag(e)``.
+
+    ``x`` is [..., n, n]; only its lower triangle is read. The eigenvalues are real, smallest
+    first, the eigenvectors orthonormal columns. The gradient is that with respect to a symmetric
+    matrix; of eigenvectors, for distinct eigenvalues.
+
+    Raises:
+        ShapeError: no square matrices.
+        LinAlgError: no convergence, as with a NaN.
+
+    """
+    e, v = dispatch_several(SELF_ADJOINT_EIG, x)
+    return EighResult(e, v)
+
+
+def eigvalsh(x: Any, /) -> Tensor:
+    """Return the eigenvalues of Hermitian matrices; see ``eigh``."""
+    return dispatch_several(SELF_ADJOINT_EIG, x, compute_v=False)[0]
+
+
+def eig(x: Any, /) -> EigResult:
+    """Return eigenvalues and eigenvectors (columns of length 1) of any square matrices.
+
+    Both are complex, in no particular order. For gradients use ``eigvals``.
+
+    Raises:
+        ShapeError: no square matrices.
+        LinAlgError: no convergence, or a NaN or an infinity.
+
+    """
+    e, v = dispatch_several(EIG, x)
+    return EigResult(e, v)
+
+
+def eigvals(x: Any, /) -> Tensor:
+    """Return the eigenvalues, which are complex, of any square matrices; see ``eig``."""
+    return dispatch_several(EIG, x, compute_v=False)[0]

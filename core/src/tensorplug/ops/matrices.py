@@ -1,0 +1,241 @@
+"""Functions of matrices composed of other ops: parts, powers, ranks, bases."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorplug import dtypes as dt
+from tensorplug import aliasing, shapes
+from tensorplug.dispatch import as_tensor
+from tensorplug.errors import ArgumentError, ShapeError
+from tensorplug.ops import reduction
+from tensorplug.ops.arrangement import roll
+from tensorplug.ops.comparison import equal, greater, less_equal, logical_and
+from tensorplug.ops.creation import arange
+from tensorplug.ops.elementwise import astype, where
+from tensorplug.ops.factorization import inv, svdvals
+from tensorplug.ops.getting import getitem
+from tensorplug.ops.linalg import matmul
+from tensorplug.ops.movement import broadcast_to, expand_dims, reshape, stack
+from tensorplug.ops.norms import vector_norm
+
+if TYPE_CHECKING:
+    from tensorplug.tensor import Tensor
+
+__all__ = [
+    "band_part",
+    "cross",
+    "diagonal",
+    "gram_schmidt",
+    "matrix_power",
+    "matrix_rank",
+    "outer",
+    "trace",
+]
+
+
+def _matrices(x: Any, who: str, *, square: bool = False) -> Tensor:
+    tensor = as_tensor(x, what=f"{who}: x")
+    if tensor.ndim < 2:
+        raise ShapeError(f"{who} needs rank 2 or more, got {tensor.type}")
+    if square and tensor.shape[-2] != tensor.shape[-1]:
+        raise ShapeError(f"{who} needs square matrices, got {tensor.type}")
+    return tensor
+
+
+def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
+    """Return the cross products of vectors of 3 elements along ``axis``; other axes broadcast.
+
+    Source: the array API standard 2025.12.
+
+    Raises:
+        ShapeError: an axis of another length.
+
+    """
+    a, b = as_tensor(x1, what="cross: x1"), as_tensor(x2, what="cross: x2")
+    for each in (a, b):
+        at = shapes.normalize_axis(axis, each.ndim, f"cross of {each.type}: axis")
+        if each.shape[at] != 3:
+            raise ShapeError(f"cross needs 3 elements along axis {axis}, got {each.type}")
+    if axis >= 0 and a.ndim != b.ndim:
+        raise ShapeError(
+            f"cross of {a.type} and {b.type}: where ranks differ, count the axis from the end"
+        )
+    after = roll(a, -1, axis=axis) * roll(b, -2, axis=axis)
+    return after - roll(a, -2, axis=axis) * roll(b, -1, axis=axis)
+
+
+def outer(x1: Any, x2: Any, /) -> Tensor:
+    """Return the products ``x1[i] * x2[j]`` of two vectors.
+
+    Source: the array API standard 2025.12.
+
+    Raises:
+        ShapeError: an operand that is no vector.
+
+    """
+    a, b = as_tensor(x1, what="outer: x1"), as_tensor(x2, what="outer: x2")
+    if a.ndim != 1 or b.ndim != 1:
+        raise ShapeError(f"outer needs two vectors, got {a.type} and {b.type}")
+    return expand_dims(a, axis=1) * b
+
+
+def diagonal(x: Any, /, *, offset: int = 0) -> Tensor:
+    """Return the diagonals [..., k] of the matrices [..., m, n].
+
+    ``offset`` moves to a diagonal above (positive) or below; beyond the matrix it is empty.
+    Source: the array API standard 2025.12.
+
+    Raises:
+        ShapeError: no matrices.
+
+    """
+    tensor = _matrices(x, "diagonal")
+    by = shapes.index(offset, "diagonal: offset")
+    *batch, rows, columns = tensor.shape
+    length = max(0, min(rows, columns - by) if by >= 0 else min(rows + by, columns))
+    first = by if by >= 0 else -by * columns
+    flat = reshape(tensor, (*batch, rows * columns))
+    step = columns + 1
+    stop = first + (length - 1) * step + 1 if length else first
+    result = getitem(flat, (..., slice(first if length else 0, stop if length else 0, step)))
+    return aliasing.view(result, x, aliasing.diagonal, by)
+
+
+def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
+    """Return the sums of the diagonals of the matrices [..., m, n], as ``sum`` adds.
+
+    Source: the array API standard 2025.12.
+
+    Raises:
+        ShapeError: no matrices.
+
+    """
+    return reduction.sum(diagonal(_matrices(x, "trace"), offset=offset), axis=-1, dtype=dtype)
+
+
+def matrix_power(x: Any, n: int, /) -> Tensor:
+    """Return the matrices [..., m, m] multiplied ``n`` times by themselves.
+
+    ``n`` 0 gives identity matrices; with a negative one the inverses are multiplied. Source: the
+    array API standard 2025.12.
+
+    Raises:
+        ShapeError: no square matrices.
+        LinAlgError: a singular one, for negative ``n``.
+
+    """
+    base = _matrices(x, "matrix_power", square=True)
+    times = shapes.index(n, "matrix_power: n")
+    if times < 0:
+        base, times = inv(base), -times
+    if not times:
+        size = base.shape[-1]
+        row, column = reshape(arange(size), (size, 1)), arange(size)
+        return broadcast_to(astype(equal(row, column), base.dtype), base.shape)
+    result: Tensor | None = None
+    while times:
+        if times & 1:
+            result = base if result is None else matmul(result, base)
+        times >>= 1
+        if times:
+            base = matmul(base, base)
+    assert result is not None  # times was positive
+    return result
+
+
+def matrix_rank(x: Any, /, *, rtol: Any = None) -> Tensor:
+    """Return how many singular values of each matrix are not negligible, in int32.
+
+    Args:
+        x: [..., m, n].
+        rtol: those up to ``rtol`` times the largest are: a number, or one for each matrix. By
+            default ``max(m, n) * eps`` of the dtype.
+
+    Source: the array API standard 2025.12.
+
+    Raises:
+        ShapeError: no matrices.
+
+    """
+    tensor = _matrices(x, "matrix_rank")
+    values = svdvals(tensor)
+    if not values.shape[-1]:
+        return reduction.sum(astype(values, dt.default_int), axis=-1)
+    limit = rtol
+    if limit is None:
+        eps = {dt.float16: 2.0**-10, dt.float32: 2.0**-23, dt.float64: 2.0**-52}[values.dtype]
+        limit = max(tensor.shape[-2:]) * eps
+    elif not isinstance(limit, int | float):
+        given = as_tensor(limit, values.dtype, what="matrix_rank: rtol")
+        limit = expand_dims(given, axis=-1)
+    largest = reduction.max(values, axis=-1, keepdims=True)
+    return reduction.sum(astype(greater(values, largest * limit), dt.default_int), axis=-1)
+
+
+def band_part(a: Any, num_lower: int, num_upper: int) -> Tensor:
+    """Return the matrices [..., m, n] with zeros outside of a band around the diagonal.
+
+    ``out[i, j] = a[i, j] if i - j <= num_lower and j - i <= num_upper else 0``; a negative number
+    keeps the whole triangle. (TensorFlow.js's bandPart.)
+
+    Raises:
+        ShapeError: no matrices.
+        ArgumentError: more lower diagonals than rows, or more upper ones than columns.
+
+    """
+    tensor = _matrices(a, "band_part")
+    rows, columns = tensor.shape[-2:]
+    lower = shapes.index(num_lower, "band_part: num_lower")
+    upper = shapes.index(num_upper, "band_part: num_upper")
+    if lower > rows or upper > columns:
+        raise ArgumentError(
+            f"band_part of {tensor.type}: num_lower must be at most {rows} and num_upper at most "
+            f"{columns}, got {lower} and {upper}"
+        )
+    below = reshape(arange(rows), (rows, 1)) - arange(columns)
+    inside = logical_and(
+        less_equal(below, rows if lower < 0 else lower),
+        less_equal(-below, columns if upper < 0 else upper),
+    )
+    zero = astype(as_tensor(0), tensor.dtype)
+    return where(inside, tensor, zero)
+
+
+def gram_schmidt(xs: Any) -> Any:
+    """Return orthonormal vectors that span what ``xs`` span, by the modified Gram-Schmidt process.
+
+    Args:
+        xs: a list of vectors of one length, or a matrix whose rows are vectors; they must be
+            independent, and no more than they have elements.
+
+    Returns:
+        A list or a matrix, as ``xs``. (TensorFlow.js's gramSchmidt.)
+
+    Raises:
+        ShapeError: no vectors, vectors of several lengths, or too many.
+
+    """
+    listed = isinstance(xs, list | tuple)
+    if listed:
+        vectors = [as_tensor(x, what="gram_schmidt: xs") for x in xs]
+    else:
+        matrix = as_tensor(xs, what="gram_schmidt: xs")
+        if matrix.ndim != 2:
+            raise ShapeError(f"gram_schmidt needs vectors or a matrix, got {matrix.type}")
+        vectors = [getitem(matrix, row) for row in range(matrix.shape[0])]
+    if not vectors or any(x.ndim != 1 or x.shape != vectors[0].shape for x in vectors):
+        given = ", ".join(str(x.type) for x in vectors) or "none"
+        raise ShapeError(f"gram_schmidt needs vectors of one length, got {given}")
+    if len(vectors) > vectors[0].shape[0]:
+        raise ShapeError(
+            f"gram_schmidt: {len(vectors)} vectors of {vectors[0].shape[0]} elements cannot be "
+            "independent"
+        )
+    basis: list[Tensor] = []
+    for x in vectors:
+        rest = x
+        for each in basis:
+            rest = rest - reduction.sum(each * rest) * each
+        basis.append(rest / vector_norm(rest))
+    return basis if listed else stack(basis)

@@ -1,0 +1,160 @@
+"""Norms of vectors and matrices."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from tensorplug import dtypes as dt
+from tensorplug import shapes
+from tensorplug.dispatch import as_tensor, chained
+from tensorplug.errors import ArgumentError, ShapeError
+from tensorplug.ops import reduction
+from tensorplug.ops.comparison import equal, not_equal
+from tensorplug.ops.elementwise import abs as abs_
+from tensorplug.ops.elementwise import astype, sqrt, where
+from tensorplug.ops.factorization import svdvals
+from tensorplug.ops.movement import reshape
+
+if TYPE_CHECKING:
+    from tensorplug.tensor import Tensor
+
+__all__ = ["euclidean_norm", "matrix_norm", "norm", "vector_norm"]
+
+
+def _floating(x: Any, who: str) -> Tensor:
+    tensor = as_tensor(x, what=f"{who}: x")
+    return tensor if tensor.dtype in dt.INEXACT else astype(tensor, dt.default_float)
+
+
+def _rooted(total: Tensor, power: float) -> Tensor:
+    """Return ``total ** (1 / power)`` with gradient 0 where the total is 0."""
+    zero = equal(total, 0)
+    safe = where(zero, 1.0, total)
+    return where(zero, 0.0, sqrt(safe) if power == 2 else safe ** (1 / power))
+
+
+def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: float = 2) -> Tensor:
+    """Return the norm of vectors along ``axis``: ``(sum |x|**ord) ** (1 / ord)``.
+
+    Args:
+        x: integers and booleans become float32. The norm of complex numbers is real.
+        axis: an axis, several, or None for all elements.
+        keepdims: keep those axes with length 1.
+        ord: any number; 0 counts the elements that are not 0, ``inf`` gives the largest |x|,
+            ``-inf`` the smallest.
+
+    The gradient at a vector of zeros is 0. Source: the array API standard 2025.12.
+
+    Raises:
+        ShapeError: an axis that is not there; an empty one for ``inf`` and ``-inf``.
+        ArgumentError: ``ord`` is no number.
+
+    """
+    tensor = _floating(x, "vector_norm")
+    if isinstance(ord, bool) or not isinstance(ord, int | float):
+        raise ArgumentError(f"vector_norm: ord must be a number, got {ord!r}")
+    return _vector_norm(tensor, axis, float(ord), keepdims=keepdims)
+
+
+def _vector_norm(x: Tensor, axis: Any, order: float, *, keepdims: bool) -> Tensor:
+    narrow = dt.real_part(x.dtype)
+    sizes = abs_(astype(x, dt.float32) if narrow is dt.float16 else x)  # squares may overflow
+    if math.isinf(order):
+        extreme = reduction.max if order > 0 else reduction.min
+        result = extreme(sizes, axis=axis, keepdims=keepdims)
+    elif order == 0:
+        counted = astype(not_equal(sizes, 0), sizes.dtype)
+        result = reduction.sum(counted, axis=axis, keepdims=keepdims)
+    elif order == 1:
+        result = reduction.sum(sizes, axis=axis, keepdims=keepdims)
+    elif order == 2:
+        result = _rooted(reduction.sum(sizes * sizes, axis=axis, keepdims=keepdims), 2)
+    else:
+        result = _rooted(reduction.sum(sizes**order, axis=axis, keepdims=keepdims), order)
+    return result if result.dtype is narrow else astype(result, narrow)
+
+
+def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tensor:
+    """Return the norm of the matrices in the last two axes.
+
+    Args:
+        x: [..., m, n]; integers and booleans become float32.
+        keepdims: keep the two axes with length 1.
+        ord: "fro": the root of the sum of squares; "nuc": the sum of the singular values; 2 and
+            -2: the largest and the smallest of them; 1 and -1: the largest and the smallest sum
+            of |x| over a column; ``inf`` and ``-inf``: over a row.
+
+    Source: the array API standard 2025.12.
+
+    Raises:
+        ShapeError: no matrices, or empty ones where there is no largest.
+        ArgumentError: another ``ord``.
+
+    """
+    tensor = _floating(x, "matrix_norm")
+    if tensor.ndim < 2:
+        raise ShapeError(f"matrix_norm needs rank 2 or more, got {tensor.type}")
+    if ord in ("fro", None):
+        return _vector_norm(tensor, (-2, -1), 2.0, keepdims=keepdims)
+    if ord in (1, -1, math.inf, -math.inf) and not isinstance(ord, bool):
+        summed = -2 if ord in (1, -1) else -1
+        sums = reduction.sum(abs_(tensor), axis=summed, keepdims=True)
+        extreme = reduction.max if ord > 0 else reduction.min
+        return extreme(sums, axis=(-2, -1), keepdims=keepdims)
+    if ord in (2, -2, "nuc"):
+        values = svdvals(tensor)
+        reduce = {2: reduction.max, -2: reduction.min, "nuc": reduction.sum}[ord]
+        result = reduce(values, axis=-1)
+        return reshape(result, (*result.shape, 1, 1)) if keepdims else result
+    raise ArgumentError(
+        f"matrix_norm: ord must be 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, got {ord!r}"
+    )
+
+
+@chained
+def norm(x: Any, /, ord: Any = "euclidean", axis: Any = None, *, keepdims: bool = False) -> Tensor:
+    """Return the norm of a vector or a matrix, as TensorFlow.js has it.
+
+    Args:
+        x: a tensor; without ``axis`` all its elements are one vector.
+        ord: for a vector "euclidean" or any number, see ``vector_norm``; for a matrix
+            "euclidean" or "fro", 1, -1, ``inf`` or ``-inf``: the largest and smallest sums over
+            columns and rows.
+        axis: an axis with vectors, or two axes with matrices.
+        keepdims: keep the axes with length 1.
+
+    The gradient at a vector of zeros is 0.
+
+    Raises:
+        ArgumentError: another ``ord``, or more than two axes.
+        ShapeError: an axis that is not there.
+
+    """
+    tensor = _floating(x, "norm")
+    chosen = None if axis is None else shapes.as_ints(axis, "norm: axis")
+    if chosen is not None and len(chosen) > 2:
+        raise ArgumentError(f"norm of {tensor.type}: axis must name one or two axes, got {axis!r}")
+    if ord in ("euclidean", "fro") and (ord == "euclidean" or (chosen and len(chosen) == 2)):
+        return _vector_norm(tensor, chosen, 2.0, keepdims=keepdims)
+    if chosen is None or len(chosen) == 1:
+        return vector_norm(tensor, axis=chosen, keepdims=keepdims, ord=ord)
+    if ord in (1, -1, math.inf, -math.inf) and not isinstance(ord, bool):
+        rows, columns = (shapes.normalize_axis(each, tensor.ndim, "norm: axis") for each in chosen)
+        summed = rows if ord in (1, -1) else columns
+        sums = reduction.sum(abs_(tensor), axis=summed, keepdims=True)
+        extreme = reduction.max if ord > 0 else reduction.min
+        return extreme(sums, axis=(rows, columns), keepdims=keepdims)
+    raise ArgumentError(
+        f"norm of {tensor.type}: ord of a matrix must be 'euclidean', 'fro', 1, -1, inf or -inf, "
+        f"got {ord!r}; linalg.matrix_norm has 2 and 'nuc'"
+    )
+
+
+@chained
+def euclidean_norm(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+    """Return the root of the sum of squares along ``axis``: None for all, one, or two axes.
+
+    (TensorFlow.js's euclideanNorm.) Errors are those of ``norm``.
+    """
+    return norm(x, "euclidean", axis, keepdims=keepdims)

@@ -1,0 +1,259 @@
+"""Cases for factorizations of matrices, and for what is computed by them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug.errors import LinAlgError, ShapeError
+from tensorplug.ops import factorization as ops
+from tensorplug_conformance.oracle import factorization as oracle
+from tensorplug_conformance.tables import Bounded, Case, CaseTable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tensorplug_conformance.corpus import Corpus
+    from tensorplug_conformance.tables import Array
+
+    Shape = tuple[int, ...]
+
+cases = CaseTable()
+
+_LARGE = (7283, 3, 3)  # more than 2**16 elements
+_SQUARE: tuple[Shape, ...] = (
+    (1, 1),
+    (2, 2),
+    (3, 3),
+    (17, 17),
+    (2, 3, 3),
+    (2, 1, 1, 2, 2, 2),
+    _LARGE,
+)
+_EMPTY: tuple[Shape, ...] = ((0, 0), (0, 3, 3), (2, 0, 0))
+_ANY: tuple[Shape, ...] = (
+    (1, 1),
+    (3, 3),
+    (4, 2),
+    (2, 4),
+    (1, 5),
+    (5, 1),
+    (11, 7),
+    (2, 3, 4),
+    (2, 1, 1, 2, 3, 2),
+    _LARGE,
+)
+
+
+def _named(shape: Shape) -> str:
+    return "x".join(map(str, shape))
+
+
+def regular(corpus: Corpus, shape: Shape) -> Array:
+    """Return matrices far from singular: a dominant diagonal, rows in another order."""
+    if not np.prod(shape):
+        return corpus.ordinary(shape)
+    eye = np.eye(shape[-1]) * (1 + shape[-1] / 2)
+    return np.roll(corpus.of(corpus.ordinary(shape, -1.0, 1.0) + eye), 1, axis=-2)
+
+
+def definite(corpus: Corpus, shape: Shape) -> Array:
+    """Return Hermitian matrices with positive eigenvalues."""
+    if not np.prod(shape):
+        return corpus.ordinary(shape)
+    x = corpus.ordinary(shape, -1.0, 1.0)
+    eye = np.eye(shape[-1]) * (1 + shape[-1])
+    return corpus.of((x + np.swapaxes(x, -1, -2).conj()) / 2 + eye)
+
+
+def _of_squares(
+    corpus: Corpus, make: Callable[[Corpus, Shape], Array], **attributes: Any
+) -> Iterator[Case]:
+    for shape in (*_SQUARE, *_EMPTY):
+        yield Case(_named(shape), (make(corpus, shape),), attributes)
+    for layout in ("transposed", "sliced"):
+        yield Case(layout, (make(corpus, (3, 3)),), attributes, layout=layout)
+    for shape in ((2, 3), (3,), ()):
+        wrong = corpus.ordinary(shape)
+        yield Case(f"wrong: {_named(shape)}", (wrong,), attributes, expected=ShapeError)
+
+
+@cases.of(ops.CHOLESKY, oracle=oracle.cholesky)
+def cholesky(corpus: Corpus) -> Iterator[Case]:
+    """Definite matrices, and one that is not."""
+    yield from _of_squares(corpus, definite)
+    yield Case("diagonal", (corpus.of([[4, 0], [0, 9]]),))
+    yield Case("not definite", (corpus.of([[1, 2], [2, 1]]),), expected=LinAlgError)
+
+
+@cases.of(ops.MATRIX_INVERSE, oracle=oracle.matrix_inverse)
+def inverse(corpus: Corpus) -> Iterator[Case]:
+    """Rows that must be exchanged, adjoints, and a singular matrix."""
+    yield from _of_squares(corpus, regular)
+    yield Case("adjoint", (regular(corpus, (2, 3, 3)),), {"adjoint": True})
+    yield Case("permutation", (corpus.of([[0, 1, 0], [0, 0, 1], [1, 0, 0]]),))
+    yield Case("singular", (corpus.of([[1, 2], [0, 0]]),), expected=LinAlgError)
+
+
+@cases.of(ops.MATRIX_SOLVE, oracle=oracle.matrix_solve)
+def solve(corpus: Corpus) -> Iterator[Case]:
+    """One and several right-hand sides, none, broadcast batches."""
+    for a, b, attributes in (
+        ((3, 3), (3, 1), {}),
+        ((3, 3), (3, 4), {}),
+        ((1, 1), (1, 2), {}),
+        ((2, 3, 3), (2, 3, 2), {}),
+        ((2, 3, 3), (2, 3, 2), {"adjoint": True}),
+        ((3, 3), (2, 3, 2), {}),
+        ((2, 1, 2, 2), (3, 2, 1), {}),
+        ((3, 3), (3, 0), {}),
+        ((0, 0), (0, 2), {}),
+        ((0, 3, 3), (3, 2), {}),
+        ((17, 17), (17, 5), {}),
+        (_LARGE, (3, 1), {}),
+    ):
+        name = f"{_named(a)}; {_named(b)}{' adjoint' if attributes else ''}"
+        yield Case(name, (regular(corpus, a), corpus.ordinary(b)), attributes)
+    for layout in ("transposed", "sliced"):
+        yield Case(layout, (regular(corpus, (3, 3)), corpus.ordinary((3, 2))), layout=layout)
+    singular = corpus.of([[1, 2], [0, 0]])
+    yield Case("singular", (singular, corpus.ordinary((2, 1))), expected=LinAlgError)
+    wrong_shapes: tuple[tuple[Shape, Shape], ...] = (
+        ((3, 3), (2, 1)),
+        ((2, 3), (2, 1)),
+        ((3, 3), (3,)),
+        ((2, 3, 3), (3, 3, 1)),
+    )
+    for left, right in wrong_shapes:
+        wrong = (corpus.ordinary(left), corpus.ordinary(right))
+        yield Case(f"wrong: {_named(left)}; {_named(right)}", wrong, expected=ShapeError)
+
+
+@cases.of(ops.MATRIX_DETERMINANT, oracle=oracle.matrix_determinant)
+def determinant(corpus: Corpus) -> Iterator[Case]:
+    """Regular and singular matrices."""
+    yield from _of_squares(corpus, lambda corpus, shape: corpus.ordinary(shape, -1.0, 1.0))
+    yield Case("singular", (corpus.of([[1, 2], [2, 4]]),))
+    yield Case("permutation", (corpus.of([[0, 1, 0], [1, 0, 0], [0, 0, 1]]),))
+
+
+@cases.of(ops.LOG_MATRIX_DETERMINANT, oracle=oracle.log_matrix_determinant)
+def log_determinant(corpus: Corpus) -> Iterator[Case]:
+    """Signs, and a determinant that would overflow."""
+    yield from _of_squares(corpus, regular)
+    yield Case("singular", (corpus.of([[1, 2], [0, 0]]),))
+    yield Case("permutation", (corpus.of([[0, 1, 0], [1, 0, 0], [0, 0, 1]]),))
+    yield Case("huge", (corpus.of(np.eye(30) * 6e4),))
+
+
+@cases.of(ops.PSEUDO_INVERSE, oracle=oracle.pseudo_inverse)
+def pseudo_inverse(corpus: Corpus) -> Iterator[Case]:
+    """Full ranks, and one that is not."""
+    for shape in ((1, 1), (3, 3), (4, 2), (2, 4), (2, 3, 2), (11, 7), (2, 1, 1, 2, 3, 2)):
+        some = corpus.ordinary(shape, -1.0, 1.0)
+        eye = 2 * np.eye(*shape[-2:])
+        yield Case(_named(shape), (corpus.of(some + eye), None))
+    ones = corpus.of(np.ones((2, 4)))
+    eighth = Bounded(np.full((4, 2), 0.125), np.full((4, 2), float(np.finfo(ones.dtype).eps)))
+    yield Case("rank 1", (ones, None), expected=(eighth,))
+    real = ones.real.dtype
+    given = (corpus.of([[4, 0], [0, 1]]), np.asarray(0.5, real))
+    quarter = Bounded(np.array([[0.25, 0], [0, 0]]), np.full((2, 2), float(np.finfo(real).eps)))
+    yield Case("rtol", given, expected=(quarter,))
+    yield Case("wrong: 3", (corpus.ordinary((3,)), None), expected=ShapeError)
+
+
+@cases.of(ops.QR, oracle=oracle.qr)
+def qr(corpus: Corpus) -> Iterator[Case]:
+    """Tall, wide, square; reduced and complete; dependent columns."""
+    for shape in (*_ANY, (0, 3), (3, 0), (0, 3, 2)):
+        yield Case(_named(shape), (corpus.ordinary(shape),))
+        if shape != _LARGE:
+            full = {"full_matrices": True}
+            yield Case(f"{_named(shape)} complete", (corpus.ordinary(shape),), full)
+    yield Case("zeros", (corpus.of(np.zeros((3, 2))),))
+    yield Case("dependent", (corpus.of([[1, 2], [2, 4], [3, 6]]),))
+    yield Case("wrong: 3", (corpus.ordinary((3,)),), expected=ShapeError)
+
+
+@cases.of(ops.SVD, oracle=oracle.svd)
+def svd(corpus: Corpus) -> Iterator[Case]:
+    """Tall, wide, square; full and thin; equal values, and zeros."""
+    for shape in (*_ANY, (0, 3, 2)):
+        yield Case(_named(shape), (corpus.ordinary(shape),))
+        yield Case(f"{_named(shape)} values", (corpus.ordinary(shape),), {"compute_uv": False})
+        if shape != _LARGE:
+            full = {"full_matrices": True}
+            yield Case(f"{_named(shape)} full", (corpus.ordinary(shape),), full)
+    yield Case("zeros", (corpus.of(np.zeros((3, 2))),))
+    yield Case("identity", (corpus.of(np.eye(3)),))
+    yield Case("wrong: 3", (corpus.ordinary((3,)),), expected=ShapeError)
+
+
+@cases.of(ops.SELF_ADJOINT_EIG, oracle=oracle.self_adjoint_eig)
+def self_adjoint_eig(corpus: Corpus) -> Iterator[Case]:
+    """Hermitian matrices; equal values."""
+    yield from _of_squares(corpus, definite)
+    yield Case("values", (definite(corpus, (2, 3, 3)),), {"compute_v": False})
+    yield Case("negative", (corpus.of([[0, 2], [2, 0]]),))
+    yield Case("identity", (corpus.of(np.eye(3)),))
+
+
+@cases.of(ops.EIG, oracle=oracle.eig)
+def eig(corpus: Corpus) -> Iterator[Case]:
+    """Real and complex values of any square matrices."""
+    shapes = ((1, 1), (2, 2), (3, 3), (2, 4, 4), (2, 1, 1, 2, 2, 2), *_EMPTY)
+    for shape in shapes:
+        yield Case(_named(shape), (corpus.ordinary(shape),))
+    yield Case("values", (corpus.ordinary((2, 3, 3)),), {"compute_v": False})
+    yield Case("turn", (corpus.of([[0, -1], [1, 0]]),))
+    yield Case("wrong: 2x3", (corpus.ordinary((2, 3)),), expected=ShapeError)
+    yield Case("large", (corpus.ordinary((16400, 2, 2)),))
+
+
+# Gradients. Of several outputs the first is tried: of Svd and SelfAdjointEigV2 the values.
+
+
+def _points(make: Callable[[Corpus, Shape], Array], *shapes: Shape, **given: Any) -> Any:
+    def points(corpus: Corpus) -> Iterator[Case]:
+        for shape in shapes:
+            yield Case(_named(shape), (make(corpus, shape),), given)
+
+    return points
+
+
+def _spread(corpus: Corpus, shape: Shape) -> Array:
+    """Return matrices whose singular values are far apart, and from 0."""
+    steps = np.zeros(shape)
+    for at in range(min(shape[-2:])):
+        steps[..., at, at] = 2.0 * (at + 1)
+    return corpus.of(corpus.ordinary(shape, -0.5, 0.5) + steps)
+
+
+def _spread_hermitian(corpus: Corpus, shape: Shape) -> Array:
+    x = _spread(corpus, shape)
+    return corpus.of((x + np.swapaxes(x, -1, -2)) / 2)
+
+
+cases.gradients(ops.CHOLESKY, "input")(_points(definite, (3, 3), (2, 2, 2)))
+cases.gradients(ops.MATRIX_INVERSE, "input")(_points(regular, (3, 3), (2, 2, 2)))
+cases.gradients(ops.MATRIX_DETERMINANT, "input")(_points(regular, (3, 3), (2, 2, 2)))
+cases.gradients(ops.SVD, "input")(_points(_spread, (3, 3), (3, 2), (2, 2, 3)))
+cases.gradients(ops.SELF_ADJOINT_EIG, "input")(_points(_spread_hermitian, (3, 3), (2, 2, 2)))
+
+
+@cases.gradients(ops.MATRIX_SOLVE, "matrix", "rhs")
+def solved(corpus: Corpus) -> Iterator[Case]:
+    """Broadcast batches and adjoints."""
+    for a, b in (((2, 2), (2, 2)), ((2, 2, 2), (2, 1))):
+        for adjoint in (False, True):
+            given = (regular(corpus, a), corpus.ordinary(b))
+            yield Case(f"{_named(a)}; {_named(b)} {adjoint}", given, {"adjoint": adjoint})
+
+
+@cases.gradients(ops.PSEUDO_INVERSE, "input")
+def pseudo_inverted(corpus: Corpus) -> Iterator[Case]:
+    """Square, tall and wide."""
+    for shape in ((2, 2), (3, 2), (2, 2, 3)):
+        yield Case(_named(shape), (_spread(corpus, shape), None))
