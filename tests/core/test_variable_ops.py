@@ -103,12 +103,15 @@ IN_PLACE = {
     "__imatmul__": (None, None),
     "__iand__": (None, None),
     "__ior__": (None, None),
+    "__ixor__": (None, None),
+    "__ilshift__": (None, None),
+    "__irshift__": (None, None),
 }
 
 
 def in_place_names() -> list[str]:
     """Return the in-place form of every binary operator that a tensor has."""
-    ours = vars(tp.Tensor)
+    ours = dir(tp.Tensor)
     binary = [name for name in ours if f"__r{name[2:]}" in ours and name.startswith("__")]
     return sorted(f"__i{name[2:]}" for name in binary if hasattr(operator, f"__i{name[2:]}"))
 

@@ -9,7 +9,14 @@ import numpy as np
 from tensorplug import array_namespace, interchange
 from tensorplug import dispatch as seam
 from tensorplug import dtypes as dt
-from tensorplug.errors import ArgumentError, BackendClosedError, DisposedError, ShapeError
+from tensorplug.errors import (
+    AliasError,
+    ArgumentError,
+    BackendClosedError,
+    DisposedError,
+    ShapeError,
+)
+from tensorplug.inplace import InPlace
 from tensorplug.methods import Methods
 from tensorplug.operators import Operators
 from tensorplug.ops import creation, getting, movement
@@ -35,15 +42,35 @@ class _Disposed:
         self.type = type_
         self.what = what
 
+    def error(self) -> Exception:
+        """Return what is raised where the tensor is used."""
+        return DisposedError(f"{self.what} ({self.type}) was disposed")
 
-class Tensor(Operators, Methods):
+
+class _Outdated(_Disposed):
+    """Stands in for the placement of a view that NumPy would have changed."""
+
+    __slots__ = ()
+
+    def error(self) -> Exception:
+        return AliasError(
+            f"{self.what} ({self.type}) is a view of a tensor to which it was then assigned, over "
+            "elements that it shows: NumPy would have changed it. Assign a copy: "
+            "asarray(x, copy=True)"
+        )
+
+
+class Tensor(Operators, InPlace, Methods):
     """An array of one dtype on one device. Tensors are values: no op changes one.
+
+    ``x[key] = value`` gives this one handle other values.
 
     Made by ``tensorplug.asarray`` and by every op; not by calling the class. The buffer is
     freed when the last tensor that shares it dies, or earlier by ``dispose``.
     """
 
-    __slots__ = ("__weakref__", "_buffer", "_node", "_placement")
+    # `_alias` is there only where a view is concerned; nothing else asks for it.
+    __slots__ = ("__weakref__", "_alias", "_buffer", "_node", "_placement")
 
     # NumPy's operators must leave `array + tensor` to us instead of making an object array.
     __array_ufunc__ = None
@@ -51,6 +78,7 @@ class Tensor(Operators, Methods):
     _buffer: Any
     _placement: Placement
     _node: Any
+    _alias: Any
 
     def __init__(self) -> None:
         raise TypeError("tensors are made with tensorplug.asarray(...) and by ops")
@@ -111,7 +139,7 @@ class Tensor(Operators, Methods):
         """Return the device, or raise if the data is gone."""
         device = self._placement.device
         if device is None:
-            raise DisposedError(f"{self._placement.what} ({self.type}) was disposed")
+            raise self._placement.error()
         if device.closed:
             raise BackendClosedError(
                 f"this tensor ({self.type}) lives on backend {device.name!r}, which {device.fate}"
@@ -177,6 +205,20 @@ class Tensor(Operators, Methods):
             self._placement = _Disposed(self.type, what)  # type: ignore[assignment]  # a stand-in
             self._buffer = None
             self._node = None
+
+    def _become(self, other: Tensor) -> None:
+        """Take the values of ``other``, which is of the same type, and its place on the tape."""
+        device = self._live()
+        if other._placement.device is not device:
+            other = seam.runner(seam.current()).move(other, device.name)
+        self._node = other._node
+        self._buffer = other._buffer
+
+    def _outdate(self) -> None:
+        """Make every later use an ``AliasError``."""
+        self._placement = _Outdated(self.type)  # type: ignore[assignment]  # a stand-in
+        self._buffer = None
+        self._node = None
 
     def __array__(
         self,

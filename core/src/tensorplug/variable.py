@@ -309,6 +309,16 @@ class Variable(Tensor):
 
     # In-place operators ---------------------------------------------------------------
 
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Assign the present contents with ``value`` in the place of ``self[key]``.
+
+        As for a tensor; but what was read before keeps its values, also through a view. No
+        gradient flows from later reads of the variable back into ``value``.
+        """
+        changed = self.read()
+        changed[key] = value
+        self.assign(changed)
+
     def _became(self, value: Any) -> Self:
         self.assign(value)
         return self
@@ -342,6 +352,15 @@ class Variable(Tensor):
 
     def __ior__(self, other: Any) -> Self:
         return self._became(self | other)
+
+    def __ixor__(self, other: Any) -> Self:
+        return self._became(self ^ other)
+
+    def __ilshift__(self, other: Any) -> Self:
+        return self._became(self << other)
+
+    def __irshift__(self, other: Any) -> Self:
+        return self._became(self >> other)
 
 
 def _check_name(name: object) -> None:

@@ -49,7 +49,10 @@ def bincount(dy: Tensor, x: Tensor, weights_type: TensorType) -> Tensor:
 
 @gradients.wrt(ops.DENSE_BINCOUNT, "weights")
 def dense_bincount(
-    dy: Tensor, x: Tensor, weights_type: TensorType, binary_output: bool  # noqa: FBT001
+    dy: Tensor,
+    x: Tensor,
+    weights_type: TensorType,
+    binary_output: bool,  # noqa: FBT001
 ) -> Tensor:
     if binary_output or weights_type.shape != x.shape:  # whether there are any, not how many
         return zeros(weights_type.shape, dtype=dy.dtype)

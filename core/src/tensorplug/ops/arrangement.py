@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug import attributes, inference, shapes
+from tensorplug import aliasing, attributes, inference, shapes
 from tensorplug import dtypes as dt
 from tensorplug.dispatch import as_tensor, chained, dispatch
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.ops.indexing import gather
 from tensorplug.ops.movement import (
-    broadcast_to,
     concat,
     identity,
     permute_dims,
@@ -47,6 +46,19 @@ def _tiled(x: TensorType, *, reps: tuple[int, ...]) -> TensorType:
 
 
 TILE = KernelSpec("Tile", ("x",), _tiled, attributes={"reps": attributes.integers()})
+
+
+def _repeated(x: TensorType, *, repeats: int, axis: int) -> TensorType:
+    size = x.shape[axis] * repeats
+    return TensorType(x.dtype, (*x.shape[:axis], size, *x.shape[axis + 1 :]))
+
+
+REPEAT = KernelSpec(
+    "Repeat",
+    ("x",),
+    _repeated,
+    attributes={"repeats": attributes.integer(at_least=0), "axis": attributes.axis("x", 0)},
+)
 
 REVERSE = KernelSpec(
     "Reverse", ("x",), inference.same, attributes={"dims": attributes.axes("x", None)}
@@ -103,7 +115,8 @@ def flip(x: Any, /, *, axis: Any = None) -> Tensor:
 
     (TensorFlow's Reverse.)
     """
-    return dispatch(REVERSE, x, dims=axis)
+    axes = None if axis is None else shapes.as_ints(axis)
+    return aliasing.view(dispatch(REVERSE, x, dims=axes), x, aliasing.flipped, axes)
 
 
 @chained
@@ -191,10 +204,7 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Tensor:
     length = tensor.shape[at]
     counts = _counts(repeats, length, f"repeat of {tensor.type}")
     if isinstance(counts, int):
-        before, after = tensor.shape[:at], tensor.shape[at + 1 :]
-        thin = reshape(tensor, (*before, length, 1, *after))
-        wide = broadcast_to(thin, (*before, length, counts, *after))
-        return reshape(wide, (*before, length * counts, *after))
+        return dispatch(REPEAT, tensor, repeats=counts, axis=at)
     places = np.repeat(np.arange(length, dtype=np.int32), counts)
     return gather(tensor, places, axis=at)
 

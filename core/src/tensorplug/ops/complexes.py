@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tensorplug import aliasing, shapes
 from tensorplug import dtypes as dt
-from tensorplug import shapes
 from tensorplug.dispatch import chained, dispatch_binary, dispatch_unary
 from tensorplug.spec import KernelSpec, TensorType
 
@@ -73,10 +73,10 @@ def conj(x: Any, /) -> Tensor:
 @chained
 def imag(x: Any, /) -> Tensor:
     """Return the imaginary part elementwise, in the dtype of the parts; 0 for real numbers."""
-    return dispatch_unary(IMAG, x)
+    return aliasing.view(dispatch_unary(IMAG, x), x, aliasing.imaginary)
 
 
 @chained
 def real(x: Any, /) -> Tensor:
     """Return the real part elementwise, in the dtype of the parts; real numbers stay."""
-    return dispatch_unary(REAL, x)
+    return aliasing.view(dispatch_unary(REAL, x), x, aliasing.real)

@@ -2,123 +2,155 @@
 
 from __future__ import annotations
 
-import builtins
 from typing import TYPE_CHECKING, Any
 
-from tensorplug import dtypes as dt
-from tensorplug import shapes
-from tensorplug.dispatch import as_tensor
-from tensorplug.errors import ArgumentError, ShapeError
-from tensorplug.ops import creation, movement
-from tensorplug.ops.indexing import gather
+from tensorplug import aliasing, shapes
+from tensorplug import dispatch as seam
+from tensorplug.dispatch import as_tensor, dispatch
+from tensorplug.errors import ArgumentError
+from tensorplug.ops import coordinates, indexing, movement, slicing, subscripts
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tensorplug.ops.subscripts import Pick, Subscript
     from tensorplug.tensor import Tensor
 
 
 def getitem(x: Any, key: Any) -> Tensor:
-    """Return ``x[key]`` for integers, slices, an ellipsis, None, and one integer tensor.
+    """Return ``x[key]``, by NumPy's rules.
+
+    Integers, slices, an ellipsis and None give what NumPy would make a view. Integer tensors,
+    arrays and lists, which broadcast against one another, and masks of booleans pick elements;
+    their axes stand where the first of them stood, or in front if they do not stand together.
 
     Raises:
-        ShapeError: too many indices, or one out of range.
+        OutOfRangeError: too many indices, or one out of range.
+        ShapeError: a mask, or what must broadcast, does not fit.
         ArgumentError: any other kind of index.
 
     """
     tensor = as_tensor(x, what="indexing: x")
-    parts = _spread(tensor, key if isinstance(key, tuple) else (key,))
-    shape: list[int] = []
-    axis = 0  # of `tensor`, which keeps its rank until the final reshape
-    gathers: list[tuple[int, Any]] = []
-    begin, size = [0] * tensor.ndim, list(tensor.shape)
-    for part in parts:
-        if part is None:
-            shape.append(1)
-            continue
-        if isinstance(part, builtins.slice):
-            start, stop, step = _indices(tensor, part, axis)
-            count = len(range(start, stop, step))
-            if step == 1:
-                begin[axis], size[axis] = start if count else 0, count
-            else:
-                stop = start + count * step
-                gathers.append((axis, creation.arange(start, stop, step, dtype=dt.int32)))
-            shape.append(count)
-        elif _is_index_tensor(part):
-            gathers.append((axis, part))
-            shape.extend(part.shape)
-        else:
-            begin[axis] = _position(tensor, part, axis)
-            size[axis] = 1
-        axis += 1
-    result = tensor
-    if tuple(size) != tensor.shape:
-        result = movement.slice(result, begin, size)
-    # From the last axis to the first, so that a gather that changes the rank moves no axis
-    # that is still to come.
-    for at, picked in reversed(gathers):
-        result = gather(result, picked, axis=at)
-    return result if result.shape == tuple(shape) else movement.reshape(result, shape)
+    if key.__class__ is int and tensor.ndim > 1 and -len(tensor) <= key < len(tensor):
+        return aliasing.view(_at(tensor, 0, key % len(tensor)), x, aliasing.indexed, (key,))
+    subscript = subscripts.parse(tensor.type, key)
+    result = sliced(tensor, subscript)
+    if subscript.picks:
+        return picked(result, subscript)
+    if subscript.scalar:  # NumPy's would be no view
+        return result
+    return aliasing.view(result, x, aliasing.indexed, subscript.basic)
 
 
-def _indices(tensor: Tensor, part: builtins.slice, axis: int) -> tuple[int, int, int]:
-    try:
-        return part.indices(tensor.shape[axis])
-    except (TypeError, ValueError) as error:  # a bound that is no integer, a step of 0
-        raise ArgumentError(
-            f"cannot index axis {axis} of {tensor.type} by {part}: {error}"
-        ) from None
+def _at(x: Tensor, axis: int, number: int) -> Tensor:
+    """Return ``x`` at one place along an axis; it is data, so that one plan serves for all."""
+    frame = seam.current()
+    index = seam.runner(frame).constant(frame, indexing.GATHER_V2, 1, number, x)
+    return dispatch(indexing.GATHER_V2, x, index, axis=axis, batch_dims=0)
 
 
-def _position(tensor: Tensor, part: Any, axis: int) -> int:
-    length = tensor.shape[axis]
-    number = shapes.index(part, f"index of axis {axis}")
-    if not -length <= number < length:
-        raise ShapeError(
-            f"index {number} is out of range for axis {axis} of {tensor.type}, which has "
-            f"{length} elements"
-        )
-    return number % length
-
-
-def _is_index_tensor(part: Any) -> bool:
-    return hasattr(part, "dtype") and hasattr(part, "shape") and bool(part.shape)
-
-
-def _spread(tensor: Tensor, key: tuple[Any, ...]) -> list[Any]:
-    """Return one index per axis (and the Nones), with the ellipsis written out."""
-    for part in key:
-        allowed = part is None or part is Ellipsis or isinstance(part, builtins.slice | int)
-        if isinstance(part, bool) or not (
-            allowed or hasattr(part, "__index__") or _is_index_tensor(part)
-        ):
-            raise ArgumentError(f"cannot index {tensor.type} with {part!r}")
-        if _is_index_tensor(part) and dt.of(part.dtype) not in dt.INTEGER:
-            raise ArgumentError(f"an index tensor must hold integers, got {part.dtype}")
-    if sum(_is_index_tensor(part) for part in key) > 1:
-        raise ArgumentError("only one index may be a tensor")
-    given = sum(part is not None and part is not Ellipsis for part in key)
-    if given > tensor.ndim:
-        raise ShapeError(f"{given} indices for {tensor.type}")
-    if sum(part is Ellipsis for part in key) > 1:
-        raise ArgumentError("an index may hold one ellipsis")
-    everything = builtins.slice(None)
-    fill = [everything] * (tensor.ndim - given)
-    at = next((i for i, part in enumerate(key) if part is Ellipsis), None)
-    parts = [*key, *fill] if at is None else [*key[:at], *fill, *key[at + 1 :]]
-    _refuse_split(tensor, parts)
-    return parts
-
-
-def _refuse_split(tensor: Tensor, parts: list[Any]) -> None:
-    """Refuse what NumPy answers by moving the indexed axes to the front."""
-    picking = [
-        at
-        for at, part in enumerate(parts)
-        if not (part is None or isinstance(part, builtins.slice))
+def sliced(x: Tensor, subscript: Subscript) -> Tensor:
+    """Return what the integers, slices and new axes of a subscript leave of ``x``."""
+    basic = subscript.basic
+    numbers = [at for at, each in enumerate(basic) if each.__class__ is int]
+    sizes = iter(x.shape)
+    kept = [
+        None if each is None else slice(0, size, 1) if each.__class__ is int else each
+        for each, size in ((each, 0 if each is None else next(sizes)) for each in basic)
     ]
-    together = not picking or picking[-1] - picking[0] == len(picking) - 1
-    if not together and any(_is_index_tensor(parts[at]) for at in picking):
-        raise ArgumentError(
-            f"cannot index {tensor.type} with an integer and an index tensor that stand apart; "
-            "index twice"
-        )
+    result = _block(x, kept)
+    for at in reversed(numbers):  # the last first, so that no axis moves that is still to come
+        result = _at(result, at, basic[at])  # type: ignore[arg-type]  # an integer
+    return movement.identity(x) if result is x else result
+
+
+def _block(x: Tensor, basic: Sequence[slice | None]) -> Tensor:
+    """Return the block of ``x`` that slices take, ``x`` itself if they take all."""
+    if None in basic or any(each is not None and each.step != 1 for each in basic):
+        return dispatch(slicing.STRIDED_SLICE, x, **selecting(basic))
+    begin = tuple(each.start for each in basic)  # type: ignore[union-attr]  # slices, all of them
+    size = tuple(each.stop - each.start for each in basic)  # type: ignore[union-attr]
+    return x if size == x.shape else dispatch(movement.SLICE, x, begin=begin, size=size)
+
+
+def selecting(basic: Sequence[int | slice | None]) -> dict[str, Any]:
+    """Return the attributes of StridedSlice for integers, slices and new axes."""
+    begin, end, strides = [], [], []
+    end_mask = new_axis_mask = shrink_axis_mask = 0
+    for at, each in enumerate(basic):
+        bit = 1 << at
+        if each is None:
+            new_axis_mask |= bit
+            each = slice(0, 1, 1)
+        elif not isinstance(each, slice):
+            shrink_axis_mask |= bit
+            each = slice(each, each + 1, 1)
+        elif each.stop is None:  # backwards to the first element
+            end_mask |= bit
+        begin.append(each.start)
+        end.append(each.stop or 0)
+        strides.append(each.step)
+    return {
+        "begin": tuple(begin),
+        "end": tuple(end),
+        "strides": tuple(strides),
+        "end_mask": end_mask,
+        "new_axis_mask": new_axis_mask,
+        "shrink_axis_mask": shrink_axis_mask,
+    }
+
+
+def picked(x: Tensor, subscript: Subscript) -> Tensor:
+    """Return what the picks of a subscript take of ``x``, which its slices have left."""
+    picks, place = subscript.picks, subscript.place
+    if len(picks) == 1:
+        result, rank = _picked_once(x, picks[0])
+        return moved(result, picks[0].axis, place, rank)
+    rows, axes = addresses(x, picks)
+    front = movement.permute_dims(x, (*axes, *_rest(x.ndim, axes)))
+    found = indexing.gather_nd(front, rows)
+    return moved(found, 0, place, rows.ndim - 1)
+
+
+def _picked_once(x: Tensor, pick: Pick) -> tuple[Tensor, int]:
+    """Return what one pick takes, its axes where it stood; and how many they are."""
+    index = as_tensor(pick.index, what="indexing: an index")
+    if not pick.mask:
+        return indexing.gather(x, index, axis=pick.axis), index.ndim
+    return coordinates.boolean_mask(x, index, axis=pick.axis), 1
+
+
+def moved(x: Tensor, start: int, place: int, count: int) -> Tensor:
+    """Return ``x`` with its axes from ``start``, ``count`` of them, at ``place`` instead."""
+    if start == place or not count:
+        return x
+    block = range(start, start + count)
+    order = [axis for axis in range(x.ndim) if axis not in block]
+    return movement.permute_dims(x, (*order[:place], *block, *order[place:]))
+
+
+def _rest(rank: int, axes: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(axis for axis in range(rank) if axis not in axes)
+
+
+def addresses(x: Tensor, picks: tuple[Pick, ...]) -> tuple[Tensor, tuple[int, ...]]:
+    """Return the rows of indices for which several picks stand together, and of which axes.
+
+    Raises:
+        ShapeError: the picks do not broadcast.
+
+    """
+    indices: list[Tensor] = []
+    axes: list[int] = []
+    for pick in picks:
+        index = as_tensor(pick.index, what="indexing: an index")
+        axes += range(pick.axis, pick.axis + pick.count)
+        indices += coordinates.nonzero(index) if pick.mask else (index,)
+    try:
+        shape = shapes.broadcast(*(each.shape for each in indices))
+    except ArgumentError as error:
+        raise type(error)(f"indexing {x.type}: {error}") from None
+    columns = [
+        movement.reshape(movement.broadcast_to(each, shape), (*shape, 1)) for each in indices
+    ]
+    return movement.concat(columns, axis=-1), tuple(axes)

@@ -138,7 +138,9 @@ def _sparse_to_dense(
     output_shape: Shape,
 ) -> TensorType:
     if sparse_indices.rank > 2:
-        raise ShapeError(f"sparse_indices has rank {sparse_indices.rank}, but at most 2 is allowed")
+        raise ShapeError(
+            f"sparse_indices has rank {sparse_indices.rank}, but at most 2 is allowed"
+        )
     depth = sparse_indices.shape[1] if sparse_indices.rank == 2 else 1
     if depth != len(output_shape):
         raise ShapeError(
@@ -329,9 +331,7 @@ def sparse_to_dense(
     """
     values = as_tensor(sparse_values, what="sparse_to_dense: sparse_values")
     default = None if default_value is None or _is_zero(default_value) else default_value
-    return dispatch(
-        SPARSE_TO_DENSE, sparse_indices, values, default, output_shape=output_shape
-    )
+    return dispatch(SPARSE_TO_DENSE, sparse_indices, values, default, output_shape=output_shape)
 
 
 def _is_zero(value: Any) -> bool:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import builtins
 from typing import TYPE_CHECKING, Any
 
-from tensorplug import attributes, inference, shapes
+from tensorplug import aliasing, attributes, inference, shapes
 from tensorplug import dtypes as dt
 from tensorplug.dispatch import as_tensor, chained, dispatch, dispatch_unary
 from tensorplug.errors import ArgumentError, CopyNeededError, DTypeError, ShapeError
@@ -241,13 +242,16 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Tensor:
 
     """
     if copy is None:
-        return dispatch(RESHAPE, x, shape=shape)
+        result = dispatch(RESHAPE, x, shape=shape)
+        return aliasing.view(result, x, aliasing.reshaped, result.shape)
     tensor = as_tensor(x, what="reshape: x")
     result = dispatch(RESHAPE, tensor, shape=shape)
     shared = _memory(result) == _memory(tensor)
     if not copy and not shared and result.size:
         raise CopyNeededError(f"reshape: {tensor.type} had to be copied, but copy=False was said")
-    return _apart(result) if copy and shared else result
+    if copy:
+        return _apart(result) if shared else result
+    return aliasing.view(result, x, aliasing.reshaped, result.shape)
 
 
 def _memory(tensor: Tensor) -> Any:
@@ -265,7 +269,9 @@ def _apart(tensor: Tensor) -> Tensor:
 @chained
 def permute_dims(x: Any, /, axes: Any = None) -> Tensor:
     """Return ``x`` with its axes in the order ``axes`` (reversed by default)."""
-    return dispatch(TRANSPOSE, x, perm=axes)
+    result = dispatch(TRANSPOSE, x, perm=axes)
+    order = None if axes is None else shapes.as_ints(axes)
+    return aliasing.view(result, x, aliasing.permuted, order)
 
 
 def matrix_transpose(x: Any, /, *, rank: int | None = None) -> Tensor:
@@ -296,7 +302,8 @@ def expand_dims(x: Any, /, axis: Any = 0) -> Tensor:
 
     """
     if not isinstance(axis, list | tuple):
-        return dispatch(EXPAND_DIMS, x, dim=axis)
+        result = dispatch(EXPAND_DIMS, x, dim=axis)
+        return aliasing.view(result, x, aliasing.reshaped, result.shape)
     tensor = as_tensor(x, what="expand_dims: x")
     rank = tensor.ndim + len(axis)
     new = shapes.distinct_axes(axis, rank, f"expand_dims of {tensor.type}: axis")
@@ -325,7 +332,8 @@ def squeeze(x: Any, /, axis: Any = None) -> Tensor:
 @chained
 def broadcast_to(x: Any, /, shape: Any) -> Tensor:
     """Return ``x`` repeated along new and size-1 axes until it has ``shape``."""
-    return dispatch(BROADCAST_TO, x, shape=shape)
+    result = dispatch(BROADCAST_TO, x, shape=shape)
+    return aliasing.view(result, x, aliasing.broadcast, result.shape)
 
 
 @chained
@@ -334,7 +342,13 @@ def slice(x: Any, begin: Any, size: Any = None) -> Tensor:
 
     A size of -1 takes what is left of its axis; missing entries of ``begin`` are 0.
     """
-    return dispatch(SLICE, x, begin=begin, size=size)
+    result = dispatch(SLICE, x, begin=begin, size=size)
+    starts = (*shapes.as_ints(begin), *(0,) * result.ndim)
+    block = tuple(
+        builtins.slice(first, first + count)
+        for first, count in zip(starts, result.shape, strict=False)
+    )
+    return aliasing.view(result, x, aliasing.indexed, block)
 
 
 @chained

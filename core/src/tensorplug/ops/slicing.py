@@ -6,7 +6,7 @@ import builtins
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tensorplug import attributes, shapes
+from tensorplug import aliasing, attributes, shapes
 from tensorplug.dispatch import chained, dispatch, dispatch_several
 from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.spec import Attribute, KernelSpec, TensorType
@@ -225,7 +225,16 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:
 
     An axis of length 0 has no parts. (TensorFlow's Unpack.)
     """
-    return tuple(dispatch_several(UNPACK, x, axis=axis))
+    parts = dispatch_several(UNPACK, x, axis=axis)
+    return tuple(
+        aliasing.view(part, x, aliasing.indexed, (*_lead(part.ndim + 1, axis), at))
+        for at, part in enumerate(parts)
+    )
+
+
+def _lead(rank: int, axis: int) -> tuple[builtins.slice, ...]:
+    """Return slices of all axes before ``axis``."""
+    return (builtins.slice(None),) * (axis % rank)
 
 
 @chained
@@ -244,7 +253,14 @@ def split(x: Any, num_or_size_splits: Any, axis: int = 0) -> tuple[Tensor, ...]:
     (TensorFlow's SplitV.)
 
     """
-    return tuple(dispatch_several(SPLIT_V, x, axis=axis, num_or_size_splits=num_or_size_splits))
+    parts = dispatch_several(SPLIT_V, x, axis=axis, num_or_size_splits=num_or_size_splits)
+    at = 0
+    for part in parts:
+        size = part.shape[axis]
+        block = (*_lead(part.ndim, axis), builtins.slice(at, at + size))
+        aliasing.view(part, x, aliasing.indexed, block)
+        at += size
+    return tuple(parts)
 
 
 @chained
@@ -283,15 +299,22 @@ def strided_slice(
     (TensorFlow's StridedSlice.)
 
     """
-    return dispatch(
-        STRIDED_SLICE,
-        x,
-        begin=begin,
-        end=end,
-        strides=strides,
-        begin_mask=begin_mask,
-        end_mask=end_mask,
-        ellipsis_mask=ellipsis_mask,
-        new_axis_mask=new_axis_mask,
-        shrink_axis_mask=shrink_axis_mask,
-    )
+    first = shapes.as_ints(begin)
+    given = {
+        "begin": first,
+        "end": shapes.as_ints(end),
+        "strides": (1,) * len(first) if strides is None else shapes.as_ints(strides),
+        "begin_mask": begin_mask,
+        "end_mask": end_mask,
+        "ellipsis_mask": ellipsis_mask,
+        "new_axis_mask": new_axis_mask,
+        "shrink_axis_mask": shrink_axis_mask,
+    }
+    return aliasing.view(dispatch(STRIDED_SLICE, x, **given), x, _selected, given)
+
+
+def _selected(region: aliasing.Region, given: Mapping[str, Any]) -> aliasing.Region:
+    """Return where a strided slice lies, for ``aliasing``."""
+    taken = selection(region.array.shape, given)
+    part = region.array[(*taken.slices(), ...)]
+    return region.viewed(part.reshape(taken.shape, copy=False))

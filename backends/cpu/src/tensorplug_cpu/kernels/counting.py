@@ -58,9 +58,7 @@ def _within(x: Array, size: int) -> tuple[Array, Array | None]:
 
 
 @kernels.prepare(ops.BINCOUNT)
-def bincount(
-    x: TensorType, weights: TensorType | None, *, size: int, out: TensorType
-) -> Call:
+def bincount(x: TensorType, weights: TensorType | None, *, size: int, out: TensorType) -> Call:
     """Count, or add up weights."""
     return quietly(_counter(x, weights, 1, size, out))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.errors import ArgumentError
+from tensorplug.errors import OutOfRangeError
 from tensorplug.ops import indexing as ops
 from tensorplug.tables import KernelTable
 from tensorplug_cpu.arrays import element
@@ -29,7 +29,7 @@ def _positions(indices: Array, length: int, axis: int) -> Array:
     """Return indices into an axis counted from the front.
 
     Raises:
-        ArgumentError: naming the first one outside ``[-length, length)``.
+        OutOfRangeError: naming the first one outside ``[-length, length)``.
 
     """
     if not indices.size:
@@ -37,7 +37,7 @@ def _positions(indices: Array, length: int, axis: int) -> Array:
     low, high = int(indices.min()), int(indices.max())
     if low < -length or high >= length:
         outside = (indices >= length) if high >= length else (indices < -length)
-        raise ArgumentError(
+        raise OutOfRangeError(
             f"index {indices[outside].flat[0]} is out of range for axis {axis} of length {length}"
         )
     positions = indices.astype(np.intp, copy=False)
@@ -48,7 +48,7 @@ def _flattened(shape: Shape, count: int) -> Callable[[Array], Array]:
     """Return the function from ``count`` indices of axes of ``shape`` to places in row-major order.
 
     Raises:
-        ArgumentError: (the function) an index is out of range.
+        OutOfRangeError: (the function) an index is out of range.
 
     """
     depth = len(shape)
@@ -72,11 +72,21 @@ def gather_v2(
 ) -> Call:
     """Take slices along an axis, with one set of indices for each batch."""
     length, shape = x.shape[axis], out.shape
+    lead: Any = (slice(None),) * axis
+    if not indices.rank:
+
+        def view(x: Array, indices: Array) -> Array:
+            return x[(*lead, int(_positions(indices, length, axis)), ...)]
+
+        return quietly(view)
     if not batch_dims:
 
         def run(x: Array, indices: Array) -> Array:
-            flat = _positions(indices, length, axis).reshape(-1)
-            return x.take(flat, axis=axis).reshape(shape)
+            positions = _positions(indices, length, axis)
+            # take() copies all of an array whose elements do not lie in order.
+            if not x.flags.c_contiguous and positions.size < length:
+                return x[(*lead, positions)]
+            return x.take(positions.reshape(-1), axis=axis).reshape(shape)
 
         return quietly(run)
 

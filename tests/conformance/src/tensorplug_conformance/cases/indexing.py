@@ -133,9 +133,7 @@ def gather_nd(corpus: Corpus) -> Iterator[Case]:
         yield Case(layout, inputs, layout=layout)
 
 
-@cases.of(
-    ops.TENSOR_SCATTER_UPDATE, oracle=oracle.tensor_scatter_update, signed_zero=True
-)
+@cases.of(ops.TENSOR_SCATTER_UPDATE, oracle=oracle.tensor_scatter_update, signed_zero=True)
 def tensor_scatter_update(corpus: Corpus) -> Iterator[Case]:
     """The last of several updates of one place stands."""
     for name, shape, lead, depth in _SCATTER:

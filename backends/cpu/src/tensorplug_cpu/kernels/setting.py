@@ -1,0 +1,35 @@
+"""Assignment to a slice."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug.ops import setting as ops
+from tensorplug.ops import slicing
+from tensorplug.tables import KernelTable
+from tensorplug_cpu.quiet import quietly
+
+if TYPE_CHECKING:
+    from tensorplug.spec import TensorType
+    from tensorplug_cpu.arrays import Array, Call
+
+kernels = KernelTable()
+
+
+@kernels.prepare(ops.STRIDED_SLICE_UPDATE)
+def strided_slice_update(
+    tensor: TensorType, value: TensorType, *, attributes: dict[str, Any]
+) -> Call:
+    """Copy, then write into the slice."""
+    taken = slicing.selection(tensor.shape, attributes)
+    key: Any = (*taken.slices(), ...)
+    counts = taken.counts
+
+    def run(tensor: Array, value: Array) -> Array:
+        result = np.array(tensor, order="C")
+        result[key] = value.reshape(counts)
+        return result
+
+    return quietly(run)

@@ -1,0 +1,28 @@
+"""Gradients of assignments: each place's goes to what stands there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorplug.dispatch import dispatch
+from tensorplug.ops import setting as ops
+from tensorplug.ops.creation import zeros
+from tensorplug.ops.slicing import STRIDED_SLICE
+from tensorplug.tables import GradientTable
+
+if TYPE_CHECKING:
+    from tensorplug.spec import TensorType
+    from tensorplug.tensor import Tensor
+
+gradients = GradientTable()
+
+
+@gradients.wrt(ops.STRIDED_SLICE_UPDATE, "tensor")
+def wrt_tensor(dy: Tensor, value_type: TensorType, attributes: dict[str, Any]) -> Tensor:
+    nothing = zeros(value_type.shape, dtype=dy.dtype)
+    return dispatch(ops.STRIDED_SLICE_UPDATE, dy, nothing, **attributes)
+
+
+@gradients.wrt(ops.STRIDED_SLICE_UPDATE, "value")
+def wrt_value(dy: Tensor, attributes: dict[str, Any]) -> Tensor:
+    return dispatch(STRIDED_SLICE, dy, **attributes)

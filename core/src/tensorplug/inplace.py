@@ -1,0 +1,149 @@
+"""What NumPy does in place: ``x[key] = value``, ``x += y`` and the like.
+
+Tensors are values. An assignment puts other values under this one handle; the tape, and every
+other tensor, keep the old ones. ``x += y`` makes another tensor, for which x then stands. Where
+NumPy would let another live tensor see the change, because one of the two is a view, both are
+refused (``aliasing``, docs/adr/0015).
+"""
+
+from __future__ import annotations
+
+import operator
+import sys
+from opcode import opname
+from typing import TYPE_CHECKING, Any, Final
+
+from tensorplug import aliasing
+from tensorplug.errors import AliasError, ShapeError
+from tensorplug.ops import setting, subscripts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+    from tensorplug.spec import TensorType
+    from tensorplug.tensor import Tensor
+
+__all__ = ["InPlace"]
+
+
+class InPlace:
+    """Base of Tensor: assignment."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        @property
+        def type(self) -> TensorType: ...
+        @property
+        def shape(self) -> tuple[int, ...]: ...
+        def _live(self) -> Any: ...
+        def _become(self, other: Tensor) -> None: ...
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Put ``value`` in the place of ``self[key]``, by NumPy's rules.
+
+        All that reads (``getitem``) can be written: the value broadcasts to the shape of
+        ``self[key]``; of several values for one place the last one stands. The value takes this
+        tensor's dtype, where NumPy's casting of the same kind allows it: floats do not become
+        integers. Gradients flow to the value, and to what is kept.
+
+        Raises:
+            AliasError: NumPy would change another live tensor too, because one of the two is a
+                view; here that one would keep its values.
+            DTypeError, ShapeError: the value does not fit.
+            OutOfRangeError, ArgumentError: nor does the index.
+
+        """
+        self._live()
+        tensor: Any = self
+        subscript = subscripts.parse(self.type, key)
+        where = subscript.basic
+        what = f"assignment to {self.type}"
+        aliasing.check_write(tensor, where, what, value)
+        new = setting.updated(tensor, subscript, value)
+        outdated = aliasing.outdated(tensor, where, value)
+        self._become(new)
+        if outdated:
+            value._outdate()
+
+    def _augmented(self, function: Callable[[Any, Any], Any], other: Any, symbol: str) -> Any:
+        """Return the tensor for which the name stands after ``self symbol= other``.
+
+        Its dtype and shape are this one's, as the array API standard wants it.
+        """
+        tensor: Any = self
+        if getattr(tensor, "_alias", None) is not None:
+            try:
+                aliasing.check_write(tensor, (), f"{self.type} {symbol}= ...")
+            except AliasError:
+                # `x[key] += y` changes what it has just read as x[key], and puts it back.
+                if not _stored_by_key(sys._getframe(2)):
+                    raise
+        result = function(tensor, other)
+        if not hasattr(result, "_placement") or result.type == self.type:
+            return result  # in the first case `other` knew what to do
+        what = f"{self.type} {symbol}= ..."
+        if result.shape != self.shape:
+            raise ShapeError(f"{what}: the result is {result.type}, but the shape must stay")
+        return setting.castable(result, self.type.dtype, what)
+
+    def __iadd__(self, other: Any) -> Any:
+        return self._augmented(operator.add, other, "+")
+
+    def __isub__(self, other: Any) -> Any:
+        return self._augmented(operator.sub, other, "-")
+
+    def __imul__(self, other: Any) -> Any:
+        return self._augmented(operator.mul, other, "*")
+
+    def __imatmul__(self, other: Any) -> Any:
+        return self._augmented(operator.matmul, other, "@")
+
+    def __itruediv__(self, other: Any) -> Any:
+        return self._augmented(operator.truediv, other, "/")
+
+    def __ifloordiv__(self, other: Any) -> Any:
+        return self._augmented(operator.floordiv, other, "//")
+
+    def __imod__(self, other: Any) -> Any:
+        return self._augmented(operator.mod, other, "%")
+
+    def __ipow__(self, other: Any) -> Any:
+        return self._augmented(operator.pow, other, "**")
+
+    def __iand__(self, other: Any) -> Any:
+        return self._augmented(operator.and_, other, "&")
+
+    def __ior__(self, other: Any) -> Any:
+        return self._augmented(operator.or_, other, "|")
+
+    def __ixor__(self, other: Any) -> Any:
+        return self._augmented(operator.xor, other, "^")
+
+    def __ilshift__(self, other: Any) -> Any:
+        return self._augmented(operator.lshift, other, "<<")
+
+    def __irshift__(self, other: Any) -> Any:
+        return self._augmented(operator.rshift, other, ">>")
+
+
+_BETWEEN: Final = {"CACHE", "EXTENDED_ARG", "NOP", "SWAP"}
+_STORES: Final = {"STORE_SUBSCR", "STORE_SLICE"}
+
+
+def _stored_by_key(frame: FrameType) -> bool:
+    """Return whether the augmented assignment that ``frame`` is at has an index on its left.
+
+    Nothing else tells ``x[0] += 1`` from ``y = x[0]; y += 1``. The former's next step, after the
+    operator, is to store into x; whatever is not recognized counts as the latter, an error.
+    """
+    code = frame.f_code.co_code
+    at = frame.f_lasti
+    if not opname[code[at]].startswith("BINARY_OP"):
+        return False
+    at += 2
+    while at < len(code) and opname[code[at]] in _BETWEEN:
+        at += 2
+    return at < len(code) and opname[code[at]] in _STORES
