@@ -257,3 +257,6 @@ def workloads() -> Iterator[tuple[str, Callable[[], Workload]]]:
     from convolutions import workloads as of_convolution
 
     yield from of_convolution()
+    from images import workloads as of_images
+
+    yield from of_images()

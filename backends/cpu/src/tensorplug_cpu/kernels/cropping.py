@@ -58,7 +58,7 @@ def _places(low: Array, high: Array, length: int, count: int) -> tuple[Array, Ar
     low, high = low[:, None], high[:, None]
     if count > 1:
         steps = np.arange(count, dtype=np.float64)
-        at: Array = low * (length - 1) + (high - low) * steps * (length - 1) / (count - 1)
+        at = low * (length - 1) + (high - low) * steps * (length - 1) / (count - 1)
     else:
         at = 0.5 * (low + high) * (length - 1)
     inside = (at >= 0) & (at <= length - 1)
@@ -66,8 +66,8 @@ def _places(low: Array, high: Array, length: int, count: int) -> tuple[Array, Ar
 
 
 def _nearest(pixels: Array, first: Array, y: Array, x: Array, width: int) -> Array:
-    row, column = (_rounded(each) for each in (y, x))
-    return pixels.take(first + row * width + column, axis=0)
+    taken: Array = pixels.take(first + _rounded(y) * width + _rounded(x), axis=0)
+    return taken
 
 
 def _rounded(at: Array) -> Array:
