@@ -102,6 +102,8 @@ CLIPPED = [  # x, min, max, values
     (F, np.float32([0, 0, 1, 1, 1, 1]), 2, [0, 0, 1, 2, nan, 2]),
     (F, np.float64(0), np.float32(1), [0, 0, 0.5, 1, nan, 1]),
     (F, -inf, np.int32(1), [-3, -0.5, 0.5, 1, nan, 1]),
+    (np.float32([-inf, inf]), None, 1, [-inf, 1]),
+    (np.float32([-inf, inf]), -1, None, [-1, inf]),
     (I, -1, 4, [-1, 0, 4]),
     (I, 1, None, [1, 1, 5]),
     (I, -1000, 1000, [-3, 0, 5]),
