@@ -1,0 +1,179 @@
+"""FarmHash's 64-bit fingerprint of texts, many at a time.
+
+It is the function that TensorFlow's hash buckets are made with, so buckets agree with it. Texts
+of one range of lengths take the same steps, and these run on all of them at once; 64-bit words
+wrap, as the function means them to. Source: G. Pike, FarmHash, ``farmhashna::Hash64`` (2014).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["fingerprints"]
+
+Words = np.ndarray[Any, np.dtype[np.uint64]]
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+
+_K0 = np.uint64(0xC3A5C85C97CB3127)  # three primes, as the source names them
+_K1 = np.uint64(0xB492B66FBE98F273)
+_K2 = np.uint64(0x9AE16A3B2F90404F)
+_SEED = np.uint64(81)
+
+
+def fingerprints(texts: list[bytes]) -> Words:
+    """Return the fingerprint of each text."""
+    lengths = np.array([len(text) for text in texts], np.int64)
+    result = np.empty(len(texts), np.uint64)
+    with np.errstate(over="ignore"):
+        for low, high, hashed in (
+            (0, 0, _empty),
+            (1, 3, _up_to_3),
+            (4, 7, _up_to_7),
+            (8, 16, _up_to_16),
+            (17, 32, _up_to_32),
+            (33, 64, _up_to_64),
+        ):
+            at = np.flatnonzero((lengths >= low) & (lengths <= high))
+            if at.size:
+                result[at] = hashed(_Texts([texts[i] for i in at], lengths[at]))
+        # Longer ones in groups of one number of 64-byte blocks: each group loops together.
+        blocks = (lengths - 1) // 64
+        for count in np.unique(blocks[lengths > 64]):
+            at = np.flatnonzero((lengths > 64) & (blocks == count))
+            result[at] = _longer(_Texts([texts[i] for i in at], lengths[at]), int(count))
+    return result
+
+
+class _Texts:
+    """Texts as rows of bytes, padded with zeros; ``end`` holds their lengths."""
+
+    def __init__(self, texts: list[bytes], lengths: np.ndarray[Any, Any]) -> None:
+        width = int(lengths.max(initial=0)) + 8
+        joined = b"".join(text.ljust(width, b"\0") for text in texts)
+        self.rows: Bytes = np.frombuffer(joined, np.uint8).reshape(len(texts), width)
+        self.end = lengths
+        self.length: Words = lengths.astype(np.uint64)
+        self._every = np.arange(len(texts))[:, None]
+
+    def word(self, start: Any, size: int = 8) -> Words:
+        """Return the little-endian number in ``size`` bytes from ``start`` on, of every text."""
+        places = np.broadcast_to(np.asarray(start), self.end.shape)[:, None] + np.arange(size)
+        found = np.zeros((len(self.end), 8), np.uint8)
+        found[:, :size] = self.rows[self._every, places]
+        words: Words = found.view("<u8")[:, 0].astype(np.uint64)
+        return words
+
+    def multiplier(self) -> Words:
+        """Return what most steps multiply by."""
+        return _K2 + self.length * np.uint64(2)
+
+
+def _rotated(words: Words, by: int) -> Words:
+    """Return the words rotated to the right."""
+    return (words >> np.uint64(by)) | (words << np.uint64(64 - by))
+
+
+def _folded(words: Words) -> Words:
+    return words ^ (words >> np.uint64(47))
+
+
+def _mixed(a: Words, b: Words, multiplier: Words) -> Words:
+    """Return 64 bits for 128."""
+    first = _folded((a ^ b) * multiplier)
+    return _folded((b ^ first) * multiplier) * multiplier
+
+
+def _empty(texts: _Texts) -> Words:
+    return np.full(len(texts.end), _K2)
+
+
+def _up_to_3(texts: _Texts) -> Words:
+    first, middle, last = (texts.word(at, 1) for at in (0, texts.end >> 1, texts.end - 1))
+    y = first + (middle << np.uint64(8))
+    z = texts.length + (last << np.uint64(2))
+    return _folded((y * _K2) ^ (z * _K0)) * _K2
+
+
+def _up_to_7(texts: _Texts) -> Words:
+    head = (texts.word(0, 4) << np.uint64(3)) + texts.length
+    return _mixed(head, texts.word(texts.end - 4, 4), texts.multiplier())
+
+
+def _up_to_16(texts: _Texts) -> Words:
+    multiplier = texts.multiplier()
+    a, b = texts.word(0) + _K2, texts.word(texts.end - 8)
+    c = _rotated(b, 37) * multiplier + a
+    d = (_rotated(a, 25) + b) * multiplier
+    return _mixed(c, d, multiplier)
+
+
+def _two_ends(texts: _Texts, factor: np.uint64) -> tuple[Words, Words, Words]:
+    """Return two sums over the first and last 16 bytes, and the first word times ``factor``."""
+    multiplier = texts.multiplier()
+    a, b = texts.word(0) * factor, texts.word(8)
+    c, d = texts.word(texts.end - 8) * multiplier, texts.word(texts.end - 16) * _K2
+    y = _rotated(a + b, 43) + _rotated(c, 30) + d
+    return y, a + _rotated(b + _K2, 18) + c, a
+
+
+def _up_to_32(texts: _Texts) -> Words:
+    y, rest, _ = _two_ends(texts, _K1)
+    return _mixed(y, rest, texts.multiplier())
+
+
+def _up_to_64(texts: _Texts) -> Words:
+    multiplier = texts.multiplier()
+    y, rest, a = _two_ends(texts, _K2)
+    z = _mixed(y, rest, multiplier)
+    e, f = texts.word(16) * multiplier, texts.word(24)
+    g = (y + texts.word(texts.end - 32)) * multiplier
+    h = (z + texts.word(texts.end - 24)) * multiplier
+    return _mixed(
+        _rotated(e + f, 43) + _rotated(g, 30) + h, e + _rotated(f + a, 18) + g, multiplier
+    )
+
+
+def _pair(texts: _Texts, at: Any, a: Words, b: Words) -> tuple[Words, Words]:
+    """Return 128 bits for the 32 bytes from ``at`` on and two seeds."""
+    w, x, y, z = (texts.word(at + step) for step in (0, 8, 16, 24))
+    a = a + w
+    b = _rotated(b + a + z, 21)
+    total = a + x + y
+    return total + z, b + _rotated(total, 44) + a
+
+
+def _longer(texts: _Texts, blocks: int) -> Words:
+    count = len(texts.end)
+    v = w = (np.zeros(count, np.uint64), np.zeros(count, np.uint64))
+    start = _SEED * _K1 + np.uint64(113)
+    x = _SEED * _K2 + texts.word(0)
+    y = np.full(count, start)
+    z = np.full(count, _folded(np.array([start * _K2 + np.uint64(113)]))[0] * _K2)
+    state = (x, y, z, v, w)
+    for block in range(blocks):
+        state = _block(texts, 64 * block, state, _K1, last=False)
+    x, y, z, v, w = state
+    multiplier = _K1 + ((z & np.uint64(0xFF)) << np.uint64(1))
+    # The last 64 bytes, some of which may have been taken already.
+    w0 = w[0] + ((texts.length - np.uint64(1)) & np.uint64(63))
+    v0 = v[0] + w0
+    state = (x, y, z, (v0, v[1]), (w0 + v0, w[1]))
+    x, y, z, v, w = _block(texts, texts.end - 64, state, multiplier, last=True)
+    first = _mixed(v[0], w[0], multiplier) + _folded(y) * _K0 + z
+    return _mixed(first, _mixed(v[1], w[1], multiplier) + x, multiplier)
+
+
+def _block(texts: _Texts, at: Any, state: Any, multiplier: Any, *, last: bool) -> Any:
+    """Take in 64 bytes from ``at`` on."""
+    x, y, z, v, w = state
+    nine = np.uint64(9 if last else 1)
+    x = _rotated(x + y + v[0] + texts.word(at + 8), 37) * multiplier
+    y = _rotated(y + v[1] + texts.word(at + 48), 42) * multiplier
+    x = x ^ (w[1] * nine)
+    y = y + v[0] * nine + texts.word(at + 40)
+    z = _rotated(z + w[0], 33) * multiplier
+    v = _pair(texts, at, v[1] * multiplier, x + w[0])
+    w = _pair(texts, at + 32, z + w[1], y + texts.word(at + 16))
+    return z, y, x, v, w
