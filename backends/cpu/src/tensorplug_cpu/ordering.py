@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensorplug_cpu.recycling import empty
+
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array
 
@@ -35,7 +37,9 @@ def sorted_values(x: Array, *, descending: bool, stable: bool) -> Array:
             return np.sort(x[..., ::-1], axis=-1, kind="stable")[..., ::-1]
         return np.sort(x, axis=-1, kind="stable")
     radix = x.dtype.itemsize <= 2 and x.shape[-1] >= _RADIX
-    result = np.sort(x, axis=-1, kind="stable" if radix else None)
+    result = empty(x.shape, x.dtype)
+    np.copyto(result, x)
+    result.sort(axis=-1, kind="stable" if radix else None)
     if descending:
         result = result[..., ::-1]
     if exact:
@@ -71,8 +75,8 @@ def arg_sorted(x: Array, *, descending: bool, stable: bool = True) -> Array:
 
 def _by_packing(x: Array, *, descending: bool) -> Array:
     key = _key(x)
-    packed = (~key if descending else key).astype(np.int64)
-    packed <<= 32
+    packed = empty(x.shape, np.dtype(np.int64))
+    np.left_shift(~key if descending else key, 32, out=packed, dtype=np.int64)
     packed |= np.arange(x.shape[-1], dtype=np.int64)
     packed.sort(axis=-1)
     return packed.astype(np.int32)  # the lower half

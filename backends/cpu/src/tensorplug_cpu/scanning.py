@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensorplug_cpu.recycling import empty
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -55,7 +57,7 @@ def scanner(
     in_runs = function is np.add and dtype.kind in "fc"
 
     def run(x: Array) -> Array:
-        out = np.empty((before, length, after), dtype)
+        out = empty((before, length, after), dtype)
         if not count:
             return out.reshape(shape)
         given = x.reshape(before, length, after)[:, way]
