@@ -361,6 +361,18 @@ LINALG = [
     for flip_b in (False, True)
 ] + [Case("BatchMatMul", "nothing inside", {"a": real(2, 0), "b": real(0, 3)}, ("a", "b"))]
 
+TALL = real(2, 4, 3) + 2 * np.eye(4, 3)
+REGULAR = real(2, 3, 3) + 3 * np.eye(3)
+FACTORS = [
+    *(Case("Qr", f"tall, {at}", {"input": TALL}, ("input",), output=at) for at in (0, 1)),
+    *(Case("Qr", f"square, {at}", {"input": REGULAR}, ("input",), output=at) for at in (0, 1)),
+    *(
+        Case("Qr", f"wide, {at}", {"input": TALL.swapaxes(1, 2)}, ("input",), output=at)
+        for at in (0, 1)
+    ),
+    Case("LogMatrixDeterminant", "batch", {"input": REGULAR}, ("input",), output=1),
+]
+
 
 CASES: list[Case] = [
     *UNARY,
@@ -370,5 +382,6 @@ CASES: list[Case] = [
     *MOVEMENT,
     *INDEXING,
     *LINALG,
+    *FACTORS,
     *SLIDING,
 ]

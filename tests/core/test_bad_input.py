@@ -30,6 +30,7 @@ def cpu():
 
 X = np.ones((3, 4), np.float32)
 IMAGE = np.ones((1, 5, 5, 2), np.float32)
+VOLUME = np.ones((1, 3, 3, 3, 2), np.float32)
 FILTER = np.ones((3, 3, 2, 1), np.float32)
 B = np.ones((3, 4), bool)
 I = np.zeros((3,), np.int32)  # noqa: E741  # indices, beside X
@@ -54,6 +55,8 @@ UNARY = {
     **dict.fromkeys(("conj", "real", "imag", "positive"), X),
     "bitwise_invert": B,
     **dict.fromkeys(("empty_like", "flip", "diag", "tril", "triu", "unstack"), X),
+    **dict.fromkeys(("elu", "gelu", "leaky_relu", "log_sigmoid", "relu6", "selu", "silu"), X),
+    **dict.fromkeys(("softplus", "step", "local_response_normalization", "moments"), X),
 }
 BINARY = {
     **dict.fromkeys(("add", "subtract", "multiply", "divide", "floor_divide", "remainder"), X),
@@ -65,6 +68,9 @@ BINARY = {
 }
 OTHERS = {
     "asarray": [[X], ()],
+    "avg_pool": [[IMAGE], (2, 2)],
+    "avg_pool3d": [[VOLUME], (2, 2)],
+    "batch_norm": [[X, X, X], ()],
     "batch_to_space_nd": [[X], ([1], [(0, 0)])],
     "astype": [[X], ("float64",)],
     "bitwise_left_shift": [[I, I], ()],
@@ -88,6 +94,7 @@ OTHERS = {
     "fused_matmul": [[X, X.T], ()],
     "separable_conv2d": [[IMAGE, FILTER, FILTER[:1, :1]], ()],
     "depth_to_space": [[IMAGE], (1,)],
+    "dot": [[X, X.T], ()],
     "ensure_shape": [[X], ((3, 4),)],
     "full_like": [[X], (1,)],
     "gather": [[X, I], ()],
@@ -96,11 +103,17 @@ OTHERS = {
     "lower_bound": [[X, X], ()],
     "matmul": [[X, X.T], ()],
     "max_pool": [[IMAGE], (2, 2)],
+    "max_pool3d": [[VOLUME], (2, 2)],
+    "max_pool_with_argmax": [[IMAGE], (2, 2)],
     "meshgrid": [[I, I], ()],
     "mirror_pad": [[X], ([(0, 0), (0, 0)], "reflect")],
     "moveaxis": [[X], (0, 1)],
     "one_hot": [[I], (3,)],
+    "moving_average": [[X, X], (0.5, 1)],
+    "outer_product": [[X[0], X[0]], ()],
     "pad": [[X], ([(0, 0), (0, 0)],)],
+    "pool": [[IMAGE], (2, "max")],
+    "prelu": [[X, X], ()],
     "repeat": [[X], (2,)],
     "reshape": [[X], ((12,),)],
     "roll": [[X], (1,)],
@@ -114,8 +127,10 @@ OTHERS = {
     "split": [[X], (1,)],
     "squeeze": [[X[None]], (0,)],
     "strided_slice": [[X], ([0], [1])],
+    "tensordot": [[X, X], ()],
     "tile": [[X], (2,)],
     "upper_bound": [[X, X], ()],
+    "vecdot": [[X, X], ()],
     "where": [[B, X, X], ()],
 }
 CALLS = {
@@ -124,11 +139,20 @@ CALLS = {
     **OTHERS,
 }
 KERNELS = {  # where the kernel's name in messages is not the op's in capitals
+    "avg_pool3d": "AvgPool3D",
+    "batch_norm": "FusedBatchNorm",
     "batch_to_space_nd": "BatchToSpaceND",
     "empty_like": "ZerosLike",
     "flip": "Reverse",
     "full_like": "Fill",
     "space_to_batch_nd": "SpaceToBatchND",
+    "gelu": "Multiply",
+    "local_response_normalization": "LRN",
+    "log_sigmoid": "Neg",
+    "max_pool3d": "MaxPool3D",
+    "moments": "Mean",
+    "moving_average": "Sub",
+    "silu": "Sigmoid",
     "split": "SplitV",
     "tril": "Triangle",
     "triu": "Triangle",
@@ -191,6 +215,8 @@ ELSEWHERE = {
     *("devices", "find_backend", "register_backend", "remove_backend", "from_dlpack", "load"),
     *("save", "copy_registered_kernels", "debug", "profile", "time", "trace_dispatch"),
     *("can_cast", "finfo", "iinfo", "isdtype", "result_type"),
+    "einsum",  # test_contraction
+    *("basic_lstm_cell", "multi_rnn_cell", "dropout"),  # test_recurrent, test_regularization
 }
 
 

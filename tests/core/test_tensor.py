@@ -271,8 +271,13 @@ def test_what_is_left_of_a_disposed_tensor():
 
 # What each public function needs besides the disposed tensor, which stands at "x".
 ARGUMENTS = {
+    "einsum": ["ij", "x"],
     "arange": None,
     "asarray": ["x"],
+    "avg_pool": [("x", (1, 2, 2, 1)), 1, 1],
+    "avg_pool3d": [("x", (1, 2, 2, 2, 1)), 1, 1],
+    "basic_lstm_cell": [1.0, *["x"] * 5],
+    "batch_norm": ["x", "x", "x"],
     "batch_to_space_nd": ["x", [1], [(0, 0)]],
     "astype": ["x", "int32"],
     "broadcast_to": ["x", (2, 2)],
@@ -297,7 +302,13 @@ ARGUMENTS = {
     "conv2d_transpose": [("x", (1, 2, 2, 1)), ("x", (1, 1, 1, 1)), (1, 2, 2, 1)],
     "conv3d_transpose": [("x", (2, 2, 2, 1)), ("x", (1, 1, 1, 1, 1)), (2, 2, 2, 1)],
     "gather": ["x", [0]],
+    "dropout": [("x", (4,), "uint32"), "x", 0.5],
     "max_pool": [("x", (1, 2, 2, 1)), 1, 1],
+    "max_pool3d": [("x", (1, 2, 2, 2, 1)), 1, 1],
+    "max_pool_with_argmax": [("x", (1, 2, 2, 1)), 1, 1],
+    "moving_average": ["x", "x", 0.5, 1],
+    "multi_rnn_cell": [[], "x", [], []],
+    "pool": [("x", (1, 2, 2, 1)), 1, "max"],
     "one_hot": [("x", (2,), "int32"), 3],
     "pad": ["x", [(0, 0), (0, 0)]],
     "permute_dims": ["x"],
