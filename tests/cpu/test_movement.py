@@ -192,3 +192,19 @@ def test_concat(call, dtype, shapes, axis):
             expected[tuple(i + first * (k == axis) for k, i in enumerate(at))] = x[at]
         first += x.shape[axis]
     same(call(ops.CONCAT, xs, axis=axis), expected)
+
+
+LARGE = np.arange(3 * 811 * 257, dtype=np.int64).reshape(3, 811, 257)  # 5 MB
+
+
+def test_large_results(call):
+    """Only their rim is filled, and what is joined goes straight into recycled memory."""
+    paddings = ((0, 1), (2, 0), (1, 3))
+    expected = np.full((4, 813, 261), -7)
+    expected[:3, 2:, 1:258] = LARGE
+    for _ in range(2):  # the second time into memory that holds something
+        same(call(ops.PAD_V2, LARGE, paddings=paddings, constant_value=-7), expected)
+        both = call(ops.CONCAT, [LARGE, LARGE[:, :5]], axis=1)
+        same(both, np.append(LARGE, LARGE[:, :5], axis=1))
+        pair = call(ops.PACK, [LARGE, -LARGE], axis=1)
+        same(pair, np.array([LARGE, -LARGE]).swapaxes(0, 1))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tensorplug.dtypes import DType, Scalar
     from tensorplug.spec import TensorType
 
-__all__ = ["Array", "Call", "element", "filling", "working"]
+__all__ = ["Array", "Call", "constant", "element", "uniform", "working"]
 
 Array = np.ndarray[Any, Any]
 Call = Callable[..., Any]  # takes buffers positionally; what a plan keeps
@@ -52,13 +52,21 @@ def working(dtype: DType) -> np.dtype[Any]:
     return _WORKING.get(dtype, dtype).numpy
 
 
-def filling(out: TensorType, value: Scalar | str) -> Callable[[], Array]:
+def constant(value: Scalar | str, dtype: DType) -> Array:
+    """Return a number, or a text, given as an attribute as an array of rank 0.
+
+    Raises: as ``element``.
+    """
+    return np.array(value, dtype.numpy) if isinstance(value, str) else element(value, dtype)
+
+
+def uniform(out: TensorType, value: Scalar | str) -> Callable[[], Array]:
     """Return a function that makes arrays of type ``out`` with ``value`` everywhere.
 
     Raises: as ``element``.
     """
     shape, dtype = out.shape, out.dtype.numpy
-    one = np.array(value, dtype) if isinstance(value, str) else element(value, out.dtype)
+    one = constant(value, out.dtype)
     blank = not value if isinstance(value, str) else not any(one.tobytes())
     if blank:  # zeros of the system's need not be written, and -0.0 is none
         return lambda: np.zeros(shape, dtype)

@@ -32,6 +32,13 @@ def tile(x: Tensor, *, reps: tuple[int, ...], out: TensorType) -> Tensor:
     return reshape(broadcast_to(reshape(x, thin), wide), out.shape)
 
 
+@decompositions.of(ops.REPEAT)
+def repeat(x: Tensor, *, repeats: int, axis: int, out: TensorType) -> Tensor:
+    before, after = x.shape[: axis + 1], x.shape[axis + 1 :]
+    thin = reshape(x, (*before, 1, *after))
+    return reshape(broadcast_to(thin, (*before, repeats, *after)), out.shape)
+
+
 @decompositions.of(ops.REVERSE)
 def reverse(x: Tensor, *, dims: tuple[int, ...]) -> Tensor:
     result = x

@@ -25,6 +25,12 @@ def tile(dy: Tensor, x_type: TensorType, reps: tuple[int, ...]) -> Tensor:
     return reshape(sum_(reshape(dy, parts), axis=copies), x_type.shape)
 
 
+@gradients.wrt(ops.REPEAT, "x")
+def repeat(dy: Tensor, x_type: TensorType, repeats: int, axis: int) -> Tensor:
+    before, size, after = x_type.shape[:axis], x_type.shape[axis], x_type.shape[axis + 1 :]
+    return sum_(reshape(dy, (*before, size, repeats, *after)), axis=axis + 1)
+
+
 @gradients.wrt(ops.REVERSE, "x")
 def reverse(dy: Tensor, dims: tuple[int, ...]) -> Tensor:
     return ops.flip(dy, axis=dims)

@@ -43,6 +43,12 @@ def tile(x: TensorType, *, reps: tuple[int, ...], out: TensorType) -> Call:
     return quietly(run)
 
 
+@kernels.prepare(ops.REPEAT)
+def repeat(x: TensorType, *, repeats: int, axis: int) -> Call:
+    """Repeat each element."""
+    return quietly(lambda x: x.repeat(repeats, axis))
+
+
 @kernels.prepare(ops.REVERSE)
 def reverse(x: TensorType, *, dims: tuple[int, ...]) -> Call:
     """View with negative strides."""

@@ -11,7 +11,7 @@ from tensorplug.errors import DTypeError
 from tensorplug.ops import creation as ops
 from tensorplug.tables import KernelTable
 from tensorplug_cpu import casting
-from tensorplug_cpu.arrays import filling
+from tensorplug_cpu.arrays import uniform
 from tensorplug_cpu.quiet import quietly
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ kernels = KernelTable()
 @kernels.prepare(ops.FILL)
 def fill(*, value: Scalar | str, out: TensorType) -> Call:
     """Fill with one number, or one text."""
-    return quietly(filling(out, value))
+    return quietly(uniform(out, value))
 
 
 @kernels.prepare(ops.ZEROS_LIKE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,7 +11,6 @@ from tensorplug.tables import KernelTable
 from tensorplug_cpu.quiet import quietly
 
 if TYPE_CHECKING:
-    from tensorplug.shapes import Shape
     from tensorplug.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
@@ -35,28 +34,39 @@ def diag(x: TensorType, *, out: TensorType) -> Call:
 def matrix_band_part(
     input: TensorType, num_lower: TensorType, num_upper: TensorType, *, out: TensorType
 ) -> Call:
-    """Copy, row by row, what lies in the band into zeros."""
-    shape = out.shape
+    """Choose between the elements and 0."""
+    (rows, columns), zero = out.shape[-2:], np.zeros((), out.dtype.numpy)
 
     def run(x: Array, num_lower: Array, num_upper: Array) -> Array:
         lower, upper = int(num_lower.reshape(())), int(num_upper.reshape(()))
-        rows, columns = shape[-2:]
-        return _banded(x, shape, -rows if lower < 0 else -lower, columns if upper < 0 else upper)
+        keep = np.ones((rows, columns), bool)
+        if lower >= 0:
+            keep &= ~_lower(rows, columns, -lower - 1)
+        if upper >= 0:
+            keep &= _lower(rows, columns, upper)
+        return np.where(keep, x, zero)
 
     return quietly(run)
 
 
 @kernels.prepare(ops.TRIANGLE)
 def triangle(x: TensorType, *, upper: bool, k: int, out: TensorType) -> Call:
-    """Copy, row by row, what lies in the triangle into zeros."""
-    shape = out.shape
-    low, high = (k, shape[-1]) if upper else (-shape[-2], k)
-    return quietly(lambda x: _banded(x, shape, low, high))
+    """Choose between the elements and 0; which of them is known beforehand."""
+    (rows, columns), zero = out.shape[-2:], np.zeros((), out.dtype.numpy)
+    diagonal = k - 1 if upper else k
+    small = _lower(rows, columns, diagonal) if rows * columns <= _KEPT else None
+
+    def run(x: Array) -> Array:
+        lower = _lower(rows, columns, diagonal) if small is None else small
+        return np.where(lower, zero, x) if upper else np.where(lower, x, zero)
+
+    return quietly(run)
 
 
-def _banded(x: Array, shape: Shape, low: int, high: int) -> Array:
-    """Return ``x[..., i, j]`` where ``low <= j - i <= high``, elsewhere 0."""
-    rows, columns = shape[-2:]
-    row, column = np.ogrid[:rows, :columns]
-    apart: Any = column - row
-    return np.where((apart >= low) & (apart <= high), x, x.dtype.type(0))
+_KEPT = 1 << 14  # elements up to which a plan keeps which of them are chosen
+
+
+def _lower(rows: int, columns: int, k: int) -> Array:
+    """Return True where ``j - i <= k``."""
+    within = max(-rows, min(k, columns))  # beyond, nothing changes, and a number may be too large
+    return np.tri(rows, columns, within, dtype=bool)

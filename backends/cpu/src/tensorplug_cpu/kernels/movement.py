@@ -8,7 +8,9 @@ import numpy as np
 
 from tensorplug.ops import movement as ops
 from tensorplug.tables import KernelTable
-from tensorplug_cpu.arrays import filling
+from tensorplug_cpu.arrays import constant, uniform
+from tensorplug_cpu.filling import blank
+from tensorplug_cpu.large import is_large
 from tensorplug_cpu.quiet import quietly
 
 if TYPE_CHECKING:
@@ -67,27 +69,51 @@ def pad_v2(
     constant_value: Scalar | str,
     out: TensorType,
 ) -> Call:
-    """Fill, then write the elements into the middle."""
-    inside = zip(paddings, x.shape, strict=True)
-    middle: Any = (..., *(slice(before, before + length) for (before, _), length in inside))
-    filled = filling(out, constant_value)
+    """Write the elements into the middle of what is filled; of large ones, only the rim is."""
+    inside = [
+        slice(before, before + length)
+        for (before, _), length in zip(paddings, x.shape, strict=True)
+    ]
+    middle: Any = (..., *inside)
+    if is_large(out):
+        make, one = blank(out), constant(constant_value, out.dtype)
+        rim = _rim(inside, out.shape)
+    else:
+        make, one, rim = uniform(out, constant_value), None, []
 
     def run(x: Array) -> Array:
-        result = filled()
+        result = make()
+        for side in rim:
+            result[side] = one
         result[middle] = x
         return result
 
     return quietly(run)
 
 
+def _rim(inside: list[slice], shape: Shape) -> list[Any]:
+    """Return the parts of an array around ``inside``, none of which overlap."""
+    sides: list[Any] = []
+    for axis, (part, size) in enumerate(zip(inside, shape, strict=True)):
+        around = (slice(0, part.start), slice(part.stop, size))
+        sides += [(*inside[:axis], side) for side in around if side.start < side.stop]
+    return sides
+
+
 @kernels.prepare(ops.CONCAT)
-def concat(xs: list[TensorType], *, axis: int) -> Call:
+def concat(xs: list[TensorType], *, axis: int, out: TensorType) -> Call:
     """Join along an axis."""
-    return quietly(lambda xs: np.concatenate(xs, axis=axis))
+    if not is_large(out):
+        return quietly(lambda xs: np.concatenate(xs, axis=axis))
+    make = blank(out)
+    return quietly(lambda xs: np.concatenate(xs, axis=axis, out=make()))
 
 
 @kernels.prepare(ops.PACK)
-def pack(xs: list[TensorType], *, axis: int) -> Call:
+def pack(xs: list[TensorType], *, axis: int, out: TensorType) -> Call:
     """Join views with a new axis along it."""
     key: Any = (*(slice(None) for _ in range(axis)), None, ...)
-    return quietly(lambda xs: np.concatenate([x[key] for x in xs], axis=axis))
+    if not is_large(out):
+        return quietly(lambda xs: np.concatenate([x[key] for x in xs], axis=axis))
+    make = blank(out)
+    return quietly(lambda xs: np.concatenate([x[key] for x in xs], axis=axis, out=make()))

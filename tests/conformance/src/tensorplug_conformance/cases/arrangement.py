@@ -38,6 +38,19 @@ TILE: Rows = (
     ("transposed", (2, 3), {"reps": (2, 2)}),
     ("sliced", (2, 3), {"reps": (1, 2)}),
 )
+REPEAT: Rows = (
+    ("vector", (3,), {"repeats": 2}),
+    ("rows", (2, 3), {"repeats": 3}),
+    ("columns", (2, 3), {"repeats": 2, "axis": -1}),
+    ("middle", (2, 1, 3), {"repeats": 4, "axis": 1}),
+    ("once", (2, 3), {"repeats": 1, "axis": 1}),
+    ("never", (2, 3), {"repeats": 0, "axis": 1}),
+    ("empty", (0, 2), {"repeats": 2}),
+    ("rank 6", (1, 2, 1, 2, 1, 2), {"repeats": 2, "axis": 3}),
+    ("large", (257, 3), {"repeats": 91, "axis": 1}),
+    ("transposed", (2, 3), {"repeats": 2}),
+    ("sliced", (2, 3), {"repeats": 2, "axis": 1}),
+)
 REVERSE: Rows = (
     ("vector", (5,), {"dims": 0}),
     ("all", (2, 3), {}),
@@ -79,6 +92,14 @@ def tile(corpus: Corpus) -> Iterator[Case]:
     yield Case("negative", (corpus.ordinary((2, 3)),), negative, expected=ShapeError)
 
 
+@cases.of(ops.REPEAT, oracle=oracle.repeat, signed_zero=True)
+def repeat(corpus: Corpus) -> Iterator[Case]:
+    """Each axis, no copies at all."""
+    yield from shaped(REPEAT)(corpus)
+    yield Case("edges", (corpus.edges(),), {"repeats": 2})
+    yield Case("negative", (corpus.edges(),), {"repeats": -1}, expected=ArgumentError)
+
+
 @cases.of(ops.REVERSE, oracle=oracle.reverse, signed_zero=True)
 def reverse(corpus: Corpus) -> Iterator[Case]:
     """Each axis, several, all."""
@@ -104,5 +125,6 @@ def mirror_pad(corpus: Corpus) -> Iterator[Case]:
 # Gradients: these are linear, so ordinary values do.
 
 cases.gradients(ops.TILE, "x")(points(TILE))
+cases.gradients(ops.REPEAT, "x")(points(REPEAT))
 cases.gradients(ops.REVERSE, "x")(points(REVERSE))
 cases.gradients(ops.MIRROR_PAD, "x")(points(MIRROR))

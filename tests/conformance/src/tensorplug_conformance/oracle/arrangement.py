@@ -25,6 +25,16 @@ def tile(x: Array, *, reps: int | Sequence[int]) -> Array:
     return out
 
 
+def repeat(x: Array, *, repeats: int, axis: int = 0) -> Array:
+    """``out[i] = x[i // repeats]`` along the axis."""
+    at = axis % x.ndim
+    shape = [n * repeats if each == at else n for each, n in enumerate(x.shape)]
+    out = np.empty(shape, dtype=x.dtype)
+    for index in np.ndindex(*shape):
+        out[index] = x[(*index[:at], index[at] // repeats, *index[at + 1 :])]
+    return out
+
+
 def reverse(x: Array, *, dims: int | Sequence[int] | None = None) -> Array:
     """``out[i] = x[n - 1 - i]`` along the axes named."""
     given = range(x.ndim) if dims is None else [dims] if isinstance(dims, int) else dims
