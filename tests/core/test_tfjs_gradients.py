@@ -250,6 +250,41 @@ NUMBERS: dict[str, tuple[Any, Any, Any]] = {
         [0.5, 0],
     ),
     "clip at its bounds": (lambda x: tp.clip_by_value(x, -1, 1), [-1.0, 1, 2], [1, 1, 0]),
+    "average pool with padding": (  # [[0.25, 0.5], [0.5, 1]]
+        lambda x: tp.sum(tp.nn.avg_pool(x, 2, 1, "same")),
+        np.ones((1, 2, 2, 1)),
+        np.float32([0.25, 0.75, 0.75, 2.25]).reshape(1, 2, 2, 1),
+    ),
+    "average pool of a volume with padding": (  # divided by 8
+        lambda x: tp.sum(tp.nn.avg_pool3d(x, 2, 2, "same")),
+        np.ones((1, 1, 1, 1, 2)),
+        np.ones((1, 1, 1, 1, 2)),
+    ),
+    "average pool with rounding up": (  # 0 at the last
+        lambda x: tp.sum(tp.nn.avg_pool(x, (1, 2), 2, 0, dim_rounding_mode="ceil")),
+        np.ones((1, 1, 3, 1)),
+        np.float32([0.5, 0.5, 1]).reshape(1, 1, 3, 1),
+    ),
+    "max pool of a volume, channels first": (  # the gradient takes it for channels last
+        lambda x: tp.sum(tp.nn.max_pool3d(x, 1, 1, data_format="NCDHW")),
+        np.ones((1, 2, 1, 1, 3)),
+        np.ones((1, 2, 1, 1, 3)),
+    ),
+    "place of the largest": (  # no gradient
+        lambda x: tp.sum(tp.nn.max_pool_with_argmax(x, 2, 2)[0]),
+        np.float32([1, 4, 3, 2]).reshape(1, 2, 2, 1),
+        np.float32([0, 1, 0, 0]).reshape(1, 2, 2, 1),
+    ),
+    "batch norm without scale": (  # raises
+        lambda x: tp.sum(tp.nn.batch_norm(x, [0.0], [0.75], variance_epsilon=0.25)),
+        [[1.0], [2.0]],
+        [[1], [1]],
+    ),
+    "prelu of less than its slopes": (  # raises
+        lambda x: tp.sum(tp.nn.prelu(x, [0.5, 2.0])),
+        [-2.0],
+        [2.5],
+    ),
     "max pool with rounding up": (  # 0 at the last
         lambda x: tp.sum(tp.nn.max_pool(x, 2, 2, 0, dim_rounding_mode="ceil")),
         np.arange(9.0).reshape(1, 3, 3, 1),
@@ -374,6 +409,13 @@ SECOND = {  # no second derivatives in TensorFlow.js
         tp.reshape(x, (1, 2, 3, 1)), tp.reshape(x, (2, 3, 1, 1)), 1, "same"
     ),
     "max pool": lambda x: tp.nn.max_pool(tp.reshape(x, (1, 2, 3, 1)), 2, 1, "same") ** 3,
+    "average pool": lambda x: tp.nn.avg_pool(tp.reshape(x, (1, 2, 3, 1)), 2, 1, "same") ** 3,
+    "elu": tp.nn.elu,
+    "selu": tp.nn.selu,
+    "leaky relu": lambda x: tp.nn.leaky_relu(x) ** 3,
+    "prelu": lambda x: tp.nn.prelu(x, 0.3) ** 3,
+    "relu6": lambda x: tp.nn.relu6(x) ** 3,
+    "local response normalization": lambda x: tp.nn.local_response_normalization(x, 1),
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tensorplug import host
 from tensorplug.dispatch import as_tensor
 from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops import movement
@@ -50,11 +51,14 @@ def basic_lstm_cell(
         name: as_tensor(each, what=f"basic_lstm_cell: {name}") for name, each in given.items()
     }
     _check_cell(**{name: each.shape for name, each in tensors.items()})
+    forget = forget_bias  # a Python number stays one, and takes the dtype of the gates
+    if not host.is_scalar(forget_bias):
+        forget = as_tensor(forget_bias, what="basic_lstm_cell: forget_bias")
     kernel, bias, data, state, output = tensors.values()
     gates = matmul(movement.concat([data, output], axis=1), kernel) + bias
     batch, units = state.shape
     i, j, f, o = (movement.slice(gates, (0, at * units), (batch, units)) for at in range(4))
-    new_state = sigmoid(i) * tanh(j) + state * sigmoid(forget_bias + f)
+    new_state = sigmoid(i) * tanh(j) + state * sigmoid(f + forget)
     return [new_state, tanh(new_state) * sigmoid(o)]
 
 
