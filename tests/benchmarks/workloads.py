@@ -249,6 +249,9 @@ def workloads() -> Iterator[tuple[str, Callable[[], Workload]]]:
         )
     yield "matmul64", lambda: matmul(64)
     yield "matmul512", lambda: matmul(512)
+    from moving import workloads as of_moving
+
+    yield from of_moving()
     from order import workloads as of_order  # which needs this module
 
     yield from of_order()
