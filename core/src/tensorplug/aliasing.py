@@ -78,7 +78,7 @@ class Region:
         if self.root is not other.root:
             return False
         try:
-            return np.shares_memory(self.array, other.array, max_work=_WORK)
+            return np.shares_memory(self.array, other.array, max_work=_WORK)  # type: ignore[arg-type]  # any number will do
         except np.exceptions.TooHardError:
             return True
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-    from tensorplug.spec import TensorType
-    from tensorplug.tensor import Tensor
 
 __all__ = ["InPlace"]
 
@@ -31,15 +29,6 @@ class InPlace:
     """Base of Tensor: assignment."""
 
     __slots__ = ()
-
-    if TYPE_CHECKING:
-
-        @property
-        def type(self) -> TensorType: ...
-        @property
-        def shape(self) -> tuple[int, ...]: ...
-        def _live(self) -> Any: ...
-        def _become(self, other: Tensor) -> None: ...
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """Put ``value`` in the place of ``self[key]``, by NumPy's rules.
@@ -56,15 +45,15 @@ class InPlace:
             OutOfRangeError, ArgumentError: nor does the index.
 
         """
-        self._live()
         tensor: Any = self
-        subscript = subscripts.parse(self.type, key)
+        tensor._live()
+        subscript = subscripts.parse(tensor.type, key)
         where = subscript.basic
-        what = f"assignment to {self.type}"
+        what = f"assignment to {tensor.type}"
         aliasing.check_write(tensor, where, what, value)
         new = setting.updated(tensor, subscript, value)
         outdated = aliasing.outdated(tensor, where, value)
-        self._become(new)
+        tensor._become(new)
         if outdated:
             value._outdate()
 
@@ -76,18 +65,18 @@ class InPlace:
         tensor: Any = self
         if getattr(tensor, "_alias", None) is not None:
             try:
-                aliasing.check_write(tensor, (), f"{self.type} {symbol}= ...")
+                aliasing.check_write(tensor, (), f"{tensor.type} {symbol}= ...")
             except AliasError:
                 # `x[key] += y` changes what it has just read as x[key], and puts it back.
                 if not _stored_by_key(sys._getframe(2)):
                     raise
         result = function(tensor, other)
-        if not hasattr(result, "_placement") or result.type == self.type:
+        if not hasattr(result, "_placement") or result.type == tensor.type:
             return result  # in the first case `other` knew what to do
-        what = f"{self.type} {symbol}= ..."
-        if result.shape != self.shape:
+        what = f"{tensor.type} {symbol}= ..."
+        if result.shape != tensor.shape:
             raise ShapeError(f"{what}: the result is {result.type}, but the shape must stay")
-        return setting.castable(result, self.type.dtype, what)
+        return setting.castable(result, tensor.type.dtype, what)
 
     def __iadd__(self, other: Any) -> Any:
         return self._augmented(operator.add, other, "+")

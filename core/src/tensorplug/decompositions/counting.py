@@ -10,7 +10,7 @@ import numpy as np
 from tensorplug import dtypes as dt
 from tensorplug.ops import counting as ops
 from tensorplug.ops.comparison import logical_and
-from tensorplug.ops.creation import arange, full, ones
+from tensorplug.ops.creation import arange, ones
 from tensorplug.ops.elementwise import astype, where
 from tensorplug.ops.indexing import scatter_nd
 from tensorplug.ops.movement import reshape

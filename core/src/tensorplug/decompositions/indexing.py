@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tensorplug import dtypes as dt
 from tensorplug.ops import indexing as ops
-from tensorplug.ops.creation import arange, asarray, full
+from tensorplug.ops.creation import arange, asarray, full, ones
 from tensorplug.ops.elementwise import astype, maximum, where
 from tensorplug.ops.movement import broadcast_to, concat, expand_dims, identity, reshape
 from tensorplug.ops.sorting import topk
@@ -55,7 +55,7 @@ def tensor_scatter_update(tensor: Tensor, indices: Tensor, updates: Tensor) -> T
     backwards = arange(count - 1, -1, -1, dtype=dt.int32)
     places, order = topk(ops.gather(flat, backwards), count)
     new = places[1:] != places[:-1]
-    stands = concat([full((1,), True, dtype=dt.bool_), new])
+    stands = concat([ones((1,), dtype=dt.bool_), new])
     numbers = where(stands, ops.gather(backwards, order) + 1, 0)
     # At each place the number of its update, counted from 1. What is scattered are numbers, not
     # the updates themselves, because adding loses the sign of a zero.

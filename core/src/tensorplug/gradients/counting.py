@@ -23,7 +23,7 @@ gradients.stop(ops.DENSE_BINCOUNT, "x")
 
 
 def _at(dy: Tensor, numbers: Tensor, batch_dims: int = 0) -> Tensor:
-    """dy at the numbers along its axis after the batch axes, 0 for numbers out of range."""
+    """Return dy at the numbers along its axis after the batch axes, 0 for numbers out of range."""
     size = dy.shape[batch_dims]
     tail = dy.shape[batch_dims + 1 :]
     zero = full((), 0, dtype=dy.dtype)

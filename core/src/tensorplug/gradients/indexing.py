@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tensorplug import dtypes as dt
 from tensorplug.ops import indexing as ops
-from tensorplug.ops.creation import arange, full, zeros
+from tensorplug.ops.creation import arange, full, ones, zeros
 from tensorplug.ops.elementwise import astype, where
 from tensorplug.ops.movement import permute_dims, reshape
 from tensorplug.tables import GradientTable
@@ -48,7 +48,7 @@ def gather(dy: Tensor, indices: Tensor, x_type: TensorType, axis: int, batch_dim
 
 
 def _swapped(x: Tensor, shape: Shape) -> Tensor:
-    """x under a shape of four sizes, the middle two swapped."""
+    """Return x under a shape of four sizes, the middle two swapped."""
     if 1 in shape[1:3]:  # no element moves
         return x
     return permute_dims(reshape(x, shape), (0, 2, 1, 3))
@@ -65,7 +65,7 @@ def scatter_nd(dy: Tensor, indices: Tensor, updates_type: TensorType, shape: Sha
 
 
 def _rows(indices: Tensor, updates: Shape, shape: Shape) -> Tensor:
-    """The indices of a scatter with one row for each update."""
+    """Return the indices of a scatter with one row for each update."""
     depth = ops.scatter_depth(indices.shape, updates, shape)
     lead = updates[: len(updates) - (len(shape) - depth)]
     return indices if indices.shape == (*lead, depth) else reshape(indices, (*lead, depth))
@@ -82,7 +82,7 @@ def scatter_update_wrt_updates(dy: Tensor, indices: Tensor, updates_type: Tensor
 
 
 def _standing(dy: Tensor, rows: Tensor) -> Tensor:
-    """dy at the rows' places, but 0 for what a later row has overwritten."""
+    """Return dy at the rows' places, but 0 for what a later row has overwritten."""
     lead, depth = rows.shape[:-1], rows.shape[-1]
     numbers = reshape(arange(prod(lead), dtype=dt.int32), lead)
     last = ops.tensor_scatter_update(zeros(dy.shape[:depth], dtype=dt.int32), rows, numbers)
@@ -98,12 +98,12 @@ def sparse_to_dense_wrt_values(dy: Tensor, sparse_indices: Tensor, output_shape:
 
 @gradients.wrt(ops.SPARSE_TO_DENSE, "default_value")
 def sparse_to_dense_wrt_default(dy: Tensor, sparse_indices: Tensor, output_shape: Shape) -> Tensor:
-    yes, no = full((), True, dtype=dt.bool_), full((), False, dtype=dt.bool_)
+    yes, no = ones((), dtype=dt.bool_), zeros((), dtype=dt.bool_)
     written = ops.sparse_to_dense(sparse_indices, yes, output_shape, no)
     return where(written, full((), 0, dtype=dy.dtype), dy)
 
 
 def _from_front(indices: Tensor, length: int) -> Tensor:
-    """Indices in int32, the negative ones counted from the front."""
+    """Return indices in int32, the negative ones counted from the front."""
     at = astype(indices, dt.int32)
     return where(at < 0, at + length, at)

@@ -50,8 +50,8 @@ def nonzero(x: Any, /) -> tuple[Tensor, ...]:
         x: a tensor of numbers or booleans, of rank 1 at least.
 
     Returns:
-        For each axis an int32 tensor of shape ``[n]``, in row-major order of the elements: an index
-        for ``x`` which picks them. n depends on the data.
+        For each axis an int32 tensor of shape ``[n]``, in row-major order of the elements: an
+        index for ``x`` which picks them. n depends on the data.
 
     Raises:
         ShapeError: ``x`` has rank 0.

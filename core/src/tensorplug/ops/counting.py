@@ -63,7 +63,10 @@ DENSE_BINCOUNT = KernelSpec(
     "DenseBincount",
     ("x", "weights?"),
     _dense_bins,
-    attributes={"size": attributes.integer(at_least=0), "binary_output": attributes.flag(False)},
+    attributes={
+        "size": attributes.integer(at_least=0),
+        "binary_output": attributes.flag(default=False),
+    },
     accepts={"x": dt.INTEGER, "weights": dt.NUMERIC},
 )
 

@@ -54,10 +54,10 @@ def sliced(x: Tensor, subscript: Subscript) -> Tensor:
     basic = subscript.basic
     numbers = [at for at, each in enumerate(basic) if each.__class__ is int]
     sizes = iter(x.shape)
-    kept = [
-        None if each is None else slice(0, size, 1) if each.__class__ is int else each
-        for each, size in ((each, 0 if each is None else next(sizes)) for each in basic)
-    ]
+    kept: list[slice | None] = []
+    for each in basic:
+        size = 0 if each is None else next(sizes)
+        kept.append(slice(0, size, 1) if isinstance(each, int) else each)
     result = _block(x, kept)
     for at in reversed(numbers):  # the last first, so that no axis moves that is still to come
         result = _at(result, at, basic[at])  # type: ignore[arg-type]  # an integer
@@ -79,17 +79,18 @@ def selecting(basic: Sequence[int | slice | None]) -> dict[str, Any]:
     end_mask = new_axis_mask = shrink_axis_mask = 0
     for at, each in enumerate(basic):
         bit = 1 << at
+        span: slice = slice(0, 1, 1)
         if each is None:
             new_axis_mask |= bit
-            each = slice(0, 1, 1)
-        elif not isinstance(each, slice):
+        elif isinstance(each, slice):
+            span = each
+            end_mask |= bit if span.stop is None else 0  # backwards to the first element
+        else:
             shrink_axis_mask |= bit
-            each = slice(each, each + 1, 1)
-        elif each.stop is None:  # backwards to the first element
-            end_mask |= bit
-        begin.append(each.start)
-        end.append(each.stop or 0)
-        strides.append(each.step)
+            span = slice(each, each + 1, 1)
+        begin.append(span.start)
+        end.append(span.stop or 0)
+        strides.append(span.step)
     return {
         "begin": tuple(begin),
         "end": tuple(end),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug import dtypes as dt
 from tensorplug import aliasing, shapes
+from tensorplug import dtypes as dt
 from tensorplug.dispatch import as_tensor
 from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops import reduction

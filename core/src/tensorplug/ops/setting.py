@@ -10,7 +10,7 @@ from tensorplug import dispatch as seam
 from tensorplug import host, shapes
 from tensorplug.dispatch import as_tensor, dispatch
 from tensorplug.errors import DTypeError, ShapeError
-from tensorplug.ops import elementwise, indexing, movement, slicing, subscripts
+from tensorplug.ops import elementwise, indexing, movement, slicing
 from tensorplug.ops.getting import addresses, moved, selecting, sliced
 from tensorplug.spec import KernelSpec, TensorType
 

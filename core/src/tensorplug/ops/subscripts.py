@@ -69,48 +69,71 @@ def parse(x: TensorType, key: Any) -> Subscript:
     """
     parts = [_part(x, each) for each in (key if isinstance(key, tuple) else (key,))]
     parts, scalar = _spread(x, parts)
-    picking = any(part.__class__ is _Array for part in parts)
-    basic: list[int | slice | None] = []
-    shape: list[int] = []
-    picks: list[Pick] = []
-    axis = 0  # of x
-    place: int | None = None
-    together, before = True, False  # whether picks and integers stand side by side
+    reader = _Reader(x, picking=any(part.__class__ is _Array for part in parts))
     for part in parts:
-        if part is None or part is Ellipsis:  # this one stands for no axis
-            before = False
+        reader.read(part)
+    place = reader.place if reader.together and reader.place is not None else 0
+    basic, shape, picks = tuple(reader.basic), tuple(reader.shape), tuple(reader.picks)
+    return Subscript(x.shape, basic, shape, picks, place, scalar)
+
+
+class _Reader:
+    """Reads the parts of a key in order.
+
+    ``place``: how many axes stood before the first pick or, beside picks, integer; ``together``:
+    whether these stand side by side.
+    """
+
+    def __init__(self, x: TensorType, *, picking: bool) -> None:
+        self.x = x
+        self.picking = picking
+        self.basic: list[int | slice | None] = []
+        self.shape: list[int] = []
+        self.picks: list[Pick] = []
+        self.place: int | None = None
+        self.together = True
+        self._after_pick = False
+        self._axis = 0  # the next one of x
+
+    def read(self, part: Any) -> None:
+        """Read one part."""
+        if part is None or part is Ellipsis or isinstance(part, slice):
+            self._after_pick = False
             if part is None:
-                basic.append(None)
-                shape.append(1)
-            continue
-        advanced = not isinstance(part, slice)
-        if advanced and picking:
-            together = together and (place is None or before)
-            place = len(shape) if place is None else place
-        before = advanced
-        if isinstance(part, slice):
-            start, stop, step = _bounds(x, part, axis)
-            count = len(range(start, stop, step))
-            basic.append(_span(start, count, step))
-            shape.append(count)
-            axis += 1
-        elif isinstance(part, _Array):
-            for length in x.shape[axis : axis + part.axes]:
-                basic.append(slice(0, length, 1))
-            if not part.axes:  # a mask of rank 0 picks along a new axis
-                basic.append(None)
-            taken = max(part.axes, 1)
-            picks.append(Pick(len(shape), taken, part.index, part.mask))
-            if part.mask:
-                _check_mask(x, part, axis)
-            shape.extend(x.shape[axis : axis + part.axes] if part.axes else (1,))
-            axis += part.axes
+                self.basic.append(None)
+                self.shape.append(1)
+            elif part is not Ellipsis:  # which stands for no axis here
+                self._read_slice(part)
+            return
+        if self.picking:
+            self.together = self.together and (self.place is None or self._after_pick)
+            self.place = len(self.shape) if self.place is None else self.place
+        self._after_pick = True
+        if isinstance(part, _Array):
+            self._read_array(part)
         else:
-            basic.append(_position(x, part, axis))
-            axis += 1
-    if not together:
-        place = 0
-    return Subscript(x.shape, tuple(basic), tuple(shape), tuple(picks), place or 0, scalar)
+            self.basic.append(_position(self.x, part, self._axis))
+            self._axis += 1
+
+    def _read_slice(self, part: slice) -> None:
+        start, stop, step = _bounds(self.x, part, self._axis)
+        count = len(range(start, stop, step))
+        self.basic.append(_span(start, count, step))
+        self.shape.append(count)
+        self._axis += 1
+
+    def _read_array(self, part: _Array) -> None:
+        sizes = self.x.shape[self._axis : self._axis + part.axes]
+        if part.mask:
+            _check_mask(self.x, part, self._axis)
+        self.picks.append(Pick(len(self.shape), max(part.axes, 1), part.index, part.mask))
+        if part.axes:
+            self.basic.extend(slice(0, size, 1) for size in sizes)
+            self.shape.extend(sizes)
+        else:  # a mask of rank 0 picks along a new axis
+            self.basic.append(None)
+            self.shape.append(1)
+        self._axis += part.axes
 
 
 @dataclass(frozen=True, slots=True)

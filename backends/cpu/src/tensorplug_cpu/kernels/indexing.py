@@ -45,7 +45,7 @@ def _positions(indices: Array, length: int, axis: int) -> Array:
 
 
 def _flattened(shape: Shape, count: int) -> Callable[[Array], Array]:
-    """Return the function from ``count`` indices of axes of ``shape`` to places in row-major order.
+    """Return the function from ``count`` indices in ``shape`` to places in row-major order.
 
     Raises:
         OutOfRangeError: (the function) an index is out of range.
@@ -75,13 +75,13 @@ def gather_v2(
     lead: Any = (slice(None),) * axis
     if not indices.rank:
 
-        def view(x: Array, indices: Array) -> Array:
+        def view(x: Array, indices: Array) -> Any:
             return x[(*lead, int(_positions(indices, length, axis)), ...)]
 
         return quietly(view)
     if not batch_dims:
 
-        def run(x: Array, indices: Array) -> Array:
+        def run(x: Array, indices: Array) -> Any:
             positions = _positions(indices, length, axis)
             # take() copies all of an array whose elements do not lie in order.
             if not x.flags.c_contiguous and positions.size < length:

@@ -43,23 +43,24 @@ def dense_bincount(
     x: Array, weights: Array | None, *, size: int, binary_output: bool = False
 ) -> Reference:
     """The same for each row; or whether the number is there."""
+    dtype = np.dtype(np.int32) if weights is None else weights.dtype
     if binary_output:
-        dtype = np.int32 if weights is None else weights.dtype
-        rows = x.reshape(-1, x.shape[-1])
-        found = [[int(n in row) for n in range(size)] for row in rows.tolist()]
+        table = x.reshape(-1, x.shape[-1]).tolist()
+        found = [[int(n in row) for n in range(size)] for row in table]
         return np.array(found, dtype=dtype).reshape(*x.shape[:-1], size)
     if x.ndim == 1:
         return bincount(x, weights, size=size)
     if weights is not None and weights.shape != x.shape:
-        weights = np.ones(x.shape, dtype=weights.dtype)
-    rows = [
+        weights = np.ones(x.shape, dtype=dtype)
+    counts = [
         bincount(row, None if weights is None else weights[at], size=size)
         for at, row in enumerate(x)
     ]
-    dtype = np.dtype(np.int32) if weights is None else weights.dtype
-    if not rows:
+    if not counts:
         return np.zeros((0, size), dtype=dtype)
-    values = [row.value if isinstance(row, Bounded) else row for row in rows]
-    if not isinstance(rows[0], Bounded):
-        return np.stack(values)
-    return Bounded(np.stack(values), np.stack([row.bound for row in rows]))
+    bounded = [each for each in counts if isinstance(each, Bounded)]
+    if not bounded:
+        return np.stack([each for each in counts if isinstance(each, np.ndarray)])
+    return Bounded(
+        np.stack([each.value for each in bounded]), np.stack([each.bound for each in bounded])
+    )
