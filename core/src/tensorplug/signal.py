@@ -2,4 +2,20 @@
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from tensorplug.ops.signals import (
+    cosine_window,
+    enclosing_power_of_two,
+    frame,
+    hamming_window,
+    hann_window,
+    stft,
+)
+
+__all__ = [
+    "cosine_window",
+    "enclosing_power_of_two",
+    "frame",
+    "hamming_window",
+    "hann_window",
+    "stft",
+]

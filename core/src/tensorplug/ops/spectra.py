@@ -118,7 +118,7 @@ def irfftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward"
     return irfft(half, n=lengths[-1], axis=chosen[-1], norm=norm)
 
 
-def _frequencies(n: Any, d: float, dtype: Any, who: str, *, half: bool) -> Tensor:
+def _frequencies(n: Any, d: float, dtype: Any, device: Any, who: str, *, half: bool) -> Tensor:
     count = shapes.index(n, f"{who}: n")
     if count < 1:
         raise ArgumentError(f"{who}: n must be at least 1, got {count}")
@@ -129,10 +129,10 @@ def _frequencies(n: Any, d: float, dtype: Any, who: str, *, half: bool) -> Tenso
     if not half:
         places = np.where(places < (count + 1) // 2, places, places - count)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return asarray(places / np.float64(count * d), dtype=wanted)
+        return asarray(places / np.float64(count * d), dtype=wanted, device=device)
 
 
-def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None) -> Tensor:
+def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
     """Return the frequencies of the elements of an ``fft`` of ``n`` points spaced by ``d``.
 
     ``[0, 1, ..., (n-1)//2, -(n//2), ..., -1] / (n * d)``, float32 by default.
@@ -142,15 +142,15 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None) -> Tensor:
         DTypeError: a dtype that is not floating.
 
     """
-    return _frequencies(n, d, dtype, "fftfreq", half=False)
+    return _frequencies(n, d, dtype, device, "fftfreq", half=False)
 
 
-def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None) -> Tensor:
+def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
     """Return the frequencies of the elements of an ``rfft`` of ``n`` points spaced by ``d``.
 
     ``[0, 1, ..., n//2] / (n * d)``, float32 by default. Errors are those of ``fftfreq``.
     """
-    return _frequencies(n, d, dtype, "rfftfreq", half=True)
+    return _frequencies(n, d, dtype, device, "rfftfreq", half=True)
 
 
 def _shifted(x: Any, axes: Any, who: str, *, back: bool) -> Tensor:

@@ -1,0 +1,159 @@
+"""Signals: windows, frames and short-time Fourier transforms, as TensorFlow.js has them."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug import dtypes as dt
+from tensorplug import shapes
+from tensorplug.dispatch import as_tensor
+from tensorplug.errors import ArgumentError, DTypeError, ShapeError
+from tensorplug.ops.elementwise import astype
+from tensorplug.ops.indexing import gather
+from tensorplug.ops.movement import pad
+from tensorplug.ops.spectral import rfft
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug.tensor import Tensor
+
+__all__ = [
+    "cosine_window",
+    "enclosing_power_of_two",
+    "frame",
+    "hamming_window",
+    "hann_window",
+    "stft",
+]
+
+
+def _positive(value: Any, what: str) -> int:
+    number = shapes.index(value, what)
+    if number < 1:
+        raise ArgumentError(f"{what} must be at least 1, got {number}")
+    return number
+
+
+def cosine_window(window_length: int, a: float, b: float, *, dtype: Any = None) -> Tensor:
+    """Return ``a - b * cos(2 pi k / n)`` for k below ``window_length``, float32 by default.
+
+    n is the length if that is even (a periodic window), and one less if it is odd (a symmetric
+    one), as in TensorFlow; a window of length 1 is ``[1]``.
+
+    Raises:
+        ArgumentError: a length below 1.
+        DTypeError: a dtype that is not floating.
+
+    """
+    length = _positive(window_length, "cosine_window: window_length")
+    wanted = dt.default_float if dtype is None else dt.of(dtype, "cosine_window")
+    if wanted not in dt.FLOATING:
+        raise DTypeError(f"cosine_window: dtype must be floating, got {wanted}")
+    if length == 1:
+        return as_tensor(np.ones(1), wanted)
+    turns = np.arange(length) / (length - length % 2)
+    return as_tensor(a - b * np.cos(2 * np.pi * turns), wanted)
+
+
+def hann_window(window_length: int, *, dtype: Any = None) -> Tensor:
+    """Return a Hann window: ``0.5 - 0.5 * cos(2 pi k / n)``; see ``cosine_window``."""
+    return cosine_window(window_length, 0.5, 0.5, dtype=dtype)
+
+
+def hamming_window(window_length: int, *, dtype: Any = None) -> Tensor:
+    """Return a Hamming window: ``0.54 - 0.46 * cos(2 pi k / n)``; see ``cosine_window``."""
+    return cosine_window(window_length, 0.54, 0.46, dtype=dtype)
+
+
+def enclosing_power_of_two(value: float) -> int:
+    """Return the smallest power of two, 1 or more, that is not below ``value``.
+
+    Raises:
+        ArgumentError: no number above 0.
+
+    """
+    if type(value) not in (int, float) or not 0 < value < math.inf:
+        raise ArgumentError(f"enclosing_power_of_two: must be a number above 0, got {value!r}")
+    return 1 << (math.ceil(value) - 1).bit_length()
+
+
+def frame(
+    signal: Any,
+    frame_length: int,
+    frame_step: int,
+    *,
+    pad_end: bool = False,
+    pad_value: dt.Scalar = 0,
+) -> Tensor:
+    """Return overlapping pieces of a signal.
+
+    ``out[..., i, j] = signal[..., i * frame_step + j]``, shape [..., frames, frame_length].
+
+    Args:
+        signal: [..., n], of any numbers. (tfjs takes one dimension.)
+        frame_length: elements of a frame.
+        frame_step: elements from the beginning of one frame to that of the next.
+        pad_end: frames begin at every step below n, and ``pad_value`` stands behind the end;
+            else only whole frames are taken, and a shorter signal has none.
+        pad_value: what stands behind the end.
+
+    Raises:
+        ShapeError: a scalar.
+        ArgumentError: a length or step below 1.
+
+    """
+    tensor = as_tensor(signal, what="frame: signal")
+    if not tensor.ndim:
+        raise ShapeError("frame needs a signal of rank 1 or more, got a scalar")
+    length = _positive(frame_length, "frame: frame_length")
+    step = _positive(frame_step, "frame: frame_step")
+    n = tensor.shape[-1]
+    count = -(-n // step) if pad_end else max(0, (n - length) // step + 1)
+    missing = (count - 1) * step + length - n
+    if pad_end and missing > 0:
+        tensor = pad(tensor, [(0, 0)] * (tensor.ndim - 1) + [(0, missing)], pad_value)
+    places = np.arange(count)[:, None] * step + np.arange(length)
+    return gather(tensor, as_tensor(places, dt.int32), axis=-1)
+
+
+def stft(
+    signal: Any,
+    frame_length: int,
+    frame_step: int,
+    fft_length: int | None = None,
+    window_fn: Callable[[int], Any] | None = hann_window,
+) -> Tensor:
+    """Return short-time Fourier transforms: ``rfft(frame(signal) * window)``.
+
+    Args:
+        signal: [..., n], real; integers become float32.
+        frame_length: elements of a frame; only whole frames are taken.
+        frame_step: elements from the beginning of one frame to that of the next.
+        fft_length: points of a transform, cut or filled up with zeros; by default the
+            enclosing power of two of ``frame_length``.
+        window_fn: gives a window of a length; None for none.
+
+    Returns:
+        [..., frames, fft_length // 2 + 1], complex.
+
+    Raises:
+        ShapeError: a scalar.
+        ArgumentError: a length or step below 1.
+        DTypeError: a complex signal.
+
+    """
+    tensor = as_tensor(signal, what="stft: signal")
+    if tensor.dtype not in dt.FLOATING | dt.COMPLEX:
+        tensor = astype(tensor, dt.default_float)
+    length = _positive(frame_length, "stft: frame_length")
+    frames = frame(tensor, length, frame_step)
+    if window_fn in (hann_window, hamming_window) and tensor.dtype in dt.FLOATING:
+        frames = frames * window_fn(length, dtype=tensor.dtype)
+    elif window_fn is not None:
+        frames = frames * window_fn(length)
+    points = enclosing_power_of_two(length) if fft_length is None else fft_length
+    return rfft(frames, n=points)

@@ -1,0 +1,189 @@
+"""Fourier transforms against their definition, what they refuse, and gradients through them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import tensorplug as tp
+from tensorplug.errors import ArgumentError, DTypeError, ShapeError
+from tensorplug.testing import check_grads, isolated_engine
+from tensorplug_conformance.primitives import PRIMITIVES
+
+from .samples import real
+
+
+@pytest.fixture(autouse=True)
+def on_the_cpu():
+    with tp.use_backend("cpu"):
+        yield
+
+
+def wave(*shape):
+    return real(*shape) + 1j * real(*shape, salt=1)
+
+
+def defined(x, n, axis, sign, factor):
+    """Return the transform along one axis, cut or filled up to n points, by its sum."""
+    moved = np.moveaxis(x, axis, -1)
+    n = moved.shape[-1] if n is None else n
+    sized = np.zeros((*moved.shape[:-1], n), complex)
+    kept = min(n, moved.shape[-1])
+    sized[..., :kept] = moved[..., :kept]
+    k = np.arange(n)
+    waves = np.exp(sign * 2j * np.pi * np.outer(k, k) / n)
+    return np.moveaxis(sized @ waves * factor(n), -1, axis)
+
+
+FORWARD = {"backward": lambda _n: 1, "ortho": lambda n: n**-0.5, "forward": lambda n: 1 / n}
+INVERSE = {"backward": lambda n: 1 / n, "ortho": lambda n: n**-0.5, "forward": lambda _n: 1}
+ARGUMENTS = ({}, {"n": 4}, {"n": 9}, {"axis": 0}, {"norm": "ortho"}, {"norm": "forward", "n": 5})
+
+
+def halved(full, axis=-1):
+    return np.take(full, range(full.shape[axis] // 2 + 1), axis=axis)
+
+
+def close(got, expected, dtype):
+    assert (got.dtype, got.shape) == (dtype, expected.shape)
+    np.testing.assert_allclose(got.numpy(), expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("given", ARGUMENTS, ids=str)
+def test_along_one_axis(given):
+    z, x = wave(3, 6), real(3, 6)
+    n, axis, norm = given.get("n"), given.get("axis", -1), given.get("norm", "backward")
+    close(tp.fft.fft(z, **given), defined(z, n, axis, -1, FORWARD[norm]), tp.complex128)
+    close(tp.fft.ifft(z, **given), defined(z, n, axis, 1, INVERSE[norm]), tp.complex128)
+    whole = defined(x, n, axis, -1, FORWARD[norm])
+    close(tp.fft.rfft(x, **given), halved(whole, axis), tp.complex128)
+    close(
+        tp.fft.ihfft(x, **given),
+        halved(defined(x, n, axis, 1, INVERSE[norm]), axis),
+        tp.complex128,
+    )
+    # The inverses of the real ones, from the halves of whole spectra.
+    points = whole.shape[axis]
+    back = {"n": points, "axis": axis, "norm": norm}
+    signal = defined(whole, None, axis, 1, INVERSE[norm]).real
+    close(tp.fft.irfft(halved(whole, axis), **back), signal, tp.float64)
+    mirrored = defined(whole.conj(), None, axis, 1, FORWARD[norm]).real
+    close(tp.fft.hfft(halved(whole, axis), **back), mirrored, tp.float64)
+
+
+def test_along_several_axes():
+    z, x = wave(2, 3, 4), real(2, 3, 4)
+    both = defined(defined(z, 5, 1, -1, FORWARD["ortho"]), 3, 2, -1, FORWARD["ortho"])
+    close(tp.fft.fftn(z, s=(5, 3), axes=(1, 2), norm="ortho"), both, tp.complex128)
+    close(tp.fft.fftn(z, s=(5, 3), norm="ortho"), both, tp.complex128)
+    kept = defined(defined(z, 5, 1, -1, FORWARD["ortho"]), None, 2, -1, FORWARD["ortho"])
+    close(tp.fft.fftn(z, s=(5, -1), axes=(1, 2), norm="ortho"), kept, tp.complex128)
+    close(tp.fft.ifftn(tp.fft.fftn(z)), z, tp.complex128)
+    close(tp.fft.irfftn(tp.fft.rfftn(x)), x, tp.float64)
+    half = halved(defined(x, None, 0, -1, FORWARD["backward"]), 0)
+    close(
+        tp.fft.rfftn(x, axes=(2, 0)),
+        defined(half, None, 2, -1, FORWARD["backward"]),
+        tp.complex128,
+    )
+
+
+@pytest.mark.parametrize(
+    ("function", "given", "wanted"),
+    [
+        ("fft", "float32", "complex64"),
+        ("fft", "float64", "complex128"),
+        ("fft", "int32", "complex64"),
+        ("fft", "complex64", "complex64"),
+        ("rfft", "float16", "complex64"),
+        ("rfft", "bool", "complex64"),
+        ("irfft", "complex64", "float32"),
+        ("irfft", "float64", "float64"),
+        ("hfft", "complex128", "float64"),
+    ],
+)
+def test_dtypes(function, given, wanted):
+    assert getattr(tp.fft, function)(np.ones(4, given)).dtype.name == wanted
+
+
+def test_frequencies_and_shifts():
+    assert tp.fft.fftfreq(5, d=0.5).tolist() == pytest.approx([0, 0.4, 0.8, -0.8, -0.4])
+    assert tp.fft.fftfreq(4).tolist() == [0, 0.25, -0.5, -0.25]
+    assert tp.fft.rfftfreq(5, dtype="float64").tolist() == [0, 0.2, 0.4]
+    for n in (4, 5):
+        x = tp.arange(n) - n // 2
+        assert tp.fft.ifftshift(x).tolist()[0] == 0
+        assert tp.fft.fftshift(tp.fft.ifftshift(x)).tolist() == x.tolist()
+    assert tp.fft.fftshift([[0, 1], [2, 3]]).tolist() == [[3, 2], [1, 0]]
+    assert tp.fft.fftshift([[0, 1], [2, 3]], axes=1).tolist() == [[1, 0], [3, 2]]
+
+
+def test_methods_and_kernels_as_tfjs_has_them():
+    z = tp.asarray(wave(2, 6))
+    expected = np.fft.fft(z.numpy())
+    np.testing.assert_allclose(z.fft().numpy(), expected, rtol=1e-12)
+    np.testing.assert_allclose(
+        tp.run_kernel("FFT", {"input": z}, {}).numpy(), expected, rtol=1e-12
+    )
+    back = tp.run_kernel("IFFT", {"input": z.fft()}, {})
+    np.testing.assert_allclose(back.numpy(), z.numpy(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("n", [60, 64, 67, 2 * 67, 67 * 71, 521, 1024])
+def test_decomposed_lengths(n):
+    """Radix by radix, primes whole or by a convolution, products of large primes."""
+    x = wave(2, n).astype("complex64")
+    with isolated_engine("cpu"):
+        for name in tp.kernels_for("cpu"):
+            if name not in PRIMITIVES:
+                tp.unregister_kernel(name, "cpu")
+        got = tp.fft.fft(x).numpy()
+    expected = np.fft.fft(x.astype("complex128"))
+    assert np.max(np.abs(got - expected)) <= 2e-7 * math.log2(n) * np.abs(x).sum(axis=1).max()
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: tp.fft.fft([1.0], norm="none"), ArgumentError, "norm must be one of 'backward'"),
+        (lambda: tp.fft.fft([1.0], n=0), ArgumentError, "n must be at least 1, got 0"),
+        (lambda: tp.fft.fft([1.0], axis=1), ShapeError, "axis 1 is out of range for rank 1"),
+        (lambda: tp.fft.fft(1.0), ShapeError, "out of range for rank 0"),
+        (lambda: tp.fft.fft(np.ones((2, 0))), ShapeError, "the last axis is empty"),
+        (lambda: tp.fft.fft(["a"]), DTypeError, "fft: x must hold numbers, got string[1]"),
+        (lambda: tp.fft.rfft([1j]), DTypeError, "RFFT(input=complex64[1])"),
+        (lambda: tp.fft.irfft([1.0]), ShapeError, "must have at least 1 point, got 0"),
+        (lambda: tp.fft.fftn(wave(2, 2), s=(1, 2), axes=(0,)), ArgumentError, "s has 2 lengths"),
+        (lambda: tp.fft.fftn(wave(2), s=(1, 2)), ArgumentError, "there are 1 axes"),
+        (lambda: tp.fft.fftfreq(0), ArgumentError, "n must be at least 1, got 0"),
+        (lambda: tp.fft.fftfreq(4, dtype="int32"), DTypeError, "dtype must be floating"),
+    ],
+)
+def test_refusals(call, error, message):
+    with pytest.raises(error) as caught:
+        call()
+    assert message in str(caught.value)
+
+
+def parts(z):
+    return tp.real(z), tp.imag(z)
+
+
+@pytest.mark.parametrize("n", [4, 6, 7, 9])
+def test_gradients_in_first_and_second_order(n):
+    x, y = real(2, 6), real(2, 6, salt=1)
+    check_grads(lambda x: parts(tp.fft.rfft(x, n=n)), [x], order=2)
+    check_grads(lambda x, y: tp.fft.irfft(tp.complex(x, y), n=n), [x, y], order=2)
+    check_grads(lambda x, y: parts(tp.fft.fft(tp.complex(x, y), n=n)), [x, y], order=2)
+    check_grads(lambda x, y: parts(tp.fft.ifft(tp.complex(x, y), n=n)), [x, y], order=2)
+
+
+def test_a_filter_in_the_frequency_domain_can_be_trained():
+    x = real(16)
+    check_grads(
+        lambda x, w: tp.fft.irfft(tp.fft.rfft(x) * tp.complex(w[0], w[1])),
+        [x, real(2, 9)],
+        order=2,
+    )
