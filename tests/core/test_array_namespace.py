@@ -99,3 +99,16 @@ def test_formatting(value, spec, text):
 def test_formatting_several_numbers_as_one():
     with pytest.raises(ValueError, match="needs a tensor of one element"):
         format(tp.asarray([1.0, 2.0]), ".3f")
+
+
+def test_astype_copies_or_not_and_goes_elsewhere():
+    x = tp.asarray([1.5, -2.5])
+    assert tp.astype(x, "float32", copy=False) is x
+    assert tp.astype(x, "float32") is not x
+    whole = tp.astype(x, "int32", copy=False)
+    assert (whole.dtype, whole.tolist()) == (tp.int32, [1, -2])
+    there = x.astype("int32", device="minimal")
+    assert (there.device, there.dtype, there.tolist()) == ("minimal", tp.int32, [1, -2])
+    assert tp.astype(x, "float32", copy=False, device="minimal").device == "minimal"
+    assert tp.astype(x, "float32", copy=False, device="cpu") is x
+    assert tp.astype([1, 2], "float64", copy=False).dtype is tp.float64

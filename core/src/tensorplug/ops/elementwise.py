@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug import attributes, inference, shapes
 from tensorplug import dtypes as dt
-from tensorplug.dispatch import as_tensor, chained, dispatch, dispatch_binary, dispatch_unary
+from tensorplug.dispatch import (
+    as_tensor,
+    chained,
+    dispatch,
+    dispatch_binary,
+    dispatch_unary,
+    placed,
+)
 from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops.complexes import COMPLEX_ABS
 from tensorplug.ops.movement import IDENTITY
@@ -325,14 +332,28 @@ def squared_difference(a: Any, b: Any, /) -> Tensor:
 
 
 @chained
-def astype(x: Any, dtype: Any, /) -> Tensor:
+def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: str | None = None) -> Tensor:
     """Return ``x`` with its elements converted to ``dtype``.
 
     Floats are truncated towards zero on the way to integers; what does not fit wraps (NaN and
     infinities give 0). Anything but zero becomes True. Complex numbers lose their imaginary
     part on the way to reals.
+
+    Args:
+        x: a tensor of numbers or booleans.
+        dtype: of the result.
+        copy: False returns a tensor itself that has the dtype already and is on the device.
+        device: where the result is to be; by default where ``x`` is computed with.
+
     """
-    return dispatch(CAST, x, dtype=dt.of(dtype, "astype"))
+    wanted = dt.of(dtype, "astype")
+
+    def converted() -> Tensor:
+        tensor = x if copy else as_tensor(x, what="astype: x")
+        same = not copy and tensor.dtype is wanted
+        return tensor if same else dispatch(CAST, tensor, dtype=wanted)
+
+    return converted() if device is None else placed(device, converted)
 
 
 @chained
