@@ -84,6 +84,12 @@ def test_of_equals_the_first_gets_the_gradient() -> None:
     assert df.tolist() == [[[1], [0]], [[0], [0]]]
 
 
+def test_of_nothing_but_minus_infinity_the_first_gets_the_gradient() -> None:
+    low = tp.asarray(np.full((1, 1, 2, 1), -np.inf, "f4"))
+    dx = tp.grad(lambda x: tp.nn.dilation2d(x, tp.zeros((1, 2, 1))))(low)
+    assert dx.tolist() == [[[[1], [0]]]]
+
+
 def test_what_is_not_finite() -> None:
     """TensorFlow.js passes a NaN over, and gives -2**53 for -inf."""
     x = np.float32([[1, np.nan, -np.inf, -np.inf]]).reshape(1, 1, 4, 1)

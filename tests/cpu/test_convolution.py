@@ -148,7 +148,11 @@ class TestConvolution:
 
 @pytest.mark.parametrize(
     ("x", "filter", "strides"),
-    [((40, 28, 28, 1), (3, 3, 1, 2), 1), ((20, 24, 24, 16), (3, 3, 16, 3), 2)],
+    [
+        ((40, 28, 28, 1), (3, 3, 1, 2), 1),
+        ((20, 24, 24, 16), (3, 3, 16, 3), 2),
+        ((2, 90, 80, 18), (3, 3, 18, 2), 1),  # one image takes several
+    ],
 )
 def test_batches_that_take_several_chunks(call, x, filter, strides):
     """The matrix of windows is built for some images at a time; each image is its own."""

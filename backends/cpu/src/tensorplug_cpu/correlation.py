@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["correlate", "correlate_filter", "mirrored", "spread"]
 
 _CHUNK = 1 << 18  # elements of the matrix of windows: about a second-level cache of float32
+_LARGE = 1 << 20  # elements of one image's windows above which it is taken in parts
 _SHORT_RUN = 16  # neighbouring elements below which copying row by row is the slower way
 
 
@@ -36,11 +37,36 @@ def _chunks(batch: int, elements: int) -> Iterator[slice]:
         yield slice(first, min(first + step, batch))
 
 
-def _matrix(x: Array, at: Windows) -> Array:
-    """Return the windows of a padded array: [positions of all images, taps * channels]."""
-    windows, axes = columns(x, at), len(at)
+def _pieces(at: Windows, batch: int, length: int) -> Iterator[tuple[slice, slice]]:
+    """Yield images, and rows of them: several images whole, or one of many windows in parts.
+
+    ``length``: of a window.
+    """
+    rows = at[0].out
+    row = prod(each.out for each in at[1:]) * length
+    if rows * row <= _LARGE:
+        for part in _chunks(batch, rows * row):
+            yield part, slice(0, rows)
+        return
+    step = max(1, _CHUNK // row)
+    for image in range(batch):
+        for first in range(0, rows, step):
+            yield slice(image, image + 1), slice(first, min(first + step, rows))
+
+
+def _positions(at: Windows, images: slice, rows: slice) -> slice:
+    """Return where the positions of a piece lie among those of all images."""
+    inner, height = prod(each.out for each in at[1:]), at[0].out
+    first = (images.start * height + rows.start) * inner
+    return slice(first, first + (images.stop - images.start) * (rows.stop - rows.start) * inner)
+
+
+def _matrix(windows: Array, at: Windows) -> Array:
+    """Return some of the windows, of ``columns``, as [positions, taps * channels]."""
+    axes = len(at)
+    channels = windows.shape[-1]
     rows = prod(windows.shape[: 1 + axes])
-    if at[-1].filter * x.shape[-1] >= _SHORT_RUN or prod(each.filter for each in at) == 1:
+    if at[-1].filter * channels >= _SHORT_RUN or prod(each.filter for each in at) == 1:
         return windows.reshape(rows, -1)
     order = (*range(1 + axes, windows.ndim), *range(1 + axes))
     return windows.transpose(order).reshape(-1, rows).T
@@ -54,11 +80,10 @@ def correlate(x: Array, filter: Array, at: Windows) -> Array:
     if not (filter.size and batch * positions):
         return np.zeros((batch, *sizes, filters), x.dtype)
     result = empty((batch * positions, filters), x.dtype)
-    wide = padded(x, at, 0)
+    windows = columns(padded(x, at, 0), at)
     weights = filter.reshape(-1, filters)
-    for part in _chunks(batch, positions * weights.shape[0]):
-        rows = slice(part.start * positions, part.stop * positions)
-        np.matmul(_matrix(wide[part], at), weights, out=result[rows])
+    for piece in _pieces(at, batch, len(weights)):
+        np.matmul(_matrix(windows[piece], at), weights, out=result[_positions(at, *piece)])
     return result.reshape(batch, *sizes, filters)
 
 
@@ -70,11 +95,10 @@ def correlate_filter(x: Array, dy: Array, at: Windows) -> Array:
     length = prod(taken) * channels
     result = np.zeros((length, filters), x.dtype)
     if result.size and dy.size:
-        wide = padded(x, at, 0)
+        windows = columns(padded(x, at, 0), at)
         right = dy.reshape(batch * positions, filters)
-        for part in _chunks(batch, positions * length):
-            rows = slice(part.start * positions, part.stop * positions)
-            result += _matrix(wide[part], at).T @ right[rows]
+        for piece in _pieces(at, batch, length):
+            result += _matrix(windows[piece], at).T @ right[_positions(at, *piece)]
     return result.reshape(*taken, channels, filters)
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["columns", "extent", "inside", "layout", "padded", "taps", "unpadded"]
 
 Block = tuple[slice, ...]  # of batch and spatial axes
+Step = tuple[tuple[int, ...], Block, Block]  # a tap, positions, elements
 
 
 def layout(data_format: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -84,7 +85,7 @@ def columns(x: Array, at: Windows) -> Array:
     return np.ndarray(shape, x.dtype, x, 0, strides)
 
 
-def inside(at: Windows) -> Iterator[tuple[tuple[int, ...], Block, Block]]:
+def inside(at: Windows) -> Iterator[Step]:
     """Yield each tap, the positions at which it lies on the image, and the elements it reads."""
     for tap in product(*(range(each.filter) for each in at)):
         found = [_on_image(each, number) for each, number in zip(at, tap, strict=True)]

@@ -15,10 +15,12 @@ from tensorplug_cpu.sliding import inside
 from tensorplug_cpu.summation import summer
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tensorplug.dtypes import DType
     from tensorplug.spec import TensorType
-    from tensorplug.windows import Windows
     from tensorplug_cpu.arrays import Array, Call
+    from tensorplug_cpu.sliding import Step
 
 kernels = KernelTable()
 
@@ -35,32 +37,45 @@ def dilation2d(
     x: TensorType, filter: TensorType, *, attributes: Attributes, out: TensorType
 ) -> Call:
     """Take the maximum over the taps."""
-    at = ops.windows_of(x.shape, filter.shape, attributes)
+    steps = list(inside(ops.windows_of(x.shape, filter.shape, attributes)))
     lowest = _lowest(x.dtype)
-    steps = list(inside(at))
 
     def run(x: Array, filter: Array) -> Array:
-        result = np.full(out.shape, lowest, x.dtype)
-        for tap, positions, elements in steps:
-            part = result[positions]
-            np.maximum(part, x[elements] + filter[tap], out=part)
-        return result
+        return _largest(x, filter, steps, out.shape, lowest)
 
     return quietly(run)
 
 
-def _winners(x: Array, filter: Array, at: Windows) -> Array:
-    """Return which tap is the first largest of its window, a NaN before all; -1: none is."""
-    shape = (len(x), *(each.out for each in at), x.shape[3])
-    best, winner = np.full(shape, -np.inf, x.dtype), np.full(shape, -1, np.intp)
-    for number, (tap, positions, elements) in enumerate(inside(at)):
-        candidate, top, chosen = x[elements] + filter[tap], best[positions], winner[positions]
-        # NaN compares as false: a candidate that is NaN is not below, and a best one stays.
-        wins = ~(candidate <= top) & ~np.isnan(top)
-        wins |= chosen < 0
-        np.copyto(top, candidate, where=wins)
-        np.copyto(chosen, number, where=wins)
-    return winner
+def _largest(
+    x: Array, filter: Array, steps: list[Step], shape: tuple[int, ...], lowest: Any
+) -> Array:
+    result = np.full(shape, lowest, x.dtype)
+    for tap, positions, elements in steps:
+        part = result[positions]
+        np.maximum(part, x[elements] + filter[tap], out=part)
+    return result
+
+
+def _winners(
+    x: Array, filter: Array, steps: list[Step], shape: tuple[int, ...]
+) -> Iterator[Array]:
+    """Yield for each tap at which of its positions it is the first largest of the window."""
+    best = _largest(x, filter, steps, shape, -np.inf)
+    undefined = bool(np.isnan(best).any())
+    searching = np.ones(shape, bool)  # windows whose winner has not been met yet
+    for tap, positions, elements in steps:
+        candidate, open_ = x[elements] + filter[tap], searching[positions]
+        wins = candidate == best[positions]
+        if undefined:
+            wins |= np.isnan(candidate)
+        wins &= open_
+        open_ ^= wins
+        yield wins
+
+
+def _passed(dy: Array, wins: Array) -> Array:
+    """Return dy or 0.0, as a product of its bits: faster than choosing by a random mask."""
+    return np.asarray(np.multiply(dy.view(f"i{dy.itemsize}"), wins)).view(dy.dtype)
 
 
 @kernels.prepare(ops.DILATION2D_BACKPROP_INPUT)
@@ -68,16 +83,14 @@ def backprop_input(
     x: TensorType, filter: TensorType, dy: TensorType, *, attributes: Attributes
 ) -> Call:
     """Give dy to the element under the winning tap; float16 adds in float32."""
-    at = ops.windows_of(x.shape, filter.shape, attributes)
-    work, narrow = working(x.dtype), x.dtype.numpy
-    steps = list(inside(at))
+    steps = list(inside(ops.windows_of(x.shape, filter.shape, attributes)))
+    work, narrow, shape = working(x.dtype), x.dtype.numpy, dy.shape
 
     def run(x: Array, filter: Array, dy: Array) -> Array:
-        winner = _winners(x, filter, at)
-        result = np.zeros(x.shape, work)
-        for number, (_, positions, elements) in enumerate(steps):
-            part = result[elements]
-            np.add(part, dy[positions], out=part, where=winner[positions] == number)
+        wide, result = dy.astype(work, copy=False), np.zeros(x.shape, work)
+        winners = _winners(x, filter, steps, shape)
+        for (_, positions, elements), wins in zip(steps, winners, strict=True):
+            result[elements] += _passed(wide[positions], wins)
         return result.astype(narrow, copy=False)
 
     return quietly(run)
@@ -88,15 +101,16 @@ def backprop_filter(
     x: TensorType, filter: TensorType, dy: TensorType, *, attributes: Attributes
 ) -> Call:
     """Give dy to the winning tap; float16 adds in float32."""
-    at = ops.windows_of(x.shape, filter.shape, attributes)
-    work, narrow = working(x.dtype), x.dtype.numpy
-    count = filter.shape[0] * filter.shape[1]
-    total = summer(dy.shape, (0, 1, 2), work, keep_dims=False)
+    steps = list(inside(ops.windows_of(x.shape, filter.shape, attributes)))
+    work, narrow, shape = working(x.dtype), x.dtype.numpy, dy.shape
 
     def run(x: Array, filter: Array, dy: Array) -> Array:
-        winner, wide = _winners(x, filter, at), dy.astype(work, copy=False)
-        zero = work.type(0)
-        rows = [total(np.where(winner == tap, wide, zero)) for tap in range(count)]
+        wide = dy.astype(work, copy=False)
+        rows = []
+        winners = _winners(x, filter, steps, shape)
+        for (_, positions, _), wins in zip(steps, winners, strict=True):
+            part = _passed(wide[positions], wins)
+            rows.append(summer(part.shape, (0, 1, 2), work, keep_dims=False)(part))
         return np.stack(rows).reshape(filter.shape).astype(narrow, copy=False)
 
     return quietly(run)
