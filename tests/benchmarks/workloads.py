@@ -255,11 +255,20 @@ def workloads() -> Iterator[tuple[str, Callable[[], Workload]]]:
     from order import workloads as of_order  # which needs this module
 
     yield from of_order()
+    from gathers import workloads as of_gathers
+
+    yield from of_gathers()
     yield "uniform", lambda: random_numbers("uniform")
     yield "normal", lambda: random_numbers("normal")
+    from algebra import workloads as of_algebra
+
+    yield from of_algebra()
     from convolutions import workloads as of_convolution
 
     yield from of_convolution()
     from images import workloads as of_images
 
     yield from of_images()
+    from networks import workloads as of_networks
+
+    yield from of_networks()
