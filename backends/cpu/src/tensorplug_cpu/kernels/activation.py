@@ -156,14 +156,17 @@ def softplus(x: TensorType, *, out: TensorType) -> Call:
 
 @kernels.prepare(ops.STEP)
 def step(x: TensorType, *, alpha: float, out: TensorType) -> Call:
-    """Compare and choose; NaN stays."""
-    high, low = element(1, out.dtype), element(alpha, out.dtype)
-    if out.dtype not in dt.FLOATING:
-        return kernel(lambda x: np.where(x > 0, high, low), out)
+    """Compare, and make the two levels of the bits of the answers; NaN stays."""
+    whole = np.dtype(f"u{out.dtype.itemsize}")
+    high, low = element(1, out.dtype).view(whole), element(alpha, out.dtype).view(whole)
+    either, floating = high ^ low, out.dtype in dt.FLOATING
 
     def run(x: Array) -> Array:
-        result = np.where(x > 0, high, low)
-        np.copyto(result, x, where=np.isnan(x))
+        bits = np.asarray(np.multiply(x > 0, either, dtype=whole))
+        np.bitwise_xor(bits, low, out=bits)
+        result = bits.view(out.dtype.numpy)
+        if floating and x.size and np.isnan(np.maximum.reduce(x, axis=None)):
+            np.copyto(result, x, where=np.isnan(x))
         return result
 
     return quietly(run)

@@ -79,12 +79,16 @@ def batch_norm(
         shift = None if offset is None else repeated(offset)
         flat = x.reshape(rows, row)
         result = np.empty((rows, row), narrow)
+        block = np.empty((min(step, rows), row), dtype)  # for what is rounded at the end
         for start in range(0, rows, step):
-            block = np.subtract(flat[start : start + step], centre, dtype=dtype)
-            np.multiply(block, by, out=block)
+            part = result[start : start + step]
+            work = part if dtype == narrow else block[: len(part)]
+            np.subtract(flat[start : start + step], centre, out=work)
+            np.multiply(work, by, out=work)
             if shift is not None:
-                np.add(block, shift, out=block)
-            result[start : start + step] = block
+                np.add(work, shift, out=work)
+            if work is not part:
+                part[...] = work
         return result.reshape(out.shape)
 
     return quietly(run)
