@@ -72,6 +72,8 @@ def test_errors_grow_with_the_logarithm(dtype, form):
     bound = np.finfo(dtype).eps * np.log2(x.shape[axis]) * exact
     gap = np.abs(tp.cumsum(x, axis=axis).numpy() - exact)
     assert (gap <= bound).all()
+    if dtype != "float64":  # a wider dtype hides all but the last rounding
+        assert (gap <= np.finfo(dtype).eps * exact).all()
 
 
 WIDENED = {

@@ -93,11 +93,10 @@ def test_strings():
 
 
 def test_values_are_differentiable():
-    x = tp.asarray([2.0, 1.0, 2.0])
+    x = tp.asarray([2.0, 2.0, 1.0])
     for f in (lambda x: tp.unique(x).values, tp.unique_values, lambda x: tp.unique_all(x).values):
         slope = tp.grad(lambda x, f=f: tp.sum(f(x) ** 2))(x).tolist()
-        assert slope[1] == 2
-        assert sorted((slope[0], slope[2])) == [0, 4]
+        assert slope == [4, 0, 2]
 
 
 MEMBERS = [

@@ -32,7 +32,9 @@ def order(row, *, descending):
 def sample(dtype, shape):
     rng = np.random.default_rng(3)
     if dtype.startswith("float"):
-        return rng.choice([0.0, -0.0, 1.5, -2.0, np.inf, -np.inf, NAN, 3.0], shape).astype(dtype)
+        return rng.choice([0.0, -0.0, 1.5, -2.0, np.inf, -np.inf, NAN, -NAN, 3.0], shape).astype(
+            dtype
+        )
     if dtype == "bool":
         return rng.random(shape) < 0.5
     limits = np.iinfo(dtype)
