@@ -372,6 +372,17 @@ NUMBERS: dict[str, tuple[Any, Any, Any]] = {
         [1.0, 3, 1],
         [5, 7, 0],
     ),
+    "an Einstein sum": (  # no gradient
+        lambda x: tp.sum(tp.einsum("ij,jk->ik", x, tensor([[1, 2], [3, 4]]))),
+        np.ones((1, 2)),
+        [[3, 7]],
+    ),
+    "a norm at the vector of zeros": (tp.linalg.norm, [0.0, 0], [0, 0]),  # NaN
+    "the power of a spectrum": (  # no gradient
+        lambda x: tp.sum(tp.abs(tp.fft.rfft(x)) ** 2),
+        [1.0, 2, 3],
+        [9, 12, 15],  # 2 sum(x) of the first, 3 x - sum(x) of the second
+    ),
     "x**0 at 0": (lambda x: x**0, [0.0, 2], [0, 0]),  # NaN
     "softmax cross-entropy, the labels": (  # labels - softmax: [0.231, -0.231]
         lambda t: tp.sum(tp.losses.softmax_cross_entropy(t, tensor([[1, 2]]))),

@@ -359,9 +359,11 @@ if not TYPE_CHECKING:  # a type checker would take every name for one of ours
         if name in _LATE:
             value = globals()[name] = getattr(import_module(f"tensorplug.{_LATE[name]}"), name)
             return value
-        if find_spec(f"tensorplug.{name}") is not None:  # an import asks before it loads a module
+        from tensorplug.spellings import ELSEWHERE, missing  # only where a name is missing
+
+        # An import asks here before it loads a module; no need to gather all names for that.
+        if name not in ELSEWHERE and find_spec(f"tensorplug.{name}") is not None:
             raise AttributeError(f"module 'tensorplug.{name}' is not loaded", name=name)
-        from tensorplug.spellings import missing  # only where a name is missing
 
         ours = {each: each for each in __all__}
         late = [import_module(f"tensorplug.{each}") for each in _LATE_MODULES]
