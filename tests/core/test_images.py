@@ -90,8 +90,7 @@ def test_resizing_keeps_or_widens_the_dtype() -> None:
 
 def test_an_infinite_pixel_stays_where_the_size_stays() -> None:
     image = np.float32([[[1], [np.inf]], [[2], [3]]])
-    resized = tp.image.resize_bilinear(image, (3, 2))
-    check(resized[:, 0, 0], [1, 5 / 3, 2])
+    check(tp.image.resize_bilinear(image, (2, 2)), image)
 
 
 @pytest.mark.parametrize("half", [False, True])
@@ -249,6 +248,8 @@ def test_suppression() -> None:
     check(nms(BOXES, SCORES, 3), [3, 0, 5], "int32")
     check(nms(BOXES[:, [2, 3, 0, 1]], SCORES, 3), [3, 0, 5], "int32")
     check(nms(BOXES, SCORES, 30, score_threshold=0.5), [3, 0], "int32")
+    check(nms(BOXES, SCORES, 30, score_threshold=float(SCORES[5])), [3, 0], "int32")
+    check(nms(BOXES, SCORES, 30, score_threshold=0.3), [3, 0, 5], "int32")  # float32's is larger
     check(nms(BOXES, SCORES, 30, 0.5, 2.0), [], "int32")
     check(nms(BOXES, np.ones(6), 30), [0, 3, 5], "int32")  # the lowest index first
     check(nms(BOXES.tolist(), SCORES.tolist(), 2), [3, 0], "int32")
@@ -309,11 +310,11 @@ def otsu(levels: np.ndarray) -> int:
 
 
 def test_thresholds() -> None:
-    gray = RNG.integers(0, 256, (9, 8, 1))
+    gray = np.arange(256).reshape(16, 16, 1)
     image = tp.image.threshold
     check(image(gray.astype("int32")), 255 * (gray > 127.5), "int32")
     check(image(gray.astype("float32"), "binary", True, 0.25), 255 * (gray <= 63.75), "int32")
-    hills = np.where(RNG.random((9, 8, 1)) < 0.3, 200, 40) + gray // 8
+    hills = np.where(RNG.random((16, 16, 1)) < 0.3, 200, 40) + gray // 8
     check(image(hills.astype("int32"), "otsu"), 255 * (hills > otsu(hills)), "int32")
     check(image(np.full((2, 2, 1), 9), "otsu"), np.full((2, 2, 1), 255), "int32")
     rgb = RNG.integers(0, 256, (5, 4, 3)).astype("int32")
