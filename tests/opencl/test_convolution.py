@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tensorplug.ops import convolution as conv
-from tensorplug.ops import pooling
+from tensorplug.ops import correlation, pooling
 from tensorplug_opencl.kernels import convolution as kernels
 
 CASES = [  # x (NHWC), filter, strides, dilations, pad (NHWC)
@@ -35,7 +35,7 @@ def options_of(strides, dilations, pad, data_format):
 def taps(x, filter, strides, dilations, pad):
     """Yield (output row, output column, tap row, tap column, row, column) that lie inside x."""
     options = options_of(strides, dilations, pad, "NHWC")
-    high, wide = conv.geometry(x, filter, dim_rounding_mode=None, **options)
+    high, wide = correlation.geometry(x, filter, dim_rounding_mode=None, **options)
     places = itertools.product(
         range(high.out), range(wide.out), range(filter[0]), range(filter[1])
     )
@@ -64,7 +64,7 @@ def test_convolution_and_its_transposes(
     x, filter = (rng.integers(-9, 9, each).astype(float) for each in (shape, filter_shape))
     options = options_of(strides, dilations, pad, data_format)
     given = arranged(x, data_format)
-    high, wide = conv.geometry(given.shape, filter_shape, dim_rounding_mode=None, **options)
+    high, wide = correlation.geometry(given.shape, filter_shape, dim_rounding_mode=None, **options)
     dy = rng.integers(-9, 9, (shape[0], high.out, wide.out, filter_shape[3])).astype(float)
     y, dx, dfilter = np.zeros_like(dy), np.zeros_like(x), np.zeros_like(filter)
     for i, j, kh, kw, row, column in taps(shape, filter_shape, strides, dilations, pad):
