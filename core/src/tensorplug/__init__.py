@@ -11,7 +11,6 @@ This distribution holds ops, gradients and the engine. Backends are distribution
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.util import find_spec
 from math import e, inf, nan, pi
 from typing import TYPE_CHECKING, Any
 
@@ -130,7 +129,7 @@ from tensorplug.tree import tree_map
 from tensorplug.variable import Variable, dispose_variables
 
 if TYPE_CHECKING:
-    from tensorplug import fft, image, linalg, random, signal, train
+    from tensorplug import fft, image, linalg, ragged, random, signal, sparse, strings, train
     from tensorplug.differentiation.checkpointing import checkpoint
     from tensorplug.differentiation.custom_gradients import custom_grad
     from tensorplug.differentiation.derivatives import hessian, jacobian, jvp
@@ -199,6 +198,7 @@ __all__ = [
     "nn",
     "pi",
     "profile",
+    "ragged",
     "random",
     "register_backend",
     "register_decomposition",
@@ -210,8 +210,10 @@ __all__ = [
     "save",
     "set_backend",
     "signal",
+    "sparse",
     "stop_gradient",
     "string",
+    "strings",
     "synchronize",
     "tidy",
     "time",
@@ -328,7 +330,17 @@ del globals()["tensor"], globals()["variable"]  # the modules; `tp.tensor(...)` 
 
 
 # Loaded when they are first asked for: together they would cost a third of the import.
-_LATE_MODULES = ("fft", "image", "linalg", "random", "signal", "train")
+_LATE_MODULES = (
+    "fft",
+    "image",
+    "linalg",
+    "ragged",
+    "random",
+    "signal",
+    "sparse",
+    "strings",
+    "train",
+)
 _LATE = {
     "checkpoint": "differentiation.checkpointing",
     "custom_grad": "differentiation.custom_gradients",
@@ -359,6 +371,8 @@ if not TYPE_CHECKING:  # a type checker would take every name for one of ours
         if name in _LATE:
             value = globals()[name] = getattr(import_module(f"tensorplug.{_LATE[name]}"), name)
             return value
+        from importlib.util import find_spec
+
         from tensorplug.spellings import ELSEWHERE, missing  # only where a name is missing
 
         # An import asks here before it loads a module; no need to gather all names for that.

@@ -194,15 +194,8 @@ class SVDResult(NamedTuple):
     Vh: Tensor
 
 
-class EighResult(NamedTuple):
-    """What ``eigh`` returns."""
-
-    eigenvalues: Tensor
-    eigenvectors: Tensor
-
-
 class EigResult(NamedTuple):
-    """What ``eig`` returns."""
+    """What ``eigh`` and ``eig`` return."""
 
     eigenvalues: Tensor
     eigenvectors: Tensor
@@ -360,17 +353,11 @@ def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
 
 
 def svdvals(x: Any, /) -> Tensor:
-    """Return the singular values [..., min(m, n)] of the matrices [..., m, n], largest first.
-
-    Raises:
-        ShapeError: no matrices.
-        LinAlgError: no convergence, as with a NaN.
-
-    """
+    """Return the singular values [..., min(m, n)], largest first; errors are those of ``svd``."""
     return dispatch_several(SVD, x, compute_uv=False)[0]
 
 
-def eigh(x: Any, /) -> EighResult:
+def eigh(x: Any, /) -> EigResult:
     """Return eigenvalues and eigenvectors of Hermitian matrices: ``x @ v = v @ diag(e)``.
 
     ``x`` is [..., n, n]; only its lower triangle is read. The eigenvalues are real, smallest
@@ -383,7 +370,7 @@ def eigh(x: Any, /) -> EighResult:
 
     """
     e, v = dispatch_several(SELF_ADJOINT_EIG, x)
-    return EighResult(e, v)
+    return EigResult(e, v)
 
 
 def eigvalsh(x: Any, /) -> Tensor:

@@ -13,7 +13,6 @@ from tensorplug.ops import reduction
 from tensorplug.ops.comparison import equal, not_equal
 from tensorplug.ops.elementwise import abs as abs_
 from tensorplug.ops.elementwise import astype, sqrt, where
-from tensorplug.ops.factorization import svdvals
 from tensorplug.ops.movement import reshape
 
 if TYPE_CHECKING:
@@ -103,6 +102,8 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tenso
         extreme = reduction.max if ord > 0 else reduction.min
         return extreme(sums, axis=(-2, -1), keepdims=keepdims)
     if ord in (2, -2, "nuc"):
+        from tensorplug.ops.factorization import svdvals  # not needed to import tensorplug
+
         values = svdvals(tensor)
         reduce = {2: reduction.max, -2: reduction.min, "nuc": reduction.sum}[ord]
         result = reduce(values, axis=-1)
