@@ -1,40 +1,256 @@
-"""Loss functions, composed of other ops. They live in ``tensorplug.losses``."""
+"""Loss functions, composed of other ops. They live in ``tensorplug.losses``.
+
+Each computes one loss per element (or per row), multiplies it by ``weights``, which broadcast to
+the losses, and reduces:
+
+- ``"none"``: the weighted losses as they are;
+- ``"sum"``: their sum;
+- ``"mean"``: their sum divided by the sum of the weights, each counted as often as it was
+  broadcast;
+- ``"sum_by_nonzero_weights"``, the default: their sum divided by the number of losses whose
+  weight is not 0; NaN if there are none.
+
+Without ``weights`` they are all 1. The source of the formulas is TensorFlow.js.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.dispatch import as_tensor
-from tensorplug.errors import ShapeError
-from tensorplug.ops import activation, reduction
+from tensorplug.errors import ArgumentError, ShapeError
+from tensorplug.ops import activation, comparison, elementwise
+from tensorplug.ops.movement import broadcast_to
+from tensorplug.ops.reduction import mean
+from tensorplug.ops.reduction import sum as total
 
 if TYPE_CHECKING:
     from tensorplug.tensor import Tensor
 
 __all__ = [
+    "absolute_difference",
+    "compute_weighted_loss",
+    "cosine_distance",
+    "hinge_loss",
+    "huber_loss",
+    "log_loss",
+    "mean_squared_error",
+    "sigmoid_cross_entropy",
     "softmax_cross_entropy",
 ]
 
+_DEFAULT: Final = "sum_by_nonzero_weights"
+_REDUCTIONS: Final = ("none", "sum", "mean", _DEFAULT)
 
-def softmax_cross_entropy(onehot_labels: Any, logits: Any, /) -> Tensor:
-    """Return the mean over all but the last axis of ``-sum(labels * log_softmax(logits))``.
+
+def compute_weighted_loss(
+    losses: Any, weights: Any = None, /, *, reduction: str = _DEFAULT
+) -> Tensor:
+    """Return losses weighted and reduced, as the module describes.
+
+    Raises:
+        ArgumentError: there is no such reduction.
+        ShapeError: the weights do not broadcast to the losses.
+
+    """
+    return _reduced(as_tensor(losses, what="compute_weighted_loss: losses"), weights, reduction)
+
+
+def _reduced(losses: Tensor, weights: Any, how: str, who: str = "compute_weighted_loss") -> Tensor:
+    if how not in _REDUCTIONS:
+        listed = ", ".join(map(repr, _REDUCTIONS))
+        raise ArgumentError(f"{who}: reduction must be one of {listed}, got {how!r}")
+    if weights is None:
+        if how == "none":
+            return losses
+        return total(losses) if how == "sum" else mean(losses)
+    given = as_tensor(weights, what=f"{who}: weights")
+    try:
+        spread = broadcast_to(given, losses.shape)
+    except ShapeError:
+        raise ShapeError(
+            f"{who}: weights {given.type} do not broadcast to the losses {losses.type}"
+        ) from None
+    weighted = losses * spread
+    if how == "none":
+        return weighted
+    result = total(weighted)
+    if how == "sum":
+        return result
+    counted = spread if how == "mean" else comparison.not_equal(spread, 0)
+    return result / elementwise.astype(total(counted), result.dtype)
+
+
+def _pair(first: Any, second: Any, who: str, names: tuple[str, str]) -> tuple[Tensor, Tensor]:
+    """Return two tensors of one shape."""
+    a = as_tensor(first, what=f"{who}: {names[0]}")
+    b = as_tensor(second, what=f"{who}: {names[1]}")
+    if a.shape != b.shape:
+        raise ShapeError(f"{who}: {names[0]} are {a.type}, but {names[1]} are {b.type}")
+    return a, b
+
+
+_PREDICTED: Final = ("labels", "predictions")
+_SCORED: Final = ("labels", "logits")
+
+
+def absolute_difference(
+    labels: Any, predictions: Any, weights: Any = None, /, *, reduction: str = _DEFAULT
+) -> Tensor:
+    """Return the losses ``|labels - predictions|``, weighted and reduced.
+
+    Raises:
+        ShapeError: labels and predictions differ in shape, or the weights do not fit.
+
+    """
+    wanted, found = _pair(labels, predictions, "absolute_difference", _PREDICTED)
+    losses = elementwise.abs(wanted - found)
+    return _reduced(losses, weights, reduction, "absolute_difference")
+
+
+def mean_squared_error(
+    labels: Any, predictions: Any, weights: Any = None, /, *, reduction: str = _DEFAULT
+) -> Tensor:
+    """Return the losses ``(labels - predictions)**2``, weighted and reduced.
+
+    Raises: as ``absolute_difference``.
+    """
+    wanted, found = _pair(labels, predictions, "mean_squared_error", _PREDICTED)
+    losses = elementwise.squared_difference(wanted, found)
+    return _reduced(losses, weights, reduction, "mean_squared_error")
+
+
+def cosine_distance(
+    labels: Any,
+    predictions: Any,
+    weights: Any = None,
+    /,
+    *,
+    axis: int,
+    reduction: str = _DEFAULT,
+) -> Tensor:
+    """Return the losses ``1 - sum(labels * predictions)`` along ``axis``, weighted and reduced.
+
+    Both are taken to have length 1 along ``axis``, which stays with size 1 in the losses.
+
+    Raises: as ``absolute_difference``.
+    """
+    wanted, found = _pair(labels, predictions, "cosine_distance", _PREDICTED)
+    losses = 1 - total(wanted * found, axis=axis, keepdims=True)
+    return _reduced(losses, weights, reduction, "cosine_distance")
+
+
+def hinge_loss(
+    labels: Any, predictions: Any, weights: Any = None, /, *, reduction: str = _DEFAULT
+) -> Tensor:
+    """Return the losses ``max(0, 1 - (2 labels - 1) * predictions)``, weighted and reduced.
+
+    ``labels`` are 0 or 1. At the hinge the gradient is 0.
+
+    Raises: as ``absolute_difference``.
+    """
+    wanted, found = _pair(labels, predictions, "hinge_loss", _PREDICTED)
+    losses = activation.relu(1 - (wanted * 2 - 1) * found)
+    return _reduced(losses, weights, reduction, "hinge_loss")
+
+
+def huber_loss(
+    labels: Any,
+    predictions: Any,
+    weights: Any = None,
+    /,
+    *,
+    delta: float = 1.0,
+    reduction: str = _DEFAULT,
+) -> Tensor:
+    """Return losses that are quadratic up to an error of ``delta`` and linear beyond.
+
+    With ``e = |labels - predictions|`` they are ``e**2 / 2`` for ``e <= delta`` and
+    ``delta * (e - delta / 2)`` elsewhere; weighted and reduced.
+
+    Raises: as ``absolute_difference``.
+    """
+    wanted, found = _pair(labels, predictions, "huber_loss", _PREDICTED)
+    error = elementwise.abs(wanted - found)
+    near = elementwise.minimum(error, delta)
+    losses = near * near * 0.5 + (error - near) * delta
+    return _reduced(losses, weights, reduction, "huber_loss")
+
+
+def log_loss(
+    labels: Any,
+    predictions: Any,
+    weights: Any = None,
+    /,
+    *,
+    epsilon: float = 1e-7,
+    reduction: str = _DEFAULT,
+) -> Tensor:
+    """Return the losses of predicted probabilities, weighted and reduced.
+
+    They are ``-labels * log(p + epsilon) - (1 - labels) * log(1 - p + epsilon)``.
+
+    Raises: as ``absolute_difference``.
+    """
+    wanted, p = _pair(labels, predictions, "log_loss", _PREDICTED)
+    missed = (1 - wanted) * elementwise.log(1 - p + epsilon)
+    losses = -(wanted * elementwise.log(p + epsilon)) - missed
+    return _reduced(losses, weights, reduction, "log_loss")
+
+
+def sigmoid_cross_entropy(
+    multi_class_labels: Any,
+    logits: Any,
+    weights: Any = None,
+    /,
+    *,
+    label_smoothing: float = 0.0,
+    reduction: str = _DEFAULT,
+) -> Tensor:
+    """Return the losses of independent classes, weighted and reduced.
+
+    They are ``-y * log(sigmoid(x)) - (1 - y) * log(1 - sigmoid(x))``, computed so that large
+    logits neither overflow nor lose their digits. ``label_smoothing`` s makes y of the labels:
+    ``labels * (1 - s) + s / 2``.
+
+    Raises: as ``absolute_difference``.
+    """
+    y, x = _pair(multi_class_labels, logits, "sigmoid_cross_entropy", _SCORED)
+    if label_smoothing:
+        y = y * (1 - label_smoothing) + label_smoothing * 0.5
+    # softplus(x) - x * y; its derivative at 0 is the sigmoid's value less y, as elsewhere.
+    losses = activation.softplus(x) - x * y
+    return _reduced(losses, weights, reduction, "sigmoid_cross_entropy")
+
+
+def softmax_cross_entropy(
+    onehot_labels: Any,
+    logits: Any,
+    weights: Any = None,
+    /,
+    *,
+    label_smoothing: float = 0.0,
+    reduction: str = _DEFAULT,
+) -> Tensor:
+    """Return the losses ``-sum(y * log_softmax(logits))`` along the last axis, weighted, reduced.
 
     Args:
         onehot_labels: probabilities of the classes along the last axis.
         logits: of the same shape.
+        weights: broadcast to the losses, which lack the last axis.
+        label_smoothing: s makes y of the labels: ``labels * (1 - s) + s / classes``.
+        reduction: as the module describes.
 
-    Returns:
-        A scalar. It is differentiable in both arguments.
+    It is differentiable in labels and logits.
 
     Raises:
-        ShapeError: when the shapes differ.
+        ShapeError: the shapes differ or have no axis, or the weights do not fit.
 
     """
-    labels = as_tensor(onehot_labels, what="softmax_cross_entropy: onehot_labels")
-    scores = as_tensor(logits, what="softmax_cross_entropy: logits")
-    if labels.shape != scores.shape:
-        raise ShapeError(
-            f"softmax_cross_entropy: labels are {labels.type}, but logits are {scores.type}"
-        )
-    each = reduction.sum(labels * activation.log_softmax(scores), axis=-1)
-    return -reduction.mean(each)
+    y, scores = _pair(onehot_labels, logits, "softmax_cross_entropy", _SCORED)
+    if not y.shape:
+        raise ShapeError("softmax_cross_entropy: labels and logits have no axis of classes")
+    if label_smoothing:
+        y = y * (1 - label_smoothing) + label_smoothing / y.shape[-1]
+    losses = -total(y * activation.log_softmax(scores), axis=-1)
+    return _reduced(losses, weights, reduction, "softmax_cross_entropy")
