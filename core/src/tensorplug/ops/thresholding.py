@@ -10,13 +10,13 @@ from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.ops.comparison import equal, greater, less_equal
 from tensorplug.ops.counting import bincount
 from tensorplug.ops.creation import arange, asarray
+from tensorplug.ops.cumulative import cumulative_sum
 from tensorplug.ops.elementwise import astype, where
 from tensorplug.ops.movement import broadcast_to, reshape
 from tensorplug.ops.reduction import argmax
 from tensorplug.ops.reduction import max as max_
 from tensorplug.ops.reduction import sum as sum_
 from tensorplug.ops.rounding import round as round_
-from tensorplug.ops.cumulative import cumulative_sum
 
 if TYPE_CHECKING:
     from tensorplug.tensor import Tensor
