@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 __all__ = [
+    "apart",
     "broadcast",
     "check_write",
     "diagonal",
@@ -232,6 +233,12 @@ def forget(tensor: Tensor) -> None:
         for number, member in list(alias.family.items()):
             if member() is tensor:
                 alias.family.pop(number, None)
+
+
+def apart(result: Tensor) -> Tensor:
+    """Return ``result``, made with ops that give views, as what NumPy would copy."""
+    forget(result)
+    return result
 
 
 # How a view lies in what it was made from -------------------------------------------------

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 from tensorplug import dtypes as dt
 from tensorplug.dispatch import dispatch
 from tensorplug.ops import setting as ops
-from tensorplug.ops.creation import full
+from tensorplug.ops.creation import ones
 from tensorplug.ops.elementwise import where
-from tensorplug.ops.slicing import STRIDED_SLICE_GRAD
+from tensorplug.ops.movement import broadcast_to
+from tensorplug.ops.slicing import STRIDED_SLICE_GRAD, selection
 from tensorplug.tables import DecompositionTable
 
 if TYPE_CHECKING:
@@ -20,7 +21,8 @@ decompositions = DecompositionTable()
 
 @decompositions.of(ops.STRIDED_SLICE_UPDATE)
 def strided_slice_update(tensor: Tensor, value: Tensor, *, attributes: dict[str, Any]) -> Tensor:
-    shape = tensor.shape
-    here = full(value.shape, True, dtype=dt.bool_)  # noqa: FBT003  # what it is filled with
-    written = dispatch(STRIDED_SLICE_GRAD, here, shape=shape, **attributes)
-    return where(written, dispatch(STRIDED_SLICE_GRAD, value, shape=shape, **attributes), tensor)
+    part = selection(tensor.shape, attributes).shape
+    here = ones(part, dtype=dt.bool_)
+    how = {"shape": tensor.shape, **attributes}
+    spread = dispatch(STRIDED_SLICE_GRAD, broadcast_to(value, part), **how)
+    return where(dispatch(STRIDED_SLICE_GRAD, here, **how), spread, tensor)

@@ -151,7 +151,7 @@ def addresses(x: Tensor, picks: tuple[Pick, ...]) -> tuple[Tensor, tuple[int, ..
         shape = shapes.broadcast(*(each.shape for each in indices))
     except ArgumentError as error:
         raise type(error)(f"indexing {x.type}: {error}") from None
-    columns = [
-        movement.reshape(movement.broadcast_to(each, shape), (*shape, 1)) for each in indices
-    ]
-    return movement.concat(columns, axis=-1), tuple(axes)
+    wide = (e if e.shape == shape else movement.broadcast_to(e, shape) for e in indices)
+    columns = [movement.reshape(each, (*shape, 1)) for each in wide]
+    rows = columns[0] if len(columns) == 1 else movement.concat(columns, axis=-1)
+    return rows, tuple(axes)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensorplug import dtypes as dt
 from tensorplug.errors import OutOfRangeError
 from tensorplug.ops import indexing as ops
 from tensorplug.tables import KernelTable
@@ -76,17 +77,25 @@ def gather_v2(
     if not indices.rank:
 
         def view(x: Array, indices: Array) -> Any:
-            return x[(*lead, int(_positions(indices, length, axis)), ...)]
+            number = int(indices)
+            if not -length <= number < length:
+                _positions(indices, length, axis)  # raises
+            return x[(*lead, number, ...)]
 
         return quietly(view)
     if not batch_dims:
+        wide = indices.dtype is dt.uint64  # which NumPy does not take for an index
 
         def run(x: Array, indices: Array) -> Any:
-            positions = _positions(indices, length, axis)
-            # take() copies all of an array whose elements do not lie in order.
-            if not x.flags.c_contiguous and positions.size < length:
-                return x[(*lead, positions)]
-            return x.take(positions.reshape(-1), axis=axis).reshape(shape)
+            at = _positions(indices, length, axis) if wide else indices
+            try:
+                # take() copies all of an array whose elements do not lie in order.
+                if not x.flags.c_contiguous and at.size < length:
+                    return x[(*lead, at)]
+                return x.take(at, axis=axis)
+            except IndexError:
+                _positions(indices, length, axis)  # says which
+                raise
 
         return quietly(run)
 

@@ -25,11 +25,12 @@ def strided_slice_update(
     """Copy, then write into the slice."""
     taken = slicing.selection(tensor.shape, attributes)
     key: Any = (*taken.slices(), ...)
-    counts = taken.counts
+    shape = taken.shape
 
     def run(tensor: Array, value: Array) -> Array:
         result = np.array(tensor, order="C")
-        result[key] = value.reshape(counts)
+        # Axes of length 1 that go or come leave a view a view.
+        result[key].reshape(shape, copy=False)[...] = value
         return result
 
     return quietly(run)

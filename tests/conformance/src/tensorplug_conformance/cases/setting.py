@@ -43,6 +43,10 @@ def strided_slice_update(corpus: Corpus) -> Iterator[Case]:
     """Steps in both directions, axes that go and come, empty slices."""
     for name, shape, part, attributes in _SLICES:
         yield Case(name, (corpus.ordinary(shape), corpus.ordinary(part)), attributes)
+    whole = {"begin": (1, 0), "end": (3, 5)}
+    yield Case("one value", (corpus.ordinary((4, 5)), corpus.ordinary(())), whole)
+    yield Case("a row for all", (corpus.ordinary((4, 5)), corpus.ordinary((5,))), whole)
+    yield Case("a column for all", (corpus.ordinary((4, 5)), corpus.ordinary((2, 1))), whole)
     edges = corpus.edges()
     half = edges[: len(edges) // 2].copy()
     span = {"begin": (0,), "end": (2 * len(half),), "strides": (2,)}
@@ -58,3 +62,5 @@ def strided_slice_update_points(corpus: Corpus) -> Iterator[Case]:
     inputs = (corpus.ordinary((4, 3)), corpus.ordinary((2,)))
     how = {"begin": (3, 1), "end": (0, 2), "strides": (-2, 1), "shrink_axis_mask": 2}
     yield Case("steps back in a column", inputs, how)
+    spread = (corpus.ordinary((4, 3)), corpus.ordinary((2, 1)))
+    yield Case("a column for all", spread, {"begin": (1, 0), "end": (3, 3)})

@@ -1,0 +1,177 @@
+"""Workloads of indexing: embeddings and their gradients, masks, rows, assignment."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from harness import Workload
+from workloads import available, backends, on
+
+import tensorplug as tp
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    Call = Callable[[], object]
+
+WORDS, WIDTH, TOKENS = 10_000, 128, 4096  # a vocabulary, and a batch of 64 times 64 words
+
+
+def _text(*, natural: bool) -> tuple[Any, Any, Any]:
+    """Return a table, the words of a text and gradients for them."""
+    rng = np.random.default_rng(0)
+    ids = rng.integers(0, WORDS, TOKENS)
+    if natural:  # a few words are frequent, most are rare
+        ids = np.minimum(rng.zipf(1.3, TOKENS) - 1, WORDS - 1)
+    table = rng.standard_normal((WORDS, WIDTH), dtype=np.float32)
+    return table, ids.astype(np.int32), rng.standard_normal((TOKENS, WIDTH), dtype=np.float32)
+
+
+def embedding() -> Workload:
+    """Rows of a table."""
+    table, ids, _ = _text(natural=False)
+    contenders: dict[str, Call] = {"numpy": lambda: table.take(ids, axis=0)}
+    for backend in backends():
+        contenders[f"tensorplug {backend}"] = on(backend, lambda: _gather(table, ids))
+    if available("torch"):
+        import torch
+
+        rows, at = torch.from_numpy(table), torch.from_numpy(ids)
+        contenders["torch"] = lambda: torch.nn.functional.embedding(at, rows)
+    if available("jax"):
+        import jax
+
+        take = jax.jit(lambda x, at: jax.numpy.take(x, at, axis=0))
+        x, places = jax.numpy.asarray(table), jax.numpy.asarray(ids)
+        contenders["jax jit"] = lambda: take(x, places).block_until_ready()
+    return Workload("embedding of 4096 words", "numpy", contenders)
+
+
+def _gather(table: Any, ids: Any) -> Call:
+    x, at = tp.asarray(table), tp.asarray(ids)
+    return lambda: tp.gather(x, at)
+
+
+def embedding_gradient(name: str, *, natural: bool) -> Workload:
+    """Gradients of the words' rows, added up in a table of zeros."""
+    _, ids, rows = _text(natural=natural)
+
+    def added() -> object:
+        result = np.zeros((WORDS, WIDTH), np.float32)
+        np.add.at(result, ids, rows)
+        return result
+
+    contenders: dict[str, Call] = {"numpy add.at": added}
+    for backend in backends():
+        contenders[f"tensorplug {backend}"] = on(backend, lambda: _scatter(ids, rows))
+    baseline = "numpy add.at"
+    if available("torch"):
+        import torch
+
+        given, at = torch.from_numpy(rows), torch.from_numpy(ids.astype(np.int64))
+        contenders["torch"] = lambda: torch.ops.aten.embedding_dense_backward(
+            given, at, WORDS, -1, False
+        )
+        contenders["torch index_add"] = lambda: torch.zeros(WORDS, WIDTH).index_add_(0, at, given)
+    if available("jax"):
+        import jax
+
+        zeros = jax.numpy.zeros
+        add = jax.jit(lambda at, dy: zeros((WORDS, WIDTH), dy.dtype).at[at].add(dy))
+        places, dy = jax.numpy.asarray(ids), jax.numpy.asarray(rows)
+        contenders["jax jit"] = lambda: add(places, dy).block_until_ready()
+        baseline = "jax jit"
+    return Workload(name, baseline, contenders)
+
+
+def _scatter(ids: Any, rows: Any) -> Call:
+    at, updates = tp.asarray(ids.reshape(-1, 1)), tp.asarray(rows)
+    return lambda: tp.scatter_nd(at, updates, (WORDS, WIDTH))
+
+
+def mask() -> Workload:
+    """The elements of a matrix that are positive."""
+    x = np.random.default_rng(0).standard_normal((1024, 1024), dtype=np.float32)
+    contenders: dict[str, Call] = {"numpy": lambda: x[x > 0]}
+    for backend in backends():
+        contenders[f"tensorplug {backend}"] = on(backend, lambda: _positive(x))
+    if available("torch"):
+        import torch
+
+        given = torch.from_numpy(x)
+        contenders["torch"] = lambda: given[given > 0]
+    if available("jax"):
+        import jax
+
+        passed = jax.numpy.asarray(x)
+        contenders["jax"] = lambda: passed[passed > 0].block_until_ready()  # noqa: PLW0108  # evaluated
+    return Workload("mask of a million", "numpy", contenders)
+
+
+def _positive(x: Any) -> Call:
+    tensor = tp.asarray(x)
+    return lambda: tensor[tensor > 0]
+
+
+def rows() -> Workload:
+    """The rows of a small matrix, one after the other."""
+    x = np.random.default_rng(0).standard_normal((64, 16), dtype=np.float32)
+    contenders: dict[str, Call] = {"numpy": lambda: [x[row] for row in range(64)]}
+    for backend in backends():
+        contenders[f"tensorplug {backend}"] = on(backend, lambda: _rows(x))
+    if available("torch"):
+        import torch
+
+        given = torch.from_numpy(x)
+        contenders["torch"] = lambda: [given[row] for row in range(64)]
+    return Workload("64 rows of 16", "numpy", contenders)
+
+
+def _rows(x: Any) -> Call:
+    tensor = tp.asarray(x)
+    return lambda: [tensor[row] for row in range(64)]
+
+
+def assignment() -> Workload:
+    """A block and a row of a small matrix get other values; NumPy's share is the copy as well."""
+    x = np.zeros((64, 16), np.float32)
+
+    def numpys() -> object:
+        first = x.copy()
+        first[8:16, ::2] = 1
+        second = first.copy()
+        second[3] = 2
+        return second
+
+    contenders: dict[str, Call] = {"numpy": numpys}
+    for backend in backends():
+        contenders[f"tensorplug {backend}"] = on(backend, lambda: _assign(x))
+    if available("jax"):
+        import jax
+
+        passed = jax.numpy.asarray(x)
+        contenders["jax"] = lambda: passed.at[8:16, ::2].set(1).at[3].set(2).block_until_ready()
+    return Workload("two assignments to 64 x 16", "numpy", contenders)
+
+
+def _assign(x: Any) -> Call:
+    tensor = tp.asarray(x)
+
+    def assign() -> object:
+        tensor[8:16, ::2] = 1
+        tensor[3] = 2
+        return tensor
+
+    return assign
+
+
+def workloads() -> Iterator[tuple[str, Callable[[], Workload]]]:
+    """Yield name and maker of every workload."""
+    yield "embedding", embedding
+    name = "embedding's gradient"
+    yield "embedding_grad", lambda: embedding_gradient(name, natural=False)
+    yield "embedding_grad_text", lambda: embedding_gradient(f"{name}, text", natural=True)
+    yield "mask", mask
+    yield "rows", rows
+    yield "assignment", assignment
