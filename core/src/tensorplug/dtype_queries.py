@@ -65,7 +65,7 @@ def finfo(type: Any, /) -> FloatInfo:
     if dtype not in dt.INEXACT:
         raise DTypeError(f"finfo: {dtype} is no floating dtype; ask iinfo for integers")
     part = dt.real_part(dtype)
-    about: Any = np.finfo(part.numpy)  # type: ignore[arg-type]  # it is a floating dtype
+    about: Any = np.finfo(part.numpy)
     return FloatInfo(
         bits=8 * dtype.itemsize,
         eps=float(about.eps),

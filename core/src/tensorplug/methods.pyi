@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tensorplug import dtypes as dt
+from tensorplug.ops.sets import UniqueResult
+from tensorplug.shapes import Shape
 from tensorplug.tensor import Tensor
 
 Pair = tuple[int, int]

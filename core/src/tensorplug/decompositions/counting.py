@@ -5,15 +5,13 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from tensorplug import dtypes as dt
 from tensorplug.ops import counting as ops
-from tensorplug.ops.comparison import logical_and
 from tensorplug.ops.creation import arange, ones
 from tensorplug.ops.elementwise import astype, where
 from tensorplug.ops.indexing import scatter_nd
 from tensorplug.ops.movement import reshape
+from tensorplug.ops.order import in_range
 from tensorplug.tables import DecompositionTable
 
 if TYPE_CHECKING:
@@ -21,14 +19,6 @@ if TYPE_CHECKING:
     from tensorplug.tensor import Tensor
 
 decompositions = DecompositionTable()
-
-
-def in_range(numbers: Tensor, size: int) -> Tensor:
-    """Where integers lie in [0, size)."""
-    within = numbers >= 0
-    if size <= int(np.iinfo(numbers.dtype.name).max):  # else no number reaches it
-        within = logical_and(within, numbers < size)
-    return within
 
 
 @decompositions.of(ops.UNSORTED_SEGMENT_SUM)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.decompositions.counting import in_range
 from tensorplug.ops import counting as ops
 from tensorplug.ops.creation import full, zeros
 from tensorplug.ops.elementwise import where
 from tensorplug.ops.indexing import gather
 from tensorplug.ops.movement import reshape
+from tensorplug.ops.order import in_range
 from tensorplug.tables import GradientTable
 
 if TYPE_CHECKING:

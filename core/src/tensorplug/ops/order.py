@@ -1,11 +1,13 @@
-"""Turning the order of a dtype around exactly, so that minima can be maxima."""
+"""Order exactly: turned around, so that minima can be maxima, and within bounds."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tensorplug import dtypes as dt
-from tensorplug.ops.comparison import logical_not
+from tensorplug.ops.comparison import logical_and, logical_not
 
 if TYPE_CHECKING:
     from tensorplug.tensor import Tensor
@@ -24,3 +26,11 @@ def reversed_order(x: Tensor) -> Tensor:
     if x.dtype in dt.SIGNED:
         return -1 - x
     return (1 << 8 * x.dtype.itemsize) - 1 - x
+
+
+def in_range(numbers: Tensor, size: int) -> Tensor:
+    """Return where integers lie in [0, size)."""
+    within = numbers >= 0
+    if size <= int(np.iinfo(numbers.dtype.name).max):  # else no number reaches it
+        within = logical_and(within, numbers < size)
+    return within

@@ -316,5 +316,6 @@ def strided_slice(
 def _selected(region: aliasing.Region, given: Mapping[str, Any]) -> aliasing.Region:
     """Return where a strided slice lies, for ``aliasing``."""
     taken = selection(region.array.shape, given)
-    part = region.array[(*taken.slices(), ...)]
+    key: tuple[Any, ...] = (*taken.slices(), ...)
+    part = region.array[key]
     return region.viewed(part.reshape(taken.shape, copy=False))

@@ -22,6 +22,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tensorplug import dtypes as dt
+{imports}from tensorplug.shapes import Shape
 from tensorplug.tensor import Tensor
 
 Pair = tuple[int, int]
@@ -37,8 +38,16 @@ def path() -> Path:
 
 def stub() -> str:
     """Return the text of the stub for the core's chained ops."""
-    lines = [_method(each) for each in sorted(_chained(), key=lambda each: each.__name__)]
-    return _HEAD + "".join(lines)
+    chained = sorted(_chained(), key=lambda each: each.__name__)
+    imports = sorted({line for each in chained for line in _result_class(each)})
+    return _HEAD.format(imports="".join(imports)) + "".join(map(_method, chained))
+
+
+def _result_class(function: Callable[..., Any]) -> Iterator[str]:
+    """Yield the import of the class that ``function`` returns, if it is one of its module's."""
+    name = inspect.signature(function).return_annotation
+    if isinstance(function.__globals__.get(name), type):
+        yield f"from {function.__module__} import {name}\n"
 
 
 def _chained() -> Iterator[Callable[..., Any]]:

@@ -71,7 +71,7 @@ def max_pool(
 def _search(
     backend: OpenCLBackend,
     x: TensorType,
-    at: tuple[Window, Window],
+    at: tuple[Window, ...],
     out: TensorType,
     result: str,
     title: str,
@@ -95,7 +95,7 @@ def _search(
 
 
 def _constants(
-    x: Shape, at: tuple[Window, Window], items: int
+    x: Shape, at: tuple[Window, ...], items: int
 ) -> tuple[list[Any], list[str], templates.Index]:
     values = {"items": items, "channels": x[3]}
     for prefix, window in zip("hw", at, strict=True):
@@ -142,7 +142,7 @@ def max_pool_grad(
 
 
 def _collector(
-    backend: OpenCLBackend, x: TensorType, at: tuple[Window, Window], out: TensorType
+    backend: OpenCLBackend, x: TensorType, at: tuple[Window, ...], out: TensorType
 ) -> Launch:
     values, declared, index = _constants(x.shape, at, x.size)
     stored, computed = ctypes.stored(x.dtype), ctypes.computed(x.dtype)
