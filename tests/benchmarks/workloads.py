@@ -272,3 +272,6 @@ def workloads() -> Iterator[tuple[str, Callable[[], Workload]]]:
     from networks import workloads as of_networks
 
     yield from of_networks()
+    from models import workloads as of_models
+
+    yield from of_models()

@@ -97,7 +97,18 @@ OTHERS = {
     "dot": [[X, X.T], ()],
     "ensure_shape": [[X], ((3, 4),)],
     "full_like": [[X], (1,)],
+    "argwhere": [[X], ()],
+    "bincount": [[I], (None, 3)],
+    "boolean_mask": [[X, B], ()],
+    "dense_bincount": [[I], (None, 3)],
     "gather": [[X, I], ()],
+    "gather_nd": [[X, I[:, None]], ()],
+    "nonzero": [[X], ()],
+    "sparse_to_dense": [[I, I], ((3,),)],
+    "take": [[X[0], I], ()],
+    "take_along_axis": [[X[:, 0], I], ()],
+    "tensor_scatter_update": [[X, I[:, None], X], ()],
+    "unsorted_segment_sum": [[X, I], (3,)],
     "in_top_k": [[X, I], ()],
     "isin": [[X, X], ()],
     "lower_bound": [[X, X], ()],
@@ -168,7 +179,10 @@ KERNELS = {  # where the kernel's name in messages is not the op's in capitals
     "remainder": "Mod",
     "astype": "Cast",
     "permute_dims": "Transpose",
+    "argwhere": "Where",
     "gather": "GatherV2",
+    "nonzero": "Where",
+    "take": "GatherV2",
     "pad": "PadV2",
     "topk": "TopK",
     "argmax": "ArgMax",
@@ -284,7 +298,7 @@ def test_strings_are_no_numbers(op, at):
     tensors, rest = CALLS[op]
     text = np.full(np.shape(tensors[at]), "a")
     given = [text if position == at else each for position, each in enumerate(tensors)]
-    if op in TAKE_STRINGS or (op, at) == ("gather", 0):
+    if op in TAKE_STRINGS or (op, at) in TAKE_STRINGS_AT:
         assert isinstance(FUNCTIONS[op](*given, *rest), tp.Tensor | tuple)
         return
     with pytest.raises(DTypeError, match="string") as caught:
@@ -300,6 +314,10 @@ TAKE_STRINGS = {  # they move elements and do not look at them
     *("identity", "expand_dims", "reshape", "broadcast_to", "slice", "squeeze"),
     *("matrix_transpose", "permute_dims", "positive"),
     *("unique", "unique_all", "unique_counts", "unique_inverse", "unique_values"),
+}
+TAKE_STRINGS_AT = {  # likewise, but not all of their arguments
+    *(("gather", 0), ("gather_nd", 0), ("take", 0), ("take_along_axis", 0), ("boolean_mask", 0)),
+    ("sparse_to_dense", 1),
 }
 
 

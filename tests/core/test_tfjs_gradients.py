@@ -236,6 +236,36 @@ NUMBERS: dict[str, tuple[Any, Any, Any]] = {
         np.zeros((1, 1, 1, 1)),
         np.full((1, 1, 1, 1), 0.5),
     ),
+    "gather of rows of words": (  # no gradient
+        lambda x: tp.sum(tp.gather_nd(x, [[0, 1], [2, 0], [0, 1]]) * tensor([1, 2, 4])),
+        np.ones((3, 2)),
+        [[0, 5], [0, 0], [2, 0]],
+    ),
+    "scatter": (  # no gradient
+        lambda x: tp.sum(tp.scatter_nd([[2], [0], [2]], x, (3,)) * tensor([1, 2, 4])),
+        [1.0, 1, 1],
+        [4, 1, 4],
+    ),
+    "scatter over a tensor": (  # no gradient; the first update is written over
+        lambda x: tp.sum(tp.tensor_scatter_update(tensor([9, 9]), [[1], [1]], x) ** 2),
+        [1.0, 3],
+        [0, 6],
+    ),
+    "the default of a dense tensor": (  # no gradient
+        lambda x: tp.sum(tp.sparse_to_dense([1, 3], tensor([5, 6]), (5,), x)),
+        1.0,
+        3,
+    ),
+    "weights of a count": (  # no gradient
+        lambda x: tp.sum(tp.bincount([0, 2, 9, 2], x, 3) * tensor([1, 2, 4])),
+        np.ones(4),
+        [1, 4, 0, 4],
+    ),
+    "gather with two batch axes": (  # raises
+        lambda x: tp.sum(tp.gather(x, [[[1, 1]], [[0, 1]]], axis=2, batch_dims=2)),
+        np.ones((2, 1, 2)),
+        [[[0, 2]], [[1, 1]]],
+    ),
     "maximum of equals": (tp.max, [1.0, 1, 0.5], [0.5, 0.5, 0]),  # [1, 1, 0]
     "minimum of equals": (tp.min, [1.0, 0.5, 0.5], [0, 0.5, 0.5]),  # [0, 1, 1]
     "abs at 0": (tp.abs, [0.0], [0]),  # -1

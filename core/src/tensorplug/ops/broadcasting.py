@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
+from tensorplug import aliasing, shapes
 from tensorplug import dtypes as dt
-from tensorplug import shapes
 from tensorplug.dispatch import as_tensor, dispatch
 from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops.movement import broadcast_to, reshape
@@ -103,13 +103,14 @@ def meshgrid(*arrays: Any, indexing: Literal["xy", "ij"] = "xy") -> tuple[Tensor
     shape = [1] * len(tensors)
     for each, place in zip(tensors, places, strict=True):
         shape[place] = each.size
-    return tuple(
+    grids = (
         broadcast_to(
             reshape(each, tuple(each.size if at == place else 1 for at in range(len(places)))),
             tuple(shape),
         )
         for each, place in zip(tensors, places, strict=True)
     )
+    return tuple(map(aliasing.apart, grids))
 
 
 def ensure_shape(x: Any, shape: Any) -> Tensor:

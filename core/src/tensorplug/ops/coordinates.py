@@ -97,13 +97,15 @@ def boolean_mask(x: Any, mask: Any, axis: int = 0) -> Tensor:
 
     """
     x, mask = as_tensor(x, what="boolean_mask: x"), as_tensor(mask, what="boolean_mask: mask")
-    what = f"boolean_mask of {x.type} by {mask.type}"
     if mask.dtype is not dt.bool_:
-        raise DTypeError(f"{what}: the mask must be boolean")
-    at = shapes.normalize_axis(axis, x.ndim, f"{what}: axis")
+        raise DTypeError(f"boolean_mask: the mask is {mask.type}, but must be boolean")
+    at = shapes.normalize_axis(axis, x.ndim, f"boolean_mask of {x.type}: axis")
     end = at + mask.ndim
     if not mask.ndim or x.shape[at:end] != mask.shape:
-        raise ShapeError(f"{what}: the mask must have the sizes of x from axis {at} on")
+        raise ShapeError(
+            f"boolean_mask: the mask is {mask.type}, but must have the sizes of x, which is "
+            f"{x.type}, from axis {at} on"
+        )
     merged = x
     if mask.ndim > 1:
         merged = movement.reshape(x, (*x.shape[:at], mask.size, *x.shape[end:]))

@@ -145,6 +145,10 @@ def _outputs(spec: KernelSpec, case: Case) -> tuple[TensorType, ...]:
     return spec.resolve(types, case.attributes)[1]
 
 
+def _same(array: Array) -> Array:
+    return array
+
+
 def _flipped(array: Array) -> Array:
     return np.flip(array) if array.ndim else array
 
@@ -218,13 +222,13 @@ class _Trial:
         """Return inputs of the same types with other values; mere indices stay as they are."""
         result: list[Any] = []
         for name, given in zip(self.spec.input_names, self.case.inputs, strict=True):
-            indices = self.spec.accepted(name) == dt.INTEGER
+            changed = _same if self.spec.accepted(name) == dt.INTEGER else _flipped
             if given is None:
                 result.append(None)
             elif isinstance(given, list):
-                result.append([self.session.upload(_flipped(each)) for each in given])
+                result.append([self.session.upload(changed(each)) for each in given])
             else:
-                result.append(self.session.upload(given if indices else _flipped(given)))
+                result.append(self.session.upload(changed(given)))
         return result
 
     def _judge(self, outputs: Sequence[Tensor], results: Sequence[Array]) -> float:
