@@ -12,6 +12,7 @@ from tensorplug import dtypes as dt
 from tensorplug.catalogue import catalogue
 from tensorplug.engine import Engine, Opened
 from tensorplug.ops import creation
+from tensorplug.plugins.assembly import core_registry
 from tensorplug.registry import Owner, Registry
 from tensorplug_opencl import device, plugin
 from tensorplug_opencl.backend import OpenCLBackend
@@ -47,6 +48,14 @@ def require_device() -> None:
 def frame():
     require_device()
     engine = Engine(Source(), Registry(catalogue()), fallback="error")
+    return seam.Frame(engine, engine.open("opencl"))
+
+
+@pytest.fixture(scope="session")
+def whole_frame():
+    """Return one of an engine that has the core's decompositions too."""
+    require_device()
+    engine = Engine(Source(), core_registry(), fallback="error")
     return seam.Frame(engine, engine.open("opencl"))
 
 

@@ -19,6 +19,11 @@ from tensorplug.ops import creation, movement
 DTYPES = ["bool", "int8", "uint16", "int32", "int64", "uint64", "float32"]
 
 
+@pytest.fixture
+def frame(whole_frame):
+    return whole_frame
+
+
 @pytest.fixture(autouse=True)
 def entered(frame):
     with seam.entered(frame):
