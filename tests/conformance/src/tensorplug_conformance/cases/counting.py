@@ -47,7 +47,7 @@ def unsorted_segment_sum(corpus: Corpus) -> Iterator[Case]:
     yield Case("out of range", (corpus.ordinary((7,)), outside), {"num_segments": 3})
     yield Case("rows out of range", (corpus.ordinary((7, 6)), outside), {"num_segments": 3})
     for dtype in sorted(each.name for each in dt.INTEGER - {dt.int32}):
-        extreme = np.array([0, 1, np.iinfo(dtype).max, np.iinfo(dtype).min, 1]).astype(dtype)
+        extreme = np.array([0, 1, np.iinfo(dtype).max, np.iinfo(dtype).min, 1], dtype)
         yield Case(f"by {dtype}", (corpus.ordinary((5,)), extreme), {"num_segments": 3})
     for layout in ("transposed", "sliced"):
         inputs = (corpus.ordinary((4, 3)), corpus.indices((4,), 2))
