@@ -35,7 +35,8 @@ def run(code: str):
 
 def test_no_module_takes_the_place_of_a_public_name():
     """A module sets its name in the package when it is imported, which may be late."""
-    submodules = ["errors", "fft", "image", "linalg", "losses", "nn", "random", "signal", "train"]
+    named = "errors fft image linalg losses nn ragged random signal sparse strings train"
+    submodules = named.split()
     assert run(SHADOWS) == {"changed": [], "modules": submodules}
 
 

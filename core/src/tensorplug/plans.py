@@ -131,7 +131,7 @@ class Plan:
     def _adopt(self, result: Any, placement: Placement) -> Tensor:
         if self.how == "native":
             if not placement.type.known:
-                label = self.spec.output_names[self.outputs.index(placement)]
+                label = self.output_labels()[self.outputs.index(placement)]
                 placement = self.device.placement(self._compared(result, placement, label))
             return Tensor._of(result, placement)
         if not isinstance(result, Tensor):

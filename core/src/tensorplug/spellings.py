@@ -79,6 +79,7 @@ ELSEWHERE: Final = {
     "mod": "remainder",
     "momentum": "train.Momentum",
     "mul": "multiply",
+    "multinomial": "random.categorical",
     "neg": "negative",
     "nms": "image.non_max_suppression",
     "no_grad": "stop_gradient",

@@ -14,13 +14,16 @@ from tensorplug import shapes
 from tensorplug.dispatch import dispatch
 from tensorplug.ops import box_muller, philox
 from tensorplug.ops import random as ops
+from tensorplug.ops.activation import softmax
 from tensorplug.ops.comparison import equal, less
 from tensorplug.ops.creation import arange, full, zeros
-from tensorplug.ops.elementwise import add, astype, sqrt, where
+from tensorplug.ops.cumulative import cumsum
+from tensorplug.ops.elementwise import add, astype, minimum, sqrt, where
 from tensorplug.ops.elementwise import pow as pow_
 from tensorplug.ops.movement import broadcast_to, concat, expand_dims, permute_dims, reshape, stack
 from tensorplug.ops.movement import slice as slice_
 from tensorplug.ops.reduction import sum as sum_
+from tensorplug.ops.searching import upper_bound
 from tensorplug.tables import DecompositionTable
 
 if TYPE_CHECKING:
@@ -96,6 +99,17 @@ def random_normal(key: Tensor, *, shape: Shape, start: int, dtype: DType) -> Ten
     ]
     flat = slice_(reshape(stack(signed, axis=-1), (-1,)), (0,), (count,))
     return astype(reshape(flat, shape), dtype)
+
+
+@decompositions.of(ops.MULTINOMIAL)
+def multinomial(logits: Tensor, *, num_samples: int, seed: int, normalized: bool) -> Tensor:
+    wide = astype(logits, dt.float32) if logits.dtype is dt.float16 else logits
+    running = cumsum(wide if normalized else softmax(wide), axis=-1)
+    count = running.shape[-1]
+    shape = (*running.shape[:-1], num_samples)
+    drawn = dispatch(ops.RANDOM_UNIFORM, ops.key(seed), shape=shape, dtype=wide.dtype)
+    total = slice_(running, (*(0 for _ in shape[:-1]), count - 1))
+    return minimum(upper_bound(running, drawn * total), full((), count - 1, dtype=dt.int32))
 
 
 # Words -------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from tensorplug.ops import random as ops
 from tensorplug.tables import GradientTable
 
 gradients = GradientTable()
+gradients.stop(ops.MULTINOMIAL)
 gradients.stop(ops.RANDOM_BITS)
 gradients.stop(ops.RANDOM_EXPONENTIAL)
 gradients.stop(ops.RANDOM_INTEGERS)

@@ -73,6 +73,20 @@ def _integers(key: TensorType, span: TensorType, *, shape: Shape) -> TensorType:
     return TensorType(span.dtype, shape)
 
 
+def _seed(value: Any, _types: InputTypes) -> int:
+    """Return an integer as it is; of a fraction, such as TensorFlow.js's own seeds, the bits."""
+    if isinstance(value, float | np.floating):
+        exact = float(value)
+        value = int(exact) if exact.is_integer() else int(np.float64(exact).view(np.uint64))
+    return _start(value, _types)
+
+
+def _samples(logits: TensorType, *, num_samples: int) -> TensorType:
+    if logits.rank not in (1, 2) or not logits.shape[-1]:
+        raise ShapeError("logits must have rank 1 or 2, and at least one outcome")
+    return TensorType(dt.default_int, (*logits.shape[:-1], num_samples))
+
+
 # `start` numbers the first block.
 _WHERE: Final = {"shape": attributes.shape(), "start": Attribute(_start, 0)}
 _REAL: Final = {**_WHERE, "dtype": Attribute(_floating, dt.default_float)}
@@ -104,6 +118,24 @@ RANDOM_INTEGERS = KernelSpec(
     _integers,
     attributes=_WHERE,
     accepts={**_ACCEPTS, "span": frozenset({dt.uint32, dt.uint64})},
+)
+
+
+# Element [b, j] is the least i with p[b, 0] + ... + p[b, i] > u[b, j] * (the sum of all p[b]),
+# with p the logits if `normalized`, else their softmax. u is what RandomUniform draws with the key
+# of the seed, in float64 for logits in that, else in float32.
+MULTINOMIAL = KernelSpec(
+    "Multinomial",
+    ("logits",),
+    _samples,
+    attributes={
+        "num_samples": attributes.integer(at_least=0),
+        "seed": Attribute(_seed),
+        "normalized": attributes.flag(default=False),
+    },
+    accepts=dt.REAL,
+    promote=("logits",),
+    inexact=True,
 )
 
 

@@ -9,14 +9,15 @@ import numpy as np
 from tensorplug import dtypes as dt
 from tensorplug.ops import box_muller
 from tensorplug.ops import random as ops
+from tensorplug.spec import TensorType
 from tensorplug.tables import KernelTable
 from tensorplug_cpu import philox, variates
+from tensorplug_cpu.kernels.searching import upper_bound
 from tensorplug_cpu.quiet import quietly
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tensorplug.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()
@@ -97,6 +98,29 @@ def random_integers(key: TensorType, span: TensorType, *, start: int, out: Tenso
             drawn = variates.joined(words)[: (1 if narrow else 2) * (place.stop - place.start)]
             flat[place] = scale(drawn, spans[place] if span.ndim else spans)
         return flat.reshape(shape)
+
+    return quietly(run)
+
+
+@kernels.prepare(ops.MULTINOMIAL)
+def multinomial(
+    logits: TensorType, *, num_samples: int, seed: int, normalized: bool, out: TensorType
+) -> Call:
+    """Add up probabilities in float64 and search them for uniform numbers."""
+    key = np.array([*ops.halves(seed, "seed"), 0, 0], np.uint32)
+    drawn = TensorType(logits.dtype if logits.dtype is dt.float64 else dt.float32, out.shape)
+    draw = random_uniform(ops.KEY, start=0, out=drawn)
+    running = TensorType(dt.float64, logits.shape)
+    find = upper_bound(running, TensorType(dt.float64, out.shape), out=out)
+    last = np.int32(logits.shape[-1] - 1)
+
+    def run(logits: Array) -> Array:
+        wide = logits.astype(np.float64)
+        if not normalized:
+            wide = np.exp(wide - wide.max(axis=-1, keepdims=True))
+        sums = np.cumsum(wide, axis=-1)
+        found: Array = find(sums, draw(key) * sums[..., -1:])
+        return np.minimum(found, last)
 
     return quietly(run)
 

@@ -94,3 +94,32 @@ def random_integers(corpus: Corpus) -> Iterator[Case]:
     for start in _STARTS:
         yield Case(f"start {start:x}", (key, corpus.of(10)), {"shape": (5,), "start": start})
     yield Case("broadcast", (key, spans[:4]), {"shape": (2, 4)}, expected=ShapeError)
+
+
+@cases.of(ops.MULTINOMIAL, oracle=oracle.multinomial)
+def multinomial(corpus: Corpus) -> Iterator[Case]:
+    """One row and several, outcomes that never come, seeds of every kind."""
+    for seed in (0, 1, 2**64 - 1, 5.0, 0.25):
+        how = {"num_samples": 50, "seed": seed}
+        yield Case(f"seed {seed}", (corpus.ordinary((3, 5)),), how)
+    how = {"num_samples": 40, "seed": 3}
+    yield Case("one row", (corpus.ordinary((4,)),), how)
+    yield Case("one outcome", (corpus.ordinary((2, 1)),), how)
+    yield Case("no samples", (corpus.ordinary((2, 3)),), {**how, "num_samples": 0})
+    yield Case("no rows", (corpus.ordinary((0, 3)),), how)
+    yield Case("many outcomes", (corpus.ordinary((2, 999)),), how)
+    yield Case("large", (corpus.ordinary((2, 3)),), {**how, "num_samples": LARGE // 2})
+    yield Case("transposed", (corpus.ordinary((3, 4)),), how, layout="transposed")
+    far = corpus.of([[1000.0, 998.0, -np.inf], [-1000.0, -np.inf, -999.0]])
+    yield Case("far", (far,), how)
+    for name, chances in (
+        ("probabilities", [[0.1, 0.2, 0.7], [0.5, 0.0, 0.5]]),
+        ("weights", [[1, 2, 5], [0, 0, 3]]),
+    ):
+        yield Case(name, (corpus.of(chances),), {**how, "normalized": True})
+    yield Case("rank 3", (corpus.ordinary((1, 2, 3)),), how, expected=ShapeError)
+    yield Case("no outcomes", (corpus.ordinary((2, 0)),), how, expected=ShapeError)
+    negative = {**how, "num_samples": -1}
+    yield Case("fewer", (corpus.ordinary((2, 2)),), negative, expected=ArgumentError)
+    wrong = {**how, "seed": -1}
+    yield Case("negative seed", (corpus.ordinary((2, 2)),), wrong, expected=ArgumentError)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug_conformance.tables import Bounded
+from tensorplug_conformance.tables import Bounded, Relation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from tensorplug_conformance.tables import Array, Reference
 
@@ -137,3 +137,37 @@ def normals(drawn: Sequence[int], dtype: str) -> Array:
     one, two = np.where(top >= 4, second, first), np.where(top >= 4, first, second)
     signed = [np.where(top & bit, -z, z) for bit, z in ((2, one), (1, two))]
     return np.stack(signed, axis=-1).ravel()
+
+
+def multinomial(
+    logits: Array, *, num_samples: int, seed: float, normalized: bool = False
+) -> Relation:
+    """Return the relation: a uniform number lies where the running sum meets the outcome.
+
+    By how much a sum of probabilities may be off decides which of two outcomes a number that is
+    near it gives; it never is one that has no probability.
+    """
+    number = int(seed) if float(seed).is_integer() else int(np.float64(seed).view(np.uint64))
+    wide = logits.astype(LONG)
+    chances = wide if normalized else np.exp(wide - wide.max(axis=-1, keepdims=True, initial=-1e9))
+    running = np.cumsum(chances, axis=-1)
+    total = running[..., -1:]
+    work = "float64" if logits.dtype == np.float64 else "float32"
+    shape = (*logits.shape[:-1], num_samples)
+    key = np.array([number % WORD, number // WORD, 0, 0], dtype=np.uint32)
+    u = np.asarray(uniform(key, shape=shape, dtype=work)) * total
+    terms = logits.shape[-1] + np.abs(np.where(np.isfinite(wide), wide, 0)).max(initial=0)
+    room = (terms + 8) * np.finfo(work).eps * total
+
+    def check(found: Array) -> Iterator[tuple[str, Array, Bounded]]:
+        at = np.clip(found, 0, logits.shape[-1] - 1).astype(np.intp)
+        none, exact = np.zeros(shape, LONG), np.zeros((), LONG)
+        yield "outcomes are numbers of logits", (at - found).astype(LONG), Bounded(none, exact)
+        above = np.take_along_axis(running, at, axis=-1)
+        width = np.take_along_axis(chances, at, axis=-1)
+        never = (width <= 0).astype(LONG)
+        yield "outcomes have a probability", never, Bounded(none, exact)
+        off = np.maximum(np.maximum(u - above, above - width - u), 0)
+        yield "u lies in the part of its outcome", off, Bounded(none, room)
+
+    return Relation(check)

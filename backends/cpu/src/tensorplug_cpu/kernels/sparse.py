@@ -1,0 +1,62 @@
+"""Sparse tensors, as on the host of any device; sums by the segment sums of this backend."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+from tensorplug.onhost import sparse
+from tensorplug.ops import sparse as ops
+from tensorplug.tables import KernelTable
+from tensorplug_cpu.quiet import quietly
+from tensorplug_cpu.segments import row_sums
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from tensorplug.spec import TensorType
+    from tensorplug_cpu.arrays import Array, Call
+
+kernels = KernelTable()
+
+
+@kernels.prepare(ops.SPARSE_FILL_EMPTY_ROWS)
+def sparse_fill_empty_rows(
+    indices: TensorType, values: TensorType, dense_shape: TensorType, default_value: TensorType
+) -> Call:
+    return quietly(sparse.fill_empty_rows)
+
+
+@kernels.prepare(ops.SPARSE_RESHAPE)
+def sparse_reshape(
+    input_indices: TensorType, input_shape: TensorType, new_shape: TensorType
+) -> Call:
+    return quietly(sparse.reshape)
+
+
+@kernels.prepare(ops.SPARSE_SEGMENT_SUM)
+def sparse_segment_sum(data: TensorType, indices: TensorType, segment_ids: TensorType) -> Call:
+    rows, rest = data.shape[0], data.shape[1:]
+    width = prod(rest)
+
+    def run(data: Array, indices: Array, segment_ids: Array) -> Array:
+        picked, ids, count = sparse.check_segments(indices, segment_ids, rows)
+        taken = data.reshape(rows, width).take(picked, axis=0)
+        return row_sums(ids, taken, count).reshape(count, *rest)
+
+    return quietly(run)
+
+
+@kernels.prepare(ops.SPARSE_SEGMENT_MEAN)
+def sparse_segment_mean(data: TensorType, indices: TensorType, segment_ids: TensorType) -> Call:
+    rows, rest = data.shape[0], data.shape[1:]
+    width, dtype = prod(rest), data.dtype.numpy
+    wide: np.dtype[np.generic] = sparse.widened(dtype)
+
+    def run(data: Array, indices: Array, segment_ids: Array) -> Array:
+        picked, ids, count = sparse.check_segments(indices, segment_ids, rows)
+        taken = data.reshape(rows, width).take(picked, axis=0).astype(wide, copy=False)
+        means = sparse.mean_of(row_sums(ids, taken, count), ids)
+        return means.astype(dtype, copy=False).reshape(count, *rest)
+
+    return quietly(run)

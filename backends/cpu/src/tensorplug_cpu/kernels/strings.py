@@ -1,0 +1,53 @@
+"""Texts, as on the host of any device; a pattern is compiled once per plan."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug.onhost import strings
+from tensorplug.ops import strings as ops
+from tensorplug.tables import KernelTable
+from tensorplug_cpu.quiet import kernel, quietly
+
+if TYPE_CHECKING:
+    from tensorplug.spec import TensorType
+    from tensorplug_cpu.arrays import Array, Call
+
+kernels = KernelTable()
+
+
+@kernels.prepare(ops.STRING_N_GRAMS)
+def string_n_grams(
+    data: TensorType, data_splits: TensorType, *, attributes: dict[str, Any]
+) -> Call:
+    return quietly(partial(strings.n_grams, **attributes))
+
+
+@kernels.prepare(ops.STRING_SPLIT)
+def string_split(input: TensorType, delimiter: TensorType, *, skip_empty: bool) -> Call:
+    return quietly(partial(strings.split, skip_empty=skip_empty))
+
+
+@kernels.prepare(ops.STRING_TO_HASH_BUCKET_FAST)
+def string_to_hash_bucket_fast(
+    input: TensorType,
+    *,
+    num_buckets: int,
+    out: TensorType,
+) -> Call:
+    return kernel(partial(strings.hash_bucket, num_buckets=num_buckets), out)
+
+
+@kernels.prepare(ops.STATIC_REGEX_REPLACE)
+def static_regex_replace(
+    x: TensorType, *, pattern: str, rewrite: str, replace_global: bool, out: TensorType
+) -> Call:
+    replace = strings.replacement(pattern, rewrite, replace_global=replace_global)
+
+    def run(x: Array) -> Array:
+        return np.asarray(replace(x))
+
+    return quietly(run)

@@ -1,0 +1,13 @@
+"""Sparse tensors: how many elements or segments there are, only the data tells."""
+
+from __future__ import annotations
+
+from tensorplug.onhost import sparse
+from tensorplug.ops import sparse as ops
+from tensorplug.tables import DecompositionTable
+
+decompositions = DecompositionTable()
+decompositions.on_host(ops.SPARSE_FILL_EMPTY_ROWS)(sparse.fill_empty_rows)
+decompositions.on_host(ops.SPARSE_RESHAPE)(sparse.reshape)
+decompositions.on_host(ops.SPARSE_SEGMENT_MEAN)(sparse.segment_mean)
+decompositions.on_host(ops.SPARSE_SEGMENT_SUM)(sparse.segment_sum)

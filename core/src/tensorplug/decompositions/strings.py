@@ -1,0 +1,13 @@
+"""Texts: no device's ops can take them apart."""
+
+from __future__ import annotations
+
+from tensorplug.onhost import strings
+from tensorplug.ops import strings as ops
+from tensorplug.tables import DecompositionTable
+
+decompositions = DecompositionTable()
+decompositions.on_host(ops.STRING_N_GRAMS)(strings.n_grams)
+decompositions.on_host(ops.STRING_SPLIT)(strings.split)
+decompositions.on_host(ops.STRING_TO_HASH_BUCKET_FAST)(strings.hash_bucket)
+decompositions.on_host(ops.STATIC_REGEX_REPLACE)(strings.replaced)

@@ -1,0 +1,52 @@
+"""Gradients of sparse tensors: each element gets what came to where it went."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug import dtypes as dt
+from tensorplug.ops import sparse as ops
+from tensorplug.ops.comparison import equal
+from tensorplug.ops.counting import unsorted_segment_sum
+from tensorplug.ops.creation import full, ones
+from tensorplug.ops.elementwise import astype, maximum, where
+from tensorplug.ops.indexing import gather
+from tensorplug.ops.movement import reshape
+from tensorplug.tables import GradientTable
+
+if TYPE_CHECKING:
+    from tensorplug.spec import TensorType
+    from tensorplug.tensor import Tensor
+
+gradients = GradientTable()
+gradients.stop(ops.SPARSE_FILL_EMPTY_ROWS, "indices", "dense_shape")
+gradients.stop(ops.SPARSE_RESHAPE)
+gradients.stop(ops.SPARSE_SEGMENT_MEAN, "indices", "segment_ids")
+gradients.stop(ops.SPARSE_SEGMENT_SUM, "indices", "segment_ids")
+
+
+@gradients.wrt(ops.SPARSE_FILL_EMPTY_ROWS, "values")
+def filled_values(dy_output_values: Tensor, reverse_index_map: Tensor) -> Tensor:
+    return gather(dy_output_values, reverse_index_map)
+
+
+@gradients.wrt(ops.SPARSE_FILL_EMPTY_ROWS, "default_value")
+def filled_default(dy_output_values: Tensor, reverse_index_map: Tensor) -> Tensor:
+    given = ones(reverse_index_map.shape, dtype=dt.int32)
+    counts = unsorted_segment_sum(given, reverse_index_map, dy_output_values.shape[0])
+    return where(equal(counts, 0), dy_output_values, 0)  # summed by the tape
+
+
+@gradients.wrt(ops.SPARSE_SEGMENT_SUM, "data")
+def segment_sum(dy: Tensor, data_type: TensorType, indices: Tensor, segment_ids: Tensor) -> Tensor:
+    return unsorted_segment_sum(gather(dy, segment_ids), indices, data_type.shape[0])
+
+
+@gradients.wrt(ops.SPARSE_SEGMENT_MEAN, "data")
+def segment_mean(
+    dy: Tensor, data_type: TensorType, indices: Tensor, segment_ids: Tensor
+) -> Tensor:
+    given = ones(segment_ids.shape, dtype=dt.int32)
+    counts = maximum(unsorted_segment_sum(given, segment_ids, dy.shape[0]), full((), 1))
+    column = reshape(astype(counts, dy.dtype), (dy.shape[0], *(1,) * (dy.ndim - 1)))
+    return segment_sum(dy / column, data_type, indices, segment_ids)

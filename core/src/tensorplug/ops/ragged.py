@@ -1,0 +1,275 @@
+"""Ragged tensors: rows of different lengths, as values and the places where rows begin.
+
+Row splits ``[0, 2, 2, 5]`` say that row 0 holds the values 0 and 1, row 1 none, row 2 the rest.
+The functions live in ``tensorplug.ragged``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from tensorplug import attributes
+from tensorplug import dtypes as dt
+from tensorplug.dispatch import dispatch, dispatch_several
+from tensorplug.errors import ArgumentError, ShapeError
+from tensorplug.spec import UNKNOWN, Attribute, KernelSpec, TensorType
+
+if TYPE_CHECKING:
+    from tensorplug.spec import InputTypes
+    from tensorplug.tensor import Tensor
+
+__all__ = ["ragged_gather", "ragged_range", "ragged_tensor_to_tensor"]
+
+PARTITIONS: Final = ("FIRST_DIM_SIZE", "VALUE_ROWIDS", "ROW_SPLITS")
+
+
+class GatheredRows(NamedTuple):
+    """What ``ragged_gather`` returns."""
+
+    output_nested_splits: tuple[Tensor, ...]
+    output_dense_values: Tensor
+
+
+class RaggedRange(NamedTuple):
+    """What ``ragged_range`` returns."""
+
+    rt_nested_splits: Tensor
+    rt_dense_values: Tensor
+
+
+def _gathered(
+    params_nested_splits: list[TensorType],
+    params_dense_values: TensorType,
+    indices: TensorType,
+    *,
+    output_ragged_rank: int | None,
+) -> tuple[TensorType, ...]:
+    if not params_nested_splits:
+        raise ArgumentError("params_nested_splits is an empty list; without splits, use gather")
+    for at, each in enumerate(params_nested_splits):
+        if each.rank != 1:
+            raise ShapeError(f"params_nested_splits[{at}] must have rank 1")
+    if not params_dense_values.rank:
+        raise ShapeError("params_dense_values must have at least rank 1")
+    depth = indices.rank - 1 + len(params_nested_splits)
+    if output_ragged_rank not in (None, depth):
+        raise ArgumentError(
+            f"output_ragged_rank must be {depth} here (the rank of indices less 1, and one for "
+            f"each of params_nested_splits), got {output_ragged_rank}"
+        )
+    splits = params_nested_splits[0].dtype
+    outer = [1]
+    for size in indices.shape[:-1]:
+        outer.append(outer[-1] * size)
+    sizes = [rows + 1 for rows in outer[1:]]  # of the splits that come from the indices
+    if indices.rank:
+        sizes.append(outer[-1] * indices.shape[-1] + 1)
+    sizes += [UNKNOWN] * (depth - len(sizes))
+    return (
+        *(TensorType(splits, (size,)) for size in sizes),
+        TensorType(params_dense_values.dtype, (UNKNOWN, *params_dense_values.shape[1:])),
+    )
+
+
+RAGGED_GATHER = KernelSpec(
+    "RaggedGather",
+    ("params_nested_splits[]", "params_dense_values", "indices"),
+    _gathered,
+    attributes={"output_ragged_rank": attributes.optional(attributes.integer(at_least=0))},
+    outputs=("outs[]",),
+    accepts={"params_nested_splits": dt.INTEGER, "indices": dt.INTEGER},
+    promote=("params_nested_splits",),
+)
+
+
+def _ranges(
+    starts: TensorType, limits: TensorType, deltas: TensorType
+) -> tuple[TensorType, TensorType]:
+    shapes = {each.shape for each in (starts, limits, deltas)} - {()}
+    if len(shapes) > 1 or any(len(each) > 1 for each in shapes):
+        raise ShapeError("starts, limits and deltas must have rank 0, or rank 1 and one length")
+    rows = next(iter(shapes), (1,))[0]
+    return TensorType(dt.int32, (rows + 1,)), TensorType(starts.dtype, (UNKNOWN,))
+
+
+_ENDS = ("starts", "limits", "deltas")
+RAGGED_RANGE = KernelSpec(
+    "RaggedRange",
+    _ENDS,
+    _ranges,
+    outputs=("rt_nested_splits", "rt_dense_values"),
+    accepts=dt.REAL,
+    promote=_ENDS,
+)
+
+
+def _kinds(value: Any, _types: InputTypes) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(each, str) for each in value):
+        raise ArgumentError(f"must be a list of names, got {value!r}")
+    kinds = tuple(each.upper() for each in value)
+    for each in kinds:
+        if each not in PARTITIONS:
+            raise ArgumentError(f"must hold {', '.join(PARTITIONS)}, got {each!r}")
+    if not kinds or kinds[0] == "VALUE_ROWIDS" or "FIRST_DIM_SIZE" in kinds[1:]:
+        raise ArgumentError(
+            "must begin with FIRST_DIM_SIZE or ROW_SPLITS, and go on with ROW_SPLITS or "
+            f"VALUE_ROWIDS, got {kinds}"
+        )
+    return kinds
+
+
+def _dense(
+    shape: TensorType,
+    values: TensorType,
+    default_value: TensorType,
+    row_partition_tensors: list[TensorType],
+    *,
+    row_partition_types: tuple[str, ...],
+) -> TensorType:
+    if len(row_partition_tensors) != len(row_partition_types):
+        raise ArgumentError(
+            f"there must be as many row_partition_tensors as row_partition_types, got "
+            f"{len(row_partition_tensors)} and {len(row_partition_types)}"
+        )
+    for kind, each in zip(row_partition_types, row_partition_tensors, strict=True):
+        _check_partition(kind, each)
+    if not values.rank:
+        raise ShapeError("values must have at least rank 1")
+    ragged = len(row_partition_types) - (row_partition_types[0] == "FIRST_DIM_SIZE")
+    rank = ragged + values.rank
+    if shape.shape not in ((), (rank,)):
+        raise ShapeError(f"shape must have {rank} sizes, because the result has rank {rank}")
+    inner = values.shape[1:]
+    _check_default(default_value, inner)
+    return TensorType(values.dtype, (*(UNKNOWN,) * (ragged + 1), *inner))
+
+
+def _check_partition(kind: str, partition: TensorType) -> None:
+    if kind == "FIRST_DIM_SIZE":
+        if partition.size != 1:
+            raise ShapeError("the partition FIRST_DIM_SIZE must be one number")
+    elif partition.rank != 1 or (kind == "ROW_SPLITS" and not partition.size):
+        raise ShapeError(f"a partition {kind} must have rank 1, and splits at least one element")
+
+
+def _check_default(default: TensorType, inner: tuple[int, ...]) -> None:
+    lead = len(inner) - default.rank
+    fits = lead >= 0 and all(
+        own in (1, size) for own, size in zip(default.shape, inner[lead:], strict=False)
+    )
+    if not fits:
+        raise ShapeError(f"default_value must broadcast to the shape of a value, {list(inner)}")
+
+
+RAGGED_TENSOR_TO_TENSOR = KernelSpec(
+    "RaggedTensorToTensor",
+    ("shape", "values", "default_value", "row_partition_tensors[]"),
+    _dense,
+    attributes={"row_partition_types": Attribute(_kinds)},
+    accepts={"shape": dt.INTEGER, "row_partition_tensors": dt.INTEGER},
+    promote=("values", "default_value"),
+)
+
+
+def ragged_gather(
+    params_nested_splits: Any,
+    params_dense_values: Any,
+    indices: Any,
+    output_ragged_rank: int | None = None,
+) -> GatheredRows:
+    """Return rows of a ragged tensor, as a ragged tensor.
+
+    Args:
+        params_nested_splits: a list of row splits, those of the outermost dimension first; the
+            last ones split ``params_dense_values``.
+        params_dense_values: ``[values, *rest]``, of any dtype, strings too.
+        indices: integers of any shape: which rows of the outermost dimension.
+        output_ragged_rank: how many row splits the result has; it may be left out, because it
+            follows: the rank of ``indices`` less 1, and one for each of the splits given.
+
+    Returns:
+        ``output_nested_splits``, a tuple of row splits of the dtype of those given, and
+        ``output_dense_values`` ``[gathered values, *rest]``. It is differentiable in
+        ``params_dense_values``.
+
+    Raises:
+        ShapeError: a wrong rank.
+        ArgumentError: splits that descend or point past the values, another
+            ``output_ragged_rank``.
+        OutOfRangeError: an index is not in ``[0, rows)``.
+
+    (TensorFlow's RaggedGather.)
+
+    """
+    *splits, values = dispatch_several(
+        RAGGED_GATHER,
+        params_nested_splits,
+        params_dense_values,
+        indices,
+        output_ragged_rank=output_ragged_rank,
+    )
+    return GatheredRows(tuple(splits), values)
+
+
+def ragged_range(starts: Any, limits: Any, deltas: Any = 1) -> RaggedRange:
+    """Return a ragged tensor whose rows are ``start, start + delta, ...``, up to a limit each.
+
+    Args:
+        starts: numbers, of rank 1 or, for the same in every row, rank 0.
+        limits: likewise; they are not reached.
+        deltas: likewise; negative ones descend. The three come to their common dtype.
+
+    Returns:
+        ``rt_nested_splits`` (int32, one more than there are rows) and ``rt_dense_values``, each of
+        which is ``start + n * delta``, rounded once from float64. They are differentiable in
+        ``starts`` and ``deltas``.
+
+    Raises:
+        ShapeError: another rank, lengths that differ.
+        ArgumentError: a delta of 0, what is not finite, more values than int32 counts.
+
+    (TensorFlow's RaggedRange.)
+
+    """
+    return RaggedRange(*dispatch_several(RAGGED_RANGE, starts, limits, deltas))
+
+
+def ragged_tensor_to_tensor(
+    shape: Any,
+    values: Any,
+    default_value: Any,
+    row_partition_tensors: Any,
+    row_partition_types: Any,
+) -> Tensor:
+    """Return a ragged tensor as a dense one: rows cut, or filled up with ``default_value``.
+
+    Args:
+        shape: integers, the sizes of the result; -1 stands for the size of the longest row, and
+            a single -1 for all sizes.
+        values: ``[values, *rest]``, of any dtype, strings too.
+        default_value: broadcasts to ``rest``; it and ``values`` come to their common dtype.
+        row_partition_tensors: a list of integer tensors that say how rows are formed, those of
+            the outermost dimension first.
+        row_partition_types: what each of them is: ``"ROW_SPLITS"``; ``"VALUE_ROWIDS"``, the
+            row of each value, ascending; the first one may be ``"FIRST_DIM_SIZE"``, a number of
+            rows, which partitions by row numbers need.
+
+    Returns:
+        A tensor of the rank of ``values`` and one more for each partition (FIRST_DIM_SIZE does
+        not count). It is differentiable in ``values`` and ``default_value``.
+
+    Raises:
+        ShapeError: shapes that do not fit one another.
+        ArgumentError: partitions that descend, or do not describe as many values as there are.
+
+    (TensorFlow's RaggedTensorToTensor.)
+
+    """
+    return dispatch(
+        RAGGED_TENSOR_TO_TENSOR,
+        shape,
+        values,
+        default_value,
+        row_partition_tensors,
+        row_partition_types=row_partition_types,
+    )

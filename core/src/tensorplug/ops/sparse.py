@@ -1,0 +1,207 @@
+"""Sparse tensors as coordinates and values, and sums of rows that a list picks.
+
+Most shapes here depend on the data. The functions live in ``tensorplug.sparse``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tensorplug import dtypes as dt
+from tensorplug.dispatch import dispatch, dispatch_several
+from tensorplug.errors import ShapeError
+from tensorplug.spec import UNKNOWN, KernelSpec, TensorType
+
+if TYPE_CHECKING:
+    from tensorplug.tensor import Tensor
+
+__all__ = [
+    "sparse_fill_empty_rows",
+    "sparse_reshape",
+    "sparse_segment_mean",
+    "sparse_segment_sum",
+]
+
+
+class FilledRows(NamedTuple):
+    """What ``sparse_fill_empty_rows`` returns."""
+
+    output_indices: Tensor
+    output_values: Tensor
+    empty_row_indicator: Tensor
+    reverse_index_map: Tensor
+
+
+class ReshapedIndices(NamedTuple):
+    """What ``sparse_reshape`` returns."""
+
+    output_indices: Tensor
+    output_shape: Tensor
+
+
+def _filled(
+    indices: TensorType, values: TensorType, dense_shape: TensorType, default_value: TensorType
+) -> tuple[TensorType, ...]:
+    _check_coordinates("indices", indices)
+    count, rank = indices.shape
+    if values.shape != (count,):
+        raise ShapeError(f"values must have shape [{count}], one for each row of indices")
+    if dense_shape.shape != (rank,) or not rank:
+        raise ShapeError(f"dense_shape must have shape [{rank}] and name a size, as indices do")
+    if default_value.rank:
+        raise ShapeError("default_value must have rank 0")
+    return (
+        TensorType(indices.dtype, (UNKNOWN, rank)),
+        TensorType(values.dtype, (UNKNOWN,)),
+        TensorType(dt.bool_, (UNKNOWN,)),
+        TensorType(indices.dtype, (count,)),
+    )
+
+
+def _check_coordinates(name: str, indices: TensorType) -> None:
+    if indices.rank != 2:
+        raise ShapeError(f"{name} must have rank 2, a row of coordinates for each element")
+
+
+SPARSE_FILL_EMPTY_ROWS = KernelSpec(
+    "SparseFillEmptyRows",
+    ("indices", "values", "dense_shape", "default_value"),
+    _filled,
+    outputs=("output_indices", "output_values", "empty_row_indicator", "reverse_index_map"),
+    accepts={"indices": dt.INTEGER, "dense_shape": dt.INTEGER},
+    promote=("values", "default_value"),
+)
+
+
+def _reshaped(
+    input_indices: TensorType, input_shape: TensorType, new_shape: TensorType
+) -> tuple[TensorType, TensorType]:
+    _check_coordinates("input_indices", input_indices)
+    count, rank = input_indices.shape
+    if input_shape.shape != (rank,):
+        raise ShapeError(f"input_shape must have shape [{rank}], a size for each coordinate")
+    if new_shape.rank != 1:
+        raise ShapeError("new_shape must have rank 1")
+    return TensorType(input_indices.dtype, (count, new_shape.shape[0])), new_shape
+
+
+SPARSE_RESHAPE = KernelSpec(
+    "SparseReshape",
+    ("input_indices", "input_shape", "new_shape"),
+    _reshaped,
+    outputs=("output_indices", "output_shape"),
+    accepts=dt.INTEGER,
+)
+
+
+def _segments(data: TensorType, indices: TensorType, segment_ids: TensorType) -> TensorType:
+    if not data.rank:
+        raise ShapeError("data must have at least rank 1, for its rows are added")
+    if indices.rank != 1 or segment_ids.shape != indices.shape:
+        raise ShapeError("indices and segment_ids must have rank 1 and one length")
+    return TensorType(data.dtype, (UNKNOWN, *data.shape[1:]))
+
+
+_PICKED = ("data", "indices", "segment_ids")
+_ACCEPTS = {"data": dt.NUMERIC, "indices": dt.INTEGER, "segment_ids": dt.INTEGER}
+
+SPARSE_SEGMENT_SUM = KernelSpec("SparseSegmentSum", _PICKED, _segments, accepts=_ACCEPTS)
+SPARSE_SEGMENT_MEAN = KernelSpec("SparseSegmentMean", _PICKED, _segments, accepts=_ACCEPTS)
+
+
+def sparse_fill_empty_rows(
+    indices: Any, values: Any, dense_shape: Any, default_value: Any
+) -> FilledRows:
+    """Return a sparse tensor with ``default_value`` at the beginning of each row without elements.
+
+    Args:
+        indices: integers ``[n, rank]``, the coordinates of each element, in any order.
+        values: ``[n]``, of any dtype, strings too.
+        dense_shape: integers ``[rank]``, the shape of the tensor; the first is how many rows.
+        default_value: rank 0. It and ``values`` come to their common dtype.
+
+    Returns:
+        ``output_indices`` ``[m, rank]`` and ``output_values`` ``[m]`` in the order of rows, those
+        of one row in the order in which they were; ``empty_row_indicator`` (bool), which says of
+        each row whether it was empty; ``reverse_index_map`` ``[n]``, where each given element is
+        now. Coordinates have the dtype of ``indices``. It is differentiable in ``values`` and
+        ``default_value``.
+
+    Raises:
+        ShapeError: shapes that do not fit one another.
+        OutOfRangeError: an element lies in a row that ``dense_shape`` does not have.
+
+    (TensorFlow's SparseFillEmptyRows.)
+
+    """
+    found = dispatch_several(SPARSE_FILL_EMPTY_ROWS, indices, values, dense_shape, default_value)
+    return FilledRows(*found)
+
+
+def sparse_reshape(input_indices: Any, input_shape: Any, new_shape: Any) -> ReshapedIndices:
+    """Return the coordinates that the elements of a sparse tensor have in another shape.
+
+    Args:
+        input_indices: integers ``[n, rank]``, the coordinates of each element.
+        input_shape: integers ``[rank]``, the shape of the tensor.
+        new_shape: integers ``[new rank]``, another shape of as many elements; one size may be
+            -1, and follows from the others.
+
+    Returns:
+        ``output_indices`` ``[n, new rank]``, of the dtype of ``input_indices``, and
+        ``output_shape``, which is ``new_shape`` without its -1.
+
+    Raises:
+        ShapeError: the shapes have different numbers of elements, or negative sizes.
+        OutOfRangeError: a coordinate lies outside of ``input_shape``.
+
+    (TensorFlow's SparseReshape.)
+
+    """
+    return ReshapedIndices(
+        *dispatch_several(SPARSE_RESHAPE, input_indices, input_shape, new_shape)
+    )
+
+
+def sparse_segment_sum(data: Any, indices: Any, segment_ids: Any) -> Tensor:
+    """Return ``out[s] = sum of data[indices[i]] over all i with segment_ids[i] == s``.
+
+    Args:
+        data: numbers ``[rows, *rest]``.
+        indices: integers ``[n]``, which rows are added.
+        segment_ids: integers ``[n]``, to which sum; ascending, with repetitions and gaps.
+
+    Returns:
+        ``[segments, *rest]``, of the dtype of ``data``: one more than the last id, 0 where there
+        are no summands. It is differentiable in ``data``.
+
+    Raises:
+        ShapeError: shapes that do not fit.
+        OutOfRangeError: an index is not in ``[0, rows)``.
+        ArgumentError: ids are negative, or descend.
+
+    (TensorFlow's SparseSegmentSum.)
+
+    """
+    return dispatch(SPARSE_SEGMENT_SUM, data, indices, segment_ids)
+
+
+def sparse_segment_mean(data: Any, indices: Any, segment_ids: Any) -> Tensor:
+    """Return what ``sparse_segment_sum`` does, divided by the number of summands.
+
+    Args:
+        data: as for ``sparse_segment_sum``, and so the others.
+        indices: likewise.
+        segment_ids: likewise.
+
+    Returns:
+        ``[segments, *rest]``, of the dtype of ``data``; 0 where there are no summands. Means of
+        integers are cut off after the point.
+
+    Raises:
+        ShapeError, OutOfRangeError, ArgumentError: as ``sparse_segment_sum``.
+
+    (TensorFlow's SparseSegmentMean.)
+
+    """
+    return dispatch(SPARSE_SEGMENT_MEAN, data, indices, segment_ids)

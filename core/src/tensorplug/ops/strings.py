@@ -1,0 +1,280 @@
+r"""Texts: parts of them, n-grams, patterns, buckets. The functions live in ``tensorplug.strings``.
+
+Strings stay in the host's memory where a device has none.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from tensorplug import attributes, shapes
+from tensorplug import dtypes as dt
+from tensorplug.dispatch import dispatch, dispatch_several
+from tensorplug.errors import ArgumentError, ShapeError
+from tensorplug.onhost.strings import compiled, template
+from tensorplug.spec import REQUIRED, UNKNOWN, Attribute, KernelSpec, TensorType
+
+if TYPE_CHECKING:
+    from tensorplug.spec import InputTypes
+    from tensorplug.tensor import Tensor
+
+__all__ = ["static_regex_replace", "string_n_grams", "string_split", "string_to_hash_bucket_fast"]
+
+TEXT: Final = frozenset({dt.string})
+_MOST: Final = 1 << 31  # buckets, whose numbers are int32
+
+
+class NGrams(NamedTuple):
+    """What ``string_n_grams`` returns."""
+
+    n_grams: Tensor
+    n_grams_splits: Tensor
+
+
+class SplitStrings(NamedTuple):
+    """What ``string_split`` returns."""
+
+    indices: Tensor
+    values: Tensor
+    shape: Tensor
+
+
+def _text(value: Any, _types: InputTypes) -> str:
+    if not isinstance(value, str):
+        raise ArgumentError(f"must be a string, got {value!r}")
+    return value
+
+
+def _pattern(value: Any, types: InputTypes) -> str:
+    compiled(_text(value, types))
+    return str(value)
+
+
+def _rewrite(value: Any, known: InputTypes) -> str:
+    template(compiled(known["pattern"]), _text(value, known))
+    return str(value)
+
+
+def _widths(value: Any, _types: InputTypes) -> tuple[int, ...]:
+    widths = shapes.as_ints(value)
+    if not widths or min(widths) < 1:
+        raise ArgumentError(f"must be positive numbers, at least one, got {value!r}")
+    return widths
+
+
+def _buckets(value: Any, _types: InputTypes) -> int:
+    number = shapes.index(value)
+    if not 1 <= number <= _MOST:
+        raise ArgumentError(f"must be from 1 to 2**31, so that int32 holds them, got {number}")
+    return number
+
+
+def _grams(data: TensorType, data_splits: TensorType) -> tuple[TensorType, TensorType]:
+    if data.rank != 1 or data_splits.rank != 1:
+        raise ShapeError("data and data_splits must have rank 1")
+    return TensorType(dt.string, (UNKNOWN,)), data_splits
+
+
+STRING_N_GRAMS = KernelSpec(
+    "StringNGrams",
+    ("data", "data_splits"),
+    _grams,
+    attributes={
+        "separator": Attribute(_text),
+        "n_gram_widths": Attribute(_widths),
+        "left_pad": Attribute(_text),
+        "right_pad": Attribute(_text),
+        "pad_width": attributes.integer(REQUIRED),
+        "preserve_short_sequences": attributes.flag(),
+    },
+    outputs=("n_grams", "n_grams_splits"),
+    accepts={"data": TEXT, "data_splits": dt.INTEGER},
+)
+
+
+def _parts(
+    input: TensorType,
+    delimiter: TensorType,
+) -> tuple[TensorType, TensorType, TensorType]:
+    if input.rank != 1 or delimiter.rank:
+        raise ShapeError("input must have rank 1, and delimiter rank 0")
+    return (
+        TensorType(dt.int32, (UNKNOWN, 2)),
+        TensorType(dt.string, (UNKNOWN,)),
+        TensorType(dt.int32, (2,)),
+    )
+
+
+STRING_SPLIT = KernelSpec(
+    "StringSplit",
+    ("input", "delimiter"),
+    _parts,
+    attributes={"skip_empty": attributes.flag(default=True)},
+    outputs=("indices", "values", "shape"),
+    accepts=TEXT,
+)
+
+
+def _hashed(input: TensorType) -> TensorType:
+    return TensorType(dt.int32, input.shape)
+
+
+STRING_TO_HASH_BUCKET_FAST = KernelSpec(
+    "StringToHashBucketFast",
+    ("input",),
+    _hashed,
+    attributes={"num_buckets": Attribute(_buckets)},
+    accepts=TEXT,
+)
+
+
+STATIC_REGEX_REPLACE = KernelSpec(
+    "StaticRegexReplace",
+    ("x",),
+    lambda x: x,
+    attributes={
+        "pattern": Attribute(_pattern),
+        "rewrite": Attribute(_rewrite),
+        "replace_global": attributes.flag(default=True),
+    },
+    accepts=TEXT,
+)
+
+
+def string_n_grams(
+    data: Any,
+    data_splits: Any,
+    separator: str,
+    n_gram_widths: Any,
+    left_pad: str = "",
+    right_pad: str = "",
+    pad_width: int = 0,
+    preserve_short_sequences: bool = False,  # noqa: FBT001, FBT002  # TensorFlow.js's parameters
+) -> NGrams:
+    """Return the n-grams of rows of words: each run of n words, joined.
+
+    Args:
+        data: strings of rank 1, the words of all rows.
+        data_splits: integers of rank 1 that ascend from 0 to the number of words: the words
+            ``data_splits[i]`` to ``data_splits[i + 1] - 1`` are row i.
+        separator: what stands between the words of an n-gram.
+        n_gram_widths: a list of widths n; a row has its n-grams of the first width first.
+        left_pad: a word that stands before each row.
+        right_pad: a word that stands behind each row.
+        pad_width: how often they stand there, but never more than n - 1 times; -1 for that.
+        preserve_short_sequences: a row that is too short for every width, but not empty, gives
+            one n-gram of all its words (and paddings).
+
+    Returns:
+        ``n_grams``, strings of rank 1, and ``n_grams_splits``, of the shape and dtype of
+        ``data_splits``, which split them into rows. Without any words there are no n-grams of
+        paddings either.
+
+    Raises:
+        ShapeError: another rank.
+        ArgumentError: splits that do not ascend from 0 to the number of words, a width below 1.
+
+    (TensorFlow's StringNGrams.)
+
+    """
+    found = dispatch_several(
+        STRING_N_GRAMS,
+        data,
+        data_splits,
+        separator=separator,
+        n_gram_widths=n_gram_widths,
+        left_pad=left_pad,
+        right_pad=right_pad,
+        pad_width=pad_width,
+        preserve_short_sequences=preserve_short_sequences,
+    )
+    return NGrams(*found)
+
+
+def string_split(
+    input: Any,
+    delimiter: Any,
+    skip_empty: bool = True,  # noqa: FBT001, FBT002  # TensorFlow.js's parameters
+) -> SplitStrings:
+    """Return the parts of strings, as a sparse table with a row for each string.
+
+    Args:
+        input: strings of rank 1.
+        delimiter: a string. Where it is several characters, each of them delimits; where it is
+            empty, every character is a part.
+        skip_empty: leave out empty parts. An empty string has no parts at all.
+
+    Returns:
+        ``indices`` (int32 ``[parts, 2]``), for each part its string and its place among that
+        string's parts; ``values``, the parts; ``shape`` (int32 ``[2]``), the number of strings and
+        the largest number of parts.
+
+    Raises:
+        ShapeError: another rank.
+        DTypeError: what is no string.
+
+    (TensorFlow's StringSplit, of characters where that has bytes.)
+
+    """
+    return SplitStrings(*dispatch_several(STRING_SPLIT, input, delimiter, skip_empty=skip_empty))
+
+
+def string_to_hash_bucket_fast(input: Any, num_buckets: int) -> Tensor:
+    """Return a number from 0 to ``num_buckets - 1`` for each string, always the same one.
+
+    It is the FarmHash fingerprint of the string's UTF-8 bytes modulo ``num_buckets``, as in
+    TensorFlow; it withstands nobody who looks for strings of one bucket.
+
+    Args:
+        input: strings of any shape.
+        num_buckets: from 1 to 2**31.
+
+    Returns:
+        int32, of the shape of ``input``.
+
+    Raises:
+        ArgumentError: ``num_buckets`` is no such number.
+        DTypeError: what is no string.
+
+    (TensorFlow's StringToHashBucketFast, TensorFlow.js's dtype.)
+
+    """
+    return dispatch(STRING_TO_HASH_BUCKET_FAST, input, num_buckets=num_buckets)
+
+
+def static_regex_replace(
+    input: Any,
+    pattern: str,
+    rewrite: str,
+    replace_global: bool = True,  # noqa: FBT001, FBT002  # TensorFlow.js's parameters
+) -> Tensor:
+    r"""Return strings in which what matches a regular expression is replaced.
+
+    Args:
+        input: strings of any shape.
+        pattern: in the syntax of RE2, which is TensorFlow's, as far as it is that of Python's
+            ``re``: without ``[:alpha:]`` and its kin, ``\p`` and ``\C``, with references back and
+            looks around. ``\d``, ``\s``, ``\w`` and ``\b`` know ASCII alone, as there. ``$``
+            matches before a newline at the end too; ``\Z`` does not.
+        rewrite: what stands instead: ``\1`` to ``\9`` for a group of the pattern, ``\0`` for all
+            that matched, ``\\`` for a backslash. A group that matched nothing is empty.
+        replace_global: every match, or only the first one.
+
+    Returns:
+        Strings of the shape of ``input``.
+
+    Raises:
+        ArgumentError: ``pattern`` is no regular expression; ``rewrite`` names a group that it
+            lacks, or has a backslash before anything else.
+        DTypeError: what is no string.
+
+    (TensorFlow's StaticRegexReplace.)
+
+    """
+    return dispatch(
+        STATIC_REGEX_REPLACE,
+        input,
+        pattern=pattern,
+        rewrite=rewrite,
+        replace_global=replace_global,
+    )
