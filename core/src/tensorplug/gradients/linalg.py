@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING
 
 from tensorplug.ops import linalg as ops
+from tensorplug.ops.movement import reshape
 from tensorplug.tables import GradientTable
 
 if TYPE_CHECKING:
+    from tensorplug.spec import TensorType
     from tensorplug.tensor import Tensor
 
 gradients = GradientTable()
@@ -21,7 +24,16 @@ def batch_mat_mul_wrt_a(dy: Tensor, b: Tensor, *, transpose_a: bool, transpose_b
 
 
 @gradients.wrt(ops.BATCH_MAT_MUL, "b")
-def batch_mat_mul_wrt_b(dy: Tensor, a: Tensor, *, transpose_a: bool, transpose_b: bool) -> Tensor:
+def batch_mat_mul_wrt_b(
+    dy: Tensor, a: Tensor, b_type: TensorType, *, transpose_a: bool, transpose_b: bool
+) -> Tensor:
+    if b_type.rank == 2 and not transpose_a:  # one product over all rows, no sum of products
+        a, dy = _rows(a), _rows(dy)
     if transpose_b:
         return ops.matmul(dy, a, transpose_a=True, transpose_b=transpose_a)
     return ops.matmul(a, dy, transpose_a=not transpose_a)
+
+
+def _rows(x: Tensor) -> Tensor:
+    """Return a stack of matrices as one: their rows below one another."""
+    return x if x.ndim == 2 else reshape(x, (prod(x.shape[:-1]), x.shape[-1]))

@@ -43,6 +43,8 @@ _BINARY: dict[KernelSpec, np.ufunc] = {
     ops.MINIMUM: np.minimum,
 }
 
+_MANY = 4096  # elements that are chosen by their bits
+
 _DIVIDES = {ops.MOD}  # an integer divided by 0 signals too; its result is 0, as it should be
 
 
@@ -76,7 +78,7 @@ def floor(x: TensorType, *, out: TensorType) -> Call:
 
 @kernels.prepare(ops.ERF)
 def erf(x: TensorType, *, out: TensorType) -> Call:
-    """Compute the error function in float64 (float32 and float16 too) and round once."""
+    """Compute the error function; float16 in float32, rounded once."""
     return kernel(special.erf, out)
 
 
@@ -174,5 +176,21 @@ def cast(x: TensorType, *, dtype: DType, out: TensorType) -> Call:
 
 @kernels.prepare(ops.SELECT)
 def select(condition: TensorType, t: TensorType, e: TensorType, *, out: TensorType) -> Call:
-    """Choose elementwise."""
-    return kernel(np.where, out)
+    """Choose elementwise: many elements by arithmetic on their bits.
+
+    NumPy's own loop branches, which takes ten times as long where the condition is random.
+    """
+    if out.size < _MANY or out.dtype.itemsize > 8 or out.dtype.kind == "string":
+        return kernel(np.where, out)
+    whole = np.dtype(f"i{out.dtype.itemsize}")
+
+    def choose(result: Array, condition: Array, t: Array, e: Array) -> None:
+        bits, ours, others = (each.view(whole) for each in (result, t, e))
+        if not others.ndim and not others:  # by far the commonest
+            np.multiply(ours, condition, out=bits)
+            return
+        np.bitwise_xor(ours, others, out=bits)
+        np.multiply(bits, condition, out=bits)
+        np.bitwise_xor(bits, others, out=bits)
+
+    return filling(choose, out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,10 +23,20 @@ kernels = KernelTable()
 def batch_mat_mul(
     a: TensorType, b: TensorType, *, transpose_a: bool, transpose_b: bool, out: TensorType
 ) -> Call:
-    """Multiply the last two axes; float16 in float32, which BLAS has, rounded once."""
+    """Multiply the last two axes; float16 in float32, which BLAS has, rounded once.
+
+    Many matrices times one are the rows of all of them times that one: a single product.
+    """
     half = out.dtype is dt.float16
+    joined = a.rank > 2 and b.rank == 2 and not transpose_a
+    rows = (prod(a.shape[:-1]), a.shape[-1])
 
     def run(a: Array, b: Array) -> Any:
+        if joined:
+            return product(a.reshape(rows), b).reshape(out.shape)
+        return product(a, b)
+
+    def product(a: Array, b: Array) -> Any:
         left = a.swapaxes(-1, -2) if transpose_a else a
         right = b.swapaxes(-1, -2) if transpose_b else b
         if half:
