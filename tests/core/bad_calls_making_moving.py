@@ -28,9 +28,9 @@ CASES = [  # id, call, error, what the message says
     ("full value", lambda: tp.full(2, [1]), ArgumentError, "attribute 'value': must be a number"),
     (
         "full tensor",
-        lambda: tp.full(2, tp.asarray(1)),
-        ArgumentError,
-        "must be a number, got Tens",
+        lambda: tp.full(2, tp.asarray([1])),
+        ShapeError,
+        "fill_value must be one number, got int32[1]",
     ),
     (
         "full range",

@@ -37,8 +37,8 @@ def test_parts_make_a_whole_and_come_back(dtype, whole, form):
     assert tp.explain("Complex", [parts, parts]).how == form
     exactly(tp.real(z), dtype, np.broadcast_to(parts[:, None], (7, 7)))
     exactly(tp.imag(z), dtype, np.broadcast_to(parts, (7, 7)))
-    exactly(z.conj().imag(), dtype, np.broadcast_to(-parts, (7, 7)))
-    exactly(z.conj().real(), dtype, np.broadcast_to(parts[:, None], (7, 7)))
+    exactly(z.conj().imag, dtype, np.broadcast_to(-parts, (7, 7)))
+    exactly(z.conj().real, dtype, np.broadcast_to(parts[:, None], (7, 7)))
 
 
 def test_dtypes():

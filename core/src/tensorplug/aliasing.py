@@ -44,6 +44,7 @@ __all__ = [
     "permuted",
     "real",
     "reshaped",
+    "shows",
     "view",
 ]
 
@@ -212,6 +213,16 @@ def check_write(tensor: Tensor, key: Any, what: str, value: Any = None) -> None:
                     "here tensors are values. Write to the tensor from which the view was made "
                     "before making it, or to a copy: asarray(x, copy=True)"
                 )
+
+
+def shows(view: Tensor, tensor: Tensor, key: Any) -> bool:
+    """Return whether ``view`` is a view of just ``tensor[key]``."""
+    own: Alias | None = getattr(view, "_alias", None)
+    alias: Alias | None = getattr(tensor, "_alias", None)
+    if own is None or alias is None or own.family is not alias.family:
+        return False
+    with _lock:
+        return own.located().equals(indexed(alias.located(), key))
 
 
 def outdated(tensor: Tensor, key: Any, value: Any) -> bool:

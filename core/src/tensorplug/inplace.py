@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import operator
 import sys
+from dis import get_instructions
 from opcode import opname
 from typing import TYPE_CHECKING, Any, Final
 
@@ -63,17 +64,18 @@ class InPlace:
         Its dtype and shape are this one's, as the array API standard wants it.
         """
         tensor: Any = self
+        what = f"{tensor.type} {symbol}= ..."
         if getattr(tensor, "_alias", None) is not None:
             try:
-                aliasing.check_write(tensor, (), f"{tensor.type} {symbol}= ...")
+                aliasing.check_write(tensor, (), what)
             except AliasError:
                 # `x[key] += y` changes what it has just read as x[key], and puts it back.
-                if not _stored_by_key(sys._getframe(2)):
+                frame = sys._getframe(2)
+                if not (_stored_by_key(frame) or _stored_by_call(frame, tensor, what)):
                     raise
         result = function(tensor, other)
         if not hasattr(result, "_placement") or result.type == tensor.type:
             return result  # in the first case `other` knew what to do
-        what = f"{tensor.type} {symbol}= ..."
         if result.shape != tensor.shape:
             raise ShapeError(f"{what}: the result is {result.type}, but the shape must stay")
         return setting.castable(result, tensor.type.dtype, what)
@@ -120,6 +122,7 @@ class InPlace:
 
 _BETWEEN: Final = {"CACHE", "EXTENDED_ARG", "NOP", "SWAP"}
 _STORES: Final = {"STORE_SUBSCR", "STORE_SLICE"}
+_CALLS: Final = {"CALL", "PRECALL"}
 
 
 def _stored_by_key(frame: FrameType) -> bool:
@@ -136,3 +139,39 @@ def _stored_by_key(frame: FrameType) -> bool:
     while at < len(code) and opname[code[at]] in _BETWEEN:
         at += 2
     return at < len(code) and opname[code[at]] in _STORES
+
+
+def _stored_by_call(frame: FrameType, view: Any, what: str) -> bool:
+    """Return whether ``frame`` is at ``x[key] = operator.iadd(x[key], y)``, of which this is part.
+
+    array-api-extra writes ``x[key] += y`` so, and SciPy through it. The store comes next, from
+    two names into the tensor of which ``view`` shows just that part. Nobody else may see it.
+    """
+    target = _stored_next(frame)
+    if target is None or not hasattr(target[0], "_placement"):
+        return False
+    x, key = target
+    subscript = subscripts.parse(x.type, key)
+    if subscript.picks or not aliasing.shows(view, x, subscript.basic):
+        return False
+    aliasing.check_write(view, (), what, x)
+    return True
+
+
+def _stored_next(frame: FrameType) -> tuple[Any, Any] | None:
+    """Return x and key if the call that ``frame`` is at, and then ``x[key] = it``, is all."""
+    steps = (each for each in get_instructions(frame.f_code) if each.offset >= frame.f_lasti)
+    called = False
+    loaded: list[Any] = []
+    for step in steps:
+        if not called and step.opname in _CALLS:
+            called = step.opname == "CALL"
+        elif called and step.opname.startswith(("LOAD_FAST", "LOAD_DEREF", "LOAD_NAME")):
+            names = step.argval if isinstance(step.argval, tuple) else (step.argval,)
+            loaded += [frame.f_locals.get(name) for name in names]
+        elif called and step.opname == "LOAD_CONST":
+            loaded.append(step.argval)
+        elif step.opname not in _BETWEEN:
+            stored = called and step.opname == "STORE_SUBSCR" and len(loaded) == 2
+            return (loaded[0], loaded[1]) if stored else None
+    return None

@@ -19,7 +19,7 @@ from tensorplug.errors import (
 from tensorplug.inplace import InPlace
 from tensorplug.methods import Methods
 from tensorplug.operators import Operators
-from tensorplug.ops import creation, getting, movement
+from tensorplug.ops import complexes, creation, getting, movement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -343,3 +343,13 @@ class Tensor(Operators, InPlace, Methods):
     def mT(self) -> Tensor:  # noqa: N802  # the array API standard's name
         """The last two axes swapped."""
         return movement.matrix_transpose(self)
+
+    @property
+    def real(self) -> Tensor:
+        """The real parts, as ``tensorplug.real``; a property, as NumPy's arrays have it."""
+        return complexes.real(self)
+
+    @property
+    def imag(self) -> Tensor:
+        """The imaginary parts, as ``tensorplug.imag``; 0 for real numbers."""
+        return complexes.imag(self)

@@ -70,13 +70,11 @@ def conj(x: Any, /) -> Tensor:
     return dispatch_unary(CONJ, x)
 
 
-@chained
 def imag(x: Any, /) -> Tensor:
     """Return the imaginary part elementwise, in the dtype of the parts; 0 for real numbers."""
     return aliasing.view(dispatch_unary(IMAG, x), x, aliasing.imaginary)
 
 
-@chained
 def real(x: Any, /) -> Tensor:
     """Return the real part elementwise, in the dtype of the parts; real numbers stay."""
     return aliasing.view(dispatch_unary(REAL, x), x, aliasing.real)

@@ -10,8 +10,8 @@ import numpy as np
 from tensorplug import attributes, inference, shapes
 from tensorplug import dtypes as dt
 from tensorplug.dispatch import as_tensor, dispatch, dispatch_unary, placed
-from tensorplug.errors import ArgumentError, DTypeError
-from tensorplug.ops.movement import broadcast_to, identity
+from tensorplug.errors import ArgumentError, DTypeError, ShapeError
+from tensorplug.ops.movement import BROADCAST_TO, broadcast_to, identity
 from tensorplug.spec import Attribute, KernelSpec, TensorType
 
 if TYPE_CHECKING:
@@ -185,15 +185,28 @@ def asarray(
     return identity(tensor) if copy and tensor is obj else tensor
 
 
-def full(
-    shape: Any, fill_value: Scalar | str, *, dtype: Any = None, device: str | None = None
-) -> Tensor:
+def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
     """Return a tensor of ``shape`` filled with one number, or one text.
 
-    ``dtype`` defaults to the number's default dtype, ``device`` to the active one.
+    ``dtype`` defaults to the number's default dtype, ``device`` to the active one. The number may
+    be a tensor or array of rank 0: then its dtype is the default, and its gradient the sum.
+
+    Raises:
+        ShapeError: ``fill_value`` is a tensor or an array of another rank.
+        ArgumentError, DTypeError: it is no number, or does not fit ``dtype``.
+
     """
     wanted = None if dtype is None else dt.of(dtype, "full")
+    if isinstance(fill_value, np.ndarray) or hasattr(fill_value, "_placement"):
+        return placed(device, lambda: _spread(fill_value, shape, wanted))
     return placed(device, lambda: dispatch(FILL, shape=shape, value=fill_value, dtype=wanted))
+
+
+def _spread(value: Any, shape: Any, dtype: DType | None) -> Tensor:
+    one = as_tensor(value, dtype, what="full: fill_value")
+    if one.ndim:
+        raise ShapeError(f"full: fill_value must be one number, got {one.type}")
+    return dispatch(BROADCAST_TO, one, shape=shape)
 
 
 def zeros(shape: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
@@ -233,7 +246,7 @@ def empty_like(x: Any, /, *, dtype: Any = None, device: str | None = None) -> Te
 
 
 def full_like(
-    x: Any, /, fill_value: Scalar | str, *, dtype: Any = None, device: str | None = None
+    x: Any, /, fill_value: Any, *, dtype: Any = None, device: str | None = None
 ) -> Tensor:
     """Return one number in the shape of ``x``, and in its dtype unless another is named."""
     like = as_tensor(x, what="full_like: x")
@@ -261,17 +274,24 @@ def arange(
     """Return the numbers from ``start`` to before ``stop`` in steps of ``step``.
 
     With one number, it is the stop and the start is 0. By default int32 if all are integers
-    (int64 if the numbers do not fit), else float32.
+    (int64 if the numbers do not fit), else float32. The numbers may be tensors or arrays of rank
+    0, which are read.
 
     Raises:
         ArgumentError: the step is 0, or a number does not fit into ``dtype``.
 
     """
+    start, stop, step = _number(start), _number(stop), _number(step)
     first, last = (0, start) if stop is None else (start, stop)
     wanted = _range_dtype(first, last, step) if dtype is None else dt.of(dtype, "arange")
     if _is_real(first) and _is_real(last) and _is_real(step) and step > 0 and last < first:
         return zeros((0,), dtype=wanted, device=device)  # the kernel would count down instead
     return placed(device, lambda: dispatch(RANGE, start=first, stop=last, step=step, dtype=wanted))
+
+
+def _number(value: Any) -> Any:
+    held = hasattr(value, "_placement") or isinstance(value, np.ndarray)
+    return value.item() if held and not value.ndim else value
 
 
 def _is_real(value: object) -> bool:
