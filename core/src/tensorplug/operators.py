@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from tensorplug.dtypes import string
 from tensorplug.ops import comparison, elementwise, linalg, movement
 from tensorplug.ops.bitwise import (
     bitwise_and,
@@ -125,24 +126,39 @@ class Operators:
         return bitwise_right_shift(other, self) if isinstance(other, KNOWN) else NotImplemented
 
     def __eq__(self, other: object) -> Tensor:  # type: ignore[override]  # elementwise
-        return comparison.equal(self, other) if isinstance(other, KNOWN) else NotImplemented
+        if isinstance(other, KNOWN) or _are_texts(self, other):
+            return comparison.equal(self, other)
+        return NotImplemented
 
     def __ne__(self, other: object) -> Tensor:  # type: ignore[override]  # elementwise
-        return comparison.not_equal(self, other) if isinstance(other, KNOWN) else NotImplemented
+        if isinstance(other, KNOWN) or _are_texts(self, other):
+            return comparison.not_equal(self, other)
+        return NotImplemented
 
     def __lt__(self, other: Any) -> Tensor:
-        return comparison.less(self, other) if isinstance(other, KNOWN) else NotImplemented
+        if isinstance(other, KNOWN) or _are_texts(self, other):
+            return comparison.less(self, other)
+        return NotImplemented
 
     def __le__(self, other: Any) -> Tensor:
-        return comparison.less_equal(self, other) if isinstance(other, KNOWN) else NotImplemented
+        if isinstance(other, KNOWN) or _are_texts(self, other):
+            return comparison.less_equal(self, other)
+        return NotImplemented
 
     def __gt__(self, other: Any) -> Tensor:
-        return comparison.greater(self, other) if isinstance(other, KNOWN) else NotImplemented
+        if isinstance(other, KNOWN) or _are_texts(self, other):
+            return comparison.greater(self, other)
+        return NotImplemented
 
     def __ge__(self, other: Any) -> Tensor:
-        return (
-            comparison.greater_equal(self, other) if isinstance(other, KNOWN) else NotImplemented
-        )
+        if isinstance(other, KNOWN) or _are_texts(self, other):
+            return comparison.greater_equal(self, other)
+        return NotImplemented
 
 
 KNOWN = (Operators, bool, int, float, complex, np.ndarray, np.generic)
+
+
+def _are_texts(tensor: Any, other: object) -> bool:
+    """Return whether a ``str`` is compared with strings; with numbers it is foreign."""
+    return isinstance(other, str) and tensor.dtype is string

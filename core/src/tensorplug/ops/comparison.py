@@ -28,23 +28,21 @@ __all__ = [
     "not_equal",
 ]
 
-EQUAL = KernelSpec(
-    "Equal", ("a", "b"), inference.broadcast_bool, accepts=dt.FIXED, promote=("a", "b")
-)
-NOT_EQUAL = KernelSpec(
-    "NotEqual", ("a", "b"), inference.broadcast_bool, accepts=dt.FIXED, promote=("a", "b")
-)
+_ORDERED = dt.REAL | {dt.string}  # texts by the numbers of their characters
+
+EQUAL = KernelSpec("Equal", ("a", "b"), inference.broadcast_bool, promote=("a", "b"))
+NOT_EQUAL = KernelSpec("NotEqual", ("a", "b"), inference.broadcast_bool, promote=("a", "b"))
 LESS = KernelSpec(
-    "Less", ("a", "b"), inference.broadcast_bool, accepts=dt.REAL, promote=("a", "b")
+    "Less", ("a", "b"), inference.broadcast_bool, accepts=_ORDERED, promote=("a", "b")
 )
 LESS_EQUAL = KernelSpec(
-    "LessEqual", ("a", "b"), inference.broadcast_bool, accepts=dt.REAL, promote=("a", "b")
+    "LessEqual", ("a", "b"), inference.broadcast_bool, accepts=_ORDERED, promote=("a", "b")
 )
 GREATER = KernelSpec(
-    "Greater", ("a", "b"), inference.broadcast_bool, accepts=dt.REAL, promote=("a", "b")
+    "Greater", ("a", "b"), inference.broadcast_bool, accepts=_ORDERED, promote=("a", "b")
 )
 GREATER_EQUAL = KernelSpec(
-    "GreaterEqual", ("a", "b"), inference.broadcast_bool, accepts=dt.REAL, promote=("a", "b")
+    "GreaterEqual", ("a", "b"), inference.broadcast_bool, accepts=_ORDERED, promote=("a", "b")
 )
 LOGICAL_AND = KernelSpec(
     "LogicalAnd", ("a", "b"), inference.broadcast_bool, accepts=dt.BOOL, promote=("a", "b")
@@ -81,25 +79,37 @@ def not_equal(a: Any, b: Any, /) -> Tensor:
 
 @chained
 def less(a: Any, b: Any, /) -> Tensor:
-    """Return ``a < b`` elementwise, with broadcasting, as booleans. False where either is NaN."""
+    """Return ``a < b`` elementwise, with broadcasting, as booleans. False where either is NaN.
+
+    Strings are ordered by the code points of their characters.
+    """
     return dispatch_binary(LESS, a, b)
 
 
 @chained
 def less_equal(a: Any, b: Any, /) -> Tensor:
-    """Return ``a <= b`` elementwise, with broadcasting, as booleans. False where either is NaN."""
+    """Return ``a <= b`` elementwise, with broadcasting, as booleans. False where either is NaN.
+
+    Strings are ordered by the code points of their characters.
+    """
     return dispatch_binary(LESS_EQUAL, a, b)
 
 
 @chained
 def greater(a: Any, b: Any, /) -> Tensor:
-    """Return ``a > b`` elementwise, with broadcasting, as booleans. False where either is NaN."""
+    """Return ``a > b`` elementwise, with broadcasting, as booleans. False where either is NaN.
+
+    Strings are ordered by the code points of their characters.
+    """
     return dispatch_binary(GREATER, a, b)
 
 
 @chained
 def greater_equal(a: Any, b: Any, /) -> Tensor:
-    """Return ``a >= b`` elementwise, with broadcasting, as booleans. False where either is NaN."""
+    """Return ``a >= b`` elementwise, with broadcasting, as booleans. False where either is NaN.
+
+    Strings are ordered by the code points of their characters.
+    """
     return dispatch_binary(GREATER_EQUAL, a, b)
 
 
