@@ -60,11 +60,11 @@ class ArgumentError(TensorplugError, ValueError):
 
 
 class ShapeError(ArgumentError):
-    """Shapes do not fit: wrong rank, no broadcast, axis out of range, ragged nesting."""
+    """Shapes do not fit: wrong rank, no broadcast, ragged nesting."""
 
 
 class OutOfRangeError(ShapeError, IndexError):
-    """An index lies outside of its axis, or there are more indices than axes."""
+    """An index lies outside of its axis, an axis outside of a shape; or too many indices."""
 
 
 class AliasError(TensorplugError, ValueError):

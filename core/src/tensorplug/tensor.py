@@ -344,6 +344,14 @@ class Tensor(Operators, InPlace, Methods):
         """The last two axes swapped."""
         return movement.matrix_transpose(self)
 
+    def transpose(self, *axes: Any) -> Tensor:
+        """Return the axes in another order, as ``permute_dims``: reversed by default.
+
+        As with NumPy's method, which other libraries call, the order is one sequence or several
+        integers.
+        """
+        return movement.permute_dims(self, axes[0] if len(axes) == 1 else axes or None)
+
     @property
     def real(self) -> Tensor:
         """The real parts, as ``tensorplug.real``; a property, as NumPy's arrays have it."""

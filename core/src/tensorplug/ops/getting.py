@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug import aliasing, shapes
 from tensorplug import dispatch as seam
-from tensorplug.dispatch import as_tensor, dispatch
+from tensorplug.dispatch import as_tensor, dispatch, dispatch_binary
 from tensorplug.errors import ArgumentError
 from tensorplug.ops import coordinates, indexing, movement, slicing, subscripts
 
@@ -31,8 +31,9 @@ def getitem(x: Any, key: Any) -> Tensor:
 
     """
     tensor = as_tensor(x, what="indexing: x")
-    if key.__class__ is int and tensor.ndim > 1 and -len(tensor) <= key < len(tensor):
-        return aliasing.view(_at(tensor, 0, key % len(tensor)), x, aliasing.indexed, (key,))
+    shape = tensor.shape
+    if key.__class__ is int and len(shape) > 1 and -shape[0] <= key < shape[0]:
+        return aliasing.view(_at(tensor, 0, key % shape[0]), x, aliasing.indexed, (key,))
     subscript = subscripts.parse(tensor.type, key)
     result = sliced(tensor, subscript)
     if subscript.picks:
@@ -46,7 +47,9 @@ def _at(x: Tensor, axis: int, number: int) -> Tensor:
     """Return ``x`` at one place along an axis; it is data, so that one plan serves for all."""
     frame = seam.current()
     index = seam.runner(frame).constant(frame, indexing.GATHER_V2, 1, number, x)
-    return dispatch(indexing.GATHER_V2, x, index, axis=axis, batch_dims=0)
+    if axis:
+        return dispatch(indexing.GATHER_V2, x, index, axis=axis)
+    return dispatch_binary(indexing.GATHER_V2, x, index)  # the defaults; a shorter way
 
 
 def sliced(x: Tensor, subscript: Subscript) -> Tensor:

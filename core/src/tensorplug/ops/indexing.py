@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug import attributes, shapes
 from tensorplug import dtypes as dt
-from tensorplug.dispatch import as_tensor, chained, dispatch
+from tensorplug.dispatch import as_tensor, chained, dispatch, dispatch_binary
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.ops import movement
 from tensorplug.spec import Attribute, KernelSpec, TensorType
@@ -198,6 +198,8 @@ def gather(x: Any, indices: Any, *, axis: int = 0, batch_dims: int = 0) -> Tenso
     unspecified element on devices that cannot raise; negative ones count from the end.
     (TensorFlow's GatherV2.)
     """
+    if axis.__class__ is int and axis == 0 and not batch_dims:
+        return dispatch_binary(GATHER_V2, x, indices)  # the defaults; a shorter way
     return dispatch(GATHER_V2, x, indices, axis=axis, batch_dims=batch_dims)
 
 

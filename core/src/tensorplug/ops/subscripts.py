@@ -10,7 +10,7 @@ import numpy as np
 
 from tensorplug import dtypes as dt
 from tensorplug import host
-from tensorplug.errors import ArgumentError, DTypeError, OutOfRangeError, ShapeError
+from tensorplug.errors import ArgumentError, DTypeError, OutOfRangeError
 
 if TYPE_CHECKING:
     from tensorplug.shapes import Shape
@@ -63,7 +63,7 @@ def parse(x: TensorType, key: Any) -> Subscript:
 
     Raises:
         OutOfRangeError: too many indices, or an integer out of range.
-        ShapeError: a mask of other sizes than the axes it stands for.
+        OutOfRangeError: a mask of other sizes than the axes it stands for, and none of them 0.
         ArgumentError: what is no index at all.
 
     """
@@ -124,9 +124,8 @@ class _Reader:
 
     def _read_array(self, part: _Array) -> None:
         sizes = self.x.shape[self._axis : self._axis + part.axes]
-        if part.mask:
-            _check_mask(self.x, part, self._axis)
-        self.picks.append(Pick(len(self.shape), max(part.axes, 1), part.index, part.mask))
+        index = _fitting_mask(self.x, part, self._axis) if part.mask else part.index
+        self.picks.append(Pick(len(self.shape), max(part.axes, 1), index, part.mask))
         if part.axes:
             self.basic.extend(slice(0, size, 1) for size in sizes)
             self.shape.extend(sizes)
@@ -226,10 +225,19 @@ def _position(x: TensorType, number: int, axis: int) -> int:
     return number % length
 
 
-def _check_mask(x: TensorType, part: _Array, axis: int) -> None:
+def _fitting_mask(x: TensorType, part: _Array, axis: int) -> Any:
+    """Return a mask of the sizes of the axes it stands for; one with a size of 0 picks nothing.
+
+    Raises:
+        OutOfRangeError: when it has another size; the standard wants IndexError.
+
+    """
     wanted, given = x.shape[axis : axis + part.axes], tuple(part.index.shape)
-    if given != wanted:
-        raise ShapeError(
+    if given == wanted:
+        return part.index
+    if any(size not in {0, length} for size, length in zip(given, wanted, strict=True)):
+        raise OutOfRangeError(
             f"cannot index {x} with a mask of shape {list(given)}: from axis {axis} on it must "
             f"have the sizes {list(wanted)}"
         )
+    return np.zeros(wanted, np.bool_)

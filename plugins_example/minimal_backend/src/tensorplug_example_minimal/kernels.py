@@ -213,12 +213,10 @@ def scatter_nd(indices: Array, updates: Array, *, shape: Axes, out: TensorType) 
     depth = indexing.scatter_depth(indices.shape, updates.shape, shape)
     count = math.prod(updates.shape[: updates.ndim + depth - len(shape)])
     width = math.prod(shape[depth:])
-    rows = indices.reshape(count, depth)
     flat = np.zeros(count, np.intp)
-    for axis in range(depth):
-        flat = flat * shape[axis] + _positions(rows[:, axis], shape[axis])
-    work = WIDER.get(out.dtype, out.dtype.numpy)
-    result = np.zeros((math.prod(shape[:depth]), width), work)
+    for axis, length in enumerate(shape[:depth]):
+        flat = flat * length + _positions(indices.reshape(count, depth)[:, axis], length)
+    result = np.zeros((math.prod(shape[:depth]), width), WIDER.get(out.dtype, out.dtype.numpy))
     np.add.at(result, flat, updates.reshape(count, width))
     return result.reshape(shape).astype(updates.dtype)
 
