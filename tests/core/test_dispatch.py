@@ -10,6 +10,7 @@ import pytest
 
 import tensorplug as tp
 from tensorplug import dispatch as seam
+from tensorplug.ops import slicing
 
 from . import engines
 from .engines import using
@@ -85,8 +86,8 @@ print(sorted(unwanted & set(sys.modules)), dispatch.ROOT.engine)
 def test_the_first_ops_of_many_threads_share_one_engine():
     code = """
 import threading, tensorplug as tp
-from tensorplug import dispatch
-built, build = [], dispatch._Default.build
+from tensorplug import dispatch, frames
+built, build = [], frames._Default.build
 def slow():
     built.append(1)
     threading.Event().wait(0.05)
@@ -105,11 +106,44 @@ print(len(built), len(found), len(set(map(id, found))))
 
 def test_the_seam_alone_has_no_engine():
     code = """
-from tensorplug import dispatch
-dispatch._Default.build = None
+from tensorplug import dispatch, frames
+frames._Default.build = None
 try:
     dispatch.as_tensor(1)
 except RuntimeError as error:
     print(error)
 """
     assert run_alone(code) == "tensorplug.dispatch was used without the tensorplug package"
+
+
+def test_plans_serve_lists_absent_inputs_and_several_outputs_without_the_engine(monkeypatch):
+    x, y = tp.asarray([[1.0, 2.0]]), tp.asarray([[3.0, 4.0]])
+    image, taps, bias = tp.ones((1, 2, 2, 1)), tp.ones((1, 1, 1, 1)), tp.ones((1,))
+    calls = (
+        lambda: tp.concat([x, y]).tolist(),
+        lambda: tp.concat((x, y, x), axis=1).tolist(),
+        lambda: tp.nn.fused_conv2d(image, taps, 1, "valid", bias=bias).tolist(),
+        lambda: [each.tolist() for each in tp.unstack(x, axis=1)],
+        lambda: tp.topk(x, 1)[0].tolist(),
+    )
+    first = [call() for call in calls]
+    monkeypatch.setattr(type(seam.runner(seam.current())), "run", None)
+    assert [call() for call in calls] == first
+
+
+def test_a_plan_of_several_outputs_serves_nobody_who_wants_one():
+    x = tp.asarray([1.0, 2.0])
+    tp.unstack(x)
+    with pytest.raises(tp.errors.ArgumentError, match="several outputs"):
+        seam.dispatch(slicing.UNPACK, x, axis=0)
+
+
+def test_the_tape_sees_lists_and_parts():
+    x, y = tp.asarray([1.0, 2.0]), tp.asarray([3.0, 4.0])
+
+    def joined(x):
+        first, second = tp.unstack(tp.stack((x * x, y)))
+        return tp.sum(first * second)
+
+    for _ in range(2):
+        assert tp.grad(joined)(x).tolist() == [6.0, 16.0]

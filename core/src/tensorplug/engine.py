@@ -247,9 +247,9 @@ class Engine(Devices):
         plan.published = True
         if key is None:
             return
-        # `dispatch` runs by itself what has one output, and compares it with nothing.
+        # `dispatch` runs these by itself, and compares what comes out with nothing.
         direct = type(plan) is plans.Plan and plan.how == "native" and plan.settled
-        direct = direct and not plan.spec.several and not self.observers
+        direct = direct and not self.observers
         cache = device.plans if direct else device.detours
         with device.lock:
             if plan.state is self.registry.state and not device.closed:

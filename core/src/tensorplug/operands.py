@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tensorplug import dtypes as dt
 from tensorplug import host, keys
 from tensorplug.backend import SharesHostMemory
+from tensorplug.dispatch import SEVERAL
 from tensorplug.errors import (
     ArgumentError,
     BackendClosedError,
@@ -228,11 +229,11 @@ def types_of(tensors: Sequence[Any]) -> list[Any]:
 def key(
     spec: KernelSpec, tensors: Sequence[Any], attributes: Mapping[str, Any]
 ) -> Hashable | None:
-    """Return what names a plan; for calls without attributes the same as in ``dispatch``.
+    """Return what names a plan, the same as in ``dispatch``.
 
     None where an attribute cannot be hashed: such a call is resolved every time.
     """
-    placements: list[Any] = []
+    placements: list[Any] = [SEVERAL] if spec.several else []
     for each in tensors:
         if each.__class__ is Tensor:
             placements.append(each._placement)
