@@ -190,6 +190,20 @@ def test_shape_attributes():
     expect(x.T, "float32", (3, 2), A.T)
     cube = np.arange(8, dtype=np.int32).reshape(2, 2, 2)
     expect(tp.asarray(cube).mT, "int32", (2, 2, 2), cube.swapaxes(1, 2))
+    expect(x.real, "float32", (2, 3), A)
+    expect(x.imag, "float32", (2, 3), np.zeros((2, 3)))
+    z = tp.asarray(A + 2j * A)
+    expect(z.real, "float32", (2, 3), A)
+    expect(z.imag, "float32", (2, 3), 2 * A)
+
+
+@pytest.mark.parametrize("axes", [(), (None,), ((2, 0, 1),), ([2, 0, -2],), (1, 2, 0)], ids=repr)
+def test_transpose_as_numpys_method(axes):
+    cube = np.arange(6, dtype=np.int32).reshape(1, 2, 3)
+    wanted = cube.transpose(*axes)
+    expect(tp.asarray(cube).transpose(*axes), "int32", wanted.shape, wanted)
+    with pytest.raises(ShapeError, match=r"\[0, 1\] is not a permutation of 3 axes"):
+        tp.asarray(cube).transpose(0, 1)
 
 
 def test_numpy_is_read_only():
