@@ -6,7 +6,7 @@ import operator
 from math import prod
 from typing import TYPE_CHECKING
 
-from tensorplug.errors import ArgumentError, ShapeError
+from tensorplug.errors import ArgumentError, OutOfRangeError, ShapeError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -89,13 +89,13 @@ def normalize_axis(axis: object, rank: int, what: str = "axis") -> int:
     """Return ``axis`` counted from the front.
 
     Raises:
-        ShapeError: when it lies outside ``[-rank, rank)``.
+        OutOfRangeError: when it lies outside ``[-rank, rank)``; the standard wants IndexError.
 
     """
     number = index(axis, what)
     if not -rank <= number < rank:
         allowed = f"allowed are {-rank} to {rank - 1}" if rank else "there is none"
-        raise ShapeError(f"{what} {number} is out of range for rank {rank}: {allowed}")
+        raise OutOfRangeError(f"{what} {number} is out of range for rank {rank}: {allowed}")
     return number % rank
 
 
@@ -103,7 +103,7 @@ def normalize_axes(axes: object, rank: int, what: str = "axis") -> tuple[int, ..
     """Return ``axes`` (None for all, an int, or a sequence) sorted and counted from the front.
 
     Raises:
-        ShapeError: when one is out of range or named twice.
+        OutOfRangeError, ShapeError: when one is out of range; when one is named twice.
 
     """
     if axes is None:
@@ -115,7 +115,7 @@ def distinct_axes(axes: object, rank: int, what: str = "axis") -> tuple[int, ...
     """Return ``axes`` (an int or a sequence) counted from the front, in the order given.
 
     Raises:
-        ShapeError: when one is out of range or named twice.
+        OutOfRangeError, ShapeError: when one is out of range; when one is named twice.
 
     """
     numbers = tuple(normalize_axis(axis, rank, what) for axis in as_ints(axes, what))
