@@ -29,6 +29,11 @@ def _itself(x: Array) -> Array:
     return x
 
 
+def _complex_sign(x: Array) -> Array:
+    # NumPy overlooks a NaN beside an infinity; the standard wants NaN in both parts.
+    return np.where(np.isnan(x), x.dtype.type(complex(np.nan, np.nan)), np.sign(x))
+
+
 def _register_rounding(spec: KernelSpec, function: np.ufunc) -> None:
     @kernels.prepare(spec)
     def prepare(x: TensorType, *, out: TensorType) -> Call:
@@ -56,6 +61,8 @@ def nextafter(a: TensorType, b: TensorType, *, out: TensorType) -> Call:
 @kernels.prepare(ops.SIGN)
 def sign(x: TensorType, *, out: TensorType) -> Call:
     """-1, 0, 1 or NaN; a complex number over its modulus."""
+    if x.dtype in dt.COMPLEX:
+        return kernel(_complex_sign, out)
     return ufunc(np.sign, out, signals=x.dtype in dt.INEXACT)
 
 
