@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tensorplug.windows import Window, Windows
-from tensorplug_cpu.recycling import empty
-from tensorplug_cpu.sliding import columns, extent, padded, taps, unpadded
+from tensorplug_cpu.large import share_out
+from tensorplug_cpu.sliding import columns, extent, padded, room, taps, unpadded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +27,7 @@ __all__ = ["correlate", "correlate_filter", "mirrored", "spread"]
 
 _CHUNK = 1 << 18  # elements of the matrix of windows: about a second-level cache of float32
 _LARGE = 1 << 20  # elements of one image's windows above which it is taken in parts
+_SHARED = 1 << 17  # elements whose copy is shared out among threads
 _SHORT_RUN = 16  # neighbouring elements below which copying row by row is the slower way
 
 
@@ -61,15 +62,47 @@ def _positions(at: Windows, images: slice, rows: slice) -> slice:
     return slice(first, first + (images.stop - images.start) * (rows.stop - rows.start) * inner)
 
 
-def _matrix(windows: Array, at: Windows) -> Array:
-    """Return some of the windows, of ``columns``, as [positions, taps * channels]."""
-    axes = len(at)
-    channels = windows.shape[-1]
-    rows = prod(windows.shape[: 1 + axes])
-    if at[-1].filter * channels >= _SHORT_RUN or prod(each.filter for each in at) == 1:
-        return windows.reshape(rows, -1)
-    order = (*range(1 + axes, windows.ndim), *range(1 + axes))
-    return windows.transpose(order).reshape(-1, rows).T
+class _Matrices:
+    """Makes matrices [positions, taps * channels] of windows, one after the other in one place."""
+
+    def __init__(self, windows: Array, at: Windows) -> None:
+        self._windows = windows
+        axes = len(at)
+        self._length = prod(windows.shape[1 + axes :])
+        self._copies = prod(each.filter for each in at) > 1
+        runs = at[-1].filter * windows.shape[-1] >= _SHORT_RUN
+        self._order = None if runs else (*range(1 + axes, windows.ndim), *range(1 + axes))
+        self._room = np.empty(0, windows.dtype)
+
+    def __call__(self, piece: tuple[slice, slice]) -> Array:
+        """Return the matrix of some images, and rows of them; it lasts until the next."""
+        windows = self._windows[piece]
+        if not self._copies:
+            return windows.reshape(-1, self._length)
+        if self._room.size < windows.size:
+            self._room = room((windows.size,), windows.dtype)
+        place = self._room[: windows.size]
+        if self._order is not None:
+            windows = windows.transpose(self._order)
+            np.copyto(place.reshape(windows.shape), windows)
+            return place.reshape(self._length, -1).T
+        _copy(place.reshape(windows.shape), windows)
+        return place.reshape(-1, self._length)
+
+
+def _copy(place: Array, windows: Array) -> None:
+    """Copy in several threads what is worth it: images, or rows if there is one image."""
+    if place.size < _SHARED:
+        np.copyto(place, windows)
+        return
+    if len(place) == 1:
+        place, windows = place[0], windows[0]
+
+    def work(part: Array) -> None:
+        chosen = slice(part[0], part[-1] + 1)
+        np.copyto(place[chosen], windows[chosen])
+
+    share_out(work, (), np.arange(len(place)))
 
 
 def correlate(x: Array, filter: Array, at: Windows) -> Array:
@@ -79,11 +112,11 @@ def correlate(x: Array, filter: Array, at: Windows) -> Array:
     positions = prod(sizes)
     if not (filter.size and batch * positions):
         return np.zeros((batch, *sizes, filters), x.dtype)
-    result = empty((batch * positions, filters), x.dtype)
-    windows = columns(padded(x, at, 0), at)
+    result = room((batch * positions, filters), x.dtype)
+    matrix = _Matrices(columns(padded(x, at, 0), at), at)
     weights = filter.reshape(-1, filters)
     for piece in _pieces(at, batch, len(weights)):
-        np.matmul(_matrix(windows[piece], at), weights, out=result[_positions(at, *piece)])
+        np.matmul(matrix(piece), weights, out=result[_positions(at, *piece)])
     return result.reshape(batch, *sizes, filters)
 
 
@@ -95,10 +128,10 @@ def correlate_filter(x: Array, dy: Array, at: Windows) -> Array:
     length = prod(taken) * channels
     result = np.zeros((length, filters), x.dtype)
     if result.size and dy.size:
-        windows = columns(padded(x, at, 0), at)
+        matrix = _Matrices(columns(padded(x, at, 0), at), at)
         right = dy.reshape(batch * positions, filters)
         for piece in _pieces(at, batch, length):
-            result += _matrix(windows[piece], at).T @ right[_positions(at, *piece)]
+            result += matrix(piece).T @ right[_positions(at, *piece)]
     return result.reshape(*taken, channels, filters)
 
 
@@ -145,7 +178,7 @@ def _scattered(dy: Array, filter: Array, at: Windows) -> Array:
 
 
 def _passed(rows: Array, weights: Array, images: tuple[int, ...], channels: int) -> Array:
-    """Return, for each tap, what it passes on: [taps, N, OH, OW, C]; layouts as in ``_matrix``."""
+    """Return what each tap passes on, [taps, N, OH, OW, C]; layouts as in ``_Matrices``."""
     if channels >= _SHORT_RUN:
         return np.moveaxis((rows @ weights.T).reshape(*images, -1, channels), -2, 0)
     return np.moveaxis((weights @ rows.T).reshape(-1, channels, *images), 1, -1)

@@ -6,19 +6,24 @@ Between batch and channels there may be any number of spatial axes, one window f
 from __future__ import annotations
 
 from itertools import product
-from typing import TYPE_CHECKING
+from math import prod
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from tensorplug.windows import channel_axis
+from tensorplug_cpu.recycling import pool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tensorplug.shapes import Shape
     from tensorplug.windows import Window, Windows
     from tensorplug_cpu.arrays import Array
 
-__all__ = ["columns", "extent", "inside", "layout", "padded", "taps", "unpadded"]
+__all__ = ["columns", "extent", "inside", "layout", "padded", "room", "taps", "unpadded"]
+
+_RECYCLED: Final = 1 << 18  # bytes
 
 Block = tuple[slice, ...]  # of batch and spatial axes
 Step = tuple[tuple[int, ...], Block, Block]  # a tap, positions, elements
@@ -40,11 +45,24 @@ def padded(x: Array, at: Windows, value: Array | float) -> Array:
     """Return ``x`` (NHWC) with its padding, contiguous; itself if it is that already."""
     if not any(each.before or each.after for each in at):
         return np.ascontiguousarray(x)
-    shape = (x.shape[0], *map(extent, at), x.shape[-1])
-    # A value of 0, by far the commonest, costs nothing where the system hands out zeros.
-    result = np.full(shape, value, x.dtype) if value else np.zeros(shape, x.dtype)
+    result = room((x.shape[0], *map(extent, at), x.shape[-1]), x.dtype)
+    for axis, each in enumerate(at, start=1):
+        around = (slice(None),) * axis
+        result[*around, : each.before] = value
+        result[*around, each.before + each.size :] = value
     unpadded(result, at)[...] = x
     return result
+
+
+def room(shape: Shape, dtype: np.dtype[Any]) -> Array:
+    """Return an array of arbitrary numbers, from a few pages on over recycled memory.
+
+    What takes milliseconds to compute has time for a lease, and the page faults of what the C
+    library has given back to the system take as long as the copies they are for.
+    """
+    if prod(shape) * dtype.itemsize < _RECYCLED:
+        return np.empty(shape, dtype)
+    return pool.empty(shape, dtype)
 
 
 def unpadded(x: Array, at: Windows) -> Array:

@@ -118,6 +118,7 @@ _SINGLE: Final[Coefficients] = (
     1.40317893e-7,
 )
 _REACH: Final = np.float32(4.2)  # tanh of what the polynomial gives here is 1
+_SHARED: Final = 1 << 16  # numbers from which several threads take half a millisecond less
 _BLOCK: Final = 1 << 14  # numbers: what is made of them stays in the cache
 
 
@@ -164,7 +165,8 @@ def erf(x: Array) -> Array:
     if x.dtype == np.float64:
         return _double(x)
     result = empty(x.shape, x.dtype)
-    large.share_out(_single, (x.reshape(-1),), result.reshape(-1))
+    parts = None if x.size >= _SHARED else 1
+    large.share_out(_single, (x.reshape(-1),), result.reshape(-1), parts=parts)
     return result
 
 
