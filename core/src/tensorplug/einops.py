@@ -1,0 +1,92 @@
+"""For einops: after ``tensorplug.einops.enable()``, ``einops.rearrange`` and its kin take tensors.
+
+einops looks for the library of what it is given among the subclasses of its ``AbstractBackend``;
+``enable`` makes one. ``einops.array_api`` needs no such help.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+from tensorplug import dtypes as dt
+from tensorplug.ops import arrangement, contraction, creation, movement
+from tensorplug.tensor import Tensor
+
+if TYPE_CHECKING:
+    import numpy as np
+
+__all__ = ["enable"]
+
+
+def enable() -> None:
+    """Make ``einops.rearrange``, ``reduce``, ``repeat``, ``pack`` and ``einsum`` take tensors.
+
+    Gradients flow through all of them. Twice is fine.
+
+    Raises:
+        ModuleNotFoundError: einops is not installed.
+
+    """
+    _backend()
+
+
+@functools.cache  # which keeps the class alive: einops finds it, but does not hold it
+def _backend() -> type:
+    from einops._backends import AbstractBackend  # an optional dependency
+
+    return type("TensorplugBackend", (Operations, AbstractBackend), {})
+
+
+class Operations:
+    """What einops asks of a library."""
+
+    framework_name = "tensorplug"
+
+    def is_appropriate_type(self, tensor: Any) -> bool:
+        """Return whether it is one of ours."""
+        return isinstance(tensor, Tensor)
+
+    def from_numpy(self, x: np.ndarray[Any, Any]) -> Tensor:
+        """Return an array as a tensor."""
+        return creation.asarray(x)
+
+    def to_numpy(self, x: Tensor) -> np.ndarray[Any, Any]:
+        """Return a tensor as an array, for ``einops.asnumpy``."""
+        return x.numpy()
+
+    def arange(self, start: int, stop: int) -> Tensor:
+        """Return the integers from ``start`` to before ``stop``."""
+        return creation.arange(start, stop)
+
+    def reshape(self, x: Tensor, shape: Any) -> Tensor:
+        """Return the elements in another shape."""
+        return movement.reshape(x, shape)
+
+    def transpose(self, x: Tensor, axes: Any) -> Tensor:
+        """Return the axes in another order."""
+        return movement.permute_dims(x, axes)
+
+    def stack_on_zeroth_dimension(self, tensors: list[Tensor]) -> Tensor:
+        """Return tensors along a new first axis."""
+        return movement.stack(tensors)
+
+    def add_axis(self, x: Tensor, new_position: int) -> Tensor:
+        """Return ``x`` with a new axis of length 1."""
+        return movement.expand_dims(x, axis=new_position)
+
+    def tile(self, x: Tensor, repeats: Any) -> Tensor:
+        """Return copies of ``x`` side by side."""
+        return arrangement.tile(x, repeats)
+
+    def concat(self, tensors: list[Tensor], axis: int) -> Tensor:
+        """Return tensors joined along an axis."""
+        return movement.concat(tensors, axis=axis)
+
+    def is_float_type(self, x: Tensor) -> bool:
+        """Return whether a mean keeps the dtype."""
+        return x.dtype in dt.FLOATING
+
+    def einsum(self, pattern: str, *x: Tensor) -> Tensor:
+        """Return a sum of products."""
+        return contraction.einsum(pattern, *x)
