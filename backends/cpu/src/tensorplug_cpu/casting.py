@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 __all__ = ["converter"]
 
+# A processor says of its own conversions whether all numbers fit, which saves looking first.
+# It has none to narrower or unsigned integers.
+_FLAGGED = frozenset({dt.int32, dt.int64})
+
 
 def converter(source: DType, target: DType) -> Callable[[Array], Array]:
     """Return the function that converts arrays of ``source`` to ``target``."""
@@ -42,8 +46,16 @@ def _float_to_integer(target: DType) -> Callable[[Array], Array]:
     if target.itemsize == 8:  # one less than -2**63 is itself in float64, and may be converted
         low = float(np.nextafter(limits.min, -np.inf)) if limits.min else -1.0
 
+    flagged = target in _FLAGGED
+
     def convert(x: Array) -> Array:
-        if np.all((x > low) & (x < high)):
+        if flagged:
+            try:
+                with np.errstate(invalid="raise"):
+                    return x.astype(target.numpy)
+            except FloatingPointError:
+                return _wrapped(x.astype(np.float64), target)
+        if not x.size or (x.min() > low and x.max() < high):  # not if one is NaN
             return x.astype(target.numpy)
         return _wrapped(x.astype(np.float64), target)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug_cpu import large, recycling
+from tensorplug_cpu import large
 from tensorplug_cpu.quiet import quietly
+from tensorplug_cpu.recycling import maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,16 +17,16 @@ if TYPE_CHECKING:
     from tensorplug.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
-__all__ = ["blank", "filling"]
+__all__ = ["blank", "filling", "in_pieces"]
 
+_PIECE: Final = 1 << 15  # elements that stay in a cache from one pass to the next
 _SHARED: Final = 1 << 19  # elements from which several threads fill a result
 
 
 def blank(out: TensorType) -> Callable[[], Array]:
     """Return what makes an array of type ``out``, with arbitrary elements."""
     shape, dtype = out.shape, out.dtype.numpy
-    make = recycling.empty if large.is_large(out) else np.empty
-    return lambda: make(shape, dtype)
+    return maker(shape, dtype) if large.is_large(out) else partial(np.empty, shape, dtype)
 
 
 def filling(work: Callable[..., Any], out: TensorType) -> Call:
@@ -44,3 +46,21 @@ def filling(work: Callable[..., Any], out: TensorType) -> Call:
         return result
 
     return quietly(call)
+
+
+def in_pieces(work: Callable[..., Any]) -> Callable[..., None]:
+    """Return ``work(result, *inputs)`` of several passes done on as much as a cache holds.
+
+    All arrays must have the shape of the result; those that do not lie in one row go at once.
+    """
+
+    def run(result: Array, *inputs: Array) -> None:
+        arrays = (result, *inputs)
+        if result.size <= _PIECE or not all(each.flags.c_contiguous for each in arrays):
+            work(*arrays)
+            return
+        flat = [each.reshape(-1) for each in arrays]
+        for start in range(0, result.size, _PIECE):
+            work(*[each[start : start + _PIECE] for each in flat])
+
+    return run

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug_cpu.recycling import LARGE, empty
+from tensorplug_cpu.recycling import LARGE, empty, maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -88,9 +88,12 @@ def elementwise(function: np.ufunc, out: TensorType) -> Call:
     """Return ``function`` as what a plan calls for results of the large type ``out``."""
     shape, dtype = out.shape, out.dtype.numpy
     shared = out.size >= (_LIGHT if function in _LIGHT_FUNCTIONS else _HEAVY)
+    make = maker(shape, dtype)
 
     def call(*inputs: Array) -> Array:
-        result = _like(inputs, shape, dtype)
+        first = inputs[0]
+        plain = first.flags.c_contiguous and first.shape == shape
+        result = make() if plain else _like(inputs, shape, dtype)
         if shared:
             share_out(partial(_into, function), inputs, result)
         else:

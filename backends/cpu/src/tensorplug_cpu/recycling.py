@@ -16,16 +16,19 @@ import os
 import threading
 import tracemalloc
 from collections import deque
+from functools import partial
 from math import prod
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tensorplug.shapes import Shape
     from tensorplug_cpu.arrays import Array
 
-__all__ = ["LARGE", "Lease", "Pool", "empty", "pool"]
+__all__ = ["LARGE", "Lease", "Piece", "Pool", "empty", "maker", "pool"]
 
 LARGE: Final = 1 << 21
 """From this many bytes on a piece is recycled; below, the C library's own reserve is as fast."""
@@ -42,33 +45,40 @@ def _physical() -> int:
         return 8 << 30
 
 
+class Piece:
+    """Memory, where it is, and how many pieces had been taken when it became idle."""
+
+    __slots__ = ("address", "memory", "nbytes", "since")
+
+    def __init__(self, size: int) -> None:
+        self.memory = np.empty(size, np.uint8)
+        self.address: int = self.memory.ctypes.data
+        self.nbytes = size
+        self.since = 0
+
+
 class Lease:
     """One piece of memory while arrays lie over it; NumPy takes it as their base."""
 
-    __slots__ = ("__array_interface__", "__weakref__", "_memory", "_pool")
+    __slots__ = ("__array_interface__", "__weakref__", "_piece", "_pool")
 
-    def __init__(self, owner: Pool, memory: Array, shape: Shape, dtype: np.dtype[Any]) -> None:
+    def __init__(self, owner: Pool, piece: Piece, shape: Shape, typestr: str) -> None:
         self._pool = owner
-        self._memory = memory
+        self._piece = piece
         self.__array_interface__ = {
             "shape": shape,
-            "typestr": dtype.str,
-            "data": (memory.ctypes.data, False),
+            "typestr": typestr,
+            "data": (piece.address, False),
             "version": 3,
         }
 
     @property
     def nbytes(self) -> int:
         """Size of the whole piece."""
-        return self._memory.nbytes
+        return self._piece.nbytes
 
     def __del__(self) -> None:
-        self._pool.take_back(self._memory)
-
-
-class _Idle(NamedTuple):
-    memory: Array
-    since: int
+        self._pool.take_back(self._piece)
 
 
 class Pool:
@@ -82,7 +92,7 @@ class Pool:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._lock = threading.Lock()  # only ever tried: see above
-        self._idle: dict[int, deque[_Idle]] = {}
+        self._idle: dict[int, deque[Piece]] = {}
         self._bytes = 0
         self._taken = 0
 
@@ -98,10 +108,13 @@ class Pool:
 
     def empty(self, shape: Shape, dtype: np.dtype[Any]) -> Array:
         """Return an array of undefined numbers in row-major order."""
-        lease = Lease(self, self._piece(_rounded(prod(shape) * dtype.itemsize)), shape, dtype)
-        return np.asarray(lease)
+        return self.leased(_rounded(prod(shape) * dtype.itemsize), shape, dtype.str)
 
-    def _piece(self, size: int) -> Array:
+    def leased(self, size: int, shape: Shape, typestr: str) -> Array:
+        """Return an array of undefined numbers over a piece of ``size`` bytes."""
+        return np.asarray(Lease(self, self._piece(size), shape, typestr))
+
+    def _piece(self, size: int) -> Piece:
         if not tracemalloc.is_tracing() and self._lock.acquire(blocking=False):
             try:
                 self._taken += 1
@@ -110,25 +123,30 @@ class Pool:
                 idle = self._idle.get(size)
                 if idle:
                     self._bytes -= size
-                    return idle.pop().memory  # the latest: some of it may still be cached
+                    return idle.pop()  # the latest: some of it may still be cached
             finally:
                 self._lock.release()
         try:
-            return np.empty(size, np.uint8)
+            return Piece(size)
         except MemoryError:
             self.trim()
-            return np.empty(size, np.uint8)
+            return Piece(size)
 
-    def take_back(self, memory: Array) -> None:
+    def take_back(self, piece: Piece) -> None:
         """Keep a piece for the next who asks; called when a lease ends, in whatever thread."""
         if tracemalloc.is_tracing() or not self._lock.acquire(blocking=False):
             return  # who traces memory shall see that it is freed
         try:
-            if self._bytes + memory.nbytes > self._limit:
+            size = piece.nbytes
+            if self._bytes + size > self._limit:
                 self._give_up(self._taken - _PATIENCE)
-            if self._bytes + memory.nbytes <= self._limit:
-                self._idle.setdefault(memory.nbytes, deque()).append(_Idle(memory, self._taken))
-                self._bytes += memory.nbytes
+            if self._bytes + size <= self._limit:
+                piece.since = self._taken
+                idle = self._idle.get(size)
+                if idle is None:
+                    idle = self._idle[size] = deque()
+                idle.append(piece)
+                self._bytes += size
         finally:
             self._lock.release()
 
@@ -174,3 +192,11 @@ def empty(shape: Shape, dtype: np.dtype[Any]) -> Array:
     if prod(shape) * dtype.itemsize < LARGE:
         return np.empty(shape, dtype)
     return pool.empty(shape, dtype)
+
+
+def maker(shape: Shape, dtype: np.dtype[Any]) -> Callable[[], Array]:
+    """Return ``empty`` for one shape and dtype, what can be worked out before worked out."""
+    nbytes = prod(shape) * dtype.itemsize
+    if nbytes < LARGE:
+        return partial(np.empty, shape, dtype)
+    return partial(pool.leased, _rounded(nbytes), shape, dtype.str)

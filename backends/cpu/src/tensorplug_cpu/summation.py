@@ -4,7 +4,8 @@ NumPy adds in pairs only along the contiguous axis; along another it adds one ro
 other, so that the error grows with the number of rows. Here the axes are merged to a few, the
 last one is left to NumPy where it is contiguous, and any other is folded: its four quarters
 are added, and so on with the result. Adding four terms loses at most 3 roundings of 1/2 ulp for
-every 2 doublings, which keeps the whole within eps * log2(n) * sum(|terms|).
+every 2 doublings, which keeps the whole within eps * log2(n) * sum(|terms|). Where rows are long,
+eight neighbours are added first, which saves writing.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ _add: np.ufunc = np.add  # the general type: NumPy's own is told apart by a lite
 
 _SHORT = 16  # terms: NumPy spends longer on starting a row than on adding so few
 _MANY = 1024  # rows for which that matters
+_WIDE = 256  # elements of a row from which eight neighbouring rows are added first
+_EIGHTS = 64  # rows from which their 7 roundings are made up for by later fours, in powers of 2
 _SMALL = 4096  # float32 elements for which one pass in float64 is faster than folding
 
 
@@ -103,6 +106,9 @@ def _paired(x: Array) -> Array:
 def _folded(x: Array) -> Array:
     """Return the sum along the middle one of three axes, four rows to one at a time."""
     before, length, after = x.shape
+    if after >= _WIDE and length >= _EIGHTS and not length & (length - 1):
+        length //= 8
+        x = np.add.reduce(x.reshape(before, length, 8, after), axis=2)
     while length > 4:
         quarter = length // 4
         part = x[:, : 4 * quarter].reshape(before, 4, quarter, after)

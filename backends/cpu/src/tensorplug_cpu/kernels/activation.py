@@ -10,6 +10,7 @@ from tensorplug import dtypes as dt
 from tensorplug.ops import activation as ops
 from tensorplug.tables import KernelTable
 from tensorplug_cpu.arrays import element, working
+from tensorplug_cpu.filling import filling, in_pieces
 from tensorplug_cpu.quiet import kernel, quietly
 from tensorplug_cpu.summation import summer
 
@@ -26,15 +27,14 @@ def relu(x: TensorType, *, out: TensorType) -> Call:
     if x.dtype in dt.UNSIGNED:
         return lambda x: x
     zero = np.zeros((), out.dtype.numpy)
-    if x.dtype in dt.SIGNED:
-        return kernel(lambda x: np.maximum(x, zero), out)
+    signed_zero = x.dtype in dt.FLOATING
 
-    def run(x: Array) -> Array:
-        result = np.asarray(np.maximum(x, zero))
-        result += zero  # of 0.0 and -0.0 the maximum is either, as the processor has it
-        return result
+    def work(result: Array, x: Array) -> None:
+        np.maximum(x, zero, out=result)
+        if signed_zero:  # of 0.0 and -0.0 the maximum is either, as the processor has it
+            np.add(result, zero, out=result)
 
-    return quietly(run)
+    return filling(in_pieces(work) if signed_zero else work, out)
 
 
 @kernels.prepare(ops.RELU6)
@@ -42,12 +42,12 @@ def relu6(x: TensorType, *, out: TensorType) -> Call:
     """Cut off below 0 and above 6; NaN stays."""
     zero, six = element(0, out.dtype), element(6, out.dtype)
 
-    def run(x: Array) -> Any:
-        result = np.asarray(np.maximum(x, zero))
+    def work(result: Array, x: Array) -> None:
+        np.maximum(x, zero, out=result)
         np.minimum(result, six, out=result)
-        return np.add(result, zero, out=result)  # of 0.0 and -0.0 the maximum is either
+        np.add(result, zero, out=result)  # of 0.0 and -0.0 the maximum is either
 
-    return quietly(run)
+    return filling(in_pieces(work), out)
 
 
 def _expm1(x: Array) -> Array:
@@ -175,17 +175,27 @@ def step(x: TensorType, *, alpha: float, out: TensorType) -> Call:
 @kernels.prepare(ops.SIGMOID)
 def sigmoid(x: TensorType, *, out: TensorType) -> Call:
     """Compute from ``e**-|x|``, which neither overflows nor loses small results."""
+    if out.dtype not in dt.FLOATING:
+        return kernel(_complex_sigmoid, out)
     dtype = working(out.dtype)
-    real = out.dtype in dt.FLOATING
+    zero, one = dtype.type(0), dtype.type(1)
 
-    def run(x: Array) -> Any:
+    def work(result: Array, x: Array) -> None:
         wide = x.astype(dtype, copy=False)
-        below = wide.real < 0
-        small = np.exp(-np.abs(wide) if real else np.where(below, wide, -wide))
-        result = np.where(below, small, 1) / (1 + small)
-        return result.astype(x.dtype, copy=False)
+        below = np.asarray(np.negative(wide))
+        np.minimum(below, wide, out=below)
+        np.exp(below, out=below)
+        total = below + one
+        np.maximum(below, np.greater_equal(wide, zero).astype(dtype), out=below)  # 1 above 0
+        np.divide(below, total, out=result, casting="same_kind")
 
-    return kernel(run, out)
+    return filling(in_pieces(work), out)
+
+
+def _complex_sigmoid(x: Array) -> Any:
+    below = x.real < 0
+    small = np.exp(np.where(below, x, -x))
+    return np.where(below, small, 1) / (1 + small)
 
 
 def _shifted(x: Array, axis: int, dtype: np.dtype[Any]) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -49,9 +50,21 @@ def range(*, start: float, step: float, dtype: DType, out: TensorType) -> Call:
         raise DTypeError("a range has numbers, not strings")
     count = out.shape[0]
     if isinstance(start, int) and isinstance(step, int):
+        stop = start + step * count
+        if count > 1 and _exact(start, stop, dtype):
+            return quietly(partial(np.arange, start, stop, step, dtype.numpy))
         return quietly(lambda: _whole(start, step, count, dtype))
     convert = casting.converter(dt.float64, dtype)
     return quietly(lambda: convert(start + step * np.arange(count, dtype=np.float64)))
+
+
+def _exact(start: int, stop: int, dtype: DType) -> bool:
+    """Return whether NumPy's range has no step that overflows or is rounded."""
+    if dtype in dt.INTEGER:
+        limits = np.iinfo(dtype.name)
+        low, high = int(limits.min), int(limits.max)
+        return low // 2 < min(start, stop) and max(start, stop) < high // 2
+    return dtype in (dt.float32, dt.float64) and abs(start) + abs(stop) <= 1 << 24
 
 
 def _whole(start: int, step: int, count: int, dtype: DType) -> Array:

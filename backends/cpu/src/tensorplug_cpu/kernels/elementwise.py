@@ -114,11 +114,11 @@ def add_n(xs: list[TensorType], *, out: TensorType) -> Call:
 def squared_difference(a: TensorType, b: TensorType, *, out: TensorType) -> Call:
     """Subtract, then square in place."""
 
-    def run(a: Array, b: Array) -> Any:
-        difference = np.asarray(np.subtract(a, b))
-        return np.multiply(difference, difference, out=difference)
+    def work(difference: Array, a: Array, b: Array) -> None:
+        np.subtract(a, b, out=difference)
+        np.multiply(difference, difference, out=difference)
 
-    return kernel(run, out)
+    return filling(work, out)
 
 
 @kernels.prepare(ops.FLOOR_DIV)

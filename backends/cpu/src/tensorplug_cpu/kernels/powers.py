@@ -9,7 +9,7 @@ import numpy as np
 from tensorplug import dtypes as dt
 from tensorplug.ops import powers as ops
 from tensorplug.tables import KernelTable
-from tensorplug_cpu.filling import filling
+from tensorplug_cpu.filling import filling, in_pieces
 from tensorplug_cpu.quiet import kernel, ufunc
 
 if TYPE_CHECKING:
@@ -91,4 +91,4 @@ def rsqrt(x: TensorType, *, out: TensorType) -> Call:
         np.sqrt(x, out=result)
         np.reciprocal(result, out=result)
 
-    return filling(work, out)
+    return filling(in_pieces(work), out)
