@@ -413,6 +413,36 @@ NUMBERS: dict[str, tuple[Any, Any, Any]] = {
         [1.0, 2, 3],
         [9, 12, 15],  # 2 sum(x) of the first, 3 x - sum(x) of the second
     ),
+    "gathered ragged rows": (  # no gradient
+        lambda x: tp.ragged.ragged_gather([[0, 1, 3]], x, [1, 1])[1][2],
+        [1.0, 2, 3],
+        [0, 1, 0],
+    ),
+    "a dense tensor of ragged rows": (  # no gradient
+        lambda x: tp.sum(tp.ragged.ragged_tensor_to_tensor(-1, x, 0, [[0, 1, 3]], ["ROW_SPLITS"])),
+        [1.0, 2, 3],
+        [1, 1, 1],
+    ),
+    "a range's delta": (  # no gradient
+        lambda x: tp.sum(tp.ragged.ragged_range(0.0, 5.0, x).rt_dense_values),
+        2.0,
+        0 + 1 + 2,
+    ),
+    "filled rows, the default": (  # no gradient
+        lambda x: tp.sum(tp.sparse.sparse_fill_empty_rows([[1]], [5.0], [3], x).output_values),
+        0.0,
+        2,
+    ),
+    "sums of picked rows": (  # no gradient
+        lambda x: tp.sparse.sparse_segment_sum(x, [2, 0, 2], [0, 1, 1])[1],
+        [1.0, 2, 3],
+        [1, 0, 1],
+    ),
+    "means of picked rows": (  # no gradient
+        lambda x: tp.sparse.sparse_segment_mean(x, [2, 0, 2], [0, 1, 1])[1],
+        [1.0, 2, 3],
+        [0.5, 0, 0.5],
+    ),
     "x**0 at 0": (lambda x: x**0, [0.0, 2], [0, 0]),  # NaN
     "softmax cross-entropy, the labels": (  # labels - softmax: [0.231, -0.231]
         lambda t: tp.sum(tp.losses.softmax_cross_entropy(t, tensor([[1, 2]]))),
