@@ -108,6 +108,9 @@ def test_counts():
     expect(tp.bincount(x, size=2), "int32", (2,), [1, 2])
     expect(tp.bincount(x, [0.5, 1, 2, 4], 5), "float32", (5,), [4, 2.5, 0, 0, 1])
     expect(tp.bincount(np.zeros(0, np.int32)), "int32", (0,), np.zeros(0))
+    expect(tp.bincount(x, minlength=3), "int32", (5,), [1, 2, 0, 0, 1])
+    expect(tp.bincount(x, minlength=7), "int32", (7,), [1, 2, 0, 0, 1, 0, 0])
+    expect(tp.bincount(np.zeros(0, np.int32), minlength=2), "int32", (2,), [0, 0])
     rows = [[1, 1, 0], [2, 0, 0]]
     expect(tp.dense_bincount(rows), "int32", (2, 3), [[1, 2, 0], [2, 0, 1]])
     expect(tp.dense_bincount(rows, binary_output=True), "int32", (2, 3), [[1, 1, 0], [1, 0, 1]])
@@ -224,6 +227,7 @@ REFUSED = [  # call, error, message
     (lambda: tp.sparse_to_dense([[[0]]], 1, (3,)), ShapeError, "at most 2 is allowed"),
     (lambda: tp.unsorted_segment_sum(X, [0], 1), ShapeError, "begin with the sizes of segm"),
     (lambda: tp.unsorted_segment_sum(X, [0, 0], -1), ArgumentError, "at least 0, got -1"),
+    (lambda: tp.bincount([1], size=3, minlength=2), ArgumentError, "either size or minlength"),
     (lambda: tp.bincount([1], [1.0, 2.0], 3), ShapeError, "weights must have the shape of x"),
     (lambda: tp.dense_bincount([[[1]]], size=3), ShapeError, "must have rank 1 or 2, got rank 3"),
 ]  # fmt: skip

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug import attributes
+from tensorplug import attributes, shapes
 from tensorplug import dtypes as dt
 from tensorplug.dispatch import as_tensor, chained, dispatch
-from tensorplug.errors import ShapeError
+from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.spec import KernelSpec, TensorType
 
 if TYPE_CHECKING:
@@ -93,7 +93,9 @@ def unsorted_segment_sum(x: Any, segment_ids: Any, num_segments: int) -> Tensor:
     return dispatch(UNSORTED_SEGMENT_SUM, x, segment_ids, num_segments=num_segments)
 
 
-def bincount(x: Any, weights: Any = None, size: int | None = None) -> Tensor:
+def bincount(
+    x: Any, weights: Any = None, size: int | None = None, *, minlength: int = 0
+) -> Tensor:
     """Return how often each integer from 0 to ``size - 1`` occurs in ``x``.
 
     Args:
@@ -102,18 +104,23 @@ def bincount(x: Any, weights: Any = None, size: int | None = None) -> Tensor:
             elements).
         size: how many counts there are; one more than the greatest of ``x`` by default, for
             which its data is read.
+        minlength: how many there are at least where no size says it, as in NumPy.
 
     Returns:
         ``[size]``, int32; with weights of their dtype.
 
     Raises:
-        ArgumentError: an integer is negative, where the device can tell (others leave it out).
+        ArgumentError: ``minlength`` beside a size; an integer is negative, where the device can
+            tell (others leave it out).
         ShapeError: the weights have another shape.
 
     (TensorFlow's Bincount.)
 
     """
-    x, size = _sized(x, size, "bincount")
+    least = shapes.index(minlength, "bincount: minlength")
+    if size is not None and least:
+        raise ArgumentError(f"bincount: either size or minlength, got {size!r} and {least}")
+    x, size = _sized(x, size, "bincount", least)
     return dispatch(BINCOUNT, x, weights, size=size)
 
 
@@ -141,11 +148,11 @@ def dense_bincount(
     return dispatch(DENSE_BINCOUNT, x, weights, size=size, binary_output=binary_output)
 
 
-def _sized(x: Any, size: int | None, who: str) -> tuple[Any, int]:
-    """Return ``x``, and how many counts there are if nobody has said it."""
+def _sized(x: Any, size: int | None, who: str, least: int = 0) -> tuple[Any, int]:
+    """Return ``x``, and how many counts there are, at least ``least`` if nobody has said it."""
     if size is not None:
         return x, size
     tensor = as_tensor(x, what=f"{who}: x")
     if not tensor.size or tensor.dtype not in dt.INTEGER:  # the kernel refuses what is none
-        return tensor, 0
-    return tensor, max(int(tensor.numpy().max()) + 1, 0)
+        return tensor, least
+    return tensor, max(int(tensor.numpy().max()) + 1, least)

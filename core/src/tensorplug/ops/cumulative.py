@@ -125,15 +125,15 @@ def _axis(tensor: Tensor, axis: int, who: str) -> int:
 
 
 def diff(
-    x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None
+    x: Any, /, n: int = 1, *, axis: int = -1, prepend: Any = None, append: Any = None
 ) -> Tensor:
     """Return the differences ``x[i + 1] - x[i]`` along ``axis``, taken ``n`` times.
 
     Args:
         x: a tensor of rank 1 or more, of length m along ``axis``; the result has length
             ``max(m - n, 0)`` there. Booleans give whether neighbours differ.
-        axis: along which to subtract.
         n: how often.
+        axis: along which to subtract.
         prepend: what is put in front of x first: a tensor that differs from x at most in its
             length along ``axis``, or a number.
         append: likewise, behind x.
