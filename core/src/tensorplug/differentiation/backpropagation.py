@@ -174,4 +174,5 @@ def fit(gradient: Any, type_: TensorType, what: str) -> Tensor:
     if gradient.dtype is not type_.dtype or not fits:
         raise GradientError(f"the gradient of {what} is {gradient.type}, but must be {type_}")
     axes = shapes.broadcast_axes(wanted, given)
-    return movement.reshape(reduction.sum(gradient, axis=axes), wanted)
+    total = reduction.sum(gradient, axis=axes)
+    return total if total.shape == wanted else movement.reshape(total, wanted)

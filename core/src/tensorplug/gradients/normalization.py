@@ -39,8 +39,9 @@ def batch_norm_wrt_variance(
     variance: Tensor,
     variance_epsilon: float,
 ) -> Tensor:
-    factor = _factor(scale, variance, variance_epsilon)
-    return dy * (x - mean) * (factor * -0.5 / (variance + variance_epsilon))
+    steady = variance + variance_epsilon
+    scaled = dy if scale is None else dy * scale
+    return scaled * (x - mean) * (-0.5 / (steady * sqrt(steady)))
 
 
 @gradients.wrt(ops.FUSED_BATCH_NORM, "scale")

@@ -34,8 +34,9 @@ def sum_(dy: Tensor, x_type: TensorType, axis: Axes) -> Tensor:
 @gradients.wrt(ops.MEAN, "x")
 def mean(dy: Tensor, x_type: TensorType, axis: Axes) -> Tensor:
     count = product(x_type.shape[each] for each in axis)
-    spread = movement.broadcast_to(_kept(dy, x_type, axis), x_type.shape)
-    return spread / count if count else spread  # without elements there is nothing to divide
+    kept = _kept(dy, x_type, axis)
+    share = kept / count if count else kept  # without elements there is nothing to divide
+    return movement.broadcast_to(share, x_type.shape)
 
 
 @gradients.wrt(ops.MAX, "x")
@@ -55,7 +56,8 @@ def prod(dy: Tensor, x: Tensor, axis: Axes) -> Tensor:
 
 def _kept(dy: Tensor, x: TensorType, axis: Axes) -> Tensor:
     """Return dy with the reduced axes put back, of length 1."""
-    return movement.reshape(dy, shapes.reduce(x.shape, axis, keep_dims=True))
+    shape = shapes.reduce(x.shape, axis, keep_dims=True)
+    return dy if dy.shape == shape else movement.reshape(dy, shape)
 
 
 def _share(dy: Tensor, x: Tensor, out: Tensor, axis: Axes) -> Tensor:
