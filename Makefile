@@ -23,7 +23,7 @@ FOR_WORK := $(VENV)/.for-work
 BACKENDS ?= cpu opencl minimal
 
 .DEFAULT_GOAL := help
-.PHONY: help demo install test lint types layers conformance packaging compare bench clean
+.PHONY: help demo install test lint types layers conformance packaging compare clients bench clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,6 +60,13 @@ compare: $(FOR_WORK) ## install PyTorch and JAX, and run the tests that need the
 	$(PIP) install --group compare
 	$(BIN)/python -m pytest tests/core/test_gradients_torch.py tests/core/test_storage.py \
 	  tests/cpu/test_dlpack.py tests/opencl/test_interchange.py
+
+clients: $(FOR_WORK) ## install SciPy, scikit-learn and others, and run them on tensors of each backend
+	$(PIP) install --group clients
+	for backend in $(BACKENDS); do \
+	  SCIPY_ARRAY_API=1 TENSORPLUG_BACKEND=$$backend \
+	    $(BIN)/python -m pytest --numprocesses auto tests/array_api/test_clients_*.py || exit 1; \
+	done
 
 bench: $(FOR_WORK) ## time workloads against NumPy (and PyTorch and JAX, where installed)
 	$(BIN)/python tests/benchmarks
