@@ -131,8 +131,9 @@ def test_means_of_integers_and_of_what_overflows(backend):
 
 @pytest.mark.usefixtures("on_the_cpu")
 def test_half_precision_means_do_not_overflow():
-    large = np.full((2, 8), 60000, np.float16)
-    expect(tp.sparse.sparse_segment_mean(large, [0, 1], [0, 0]), large[:1], "float16")
+    for width in (1, 8, 20):
+        large = np.full((2, width), 60000, np.float16)
+        expect(tp.sparse.sparse_segment_mean(large, [0, 1], [0, 0]), large[:1], "float16")
 
 
 def test_gradients(backend):
