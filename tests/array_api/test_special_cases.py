@@ -221,3 +221,12 @@ def test_nan_is_kept_by_reductions(name: str, place: int) -> None:
     x = np.arange(7.0, dtype=np.float32)
     x[place] = np.nan
     assert math.isnan(float(getattr(tp, name)(tp.asarray(x))))
+
+
+@pytest.mark.parametrize("name", ["std", "var"])
+@pytest.mark.parametrize("correction", [3, 3.0, 4, 10.5])
+def test_a_spread_without_degrees_of_freedom_is_nan(name: str, correction: float) -> None:
+    for x in ([1.0, 2.0, 4.0], [2.0, 2.0, 2.0]):
+        assert math.isnan(float(getattr(tp, name)(tp.asarray(x), correction=correction)))
+    near = float(getattr(tp, name)(tp.asarray([1.0, 2.0, 3.0]), correction=2.5))
+    assert near == {"std": 2.0, "var": 4.0}[name]

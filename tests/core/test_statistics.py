@@ -28,7 +28,7 @@ def variance(x, axis, correction, *, keep):
     away = x - np.mean(x, axis=axis, keepdims=True)
     count = away.size // np.sum(away, axis=axis).size - correction
     with np.errstate(all="ignore"):
-        return np.sum(away**2, axis=axis, keepdims=keep) / max(count, 0)
+        return np.sum(away**2, axis=axis, keepdims=keep) / (count if count > 0 else NAN)
 
 
 @pytest.mark.parametrize("correction", [0, 1, 0.5, 3.0])

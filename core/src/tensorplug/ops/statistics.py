@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import inf
+from math import inf, nan
 from typing import TYPE_CHECKING, Any
 
 from tensorplug import dtypes as dt
@@ -33,11 +33,11 @@ def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool 
         x: real numbers; integers and booleans become float32. float16 is computed in float32.
         axis: of the n elements together.
         correction: 0 for the variance of x itself, 1 for an estimate of that of what it was
-            drawn from. Where ``n - correction`` is not positive, it counts as 0.
+            drawn from.
         keepdims: whether the reduced axes stay, with length 1.
 
     Returns:
-        The variance; NaN where there are no elements.
+        The variance; NaN where ``n - correction`` is not positive.
 
     Raises:
         DTypeError: complex numbers or strings.
@@ -83,7 +83,7 @@ def _variance(x: Tensor, axis: Any, correction: float, who: str, *, keepdims: bo
     if not correction:
         return mean(squares, axis=axes, keepdims=keepdims)
     count = shapes.size(tuple(x.shape[each] for each in axes)) - correction
-    return sum(squares, axis=axes, keepdims=keepdims) / (count if count > 0 else 0.0)
+    return sum(squares, axis=axes, keepdims=keepdims) / (count if count > 0 else nan)
 
 
 @chained
