@@ -154,3 +154,10 @@ def test_numpy_takes_our_dtypes(name):
     dtype = getattr(tp, name)
     assert np.dtype(dtype) == np.dtype(name)
     assert np.zeros(2, dtype=dtype).dtype == np.dtype(name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_numpy_promotes_tensors(name):
+    x = tp.asarray([0, 1], dtype=name)
+    assert np.result_type(x) == np.dtype(name)
+    assert np.result_type(x, np.float64) == np.result_type(np.dtype(name), np.float64)

@@ -24,11 +24,12 @@ class DType:
     """A data type. There is exactly one object per type, so ``is`` and ``==`` agree.
 
     Attributes: ``name`` as in the array API standard, ``kind``, ``itemsize`` in bytes (0 for
-    strings, whose size varies) and ``numpy``, the NumPy dtype used on the host; ``dtype`` is the
-    same once more, so that ``numpy.dtype(tensorplug.float32)`` finds it.
+    strings, whose size varies) and ``numpy``, the NumPy dtype used on the host, which is also
+    where ``numpy.dtype(tensorplug.float32)`` looks for it: in ``dtype``, from NumPy 2.4 on in
+    ``__numpy_dtype__``.
     """
 
-    __slots__ = ("dtype", "itemsize", "kind", "name", "numpy")
+    __slots__ = ("__numpy_dtype__", "dtype", "itemsize", "kind", "name", "numpy")
 
     def __init__(self, name: str, kind: Kind, itemsize: int) -> None:
         self.name = name
@@ -37,7 +38,7 @@ class DType:
         self.numpy: np.dtype[np.generic] = (
             np.dtypes.StringDType() if not itemsize else np.dtype(name)
         )
-        self.dtype = self.numpy
+        self.dtype = self.__numpy_dtype__ = self.numpy
 
     def __repr__(self) -> str:
         return f"tensorplug.{self.name}"

@@ -104,6 +104,11 @@ class Tensor(Operators, InPlace, Methods):
         return self._placement.type.dtype
 
     @property
+    def __numpy_dtype__(self) -> np.dtype[Any]:
+        """What NumPy takes for the dtype, where it would not know ours."""
+        return self.dtype.numpy
+
+    @property
     def shape(self) -> Shape:
         """Sizes of the dimensions."""
         return self._placement.type.shape
