@@ -14,6 +14,7 @@ from tensorplug.ops.dilated_pooling import POOL, pool_geometry
 from tensorplug.tables import KernelTable
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.quiet import quietly
+from tensorplug_cpu.sliding import room
 from tensorplug_cpu.windowed import counts, few, images, joined, overlap, reduced, spread
 from tensorplug_cpu.winners import Winners
 
@@ -135,7 +136,8 @@ def _to_largest(pooling: _Pooling) -> Call:
 
     def run(dy: Array, x: Array, output: Array) -> Array:
         source, largest, pulled = (pooling.taken(each) for each in (x, output, dy))
-        result = np.zeros(source.shape, dy.dtype)
+        result = room(source.shape, dy.dtype)
+        result.fill(0)
         bits, places = pulled.view(whole), result.view(whole)
 
         def give(images: slice, _tap: int, positions: Any, elements: Any, wins: Array) -> None:
