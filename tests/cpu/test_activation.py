@@ -24,9 +24,11 @@ def test_relu(call, near, dtype, shape):
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_relu_of_special_values(call, near, dtype):
-    x = np.array([-0.0] * 67 + [0.0, NAN, INF, -INF], dtype)
-    near(call(ops.RELU, x), [0.0] * 68 + [NAN, INF, 0.0], dtype)  # no -0.0 among them
+@pytest.mark.parametrize("count", [1, 100, 2000])
+def test_relu_of_special_values(call, near, dtype, count):
+    x = np.array(([-0.0] * 67 + [0.0, NAN, INF, -INF]) * count, dtype)
+    near(call(ops.RELU, x), ([0.0] * 68 + [NAN, INF, 0.0]) * count, dtype)  # no -0.0 among them
+    near(call(ops.RELU6, x), ([0.0] * 68 + [NAN, 6.0, 0.0]) * count, dtype)
 
 
 def logistic(x):

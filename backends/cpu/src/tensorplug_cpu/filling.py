@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from tensorplug.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
-__all__ = ["blank", "filling", "in_pieces"]
+__all__ = ["blank", "filling"]
 
-_PIECE: Final = 1 << 15  # elements that stay in a cache from one pass to the next
+_PIECE: Final = 1 << 16  # elements that stay in a cache from one pass to the next
 _SHARED: Final = 1 << 19  # elements from which several threads fill a result
 
 
@@ -29,34 +29,37 @@ def blank(out: TensorType) -> Callable[[], Array]:
     return maker(shape, dtype) if large.is_large(out) else partial(np.empty, shape, dtype)
 
 
-def filling(work: Callable[..., Any], out: TensorType) -> Call:
+def filling(work: Callable[..., Any], out: TensorType, *, in_pieces: bool = False) -> Call:
     """Return what a plan calls for ``work(result, *inputs)``, which writes all of ``result``.
 
     The work is elementwise: it may be given parts of the result and of the inputs instead.
+    ``in_pieces``: it makes several passes, and its inputs have the shape of the result, so that
+    it is done on as much at a time as a cache holds.
     """
     make = blank(out)
+    if in_pieces and out.size > _PIECE:
+        work = _in_pieces(work)
     shared = out.size >= _SHARED
 
     def call(*inputs: Array) -> Array:
         result = make()
-        if shared:
-            large.share_out(work, inputs, result)
-        else:
-            work(result, *inputs)
+        work(result, *inputs)
         return result
 
-    return quietly(call)
+    def call_threads(*inputs: Array) -> Array:
+        result = make()
+        large.share_out(work, inputs, result)
+        return result
+
+    return quietly(call_threads if shared else call)
 
 
-def in_pieces(work: Callable[..., Any]) -> Callable[..., None]:
-    """Return ``work(result, *inputs)`` of several passes done on as much as a cache holds.
-
-    All arrays must have the shape of the result; those that do not lie in one row go at once.
-    """
+def _in_pieces(work: Callable[..., Any]) -> Callable[..., None]:
+    """Return the same work in pieces; arrays that do not lie in one row go at once."""
 
     def run(result: Array, *inputs: Array) -> None:
         arrays = (result, *inputs)
-        if result.size <= _PIECE or not all(each.flags.c_contiguous for each in arrays):
+        if not all(each.flags.c_contiguous for each in arrays):
             work(*arrays)
             return
         flat = [each.reshape(-1) for each in arrays]

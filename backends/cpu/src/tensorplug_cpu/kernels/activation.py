@@ -10,7 +10,7 @@ from tensorplug import dtypes as dt
 from tensorplug.ops import activation as ops
 from tensorplug.tables import KernelTable
 from tensorplug_cpu.arrays import element, working
-from tensorplug_cpu.filling import filling, in_pieces
+from tensorplug_cpu.filling import filling
 from tensorplug_cpu.quiet import kernel, quietly
 from tensorplug_cpu.summation import summer
 
@@ -26,28 +26,34 @@ def relu(x: TensorType, *, out: TensorType) -> Call:
     """Cut off below 0; NaN stays."""
     if x.dtype in dt.UNSIGNED:
         return lambda x: x
-    zero = np.zeros((), out.dtype.numpy)
-    signed_zero = x.dtype in dt.FLOATING
-
-    def work(result: Array, x: Array) -> None:
-        np.maximum(x, zero, out=result)
-        if signed_zero:  # of 0.0 and -0.0 the maximum is either, as the processor has it
-            np.add(result, zero, out=result)
-
-    return filling(in_pieces(work) if signed_zero else work, out)
+    top = np.iinfo(x.dtype.name).max if x.dtype in dt.SIGNED else np.inf
+    return _bounded(out, element(top, out.dtype))
 
 
 @kernels.prepare(ops.RELU6)
 def relu6(x: TensorType, *, out: TensorType) -> Call:
     """Cut off below 0 and above 6; NaN stays."""
-    zero, six = element(0, out.dtype), element(6, out.dtype)
+    return _bounded(out, element(6, out.dtype))
+
+
+def _bounded(out: TensorType, top: Array) -> Call:
+    """Return the kernel that cuts off below 0 and above ``top``."""
+    zero, signed_zero = element(0, out.dtype), out.dtype in dt.FLOATING
+    unbounded = signed_zero and np.isinf(top)
+    # NumPy's clip goes through Python, which costs as much as passing over 8 KiB.
+    small = out.nbytes <= 1 << 13
 
     def work(result: Array, x: Array) -> None:
-        np.maximum(x, zero, out=result)
-        np.minimum(result, six, out=result)
-        np.add(result, zero, out=result)  # of 0.0 and -0.0 the maximum is either
+        if not small:
+            x.clip(zero, top, out=result)
+        elif unbounded:
+            np.maximum(x, zero, out=result)
+        else:
+            np.minimum(np.maximum(x, zero, out=result), top, out=result)
+        if signed_zero:  # of 0.0 and -0.0 the maximum is either, as the processor has it
+            np.add(result, zero, out=result)
 
-    return filling(in_pieces(work), out)
+    return filling(work, out, in_pieces=signed_zero)
 
 
 def _expm1(x: Array) -> Array:
@@ -189,7 +195,7 @@ def sigmoid(x: TensorType, *, out: TensorType) -> Call:
         np.maximum(below, np.greater_equal(wide, zero).astype(dtype), out=below)  # 1 above 0
         np.divide(below, total, out=result, casting="same_kind")
 
-    return filling(in_pieces(work), out)
+    return filling(work, out, in_pieces=True)
 
 
 def _complex_sigmoid(x: Array) -> Any:

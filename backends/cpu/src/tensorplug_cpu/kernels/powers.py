@@ -9,7 +9,7 @@ import numpy as np
 from tensorplug import dtypes as dt
 from tensorplug.ops import powers as ops
 from tensorplug.tables import KernelTable
-from tensorplug_cpu.filling import filling, in_pieces
+from tensorplug_cpu.filling import filling
 from tensorplug_cpu.quiet import kernel, ufunc
 
 if TYPE_CHECKING:
@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 
 kernels = KernelTable()
 
+_MANY = 1 << 13  # bytes
+
 _UNARY: dict[KernelSpec, np.ufunc] = {
     ops.LOG2: np.log2,
     ops.LOG10: np.log10,
-    ops.RECIPROCAL: np.reciprocal,
 }
 
 _BINARY: dict[KernelSpec, np.ufunc] = {
@@ -86,9 +87,23 @@ def _complex_log1p(x: Array) -> Any:
 @kernels.prepare(ops.RSQRT)
 def rsqrt(x: TensorType, *, out: TensorType) -> Call:
     """Square root, then its reciprocal in place."""
+    one = np.ones((), out.dtype.numpy)
 
     def work(result: Array, x: Array) -> None:
         np.sqrt(x, out=result)
-        np.reciprocal(result, out=result)
+        np.divide(one, result, out=result)
 
-    return filling(in_pieces(work), out)
+    return filling(work, out)
+
+
+@kernels.prepare(ops.RECIPROCAL)
+def reciprocal(x: TensorType, *, out: TensorType) -> Call:
+    """Divide 1, which NumPy does several at a time, where that is worth another constant."""
+    if x.dtype not in dt.FLOATING or out.nbytes < _MANY:
+        return ufunc(np.reciprocal, out, signals=True)
+    one = np.ones((), out.dtype.numpy)
+
+    def work(result: Array, x: Array) -> None:
+        np.divide(one, x, out=result)
+
+    return filling(work, out)
