@@ -23,7 +23,7 @@ from tensorplug.errors import AliasError
 from tensorplug.locks import Lock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from tensorplug.shapes import Shape
     from tensorplug.spec import TensorType
@@ -46,6 +46,7 @@ __all__ = [
     "reshaped",
     "shows",
     "view",
+    "views",
 ]
 
 _number: Final = itertools.count().__next__
@@ -156,6 +157,32 @@ def view(
     if count > _FEW and not count & (count - 1):  # each time it has doubled
         _bury(family)
     return result
+
+
+def views(
+    results: Sequence[Tensor],
+    source: Any,
+    step: Callable[[Region, Any], Region],
+    arguments: Iterable[Any],
+) -> None:
+    """Note the same as ``view`` for all parts of ``source``, each with its argument."""
+    origin = getattr(source, "_alias", None)
+    if origin is None:
+        if not hasattr(source, "_placement"):
+            return
+        origin = _begin(source)
+    if origin.depth == _DEEP:
+        with _lock:
+            origin.located()
+        origin.depth = 0  # the way to it is forgotten
+    family, depth = origin.family, origin.depth + 1
+    for result, argument in zip(results, arguments, strict=True):
+        family[_number()] = ref(result)
+        alias = Alias(family, origin, step, argument)
+        alias.depth = depth
+        result._alias = alias
+    if len(family) > _FEW + 2 * len(results):
+        _bury(family)
 
 
 def _begin(source: Tensor) -> Alias:

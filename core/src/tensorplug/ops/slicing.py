@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -226,10 +227,11 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     An axis of length 0 has no parts. (TensorFlow's Unpack.)
     """
     parts = dispatch_several(UNPACK, x, axis=axis)
-    return tuple(
-        aliasing.view(part, x, aliasing.indexed, (*_lead(part.ndim + 1, axis), at))
-        for at, part in enumerate(parts)
-    )
+    if parts:
+        lead = _lead(parts[0].ndim + 1, axis)
+        places = [(*lead, at) for at in builtins.range(len(parts))]
+        aliasing.views(parts, x, aliasing.indexed, places)
+    return tuple(parts)
 
 
 def _lead(rank: int, axis: int) -> tuple[builtins.slice, ...]:
@@ -254,12 +256,11 @@ def split(x: Any, num_or_size_splits: Any, axis: int = 0) -> tuple[Tensor, ...]:
 
     """
     parts = dispatch_several(SPLIT_V, x, axis=axis, num_or_size_splits=num_or_size_splits)
-    at = 0
-    for part in parts:
-        size = part.shape[axis]
-        block = (*_lead(part.ndim, axis), builtins.slice(at, at + size))
-        aliasing.view(part, x, aliasing.indexed, block)
-        at += size
+    if parts:
+        lead = _lead(parts[0].ndim, axis)
+        ends = [*itertools.accumulate(part.shape[axis] for part in parts)]
+        blocks = [(*lead, builtins.slice(*each)) for each in itertools.pairwise([0, *ends])]
+        aliasing.views(parts, x, aliasing.indexed, blocks)
     return tuple(parts)
 
 
