@@ -35,6 +35,7 @@ __all__ = [
     "Frame",
     "Runner",
     "as_tensor",
+    "beside",
     "chained",
     "current",
     "dispatch",
@@ -236,6 +237,17 @@ def _with_scalar(frame: Frame, spec: KernelSpec, a: Any, b: Any) -> Tensor:
     if a.__class__ in _NUMBERS and hasattr(b, "_placement"):
         return dispatch_binary(spec, engine.constant(frame, spec, 0, a, b), b)
     return _the_long_way(frame, spec, (a, b))
+
+
+def beside(spec: KernelSpec, position: int, value: Any, peer: Any) -> Any:
+    """Return a Python number, input ``position`` of a call beside ``peer``, as a constant.
+
+    Anything else is returned as it is, and what ``dispatch`` makes of it takes longer.
+    """
+    if value.__class__ in _NUMBERS and hasattr(peer, "_placement"):
+        frame = current()
+        return runner(frame).constant(frame, spec, position, value, peer)
+    return value
 
 
 def _the_long_way(

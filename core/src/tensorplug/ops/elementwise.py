@@ -13,6 +13,7 @@ from tensorplug import attributes, inference, shapes
 from tensorplug import dtypes as dt
 from tensorplug.dispatch import (
     as_tensor,
+    beside,
     chained,
     dispatch,
     dispatch_binary,
@@ -359,4 +360,4 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: str | None = Non
 @chained
 def where(condition: Any, t: Any, e: Any, /) -> Tensor:
     """Return ``t`` where ``condition`` (boolean) holds, else ``e``; all three broadcast."""
-    return dispatch(SELECT, condition, t, e)
+    return dispatch(SELECT, condition, beside(SELECT, 1, t, e), beside(SELECT, 2, e, t))
