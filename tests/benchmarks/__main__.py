@@ -21,8 +21,18 @@ def main() -> int:
     parser.add_argument("--only", nargs="*", default=[], help="names of workloads")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
+    parser.add_argument(
+        "--kernels", nargs="*", help="instead: kernels beside NumPy; all of them if none is named"
+    )
     options = parser.parse_args()
     sys.path.insert(0, str(Path(__file__).parent))
+    if options.kernels is not None:
+        from kernels import report
+
+        figures = report(options.kernels, options.rounds)
+        if options.json:
+            options.json.write_text(json.dumps(figures, indent=2) + "\n")
+        return 0
 
     from harness import measure
     from workloads import available, workloads

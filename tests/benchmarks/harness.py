@@ -45,6 +45,10 @@ class Measurement:
         """Return the median seconds per call."""
         return statistics.median(self.seconds[name])
 
+    def least(self, name: str) -> float:
+        """Return the seconds per call of the best round."""
+        return min(self.seconds[name])
+
     def ratio(self, name: str, to: str | None = None) -> float:
         """Return the median over rounds of the time of ``name`` divided by that of ``to``."""
         base = self.seconds[to or self.workload.baseline]
@@ -59,13 +63,19 @@ class Measurement:
         )
 
 
-def measure(workload: Workload, *, rounds: int = 15, round_seconds: float = 0.05) -> Measurement:
+def measure(
+    workload: Workload,
+    *,
+    rounds: int = 15,
+    round_seconds: float = 0.05,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Measurement:
     """Run ``workload`` in interleaved rounds.
 
     The number of calls per round is the same for all contenders: as many as the slowest makes
-    in ``round_seconds``.
+    in ``round_seconds`` by ``clock``.
     """
-    slowest = max(_once(call) for call in workload.contenders.values())
+    slowest = max(_once(call, clock) for call in workload.contenders.values())
     calls = max(1, int(round_seconds / slowest))
     result = Measurement(workload, calls, {name: [] for name in workload.contenders})
     names = list(workload.contenders)
@@ -75,7 +85,7 @@ def measure(workload: Workload, *, rounds: int = 15, round_seconds: float = 0.05
         for turn in range(rounds):
             for at in range(len(names)):
                 name = names[(turn + at) % len(names)]
-                result.seconds[name].append(_timed(workload.contenders[name], calls))
+                result.seconds[name].append(_timed(workload.contenders[name], calls, clock))
             gc.collect()
     finally:
         if collecting:
@@ -83,15 +93,15 @@ def measure(workload: Workload, *, rounds: int = 15, round_seconds: float = 0.05
     return result
 
 
-def _once(call: Call) -> float:
+def _once(call: Call, clock: Callable[[], float]) -> float:
     """Warm up (compilation, caches) and return the seconds of a later call."""
     for _ in range(3):
         call()
-    return max(_timed(call, 1), 1e-7)
+    return max(_timed(call, 1, clock), 1e-7)
 
 
-def _timed(call: Call, calls: int) -> float:
-    start = time.perf_counter()
+def _timed(call: Call, calls: int, clock: Callable[[], float]) -> float:
+    start = clock()
     for _ in range(calls):
         call()
-    return (time.perf_counter() - start) / calls
+    return (clock() - start) / calls
