@@ -169,7 +169,7 @@ def views(
     origin = getattr(source, "_alias", None)
     if origin is None:
         if not hasattr(source, "_placement"):
-            return
+            return  # as above
         origin = _begin(source)
     if origin.depth == _DEEP:
         with _lock:
@@ -181,8 +181,9 @@ def views(
         alias = Alias(family, origin, step, argument)
         alias.depth = depth
         result._alias = alias
-    if len(family) > _FEW + 2 * len(results):
-        _bury(family)
+    count = len(family)
+    if count > _FEW and count.bit_length() > (count - len(results)).bit_length():
+        _bury(family)  # as above, each time it has doubled
 
 
 def _begin(source: Tensor) -> Alias:
