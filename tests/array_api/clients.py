@@ -6,6 +6,7 @@ Each test makes one call twice, with tensors and with NumPy's arrays, and compar
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import tensorplug as tp
 from tensorplug.errors import DTypeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     Call = Callable[["Given"], Any]
 
@@ -110,14 +111,27 @@ def compare(call: Call, dtype: str, *, loose: bool = False, onto_host: bool = Fa
     """
     expected = call(Given(np, dtype))
     judge = Judge(dtype, loose=loose, onto_host=onto_host)
-    try:
+    with only_lacking_complex():
         result = call(Given(tp, dtype))
+    judge.same(result, expected, "result")
+
+
+def refused(call: Call, error: type[Exception], message: str) -> None:
+    """Make a call that cannot work, and see that it says so."""
+    with only_lacking_complex(), pytest.raises(error, match=message):
+        call(Given(tp, "float64"))
+
+
+@contextmanager
+def only_lacking_complex() -> Iterator[None]:
+    """Skip the test where the backend in use has no complex numbers, and they are asked for."""
+    try:
+        yield
     except DTypeError as error:
         lacking = tp.complex128.name not in tp.__array_namespace_info__().dtypes()
-        if lacking and "complex" in str(error):
-            pytest.skip(f"{tp.get_backend()} has no complex numbers: {error}")
-        raise
-    judge.same(result, expected, "result")
+        if not lacking or "complex" not in str(error):
+            raise
+        pytest.skip(f"{tp.get_backend()} has no complex numbers: {error}")
 
 
 class Judge:

@@ -10,7 +10,7 @@ import pytest
 import tensorplug as tp
 from tensorplug.errors import AliasError
 
-from .clients import DTYPES, Given, compare, names, require_scipy_switch
+from .clients import DTYPES, Given, compare, names, refused, require_scipy_switch
 
 if TYPE_CHECKING:
     from .clients import Call
@@ -188,17 +188,16 @@ def test_what_scipy_takes_to_the_host(name):
 
 @pytest.mark.parametrize(("call", "error", "message"), REFUSED.values(), ids=REFUSED)
 def test_what_cannot_work(call, error, message):
-    with pytest.raises(error, match=message):
-        call(Given(tp, "float64"))
+    refused(call, error, message)
 
 
 def test_the_way_round():
-    """The way round: the sections' transfer function, and fftconvolve."""
-    g = Given(tp, "float64")
+    """The way round: the sections' transfer function, and convolve."""
     sections = signal.butter(4, 0.2, output="sos")
+    g = Given(tp, "float64")
     filtered = signal.sosfilt(sections, np.array(g.sample))
     taps = signal.sos2tf(tp.asarray(sections))
     again = signal.lfilter(*taps, g.sample)
     np.testing.assert_allclose(again.numpy(), filtered, rtol=1e-9)
-    circumvented = signal.fftconvolve(g.sample, g.v[:7])
-    np.testing.assert_allclose(circumvented.numpy(), np.convolve(g.sample, g.v[:7]), rtol=1e-9)
+    convolved = signal.convolve(g.sample, g.v[:7], method="direct")
+    np.testing.assert_allclose(convolved.numpy(), np.convolve(g.sample, g.v[:7]), rtol=1e-9)
