@@ -136,6 +136,7 @@ OTHERS = {
     **{name: [[X, X], ()] for name in ("absolute_difference", "hinge_loss", "huber_loss")},
     **{name: [[X, X], ()] for name in ("log_loss", "mean_squared_error")},
     "compute_weighted_loss": [[X], ()],
+    "cosine_distance": [[X, X], (0,)],
     "sigmoid_cross_entropy": [[X, X], ()],
     "space_to_batch_nd": [[X], ([1], [(0, 0)])],
     "space_to_depth": [[IMAGE], (1,)],

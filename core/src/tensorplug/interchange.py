@@ -104,12 +104,24 @@ def to_dlpack(
             array = backend.share_to_host(buffer)
             if max_version is not None and max_version[0] >= 1:
                 return _read_only(array).__dlpack__(max_version=max_version)
-            if array.flags.writeable:
+            # JAX, which asks in this old way, refuses elements that do not lie side by side.
+            if array.flags.writeable and (copy is False or _compact(array)):
                 return array.__dlpack__()
         why = "its memory is read-only, which DLPack says from version 1.0 on"
     if copy is False:
         raise CopyNeededError(f"{type_} is exported as a copy, since {why}")
     return backend.to_host(buffer).__dlpack__(max_version=max_version, copy=True)
+
+
+def _compact(array: np.ndarray[Any, Any]) -> bool:
+    """Return whether the elements lie one beside the other, in whatever order of the axes."""
+    stride = array.itemsize
+    for step, length in sorted(zip(array.strides, array.shape, strict=True)):
+        if length > 1:
+            if step != stride:
+                return False
+            stride *= length
+    return True
 
 
 def _read_only(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

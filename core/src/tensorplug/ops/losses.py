@@ -17,8 +17,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from tensorplug import dtypes as dt
 from tensorplug.dispatch import as_tensor
-from tensorplug.errors import ArgumentError, ShapeError
+from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.ops import activation, comparison, elementwise
 from tensorplug.ops.movement import broadcast_to
 from tensorplug.ops.reduction import mean
@@ -53,7 +54,7 @@ def compute_weighted_loss(
         ShapeError: the weights do not broadcast to the losses.
 
     """
-    return _reduced(as_tensor(losses, what="compute_weighted_loss: losses"), weights, reduction)
+    return _reduced(_numbers(losses, "compute_weighted_loss: losses"), weights, reduction)
 
 
 def _reduced(losses: Tensor, weights: Any, how: str, who: str = "compute_weighted_loss") -> Tensor:
@@ -64,7 +65,7 @@ def _reduced(losses: Tensor, weights: Any, how: str, who: str = "compute_weighte
         if how == "none":
             return losses
         return total(losses) if how == "sum" else mean(losses)
-    given = as_tensor(weights, what=f"{who}: weights")
+    given = _numbers(weights, f"{who}: weights")
     try:
         spread = broadcast_to(given, losses.shape)
     except ShapeError:
@@ -81,10 +82,18 @@ def _reduced(losses: Tensor, weights: Any, how: str, who: str = "compute_weighte
     return result / elementwise.astype(total(counted), result.dtype)
 
 
+def _numbers(value: Any, what: str) -> Tensor:
+    """Return a tensor of numbers or booleans."""
+    tensor = as_tensor(value, what=what)
+    if tensor.dtype not in dt.FIXED:
+        raise DTypeError(f"{what} must be numbers, got {tensor.type}")
+    return tensor
+
+
 def _pair(first: Any, second: Any, who: str, names: tuple[str, str]) -> tuple[Tensor, Tensor]:
     """Return two tensors of one shape."""
-    a = as_tensor(first, what=f"{who}: {names[0]}")
-    b = as_tensor(second, what=f"{who}: {names[1]}")
+    a = _numbers(first, f"{who}: {names[0]}")
+    b = _numbers(second, f"{who}: {names[1]}")
     if a.shape != b.shape:
         raise ShapeError(f"{who}: {names[0]} are {a.type}, but {names[1]} are {b.type}")
     return a, b
@@ -123,10 +132,10 @@ def mean_squared_error(
 def cosine_distance(
     labels: Any,
     predictions: Any,
+    axis: int,
     weights: Any = None,
     /,
     *,
-    axis: int,
     reduction: str = _DEFAULT,
 ) -> Tensor:
     """Return the losses ``1 - sum(labels * predictions)`` along ``axis``, weighted and reduced.
