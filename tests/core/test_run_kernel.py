@@ -83,7 +83,7 @@ def test_any_mapping_will_do():
 
 X = np.ones((2, 3), np.float32)
 BAD_CALLS = [  # kernel, inputs, attributes, a part of the message
-    ("Ad", [X, X], None, "no kernel is called 'Ad'; did you mean Add?"),
+    ("Ad", [X, X], None, "no kernel is called 'Ad'; did you mean Add or AddN?"),
     ("Add", {"a": X}, None, "Add(a=float32[2,3], b=absent): input 'b' is missing"),
     ("Add", {"a": X, "c": X}, None, "Add has no input 'c'; its inputs: a, b"),
     ("Add", {}, None, "input 'a' is missing"),
