@@ -40,9 +40,9 @@ def fingerprints(texts: list[bytes]) -> Words:
                 result[at] = hashed(_Texts([texts[i] for i in at], lengths[at]))
         # Longer ones in groups of one number of 64-byte blocks: each group loops together.
         blocks = (lengths - 1) // 64
-        for count in np.unique(blocks[lengths > 64]):
+        for count in sorted(set(blocks[lengths > 64].tolist())):
             at = np.flatnonzero((lengths > 64) & (blocks == count))
-            result[at] = _longer(_Texts([texts[i] for i in at], lengths[at]), int(count))
+            result[at] = _longer(_Texts([texts[i] for i in at], lengths[at]), count)
     return result
 
 

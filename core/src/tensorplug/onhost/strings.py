@@ -97,7 +97,7 @@ def n_grams(
     total = sum((counts for counts, _ in parts), np.zeros_like(lengths))
     if preserve_short_sequences:
         short = (total == 0) & (lengths > 0)
-        for length in np.unique(lengths[short]).tolist():
+        for length in sorted(set(lengths[short].tolist())):
             # The whole row with its padding, which is wider than no n-gram.
             pad = max(pad_width, 0)
             counts = (short & (lengths == length)).astype(lengths.dtype)
