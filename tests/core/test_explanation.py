@@ -302,9 +302,8 @@ def test_every_decomposition_of_the_catalogue_can_be_rehearsed():
         ]
         with engines.using(engine):
             explained = tp.explain(case.kernel, types, case.attributes)
-        assert "decomposition needs" in explained.reason or explained.how == "decomposed", (
-            explained
-        )
+        found = explained.how in ("decomposed", "host")
+        assert found or "decomposition needs" in explained.reason, explained
         seen += 1
     assert seen > 50
 

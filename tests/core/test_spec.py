@@ -8,7 +8,13 @@ import pytest
 
 from tensorplug import attributes, inference
 from tensorplug import dtypes as dt
-from tensorplug.errors import ArgumentError, DTypeError, RegistrationError, ShapeError
+from tensorplug.errors import (
+    ArgumentError,
+    DTypeError,
+    OutOfRangeError,
+    RegistrationError,
+    ShapeError,
+)
 from tensorplug.spec import Attribute, KernelSpec, TensorType
 
 F = TensorType(dt.float32, (3, 4))
@@ -75,7 +81,7 @@ CALLS = [  # spec, types, attributes, error, message
         BINARY,
         [F, F],
         {"axis": 2},
-        ShapeError,
+        OutOfRangeError,
         "attribute 'axis': axis 2 is out of range for rank 2: allowed are -2 to 1",
     ),
     (ADD, [F, TensorType(dt.float32, (2,))], {}, ShapeError, "shapes [3, 4] and [2] do not"),

@@ -206,8 +206,11 @@ def test_row_90_the_place_of_a_buffer_is_numpys():
         buffer[2, 0] = 5
     x = tp.asarray(buffer)
     expect(x, "float32", (2, 2), [[0, 0], [5, 0]])
-    with pytest.raises(TypeError):
-        x[0, 0] = 1
+    with pytest.raises(IndexError):
+        x[2, 0] = 5
+    x[0, 1] = 7
+    expect(x, "float32", (2, 2), [[0, 7], [5, 0]])
+    assert buffer[0, 1] == 0
 
 
 def test_row_78_ranks_have_no_limit():
