@@ -85,12 +85,14 @@ def _rules() -> dict[tuple[str, str], bool]:
     }
 
 
+RULES = _rules()
+
 # The points of the conformance suite, for kernels that have none above ----------------------
 
 ELSEWHERE = sorted(
     name
     for name, entry in entries().items()
-    if any(_rules().get((name, wrt)) for wrt in entry.wrt)
+    if any(RULES.get((name, wrt)) for wrt in entry.wrt)
     and name not in {case.kernel for case in CASES}
 )
 
@@ -111,7 +113,7 @@ def test_first_and_second_order_at_the_points_of_the_suite(kernel: str) -> None:
 
 def test_every_input_has_a_rule_or_a_stop() -> None:
     inputs = {(spec.name, name) for spec in catalogue.catalogue() for name in spec.input_names}
-    missing = sorted(inputs - set(_rules()))
+    missing = sorted(inputs - set(RULES))
     assert not missing, f"no gradient rule and no stop for {missing}"
 
 
@@ -129,6 +131,6 @@ def test_every_rule_has_a_case() -> None:
     covered = {(case.kernel, name) for case in CASES for name in case.wrt}
     covered |= {(name, wrt) for name in ELSEWHERE for wrt in entries()[name].wrt}
     covered |= THROUGH_COMPLEX
-    rules = {key for key, is_rule in _rules().items() if is_rule}
+    rules = {key for key, is_rule in RULES.items() if is_rule}
     assert not sorted(rules - covered), f"no gradient case for {sorted(rules - covered)}"
     assert not sorted(covered - rules), f"cases, but no rule, for {sorted(covered - rules)}"

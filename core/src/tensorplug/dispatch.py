@@ -22,7 +22,7 @@ from tensorplug.frames import (
 from tensorplug.keys import exactly
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from tensorplug.dtypes import DType
     from tensorplug.spec import KernelSpec
@@ -95,7 +95,7 @@ def _dispatch_lists(
 ) -> Tensor:
     """Do as ``dispatch`` where inputs are lists of tensors, or absent."""
     try:
-        placements = _placements(inputs)
+        placements = placements_of(inputs)
         options = exactly(attributes) if attributes else ()
     except (AttributeError, TypeError):  # not tensors yet, or attributes that have no hash
         return _the_long_way(frame, spec, inputs, attributes)
@@ -103,7 +103,7 @@ def _dispatch_lists(
     if plan is None:
         return _the_long_way(frame, spec, inputs, attributes)
     try:
-        buffer = plan.call(*_buffers(inputs))
+        buffer = plan.call(*buffers_of(inputs))
     except BaseException as error:
         plan.annotate(error)
         raise
@@ -123,7 +123,7 @@ def dispatch_several(spec: KernelSpec, /, *inputs: Any, **attributes: Any) -> li
     frame = current()
     plan = None
     try:
-        placements = _placements(inputs)
+        placements = placements_of(inputs)
         options = exactly(attributes) if attributes else ()
     except (AttributeError, TypeError):
         pass
@@ -133,7 +133,7 @@ def dispatch_several(spec: KernelSpec, /, *inputs: Any, **attributes: Any) -> li
         tensors: list[Tensor] = runner(frame).run(frame, spec, inputs, attributes)
         return tensors
     try:
-        buffers = plan.call(*_buffers(inputs))
+        buffers = plan.call(*buffers_of(inputs))
     except BaseException as error:
         plan.annotate(error)
         raise
@@ -149,7 +149,7 @@ def dispatch_several(spec: KernelSpec, /, *inputs: Any, **attributes: Any) -> li
     return result
 
 
-def _placements(inputs: tuple[Any, ...]) -> list[Any]:
+def placements_of(inputs: Sequence[Any]) -> list[Any]:
     """Return what a plan's key has for inputs: of a list a tuple, None for an absent one."""
     return [
         tuple([one._placement for one in each])
@@ -161,7 +161,8 @@ def _placements(inputs: tuple[Any, ...]) -> list[Any]:
     ]
 
 
-def _buffers(inputs: tuple[Any, ...]) -> list[Any]:
+def buffers_of(inputs: Sequence[Any]) -> list[Any]:
+    """Return what a native kernel gets for tensors: of a list a list, None for an absent one."""
     return [
         [one._buffer for one in each]
         if each.__class__ in _LISTS

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tensorplug import dtypes as dt
 from tensorplug import host, keys
 from tensorplug.backend import SharesHostMemory
-from tensorplug.dispatch import SEVERAL
+from tensorplug.dispatch import SEVERAL, placements_of
 from tensorplug.errors import (
     ArgumentError,
     BackendClosedError,
@@ -233,14 +233,8 @@ def key(
 
     None where an attribute cannot be hashed: such a call is resolved every time.
     """
-    placements: list[Any] = [SEVERAL] if spec.several else []
-    for each in tensors:
-        if each.__class__ is Tensor:
-            placements.append(each._placement)
-        elif each is None:
-            placements.append(None)
-        else:
-            placements.append(tuple([one._placement for one in each]))
+    several = [SEVERAL] if spec.several else []
+    placements = [*several, *placements_of(tensors)]
     if not attributes:
         return (spec, *placements)
     try:

@@ -102,7 +102,7 @@ class Plan:
         """Run on live tensors of this plan's types and device; return the outputs."""
         try:
             if self.how == "native":
-                result = self.call(*map(_buffers, tensors))
+                result = self.call(*seam.buffers_of(tensors))
             else:
                 result = self.call(*tensors)
         except BaseException as error:
@@ -191,14 +191,6 @@ def _interned(device: Device, given: InputType) -> InputType:
 
 def _unresolved(*_inputs: Any) -> Any:
     raise AssertionError("a plan ran before it was resolved")
-
-
-def _buffers(given: Any) -> Any:
-    if given is None:
-        return None
-    if isinstance(given, list):
-        return [each._buffer for each in given]
-    return given._buffer
 
 
 def resolve(engine: Engine, plan: Plan) -> list[Step]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tensorplug.ops import normalization as ops
 from tensorplug.ops.elementwise import sqrt
-from tensorplug.ops.normalization import neighbours_sum
+from tensorplug.ops.normalization import neighbours_norm, neighbours_sum
 from tensorplug.tables import DecompositionTable
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def batch_norm(
 
 @decompositions.of(ops.LRN)
 def lrn(x: Tensor, *, depth_radius: int, bias: float, alpha: float, beta: float) -> Tensor:
-    return x * (neighbours_sum(x * x, depth_radius) * alpha + bias) ** -beta
+    return x * neighbours_norm(x, depth_radius, bias, alpha) ** -beta
 
 
 @decompositions.of(ops.LRN_GRAD)
@@ -46,6 +46,6 @@ def lrn_grad(
     alpha: float,
     beta: float,
 ) -> Tensor:
-    norm = neighbours_sum(x * x, depth_radius) * alpha + bias
+    norm = neighbours_norm(x, depth_radius, bias, alpha)
     shared = neighbours_sum(dy * y / norm, depth_radius)
     return dy * norm**-beta - x * shared * (2.0 * alpha * beta)

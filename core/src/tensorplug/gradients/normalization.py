@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tensorplug.dispatch import dispatch
 from tensorplug.ops import normalization as ops
 from tensorplug.ops.elementwise import sqrt
-from tensorplug.ops.normalization import neighbours_sum
+from tensorplug.ops.normalization import neighbours_norm, neighbours_sum
 from tensorplug.tables import GradientTable
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def lrn_grad_wrt_dy(
     alpha: float,
     beta: float,
 ) -> Tensor:
-    n = _norm(x, depth_radius, bias, alpha)
+    n = neighbours_norm(x, depth_radius, bias, alpha)
     back = neighbours_sum(ddy * x, depth_radius)
     return ddy * n**-beta - back * (y / n) * (2.0 * alpha * beta)
 
@@ -106,7 +106,7 @@ def lrn_grad_wrt_y(
     alpha: float,
     beta: float,
 ) -> Tensor:
-    n = _norm(x, depth_radius, bias, alpha)
+    n = neighbours_norm(x, depth_radius, bias, alpha)
     return neighbours_sum(ddy * x, depth_radius) * (dy / n) * (-2.0 * alpha * beta)
 
 
@@ -121,13 +121,9 @@ def lrn_grad_wrt_x(
     alpha: float,
     beta: float,
 ) -> Tensor:
-    n = _norm(x, depth_radius, bias, alpha)
+    n = neighbours_norm(x, depth_radius, bias, alpha)
     back = neighbours_sum(ddy * x, depth_radius)
     direct = ddy * neighbours_sum(dy * y / n, depth_radius)
     wrt_n = (back * y / n * (2.0 * alpha) - ddy * n**-beta) * dy / n * beta
     through_n = x * neighbours_sum(wrt_n, depth_radius)
     return through_n * (2.0 * alpha) - direct * (2.0 * alpha * beta)
-
-
-def _norm(x: Tensor, radius: int, bias: float, alpha: float) -> Tensor:
-    return neighbours_sum(x * x, radius) * alpha + bias

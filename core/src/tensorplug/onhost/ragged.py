@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from tensorplug.errors import ArgumentError, OutOfRangeError, ShapeError
+from tensorplug.onhost.ascending import check_ascending
 
 __all__ = ["gather", "ragged_range", "to_tensor"]
 
@@ -29,12 +30,7 @@ def check_splits(splits: Array, size: int, what: str) -> Array:
     """
     if not splits.size:
         raise ArgumentError(f"{what} are empty, but splits of no rows are [0]")
-    down = splits[1:] < splits[:-1]
-    if down.any():
-        at = int(np.argmax(down)) + 1
-        raise ArgumentError(
-            f"{what} must not descend, but element {at} is {splits[at]} after {splits[at - 1]}"
-        )
+    check_ascending(splits, what)
     if splits[0] < 0:
         raise ArgumentError(f"{what} must not be negative, got {splits[0]}")
     if splits[-1] > size:

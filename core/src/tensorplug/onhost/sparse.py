@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from tensorplug.errors import ArgumentError, OutOfRangeError, ShapeError
+from tensorplug.onhost.ascending import check_ascending
 
 __all__ = [
     "check_segments",
@@ -139,13 +140,7 @@ def check_segments(indices: Array, segment_ids: Array, rows: int) -> tuple[Array
         return picked, segment_ids.astype(np.intp), 0
     if segment_ids[0] < 0:
         raise ArgumentError(f"segment_ids must not be negative, got {segment_ids[0]}")
-    down = segment_ids[1:] < segment_ids[:-1]
-    if down.any():
-        at = int(np.argmax(down)) + 1
-        raise ArgumentError(
-            f"segment_ids must not descend, but element {at} is {segment_ids[at]} after "
-            f"{segment_ids[at - 1]}"
-        )
+    check_ascending(segment_ids, "segment_ids")
     return picked, _safe(segment_ids), int(segment_ids[-1]) + 1
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tensorplug.errors import ArgumentError
+from tensorplug.onhost.ascending import check_ascending
 from tensorplug.onhost.fingerprints import fingerprints
 
 if TYPE_CHECKING:
@@ -122,13 +123,7 @@ def _row_splits(splits: Array, size: int) -> Array:
             f"data_splits must go from 0 to the number of data, {size}, got {splits[0]} to "
             f"{splits[-1]}"
         )
-    down = splits[1:] < splits[:-1]
-    if down.any():
-        at = int(np.argmax(down)) + 1
-        raise ArgumentError(
-            f"data_splits must not descend, but element {at} is {splits[at]} after "
-            f"{splits[at - 1]}"
-        )
+    check_ascending(splits, "data_splits")
     return splits.astype(np.intp)
 
 

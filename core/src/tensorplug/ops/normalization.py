@@ -102,6 +102,11 @@ LRN_GRAD = KernelSpec(
 )
 
 
+def neighbours_norm(x: Tensor, radius: int, bias: float, alpha: float) -> Tensor:
+    """Return ``bias + alpha * sum of neighbours' squares``, by a power of which LRN divides."""
+    return neighbours_sum(x * x, radius) * alpha + bias
+
+
 def neighbours_sum(x: Tensor, radius: int) -> Tensor:
     """Return the sum of each channel and the ``radius`` on either side that exist.
 
