@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import types
 
+import numpy as np
 import pytest
 
 import tensorplug as tp
 from tensorplug import chaining
 from tensorplug.dispatch import chained
-from tensorplug.errors import RegistrationError
+from tensorplug.errors import ArgumentError, RegistrationError, ShapeError
 
 
 @pytest.fixture
@@ -59,4 +60,104 @@ def test_only_what_a_module_defines_and_marks():
 def test_chained_methods_are_the_public_functions():
     x = tp.asarray([1.0, 2.0])
     assert x.add(1).multiply(2).sum(axis=0).item() == 10
-    assert tp.Tensor.reshape is tp.reshape
+    assert tp.Tensor.add is tp.add
+    assert tp.Tensor.reshape.__wrapped__ is tp.reshape
+    assert tp.Tensor.sum.__doc__ == tp.sum.__doc__
+
+
+GRID = np.arange(6, dtype=np.float32).reshape(2, 3)
+AS_NUMPY = {  # NumPy's and PyTorch's forms, and ours by name
+    "sum": (lambda x: x.sum(0), lambda x: tp.sum(x, axis=0)),
+    "sum of all axes": (lambda x: x.sum(None), tp.sum),
+    "sum along two": (lambda x: x.sum((0, 1), keepdims=True), lambda x: tp.sum(x, keepdims=True)),
+    "mean": (lambda x: x.mean(-1), lambda x: tp.mean(x, axis=-1)),
+    "max": (lambda x: x.max(1), lambda x: tp.max(x, axis=1)),
+    "std": (lambda x: x.std(0, correction=1), lambda x: tp.std(x, axis=0, correction=1)),
+    "argmax": (
+        lambda x: x.argmax(1, keepdims=True),
+        lambda x: tp.argmax(x, axis=1, keepdims=True),
+    ),
+    "cumsum": (lambda x: x.cumsum(1), lambda x: tp.cumsum(x, axis=1)),
+    "argsort": (lambda x: x.argsort(0), lambda x: tp.argsort(x, axis=0)),
+    "softmax": (lambda x: x.softmax(0), lambda x: tp.nn.softmax(x, axis=0)),
+    "flip": (lambda x: x.flip(1), lambda x: tp.flip(x, axis=1)),
+    "roll": (lambda x: x.roll(1, 0), lambda x: tp.roll(x, 1, axis=0)),
+    "repeat": (lambda x: x.repeat(2, 0), lambda x: tp.repeat(x, 2, axis=0)),
+    "take": (lambda x: x.take([2, 0], 1), lambda x: tp.take(x, tp.asarray([2, 0]), axis=1)),
+    "reshape": (lambda x: x.reshape(3, 2), lambda x: tp.reshape(x, (3, 2))),
+    "reshape by a tuple": (lambda x: x.reshape((3, 2)), lambda x: tp.reshape(x, (3, 2))),
+    "reshape flat": (lambda x: x.reshape(-1), lambda x: tp.reshape(x, (-1,))),
+    "reshape by name": (lambda x: x.reshape(shape=(3, 2)), lambda x: tp.reshape(x, (3, 2))),
+    "reshape, copied": (lambda x: x.reshape(3, -1, copy=True), lambda x: tp.reshape(x, (3, -1))),
+    "permute_dims": (lambda x: x.permute_dims(1, 0), lambda x: tp.permute_dims(x, (1, 0))),
+    "reversed": (lambda x: x.permute_dims(), tp.permute_dims),
+    "transpose": (lambda x: x.transpose(1, 0), lambda x: tp.permute_dims(x, (1, 0))),
+    "broadcast_to": (lambda x: x.broadcast_to(2, 2, 3), lambda x: tp.broadcast_to(x, (2, 2, 3))),
+    "squeeze": (lambda x: x.reshape(1, 2, 1, 3).squeeze(), lambda x: x),
+    "squeeze one": (lambda x: x.reshape(1, 2, 3).squeeze(0), lambda x: x),
+}
+
+
+@pytest.mark.parametrize("form", AS_NUMPY)
+def test_methods_take_what_numpys_take(form):
+    method, function = AS_NUMPY[form]
+    with tp.use_backend("cpu"):
+        found, expected = method(tp.asarray(GRID)), function(tp.asarray(GRID))
+    assert found.type == expected.type
+    assert found.tolist() == expected.tolist()
+
+
+def test_the_functions_keep_the_standards_form():
+    with pytest.raises(TypeError, match="takes 1 positional argument but 2 were given"):
+        tp.sum(GRID, 0)
+    with pytest.raises(TypeError, match="takes 2 positional arguments but 3 were given"):
+        tp.reshape(GRID, 3, 2)
+
+
+NO_FORM = {
+    "an axis and more": (
+        lambda x: x.sum(0, True),
+        TypeError,
+        r"^sum: the last argument by position is axis, got \(0, True\); by name: dtype, keepdims$",
+    ),
+    "two axes": (lambda x: x.flip(0, 1), TypeError, r"^flip: .* is axis, got \(0, 1\)$"),
+    "axis twice": (lambda x: x.max(0, axis=0), TypeError, "multiple values for .*'axis'"),
+    "another name": (
+        lambda x: x.max(0, keep=True),
+        TypeError,
+        r"max\(\) got an unexpected",
+    ),
+    "no axis": (lambda x: x.max(0.5), ArgumentError, "axis must be an integer, got 0.5"),
+    "no such axis": (lambda x: x.max(2), ShapeError, "axis 2 is out of range for rank 2"),
+    "no shape": (lambda x: x.reshape(), TypeError, r"^reshape\(\) missing 1 .*: 'shape'$"),
+    "another size": (lambda x: x.reshape(4, 2), ShapeError, r"cannot reshape \[2, 3\] of 6"),
+    "a shape and more": (lambda x: x.reshape((3, 2), 1), ArgumentError, r"got \(3, 2\)"),
+    "no order": (lambda x: x.permute_dims(0, 0), ShapeError, "not a permutation"),
+}
+
+
+@pytest.mark.parametrize("form", NO_FORM)
+def test_forms_that_no_method_has(form):
+    call, error, message = NO_FORM[form]
+    with tp.use_backend("cpu"), pytest.raises(error, match=message):
+        call(tp.asarray(GRID))
+
+
+def test_which_ops_have_forms_of_their_own():
+    def plain(x, axis): ...
+    def last(x, k=3, *, keepdims=False, axis=0): ...
+    def needed(x, k=3, *, axis): ...
+    def two(x, /, shape, order): ...
+
+    assert all(chaining.as_method(each) is each for each in (plain, last, needed, two))
+
+
+def test_an_op_that_wraps_another_function():
+    inner, outer = op("wrapped_op"), op("wrapping_op")
+    outer.__wrapped__ = inner
+    try:
+        chaining.attach([outer])
+        chaining.attach([outer])
+        assert tp.Tensor.wrapping_op is outer
+    finally:
+        del tp.Tensor.wrapping_op

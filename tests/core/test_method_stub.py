@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 
+import pytest
+
 import tensorplug as tp
 from tensorplug.testing import method_stub
 
@@ -22,3 +24,18 @@ def test_what_the_stub_declares_is_there() -> None:
     assert {"squared_difference", "sum", "conv2d", "topk"} <= declared
     missing = [name for name in declared if not inspect.isfunction(getattr(tp.Tensor, name, None))]
     assert missing == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "def add(self, b: Any, /) -> Tensor: ...",
+        "def max(self, /, axis: Any = ..., *, keepdims: bool = ...) -> Tensor: ...",
+        "def take(self, indices: Any, /, axis: int | None = ...) -> Tensor: ...",
+        "@overload\n    def permute_dims(self, /, axes: Any = ...) -> Tensor: ...",
+        "@overload\n    def permute_dims(self, /, *axes: int) -> Tensor: ...",
+        "@overload\n    def reshape(self, /, *shape: int, copy: bool | None = ...) -> Tensor: ...",
+    ],
+)
+def test_the_stub_has_the_methods_own_forms(line: str) -> None:
+    assert f"    {line}\n" in method_stub.stub()
