@@ -59,13 +59,22 @@ class KernelEntry:
 
 @dataclass(frozen=True, slots=True)
 class GradientEntry:
-    """The rule for one input, or, with ``rule`` None, the statement that none exists."""
+    """The rule for one input (of these ``dtypes``); None states that there is no derivative.
+
+    ``reason``: why there is none.
+    """
 
     spec: KernelSpec
     wrt: str
     rule: Callable[..., Any] | None
     asks: tuple[str, ...]
     override: bool = False
+    dtypes: frozenset[DType] | None = None
+    reason: str = ""
+
+    def rule_for(self, dtype: DType) -> Callable[..., Any] | None:
+        """Return the rule for an input of ``dtype``; None where it has no derivative."""
+        return self.rule if self.dtypes is None or dtype in self.dtypes else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +138,13 @@ def type_names(spec: KernelSpec) -> tuple[str, ...]:
 
 
 def gradient_entry(
-    spec: KernelSpec, wrt: str, rule: Callable[..., Any] | None, *, override: bool = False
+    spec: KernelSpec,
+    wrt: str,
+    rule: Callable[..., Any] | None,
+    *,
+    dtypes: Iterable[DType] | None = None,
+    override: bool = False,
+    reason: str = "",
 ) -> GradientEntry:
     """Check a gradient rule against ``spec`` and return its entry.
 
@@ -144,7 +159,7 @@ def gradient_entry(
             f"{role}: {wrt!r} is not an input; inputs are {', '.join(spec.input_names)}"
         )
     if rule is None:
-        return GradientEntry(spec, wrt, None, (), override)
+        return GradientEntry(spec, wrt, None, (), override, reason=reason)
     types = type_names(spec)
     allowed = (
         *cotangent_names(spec),
@@ -155,7 +170,8 @@ def gradient_entry(
         "attributes",
     )
     asks = signatures.check_names(rule, role, allowed)
-    return GradientEntry(spec, wrt, rule, asks, override)
+    served = None if dtypes is None else frozenset(dtypes)
+    return GradientEntry(spec, wrt, rule, asks, override, served)
 
 
 def decomposition_entry(
@@ -281,8 +297,15 @@ class GradientTable:
     def __init__(self) -> None:
         self._entries: dict[tuple[str, str], GradientEntry] = {}
 
-    def wrt(self, spec: KernelSpec, name: str, *, override: bool = False) -> Callable[[F], F]:
-        """Decorate the rule for input ``name``.
+    def wrt(
+        self,
+        spec: KernelSpec,
+        name: str,
+        *,
+        dtypes: Iterable[DType] | None = None,
+        override: bool = False,
+    ) -> Callable[[F], F]:
+        """Decorate the rule for input ``name``, of these ``dtypes``: others have no derivative.
 
         Its parameters name what it needs: ``dy`` (or ``dy_<output>`` for each of several
         outputs), inputs, outputs, attributes (``attributes``: a dict of all), and
@@ -293,15 +316,15 @@ class GradientTable:
         """
 
         def decorate(rule: F) -> F:
-            self._add(gradient_entry(spec, name, rule, override=override))
+            self._add(gradient_entry(spec, name, rule, dtypes=dtypes, override=override))
             return rule
 
         return decorate
 
-    def stop(self, spec: KernelSpec, *names: str) -> None:
-        """State that inputs have no derivative (all inputs, if none is named)."""
+    def stop(self, spec: KernelSpec, *names: str, because: str = "") -> None:
+        """State that inputs have no derivative (all inputs, if none is named), and why."""
         for name in names or spec.input_names:
-            self._add(gradient_entry(spec, name, None))
+            self._add(gradient_entry(spec, name, None, reason=because))
 
     def _add(self, entry: GradientEntry) -> None:
         old = self._entries.setdefault((entry.spec.name, entry.wrt), entry)

@@ -6,9 +6,9 @@ from tensorplug.ops import bitwise as ops
 from tensorplug.tables import GradientTable
 
 gradients = GradientTable()
-gradients.stop(ops.BITWISE_AND)
-gradients.stop(ops.BITWISE_OR)
-gradients.stop(ops.BITWISE_XOR)
-gradients.stop(ops.INVERT)
-gradients.stop(ops.LEFT_SHIFT)
-gradients.stop(ops.RIGHT_SHIFT)
+gradients.stop(ops.BITWISE_AND, because="whole numbers")
+gradients.stop(ops.BITWISE_OR, because="whole numbers")
+gradients.stop(ops.BITWISE_XOR, because="whole numbers")
+gradients.stop(ops.INVERT, because="whole numbers")
+gradients.stop(ops.LEFT_SHIFT, because="whole numbers")
+gradients.stop(ops.RIGHT_SHIFT, because="whole numbers")

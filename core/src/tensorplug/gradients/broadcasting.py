@@ -6,4 +6,4 @@ from tensorplug.ops import broadcasting as ops
 from tensorplug.tables import GradientTable
 
 gradients = GradientTable()
-gradients.stop(ops.BROADCAST_ARGS)
+gradients.stop(ops.BROADCAST_ARGS, because="shapes: whole numbers")

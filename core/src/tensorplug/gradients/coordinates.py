@@ -6,4 +6,4 @@ from tensorplug.ops import coordinates as ops
 from tensorplug.tables import GradientTable
 
 gradients = GradientTable()
-gradients.stop(ops.WHERE)
+gradients.stop(ops.WHERE, because="gives coordinates: whole numbers")

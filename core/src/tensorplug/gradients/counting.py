@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from tensorplug.tensor import Tensor
 
 gradients = GradientTable()
-gradients.stop(ops.UNSORTED_SEGMENT_SUM, "segment_ids")
-gradients.stop(ops.BINCOUNT, "x")
-gradients.stop(ops.DENSE_BINCOUNT, "x")
+gradients.stop(ops.UNSORTED_SEGMENT_SUM, "segment_ids", because="whole numbers")
+gradients.stop(ops.BINCOUNT, "x", because="whole numbers")
+gradients.stop(ops.DENSE_BINCOUNT, "x", because="whole numbers")
 
 
 def _at(dy: Tensor, numbers: Tensor, batch_dims: int = 0) -> Tensor:

@@ -6,5 +6,5 @@ from tensorplug.ops import creation as ops
 from tensorplug.tables import GradientTable
 
 gradients = GradientTable()
-gradients.stop(ops.ZEROS_LIKE)
-gradients.stop(ops.ONES_LIKE)
+gradients.stop(ops.ZEROS_LIKE, because="only the shape of x matters")
+gradients.stop(ops.ONES_LIKE, because="only the shape of x matters")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tensorplug.tensor import Tensor
 
 gradients = GradientTable()
-gradients.stop(ops.CROP_AND_RESIZE, "box_ind")
+gradients.stop(ops.CROP_AND_RESIZE, "box_ind", because="whole numbers")
 
 
 @gradients.wrt(ops.CROP_AND_RESIZE, "image")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tensorplug.tensor import Tensor
 
 gradients = GradientTable()
-gradients.stop(ops.MATRIX_BAND_PART, "num_lower", "num_upper")
+gradients.stop(ops.MATRIX_BAND_PART, "num_lower", "num_upper", because="whole numbers")
 
 
 @gradients.wrt(ops.DIAG, "x")

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from tensorplug.tensor import Tensor
 
 gradients = GradientTable()
-gradients.stop(ops.GATHER_V2, "indices")
-gradients.stop(ops.GATHER_ND, "indices")
-gradients.stop(ops.SCATTER_ND, "indices")
-gradients.stop(ops.TENSOR_SCATTER_UPDATE, "indices")
-gradients.stop(ops.SPARSE_TO_DENSE, "sparse_indices")
-gradients.stop(ops.ONE_HOT)
+gradients.stop(ops.GATHER_V2, "indices", because="whole numbers")
+gradients.stop(ops.GATHER_ND, "indices", because="whole numbers")
+gradients.stop(ops.SCATTER_ND, "indices", because="whole numbers")
+gradients.stop(ops.TENSOR_SCATTER_UPDATE, "indices", because="whole numbers")
+gradients.stop(ops.SPARSE_TO_DENSE, "sparse_indices", because="whole numbers")
+gradients.stop(ops.ONE_HOT, because="whole numbers")
 
 
 @gradients.wrt(ops.GATHER_V2, "x")

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 gradients = GradientTable()
 # They only choose places.
-gradients.stop(ops.DILATION2D_BACKPROP_INPUT, "x", "filter")
-gradients.stop(ops.DILATION2D_BACKPROP_FILTER, "x", "filter")
+_CHOOSE = "they only choose places"
+gradients.stop(ops.DILATION2D_BACKPROP_INPUT, "x", "filter", because=_CHOOSE)
+gradients.stop(ops.DILATION2D_BACKPROP_FILTER, "x", "filter", because=_CHOOSE)
 
 Attributes = dict[str, Any]
 

@@ -6,5 +6,5 @@ from tensorplug.ops import pixels as ops
 from tensorplug.tables import GradientTable
 
 gradients = GradientTable()
-gradients.stop(ops.FROM_PIXELS)
-gradients.stop(ops.DRAW)
+gradients.stop(ops.FROM_PIXELS, because="gives whole numbers")
+gradients.stop(ops.DRAW, because="gives pixels: whole numbers")

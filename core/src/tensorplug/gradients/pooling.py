@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from tensorplug.tensor import Tensor
 
 gradients = GradientTable()
-gradients.stop(ops.AVG_POOL_GRAD, "input")  # only its type matters
-gradients.stop(ops.AVG_POOL_3D_GRAD, "input")
-gradients.stop(ops.MAX_POOL_GRAD, "input", "output")  # they only choose places
-gradients.stop(ops.MAX_POOL_3D_GRAD, "input", "output")
+gradients.stop(ops.AVG_POOL_GRAD, "input", because="only its shape matters")
+gradients.stop(ops.AVG_POOL_3D_GRAD, "input", because="only its shape matters")
+_CHOOSE = "they only choose places"
+gradients.stop(ops.MAX_POOL_GRAD, "input", "output", because=_CHOOSE)
+gradients.stop(ops.MAX_POOL_3D_GRAD, "input", "output", because=_CHOOSE)
 
 
 @gradients.wrt(ops.AVG_POOL, "x")

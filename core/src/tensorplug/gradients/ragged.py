@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from tensorplug.tensor import Tensor
 
 gradients = GradientTable()
-gradients.stop(ops.RAGGED_GATHER, "params_nested_splits", "indices")
-gradients.stop(ops.RAGGED_RANGE, "limits")
-gradients.stop(ops.RAGGED_TENSOR_TO_TENSOR, "shape", "row_partition_tensors")
+gradients.stop(ops.RAGGED_GATHER, "params_nested_splits", "indices", because="whole numbers")
+gradients.stop(ops.RAGGED_RANGE, "limits", because="only how many numbers there are depends on it")
+gradients.stop(
+    ops.RAGGED_TENSOR_TO_TENSOR, "shape", "row_partition_tensors", because="whole numbers"
+)
 
 
 @gradients.wrt(ops.RAGGED_GATHER, "params_dense_values")

@@ -6,9 +6,9 @@ from tensorplug.ops import random as ops
 from tensorplug.tables import GradientTable
 
 gradients = GradientTable()
-gradients.stop(ops.MULTINOMIAL)
-gradients.stop(ops.RANDOM_BITS)
-gradients.stop(ops.RANDOM_EXPONENTIAL)
-gradients.stop(ops.RANDOM_INTEGERS)
-gradients.stop(ops.RANDOM_NORMAL)
-gradients.stop(ops.RANDOM_UNIFORM)
+gradients.stop(ops.MULTINOMIAL, because="gives the classes drawn: whole numbers")
+gradients.stop(ops.RANDOM_BITS, because="gives whole numbers")
+gradients.stop(ops.RANDOM_EXPONENTIAL, because="draws do not follow a key smoothly")
+gradients.stop(ops.RANDOM_INTEGERS, because="gives whole numbers")
+gradients.stop(ops.RANDOM_NORMAL, because="draws do not follow a key smoothly")
+gradients.stop(ops.RANDOM_UNIFORM, because="draws do not follow a key smoothly")

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from tensorplug.tensor import Tensor
 
 gradients = GradientTable()
-gradients.stop(ops.ARG_MAX)
-gradients.stop(ops.ARG_MIN)
-gradients.stop(ops.ANY)
-gradients.stop(ops.ALL)
+gradients.stop(ops.ARG_MAX, because="gives indices")
+gradients.stop(ops.ARG_MIN, because="gives indices")
+gradients.stop(ops.ANY, because="truth values")
+gradients.stop(ops.ALL, because="truth values")
 
 Axes = tuple[int, ...]
 

@@ -24,7 +24,7 @@ def _register(forward: KernelSpec, transposed: KernelSpec) -> None:
         like = broadcast_to(zeros((), dtype=images_type.dtype), images_type.shape)
         return dispatch(transposed, like, dy, **attributes)
 
-    gradients.stop(transposed, "images")
+    gradients.stop(transposed, "images", because="only its shape matters")
 
     @gradients.wrt(transposed, "dy")
     def dy(ddy: Tensor, dy_type: TensorType, attributes: dict[str, Any]) -> Tensor:

@@ -6,6 +6,6 @@ from tensorplug.ops import searching as ops
 from tensorplug.tables import GradientTable
 
 gradients = GradientTable()
-gradients.stop(ops.SEARCH_SORTED)
-gradients.stop(ops.LOWER_BOUND)
-gradients.stop(ops.UPPER_BOUND)
+gradients.stop(ops.SEARCH_SORTED, because="gives places: whole numbers")
+gradients.stop(ops.LOWER_BOUND, because="gives places: whole numbers")
+gradients.stop(ops.UPPER_BOUND, because="gives places: whole numbers")

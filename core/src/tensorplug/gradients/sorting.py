@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tensorplug.tensor import Tensor
 
 gradients = GradientTable()
-gradients.stop(ops.ARG_SORT)
+gradients.stop(ops.ARG_SORT, because="gives indices")
 
 
 @gradients.wrt(ops.TOP_K, "x")

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from tensorplug.tensor import Tensor
 
 gradients = GradientTable()
-gradients.stop(ops.SPARSE_FILL_EMPTY_ROWS, "indices", "dense_shape")
-gradients.stop(ops.SPARSE_RESHAPE)
-gradients.stop(ops.SPARSE_SEGMENT_MEAN, "indices", "segment_ids")
-gradients.stop(ops.SPARSE_SEGMENT_SUM, "indices", "segment_ids")
+gradients.stop(ops.SPARSE_FILL_EMPTY_ROWS, "indices", "dense_shape", because="whole numbers")
+gradients.stop(ops.SPARSE_RESHAPE, because="whole numbers")
+gradients.stop(ops.SPARSE_SEGMENT_MEAN, "indices", "segment_ids", because="whole numbers")
+gradients.stop(ops.SPARSE_SEGMENT_SUM, "indices", "segment_ids", because="whole numbers")
 
 
 @gradients.wrt(ops.SPARSE_FILL_EMPTY_ROWS, "values")

@@ -6,7 +6,7 @@ from tensorplug.ops import strings as ops
 from tensorplug.tables import GradientTable
 
 gradients = GradientTable()
-gradients.stop(ops.STRING_N_GRAMS)
-gradients.stop(ops.STRING_SPLIT)
-gradients.stop(ops.STRING_TO_HASH_BUCKET_FAST)
-gradients.stop(ops.STATIC_REGEX_REPLACE)
+gradients.stop(ops.STRING_N_GRAMS, because="texts, and whole numbers")
+gradients.stop(ops.STRING_SPLIT, because="texts")
+gradients.stop(ops.STRING_TO_HASH_BUCKET_FAST, because="texts")
+gradients.stop(ops.STATIC_REGEX_REPLACE, because="texts")

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from tensorplug.tensor import Tensor
 
 gradients = GradientTable()
-gradients.stop(ops.NON_MAX_SUPPRESSION_V3)
-gradients.stop(ops.NON_MAX_SUPPRESSION_V4)
+gradients.stop(ops.NON_MAX_SUPPRESSION_V3, because="gives indices")
+gradients.stop(ops.NON_MAX_SUPPRESSION_V4, because="gives indices")
 gradients.stop(ops.NON_MAX_SUPPRESSION_V5, "boxes")  # as in TensorFlow: they choose
 
 
