@@ -207,7 +207,7 @@ CASES = [  # id, call, error, what the message says
         ArgumentError,
         "must return a tensor, got int",
     ),
-    ("grad of ints", lambda: tp.grad(tp.sum)(I), DTypeError, "is int32[3]; only floating tensors"),
+    ("grad of ints", lambda: tp.grad(tp.sum)(I), DTypeError, "is int32[3]; only floating and"),
     (
         "grad argnums",
         lambda: tp.grad(tp.sum, 1)(x),

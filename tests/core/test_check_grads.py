@@ -234,7 +234,7 @@ def test_tolerances_decide() -> None:
         (lambda x: [x, 2.0], [X], {}, "return a tensor, got float"),
         (lambda _: [], [X], {}, "return a tensor, got list"),
         (lambda _: None, [X], {}, "return a tensor, got NoneType"),
-        (lambda x: x > 0, [X], {}, "return a floating tensor, got bool"),
+        (lambda x: x > 0, [X], {}, "return a floating or complex tensor, got bool"),
     ],
 )
 def test_misuse_is_named(f: Any, args: Any, options: Any, message: str) -> None:

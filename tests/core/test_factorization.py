@@ -290,8 +290,6 @@ def test_gradients_at_zero_and_at_equal_values_are_finite():
     [
         (lambda x: L.svd(x).S, TALL, "use full_matrices=False, or svdvals"),
         (lambda x: L.qr(x, mode="complete").R, TALL, "use mode='reduced'"),
-        (lambda x: tp.real(L.eig(x).eigenvalues), REGULAR, "use eigvals"),
-        (lambda x: tp.real(L.qr(tp.complex(x, x)).R), REGULAR, "no gradient for complex matrices"),
     ],
 )
 def test_what_has_no_gradient_says_so(f, x, message):

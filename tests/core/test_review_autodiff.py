@@ -72,12 +72,7 @@ def test_a_pull_outlives_its_result() -> None:
 
 BAD = [  # what, call, error, a part of the message
     ("a leaf", lambda: tp.grad(lambda p: p)({"w": "1"}), DTypeError, r"argument 0\['w'\] is str"),
-    (
-        "complex",
-        lambda: tp.grad(lambda x: x)(1j),
-        DTypeError,
-        "complex64.*; only floating tensors",
-    ),
+    ("complex", lambda: tp.grad(lambda x: x)(1j), DTypeError, "complex64.*; return its real part"),
     ("text", lambda: tp.grad(lambda x: x, "0"), ArgumentError, "argnums must be an integer"),
     ("half", lambda: tp.grad(lambda x: x, 0.5), ArgumentError, "argnums must be an integer"),
     ("vjp", lambda: tp.vjp(lambda x: x, {}, object()), DTypeError, "argument 1: object"),

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tensorplug.device import Placement
     from tensorplug.registry import State
     from tensorplug.spec import KernelSpec
+    from tensorplug.tables import GradientEntry
 
 __all__ = [
     "CallNode",
@@ -130,8 +131,7 @@ class Recipe:
             if want and owned is None:
                 # Only an error if a gradient really arrives here: it may be pruned.
                 self.steps.append(Step(name, first, type_, _missing(spec.name, name)))
-            elif owned is not None and owned.entry.rule is not None:
-                rule = owned.entry.rule
+            elif owned is not None and (rule := _rule(owned.entry, type_)) is not None:
                 step = Step(name, first, type_, _positional(rule, owned.entry.asks))
                 step.sources = [self._source(plan, each) for each in owned.entry.asks]
                 self.steps.append(step)
@@ -150,6 +150,11 @@ class Recipe:
         if name in types:
             return ("constant", plan.inputs[types.index(name)])
         return ("constant", plan.attributes if name == "attributes" else plan.attributes[name])
+
+
+def _rule(entry: GradientEntry, type_: Any) -> Callable[..., Any] | None:
+    several = isinstance(type_, list)
+    return entry.rule_for(type_[0].dtype if several else type_.dtype)
 
 
 def _positional(rule: Callable[..., Any], asks: tuple[str, ...]) -> Callable[..., Any]:

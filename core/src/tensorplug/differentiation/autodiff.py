@@ -10,6 +10,11 @@ import functools
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from tensorplug import dispatch as seam
+from tensorplug.differentiation.complex_numbers import (
+    check_holomorphic_result,
+    check_real_loss,
+    conjugated,
+)
 from tensorplug.differentiation.tracing import (
     Argnums,
     Traced,
@@ -38,6 +43,7 @@ def value_and_grad(
     *,
     unconnected: Unconnected = "error",
     has_aux: bool = False,
+    holomorphic: bool = False,
 ) -> Callable[..., tuple[Any, Any]]:
     """Return a function that gives ``f``'s value and its gradient.
 
@@ -47,6 +53,12 @@ def value_and_grad(
         argnums: position of the argument to differentiate, or several positions.
         unconnected: what an argument from which no path leads to y gets.
         has_aux: ``f`` returns ``(y, aux)``; aux is handed on and not differentiated.
+        holomorphic: give the complex derivative ``f'(z)`` instead, times dy, of a function with
+            complex arguments and a complex result that has one. Whether it has is not checked.
+
+    Of complex arguments z = x + iy, and a real result L, the gradient is dL/dx + i dL/dy: the
+    direction in which L grows fastest, so that ``z - rate * gradient`` makes it smaller. Real
+    arguments always have real gradients. (docs/gradients.md)
 
     Calls are recorded in the context of this thread or task. What a thread started by ``f``
     computes is a constant, unless it runs in a copy of that context, as
@@ -54,13 +66,15 @@ def value_and_grad(
 
     Returns:
         A function of ``f``'s arguments and of ``dy``, keyword-only: the gradient arriving at y
-        (of y's shape and dtype; ones by default, so that y need not be a scalar). It returns
+        (of y's shape and dtype; ones by default, so that y need not be a scalar, but real). At
+        a complex y it is of the same form as the gradient: dL/dx + i dL/dy. It returns
         ``(y, gradient)``, or ``((y, aux), gradient)``: the gradient has the argument's
         structure; for several ``argnums`` it is a tuple.
 
     Raises:
         ArgumentError: ``f`` is no function, its result is no tensor, dy or argnums do not fit.
-        DTypeError: an argument to differentiate is not floating.
+        DTypeError: an argument to differentiate is neither floating nor complex; y is complex,
+            without dy and ``holomorphic``; y or an argument is real with ``holomorphic``.
         NotConnectedError: no path leads from y to an argument.
 
     """
@@ -69,14 +83,24 @@ def value_and_grad(
 
     @functools.wraps(f)
     def differentiated(*args: Any, dy: Any = None, **kwargs: Any) -> tuple[Any, Any]:
-        traced = Traced.of(f, args, kwargs, choice.within(args), has_aux=has_aux)
+        traced = Traced.of(
+            f, args, kwargs, choice.within(args), has_aux=has_aux, holomorphic=holomorphic
+        )
         y = traced.y
         if not isinstance(y, Tensor):
             raise no_tensor(y)
+        if holomorphic:
+            check_holomorphic_result(y, "grad")
+        elif dy is None:
+            check_real_loss(y, "grad")
         start = (
             creation.ones_like(detached(y)) if dy is None else matching(dy, y, "dy", "result")[0]
         )
-        trees = traced.pull([(y, start)], unconnected)
+        if holomorphic:
+            trees = traced.pull([(y, start)], unconnected)
+        else:
+            found = traced.gradients([(y, conjugated(start))], unconnected)
+            trees = traced.regroup([conjugated(each) for each in found])
         value = (detached(y), traced.aux) if has_aux else detached(y)
         return value, trees if choice.several else trees[0]
 
@@ -89,13 +113,16 @@ def grad(
     *,
     unconnected: Unconnected = "error",
     has_aux: bool = False,
+    holomorphic: bool = False,
 ) -> Callable[..., Any]:
     """Return a function that gives the gradient of ``f``; see ``value_and_grad``.
 
     With ``has_aux`` it gives ``(gradient, aux)``.
     """
     check_function(f, "grad", unconnected)
-    both = value_and_grad(f, argnums, unconnected=unconnected, has_aux=has_aux)
+    both = value_and_grad(
+        f, argnums, unconnected=unconnected, has_aux=has_aux, holomorphic=holomorphic
+    )
 
     @functools.wraps(f)
     def gradient(*args: Any, dy: Any = None, **kwargs: Any) -> Any:
@@ -135,6 +162,10 @@ def vjp(
     shapes and dtypes, and returns a tuple with one gradient per primal. It may be called more
     than once.
 
+    Complex numbers are pulled in the form that flows on the tape and that rules see: to
+    z = x + iy dL/dx - i dL/dy, the conjugate of what ``grad`` gives. The pull is the transpose
+    of the derivative: ``real(sum(dy * jvp(f, (z,), (u,))[1])) == real(sum(pull(dy)[0] * u))``.
+
     Returns:
         ``(y, pull)``; with ``has_aux``, for an ``f`` that returns ``(y, aux)``,
         ``(y, pull, aux)``.
@@ -142,7 +173,7 @@ def vjp(
     Raises:
         ArgumentError: ``f`` is no function, or its result holds something else than tensors;
             the pull: dy does not fit the result.
-        DTypeError: a primal is not floating.
+        DTypeError: a primal is neither floating nor complex.
         NotConnectedError: the pull: no path leads from y to a primal.
 
     """

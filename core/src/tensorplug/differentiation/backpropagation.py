@@ -10,9 +10,10 @@ from abc import ABC, abstractmethod
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from tensorplug import dtypes as dt
 from tensorplug import shapes
 from tensorplug.errors import GradientError
-from tensorplug.ops import creation, elementwise, movement, reduction
+from tensorplug.ops import complexes, creation, elementwise, movement, reduction
 from tensorplug.tape import CallNode, Node, OutputNode, Step
 from tensorplug.tensor import Tensor
 
@@ -159,12 +160,16 @@ def _what(node: CallNode, step: Step) -> str:
 def fit(gradient: Any, type_: TensorType, what: str) -> Tensor:
     """Return a gradient summed back over the axes along which its input was broadcast.
 
+    Of a complex one for a real input the real part counts: such an input cannot move otherwise.
+
     Raises:
         GradientError: when it is no tensor, or its dtype or shape cannot be the input's.
 
     """
     if not isinstance(gradient, Tensor):
         raise GradientError(f"the gradient of {what} is {type(gradient).__name__}, not a tensor")
+    if gradient.dtype in dt.COMPLEX and type_.dtype is dt.real_part(gradient.dtype):
+        return fit(complexes.real(gradient), type_, what)
     if gradient.type == type_:
         return gradient
     given, wanted = gradient.shape, type_.shape

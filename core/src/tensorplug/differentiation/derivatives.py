@@ -10,6 +10,11 @@ import numpy as np
 from tensorplug import dispatch as seam
 from tensorplug import dtypes as dt
 from tensorplug.differentiation.autodiff import vjp
+from tensorplug.differentiation.complex_numbers import (
+    check_holomorphic_result,
+    check_real_loss,
+    conjugated,
+)
 from tensorplug.differentiation.tracing import (
     Argnums,
     Traced,
@@ -19,7 +24,7 @@ from tensorplug.differentiation.tracing import (
 )
 from tensorplug.errors import ArgumentError, DTypeError
 from tensorplug.ops import creation, movement
-from tensorplug.tree import flatten, paths
+from tensorplug.tree import flatten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -41,11 +46,13 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
         tangents: one per primal, of its structure, shapes and dtypes.
 
     Returns:
-        ``(y, y_dot)``, of one structure. Where nothing flows, y_dot is zero.
+        ``(y, y_dot)``, of one structure. Where nothing flows, y_dot is zero. Of complex numbers
+        it is the derivative along a real parameter: how y moves where the primals move along
+        the tangents.
 
     Raises:
         ArgumentError: ``f`` is no function or its result no tensor, the tangents do not fit.
-        DTypeError: a primal is not floating, or a result is complex.
+        DTypeError: a primal is neither floating nor complex.
 
     """
     check_function(f, "jvp")
@@ -60,11 +67,8 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
     directions = matching(tuple(tangents), points, "tangents", "primal")
     y, pull = vjp(f, *points, unconnected="zeros")
     outputs, build = flatten(y)
-    for place, each in zip(paths(y), outputs, strict=True):
-        if each.dtype in dt.COMPLEX:
-            raise DTypeError(f"jvp: the result{place} is {each.type}; only real ones will do")
     zeros = [creation.zeros_like(each) for each in outputs]
-    smooth = [at for at, each in enumerate(outputs) if each.dtype in dt.FLOATING]
+    smooth = [at for at, each in enumerate(outputs) if each.dtype in dt.INEXACT]
 
     def pulled(dys: list[Tensor]) -> list[Tensor]:
         full = list(zeros)
@@ -84,6 +88,7 @@ def jacobian(
     argnums: int | Sequence[int] = 0,
     *,
     unconnected: Unconnected = "error",
+    holomorphic: bool = False,
 ) -> Callable[..., Any]:
     """Return a function that gives the derivative of every element of y = ``f(...)``.
 
@@ -94,6 +99,11 @@ def jacobian(
         f: takes and returns tensors, or trees of them.
         argnums: position of the argument x to differentiate, or several positions.
         unconnected: what an argument gets from which no path leads to y.
+        holomorphic: x and y are complex, and y is a holomorphic function of x, whose complex
+            derivatives are given.
+
+    Otherwise y is real. Each element's derivative by a complex x is its gradient, as ``grad``
+    gives it: with respect to the real part, plus i times that to the imaginary part.
 
     Returns:
         A function of ``f``'s arguments. Its result has y's structure, with x's structure in the
@@ -105,19 +115,30 @@ def jacobian(
 
     """
     check_function(f, "jacobian", unconnected)
+    return _jacobian(f, argnums, unconnected, holomorphic=holomorphic)
+
+
+def _jacobian(
+    f: Callable[..., Any], argnums: Any, unconnected: Unconnected, *, holomorphic: bool
+) -> Callable[..., Any]:
     choice = Argnums.of(argnums)
 
     @functools.wraps(f)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
-        traced = Traced.of(f, args, kwargs, choice.within(args))
+        traced = Traced.of(f, args, kwargs, choice.within(args), holomorphic=holomorphic)
         outputs, build = flatten(traced.y)
-        blocks = [_block(traced, y, unconnected) for y in outputs]
+        check = check_holomorphic_result if holomorphic else check_real_loss
+        for y in outputs:
+            check(y, "jacobian")
+        blocks = [_block(traced, y, unconnected, holomorphic=holomorphic) for y in outputs]
         return build([block if choice.several else block[0] for block in blocks])
 
     return differentiated
 
 
-def _block(traced: Traced, y: Tensor, unconnected: Unconnected) -> tuple[Any, ...]:
+def _block(
+    traced: Traced, y: Tensor, unconnected: Unconnected, *, holomorphic: bool
+) -> tuple[Any, ...]:
     """Return the derivatives of all elements of ``y``, in the structure of each argument."""
     if not y.size:  # one pull, for what it says of connections
         sample = traced.gradients([(y, creation.zeros_like(y))], unconnected)
@@ -125,6 +146,8 @@ def _block(traced: Traced, y: Tensor, unconnected: Unconnected) -> tuple[Any, ..
             [creation.zeros((*y.shape, *each.shape), dtype=each.dtype) for each in sample]
         )
     rows = [traced.gradients([(y, dy)], unconnected) for dy in _basis(y)]
+    if not holomorphic:
+        rows = [[conjugated(each) for each in row] for row in rows]
     if not y.shape:
         return traced.regroup(rows[0])
     columns = list(zip(*rows, strict=True))
@@ -146,11 +169,14 @@ def hessian(
     argnums: int | Sequence[int] = 0,
     *,
     unconnected: Unconnected = "error",
+    holomorphic: bool = False,
 ) -> Callable[..., Any]:
     """Return a function that gives the second derivatives of ``f``: its jacobian's jacobian.
 
     Args and errors are those of ``jacobian``; ``unconnected`` is about first derivatives: where
-    these do not depend on an argument, second ones are zero.
+    these do not depend on an argument, second ones are zero. Complex arguments need
+    ``holomorphic``: a real function has four second derivatives by the parts of two complex
+    numbers, which one complex number cannot hold.
 
     Returns:
         A function of ``f``'s arguments. For one tensor x and a scalar y its result is of shape
@@ -159,5 +185,18 @@ def hessian(
 
     """
     check_function(f, "hessian", unconnected)
-    first = jacobian(f, argnums, unconnected=unconnected)
-    return jacobian(first, argnums, unconnected="zeros")
+    first = _jacobian(f, argnums, unconnected, holomorphic=holomorphic)
+
+    @functools.wraps(f)
+    def gradients(*args: Any, **kwargs: Any) -> Any:
+        found = first(*args, **kwargs)
+        for each in () if holomorphic else flatten(found)[0]:
+            if each.dtype in dt.COMPLEX:
+                raise DTypeError(
+                    f"hessian: an argument is {each.dtype}; differentiate a real function by "
+                    "real and imaginary parts, as hessian(lambda x, y: f(complex(x, y)), (0, 1)) "
+                    "does, or say holomorphic=True for a holomorphic one"
+                )
+        return found
+
+    return _jacobian(gradients, argnums, "zeros", holomorphic=holomorphic)

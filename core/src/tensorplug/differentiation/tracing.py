@@ -92,15 +92,20 @@ class _Entry(NamedTuple):
     rebuild: Callable[[list[Any]], Any]
 
 
-def _enter(tree: Any, what: str) -> _Entry:
+def _enter(tree: Any, what: str, *, holomorphic: bool) -> _Entry:
     values, rebuild = flatten(tree)
     handles, twins = [], []
     for at, value in enumerate(values):
         tensor = seam.as_tensor(value, what=what)
-        if tensor.dtype not in dt.FLOATING:
+        if tensor.dtype not in dt.INEXACT:
             raise DTypeError(
-                f"{what}{paths(tree)[at]} is {tensor.type}; only floating tensors can be "
-                "differentiated"
+                f"{what}{paths(tree)[at]} is {tensor.type}; only floating and complex tensors "
+                "can be differentiated"
+            )
+        if holomorphic and tensor.dtype not in dt.COMPLEX:
+            raise DTypeError(
+                f"{what}{paths(tree)[at]} is {tensor.type}; with holomorphic=True it must be "
+                "complex: convert it with astype"
             )
         leaf = Leaf((tensor._node,))
         handles.append(Tensor._of(tensor._buffer, tensor._placement, leaf))
@@ -128,14 +133,16 @@ class Traced(NamedTuple):
         *,
         has_aux: bool = False,
         watched: Mapping[int, Watched] | None = None,
+        holomorphic: bool = False,
     ) -> Traced:
         """Call ``f`` with the tape on, at these positions of its arguments.
 
         ``watched``: the variables that are differentiated too, as ``Recording`` takes them.
+        ``holomorphic``: all that is differentiated must be complex.
         """
         full, entries = list(args), []
         for position in positions:
-            entries.append(_enter(full[position], f"argument {position}"))
+            entries.append(_enter(full[position], f"argument {position}", holomorphic=holomorphic))
             full[position] = entries[-1].tree
         frame = seam.current()
         recording = Recording(frame.recording, watched or {})
@@ -165,9 +172,10 @@ class Traced(NamedTuple):
     def gradients(
         self, starts: Sequence[tuple[Tensor, Tensor]], unconnected: Unconnected
     ) -> list[Tensor]:
-        """Return the gradients of all leaves of the arguments.
+        """Return what arrives at all leaves of the arguments.
 
-        ``starts``: tensors that ``f`` returned, each with the gradient that arrives there.
+        ``starts``: tensors that ``f`` returned, each with what arrives there. Of complex ones
+        both are in the form that flows on the tape.
         """
         leaves = [twin for entry in self.entries for twin in entry.twins]
         nodes = [leaf._node for leaf in leaves]

@@ -8,6 +8,7 @@ from tensorplug import dispatch as seam
 from tensorplug import dtypes as dt
 from tensorplug import tree
 from tensorplug.differentiation.backpropagation import backpropagate
+from tensorplug.differentiation.complex_numbers import check_real_loss, conjugated
 from tensorplug.differentiation.tracing import Traced, check_function, detached, no_tensor
 from tensorplug.errors import ArgumentError, DTypeError, NotConnectedError, ShapeError
 from tensorplug.ops import creation
@@ -40,19 +41,21 @@ def variable_grads(
     Args:
         f: takes nothing and returns a floating scalar.
         var_list: a list of variables, or a tree of them, such as a model. By default all
-            trainable floating variables of the current engine, the oldest first.
+            trainable floating and complex variables of the current engine, the oldest first.
         has_aux: ``f`` returns ``(y, aux)``; aux is handed on and not differentiated.
 
     Returns:
         ``(value, grads)``: the value is y, or ``(y, aux)``. The gradients, of the shapes and
         dtypes of the variables, stand under their names. Variables from which no path leads to
-        y are left out; those of ``var_list`` that are not trainable have None.
+        y are left out; those of ``var_list`` that are not trainable have None. For a complex
+        variable x + iy the gradient is dL/dx + i dL/dy, as ``grad`` gives it.
 
     Raises:
         ArgumentError: ``f`` is no function or returns no tensor, none of the variables is
             trainable, or ``var_list`` holds something else, or two of one name.
         ShapeError: y is no scalar.
-        DTypeError: a trainable variable of ``var_list`` is not floating.
+        DTypeError: a trainable variable of ``var_list`` is neither floating nor complex, or y is
+            complex.
         DisposedError: a variable of ``var_list`` was disposed.
         NotConnectedError: no path leads from y to any of the variables.
         GradientError: ``f`` assigns to one of the variables.
@@ -81,13 +84,14 @@ def variable_grads(
         gradient = found.get(leaves[id(each)])
         if gradient is not None:
             # One tensor may serve two variables; who disposes of one must not lose the other.
+            gradient = conjugated(gradient)
             grads[each.name] = handle(gradient, gradient._node)
     return VariableGrads((value, traced.aux) if has_aux else value, grads)
 
 
 def _all_trainable() -> list[Variable]:
     every = seam.runner(seam.current()).variables.listed()
-    chosen = [each for each in every if each.trainable and each.dtype in dt.FLOATING]
+    chosen = [each for each in every if each.trainable and each.dtype in dt.INEXACT]
     if not every:
         raise ArgumentError(
             "variable_grads: this engine has no variables; one lives while something refers to it"
@@ -95,7 +99,7 @@ def _all_trainable() -> list[Variable]:
     if not chosen:
         raise ArgumentError(
             f"variable_grads: none of the variables of this engine ({_names(every)}) is trainable "
-            "and floating"
+            "and floating or complex"
         )
     return chosen
 
@@ -116,10 +120,10 @@ def _checked(var_list: Any) -> list[Variable]:
         if id(each) in chosen:
             continue
         each._live()
-        if each.trainable and each.dtype not in dt.FLOATING:
+        if each.trainable and each.dtype not in dt.INEXACT:
             raise DTypeError(
-                f"variable_grads: variable {each.name!r} is {each.type}; only floating variables "
-                "can be differentiated"
+                f"variable_grads: variable {each.name!r} is {each.type}; only floating and "
+                "complex variables can be differentiated"
             )
         if each.name in names:
             raise ArgumentError(
@@ -147,6 +151,7 @@ def _scalar(y: Any) -> Tensor:
         raise ShapeError(
             f"variable_grads: f must return a scalar, got {y.type}; take its sum or its mean"
         )
+    check_real_loss(y, "variable_grads")
     return y
 
 

@@ -1,7 +1,9 @@
-"""Gradients through complex numbers, between real tensors at both ends.
+"""Gradients of what makes complex numbers and takes them apart.
 
-For z = x + iy, dy of z holds dL/dx - i dL/dy. With that the rules of differentiable functions
-of complex numbers read as those of real ones: of a * b with respect to a, dy * b.
+Rules get and give dL/dx - i dL/dy for z = x + iy. With that those of holomorphic functions read
+as those of real ones: of a * b with respect to a, dy * b. Of any function f, holomorphic or not,
+``real(sum(dy * df))`` is ``real(sum(rule * dx))``. ``grad`` gives the conjugate
+(docs/adr/0018).
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import pi, sqrt
 from typing import TYPE_CHECKING
 
+from tensorplug import dtypes as dt
 from tensorplug.ops import comparison as cmp
 from tensorplug.ops import elementwise as ops
 from tensorplug.tables import GradientTable
@@ -14,9 +15,9 @@ if TYPE_CHECKING:
     from tensorplug.tensor import Tensor
 
 gradients = GradientTable()
-gradients.stop(ops.FLOOR)
-gradients.stop(ops.FLOOR_DIV)
-gradients.stop(ops.SELECT, "condition")
+gradients.stop(ops.FLOOR, because="constant between jumps")
+gradients.stop(ops.FLOOR_DIV, because="constant between jumps")
+gradients.stop(ops.SELECT, "condition", because="truth values")
 
 
 @gradients.wrt(ops.NEG, "x")
@@ -150,6 +151,9 @@ def pow_wrt_a(dy: Tensor, a: Tensor, b: Tensor) -> Tensor:
 
 @gradients.wrt(ops.POW, "b")
 def pow_wrt_b(dy: Tensor, a: Tensor, out: Tensor) -> Tensor:
+    if a.dtype in dt.COMPLEX:
+        zero = cmp.equal(a, 0)
+        return dy * out * ops.where(zero, 0.0, ops.log(ops.where(zero, 1.0, a)))
     # a**b is real near b only for a > 0; elsewhere (as in TensorFlow) the gradient is 0.
     return dy * out * ops.where(a > 0, ops.log(ops.where(a > 0, a, 1.0)), 0.0)
 

@@ -1,7 +1,12 @@
 """Gradients of factorizations, after Giles (2008), Seeger et al. (2017) and Townsend (2016).
 
-Where a result is not unique, its gradient is that of the branch which came out. Rules for
-Hermitian matrices give the gradient with respect to a symmetric change.
+For complex matrices after Boeddeker et al. (2017) and Wan and Zhang (2019). What the literature
+calls the gradient is the conjugate of what rules get and give (see ``gradients.complexes``), so
+that in its formulas every matrix is conjugated here: t(x) stands for its adjoint, conj(x) for x.
+
+Where a result is not unique, its gradient is that of the branch which came out; the phases of
+complex vectors are nobody's choice, and a loss must not depend on them. Rules for Hermitian
+matrices give the gradient with respect to a Hermitian change.
 """
 
 from __future__ import annotations
@@ -11,8 +16,9 @@ from typing import TYPE_CHECKING
 from tensorplug import dtypes as dt
 from tensorplug.errors import GradientNotFoundError
 from tensorplug.ops import factorization as ops
-from tensorplug.ops.comparison import equal, greater, greater_equal
+from tensorplug.ops.comparison import equal, greater
 from tensorplug.ops.complexes import complex as complex_
+from tensorplug.ops.complexes import conj as conjugate
 from tensorplug.ops.complexes import imag, real
 from tensorplug.ops.creation import arange
 from tensorplug.ops.elementwise import astype, where
@@ -23,15 +29,14 @@ from tensorplug.ops.movement import slice as slice_
 from tensorplug.tables import GradientTable
 
 if TYPE_CHECKING:
-    from tensorplug.spec import TensorType
     from tensorplug.tensor import Tensor
 
 gradients = GradientTable()
 
 
-def _only_real(what: str, type_: TensorType) -> None:
-    if type_.dtype in dt.COMPLEX:
-        raise GradientNotFoundError(f"{what} has no gradient for complex matrices, got {type_}")
+def conj(x: Tensor) -> Tensor:
+    """Return the conjugate; real matrices as they are, without a call."""
+    return conjugate(x) if x.dtype in dt.COMPLEX else x
 
 
 def _indices(n: int) -> tuple[Tensor, Tensor]:
@@ -47,6 +52,16 @@ def _column(x: Tensor) -> Tensor:
 def _row(x: Tensor) -> Tensor:
     """Return vectors as rows; beside a matrix on the left they scale its columns."""
     return expand_dims(x, axis=-2)
+
+
+def _on_diagonal(x: Tensor) -> Tensor:
+    """Return where the elements of square matrices lie on the diagonal."""
+    row, column = _indices(x.shape[-1])
+    return equal(row, column)
+
+
+def _hermitian(x: Tensor) -> Tensor:
+    return (x + ops.adjoint(x)) / 2
 
 
 def _reciprocal(x: Tensor) -> Tensor:
@@ -82,19 +97,18 @@ def matrix_inverse(dy: Tensor, out: Tensor, *, adjoint: bool) -> Tensor:
     return ops.adjoint(da) if adjoint else da
 
 
-gradients.stop(ops.PSEUDO_INVERSE, "rtol")
+gradients.stop(ops.PSEUDO_INVERSE, "rtol", because="constant between jumps")
 
 
 @gradients.wrt(ops.PSEUDO_INVERSE, "input")
 def pseudo_inverse(dy: Tensor, input: Tensor, out: Tensor) -> Tensor:
-    # Golub and Pereyra (1973): dP = -P dA P + P P^T dA^T (1 - A P) + (1 - P A) dA^T P^T P
-    _only_real("PseudoInverse", input.type)
+    # Golub and Pereyra (1973): dP = -P dA P + P P^H dA^H (1 - A P) + (1 - P A) dA^H P^H P
     p, dp = out, dy
     inner = -matmul(t(p), matmul(dp, t(p)))
-    beyond_columns = dp - matmul(dp, matmul(input, p))
-    beyond_rows = dp - matmul(matmul(p, input), dp)
-    left = matmul(t(beyond_columns), matmul(p, t(p)))
-    right = matmul(matmul(t(p), p), t(beyond_rows))
+    beyond_columns = dp - matmul(dp, conj(matmul(input, p)))
+    beyond_rows = dp - matmul(conj(matmul(p, input)), dp)
+    left = matmul(ops.adjoint(beyond_columns), matmul(conj(p), t(p)))
+    right = matmul(matmul(t(p), conj(p)), ops.adjoint(beyond_rows))
     return inner + left + right
 
 
@@ -118,18 +132,15 @@ def log_matrix_determinant(
 
 @gradients.wrt(ops.CHOLESKY, "input")
 def cholesky(dy: Tensor, out: Tensor) -> Tensor:
-    _only_real("Cholesky", out.type)
     row, column = _indices(out.shape[-1])
     inner = matmul(t(out), dy)
     halved = where(equal(row, column), inner / 2, where(greater(row, column), inner, 0.0))
-    # L^-T halved L^-1, by solving twice
-    whole = ops.solve(t(out), t(ops.solve(t(out), halved)))
-    return (whole + t(whole)) / 2
+    # L^-H halved L^-1 of the literature, by solving twice
+    return _hermitian(ops.solve(t(out), t(ops.solve(ops.adjoint(out), t(halved)))))
 
 
 @gradients.wrt(ops.QR, "input")
 def qr(dy_q: Tensor, dy_r: Tensor, input: Tensor, q: Tensor, r: Tensor) -> Tensor:
-    _only_real("Qr", input.type)
     rows, columns = input.shape[-2:]
     if rows < q.shape[-1] or q.shape[-1] > columns:
         raise GradientNotFoundError(
@@ -145,15 +156,17 @@ def qr(dy_q: Tensor, dy_r: Tensor, input: Tensor, q: Tensor, r: Tensor) -> Tenso
     dy_u = slice_(dy_r, lead, [*dy_r.shape[:-1], rows])
     u = slice_(r, lead, [*r.shape[:-1], rows])
     others = slice_(input, begin)
-    dx = _qr_of_independent(dy_q + matmul(others, t(dy_v)), dy_u, q, u)
-    return concat([dx, matmul(q, dy_v)], axis=-1)
+    dx = _qr_of_independent(dy_q + matmul(conj(others), t(dy_v)), dy_u, q, u)
+    return concat([dx, matmul(conj(q), dy_v)], axis=-1)
 
 
 def _qr_of_independent(dy_q: Tensor, dy_r: Tensor, q: Tensor, r: Tensor) -> Tensor:
     row, column = _indices(r.shape[-1])
-    m = matmul(r, t(dy_r)) - matmul(t(dy_q), q)
-    mirrored = where(greater_equal(row, column), m, t(m))  # the lower triangle and its mirror
-    return t(ops.solve(r, t(dy_q + matmul(q, mirrored))))
+    m = matmul(conj(r), t(dy_r)) - matmul(t(dy_q), conj(q))
+    # The lower triangle and its mirror; the diagonal of r is real.
+    mirrored = where(greater(row, column), m, ops.adjoint(m))
+    mirrored = where(equal(row, column), real(m), mirrored)
+    return t(ops.solve(r, t(dy_q + matmul(conj(q), mirrored))))
 
 
 @gradients.wrt(ops.SVD, "input")
@@ -169,23 +182,24 @@ def svd(
     compute_uv: bool,
     full_matrices: bool,
 ) -> Tensor:
-    _only_real("Svd", input.type)
     rows, columns = input.shape[-2:]
     if not compute_uv:
         factors = ops.svd(input, full_matrices=False)
-        return matmul(factors.U * _row(dy_s), factors.Vh)
+        return matmul(conj(factors.U) * _row(dy_s), conj(factors.Vh))
     if full_matrices and rows != columns:
         raise GradientNotFoundError(
             f"Svd has no gradient for full matrices of {input.type}: the further singular vectors "
             "are not determined; use full_matrices=False, or svdvals"
         )
-    gaps = _gaps(s * s)
-    on_u, on_v = matmul(t(u), dy_u), matmul(dy_vh, t(vh))  # (V^T dV)^T is the latter
-    middle = gaps * (on_u - t(on_u)) * _row(s) + _column(s) * gaps * (t(on_v) - on_v)
-    row, column = _indices(s.shape[-1])
-    middle = where(equal(row, column), middle + _column(dy_s), middle)
-    result = matmul(u, matmul(middle, vh))
-    inverse = _reciprocal(s)
+    gaps, inverse = _gaps(s * s), _reciprocal(s)
+    u, vh = conj(u), conj(vh)
+    on_u, on_v = matmul(ops.adjoint(u), dy_u), matmul(dy_vh, ops.adjoint(vh))
+    middle = gaps * (on_u - ops.adjoint(on_u)) * _row(s)
+    middle = middle + _column(s) * gaps * (ops.adjoint(on_v) - on_v)
+    diagonal = _column(dy_s)
+    if input.dtype in dt.COMPLEX:  # u and v turn against one another, by half of it each
+        diagonal = complex_(diagonal, imag(on_u + on_v) / 2 * _row(inverse))
+    result = matmul(u, matmul(where(_on_diagonal(middle), middle + diagonal, middle), vh))
     if rows > columns:
         beyond = dy_u - matmul(u, on_u)
         result = result + matmul(beyond * _row(inverse), vh)
@@ -199,25 +213,27 @@ def svd(
 def self_adjoint_eig(
     dy_e: Tensor, dy_v: Tensor, input: Tensor, e: Tensor, v: Tensor, *, compute_v: bool
 ) -> Tensor:
-    _only_real("SelfAdjointEigV2", input.type)
     if not compute_v:
         v = ops.eigh(input).eigenvectors
-        return matmul(v * _row(dy_e), t(v))
+        return matmul(conj(v) * _row(dy_e), t(v))
     turned = _gaps(e) * matmul(t(v), dy_v)
-    row, column = _indices(e.shape[-1])
-    middle = where(equal(row, column), turned + _column(dy_e), turned)
-    whole = matmul(v, matmul(middle, t(v)))
-    return (whole + t(whole)) / 2
+    middle = where(_on_diagonal(turned), turned + _column(dy_e), turned)
+    return _hermitian(matmul(conj(v), matmul(middle, t(v))))
 
 
 @gradients.wrt(ops.EIG, "input")
-def eig(dy_e: Tensor, input: Tensor, *, compute_v: bool) -> Tensor:
+def eig(
+    dy_e: Tensor, dy_v: Tensor, input: Tensor, e: Tensor, v: Tensor, *, compute_v: bool
+) -> Tensor:
     if compute_v:
-        raise GradientNotFoundError(
-            f"Eig has no gradient with eigenvectors, for {input.type}; use eigvals, or eigh for "
-            "symmetric matrices"
-        )
-    v = ops.eig(input).eigenvectors
-    # The eigenvalues come in the order in which eig gives them too.
-    whole = ops.solve(t(v), _column(dy_e) * t(v))
-    return whole if input.dtype in dt.COMPLEX else astype(real(whole), input.dtype)
+        # Vectors keep length 1: what would make them longer is taken off.
+        on_v = matmul(t(v), dy_v)
+        longer = real(where(_on_diagonal(on_v), on_v, 0.0))
+        middle = _gaps(e) * (on_v - matmul(matmul(t(v), conj(v)), longer))
+        middle = where(_on_diagonal(middle), middle + _column(dy_e), middle)
+        whole = ops.solve(t(v), matmul(middle, t(v)))
+    else:
+        v = ops.eig(input).eigenvectors
+        # The eigenvalues come in the order in which eig gives them too.
+        whole = ops.solve(t(v), _column(dy_e) * t(v))
+    return astype(whole, input.dtype, copy=False)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tensorplug import dtypes as dt
 from tensorplug.ops import rounding as ops
 from tensorplug.ops.comparison import equal, logical_and
-from tensorplug.ops.elementwise import where
+from tensorplug.ops.complexes import imag
+from tensorplug.ops.elementwise import div_no_nan, where
 from tensorplug.tables import GradientTable
 
 if TYPE_CHECKING:
@@ -14,13 +16,19 @@ if TYPE_CHECKING:
     from tensorplug.tensor import Tensor
 
 gradients = GradientTable()
-gradients.stop(ops.CEIL)
-gradients.stop(ops.ROUND)
-gradients.stop(ops.TRUNC)
-gradients.stop(ops.SIGN)
-gradients.stop(ops.SIGN_BIT)
-gradients.stop(ops.COPY_SIGN, "b")
-gradients.stop(ops.NEXT_AFTER, "b")
+gradients.stop(ops.CEIL, because="constant between jumps")
+gradients.stop(ops.ROUND, because="constant between jumps")
+gradients.stop(ops.TRUNC, because="constant between jumps")
+gradients.stop(ops.SIGN_BIT, because="gives truth values")
+gradients.stop(ops.COPY_SIGN, "b", because="constant between jumps")
+gradients.stop(ops.NEXT_AFTER, "b", because="constant between jumps")
+
+
+@gradients.wrt(ops.SIGN, "x", dtypes=dt.COMPLEX)  # of real numbers it is a step
+def sign(dy: Tensor, x: Tensor, out: Tensor) -> Tensor:
+    # Only the phase counts: x turns by the part of dx across x, over |x|.
+    across = imag(dy * out) * 1j
+    return div_no_nan(across, x)
 
 
 @gradients.wrt(ops.CLIP_BY_VALUE, "x")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tensorplug import dtypes as dt
 from tensorplug.ops import trigonometry as ops
 from tensorplug.ops.elementwise import sqrt
 from tensorplug.ops.powers import hypot
@@ -34,6 +35,8 @@ def asin(dy: Tensor, x: Tensor) -> Tensor:
 
 @gradients.wrt(ops.ASINH, "x")
 def asinh(dy: Tensor, x: Tensor) -> Tensor:
+    if x.dtype in dt.COMPLEX:
+        return dy / sqrt(1.0 + x * x)
     return dy / hypot(x, 1.0)
 
 

@@ -216,7 +216,7 @@ def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
             Integers become float32.
         upper: return the conjugate transpose instead.
 
-    The gradient is that with respect to a symmetric matrix, and symmetric itself.
+    The gradient is that with respect to a Hermitian matrix, and Hermitian itself.
 
     Raises:
         ShapeError: no square matrices.
@@ -278,7 +278,7 @@ def pinv(x: Any, /, *, rtol: Any = None) -> Tensor:
         rtol: singular values up to ``rtol`` times the largest count as 0: a number, or one for
             each matrix. By default ``max(m, n) * eps`` of the dtype.
 
-    The gradient holds where the rank does not change, for real matrices.
+    The gradient holds where the rank does not change.
 
     Raises:
         ShapeError: no matrices.
@@ -341,7 +341,8 @@ def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
             with k = min(m, n).
 
     S are the singular values [..., k], largest first. Gradients of U and Vh are those for
-    distinct singular values; for full matrices that are not square there is none.
+    distinct singular values; for full matrices that are not square there is none. Complex vectors
+    have any phase, here and in ``eigh`` and ``eig``: differentiate what does not depend on it.
 
     Raises:
         ShapeError: no matrices.
@@ -361,7 +362,7 @@ def eigh(x: Any, /) -> EigResult:
     """Return eigenvalues and eigenvectors of Hermitian matrices: ``x @ v = v @ diag(e)``.
 
     ``x`` is [..., n, n]; only its lower triangle is read. The eigenvalues are real, smallest
-    first, the eigenvectors orthonormal columns. The gradient is that with respect to a symmetric
+    first, the eigenvectors orthonormal columns. The gradient is that with respect to a Hermitian
     matrix; of eigenvectors, for distinct eigenvalues.
 
     Raises:
@@ -381,7 +382,7 @@ def eigvalsh(x: Any, /) -> Tensor:
 def eig(x: Any, /) -> EigResult:
     """Return eigenvalues and eigenvectors (columns of length 1) of any square matrices.
 
-    Both are complex, in no particular order. For gradients use ``eigvals``.
+    Both are complex, in no particular order. Gradients are those for distinct eigenvalues.
 
     Raises:
         ShapeError: no square matrices.

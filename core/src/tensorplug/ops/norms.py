@@ -11,8 +11,9 @@ from tensorplug.dispatch import as_tensor, chained
 from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops import reduction
 from tensorplug.ops.comparison import equal, not_equal
+from tensorplug.ops.complexes import imag, real
 from tensorplug.ops.elementwise import abs as abs_
-from tensorplug.ops.elementwise import astype, sqrt, where
+from tensorplug.ops.elementwise import astype, sqrt, square, where
 from tensorplug.ops.movement import reshape
 
 if TYPE_CHECKING:
@@ -31,6 +32,11 @@ def _rooted(total: Tensor, power: float) -> Tensor:
     zero = equal(total, 0)
     safe = where(zero, 1.0, total)
     return where(zero, 0.0, sqrt(safe) if power == 2 else safe ** (1 / power))
+
+
+def _squares(x: Tensor) -> Tensor:
+    """Return ``|x|**2``, whose second derivative, unlike that of ``|x|``, is right at 0 too."""
+    return square(real(x)) + square(imag(x)) if x.dtype in dt.COMPLEX else square(x)
 
 
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: float = 2) -> Tensor:
@@ -58,7 +64,11 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: flo
 
 def _vector_norm(x: Tensor, axis: Any, order: float, *, keepdims: bool) -> Tensor:
     narrow = dt.real_part(x.dtype)
-    sizes = abs_(astype(x, dt.float32) if narrow is dt.float16 else x)  # squares may overflow
+    wide = astype(x, dt.float32) if narrow is dt.float16 else x  # squares may overflow
+    if order == 2:
+        total = reduction.sum(_squares(wide), axis=axis, keepdims=keepdims)
+        return astype(_rooted(total, 2), narrow, copy=False)
+    sizes = abs_(wide)
     if math.isinf(order):
         extreme = reduction.max if order > 0 else reduction.min
         result = extreme(sizes, axis=axis, keepdims=keepdims)
@@ -67,8 +77,6 @@ def _vector_norm(x: Tensor, axis: Any, order: float, *, keepdims: bool) -> Tenso
         result = reduction.sum(counted, axis=axis, keepdims=keepdims)
     elif order == 1:
         result = reduction.sum(sizes, axis=axis, keepdims=keepdims)
-    elif order == 2:
-        result = _rooted(reduction.sum(sizes * sizes, axis=axis, keepdims=keepdims), 2)
     else:
         result = _rooted(reduction.sum(sizes**order, axis=axis, keepdims=keepdims), order)
     return result if result.dtype is narrow else astype(result, narrow)

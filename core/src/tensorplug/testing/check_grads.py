@@ -14,6 +14,7 @@ from tensorplug.differentiation.derivatives import jvp
 from tensorplug.differentiation.tracing import Argnums
 from tensorplug.dispatch import as_tensor
 from tensorplug.errors import ArgumentError
+from tensorplug.ops.complexes import real
 from tensorplug.ops.elementwise import astype, multiply
 from tensorplug.ops.reduction import sum as sum_
 from tensorplug.tensor import Tensor
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["check_grads"]
 
 Mode = Literal["vjp", "jvp"]
-Floats = np.ndarray[Any, np.dtype[np.float64]]
+Numbers = np.ndarray[Any, np.dtype[Any]]  # float64 or complex128
 
 
 def check_grads(
@@ -43,10 +44,12 @@ def check_grads(
 ) -> None:
     """Check the gradient of ``f`` at ``args`` against central differences.
 
-    Along a direction u of one floating leaf x at a time, the numeric derivative is
-    ``(f(x + eps u) - f(x - eps u)) / (2 eps)``, in float64. It is compared
+    Along a direction u of one leaf x at a time, the numeric derivative is
+    ``(f(x + eps u) - f(x - eps u)) / (2 eps)``, in float64. The directions of a complex leaf are
+    complex, so that real and imaginary parts move, and f need not be holomorphic. It is compared
 
-    - in mode ``"vjp"`` as ``<dy, numeric>`` with ``<vjp(dy), u>`` for a random dy;
+    - in mode ``"vjp"`` as ``<dy, numeric>`` with ``<vjp(dy), u>`` for a random dy, where
+      ``<a, b>`` is ``real(sum(a * b))``;
     - in mode ``"jvp"`` elementwise with ``jvp(u)``, which is found by pulling u back through
       the pull itself, so that rules must be differentiable in dy.
 
@@ -56,14 +59,15 @@ def check_grads(
     from those by much more than ``eps``, and test by value what the rule does there.
 
     Args:
-        f: takes tensors, or trees of them, and returns real floating ones.
-        args: what to call it with. Floating leaves are converted to float64 and
-            differentiated; all others are passed on as they are.
+        f: takes tensors, or trees of them, and returns floating or complex ones.
+        args: what to call it with. Floating leaves are converted to float64, complex ones to
+            complex128, and differentiated; all others are passed on as they are.
         argnums: position of the arguments to differentiate; all by default.
         order: 1 or 2.
         modes: of ``"vjp"`` and ``"jvp"``.
         directions: how many random unit directions are tried for each leaf. None tries each
-            element by itself: its cost grows with the size, but the message names the element.
+            element by itself (of a complex one both parts): its cost grows with the size, but
+            the message names the element.
         rtol: relative to the larger of the two magnitudes.
         atol: absolute.
         eps: step of the differences.
@@ -74,7 +78,7 @@ def check_grads(
     Raises:
         AssertionError: naming the argument, the order, the numeric and the analytic value.
         ArgumentError: an order, mode or number of directions that does not exist, no floating
-            argument, or a result that is not floating.
+            or complex argument, or a result that is neither.
 
     """
     if order not in (1, 2):
@@ -85,7 +89,9 @@ def check_grads(
         raise ArgumentError(f"check_grads: directions must be at least 1, got {directions}")
     point = _Point.of(f, args, range(len(args)) if argnums is None else argnums)
     if not point.leaves:
-        raise ArgumentError("check_grads: no argument is floating; there is nothing to check")
+        raise ArgumentError(
+            "check_grads: no argument is floating or complex; there is nothing to check"
+        )
     check = _Check(tuple(modes), directions, rtol, atol, eps, np.random.default_rng(seed))
     check.at(point, "order 1")
     if order == 2:
@@ -96,7 +102,7 @@ def check_grads(
 class _Value(NamedTuple):
     """What a function returned: its tensors' elements in one row, and where they come from."""
 
-    row: Floats
+    row: Numbers
     tensors: list[Tensor]
     places: list[str]
 
@@ -107,19 +113,24 @@ class _Value(NamedTuple):
             if not isinstance(each, Tensor):
                 name = type(each).__name__
                 raise ArgumentError(f"check_grads: f must return a tensor, got {name}")
-            if each.dtype not in dt.FLOATING:
+            if each.dtype not in dt.INEXACT:
                 raise ArgumentError(
-                    f"check_grads: f must return a floating tensor, got {each.type}"
+                    f"check_grads: f must return a floating or complex tensor, got {each.type}"
                 )
         row = np.concatenate([np.ravel(_array(each)) for each in tensors])
         return cls(row, tensors, paths(result))
 
-    def like(self, result: Any, row: Floats) -> Any:
-        """Return such a row in the structure, shapes and dtypes of ``result``."""
-        ends = np.cumsum([each.size for each in self.tensors])[:-1]
-        parts = zip(np.split(row, ends), self.tensors, strict=True)
+    def direction(self, random: np.random.Generator) -> list[Numbers]:
+        """Return random numbers of the tensors' shapes and kinds, of length 1 together."""
+        draws = [_drawn(random, each.shape, each.dtype.numpy.kind) for each in self.tensors]
+        length = float(np.sqrt(sum(np.sum(np.abs(each) ** 2) for each in draws)))
+        return [each / max(length, np.finfo(np.float64).tiny) for each in draws]
+
+    def like(self, result: Any, values: list[Numbers]) -> Any:
+        """Return such numbers in the structure, shapes and dtypes of ``result``."""
         rebuild = flatten(result)[1]
-        return rebuild([as_tensor(part.reshape(y.shape), y.dtype) for part, y in parts])
+        pairs = zip(values, self.tensors, strict=True)
+        return rebuild([as_tensor(value, y.dtype) for value, y in pairs])
 
     def where(self, position: int) -> str:
         """Return which element that is."""
@@ -133,15 +144,15 @@ class _Value(NamedTuple):
 
 @dataclass(frozen=True)
 class _Point:
-    """A function of flat float64 leaves only, and where to differentiate it."""
+    """A function of flat leaves in double precision only, and where to differentiate it."""
 
     call: Callable[..., Any]
-    leaves: list[Floats]
+    leaves: list[Numbers]
     names: list[str]
 
     @classmethod
     def of(cls, f: Callable[..., Any], args: Sequence[Any], argnums: Any) -> Self:
-        """Take the floating leaves of ``args``; the others become part of the function."""
+        """Take the inexact leaves of ``args``; the others become part of the function."""
         chosen = {at % len(args) for at in Argnums.of(argnums).within(args)}
         values, rebuild = flatten(tuple(args))
         names = [
@@ -152,7 +163,7 @@ class _Point:
             for place, (value, (at, _)) in enumerate(zip(values, names, strict=True))
             if at in chosen
         }
-        places = [at for at, each in tensors.items() if each.dtype in dt.FLOATING]
+        places = [at for at, each in tensors.items() if each.dtype in dt.INEXACT]
 
         def flat(*leaves: Tensor) -> Any:
             full: list[Any] = list(values)
@@ -167,7 +178,7 @@ class _Point:
         """Return the leaves as tensors, with another one at ``index``."""
         return [as_tensor(leaf if at == index else own) for at, own in enumerate(self.leaves)]
 
-    def jvp(self, index: int, direction: Floats) -> Any:
+    def jvp(self, index: int, direction: Numbers) -> Any:
         """Return the derivative along a direction of one leaf."""
         moving = jvp(
             lambda leaf: self.call(*self.at(index, leaf)), [self.leaves[index]], [direction]
@@ -178,8 +189,8 @@ class _Point:
         """Return ``<v, vjp(dy)>`` of leaf ``index`` as a function of the leaves and dy."""
         first = self.call
         y = _Value.of(first(*map(as_tensor, self.leaves)))
-        dys = [_unit(random, each.shape) for each in y.tensors]
-        v = _unit(random, self.leaves[index].shape)
+        dys = [_unit(random, _array(each)) for each in y.tensors]
+        v = _unit(random, self.leaves[index])
         count = len(self.leaves)
 
         def projected(*leaves_and_dys: Tensor) -> Tensor:
@@ -190,7 +201,7 @@ class _Point:
                 for dy, each in zip(leaves_and_dys[count:], tensors, strict=True)
             ]
             gradient = pull(rebuild(cotangents))[index]
-            return sum_(multiply(gradient, as_tensor(v)))
+            return real(sum_(multiply(gradient, as_tensor(v))))
 
         names = [f"the incoming dy{place}" for place in y.places]
         return _Point(projected, [*self.leaves, *dys], [*self.names, *names])
@@ -212,37 +223,42 @@ class _Check:
         result, pull = vjp(point.call, *map(as_tensor, point.leaves), unconnected="zeros")
         y = _Value.of(result)
         for index, name in enumerate(point.names):
-            for element, u in self._directions(point.leaves[index].shape):
+            for element, u in self._directions(point.leaves[index]):
                 where = f"{label}, with respect to {name}{element}, mode"
                 numeric = self._difference(point, index, u)
                 if "vjp" in self.modes:
-                    dy = _unit(self.random, y.row.shape)
-                    gradient = pull(y.like(result, dy))[index]
+                    dys = y.direction(self.random)
+                    gradient = pull(y.like(result, dys))[index]
                     _check_type(gradient, point.leaves[index], f"{where} vjp")
-                    along = np.sum(_array(gradient) * u)
-                    self._compare(np.sum(numeric * dy), along, f"{where} vjp")
+                    along = np.sum(_array(gradient) * u).real
+                    arrived = np.concatenate([np.ravel(dy) for dy in dys])
+                    self._compare(np.sum(numeric * arrived).real, along, f"{where} vjp")
                 if "jvp" in self.modes:
                     dot = _Value.of(point.jvp(index, u)).row
                     self._compare(numeric, dot, f"{where} jvp", y)
 
-    def _directions(self, shape: tuple[int, ...]) -> Iterator[tuple[str, Floats]]:
+    def _directions(self, leaf: Numbers) -> Iterator[tuple[str, Numbers]]:
         """Yield unit directions, with what to call them."""
         if self.directions is not None:
             for _ in range(self.directions):
-                yield "", _unit(self.random, shape)
+                yield "", _unit(self.random, leaf)
             return
-        for index in np.ndindex(shape):
-            u = np.zeros(shape)
-            u[index] = 1
-            yield f" at element {list(index)}", u
+        parts: dict[str, complex] = {"": 1}
+        if leaf.dtype.kind == "c":
+            parts = {" (real part)": 1, " (imaginary part)": 1j}
+        for index in np.ndindex(leaf.shape):
+            for part, one in parts.items():
+                u = np.zeros_like(leaf)
+                u[index] = one
+                yield f" at element {list(index)}{part}", u
 
-    def _difference(self, point: _Point, index: int, direction: Floats) -> Floats:
-        def moved(step: float) -> Floats:
+    def _difference(self, point: _Point, index: int, direction: Numbers) -> Numbers:
+        def moved(step: float) -> Numbers:
             leaf = point.leaves[index] + step * direction
             return _Value.of(point.call(*point.at(index, leaf))).row
 
         with np.errstate(invalid="ignore"):  # inf - inf is a NaN, and that fails the comparison
-            difference: Floats = (moved(self.eps) - moved(-self.eps)) / (2 * self.eps)
+            difference: Numbers = (moved(self.eps) - moved(-self.eps)) / (2 * self.eps)
         return difference
 
     def _compare(self, numeric: Any, analytic: Any, where: str, y: _Value | None = None) -> None:
@@ -262,19 +278,25 @@ class _Check:
         )
 
 
-def _check_type(gradient: Tensor, leaf: Floats, where: str) -> None:
-    if gradient.dtype is not dt.float64 or gradient.shape != leaf.shape:
+def _check_type(gradient: Tensor, leaf: Numbers, where: str) -> None:
+    if str(gradient.dtype) != str(leaf.dtype) or gradient.shape != leaf.shape:
         raise AssertionError(
             f"check_grads: {where}: the gradient is {gradient.type}, but the argument is "
-            f"float64[{','.join(map(str, leaf.shape))}]"
+            f"{leaf.dtype}[{','.join(map(str, leaf.shape))}]"
         )
 
 
-def _unit(random: np.random.Generator, shape: tuple[int, ...]) -> Floats:
-    """Return a random direction of length 1; of length 0 where there is no element."""
+def _drawn(random: np.random.Generator, shape: tuple[int, ...], kind: str) -> Numbers:
     draw = np.asarray(random.standard_normal(shape))
-    return draw / max(float(np.sqrt(np.sum(draw * draw))), np.finfo(np.float64).tiny)
+    return draw + 1j * random.standard_normal(shape) if kind == "c" else draw
 
 
-def _array(tensor: Tensor) -> Floats:
-    return np.array(tensor.numpy(), np.float64)
+def _unit(random: np.random.Generator, like: Numbers) -> Numbers:
+    """Return a random direction of length 1; of length 0 where there is no element."""
+    draw = _drawn(random, like.shape, like.dtype.kind)
+    length = float(np.sqrt(np.sum(np.abs(draw) ** 2)))
+    return np.asarray(draw / max(length, np.finfo(np.float64).tiny))
+
+
+def _array(tensor: Tensor) -> Numbers:
+    return np.array(tensor.numpy(), np.complex128 if tensor.dtype in dt.COMPLEX else np.float64)
