@@ -284,9 +284,9 @@ def apart(result: Tensor) -> Tensor:
 
 
 def indexed(region: Region, key: Any) -> Region:
-    """``x[key]`` for slices, integers and None."""
+    """``x[key]`` for slices, integers, None and an ellipsis."""
     # The ellipsis keeps NumPy from reading an element where all axes have an integer.
-    return region.viewed(region.array[(*key, ...)])
+    return region.viewed(region.array[key if Ellipsis in key else (*key, ...)])
 
 
 def reshaped(region: Region, shape: Shape) -> Region:

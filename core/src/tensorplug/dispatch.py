@@ -22,7 +22,7 @@ from tensorplug.frames import (
 from tensorplug.keys import exactly
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Mapping, Sequence
 
     from tensorplug.dtypes import DType
     from tensorplug.spec import KernelSpec
@@ -40,10 +40,13 @@ __all__ = [
     "current",
     "dispatch",
     "dispatch_binary",
+    "dispatch_filed",
+    "dispatch_planned",
     "dispatch_several",
     "dispatch_unary",
     "entered",
     "placed",
+    "placed_beside",
     "runner",
     "set_default_engine",
 ]
@@ -230,6 +233,29 @@ def dispatch_binary(spec: KernelSpec, a: Any, b: Any, /) -> Tensor:
     return tensor
 
 
+def dispatch_filed(key: Hashable, /, *inputs: Any) -> Tensor | None:
+    """Run the plan of one output that ``Runner.file`` has put under ``key``; None without one."""
+    frame = current()
+    plan = frame.plans.get(key)
+    return None if plan is None else dispatch_planned(frame, plan, inputs)
+
+
+def dispatch_planned(frame: Frame, plan: Any, inputs: Sequence[Any]) -> Tensor:
+    """Run a native plan of one output, made for these very inputs."""
+    try:
+        buffer = plan.call(*[each._buffer for each in inputs])
+    except BaseException as error:
+        plan.annotate(error)
+        raise
+    tensor: Tensor = _new(plan.tensor)
+    tensor._buffer = buffer
+    tensor._placement = plan.output
+    tensor._node = None
+    if frame.watched:
+        runner(frame).watch(frame, plan, inputs, (tensor,))
+    return tensor
+
+
 def _with_scalar(frame: Frame, spec: KernelSpec, a: Any, b: Any) -> Tensor:
     """Try again with a Python scalar beside a tensor as a constant."""
     engine = runner(frame)
@@ -304,6 +330,17 @@ def placed(device: str | None, make: Callable[[], Tensor]) -> Tensor:
         return engine.move(make(), device)
     with entered(frame.replace(device=engine.open(device))):
         return make()
+
+
+def placed_beside(x: Any, device: str | None, make: Callable[[], Tensor]) -> Tensor:
+    """Return what ``make`` makes on ``device``; None: on that of ``x``, if it is a tensor."""
+    there = getattr(x, "_placement", None)
+    if device is None and there is not None and there.device is not None:
+        frame = current()
+        active = frame.device or runner(frame).device
+        if not active.houses(there):
+            return placed(x.device, make)
+    return placed(device, make)
 
 
 def chained(function: F) -> F:

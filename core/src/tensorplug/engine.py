@@ -261,6 +261,20 @@ class Engine(Devices):
         """Return a Python number, input ``position`` of a call beside ``peer``, as a tensor."""
         return operands.weak(self.device_of(frame), spec, position, value, peer.dtype)
 
+    def places(self, frame: Frame, numbers: tuple[int, ...]) -> Tensor:
+        """Return Python's integers, one index for several axes, as a tensor of rank 1."""
+        return operands.places(self.device_of(frame), numbers)
+
+    def vary(self, model: plans.Plan, attributes: Mapping[str, Any]) -> plans.Plan | None:
+        """Return the plan of the same call as ``model``, which has run, with other attributes."""
+        return plans.varied(model, attributes)
+
+    def file(self, frame: Frame, key: Hashable, plan: plans.Plan) -> None:
+        """Let a native plan, which has run, be found under another key too."""
+        device = plan.device
+        if frame.plans is device.plans:
+            self._publish(device, key, plan)
+
 
 def _verified(plan: plans.Plan, tensors: Sequence[Any]) -> list[Tensor]:
     """Run a plan; at its first run compare the outputs with its spec before anybody looks."""

@@ -78,6 +78,22 @@ class Runner(Protocol):
     ) -> Tensor:
         """Return a Python number, input ``position`` of a call beside ``peer``, as a tensor."""
 
+    def places(self, frame: Frame, numbers: tuple[int, ...]) -> Tensor:
+        """Return Python's integers, one index for several axes, as a tensor of rank 1."""
+
+    def vary(self, model: Any, attributes: Mapping[str, Any]) -> Any:
+        """Return the plan of the same call as ``model``, which has run, with other attributes.
+
+        They must be canonical, and leave the types of the outputs as they are. It is in no cache.
+        None where the kernel declines.
+        """
+
+    def file(self, frame: Frame, key: Hashable, plan: Any) -> None:
+        """Let ``dispatch_filed`` find a native plan, which has run, under a key of an op's own.
+
+        It begins with a word of that op's, so that it is nobody else's.
+        """
+
     def watch(
         self, frame: Frame, plan: Any, inputs: Sequence[Any], outputs: Sequence[Tensor]
     ) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tensorplug import dtypes as dt
 from tensorplug import host, keys
 from tensorplug.backend import SharesHostMemory
@@ -22,8 +24,6 @@ from tensorplug.variable import Variable
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
 
-    import numpy as np
-
     from tensorplug.device import Device
     from tensorplug.dtypes import DType
     from tensorplug.spec import KernelSpec
@@ -33,6 +33,7 @@ __all__ = [
     "key",
     "operands",
     "outside",
+    "places",
     "received",
     "transfer",
     "types_of",
@@ -197,6 +198,17 @@ def weak(
     constant: Tensor | None = device.constants.get(kind)
     if constant is None:
         constant = _constant(device, f"{spec.name}: input {name!r}", value, beside)
+        device.remember(device.constants, kind, constant)
+    return constant
+
+
+def places(device: Device, numbers: tuple[int, ...]) -> Tensor:
+    """Return integers, which are not negative, as a constant of rank 1."""
+    kind = ("places", numbers)
+    constant: Tensor | None = device.constants.get(kind)
+    if constant is None:
+        wide = any(number >> 31 for number in numbers)
+        constant = upload(np.array(numbers, np.int64 if wide else np.int32), device)
         device.remember(device.constants, kind, constant)
     return constant
 

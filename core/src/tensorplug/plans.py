@@ -22,7 +22,7 @@ from tensorplug.spec import TensorType
 from tensorplug.tensor import Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from tensorplug.device import Device, Placement
     from tensorplug.dtypes import DType
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tensorplug.spec import InputType, KernelSpec
     from tensorplug.tape import Recipe
 
-__all__ = ["How", "Plan", "Step", "resolve"]
+__all__ = ["How", "Plan", "Step", "resolve", "varied"]
 
 How = Literal["native", "decomposed", "host", "fallback"]
 Step = tuple[str, str]  # (what was tried, what came of it)
@@ -61,6 +61,7 @@ class Plan:
         "state",
         "taped",
         "tensor",
+        "varied",
     )
 
     def __init__(
@@ -83,6 +84,7 @@ class Plan:
         self.tensor = Tensor
         self.recipes: dict[tuple[bool, ...], Recipe | None] = {}
         self.published = False  # True once it has run, was verified and was cached
+        self.varied = 0  # how many plans were made from it, with other attributes
         self.taped = True  # whether the tape gets one node for the whole call
         self.how: How = "native"
         self.owner: Owner | None = None
@@ -212,6 +214,30 @@ def resolve(engine: Engine, plan: Plan) -> list[Step]:
         f"kernel {spec.name!r} cannot run on backend {device.name!r} for {plan.describe()}: "
         f"{reasons}. Loaded backends that have it: {', '.join(have) or 'none'}"
     )
+
+
+def varied(model: Plan, attributes: Mapping[str, Any]) -> Plan | None:
+    """Return a native plan with other attributes, under which all types are the same.
+
+    They are canonical. None where the kernel declines.
+    """
+    model.varied += 1
+    other: Plan = object.__new__(Plan)
+    other.spec = model.spec
+    other.attributes = {**model.attributes, **attributes}
+    other.device = model.device
+    other.inputs = model.inputs
+    other.outputs = model.outputs
+    other.settled = model.settled
+    other.output = model.output
+    other.state = model.state
+    other.tensor = model.tensor
+    other.recipes = {}
+    other.published = False
+    other.varied = 0
+    other.taped = model.taped
+    other.how = model.how
+    return other if _native(other, []) else None
 
 
 def _native(plan: Plan, steps: list[Step]) -> bool:

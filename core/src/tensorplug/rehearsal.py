@@ -146,6 +146,10 @@ class Rehearsal:
         """Return a tensor of the type that a Python number takes beside ``peer``."""
         return operands.weak(self._device, spec, position, value, peer.dtype)
 
+    def places(self, _frame: Frame, numbers: tuple[int, ...]) -> Tensor:
+        """Return a tensor of the type that one index for several axes has."""
+        return operands.places(self._device, numbers)
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)  # what is registered, for example
 

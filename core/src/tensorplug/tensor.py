@@ -326,7 +326,8 @@ class Tensor(Operators, InPlace, Methods):
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Tensor]:
-        return (self[i] for i in range(len(self)))
+        len(self)  # of rank 0 an error, at once
+        return getting.rows(self)
 
     def __contains__(self, value: Any) -> bool:
         return bool(np.isin(value, self.numpy()).all())

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug import aliasing, shapes
 from tensorplug import dispatch as seam
-from tensorplug.dispatch import as_tensor, dispatch, dispatch_binary
+from tensorplug.dispatch import as_tensor, dispatch, dispatch_binary, dispatch_filed
 from tensorplug.errors import ArgumentError
+from tensorplug.keys import exactly
 from tensorplug.ops import coordinates, indexing, movement, slicing, subscripts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Iterator, Sequence
 
     from tensorplug.ops.subscripts import Pick, Subscript
+    from tensorplug.spec import KernelSpec
     from tensorplug.tensor import Tensor
+
+_READING: Final = "reading"  # begins the keys of plans that are filed here
+_TOGETHER: Final = 64  # rows that an iteration takes at once
+
+_FEW: Final = 64
+"""Of how many blocks of one shape the plans are kept.
+
+A loop over ``x[i : i + n]`` would fill the cache with its own, and one more is made from a model
+in a few microseconds.
+"""
 
 
 def getitem(x: Any, key: Any) -> Tensor:
@@ -30,17 +42,93 @@ def getitem(x: Any, key: Any) -> Tensor:
         ArgumentError: any other kind of index.
 
     """
+    named = None
+    if hasattr(x, "_placement"):
+        if key.__class__ is int:
+            short = _numbered(x, key)
+            if short is not None:
+                return short
+        else:
+            given = key if key.__class__ is tuple else (key,)
+            named = subscripts.form(given)
+            if named is not None:
+                known = dispatch_filed((_READING, x._placement, named), x)
+                if known is not None:
+                    return aliasing.view(known, x, aliasing.indexed, given)
     tensor = as_tensor(x, what="indexing: x")
-    shape = tensor.shape
-    if key.__class__ is int and len(shape) > 1 and -shape[0] <= key < shape[0]:
-        return aliasing.view(_at(tensor, 0, key % shape[0]), x, aliasing.indexed, (key,))
     subscript = subscripts.parse(tensor.type, key)
-    result = sliced(tensor, subscript)
+    result = sliced(tensor, subscript, named)
     if subscript.picks:
         return picked(result, subscript)
     if subscript.scalar:  # NumPy's would be no view
         return result
     return aliasing.view(result, x, aliasing.indexed, subscript.basic)
+
+
+def _numbered(x: Tensor, number: int) -> Tensor | None:
+    """Return ``x[number]``; None if it is out of range."""
+    shape = x._placement.type.shape
+    if not (shape and -shape[0] <= number < shape[0]):
+        return None
+    at = number if number >= 0 else number + shape[0]
+    frame = seam.current()
+    index = seam.runner(frame).constant(frame, indexing.GATHER_V2, 1, at, x)
+    result = dispatch_binary(indexing.GATHER_V2, x, index)
+    return aliasing.view(result, x, aliasing.indexed, (at,)) if len(shape) > 1 else result
+
+
+def rows(x: Tensor) -> Iterator[Tensor]:
+    """Yield ``x[0]``, ``x[1]`` and so on, each as it is when its turn comes.
+
+    From the second on, many are taken at once, and used unless x was assigned to meanwhile.
+    """
+    count, rank = len(x), x.ndim
+    source: Any = None  # what the rows that are ready were taken from
+    ready: list[Tensor] = []  # the next one last
+    for at in range(count):
+        if at % _TOGETHER == 1:
+            source = x._buffer
+            every = range(at, min(at + _TOGETHER, count))
+            block = subscripts.parse(x.type, slice(every.start, every.stop))
+            ready = seam.dispatch_several(slicing.UNPACK, sliced(x, block), axis=0)
+            ready.reverse()
+        if source is None or source is not x._buffer:
+            yield getitem(x, at)
+        elif rank > 1:  # nobody but the caller must hold it, or it would count as a view
+            yield aliasing.view(ready.pop(), x, aliasing.indexed, (at,))
+        else:
+            yield ready.pop()
+
+
+def sliced(x: Tensor, subscript: Subscript, named: tuple[Hashable, ...] | None = None) -> Tensor:
+    """Return what the integers, slices and new axes of a subscript leave of ``x``.
+
+    ``named``: the key's form, under which a plan is filed that does it all.
+    """
+    basic = subscript.basic
+    numbers = subscript.numbers
+    if not numbers:
+        return _block(x, basic, subscript.shape, named)  # type: ignore[arg-type]  # no integers
+    lead = len(numbers)
+    shape = x.shape
+    if basic[:lead] == numbers and subscript.shape == shape[lead:] and _straight(basic[lead:]):
+        return _at(x, 0, numbers[0]) if lead == 1 else _element(x, numbers)
+    sizes = iter(shape)
+    kept: list[slice | None] = []
+    for each in basic:
+        size = 0 if each is None else next(sizes)
+        kept.append(slice(0, size, 1) if each.__class__ is int else each)  # type: ignore[arg-type]  # no other integers
+    wide = tuple([1 if e is None else len(range(*e.indices(1 << 62))) for e in kept])
+    result = x if wide == shape and _straight(kept) else _block(x, kept, wide, None)
+    places = [at for at, each in enumerate(basic) if each.__class__ is int]
+    for at in reversed(places):  # the last first, so that no axis moves that is still to come
+        result = _at(result, at, basic[at])  # type: ignore[arg-type]  # an integer
+    return result
+
+
+def _straight(basic: Sequence[int | slice | None]) -> bool:
+    """Return whether there are slices alone, of which none leaves elements out."""
+    return all(each.__class__ is slice and each.step == 1 for each in basic)
 
 
 def _at(x: Tensor, axis: int, number: int) -> Tensor:
@@ -52,28 +140,55 @@ def _at(x: Tensor, axis: int, number: int) -> Tensor:
     return dispatch_binary(indexing.GATHER_V2, x, index)  # the defaults; a shorter way
 
 
-def sliced(x: Tensor, subscript: Subscript) -> Tensor:
-    """Return what the integers, slices and new axes of a subscript leave of ``x``."""
-    basic = subscript.basic
-    numbers = [at for at, each in enumerate(basic) if each.__class__ is int]
-    sizes = iter(x.shape)
-    kept: list[slice | None] = []
-    for each in basic:
-        size = 0 if each is None else next(sizes)
-        kept.append(slice(0, size, 1) if isinstance(each, int) else each)
-    result = _block(x, kept)
-    for at in reversed(numbers):  # the last first, so that no axis moves that is still to come
-        result = _at(result, at, basic[at])  # type: ignore[arg-type]  # an integer
-    return movement.identity(x) if result is x else result
+def _element(x: Tensor, numbers: tuple[int, ...]) -> Tensor:
+    """Return ``x`` at one place of its first axes; again data."""
+    frame = seam.current()
+    return dispatch_binary(indexing.GATHER_ND, x, seam.runner(frame).places(frame, numbers))
 
 
-def _block(x: Tensor, basic: Sequence[slice | None]) -> Tensor:
-    """Return the block of ``x`` that slices take, ``x`` itself if they take all."""
-    if None in basic or any(each is not None and each.step != 1 for each in basic):
-        return dispatch(slicing.STRIDED_SLICE, x, **selecting(basic))
-    begin = tuple(each.start for each in basic)  # type: ignore[union-attr]  # slices, all of them
-    size = tuple(each.stop - each.start for each in basic)  # type: ignore[union-attr]
-    return x if size == x.shape else dispatch(movement.SLICE, x, begin=begin, size=size)
+def _block(
+    x: Tensor,
+    basic: Sequence[slice | None],
+    shape: shapes.Shape,
+    named: tuple[Hashable, ...] | None,
+) -> Tensor:
+    """Return the block of ``x``, of this shape, that slices take.
+
+    Begin and end are attributes. If a block of this shape was taken before, its plan is the
+    model of this one's; the first of them are filed under the key's form, for ``getitem``.
+    """
+    frame = seam.current()
+    spec, attributes = _call(x, basic, shape)
+    model = (_READING, x._placement, spec, shape)
+    plan = frame.plans.get(model)
+    if plan is not None:
+        engine = seam.runner(frame)
+        other = engine.vary(plan, attributes)
+        if other is not None:
+            result = seam.dispatch_planned(frame, other, (x,))
+            if named is not None and plan.varied <= _FEW:
+                engine.file(frame, (_READING, x._placement, named), other)
+            return result
+    result = dispatch(spec, x, **attributes)
+    plan = frame.plans.get((spec, x._placement, *exactly(attributes)))
+    if plan is not None:
+        engine = seam.runner(frame)
+        engine.file(frame, model, plan)
+        if named is not None:
+            engine.file(frame, (_READING, x._placement, named), plan)
+    return result
+
+
+def _call(
+    x: Tensor, basic: Sequence[slice | None], shape: shapes.Shape
+) -> tuple[KernelSpec, dict[str, Any]]:
+    """Return the kernel that takes a block, and its attributes."""
+    if not _straight(basic):
+        return slicing.STRIDED_SLICE, selecting(basic)
+    if shape == x.shape:
+        return movement.IDENTITY, {}
+    begin = tuple([each.start for each in basic])  # type: ignore[union-attr]  # slices, all of them
+    return movement.SLICE, {"begin": begin, "size": shape}
 
 
 def selecting(basic: Sequence[int | slice | None]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -13,10 +13,14 @@ from tensorplug import host
 from tensorplug.errors import ArgumentError, DTypeError, OutOfRangeError
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from tensorplug.shapes import Shape
     from tensorplug.spec import TensorType
 
-__all__ = ["Pick", "Subscript", "parse"]
+__all__ = ["Pick", "Subscript", "form", "parse"]
+
+_BOUNDS: Final = (int, type(None))  # of slices that mean the same whenever they are equal
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +36,7 @@ class Pick:
     mask: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class Subscript:
     """A key, taken apart: first slices, then picks.
 
@@ -51,6 +55,11 @@ class Subscript:
     scalar: bool
 
     @property
+    def numbers(self) -> tuple[int, ...]:
+        """The integers alone."""
+        return tuple([each for each in self.basic if each.__class__ is int])
+
+    @property
     def whole(self) -> bool:
         """Whether the slices take all as it is."""
         return self.shape == self.source and all(
@@ -67,7 +76,11 @@ def parse(x: TensorType, key: Any) -> Subscript:
         ArgumentError: what is no index at all.
 
     """
-    parts = [_part(x, each) for each in (key if isinstance(key, tuple) else (key,))]
+    given = key if isinstance(key, tuple) else (key,)
+    blocks = _blocks(x.shape, given)
+    if blocks is not None:
+        return blocks
+    parts = [_part(x, each) for each in given]
     parts, scalar = _spread(x, parts)
     reader = _Reader(x, picking=any(part.__class__ is _Array for part in parts))
     for part in parts:
@@ -75,6 +88,66 @@ def parse(x: TensorType, key: Any) -> Subscript:
     place = reader.place if reader.together and reader.place is not None else 0
     basic, shape, picks = tuple(reader.basic), tuple(reader.shape), tuple(reader.picks)
     return Subscript(x.shape, basic, shape, picks, place, scalar)
+
+
+def form(key: Any) -> tuple[Hashable, ...] | None:
+    """Return what names a key of slices, new axes and ellipses, so that equal ones mean the same.
+
+    None for all others; a slice cannot be hashed before Python 3.12.
+    """
+    parts: list[Hashable] = []
+    for each in key if key.__class__ is tuple else (key,):
+        if each.__class__ is slice:
+            start, stop, step = each.start, each.stop, each.step
+            if not (
+                start.__class__ in _BOUNDS
+                and stop.__class__ in _BOUNDS
+                and step.__class__ in _BOUNDS
+            ):
+                return None
+            parts.append((start, stop, step))
+        elif each is None or each is Ellipsis:
+            parts.append(each)
+        else:
+            return None
+    return tuple(parts)
+
+
+def _blocks(shape: Shape, key: tuple[Any, ...]) -> Subscript | None:
+    """Take a key of Python's integers, plain slices and new axes apart; None if it is another.
+
+    Nor does it know errors: ``parse``, of which this is the short way, does.
+    """
+    basic: list[int | slice | None] = []
+    left: list[int] = []
+    axis, rank = 0, len(shape)
+    for each in key:
+        if each is None:
+            basic.append(None)
+            left.append(1)
+            continue
+        if axis == rank:
+            return None
+        size = shape[axis]
+        if each.__class__ is int:
+            if not -size <= each < size:
+                return None
+            basic.append(each if each >= 0 else each + size)
+        elif each.__class__ is slice:
+            if each.step == 0 or each.start.__class__ not in _BOUNDS:
+                return None
+            if each.stop.__class__ not in _BOUNDS or each.step.__class__ not in _BOUNDS:
+                return None
+            start, stop, step = each.indices(size)
+            count = len(range(start, stop, step))
+            basic.append(_span(start, count, step))
+            left.append(count)
+        else:
+            return None
+        axis += 1
+    scalar = axis == rank and not left and None not in key
+    basic += [slice(0, size, 1) for size in shape[axis:]]
+    return Subscript(shape, tuple(basic), (*left, *shape[axis:]), (), 0, scalar)
 
 
 class _Reader:

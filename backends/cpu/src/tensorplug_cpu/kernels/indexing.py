@@ -45,6 +45,14 @@ def _positions(indices: Array, length: int, axis: int) -> Array:
     return np.where(positions < 0, positions + length, positions) if low < 0 else positions
 
 
+def _position(index: Array, length: int, axis: int) -> int:
+    """Return one index into an axis; see ``_positions``."""
+    number = int(index)
+    if not -length <= number < length:
+        _positions(index, length, axis)  # raises
+    return number
+
+
 def _flattened(shape: Shape, count: int) -> Callable[[Array], Array]:
     """Return the function from ``count`` indices in ``shape`` to places in row-major order.
 
@@ -75,14 +83,11 @@ def gather_v2(
     length, shape = x.shape[axis], out.shape
     lead: Any = (slice(None),) * axis
     if not indices.rank:
-
-        def view(x: Array, indices: Array) -> Any:
-            number = int(indices)
-            if not -length <= number < length:
-                _positions(indices, length, axis)  # raises
-            return x[(*lead, number, ...)]
-
-        return quietly(view)
+        if x.rank == 1:
+            return lambda x, indices: np.asarray(x[_position(indices, length, 0)], x.dtype)
+        if not axis:
+            return lambda x, indices: x[_position(indices, length, 0)]
+        return lambda x, indices: x[(*lead, _position(indices, length, axis))]
     if not batch_dims:
         wide = indices.dtype is dt.uint64  # which NumPy does not take for an index
 
@@ -118,11 +123,27 @@ def gather_nd(params: TensorType, indices: TensorType, *, out: TensorType) -> Ca
     depth, shape = indices.shape[-1], out.shape
     rows, width = prod(params.shape[:depth]), prod(params.shape[depth:])
     flattened = _flattened(params.shape[:depth], prod(indices.shape[:-1]))
+    if indices.rank == 1:
+        return _one(params, depth)
 
     def run(params: Array, indices: Array) -> Array:
         return params.reshape(rows, width).take(flattened(indices), axis=0).reshape(shape)
 
     return quietly(run)
+
+
+def _one(params: TensorType, depth: int) -> Call:
+    """Return the function that takes what one index of some axes names: a view of it."""
+    sizes, full = params.shape[:depth], depth == params.rank
+
+    def run(params: Array, indices: Array) -> Array:
+        place = tuple(indices.tolist())
+        for axis, (number, size) in enumerate(zip(place, sizes, strict=True)):
+            if not -size <= number < size:
+                _positions(indices[axis], size, axis)  # raises
+        return np.asarray(params[place], params.dtype) if full else params[place]
+
+    return run
 
 
 @kernels.prepare(ops.SCATTER_ND)
