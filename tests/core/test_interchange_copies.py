@@ -82,7 +82,7 @@ def test_a_pickle_names_nothing_of_the_backend():
         for code, value, _ in pickletools.genops(pickle.dumps(x))
         if code.name.endswith(("UNICODE", "UNICODE8")) and "tensorplug" in str(value)
     ]
-    assert named == ["tensorplug.ops.creation"]
+    assert named == ["tensorplug.ops.conversion"]
 
 
 @pytest.mark.usefixtures("engine")

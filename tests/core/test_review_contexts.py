@@ -76,7 +76,7 @@ def test_a_scope_owns_what_was_brought_from_another_device(engine: Engine) -> No
     with tp.use_backend("other"):
         x = tp.asarray([1.0, 2.0])
     with tp.tidy():
-        brought, same = tp.asarray(x), tp.asarray(tp.ones((2,)))
+        brought, same = tp.asarray(x, device="memory"), tp.asarray(tp.ones((2,)))
         assert (x.device, brought.device) == ("other", "memory")
     assert brought.is_disposed
     assert same.is_disposed

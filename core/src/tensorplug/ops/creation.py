@@ -9,9 +9,10 @@ import numpy as np
 
 from tensorplug import attributes, inference, shapes
 from tensorplug import dtypes as dt
-from tensorplug.dispatch import as_tensor, dispatch, dispatch_unary, placed
+from tensorplug.dispatch import as_tensor, dispatch, dispatch_unary, placed, placed_beside
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
-from tensorplug.ops.movement import BROADCAST_TO, broadcast_to, identity
+from tensorplug.ops.conversion import asarray
+from tensorplug.ops.movement import BROADCAST_TO, broadcast_to
 from tensorplug.spec import Attribute, KernelSpec, TensorType
 
 if TYPE_CHECKING:
@@ -156,35 +157,6 @@ ZEROS_LIKE = KernelSpec("ZerosLike", ("x",), inference.same, accepts=dt.FIXED)
 ONES_LIKE = KernelSpec("OnesLike", ("x",), inference.same, accepts=dt.FIXED)
 
 
-def asarray(
-    obj: Any, /, *, dtype: Any = None, device: str | None = None, copy: bool | None = None
-) -> Tensor:
-    """Return ``obj`` as a tensor.
-
-    Args:
-        obj: a tensor, a Python number, nested lists of them, a NumPy array, or anything that
-            NumPy can read as an array.
-        dtype: of the result. By default an array keeps its own, Python floats become float32,
-            ints int32 (int64 if they do not fit), bools bool.
-        device: where it is to be, such as ``"cpu"``, or ``x.device`` of a tensor; the active
-            one by default.
-        copy: True gives a tensor a new handle (tensors are values, so they share the data),
-            False refuses where a copy is needed; data from outside is always copied, so that
-            later writes to it are not seen (``from_dlpack`` shares it).
-
-    Raises:
-        ShapeError: ragged lists.
-        DTypeError: object arrays, or a dtype the device does not have.
-        ArgumentError: a number that does not fit ``dtype``; ``copy=False`` where one is needed.
-
-    """
-    wanted = None if dtype is None else dt.of(dtype, "asarray")
-    tensor = placed(device, lambda: as_tensor(obj, wanted, what="asarray: obj"))
-    if copy is False and tensor is not obj:
-        raise ArgumentError("asarray: copy=False was said, but another dtype or device needs one")
-    return identity(tensor) if copy and tensor is obj else tensor
-
-
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
     """Return a tensor of ``shape`` filled with one number, or one text.
 
@@ -231,12 +203,12 @@ def empty(shape: Any, *, dtype: Any = None, device: str | None = None) -> Tensor
 
 
 def zeros_like(x: Any, /, *, dtype: Any = None, device: str | None = None) -> Tensor:
-    """Return zeros of the shape of ``x``, and of its dtype unless another is named."""
+    """Return zeros of the shape of ``x``; its dtype and device, too, unless others are named."""
     return _like(x, 0, dtype, device, "zeros_like")
 
 
 def ones_like(x: Any, /, *, dtype: Any = None, device: str | None = None) -> Tensor:
-    """Return ones of the shape of ``x``, and of its dtype unless another is named."""
+    """Return ones of the shape of ``x``; its dtype and device, too, unless others are named."""
     return _like(x, 1, dtype, device, "ones_like")
 
 
@@ -248,18 +220,27 @@ def empty_like(x: Any, /, *, dtype: Any = None, device: str | None = None) -> Te
 def full_like(
     x: Any, /, fill_value: Any, *, dtype: Any = None, device: str | None = None
 ) -> Tensor:
-    """Return one number in the shape of ``x``, and in its dtype unless another is named."""
-    like = as_tensor(x, what="full_like: x")
-    wanted = like.dtype if dtype is None else dt.of(dtype, "full_like")
-    return full(like.shape, fill_value, dtype=wanted, device=device)
+    """Return one number in the shape of ``x``; its dtype and device, too, unless named."""
+    shape, own = _type_of(x, "full_like")
+    wanted = own if dtype is None else dt.of(dtype, "full_like")
+    return placed_beside(x, device, lambda: full(shape, fill_value, dtype=wanted))
 
 
 def _like(x: Any, value: int, dtype: Any, device: str | None, who: str) -> Tensor:
     if dtype is None and device is None:
-        return dispatch_unary(ONES_LIKE if value else ZEROS_LIKE, x)
-    like = as_tensor(x, what=f"{who}: x")
-    wanted = like.dtype if dtype is None else dt.of(dtype, who)
-    return full(like.shape, value, dtype=wanted, device=device)
+        spec = ONES_LIKE if value else ZEROS_LIKE
+        return placed_beside(x, None, lambda: dispatch_unary(spec, x))
+    shape, own = _type_of(x, who)
+    wanted = own if dtype is None else dt.of(dtype, who)
+    return placed_beside(x, device, lambda: full(shape, value, dtype=wanted))
+
+
+def _type_of(x: Any, who: str) -> tuple[Shape, DType]:
+    """Return shape and dtype of ``x``; a live tensor is not brought here for that."""
+    there = getattr(x, "_placement", None)
+    if there is None or there.device is None:
+        there = as_tensor(x, what=f"{who}: x")
+    return there.type.shape, there.type.dtype
 
 
 def arange(

@@ -1,0 +1,178 @@
+"""asarray: where tensors stay, whose memory is shared, and why a copy is needed."""
+
+from __future__ import annotations
+
+import array
+import re
+
+import numpy as np
+import pytest
+
+import tensorplug as tp
+from tensorplug import dispatch as seam
+from tensorplug.errors import ArgumentError, CopyNeededError, DisposedError, DTypeError
+
+from . import engines
+from .engines import expect
+
+
+@pytest.fixture(autouse=True)
+def on_the_cpu():
+    with tp.use_backend("cpu"):
+        yield
+
+
+# copy=False ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "float16", "complex128"])
+def test_an_arrays_memory_is_shared(dtype):
+    given = np.arange(6).astype(dtype).reshape(2, 3)
+    x = tp.asarray(given, copy=False)
+    expect(x, dtype, (2, 3), given)
+    assert np.shares_memory(x.numpy(), given)
+    given[1, 2] = 0
+    assert x.tolist() == given.tolist()
+    assert tp.asarray(given, dtype=dtype, device="cpu", copy=False).tolist() == given.tolist()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        np.arange(12.0).reshape(3, 4)[::-2, ::3],
+        np.arange(6.0).reshape(2, 3).T,
+        np.broadcast_to(np.float64(3.0), (2, 2)),
+        np.zeros((0, 3)),
+        np.array(2.5),
+        array.array("d", [1.0, 2.0]),
+        memoryview(b"abc"),
+    ],
+    ids=["steps", "transpose", "broadcast", "empty", "rank 0", "array.array", "memoryview"],
+)
+def test_whatever_lends_its_memory(given):
+    x = tp.asarray(given, copy=False)
+    seen = np.asarray(given)
+    expect(x + 1, str(seen.dtype), seen.shape, seen + 1)
+    assert np.shares_memory(x.numpy(), seen) or not seen.size
+
+
+SWAPPED = np.dtype(np.float32).newbyteorder()
+NO_SHARING = {
+    "a list": (lambda: ([1.0],), {}, "a list has no memory"),
+    "a number": (lambda: (1.0,), {}, "a float has no memory"),
+    "a scalar": (lambda: (np.float32(1),), {}, "a float32 has no memory"),
+    "a dtype": (lambda: (np.ones(2, "f4"),), {"dtype": "float64"}, "it is float32, and float64"),
+    "another order": (lambda: (np.ones(2, SWAPPED),), {}, "not laid out as this machine"),
+    "text": (lambda: (np.array(["a"]),), {}, "text is laid out in another way"),
+    "no place": (lambda: (np.ones(2, "f4"),), {"device": "minimal"}, "'minimal' does not share"),
+    "a tensor": (
+        lambda: (tp.asarray([1.0]),),
+        {"dtype": "int8"},
+        "float32[1] on 'cpu', must be copied to become int8 on 'cpu'",
+    ),
+    "a tensor's device": (
+        lambda: (tp.asarray([1.0]),),
+        {"device": "minimal"},
+        "must be copied to become float32 on 'minimal'",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", NO_SHARING)
+def test_why_a_copy_is_needed(case):
+    make, options, message = NO_SHARING[case]
+    with pytest.raises(CopyNeededError, match=f"^asarray: obj.*{re.escape(message)}") as caught:
+        tp.asarray(*make(), copy=False, **options)
+    assert isinstance(caught.value, ValueError)  # the standard's
+    assert "copy=False" in str(caught.value)
+
+
+def test_elements_off_their_places_are_not_shared():
+    shifted = np.frombuffer(bytes(9), "f4", count=2, offset=1)
+    with pytest.raises(CopyNeededError, match="not laid out"):
+        tp.asarray(shifted, copy=False)
+
+
+def test_what_is_no_array_of_numbers_is_refused_all_the_same():
+    with pytest.raises(DTypeError, match="asarray"):
+        tp.asarray(np.array([{}]), copy=False)
+
+
+@pytest.mark.parametrize("copy", [None, True])
+def test_otherwise_later_writes_are_not_seen(copy):
+    given = np.ones(2)
+    x = tp.asarray(given, copy=copy)
+    given[0] = 5
+    assert x.tolist() == [1, 1]
+
+
+def test_a_tensor_is_taken_as_it_is():
+    x = tp.asarray([1.0])
+    assert tp.asarray(x, copy=False) is x
+    assert tp.asarray(x, dtype="float32", device="cpu", copy=False) is x
+    assert tp.asarray(x) is x
+    assert tp.asarray(x, copy=True) is not x
+    assert tp.asarray(x.to("host"), copy=False).device == "host"
+
+
+# Two devices -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def there():
+    """Return a tensor on one device while another is active, and its engine."""
+    engine = engines.make(("here", "there"))
+    with engines.using(engine):
+        tp.set_backend("here")
+        yield tp.asarray([[1.0, 2.0]], device="there")
+
+
+LIKE = {
+    "zeros_like": (tp.zeros_like, 0),
+    "ones_like": (tp.ones_like, 1),
+    "empty_like": (tp.empty_like, 0),
+    "full_like": (lambda x, **o: tp.full_like(x, 7, **o), 7),
+}
+
+
+@pytest.mark.parametrize("dtype", [None, "int32"])
+@pytest.mark.parametrize("name", LIKE)
+def test_like_a_tensor_means_where_it_is(there, name, dtype):
+    make, value = LIKE[name]
+    found = make(there, dtype=dtype)
+    assert found.device == "there"
+    expect(found, dtype or "float32", (1, 2), value)
+    assert make(there, dtype=dtype, device="here").device == "here"
+    assert make([[0.5, 1]], dtype=dtype).device == "here"
+    assert seam.current().engine.device.counters.transfers_in == 0  # not for its type alone
+    assert make(there.to("host"), dtype=dtype).device == "host"
+
+
+def test_like_a_tensor_under_differentiation(there):
+    gradient = tp.grad(lambda x: tp.sum(x * tp.ones_like(x) + tp.zeros_like(x)))(there)
+    assert gradient.tolist() == [[1, 1]]
+
+
+def test_asarray_leaves_a_tensor_where_it_is(there):
+    assert tp.asarray(there) is there
+    found = tp.asarray(there, dtype="int32")
+    assert found.device == "there"
+    expect(found, "int32", (1, 2), [[1, 2]])
+    assert tp.asarray(there, device="here").device == "here"
+    assert tp.asarray(there, copy=True).device == "there"
+
+
+@pytest.mark.parametrize("name", [*LIKE, "asarray"])
+def test_of_what_is_gone(there, name):
+    make = LIKE[name][0] if name in LIKE else tp.asarray
+    there.dispose()
+    for dtype in (None, "int32"):
+        with pytest.raises(DisposedError, match="was disposed"):
+            make(there, dtype=dtype)
+
+
+def test_a_variable_is_read():
+    variable = tp.Variable(tp.asarray([1.0]))
+    assert type(tp.asarray(variable)) is tp.Tensor
+    with pytest.raises(ArgumentError, match="must be copied"):
+        tp.asarray(variable, dtype="int8", copy=False)
