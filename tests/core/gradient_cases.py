@@ -131,7 +131,10 @@ SELECTION = [
     ),
     Case("Select", "empty", {"condition": MASK[:0], "t": real(0, 3), "e": real(3)}, ("t", "e")),
     Case("Cast", "same", {"x": real(2, 3)}, ("x",), {"dtype": "float64"}),
-    Case("Cast", "empty", {"x": real(0)}, ("x",), {"dtype": "float64"}),
+    *(
+        Case("Cast", what, {"x": real(*shape)}, ("x",), {"dtype": "float64"})
+        for what, shape in (("rank 0", ()), ("rank 3", (2, 1, 3)), ("empty", (0,)))
+    ),
 ]
 
 AXES = (
@@ -364,13 +367,29 @@ LINALG = [
 TALL = real(2, 4, 3) + 2 * np.eye(4, 3)
 REGULAR = real(2, 3, 3) + 3 * np.eye(3)
 FACTORS = [
-    *(Case("Qr", f"tall, {at}", {"input": TALL}, ("input",), output=at) for at in (0, 1)),
-    *(Case("Qr", f"square, {at}", {"input": REGULAR}, ("input",), output=at) for at in (0, 1)),
+    Case("Qr", "tall", {"input": TALL}, ("input",)),
+    Case("Qr", "square", {"input": REGULAR}, ("input",)),
+    Case("Qr", "wide", {"input": TALL.swapaxes(1, 2)}, ("input",)),
     *(
-        Case("Qr", f"wide, {at}", {"input": TALL.swapaxes(1, 2)}, ("input",), output=at)
-        for at in (0, 1)
+        Case("Qr", what, {"input": x}, ("input",))
+        for what, x in (
+            ("one element", np.array([[2.0]])),
+            ("one column", real(3, 1)),
+            ("no matrices", real(0, 3, 2)),
+            ("no columns", real(3, 0)),
+        )
     ),
-    Case("LogMatrixDeterminant", "batch", {"input": REGULAR}, ("input",), output=1),
+    *(
+        Case("LogMatrixDeterminant", what, {"input": x}, ("input",))
+        for what, x in (
+            ("batch", REGULAR),
+            ("one element", np.array([[-2.0]])),
+            ("no matrices", real(0, 3, 3)),
+            ("no rows", real(2, 0, 0)),
+        )
+    ),
+    Case("Svd", "values alone", {"input": TALL}, ("input",), {"compute_uv": False}),
+    Case("SelfAdjointEigV2", "values alone", {"input": REGULAR}, ("input",), {"compute_v": False}),
 ]
 
 

@@ -17,7 +17,6 @@ class Case:
     inputs: dict[str, Any]
     wrt: tuple[str, ...]
     attributes: dict[str, Any] = field(default_factory=dict)
-    output: int = 0  # which of several outputs is differentiated
 
     def __str__(self) -> str:
         return f"{self.kernel}-{self.what}".replace(" ", "_")

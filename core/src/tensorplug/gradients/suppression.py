@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tensorplug import dtypes as dt
 from tensorplug.ops import suppression as ops
-from tensorplug.ops.comparison import greater, logical_and
-from tensorplug.ops.creation import arange
-from tensorplug.ops.elementwise import exp, maximum, minimum, where
+from tensorplug.ops.comparison import equal, greater, less, logical_and
+from tensorplug.ops.creation import arange, zeros
+from tensorplug.ops.elementwise import astype, exp, maximum, minimum, where
 from tensorplug.ops.indexing import gather, scatter_nd
-from tensorplug.ops.movement import reshape
+from tensorplug.ops.movement import concat, reshape
 from tensorplug.ops.movement import slice as slice_
 from tensorplug.ops.reduction import sum as sum_
 from tensorplug.tables import GradientTable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tensorplug.spec import TensorType
     from tensorplug.tensor import Tensor
 
 gradients = GradientTable()
 gradients.stop(ops.NON_MAX_SUPPRESSION_V3, because="gives indices")
 gradients.stop(ops.NON_MAX_SUPPRESSION_V4, because="gives indices")
-gradients.stop(ops.NON_MAX_SUPPRESSION_V5, "boxes")  # as in TensorFlow: they choose
 
 
 @gradients.wrt(ops.NON_MAX_SUPPRESSION_V5, "scores")
@@ -35,23 +36,97 @@ def scores(
 ) -> Tensor:
     pulled = dy_selected_scores
     if soft_nms_sigma:
-        pulled = pulled * _decay(gather(boxes, selected_indices), soft_nms_sigma)
+        overlap = _Overlaps.of(gather(boxes, selected_indices)).overlap
+        pulled = pulled * exp(sum_(overlap * overlap, axis=1) * (-0.5 / soft_nms_sigma))
     return scatter_nd(reshape(selected_indices, (-1, 1)), pulled, scores_type.shape)
 
 
-def _decay(boxes: Tensor, sigma: float) -> Tensor:
-    """Return by what each box's score was multiplied: those taken before it lowered it."""
-    count = boxes.shape[0]
-    y1, x1, y2, x2 = (slice_(boxes, (0, at), (count, 1)) for at in range(4))
-    top, bottom = minimum(y1, y2), maximum(y1, y2)
-    left, right = minimum(x1, x2), maximum(x1, x2)
-    height = maximum(minimum(bottom, bottom.T) - maximum(top, top.T), 0)
-    width = maximum(minimum(right, right.T) - maximum(left, left.T), 0)
-    shared = height * width
-    area = (bottom - top) * (right - left)
-    union = area + area.T - shared
-    order = arange(count, dtype=dt.int32)
-    earlier = greater(reshape(order, (-1, 1)), order)
-    counted = logical_and(earlier, greater(shared, 0))
-    overlap = where(counted, shared, 0) / where(counted, union, 1)
-    return exp(sum_(overlap * overlap, axis=1) * (-0.5 / sigma))
+@gradients.wrt(ops.NON_MAX_SUPPRESSION_V5, "boxes")
+def boxes(
+    dy_selected_scores: Tensor,
+    boxes: Tensor,
+    selected_indices: Tensor,
+    selected_scores: Tensor,
+    soft_nms_sigma: float,
+) -> Tensor:
+    # Which boxes are selected is a step; by how much the others lower their scores is not.
+    if not soft_nms_sigma:
+        return zeros(boxes.shape, dtype=boxes.dtype)
+    chosen = gather(boxes, selected_indices)
+    lowered = reshape(dy_selected_scores * selected_scores, (-1, 1)) * (-1.0 / soft_nms_sigma)
+    pulls = _Overlaps.of(chosen).pulled(lowered)
+    return scatter_nd(reshape(selected_indices, (-1, 1)), pulls, boxes.shape)
+
+
+class _Side(NamedTuple):
+    """One axis of the selected boxes: where each begins and ends, in a column."""
+
+    one: Tensor
+    other: Tensor
+    first: Tensor
+    last: Tensor
+
+    @classmethod
+    def of(cls, boxes: Tensor, at: int) -> _Side:
+        one, other = (slice_(boxes, (0, column), (-1, 1)) for column in (at, at + 2))
+        return cls(one, other, minimum(one, other), maximum(one, other))
+
+    @property
+    def length(self) -> Tensor:
+        return self.last - self.first
+
+    @property
+    def shared(self) -> Tensor:
+        """The length that each pair has in common."""
+        common = minimum(self.last, self.last.T) - maximum(self.first, self.first.T)
+        return maximum(common, 0)
+
+    def pulled(self, shared: Tensor, length: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the pulls at both corners, given those at shared and own lengths."""
+        last = length + _halves(shared, less, self.last)
+        first = -length - _halves(shared, greater, self.first)
+        before = _part(less, self.one, self.other)
+        return first * before + last * (1.0 - before), last * before + first * (1.0 - before)
+
+
+def _part(wins: Callable[..., Tensor], a: Tensor, b: Tensor) -> Tensor:
+    """Return 1 where ``a`` wins over ``b``, a half at a tie, 0 elsewhere."""
+    return astype(wins(a, b), a.dtype) + astype(equal(a, b), a.dtype) * 0.5
+
+
+def _halves(pairs: Tensor, wins: Callable[..., Tensor], ends: Tensor) -> Tensor:
+    """Return the pulls of pairs summed for each box whose end is the one that counts."""
+    own = sum_(pairs * _part(wins, ends, ends.T), axis=1, keepdims=True)
+    return own + reshape(sum_(pairs * _part(wins, ends.T, ends), axis=0), own.shape)
+
+
+class _Overlaps(NamedTuple):
+    """How much each selected box (rows) shares with those selected before it (columns)."""
+
+    y: _Side
+    x: _Side
+    shared: Tensor
+    union: Tensor
+
+    @classmethod
+    def of(cls, boxes: Tensor) -> _Overlaps:
+        y, x = _Side.of(boxes, 0), _Side.of(boxes, 1)
+        shared, area = y.shared * x.shared, y.length * x.length
+        order = arange(boxes.shape[0], dtype=dt.int32)
+        earlier = greater(reshape(order, (-1, 1)), order)
+        counted = logical_and(earlier, greater(shared, 0))
+        union = where(counted, area + area.T - shared, 1)
+        return cls(y, x, where(counted, shared, 0), union)
+
+    @property
+    def overlap(self) -> Tensor:
+        return self.shared / self.union
+
+    def pulled(self, pull: Tensor) -> Tensor:
+        """Return the pulls at the boxes, if ``pull`` comes at half the overlaps' squares."""
+        at = pull * self.overlap / self.union
+        shared, areas = at * (1.0 + self.overlap), at * -self.overlap
+        area = sum_(areas, axis=1, keepdims=True) + reshape(sum_(areas, axis=0), (-1, 1))
+        tops, bottoms = self.y.pulled(shared * self.x.shared, area * self.x.length)
+        lefts, rights = self.x.pulled(shared * self.y.shared, area * self.y.length)
+        return concat((tops, lefts, bottoms, rights), axis=1)

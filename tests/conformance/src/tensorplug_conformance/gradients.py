@@ -1,7 +1,8 @@
 """First gradients: the tape's against the slope of the oracle, by central differences.
 
 The slope is taken of the wide oracle, never of the kernel under test, so it is good to about
-1e-12 whatever the dtype of the backend.
+1e-12 whatever the dtype of the backend. Of complex inputs both parts are moved: the tape must give
+the slope along the real one, minus i times that along the imaginary one (docs/adr/0018).
 """
 
 from __future__ import annotations
@@ -48,26 +49,36 @@ def judge_gradient(session: Session, entry: CaseEntry, case: Case, dtype: DType)
     found = _pulled(session, entry, case, weights)
     worst = 0.0
     for name, gradients, references in zip(
-        entry.wrt, found, _expected(entry, case, weights), strict=True
+        _differentiated(entry, case), found, _expected(entry, case, weights), strict=True
     ):
         for gradient, reference in zip(gradients, references, strict=True):
             worst = max(worst, _compare(name, gradient, reference, dtype))
     return worst
 
 
+def _differentiated(entry: CaseEntry, case: Case) -> list[str]:
+    """Return the inputs of ``entry.wrt`` that are there."""
+    given = dict(zip(entry.spec.input_names, case.inputs, strict=True))
+    return [name for name in entry.wrt if given[name] is not None]
+
+
 def _weights(entry: CaseEntry, case: Case, dtype: DType) -> Array:
     """Return the incoming gradient: uneven, so that a transposed or summed one is noticed."""
-    shape = _value(entry, case.inputs, case).shape
+    value = _value(entry, case.inputs, case)
+    complex_ = value.dtype.kind == "c"
+    wanted = np.result_type(dtype.numpy, np.complex64) if complex_ else dt.real_part(dtype).numpy
     if isinstance(case.expected, tuple):
-        return np.ones(shape, dtype=dtype.numpy)
-    ramp = np.arange(int(np.prod(shape)), dtype=np.float64)
-    return np.asarray((1 + ramp % 5 / 4 - ramp % 3 / 2).reshape(shape), dtype=dtype.numpy)
+        return np.ones(value.shape, dtype=wanted)
+    ramp = np.arange(value.size, dtype=np.float64)
+    weights = 1 + ramp % 5 / 4 - ramp % 3 / 2
+    turned = weights + 1j * (ramp % 4 / 2 - 0.5) if complex_ else weights
+    return np.asarray(turned.reshape(value.shape), dtype=wanted)
 
 
 def _pulled(session: Session, entry: CaseEntry, case: Case, weights: Array) -> list[list[Array]]:
-    """Return the tape's gradients for each input in ``entry.wrt``, as lists of arrays."""
+    """Return the tape's gradients for each input that is differentiated, as lists of arrays."""
     operands = session.operands(case)
-    positions = [entry.spec.input_names.index(name) for name in entry.wrt]
+    positions = [entry.spec.input_names.index(name) for name in _differentiated(entry, case)]
 
     def call(*chosen: Any) -> Tensor:
         full = list(operands)
@@ -97,56 +108,64 @@ def _pulled(session: Session, entry: CaseEntry, case: Case, weights: Array) -> l
 def _expected(entry: CaseEntry, case: Case, weights: Array) -> list[list[Array]]:
     if isinstance(case.expected, tuple):
         return [[np.asarray(each)] for each in case.expected]
-    return [slope(entry, case, name, weights) for name in entry.wrt]
+    return [slope(entry, case, name, weights) for name in _differentiated(entry, case)]
 
 
 def slope(entry: CaseEntry, case: Case, name: str, weights: Array) -> list[Array]:
-    """Return the gradient of ``sum(weights * oracle)`` with respect to input ``name``."""
+    """Return the gradient of ``real(sum(weights * oracle))`` with respect to input ``name``."""
     position = entry.spec.input_names.index(name)
     given = case.inputs[position]
     members = given if isinstance(given, list) else [given]
     result = []
     for index, member in enumerate(members):
         assert member is not None  # an absent input is not differentiated
-        gradient = np.zeros(member.shape, dtype=np.longdouble)
+        complex_ = member.dtype.kind == "c"
+        gradient = np.zeros(member.shape, dtype=np.clongdouble if complex_ else np.longdouble)
         for at in np.ndindex(member.shape):
-            gradient[at] = sum(
-                weight
-                * (
-                    _moved(entry, case, weights, position, index, at, k * _STEP)
-                    - _moved(entry, case, weights, position, index, at, -k * _STEP)
-                )
-                for k, weight in _STENCIL
-            ) / np.longdouble(_STEP)
+            place = (position, index, at)
+            gradient[at] = _along(entry, case, weights, place, 1)
+            if complex_:
+                gradient[at] -= 1j * _along(entry, case, weights, place, 1j)
         result.append(gradient)
     return result
+
+
+Place = tuple[int, int, tuple[int, ...]]  # of an element: input, which of a list of them, where
+
+
+def _along(entry: CaseEntry, case: Case, weights: Array, place: Place, unit: complex) -> Any:
+    """Return the slope where one element moves along ``unit``."""
+
+    def moved(steps: int) -> Any:
+        return _moved(entry, case, weights, place, steps * _STEP * unit)
+
+    return sum(w * (moved(k) - moved(-k)) for k, w in _STENCIL) / np.longdouble(_STEP)
 
 
 def _moved(
     entry: CaseEntry,
     case: Case,
     weights: Array,
-    position: int,
-    index: int,
-    at: tuple[int, ...],
-    by: float,
+    place: Place,
+    by: complex,
 ) -> Any:
     """Return the weighted sum of the oracle's outputs with one element moved."""
+    position, index, at = place
     inputs = [_widened(each) for each in case.inputs]
     target = inputs[position]
     if isinstance(target, list):
         target[index][at] += by
     else:
         target[at] += by
-    return (_value(entry, inputs, case) * weights.astype(np.longdouble)).sum()
+    return (_value(entry, inputs, case) * _widened(weights)).sum().real
 
 
 def _widened(given: Any) -> Any:
     if isinstance(given, list):
         return [_widened(each) for each in given]
-    if given is None or given.dtype.kind != "f":
+    if given is None or given.dtype.kind not in "fc":
         return given
-    return given.astype(np.longdouble)
+    return given.astype(np.longdouble if given.dtype.kind == "f" else np.clongdouble)
 
 
 def _value(entry: CaseEntry, inputs: Sequence[Any], case: Case) -> Array:
@@ -173,9 +192,9 @@ def _compare(name: str, gradient: Array, reference: Array, dtype: DType) -> floa
         raise WrongGradientError(f"gradient of {name!r} is {gradient.dtype}, must be {dtype}")
     if not gradient.size:
         return 0.0
-    meant = reference.astype(np.longdouble)
+    meant = _widened(reference)
     scale = max(float(np.max(np.abs(meant))), 2.0**-10)
-    error = np.abs(gradient.astype(np.longdouble) - meant) / scale
+    error = np.abs(_widened(gradient) - meant) / scale
     eps = float(np.finfo(gradient.dtype).eps)
     allowed = tolerances().gradient * eps + _DIFFERENCES
     wrong = ~(np.atleast_1d(error) <= allowed)
@@ -184,6 +203,6 @@ def _compare(name: str, gradient: Array, reference: Array, dtype: DType) -> floa
         got, wanted = np.atleast_1d(gradient)[at], np.atleast_1d(meant)[at]
         raise WrongGradientError(
             f"gradient of {name!r}: {int(wrong.sum())} of {gradient.size} wrong; first at "
-            f"{list(at)}: got {got!s}, must be {float(wanted)!r}"
+            f"{list(at)}: got {got!s}, must be {wanted!s}"
         )
     return float(np.max(error)) / eps

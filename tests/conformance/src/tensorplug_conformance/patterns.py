@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tensorplug_conformance.corpus import Corpus
     from tensorplug_conformance.tables import Array
 
-__all__ = ["Rows", "binary", "function", "near", "pairs", "points", "shaped", "unary"]
+__all__ = ["Rows", "around", "binary", "function", "near", "pairs", "points", "shaped", "unary"]
 
 # (case, shape of x, attributes); a case called transposed or sliced is laid out so.
 Rows = tuple[tuple[str, tuple[int, ...], dict[str, Any]], ...]
@@ -90,8 +90,18 @@ def near(low: float, high: float) -> Callable[[Corpus], Iterator[Case]]:
         yield Case("row", (corpus.ordinary((5,), low, high),))
         yield Case("rank 0", (corpus.ordinary((), low, high),))
         yield Case("rank 3", (corpus.ordinary((2, 1, 3), low, high),))
+        yield Case("empty", (corpus.ordinary((0, 3), low, high),))
 
     return points
+
+
+def around(corpus: Corpus, *values: float, **attributes: Any) -> Iterator[Case]:
+    """Yield points of a function with kinks: these ``values``, six at least, in every shape."""
+    given = corpus.of(values)
+    yield Case("row", (given,), attributes)
+    yield Case("rank 0", (given[0],), attributes)
+    yield Case("rank 3", (given[:6].reshape(2, 1, 3),), attributes)
+    yield Case("empty", (given[:0].reshape(3, 0),), attributes)
 
 
 def pairs(
@@ -108,6 +118,11 @@ def pairs(
         yield Case("broadcast right", (draw((2, 3, 2)), draw((3, 1))))
         yield Case("scalar", (draw(()), draw((4,))))
         yield Case("outer", (draw((3, 1)), draw((1, 2))))
+        yield Case("scalar right", (draw((2, 3)), draw(())))
+        yield Case("lower rank", (draw((3, 1)), draw((2, 1, 2))))
+        yield Case("rank 0", (draw(()), draw(())))
+        yield Case("empty", (draw((0, 3)), draw((3,))))
+        yield Case("empty by broadcast", (draw((1, 3)), draw((2, 0, 3))))
         yield from (each(corpus) for each in extra)
 
     return points
@@ -124,12 +139,12 @@ def shaped(rows: Rows) -> Callable[[Corpus], Iterator[Case]]:
     return generate
 
 
-def points(rows: Rows, most: int = 64) -> Callable[[Corpus], Iterator[Case]]:
+def points(rows: Rows, most: int = 96) -> Callable[[Corpus], Iterator[Case]]:
     """Return what yields the cases of a table where gradients are tried: small ones."""
 
     def generate(corpus: Corpus) -> Iterator[Case]:
         for name, shape, attributes in rows:
-            if name not in ("transposed", "sliced") and 0 < math.prod(shape) <= most:
+            if name not in ("transposed", "sliced") and math.prod(shape) <= most:
                 yield Case(name, (corpus.ordinary(shape),), attributes)
 
     return generate

@@ -49,6 +49,7 @@ for spec, curve in (
         yield Case("both sides", (corpus.of([-3.0, -1.5, -0.5, 0.5, 2.0]),))
         yield Case("rank 3", (corpus.ordinary((2, 1, 3), 0.25, 2.0),))
         yield Case("rank 0", (corpus.ordinary((), -2.0, -0.25),))
+        yield Case("empty", (corpus.ordinary((0, 3)),))
 
 
 @cases.of(ops.ELU_GRAD, oracle=oracle.elu_grad)
@@ -70,7 +71,11 @@ def elu_grad(corpus: Corpus) -> Iterator[Case]:
 
 @cases.gradients(ops.ELU_GRAD, "dy", "y")
 def elu_grad_points(corpus: Corpus) -> Iterator[Case]:
-    yield Case("both sides", (corpus.ordinary((4,)), corpus.of([-0.75, -0.25, 0.5, 2.0])))
+    y = corpus.of([-0.75, -0.25, 0.5, 2.0])
+    yield Case("both sides", (corpus.ordinary((4,)), y))
+    yield Case("rank 3", (corpus.ordinary((2, 1, 2)), y.reshape(2, 1, 2)))
+    yield Case("rank 0", (corpus.ordinary(()), y[0]))
+    yield Case("empty", (corpus.ordinary((0, 3)), y[:0].reshape(0, 3)))
 
 
 @cases.of(ops.LEAKY_RELU, oracle=oracle.leaky_relu)
@@ -84,9 +89,8 @@ def leaky_relu(corpus: Corpus) -> Iterator[Case]:
 
 @cases.gradients(ops.LEAKY_RELU, "x")
 def leaky_relu_points(corpus: Corpus) -> Iterator[Case]:
-    both = corpus.of([-2.0, -0.5, 0.5, 3.0])
-    yield Case("both sides", (both,))
-    yield Case("steep", (both,), {"alpha": 1.5})
+    yield from patterns.around(corpus, -2.0, -0.5, 0.5, 3.0, 1.5, -1.0)
+    yield Case("steep", (corpus.of([-2.0, -0.5, 0.5, 3.0]),), {"alpha": 1.5})
     slope = corpus.of(0.25)
     yield Case("at 0", (corpus.of([0.0]),), {"alpha": 0.25}, expected=(slope.reshape(1),))
 
@@ -104,6 +108,12 @@ def prelu_points(corpus: Corpus) -> Iterator[Case]:
     yield Case("one slope", (both, corpus.ordinary(())))
     yield Case("a slope per column", (both, corpus.ordinary((3,))))
     yield Case("more slopes than x", (corpus.of([-2.0, 0.5, -1.0]), corpus.ordinary((2, 3))))
+    deep = both.reshape(2, 1, 3)
+    yield Case("rank 3", (deep, corpus.ordinary((2, 1))))
+    yield Case("slopes of rank 3", (both[:, :1], corpus.ordinary((2, 1, 3))))
+    yield Case("rank 0", (both[0, 0], corpus.ordinary(())))
+    yield Case("empty", (both[:0], corpus.ordinary((3,))))
+    yield Case("no slopes", (both[:, :1], corpus.ordinary((2, 0))))
 
 
 @cases.of(ops.STEP, oracle=oracle.step)
@@ -157,21 +167,23 @@ for spec, reference, name in (
         yield Case("last axis", (corpus.ordinary((2, 3), -1.0, 1.0),))
         yield Case("first axis", (corpus.ordinary((3, 2), -1.0, 1.0),), {name: 0})
         yield Case("middle axis", (corpus.ordinary((2, 2, 2), -1.0, 1.0),), {name: -2})
+        yield Case("rank 4", (corpus.ordinary((1, 2, 1, 3), -1.0, 1.0),), {name: 3})
+        yield Case("one class", (corpus.ordinary((3, 1), -1.0, 1.0),))
+        yield Case("empty", (corpus.ordinary((0, 3)),))
 
 
 @cases.gradients(ops.RELU, "x")
 def relu_points(corpus: Corpus) -> Iterator[Case]:
-    yield Case("both sides", (corpus.of([-2.0, -0.5, 0.5, 3.0]),))
+    yield from patterns.around(corpus, -2.0, -0.5, 0.5, 3.0, 1.5, -1.0)
     yield Case("at 0", (corpus.of([0.0, -0.0]),), expected=(corpus.of([0.0, 0.0]),))
 
 
 @cases.gradients(ops.RELU6, "x")
 def relu6_points(corpus: Corpus) -> Iterator[Case]:
-    yield Case("inside and outside", (corpus.of([-2.0, -0.5, 0.5, 5.0, 7.0]),))
+    yield from patterns.around(corpus, -2.0, -0.5, 0.5, 5.0, 7.0, 9.0)
     yield Case("corners", (corpus.of([0.0, 6.0]),), expected=(corpus.of([0.0, 1.0]),))
 
 
 @cases.gradients(ops.SIGMOID, "x")
 def sigmoid_points(corpus: Corpus) -> Iterator[Case]:
-    yield Case("row", (corpus.ordinary((5,), -2.0, 2.0),))
-    yield Case("rank 3", (corpus.ordinary((2, 1, 3), -2.0, 2.0),))
+    yield from patterns.near(-2.0, 2.0)(corpus)

@@ -40,6 +40,7 @@ TO_BATCH: Rows = (
     ("one number", (1, 6), {"block_shape": 2, "paddings": ((0, 0),)}),
     ("padded", (1, 3, 2, 2), {"block_shape": (2, 2), "paddings": ((1, 0), (1, 1))}),
     ("blocks of 1", (2, 3, 2), {"block_shape": (1, 1), "paddings": ((1, 0), (0, 1))}),
+    ("padded by more than a block", (1, 2, 2), {"block_shape": (2,), "paddings": ((3, 1),)}),
     ("no block", (2, 3), {"block_shape": (), "paddings": ()}),
     ("empty", (1, 0, 2), {"block_shape": (2,), "paddings": ((1, 1),)}),
     (

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 cases = CaseTable()
 
 cases.of(ops.COMPLEX, oracle=oracle.joined)(patterns.binary)
+cases.gradients(ops.COMPLEX, "real", "imag")(patterns.pairs(-2.0, 2.0))
 
 
 def _special(corpus: Corpus) -> Array:
@@ -61,3 +62,15 @@ def complex_abs(corpus: Corpus) -> Iterator[Case]:
     yield Case("infinite", (infinite,), expected=special)
     plain = corpus.of([complex(np.nan, 1), complex(2, np.nan)])
     yield Case("not numbers", (plain,), expected=(corpus.of([np.nan, np.nan]).real,))
+
+
+for spec in (ops.REAL, ops.IMAG, ops.CONJ):
+    cases.gradients(spec, "input" if "input" in spec.input_names else "x")(patterns.near(-2, 2))
+
+
+@cases.gradients(ops.COMPLEX_ABS, "x")
+def modulus_points(corpus: Corpus) -> Iterator[Case]:
+    """Far from 0, where it has a kink; there the gradient is 0."""
+    yield from patterns.near(1, 2)(corpus)
+    nothing = corpus.of([0, 0])
+    yield Case("at 0", (nothing,), expected=(nothing,))

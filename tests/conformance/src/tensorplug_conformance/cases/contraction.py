@@ -121,6 +121,9 @@ def sums(corpus: Corpus) -> Iterator[Case]:
         ("ij,ij->j", ((1, 3), (2, 1))),
         ("ii,i->i", ((1, 1), (3,))),
         ("ij,k->k", ((2, 2), (2,))),
+        (",i->i", ((), (3,))),
+        ("ij,jk->ik", ((2, 0), (0, 3))),
+        ("ij,j->i", ((0, 3), (3,))),
     ):
         operands = [corpus.ordinary(shape, -1.0, 1.0) for shape in shapes]
         yield Case(_named(equation, shapes), (operands,), {"equation": equation})

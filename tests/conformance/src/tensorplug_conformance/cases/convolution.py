@@ -107,6 +107,16 @@ SMALL = (
         (2, 2, 1, 1),
         {"strides": 2, "pad": ((0, 0), (1, 0), (0, 1), (0, 0)), "dim_rounding_mode": "ceil"},
     ),
+    *(
+        Geometry(
+            f"pad 1, {how}",
+            (1, 4, 4, 1),
+            (3, 2, 1, 1),
+            {"strides": 2, "pad": 1, "dim_rounding_mode": how},
+        )
+        for how in ("floor", "round")
+    ),
+    Geometry("no batch", (0, 3, 3, 2), (2, 2, 2, 1), {"strides": 1, "pad": "valid"}),
 )
 
 

@@ -102,12 +102,16 @@ def segment_points(corpus: Corpus) -> Iterator[Case]:
     yield Case("no segments", (corpus.ordinary((5,)), ids), {"num_segments": 0})
     table = np.array([[0, 2], [2, 2]], dtype=np.int32)
     yield Case("table of ids", (corpus.ordinary((2, 2, 2)), table), {"num_segments": 3})
+    yield Case("one column", (corpus.ordinary((5, 1)), ids), {"num_segments": 3})
+    yield Case("nothing", (corpus.ordinary((0, 2)), ids[:0]), {"num_segments": 3})
+    yield Case("one id", (corpus.ordinary((2,)), ids[0]), {"num_segments": 3})
 
 
 @cases.gradients(ops.BINCOUNT, "weights")
 def bincount_points(corpus: Corpus) -> Iterator[Case]:
     x = np.array([0, 2, 5, 2], dtype=np.int32)
     yield Case("some beyond", (x, corpus.ordinary((4,))), {"size": 4})
+    yield Case("nothing", (x[:0], corpus.ordinary((0,))), {"size": 4})
 
 
 @cases.gradients(ops.DENSE_BINCOUNT, "weights")
@@ -115,3 +119,7 @@ def dense_bincount_points(corpus: Corpus) -> Iterator[Case]:
     x = np.array([[0, 2, 5], [2, 2, 1]], dtype=np.int32)
     yield Case("rows", (x, corpus.ordinary((2, 3))), {"size": 4})
     yield Case("one row", (x[0].copy(), corpus.ordinary((3,))), {"size": 4})
+    yield Case("one column", (x[:, :1].copy(), corpus.ordinary((2, 1))), {"size": 4})
+    yield Case("nothing", (x[:0], corpus.ordinary((0, 3))), {"size": 4})
+    only = {"size": 4, "binary_output": True}
+    yield Case("whether, not how much", (x, corpus.ordinary((2, 3))), only)

@@ -103,3 +103,5 @@ def crop_and_resize_points(corpus: Corpus) -> Iterator[Case]:
     options = {"crop_size": (3, 3), "extrapolation_value": 2.0}
     yield Case("beyond", (x, beyond, _images(1)), options)
     yield Case("absent", (x, boxes, _images(0, 2)), {"crop_size": (2, 2)})
+    yield Case("one image twice", (x, boxes, _images(1, 1)), {"crop_size": (2, 2)})
+    yield Case("no boxes", (x, boxes[:0], _images()), {"crop_size": (2, 2)})

@@ -87,6 +87,10 @@ def _smooth(low: float, high: float) -> Callable[[Corpus], Iterator[Case]]:
             shape = corpus.ordinary((3, 2), low, high)
             yield Case(f"{name}, first axis", (shape,), {"axis": 0, **form})
         yield Case("middle axis", (corpus.ordinary((2, 3, 2), low, high),), {"axis": -2})
+        yield Case("last axis", (corpus.ordinary((2, 1, 3), low, high),), {"axis": 2})
+        yield Case("one element", (corpus.ordinary((3, 1), low, high),), {"axis": -1})
+        yield Case("empty axis", (corpus.ordinary((2, 0)),), {"axis": 1})
+        yield Case("empty rows", (corpus.ordinary((0, 3)),), {"axis": 1})
         zeros = [[0.0, 2.0, 3.0], [2.0, 0.0, 0.0], [1.0, 0.0, 3.0], [2.0, -1.0, 0.5]]
         yield Case("zeros", (corpus.of(zeros),), {"axis": 1})
         yield Case("zeros, back", (corpus.of(zeros),), {"axis": 1, "reverse": True})

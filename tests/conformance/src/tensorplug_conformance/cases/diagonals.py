@@ -99,6 +99,6 @@ cases.gradients(ops.TRIANGLE, "x")(points(TRIANGLE))
 @cases.gradients(ops.MATRIX_BAND_PART, "input")
 def band_points(corpus: Corpus) -> Iterator[Case]:
     for shape, lower, upper, dtype in BANDS:
-        if 0 < np.prod(shape) <= 64:
+        if np.prod(shape) <= 64:
             counts = (np.array(lower, dtype), np.array(upper, dtype))
             yield Case(f"{shape}, {lower}, {upper}", (corpus.ordinary(shape), *counts))

@@ -186,7 +186,7 @@ for spec, low, high in (
 
 @cases.gradients(ops.ABS, "x")
 def abs_points(corpus: Corpus) -> Iterator[Case]:
-    yield Case("both sides", (corpus.of([-2.5, -0.5, 0.5, 3.0]),))
+    yield from patterns.around(corpus, -2.5, -0.5, 0.5, 3.0, 1.5, -1.0)
     yield Case("at 0", (corpus.of([0.0, -0.0]),), expected=(corpus.of([0.0, 0.0]),))
 
 
@@ -222,6 +222,9 @@ def mod_points(corpus: Corpus) -> Iterator[Case]:
     """Away from whole quotients, where the remainder jumps."""
     yield Case("same shape", (corpus.of([5.25, -5.25, 4.0]), corpus.of([2.0, 2.0, -3.0])))
     yield Case("broadcast", (corpus.of([[5.25], [-1.5]]), corpus.of([2.0, -4.0])))
+    yield Case("rank 3", (corpus.of([[[5.25], [-1.5]]]), corpus.of(2.0)))
+    yield Case("rank 0", (corpus.of(7.5), corpus.of([2.0, -4.0])))
+    yield Case("empty", (corpus.of([[]]), corpus.of([2.0])))
 
 
 @cases.gradients(ops.SELECT, "t", "e")
@@ -229,6 +232,8 @@ def select_points(corpus: Corpus) -> Iterator[Case]:
     condition = np.array([[True, False, True], [False, False, True]])
     yield Case("broadcast", (condition, corpus.ordinary((3,)), corpus.ordinary((2, 1))))
     yield Case("scalars", (condition, corpus.ordinary(()), corpus.ordinary(())))
+    yield Case("rank 3", (condition, corpus.ordinary((2, 1, 1)), corpus.ordinary((1, 2, 1))))
+    yield Case("empty", (condition[:0], corpus.ordinary((3,)), corpus.ordinary((0, 1))))
 
 
 @cases.of(ops.ADD_N, oracle=oracle.add_n)
@@ -252,3 +257,5 @@ def add_n(corpus: Corpus) -> Iterator[Case]:
 def add_n_points(corpus: Corpus) -> Iterator[Case]:
     yield Case("three", ([corpus.ordinary((2, 3)) for _ in range(3)],))
     yield Case("one", ([corpus.ordinary((2,))],))
+    for name, shape in (("rank 0", ()), ("rank 3", (2, 1, 3)), ("empty", (0, 2))):
+        yield Case(name, ([corpus.ordinary(shape) for _ in range(2)],))

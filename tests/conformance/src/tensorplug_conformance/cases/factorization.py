@@ -233,20 +233,40 @@ def _spread(corpus: Corpus, shape: Shape) -> Array:
 
 def _spread_hermitian(corpus: Corpus, shape: Shape) -> Array:
     x = _spread(corpus, shape)
-    return corpus.of((x + np.swapaxes(x, -1, -2)) / 2)
+    return corpus.of((x + np.swapaxes(x, -1, -2).conj()) / 2)
 
 
-cases.gradients(ops.CHOLESKY, "input")(_points(definite, (3, 3), (2, 2, 2)))
-cases.gradients(ops.MATRIX_INVERSE, "input")(_points(regular, (3, 3), (2, 2, 2)))
-cases.gradients(ops.MATRIX_DETERMINANT, "input")(_points(regular, (3, 3), (2, 2, 2)))
-cases.gradients(ops.SVD, "input")(_points(_spread, (3, 3), (3, 2), (2, 2, 3)))
-cases.gradients(ops.SELF_ADJOINT_EIG, "input")(_points(_spread_hermitian, (3, 3), (2, 2, 2)))
+cases.gradients(ops.CHOLESKY, "input")(_points(definite, (3, 3), (2, 2, 2), (1, 1), *_EMPTY))
+cases.gradients(ops.MATRIX_DETERMINANT, "input")(
+    _points(regular, (3, 3), (2, 2, 2), (1, 1), *_EMPTY)
+)
+cases.gradients(ops.SVD, "input")(_points(_spread, (3, 3), (3, 2), (2, 2, 3), (1, 1), (0, 2, 2)))
+cases.gradients(ops.SELF_ADJOINT_EIG, "input")(
+    _points(_spread_hermitian, (3, 3), (2, 2, 2), (1, 1), (0, 2, 2))
+)
+
+
+@cases.gradients(ops.MATRIX_INVERSE, "input")
+def inverted(corpus: Corpus) -> Iterator[Case]:
+    """One matrix, several, none; the inverse and its adjoint."""
+    for shape in ((3, 3), (2, 2, 2), (1, 1), *_EMPTY):
+        for adjoint in (False, True):
+            given = (regular(corpus, shape),)
+            yield Case(f"{_named(shape)} {adjoint}", given, {"adjoint": adjoint})
 
 
 @cases.gradients(ops.MATRIX_SOLVE, "matrix", "rhs")
 def solved(corpus: Corpus) -> Iterator[Case]:
     """Broadcast batches and adjoints."""
-    for a, b in (((2, 2), (2, 2)), ((2, 2, 2), (2, 1))):
+    for a, b in (
+        ((2, 2), (2, 2)),
+        ((2, 2, 2), (2, 1)),
+        ((2, 2), (3, 2, 1)),
+        ((2, 1, 2, 2), (3, 2, 1)),
+        ((1, 1), (1, 2)),
+        ((0, 0), (0, 2)),
+        ((2, 2), (0, 2, 1)),
+    ):
         for adjoint in (False, True):
             given = (regular(corpus, a), corpus.ordinary(b))
             yield Case(f"{_named(a)}; {_named(b)} {adjoint}", given, {"adjoint": adjoint})
@@ -255,5 +275,6 @@ def solved(corpus: Corpus) -> Iterator[Case]:
 @cases.gradients(ops.PSEUDO_INVERSE, "input")
 def pseudo_inverted(corpus: Corpus) -> Iterator[Case]:
     """Square, tall and wide."""
-    for shape in ((2, 2), (3, 2), (2, 2, 3)):
+    for shape in ((2, 2), (3, 2), (2, 2, 3), (1, 1), (1, 2)):
         yield Case(_named(shape), (_spread(corpus, shape), None))
+    yield Case("cut off", (_spread(corpus, (3, 2)), corpus.of(1e-3).real))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -149,32 +150,60 @@ _NAMES = ("linear", "relu", "relu6", "elu", "leakyrelu", "sigmoid", "prelu")
 
 
 def _points(corpus: Corpus, taps: Shape, channels: int) -> Iterator[Case]:
+    each = (channels,)
     for name in _NAMES:
-        yield _point(corpus, name, taps, channels, {**_SAME, "activation": name})
-    yield _point(corpus, "falling", taps, channels, {**_SAME, **_SAVING})
+        yield _point(corpus, name, taps, each, each, {**_SAME, "activation": name})
+    yield _point(corpus, "falling", taps, each, each, {**_SAME, **_SAVING})
     for name in ("relu", "prelu"):
         options = {**_FIRST, "activation": name}
-        yield _point(corpus, f"NCHW, {name}", taps, channels, options)
+        yield _point(corpus, f"NCHW, {name}", taps, each, each, options)
+    smooth = {**_SAME, "activation": "sigmoid"}
+    for name, bias in (("no bias", None), ("one bias", ()), ("bias of one", (1,))):
+        yield _point(corpus, name, taps, bias, None, smooth)
+    prelu = {**_SAME, "activation": "prelu"}
+    yield _point(corpus, "all of rank 3", taps, (3, 1, channels), (1, 3, channels), prelu)
+    yield _point(corpus, "slopes of one", taps, (channels,), (1,), prelu)
+    yield _point(corpus, "no images", taps, (channels,), (channels,), prelu, images=0)
 
 
-def _point(corpus: Corpus, name: str, taps: Shape, channels: int, options: dict[str, Any]) -> Case:
-    shape = (1, 2, 3, 3) if "data_format" in options else (1, 3, 3, 2)
+def _point(
+    corpus: Corpus,
+    name: str,
+    taps: Shape,
+    bias: Shape | None,
+    slopes: Shape | None,
+    options: dict[str, Any],
+    images: int = 1,
+) -> Case:
+    shape = (images, 2, 3, 3) if "data_format" in options else (images, 3, 3, 2)
     inputs = (
         _quarters(corpus, shape),
         _quarters(corpus, taps),
-        _offsets(corpus, (channels,)),
-        corpus.ordinary((channels,), -1, 1),
+        None if bias is None else _offsets(corpus, bias),
+        _ordinary(corpus, slopes),
     )
     return Case(name, inputs, options)
 
 
 _WRT = ("x", "filter", "bias", "prelu_activation_weights")
 cases.gradients(ops.FUSED_CONV2D, *_WRT)(lambda corpus: _points(corpus, (2, 2, 2, 3), 3))
-cases.gradients(ops.FUSED_DEPTHWISE_CONV2D, *_WRT)(lambda corpus: _points(corpus, (2, 2, 2, 2), 4))
+
+
+@cases.gradients(ops.FUSED_DEPTHWISE_CONV2D, *_WRT)
+def fused_depthwise_points(corpus: Corpus) -> Iterator[Case]:
+    yield from _points(corpus, (2, 2, 2, 2), 4)
+    relu = {**_SAME, "activation": "relu"}
+    yield _point(corpus, "one each", (2, 2, 2, 1), (2,), None, relu)
 
 
 @cases.gradients(ops.FUSED_MAT_MUL, "a", "b", *_WRT[2:])
 def fused_mat_mul_points(corpus: Corpus) -> Iterator[Case]:
+    for case in _mat_mul_points(corpus):
+        linear = {**case.attributes, "activation": "linear"}  # the only complex one
+        yield case if corpus.floating else replace(case, attributes=linear)
+
+
+def _mat_mul_points(corpus: Corpus) -> Iterator[Case]:
     for name in _NAMES:
         yield Case(
             name,
@@ -197,3 +226,19 @@ def fused_mat_mul_points(corpus: Corpus) -> Iterator[Case]:
             ),
             {"transpose_a": left, "transpose_b": right, "activation": "prelu"},
         )
+    for name, a, b, bias in (
+        ("no bias", (3, 2), (2, 2), None),
+        ("batch on the left", (2, 3, 2), (2, 1), (3, 1)),
+        ("batch on the right", (1, 2), (3, 2, 2), (3, 1, 2)),
+        ("one bias", (3, 2), (2, 2), ()),
+        ("no rows", (0, 2), (2, 2), (2,)),
+        ("nothing inside", (2, 0), (0, 2), (2,)),
+        ("a batch of none", (2, 2), (0, 2, 2), (2,)),
+    ):
+        inputs = (
+            _quarters(corpus, a),
+            _quarters(corpus, b),
+            None if bias is None else _offsets(corpus, bias),
+            None,
+        )
+        yield Case(name, inputs, {"activation": "sigmoid"})

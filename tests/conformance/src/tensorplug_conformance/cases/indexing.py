@@ -208,6 +208,9 @@ def gather_points(corpus: Corpus) -> Iterator[Case]:
     yield Case("batched", (corpus.ordinary((2, 3)), batched), {"axis": 1, "batch_dims": 1})
     last = np.array([-1, 0, -1], dtype=np.int32)
     yield Case("from the end", (corpus.ordinary((3,)), last), {"axis": 0})
+    yield Case("last axis", (corpus.ordinary((2, 1, 3)), repeated), {"axis": -1})
+    yield Case("nothing inside", (corpus.ordinary((3, 0)), repeated), {"axis": 0})
+    yield Case("no indices", (corpus.ordinary((3, 2)), repeated[:0]), {"axis": 0})
 
 
 @cases.gradients(ops.SCATTER_ND, "updates")
@@ -216,6 +219,8 @@ def scatter_points(corpus: Corpus) -> Iterator[Case]:
     yield Case("elements", (places, corpus.ordinary((3,))), {"shape": (4,)})
     yield Case("rows", (places, corpus.ordinary((3, 2))), {"shape": (3, 2)})
     yield Case("places of rank 1", (places[:, 0].copy(), corpus.ordinary((3,))), {"shape": (3,)})
+    yield Case("blocks", (places, corpus.ordinary((3, 1, 2))), {"shape": (3, 1, 2)})
+    yield Case("no updates", (places[:0], corpus.ordinary((0, 2))), {"shape": (3, 2)})
 
 
 @cases.gradients(ops.GATHER_ND, "params")
@@ -223,6 +228,9 @@ def gather_nd_points(corpus: Corpus) -> Iterator[Case]:
     cells = np.array([[0, 1], [2, -1], [0, 1]], dtype=np.int32)
     yield Case("cells", (corpus.ordinary((3, 2)), cells))
     yield Case("rows", (corpus.ordinary((3, 2)), cells[:, :1].copy()))
+    yield Case("blocks", (corpus.ordinary((3, 1, 2)), cells[:, :1].copy()))
+    yield Case("no indices", (corpus.ordinary((3, 2)), cells[:0]))
+    yield Case("nothing inside", (corpus.ordinary((3, 0)), cells[:, :1].copy()))
 
 
 @cases.gradients(ops.TENSOR_SCATTER_UPDATE, "tensor", "updates")
@@ -232,6 +240,9 @@ def scatter_update_points(corpus: Corpus) -> Iterator[Case]:
     yield Case("rows", (corpus.ordinary((3, 2)), places, corpus.ordinary((3, 2))))
     flat = places[:, 0].copy()
     yield Case("places of rank 1", (corpus.ordinary((3,)), flat, corpus.ordinary((3,))))
+    yield Case("blocks", (corpus.ordinary((3, 1, 2)), places, corpus.ordinary((3, 1, 2))))
+    yield Case("no updates", (corpus.ordinary((3, 2)), places[:0], corpus.ordinary((0, 2))))
+    yield Case("nothing inside", (corpus.ordinary((3, 0)), places, corpus.ordinary((3, 0))))
 
 
 @cases.gradients(ops.SPARSE_TO_DENSE, "sparse_values", "default_value")
@@ -241,3 +252,5 @@ def sparse_to_dense_points(corpus: Corpus) -> Iterator[Case]:
     yield Case("one value", (places, value, corpus.ordinary(())), {"output_shape": (5,)})
     cells = np.array([[0, 1], [1, 1]], dtype=np.int32)
     yield Case("cells", (cells, corpus.ordinary((2,)), value), {"output_shape": (2, 2)})
+    yield Case("no default", (cells, corpus.ordinary((2,)), None), {"output_shape": (2, 2)})
+    yield Case("nothing", (places[:0], corpus.ordinary((0,)), value), {"output_shape": (5,)})

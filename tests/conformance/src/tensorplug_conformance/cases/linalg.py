@@ -71,6 +71,11 @@ def products(corpus: Corpus) -> Iterator[Case]:
         ("both transposed", (3, 2), (2, 3), _BOTH),
         ("batch broadcast", (2, 2, 1), (1, 2), {}),
         ("batch broadcast both", (2, 1, 1, 2), (2, 2, 1), {}),
+        ("a broadcast", (1, 2), (2, 2, 1), {"transpose_a": False, "transpose_b": False}),
+        ("a broadcast, both transposed", (2, 1), (2, 3, 2), _BOTH),
+        ("nothing inside", (2, 0), (0, 3), {}),
+        ("no batch", (0, 2, 2), (2, 2), {}),
+        ("no rows", (0, 2), (2, 1), {}),
     ):
         yield Case(
             name, (corpus.ordinary(a, -1.0, 1.0), corpus.ordinary(b, -1.0, 1.0)), attributes

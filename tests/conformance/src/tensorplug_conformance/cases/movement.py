@@ -79,6 +79,7 @@ SLICE: Rows = (
     ("middle", (7,), {"begin": (2,), "size": (3,)}),
     ("block", (4, 5), {"begin": (1, 2), "size": (2, 3)}),
     ("rest", (4, 5), {"begin": (1, 2), "size": (-1, -1)}),
+    ("axis of 1", (3, 1), {"begin": (1, 0), "size": (2, 1)}),
     ("missing entries", (3, 4, 2), {"begin": (1,), "size": (2,)}),
     ("no size", (3, 4), {"begin": (1, 1)}),
     ("everything", (2, 3), {"begin": (0, 0), "size": (2, 3)}),
@@ -214,7 +215,7 @@ for spec, rows in (
 
 @cases.gradients(ops.IDENTITY, "x")
 def identity_points(corpus: Corpus) -> Iterator[Case]:
-    yield Case("row", (corpus.ordinary((3,)),))
+    yield from patterns.near(-2.0, 2.0)(corpus)
 
 
 @cases.gradients(ops.CONCAT, "xs")
@@ -222,11 +223,21 @@ def concat_points(corpus: Corpus) -> Iterator[Case]:
     for name, shapes, axis in (
         ("first axis", ((2, 3), (1, 3)), 0),
         ("last axis", ((2, 1), (2, 2), (2, 1)), -1),
+        ("third axis", ((1, 2, 1), (1, 2, 3)), 2),
+        ("with empty", ((2, 3), (0, 3), (1, 3)), 0),
+        ("one", ((2, 3),), 1),
     ):
         yield Case(name, ([corpus.ordinary(shape) for shape in shapes],), {"axis": axis})
 
 
 @cases.gradients(ops.PACK, "xs")
 def pack_points(corpus: Corpus) -> Iterator[Case]:
-    for name, count, axis in (("front", 2, 0), ("end", 3, -1), ("one", 1, 1)):
-        yield Case(name, ([corpus.ordinary((2, 3)) for _ in range(count)],), {"axis": axis})
+    for name, shape, count, axis in (
+        ("front", (2, 3), 2, 0),
+        ("end", (2, 3), 3, -1),
+        ("one", (2, 3), 1, 1),
+        ("third axis", (2, 1, 2), 2, 2),
+        ("rank 0", (), 3, 0),
+        ("empty", (0, 2), 2, 1),
+    ):
+        yield Case(name, ([corpus.ordinary(shape) for _ in range(count)],), {"axis": axis})

@@ -67,6 +67,14 @@ def batch_norm(corpus: Corpus) -> Iterator[Case]:
 def batch_norm_points(corpus: Corpus) -> Iterator[Case]:
     yield _batch(corpus, "per channel", (2, 2, 3), (3,))
     yield _batch(corpus, "kept axes", (2, 2, 2), (1, 2, 1))
+    yield _batch(corpus, "rank 0", (), ())
+    yield _batch(corpus, "one number", (2, 3), (1,))
+    yield _batch(corpus, "numbers of rank 0", (2, 3), ())
+    yield _batch(corpus, "each element", (2, 1, 2), (2, 1, 2))
+    for given, what in (("o", "no scale"), ("s", "no offset"), ("", "neither")):
+        yield _batch(corpus, what, (3, 2), (2,), given=given)
+    yield _batch(corpus, "empty batch", (0, 3), (3,))
+    yield _batch(corpus, "no channels", (2, 0), (0,))
 
 
 _OPTIONS: tuple[tuple[str, Shape, dict[str, Any]], ...] = (
@@ -122,7 +130,7 @@ def lrn_grad(corpus: Corpus) -> Iterator[Case]:
 
 @cases.gradients(ops.LRN, "x")
 def lrn_points(corpus: Corpus) -> Iterator[Case]:
-    for name, shape, options in _OPTIONS[2:7]:
+    for name, shape, options in (*_OPTIONS[2:7], *_OPTIONS[10:]):
         yield Case(name, (corpus.ordinary(shape, -1.0, 1.0),), options)
 
 
@@ -134,3 +142,6 @@ def lrn_grad_points(corpus: Corpus) -> Iterator[Case]:
     ):
         inputs = tuple(corpus.ordinary((1, 2, 4), -1.0, 1.0) for _ in range(3))
         yield Case(name, inputs, options)
+    for name, shape in (("rank 1", (5,)), ("one channel", (3, 1)), ("no batch", (0, 2, 3))):
+        inputs = tuple(corpus.ordinary(shape, -1.0, 1.0) for _ in range(3))
+        yield Case(name, inputs, {"depth_radius": 1})

@@ -242,6 +242,15 @@ _POINTS: tuple[Window, ...] = (
         {"filter_size": 3, "strides": 2, "pad": 0, "dim_rounding_mode": "ceil"},
     ),
     ("padded", (1, 3, 3, 2), {"filter_size": 2, "strides": 1, "pad": _PAIRS}),
+    *(
+        (
+            f"pad 1, {how}",
+            (1, 4, 4, 1),
+            {"filter_size": 3, "strides": 2, "pad": 1, "dim_rounding_mode": how},
+        )
+        for how in ("floor", "round")
+    ),
+    ("no batch", (0, 4, 4, 1), {"filter_size": 2, "strides": 2, "pad": "valid"}),
 )
 _VOLUME_POINTS: tuple[Window, ...] = (
     ("2x2x2", (1, 2, 4, 2, 1), {"filter_size": 2, "strides": 2, "pad": "valid"}),
@@ -251,6 +260,23 @@ _VOLUME_POINTS: tuple[Window, ...] = (
         (1, 2, 2, 2, 3),
         {"filter_size": 2, "strides": 1, "pad": 1, "data_format": "NCDHW"},
     ),
+    (
+        "ceil",
+        (1, 2, 3, 4, 1),
+        {"filter_size": 2, "strides": 2, "pad": 0, "dim_rounding_mode": "ceil"},
+    ),
+    ("no batch", (0, 2, 2, 2, 1), {"filter_size": 2, "strides": 2, "pad": "valid"}),
+)
+_PLACED_POINTS: tuple[Window, ...] = (
+    *_POINTS[:2],
+    ("numeric pad", (1, 4, 3, 1), {"filter_size": 3, "strides": 2, "pad": 1}),
+    ("padded", (1, 3, 3, 2), {"filter_size": 2, "strides": 1, "pad": _PAIRS}),
+    (
+        "batch",
+        (2, 2, 2, 1),
+        {"filter_size": 2, "strides": 1, "pad": "valid", "include_batch_in_index": True},
+    ),
+    _POINTS[-1],
 )
 
 
@@ -283,7 +309,7 @@ _SMOOTH: tuple[tuple[KernelSpec, str, Callable[[Corpus], Iterator[Case]]], ...] 
     (ops.AVG_POOL, "x", _at(_POINTS)),
     (ops.MAX_POOL_3D, "x", _at(_VOLUME_POINTS)),
     (ops.AVG_POOL_3D, "x", _at(_VOLUME_POINTS)),
-    (ops.MAX_POOL_WITH_ARGMAX, "x", _at(_POINTS[:2])),
+    (ops.MAX_POOL_WITH_ARGMAX, "x", _at(_PLACED_POINTS)),
     (ops.MAX_POOL_GRAD, "dy", _at_winners(_POINTS)),
     (ops.MAX_POOL_3D_GRAD, "dy", _at_winners(_VOLUME_POINTS)),
     (ops.AVG_POOL_GRAD, "dy", _at_averages(_POINTS)),
@@ -300,3 +326,22 @@ def pool_points(corpus: Corpus) -> Iterator[Case]:
         attributes = {**options, "pooling_type": kind}
         yield Case(f"{kind}: image", (corpus.distinct((1, 4, 3, 1)),), attributes)
         yield Case(f"{kind}: row", (corpus.distinct((1, 6, 2)),), attributes)
+        for name, shape, options in (
+            ("valid", (1, 4, 3, 1), {"window_shape": 2, "pad": "valid", "strides": 2}),
+            (
+                "numeric pad, ceil",
+                (1, 5, 4, 1),
+                {
+                    "window_shape": 2,
+                    "pad": 1,
+                    "strides": 2,
+                    "dilations": 3,
+                    "dim_rounding_mode": "ceil",
+                },
+            ),
+            ("explicit pad", (1, 3, 3, 1), {"window_shape": 2, "pad": _PAIRS}),
+            ("three axes", (1, 2, 3, 2, 1), {"window_shape": 2, "pad": "valid"}),
+            ("no batch", (0, 4, 4, 1), {"window_shape": 2, "pad": "same"}),
+        ):
+            given = {**options, "pooling_type": kind}
+            yield Case(f"{kind}: {name}", (corpus.distinct(shape),), given)

@@ -77,8 +77,10 @@ def ragged_gather(corpus: Corpus) -> Iterator[Case]:
 @cases.gradients(ops.RAGGED_GATHER, "params_dense_values")
 def gather_points(corpus: Corpus) -> Iterator[Case]:
     """The values are the last output, and the only one with a gradient."""
-    for name, splits, shape, indices in _ROWS[:6]:
+    for name, splits, shape, indices in _ROWS:
         yield Case(name, (splits, corpus.ordinary(shape), np.array(indices, dtype=np.int32)))
+    both = {"output_ragged_rank": 2}
+    yield Case("ranks given", (_DEEP, corpus.ordinary((9,)), _numbers(4, 0, 4)), both)
 
 
 @cases.of(ops.RAGGED_RANGE, oracle=oracle.ragged_range, ulp={"*": 0.5})
@@ -116,6 +118,9 @@ def range_points(corpus: Corpus) -> Iterator[Case]:
     yield Case("three", (of([0, 5, 8]), of([7.5, 6.5, 7]), of([2, 1, 1])))
     yield Case("one start", (of(0.5), of([4, 0, -3]), of([1, 1, -1])))
     yield Case("one delta", (of([0.5, 1]), of([4, 2.5]), of(1)))
+    yield Case("rank 0", (of(1), of(9.5), of(3)))
+    yield Case("no rows", (of([]), of(9.5), of(3)))
+    yield Case("one row", (of([0.5]), of([4]), of([1])))
 
 
 _IDS = ["FIRST_DIM_SIZE", "VALUE_ROWIDS"]
@@ -195,8 +200,12 @@ def ragged_tensor_to_tensor(corpus: Corpus) -> Iterator[Case]:
 
 @cases.gradients(ops.RAGGED_TENSOR_TO_TENSOR, "values", "default_value")
 def dense_points(corpus: Corpus) -> Iterator[Case]:
-    for name, shape, values, partitions, kinds in (_DENSE[2], _DENSE[4], _DENSE[5], _DENSE[9]):
+    for name, shape, values, partitions, kinds in (
+        _DENSE[at] for at in (2, 4, 5, 6, 9, 14, 15, 16, 17)
+    ):
         inputs = (np.array(shape, np.int32), corpus.ordinary(values), corpus.ordinary(()))
         yield Case(name, (*inputs, partitions), {"row_partition_types": kinds})
     inputs = (_numbers(4, 3, 2), corpus.ordinary((9, 2)), corpus.ordinary((2,)))
     yield Case("default of rank 1", (*inputs, _FLAT), {"row_partition_types": _SPLITS})
+    inputs = (_numbers(4, 3, 2), corpus.ordinary((9, 2)), corpus.ordinary((1,)))
+    yield Case("default of one", (*inputs, _FLAT), {"row_partition_types": _SPLITS})

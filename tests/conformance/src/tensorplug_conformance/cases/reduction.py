@@ -180,7 +180,9 @@ def arg_min(corpus: Corpus) -> Iterator[Case]:
 # Gradients.
 
 
-def _smooth(name: str, low: float, high: float, *, distinct: bool = False) -> Any:
+def _smooth(
+    name: str, low: float, high: float, *, distinct: bool = False, may_be_empty: bool = False
+) -> Any:
     def points(corpus: Corpus) -> Iterator[Case]:
         def make(shape: tuple[int, ...]) -> Array:
             return corpus.distinct(shape) if distinct else corpus.ordinary(shape, low, high)
@@ -189,6 +191,12 @@ def _smooth(name: str, low: float, high: float, *, distinct: bool = False) -> An
         yield Case("first axis", (make((3, 2)),), {name: 0})
         yield Case("kept", (make((2, 3)),), {name: 1, "keep_dims": True})
         yield Case("two axes", (make((2, 2, 3)),), {name: (0, 2)})
+        yield Case("axes from the end", (make((2, 1, 3)),), {name: (-1, -2)})
+        yield Case("no axes", (make((2, 3)),), {name: ()})
+        yield Case("rank 0", (make(()),))
+        yield Case("nothing kept", (make((0, 3)),), {name: 1})
+        if may_be_empty:
+            yield Case("empty axis", (make((2, 0)),), {name: 1})
         if distinct:
             tied = corpus.of([[1.0, 3.0, 3.0], [2.0, 2.0, 2.0]])
             third = corpus.of(1) / corpus.of(3)
@@ -199,8 +207,8 @@ def _smooth(name: str, low: float, high: float, *, distinct: bool = False) -> An
     return points
 
 
-cases.gradients(ops.SUM, "x")(_smooth("axis", -2.0, 2.0))
+cases.gradients(ops.SUM, "x")(_smooth("axis", -2.0, 2.0, may_be_empty=True))
 cases.gradients(ops.MEAN, "x")(_smooth("axis", -2.0, 2.0))
 cases.gradients(ops.MAX, "x")(_smooth("reduction_indices", 0, 0, distinct=True))
 cases.gradients(ops.MIN, "x")(_smooth("axis", 0, 0, distinct=True))
-cases.gradients(ops.PROD, "x")(_smooth("axis", 0.5, 1.5))
+cases.gradients(ops.PROD, "x")(_smooth("axis", 0.5, 1.5, may_be_empty=True))

@@ -116,6 +116,8 @@ def _points(*, pulled: bool) -> Callable[[Corpus], Iterator[Case]]:
                 x = corpus.ordinary(shape)
                 dy = corpus.ordinary((1, *size, 1))
                 yield Case(name, (x, dy) if pulled else (x,), {"size": size, **grid})
+        x, dy = corpus.ordinary((0, 3, 2, 1)), corpus.ordinary((0, 2, 2, 1))
+        yield Case("no images", (x, dy) if pulled else (x,), {"size": (2, 2)})
 
     return points
 

@@ -93,11 +93,13 @@ def clip_by_value(corpus: Corpus) -> Iterator[Case]:
 @cases.gradients(ops.CLIP_BY_VALUE, "x")
 def clip_points(corpus: Corpus) -> Iterator[Case]:
     bounds = {"clip_value_min": -1.0, "clip_value_max": 2}
-    yield Case("inside and outside", (corpus.of([[-2.5, -0.5], [1.5, 3.0]]),), bounds)
+    yield from patterns.around(corpus, -2.5, -0.5, 1.5, 3.0, 0.5, -3.0, **bounds)
     passed = (corpus.of([1.0, 1.0]),)
     yield Case("at the bounds", (corpus.of([-1.0, 2.0]),), bounds, expected=passed)
 
 
+# Of real numbers it is a step; the phase of complex ones turns.
+cases.gradients(ops.SIGN, "x")(patterns.near(1, 2))
 cases.gradients(ops.COPY_SIGN, "a")(patterns.pairs(0.5, 2.0))
 
 
@@ -105,3 +107,6 @@ cases.gradients(ops.COPY_SIGN, "a")(patterns.pairs(0.5, 2.0))
 def nextafter_points(corpus: Corpus) -> Iterator[Case]:
     yield Case("both ways", (corpus.of([0.5, 3.0]), corpus.of(1.0)))
     yield Case("broadcast", (corpus.of([[0.5], [3.0]]), corpus.of([1.0, -2.0, 9.0])))
+    yield Case("rank 0", (corpus.of(0.5), corpus.of([1.0, -2.0])))
+    yield Case("rank 3", (corpus.of([[[0.5]], [[3.0]]]), corpus.of([1.0, -2.0])))
+    yield Case("empty", (corpus.of([[]]), corpus.of([1.0])))

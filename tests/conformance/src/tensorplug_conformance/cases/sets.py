@@ -56,5 +56,10 @@ def unique_points(corpus: Corpus) -> Iterator[Case]:
     """Where all differ the gradient is plain; of equals the first one gets it."""
     yield Case("distinct", (corpus.distinct((5,)),))
     yield Case("distinct columns", (corpus.distinct((2, 3)),), {"axis": 1})
+    yield Case("distinct, last axis", (corpus.distinct((2, 1, 3)),), {"axis": -1})
+    yield Case("distinct, third axis", (corpus.distinct((1, 2, 3)),), {"axis": 2})
+    yield Case("empty", (corpus.distinct((0,)),))
+    yield Case("empty slices", (corpus.distinct((1, 0)),))
+    yield Case("no slices", (corpus.distinct((2, 0)),), {"axis": 1})
     twice = corpus.of([2.0, 1.0, 2.0, 3.0, 1.0])
     yield Case("twice", (twice,), expected=(corpus.of([1, 1, 0, 1, 0]),))

@@ -64,3 +64,7 @@ def strided_slice_update_points(corpus: Corpus) -> Iterator[Case]:
     yield Case("steps back in a column", inputs, how)
     spread = (corpus.ordinary((4, 3)), corpus.ordinary((2, 1)))
     yield Case("a column for all", spread, {"begin": (1, 0), "end": (3, 3)})
+    one = (corpus.ordinary((4, 3)), corpus.ordinary(()))
+    yield Case("one value", one, {"begin": (1, 0), "end": (3, 3)})
+    for name, shape, part, attributes in _SLICES[:-1]:
+        yield Case(name, (corpus.ordinary(shape), corpus.ordinary(part)), attributes)

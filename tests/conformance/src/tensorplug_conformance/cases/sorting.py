@@ -91,6 +91,12 @@ def top_k_points(corpus: Corpus) -> Iterator[Case]:
     """The first output is differentiated; the indices are constants."""
     yield Case("row", (corpus.distinct((5,)),), {"k": 2})
     yield Case("matrix", (corpus.distinct((2, 4)),), {"k": 3})
+    yield Case("rank 3", (corpus.distinct((2, 1, 3)),), {"k": 2})
+    yield Case("in any order", (corpus.distinct((4,)),), {"k": 4, "sorted": False})
+    yield Case("one", (corpus.distinct((3, 1)),))
+    yield Case("nothing", (corpus.distinct((2, 3)),), {"k": 0})
+    yield Case("empty rows", (corpus.distinct((0, 3)),), {"k": 2})
+    yield Case("empty axis", (corpus.distinct((2, 0)),), {"k": 0})
 
 
 @cases.gradients(ops.SORT, "x")
@@ -98,6 +104,11 @@ def sort_points(corpus: Corpus) -> Iterator[Case]:
     """Away from ties; among equals the gradient follows the index."""
     yield Case("row", (corpus.distinct((5,)),))
     yield Case("first axis", (corpus.distinct((4, 2)),), {"axis": 0})
+    yield Case("third axis", (corpus.distinct((1, 2, 3)),), {"axis": 2, "stable": False})
+    yield Case("last axis", (corpus.distinct((2, 3)),), {"axis": -1, "descending": True})
+    yield Case("one", (corpus.distinct((3, 1)),))
+    yield Case("empty axis", (corpus.distinct((2, 0)),))
+    yield Case("empty rows", (corpus.distinct((0, 3)),))
     yield Case(
         "middle axis, descending", (corpus.distinct((2, 3, 2)),), {"axis": 1, "descending": True}
     )

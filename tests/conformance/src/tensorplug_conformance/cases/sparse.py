@@ -64,9 +64,13 @@ def sparse_fill_empty_rows(corpus: Corpus) -> Iterator[Case]:
 
 @cases.gradients(ops.SPARSE_FILL_EMPTY_ROWS, "values", "default_value")
 def fill_points(corpus: Corpus) -> Iterator[Case]:
-    for name, places, shape in _ROWS[:3]:
+    for name, places, shape in _ROWS:
         inputs = (_numbers(*places), corpus.ordinary((len(places),)), _numbers(*shape))
         yield Case(name, (*inputs, corpus.ordinary(())))
+    none = (np.zeros((0, 2), np.int32), corpus.ordinary((0,)), _numbers(3, 2))
+    yield Case("no elements", (*none, corpus.ordinary(())))
+    one = (_numbers([1, 0]), corpus.ordinary((1,)), _numbers(3, 2))
+    yield Case("one element", (*one, corpus.ordinary(())))
 
 
 # (case, shape, new shape)
@@ -179,3 +183,6 @@ def _points(corpus: Corpus) -> Iterator[Case]:
     yield Case("rows", (corpus.ordinary((4, 2)), indices, ids))
     yield Case("elements", (corpus.ordinary((4,)), indices, ids))
     yield Case("nothing", (corpus.ordinary((2, 2)), indices[:0], ids[:0]))
+    yield Case("blocks", (corpus.ordinary((4, 1, 2)), indices, ids))
+    yield Case("no rows", (corpus.ordinary((0, 2)), indices[:0], ids[:0]))
+    yield Case("empty rows", (corpus.ordinary((4, 0)), indices, ids))

@@ -86,3 +86,27 @@ def inverse_real_transform(corpus: Corpus) -> Iterator[Case]:
         yield Case(layout, (corpus.ordinary((3, 5)),), layout=layout)
     yield Case("one element", (corpus.ordinary((1,)),), expected=ShapeError)
     yield Case("scalar", (corpus.ordinary(()),), expected=ShapeError)
+
+
+# Gradients: the functions are linear, so any point will do. --------------------------------
+
+_SMALL = ((1,), (2,), (5,), (2, 3), (1, 2, 1, 4), (0, 3))
+
+
+for spec in (ops.FFT, ops.IFFT):
+
+    @cases.gradients(spec, "input")
+    def transform_points(corpus: Corpus) -> Iterator[Case]:
+        for shape in _SMALL:
+            yield Case(_named(shape), (corpus.ordinary(shape),))
+
+
+for spec in (ops.RFFT, ops.IRFFT):
+
+    @cases.gradients(spec, "input")
+    def real_transform_points(corpus: Corpus) -> Iterator[Case]:
+        """Lengths even and odd, cut and filled up."""
+        for shape in _SMALL:
+            for length in (1, 2, 3, 4, 7):
+                given = (corpus.ordinary(shape),)
+                yield Case(f"{_named(shape)} as {length}", given, {"fft_length": length})

@@ -109,9 +109,23 @@ def non_max_suppression_v5(corpus: Corpus) -> Iterator[Case]:
     yield Case("many, soft", (corners, distinct), {**soft, "score_threshold": 0.01})
 
 
-@cases.gradients(ops.NON_MAX_SUPPRESSION_V5, "scores")
+# Boxes of which no two sides are equal: the second and the fourth turned, the last one alone.
+_APART = [
+    [0, 0, 1, 1],
+    [0.9, 1.15, 0.05, 0.1],
+    [0.02, -0.11, 1.1, 0.93],
+    [1.2, 0.3, 0.2, 0.7],
+    [0.4, 5, 1.3, 6],
+]
+
+
+@cases.gradients(ops.NON_MAX_SUPPRESSION_V5, "boxes", "scores")
 def non_max_suppression_v5_points(corpus: Corpus) -> Iterator[Case]:
-    boxes, scores = corpus.of(_BOXES), corpus.of(_SCORES)
-    hard = {"max_output_size": 2}
-    yield Case("hard", (boxes, scores), hard)
-    yield Case("soft", (boxes, scores), {**hard, "iou_threshold": 1.0, "soft_nms_sigma": 0.5})
+    """Which boxes are taken is a step; the scores of soft suppression follow the boxes."""
+    boxes, scores = corpus.of(_APART), corpus.of([0.9, 0.7, 0.85, 0.5, 0.3])
+    yield Case("hard", (boxes, scores), {"max_output_size": 2})
+    soft = {"iou_threshold": 1.0, "soft_nms_sigma": 0.5}
+    yield Case("soft", (boxes, scores), {"max_output_size": 5, **soft})
+    yield Case("some", (boxes, scores), {"max_output_size": 3, **soft, "score_threshold": 0.2})
+    yield Case("one box", (boxes[:1], scores[:1]), {"max_output_size": 5, **soft})
+    yield Case("no boxes", (boxes[:0], scores[:0]), {"max_output_size": 5, **soft})

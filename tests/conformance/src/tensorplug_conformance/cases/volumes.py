@@ -49,6 +49,14 @@ SMALL = (
         (2, 1, 2, 2, 1),
         {"strides": 1, "pad": "valid", "dilations": (2, 1, 2), **_FIRST},
     ),
+    Geometry("explicit pad", (1, 2, 2, 2, 1), (2, 2, 2, 1, 1), {"strides": 2, "pad": _PAIRS}),
+    Geometry(
+        "rounded up",
+        (1, 2, 3, 2, 1),
+        (2, 2, 1, 1, 1),
+        {"strides": 2, "pad": 1, "dim_rounding_mode": "ceil"},
+    ),
+    Geometry("no batch", (0, 2, 2, 2, 1), (2, 2, 2, 1, 2), {"strides": 1, "pad": "valid"}),
 )
 
 enter(

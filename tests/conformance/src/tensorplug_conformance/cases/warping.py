@@ -151,6 +151,7 @@ def _others(corpus: Corpus, x: Array) -> Iterator[Case]:
 @cases.gradients(ops.FLIP_LEFT_RIGHT, "image")
 def flip_left_right_points(corpus: Corpus) -> Iterator[Case]:
     yield Case("odd", (corpus.ordinary((2, 2, 3, 1)),))
+    yield Case("no images", (corpus.ordinary((0, 2, 3, 1)),))
 
 
 @cases.gradients(ops.ROTATE_WITH_OFFSET, "image")
@@ -158,6 +159,8 @@ def rotate_with_offset_points(corpus: Corpus) -> Iterator[Case]:
     x = corpus.ordinary((2, 3, 4, 1))
     yield Case("turned", (x,), {"radians": 0.5, "fill_value": 2})
     yield Case("away", (x,), {"radians": 3.0, "center": (4, 5)})
+    yield Case("about a corner", (x,), {"radians": 0.3, "center": (-1, 2)})
+    yield Case("no images", (x[:0],), {"radians": 0.5})
 
 
 @cases.gradients(ops.TRANSFORM, "image", "transforms")
@@ -175,3 +178,4 @@ def transform_points(corpus: Corpus) -> Iterator[Case]:
                 options["output_shape"] = (2, 3)
                 yield Case(f"{mode}, {how}", (x, np.concatenate([first, other])), options)
     yield Case("one for all", (x, other), {"interpolation": "bilinear"})
+    yield Case("no images", (x[:0], other), {"interpolation": "bilinear"})

@@ -1,0 +1,70 @@
+"""All points at which gradients are checked: the tables here and those of the conformance suite.
+
+A kernel of the catalogue that has a rule is checked, in first and second order, at every one of
+its points (``test_gradients``); what these must cover is asked for in
+``test_gradient_completeness``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import tensorplug as tp
+from tensorplug import catalogue
+from tensorplug_conformance.denominator import Row, cases_of, entries
+
+from .gradient_cases import CASES
+from .samples import Case
+
+if TYPE_CHECKING:
+    from tensorplug.tables import GradientEntry
+
+
+def _of_the_suite() -> tuple[list[Case], list[Case]]:
+    """Return the suite's points: the smooth ones, and those whose gradients it gives by value."""
+    smooth, kinks = [], []
+    for kernel, entry in sorted(entries().items()):
+        if not entry.wrt:
+            continue
+        for point in cases_of(entry, Row(kernel, "float64", "gradient"), 0):
+            inputs = dict(zip(entry.spec.input_names, point.inputs, strict=False))
+            given = {name: value for name, value in inputs.items() if value is not None}
+            wrt = tuple(name for name in entry.wrt if name in given)
+            case = Case(kernel, f"suite: {point.id}", given, wrt, dict(point.attributes))
+            (kinks if isinstance(point.expected, tuple) else smooth).append(case)
+    return smooth, kinks
+
+
+_SMOOTH, SUITE_KINKS = _of_the_suite()
+POINTS: list[Case] = [*CASES, *_SMOOTH]
+
+RULES: dict[tuple[str, str], GradientEntry] = {
+    (entry.spec.name, entry.wrt): entry for table in catalogue.gradients() for entry in table
+}
+
+# They read one triangle, and their gradients are those of symmetric changes.
+OF_SYMMETRIC = {"Cholesky", "SelfAdjointEigV2"}
+
+
+def as_function(case: Case, dtype: str = "float64") -> tuple[Any, list[Any]]:
+    """Return the case as a function of what it differentiates, and where, floats in ``dtype``."""
+    given = tp.tree_map(
+        lambda x: x.astype(dtype) if np.issubdtype(x.dtype, np.floating) else x, case.inputs
+    )
+    fixed = {name: value for name, value in given.items() if name not in case.wrt}
+    if case.kernel == "MaxPoolGrad":
+        fixed["output"] = tp.run_kernel("MaxPool", {"x": given["input"]}, case.attributes)
+
+    def f(*wrt: Any) -> Any:
+        inputs = {**fixed, **dict(zip(case.wrt, wrt, strict=True))}
+        if case.kernel in OF_SYMMETRIC:
+            inputs["input"] = (inputs["input"] + tp.matrix_transpose(inputs["input"])) / 2
+        result = tp.run_kernel(case.kernel, inputs, case.attributes)
+        if not isinstance(result, list):
+            return result
+        # Those that can have a gradient: others hold indices and the like.
+        return [each for each in result if each.dtype.kind in ("float", "complex")]
+
+    return f, [given[name] for name in case.wrt]
