@@ -89,6 +89,15 @@ SLOPES = {
 }
 
 
+def test_silu_at_its_ends():
+    ends = tp.asarray([-math.inf, math.inf, math.nan])
+    slope = tp.grad(lambda x: tp.sum(tp.nn.silu(x)))
+    np.testing.assert_array_equal(tp.nn.silu(ends).numpy(), [0, math.inf, math.nan])
+    np.testing.assert_array_equal(slope(ends).numpy(), [0, 1, math.nan])
+    bend = tp.grad(lambda x: tp.sum(slope(x)))
+    np.testing.assert_array_equal(bend(ends).numpy(), [0, 0, math.nan])
+
+
 @pytest.mark.parametrize("name", SLOPES)
 def test_slopes_far_out_are_no_nan(name):
     f = getattr(tp.nn, name)

@@ -168,7 +168,6 @@ KERNELS = {  # where the kernel's name in messages is not the op's in capitals
     "max_pool3d": "MaxPool3D",
     "moments": "Mean",
     "moving_average": "Sub",
-    "silu": "Sigmoid",
     "split": "SplitV",
     "tril": "Triangle",
     "triu": "Triangle",

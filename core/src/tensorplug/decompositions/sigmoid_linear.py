@@ -1,0 +1,23 @@
+"""The sigmoid-weighted linear unit from primitives."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug.ops import sigmoid_linear as ops
+from tensorplug.ops.elementwise import abs as abs_
+from tensorplug.ops.elementwise import exp, maximum, where
+from tensorplug.tables import DecompositionTable
+
+if TYPE_CHECKING:
+    from tensorplug.tensor import Tensor
+
+decompositions = DecompositionTable()
+
+
+@decompositions.of(ops.SILU)
+def silu(x: Tensor) -> Tensor:
+    # Twice the root of e**-|x|, lest the power be subnormal before x, which is large, meets it.
+    root = exp(abs_(x) * -0.5)
+    side = where(x < 0, root, 1.0)
+    return maximum(x, -ops.REACH) * side * side / (root * root + 1.0)

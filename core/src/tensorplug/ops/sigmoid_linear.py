@@ -1,0 +1,34 @@
+"""The sigmoid-weighted linear unit. It lives in ``tensorplug.nn``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from tensorplug import dtypes as dt
+from tensorplug import inference
+from tensorplug.dispatch import chained, dispatch_unary
+from tensorplug.spec import KernelSpec
+
+if TYPE_CHECKING:
+    from tensorplug.tensor import Tensor
+
+__all__ = ["silu"]
+
+REACH: Final = 1000.0
+"""Beyond it the unit is 0 or x in every dtype; cutting off there keeps infinity from meeting 0."""
+
+SILU = KernelSpec("Silu", ("x",), inference.same, accepts=dt.REAL, promote=("x",), inexact=True)
+
+
+@chained
+def silu(x: Any, /) -> Tensor:
+    """Return ``x * sigmoid(x)`` elementwise, also called swish; integers become floats first.
+
+    At minus infinity it is 0, and so is its slope; at infinity the slope is 1.
+
+    Raises:
+        DTypeError: complex numbers or strings.
+
+    Source: sigmoid-weighted linear units (Elfwing et al., 2017).
+    """
+    return dispatch_unary(SILU, x)
