@@ -22,13 +22,13 @@ gradients = GradientTable()
 
 
 @gradients.wrt(ops.COMPLEX, "real")
-def complex_wrt_real(dy: Tensor) -> Tensor:
-    return ops.real(dy)
+def complex_wrt_real(dy: Tensor, real_type: TensorType) -> Tensor:
+    return astype(ops.real(dy), real_type.dtype, copy=False)  # of float16 the parts are float32
 
 
 @gradients.wrt(ops.COMPLEX, "imag")
-def complex_wrt_imag(dy: Tensor) -> Tensor:
-    return -ops.imag(dy)
+def complex_wrt_imag(dy: Tensor, imag_type: TensorType) -> Tensor:
+    return astype(-ops.imag(dy), imag_type.dtype, copy=False)
 
 
 @gradients.wrt(ops.REAL, "input")

@@ -2,7 +2,8 @@
 
 For complex matrices after Boeddeker et al. (2017) and Wan and Zhang (2019). What the literature
 calls the gradient is the conjugate of what rules get and give (see ``gradients.complexes``), so
-that in its formulas every matrix is conjugated here: t(x) stands for its adjoint, conj(x) for x.
+that its formulas are conjugated here: of inputs and outputs t(x) stands for the adjoint and
+conj(x) for x, of dy as ever dy for itself and adjoint(dy) for its adjoint.
 
 Where a result is not unique, its gradient is that of the branch which came out; the phases of
 complex vectors are nobody's choice, and a loss must not depend on them. Rules for Hermitian
@@ -156,13 +157,13 @@ def qr(dy_q: Tensor, dy_r: Tensor, input: Tensor, q: Tensor, r: Tensor) -> Tenso
     dy_u = slice_(dy_r, lead, [*dy_r.shape[:-1], rows])
     u = slice_(r, lead, [*r.shape[:-1], rows])
     others = slice_(input, begin)
-    dx = _qr_of_independent(dy_q + matmul(conj(others), t(dy_v)), dy_u, q, u)
+    dx = _qr_of_independent(dy_q + matmul(conj(others), ops.adjoint(dy_v)), dy_u, q, u)
     return concat([dx, matmul(conj(q), dy_v)], axis=-1)
 
 
 def _qr_of_independent(dy_q: Tensor, dy_r: Tensor, q: Tensor, r: Tensor) -> Tensor:
     row, column = _indices(r.shape[-1])
-    m = matmul(conj(r), t(dy_r)) - matmul(t(dy_q), conj(q))
+    m = matmul(conj(r), ops.adjoint(dy_r)) - matmul(ops.adjoint(dy_q), conj(q))
     # The lower triangle and its mirror; the diagonal of r is real.
     mirrored = where(greater(row, column), m, ops.adjoint(m))
     mirrored = where(equal(row, column), real(m), mirrored)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tensorplug import dtypes as dt
 from tensorplug.dispatch import dispatch
 from tensorplug.ops import resizing as ops
+from tensorplug.ops.complexes import complex as complex_
+from tensorplug.ops.complexes import imag, real
 from tensorplug.ops.creation import zeros
 from tensorplug.ops.movement import broadcast_to
 from tensorplug.tables import GradientTable
@@ -21,8 +24,13 @@ def _register(forward: KernelSpec, transposed: KernelSpec) -> None:
     @gradients.wrt(forward, "images")
     def images(dy: Tensor, images_type: TensorType, attributes: dict[str, Any]) -> Tensor:
         # The transposed kernel wants the images' type only: no need to keep their data.
-        like = broadcast_to(zeros((), dtype=images_type.dtype), images_type.shape)
-        return dispatch(transposed, like, dy, **attributes)
+        dtype = dt.real_part(images_type.dtype)
+        like = broadcast_to(zeros((), dtype=dtype), images_type.shape)
+        if dtype is images_type.dtype:
+            return dispatch(transposed, like, dy, **attributes)
+        return complex_(
+            *(dispatch(transposed, like, part(dy), **attributes) for part in (real, imag))
+        )
 
     gradients.stop(transposed, "images", because="only its shape matters")
 

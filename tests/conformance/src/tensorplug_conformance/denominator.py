@@ -99,7 +99,7 @@ def _catalogue_rows(entry: CaseEntry) -> Iterator[Row]:
                 yield Row(name, dtype.name, "decomposed")
     if entry.smooth is not None:
         for dtype in entry.dtypes:
-            if dtype in dt.FLOATING:
+            if dtype in dt.INEXACT:
                 yield Row(name, dtype.name, "gradient")
 
 

@@ -15,9 +15,8 @@ if TYPE_CHECKING:
 def joined(real: Array, imag: Array) -> Array:
     """Pairs of floats, seen as complex numbers."""
     real, imag = np.broadcast_arrays(real, imag)
-    part = np.float64 if real.dtype == np.float64 else np.float32
-    pairs = np.stack([real, imag], axis=-1).astype(part)
-    whole = np.complex128 if part is np.float64 else np.complex64
+    whole = np.result_type(real, np.complex64)
+    pairs = np.stack([real, imag], axis=-1).astype(np.finfo(whole).dtype)
     return np.asarray(np.ascontiguousarray(pairs).view(whole)[..., 0])
 
 
@@ -32,9 +31,8 @@ def imag(input: Array) -> Array:
 
 
 def _parts(input: Array) -> Array:
-    part = np.float64 if input.dtype == np.complex128 else np.float32
     dense = np.ascontiguousarray(input).reshape(input.shape)
-    return np.asarray(dense[..., None].view(part))
+    return np.asarray(dense[..., None].view(np.finfo(input.dtype).dtype))
 
 
 def modulus(x: Array) -> Array:

@@ -84,7 +84,8 @@ def matrix_solve(matrix: Array, rhs: Array, *, adjoint: bool = False) -> Bounded
 
 def _pivots(input: Array) -> Array:
     n = input.shape[-1]
-    flat = _wide(input).reshape(-1, n, n) if input.size else np.zeros((0, n, n))
+    wide = _wide(input)
+    flat = wide.reshape(-1, n, n) if input.size else np.zeros((0, n, n), wide.dtype)
     if not input.size:  # as many determinants as the batch has, all of no rows or none at all
         count = int(np.prod(input.shape[:-2]))
         return np.ones((*input.shape[:-2], n), flat.dtype) if not n or not count else flat
