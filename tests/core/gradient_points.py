@@ -13,6 +13,7 @@ import numpy as np
 
 import tensorplug as tp
 from tensorplug import catalogue
+from tensorplug import dtypes as dt
 from tensorplug_conformance.denominator import Row, cases_of, entries
 
 from .gradient_cases import CASES
@@ -22,29 +23,31 @@ if TYPE_CHECKING:
     from tensorplug.tables import GradientEntry
 
 
-def _of_the_suite() -> tuple[list[Case], list[Case]]:
+RULES: dict[tuple[str, str], GradientEntry] = {
+    (entry.spec.name, entry.wrt): entry for table in catalogue.gradients() for entry in table
+}
+
+
+def of_the_suite(dtype: dt.DType) -> tuple[list[Case], list[Case]]:
     """Return the suite's points: the smooth ones, and those whose gradients it gives by value."""
     smooth, kinks = [], []
     for kernel, entry in sorted(entries().items()):
-        if not entry.wrt:
+        ruled = [name for name in entry.wrt if RULES[kernel, name].rule_for(dtype)]
+        if not ruled or dtype not in entry.dtypes:
             continue
-        for point in cases_of(entry, Row(kernel, "float64", "gradient"), 0):
+        for point in cases_of(entry, Row(kernel, dtype.name, "gradient"), 0):
             inputs = dict(zip(entry.spec.input_names, point.inputs, strict=False))
             given = {name: value for name, value in inputs.items() if value is not None}
-            wrt = tuple(name for name in entry.wrt if name in given)
+            wrt = tuple(name for name in ruled if name in given)
             case = Case(kernel, f"suite: {point.id}", given, wrt, dict(point.attributes))
             (kinks if isinstance(point.expected, tuple) else smooth).append(case)
     return smooth, kinks
 
 
-_SMOOTH, SUITE_KINKS = _of_the_suite()
+_SMOOTH, SUITE_KINKS = of_the_suite(dt.float64)
 POINTS: list[Case] = [*CASES, *_SMOOTH]
 
-RULES: dict[tuple[str, str], GradientEntry] = {
-    (entry.spec.name, entry.wrt): entry for table in catalogue.gradients() for entry in table
-}
-
-# They read one triangle, and their gradients are those of symmetric changes.
+# They read one triangle, and their gradients are those of symmetric (Hermitian) changes.
 OF_SYMMETRIC = {"Cholesky", "SelfAdjointEigV2"}
 
 
@@ -60,7 +63,7 @@ def as_function(case: Case, dtype: str = "float64") -> tuple[Any, list[Any]]:
     def f(*wrt: Any) -> Any:
         inputs = {**fixed, **dict(zip(case.wrt, wrt, strict=True))}
         if case.kernel in OF_SYMMETRIC:
-            inputs["input"] = (inputs["input"] + tp.matrix_transpose(inputs["input"])) / 2
+            inputs["input"] = (inputs["input"] + tp.conj(tp.matrix_transpose(inputs["input"]))) / 2
         result = tp.run_kernel(case.kernel, inputs, case.attributes)
         if not isinstance(result, list):
             return result

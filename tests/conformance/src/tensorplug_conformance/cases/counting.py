@@ -104,7 +104,7 @@ def segment_points(corpus: Corpus) -> Iterator[Case]:
     yield Case("table of ids", (corpus.ordinary((2, 2, 2)), table), {"num_segments": 3})
     yield Case("one column", (corpus.ordinary((5, 1)), ids), {"num_segments": 3})
     yield Case("nothing", (corpus.ordinary((0, 2)), ids[:0]), {"num_segments": 3})
-    yield Case("one id", (corpus.ordinary((2,)), ids[0]), {"num_segments": 3})
+    yield Case("one id", (corpus.ordinary((2,)), np.array(1, dtype=np.int32)), {"num_segments": 3})
 
 
 @cases.gradients(ops.BINCOUNT, "weights")

@@ -1,0 +1,115 @@
+"""The gradient checks are tight: a rule that is a little wrong fails at one of its points."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import tensorplug as tp
+from tensorplug import dtypes as dt
+from tensorplug.tables import cotangent_names
+from tensorplug.testing import check_grads
+from tensorplug.tree import flatten
+
+from .gradient_points import POINTS, RULES, as_function
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .samples import Case
+
+    Rule = Callable[..., Any]
+
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
+
+AT = defaultdict(list)
+for case in POINTS:
+    for name in case.wrt:
+        AT[case.kernel, name].append(case)
+CHECKED = sorted(key for key in AT if RULES[key].rule_for(dt.float64))
+
+
+def scaled(rule: Rule, _: set[str]) -> Rule:
+    """Return the rule off by a ten-thousandth."""
+
+    @functools.wraps(rule)
+    def mutant(*args: Any, **given: Any) -> Any:
+        return tp.tree_map(lambda gradient: gradient * (1 + 1e-4), rule(*args, **given))
+
+    return mutant
+
+
+def frozen(rule: Rule, cotangents: set[str]) -> Rule:
+    """Return a rule that gives the right numbers, but does not follow what it is made of."""
+    asks = inspect.signature(rule)
+
+    @functools.wraps(rule)
+    def mutant(*args: Any, **given: Any) -> Any:
+        bound = asks.bind(*args, **given)
+        for name, value in bound.arguments.items():
+            if name not in cotangents:
+                bound.arguments[name] = _stopped(value)
+        return rule(*bound.args, **bound.kwargs)
+
+    return mutant
+
+
+def _stopped(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_stopped(each) for each in value]
+    return tp.stop_gradient(value) if isinstance(value, tp.Tensor) else value
+
+
+def noticed(key: tuple[str, str], mutate: Callable[[Rule, set[str]], Rule]) -> bool:
+    entry = RULES[key]
+    assert entry.rule
+    mutant = mutate(entry.rule, set(cotangent_names(entry.spec)))
+    with tp.register_gradient(*key, mutant, override=True):
+        return any(fails(case) for case in AT[key])
+
+
+def fails(case: Case) -> bool:
+    f, args = as_function(case)
+    try:
+        check_grads(f, args, order=2)
+    except AssertionError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("key", CHECKED, ids="-".join)
+def test_a_rule_off_by_a_ten_thousandth_is_noticed(key: tuple[str, str]) -> None:
+    assert noticed(key, scaled)
+
+
+@pytest.mark.parametrize("key", CHECKED, ids="-".join)
+def test_a_rule_that_cannot_be_differentiated_is_noticed(key: tuple[str, str]) -> None:
+    """Where the first derivative changes at all, which plain differences tell."""
+    assert noticed(key, frozen) == any(curved(case, key[1]) for case in AT[key])
+
+
+def curved(case: Case, name: str) -> bool:
+    """Return whether the derivative by input ``name`` changes when the inputs do."""
+    f, args = as_function(case)
+    random = np.random.default_rng(0)
+    own = [
+        _steps(each, random, moved=which == name)
+        for which, each in zip(case.wrt, args, strict=True)
+    ]
+    every = [_steps(each, random, moved=True) for each in args]
+
+    def at(first: int, second: int) -> list[np.ndarray]:
+        moved = tp.tree_map(lambda x, u, v: x + first * u + second * v, args, own, every)
+        return [each.numpy() for each in flatten(f(*moved))[0]]
+
+    corners = zip(at(1, 1), at(1, -1), at(-1, 1), at(-1, -1), strict=True)
+    return any(np.abs(a - b - c + d).max(initial=0) > 1e-11 for a, b, c, d in corners)
+
+
+def _steps(given: Any, random: np.random.Generator, *, moved: bool) -> Any:
+    return tp.tree_map(lambda x: 2**-10 * moved * random.uniform(-1, 1, x.shape), given)
