@@ -2,15 +2,18 @@
 
 NumPy adds in pairs only along the contiguous axis; along another it adds one row after the
 other, so that the error grows with the number of rows. Here the axes are merged to a few, the
-last one is left to NumPy where it is contiguous, and any other is folded: its four quarters
-are added, and so on with the result. Adding four terms loses at most 3 roundings of 1/2 ulp for
-every 2 doublings, which keeps the whole within eps * log2(n) * sum(|terms|). Where rows are long,
-eight neighbours are added first, which saves writing.
+last one is left to NumPy where it is long and contiguous, and any other is *folded*: cut into two,
+four or eight parts, one after the other, which are added, and so on with the result. What is small
+is summed in float64, as a product with ones, which BLAS computes faster than NumPy adds.
+
+A term goes through some roundings of half an ulp: 1 when 2 parts are added, 3 of 4, 7 of 8, one of
+the end in float64. As long as they are at most 2 log2(n) for n terms, the error is within
+eps * log2(n) * sum(|terms|), whatever the terms are.
 """
 
 from __future__ import annotations
 
-from math import prod
+from math import ceil, log2, prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,17 +24,20 @@ if TYPE_CHECKING:
     from tensorplug.shapes import Shape
     from tensorplug_cpu.arrays import Array
 
-__all__ = ["summer"]
+    Step = Callable[[Array], Array]
+
+__all__ = ["summer", "summer_in_float64"]
 
 Group = tuple[int, bool]  # length of neighbouring axes together, and whether they are summed
 
-_add: np.ufunc = np.add  # the general type: NumPy's own is told apart by a literal keepdims
-
 _SHORT = 16  # terms: NumPy spends longer on starting a row than on adding so few
 _MANY = 1024  # rows for which that matters
-_WIDE = 256  # elements of a row from which eight neighbouring rows are added first
-_EIGHTS = 64  # rows from which their 7 roundings are made up for by later fours, in powers of 2
-_SMALL = 4096  # float32 elements for which one pass in float64 is faster than folding
+_SMALL = 1 << 13  # float32 elements that are faster summed in float64; BLAS uses one thread
+_ROW = 128  # terms of a row, up to which that holds for rows too
+_EACH = 256  # elements of each product with ones that make up for its call
+_LONG = 512  # elements of a row, from which the order of memory matters
+_BLOCK = 1 << 14  # elements whose copy in float64 stays in the cache
+_CUTS = (2, 4, 8)  # parts of one fold
 
 
 def groups(shape: Shape, axes: tuple[int, ...]) -> list[Group]:
@@ -62,36 +68,34 @@ def summer(
     merged = groups(shape, axes)
     if [summed for _, summed in merged] == [True]:
         return lambda x: np.asarray(np.add.reduce(x.reshape(-1))).reshape(result_shape)
-    if dtype == np.float32 and prod(shape) <= _SMALL:
-        wide = np.float64
-
-        def in_one_pass(x: Array) -> Array:
-            total = _add.reduce(x, axis=axes, keepdims=keep_dims, dtype=wide)
-            return np.asarray(total, dtype)
-
-        return in_one_pass
-    lengths = tuple(length for length, _ in merged)
-    last_first = [at for at in reversed(range(len(merged))) if merged[at][1]]
+    lengths = [length for length, _ in merged]
+    steps: list[Step] = []
+    for at in reversed(range(len(merged))):
+        if merged[at][1]:
+            steps.append(_along(prod(lengths[:at]), lengths[at], prod(lengths[at + 1 :]), dtype))
+            del lengths[at]
 
     def run(x: Array) -> Array:
-        total = x.reshape(lengths)
-        for at in last_first:
-            total = _along(total, at)
-        return total.reshape(result_shape)
+        for step in steps:
+            x = step(x)
+        return x.reshape(result_shape)
 
-    return run
+    return run if steps else lambda x: x.reshape(result_shape)
 
 
-def _along(x: Array, axis: int) -> Array:
-    """Return the sum along one axis, which is left out."""
-    length = x.shape[axis]
-    before, after = prod(x.shape[:axis]), prod(x.shape[axis + 1 :])
-    kept = x.shape[:axis] + x.shape[axis + 1 :]
+def _along(before: int, length: int, after: int, dtype: np.dtype[Any]) -> Step:
+    """Return what sums along the middle one of three axes, which the array may have merged."""
+    small = dtype == np.float32 and before * length * after <= _SMALL
+    if after == 1 and small and length <= _ROW:
+        ones = np.ones(length)
+        return lambda x: x.reshape(before, length).astype(np.float64).dot(ones).astype(dtype)
     if length <= _SHORT and before >= _MANY:
-        return _paired(x.reshape(before, length, after)).reshape(kept)
+        return lambda x: _paired(x.reshape(before, length, after))
     if after == 1:
-        return np.asarray(np.add.reduce(np.ascontiguousarray(x), axis=axis)).reshape(kept)
-    return _folded(x.reshape(before, length, after)).reshape(kept)
+        return lambda x: np.asarray(
+            np.add.reduce(np.ascontiguousarray(x).reshape(before, length), axis=1)
+        )
+    return _folding(before, length, after, dtype)
 
 
 def _paired(x: Array) -> Array:
@@ -103,17 +107,102 @@ def _paired(x: Array) -> Array:
     return rows[0]
 
 
-def _folded(x: Array) -> Array:
-    """Return the sum along the middle one of three axes, four rows to one at a time."""
+def _folding(before: int, length: int, after: int, dtype: np.dtype[Any]) -> Step:
+    """Return what sums along the middle one of three axes, where the last is not 1."""
+    allowed = 2 * log2(length)  # roundings
+    exactly = dtype == np.float32 and (before == 1 or length * after >= _EACH)
+    small = _SMALL // (before * after) if exactly else 0  # places of the axis
+    parts = []  # how many places make one part, for each fold
+    left = length
+    while left > small and (left > _CUTS[-1] or left - 1 > allowed):
+        part = _part(left, allowed, small)
+        allowed -= -(-left // part) - 1
+        parts.append(part)
+        left = part
+    last = _in_float64(before, left, after, dtype) if 1 < left <= small else _in_order
+
+    def run(x: Array) -> Array:
+        total = x.reshape(before, length, after)
+        for part in parts:
+            total = _fold(total, part)
+        return last(total)
+
+    return run
+
+
+def _part(length: int, allowed: float, small: int) -> int:
+    """Return into parts of which length to cut an axis: up to eight, as roundings allow."""
+    best = -(-length // 2)
+    for count in _CUTS:
+        part = -(-length // count)
+        later = ceil(log2(max(part / max(small, 1), 1))) + 2  # halvings, the end, some to spare
+        if part == 1 or -(-length // part) - 1 + later > allowed:
+            break
+        best = part
+        if part <= small:
+            break
+    return best
+
+
+def _fold(x: Array, part: int) -> Array:
+    """Return the sum of parts of the middle one of three axes.
+
+    Long rows are added to their neighbours instead, which reads the memory in order.
+    """
     before, length, after = x.shape
-    if after >= _WIDE and length >= _EIGHTS and not length & (length - 1):
-        length //= 8
-        x = np.add.reduce(x.reshape(before, length, 8, after), axis=2)
-    while length > 4:
-        quarter = length // 4
-        part = x[:, : 4 * quarter].reshape(before, 4, quarter, after)
-        total = np.add.reduce(part, axis=1)
-        if length % 4:  # up to 3 rows are left over; one of the others takes them in
-            total[:, :1] += np.add.reduce(x[:, 4 * quarter :], axis=1, keepdims=True)
-        x, length = total, quarter
-    return np.asarray(np.add.reduce(x, axis=1))
+    count = length // part
+    whole, rest = count * part, length % part
+    if after >= _LONG:
+        total = np.add.reduce(x[:, :whole].reshape(before, part, count, after), axis=2)
+    elif count > 2:
+        total = np.add.reduce(x[:, :whole].reshape(before, count, part, after), axis=1)
+    elif count == 2:
+        total = np.add(x[:, :part], x[:, part:whole])
+    else:
+        total = x[:, :part].copy()
+    if rest:
+        begun = total[:, :rest]
+        np.add(begun, x[:, whole:], out=begun)
+    return np.asarray(total)
+
+
+def _in_order(x: Array) -> Array:
+    """Return the sum along the middle one of three axes, of few places."""
+    return np.asarray(np.add.reduce(x, axis=1)) if x.shape[1] > 1 else x
+
+
+def summer_in_float64(shape: Shape, axis: int, dtype: np.dtype[Any]) -> Callable[[Array], Array]:
+    """Return the function that sums arrays along ``axis`` in float64, and keeps the axis.
+
+    ``dtype``: theirs, a floating one. Rows are converted some at a time, while they are in the
+    cache.
+    """
+    double = np.dtype(np.float64)
+    length = shape[axis]
+    rows = prod(shape) // max(length, 1)
+    if dtype == double or prod(shape[axis + 1 :]) > 1 or not rows or not length:
+        add = summer(shape, (axis,), double, keep_dims=True)
+        return lambda x: add(x.astype(double, copy=False))
+    ones = np.ones(length)
+    kept = (*shape[:axis], 1, *shape[axis + 1 :])
+    step = max(1, _BLOCK // length)
+
+    def run(x: Array) -> Array:
+        flat = x.reshape(rows, length)
+        if rows <= step:
+            return np.asarray(np.dot(flat.astype(double), ones)).reshape(kept)
+        total = np.empty(rows)
+        for first in range(0, rows, step):
+            block = slice(first, first + step)
+            np.dot(flat[block].astype(double), ones, out=total[block])
+        return total.reshape(kept)
+
+    return run
+
+
+def _in_float64(before: int, length: int, after: int, dtype: np.dtype[Any]) -> Step:
+    """Return what sums along the middle one of three axes without loss, rounding the result."""
+    ones = np.ones(length)
+    if before == 1:
+        return lambda x: ones.dot(x.reshape(length, after).astype(np.float64)).astype(dtype)
+    return lambda x: np.asarray(np.matmul(ones, x.astype(np.float64)).astype(dtype))

@@ -12,7 +12,8 @@ from tensorplug.tables import KernelTable
 from tensorplug_cpu.arrays import element, working
 from tensorplug_cpu.filling import filling
 from tensorplug_cpu.quiet import kernel, quietly
-from tensorplug_cpu.summation import summer
+from tensorplug_cpu.recycling import maker
+from tensorplug_cpu.summation import summer, summer_in_float64
 
 if TYPE_CHECKING:
     from tensorplug.spec import TensorType
@@ -204,10 +205,16 @@ def _complex_sigmoid(x: Array) -> Any:
     return np.where(below, small, 1) / (1 + small)
 
 
-def _shifted(x: Array, axis: int, dtype: np.dtype[Any]) -> Array:
-    wide = x.astype(dtype, copy=False)
-    highest = np.maximum.reduce(wide, axis=axis, keepdims=True)
-    return np.asarray(np.subtract(wide, highest))
+def _shifting(axis: int, dtype: np.dtype[Any], out: TensorType) -> Call:
+    """Return what subtracts the largest, so that no power of e overflows."""
+    make = maker(out.shape, dtype)
+
+    def run(x: Array) -> Array:
+        wide = x.astype(dtype, copy=False)
+        highest = np.maximum.reduce(wide, axis=axis, keepdims=True)
+        return np.asarray(np.subtract(wide, highest, out=make()))
+
+    return run
 
 
 @kernels.prepare(ops.SOFTMAX)
@@ -216,10 +223,11 @@ def softmax(logits: TensorType, *, dim: int, out: TensorType) -> Call:
     if not out.size:
         return lambda x: x
     dtype, narrow = working(out.dtype), out.dtype.numpy
+    shifting = _shifting(dim, dtype, out)
     add = summer(out.shape, (dim,), dtype, keep_dims=True)
 
     def run(x: Array) -> Any:
-        powers = _shifted(x, dim, dtype)
+        powers = shifting(x)
         np.exp(powers, out=powers)
         powers /= add(powers)
         return powers.astype(narrow, copy=False)
@@ -237,12 +245,13 @@ def log_softmax(logits: TensorType, *, axis: int, out: TensorType) -> Call:
     if not out.size:
         return lambda x: x
     dtype, narrow = working(out.dtype), out.dtype.numpy
-    add = summer(out.shape, (axis,), np.dtype(np.float64), keep_dims=True)
+    shifting = _shifting(axis, dtype, out)
+    make, add = maker(out.shape, dtype), summer_in_float64(out.shape, axis, dtype)
 
     def run(x: Array) -> Any:
-        shifted = _shifted(x, axis, dtype)
-        total = add(np.exp(shifted).astype(np.float64, copy=False))
-        np.subtract(shifted, np.log(total), out=shifted, casting="same_kind")
+        shifted = shifting(x)
+        total = add(np.exp(shifted, out=make()))
+        shifted -= np.log(total, out=total).astype(dtype, copy=False)
         return shifted.astype(narrow, copy=False)
 
     return kernel(run, out)
