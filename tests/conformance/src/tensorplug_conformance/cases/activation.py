@@ -74,7 +74,7 @@ def elu_grad_points(corpus: Corpus) -> Iterator[Case]:
     y = corpus.of([-0.75, -0.25, 0.5, 2.0])
     yield Case("both sides", (corpus.ordinary((4,)), y))
     yield Case("rank 3", (corpus.ordinary((2, 1, 2)), y.reshape(2, 1, 2)))
-    yield Case("rank 0", (corpus.ordinary(()), y[0]))
+    yield Case("rank 0", (corpus.ordinary(()), y[:1].reshape(())))
     yield Case("empty", (corpus.ordinary((0, 3)), y[:0].reshape(0, 3)))
 
 
@@ -111,7 +111,7 @@ def prelu_points(corpus: Corpus) -> Iterator[Case]:
     deep = both.reshape(2, 1, 3)
     yield Case("rank 3", (deep, corpus.ordinary((2, 1))))
     yield Case("slopes of rank 3", (both[:, :1], corpus.ordinary((2, 1, 3))))
-    yield Case("rank 0", (both[0, 0], corpus.ordinary(())))
+    yield Case("rank 0", (corpus.of(-2.0), corpus.ordinary(())))
     yield Case("empty", (both[:0], corpus.ordinary((3,))))
     yield Case("no slopes", (both[:, :1], corpus.ordinary((2, 0))))
 
