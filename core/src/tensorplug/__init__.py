@@ -61,24 +61,31 @@ from tensorplug.ops import (
     convolution,
     coordinates,
     counting,
+    covariance,
     creation,
     cumulative,
     depthwise,
     diagonals,
     dilated_pooling,
     elementwise,
+    gaussian_error,
     indexing,
+    interpolation,
+    layer_normalization,
     morphology,
+    missing_values,
     movement,
     normalization,
     norms,
     pooling,
     powers,
+    quantiles,
     reduction,
     resizing,
     rounding,
     searching,
     sets,
+    sigmoid_linear,
     slicing,
     sorting,
     spectral,
@@ -86,6 +93,7 @@ from tensorplug.ops import (
     trigonometry,
 )
 from tensorplug.ops import linalg as matrix_products  # tp.linalg is the submodule
+from tensorplug.ops.accumulation import *
 from tensorplug.ops.arrangement import *
 from tensorplug.ops.bitwise import *
 from tensorplug.ops.blocks import *
@@ -96,14 +104,18 @@ from tensorplug.ops.complexes import *
 from tensorplug.ops.contraction import *
 from tensorplug.ops.coordinates import *
 from tensorplug.ops.counting import *
+from tensorplug.ops.covariance import *
 from tensorplug.ops.creation import *
 from tensorplug.ops.cumulative import *
 from tensorplug.ops.diagonals import *
 from tensorplug.ops.elementwise import *
 from tensorplug.ops.indexing import *
+from tensorplug.ops.interpolation import *
 from tensorplug.ops.linalg import *
+from tensorplug.ops.missing_values import *
 from tensorplug.ops.movement import *
 from tensorplug.ops.powers import *
+from tensorplug.ops.quantiles import *
 from tensorplug.ops.reduction import *
 from tensorplug.ops.rounding import *
 from tensorplug.ops.searching import *
@@ -241,14 +253,18 @@ __all__ += complexes.__all__
 __all__ += contraction.__all__
 __all__ += coordinates.__all__
 __all__ += counting.__all__
+__all__ += covariance.__all__
 __all__ += creation.__all__
 __all__ += cumulative.__all__
 __all__ += diagonals.__all__
 __all__ += elementwise.__all__
 __all__ += indexing.__all__
+__all__ += interpolation.__all__
 __all__ += matrix_products.__all__
+__all__ += missing_values.__all__
 __all__ += movement.__all__
 __all__ += powers.__all__
+__all__ += quantiles.__all__
 __all__ += reduction.__all__
 __all__ += rounding.__all__
 __all__ += searching.__all__
@@ -305,19 +321,24 @@ for _family in (
     diagonals,
     dilated_pooling,
     elementwise,
+    gaussian_error,
     indexing,
+    layer_normalization,
     matrix_products,
     morphology,
+    missing_values,
     movement,
     normalization,
     norms,
     pooling,
     powers,
+    quantiles,
     reduction,
     resizing,
     rounding,
     searching,
     sets,
+    sigmoid_linear,
     slicing,
     sorting,
     spectral,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tensorplug.ops.activation import (
     elu,
-    gelu,
     leaky_relu,
     log_sigmoid,
     log_softmax,
@@ -13,7 +12,6 @@ from tensorplug.ops.activation import (
     relu6,
     selu,
     sigmoid,
-    silu,
     softmax,
     softplus,
     step,
@@ -22,6 +20,8 @@ from tensorplug.ops.convolution import conv1d, conv2d, conv2d_transpose
 from tensorplug.ops.depthwise import depthwise_conv2d, separable_conv2d
 from tensorplug.ops.dilated_pooling import pool
 from tensorplug.ops.fused import fused_conv2d, fused_depthwise_conv2d, fused_matmul
+from tensorplug.ops.gaussian_error import gelu
+from tensorplug.ops.layer_normalization import layer_norm
 from tensorplug.ops.morphology import dilation2d
 from tensorplug.ops.normalization import (
     Moments,
@@ -39,6 +39,7 @@ from tensorplug.ops.pooling import (
 )
 from tensorplug.ops.recurrent import basic_lstm_cell, multi_rnn_cell
 from tensorplug.ops.regularization import dropout
+from tensorplug.ops.sigmoid_linear import silu
 from tensorplug.ops.volumes import conv3d, conv3d_transpose
 
 __all__ = [
@@ -60,6 +61,7 @@ __all__ = [
     "fused_depthwise_conv2d",
     "fused_matmul",
     "gelu",
+    "layer_norm",
     "leaky_relu",
     "local_response_normalization",
     "log_sigmoid",

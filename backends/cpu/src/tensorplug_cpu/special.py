@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 
     from tensorplug_cpu.arrays import Array
 
-__all__ = ["erf"]
+__all__ = ["erf", "erfc_double"]
 
 Coefficients = tuple[float, ...]  # of x**0, x**1, ...
+Pieces = tuple[tuple[float, "Callable[[Array], Array]"], ...]
 
 _NEAR_0: Final = (
     (
@@ -147,16 +148,24 @@ def _near_1(x: Array) -> Array:
 def _tail(pair: tuple[Coefficients, Coefficients]) -> Callable[[Array], Array]:
     def evaluate(x: Array) -> Array:
         square = np.square(x)
-        return 1 - np.exp(_ratio(pair, 1 / square) - square - 0.5625) / x
+        quotient: Array = np.exp(_ratio(pair, 1 / square) - square - 0.5625) / x
+        return quotient
 
     return evaluate
 
 
-_PIECES: Final = (  # up to which |x|, and the formula for |x|
+_middle, _far = _tail(_MIDDLE), _tail(_FAR)
+_PIECES: Final[Pieces] = (  # up to which |x|, and the formula for |x|
     (0.84375, _near_0),
     (1.25, _near_1),
-    (1 / 0.35, _tail(_MIDDLE)),
-    (6.0, _tail(_FAR)),
+    (1 / 0.35, lambda x: 1 - _middle(x)),
+    (6.0, lambda x: 1 - _far(x)),
+)
+_COMPLEMENTS: Final[Pieces] = (
+    (0.84375, lambda x: 1 - _near_0(x)),
+    (1.25, lambda x: (1 - _AT_1) - _ratio(_NEAR_1, x - 1)),
+    (1 / 0.35, _middle),
+    (28.0, _far),  # beyond it is below the smallest number
 )
 
 
@@ -186,6 +195,18 @@ def _single(result: Array, x: Array) -> None:
         power *= inside
         np.tanh(power, out=power)
         result[start : start + _BLOCK] = power
+
+
+def erfc_double(x: Array) -> Array:
+    """Return 1 - erf(x) of float64 ``x`` >= 0, with its digits also where it is small."""
+    result = np.where(np.isnan(x), x, 0.0)
+    below = 0.0
+    for limit, formula in _COMPLEMENTS:
+        piece = np.flatnonzero((x >= below) & (x < limit))
+        if piece.size:
+            result[piece] = formula(x[piece])
+        below = limit
+    return result
 
 
 def _double(x: Array) -> Array:

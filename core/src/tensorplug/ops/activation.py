@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 from tensorplug import attributes, inference
 from tensorplug import dtypes as dt
 from tensorplug.dispatch import as_tensor, chained, dispatch, dispatch_unary
 from tensorplug.errors import ShapeError
-from tensorplug.ops.elementwise import erf, tanh
 from tensorplug.spec import KernelSpec, TensorType
 
 if TYPE_CHECKING:
@@ -17,7 +15,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "elu",
-    "gelu",
     "leaky_relu",
     "log_sigmoid",
     "log_softmax",
@@ -26,7 +23,6 @@ __all__ = [
     "relu6",
     "selu",
     "sigmoid",
-    "silu",
     "softmax",
     "softplus",
     "step",
@@ -187,33 +183,6 @@ def step(x: Any, /, alpha: float = 0.0) -> Tensor:
 
     """
     return dispatch(STEP, x, alpha=alpha)
-
-
-@chained
-def silu(x: Any, /) -> Tensor:
-    """Return ``x * sigmoid(x)`` elementwise, also called swish; integers become floats first.
-
-    Source: sigmoid-weighted linear units (Elfwing et al., 2017).
-    """
-    tensor = as_tensor(x, what="silu: x")
-    return tensor * sigmoid(tensor)
-
-
-@chained
-def gelu(x: Any, /, *, approximate: bool = False) -> Tensor:
-    """Return ``x`` times the probability that a standard normal variable is below ``x``.
-
-    That is ``x / 2 * (1 + erf(x / sqrt(2)))``. ``approximate``: with the hyperbolic tangent
-    instead, ``x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3)))``. Integers become
-    floats first.
-
-    Source: Gaussian error linear units (Hendrycks and Gimpel, 2016).
-    """
-    tensor = as_tensor(x, what="gelu: x")
-    if approximate:
-        inner = (tensor + tensor * tensor * tensor * 0.044715) * math.sqrt(2.0 / math.pi)
-        return tensor * 0.5 * (tanh(inner) + 1.0)
-    return tensor * 0.5 * (erf(tensor * math.sqrt(0.5)) + 1.0)
 
 
 @chained

@@ -18,9 +18,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug import dtypes as dt
-from tensorplug.dispatch import as_tensor
+from tensorplug.dispatch import as_tensor, dispatch
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.ops import activation, comparison, elementwise
+from tensorplug.ops.cross_entropy import SOFTMAX_CROSS_ENTROPY
 from tensorplug.ops.movement import broadcast_to
 from tensorplug.ops.reduction import mean
 from tensorplug.ops.reduction import sum as total
@@ -261,5 +262,5 @@ def softmax_cross_entropy(
         raise ShapeError("softmax_cross_entropy: labels and logits have no axis of classes")
     if label_smoothing:
         y = y * (1 - label_smoothing) + label_smoothing / y.shape[-1]
-    losses = -total(y * activation.log_softmax(scores), axis=-1)
+    losses = dispatch(SOFTMAX_CROSS_ENTROPY, y, scores)
     return _reduced(losses, weights, reduction, "softmax_cross_entropy")

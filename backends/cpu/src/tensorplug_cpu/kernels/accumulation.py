@@ -1,0 +1,64 @@
+"""Products added to something."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tensorplug import dtypes as dt
+from tensorplug.ops import accumulation as ops
+from tensorplug.tables import KernelTable
+from tensorplug_cpu import large
+from tensorplug_cpu.arrays import working
+from tensorplug_cpu.filling import blank
+from tensorplug_cpu.quiet import kernel, quietly
+
+if TYPE_CHECKING:
+    from tensorplug.spec import TensorType
+    from tensorplug_cpu.arrays import Array, Call
+
+kernels = KernelTable()
+
+_BLOCK: Final = 1 << 16  # elements whose product is still in the cache when it is added
+_SHARED: Final = 1 << 19  # elements from which several threads are worth their hand-over
+
+
+@kernels.prepare(ops.MULTIPLY_ADD)
+def multiply_add(x: TensorType, y: TensorType, z: TensorType, *, out: TensorType) -> Call:
+    """Add to the product in its place; float16 is rounded once."""
+    narrow = out.dtype.numpy
+    dtype = working(out.dtype) if out.dtype in dt.FLOATING else narrow
+    if dtype != narrow or not all(each.size in (1, out.size) for each in (x, y, z)):
+
+        def spread(x: Array, y: Array, z: Array) -> Array:
+            product = np.asarray(np.multiply(x, y, dtype=dtype))
+            if product.shape == out.shape:
+                product += z
+            else:
+                product = np.asarray(np.add(product, z, dtype=dtype))
+            return product.astype(narrow, copy=False)
+
+        return kernel(spread, out)
+    make = blank(out)
+
+    def work(result: Array, x: Array, y: Array, z: Array) -> None:
+        for start in range(0, len(result), _BLOCK):
+            at = slice(start, start + _BLOCK)
+            a, b, c = (each if len(each) == 1 else each[at] for each in (x, y, z))
+            product = np.multiply(a, b, out=result[at])
+            product += c
+
+    def in_blocks(*inputs: Array) -> Array:
+        result = make()
+        flat = [each.reshape(-1) for each in inputs]
+        large.share_out(work, flat, result.reshape(-1))
+        return result
+
+    def run(x: Array, y: Array, z: Array) -> Array:
+        result = make()
+        np.multiply(x, y, out=result)
+        result += z
+        return result
+
+    return quietly(in_blocks if out.size >= _SHARED else run)

@@ -1,0 +1,109 @@
+"""Softmax's cross-entropy, and what softmax passes back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tensorplug.ops import cross_entropy as ops
+from tensorplug.tables import KernelTable
+from tensorplug_cpu import large
+from tensorplug_cpu.arrays import working
+from tensorplug_cpu.filling import blank
+from tensorplug_cpu.quiet import kernel, quietly
+
+if TYPE_CHECKING:
+    from tensorplug.spec import TensorType
+    from tensorplug_cpu.arrays import Array, Call
+
+kernels = KernelTable()
+
+_BLOCK: Final = 1 << 14  # elements that are taken through all steps while they are in the cache
+_SHARED: Final = 1 << 17  # elements from which several threads are worth their hand-over
+
+
+def _shifted(logits: Array, dtype: np.dtype[Any]) -> Array:
+    wide = logits.astype(dtype, copy=False)
+    return np.asarray(np.subtract(wide, np.maximum.reduce(wide, axis=-1, keepdims=True)))
+
+
+@kernels.prepare(ops.SOFTMAX_CROSS_ENTROPY)
+def cross_entropy(labels: TensorType, logits: TensorType, *, out: TensorType) -> Call:
+    """Weight what each score lacks to the logarithm of the sum of all powers.
+
+    That logarithm is taken in float64: where one score is far above the others the sum is 1
+    and a little, and the little is the result.
+    """
+    dtype, narrow = working(out.dtype), out.dtype.numpy
+    if not logits.size:
+        return lambda _labels, _logits: np.zeros(out.shape, narrow)
+    double = np.dtype(np.float64)
+
+    def run(labels: Array, logits: Array) -> Any:
+        shifted = _shifted(logits, dtype)
+        total = np.add.reduce(np.exp(shifted), axis=-1, keepdims=True, dtype=double)
+        lacking = np.subtract(np.log(total), shifted, dtype=double)
+        lacking *= labels
+        return np.add.reduce(lacking, axis=-1).astype(narrow, copy=False)
+
+    return kernel(run, out)
+
+
+@kernels.prepare(ops.SOFTMAX_CROSS_ENTROPY_GRAD)
+def cross_entropy_grad(
+    dy: TensorType, labels: TensorType, logits: TensorType, *, out: TensorType
+) -> Call:
+    """Scale softmax by the sum of the labels, take the labels away, multiply by dy."""
+    dtype, narrow = working(out.dtype), out.dtype.numpy
+    if not out.size:
+        return lambda _dy, _labels, logits: logits
+
+    def run(dy: Array, labels: Array, logits: Array) -> Any:
+        powers = _shifted(logits, dtype)
+        np.exp(powers, out=powers)
+        factor = np.add.reduce(labels, axis=-1, keepdims=True, dtype=dtype)
+        factor /= np.add.reduce(powers, axis=-1, keepdims=True)
+        powers *= factor
+        powers -= labels
+        powers *= dy[..., None]
+        return powers.astype(narrow, copy=False)
+
+    return quietly(run)
+
+
+@kernels.prepare(ops.SOFTMAX_GRAD)
+def softmax_grad(dy: TensorType, y: TensorType, *, dim: int, out: TensorType) -> Call:
+    """Take from dy its mean under the distribution y; multiply by y."""
+    dtype = working(out.dtype)
+    if not out.size:
+        return lambda dy, _y: dy
+    length, make = out.shape[dim], blank(out)
+    rows, step = out.size // length, max(1, _BLOCK // length)
+    shared, last = out.size >= _SHARED, dim == out.rank - 1
+
+    def pass_back(dy: Array, y: Array) -> Array:
+        result = make().reshape(rows, length)
+        pulled, given = dy.reshape(rows, length), y.reshape(rows, length)
+
+        def work(numbers: Array) -> None:
+            end = int(numbers[-1]) + 1
+            for first in range(int(numbers[0]), end, step):
+                block = slice(first, min(first + step, end))
+                wide, weights = pulled[block].astype(dtype), given[block].astype(dtype, copy=False)
+                wide -= np.add.reduce(wide * weights, axis=1, keepdims=True)
+                np.multiply(wide, weights, out=result[block], casting="same_kind")
+
+        if shared:
+            large.share_out(work, (), np.arange(rows))
+        else:
+            work(np.arange(rows))
+        return result
+
+    def run(dy: Array, y: Array) -> Array:
+        if last:
+            return pass_back(dy, y).reshape(out.shape)
+        moved = np.moveaxis(dy, dim, -1), np.moveaxis(y, dim, -1)
+        return np.moveaxis(pass_back(*moved).reshape(moved[0].shape), -1, dim)
+
+    return quietly(run)

@@ -1,0 +1,175 @@
+"""Layer normalization and its gradient, some rows at a time."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tensorplug import dtypes as dt
+from tensorplug.ops import layer_normalization as ops
+from tensorplug.spec import TensorType
+from tensorplug.tables import KernelTable
+from tensorplug_cpu import large
+from tensorplug_cpu.arrays import working
+from tensorplug_cpu.filling import blank
+from tensorplug_cpu.quiet import quietly
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug_cpu.arrays import Array, Call
+
+kernels = KernelTable()
+
+_BLOCK: Final = 1 << 14  # elements that are taken through all steps while they are in the cache
+_SHARED: Final = 1 << 17  # elements from which several threads are worth their hand-over
+
+
+class _Rows:
+    """Arrays of one type as matrices with an example in each row, and back."""
+
+    def __init__(self, out: TensorType, axis: tuple[int, ...]) -> None:
+        kept = tuple(each for each in range(out.rank) if each not in axis)
+        order = (*kept, *axis)
+        self._axes = len(axis)
+        self._order = None if order == tuple(range(out.rank)) else order
+        self._arranged = tuple(out.shape[each] for each in order)
+        self._back = tuple(map(int, np.argsort(order)))
+        self.length = prod(out.shape[each] for each in axis)
+        self.count = out.size // self.length
+        self.step = max(1, _BLOCK // self.length)
+        self._shared = out.size >= _SHARED
+
+    def of(self, x: Array) -> Array:
+        if self._order is not None:
+            x = x.transpose(self._order)
+        return x.reshape(self.count, self.length)
+
+    def back(self, rows: Array) -> Array:
+        result = rows.reshape(self._arranged)
+        return result if self._order is None else result.transpose(self._back)
+
+    def are_alike_in(self, x: TensorType | None) -> bool:
+        """Return whether all rows are equal of ``x``, broadcast to the shape of these arrays."""
+        if x is None or x.size == 1:
+            return True
+        own = x.shape[max(0, x.rank - self._axes) :] if self._axes else ()
+        return self._order is None and prod(own) == x.size == self.length
+
+    def blocks(self, work: Callable[[slice], None]) -> None:
+        """Call ``work`` for some rows at a time, in several threads if there are many."""
+
+        def several(numbers: Array) -> None:
+            for first in range(int(numbers[0]), int(numbers[-1]) + 1, self.step):
+                work(slice(first, min(first + self.step, int(numbers[-1]) + 1)))
+
+        numbers = np.arange(self.count)
+        if self._shared:
+            large.share_out(several, (), numbers)
+        else:
+            several(numbers)
+
+
+def _mean(rows: Array) -> Array:
+    total = np.asarray(np.add.reduce(rows, axis=1, keepdims=True))
+    total /= rows.dtype.type(rows.shape[1])
+    return total
+
+
+def _normalized(rows: Array, epsilon: Any, room: Array, work: Array) -> Array:
+    """Put normalized rows into ``room``; return the reciprocals of their deviations."""
+    np.subtract(rows, _mean(rows), out=room)
+    variance = _mean(np.square(room, out=work))
+    variance += epsilon
+    reciprocal = np.divide(1, np.sqrt(variance), dtype=room.dtype)
+    room *= reciprocal
+    return reciprocal
+
+
+@kernels.prepare(ops.LAYER_NORM)
+def layer_norm(
+    x: TensorType,
+    scale: TensorType | None,
+    offset: TensorType | None,
+    *,
+    axis: tuple[int, ...],
+    epsilon: float,
+    out: TensorType,
+) -> Call:
+    """Normalize block by block; scale and shift there too where all rows share these."""
+    if not out.size:
+        return lambda x, _scale, _offset: x
+    rows = _Rows(out, axis)
+    if rows.are_alike_in(scale) and rows.are_alike_in(offset):
+        return quietly(_affine(rows, epsilon, out))
+    dtype, narrow = working(out.dtype), out.dtype.numpy
+    normalize = _affine(rows, epsilon, TensorType(dt.of(dtype), out.shape))
+
+    def run(x: Array, scale: Array | None, offset: Array | None) -> Array:
+        result = normalize(x.astype(dtype, copy=False), None, None)
+        for function, each in ((np.multiply, scale), (np.add, offset)):
+            if each is not None:
+                result = function(result, each, dtype=dtype)
+        return np.asarray(result, narrow)
+
+    return quietly(run)
+
+
+def _affine(rows: _Rows, epsilon: float, out: TensorType) -> Call:
+    """Return what normalizes, scales and shifts rows."""
+    dtype, narrow = working(out.dtype), out.dtype.numpy
+    small, make = dtype.type(epsilon), blank(out)
+
+    def run(x: Array, scale: Array | None, offset: Array | None) -> Array:
+        result, matrix = make().reshape(rows.count, rows.length), rows.of(x)
+        factors = [None if each is None else each.reshape(1, -1) for each in (scale, offset)]
+
+        def work(block: slice) -> None:
+            target = result[block]
+            room = target if dtype == narrow else np.empty(target.shape, dtype)
+            wide = matrix[block].astype(dtype, copy=False)
+            _normalized(wide, small, room, np.empty(target.shape, dtype))
+            for function, each in zip((np.multiply, np.add), factors, strict=True):
+                if each is not None:
+                    function(room, each, out=room)
+            if room is not target:
+                target[...] = room
+
+        rows.blocks(work)
+        return rows.back(result)
+
+    return run
+
+
+@kernels.prepare(ops.LAYER_NORM_GRAD)
+def layer_norm_grad(
+    dy: TensorType, x: TensorType, *, axis: tuple[int, ...], epsilon: float, out: TensorType
+) -> Call:
+    """Take from dy its mean and its part along the normalized row."""
+    dtype, narrow = working(out.dtype), out.dtype.numpy
+    if not out.size:
+        return lambda dy, _x: dy
+    rows, small, make = _Rows(out, axis), dtype.type(epsilon), blank(out)
+
+    def run(dy: Array, x: Array) -> Array:
+        result, pulled, matrix = make().reshape(rows.count, rows.length), rows.of(dy), rows.of(x)
+
+        def work(block: slice) -> None:
+            target = result[block]
+            room = target if dtype == narrow else np.empty(target.shape, dtype)
+            z, product = np.empty((2, *target.shape), dtype)
+            reciprocal = _normalized(matrix[block].astype(dtype, copy=False), small, z, product)
+            wide = pulled[block].astype(dtype, copy=False)
+            z *= _mean(np.multiply(wide, z, out=product))
+            np.subtract(wide, _mean(wide), out=room)
+            room -= z
+            room *= reciprocal
+            if room is not target:
+                target[...] = room
+
+        rows.blocks(work)
+        return rows.back(result)
+
+    return quietly(run)

@@ -1,0 +1,28 @@
+"""Gradients of products added to something."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug.ops import accumulation as ops
+from tensorplug.tables import GradientTable
+
+if TYPE_CHECKING:
+    from tensorplug.tensor import Tensor
+
+gradients = GradientTable()
+
+
+@gradients.wrt(ops.MULTIPLY_ADD, "x")
+def multiply_add_wrt_x(dy: Tensor, y: Tensor) -> Tensor:
+    return dy * y
+
+
+@gradients.wrt(ops.MULTIPLY_ADD, "y")
+def multiply_add_wrt_y(dy: Tensor, x: Tensor) -> Tensor:
+    return dy * x
+
+
+@gradients.wrt(ops.MULTIPLY_ADD, "z")
+def multiply_add_wrt_z(dy: Tensor) -> Tensor:
+    return dy

@@ -1,0 +1,67 @@
+"""Gradients of softmax's cross-entropy, and of what softmax passes back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug.dispatch import dispatch
+from tensorplug.ops import cross_entropy as ops
+from tensorplug.ops.activation import log_softmax, softmax
+from tensorplug.ops.movement import expand_dims
+from tensorplug.ops.reduction import sum as sum_
+from tensorplug.tables import GradientTable
+
+if TYPE_CHECKING:
+    from tensorplug.tensor import Tensor
+
+gradients = GradientTable()
+
+
+@gradients.wrt(ops.SOFTMAX_CROSS_ENTROPY, "labels")
+def cross_entropy_wrt_labels(dy: Tensor, logits: Tensor) -> Tensor:
+    return -expand_dims(dy, axis=-1) * log_softmax(logits)
+
+
+@gradients.wrt(ops.SOFTMAX_CROSS_ENTROPY, "logits")
+def cross_entropy_wrt_logits(dy: Tensor, labels: Tensor, logits: Tensor) -> Tensor:
+    return dispatch(ops.SOFTMAX_CROSS_ENTROPY_GRAD, dy, labels, logits)
+
+
+# SoftmaxCrossEntropyGrad(dy, labels, logits) = dy * (softmax(logits) * sum(labels) - labels).
+
+
+@gradients.wrt(ops.SOFTMAX_CROSS_ENTROPY_GRAD, "dy")
+def cross_entropy_grad_wrt_dy(ddy: Tensor, labels: Tensor, logits: Tensor) -> Tensor:
+    return sum_(ddy * (softmax(logits) * _total(labels) - labels), axis=-1)
+
+
+@gradients.wrt(ops.SOFTMAX_CROSS_ENTROPY_GRAD, "labels")
+def cross_entropy_grad_wrt_labels(ddy: Tensor, dy: Tensor, logits: Tensor) -> Tensor:
+    return expand_dims(dy, axis=-1) * (_total(ddy * softmax(logits)) - ddy)
+
+
+@gradients.wrt(ops.SOFTMAX_CROSS_ENTROPY_GRAD, "logits")
+def cross_entropy_grad_wrt_logits(
+    ddy: Tensor, dy: Tensor, labels: Tensor, logits: Tensor
+) -> Tensor:
+    weighted = ddy * (expand_dims(dy, axis=-1) * _total(labels))
+    return dispatch(ops.SOFTMAX_GRAD, weighted, softmax(logits), dim=-1)
+
+
+# SoftmaxGrad(dy, y) = y * (dy - sum(y * dy)), a symmetric matrix times dy.
+
+
+@gradients.wrt(ops.SOFTMAX_GRAD, "dy")
+def softmax_grad_wrt_dy(ddy: Tensor, y: Tensor, dim: int) -> Tensor:
+    return dispatch(ops.SOFTMAX_GRAD, ddy, y, dim=dim)
+
+
+@gradients.wrt(ops.SOFTMAX_GRAD, "y")
+def softmax_grad_wrt_y(ddy: Tensor, dy: Tensor, y: Tensor, dim: int) -> Tensor:
+    passed = sum_(dy * y, axis=dim, keepdims=True)
+    back = sum_(ddy * y, axis=dim, keepdims=True)
+    return ddy * (dy - passed) - dy * back
+
+
+def _total(x: Tensor) -> Tensor:
+    return sum_(x, axis=-1, keepdims=True)

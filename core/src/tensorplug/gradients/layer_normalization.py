@@ -1,0 +1,65 @@
+"""Gradients of layer normalization.
+
+With z = (x - mean(x)) * r normalized, r = 1 / sqrt(variance(x) + epsilon), means along the axes:
+
+    LayerNormGrad(dy, x) = r * (dy - mean(dy) - z * mean(z * dy))
+
+That is a symmetric matrix times dy.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorplug.dispatch import dispatch
+from tensorplug.ops import layer_normalization as ops
+from tensorplug.ops.normalization import moments
+from tensorplug.ops.powers import rsqrt
+from tensorplug.ops.reduction import mean
+from tensorplug.tables import GradientTable
+
+if TYPE_CHECKING:
+    from tensorplug.tensor import Tensor
+
+gradients = GradientTable()
+
+
+@gradients.wrt(ops.LAYER_NORM, "x")
+def layer_norm_wrt_x(
+    dy: Tensor, x: Tensor, scale: Tensor | None, axis: Any, epsilon: float
+) -> Tensor:
+    scaled = dy if scale is None else dy * scale
+    return dispatch(ops.LAYER_NORM_GRAD, scaled, x, axis=axis, epsilon=epsilon)
+
+
+@gradients.wrt(ops.LAYER_NORM, "scale")
+def layer_norm_wrt_scale(dy: Tensor, x: Tensor, axis: Any, epsilon: float) -> Tensor:
+    return dy * dispatch(ops.LAYER_NORM, x, None, None, axis=axis, epsilon=epsilon)
+
+
+@gradients.wrt(ops.LAYER_NORM, "offset")
+def layer_norm_wrt_offset(dy: Tensor) -> Tensor:
+    return dy
+
+
+@gradients.wrt(ops.LAYER_NORM_GRAD, "dy")
+def layer_norm_grad_wrt_dy(ddy: Tensor, x: Tensor, axis: Any, epsilon: float) -> Tensor:
+    return dispatch(ops.LAYER_NORM_GRAD, ddy, x, axis=axis, epsilon=epsilon)
+
+
+@gradients.wrt(ops.LAYER_NORM_GRAD, "x")
+def layer_norm_grad_wrt_x(ddy: Tensor, dy: Tensor, x: Tensor, axis: Any, epsilon: float) -> Tensor:
+    # Of sum(ddy * LayerNormGrad(dy, x)), which depends on x through r and through z.
+    centre, variance = moments(x, axis, keepdims=True)
+    r = rsqrt(variance + epsilon)
+    z = (x - centre) * r
+    of_dy, of_ddy = _mean(z * dy, axis), _mean(z * ddy, axis)
+    in_common = _mean(dy * ddy, axis) - _mean(dy, axis) * _mean(ddy, axis) - of_dy * of_ddy
+    through_z = dispatch(
+        ops.LAYER_NORM_GRAD, of_dy * ddy + of_ddy * dy, x, axis=axis, epsilon=epsilon
+    )
+    return -r * (r * z * in_common + through_z)
+
+
+def _mean(x: Tensor, axis: Any) -> Tensor:
+    return mean(x, axis=axis, keepdims=True)

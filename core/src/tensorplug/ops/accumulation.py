@@ -1,0 +1,38 @@
+"""Products added to something, in one step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorplug import dtypes as dt
+from tensorplug import shapes
+from tensorplug.dispatch import dispatch
+from tensorplug.spec import KernelSpec, TensorType
+
+if TYPE_CHECKING:
+    from tensorplug.tensor import Tensor
+
+__all__ = ["multiply_add"]
+
+
+def _broadcast(x: TensorType, y: TensorType, z: TensorType) -> TensorType:
+    return TensorType(x.dtype, shapes.broadcast(x.shape, y.shape, z.shape))
+
+
+MULTIPLY_ADD = KernelSpec(
+    "MultiplyAdd", ("x", "y", "z"), _broadcast, accepts=dt.NUMERIC, promote=("x", "y", "z")
+)
+
+
+def multiply_add(x: Any, y: Any, z: Any, /) -> Tensor:
+    """Return ``x * y + z`` elementwise, with broadcasting, in one pass where a device can.
+
+    ``multiply_add(gradient, -rate, weights)`` is a step of gradient descent. The product may be
+    rounded before the sum or not, as the device has it. Differentiable in all three.
+
+    Raises:
+        ShapeError: the shapes do not broadcast.
+        DTypeError: the dtypes do not promote.
+
+    """
+    return dispatch(MULTIPLY_ADD, x, y, z)

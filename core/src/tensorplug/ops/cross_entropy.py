@@ -1,0 +1,57 @@
+"""Cross-entropy of scores with a distribution, and what softmax passes back.
+
+The kernels take the last axis as the classes. ``tensorplug.losses`` has the public function.
+"""
+
+from __future__ import annotations
+
+from tensorplug import attributes
+from tensorplug import dtypes as dt
+from tensorplug.errors import ShapeError
+from tensorplug.spec import KernelSpec, TensorType
+
+
+def _classified(labels: TensorType, logits: TensorType) -> TensorType:
+    if labels.shape != logits.shape:
+        raise ShapeError("labels and logits must have one shape")
+    if not logits.rank:
+        raise ShapeError("labels and logits must have classes, as their last axis")
+    return TensorType(logits.dtype, logits.shape[:-1])
+
+
+def _pulled(dy: TensorType, labels: TensorType, logits: TensorType) -> TensorType:
+    losses = _classified(labels, logits)
+    if dy.shape != losses.shape:
+        raise ShapeError("dy must have the shape of logits without its last axis")
+    return logits
+
+
+def _of_one_shape(dy: TensorType, y: TensorType) -> TensorType:
+    if dy.shape != y.shape:
+        raise ShapeError("dy and y must have one shape")
+    return dy
+
+
+SOFTMAX_CROSS_ENTROPY = KernelSpec(
+    "SoftmaxCrossEntropy",
+    ("labels", "logits"),
+    _classified,
+    accepts=dt.REAL,
+    promote=("labels", "logits"),
+    inexact=True,
+)
+SOFTMAX_CROSS_ENTROPY_GRAD = KernelSpec(  # with respect to logits
+    "SoftmaxCrossEntropyGrad",
+    ("dy", "labels", "logits"),
+    _pulled,
+    accepts=dt.FLOATING,
+    promote=("dy", "labels", "logits"),
+)
+SOFTMAX_GRAD = KernelSpec(  # y is what Softmax gave
+    "SoftmaxGrad",
+    ("dy", "y"),
+    _of_one_shape,
+    attributes={"dim": attributes.axis("y", -1)},
+    accepts=dt.FLOATING,
+    promote=("dy", "y"),
+)

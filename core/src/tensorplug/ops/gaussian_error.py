@@ -1,0 +1,66 @@
+"""The Gaussian error linear unit. It lives in ``tensorplug.nn``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from tensorplug import attributes
+from tensorplug import dtypes as dt
+from tensorplug.dispatch import chained, dispatch
+from tensorplug.errors import ShapeError
+from tensorplug.spec import KernelSpec, TensorType
+
+if TYPE_CHECKING:
+    from tensorplug.tensor import Tensor
+
+__all__ = ["gelu"]
+
+REACH: Final = 40.0
+"""Beyond it the unit is 0 or x in every dtype; cutting off there keeps infinity from meeting 0."""
+
+CUBIC: Final = 0.044715
+"""Of the approximation by a hyperbolic tangent, as its authors give it."""
+
+_ATTRIBUTES = {"approximate": attributes.flag(default=False)}
+
+
+def _same(x: TensorType) -> TensorType:
+    return x
+
+
+def _of_one_shape(dy: TensorType, x: TensorType) -> TensorType:
+    if dy.shape != x.shape:
+        raise ShapeError("dy and x must have one shape")
+    return dy
+
+
+GELU = KernelSpec(
+    "Gelu",
+    ("x",),
+    _same,
+    attributes=_ATTRIBUTES,
+    accepts=dt.REAL,
+    promote=("x",),
+    inexact=True,
+)
+GELU_GRAD = KernelSpec(
+    "GeluGrad",
+    ("dy", "x"),
+    _of_one_shape,
+    attributes=_ATTRIBUTES,
+    accepts=dt.FLOATING,
+    promote=("dy", "x"),
+)
+
+
+@chained
+def gelu(x: Any, /, *, approximate: bool = False) -> Tensor:
+    """Return ``x`` times the probability that a standard normal variable is below ``x``.
+
+    That is ``x / 2 * (1 + erf(x / sqrt(2)))``. ``approximate``: with the hyperbolic tangent
+    instead, ``x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3)))``. Integers become
+    floats first. At minus infinity it is 0.
+
+    Source: Gaussian error linear units (Hendrycks and Gimpel, 2016).
+    """
+    return dispatch(GELU, x, approximate=approximate)

@@ -1,0 +1,88 @@
+"""Normalization of each example by its own statistics. It lives in ``tensorplug.nn``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorplug import attributes
+from tensorplug import dtypes as dt
+from tensorplug.dispatch import chained, dispatch
+from tensorplug.errors import ShapeError
+from tensorplug.shapes import broadcast
+from tensorplug.spec import KernelSpec, TensorType
+
+if TYPE_CHECKING:
+    from tensorplug.tensor import Tensor
+
+__all__ = ["layer_norm"]
+
+
+def _normalized(
+    x: TensorType, scale: TensorType | None, offset: TensorType | None, *, epsilon: dt.Scalar
+) -> TensorType:
+    dt.check_number(epsilon, x.dtype)
+    for name, each in (("scale", scale), ("offset", offset)):
+        if each is not None and broadcast(x.shape, each.shape) != x.shape:
+            raise ShapeError(f"{name} must broadcast to the shape of x")
+    return x
+
+
+def _pulled(dy: TensorType, x: TensorType, *, epsilon: dt.Scalar) -> TensorType:
+    dt.check_number(epsilon, x.dtype)
+    if dy.shape != x.shape:
+        raise ShapeError("dy and x must have one shape")
+    return x
+
+
+_ATTRIBUTES = {"axis": attributes.axes("x", -1), "epsilon": attributes.number(1e-5)}
+
+LAYER_NORM = KernelSpec(
+    "LayerNorm",
+    ("x", "scale?", "offset?"),
+    _normalized,
+    attributes=_ATTRIBUTES,
+    accepts=dt.REAL,
+    promote=("x", "scale", "offset"),
+    inexact=True,
+)
+LAYER_NORM_GRAD = KernelSpec(  # of LayerNorm without scale and offset
+    "LayerNormGrad",
+    ("dy", "x"),
+    _pulled,
+    attributes=_ATTRIBUTES,
+    accepts=dt.FLOATING,
+    promote=("dy", "x"),
+)
+
+
+@chained
+def layer_norm(
+    x: Any,
+    offset: Any = None,
+    scale: Any = None,
+    *,
+    axis: Any = -1,
+    epsilon: float = 1e-5,
+) -> Tensor:
+    """Return ``(x - m) / sqrt(v + epsilon) * scale + offset``.
+
+    m and v are mean and variance of ``x`` along ``axis``, as ``moments`` gives them: the variance
+    is the mean squared distance from the mean.
+
+    Args:
+        x: of any rank, the features usually last.
+        offset: broadcasts to the shape of x; None for 0.
+        scale: likewise; None for 1.
+        axis: an int, several, or None for all; what one example consists of.
+        epsilon: what keeps the root away from 0.
+
+    x, offset and scale are differentiable. Integers become floats first.
+
+    Raises:
+        ShapeError: scale or offset does not broadcast to the shape of x.
+        OutOfRangeError: x has no such axis.
+
+    Source: layer normalization (Ba, Kiros and Hinton, 2016).
+
+    """
+    return dispatch(LAYER_NORM, x, scale, offset, axis=axis, epsilon=epsilon)

@@ -1,0 +1,127 @@
+"""Cases for softmax's cross-entropy, and for what softmax passes back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug.ops import cross_entropy as ops
+from tensorplug_conformance.oracle import cross_entropy as oracle
+from tensorplug_conformance.tables import Case, CaseTable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tensorplug_conformance.corpus import Corpus
+    from tensorplug_conformance.tables import Array
+
+cases = CaseTable()
+
+Shape = tuple[int, ...]
+
+_SHAPES: tuple[tuple[str, Shape], ...] = (
+    ("rank 1", (5,)),
+    ("rows", (4, 7)),
+    ("rank 3", (2, 3, 4)),
+    ("one class", (3, 1)),
+    ("no examples", (0, 3)),
+    ("no classes", (3, 0)),
+    ("large", (257, 259)),
+    ("many classes", (2, 1000)),
+)
+
+
+def _one_hot(corpus: Corpus, shape: Shape) -> Array:
+    """Return labels whose classes go round."""
+    chosen = np.arange(int(np.prod(shape[:-1], dtype=int))) % max(shape[-1], 1)
+    return corpus.of(np.eye(shape[-1])[chosen].reshape(shape) if shape[-1] else np.zeros(shape))
+
+
+def _scores(corpus: Corpus) -> list[tuple[str, Array, Array]]:
+    """Return cases that overflow where nothing is shifted first, and soft labels."""
+    far = corpus.of([[1000.0, 1001, 999], [-1000, -1001, -1000], [0, 30, -30]])
+    return [
+        ("far", corpus.of([[0.0, 1, 0], [1, 0, 0], [0.0, 1, 0]]), far),
+        ("soft labels", corpus.of([[0.25, 0.5, 0.25]]), corpus.ordinary((1, 3))),
+        ("labels that do not add up to 1", corpus.ordinary((2, 3)), corpus.ordinary((2, 3))),
+        ("uniform", corpus.of([[1.0, 0, 0, 0]]), corpus.of(np.zeros((1, 4)))),
+        ("sure", corpus.of([[1.0, 0]]), corpus.of([[12.0, -4]])),
+    ]
+
+
+@cases.of(ops.SOFTMAX_CROSS_ENTROPY, oracle=oracle.cross_entropy)
+def cross_entropy(corpus: Corpus) -> Iterator[Case]:
+    """One-hot and soft labels, scores of any size."""
+    for name, shape in _SHAPES:
+        yield Case(name, (_one_hot(corpus, shape), corpus.ordinary(shape)))
+    if corpus.floating:
+        for name, labels, scores in _scores(corpus):
+            yield Case(name, (labels, scores))
+        yield Case("not a number", (corpus.of([[1.0, 0]]), corpus.of([[np.nan, 0]])))
+    for layout in ("transposed", "sliced"):
+        yield Case(layout, (_one_hot(corpus, (3, 4)), corpus.ordinary((3, 4))), layout=layout)
+
+
+@cases.of(ops.SOFTMAX_CROSS_ENTROPY_GRAD, oracle=oracle.cross_entropy_grad)
+def cross_entropy_grad(corpus: Corpus) -> Iterator[Case]:
+    for name, shape in _SHAPES:
+        dy, labels = corpus.ordinary(shape[:-1]), _one_hot(corpus, shape)
+        yield Case(name, (dy, labels, corpus.ordinary(shape)))
+    for name, labels, scores in _scores(corpus):
+        yield Case(name, (corpus.ordinary(labels.shape[:-1]), labels, scores))
+
+
+_AXES: tuple[tuple[str, Shape, dict[str, Any]], ...] = (
+    ("last axis", (3, 4), {}),
+    ("first axis", (4, 3), {"dim": 0}),
+    ("negative axis", (2, 3, 2), {"dim": -2}),
+    ("rank 1", (5,), {}),
+    ("one class", (3, 1), {}),
+    ("empty", (0, 3), {}),
+    ("no classes", (3, 0), {}),
+    ("large", (257, 259), {}),
+    ("large, first axis", (259, 257), {"dim": 0}),
+    ("many classes", (2, 40000), {}),
+    ("rank 6", (1, 2, 1, 3, 1, 2), {"dim": 3}),
+)
+
+
+@cases.of(ops.SOFTMAX_GRAD, oracle=oracle.softmax_grad)
+def softmax_grad(corpus: Corpus) -> Iterator[Case]:
+    """Along any axis, for any y."""
+    for name, shape, attributes in _AXES:
+        yield Case(name, (corpus.ordinary(shape), corpus.ordinary(shape, 0.0, 1.0)), attributes)
+    for layout in ("transposed", "sliced"):
+        yield Case(layout, (corpus.ordinary((3, 5)), corpus.ordinary((3, 5))), layout=layout)
+
+
+_POINTS: tuple[tuple[str, Shape], ...] = (
+    ("rows", (2, 3)),
+    ("rank 1", (3,)),
+    ("rank 3", (2, 1, 2)),
+    ("one class", (2, 1)),
+    ("no examples", (0, 3)),
+)
+
+
+@cases.gradients(ops.SOFTMAX_CROSS_ENTROPY, "labels", "logits")
+def cross_entropy_points(corpus: Corpus) -> Iterator[Case]:
+    for name, shape in _POINTS:
+        yield Case(name, (corpus.ordinary(shape), corpus.ordinary(shape, -1.0, 1.0)))
+
+
+@cases.gradients(ops.SOFTMAX_CROSS_ENTROPY_GRAD, "dy", "labels", "logits")
+def cross_entropy_grad_points(corpus: Corpus) -> Iterator[Case]:
+    for name, shape in _POINTS:
+        dy, scores = corpus.ordinary(shape[:-1]), corpus.ordinary(shape, -1.0, 1.0)
+        yield Case(name, (dy, corpus.ordinary(shape), scores))
+
+
+@cases.gradients(ops.SOFTMAX_GRAD, "dy", "y")
+def softmax_grad_points(corpus: Corpus) -> Iterator[Case]:
+    for name, shape in _POINTS:
+        yield Case(name, (corpus.ordinary(shape), corpus.ordinary(shape, 0.0, 1.0)))
+    pair = corpus.ordinary((3, 2)), corpus.ordinary((3, 2))
+    yield Case("first axis", pair, {"dim": 0})
+    yield Case("negative axis", pair, {"dim": -2})

@@ -1,0 +1,66 @@
+"""References for softmax's cross-entropy and its gradient, with bounds for rounding."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tensorplug_conformance.corpus import wide
+from tensorplug_conformance.oracle.reduction import epsilon, levels
+from tensorplug_conformance.tables import Bounded
+
+if TYPE_CHECKING:
+    from tensorplug_conformance.tables import Array
+
+
+def _finite(bound: Array) -> Array:
+    return np.where(np.isfinite(bound), bound, 0)
+
+
+def cross_entropy(labels: Array, logits: Array) -> Bounded:
+    """-sum(labels * log(softmax(logits))) along the last axis."""
+    with np.errstate(all="ignore"):
+        y, x = wide(labels), wide(logits)
+        if not x.size:
+            return Bounded(np.zeros(x.shape[:-1], x.dtype), np.zeros(x.shape[:-1]))
+        below = x - x.max(axis=-1, keepdims=True)
+        log_sum = np.log(np.exp(below).sum(axis=-1, keepdims=True))
+        terms = y * (log_sum - below)
+        n = x.shape[-1]
+        # Each logarithm is off by its own size; then come the products and their sum.
+        rounded = np.abs(y) * (np.abs(below) + np.abs(log_sum) + levels(n) + 4)
+        slack = rounded.sum(axis=-1) + np.abs(terms).sum(axis=-1) * (levels(n) + 2)
+        return Bounded(terms.sum(axis=-1), _finite(slack) * epsilon(logits))
+
+
+def cross_entropy_grad(dy: Array, labels: Array, logits: Array) -> Bounded:
+    """Dy times (softmax(logits) * sum(labels) - labels)."""
+    with np.errstate(all="ignore"):
+        y, x, pulled = wide(labels), wide(logits), wide(dy)[..., None]
+        if not x.size:
+            return Bounded(x, np.zeros(x.shape))
+        below = x - x.max(axis=-1, keepdims=True)
+        powers = np.exp(below)
+        share = powers / powers.sum(axis=-1, keepdims=True)
+        whole = np.abs(y).sum(axis=-1, keepdims=True)
+        value = pulled * (share * y.sum(axis=-1, keepdims=True) - y)
+        steps = np.abs(below) + 2 * levels(x.shape[-1]) + 12
+        slack = np.abs(pulled) * (share * whole * steps + np.abs(y)) + 2 * np.abs(value)
+        least = np.finfo(logits.dtype).smallest_subnormal  # by which small powers are off
+        return Bounded(value, _finite(slack) * epsilon(logits) + 2 * np.abs(pulled) * least)
+
+
+def softmax_grad(dy: Array, y: Array, *, dim: int = -1) -> Bounded:
+    """Y times (dy - sum(dy * y))."""
+    with np.errstate(all="ignore"):
+        pulled, weights = wide(dy), wide(y)
+        if not weights.size:
+            return Bounded(weights, np.zeros(weights.shape))
+        terms = pulled * weights
+        total = terms.sum(axis=dim, keepdims=True)
+        value = weights * (pulled - total)
+        steps = levels(weights.shape[dim]) + 3
+        size = np.abs(pulled) + np.abs(terms).sum(axis=dim, keepdims=True) * steps
+        slack = np.abs(weights) * size + np.abs(value)
+        return Bounded(value, _finite(slack) * epsilon(y))
