@@ -1,0 +1,72 @@
+"""Points at which gradients of complex inputs are checked: those of real ones, and the suite's.
+
+A smooth point of a real function is one of the same function of complex numbers, moved off the
+real axis by less than the distance to the next branch point.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import tensorplug as tp
+from tensorplug import catalogue
+from tensorplug import dtypes as dt
+
+from .gradient_cases import CASES
+from .gradient_points import RULES, of_the_suite
+from .samples import Case, real
+
+if TYPE_CHECKING:
+    import numpy as np
+
+SPECS = {spec.name: spec for spec in catalogue.catalogue()}
+
+# Phases of vectors are nobody's choice: test_complex_gradients has functions that do not depend
+# on them.
+VALUES = {"Svd": {"compute_uv": False}, "SelfAdjointEigV2": {"compute_v": False}}
+
+
+def takes_complex(kernel: str, name: str) -> bool:
+    return dt.complex128 in SPECS[kernel].accepted(name)
+
+
+def has_rule(kernel: str, name: str) -> bool:
+    """Return whether complex numbers at this input have a gradient rule."""
+    return takes_complex(kernel, name) and RULES[kernel, name].rule_for(dt.complex128) is not None
+
+
+def _off_axis(x: np.ndarray) -> np.ndarray:
+    return x + 0.4j * real(*x.shape, low=-1.0, high=1.0, salt=9) if x.dtype.kind == "f" else x
+
+
+def _moved(case: Case) -> Case:
+    attributes: dict[str, Any] = {**case.attributes, **VALUES.get(case.kernel, {})}
+    if case.kernel == "Cast":
+        attributes["dtype"] = "complex128"
+    inputs = {
+        name: tp.tree_map(_off_axis, value) if takes_complex(case.kernel, name) else value
+        for name, value in case.inputs.items()
+    }
+    wrt = tuple(name for name in case.wrt if has_rule(case.kernel, name))
+    return Case(case.kernel, case.what, inputs, wrt, attributes)
+
+
+def _points() -> list[Case]:
+    own = [_moved(case) for case in CASES]
+    suite = [
+        Case(
+            each.kernel,
+            each.what,
+            each.inputs,
+            tuple(name for name in each.wrt if has_rule(each.kernel, name)),
+            {**each.attributes, **VALUES.get(each.kernel, {})},
+        )
+        for each in of_the_suite(dt.complex128)[0]
+        if each.kernel not in {case.kernel for case in own}
+    ]
+    square = real(2, 3, 3) + 1j * real(2, 3, 3, salt=1)
+    values = Case("Eig", "values", {"input": square}, ("input",), {"compute_v": False})
+    return [case for case in [*own, *suite, values] if case.wrt]
+
+
+COMPLEX_POINTS = _points()
