@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from tensorplug import attributes, shapes
 from tensorplug import dtypes as dt
 from tensorplug.dispatch import as_tensor, chained, dispatch
-from tensorplug.errors import ArgumentError, ShapeError
+from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.ops.comparison import not_equal
 from tensorplug.ops.creation import full
-from tensorplug.ops.elementwise import subtract
+from tensorplug.ops.elementwise import astype, subtract
 from tensorplug.ops.movement import broadcast_to, concat, slice
+from tensorplug.ops.powers import logaddexp
 from tensorplug.ops.reduction import accumulable
+from tensorplug.ops.scans import scan
 from tensorplug.spec import KernelSpec, TensorType
 
 if TYPE_CHECKING:
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "cumprod",
     "cumsum",
+    "cumulative_log_sum_exp",
     "cumulative_prod",
     "cumulative_sum",
     "diff",
@@ -105,14 +109,50 @@ def cumulative_prod(
     return _begun(result, axis, 1) if include_initial else result
 
 
+def cumulative_log_sum_exp(
+    x: Any, /, *, axis: int | None = None, include_initial: bool = False
+) -> Tensor:
+    """Return the running ``log(sum(exp(x)))`` along ``axis``, without overflow.
+
+    Each is the logarithm of a sum of powers that is never taken: two running values are joined
+    by ``logaddexp``, in as many steps as the length has doublings.
+
+    Args:
+        x: real numbers of rank 1 or more; integers become float32.
+        axis: along which to add; may be left out for one dimension.
+        include_initial: whether the result begins with minus infinity, and is one longer.
+
+    Raises:
+        ArgumentError: no axis for several dimensions.
+        ShapeError: rank 0, or an axis out of range.
+        DTypeError: complex numbers or strings.
+
+    (TensorFlow's cumulative_logsumexp, PyTorch's logcumsumexp.)
+
+    """
+    who = "cumulative_log_sum_exp"
+    tensor = as_tensor(x, what=f"{who}: x")
+    if tensor.dtype in dt.COMPLEX or tensor.dtype is dt.string:
+        raise DTypeError(f"{who}: x is {tensor.type}, but must hold real numbers")
+    if tensor.dtype not in dt.FLOATING:
+        tensor = astype(tensor, dt.default_float)
+    at = _along(tensor, axis, who)
+    result = scan(tensor, logaddexp, -inf, axis=at, exclusive=False, reverse=False)
+    return _begun(result, at, -inf) if include_initial else result
+
+
 def _cumulative(spec: KernelSpec, who: str, x: Any, axis: int | None) -> Tensor:
     tensor = as_tensor(x, what=f"{who}: x")
+    return dispatch(spec, tensor, axis=_along(tensor, axis, who))
+
+
+def _along(tensor: Tensor, axis: int | None, who: str) -> int:
     if axis is None and tensor.ndim > 1:
         raise ArgumentError(f"{who}: x is {tensor.type}; name the axis to run along")
-    return dispatch(spec, tensor, axis=_axis(tensor, 0 if axis is None else axis, who))
+    return _axis(tensor, 0 if axis is None else axis, who)
 
 
-def _begun(result: Tensor, axis: int | None, initial: int) -> Tensor:
+def _begun(result: Tensor, axis: int | None, initial: float) -> Tensor:
     at = shapes.normalize_axis(axis or 0, result.ndim)
     first = (*result.shape[:at], 1, *result.shape[at + 1 :])
     return concat([full(first, initial, dtype=result.dtype), result], axis=at)

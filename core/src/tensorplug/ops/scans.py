@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tensorplug.tensor import Tensor
 
 
-def shifted(x: Tensor, axis: int, by: int, fill: int) -> Tensor:
+def shifted(x: Tensor, axis: int, by: int, fill: float) -> Tensor:
     """Return ``x`` moved along ``axis`` by ``by`` places (negative: to the front).
 
     What leaves at one end is gone; ``fill`` comes in at the other.
@@ -29,7 +29,7 @@ def shifted(x: Tensor, axis: int, by: int, fill: int) -> Tensor:
 def scan(
     x: Tensor,
     combine: Callable[[Tensor, Tensor], Tensor],
-    neutral: int,
+    neutral: float,
     *,
     axis: int,
     exclusive: bool,

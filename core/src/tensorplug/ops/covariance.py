@@ -1,0 +1,79 @@
+"""How variables vary together: covariances and correlations of rows."""
+
+from __future__ import annotations
+
+from math import nan
+from typing import TYPE_CHECKING, Any
+
+from tensorplug import dtypes as dt
+from tensorplug.dispatch import as_tensor
+from tensorplug.errors import ArgumentError, DTypeError, ShapeError
+from tensorplug.ops.complexes import conj, real
+from tensorplug.ops.elementwise import astype, sqrt
+from tensorplug.ops.linalg import matmul
+from tensorplug.ops.matrices import diagonal
+from tensorplug.ops.movement import expand_dims, matrix_transpose, reshape
+from tensorplug.ops.reduction import mean
+
+if TYPE_CHECKING:
+    from tensorplug.tensor import Tensor
+
+__all__ = ["corrcoef", "cov"]
+
+
+def cov(x: Any, /, *, correction: float = 1.0) -> Tensor:
+    """Return the covariances of variables, each a row of observations.
+
+    ``c[i, j] = sum((x[i] - mean(x[i])) * conj(x[j] - mean(x[j]))) / (n - correction)``.
+
+    Args:
+        x: ``[..., variables, n]``, or ``[n]`` for one variable; integers become float32.
+        correction: 1 for an estimate of the covariances of what x was drawn from, 0 for those
+            of x itself.
+
+    Returns:
+        ``[..., variables, variables]``, or one number; NaN where ``n - correction`` is not
+        positive.
+
+    Raises:
+        ShapeError: rank 0.
+        DTypeError: strings.
+        ArgumentError: a correction that is no number.
+
+    Source: NumPy's cov; the name of the correction is the array API standard's.
+
+    """
+    tensor = _rows(x, "cov")
+    result = _covariances(tensor, correction, "cov")
+    return result if tensor.ndim > 1 else reshape(result, ())
+
+
+def corrcoef(x: Any, /) -> Tensor:
+    """Return the correlations of variables: ``c[i, j] / sqrt(c[i, i] * c[j, j])`` of ``cov``.
+
+    Shapes and errors are as there. A variable that does not vary has no correlation: NaN.
+    """
+    tensor = _rows(x, "corrcoef")
+    covariances = _covariances(tensor, 0.0, "corrcoef")
+    spread = sqrt(real(diagonal(covariances)))
+    result = covariances / expand_dims(spread, -1) / expand_dims(spread, -2)
+    return result if tensor.ndim > 1 else reshape(result, ())
+
+
+def _rows(x: Any, who: str) -> Tensor:
+    tensor = as_tensor(x, what=f"{who}: x")
+    if tensor.dtype is dt.string:
+        raise DTypeError(f"{who}: x is {tensor.type}, but must hold numbers")
+    if not tensor.ndim:
+        raise ShapeError(f"{who}: x is {tensor.type}, but at least rank 1 is needed")
+    return tensor if tensor.dtype in dt.INEXACT else astype(tensor, dt.default_float)
+
+
+def _covariances(x: Tensor, correction: float, who: str) -> Tensor:
+    if isinstance(correction, bool) or not isinstance(correction, int | float):
+        raise ArgumentError(f"{who}: correction must be a number, got {correction!r}")
+    rows = x if x.ndim > 1 else reshape(x, (1, *x.shape))
+    away = rows - mean(rows, axis=-1, keepdims=True)
+    count = rows.shape[-1] - correction
+    across = matrix_transpose(conj(away) if x.dtype in dt.COMPLEX else away)
+    return matmul(away, across) / (count if count > 0 else nan)

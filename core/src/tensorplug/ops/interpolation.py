@@ -1,0 +1,83 @@
+"""Values between given points, on straight lines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorplug import dtypes as dt
+from tensorplug.dispatch import as_tensor
+from tensorplug.errors import DTypeError, ShapeError
+from tensorplug.ops.comparison import equal
+from tensorplug.ops.elementwise import astype, maximum, minimum, where
+from tensorplug.ops.indexing import gather
+from tensorplug.ops.searching import searchsorted
+
+if TYPE_CHECKING:
+    from tensorplug.tensor import Tensor
+
+__all__ = ["interp"]
+
+
+def interp(x: Any, xp: Any, fp: Any, /, *, left: Any = None, right: Any = None) -> Tensor:
+    """Return at each ``x`` the value of the broken line through the points ``(xp, fp)``.
+
+    Gradients flow to x, xp and fp. Where two points share their ``xp``, the line jumps: at x
+    itself it has the value of the last of them.
+
+    Args:
+        x: real numbers of any shape; integers become float32.
+        xp: where the points are: of rank 1, ascending (this is not checked), finite.
+        fp: their values, as many, real or complex.
+        left: what stands below ``xp[0]``; ``fp[0]`` by default.
+        right: what stands above ``xp[-1]``; ``fp[-1]`` by default.
+
+    Returns:
+        Values of the shape of ``x``; NaN at NaN.
+
+    Raises:
+        ShapeError: xp is not of rank 1, has no points, or fp differs in shape.
+        DTypeError: x or xp is complex, or there are strings.
+
+    Source: NumPy's interp.
+
+    """
+    places, at = _real(xp, "xp"), _real(x, "x")
+    values = _numbers(fp, "fp")
+    if places.ndim != 1 or not places.size or values.shape != places.shape:
+        raise ShapeError(
+            "interp: xp and fp must have rank 1 and one length, at least 1, got "
+            f"{places.type} and {values.type}"
+        )
+    first, last = gather(places, 0), gather(places, -1)
+    # Outside, the slope of the line must not meet an infinite distance.
+    inside = where(at < first, first, where(at > last, last, at))
+    result = _on_the_line(inside, places, values)
+    if left is not None:
+        result = where(at < first, left, result)
+    return result if right is None else where(at > last, right, result)
+
+
+def _on_the_line(x: Tensor, places: Tensor, values: Tensor) -> Tensor:
+    """Return values where ``x`` lies between the first and the last of the places."""
+    after = minimum(searchsorted(places, x, side="right"), places.shape[0] - 1)
+    before = maximum(after - 1, 0)
+    start, end = gather(places, before), gather(places, after)
+    low, high = gather(values, before), gather(values, after)
+    length = end - start
+    behind = x >= end  # at the last point, or a jump to it
+    share = (x - start) / where(equal(length, 0), 1.0, length)
+    return where(behind, high, low + share * (high - low))
+
+
+def _real(value: Any, name: str) -> Tensor:
+    tensor = _numbers(value, name)
+    if tensor.dtype in dt.COMPLEX:
+        raise DTypeError(f"interp: {name} is {tensor.type}, but must hold real numbers")
+    return tensor
+
+
+def _numbers(value: Any, name: str) -> Tensor:
+    tensor = as_tensor(value, what=f"interp: {name}")
+    if tensor.dtype is dt.string:
+        raise DTypeError(f"interp: {name} is {tensor.type}, but must hold numbers")
+    return tensor if tensor.dtype in dt.INEXACT else astype(tensor, dt.default_float)

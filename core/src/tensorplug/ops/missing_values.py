@@ -1,0 +1,125 @@
+"""Reductions that leave NaN out, which stands for missing values."""
+
+from __future__ import annotations
+
+from math import inf, nan
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug import dtypes as dt
+from tensorplug.dispatch import as_tensor, chained
+from tensorplug.errors import DTypeError
+from tensorplug.ops.comparison import isnan, logical_not
+from tensorplug.ops.elementwise import astype, where
+from tensorplug.ops.reduction import all, max, mean, min, sum
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug.tensor import Tensor
+
+__all__ = ["nan_to_num", "nanmax", "nanmean", "nanmin", "nansum"]
+
+
+@chained
+def nansum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+    """Return the sum of the elements along ``axis`` that are not NaN; 0 where there are none.
+
+    The rest, the dtype of the result too, is as for ``sum``.
+    """
+    return sum(_filled(_numbers(x, "nansum"), 0), axis=axis, dtype=dtype, keepdims=keepdims)
+
+
+@chained
+def nanmean(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """Return the mean of the elements along ``axis`` that are not NaN; NaN if there are none.
+
+    Integers and booleans become float32 first.
+    """
+    tensor = _numbers(x, "nanmean")
+    if tensor.dtype not in dt.INEXACT:
+        return mean(tensor, axis=axis, keepdims=keepdims)
+    wide = astype(tensor, dt.float32) if tensor.dtype is dt.float16 else tensor
+    held = astype(logical_not(isnan(tensor)), wide.dtype)
+    total = sum(_filled(wide, 0), axis=axis, keepdims=keepdims)
+    return astype(total / sum(held, axis=axis, keepdims=keepdims), tensor.dtype)
+
+
+@chained
+def nanmax(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """Return the largest element along ``axis`` that is not NaN; NaN where all are.
+
+    Raises:
+        DTypeError: complex numbers or strings.
+        ShapeError: when a reduced axis is empty.
+
+    """
+    return _extreme(x, max, -inf, "nanmax", axis=axis, keepdims=keepdims)
+
+
+@chained
+def nanmin(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """Return the smallest element along ``axis`` that is not NaN; NaN where all are.
+
+    Raises:
+        DTypeError: complex numbers or strings.
+        ShapeError: when a reduced axis is empty.
+
+    """
+    return _extreme(x, min, inf, "nanmin", axis=axis, keepdims=keepdims)
+
+
+@chained
+def nan_to_num(
+    x: Any, /, *, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+) -> Tensor:
+    """Return ``x`` with finite numbers for NaN and the infinities.
+
+    Args:
+        x: real numbers; integers and booleans stay as they are.
+        nan: what stands for NaN.
+        posinf: what stands for infinity; by default the largest number of the dtype.
+        neginf: what stands for minus infinity; by default the least.
+
+    Raises:
+        DTypeError: complex numbers or strings.
+
+    Source: NumPy's nan_to_num.
+
+    """
+    tensor = _real(x, "nan_to_num")
+    if tensor.dtype not in dt.FLOATING:
+        return tensor
+    largest = float(np.finfo(tensor.dtype.name).max)
+    top, low = (largest if posinf is None else posinf), (-largest if neginf is None else neginf)
+    result = where(tensor == inf, top, where(tensor == -inf, low, tensor))
+    return where(isnan(tensor), nan, result)
+
+
+def _extreme(
+    x: Any, extreme: Callable[..., Tensor], neutral: float, who: str, *, axis: Any, keepdims: bool
+) -> Tensor:
+    tensor = _real(x, who)
+    found = extreme(_filled(tensor, neutral), axis=axis, keepdims=keepdims)
+    if tensor.dtype not in dt.FLOATING:
+        return found
+    return where(all(isnan(tensor), axis=axis, keepdims=keepdims), nan, found)
+
+
+def _filled(x: Tensor, value: float) -> Tensor:
+    return where(isnan(x), value, x) if x.dtype in dt.INEXACT else x
+
+
+def _real(x: Any, who: str) -> Tensor:
+    tensor = _numbers(x, who)
+    if tensor.dtype in dt.COMPLEX:
+        raise DTypeError(f"{who}: x is {tensor.type}, but must hold real numbers")
+    return tensor
+
+
+def _numbers(x: Any, who: str) -> Tensor:
+    tensor = as_tensor(x, what=f"{who}: x")
+    if tensor.dtype is dt.string:
+        raise DTypeError(f"{who}: x is {tensor.type}, but must hold numbers")
+    return tensor

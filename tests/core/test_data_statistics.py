@@ -1,0 +1,255 @@
+"""Quantiles, missing values, covariances, interpolation, running log-sums, against NumPy's."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import tensorplug as tp
+from tensorplug.errors import ArgumentError, DTypeError, ShapeError, TensorplugError
+from tensorplug.testing import check_grads
+
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
+
+NAN, INF = math.nan, math.inf
+RANDOM = np.random.default_rng(7)
+X = RANDOM.uniform(-3, 3, (3, 4, 5))
+HOLED = np.where(RANDOM.random(X.shape) < 0.3, NAN, X)
+HOLED[1, :, 2] = NAN
+
+
+def near(actual, expected, dtype):
+    wanted = np.asarray(expected)
+    assert (actual.dtype.name, actual.shape) == (dtype, wanted.shape)
+    tolerance = 8 * np.finfo(dtype).eps
+    np.testing.assert_allclose(
+        actual.numpy(), wanted.astype(dtype), rtol=tolerance, atol=tolerance
+    )
+
+
+# Quantiles -------------------------------------------------------------------------------
+
+METHODS = ["linear", "lower", "higher", "midpoint", "nearest"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("axis", [None, 0, -1, (0, 2), (2, 1)])
+@pytest.mark.parametrize("q", [0.5, 0, 1, 0.3, [0.25, 0.5, 1.0], []], ids=repr)
+def test_quantiles(q, axis, method):
+    for keep in (False, True):
+        wanted = np.quantile(X, q, axis=axis, keepdims=keep, method=method)
+        near(tp.quantile(X, q, axis=axis, keepdims=keep, method=method), wanted, "float64")
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("n", range(1, 10))
+def test_quantiles_at_every_kind_of_position(n, method):
+    x, q = RANDOM.permutation(n) * 1.0, np.linspace(0, 1, 17)
+    near(tp.quantile(x, q, method=method), np.quantile(x, q, method=method), "float64")
+
+
+def test_quantiles_of_other_numbers():
+    half = np.array([1.0, 60000.0, 65504.0, 65000.0], np.float16)
+    near(tp.median(half), 62500, "float16")
+    near(tp.quantile(half, 0.1), np.quantile(half.astype("f8"), 0.1), "float16")
+    near(tp.median([4, 1, 2]), 2, "float32")
+    near(tp.median([True, False]), 0.5, "float32")
+    near(tp.asarray([[1.0, 2.0], [5.0, 4.0]]).median(1), [1.5, 4.5], "float32")
+    near(tp.quantile(X, tp.asarray([0.25, 0.5])), np.quantile(X, [0.25, 0.5]), "float64")
+    for x, wanted in (
+        ([INF, INF], INF),
+        ([INF, 1.0], INF),
+        ([-INF, INF], NAN),
+        ([1.0, NAN, 2.0], NAN),
+        ([-INF, 1.0, INF], 1),
+        (np.zeros(0, "f4"), NAN),
+    ):
+        near(tp.median(x), wanted, "float32")
+    near(tp.median([[1.0, NAN], [2.0, 3.0]], axis=1), [NAN, 2.5], "float32")
+    near(tp.quantile([[1.0, NAN], [2.0, 3.0]], 0.0, axis=1), [NAN, 2], "float32")
+    near(tp.quantile(np.zeros((0, 2), "f4"), [0.5], axis=0), [[NAN, NAN]], "float32")
+
+
+def test_gradients_of_quantiles():
+    check_grads(lambda x: tp.sum(tp.quantile(x, [0.3, 0.9], axis=(0, 2)) ** 2), [X], order=2)
+    slope = tp.grad(lambda x: tp.sum(tp.median(x, axis=1)))(tp.asarray([[3.0, 1.0, 2.0, 9.0]]))
+    assert slope.tolist() == [[0.5, 0, 0.5, 0]]
+    lower = tp.grad(lambda x: tp.quantile(x, 0.4, method="lower"))(tp.asarray([3.0, 1.0, 2.0]))
+    assert lower.tolist() == [0, 1, 0]
+
+
+# Missing values --------------------------------------------------------------------------
+
+NAN_OPS = ["nansum", "nanmean", "nanmax", "nanmin"]
+
+
+@pytest.mark.filterwarnings("ignore:All-NaN", "ignore:Mean of empty")
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("axis", [None, 1, (0, 2)])
+@pytest.mark.parametrize("name", NAN_OPS)
+def test_reductions_without_nan(name, axis, dtype):
+    x = HOLED.astype(dtype)
+    for keep in (False, True):
+        wanted = getattr(np, name)(x.astype("f8"), axis=axis, keepdims=keep)
+        near(getattr(tp, name)(x, axis=axis, keepdims=keep), wanted, dtype)
+
+
+def test_missing_values_at_the_edges():
+    assert tp.nanmax([-INF, NAN]).item() == -INF
+    assert tp.nanmin([INF, NAN]).item() == INF
+    assert math.isnan(tp.nanmax([NAN, NAN]).item())
+    assert math.isnan(tp.nanmean([NAN]).item())
+    assert tp.nansum([NAN]).item() == 0
+    assert tp.nansum([1, 2]).dtype is tp.int32
+    assert tp.nansum([1.0, NAN], dtype="float64").dtype is tp.float64
+    assert tp.nanmax([1, 2]).dtype is tp.int32
+    near(tp.nanmean([1, 2]), 1.5, "float32")
+    assert tp.nansum(np.array([1j, complex(NAN, 1)])).item() == 1j
+    many = np.full(5000, 100, np.float16)
+    near(tp.nanmean(many), 100, "float16")  # the sum is no float16, nor is the count exact
+
+
+def test_nan_to_num():
+    x = np.array([NAN, INF, -INF, 2.0], np.float32)
+    near(tp.nan_to_num(x), np.nan_to_num(x), "float32")
+    given = {"nan": 1.0, "posinf": 5.0, "neginf": -6.0}
+    near(tp.nan_to_num(x, **given), np.nan_to_num(x, **given), "float32")
+    assert tp.nan_to_num([1, 2]).tolist() == [1, 2]
+    slope = tp.grad(lambda x: tp.sum(tp.nan_to_num(x) * 3))(tp.asarray(x))
+    assert slope.tolist() == [0, 0, 0, 3]
+
+
+@pytest.mark.parametrize("name", NAN_OPS)
+def test_gradients_without_nan(name):
+    f = getattr(tp, name)
+    x = tp.asarray([[1.0, NAN, 4.0], [2.0, 7.0, NAN]])
+    slope = tp.grad(lambda x: tp.sum(f(x, axis=1)))(x).tolist()
+    wanted = {
+        "nansum": [[1, 0, 1], [1, 1, 0]],
+        "nanmean": [[0.5, 0, 0.5], [0.5, 0.5, 0]],
+        "nanmax": [[0, 0, 1], [0, 1, 0]],
+        "nanmin": [[1, 0, 0], [1, 0, 0]],
+    }
+    assert slope == wanted[name]
+    check_grads(lambda x: tp.sum(f(x, axis=(0, 2)) ** 2), [X], order=2)
+
+
+# Covariances -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
+def test_covariances(dtype):
+    x = (X + 0.5j * X[..., ::-1]).astype(dtype) if dtype == "complex128" else X.astype(dtype)
+    for correction in (0, 1, 0.5):
+        wanted = [np.cov(each, ddof=0) * 5 / (5 - correction) for each in x]
+        near(tp.cov(x, correction=correction), wanted, dtype)
+        near(tp.cov(x[0, 0], correction=correction), wanted[0][0, 0], dtype)
+    near(tp.corrcoef(x), [np.corrcoef(each) for each in x], dtype)
+    near(tp.corrcoef(x[0, 0]), 1, dtype)
+
+
+def test_covariances_at_the_edges():
+    near(tp.cov([[1, 2], [1, 4]]), [[0.5, 1.5], [1.5, 4.5]], "float32")
+    near(tp.cov([[1.0], [2.0]]), np.full((2, 2), NAN), "float32")
+    near(tp.corrcoef([[1.0, 1.0], [0.0, 2.0]]), [[NAN, NAN], [NAN, 1]], "float32")
+
+
+def test_gradients_of_covariances():
+    weights = RANDOM.normal(size=(4, 4))
+    for f in (tp.cov, tp.corrcoef):
+        check_grads(lambda x, f=f: tp.sum(f(x) * weights), [X[0]], order=2)
+
+
+# Interpolation ---------------------------------------------------------------------------
+
+XP, FP = np.array([-1.0, 0.0, 2.0, 5.0]), np.array([3.0, -1.0, 4.0, 4.5])
+AT = np.array([[-9, -1, -0.5, 0], [0.25, 2, 5, 7.0]])
+
+
+@pytest.mark.parametrize("ends", [{}, {"left": -7.0}, {"right": NAN}, {"left": 0.5, "right": 8.0}])
+@pytest.mark.parametrize("values", [FP, FP + 1j * FP[::-1]], ids=["real", "complex"])
+def test_interpolation(values, ends):
+    found = tp.interp(AT, XP, values, **ends)
+    near(found, np.interp(AT, XP, values, **ends), values.dtype.name)
+
+
+def test_interpolation_at_the_edges():
+    near(tp.interp([NAN, INF, -INF], [0.0, 1.0], [2.0, 3.0]), [NAN, 3, 2], "float32")
+    near(tp.interp([0.0, 1.0, 2.0, NAN], [1.0], [5.0]), [5, 5, 5, NAN], "float32")
+    near(tp.interp([0.0, 1.0, 2.0], [1.0], [5.0], left=1, right=9), [1, 5, 9], "float32")
+    near(tp.interp(1, [0, 4], [0, 1]), 0.25, "float32")
+    jump = [0.0, 1.0, 1.0, 2.0], [0.0, 1.0, 5.0, 6.0]
+    near(tp.interp([0.5, 1.0, 1.5], *jump), np.interp([0.5, 1.0, 1.5], *jump), "float32")
+    near(tp.interp(np.zeros((0, 2)), XP, FP), np.zeros((0, 2)), "float64")
+
+
+def test_gradients_of_interpolation():
+    inside = np.array([-0.7, 0.4, 1.1, 3.3, -4.0, 9.0])
+    check_grads(lambda x, xp, fp: tp.sum(tp.interp(x, xp, fp) ** 2), [inside, XP, FP], order=2)
+    ends = tp.asarray([-INF, INF, 1.0])
+    assert tp.grad(lambda x: tp.sum(tp.interp(x, XP, FP)))(ends).tolist() == [0, 0, 2.5]
+    one = tp.grad(lambda fp: tp.sum(tp.interp(AT, [0.0], fp)))(tp.asarray([1.0]))
+    assert one.tolist() == [8]
+
+
+# Running log-sums ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("shift", [0.0, 1000.0, -1000.0])
+def test_running_log_sums(axis, shift):
+    wanted = np.logaddexp.accumulate(X + shift, axis=axis)
+    near(tp.cumulative_log_sum_exp(X + shift, axis=axis), wanted, "float64")
+    first = np.insert(wanted, 0, -INF, axis=axis)
+    near(tp.cumulative_log_sum_exp(X + shift, axis=axis, include_initial=True), first, "float64")
+
+
+def test_running_log_sums_at_the_edges():
+    near(tp.cumulative_log_sum_exp([-INF, -INF, 1.0]), [-INF, -INF, 1], "float32")
+    near(tp.cumulative_log_sum_exp([INF, 1.0, -INF]), [INF, INF, INF], "float32")
+    near(tp.cumulative_log_sum_exp([1.0, NAN, 1.0]), [1, NAN, NAN], "float32")
+    near(tp.cumulative_log_sum_exp([0, 0]), [0, np.log(2)], "float32")
+    near(tp.cumulative_log_sum_exp(np.zeros(0, "f4")), np.zeros(0), "float32")
+    many = np.zeros(1 << 16, np.float32)
+    near(tp.cumulative_log_sum_exp(many), np.log(np.arange(1, many.size + 1)), "float32")
+
+
+def test_gradients_of_running_log_sums():
+    weights = RANDOM.normal(size=X.shape)
+    for axis in (0, 2):
+        f = lambda x, axis=axis: tp.sum(tp.cumulative_log_sum_exp(x, axis=axis) * weights)  # noqa: E731
+        check_grads(f, [X], order=2)
+    x = tp.asarray([-INF, -INF, 1.0])
+    slope = tp.grad(lambda x: tp.cumulative_log_sum_exp(x)[2])(x)
+    assert slope.tolist() == [0, 0, 1]
+
+
+BAD = [
+    (lambda: tp.quantile(X, 1.5), ArgumentError, "quantile: q must lie between 0 and 1, got 1.5"),
+    (lambda: tp.quantile(X, [NAN]), ArgumentError, "q must lie between 0 and 1"),
+    (lambda: tp.quantile(X, [[0.5]]), ShapeError, "a number or a row of them"),
+    (lambda: tp.quantile(X, 0.5, method="weibull"), ArgumentError, "of 'linear', .* 'weibull'"),
+    (lambda: tp.median(X, axis=3), ShapeError, "median: axis 3"),
+    (lambda: tp.median([1j]), DTypeError, "median: x is complex64.1., but must hold real"),
+    (lambda: tp.nanmax([1j]), DTypeError, "nanmax: x is complex64"),
+    (lambda: tp.nanmax(X[:0]), ShapeError, "the reduced axes are empty"),
+    (lambda: tp.nansum(["a"]), DTypeError, "nansum: x is string.1., but must hold numbers"),
+    (lambda: tp.cov(1.0), ShapeError, "cov: x is float32.., but at least rank 1"),
+    (lambda: tp.cov(X, correction=None), ArgumentError, "cov: correction must be a number"),
+    (lambda: tp.corrcoef(1.0), ShapeError, "corrcoef: x is"),
+    (lambda: tp.interp(AT, XP, FP[:2]), ShapeError, "got float64.4. and float64.2."),
+    (lambda: tp.interp(AT, [], []), ShapeError, "at least 1"),
+    (lambda: tp.interp([1j], XP, FP), DTypeError, "interp: x is complex64"),
+    (lambda: tp.cumulative_log_sum_exp(X), ArgumentError, "name the axis to run along"),
+    (lambda: tp.cumulative_log_sum_exp(1.0), ShapeError, "at least rank 1"),
+    (lambda: tp.cumulative_log_sum_exp([1j]), DTypeError, "must hold real numbers"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "message"), BAD)
+def test_bad_calls(call, error, message):
+    with pytest.raises(error, match=message) as caught:
+        call()
+    assert isinstance(caught.value, TensorplugError)
