@@ -211,10 +211,11 @@ def _others(tensor: Tensor, alias: Alias) -> Iterator[Tensor]:
             yield other
 
 
-def check_write(tensor: Tensor, key: Any, what: str, value: Any = None) -> None:
+def check_write(tensor: Tensor, key: Any, what: str = "", value: Any = None) -> None:
     """Refuse to write to ``tensor[key]`` where NumPy would let another live tensor see it.
 
-    ``key``: slices, integers and None: no more than is written. ``what`` begins the message.
+    ``key``: slices, integers and None: no more than is written. ``what`` begins the message;
+    by default it is an assignment.
     ``value``, what is written, may itself be such a tensor: ``x[1:] = x[:-1]``. Unless it shows
     just what is written, it can be used no more afterwards; ``outdate`` is what is called then.
 
@@ -235,6 +236,7 @@ def check_write(tensor: Tensor, key: Any, what: str, value: Any = None) -> None:
             if other is value and not hasattr(other.__class__, "_reading"):  # no variable
                 continue
             if other._alias.located().meets(written):
+                what = what or f"assignment to {tensor.type}"
                 raise AliasError(
                     f"{what}: another live tensor, {other.type}, shares elements with this one, "
                     f"{tensor.type}, as a view or the other way round. NumPy would change both; "

@@ -17,7 +17,15 @@ if TYPE_CHECKING:
     from tensorplug.dtypes import DType
     from tensorplug.spec import TensorType
 
-__all__ = ["Backend", "Buffer", "CountsBuffers", "DeviceInfo", "SharesHostMemory", "SurvivesFork"]
+__all__ = [
+    "Backend",
+    "Buffer",
+    "CountsBuffers",
+    "DeviceInfo",
+    "Overwrites",
+    "SharesHostMemory",
+    "SurvivesFork",
+]
 
 Buffer = Any
 
@@ -126,6 +134,24 @@ class SharesHostMemory(Protocol):
         """Return an array over the very memory of ``buffer``, which it keeps alive.
 
         Read-only where nobody may write there at all. Waits for pending work.
+        """
+
+
+@runtime_checkable
+class Overwrites(Protocol):
+    """A backend that can write into a buffer where nobody else can see it.
+
+    ``x[key] = value`` then changes the buffer of x in place. Without this, x is copied each time.
+    """
+
+    def overwrite(
+        self, buffer: Buffer, key: tuple[int | slice | None, ...], value: Buffer
+    ) -> bool:
+        """Write ``value``, which broadcasts, to ``buffer[key]``, by NumPy's rules; say whether.
+
+        One tensor holds ``buffer``, and nobody else does. But another buffer may be a view of the
+        same memory, or another library may see it: then, or where the backend cannot tell, nothing
+        is written.
         """
 
 

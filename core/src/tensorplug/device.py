@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
+from tensorplug.backend import Overwrites
 from tensorplug.dtypes import string
 from tensorplug.locks import Lock
 
@@ -56,7 +57,7 @@ class Device:
     ``plans`` holds native plans by key (read without a lock on every call); ``detours`` what
     else a key may lead to: a promotion, a decomposition, a fallback. ``installed``: the kernels
     whose set-up has run here. ``closed`` says that it is closed, ``fate`` why. ``host`` holds
-    the strings of a device that has none.
+    the strings of a device that has none. ``overwrite``: the backend's, where it has it.
     """
 
     __slots__ = (
@@ -72,6 +73,7 @@ class Device:
         "installed",
         "lock",
         "name",
+        "overwrite",
         "owner",
         "plans",
     )
@@ -88,6 +90,7 @@ class Device:
         self.name = name
         self.backend_name = backend_name
         self.backend = backend
+        self.overwrite = backend.overwrite if isinstance(backend, Overwrites) else None
         self.owner = owner
         self.plans: dict[Hashable, Any] = {}
         self.detours: dict[Hashable, Any] = {}

@@ -275,6 +275,15 @@ class Engine(Devices):
         if frame.plans is device.plans:
             self._publish(device, key, plan)
 
+    def overwrite(self, frame: Frame, tensor: Tensor, key: Any, value: Tensor) -> bool:
+        """Write a tensor of the same dtype to ``tensor[key]``; say whether. See ``Runner``."""
+        device = tensor._placement.device
+        if device.overwrite is None or value._placement.device is not device:
+            return False
+        if frame.recording is not None or frame.observers or self.observers:
+            return False
+        return device.overwrite(tensor._buffer, key, value._buffer)
+
 
 def _verified(plan: plans.Plan, tensors: Sequence[Any]) -> list[Tensor]:
     """Run a plan; at its first run compare the outputs with its spec before anybody looks."""

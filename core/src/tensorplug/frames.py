@@ -94,6 +94,14 @@ class Runner(Protocol):
         It begins with a word of that op's, so that it is nobody else's.
         """
 
+    def overwrite(self, frame: Frame, tensor: Tensor, key: Any, value: Tensor) -> bool:
+        """Write a tensor of the same dtype, which broadcasts, to ``tensor[key]``; say whether.
+
+        Nobody but this tensor holds its buffer. Nothing is written where the backend knows of
+        others who may see the data, and where a tape or an observer is to see the call. ``key``
+        holds integers and slices that fit, and None.
+        """
+
     def watch(
         self, frame: Frame, plan: Any, inputs: Sequence[Any], outputs: Sequence[Tensor]
     ) -> None:

@@ -1,9 +1,9 @@
 """What NumPy does in place: ``x[key] = value``, ``x += y`` and the like.
 
 Tensors are values. An assignment puts other values under this one handle; the tape, and every
-other tensor, keep the old ones. ``x += y`` makes another tensor, for which x then stands. Where
-NumPy would let another live tensor see the change, because one of the two is a view, both are
-refused (``aliasing``, docs/adr/0015).
+other tensor, keep the old ones. Only where nobody else could see it is the buffer itself changed.
+``x += y`` makes another tensor, for which x then stands. Where NumPy would let another live tensor
+see the change, because one of the two is a view, both are refused (``aliasing``, docs/adr/0015).
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ import operator
 import sys
 from dis import get_instructions
 from opcode import opname
+from sys import getrefcount
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug import aliasing
+from tensorplug import dispatch as seam
 from tensorplug.errors import AliasError, ShapeError
 from tensorplug.ops import setting, subscripts
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
+    from tensorplug.ops.subscripts import Subscript
 
 __all__ = ["InPlace"]
 
@@ -48,13 +51,13 @@ class InPlace:
         """
         tensor: Any = self
         tensor._live()
-        subscript = subscripts.parse(tensor.type, key)
+        subscript = subscripts.parse(tensor._placement.type, key)
         where = subscript.basic
-        what = f"assignment to {tensor.type}"
-        aliasing.check_write(tensor, where, what, value)
-        new = setting.updated(tensor, subscript, value)
+        aliasing.check_write(tensor, where, value=value)
+        given = setting.castable(value, tensor)
         outdated = aliasing.outdated(tensor, where, value)
-        tensor._become(new)
+        if not _overwritten(tensor, subscript, given):
+            tensor._become(setting.updated(tensor, subscript, given))
         if outdated:
             value._outdate()
 
@@ -78,7 +81,7 @@ class InPlace:
             return result  # in the first case `other` knew what to do
         if result.shape != tensor.shape:
             raise ShapeError(f"{what}: the result is {result.type}, but the shape must stay")
-        return setting.castable(result, tensor.type.dtype, what)
+        return setting.castable(result, tensor, what)
 
     def __iadd__(self, other: Any) -> Any:
         return self._augmented(operator.add, other, "+")
@@ -118,6 +121,28 @@ class InPlace:
 
     def __irshift__(self, other: Any) -> Any:
         return self._augmented(operator.rshift, other, ">>")
+
+
+_COUNTED: Final = sys.implementation.name == "cpython" and (
+    not hasattr(sys, "_is_gil_enabled") or sys._is_gil_enabled()
+)
+"""Whether the number of references to an object is exact and does not change behind our back."""
+
+
+def _overwritten(tensor: Any, subscript: Subscript, given: Any) -> bool:
+    """Write ``given`` into the buffer of ``tensor`` if nobody else can see it; say whether.
+
+    Whoever could (another handle, the tape, a view, NumPy's arrays in the user's hands) holds the
+    buffer. The two references are this tensor's and that of the call which counts.
+    """
+    if not _COUNTED or subscript.picks or getrefcount(tensor._buffer) != 2:
+        return False
+    value = setting.fitting(given, subscript.shape, tensor)
+    frame = seam.current()
+    if not seam.runner(frame).overwrite(frame, tensor, subscript.basic, value):
+        return False
+    tensor._node = None  # it is no longer what was computed there
+    return True
 
 
 _BETWEEN: Final = {"CACHE", "EXTENDED_ARG", "NOP", "SWAP"}

@@ -11,6 +11,7 @@ from tensorplug import dtypes as dt
 from tensorplug.errors import BackendMemoryError
 from tensorplug.spec import TensorType
 from tensorplug_cpu import counting
+from tensorplug_cpu.owning import alone
 from tensorplug_cpu.recycling import pool
 
 if TYPE_CHECKING:
@@ -68,6 +69,13 @@ class CpuBackend:
     def share_to_host(self, buffer: Array) -> Array:
         """Return the buffer itself."""
         return buffer
+
+    def overwrite(self, buffer: Array, key: tuple[int | slice | None, ...], value: Array) -> bool:
+        """Write into an array over memory that nobody else has."""
+        if not alone(buffer):
+            return False
+        buffer[(*key, ...)] = value
+        return True
 
     def describe(self, buffer: Any) -> TensorType:
         """Return dtype and shape.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,9 +16,6 @@ from tensorplug.ops.getting import addresses, moved, selecting, sliced
 from tensorplug.spec import KernelSpec, TensorType
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tensorplug.dtypes import DType
     from tensorplug.ops.subscripts import Pick, Subscript
     from tensorplug.tensor import Tensor
 
@@ -52,39 +48,39 @@ STRIDED_SLICE_UPDATE = KernelSpec(
 )
 
 
-def updated(x: Tensor, subscript: Subscript, value: Any) -> Tensor:
-    """Return ``x`` with ``value`` in the place of ``x[key]``: another tensor of the same type.
+def updated(x: Tensor, subscript: Subscript, value: Tensor) -> Tensor:
+    """Return ``x`` with ``value``, of its dtype, in the place of ``x[key]``: another tensor.
 
     Raises:
-        DTypeError: the value cannot become of the dtype of x (``castable``).
         ShapeError: its shape does not broadcast to that of ``x[key]``.
 
     """
-    given = castable(value, x.dtype, f"assignment to {x.type}", x)
     if not subscript.picks:
-        return _with_block(x, subscript, _fitting(given, subscript.shape, x))
+        return _with_block(x, subscript, fitting(value, subscript.shape, x))
     block = x if subscript.whole else sliced(x, subscript)
-    written = _with_picks(block, subscript, given, x)
+    written = _with_picks(block, subscript, value, x)
     return written if subscript.whole else _with_block(x, subscript, written)
 
 
-def castable(value: Any, dtype: DType, what: str, beside: Tensor | None = None) -> Tensor:
-    """Return ``value`` as a tensor of ``dtype``, where NumPy's casting of the same kind allows it.
+def castable(value: Any, x: Tensor, what: str = "") -> Tensor:
+    """Return ``value`` as a tensor of the dtype of x, where NumPy's same-kind casting allows it.
 
     So integers become floats, and floats become shorter ones; but floats do not become integers,
-    signed integers do not become unsigned, and nothing becomes a boolean. ``beside``: the tensor
-    assigned to, for which Python numbers are kept as constants.
+    signed integers do not become unsigned, and nothing becomes a boolean. ``what`` begins
+    messages; by default it is an assignment to x.
 
     Raises:
         DTypeError: naming both.
         ArgumentError: a Python number that does not fit.
 
     """
-    if host.is_scalar(value):
-        if dt.of_scalar(value, dtype) is not dtype or beside is None:
-            return as_tensor(value, dtype, what=f"{what}: the value")  # or an error
-        frame = seam.current()
-        return seam.runner(frame).constant(frame, STRIDED_SLICE_UPDATE, 1, value, beside)
+    placement, dtype = getattr(value, "_placement", None), x._placement.type.dtype
+    if placement is None:
+        if host.is_scalar(value):
+            return _number(value, x, what)
+    elif placement.type.dtype is dtype and placement.device is x._placement.device:
+        return value  # type: ignore[no-any-return]  # a tensor
+    what = what or f"assignment to {x.type}"
     if isinstance(value, list | tuple | range):
         return as_tensor(value, dtype, what=f"{what}: the value")
     tensor = as_tensor(value, what=f"{what}: the value")
@@ -100,17 +96,29 @@ def castable(value: Any, dtype: DType, what: str, beside: Tensor | None = None) 
     return elementwise.astype(tensor, dtype)
 
 
-def _fitting(value: Tensor, shape: shapes.Shape, x: Tensor) -> Tensor:
+def _number(value: Any, x: Tensor, what: str) -> Tensor:
+    """Return a Python number as a constant, or raise."""
+    dtype = x._placement.type.dtype
+    if dt.of_scalar(value, dtype) is not dtype:
+        return as_tensor(value, dtype, what=f"{what or f'assignment to {x.type}'}: the value")
+    frame = seam.current()
+    return seam.runner(frame).constant(frame, STRIDED_SLICE_UPDATE, 1, value, x)
+
+
+def fitting(value: Tensor, shape: shapes.Shape, x: Tensor) -> Tensor:
     """Return ``value``, which broadcasts to ``shape``, without leading sizes of 1 beyond its rank.
 
     Raises:
         ShapeError: it does not broadcast.
 
     """
-    extra = value.ndim - len(shape)
+    own = value.shape
+    if own == shape or not own:
+        return value
+    extra = len(own) - len(shape)
     given = value
-    if extra > 0 and value.shape[:extra] == (1,) * extra:
-        given = movement.reshape(value, value.shape[extra:])
+    if extra > 0 and own[:extra] == (1,) * extra:
+        given = movement.reshape(value, own[extra:])
     if not _broadcasts(given.shape, shape):
         raise ShapeError(
             f"assignment to {x.type}: the value is {value.type}, but must broadcast to "
@@ -120,8 +128,8 @@ def _fitting(value: Tensor, shape: shapes.Shape, x: Tensor) -> Tensor:
 
 
 def _fitted(value: Tensor, shape: shapes.Shape, x: Tensor) -> Tensor:
-    """Return ``value`` broadcast to ``shape``; see ``_fitting``."""
-    given = _fitting(value, shape, x)
+    """Return ``value`` broadcast to ``shape``; see ``fitting``."""
+    given = fitting(value, shape, x)
     return given if given.shape == shape else movement.broadcast_to(given, shape)
 
 
@@ -137,25 +145,19 @@ def _with_block(x: Tensor, subscript: Subscript, value: Tensor) -> Tensor:
         and subscript.shape == x.shape[lead:]
         and all(isinstance(each, slice) and each.step == 1 for each in rest)
     ):
-        return _with_row(x, basic[:lead], value)
+        return _with_row(x, basic[:lead], value)  # type: ignore[arg-type]  # integers
     return dispatch(STRIDED_SLICE_UPDATE, x, value, **selecting(basic))
 
 
-def _with_row(x: Tensor, numbers: Sequence[Any], value: Tensor) -> Tensor:
+def _with_row(x: Tensor, numbers: tuple[int, ...], value: Tensor) -> Tensor:
     """Return ``x`` with ``value`` where its first axes have these numbers.
 
     They are data, so that one plan serves for all rows.
     """
-    sizes, rest = x.shape[: len(numbers)], x.shape[len(numbers) :]
-    place = 0
-    for number, size in zip(numbers, sizes, strict=True):
-        place = place * size + number
     frame = seam.current()
-    index = seam.runner(frame).constant(frame, indexing.GATHER_V2, 1, place, x)
-    rows = movement.reshape(x, (prod(sizes), *rest)) if len(sizes) > 1 else x
-    at, row = movement.reshape(index, (1, 1)), _fitted(value, (1, *rest), x)
-    written = indexing.tensor_scatter_update(rows, at, row)
-    return movement.reshape(written, x.shape) if len(sizes) > 1 else written
+    index = seam.runner(frame).places(frame, numbers)
+    row = _fitted(value, x.shape[len(numbers) :], x)
+    return indexing.tensor_scatter_update(x, index, row)
 
 
 def _with_picks(block: Tensor, subscript: Subscript, value: Tensor, x: Tensor) -> Tensor:

@@ -132,18 +132,34 @@ def gather_nd(params: TensorType, indices: TensorType, *, out: TensorType) -> Ca
     return quietly(run)
 
 
+def _place(index: Array, sizes: Shape) -> tuple[int, ...]:
+    """Return one index of the first axes as Python's integers; see ``_positions``."""
+    place = tuple(index.tolist())
+    for axis, (number, size) in enumerate(zip(place, sizes, strict=True)):
+        if not -size <= number < size:
+            _positions(index[axis], size, axis)  # raises
+    return place
+
+
 def _one(params: TensorType, depth: int) -> Call:
     """Return the function that takes what one index of some axes names: a view of it."""
-    sizes, full = params.shape[:depth], depth == params.rank
+    sizes = params.shape[:depth]
+    if depth == params.rank:
+        return lambda params, indices: np.asarray(params[_place(indices, sizes)], params.dtype)
+    return lambda params, indices: params[_place(indices, sizes)]
 
-    def run(params: Array, indices: Array) -> Array:
-        place = tuple(indices.tolist())
-        for axis, (number, size) in enumerate(zip(place, sizes, strict=True)):
-            if not -size <= number < size:
-                _positions(indices[axis], size, axis)  # raises
-        return np.asarray(params[place], params.dtype) if full else params[place]
 
-    return run
+def _with_one(shape: Shape, depth: int) -> Call:
+    """Return the function that copies, then writes what one index of some axes names."""
+    sizes = shape[:depth]
+
+    def run(tensor: Array, indices: Array, updates: Array) -> Array:
+        result = np.array(tensor, order="C")
+        place: Any = _place(indices, sizes)
+        result[(*place, ...)] = updates
+        return result
+
+    return quietly(run)
 
 
 @kernels.prepare(ops.SCATTER_ND)
@@ -170,6 +186,8 @@ def tensor_scatter_update(
     rows, width = prod(shape[:depth]), prod(shape[depth:])
     count = prod(updates.shape[: updates.rank - (len(shape) - depth)])
     flattened = _flattened(shape[:depth], count)
+    if indices.shape == (depth,) and updates.shape == shape[depth:]:
+        return _with_one(shape, depth)
 
     def run(tensor: Array, indices: Array, updates: Array) -> Array:
         result = np.array(tensor, order="C").reshape(rows, width)
