@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tensorplug import dtypes as dt
 from tensorplug.ops import trigonometry as ops
-from tensorplug.ops.elementwise import sqrt
+from tensorplug.ops.elementwise import div_no_nan, sqrt
 from tensorplug.ops.powers import hypot
 from tensorplug.tables import GradientTable
 
@@ -48,13 +48,13 @@ def atanh(dy: Tensor, x: Tensor) -> Tensor:
 @gradients.wrt(ops.ATAN2, "a")
 def atan2_wrt_a(dy: Tensor, a: Tensor, b: Tensor) -> Tensor:
     radius = hypot(a, b)
-    return dy * (b / radius / radius)
+    return dy * div_no_nan(div_no_nan(b, radius), radius)  # 0 at the origin, as for Hypot
 
 
 @gradients.wrt(ops.ATAN2, "b")
 def atan2_wrt_b(dy: Tensor, a: Tensor, b: Tensor) -> Tensor:
     radius = hypot(a, b)
-    return -dy * (a / radius / radius)
+    return -dy * div_no_nan(div_no_nan(a, radius), radius)
 
 
 @gradients.wrt(ops.COSH, "x")

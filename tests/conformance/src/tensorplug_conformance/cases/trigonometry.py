@@ -74,4 +74,9 @@ def _left(corpus: Corpus) -> Case:
     return Case("left half", (corpus.of([2.0, -1.5]), corpus.of([-0.5, -2.0])))
 
 
-cases.gradients(ops.ATAN2, "a", "b")(patterns.pairs(0.5, 2.0, _left))
+def _origin(corpus: Corpus) -> Case:
+    nothing = corpus.of([0.0, -0.0])
+    return Case("origin", (nothing, nothing.copy()), expected=(abs(nothing), abs(nothing)))
+
+
+cases.gradients(ops.ATAN2, "a", "b")(patterns.pairs(0.5, 2.0, _left, _origin))
