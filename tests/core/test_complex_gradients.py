@@ -1,0 +1,71 @@
+"""Gradients of functions of complex numbers beside differences, PyTorch's and JAX's numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensorplug as tp
+from tensorplug.testing import check_grads
+
+from .complex_functions import HOLOMORPHIC, LOSSES, W, Z
+
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
+
+losses = pytest.mark.parametrize(
+    ("ours", "theirs", "args"), [row[1:] for row in LOSSES], ids=[row[0] for row in LOSSES]
+)
+holomorphic = pytest.mark.parametrize(
+    ("ours", "theirs"), [row[1:] for row in HOLOMORPHIC], ids=[row[0] for row in HOLOMORPHIC]
+)
+
+
+def close(
+    actual: Any, expected: Any, dtype: tp.DType = tp.complex128, rtol: float = 1e-10
+) -> None:
+    wanted = np.asarray(expected, dtype.numpy)
+    assert (actual.dtype, actual.shape) == (dtype, wanted.shape)
+    np.testing.assert_allclose(actual.numpy(), wanted, rtol=rtol, atol=rtol)
+
+
+@losses
+def test_losses_against_differences(ours: Any, theirs: Any, args: tuple[np.ndarray, ...]) -> None:
+    del theirs
+    check_grads(ours, args, order=2, rtol=1e-5, atol=1e-5)
+
+
+@losses
+def test_losses_against_torch(ours: Any, theirs: Any, args: tuple[np.ndarray, ...]) -> None:
+    torch = pytest.importorskip("torch")
+    leaves = [torch.tensor(each, requires_grad=True) for each in args]
+    expected = theirs(torch, *leaves)
+    expected.backward()
+    value, found = tp.value_and_grad(ours, range(len(args)))(*map(tp.asarray, args))
+    close(value, expected.detach().numpy(), tp.float64)
+    for gradient, leaf, arg in zip(found, leaves, args, strict=True):
+        close(gradient, leaf.grad.resolve_conj().numpy(), tp.asarray(arg).dtype, rtol=1e-9)
+
+
+@holomorphic
+def test_holomorphic_functions_against_differences(ours: Any, theirs: Any) -> None:
+    del theirs
+    found = tp.grad(lambda z: tp.sum(ours(z)), holomorphic=True)(tp.asarray(Z)).numpy()
+    step = 1e-6
+    for direction in (1, 1j, np.exp(2j)):  # the same from wherever it is approached
+        ahead, behind = (ours(tp.asarray(Z + k * step * direction)).numpy() for k in (1, -1))
+        np.testing.assert_allclose(found, (ahead - behind) / (2 * step * direction), rtol=1e-8)
+
+
+@holomorphic
+def test_holomorphic_functions_against_jax(ours: Any, theirs: Any) -> None:
+    jax = pytest.importorskip("jax")
+    with jax.enable_x64(True):
+        j = jax.numpy
+        expected = jax.grad(lambda z: j.sum(theirs(j, z)), holomorphic=True)(j.asarray(Z))
+        _, pull = jax.vjp(lambda z: theirs(j, z), j.asarray(Z))
+        (pulled,) = pull(j.asarray(W))
+    close(tp.grad(lambda z: tp.sum(ours(z)), holomorphic=True)(tp.asarray(Z)), expected)
+    _, ours_pull = tp.vjp(ours, tp.asarray(Z))
+    close(ours_pull(tp.asarray(W))[0], pulled)
