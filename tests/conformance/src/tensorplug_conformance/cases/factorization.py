@@ -136,6 +136,15 @@ def determinant(corpus: Corpus) -> Iterator[Case]:
     yield from _of_squares(corpus, lambda corpus, shape: corpus.ordinary(shape, -1.0, 1.0))
     yield Case("singular", (corpus.of([[1, 2], [2, 4]]),))
     yield Case("permutation", (corpus.of([[0, 1, 0], [1, 0, 0], [0, 0, 1]]),))
+    yield Case("far from singular", (_signs(corpus, 16),))
+
+
+def _signs(corpus: Corpus, n: int) -> Array:
+    """Return a matrix of +-1/2 with orthogonal rows (Sylvester's): of condition 1."""
+    at = np.arange(n)
+    common = at[:, None] & at
+    odd = np.array([int(each).bit_count() % 2 for each in common.flat]).reshape(n, n)
+    return corpus.of(0.5 - odd)
 
 
 @cases.of(ops.LOG_MATRIX_DETERMINANT, oracle=oracle.log_matrix_determinant)
