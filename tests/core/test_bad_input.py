@@ -12,7 +12,7 @@ import tensorplug as tp
 from tensorplug import dispatch as seam
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError, TensorplugError
 
-from . import bad_calls_computing, bad_calls_making_moving
+from . import bad_calls_computing, bad_calls_images, bad_calls_making_moving
 
 pytestmark = pytest.mark.usefixtures("cpu")
 
@@ -158,8 +158,10 @@ CALLS = {
     **{name: [[value], ()] for name, value in UNARY.items()},
     **{name: [[value, value], ()] for name, value in BINARY.items()},
     **OTHERS,
+    **bad_calls_images.CALLS,
 }
 KERNELS = {  # where the kernel's name in messages is not the op's in capitals
+    **bad_calls_images.KERNELS,
     "avg_pool3d": "AvgPool3D",
     "batch_norm": "FusedBatchNorm",
     "batch_to_space_nd": "BatchToSpaceND",
@@ -246,7 +248,7 @@ ELSEWHERE = {
 def functions():
     """Return the public functions by name."""
     found = {}
-    for module in (tp, tp.nn, tp.losses):
+    for module in (tp, tp.nn, tp.losses, tp.image):
         for name in module.__all__:
             if inspect.isfunction(getattr(module, name)):
                 found[name] = getattr(module, name)
@@ -312,7 +314,7 @@ def test_strings_are_no_numbers(op, at):
     assert head in names(op) | {"BatchMatMul", "Conv2D", "LogSoftmax", "Multiply"}, caught.value
 
 
-TAKE_STRINGS = {  # they move elements and do not look at them
+TAKE_STRINGS = bad_calls_images.TAKE_STRINGS | {  # they move elements and do not look at them
     *("flip", "diag", "unstack", "broadcast_arrays", "split", "strided_slice"),
     *("depth_to_space", "space_to_depth", "batch_to_space_nd", "space_to_batch_nd", "pad"),
     *("ensure_shape", "meshgrid", "mirror_pad", "moveaxis", "repeat", "roll", "tile"),
@@ -396,7 +398,11 @@ def test_unknown_dtypes(op, dtype):
         DTYPED[op](dtype)
 
 
-CASES = [*bad_calls_making_moving.CASES, *bad_calls_computing.CASES]
+CASES = [
+    *bad_calls_making_moving.CASES,
+    *bad_calls_computing.CASES,
+    *bad_calls_images.CASES,
+]
 
 
 @pytest.mark.parametrize(

@@ -371,7 +371,7 @@ BAD: dict[str, tuple[Any, type[Exception], str]] = {
     "transforms": (
         lambda: tp.image.transform(IMAGE, shifted(0, 0) * 2),
         ShapeError,
-        "transforms must have shape [1, 8] or [1, 8]",
+        "transforms must have shape [1, 8]",
     ),
     "boxes": (
         lambda: tp.image.crop_and_resize(IMAGE, [[0, 0, 1]], [0], (2, 2)),

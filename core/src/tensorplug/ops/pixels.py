@@ -169,14 +169,19 @@ def to_pixels(image: Any, *, alpha: float = 1.0) -> Tensor:
     Source: tf.browser.toPixels.
 
     """
-    tensor = as_tensor(image, what="to_pixels: image")
-    options = None if alpha == 1 else {"image_options": {"alpha": alpha}}
+    return _bytes_of(image, alpha, "to_pixels")
+
+
+def _bytes_of(image: Any, alpha: float, who: str) -> Tensor:
+    tensor = as_tensor(image, what=f"{who}: image")
+    plain = alpha.__class__ in (int, float) and alpha == 1
+    options = None if plain else {"image_options": {"alpha": alpha}}
     drawn = dispatch(DRAW, tensor, options=options)
-    _check_range(tensor)
+    _check_range(tensor, who)
     return drawn
 
 
-def _check_range(image: Tensor) -> None:
+def _check_range(image: Tensor, who: str) -> None:
     if image.dtype in (dt.bool_, dt.uint8):
         return
     most = 1 if image.dtype in dt.FLOATING else OPAQUE
@@ -186,7 +191,7 @@ def _check_range(image: Tensor) -> None:
     if bool(any_(outside)):
         values = image.numpy()
         raise ArgumentError(
-            f"to_pixels: levels of {image.dtype} must lie in [0, {most}], but they reach from "
+            f"{who}: levels of {image.dtype} must lie in [0, {most}], but they reach from "
             f"{np.nanmin(values)} to {np.nanmax(values)}"
         )
 
@@ -211,4 +216,4 @@ def draw(image: Any, *, alpha: float = 1.0) -> Image:
         raise ImportError(
             "draw needs Pillow to make images. Try: pip install 'tensorplug[image]'"
         ) from error
-    return Image.fromarray(np.array(to_pixels(image, alpha=alpha).numpy()))
+    return Image.fromarray(np.array(_bytes_of(image, alpha, "draw").numpy()))

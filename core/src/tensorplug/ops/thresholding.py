@@ -55,11 +55,14 @@ def rgb_to_grayscale(image: Any) -> Tensor:
 
     Raises:
         ShapeError: the rank is below 2, or the last axis has not length 3.
+        DTypeError: the image holds complex numbers or strings.
 
     Source: tf.image.rgbToGrayscale.
 
     """
     tensor = as_tensor(image, what="rgb_to_grayscale: image")
+    if tensor.dtype in dt.COMPLEX or tensor.dtype is dt.string:
+        raise DTypeError(f"rgb_to_grayscale: image must hold real numbers, got {tensor.type}")
     _check_channels(tensor, 3, "rgb_to_grayscale")
     return astype(_luma(tensor), tensor.dtype)
 
@@ -99,7 +102,7 @@ def threshold(
     Raises:
         ShapeError: the rank is not 3.
         DTypeError: the image holds no real numbers.
-        ArgumentError: an unknown method.
+        ArgumentError: an unknown method, a threshold that is no number from 0 to 1.
 
     Source: tf.image.threshold.
 
@@ -109,14 +112,25 @@ def threshold(
         raise ShapeError(f"threshold: image must have rank 3, got {tensor.type}")
     if tensor.dtype not in dt.REAL:
         raise DTypeError(f"threshold: image must hold real numbers, got {tensor.type}")
-    if method not in ("binary", "otsu"):
-        raise ArgumentError(f"threshold: method must be 'binary' or 'otsu', got {method!r}")
+    _check_options(method, inverted, thresh_value)
     gray = _luma(tensor) if tensor.shape[2] == 3 else tensor
     if gray.dtype not in dt.FLOATING:
         gray = astype(gray, dt.float32)
     limit: Any = _otsu(gray) if method == "otsu" else thresh_value * 255
     bright = (less_equal if inverted else greater)(gray, limit)
     return astype(bright, dt.int32) * 255
+
+
+def _check_options(method: object, inverted: object, thresh_value: object) -> None:
+    if not isinstance(method, str) or method not in ("binary", "otsu"):
+        raise ArgumentError(f"threshold: method must be 'binary' or 'otsu', got {method!r}")
+    if not isinstance(inverted, bool):
+        raise ArgumentError(f"threshold: inverted must be True or False, got {inverted!r}")
+    number = isinstance(thresh_value, int | float) and not isinstance(thresh_value, bool)
+    if not number or not 0 <= thresh_value <= 1:  # type: ignore[operator]  # it is a number
+        raise ArgumentError(
+            f"threshold: thresh_value must be a number from 0 to 1, got {thresh_value!r}"
+        )
 
 
 def _otsu(gray: Tensor) -> Tensor:

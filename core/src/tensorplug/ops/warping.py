@@ -180,7 +180,8 @@ def _transformed(
     _check_rank(image)
     batch, height, width, channels = image.shape
     if transforms.rank != 2 or transforms.shape[1] != 8 or transforms.shape[0] not in (1, batch):
-        raise ShapeError(f"transforms must have shape [1, 8] or [{batch}, 8]")
+        several = f" or [{batch}, 8]" if batch != 1 else ""
+        raise ShapeError(f"transforms must have shape [1, 8]{several}")
     out = TensorType(image.dtype, (batch, *(output_shape or (height, width)), channels))
     if out.size and not image.size:
         raise ShapeError(f"there is nothing to transform in {image}")

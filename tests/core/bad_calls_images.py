@@ -1,0 +1,176 @@
+"""Images: good calls of tensorplug.image, and bad ones: data of test_bad_input."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import tensorplug as tp
+from tensorplug.errors import ArgumentError, DTypeError, ShapeError
+
+IMAGE = np.ones((1, 5, 5, 3), np.float32)
+BOXES = np.array([[0, 0, 1, 1]], np.float32)
+ONE = np.ones((1,), np.float32)
+FIRST = np.zeros((1,), np.int32)
+EIGHT = np.array([[1, 0, 0, 0, 1, 0, 0, 0]], np.float32)
+
+CALLS: dict[str, list[Any]] = {  # a good value for each tensor, and the other arguments
+    "crop_and_resize": [[IMAGE, BOXES, FIRST], ((2, 2),)],
+    "draw": [[IMAGE[0]], ()],
+    "flip_left_right": [[IMAGE], ()],
+    "from_pixels": [[IMAGE[0].astype(np.uint8)], ()],
+    "grayscale_to_rgb": [[IMAGE[..., :1]], ()],
+    "non_max_suppression": [[BOXES, ONE], (1,)],
+    "non_max_suppression_padded": [[BOXES, ONE], (1,)],
+    "non_max_suppression_with_score": [[BOXES, ONE], (1,)],
+    "resize_bilinear": [[IMAGE], ((2, 2),)],
+    "resize_nearest_neighbor": [[IMAGE], ((2, 2),)],
+    "rgb_to_grayscale": [[IMAGE], ()],
+    "rotate_with_offset": [[IMAGE], (0.5,)],
+    "threshold": [[IMAGE[0]], ()],
+    "to_pixels": [[IMAGE[0]], ()],
+    "transform": [[IMAGE, EIGHT], ()],
+}
+KERNELS = {  # where the kernel's name in messages is not the function's in capitals
+    "non_max_suppression": "NonMaxSuppressionV3",
+    "non_max_suppression_padded": "NonMaxSuppressionV4",
+    "non_max_suppression_with_score": "NonMaxSuppressionV5",
+    "to_pixels": "Draw",
+}
+TAKE_STRINGS = {"grayscale_to_rgb"}  # it moves elements and does not look at them
+
+CASES = [  # id, call, error, what the message says
+    (
+        "crop to one size",
+        lambda: tp.image.crop_and_resize(IMAGE, BOXES, FIRST, 5),
+        ArgumentError,
+        "attribute 'crop_size': must be two sizes, (height, width), got 5",
+    ),
+    (
+        "crop to negative sizes",
+        lambda: tp.image.crop_and_resize(IMAGE, BOXES, FIRST, (-1, 2)),
+        ShapeError,
+        "attribute 'crop_size': size must not hold negative sizes",
+    ),
+    (
+        "crop of floats",
+        lambda: tp.image.crop_and_resize(IMAGE, BOXES, ONE, (2, 2)),
+        DTypeError,
+        "input 'box_ind' is float32[1], but its dtype must be",
+    ),
+    (
+        "crop of more boxes",
+        lambda: tp.image.crop_and_resize(IMAGE, BOXES[[0, 0]], FIRST, (2, 2)),
+        ShapeError,
+        "box_ind must have shape [2]",
+    ),
+    (
+        "crop by a method",
+        lambda: tp.image.crop_and_resize(IMAGE, BOXES, FIRST, (2, 2), "cubic"),
+        ArgumentError,
+        "attribute 'method': must be one of 'bilinear', 'nearest', got 'cubic'",
+    ),
+    (
+        "draw a row",
+        lambda: tp.image.draw(ONE),
+        ShapeError,
+        "image must have shape [height, width] or [height, width, 1, 3 or 4]",
+    ),
+    (
+        "draw beyond white",
+        lambda: tp.image.draw(IMAGE[0] * 2),
+        ArgumentError,
+        "draw: levels of float32 must lie in [0, 1], but they reach from 2.0 to 2.0",
+    ),
+    (
+        "draw by several alphas",
+        lambda: tp.image.draw(IMAGE[0], alpha=np.ones(2)),
+        ArgumentError,
+        "alpha must be a number from 0 to 1, got array",
+    ),
+    (
+        "pixels without channels",
+        lambda: tp.image.from_pixels(IMAGE[0].astype(np.uint8), 0),
+        ArgumentError,
+        "attribute 'num_channels': must be at least 1, got 0",
+    ),
+    (
+        "colours of colours",
+        lambda: tp.image.grayscale_to_rgb(IMAGE),
+        ShapeError,
+        "image must have rank 2 or more and 1 channels last, got float32[1,5,5,3]",
+    ),
+    (
+        "gray of complex numbers",
+        lambda: tp.image.rgb_to_grayscale(IMAGE * 1j),
+        DTypeError,
+        "rgb_to_grayscale: image must hold real numbers, got complex64[1,5,5,3]",
+    ),
+    (
+        "suppression without a number",
+        lambda: tp.image.non_max_suppression(BOXES, ONE, -1),
+        ArgumentError,
+        "attribute 'max_output_size': must be at least 0, got -1",
+    ),
+    (
+        "suppression by an overlap",
+        lambda: tp.image.non_max_suppression(BOXES, ONE, 1, 1.5),
+        ArgumentError,
+        "attribute 'iou_threshold': must be a number from 0 to 1, got 1.5",
+    ),
+    (
+        "suppression of more scores",
+        lambda: tp.image.non_max_suppression_with_score(BOXES, ONE[[0, 0]], 1),
+        ShapeError,
+        "scores must have shape [1]",
+    ),
+    (
+        "resize to three sizes",
+        lambda: tp.image.resize_bilinear(IMAGE, (1, 2, 3)),
+        ArgumentError,
+        "must be two sizes, (height, width), got (1, 2, 3)",
+    ),
+    (
+        "rotate by infinity",
+        lambda: tp.image.rotate_with_offset(IMAGE, np.inf),
+        ArgumentError,
+        "attribute 'radians': must be a finite number, got inf",
+    ),
+    (
+        "threshold by a method",
+        lambda: tp.image.threshold(IMAGE[0], "mean"),
+        ArgumentError,
+        "threshold: method must be 'binary' or 'otsu', got 'mean'",
+    ),
+    (
+        "threshold by several",
+        lambda: tp.image.threshold(IMAGE[0], thresh_value=[0.2, 0.5]),
+        ArgumentError,
+        "threshold: thresh_value must be a number from 0 to 1, got [0.2, 0.5]",
+    ),
+    (
+        "threshold by a level",
+        lambda: tp.image.threshold(IMAGE[0], thresh_value=128),
+        ArgumentError,
+        "threshold: thresh_value must be a number from 0 to 1, got 128",
+    ),
+    (
+        "threshold turned round by a word",
+        lambda: tp.image.threshold(IMAGE[0], "binary", "no"),
+        ArgumentError,
+        "threshold: inverted must be True or False, got 'no'",
+    ),
+    (
+        "transform by nine numbers",
+        lambda: tp.image.transform(IMAGE, np.ones((1, 9), np.float32)),
+        ShapeError,
+        "transforms must have shape [1, 8]",
+    ),
+    (
+        "transform by too many",
+        lambda: tp.image.transform(IMAGE[[0, 0]], np.ones((3, 8), np.float32)),
+        ShapeError,
+        "transforms must have shape [1, 8] or [2, 8]",
+    ),
+]
