@@ -15,6 +15,7 @@ from tensorplug.tables import KernelTable
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.quiet import quietly
 from tensorplug_cpu.sliding import room
+from tensorplug_cpu.tiling import Tiles, covered, tiled
 from tensorplug_cpu.windowed import counts, few, images, joined, overlap, reduced, spread
 from tensorplug_cpu.winners import Winners
 
@@ -28,6 +29,8 @@ kernels = KernelTable()
 
 Attributes = dict[str, Any]
 
+_ROWS = 16  # channels up to which rows of windows are faster than their taps
+
 
 def _lowest(dtype: DType) -> Array:
     """Return what never wins against an element."""
@@ -39,18 +42,22 @@ def _lowest(dtype: DType) -> Array:
 class _Pooling:
     """What all kernels of one call share: its windows, and arrays as the steps take them.
 
-    Channels that come first, and few that come last, are taken for images of one channel each.
+    Channels that come first, and few that come last, are taken for images of one channel each;
+    the latter not where whole ``rows`` are walked along.
     """
 
-    def __init__(self, x: TensorType, out: TensorType, windows: Windows, form: str) -> None:
+    def __init__(
+        self, x: TensorType, out: TensorType, windows: Windows, form: str, *, rows: bool = False
+    ) -> None:
         self.windows, self.out = windows, out
         self.axis = form.index("C")
         self.batch, self.channels = x.shape[0], x.shape[self.axis]
-        self.apart = self.axis == 1 or few(self.channels)
+        self.apart = self.axis == 1 or (few(self.channels) and not rows)
         if self.apart:
             self.batch, self.inner = self.batch * self.channels, 1
         else:
             self.inner = self.channels
+        self.taken_shape = (self.batch, *(each.size for each in windows), self.inner)
 
     def taken(self, x: Array) -> Array:
         return images(x, self.axis) if self.apart else x
@@ -72,6 +79,9 @@ class _Pooling:
 
     def winners(self) -> Winners:
         return Winners(self.batch, self.windows, self.inner)
+
+    def tiles(self) -> Tiles:
+        return Tiles(self.batch, self.windows, self.inner)
 
 
 def _nothing(out: TensorType) -> Call:
@@ -116,6 +126,14 @@ def _shared(pooling: _Pooling) -> Call:
         return _nothing(pooling.out)
     work = working(pooling.out.dtype)
     number = pooling.counts(work)
+    if tiled(pooling.windows):
+        tiles = pooling.tiles()
+
+        def run_tiles(dy: Array, _input: Array) -> Array:
+            share = np.divide(pooling.taken(dy), number, dtype=work).astype(narrow, copy=False)
+            return pooling.given(tiles.spread(share, pooling.taken_shape))
+
+        return quietly(run_tiles)
 
     def run(dy: Array, _input: Array) -> Array:
         share = np.divide(pooling.taken(dy), number, dtype=work)
@@ -124,12 +142,24 @@ def _shared(pooling: _Pooling) -> Call:
     return quietly(run)
 
 
-def _to_largest(pooling: _Pooling) -> Call:
-    """Give dy to the first tap, in row-major order, whose element is the window's maximum."""
+def _to_largest(pooling: _Pooling, *, rows: bool) -> Call:
+    """Give dy to the first tap, in row-major order, whose element is the window's maximum.
+
+    ``rows``: by whole rows, where windows tile the image.
+    """
     if not pooling.out.size or not all(each.out for each in pooling.windows):
         return _nothing(pooling.out)
+    if rows:
+        tiles = pooling.tiles()
+
+        def run_tiles(dy: Array, x: Array, output: Array) -> Array:
+            given, source, largest = (pooling.taken(each) for each in (dy, x, output))
+            return pooling.given(tiles.to_first_equal(given, source, largest))
+
+        return quietly(run_tiles)
     winners = pooling.winners()
     adding = any(map(overlap, pooling.windows))
+    whole_image = covered(pooling.windows)
     # dy or 0.0, as a product of its bits: several times as fast as choosing by a random mask,
     # and infinities times 0 do not become NaN.
     whole = np.dtype(f"i{pooling.out.dtype.itemsize}")
@@ -137,7 +167,8 @@ def _to_largest(pooling: _Pooling) -> Call:
     def run(dy: Array, x: Array, output: Array) -> Array:
         source, largest, pulled = (pooling.taken(each) for each in (x, output, dy))
         result = room(source.shape, dy.dtype)
-        result.fill(0)
+        if not whole_image:
+            result.fill(0)
         bits, places = pulled.view(whole), result.view(whole)
 
         def give(images: slice, _tap: int, positions: Any, elements: Any, wins: Array) -> None:
@@ -185,7 +216,7 @@ for _spec in (ops.AVG_POOL_GRAD, ops.AVG_POOL_3D_GRAD):
     ) -> Call:
         """Give every element of a window the same part."""
         at = ops.geometry(input.shape, **attributes)
-        return _shared(_Pooling(input, out, at, _form(attributes)))
+        return _shared(_Pooling(input, out, at, _form(attributes), rows=tiled(at)))
 
 
 for _spec in (ops.MAX_POOL_GRAD, ops.MAX_POOL_3D_GRAD):
@@ -201,7 +232,9 @@ for _spec in (ops.MAX_POOL_GRAD, ops.MAX_POOL_3D_GRAD):
     ) -> Call:
         """Give all to the largest."""
         at = ops.geometry(input.shape, **attributes)
-        return _to_largest(_Pooling(input, out, at, _form(attributes)))
+        form = _form(attributes)
+        rows = tiled(at) and form.endswith("C") and 1 < input.shape[-1] <= _ROWS
+        return _to_largest(_Pooling(input, out, at, form, rows=rows), rows=rows)
 
 
 @kernels.prepare(POOL)
