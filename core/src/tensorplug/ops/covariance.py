@@ -6,10 +6,10 @@ from math import nan
 from typing import TYPE_CHECKING, Any
 
 from tensorplug import dtypes as dt
-from tensorplug.dispatch import as_tensor
-from tensorplug.errors import ArgumentError, DTypeError, ShapeError
+from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops.complexes import conj, real
-from tensorplug.ops.elementwise import astype, sqrt
+from tensorplug.ops.elementwise import sqrt
+from tensorplug.ops.kinds import inexact
 from tensorplug.ops.linalg import matmul
 from tensorplug.ops.matrices import diagonal
 from tensorplug.ops.movement import expand_dims, matrix_transpose, reshape
@@ -61,12 +61,10 @@ def corrcoef(x: Any, /) -> Tensor:
 
 
 def _rows(x: Any, who: str) -> Tensor:
-    tensor = as_tensor(x, what=f"{who}: x")
-    if tensor.dtype is dt.string:
-        raise DTypeError(f"{who}: x is {tensor.type}, but must hold numbers")
+    tensor = inexact(x, f"{who}: x")
     if not tensor.ndim:
         raise ShapeError(f"{who}: x is {tensor.type}, but at least rank 1 is needed")
-    return tensor if tensor.dtype in dt.INEXACT else astype(tensor, dt.default_float)
+    return tensor
 
 
 def _covariances(x: Tensor, correction: float, who: str) -> Tensor:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 from tensorplug import attributes, shapes
 from tensorplug import dtypes as dt
 from tensorplug.dispatch import as_tensor, chained, dispatch
-from tensorplug.errors import ArgumentError, DTypeError, ShapeError
+from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops.comparison import not_equal
 from tensorplug.ops.creation import full
-from tensorplug.ops.elementwise import astype, subtract
+from tensorplug.ops.elementwise import subtract
+from tensorplug.ops.kinds import floating
 from tensorplug.ops.movement import broadcast_to, concat, slice
 from tensorplug.ops.powers import logaddexp
 from tensorplug.ops.reduction import accumulable
@@ -131,11 +132,7 @@ def cumulative_log_sum_exp(
 
     """
     who = "cumulative_log_sum_exp"
-    tensor = as_tensor(x, what=f"{who}: x")
-    if tensor.dtype in dt.COMPLEX or tensor.dtype is dt.string:
-        raise DTypeError(f"{who}: x is {tensor.type}, but must hold real numbers")
-    if tensor.dtype not in dt.FLOATING:
-        tensor = astype(tensor, dt.default_float)
+    tensor = floating(x, f"{who}: x")
     at = _along(tensor, axis, who)
     result = scan(tensor, logaddexp, -inf, axis=at, exclusive=False, reverse=False)
     return _begun(result, at, -inf) if include_initial else result

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug import dtypes as dt
-from tensorplug.dispatch import as_tensor
-from tensorplug.errors import DTypeError, ShapeError
+from tensorplug.errors import ShapeError
 from tensorplug.ops.comparison import equal
-from tensorplug.ops.elementwise import astype, maximum, minimum, where
+from tensorplug.ops.elementwise import maximum, minimum, where
 from tensorplug.ops.indexing import gather
+from tensorplug.ops.kinds import floating, inexact
 from tensorplug.ops.searching import searchsorted
 
 if TYPE_CHECKING:
@@ -41,8 +40,8 @@ def interp(x: Any, xp: Any, fp: Any, /, *, left: Any = None, right: Any = None) 
     Source: NumPy's interp.
 
     """
-    places, at = _real(xp, "xp"), _real(x, "x")
-    values = _numbers(fp, "fp")
+    places, at = floating(xp, "interp: xp"), floating(x, "interp: x")
+    values = inexact(fp, "interp: fp")
     if places.ndim != 1 or not places.size or values.shape != places.shape:
         raise ShapeError(
             "interp: xp and fp must have rank 1 and one length, at least 1, got "
@@ -67,17 +66,3 @@ def _on_the_line(x: Tensor, places: Tensor, values: Tensor) -> Tensor:
     behind = x >= end  # at the last point, or a jump to it
     share = (x - start) / where(equal(length, 0), 1.0, length)
     return where(behind, high, low + share * (high - low))
-
-
-def _real(value: Any, name: str) -> Tensor:
-    tensor = _numbers(value, name)
-    if tensor.dtype in dt.COMPLEX:
-        raise DTypeError(f"interp: {name} is {tensor.type}, but must hold real numbers")
-    return tensor
-
-
-def _numbers(value: Any, name: str) -> Tensor:
-    tensor = as_tensor(value, what=f"interp: {name}")
-    if tensor.dtype is dt.string:
-        raise DTypeError(f"interp: {name} is {tensor.type}, but must hold numbers")
-    return tensor if tensor.dtype in dt.INEXACT else astype(tensor, dt.default_float)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug import dtypes as dt
-from tensorplug.dispatch import as_tensor, chained
-from tensorplug.errors import DTypeError
+from tensorplug.dispatch import chained
 from tensorplug.ops.comparison import isnan, logical_not
 from tensorplug.ops.elementwise import astype, where
+from tensorplug.ops.kinds import numbers, real
 from tensorplug.ops.reduction import all, max, mean, min, sum
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def nansum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = F
 
     The rest, the dtype of the result too, is as for ``sum``.
     """
-    return sum(_filled(_numbers(x, "nansum"), 0), axis=axis, dtype=dtype, keepdims=keepdims)
+    return sum(_filled(numbers(x, "nansum: x"), 0), axis=axis, dtype=dtype, keepdims=keepdims)
 
 
 @chained
@@ -37,7 +37,7 @@ def nanmean(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
 
     Integers and booleans become float32 first.
     """
-    tensor = _numbers(x, "nanmean")
+    tensor = numbers(x, "nanmean: x")
     if tensor.dtype not in dt.INEXACT:
         return mean(tensor, axis=axis, keepdims=keepdims)
     wide = astype(tensor, dt.float32) if tensor.dtype is dt.float16 else tensor
@@ -88,7 +88,7 @@ def nan_to_num(
     Source: NumPy's nan_to_num.
 
     """
-    tensor = _real(x, "nan_to_num")
+    tensor = real(x, "nan_to_num: x")
     if tensor.dtype not in dt.FLOATING:
         return tensor
     largest = float(np.finfo(tensor.dtype.name).max)
@@ -100,7 +100,7 @@ def nan_to_num(
 def _extreme(
     x: Any, extreme: Callable[..., Tensor], neutral: float, who: str, *, axis: Any, keepdims: bool
 ) -> Tensor:
-    tensor = _real(x, who)
+    tensor = real(x, f"{who}: x")
     found = extreme(_filled(tensor, neutral), axis=axis, keepdims=keepdims)
     if tensor.dtype not in dt.FLOATING:
         return found
@@ -109,17 +109,3 @@ def _extreme(
 
 def _filled(x: Tensor, value: float) -> Tensor:
     return where(isnan(x), value, x) if x.dtype in dt.INEXACT else x
-
-
-def _real(x: Any, who: str) -> Tensor:
-    tensor = _numbers(x, who)
-    if tensor.dtype in dt.COMPLEX:
-        raise DTypeError(f"{who}: x is {tensor.type}, but must hold real numbers")
-    return tensor
-
-
-def _numbers(x: Any, who: str) -> Tensor:
-    tensor = as_tensor(x, what=f"{who}: x")
-    if tensor.dtype is dt.string:
-        raise DTypeError(f"{who}: x is {tensor.type}, but must hold numbers")
-    return tensor

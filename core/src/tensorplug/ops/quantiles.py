@@ -15,6 +15,7 @@ from tensorplug.ops.comparison import equal, isnan
 from tensorplug.ops.creation import full
 from tensorplug.ops.elementwise import astype, where
 from tensorplug.ops.indexing import take
+from tensorplug.ops.kinds import floating
 from tensorplug.ops.movement import permute_dims, reshape
 from tensorplug.ops.sorting import sort
 
@@ -100,11 +101,7 @@ def _fractions(q: Any) -> np.ndarray[Any, Any]:
 def _quantiles(
     x: Any, q: np.ndarray[Any, Any], axis: Any, method: str, who: str, *, keepdims: bool
 ) -> Tensor:
-    tensor = as_tensor(x, what=f"{who}: x")
-    if tensor.dtype in dt.COMPLEX or tensor.dtype is dt.string:
-        raise DTypeError(f"{who}: x is {tensor.type}, but must hold real numbers")
-    if tensor.dtype not in dt.FLOATING:
-        tensor = astype(tensor, dt.default_float)
+    tensor = floating(x, f"{who}: x")
     axes = shapes.normalize_axes(axis, tensor.ndim, f"{who}: axis")
     shape = (*q.shape, *shapes.reduce(tensor.shape, axes, keep_dims=keepdims))
     rows = _rows(tensor, axes)

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug import dtypes as dt
 from tensorplug import shapes
-from tensorplug.dispatch import as_tensor, chained
-from tensorplug.errors import ArgumentError, DTypeError
+from tensorplug.dispatch import chained
+from tensorplug.errors import ArgumentError
 from tensorplug.ops.comparison import equal
 from tensorplug.ops.creation import full
 from tensorplug.ops.elementwise import abs, astype, exp, log, sqrt, where
+from tensorplug.ops.kinds import floating
 from tensorplug.ops.movement import reshape
 from tensorplug.ops.reduction import max, mean, sum
 
@@ -47,7 +48,7 @@ def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool 
     Source: the array API standard.
 
     """
-    tensor = _real(x, "var")
+    tensor = floating(x, "var: x")
     return astype(_variance(tensor, axis, correction, "var", keepdims=keepdims), tensor.dtype)
 
 
@@ -57,19 +58,12 @@ def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool 
 
     Where it is 0, so is its gradient, as for ``abs``. The rest is as for ``var``.
     """
-    tensor = _real(x, "std")
+    tensor = floating(x, "std: x")
     variance = _variance(tensor, axis, correction, "std", keepdims=keepdims)
     # The slope of the root is infinite at 0, and infinity times 0 is NaN.
     still = equal(variance, 0)
     root = where(still, variance * 0, sqrt(where(still, 1, variance)))
     return astype(root, tensor.dtype)
-
-
-def _real(x: Any, who: str) -> Tensor:
-    tensor = as_tensor(x, what=f"{who}: x")
-    if tensor.dtype in dt.COMPLEX or tensor.dtype is dt.string:
-        raise DTypeError(f"{who}: x is {tensor.type}, but must hold real numbers")
-    return tensor if tensor.dtype in dt.FLOATING else astype(tensor, dt.default_float)
 
 
 def _variance(x: Tensor, axis: Any, correction: float, who: str, *, keepdims: bool) -> Tensor:
@@ -99,7 +93,7 @@ def log_sum_exp(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tenso
         ShapeError: an axis out of range.
 
     """
-    tensor = _real(x, "log_sum_exp")
+    tensor = floating(x, "log_sum_exp: x")
     axes = shapes.normalize_axes(axis, tensor.ndim, "log_sum_exp: axis")
     kept = shapes.reduce(tensor.shape, axes, keep_dims=True)
     if tensor.size:

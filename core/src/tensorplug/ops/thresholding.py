@@ -12,6 +12,7 @@ from tensorplug.ops.counting import bincount
 from tensorplug.ops.creation import arange, asarray
 from tensorplug.ops.cumulative import cumulative_sum
 from tensorplug.ops.elementwise import astype, where
+from tensorplug.ops.kinds import real
 from tensorplug.ops.movement import broadcast_to, reshape
 from tensorplug.ops.reduction import argmax
 from tensorplug.ops.reduction import max as max_
@@ -60,9 +61,7 @@ def rgb_to_grayscale(image: Any) -> Tensor:
     Source: tf.image.rgbToGrayscale.
 
     """
-    tensor = as_tensor(image, what="rgb_to_grayscale: image")
-    if tensor.dtype in dt.COMPLEX or tensor.dtype is dt.string:
-        raise DTypeError(f"rgb_to_grayscale: image must hold real numbers, got {tensor.type}")
+    tensor = real(image, "rgb_to_grayscale: image")
     _check_channels(tensor, 3, "rgb_to_grayscale")
     return astype(_luma(tensor), tensor.dtype)
 

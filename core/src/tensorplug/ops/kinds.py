@@ -1,0 +1,53 @@
+"""Arguments as tensors of a kind: what functions made of several ops expect of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorplug import dtypes as dt
+from tensorplug.dispatch import as_tensor
+from tensorplug.errors import DTypeError
+from tensorplug.ops.elementwise import astype
+
+if TYPE_CHECKING:
+    from tensorplug.tensor import Tensor
+
+__all__ = ["floating", "inexact", "numbers", "real"]
+
+
+def numbers(value: Any, what: str) -> Tensor:
+    """Return ``value``, called ``what`` in messages, as a tensor of anything but strings.
+
+    Raises:
+        DTypeError: it holds strings.
+
+    """
+    tensor = as_tensor(value, what=what)
+    if tensor.dtype is dt.string:
+        raise DTypeError(f"{what} is {tensor.type}, but must hold numbers")
+    return tensor
+
+
+def real(value: Any, what: str) -> Tensor:
+    """Return ``value`` as a tensor of real numbers or booleans.
+
+    Raises:
+        DTypeError: it holds complex numbers or strings.
+
+    """
+    tensor = as_tensor(value, what=what)
+    if tensor.dtype in dt.COMPLEX or tensor.dtype is dt.string:
+        raise DTypeError(f"{what} is {tensor.type}, but must hold real numbers")
+    return tensor
+
+
+def inexact(value: Any, what: str) -> Tensor:
+    """Return ``value`` as a tensor of real or complex floats; integers become the default one."""
+    tensor = numbers(value, what)
+    return tensor if tensor.dtype in dt.INEXACT else astype(tensor, dt.default_float)
+
+
+def floating(value: Any, what: str) -> Tensor:
+    """Return ``value`` as a tensor of real floats; integers become the default one."""
+    tensor = real(value, what)
+    return tensor if tensor.dtype in dt.FLOATING else astype(tensor, dt.default_float)
