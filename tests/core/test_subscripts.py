@@ -170,3 +170,14 @@ def test_a_variable_is_read_at_each_turn():
 def test_rank_0_has_no_rows():
     with pytest.raises(TypeError, match="rank 0"):
         iter(tp.asarray(1.0))
+
+
+def test_a_mask_makes_one_plan_for_each_number_of_elements(backend):
+    if backend == "minimal":
+        pytest.skip("it has no kernel that takes elements by their coordinates")
+    x = tp.asarray(X)
+    x[x < 5]
+    before = len(seam.current().plans)
+    for count in range(6, 26):
+        expect(x[x < count], "float32", (count,), X[count > X])
+    assert len(seam.current().plans) - before <= 20

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,7 @@ __all__ = ["as_array", "is_scalar", "scalar"]
 
 
 _NUMBERS = (bool, int, float, complex)
+_FEW = 32  # elements, up to which two functions of NumPy's take longer than a list
 
 
 def is_scalar(value: object) -> bool:
@@ -84,19 +86,20 @@ def as_array(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
         return _strings(array, wanted)
     if wanted in dt.INTEGER and any(issubclass(kind, float | np.floating) for kind in kinds):
         raise DTypeError(f"{_short(value)} holds floats, but {wanted} is wanted")
-    return _cast(array, wanted)
+    # A default dtype is chosen so that all fits.
+    return _cast(array, wanted, check=dtype is not None)
 
 
 def _default(array: np.ndarray[Any, Any]) -> DType:
     kind = array.dtype.kind
     if kind == "O":  # Python's integers have no limits, those of tensors do
         raise ArgumentError(f"{_short(array.item())} does not fit into any integer dtype")
-    if array.size == 0 and kind == "f":  # np.asarray([]) has no numbers to judge by
-        return dt.default_float
     if kind in "iu":
-        limits = np.iinfo(dt.default_int.name)
-        fits = array.size == 0 or (array.min() >= limits.min and array.max() <= limits.max)
-        return dt.default_int if fits else dt.of(array.dtype)
+        if not array.size:
+            return dt.default_int
+        least, most = _limits(dt.default_int)
+        low, high = _extremes(array)
+        return dt.default_int if least <= low and high <= most else dt.of(array.dtype)
     return {
         "b": dt.bool_,
         "f": dt.default_float,
@@ -106,14 +109,32 @@ def _default(array: np.ndarray[Any, Any]) -> DType:
     }[kind]
 
 
-def _cast(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
+@cache
+def _limits(dtype: DType) -> tuple[int, int]:
+    """Return the least and the greatest integer of a dtype; NumPy works them out each time."""
+    limits = np.iinfo(dtype.name)
+    return int(limits.min), int(limits.max)
+
+
+def _extremes(array: np.ndarray[Any, Any]) -> tuple[Any, Any]:
+    """Return the least and the greatest element, of few by Python's own functions."""
+    if array.size > _FEW:
+        return array.min().item(), array.max().item()
+    numbers = array.ravel().tolist()
+    return min(numbers), max(numbers)
+
+
+def _cast(array: np.ndarray[Any, Any], dtype: DType, *, check: bool) -> np.ndarray[Any, Any]:
     if array.dtype.kind == "c" and dtype not in dt.COMPLEX:
         raise DTypeError(f"complex values are given, but {dtype} is wanted")
-    if dtype in dt.INTEGER and array.dtype != dtype.numpy and array.size:
-        low, high, limits = array.min().item(), array.max().item(), np.iinfo(dtype.name)
+    if check and dtype in dt.INTEGER and array.dtype != dtype.numpy and array.size:
+        low, high = array.min().item(), array.max().item()
+        least, most = _limits(dtype)
         # Written so that NaN, which compares with nothing, does not fit either.
-        if not (int(limits.min) - 1 < low and high < int(limits.max) + 1):
+        if not (least - 1 < low and high < most + 1):
             raise ArgumentError(f"the values from {low} to {high} do not all fit into {dtype}")
+    if array.dtype.kind in "biu" and dtype not in dt.INEXACT:  # nothing that NumPy could warn of
+        return array.astype(dtype.numpy, copy=False)
     with np.errstate(over="ignore", invalid="ignore"):
         return array.astype(dtype.numpy, copy=False)
 

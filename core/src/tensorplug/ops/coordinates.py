@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug import dtypes as dt
 from tensorplug import shapes
-from tensorplug.dispatch import as_tensor, chained, dispatch_unary
+from tensorplug.dispatch import as_tensor, chained, dispatch, dispatch_binary, dispatch_unary
 from tensorplug.errors import DTypeError, ShapeError
 from tensorplug.ops import indexing, movement
 from tensorplug.spec import UNKNOWN, KernelSpec, TensorType
@@ -108,5 +108,10 @@ def boolean_mask(x: Any, mask: Any, axis: int = 0) -> Tensor:
         )
     merged = x
     if mask.ndim > 1:
-        merged = movement.reshape(x, (*x.shape[:at], mask.size, *x.shape[end:]))
-    return indexing.gather(merged, flatnonzero(mask), axis=at)
+        shape = (*x.shape[:at], mask.size, *x.shape[end:])
+        merged = dispatch(movement.RESHAPE, x, shape=shape)
+        mask = dispatch(movement.RESHAPE, mask, shape=(mask.size,))
+    found = dispatch_unary(WHERE, mask)  # [n, 1]; each n makes a plan for every call that follows
+    if not at:
+        return dispatch_binary(indexing.GATHER_ND, merged, found)
+    return indexing.gather(merged, movement.reshape(found, (found.shape[0],)), axis=at)

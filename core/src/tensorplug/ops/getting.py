@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _READING: Final = "reading"  # begins the keys of plans that are filed here
 _TOGETHER: Final = 64  # rows that an iteration takes at once
+_LONG: Final = 1 << 62  # longer than any axis
 
 _FEW: Final = 64
 """Of how many blocks of one shape the plans are kept.
@@ -46,20 +47,17 @@ def getitem(x: Any, key: Any) -> Tensor:
     if hasattr(x, "_placement"):
         if key.__class__ is int:
             short = _numbered(x, key)
-            if short is not None:
-                return short
         else:
             given = key if key.__class__ is tuple else (key,)
             named = subscripts.form(given)
-            if named is not None:
-                known = dispatch_filed((_READING, x._placement, named), x)
-                if known is not None:
-                    return aliasing.view(known, x, aliasing.indexed, given)
+            short = _addressed(x, given) if named is None else _known(x, given, named)
+        if short is not None:
+            return short
     tensor = as_tensor(x, what="indexing: x")
     subscript = subscripts.parse(tensor.type, key)
-    result = sliced(tensor, subscript, named)
     if subscript.picks:
-        return picked(result, subscript)
+        return picked(tensor if subscript.whole else sliced(tensor, subscript), subscript)
+    result = sliced(tensor, subscript, named)
     if subscript.scalar:  # NumPy's would be no view
         return result
     return aliasing.view(result, x, aliasing.indexed, subscript.basic)
@@ -75,6 +73,24 @@ def _numbered(x: Tensor, number: int) -> Tensor | None:
     index = seam.runner(frame).constant(frame, indexing.GATHER_V2, 1, at, x)
     result = dispatch_binary(indexing.GATHER_V2, x, index)
     return aliasing.view(result, x, aliasing.indexed, (at,)) if len(shape) > 1 else result
+
+
+def _addressed(x: Tensor, key: tuple[Any, ...]) -> Tensor | None:
+    """Return ``x[key]`` for integers alone; None for others, or if one is out of range."""
+    shape = x._placement.type.shape
+    numbers = subscripts.integers(shape, key)
+    if numbers is None:
+        return None
+    result = _element(x, numbers)
+    if len(numbers) == len(shape):
+        return result  # NumPy's would be no view
+    return aliasing.view(result, x, aliasing.indexed, numbers)
+
+
+def _known(x: Tensor, key: tuple[Any, ...], named: tuple[Hashable, ...]) -> Tensor | None:
+    """Return ``x[key]`` for slices and the like if a plan is filed under the key's form."""
+    result = dispatch_filed((_READING, x._placement, named), x)
+    return None if result is None else aliasing.view(result, x, aliasing.indexed, key)
 
 
 def rows(x: Tensor) -> Iterator[Tensor]:
@@ -109,21 +125,40 @@ def sliced(x: Tensor, subscript: Subscript, named: tuple[Hashable, ...] | None =
     numbers = subscript.numbers
     if not numbers:
         return _block(x, basic, subscript.shape, named)  # type: ignore[arg-type]  # no integers
-    lead = len(numbers)
     shape = x.shape
-    if basic[:lead] == numbers and subscript.shape == shape[lead:] and _straight(basic[lead:]):
-        return _at(x, 0, numbers[0]) if lead == 1 else _element(x, numbers)
-    sizes = iter(shape)
-    kept: list[slice | None] = []
-    for each in basic:
-        size = 0 if each is None else next(sizes)
-        kept.append(slice(0, size, 1) if each.__class__ is int else each)  # type: ignore[arg-type]  # no other integers
-    wide = tuple([1 if e is None else len(range(*e.indices(1 << 62))) for e in kept])
-    result = x if wide == shape and _straight(kept) else _block(x, kept, wide, None)
-    places = [at for at, each in enumerate(basic) if each.__class__ is int]
-    for at in reversed(places):  # the last first, so that no axis moves that is still to come
-        result = _at(result, at, basic[at])  # type: ignore[arg-type]  # an integer
+    rest = _without_numbers(basic, shape)
+    if rest is None:
+        result = x
+        if len(numbers) > 1 and basic[: len(numbers)] == numbers:
+            return _element(x, numbers)
+    else:
+        wide = tuple([1 if e is None else len(range(*e.indices(_LONG))) for e in rest])
+        result = _block(x, rest, wide, None)
+    for axis in range(len(basic) - 1, -1, -1):  # the last first: no axis moves that is to come
+        number = basic[axis]
+        if number.__class__ is int:
+            result = _at(result, axis, number)
     return result
+
+
+def _without_numbers(
+    basic: Sequence[int | slice | None], shape: shapes.Shape
+) -> list[slice | None] | None:
+    """Return a subscript with whole axes for integers; None if that leaves all as it is."""
+    rest: list[slice | None] = []
+    whole, axis = True, 0
+    for each in basic:
+        if each is None:
+            rest.append(None)
+            whole = False
+            continue
+        if each.__class__ is int:
+            rest.append(slice(0, shape[axis], 1))
+        else:
+            rest.append(each)  # type: ignore[arg-type]  # a slice
+            whole = whole and each == slice(0, shape[axis], 1)
+        axis += 1
+    return None if whole else rest
 
 
 def _straight(basic: Sequence[int | slice | None]) -> bool:
@@ -134,10 +169,19 @@ def _straight(basic: Sequence[int | slice | None]) -> bool:
 def _at(x: Tensor, axis: int, number: int) -> Tensor:
     """Return ``x`` at one place along an axis; it is data, so that one plan serves for all."""
     frame = seam.current()
-    index = seam.runner(frame).constant(frame, indexing.GATHER_V2, 1, number, x)
-    if axis:
-        return dispatch(indexing.GATHER_V2, x, index, axis=axis)
-    return dispatch_binary(indexing.GATHER_V2, x, index)  # the defaults; a shorter way
+    engine = seam.runner(frame)
+    index = engine.constant(frame, indexing.GATHER_V2, 1, number, x)
+    if not axis:
+        return dispatch_binary(indexing.GATHER_V2, x, index)  # the defaults; a shorter way
+    key = (_READING, x._placement, axis, index._placement)
+    found = dispatch_filed(key, x, index)
+    if found is None:
+        found = dispatch(indexing.GATHER_V2, x, index, axis=axis)
+        options = exactly({"axis": axis})
+        plan = frame.plans.get((indexing.GATHER_V2, x._placement, index._placement, *options))
+        if plan is not None:
+            engine.file(frame, key, plan)
+    return found
 
 
 def _element(x: Tensor, numbers: tuple[int, ...]) -> Tensor:
@@ -163,7 +207,7 @@ def _block(
     plan = frame.plans.get(model)
     if plan is not None:
         engine = seam.runner(frame)
-        other = engine.vary(plan, attributes)
+        other = engine.vary(plan, attributes) if attributes else plan
         if other is not None:
             result = seam.dispatch_planned(frame, other, (x,))
             if named is not None and plan.varied <= _FEW:

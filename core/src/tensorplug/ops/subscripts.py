@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tensorplug.shapes import Shape
     from tensorplug.spec import TensorType
 
-__all__ = ["Pick", "Subscript", "form", "parse"]
+__all__ = ["Pick", "Subscript", "form", "integers", "parse"]
 
 _BOUNDS: Final = (int, type(None))  # of slices that mean the same whenever they are equal
 
@@ -111,6 +111,21 @@ def form(key: Any) -> tuple[Hashable, ...] | None:
         else:
             return None
     return tuple(parts)
+
+
+def integers(shape: Shape, key: tuple[Any, ...]) -> tuple[int, ...] | None:
+    """Return a key of two or more of Python's integers, counted from the front; None for others.
+
+    Nor does it know errors: ``parse`` does.
+    """
+    if not 1 < len(key) <= len(shape):
+        return None
+    found = []
+    for each, size in zip(key, shape, strict=False):  # axes that no integer names come last
+        if each.__class__ is not int or not -size <= each < size:
+            return None
+        found.append(each if each >= 0 else each + size)
+    return tuple(found)
 
 
 def _blocks(shape: Shape, key: tuple[Any, ...]) -> Subscript | None:

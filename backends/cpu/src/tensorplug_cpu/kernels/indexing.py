@@ -75,6 +75,25 @@ def _flattened(shape: Shape, count: int) -> Callable[[Array], Array]:
     return flattened
 
 
+def _taken(x: Array, indices: Array, length: int, axis: int) -> Array:
+    """Return slices of an axis.
+
+    Raises:
+        OutOfRangeError: naming an index.
+
+    """
+    try:
+        # take() copies all of an array whose elements do not lie in order.
+        if not x.flags.c_contiguous and indices.size < length:
+            lead: Any = (slice(None),) * axis
+            parts: Array = x[(*lead, indices)]
+            return parts
+        return x.take(indices, axis=axis)
+    except IndexError:
+        _positions(indices, length, axis)  # says which
+        raise
+
+
 @kernels.prepare(ops.GATHER_V2)
 def gather_v2(
     x: TensorType, indices: TensorType, *, axis: int, batch_dims: int, out: TensorType
@@ -93,14 +112,7 @@ def gather_v2(
 
         def run(x: Array, indices: Array) -> Any:
             at = _positions(indices, length, axis) if wide else indices
-            try:
-                # take() copies all of an array whose elements do not lie in order.
-                if not x.flags.c_contiguous and at.size < length:
-                    return x[(*lead, at)]
-                return x.take(at, axis=axis)
-            except IndexError:
-                _positions(indices, length, axis)  # says which
-                raise
+            return _taken(x, at, length, axis)
 
         return quietly(run)
 
@@ -125,6 +137,13 @@ def gather_nd(params: TensorType, indices: TensorType, *, out: TensorType) -> Ca
     flattened = _flattened(params.shape[:depth], prod(indices.shape[:-1]))
     if indices.rank == 1:
         return _one(params, depth)
+    if depth == 1 and indices.dtype is not dt.uint64:  # which NumPy does not take for an index
+        length, lead = params.shape[0], indices.shape[:-1]
+
+        def run_along_first(params: Array, indices: Array) -> Array:
+            return _taken(params, indices.reshape(lead), length, 0)
+
+        return quietly(run_along_first)
 
     def run(params: Array, indices: Array) -> Array:
         return params.reshape(rows, width).take(flattened(indices), axis=0).reshape(shape)
