@@ -25,7 +25,7 @@ CERTIFIED ?= cpu=3 opencl=2 minimal=2
 BACKENDS ?= cpu opencl minimal
 
 .DEFAULT_GOAL := help
-.PHONY: help demo install test lint types layers conformance packaging compare clients bench clean
+.PHONY: help demo install test lint types layers conformance packaging compare docs clients bench clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,6 +62,10 @@ compare: $(FOR_WORK) ## install PyTorch and JAX, and run the tests that need the
 	$(PIP) install --group compare
 	$(BIN)/python -m pytest tests/core/test_gradients_torch*.py tests/core/test_storage.py \
 	  tests/cpu/test_dlpack.py tests/opencl/test_interchange.py
+
+docs: $(FOR_WORK) ## write the generated pages and stubs again
+	$(BIN)/python -m tests.core.gradient_page
+	$(BIN)/python -m tensorplug.testing.method_stub
 
 clients: $(FOR_WORK) ## install SciPy, scikit-learn and others, and run them on tensors of each backend
 	$(PIP) install --group clients

@@ -19,7 +19,7 @@ from tensorplug.testing import isolated_engine
 
 DOCS = Path(__file__).parents[2] / "docs"
 COMING = DOCS / "coming_from_tfjs.md"
-EXECUTED = ["array_api.md", "coming_from_tfjs.md", "random.md"]
+EXECUTED = ["array_api.md", "coming_from_tfjs.md", "gradients.md", "random.md"]
 
 
 def blocks(name):
