@@ -2,7 +2,8 @@
 
 The formulas are TensorFlow.js's, with its defaults. ``w`` is a variable, ``g`` its gradient,
 ``lr`` the learning rate; what stands left of ``=`` is kept from step to step, from 0 on unless
-an optimizer says otherwise.
+an optimizer says otherwise. A complex variable is moved as the real variables that are its real
+and imaginary parts would be (as PyTorch does): squares and sizes are those of each part.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from tensorplug import dispatch as seam
+from tensorplug import dtypes as dt
 from tensorplug.differentiation.variable_gradients import VariableGrads, variable_grads
 from tensorplug.dispatch import as_tensor
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
-from tensorplug.ops import creation
+from tensorplug.ops import complexes, creation
 from tensorplug.ops import elementwise as ops
+from tensorplug.ops.movement import stack
 from tensorplug.variable import Variable
 
 if TYPE_CHECKING:
@@ -47,7 +50,10 @@ class Optimizer(ABC):
 
     @abstractmethod
     def _step(self, g: Tensor, state: State) -> Tensor:
-        """Return what to take from a variable; put what is kept into ``state``."""
+        """Return what to take from a variable; put what is kept into ``state``.
+
+        Of a complex variable ``g``, and so all that is kept, has the two parts in a last axis.
+        """
 
     def minimize(
         self, f: Callable[[], Any], var_list: Any = None, *, has_aux: bool = False
@@ -90,8 +96,11 @@ class Optimizer(ABC):
                 if gradient is None:
                     continue
                 g = _fitting(variable, gradient)
-                state = dict(self._states.get(variable.name) or self._fresh(g))
-                steps.append((variable, variable.read() - self._step(g, state), state))
+                parts = _parts(g) if g.dtype in dt.COMPLEX else g
+                state = dict(self._states.get(variable.name) or self._fresh(parts))
+                step = self._step(parts, state)
+                whole = step if parts is g else _whole(step)
+                steps.append((variable, variable.read() - whole, state))
         except BaseException:
             self.iterations -= 1
             raise
@@ -162,6 +171,15 @@ def _fitting(variable: Variable, gradient: Any) -> Tensor:
             f"{variable.type}"
         )
     return g
+
+
+def _parts(x: Tensor) -> Tensor:
+    """Return real and imaginary parts side by side in a last axis."""
+    return stack([complexes.real(x), complexes.imag(x)], axis=-1)
+
+
+def _whole(parts: Tensor) -> Tensor:
+    return complexes.complex(parts[..., 0], parts[..., 1])
 
 
 class SGD(Optimizer):
