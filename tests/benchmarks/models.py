@@ -73,7 +73,9 @@ class Model:
             loss, gradients = both(parameters, *data)
             if not self.steps:
                 return gradients
-            return loss, {name: p - RATE * gradients[name] for name, p in parameters.items()}
+            return loss, {
+                name: tp.multiply_add(gradients[name], -RATE, p) for name, p in parameters.items()
+            }
 
         return run
 
@@ -203,8 +205,7 @@ def transformer_block() -> Workload:
 
     def ours(p: Any, x: Any) -> Any:
         def norm(x: Any, at: str) -> Any:
-            mean, variance = tp.nn.moments(x, axis=-1, keepdims=True)
-            return tp.nn.batch_norm(x, mean, variance, p["o" + at], p["s" + at], EPSILON)
+            return tp.nn.layer_norm(x, p["o" + at], p["s" + at], epsilon=EPSILON)
 
         def heads(x: Any) -> Any:
             return tp.permute_dims(tp.reshape(x, (BATCH, LENGTH, HEADS, -1)), (0, 2, 1, 3))

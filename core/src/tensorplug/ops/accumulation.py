@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug import dtypes as dt
 from tensorplug import shapes
-from tensorplug.dispatch import dispatch
+from tensorplug.dispatch import beside, dispatch
 from tensorplug.spec import KernelSpec, TensorType
 
 if TYPE_CHECKING:
@@ -35,4 +35,4 @@ def multiply_add(x: Any, y: Any, z: Any, /) -> Tensor:
         DTypeError: the dtypes do not promote.
 
     """
-    return dispatch(MULTIPLY_ADD, x, y, z)
+    return dispatch(MULTIPLY_ADD, x, beside(MULTIPLY_ADD, 1, y, x), z)

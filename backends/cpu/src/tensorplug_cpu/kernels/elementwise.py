@@ -10,6 +10,7 @@ from tensorplug import dtypes as dt
 from tensorplug.ops import elementwise as ops
 from tensorplug.tables import KernelTable
 from tensorplug_cpu import casting, special
+from tensorplug_cpu.channels import per_channel
 from tensorplug_cpu.filling import blank, filling
 from tensorplug_cpu.quiet import kernel, quietly, ufunc
 
@@ -57,7 +58,10 @@ def _register_unary(spec: KernelSpec, function: np.ufunc) -> None:
 def _register_binary(spec: KernelSpec, function: np.ufunc) -> None:
     @kernels.prepare(spec)
     def prepare(a: TensorType, b: TensorType, *, out: TensorType) -> Call:
-        return ufunc(function, out, signals=a.dtype in dt.INEXACT or spec in _DIVIDES)
+        for_channels = per_channel(function, a, b, out)
+        return for_channels or ufunc(
+            function, out, signals=a.dtype in dt.INEXACT or spec in _DIVIDES
+        )
 
 
 for _spec, _function in _UNARY.items():

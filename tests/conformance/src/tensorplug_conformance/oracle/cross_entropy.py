@@ -48,7 +48,7 @@ def cross_entropy_grad(dy: Array, labels: Array, logits: Array) -> Bounded:
         steps = np.abs(below) + 2 * levels(x.shape[-1]) + 12
         slack = np.abs(pulled) * (share * whole * steps + np.abs(y)) + 2 * np.abs(value)
         least = np.finfo(logits.dtype).smallest_subnormal  # by which small powers are off
-        return Bounded(value, _finite(slack) * epsilon(logits) + 2 * np.abs(pulled) * least)
+        return Bounded(value, _finite(slack) * epsilon(logits) + (2 * np.abs(pulled) + 1) * least)
 
 
 def softmax_grad(dy: Array, y: Array, *, dim: int = -1) -> Bounded:
