@@ -240,3 +240,54 @@ def test_tolerances_decide() -> None:
 def test_misuse_is_named(f: Any, args: Any, options: Any, message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         check_grads(f, args, **options)
+
+
+# Complex numbers ---------------------------------------------------------------------------
+
+Z = X + 1j * np.array([1.0, 0.5, -2.0])
+
+
+def modulus_with(rule: Any) -> Any:
+    """Return |z|**2 z, which is not holomorphic, with ``rule(dy, z)`` for its gradient."""
+    return tp.custom_grad(lambda z: (z * tp.abs(z) ** 2, lambda dy: rule(dy, z)))
+
+
+def _right(dy: Any, z: Any) -> Any:
+    return dy * 2 * tp.abs(z) ** 2 + tp.conj(dy) * tp.conj(z) ** 2
+
+
+COMPLEX_WRONG = {
+    "conjugate": lambda dy, z: tp.conj(_right(dy, z)),
+    "as if holomorphic": lambda dy, z: dy * 2 * tp.abs(z) ** 2,
+    "of the real part alone": lambda dy, z: tp.complex(tp.real(_right(dy, z)), 0.0),
+    "linear in dy over complex numbers alone": lambda dy, z: (
+        dy * (2 * tp.abs(z) ** 2 + tp.conj(z) ** 2)
+    ),
+}
+
+
+@pytest.mark.parametrize("directions", WHOLE)
+@pytest.mark.parametrize("mode", ["vjp", "jvp"])
+@pytest.mark.parametrize("order", [1, 2])
+def test_right_gradients_of_complex_numbers_pass(order: Any, mode: Any, directions: Any) -> None:
+    options: Any = {"order": order, "modes": (mode,), "directions": directions}
+    for f in (modulus_with(_right), tp.exp, tp.abs, tp.conj, lambda z: [tp.real(z), z * z]):
+        check_grads(f, [Z], **options)
+    check_grads(lambda x, p: x * p["z"], [X, {"z": Z, "n": 2}], **options)
+
+
+@pytest.mark.parametrize("directions", WHOLE)
+@pytest.mark.parametrize("mode", ["vjp", "jvp"])
+@pytest.mark.parametrize("what", COMPLEX_WRONG)
+def test_wrong_gradients_of_complex_numbers_fail(what: str, mode: Any, directions: Any) -> None:
+    place = r" at element \[\d\] \((real|imaginary) part\)" if directions is None else ""
+    with pytest.raises(AssertionError, match=rf"order 1, with respect to argument 0{place}, mode"):
+        check_grads(modulus_with(COMPLEX_WRONG[what]), [Z], modes=(mode,), directions=directions)
+
+
+def test_complex_leaves_are_taken_in_double_precision() -> None:
+    def f(z: Any) -> Any:
+        assert z.dtype is tp.complex128
+        return z * z
+
+    check_grads(f, [Z.astype("complex64")])
