@@ -11,7 +11,7 @@ from .gradient_points import RULES
 
 
 def test_the_page_is_up_to_date() -> None:
-    hint = "run python -m tests.core.gradient_page in the root of the repository"
+    hint = "run make docs"
     assert gradient_page.PAGE.read_text(encoding="utf-8") == gradient_page.page(), hint
 
 
@@ -20,9 +20,8 @@ def test_every_input_has_a_row() -> None:
     assert len(re.findall(r"^\| [\w ]*\| `", text, re.MULTILINE)) == len(RULES)
 
 
-def test_no_rule_is_without_points() -> None:
-    bare = re.findall(r"\.py\)[^|]*\| 0 \|", gradient_page.page())
-    assert not bare
+def test_no_rule_is_untested() -> None:
+    assert "nowhere" not in gradient_page.page()
 
 
 @pytest.mark.parametrize("link", sorted(set(re.findall(r"\]\(([^)]+)", gradient_page.page()))))
