@@ -54,6 +54,8 @@ def test_quantiles_of_other_numbers():
     half = np.array([1.0, 60000.0, 65504.0, 65000.0], np.float16)
     near(tp.median(half), 62500, "float16")
     near(tp.quantile(half, 0.1), np.quantile(half.astype("f8"), 0.1), "float16")
+    assert tp.quantile(np.array([0, 60000], np.float16), 1 / 3).item() == 20000
+    near(tp.quantile([1.0, 2.0, INF], [0.25, 1.0]), [1.5, INF], "float32")
     near(tp.median([4, 1, 2]), 2, "float32")
     near(tp.median([True, False]), 0.5, "float32")
     near(tp.asarray([[1.0, 2.0], [5.0, 4.0]]).median(1), [1.5, 4.5], "float32")
@@ -182,6 +184,9 @@ def test_interpolation_at_the_edges():
     near(tp.interp(1, [0, 4], [0, 1]), 0.25, "float32")
     jump = [0.0, 1.0, 1.0, 2.0], [0.0, 1.0, 5.0, 6.0]
     near(tp.interp([0.5, 1.0, 1.5], *jump), np.interp([0.5, 1.0, 1.5], *jump), "float32")
+    jump = [0.0, 1.0, 1.0], [0.0, 1.0, 5.0]
+    near(tp.interp([1.0, 2.0], *jump), np.interp([1.0, 2.0], *jump), "float32")
+    assert tp.interp(1.0, [0.0, 1.0], [1e8, 1.0]).item() == 1  # without what rounding leaves
     near(tp.interp(np.zeros((0, 2)), XP, FP), np.zeros((0, 2)), "float64")
 
 
