@@ -60,7 +60,8 @@ packaging: $(FOR_WORK) ## build wheels, install them into fresh environments, tr
 
 compare: $(FOR_WORK) ## install PyTorch and JAX, and run the tests that need them
 	$(PIP) install --group compare
-	$(BIN)/python -m pytest tests/core/test_gradients_torch*.py tests/core/test_storage.py \
+	$(BIN)/python -m pytest tests/core/test_gradients_torch*.py tests/core/test_complex*.py \
+	  tests/core/test_storage.py \
 	  tests/cpu/test_dlpack.py tests/opencl/test_interchange.py
 
 docs: $(FOR_WORK) ## write the generated pages and stubs again

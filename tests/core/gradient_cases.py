@@ -380,6 +380,15 @@ FACTORS = [
         )
     ),
     *(
+        Case("Eig", what, {"input": x}, ("input",), {"compute_v": False})  # vectors have any phase
+        for what, x in (
+            ("several", REGULAR),
+            ("one", real(1, 1)),
+            ("none", real(0, 2, 2)),
+            ("no rows", real(2, 0, 0)),
+        )
+    ),
+    *(
         Case("LogMatrixDeterminant", what, {"input": x}, ("input",))
         for what, x in (
             ("batch", REGULAR),

@@ -48,11 +48,8 @@ def test_every_stop_says_why() -> None:
     assert not silent, f"stops without a reason: {silent}"
 
 
-# Of complex numbers alone, or with results that are: test_complex_kernels.
-OF_COMPLEX = {
-    *((kernel, "input") for kernel in ("FFT", "IFFT", "IRFFT", "Eig")),
-    ("ComplexAbs", "x"),
-}
+# Of complex numbers alone: test_complex_kernels.
+OF_COMPLEX = {("FFT", "input"), ("IFFT", "input"), ("IRFFT", "input"), ("ComplexAbs", "x")}
 
 
 def test_every_rule_has_a_point() -> None:
@@ -72,6 +69,7 @@ NOT_REDUCED = "refused, and says so: test_factorization"
 EXEMPT: dict[tuple[str, str], str] = {
     ("Qr", "full_matrices=True"): NOT_REDUCED,
     ("Svd", "full_matrices=True"): NOT_REDUCED,
+    ("Eig", "compute_v=True"): "the vectors have any phase: test_complex_gradients",
 }
 
 

@@ -30,6 +30,9 @@ def custom_grad(f: Callable[..., tuple[Any, Callable[..., Any]]]) -> Callable[..
     gone, also where the caller disposes of the arguments or a ``tidy`` around ends. (A ``tidy``
     inside ``f`` frees as always.) Derivatives of ``backward`` itself are taken through its ops.
 
+    Of complex numbers dy and what ``backward`` returns are of the form that rules see, that of
+    ``vjp``: of a holomorphic f it returns ``dy * f'(z)``, as if z were real (docs/gradients.md).
+
     Pass every tensor that needs a gradient as an argument: nothing could flow back to one that
     ``f`` takes from around it.
 
