@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 kernels = KernelTable()
 
 _BLOCK: Final = 1 << 14  # elements that are taken through all steps while they are in the cache
+_SHORT: Final = 256  # elements of a row up to which BLAS adds them up
 _SHARED: Final = 1 << 17  # elements from which several threads are worth their hand-over
 
 
@@ -72,20 +74,32 @@ class _Rows:
             several(numbers)
 
 
-def _mean(rows: Array) -> Array:
-    total = np.asarray(np.add.reduce(rows, axis=1, keepdims=True))
-    total /= rows.dtype.type(rows.shape[1])
-    return total
+def _mean(a: Array, b: Array | None = None) -> Array:
+    """Return the mean of each row, or of its products with the other's elements, as a column.
+
+    BLAS keeps 32 sums at a time, which is as good as sums of pairs while rows are short.
+    """
+    length = a.shape[1]
+    if length <= _SHORT:
+        total = np.vecdot(a, _ones(length, a.dtype) if b is None else b)[:, None]
+    else:
+        total = np.add.reduce(a if b is None else a * b, axis=1, keepdims=True)
+    total /= a.dtype.type(length)
+    return np.asarray(total)
 
 
-def _normalized(rows: Array, epsilon: Any, room: Array, work: Array) -> Array:
-    """Put normalized rows into ``room``; return the reciprocals of their deviations."""
+@cache
+def _ones(length: int, dtype: np.dtype[Any]) -> Array:
+    return np.ones(length, dtype)
+
+
+def _centred(rows: Array, epsilon: Any, room: Array) -> Array:
+    """Put rows less their means into ``room``; return the reciprocals of their deviations."""
     np.subtract(rows, _mean(rows), out=room)
-    variance = _mean(np.square(room, out=work))
+    variance = _mean(room, room)
     variance += epsilon
-    reciprocal = np.divide(1, np.sqrt(variance), dtype=room.dtype)
-    room *= reciprocal
-    return reciprocal
+    np.sqrt(variance, out=variance)
+    return np.asarray(np.divide(1, variance, out=variance))
 
 
 @kernels.prepare(ops.LAYER_NORM)
@@ -130,7 +144,7 @@ def _affine(rows: _Rows, epsilon: float, out: TensorType) -> Call:
             target = result[block]
             room = target if dtype == narrow else np.empty(target.shape, dtype)
             wide = matrix[block].astype(dtype, copy=False)
-            _normalized(wide, small, room, np.empty(target.shape, dtype))
+            room *= _centred(wide, small, room)
             for function, each in zip((np.multiply, np.add), factors, strict=True):
                 if each is not None:
                     function(room, each, out=room)
@@ -159,12 +173,14 @@ def layer_norm_grad(
         def work(block: slice) -> None:
             target = result[block]
             room = target if dtype == narrow else np.empty(target.shape, dtype)
-            z, product = np.empty((2, *target.shape), dtype)
-            reciprocal = _normalized(matrix[block].astype(dtype, copy=False), small, z, product)
-            wide = pulled[block].astype(dtype, copy=False)
-            z *= _mean(np.multiply(wide, z, out=product))
+            wide, centred = pulled[block].astype(dtype, copy=False), np.empty(target.shape, dtype)
+            reciprocal = _centred(matrix[block].astype(dtype, copy=False), small, centred)
+            along = _mean(wide, centred)
+            along *= reciprocal
+            along *= reciprocal
+            centred *= along
             np.subtract(wide, _mean(wide), out=room)
-            room -= z
+            room -= centred
             room *= reciprocal
             if room is not target:
                 target[...] = room
