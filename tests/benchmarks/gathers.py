@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,7 +50,8 @@ def embedding() -> Workload:
 
 
 def _gather(table: Any, ids: Any) -> Call:
-    x, at = tp.asarray(table), tp.asarray(ids)
+    shared = tp.get_backend() == "cpu"  # on the same memory as NumPy: it is in the cache or not
+    x, at = (tp.asarray(each, copy=False if shared else None) for each in (table, ids))
     return lambda: tp.gather(x, at)
 
 
@@ -114,39 +116,48 @@ def _positive(x: Any) -> Call:
     return lambda: tensor[tensor > 0]
 
 
-def rows() -> Workload:
-    """The rows of a small matrix, one after the other."""
+SUBSCRIPTS: dict[str, tuple[str, Callable[[Any], list[Any]]]] = {
+    "rows": ("64 times x[i]", lambda x: [x[row] for row in range(64)]),
+    "elements": ("64 times x[i, 3]", lambda x: [x[row, 3] for row in range(64)]),
+    "columns": ("16 times x[:, i]", lambda x: [x[:, at] for at in range(16)]),
+    "blocks": ("60 times x[i : i + 4]", lambda x: [x[row : row + 4] for row in range(60)]),
+    "slices": (
+        "five other subscripts",
+        lambda x: [x[2:5], x[..., None], x[1:3, 2:4], x[:, ::2], x[...]],
+    ),
+    "iteration": ("64 rows by iteration", list),
+}
+
+
+def subscripts(name: str, take: Callable[[Any], list[Any]]) -> Workload:
+    """Parts of a small matrix, one after the other."""
     x = np.random.default_rng(0).standard_normal((64, 16), dtype=np.float32)
-    contenders: dict[str, Call] = {"numpy": lambda: [x[row] for row in range(64)]}
+    contenders: dict[str, Call] = {"numpy": lambda: take(x)}
     for backend in backends():
-        contenders[f"tensorplug {backend}"] = on(backend, lambda: _rows(x))
+        contenders[f"tensorplug {backend}"] = on(backend, lambda: _parts(x, take))
     if available("torch"):
         import torch
 
         given = torch.from_numpy(x)
-        contenders["torch"] = lambda: [given[row] for row in range(64)]
-    return Workload("64 rows of 16", "numpy", contenders)
+        contenders["torch"] = lambda: take(given)
+    return Workload(name, "numpy", contenders)
 
 
-def _rows(x: Any) -> Call:
+def _parts(x: Any, take: Callable[[Any], list[Any]]) -> Call:
     tensor = tp.asarray(x)
-    return lambda: [tensor[row] for row in range(64)]
+    return lambda: take(tensor)
 
 
 def assignment() -> Workload:
-    """A block and a row of a small matrix get other values; NumPy's share is the copy as well."""
+    """A block and a row of a small matrix get other values."""
     x = np.zeros((64, 16), np.float32)
-
-    def numpys() -> object:
-        first = x.copy()
-        first[8:16, ::2] = 1
-        second = first.copy()
-        second[3] = 2
-        return second
-
-    contenders: dict[str, Call] = {"numpy": numpys}
+    contenders: dict[str, Call] = {"numpy": _assign(x)}
     for backend in backends():
-        contenders[f"tensorplug {backend}"] = on(backend, lambda: _assign(x))
+        contenders[f"tensorplug {backend}"] = on(backend, lambda: _assign(tp.asarray(x)))
+    if available("torch"):
+        import torch
+
+        contenders["torch"] = _assign(torch.zeros(64, 16))
     if available("jax"):
         import jax
 
@@ -156,12 +167,10 @@ def assignment() -> Workload:
 
 
 def _assign(x: Any) -> Call:
-    tensor = tp.asarray(x)
-
     def assign() -> object:
-        tensor[8:16, ::2] = 1
-        tensor[3] = 2
-        return tensor
+        x[8:16, ::2] = 1
+        x[3] = 2
+        return x
 
     return assign
 
@@ -173,5 +182,6 @@ def workloads() -> Iterator[tuple[str, Callable[[], Workload]]]:
     yield "embedding_grad", lambda: embedding_gradient(name, natural=False)
     yield "embedding_grad_text", lambda: embedding_gradient(f"{name}, text", natural=True)
     yield "mask", mask
-    yield "rows", rows
+    for key, each in SUBSCRIPTS.items():
+        yield key, partial(subscripts, *each)
     yield "assignment", assignment

@@ -76,15 +76,19 @@ def _numbered(x: Tensor, number: int) -> Tensor | None:
 
 
 def _addressed(x: Tensor, key: tuple[Any, ...]) -> Tensor | None:
-    """Return ``x[key]`` for integers alone; None for others, or if one is out of range."""
+    """Return ``x[1, 2]`` or ``x[:, 3]``; None for other keys, or if one is out of range."""
     shape = x._placement.type.shape
     numbers = subscripts.integers(shape, key)
-    if numbers is None:
-        return None
-    result = _element(x, numbers)
-    if len(numbers) == len(shape):
-        return result  # NumPy's would be no view
-    return aliasing.view(result, x, aliasing.indexed, numbers)
+    if numbers is not None:
+        result = _element(x, numbers)
+        if len(numbers) == len(shape):
+            return result  # NumPy's would be no view
+    else:
+        line = subscripts.along(shape, key) if len(shape) > 1 else None
+        if line is None:
+            return None
+        result = _at(x, *line)
+    return aliasing.view(result, x, aliasing.indexed, key)
 
 
 def _known(x: Tensor, key: tuple[Any, ...], named: tuple[Hashable, ...]) -> Tensor | None:

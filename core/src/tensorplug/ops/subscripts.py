@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from tensorplug.shapes import Shape
     from tensorplug.spec import TensorType
 
-__all__ = ["Pick", "Subscript", "form", "integers", "parse"]
+__all__ = ["Pick", "Subscript", "along", "form", "integers", "parse"]
 
+_ALL: Final = slice(None)
 _BOUNDS: Final = (int, type(None))  # of slices that mean the same whenever they are equal
 
 
@@ -126,6 +127,22 @@ def integers(shape: Shape, key: tuple[Any, ...]) -> tuple[int, ...] | None:
             return None
         found.append(each if each >= 0 else each + size)
     return tuple(found)
+
+
+def along(shape: Shape, key: tuple[Any, ...]) -> tuple[int, int] | None:
+    """Return axis and number, counted from the front, of a key like ``[:, 3]``; None for others.
+
+    Nor does it know errors: ``parse`` does.
+    """
+    if len(key) > len(shape):
+        return None
+    found = None
+    for axis, each in enumerate(key):
+        if each.__class__ is int and found is None and -shape[axis] <= each < shape[axis]:
+            found = (axis, each if each >= 0 else each + shape[axis])
+        elif each.__class__ is not slice or each != _ALL:
+            return None
+    return found
 
 
 def _blocks(shape: Shape, key: tuple[Any, ...]) -> Subscript | None:
