@@ -25,6 +25,7 @@ __all__ = ["scanner"]
 _PIECE = 1 << 14  # elements whose working copy stays in the cache
 _SMALL = 1 << 12  # elements up to which one call is best
 _RUN = 128  # terms that a sum adds one by one where no wider dtype hides the rounding
+_PAIRED = {np.dtype(np.float64): np.dtype(np.complex128)}
 _ROW = 512  # elements at one place of the axis from which a call for each place is worth it
 
 
@@ -101,10 +102,13 @@ def _short(function: np.ufunc, x: Array, out: Array, work: np.dtype[Any]) -> Non
     """Scan along the middle one of three axes, as many blocks at a time as the cache holds."""
     before, length, after = x.shape
     count = max(1, _PIECE // max(length * after, 1))
+    paired = _PAIRED.get(work) if function is np.add and work != out.dtype else None
     for first in range(0, before, count):
         blocks = slice(first, first + count)
         if work == out.dtype:
             _in_runs(x[blocks], out[blocks], 0)
+        elif paired is not None and count > 1:
+            _in_pairs(x[blocks], out[blocks], paired)
         else:
             piece = x[blocks].astype(work)
             out[blocks] = function.accumulate(piece, axis=1, out=piece)
@@ -112,6 +116,10 @@ def _short(function: np.ufunc, x: Array, out: Array, work: np.dtype[Any]) -> Non
 
 def _long(function: np.ufunc, x: Array, out: Array, work: np.dtype[Any]) -> None:
     """Scan along the first axis, as much at a time as the cache holds."""
+    paired = _PAIRED.get(work) if function is np.add and work != out.dtype else None
+    if paired is not None and x.shape[1] == 1:
+        _long_in_pairs(x[:, 0], out[:, 0], paired)
+        return
     step = max(_RUN, _PIECE // x.shape[1])
     wider = work != out.dtype
     before: Any = function.identity
@@ -125,6 +133,35 @@ def _long(function: np.ufunc, x: Array, out: Array, work: np.dtype[Any]) -> None
         else:
             _in_runs(x[None, part], out[None, part], before)
             before = out[part][-1]
+
+
+def _in_pairs(x: Array, out: Array, paired: np.dtype[Any]) -> None:
+    """Sum along the middle one of three axes, one half of the first beside the other."""
+    half = (len(x) + 1) // 2
+    pairs = np.zeros((half, *x.shape[1:]), paired)
+    first, second = pairs.real, pairs.imag
+    first[...], second[: len(x) - half] = x[:half], x[half:]
+    np.add.accumulate(pairs, axis=1, out=pairs)
+    out[:half], out[half:] = first, second[: len(x) - half]
+
+
+def _long_in_pairs(x: Array, out: Array, paired: np.dtype[Any]) -> None:
+    """Sum along a line: the second half of each piece beside the first, which is added to it."""
+    pairs = np.zeros(_PIECE // 2, paired)
+    first, second = pairs.real, pairs.imag
+    before = 0.0
+    for start in range(0, len(x), _PIECE):
+        given, target = x[start : start + _PIECE], out[start : start + _PIECE]
+        half = (len(given) + 1) // 2
+        rest = len(given) - half
+        first[:half], second[:rest] = given[:half], given[half:]
+        first[0] += before
+        np.add.accumulate(pairs[:half], out=pairs[:half])
+        before = first[half - 1]
+        second += before
+        target[:half], target[half:] = first[:half], second[:rest]
+        if rest:
+            before = second[rest - 1]
 
 
 def _in_runs(x: Array, out: Array, before: Any) -> None:
