@@ -7,7 +7,8 @@ the slope along the real one, minus i times that along the imaginary one (docs/a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -21,11 +22,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tensorplug.dtypes import DType
+    from tensorplug.spec import KernelSpec
     from tensorplug.tensor import Tensor
     from tensorplug_conformance.session import Session
     from tensorplug_conformance.tables import Array, Case, CaseEntry
 
-__all__ = ["WrongGradientError", "judge_gradient", "slope"]
+__all__ = ["WrongGradientError", "judge_gradient"]
 
 _STEP = 2.0**-11
 # Five-point stencil: weights of f(x + k h) - f(x - k h), times 1 / h; error h**4.
@@ -45,119 +47,140 @@ def judge_gradient(session: Session, entry: CaseEntry, case: Case, dtype: DType)
         GradientNotFoundError: one of them has no rule.
 
     """
-    weights = _weights(entry, case, dtype)
-    found = _pulled(session, entry, case, weights)
+    point = _Point.of(session, entry, case, dtype)
     worst = 0.0
     for name, gradients, references in zip(
-        _differentiated(entry, case), found, _expected(entry, case, weights), strict=True
+        point.wrt, point.pulled(session), point.expected(), strict=True
     ):
         for gradient, reference in zip(gradients, references, strict=True):
             worst = max(worst, _compare(name, gradient, reference, dtype))
     return worst
 
 
-def _differentiated(entry: CaseEntry, case: Case) -> list[str]:
-    """Return the inputs of ``entry.wrt`` that are there."""
-    given = dict(zip(entry.spec.input_names, case.inputs, strict=True))
-    return [name for name in entry.wrt if given[name] is not None]
+Place = tuple[int, int, tuple[int, ...]]  # of an element: input, which of a list of them, where
 
 
-def _weights(entry: CaseEntry, case: Case, dtype: DType) -> Array:
+@dataclass(frozen=True)
+class _Point:
+    """One case, and the sum over its outputs whose gradients are compared.
+
+    ``outputs``: positions of those that can have a gradient; others hold indices and the like.
+    ``weights``: one array for each of them, that is the incoming gradients.
+    """
+
+    entry: CaseEntry
+    case: Case
+    wrt: tuple[str, ...]
+    outputs: tuple[int, ...]
+    weights: tuple[Array, ...]
+
+    @classmethod
+    def of(cls, session: Session, entry: CaseEntry, case: Case, dtype: DType) -> Self:
+        given = dict(zip(entry.spec.input_names, case.inputs, strict=True))
+        wrt = tuple(name for name in entry.wrt if given[name] is not None)
+        operands = session.operands(case)
+        with session.entered():
+            made = _run(entry.spec, operands, case)
+        outputs = tuple(at for at, each in enumerate(made) if each.dtype in dt.INEXACT)
+        values = _values(entry, case.inputs, case, outputs)
+        outputs = outputs[: len(values)]  # a relation determines the first alone
+        for at, value in zip(outputs, values, strict=True):
+            if made[at].shape != value.shape:
+                raise WrongGradientError(
+                    f"the value has shape {list(made[at].shape)}, not {list(value.shape)}"
+                )
+        plain = isinstance(case.expected, tuple)
+        weights = tuple(_weights(each, dtype, plain=plain) for each in values)
+        return cls(entry, case, wrt, outputs, weights)
+
+    def pulled(self, session: Session) -> list[list[Array]]:
+        """Return the tape's gradients for each input that is differentiated, as lists."""
+        operands = session.operands(self.case)
+        positions = [self.entry.spec.input_names.index(name) for name in self.wrt]
+
+        def call(*chosen: Any) -> list[Tensor]:
+            full = list(operands)
+            for position, value in zip(positions, chosen, strict=True):
+                full[position] = value
+            made = _run(self.entry.spec, full, self.case)
+            return [made[at] for at in self.outputs]
+
+        primals = [operands[position] for position in positions]
+        with session.entered():
+            _, pull = vjp(call, *primals, unconnected="zeros")
+            gradients = pull([session.upload(each) for each in self.weights])
+        return [
+            [session.read(one) for one in each]
+            if isinstance(each, list | tuple)
+            else [session.read(each)]
+            for each in gradients
+        ]
+
+    def expected(self) -> list[list[Array]]:
+        """Return what the gradients must be: given by value, or the slopes of the oracle."""
+        if isinstance(self.case.expected, tuple):
+            return [[np.asarray(each)] for each in self.case.expected]
+        return [self.slope(name) for name in self.wrt]
+
+    def slope(self, name: str) -> list[Array]:
+        """Return the gradient of ``real(sum(weights * oracle))`` with respect to an input."""
+        position = self.entry.spec.input_names.index(name)
+        given = self.case.inputs[position]
+        members = given if isinstance(given, list) else [given]
+        result = []
+        for index, member in enumerate(members):
+            assert member is not None  # an absent input is not differentiated
+            complex_ = member.dtype.kind == "c"
+            gradient = np.zeros(member.shape, dtype=np.clongdouble if complex_ else np.longdouble)
+            for at in np.ndindex(member.shape):
+                place = (position, index, at)
+                gradient[at] = self._along(place, 1)
+                if complex_:
+                    gradient[at] -= 1j * self._along(place, 1j)
+            result.append(gradient)
+        return result
+
+    def _along(self, place: Place, unit: complex) -> Any:
+        """Return the slope where one element moves along ``unit``."""
+
+        def moved(steps: int) -> Any:
+            return self._moved(place, steps * _STEP * unit)
+
+        return sum(w * (moved(k) - moved(-k)) for k, w in _STENCIL) / np.longdouble(_STEP)
+
+    def _moved(self, place: Place, by: complex) -> Any:
+        """Return the weighted sum of the oracle's outputs with one element moved."""
+        position, index, at = place
+        inputs = [_widened(each) for each in self.case.inputs]
+        target = inputs[position]
+        if isinstance(target, list):
+            target[index][at] += by
+        else:
+            target[at] += by
+        values = _values(self.entry, inputs, self.case, self.outputs)
+        return sum(
+            (value * _widened(weight)).sum().real
+            for value, weight in zip(values, self.weights, strict=True)
+        )
+
+
+def _run(spec: KernelSpec, operands: Sequence[Any], case: Case) -> list[Tensor]:
+    """Return the outputs of a case, on the tape if there is one."""
+    if spec.several:
+        return dispatch_several(spec, *operands, **case.attributes)
+    return [dispatch(spec, *operands, **case.attributes)]
+
+
+def _weights(value: Array, dtype: DType, *, plain: bool) -> Array:
     """Return the incoming gradient: uneven, so that a transposed or summed one is noticed."""
-    value = _value(entry, case.inputs, case)
     complex_ = value.dtype.kind == "c"
     wanted = np.result_type(dtype.numpy, np.complex64) if complex_ else dt.real_part(dtype).numpy
-    if isinstance(case.expected, tuple):
+    if plain:
         return np.ones(value.shape, dtype=wanted)
     ramp = np.arange(value.size, dtype=np.float64)
     weights = 1 + ramp % 5 / 4 - ramp % 3 / 2
     turned = weights + 1j * (ramp % 4 / 2 - 0.5) if complex_ else weights
     return np.asarray(turned.reshape(value.shape), dtype=wanted)
-
-
-def _pulled(session: Session, entry: CaseEntry, case: Case, weights: Array) -> list[list[Array]]:
-    """Return the tape's gradients for each input that is differentiated, as lists of arrays."""
-    operands = session.operands(case)
-    positions = [entry.spec.input_names.index(name) for name in _differentiated(entry, case)]
-
-    def call(*chosen: Any) -> Tensor:
-        full = list(operands)
-        for position, value in zip(positions, chosen, strict=True):
-            full[position] = value
-        if entry.spec.several:
-            outputs = dispatch_several(entry.spec, *full, **case.attributes)
-            return next(each for each in outputs if each.dtype in dt.INEXACT)
-        return dispatch(entry.spec, *full, **case.attributes)
-
-    primals = [operands[position] for position in positions]
-    with session.entered():
-        y, pull = vjp(call, *primals, unconnected="zeros")
-        if y.shape != weights.shape:
-            raise WrongGradientError(
-                f"the value has shape {list(y.shape)}, not {list(weights.shape)}"
-            )
-        gradients = pull(session.upload(weights))
-    return [
-        [session.read(one) for one in each]
-        if isinstance(each, list | tuple)
-        else [session.read(each)]
-        for each in gradients
-    ]
-
-
-def _expected(entry: CaseEntry, case: Case, weights: Array) -> list[list[Array]]:
-    if isinstance(case.expected, tuple):
-        return [[np.asarray(each)] for each in case.expected]
-    return [slope(entry, case, name, weights) for name in _differentiated(entry, case)]
-
-
-def slope(entry: CaseEntry, case: Case, name: str, weights: Array) -> list[Array]:
-    """Return the gradient of ``real(sum(weights * oracle))`` with respect to input ``name``."""
-    position = entry.spec.input_names.index(name)
-    given = case.inputs[position]
-    members = given if isinstance(given, list) else [given]
-    result = []
-    for index, member in enumerate(members):
-        assert member is not None  # an absent input is not differentiated
-        complex_ = member.dtype.kind == "c"
-        gradient = np.zeros(member.shape, dtype=np.clongdouble if complex_ else np.longdouble)
-        for at in np.ndindex(member.shape):
-            place = (position, index, at)
-            gradient[at] = _along(entry, case, weights, place, 1)
-            if complex_:
-                gradient[at] -= 1j * _along(entry, case, weights, place, 1j)
-        result.append(gradient)
-    return result
-
-
-Place = tuple[int, int, tuple[int, ...]]  # of an element: input, which of a list of them, where
-
-
-def _along(entry: CaseEntry, case: Case, weights: Array, place: Place, unit: complex) -> Any:
-    """Return the slope where one element moves along ``unit``."""
-
-    def moved(steps: int) -> Any:
-        return _moved(entry, case, weights, place, steps * _STEP * unit)
-
-    return sum(w * (moved(k) - moved(-k)) for k, w in _STENCIL) / np.longdouble(_STEP)
-
-
-def _moved(
-    entry: CaseEntry,
-    case: Case,
-    weights: Array,
-    place: Place,
-    by: complex,
-) -> Any:
-    """Return the weighted sum of the oracle's outputs with one element moved."""
-    position, index, at = place
-    inputs = [_widened(each) for each in case.inputs]
-    target = inputs[position]
-    if isinstance(target, list):
-        target[index][at] += by
-    else:
-        target[at] += by
-    return (_value(entry, inputs, case) * _widened(weights)).sum().real
 
 
 def _widened(given: Any) -> Any:
@@ -168,18 +191,18 @@ def _widened(given: Any) -> Any:
     return given.astype(np.longdouble if given.dtype.kind == "f" else np.clongdouble)
 
 
-def _value(entry: CaseEntry, inputs: Sequence[Any], case: Case) -> Array:
+def _values(
+    entry: CaseEntry, inputs: Sequence[Any], case: Case, chosen: Sequence[int]
+) -> list[Array]:
+    """Return what the oracle makes of the outputs ``chosen``, as far as they are determined."""
     assert entry.oracle is not None  # gradients are judged by it
     found = entry.oracle(*inputs, **case.attributes)
     if isinstance(found, Relation):
         assert found.first is not None  # gradients are tried where it is determined
-        return found.first
-    outputs = [
-        each.value if isinstance(each, Bounded) else np.asarray(each)
-        for each in (found if isinstance(found, tuple) else (found,))
-    ]
-    # Of several outputs the first that can have a gradient; others hold indices and the like.
-    return next((each for each in outputs if each.dtype.kind in "fcO"), outputs[0])
+        return [found.first]
+    outputs = found if isinstance(found, tuple) else (found,)
+    wide = [outputs[at] for at in chosen]
+    return [each.value if isinstance(each, Bounded) else np.asarray(each) for each in wide]
 
 
 def _compare(name: str, gradient: Array, reference: Array, dtype: DType) -> float:
