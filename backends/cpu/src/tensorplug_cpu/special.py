@@ -120,7 +120,7 @@ _SINGLE: Final[Coefficients] = (
 )
 _REACH: Final = np.float32(4.2)  # tanh of what the polynomial gives here is 1
 _SHARED: Final = 1 << 16  # numbers from which several threads take half a millisecond less
-_BLOCK: Final = 1 << 14  # numbers: what is made of them stays in the cache
+_BLOCK: Final = 1 << 15  # numbers: what is made of them stays in the cache
 
 
 def _ratio(pair: tuple[Coefficients, Coefficients], x: Array) -> Array:

@@ -12,6 +12,7 @@ from tensorplug_cpu import large
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.filling import blank
 from tensorplug_cpu.quiet import kernel, quietly
+from tensorplug_cpu.rowwise import BLOCK, row_sums
 
 if TYPE_CHECKING:
     from tensorplug.spec import TensorType
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 kernels = KernelTable()
 
-_BLOCK: Final = 1 << 14  # elements that are taken through all steps while they are in the cache
 _SHARED: Final = 1 << 17  # elements from which several threads are worth their hand-over
 
 
@@ -79,7 +79,7 @@ def softmax_grad(dy: TensorType, y: TensorType, *, dim: int, out: TensorType) ->
     if not out.size:
         return lambda dy, _y: dy
     length, make = out.shape[dim], blank(out)
-    rows, step = out.size // length, max(1, _BLOCK // length)
+    rows, step = out.size // length, max(1, BLOCK // length)
     shared, last = out.size >= _SHARED, dim == out.rank - 1
 
     def pass_back(dy: Array, y: Array) -> Array:
@@ -91,7 +91,7 @@ def softmax_grad(dy: TensorType, y: TensorType, *, dim: int, out: TensorType) ->
             for first in range(int(numbers[0]), end, step):
                 block = slice(first, min(first + step, end))
                 wide, weights = pulled[block].astype(dtype), given[block].astype(dtype, copy=False)
-                wide -= np.add.reduce(wide * weights, axis=1, keepdims=True)
+                wide -= row_sums(wide, weights)
                 np.multiply(wide, weights, out=result[block], casting="same_kind")
 
         if shared:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,6 +15,7 @@ from tensorplug_cpu import large
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.filling import blank
 from tensorplug_cpu.quiet import quietly
+from tensorplug_cpu.rowwise import BLOCK, row_means
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 kernels = KernelTable()
 
-_BLOCK: Final = 1 << 14  # elements that are taken through all steps while they are in the cache
-_SHORT: Final = 256  # elements of a row up to which BLAS adds them up
 _SHARED: Final = 1 << 17  # elements from which several threads are worth their hand-over
 
 
@@ -41,7 +39,7 @@ class _Rows:
         self._back = tuple(map(int, np.argsort(order)))
         self.length = prod(out.shape[each] for each in axis)
         self.count = out.size // self.length
-        self.step = max(1, _BLOCK // self.length)
+        self.step = max(1, BLOCK // self.length)
         self._shared = out.size >= _SHARED
 
     def of(self, x: Array) -> Array:
@@ -74,29 +72,10 @@ class _Rows:
             several(numbers)
 
 
-def _mean(a: Array, b: Array | None = None) -> Array:
-    """Return the mean of each row, or of its products with the other's elements, as a column.
-
-    BLAS keeps 32 sums at a time, which is as good as sums of pairs while rows are short.
-    """
-    length = a.shape[1]
-    if length <= _SHORT:
-        total = np.vecdot(a, _ones(length, a.dtype) if b is None else b)[:, None]
-    else:
-        total = np.add.reduce(a if b is None else a * b, axis=1, keepdims=True)
-    total /= a.dtype.type(length)
-    return np.asarray(total)
-
-
-@cache
-def _ones(length: int, dtype: np.dtype[Any]) -> Array:
-    return np.ones(length, dtype)
-
-
 def _centred(rows: Array, epsilon: Any, room: Array) -> Array:
     """Put rows less their means into ``room``; return the reciprocals of their deviations."""
-    np.subtract(rows, _mean(rows), out=room)
-    variance = _mean(room, room)
+    np.subtract(rows, row_means(rows), out=room)
+    variance = row_means(room, room)
     variance += epsilon
     np.sqrt(variance, out=variance)
     return np.asarray(np.divide(1, variance, out=variance))
@@ -175,11 +154,11 @@ def layer_norm_grad(
             room = target if dtype == narrow else np.empty(target.shape, dtype)
             wide, centred = pulled[block].astype(dtype, copy=False), np.empty(target.shape, dtype)
             reciprocal = _centred(matrix[block].astype(dtype, copy=False), small, centred)
-            along = _mean(wide, centred)
+            along = row_means(wide, centred)
             along *= reciprocal
             along *= reciprocal
             centred *= along
-            np.subtract(wide, _mean(wide), out=room)
+            np.subtract(wide, row_means(wide), out=room)
             room -= centred
             room *= reciprocal
             if room is not target:
