@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug.testing import check_grads
+from tensorplug.testing import check_grads, isolated_engine
+from tensorplug_conformance.primitives import PRIMITIVES
 
 from .complex_functions import HOLOMORPHIC, LOSSES, W, Z
 
@@ -46,6 +47,30 @@ def test_losses_against_torch(ours: Any, theirs: Any, args: tuple[np.ndarray, ..
     close(value, expected.detach().numpy(), tp.float64)
     for gradient, leaf, arg in zip(found, leaves, args, strict=True):
         close(gradient, leaf.grad.resolve_conj().numpy(), tp.asarray(arg).dtype, rtol=1e-9)
+
+
+# Their decompositions are of real numbers.
+NATIVE = {"elementary functions", "expm1 and log1p"}
+
+
+def _gradients() -> dict[str, list[np.ndarray]]:
+    return {
+        name: [each.numpy() for each in tp.grad(ours, range(len(args)))(*map(tp.asarray, args))]
+        for name, ours, _, args in LOSSES
+        if name not in NATIVE
+    }
+
+
+def test_primitives_alone_give_the_same_numbers() -> None:
+    native = _gradients()
+    with isolated_engine("cpu"):
+        for name in tp.kernels_for("cpu"):
+            if name not in PRIMITIVES:
+                tp.unregister_kernel(name, "cpu")
+        assert tp.explain("FFT", [Z]).how == "decomposed"
+        for name, found in _gradients().items():
+            for gradient, expected in zip(found, native[name], strict=True):
+                np.testing.assert_allclose(gradient, expected, 1e-9, 1e-9, err_msg=name)
 
 
 @holomorphic

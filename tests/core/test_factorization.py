@@ -170,6 +170,14 @@ def test_parts_of_matrices():
     assert L.cross([[1], [0], [0]], [[0], [1], [0]], axis=-2).tolist() == [[0], [0], [1]]
 
 
+def test_gram_schmidt_of_complex_vectors():
+    given = REGULAR[0] + 1j * REGULAR[0].T
+    basis = L.gram_schmidt(given).numpy()
+    np.testing.assert_allclose(basis @ basis.conj().T, np.eye(3), atol=1e-12)
+    spanned = (given @ basis.conj().T) @ basis
+    np.testing.assert_allclose(spanned, given, atol=1e-12)
+
+
 def test_gram_schmidt_as_tfjs_has_it():
     basis = L.gram_schmidt(REGULAR[0])
     close(basis @ tp.matrix_transpose(basis), np.eye(3))

@@ -15,7 +15,7 @@ from tensorplug.ops.creation import arange
 from tensorplug.ops.elementwise import astype, where
 from tensorplug.ops.factorization import inv, svdvals
 from tensorplug.ops.getting import getitem
-from tensorplug.ops.linalg import matmul
+from tensorplug.ops.linalg import matmul, vecdot
 from tensorplug.ops.movement import broadcast_to, expand_dims, reshape, stack
 from tensorplug.ops.norms import vector_norm
 
@@ -236,6 +236,6 @@ def gram_schmidt(xs: Any) -> Any:
     for x in vectors:
         rest = x
         for each in basis:
-            rest = rest - reduction.sum(each * rest) * each
+            rest = rest - vecdot(each, rest) * each
         basis.append(rest / vector_norm(rest))
     return basis if listed else stack(basis)
