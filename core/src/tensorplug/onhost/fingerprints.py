@@ -7,6 +7,7 @@ wrap, as the function means them to. Source: G. Pike, FarmHash, ``farmhashna::Ha
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,6 @@ import numpy as np
 __all__ = ["fingerprints"]
 
 Words = np.ndarray[Any, np.dtype[np.uint64]]
-Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 _K0 = np.uint64(0xC3A5C85C97CB3127)  # three primes, as the source names them
 _K1 = np.uint64(0xB492B66FBE98F273)
@@ -24,7 +24,8 @@ _SEED = np.uint64(81)
 
 def fingerprints(texts: list[bytes]) -> Words:
     """Return the fingerprint of each text."""
-    lengths = np.array([len(text) for text in texts], np.int64)
+    lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+    every = _Texts(b"".join(texts), np.cumsum(lengths) - lengths, lengths)
     result = np.empty(len(texts), np.uint64)
     with np.errstate(over="ignore"):
         for low, high, hashed in (
@@ -37,33 +38,35 @@ def fingerprints(texts: list[bytes]) -> Words:
         ):
             at = np.flatnonzero((lengths >= low) & (lengths <= high))
             if at.size:
-                result[at] = hashed(_Texts([texts[i] for i in at], lengths[at]))
+                result[at] = hashed(every.some(at))
         # Longer ones in groups of one number of 64-byte blocks: each group loops together.
         blocks = (lengths - 1) // 64
         for count in sorted(set(blocks[lengths > 64].tolist())):
             at = np.flatnonzero((lengths > 64) & (blocks == count))
-            result[at] = _longer(_Texts([texts[i] for i in at], lengths[at]), count)
+            result[at] = _longer(every.some(at), count)
     return result
 
 
 class _Texts:
-    """Texts as rows of bytes, padded with zeros; ``end`` holds their lengths."""
+    """Texts in one memory: where each begins, and in ``end`` their lengths."""
 
-    def __init__(self, texts: list[bytes], lengths: np.ndarray[Any, Any]) -> None:
-        width = int(lengths.max(initial=0)) + 8
-        joined = b"".join(text.ljust(width, b"\0") for text in texts)
-        self.rows: Bytes = np.frombuffer(joined, np.uint8).reshape(len(texts), width)
-        self.end = lengths
+    def __init__(self, memory: bytes, begin: Any, lengths: Any) -> None:
+        padded = memory + bytes(8)
+        # The eight bytes from every byte on, as one number each.
+        self._words: Words = np.ndarray((len(memory) + 1,), "<u8", padded, 0, (1,))
+        self._begin, self.end = begin, lengths
         self.length: Words = lengths.astype(np.uint64)
-        self._every = np.arange(len(texts))[:, None]
+
+    def some(self, at: Any) -> _Texts:
+        """Return the texts with these numbers."""
+        chosen = copy(self)
+        chosen._begin, chosen.end, chosen.length = self._begin[at], self.end[at], self.length[at]
+        return chosen
 
     def word(self, start: Any, size: int = 8) -> Words:
         """Return the little-endian number in ``size`` bytes from ``start`` on, of every text."""
-        places = np.broadcast_to(np.asarray(start), self.end.shape)[:, None] + np.arange(size)
-        found = np.zeros((len(self.end), 8), np.uint8)
-        found[:, :size] = self.rows[self._every, places]
-        words: Words = found.view("<u8")[:, 0].astype(np.uint64)
-        return words
+        words: Words = self._words[self._begin + start].astype(np.uint64)
+        return words if size == 8 else words & np.uint64((1 << 8 * size) - 1)
 
     def multiplier(self) -> Words:
         """Return what most steps multiply by."""

@@ -49,8 +49,10 @@ def split(
     """
     cut = _cutter(delimiter.item())
     rows = [cut(text) if text else [] for text in input.tolist()]
-    if skip_empty:
+    parts = list(chain.from_iterable(rows))
+    if skip_empty and not all(parts):
         rows = [row if all(row) else [part for part in row if part] for row in rows]
+        parts = list(chain.from_iterable(rows))
     lengths = np.fromiter(map(len, rows), np.intp, len(rows))
     ends = np.cumsum(lengths)
     total = int(ends[-1]) if rows else 0
@@ -58,7 +60,7 @@ def split(
     places[:, 0] = np.repeat(np.arange(len(rows)), lengths)
     places[:, 1] = np.arange(total) - np.repeat(ends - lengths, lengths)
     shape = np.array([len(rows), lengths.max(initial=0)], np.int32)
-    return places, _array(list(chain.from_iterable(rows))), shape
+    return places, _array(parts), shape
 
 
 def _cutter(delimiter: str) -> Callable[[str], list[str]]:
@@ -106,13 +108,16 @@ def n_grams(
             parts.append((counts, _grams(words, splits, counts, width, pad, separator)))
             total = total + counts
     ends = np.cumsum(total)
+    row_splits = np.concatenate(([0], ends)).astype(data_splits.dtype)
+    if len(parts) == 1:
+        return parts[0][1], row_splits
     result = np.empty(int(ends[-1]) if len(ends) else 0, TEXT)
     place = ends - total
     for counts, grams in parts:
         first = np.cumsum(counts) - counts
         result[np.arange(len(grams)) + np.repeat(place - first, counts)] = grams
         place = place + counts
-    return result, np.concatenate(([0], ends)).astype(data_splits.dtype)
+    return result, row_splits
 
 
 def _row_splits(splits: Array, size: int) -> Array:
