@@ -19,5 +19,4 @@ gradients = GradientTable()
 def silu(dy: Tensor, x: Tensor) -> Tensor:
     bounded = clip(x, -ops.REACH, ops.REACH)
     rise = sigmoid(x)
-    # Of 1 - sigmoid(x), sigmoid(-x) has all digits.
-    return dy * rise * (1.0 + bounded * sigmoid(-x))
+    return dy * (rise * (1.0 + bounded * (1.0 - rise)))

@@ -20,24 +20,25 @@ kernels = KernelTable()
 
 @kernels.prepare(ops.SILU)
 def silu(x: TensorType, *, out: TensorType) -> Call:
-    """Divide by ``1 + e**-|x|``, after multiplying by the power below 0.
+    """Take ``|x| / (1 + e**|x|)`` from what ReLU gives, which is right on both sides of 0.
 
-    It multiplies by its root twice: the power may be subnormal where the result is not.
+    The power's root is multiplied by twice: it may be subnormal where the result is not.
     """
     dtype = working(out.dtype)
-    zero, half, one, low = (dtype.type(each) for each in (0, 0.5, 1, -ops.REACH))
+    zero, half, one, high, top = (dtype.type(each) for each in (0, -0.5, 1, ops.REACH, np.inf))
 
     def work(result: Array, x: Array) -> None:
         wide = x.astype(dtype, copy=False)
-        root = np.asarray(np.abs(wide))
-        root *= -half
+        less = np.asarray(np.abs(wide))
+        root = np.asarray(np.multiply(less, half))
         np.exp(root, out=root)
         total = np.asarray(np.square(root))
         total += one
-        np.maximum(root, np.greater_equal(wide, zero).astype(dtype), out=root)  # 1 above 0
-        product = np.asarray(np.maximum(wide, low))
-        product *= root
-        product *= root
-        np.divide(product, total, out=result, casting="same_kind")
+        less.clip(zero, high, out=less)  # in half the time of minimum
+        less *= root
+        less *= root
+        less /= total
+        wide.clip(zero, top, out=root)
+        np.subtract(root, less, out=result, casting="same_kind")
 
     return filling(work, out, in_pieces=True)
