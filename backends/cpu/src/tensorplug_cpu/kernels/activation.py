@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -10,9 +10,11 @@ from tensorplug import dtypes as dt
 from tensorplug.ops import activation as ops
 from tensorplug.tables import KernelTable
 from tensorplug_cpu.arrays import element, working
-from tensorplug_cpu.filling import filling
+from tensorplug_cpu.filling import blank, filling
+from tensorplug_cpu.large import share_out
 from tensorplug_cpu.quiet import kernel, quietly
 from tensorplug_cpu.recycling import maker
+from tensorplug_cpu.rowwise import BLOCK, row_sums
 from tensorplug_cpu.summation import summer, summer_in_float64
 
 if TYPE_CHECKING:
@@ -20,6 +22,11 @@ if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()
+
+_SHORT_ROW: Final = 256  # elements up to which a row is too short for loops of its own
+_MANY: Final = 1 << 13  # elements from which rows are taken in blocks
+_SHARED: Final = 1 << 17  # elements from which several threads are worth their hand-over
+_CLOSE: Final = 8  # by how much scores may differ that are shifted by one number
 
 
 @kernels.prepare(ops.RELU)
@@ -223,6 +230,8 @@ def softmax(logits: TensorType, *, dim: int, out: TensorType) -> Call:
     if not out.size:
         return lambda x: x
     dtype, narrow = working(out.dtype), out.dtype.numpy
+    if dim == out.rank - 1 and out.shape[-1] <= _SHORT_ROW and out.size >= _MANY:
+        return _softmax_of_rows(out, dtype)
     shifting = _shifting(dim, dtype, out)
     add = summer(out.shape, (dim,), dtype, keep_dims=True)
 
@@ -233,6 +242,45 @@ def softmax(logits: TensorType, *, dim: int, out: TensorType) -> Call:
         return powers.astype(narrow, copy=False)
 
     return kernel(run, out)
+
+
+def _softmax_of_rows(out: TensorType, dtype: np.dtype[Any]) -> Call:
+    """Return softmax of many short rows, some at a time.
+
+    Finding the largest of each row and subtracting it would take longer than the powers do.
+    Where all of a block are close to one another, the largest of all serves as well.
+    """
+    make, shared = blank(out), out.size >= _SHARED
+    length = out.shape[-1]
+    rows, step = out.size // length, BLOCK // length
+
+    def run(x: Array) -> Array:
+        result, given = make().reshape(rows, length), x.reshape(rows, length)
+
+        def work(numbers: Array) -> None:
+            end = int(numbers[-1]) + 1
+            for first in range(int(numbers[0]), end, step):
+                block = slice(first, min(first + step, end))
+                target, wide = result[block], given[block].astype(dtype, copy=False)
+                powers = target if dtype == target.dtype else np.empty(target.shape, dtype)
+                highest = np.maximum.reduce(wide, axis=None)
+                if not highest - np.minimum.reduce(wide, axis=None) <= _CLOSE:  # or one is NaN
+                    highest = np.maximum.reduce(wide, axis=1, keepdims=True)
+                np.subtract(wide, highest, out=powers)
+                np.exp(powers, out=powers)
+                total = row_sums(powers)
+                np.multiply(
+                    powers, np.divide(1, total, out=total), out=target, casting="same_kind"
+                )
+
+        numbers = np.arange(rows)
+        if shared:
+            share_out(work, (), numbers)
+        else:
+            work(numbers)
+        return result.reshape(out.shape)
+
+    return quietly(run)
 
 
 @kernels.prepare(ops.LOG_SOFTMAX)
