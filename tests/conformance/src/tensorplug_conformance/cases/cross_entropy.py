@@ -125,3 +125,5 @@ def softmax_grad_points(corpus: Corpus) -> Iterator[Case]:
     pair = corpus.ordinary((3, 2)), corpus.ordinary((3, 2))
     yield Case("first axis", pair, {"dim": 0})
     yield Case("negative axis", pair, {"dim": -2})
+    deep = corpus.ordinary((1, 2, 3)), corpus.ordinary((1, 2, 3))
+    yield Case("third axis", deep, {"dim": 2})

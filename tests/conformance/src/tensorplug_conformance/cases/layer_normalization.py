@@ -81,6 +81,7 @@ _POINTS: tuple[tuple[str, Shape, dict[str, Any]], ...] = (
     ("rows", (2, 3), {}),
     ("negative axis", (3, 2), {"axis": -2}),
     ("two axes", (2, 2, 2), {"axis": (0, -1)}),
+    ("third axis", (1, 2, 3), {"axis": 2}),
     ("all axes", (2, 2), {"axis": None, "epsilon": 0.25}),
     ("rank 1", (3,), {}),
     ("one feature", (3, 1), {}),
