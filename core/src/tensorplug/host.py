@@ -19,6 +19,7 @@ __all__ = ["as_array", "is_scalar", "scalar"]
 
 
 _NUMBERS = (bool, int, float, complex)
+_PLAIN = frozenset((*_NUMBERS, str))  # what most lists hold
 _FEW = 32  # elements, up to which two functions of NumPy's take longer than a list
 
 
@@ -125,9 +126,11 @@ def _extremes(array: np.ndarray[Any, Any]) -> tuple[Any, Any]:
 
 
 def _cast(array: np.ndarray[Any, Any], dtype: DType, *, check: bool) -> np.ndarray[Any, Any]:
+    if array.dtype == dtype.numpy:
+        return array
     if array.dtype.kind == "c" and dtype not in dt.COMPLEX:
         raise DTypeError(f"complex values are given, but {dtype} is wanted")
-    if check and dtype in dt.INTEGER and array.dtype != dtype.numpy and array.size:
+    if check and dtype in dt.INTEGER and array.size:
         low, high = array.min().item(), array.max().item()
         least, most = _limits(dtype)
         # Written so that NaN, which compares with nothing, does not fit either.
@@ -153,6 +156,8 @@ def _kinds(value: Sequence[Any]) -> frozenset[type]:
 
     """
     found = set(map(type, value))
+    if found <= _PLAIN:
+        return frozenset(found)
     if any(hasattr(kind, "_placement") for kind in found):
         raise ArgumentError("a list holds tensors; join them with stack or concat")
     nested = {kind for kind in found if issubclass(kind, list | tuple)}
