@@ -152,8 +152,11 @@ def to_tensor(
 ) -> Array:
     """Return the rows side by side, cut to ``shape`` or filled up with the default value."""
     count, partitions = _partitions(row_partition_tensors, row_partition_types)
+    if [kind for kind, _ in partitions] == ["ROW_SPLITS"]:
+        return _rows_side_by_side(shape, values, default_value, count, partitions[0][1])
     coordinates = [_coordinates(each, at) for at, each in enumerate(partitions, start=1)]
-    sizes = _output(shape, values, count, [column for _, column in coordinates])
+    longest = [int(column.max(initial=-1)) + 1 for _, column in coordinates]
+    sizes = _output(shape, values, count, longest)
     depth = len(partitions) + 1
     places = np.where(np.arange(count) < sizes[0], np.arange(count), -1)
     for (row, column), size, at in zip(coordinates, sizes[1:], range(1, depth), strict=False):
@@ -176,6 +179,36 @@ def to_tensor(
     return result.reshape(sizes)
 
 
+def _rows_side_by_side(
+    shape: Array, values: Array, default_value: Array, count: int, splits: Array
+) -> Array:
+    """Return what one vector of row splits describes: the usual case, which needs no places."""
+    lengths = _row_lengths(splits, "the ROW_SPLITS of ragged dimension 1")
+    sizes = _output(shape, values, count, [int(lengths.max(initial=0))])
+    last = int(np.flatnonzero(lengths).max(initial=-1))  # that has values
+    if last >= count:
+        raise ArgumentError(
+            f"row_partition_tensors of ragged dimension 1 name row {last}, but the dimension "
+            f"before has {count} rows"
+        )
+    if splits[-1] != len(values):
+        raise ArgumentError(
+            f"the row partitions describe {splits[-1]} values, but values are {len(values)}"
+        )
+    number = min(len(lengths), sizes[0])
+    shown, width = lengths[:number], sizes[1]
+    taken = values[: int(splits[number])]
+    if (shown > width).any():
+        taken = taken[expanded(np.zeros_like(shown), shown) < width]
+    result = np.empty(sizes, values.dtype)
+    if number == sizes[0] and (shown >= width).all():
+        result[...] = taken.reshape(sizes)
+        return result
+    result[...] = default_value
+    result[:number][np.arange(width) < shown[:, None]] = taken
+    return result
+
+
 def _partitions(
     tensors: list[Array], kinds: tuple[str, ...]
 ) -> tuple[int, list[tuple[str, Array]]]:
@@ -194,10 +227,7 @@ def _coordinates(partition: tuple[str, Array], at: int) -> tuple[Array, Array]:
     kind, tensor = partition
     what = f"the {kind} of ragged dimension {at}"
     if kind == "ROW_SPLITS":
-        splits = check_splits(tensor, np.iinfo(np.intp).max, what)
-        if splits[0]:
-            raise ArgumentError(f"{what} must begin with 0, got {splits[0]}")
-        lengths = np.diff(splits)
+        lengths = _row_lengths(tensor, what)
         return np.repeat(np.arange(len(lengths)), lengths), expanded(
             np.zeros_like(lengths), lengths
         )
@@ -214,17 +244,24 @@ def _coordinates(partition: tuple[str, Array], at: int) -> tuple[Array, Array]:
     return rows, np.arange(len(rows)) - np.searchsorted(rows, rows)
 
 
-def _output(shape: Array, values: Array, count: int, columns: list[Array]) -> list[int]:
-    """Return the sizes of the result: those given, else the longest row's."""
+def _row_lengths(splits: Array, what: str) -> Array:
+    checked = check_splits(splits, np.iinfo(np.intp).max, what)
+    if checked[0]:
+        raise ArgumentError(f"{what} must begin with 0, got {checked[0]}")
+    return np.diff(checked)
+
+
+def _output(shape: Array, values: Array, count: int, longest: list[int]) -> list[int]:
+    """Return the sizes of the result: those given, else the longest row's in each dimension."""
     given = [int(each) for each in shape] if shape.ndim else None
     if given is None:
         if int(shape) != -1:
             raise ShapeError(f"shape must be a list of sizes, or -1 for any, got {shape}")
-        given = [-1] * (len(columns) + values.ndim)
+        given = [-1] * (len(longest) + values.ndim)
     if any(each < -1 for each in given):
         raise ShapeError(f"shape {given} has a negative size other than -1")
-    natural = [count, *(int(each.max(initial=-1)) + 1 for each in columns), *values.shape[1:]]
-    inner = len(columns) + 1
+    natural = [count, *longest, *values.shape[1:]]
+    inner = len(longest) + 1
     for at in range(inner, len(given)):
         if given[at] not in (-1, natural[at]):
             raise ShapeError(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 kernels = KernelTable()
 
+_BLOCK = 1 << 15  # elements that are taken through all steps while they are in the cache
 _BY_NUMPY = Arithmetic(np.floor, np.where)
 
 
@@ -53,6 +54,8 @@ def _writer(image: TensorType, count: int, alpha: int, out: TensorType, *, cut: 
 
 def _floats(image: TensorType) -> Any:
     work = working(image.dtype)
+    if work == np.float32:
+        return _from_float32
 
     def read(x: Array) -> Array:
         wide = x.astype(work, copy=False)
@@ -60,6 +63,20 @@ def _floats(image: TensorType) -> Any:
         return np.asarray(ops.levels(inside, _BY_NUMPY))
 
     return read
+
+
+def _from_float32(x: Array) -> Array:
+    """Return 255 x, rounded, halves upwards; float64 holds it and a half exactly."""
+    flat = x.reshape(-1)
+    result = np.empty(flat.size, np.uint8)
+    for start in range(0, flat.size, _BLOCK):
+        block = slice(start, start + _BLOCK)
+        inside = np.fmax(flat[block], 0).astype(np.float64)  # NaN becomes 0
+        np.minimum(inside, 1, out=inside)
+        inside *= ops.OPAQUE
+        inside += 0.5
+        result[block] = inside.astype(np.uint8)
+    return result.reshape(x.shape)
 
 
 def _whole(image: TensorType, *, cut: bool) -> Any:
