@@ -218,6 +218,17 @@ def _spread(dy: Array) -> Array:
     return dy
 
 
+def _to_first(dy: Array, x: Array, y: Array) -> Array:
+    """Give dy to the first element of each window that is its largest, as a kernel must."""
+    result, found = np.zeros_like(x), np.zeros(y.shape, bool)
+    for tap in np.ndindex(*[2] * (x.ndim - 2)):
+        at = (slice(None), *(slice(start, None, 2) for start in tap))
+        wins = (x[at] == y) & ~found
+        result[at] = np.where(wins, dy, 0)
+        found |= wins
+    return result
+
+
 def _pools() -> Iterator[Row]:
     how: dict[str, Any] = {"filter_size": 2, "strides": 2, "pad": "valid"}
 
@@ -247,7 +258,7 @@ def _pools() -> Iterator[Row]:
         )
         yield row(
             f"MaxPool{name}Grad",
-            lambda dy, x, y: _spread(dy) * (x == _spread(y)),
+            _to_first,
             lambda n, d, inputs=inputs: _pooled(inputs(n, d)[0], largest),
             **how,
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 import numpy as np
 from expressions import made, rng, row
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from expressions import Array, Row
 
 __all__ = ["lists"]
+
+TEXT = np.dtypes.StringDType()
 
 
 def lists() -> Iterator[Row]:
@@ -66,13 +69,13 @@ def _words(size: int, _dtype: str) -> list[Array]:
 def _strings() -> Iterator[Row]:
     yield row(
         "StringSplit",
-        lambda x, _: [each.split(" ") for each in x.tolist()],
+        _parted,
         lambda n, d: [*_words(n, d), np.array(" ", np.dtypes.StringDType())],
         "s",
     )
     yield row(
         "StaticRegexReplace",
-        lambda x: [re.sub("[0-9]+", "#", each) for each in x.tolist()],
+        lambda x: np.array([re.sub("[0-9]+", "#", each) for each in x.tolist()], TEXT),
         _words,
         "s",
         pattern="[0-9]+",
@@ -80,7 +83,7 @@ def _strings() -> Iterator[Row]:
     )
     yield row(
         "StringToHashBucketFast",
-        lambda x: [hash(each) % 100 for each in x.tolist()],
+        lambda x: np.array([_stable(each) % 100 for each in x.tolist()]),
         _words,
         "s",
         num_buckets=100,
@@ -99,17 +102,30 @@ def _strings() -> Iterator[Row]:
     )
 
 
+def _stable(text: str) -> int:
+    """Return a hash that is the same everywhere, the quickest that Python has."""
+    return crc32(text.encode())
+
+
+def _parted(texts: Array, _delimiter: Array) -> tuple[Array, Array]:
+    rows = [each.split(" ") for each in texts.tolist()]
+    down = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
+    right = np.array([place for row in rows for place in range(len(row))])
+    return np.stack([down, right], 1), np.array([part for row in rows for part in row], TEXT)
+
+
 def _splits(count: int, width: int = 8) -> Array:
     return np.arange(0, count + 1, width, dtype=np.int32)
 
 
-def _pairs(data: Array, splits: Array) -> list[str]:
+def _pairs(data: Array, splits: Array) -> Array:
     words, edges = data.tolist(), splits.tolist()
-    return [
+    pairs = [
         f"{words[at]}|{words[at + 1]}"
         for start, stop in pairwise(edges)
         for at in range(start, stop - 1)
     ]
+    return np.array(pairs, TEXT)
 
 
 def _ragged() -> Iterator[Row]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from itertools import chain
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -47,20 +47,29 @@ def split(
     It goes through texts one by one, which NumPy's functions for strings do too; characters are
     the business of Python's ``str`` and ``re``.
     """
-    cut = _cutter(delimiter.item())
-    rows = [cut(text) if text else [] for text in input.tolist()]
-    parts = list(chain.from_iterable(rows))
-    if skip_empty and not all(parts):
-        rows = [row if all(row) else [part for part in row if part] for row in rows]
-        parts = list(chain.from_iterable(rows))
-    lengths = np.fromiter(map(len, rows), np.intp, len(rows))
+    parts, lengths = _parts(input.tolist(), delimiter.item(), skip_empty=skip_empty)
     ends = np.cumsum(lengths)
-    total = int(ends[-1]) if rows else 0
+    total = len(parts)
     places = np.empty((total, 2), np.int32)
-    places[:, 0] = np.repeat(np.arange(len(rows)), lengths)
+    places[:, 0] = np.repeat(np.arange(len(lengths)), lengths)
     places[:, 1] = np.arange(total) - np.repeat(ends - lengths, lengths)
-    shape = np.array([len(rows), lengths.max(initial=0)], np.int32)
+    shape = np.array([len(lengths), lengths.max(initial=0)], np.int32)
     return places, _array(parts), shape
+
+
+def _parts(texts: list[str], delimiter: str, *, skip_empty: bool) -> tuple[list[str], Array]:
+    """Return the parts of all texts, and how many each has."""
+    if len(delimiter) == 1:
+        parts = delimiter.join(texts).split(delimiter)  # all texts at once
+        if all(parts):  # an empty part may be an empty text, which has none
+            counts = map(str.count, texts, repeat(delimiter))
+            return parts, np.fromiter(counts, np.intp, len(texts)) + 1
+    cut = _cutter(delimiter)
+    rows = [cut(text) if text else [] for text in texts]
+    if skip_empty:
+        rows = [row if all(row) else [part for part in row if part] for row in rows]
+    lengths = np.fromiter(map(len, rows), np.intp, len(rows))
+    return list(chain.from_iterable(rows)), lengths
 
 
 def _cutter(delimiter: str) -> Callable[[str], list[str]]:
