@@ -84,6 +84,8 @@ def scatter_update_wrt_updates(dy: Tensor, indices: Tensor, updates_type: Tensor
 def _standing(dy: Tensor, rows: Tensor) -> Tensor:
     """Return dy at the rows' places, but 0 for what a later row has overwritten."""
     lead, depth = rows.shape[:-1], rows.shape[-1]
+    if prod(lead) == 1:
+        return ops.gather_nd(dy, rows)
     numbers = reshape(arange(prod(lead), dtype=dt.int32), lead)
     last = ops.tensor_scatter_update(zeros(dy.shape[:depth], dtype=dt.int32), rows, numbers)
     stands = reshape(ops.gather_nd(last, rows) == numbers, (*lead, *(1,) * (dy.ndim - depth)))
