@@ -14,7 +14,7 @@ from tensorplug_cpu.filling import blank, filling
 from tensorplug_cpu.large import share_out
 from tensorplug_cpu.quiet import kernel, quietly
 from tensorplug_cpu.recycling import maker
-from tensorplug_cpu.rowwise import BLOCK, row_sums
+from tensorplug_cpu.rowwise import BLOCK, RowSums
 from tensorplug_cpu.summation import summer, summer_in_float64
 
 if TYPE_CHECKING:
@@ -252,7 +252,7 @@ def _softmax_of_rows(out: TensorType, dtype: np.dtype[Any]) -> Call:
     """
     make, shared = blank(out), out.size >= _SHARED
     length = out.shape[-1]
-    rows, step = out.size // length, BLOCK // length
+    rows, step, along = out.size // length, BLOCK // length, RowSums(length, dtype)
 
     def run(x: Array) -> Array:
         result, given = make().reshape(rows, length), x.reshape(rows, length)
@@ -268,7 +268,7 @@ def _softmax_of_rows(out: TensorType, dtype: np.dtype[Any]) -> Call:
                     highest = np.maximum.reduce(wide, axis=1, keepdims=True)
                 np.subtract(wide, highest, out=powers)
                 np.exp(powers, out=powers)
-                total = row_sums(powers)
+                total = along.sums(powers)
                 np.multiply(
                     powers, np.divide(1, total, out=total), out=target, casting="same_kind"
                 )

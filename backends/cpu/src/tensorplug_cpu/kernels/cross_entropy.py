@@ -12,7 +12,7 @@ from tensorplug_cpu import large
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.filling import blank
 from tensorplug_cpu.quiet import kernel, quietly
-from tensorplug_cpu.rowwise import BLOCK, row_sums
+from tensorplug_cpu.rowwise import BLOCK, RowSums
 
 if TYPE_CHECKING:
     from tensorplug.spec import TensorType
@@ -79,6 +79,7 @@ def softmax_grad(dy: TensorType, y: TensorType, *, dim: int, out: TensorType) ->
     if not out.size:
         return lambda dy, _y: dy
     length, make = out.shape[dim], blank(out)
+    along = RowSums(length, dtype)
     rows, step = out.size // length, max(1, BLOCK // length)
     shared, last = out.size >= _SHARED, dim == out.rank - 1
 
@@ -91,7 +92,7 @@ def softmax_grad(dy: TensorType, y: TensorType, *, dim: int, out: TensorType) ->
             for first in range(int(numbers[0]), end, step):
                 block = slice(first, min(first + step, end))
                 wide, weights = pulled[block].astype(dtype), given[block].astype(dtype, copy=False)
-                wide -= row_sums(wide, weights)
+                wide -= along.sums(wide, weights)
                 np.multiply(wide, weights, out=result[block], casting="same_kind")
 
         if shared:

@@ -15,7 +15,7 @@ from tensorplug_cpu import large
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.filling import blank
 from tensorplug_cpu.quiet import quietly
-from tensorplug_cpu.rowwise import BLOCK, row_means
+from tensorplug_cpu.rowwise import BLOCK, RowSums
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,10 +72,10 @@ class _Rows:
             several(numbers)
 
 
-def _centred(rows: Array, epsilon: Any, room: Array) -> Array:
+def _centred(rows: Array, epsilon: Any, room: Array, along: RowSums) -> Array:
     """Put rows less their means into ``room``; return the reciprocals of their deviations."""
-    np.subtract(rows, row_means(rows), out=room)
-    variance = row_means(room, room)
+    np.subtract(rows, along.means(rows), out=room)
+    variance = along.means(room, room)
     variance += epsilon
     np.sqrt(variance, out=variance)
     return np.asarray(np.divide(1, variance, out=variance))
@@ -113,7 +113,7 @@ def layer_norm(
 def _affine(rows: _Rows, epsilon: float, out: TensorType) -> Call:
     """Return what normalizes, scales and shifts rows."""
     dtype, narrow = working(out.dtype), out.dtype.numpy
-    small, make = dtype.type(epsilon), blank(out)
+    small, make, along = dtype.type(epsilon), blank(out), RowSums(rows.length, dtype)
 
     def run(x: Array, scale: Array | None, offset: Array | None) -> Array:
         result, matrix = make().reshape(rows.count, rows.length), rows.of(x)
@@ -123,7 +123,7 @@ def _affine(rows: _Rows, epsilon: float, out: TensorType) -> Call:
             target = result[block]
             room = target if dtype == narrow else np.empty(target.shape, dtype)
             wide = matrix[block].astype(dtype, copy=False)
-            room *= _centred(wide, small, room)
+            room *= _centred(wide, small, room, along)
             for function, each in zip((np.multiply, np.add), factors, strict=True):
                 if each is not None:
                     function(room, each, out=room)
@@ -145,6 +145,7 @@ def layer_norm_grad(
     if not out.size:
         return lambda dy, _x: dy
     rows, small, make = _Rows(out, axis), dtype.type(epsilon), blank(out)
+    along = RowSums(rows.length, dtype)
 
     def run(dy: Array, x: Array) -> Array:
         result, pulled, matrix = make().reshape(rows.count, rows.length), rows.of(dy), rows.of(x)
@@ -153,12 +154,12 @@ def layer_norm_grad(
             target = result[block]
             room = target if dtype == narrow else np.empty(target.shape, dtype)
             wide, centred = pulled[block].astype(dtype, copy=False), np.empty(target.shape, dtype)
-            reciprocal = _centred(matrix[block].astype(dtype, copy=False), small, centred)
-            along = row_means(wide, centred)
-            along *= reciprocal
-            along *= reciprocal
-            centred *= along
-            np.subtract(wide, row_means(wide), out=room)
+            reciprocal = _centred(matrix[block].astype(dtype, copy=False), small, centred, along)
+            shared = along.means(wide, centred)
+            shared *= reciprocal
+            shared *= reciprocal
+            centred *= shared
+            np.subtract(wide, along.means(wide), out=room)
             room -= centred
             room *= reciprocal
             if room is not target:
