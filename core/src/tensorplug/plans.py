@@ -7,7 +7,7 @@ another backend if the policy allows it, else an error that says why each step w
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from tensorplug import dispatch as seam
 from tensorplug import elsewhere
@@ -216,27 +216,18 @@ def resolve(engine: Engine, plan: Plan) -> list[Step]:
     )
 
 
-def varied(model: Plan, attributes: Mapping[str, Any]) -> Plan | None:
-    """Return a native plan with other attributes, under which all types are the same.
+_OWN: Final = {"attributes", "call", "owner", "published", "recipes", "varied"}  # of each plan
+_KEPT: Final = [name for name in Plan.__slots__ if name not in _OWN]
 
-    They are canonical. None where the kernel declines.
-    """
+
+def varied(model: Plan, attributes: Mapping[str, Any]) -> Plan | None:
+    """Return a native plan with other, canonical attributes; None where the kernel declines."""
     model.varied += 1
     other: Plan = object.__new__(Plan)
-    other.spec = model.spec
+    for name in _KEPT:
+        setattr(other, name, getattr(model, name))
     other.attributes = {**model.attributes, **attributes}
-    other.device = model.device
-    other.inputs = model.inputs
-    other.outputs = model.outputs
-    other.settled = model.settled
-    other.output = model.output
-    other.state = model.state
-    other.tensor = model.tensor
-    other.recipes = {}
-    other.published = False
-    other.varied = 0
-    other.taped = model.taped
-    other.how = model.how
+    other.recipes, other.published, other.varied = {}, False, 0
     return other if _native(other, []) else None
 
 
