@@ -180,6 +180,14 @@ def tried() -> dict[str, set[str]]:
     return found
 
 
+# Of every kernel that has them, whether the ordinary cases try them or not.
+WINDOWS = {
+    "pad": {"pad='same'", "pad='valid'", "pad: a number", "pad: explicit"},
+    "strides": {"strides above 1"},
+    "dilations": {"dilations above 1"},
+}
+
+
 def wanted(kernel: str) -> set[str]:
     found = {each for case in ordinary(kernel) for each in features(case)}
     for name, attribute in SPECS[kernel].attributes.items():
@@ -187,6 +195,7 @@ def wanted(kernel: str) -> set[str]:
             found.add(f"negative {name}")
         if isinstance(attribute.default, bool):
             found |= {f"{name}=False", f"{name}=True"}
+        found |= WINDOWS.get(name, set())
     return found
 
 

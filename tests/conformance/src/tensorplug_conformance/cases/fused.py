@@ -157,6 +157,13 @@ def _points(corpus: Corpus, taps: Shape, channels: int) -> Iterator[Case]:
     for name in ("relu", "prelu"):
         options = {**_FIRST, "activation": name}
         yield _point(corpus, f"NCHW, {name}", taps, each, each, options)
+    for name, pad in (
+        ("valid", "valid"),
+        ("numeric pad", 1),
+        ("explicit pad", ((0, 0), (1, 0), (0, 2), (0, 0))),
+    ):
+        options = {"strides": (1, 2), "pad": pad, "activation": "relu"}
+        yield _point(corpus, name, taps, each, None, options)
     smooth = {**_SAME, "activation": "sigmoid"}
     for name, bias in (("no bias", None), ("one bias", ()), ("bias of one", (1,))):
         yield _point(corpus, name, taps, bias, None, smooth)

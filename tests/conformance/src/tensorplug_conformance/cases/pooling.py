@@ -265,6 +265,11 @@ _VOLUME_POINTS: tuple[Window, ...] = (
         (1, 2, 3, 4, 1),
         {"filter_size": 2, "strides": 2, "pad": 0, "dim_rounding_mode": "ceil"},
     ),
+    (
+        "padded",
+        (1, 2, 3, 2, 1),
+        {"filter_size": 2, "strides": 1, "pad": ((0, 0), (1, 0), (0, 1), (0, 0), (0, 0))},
+    ),
     ("no batch", (0, 2, 2, 2, 1), {"filter_size": 2, "strides": 2, "pad": "valid"}),
 )
 _PLACED_POINTS: tuple[Window, ...] = (
