@@ -33,6 +33,7 @@ CONVENTIONS: dict[str, str] = {
     "Log1p": "infinite at -1",
     "LogAddExp": "equal infinities get half each",
     "LogSoftmax": "-inf among the logits takes no part",
+    "MatrixDeterminant": "the cofactors where it is 0, of up to 3 rows; beyond, an error",
     "Max": _SHARED,
     "MaxPool": _FIRST,
     "MaxPool3D": _FIRST,

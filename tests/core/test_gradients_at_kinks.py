@@ -113,6 +113,10 @@ EDGES = [  # where a slope changes, is infinite, or the formula of the rule divi
     ("Cumprod", {"exclusive": True}, [0.0, 0.0, 3.0], [1, 0, 0]),
     ("Silu", {}, [-INF, 0.0, INF], [0, 0.5, 1]),
     ("Unique", {}, [2.0, 1.0, 2.0, 1.0], [1, 1, 0, 0]),
+    ("MatrixDeterminant", {}, [[0.0]], [[1]]),
+    ("MatrixDeterminant", {}, [[1.0, 2.0], [2.0, 4.0]], [[4, -2], [-2, 1]]),
+    ("MatrixDeterminant", {}, np.diag([0.0, 2.0, 3.0]), np.diag([6, 0, 0])),
+    ("MatrixDeterminant", {}, np.zeros((3, 3)), np.zeros((3, 3))),
     (
         "AvgPool",
         {"filter_size": 1, "strides": 1, "pad": ((0, 0), (0, 0), (1, 1), (0, 0))},
@@ -195,6 +199,7 @@ SECOND_ORDER = [  # function, x, gradient of the sum of its gradient
     ("prod, two zeros", tp.prod, [0.0, 3.0, 0.0], [3, 0, 3]),
     ("prod, three zeros", tp.prod, [0.0, 0.0, 0.0], [0, 0, 0]),
     ("max, tied, squared", lambda x: tp.max(x) ** 2, [3.0, 3.0, 1.0], [1, 1, 0]),
+    ("det of zeros", tp.linalg.det, [[0.0, 0.0], [0.0, 0.0]], [[1, -1], [-1, 1]]),
     ("maximum with itself", lambda x: tp.maximum(x, x) ** 2, [3.0], [2]),
 ]
 

@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING
 from tensorplug import dtypes as dt
 from tensorplug.errors import GradientNotFoundError
 from tensorplug.ops import factorization as ops
+from tensorplug.ops.arrangement import flip, roll
 from tensorplug.ops.comparison import equal, greater
 from tensorplug.ops.complexes import complex as complex_
 from tensorplug.ops.complexes import conj as conjugate
 from tensorplug.ops.complexes import imag, real
-from tensorplug.ops.creation import arange
+from tensorplug.ops.creation import arange, asarray, ones_like
 from tensorplug.ops.elementwise import astype, where
 from tensorplug.ops.linalg import matmul
 from tensorplug.ops.movement import concat, expand_dims, reshape
@@ -115,7 +116,23 @@ def pseudo_inverse(dy: Tensor, input: Tensor, out: Tensor) -> Tensor:
 
 @gradients.wrt(ops.MATRIX_DETERMINANT, "input")
 def matrix_determinant(dy: Tensor, input: Tensor, out: Tensor) -> Tensor:
+    if 1 <= input.shape[-1] <= 3:  # polynomials: right where the determinant is 0, too
+        return _column(_column(dy)) * _cofactors(input)
     return _column(_column(dy * out)) * t(ops.inv(input))
+
+
+def _cofactors(x: Tensor) -> Tensor:
+    """Return the signed minors of matrices of up to three rows."""
+    if x.shape[-1] == 1:
+        return ones_like(x)
+    if x.shape[-1] == 2:
+        signs = asarray([[1, -1], [-1, 1]], dtype=x.dtype)
+        return flip(x, axis=(-2, -1)) * signs
+
+    def shifted(rows: int, columns: int) -> Tensor:
+        return roll(x, (-rows, -columns), axis=(-2, -1))
+
+    return shifted(1, 1) * shifted(2, 2) - shifted(1, 2) * shifted(2, 1)
 
 
 @gradients.wrt(ops.LOG_MATRIX_DETERMINANT, "input")

@@ -246,9 +246,16 @@ def _spread_hermitian(corpus: Corpus, shape: Shape) -> Array:
 
 
 cases.gradients(ops.CHOLESKY, "input")(_points(definite, (3, 3), (2, 2, 2), (1, 1), *_EMPTY))
-cases.gradients(ops.MATRIX_DETERMINANT, "input")(
-    _points(regular, (3, 3), (2, 2, 2), (1, 1), *_EMPTY)
-)
+
+
+@cases.gradients(ops.MATRIX_DETERMINANT, "input")
+def determinants(corpus: Corpus) -> Iterator[Case]:
+    """Polynomials of the elements, also where they are 0."""
+    yield from _points(regular, (3, 3), (2, 2, 2), (1, 1), (4, 4), *_EMPTY)(corpus)
+    yield Case("singular", (corpus.of([[1, 2], [2, 4]]),))
+    yield Case("singular, 3x3", (corpus.of([[0, 1, 2], [3, 4, 5], [6, 7, 8]]),))
+
+
 cases.gradients(ops.SVD, "input")(_points(_spread, (3, 3), (3, 2), (2, 2, 3), (1, 1), (0, 2, 2)))
 cases.gradients(ops.SELF_ADJOINT_EIG, "input")(
     _points(_spread_hermitian, (3, 3), (2, 2, 2), (1, 1), (0, 2, 2))
