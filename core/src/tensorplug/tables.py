@@ -59,10 +59,7 @@ class KernelEntry:
 
 @dataclass(frozen=True, slots=True)
 class GradientEntry:
-    """The rule for one input (of these ``dtypes``); None states that there is no derivative.
-
-    ``reason``: why there is none.
-    """
+    """The rule for one input (of these ``dtypes``), or None and the reason why there is none."""
 
     spec: KernelSpec
     wrt: str
@@ -310,9 +307,9 @@ class GradientTable:
         Its parameters name what it needs: ``dy`` (or ``dy_<output>`` for each of several
         outputs), inputs, outputs, attributes (``attributes``: a dict of all), and
         ``<input>_type`` where the type of an input will do; the tape saves that and nothing
-        else. The rule
-        returns a tensor of the input's dtype whose shape is the input's or broadcasts from it
-        (the tape sums it back), or a list of them for a variadic input.
+        else. The rule returns a tensor of the input's dtype whose shape is the input's or
+        broadcasts from it (the tape sums it back), or a list of them for a variadic input. Of
+        complex numbers it sees and gives dL/dx - i dL/dy (docs/adr/0018).
         """
 
         def decorate(rule: F) -> F:
