@@ -13,15 +13,15 @@ from tensorplug import catalogue
 from tensorplug import dtypes as dt
 from tensorplug.errors import ArgumentError, DTypeError
 from tensorplug.spec import TensorType
-from tensorplug_conformance.denominator import Row, cases_of, entries
 
-from .gradient_points import POINTS, RULES
-from .samples import Case
+from .gradient_points import POINTS, RULES, ordinary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tensorplug.spec import KernelSpec
+
+    from .samples import Case
 
 SPECS = {spec.name: spec for spec in catalogue.catalogue()}
 INPUTS = {(spec.name, name) for spec in SPECS.values() for name in spec.input_names}
@@ -71,24 +71,6 @@ EXEMPT: dict[tuple[str, str], str] = {
     ("Svd", "full_matrices=True"): NOT_REDUCED,
     ("Eig", "compute_v=True"): "the vectors have any phase: test_complex_gradients",
 }
-
-
-def ordinary(kernel: str) -> list[Case]:
-    """Return the suite's ordinary cases of a kernel, those that are refused left out."""
-    entry = entries()[kernel]
-    dtype = "float64" if dt.float64 in entry.dtypes else entry.dtypes[0].name
-    names = entry.spec.input_names
-    return [
-        Case(
-            kernel,
-            each.id,
-            {n: x for n, x in zip(names, each.inputs, strict=True) if x is not None},
-            (),
-            dict(each.attributes),
-        )
-        for each in cases_of(entry, Row(kernel, dtype, "native"), 0)
-        if not isinstance(each.expected, type)
-    ]
 
 
 def features(case: Case) -> Iterator[str]:

@@ -1,0 +1,71 @@
+"""Where an input has no gradient rule, no result follows it: each stays as it is, or jumps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensorplug as tp
+from tensorplug import catalogue
+from tensorplug import dtypes as dt
+
+from .gradient_points import RULES, ordinary
+from .samples import Case
+
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
+
+STOPPED = sorted(
+    (spec.name, name)
+    for spec in catalogue.catalogue()
+    for name in spec.input_names
+    if dt.float64 in spec.accepted(name) and not RULES[spec.name, name].rule_for(dt.float64)
+)
+
+
+def follows(kernel: str, name: str) -> bool:
+    """Return whether, in some ordinary case, a result changes as little as the input does."""
+    random = np.random.default_rng(0)
+    for case in ordinary(kernel):
+        given = case.inputs.get(name)
+        if not movable(given):
+            continue
+        moved = given + 1e-6 * random.uniform(-1, 1, given.shape)
+        other = Case(kernel, case.what, {**case.inputs, name: moved}, (), case.attributes)
+        if any(map(little, results(case), results(other))):
+            return True
+    return False
+
+
+def movable(given: Any) -> bool:
+    small = isinstance(given, np.ndarray) and given.dtype == np.float64 and given.size <= 200
+    return small and bool(np.isfinite(given).all())
+
+
+def results(case: Case) -> list[np.ndarray]:
+    with np.errstate(all="ignore"):
+        found = tp.run_kernel(case.kernel, case.inputs, case.attributes)
+    several = found if isinstance(found, list) else [found]
+    return [each.numpy() for each in several if each.dtype is tp.float64]
+
+
+def little(before: np.ndarray, after: np.ndarray) -> bool:
+    if before.shape != after.shape:
+        return False
+    with np.errstate(invalid="ignore"):
+        change = np.abs(after - before)
+    return bool(((change > 1e-9) & (change < 1e-4)).any())
+
+
+@pytest.mark.parametrize("key", STOPPED, ids="-".join)
+def test_no_result_follows_an_input_without_a_rule(key: tuple[str, str]) -> None:
+    assert not follows(*key)
+
+
+RULED = [("NonMaxSuppressionV5", "boxes"), ("Multiply", "a"), ("CopySign", "a"), ("Relu", "x")]
+
+
+@pytest.mark.parametrize("key", RULED, ids="-".join)
+def test_what_follows_its_input_is_noticed(key: tuple[str, str]) -> None:
+    assert follows(*key)
