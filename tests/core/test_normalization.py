@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug.errors import ArgumentError, DTypeError, ShapeError
+from tensorplug.errors import ArgumentError, DTypeError, OutOfRangeError, ShapeError
 
 RNG = np.random.default_rng(3)
 
@@ -50,6 +50,37 @@ def test_batch_norm_has_gradients_without_scale_or_offset(given):
     np.testing.assert_allclose(found[1].numpy(), -(dy * by).sum(0), rtol=1e-9)
     wrt_variance = (dy * scale * (x - mean) * -0.5 * spread**-1.5).sum(0)
     np.testing.assert_allclose(found[2].numpy(), wrt_variance, rtol=1e-9)
+
+
+@pytest.mark.parametrize("axis", [-1, 0, (1, 2), None])
+@pytest.mark.parametrize("given", ["", "offset", "scale", "offset scale"])
+def test_layer_norm(axis, given):
+    x = RNG.normal(size=(2, 3, 4))
+    more = {name: RNG.normal(size=4) for name in given.split()}
+    y = tp.nn.layer_norm(x, **more, axis=axis, epsilon=1e-3)
+    assert (y.shape, y.dtype) == (x.shape, tp.float64)
+    mean, variance = x.mean(axis=axis, keepdims=True), x.var(axis=axis, keepdims=True)
+    np.testing.assert_allclose(y.numpy(), normalized(x, mean, variance, **more), rtol=1e-12)
+
+
+def test_layer_norm_of_whole_numbers_that_are_all_equal():
+    y = tp.nn.layer_norm([[3, 3, 3]], offset=[1.0, 2.0, 3.0])
+    assert y.numpy().tolist() == [[1, 2, 3]]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda x: tp.nn.layer_norm(x, axis=2), OutOfRangeError, "LayerNorm.*axis 2"),
+        (lambda x: tp.nn.layer_norm(x, scale=tp.ones(5)), ShapeError, "scale|broadcast"),
+        (lambda x: tp.nn.layer_norm(x, tp.ones((2, 2, 3))), ShapeError, "offset must broadcast"),
+        (lambda x: tp.nn.layer_norm(x, epsilon="small"), ArgumentError, "must be a number"),
+        (lambda x: tp.nn.layer_norm(x * 1j), DTypeError, "LayerNorm.*complex"),
+    ],
+)
+def test_layer_norm_refuses(call, error, message):
+    with pytest.raises(error, match=message):
+        call(tp.ones((2, 3)))
 
 
 def responded(x, radius, bias, alpha, beta):

@@ -49,6 +49,7 @@ from tensorplug.dtypes import bool_ as bool  # the array API standard's name
 from tensorplug.interchange import from_dlpack
 from tensorplug.memory import dispose, keep, memory, tidy
 from tensorplug.ops import (
+    accumulation,
     activation,
     arrangement,
     bitwise,
@@ -72,8 +73,8 @@ from tensorplug.ops import (
     indexing,
     interpolation,
     layer_normalization,
-    morphology,
     missing_values,
+    morphology,
     movement,
     normalization,
     norms,
@@ -243,6 +244,7 @@ __all__ = [
     "variable_grads",
     "vjp",
 ]
+__all__ += accumulation.__all__
 __all__ += arrangement.__all__
 __all__ += bitwise.__all__
 __all__ += blocks.__all__

@@ -19,6 +19,7 @@ from tensorplug.dispatch import as_tensor
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.ops import complexes, creation
 from tensorplug.ops import elementwise as ops
+from tensorplug.ops.accumulation import multiply_add
 from tensorplug.ops.movement import stack
 from tensorplug.variable import Variable
 
@@ -49,8 +50,8 @@ class Optimizer(ABC):
         self._states: dict[str, State] = {}
 
     @abstractmethod
-    def _step(self, g: Tensor, state: State) -> Tensor:
-        """Return what to take from a variable; put what is kept into ``state``.
+    def _step(self, g: Tensor, state: State) -> tuple[Tensor, float]:
+        """Return by what a variable falls, and how often; put what is kept into ``state``.
 
         Of a complex variable ``g``, and so all that is kept, has the two parts in a last axis.
         """
@@ -98,9 +99,9 @@ class Optimizer(ABC):
                 g = _fitting(variable, gradient)
                 parts = _parts(g) if g.dtype in dt.COMPLEX else g
                 state = dict(self._states.get(variable.name) or self._fresh(parts))
-                step = self._step(parts, state)
-                whole = step if parts is g else _whole(step)
-                steps.append((variable, variable.read() - whole, state))
+                slope, rate = self._step(parts, state)
+                whole = slope if parts is g else _whole(slope)
+                steps.append((variable, multiply_add(whole, -rate, variable.read()), state))
         except BaseException:
             self.iterations -= 1
             raise
@@ -188,8 +189,8 @@ class SGD(Optimizer):
     def __init__(self, learning_rate: float = 0.01) -> None:
         super().__init__(learning_rate)
 
-    def _step(self, g: Tensor, state: State) -> Tensor:  # noqa: ARG002  # it keeps nothing
-        return g * self.learning_rate
+    def _step(self, g: Tensor, state: State) -> tuple[Tensor, float]:  # noqa: ARG002  # it keeps nothing
+        return g, self.learning_rate
 
 
 class Momentum(Optimizer):
@@ -208,9 +209,9 @@ class Momentum(Optimizer):
         self.momentum = momentum
         self.nesterov = nesterov
 
-    def _step(self, g: Tensor, state: State) -> Tensor:
-        v = state["velocity"] = state["velocity"] * self.momentum + g
-        return (g + v * self.momentum if self.nesterov else v) * self.learning_rate
+    def _step(self, g: Tensor, state: State) -> tuple[Tensor, float]:
+        v = state["velocity"] = multiply_add(state["velocity"], self.momentum, g)
+        return multiply_add(v, self.momentum, g) if self.nesterov else v, self.learning_rate
 
 
 class Adagrad(Optimizer):
@@ -230,9 +231,9 @@ class Adagrad(Optimizer):
     def _fresh(self, g: Tensor) -> State:
         return {"squares": creation.zeros_like(g) + self.initial_accumulator_value}
 
-    def _step(self, g: Tensor, state: State) -> Tensor:
+    def _step(self, g: Tensor, state: State) -> tuple[Tensor, float]:
         s = state["squares"] = state["squares"] + ops.square(g)
-        return g / ops.sqrt(s + _EPSILON) * self.learning_rate
+        return g / ops.sqrt(s + _EPSILON), self.learning_rate
 
 
 class Adadelta(Optimizer):
@@ -251,12 +252,12 @@ class Adadelta(Optimizer):
         self.rho = rho
         self.epsilon = epsilon
 
-    def _step(self, g: Tensor, state: State) -> Tensor:
+    def _step(self, g: Tensor, state: State) -> tuple[Tensor, float]:
         s = state["squares"] = _mean(state["squares"], ops.square(g), self.rho)
         u = state["updates"]
         d = ops.sqrt(u + self.epsilon) / ops.sqrt(s + self.epsilon) * g
         state["updates"] = _mean(u, ops.square(d), self.rho)
-        return d * self.learning_rate
+        return d, self.learning_rate
 
 
 class Adam(Optimizer):
@@ -281,12 +282,12 @@ class Adam(Optimizer):
         self.beta2 = beta2
         self.epsilon = epsilon
 
-    def _step(self, g: Tensor, state: State) -> Tensor:
+    def _step(self, g: Tensor, state: State) -> tuple[Tensor, float]:
         m = state["means"] = _mean(state["means"], g, self.beta1)
         s = state["squares"] = _mean(state["squares"], ops.square(g), self.beta2)
         t = self.iterations
         scale = ops.sqrt(s / (1.0 - self.beta2**t)) + self.epsilon
-        return m / scale * (self.learning_rate / (1.0 - self.beta1**t))
+        return m / scale, self.learning_rate / (1.0 - self.beta1**t)
 
 
 class Adamax(Optimizer):
@@ -313,12 +314,12 @@ class Adamax(Optimizer):
         self.epsilon = epsilon
         self.decay = decay
 
-    def _step(self, g: Tensor, state: State) -> Tensor:
+    def _step(self, g: Tensor, state: State) -> tuple[Tensor, float]:
         m = state["means"] = _mean(state["means"], g, self.beta1)
         n = state["norms"] = ops.maximum(state["norms"] * self.beta2, ops.abs(g))
         t = self.iterations
         rate = self.learning_rate / (1.0 + self.decay * (t - 1)) / (1.0 - self.beta1**t)
-        return m / (n + self.epsilon) * rate
+        return m / (n + self.epsilon), rate
 
 
 class RMSProp(Optimizer):
@@ -346,16 +347,16 @@ class RMSProp(Optimizer):
         self.epsilon = epsilon
         self.centered = centered
 
-    def _step(self, g: Tensor, state: State) -> Tensor:
+    def _step(self, g: Tensor, state: State) -> tuple[Tensor, float]:
         s = state["squares"] = _mean(state["squares"], ops.square(g), self.decay)
         if self.centered:
             mean = state["means"] = _mean(state["means"], g, self.decay)
             s = ops.maximum(s - ops.square(mean), 0.0)  # rounding may make it negative
         step = g / ops.sqrt(s + self.epsilon) * self.learning_rate
-        v = state["velocity"] = state["velocity"] * self.momentum + step
-        return v
+        v = state["velocity"] = multiply_add(state["velocity"], self.momentum, step)
+        return v, 1.0
 
 
 def _mean(old: Tensor, new: Tensor, keep: float) -> Tensor:
     """Return the running mean of which a share ``keep`` stays."""
-    return old * keep + new * (1.0 - keep)
+    return multiply_add(old, keep, new * (1.0 - keep))

@@ -1,0 +1,64 @@
+"""The Gaussian error linear unit and its slope against math.erfc, digit by digit."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from tensorplug.ops import gaussian_error as ops
+
+X = np.concatenate([np.linspace(-7, 7, 70_001), [-1e30, -40, 0.0, 40, 1e30]])
+
+
+def below(x):
+    return math.erfc(-x * math.sqrt(0.5)) / 2
+
+
+def density(x):
+    return math.exp(-x * x / 2) / math.sqrt(2 * math.pi)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_unit_is_within_three_roundings_of_x(call, dtype):
+    x = X.astype(dtype)
+    y = call(ops.GELU, x)
+    expected = np.array([each * below(each) if each > -40 else 0.0 for each in x.tolist()])
+    assert y.dtype == dtype
+    assert np.all(np.abs(y - expected) <= 3 * np.finfo(dtype).eps * np.abs(np.clip(x, -40, None)))
+
+
+def test_in_float64_small_results_have_their_digits():
+    x = np.linspace(-30, -1, 3001)
+    expected = np.array([each * below(each) for each in x.tolist()])
+    wrong = np.abs(call_double(x) / expected - 1)
+    assert np.all(wrong <= 2e-16 * (8 + 2 * x * x))  # a rounding of x changes as much
+
+
+def call_double(x):
+    from tensorplug import dtypes as dt
+    from tensorplug.spec import TensorType
+    from tensorplug_cpu.kernels.gaussian_error import gelu
+
+    type_ = TensorType(dt.float64, x.shape)
+    return gelu(type_, approximate=False, out=type_)(x)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_slope_is_within_four_roundings_of_1(call, dtype):
+    x = X.astype(dtype)
+    slope = call(ops.GELU_GRAD, np.ones_like(x), x)
+    cut = np.clip(x, -40, 40).tolist()
+    expected = np.array([below(each) + each * density(each) for each in cut])
+    assert np.all(np.abs(slope - expected) <= 4 * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("approximate", [False, True])
+def test_far_out_it_is_exactly_nothing_or_everything(call, dtype, approximate):
+    x = np.array([-math.inf, -1000, -50, 50, 1000, math.inf], dtype)
+    more = {"approximate": approximate}
+    np.testing.assert_array_equal(call(ops.GELU, x, **more), np.maximum(x, 0))
+    slope = call(ops.GELU_GRAD, np.full_like(x, 3), x, **more)
+    np.testing.assert_array_equal(slope, [0, 0, 0, 3, 3, 3])
