@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tensorplug.ops import sigmoid_linear as ops
+from tensorplug.ops.activation import sigmoid
 from tensorplug.ops.elementwise import abs as abs_
 from tensorplug.ops.elementwise import exp, maximum, where
+from tensorplug.ops.rounding import clip
 from tensorplug.tables import DecompositionTable
 
 if TYPE_CHECKING:
@@ -21,3 +23,10 @@ def silu(x: Tensor) -> Tensor:
     root = exp(abs_(x) * -0.5)
     side = where(x < 0, root, 1.0)
     return maximum(x, -ops.REACH) * side * side / (root * root + 1.0)
+
+
+@decompositions.of(ops.SILU_GRAD)
+def silu_grad(dy: Tensor, x: Tensor) -> Tensor:
+    bounded = clip(x, -ops.REACH, ops.REACH)
+    rise = sigmoid(bounded)
+    return dy * (rise * (1.0 + bounded * (1.0 - rise)))

@@ -1,9 +1,10 @@
-"""Gradient of the sigmoid-weighted linear unit."""
+"""Gradients of the sigmoid-weighted linear unit."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tensorplug.dispatch import dispatch
 from tensorplug.ops import sigmoid_linear as ops
 from tensorplug.ops.activation import sigmoid
 from tensorplug.ops.rounding import clip
@@ -17,6 +18,16 @@ gradients = GradientTable()
 
 @gradients.wrt(ops.SILU, "x")
 def silu(dy: Tensor, x: Tensor) -> Tensor:
+    return dispatch(ops.SILU_GRAD, dy, x)
+
+
+@gradients.wrt(ops.SILU_GRAD, "dy")
+def silu_grad_wrt_dy(ddy: Tensor, x: Tensor) -> Tensor:
+    return dispatch(ops.SILU_GRAD, ddy, x)
+
+
+@gradients.wrt(ops.SILU_GRAD, "x")
+def silu_grad_wrt_x(ddy: Tensor, dy: Tensor, x: Tensor) -> Tensor:
     bounded = clip(x, -ops.REACH, ops.REACH)
-    rise = sigmoid(x)
-    return dy * (rise * (1.0 + bounded * (1.0 - rise)))
+    rise = sigmoid(bounded)
+    return ddy * dy * (rise * (1.0 - rise) * (2.0 + bounded * (1.0 - 2.0 * rise)))

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 from tensorplug import dtypes as dt
 from tensorplug import inference
 from tensorplug.dispatch import chained, dispatch_unary
-from tensorplug.spec import KernelSpec
+from tensorplug.errors import ShapeError
+from tensorplug.spec import KernelSpec, TensorType
 
 if TYPE_CHECKING:
     from tensorplug.tensor import Tensor
@@ -18,6 +19,17 @@ REACH: Final = 1000.0
 """Beyond it the unit is 0 or x in every dtype; cutting off there keeps infinity from meeting 0."""
 
 SILU = KernelSpec("Silu", ("x",), inference.same, accepts=dt.REAL, promote=("x",), inexact=True)
+
+
+def _of_one_shape(dy: TensorType, x: TensorType) -> TensorType:
+    if dy.shape != x.shape:
+        raise ShapeError("dy and x must have one shape")
+    return dy
+
+
+SILU_GRAD = KernelSpec(
+    "SiluGrad", ("dy", "x"), _of_one_shape, accepts=dt.FLOATING, promote=("dy", "x")
+)
 
 
 @chained

@@ -42,3 +42,28 @@ def silu(x: TensorType, *, out: TensorType) -> Call:
         np.subtract(root, less, out=result, casting="same_kind")
 
     return filling(work, out, in_pieces=True)
+
+
+@kernels.prepare(ops.SILU_GRAD)
+def silu_grad(dy: TensorType, x: TensorType, *, out: TensorType) -> Call:
+    """Compute the slope at ``|x|``; at ``-|x|`` it is 1 less that."""
+    dtype = working(out.dtype)
+    half, one, high = (dtype.type(each) for each in (0.5, 1, ops.REACH))
+
+    def work(result: Array, dy: Array, x: Array) -> None:
+        wide = x.astype(dtype, copy=False)
+        size = np.asarray(np.abs(wide))
+        size.clip(0, high, out=size)
+        below = np.asarray(np.negative(size))
+        np.exp(below, out=below)
+        below /= np.add(below, one)  # the sigmoid of -|x|
+        size *= below
+        size += one
+        np.subtract(one, below, out=below)
+        size *= below
+        size -= half
+        np.copysign(size, wide, out=size)
+        size += half
+        np.multiply(size, dy, out=result, casting="same_kind")
+
+    return filling(work, out, in_pieces=True)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tensorplug.ops import sigmoid_linear as ops
 from tensorplug_conformance import patterns
+from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle import sigmoid_linear as oracle
 from tensorplug_conformance.tables import Case, CaseTable
 
@@ -31,3 +34,25 @@ def silu_points(corpus: Corpus) -> Iterator[Case]:
     yield from patterns.around(corpus, -3.0, -1.5, -0.5, 0.0, 0.5, 2.0)
     ends = corpus.of([float("-inf"), float("inf")])
     yield Case("infinite", (ends,), expected=(corpus.of([0.0, 1.0]),))
+
+
+@cases.of(ops.SILU_GRAD, oracle=oracle.silu_grad)
+def silu_grad(corpus: Corpus) -> Iterator[Case]:
+    """Dy is finite; x goes out to infinity."""
+    far = corpus.of([-np.inf, -1000, -100, -30, -9.5, -1.25, -0.0, 0.0, 1.25, 9.5, 100, np.inf])
+    yield Case("far", (corpus.ordinary(far.shape), far))
+    yield Case("not a number", (corpus.ordinary((1,)), corpus.of([np.nan])))
+    yield Case("bend", (corpus.ordinary((257,)), corpus.ordinary((257,), -8.0, 8.0)))
+    for name, shape in (("rank 0", ()), ("empty", (0, 3)), ("rank 5", (1, 2, 1, 3, 2))):
+        yield Case(name, (corpus.ordinary(shape), corpus.ordinary(shape)))
+    yield Case("large", (corpus.ordinary((LARGE,)), corpus.ordinary((LARGE,))))
+    for layout in ("transposed", "sliced"):
+        yield Case(layout, (corpus.ordinary((3, 5)), corpus.ordinary((3, 5))), layout=layout)
+
+
+@cases.gradients(ops.SILU_GRAD, "dy", "x")
+def silu_grad_points(corpus: Corpus) -> Iterator[Case]:
+    yield Case("row", (corpus.ordinary((5,)), corpus.ordinary((5,), -3.0, 3.0)))
+    yield Case("rank 0", (corpus.ordinary(()), corpus.ordinary(())))
+    yield Case("rank 3", (corpus.ordinary((2, 1, 2)), corpus.ordinary((2, 1, 2))))
+    yield Case("empty", (corpus.ordinary((0, 2)), corpus.ordinary((0, 2))))

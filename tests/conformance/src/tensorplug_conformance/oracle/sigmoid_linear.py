@@ -1,4 +1,4 @@
-"""Reference for the sigmoid-weighted linear unit."""
+"""References for the sigmoid-weighted linear unit and its gradient."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tensorplug_conformance.corpus import wide
+from tensorplug_conformance.oracle.reduction import epsilon
+from tensorplug_conformance.tables import Bounded
 
 if TYPE_CHECKING:
     from tensorplug_conformance.tables import Array
@@ -18,3 +20,16 @@ def silu(x: Array) -> Array:
     with np.errstate(all="ignore"):
         below = 1 + np.exp(-z)
         return np.asarray(np.where(np.isinf(below), -np.longdouble(0), z / below))
+
+
+def silu_grad(dy: Array, x: Array) -> Bounded:
+    """Dy times s * (1 + x * (1 - s)), s the sigmoid; errors are measured by those of 1."""
+    z = np.clip(wide(x), -1000, 1000)
+    with np.errstate(all="ignore"):
+        small = np.exp(-np.abs(z))
+        rise = np.where(z >= 0, 1, small) / (1 + small)
+        fall = np.where(z >= 0, small, 1) / (1 + small)
+        value = wide(dy) * (rise * (1 + z * fall))
+        size = np.where(np.isfinite(value), np.abs(wide(dy)), 0)
+        slack = 6 + 2 * np.abs(z) * np.minimum(rise, fall) * (2 + np.abs(z))
+        return Bounded(value, size * (slack * epsilon(x)))
