@@ -9,6 +9,7 @@ import pytest
 
 from tensorplug import dtypes as dt
 from tensorplug.ops import pooling as ops
+from tensorplug_cpu import tiling
 
 REAL = sorted(each.name for each in dt.REAL)
 FLOATS = ["float16", "float32", "float64"]
@@ -20,6 +21,9 @@ CASES = [  # x, window, strides, pad, rounding
     ((1, 5, 5, 1), 2, 2, 0, "ceil"),
     ((1, 4, 6, 2), (2, 3), 1, ((0, 0), (1, 0), (0, 2), (0, 0)), None),
     ((2, 3, 3, 1), 1, 1, "valid", None),
+    ((3, 5, 9, 3), (2, 3), (2, 3), "valid", None),
+    ((2, 4, 6, 16), (1, 2), (1, 2), "valid", None),
+    ((2, 4, 6, 2), (2, 1), (2, 1), "valid", None),
     ((0, 4, 4, 1), 2, 2, "valid", None),
     ((1, 4, 4, 0), 2, 2, "valid", None),
 ]
@@ -116,6 +120,28 @@ def test_max_pool_grad(call, near, dtype, shape, window, strides, pad, rounding)
         dim_rounding_mode=rounding,
     )
     near(result, expected, dtype)
+
+
+@pytest.mark.parametrize("block", [1, 40, 150])
+def test_gradients_by_blocks_of_tiles(monkeypatch, block):
+    """Blocks are rows of one image, one image, several; what no window covers gets nothing."""
+    at = ops.geometry((5, 7, 9, 3), filter_size=(2, 3), strides=(2, 3), pad="valid")
+    rng = np.random.default_rng(3)
+    x = rng.integers(0, 3, (5, 7, 9, 3)).astype("float32")
+    parts = x[:, :6].reshape(5, 3, 2, 3, 3, 3).transpose(0, 1, 3, 5, 2, 4).reshape(5, 3, 3, 3, 6)
+    dy = rng.normal(size=(5, 3, 3, 3)).astype("float32")
+    monkeypatch.setattr(tiling, "_BLOCK", block)
+    tiles = tiling.Tiles(5, at, 3)
+
+    def whole(windows):
+        apart = windows.reshape(5, 3, 3, 3, 2, 3).transpose(0, 1, 4, 2, 5, 3)
+        return np.pad(apart.reshape(5, 6, 9, 3), ((0, 0), (0, 1), (0, 0), (0, 0)))
+
+    first = np.arange(6) == parts.argmax(-1)[..., None]
+    result = tiles.to_first_equal(dy, x, parts.max(-1))
+    np.testing.assert_array_equal(result, whole(np.where(first, dy[..., None], 0)))
+    everywhere = whole(np.broadcast_to(dy[..., None], parts.shape))
+    np.testing.assert_array_equal(tiles.spread(dy, x.shape), everywhere)
 
 
 def test_a_window_of_minus_infinity_beside_padding(call, near):

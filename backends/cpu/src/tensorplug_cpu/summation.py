@@ -32,10 +32,10 @@ Group = tuple[int, bool]  # length of neighbouring axes together, and whether th
 
 _SHORT = 16  # terms: NumPy spends longer on starting a row than on adding so few
 _MANY = 1024  # rows for which that matters
-_SMALL = 1 << 13  # float32 elements that are faster summed in float64; BLAS uses one thread
+_SMALL = 1 << 14  # float32 elements that are faster summed in float64 than folded
 _ROW = 128  # terms of a row, up to which that holds for rows too
 _EACH = 256  # elements of each product with ones that make up for its call
-_LONG = 512  # elements of a row, from which the order of memory matters
+_LONG = 1024  # elements of a row, from which the order of memory matters
 _BLOCK = 1 << 14  # elements whose copy in float64 stays in the cache
 _CUTS = (2, 4, 8)  # parts of one fold
 
@@ -152,12 +152,12 @@ def _fold(x: Array, part: int) -> Array:
     before, length, after = x.shape
     count = length // part
     whole, rest = count * part, length % part
-    if after >= _LONG:
+    if count == 2:
+        total = np.add(x[:, :part], x[:, part:whole])
+    elif count > 2 and after >= _LONG:
         total = np.add.reduce(x[:, :whole].reshape(before, part, count, after), axis=2)
     elif count > 2:
         total = np.add.reduce(x[:, :whole].reshape(before, count, part, after), axis=1)
-    elif count == 2:
-        total = np.add(x[:, :part], x[:, part:whole])
     else:
         total = x[:, :part].copy()
     if rest:
