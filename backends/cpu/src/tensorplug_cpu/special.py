@@ -119,7 +119,7 @@ _SINGLE: Final[Coefficients] = (
     1.40317893e-7,
 )
 _REACH: Final = np.float32(4.2)  # tanh of what the polynomial gives here is 1
-_SHARED: Final = 1 << 16  # numbers from which several threads take half a millisecond less
+_SHARED: Final = 1 << 21  # elements from which threads, which wait for one another, help
 _BLOCK: Final = 1 << 15  # numbers: what is made of them stays in the cache
 
 

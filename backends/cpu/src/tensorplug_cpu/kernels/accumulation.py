@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 kernels = KernelTable()
 
 _BLOCK: Final = 1 << 16  # elements whose product is still in the cache when it is added
-_SHARED: Final = 1 << 19  # elements from which several threads are worth their hand-over
+_SHARED: Final = 1 << 22  # elements from which several threads are worth their hand-over
 
 
 @kernels.prepare(ops.MULTIPLY_ADD)

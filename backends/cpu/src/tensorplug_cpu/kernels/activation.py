@@ -25,7 +25,7 @@ kernels = KernelTable()
 
 _SHORT_ROW: Final = 256  # elements up to which a row is too short for loops of its own
 _MANY: Final = 1 << 13  # elements from which rows are taken in blocks
-_SHARED: Final = 1 << 17  # elements from which several threads are worth their hand-over
+_SHARED: Final = 1 << 21  # elements from which threads, which wait for one another, help
 _CLOSE: Final = 8  # by how much scores may differ that are shifted by one number
 
 

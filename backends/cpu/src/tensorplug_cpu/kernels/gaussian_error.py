@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 kernels = KernelTable()
 
 _BLOCK: Final = 1 << 16  # numbers: few calls of NumPy, and what is made stays in a cache
-_SHARED: Final = 1 << 16  # numbers from which several threads take half a millisecond less
+_SHARED: Final = 1 << 21  # elements from which threads, which wait for one another, help
 _INNER: Final = math.sqrt(2.0 / math.pi)
 _DENSITY: Final = 1.0 / math.sqrt(2.0 * math.pi)
 

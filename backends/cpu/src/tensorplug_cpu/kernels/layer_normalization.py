@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 kernels = KernelTable()
 
-_SHARED: Final = 1 << 17  # elements from which several threads are worth their hand-over
+_SHARED: Final = 1 << 21  # elements from which threads, which wait for one another, help
 
 
 class _Rows:

@@ -1,0 +1,77 @@
+"""Kernels that share long loops out among threads give the same bits as alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tensorplug import dtypes as dt
+from tensorplug.spec import TensorType
+from tensorplug_cpu import large, special
+from tensorplug_cpu.kernels import (
+    accumulation,
+    activation,
+    cross_entropy,
+    gaussian_error,
+    layer_normalization,
+)
+
+ROWS = np.random.default_rng(4).standard_normal((1000, 130), dtype=np.float32)
+OUT = TensorType(dt.float32, ROWS.shape)
+NUMBER = TensorType(dt.float32, ())
+
+SHARED = {
+    "gelu": (
+        gaussian_error,
+        lambda: gaussian_error.gelu(OUT, approximate=False, out=OUT)(ROWS),
+    ),
+    "gelu_grad": (
+        gaussian_error,
+        lambda: gaussian_error.gelu_grad(OUT, OUT, approximate=True, out=OUT)(ROWS, ROWS),
+    ),
+    "layer_norm": (
+        layer_normalization,
+        lambda: layer_normalization.layer_norm(
+            OUT, None, NUMBER, axis=(1,), epsilon=1e-5, out=OUT
+        )(ROWS, None, np.float32(2).reshape(())),
+    ),
+    "layer_norm_grad": (
+        layer_normalization,
+        lambda: layer_normalization.layer_norm_grad(OUT, OUT, axis=(1,), epsilon=1e-5, out=OUT)(
+            ROWS, ROWS[::-1]
+        ),
+    ),
+    "softmax": (activation, lambda: activation.softmax(OUT, dim=1, out=OUT)(ROWS)),
+    "softmax_grad": (
+        cross_entropy,
+        lambda: cross_entropy.softmax_grad(OUT, OUT, dim=1, out=OUT)(ROWS, np.abs(ROWS)),
+    ),
+    "multiply_add": (
+        accumulation,
+        lambda: accumulation.multiply_add(OUT, NUMBER, OUT, out=OUT)(
+            ROWS, np.float32(0.3).reshape(()), ROWS
+        ),
+    ),
+    "erf": (special, lambda: special.erf(ROWS)),
+}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_in_several_threads(name, monkeypatch):
+    module, compute = SHARED[name]
+    monkeypatch.setattr(module, "_SHARED", 1 << 40)
+    alone = compute().copy()
+    shared = []
+    share_out = large.share_out
+
+    def counted(*args, **more):
+        shared.append(more.get("parts"))
+        share_out(*args, **more)
+
+    monkeypatch.setattr(module, "_SHARED", 1)
+    monkeypatch.setattr(large._workers, "_count", 2)
+    for holder in (module, large):
+        if hasattr(holder, "share_out"):
+            monkeypatch.setattr(holder, "share_out", counted)
+    np.testing.assert_array_equal(compute(), alone)
+    assert shared == [None]
