@@ -33,7 +33,7 @@ def terms(shape, axes, dtype):
     """Return one large term in each sum, and many that it swallows when they come one by one."""
     x = np.ones(shape, dtype)
     first = tuple(slice(1) if axis in axes else slice(None) for axis in range(len(shape)))
-    x[first] = 1 / np.finfo(dtype).eps
+    x[first] = 4 / np.finfo(dtype).eps
     return x
 
 
