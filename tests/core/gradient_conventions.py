@@ -23,6 +23,7 @@ CONVENTIONS: dict[str, str] = {
     "ClipByValue": "passes at the bounds",
     "ComplexAbs": "0 at 0",
     "CopySign": "at 0 as the signs of the zeros say",
+    "CropAndResize": "on a pixel the slope to the next one, on the last from the one before",
     "Cumprod": "products of the others, also beside zeros",
     "Dilation2D": _FIRST,
     "DivNoNan": "0 where the divisor is 0",
@@ -63,5 +64,6 @@ CONVENTIONS: dict[str, str] = {
     "Tanh": "0 at both infinities",
     "TensorScatterUpdate": "the last of several at one place gets it",
     "TopK": "equals in the order of their indices",
+    "Transform": "on a pixel the slope to the next one",
     "Unique": _FIRST,
 }

@@ -313,6 +313,7 @@ def test_equals_keep_their_order(
     same(pull(double(dy))[0], expected)
 
 
+SQUARES = np.array([0.0, 1, 4, 9, 16]).reshape(1, 1, 5, 1)
 OTHERS = [  # kernel, inputs, attributes, by which of them, gradient of the sum of the result
     (
         "Dilation2D",
@@ -348,6 +349,20 @@ OTHERS = [  # kernel, inputs, attributes, by which of them, gradient of the sum 
         {},
         "t",
         [1, 0],
+    ),
+    (  # each pixel again: slopes 1, 3, 5, 7, 7, pulled by the edges as they are far
+        "CropAndResize",
+        {"image": SQUARES, "boxes": np.array([[0.0, 0, 1, 1]]), "box_ind": np.array([0])},
+        {"crop_size": (1, 5)},
+        "boxes",
+        [[0, 30, 0, 62]],
+    ),
+    (
+        "Transform",
+        {"image": SQUARES, "transforms": np.array([[1.0, 0, 1, 0, 1, 0, 0, 0]])},
+        {"interpolation": "bilinear", "output_shape": (1, 1)},
+        "transforms",
+        [[0, 0, 3, 0, 0, -1, 0, 0]],
     ),
     (
         "NonMaxSuppressionV5",

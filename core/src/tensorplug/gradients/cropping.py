@@ -8,7 +8,14 @@ from tensorplug.ops import cropping as ops
 from tensorplug.ops import pixel_sampling
 from tensorplug.ops.comparison import logical_and
 from tensorplug.ops.creation import asarray, zeros
-from tensorplug.ops.crop_places import Places, existing, places, samples_of, shares
+from tensorplug.ops.crop_places import (
+    Places,
+    existing,
+    places,
+    samples_of,
+    shares,
+    sloped_samples_of,
+)
 from tensorplug.ops.elementwise import astype, where
 from tensorplug.ops.movement import expand_dims, reshape, stack
 from tensorplug.ops.reduction import sum as sum_
@@ -46,7 +53,7 @@ def boxes(
     if method == "nearest" or not dy.size:
         return zeros(boxes.shape, dtype=boxes.dtype)
     found = places(image.shape, boxes, crop_size)
-    parts = samples_of(image.shape, box_ind, found, method)
+    parts = sloped_samples_of(image.shape, box_ind, found)
     pulled = _counted(dy, box_ind, found, image.shape[0])
     along_y, along_x = pixel_sampling.slopes(pulled, image, parts, 0)
     y1, y2 = _to_edges(sum_(along_y, axis=2), image.shape[1])

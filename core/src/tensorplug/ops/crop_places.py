@@ -61,14 +61,27 @@ def samples_of(
     image: Shape, box_ind: Tensor, found: Places, method: str
 ) -> list[pixel_sampling.Sample]:
     """Return what the crops' values are made of."""
-    batch, height, width, _ = image
-    which = astype(where(existing(box_ind, batch), box_ind, 0), dt.int32)
-    first = reshape(which * (height * width), (box_ind.shape[0], 1, 1))
     if method == "nearest":
         rows, columns = pixel_sampling.nearest(found.y), pixel_sampling.nearest(found.x)
     else:
         rows = pixel_sampling.linear(found.y, closed=True)
         columns = pixel_sampling.linear(found.x, closed=True)
+    return _samples(image, box_ind, rows, columns)
+
+
+def sloped_samples_of(image: Shape, box_ind: Tensor, found: Places) -> list[pixel_sampling.Sample]:
+    """Return what the slopes of crops' values are made of, with the bilinear method."""
+    rows = pixel_sampling.between(found.y, image[1])
+    columns = pixel_sampling.between(found.x, image[2])
+    return _samples(image, box_ind, rows, columns)
+
+
+def _samples(
+    image: Shape, box_ind: Tensor, rows: pixel_sampling.Taps, columns: pixel_sampling.Taps
+) -> list[pixel_sampling.Sample]:
+    batch, height, width, _ = image
+    which = astype(where(existing(box_ind, batch), box_ind, 0), dt.int32)
+    first = reshape(which * (height * width), (box_ind.shape[0], 1, 1))
     return pixel_sampling.samples(image, first, rows, columns)
 
 

@@ -59,6 +59,16 @@ def linear(at: Tensor, *, closed: bool) -> Taps:
     return Tap(below, 1 - part, -1.0), Tap(above, part, 1.0)
 
 
+def between(at: Tensor, length: int) -> Taps:
+    """Return the neighbours between which ``at`` lies: on a pixel that one and the next.
+
+    There ``linear`` reads one pixel, which has the value, but no slope.
+    """
+    below = maximum(minimum(floor(at), length - 2), 0)
+    part = at - below
+    return Tap(below, 1 - part, -1.0), Tap(below + 1, part, 1.0)
+
+
 def nearest(at: Tensor) -> Taps:
     """Return the pixel nearest to ``at``, the upper one of two equally near."""
     below = floor(at)
