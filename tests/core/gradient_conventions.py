@@ -64,6 +64,6 @@ CONVENTIONS: dict[str, str] = {
     "Tanh": "0 at both infinities",
     "TensorScatterUpdate": "the last of several at one place gets it",
     "TopK": "equals in the order of their indices",
-    "Transform": "on a pixel the slope to the next one",
+    "Transform": "on a pixel the slope to the next one, or to the fill value",
     "Unique": _FIRST,
 }

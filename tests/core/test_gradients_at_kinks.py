@@ -364,6 +364,26 @@ OTHERS = [  # kernel, inputs, attributes, by which of them, gradient of the sum 
         "transforms",
         [[0, 0, 3, 0, 0, -1, 0, 0]],
     ),
+    *(
+        (  # on the last pixel
+            "Transform",
+            {"image": SQUARES, "transforms": np.array([[1.0, 0, 4, 0, 1, 0, 0, 0]])},
+            {
+                "interpolation": "bilinear",
+                "fill_mode": mode,
+                "fill_value": 100,
+                "output_shape": (1, 1),
+            },
+            "transforms",
+            [[0, 0, slope, 0, 0, down, 0, 0]],
+        )
+        for mode, slope, down in (
+            ("constant", 84, 84),
+            ("nearest", 7, 0),
+            ("reflect", 7, 0),
+            ("wrap", 7, 0),
+        )
+    ),
     (
         "NonMaxSuppressionV5",
         {"boxes": np.array([[0.0, 0, 1, 1], [0, 0, 1, 1]]), "scores": np.array([1.0, 1])},

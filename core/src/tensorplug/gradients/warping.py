@@ -11,7 +11,7 @@ from tensorplug.ops.creation import asarray, zeros
 from tensorplug.ops.elementwise import astype, where
 from tensorplug.ops.indexing import scatter_nd
 from tensorplug.ops.movement import expand_dims, permute_dims, reshape, stack
-from tensorplug.ops.projections import BY_OPS, project, samples_of
+from tensorplug.ops.projections import BY_OPS, project, samples_of, sloped_samples_of
 from tensorplug.ops.reduction import sum as sum_
 from tensorplug.tables import GradientTable
 
@@ -65,7 +65,7 @@ def transforms(
     if interpolation == "nearest" or not dy.size:
         return zeros(transforms.shape, dtype=transforms.dtype)
     found = project(transforms, (dy.shape[1], dy.shape[2]))
-    parts = samples_of(image.shape, found, interpolation, fill_mode)
+    parts = sloped_samples_of(image.shape, found, fill_mode)
     pulled = where(expand_dims(found.finite, axis=-1), dy, 0)
     along_y, along_x = pixel_sampling.slopes(pulled, image, parts, fill_value)
     scale = where(found.finite, found.scale, 1)
