@@ -329,6 +329,9 @@ OTHERS = [  # kernel, inputs, attributes, by which of them, gradient of the sum 
         "filter",
         [[[2], [0]]],
     ),
+    # The sum of the last output, which is of vectors; of equal values any turned ones would do.
+    ("SelfAdjointEigV2", {"input": np.eye(2)}, {}, "input", np.zeros((2, 2))),
+    ("Svd", {"input": np.eye(2)}, {}, "input", np.zeros((2, 2))),
     (
         "TensorScatterUpdate",
         {"tensor": np.zeros(3), "indices": np.array([[1], [1]]), "updates": np.ones(2)},
@@ -409,6 +412,8 @@ COMPOSED = {  # function, x, gradient of its sum
     "norm at 0": (tp.linalg.vector_norm, [0.0, 0.0], [0, 0]),
     "norm 1": (lambda x: tp.linalg.vector_norm(x, ord=1), [0.0, -2.0], [0, -1]),
     "norm inf": (lambda x: tp.linalg.vector_norm(x, ord=INF), [1.0, -1.0, 0.5], [0.5, -0.5, 0]),
+    "norm 1/2": (lambda x: tp.linalg.vector_norm(x, ord=0.5), [0.0, 4.0, 4.0], [0, 2, 2]),
+    "norm -1": (lambda x: tp.linalg.vector_norm(x, ord=-1), [0.0, 4.0], [0, 0]),
     "std of equals": (tp.std, [2.0, 2.0], [0, 0]),
     "softplus": (tp.nn.softplus, [0.0, INF, -INF], [0.5, 1, 0]),
     "clip, the bounds tensors": (

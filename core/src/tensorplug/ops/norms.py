@@ -49,7 +49,8 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: flo
         ord: any number; 0 counts the elements that are not 0, ``inf`` gives the largest |x|,
             ``-inf`` the smallest.
 
-    The gradient at a vector of zeros is 0. Source: the array API standard 2025.12.
+    The gradient at a vector of zeros is 0, and so is that of an element that is 0 where ``ord`` is
+    below 1. Source: the array API standard 2025.12.
 
     Raises:
         ShapeError: an axis that is not there; an empty one for ``inf`` and ``-inf``.
@@ -78,8 +79,16 @@ def _vector_norm(x: Tensor, axis: Any, order: float, *, keepdims: bool) -> Tenso
     elif order == 1:
         result = reduction.sum(sizes, axis=axis, keepdims=keepdims)
     else:
-        result = _rooted(reduction.sum(sizes**order, axis=axis, keepdims=keepdims), order)
+        powers = sizes**order if order > 1 else _steep_powers(sizes, order)
+        result = _rooted(reduction.sum(powers, axis=axis, keepdims=keepdims), order)
     return result if result.dtype is narrow else astype(result, narrow)
+
+
+def _steep_powers(sizes: Tensor, order: float) -> Tensor:
+    """Return ``sizes**order`` for an order below 1, with gradient 0 where a size is 0."""
+    nothing = equal(sizes, 0)
+    there = where(nothing, 1, sizes) ** order
+    return where(nothing, 0 if order > 0 else math.inf, there)
 
 
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tensor:
