@@ -16,7 +16,7 @@ from tensorplug_conformance.denominator import entries
 
 from .decomposition_cases import CASES
 from .gradient_cases import CASES as GRADIENT_CASES
-from .test_gradients import call
+from .gradient_points import as_function
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -110,7 +110,7 @@ def test_it_gives_what_the_native_kernel_gives(case: Case, native: dict[str, np.
     "case", [case for case in GRADIENT_CASES if case.kernel in DECOMPOSED], ids=str
 )
 def test_gradients_go_through_it(case: Any) -> None:
-    f, args = call(case)
+    f, args = as_function(case)
     check_grads(f, args, order=2)
 
 
@@ -180,7 +180,7 @@ DIFFERENTIATED = [case for case in GRADIENT_CASES if case.kernel in ("Softmax", 
 @pytest.mark.parametrize("case", DIFFERENTIATED, ids=str)
 @pytest.mark.usefixtures("_own_engine")
 def test_rules_and_inner_ops_agree(case: Any) -> None:
-    f, args = call(case)
+    f, args = as_function(case)
     arguments = [tp.asarray(each) for each in args]
     dy = np.random.default_rng(0).normal(size=f(*arguments).shape)
     by_rule = tp.vjp(f, *arguments)[1](tp.asarray(dy))
