@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, ctypes, functions, templates
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from tensorplug_opencl.runtime import Runtime
 
 __all__ = ["Constant", "Formula", "Input", "of_formula", "prepare", "register"]
+
+# Elements that a work-item computes on a CPU: few enough that the groups of a large array keep
+# all cores busy, enough that starting a loop does not count.
+RUN: Final = 1024
 
 
 class Input:
@@ -63,28 +67,42 @@ def prepare(
     strides = [layouts.broadcast_strides(each.type.shape, out.shape) for each in inputs]
     whole = layouts.row_major(out.shape)
     layout = layouts.collapse(out.shape, [*strides, whole])
-    operands, strided = [], []
+    operands, placed = [], []
     for each, steps in zip(inputs, layout.strides, strict=False):
-        access: templates.Access = "strided"
-        if steps == layout.strides[-1]:
-            access = "whole"
-        elif not any(steps):
-            access = "single"
-        else:
-            strided.append(steps)
+        access = _access(steps, layout.strides[-1])
+        if access in ("row", "column"):
+            placed.append(steps[:-1])
         operands.append(Operand(each.name, each.stored, each.computed, access))
     index = layouts.index_dtype(out.size, *(each.type.size for each in inputs))
-    rank = layout.rank if strided else 0
-    named = [(each.name, each.ctype) for each in constants]
+    run = RUN if runtime.is_cpu else 1
     source = templates.elementwise(
-        title, operands, result, expression, rank, index, definitions, named
+        title,
+        operands,
+        result,
+        expression,
+        layout.rank - 1 if placed else 0,
+        index,
+        definitions,
+        [(each.name, each.ctype) for each in constants],
+        run=run,
     )
     arguments: list[Any] = [index.type(out.size)]
-    if strided:
-        arguments.append(layouts.packed([layouts.Layout(layout.sizes, tuple(strided))], index))
+    if placed:
+        arguments.append(index.type(layout.sizes[-1]))
+        outer = layouts.Layout(layout.sizes[:-1], tuple(placed))
+        arguments.append(layouts.packed([outer], index))
     arguments.extend(each.value for each in constants)
-    launch = runtime.launch(source, len(inputs) + 1, arguments, out.size)
+    items = -(-out.size // run)
+    launch = runtime.launch(source, len(inputs) + 1, arguments, items, heavy=run > 1)
     return calls.producer(runtime, out, launch)
+
+
+def _access(steps: layouts.Strides, whole: layouts.Strides) -> templates.Access:
+    if steps == whole:
+        return "whole"
+    if not any(steps):
+        return "single"
+    return "row" if steps[-1] else "column"  # dense arrays have no other step along a row than 1
 
 
 class Formula(NamedTuple):

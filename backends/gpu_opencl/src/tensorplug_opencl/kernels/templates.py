@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Array", "Index", "Operand", "elementwise", "layout_struct", "move", "place", "program"]
 
 Index = np.dtype[np.generic]  # of index_t: uint32, or uint64 for large arrays
-Access = Literal["whole", "single", "strided"]
+Access = Literal["whole", "single", "row", "column"]
 
 # A fused multiply-add rounds once: fine where we ask for it, but it would break the error-free
 # transformations that sums rely on.
@@ -36,8 +36,10 @@ class Array(NamedTuple):
 class Operand(NamedTuple):
     """An input of an elementwise kernel.
 
-    ``access``: "whole" reads element i for work-item i, "single" always the first, "strided"
-    computes the place from the layout. ``computed``: the type in which the expression sees it.
+    ``access``: "whole" reads element i for element i of the result, "single" always the first.
+    The others find the start of each row (the result's last axis) in the layout: "row" has an
+    element for each of the row's, "column" one for all of them. ``computed``: the type in which
+    the expression sees it.
     """
 
     name: str
@@ -54,16 +56,19 @@ def program(
     *,
     index: Index,
     declarations: str = "",
+    apart: bool = False,
 ) -> str:
     """Return a whole program.
 
     ``constants`` are C parameter declarations; ``body`` runs with every pointer already at its
-    first element. ``index`` becomes the type ``index_t``.
+    first element. ``index`` becomes the type ``index_t``. ``apart``: what is written is not
+    read, by way of any other pointer.
     """
     parameters = []
+    qualifier = "restrict " if apart else ""
     for array in arrays:
         access = "" if array.written else "const "
-        parameters.append(f"global {access}{array.ctype} *{array.name}")
+        parameters.append(f"global {access}{array.ctype} *{qualifier}{array.name}")
         parameters.append(f"const long {array.name}_at")
     parameters.extend(constants)
     starts = "\n".join(f"  {array.name} += {array.name}_at;" for array in arrays)
@@ -107,46 +112,116 @@ def elementwise(
     index: Index,
     functions: str = "",
     constants: Sequence[tuple[str, str]] = (),
+    *,
+    run: int = 1,
 ) -> str:
     """Return ``y[i] = expression`` over the operands' elements, for i < n.
 
     The expression is the body of a function of its own, so that no operand or constant can
     have the name of something else here.
 
-    Constants: ``n``, then the layout if any operand is strided: sizes, then the strides of
-    each strided operand; then ``constants``, given as (name, C type).
+    A work-item computes one element, so that neighbours read neighbours, as GPUs want it; or
+    else ``run`` of them, one after the other: CPU drivers turn such a loop into vector
+    instructions.
+
+    Constants: ``n``; then, if any operand is read by rows, ``length``, that of a row, and the
+    layout of the ``rank`` axes before the last: sizes, then the strides of each such operand;
+    then ``constants``, given as (name, C type).
     """
-    strided = [each.name for each in operands if each.access == "strided"]
-    fields = [("size", rank), *((f"{name}_step", rank) for name in strided)] if strided else []
+    placed = [each.name for each in operands if each.access in ("row", "column")]
+    fields = [("size", rank), *((f"{name}_step", rank) for name in placed)] if placed else []
     declarations = [layout_struct(fields)]
-    declarations += [place(f"{name}_place", rank, "size", f"{name}_step") for name in strided]
+    declarations += [place(f"{name}_place", rank, "size", f"{name}_step") for name in placed]
     declarations.append(functions)
     named = [f"const {each.computed} {each.name}" for each in operands]
     named += [f"const {ctype} {name}" for name, ctype in constants]
     declarations.append(
         f"{result} value_of({', '.join(named)}) {{ return ({result})({expression}); }}"
     )
-    values = []
-    for each in operands:
-        at = {"whole": "i", "single": "0", "strided": f"{each.name}_place(i, layout)"}
-        values.append(f"({each.computed}){each.name}_in[{at[each.access]}]")
-    values += [f"{name}_given" for name, _ in constants]
-    body = "\n".join(
-        [
-            "  const index_t i = get_global_id(0);",
-            "  if (i >= n) return;",
-            f"  y[i] = value_of({', '.join(values)});",
-        ]
-    )
     arrays = [Array(f"{each.name}_in", each.stored) for each in operands]
     given = [f"const {ctype} {name}_given" for name, ctype in constants]
+    sizes = indices("n", "length", layout=True) if placed else indices("n")
+    values = [f"{name}_given" for name, _ in constants]
+    one_by_one = _element if run == 1 else _run_of_rows if placed else _run_of_elements
     return program(
         title,
         [*arrays, Array("y", result, written=True)],
-        [*indices("n", layout=bool(strided)), *given],
-        body,
+        [*sizes, *given],
+        one_by_one(operands, values, run),
         index=index,
         declarations="\n".join(declarations),
+        apart=True,
+    )
+
+
+def _read(each: Operand, at: str) -> str:
+    return f"({each.computed}){each.name}_in[{at}]"
+
+
+def _element(operands: Sequence[Operand], constants: Sequence[str], _run: int) -> str:
+    """Return the body that computes the element of this work-item's number."""
+    at = {"whole": "i", "single": "0"}
+    lines = ["  const index_t i = get_global_id(0);", "  if (i >= n) return;"]
+    if any(each.access not in at for each in operands):
+        lines.append("  const index_t row = i / length, column = i - row * length;")
+    values = [
+        _read(each, at.get(each.access) or _in_row(each, "row", "column")) for each in operands
+    ]
+    return "\n".join([*lines, f"  y[i] = value_of({', '.join([*values, *constants])});"])
+
+
+def _in_row(each: Operand, row: str, column: str) -> str:
+    start = f"{each.name}_place({row}, layout)"
+    return f"{start} + {column}" if each.access == "row" else start
+
+
+def _run_of_elements(operands: Sequence[Operand], constants: Sequence[str], run: int) -> str:
+    """Return the body that computes a run of elements, of arrays that are walked as one row."""
+    return "\n".join([*_run_limits(run), _loop(operands, constants, "start", "end - start")])
+
+
+def _run_of_rows(operands: Sequence[Operand], constants: Sequence[str], run: int) -> str:
+    """Return the body that computes a run of elements, row by row."""
+    return "\n".join(
+        [
+            *_run_limits(run),
+            "  for (index_t at = start; at < end;) {",
+            "  const index_t row = at / length, column = at - row * length;",
+            "  const index_t count = min(length - column, end - at);",
+            _loop(operands, constants, "at", "count"),
+            "  at += count;",
+            "  }",
+        ]
+    )
+
+
+def _run_limits(run: int) -> list[str]:
+    return [
+        f"  const index_t start = get_global_id(0) * (index_t){run};",
+        "  if (start >= n) return;",
+        f"  const index_t end = start + min(n - start, (index_t){run});",
+    ]
+
+
+def _loop(operands: Sequence[Operand], constants: Sequence[str], start: str, count: str) -> str:
+    """Return a loop over ``count`` elements that reads and writes what lies side by side."""
+    lines, values = [], []
+    for each in operands:
+        name = each.name
+        if each.access in ("whole", "row"):
+            at = start if each.access == "whole" else _in_row(each, "row", "column")
+            lines.append(f"  global const {each.stored} *{name}_run = {name}_in + {at};")
+            values.append(f"({each.computed}){name}_run[k]")
+        else:
+            at = "0" if each.access == "single" else _in_row(each, "row", "column")
+            lines.append(f"  const {each.computed} {name}_value = {_read(each, at)};")
+            values.append(f"{name}_value")
+    return "\n".join(
+        [
+            *lines,
+            f"  for (index_t k = 0; k < {count}; k++)",
+            f"    y[{start} + k] = value_of({', '.join([*values, *constants])});",
+        ]
     )
 
 
