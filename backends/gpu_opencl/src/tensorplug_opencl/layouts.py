@@ -90,6 +90,8 @@ def index_dtype(*reaches: int) -> np.dtype[Any]:
 def packed(layouts: Sequence[Layout], dtype: np.dtype[Any]) -> np.ndarray[Any, Any] | None:
     """Return the bytes of the struct that ``templates.layout_struct`` declares; None if empty.
 
+    A negative stride wraps around, as do the sums it is part of.
+
     Raises:
         KernelRefusedError: when there are too many axes for a kernel argument.
 
@@ -99,7 +101,7 @@ def packed(layouts: Sequence[Layout], dtype: np.dtype[Any]) -> np.ndarray[Any, A
         numbers.extend(layout.sizes)
         for strides in layout.strides:
             numbers.extend(strides)
-    result = np.array(numbers, dtype=dtype)
+    result = np.array(numbers, dtype=np.int64).astype(dtype)
     if result.nbytes > LAYOUT_BYTES:
         axes = sum(layout.rank for layout in layouts)
         raise KernelRefusedError(f"{axes} axes that cannot be merged are too many")

@@ -8,7 +8,7 @@ import numpy as np
 
 from tensorplug import dtypes as dt
 from tensorplug.errors import KernelRefusedError
-from tensorplug.ops.creation import FILL, ONES_LIKE, RANGE, ZEROS_LIKE
+from tensorplug.ops.creation import EYE, FILL, LIN_SPACE, ONES_LIKE, RANGE, ZEROS_LIKE
 from tensorplug.tables import KernelTable
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, ctypes, templates
@@ -83,3 +83,71 @@ def range_(
     )
     launch = runtime.launch(text, 1, [index.type(out.size), *constants], out.size)
     return calls.producer(runtime, out, launch)
+
+
+@kernels.prepare(EYE)
+def eye(*, k: int, backend: OpenCLBackend, out: TensorType) -> Callable[..., DeviceBuffer]:
+    """Compare rows with columns."""
+    runtime = backend.runtime
+    if not out.size:
+        return calls.empty(runtime, out)
+    ctype = ctypes.moved(out.dtype)
+    index = layouts.index_dtype(out.size)
+    text = templates.program(
+        f"Eye {ctype}",
+        [templates.Array("y", ctype, written=True)],
+        [*templates.indices("items", "columns"), "const long diagonal", f"const {ctype} one"],
+        """  const index_t i = get_global_id(0);
+  if (i >= items) return;
+  y[i] = (long)(i % columns) - (long)(i / columns) == diagonal ? one : 0;""",
+        index=index,
+    )
+    rows, columns = out.shape
+    constants = [
+        index.type(out.size),
+        index.type(columns),
+        np.int64(max(-rows, min(k, columns))),  # beyond, there is no such diagonal
+        calls.element(1, out.dtype),
+    ]
+    return calls.producer(runtime, out, runtime.launch(text, 1, constants, out.size))
+
+
+@kernels.prepare(LIN_SPACE)
+def linspace(
+    *,
+    start: Scalar,
+    stop: Scalar,
+    num: int,
+    endpoint: bool,
+    backend: OpenCLBackend,
+    out: TensorType,
+) -> Callable[..., DeviceBuffer]:
+    """Count in double (or float) from the end that is nearer, so that both are exact."""
+    runtime = backend.runtime
+    if not out.size:
+        return calls.empty(runtime, out)
+    if out.dtype.kind != "float" or isinstance(start, complex) or isinstance(stop, complex):
+        raise KernelRefusedError("numbers are counted in real dtypes only")
+    wide = dt.float64 if dt.float64 in backend.dtypes else dt.float32
+    ctype, stored = ctypes.stored(wide), ctypes.stored(out.dtype)
+    steps = max(num - 1 if endpoint else num, 1)
+    step = float(stop) / steps - float(start) / steps  # of parts: this does not overflow
+    index = layouts.index_dtype(out.size)
+    text = templates.program(
+        f"LinSpace {out.dtype} by {ctype}",
+        [templates.Array("y", stored, written=True)],
+        [
+            *templates.indices("items", "steps", "half_way"),
+            *(f"const {ctype} {name}" for name in ("start", "stop", "step")),
+        ],
+        f"""  const index_t i = get_global_id(0);
+  if (i >= items) return;
+  const {ctype} value = i < half_way ? ({ctype})i * step + start
+    : -({ctype})(steps - i) * step + stop;
+  y[i] = ({stored})value;""",
+        index=index,
+    )
+    half_way = num // 2 if num > 1 else 1
+    numbers = [wide.numpy.type(each) for each in (start, stop, step)]
+    constants = [*map(index.type, (num, steps, half_way)), *numbers]
+    return calls.producer(runtime, out, runtime.launch(text, 1, constants, out.size))

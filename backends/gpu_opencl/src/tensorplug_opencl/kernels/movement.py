@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 from tensorplug.ops.movement import (
     BROADCAST_TO,
     CONCAT,
+    EXPAND_DIMS,
     IDENTITY,
+    PACK,
     PAD_V2,
     RESHAPE,
     SLICE,
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from tensorplug.spec import TensorType
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
+    from tensorplug_opencl.layouts import Strides
 
 kernels = KernelTable()
 
@@ -40,13 +43,21 @@ def reshape(x: DeviceBuffer, *, shape: Shape) -> DeviceBuffer:
     return x.view(shape)
 
 
+@kernels.prepare(EXPAND_DIMS)
+def expand_dims(input: TensorType, *, out: TensorType) -> Callable[..., DeviceBuffer]:
+    """Share the memory."""
+    shape = out.shape
+    return lambda x: x.view(shape)
+
+
 @kernels.prepare(TRANSPOSE)
 def transpose(
     x: TensorType, *, perm: tuple[int, ...], backend: OpenCLBackend, out: TensorType
 ) -> Callable[..., DeviceBuffer]:
     """Share the memory if only axes of length 1 change places."""
     own = row_major(x.shape)
-    return _gathered(x, tuple(own[axis] for axis in perm), 0, backend, out)
+    strides = tuple(own[axis] for axis in perm)
+    return moving.reader(backend.runtime, x.dtype, out.shape, strides, x.size, out)
 
 
 @kernels.prepare(BROADCAST_TO)
@@ -54,7 +65,8 @@ def broadcast_to(
     x: TensorType, *, backend: OpenCLBackend, out: TensorType
 ) -> Callable[..., DeviceBuffer]:
     """Repeat elements along the axes that are stretched."""
-    return _gathered(x, broadcast_strides(x.shape, out.shape), 0, backend, out)
+    strides = broadcast_strides(x.shape, out.shape)
+    return moving.reader(backend.runtime, x.dtype, out.shape, strides, x.size, out)
 
 
 @kernels.prepare(SLICE)
@@ -64,22 +76,7 @@ def slice_(
     """Share the memory if the block is contiguous."""
     own = row_major(x.shape)
     start = sum(first * stride for first, stride in zip(begin, own, strict=True))
-    return _gathered(x, own, start, backend, out)
-
-
-def _gathered(
-    x: TensorType, strides: tuple[int, ...], start: int, backend: OpenCLBackend, out: TensorType
-) -> Callable[..., DeviceBuffer]:
-    """Return what reads x from element ``start`` on with ``strides``, one per axis of out."""
-    shape, runtime = out.shape, backend.runtime
-    if not out.size:
-        return calls.empty(runtime, out)
-    if moving.is_dense(shape, strides):
-        return lambda x: x.view(shape, start)
-    copy = moving.mover(runtime, out.dtype, shape, strides, row_major(shape), x.size)
-    if not start:
-        return calls.producer(runtime, out, copy)
-    return calls.producer(runtime, out, lambda x, result: copy(x.view(shape, start), result))
+    return moving.reader(backend.runtime, x.dtype, out.shape, own, x.size, out, start)
 
 
 @kernels.prepare(PAD_V2)
@@ -100,11 +97,12 @@ def pad_v2(
     value = calls.element(constant_value, out.dtype)
     strides = row_major(out.shape)
     start = sum(low * step for (low, _), step in zip(paddings, strides, strict=True))
-    insert = moving.mover(runtime, x.dtype, x.shape, row_major(x.shape), strides, out.size)
+    own = row_major(x.shape)
+    insert = moving.mover(runtime, x.dtype, x.shape, own, strides, out.size, starts=(0, start))
 
     def write(x: DeviceBuffer, result: DeviceBuffer) -> None:
         runtime.fill(result, value)
-        insert(x, result.view(x.shape, start))
+        insert(x, result)
 
     return calls.producer(runtime, out, write)
 
@@ -114,19 +112,55 @@ def concat(
     xs: list[TensorType], *, axis: int, backend: OpenCLBackend, out: TensorType
 ) -> Callable[..., DeviceBuffer]:
     """Copy each input into its place."""
-    make, strides = backend.runtime.maker(out), row_major(out.shape)
+    if len(xs) == 1:
+        return lambda xs: xs[0]
+    strides = row_major(out.shape)
+    starts = [0]
+    for x in xs:
+        starts.append(starts[-1] + x.shape[axis] * strides[axis])
+    return _joined(backend, xs, [x.shape for x in xs], strides, starts, out)
+
+
+@kernels.prepare(PACK)
+def pack(
+    xs: list[TensorType], *, axis: int, backend: OpenCLBackend, out: TensorType
+) -> Callable[..., DeviceBuffer]:
+    """Copy each input into its place on the new axis."""
+    strides, shape = row_major(out.shape), out.shape
+    if len(xs) == 1:
+        return lambda xs: xs[0].view(shape)
+    starts = [number * strides[axis] for number in range(len(xs))]
+    return _joined(
+        backend, xs, [x.shape for x in xs], strides[:axis] + strides[axis + 1 :], starts, out
+    )
+
+
+def _joined(
+    backend: OpenCLBackend,
+    xs: list[TensorType],
+    shapes: list[Shape],
+    strides: Strides,
+    starts: list[int],
+    out: TensorType,
+) -> Callable[..., DeviceBuffer]:
+    """Return what writes each input with ``strides``, from its start on.
+
+    Inputs of one shape share a launch: where they begin is the output's offset.
+    """
+    runtime = backend.runtime
+    make = runtime.maker(out)
+    made: dict[Shape, Any] = {}
     copies: list[tuple[int, int, Any]] = []
-    at = 0
-    for number, x in enumerate(xs):
-        if x.size:
-            own = row_major(x.shape)
-            copy = moving.mover(backend.runtime, x.dtype, x.shape, own, strides, out.size)
-            copies.append((number, at * strides[axis], copy))
-        at += x.shape[axis]
+    for number, (x, shape, start) in enumerate(zip(xs, shapes, starts, strict=False)):
+        if not x.size:
+            continue
+        copy = made.get(shape)
+        if copy is None:
+            copy = moving.mover(runtime, x.dtype, shape, row_major(shape), strides, out.size)
+            made[shape] = copy
+        copies.append((number, start, copy))
 
     def run(xs: list[DeviceBuffer]) -> DeviceBuffer:
-        if len(xs) == 1:
-            return xs[0]
         result = make()
         for number, start, copy in copies:
             copy(xs[number], result.view(result.shape, start))

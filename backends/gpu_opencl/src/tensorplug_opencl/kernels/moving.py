@@ -1,20 +1,41 @@
-"""Preparing strided copies, for every family that moves elements without computing."""
+"""Preparing strided copies, for every family that moves elements without computing.
+
+There are two programs. Where one axis is dense in both arrays, or in neither, work-items copy
+runs along the target's innermost axis. Where each array is dense along another axis, as in a
+transpose, groups carry square tiles through local memory, so that both sides are read and
+written in whole lines.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
 
 from tensorplug import shapes
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import ctypes, templates
+from tensorplug_opencl.kernels import calls, ctypes, templates
+from tensorplug_opencl.runtime import LIGHT_GROUP
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tensorplug.dtypes import DType
     from tensorplug.shapes import Shape
-    from tensorplug_opencl.layouts import Strides
+    from tensorplug.spec import TensorType
+    from tensorplug_opencl.buffers import DeviceBuffer
+    from tensorplug_opencl.layouts import Layout, Strides
     from tensorplug_opencl.runtime import Launch, Runtime
 
-__all__ = ["is_dense", "mover"]
+__all__ = ["Pieces", "is_dense", "mover", "pieces_of", "reader"]
+
+TILE: Final = 32  # elements along either side of a tile
+PRIVATE_TILE: Final = 16  # likewise of one that a single work-item carries
+SHORTEST_SIDE: Final = 8  # of a block, below which tiles would be mostly empty
+SHORTEST_RUN: Final = 16  # below which a CPU may copy along another axis
+RUN: Final = 2048  # elements that one work-item of a CPU copies
+HEAVY_RUN: Final = 32  # elements from which on a work-item counts as heavy
+EACH: Final = 4  # elements that one work-item of a GPU copies, where runs are long
 
 
 def is_dense(shape: Shape, strides: Strides) -> bool:
@@ -24,18 +45,279 @@ def is_dense(shape: Shape, strides: Strides) -> bool:
 
 
 def mover(
-    runtime: Runtime, dtype: DType, shape: Shape, source: Strides, target: Strides, reach: int
+    runtime: Runtime,
+    dtype: DType,
+    shape: Shape,
+    source: Strides,
+    target: Strides,
+    reach: int,
+    *,
+    starts: tuple[int, int] = (0, 0),
 ) -> Launch:
     """Return the copy of ``shape`` (not empty) from strides ``source`` to strides ``target``.
 
-    ``reach``: the number of elements in the larger of the two arrays.
+    ``reach``: the number of elements in the larger of the two arrays. ``starts``: the first
+    element in either; it must be given where strides are negative.
     """
     layout = layouts.collapse(shape, [source, target])
-    count = shapes.size(shape)
-    index = layouts.index_dtype(count, reach)
-    text = templates.move(ctypes.moved(dtype), layout.rank, index)
-    constants: list[Any] = [index.type(count)]
-    struct = layouts.packed([layout], index)
-    if struct is not None:
-        constants.append(struct)
-    return runtime.launch(text, 2, constants, count)
+    index = layouts.index_dtype(shapes.size(shape), reach)
+    sides = _crossed(layout)
+    if sides is None:
+        return _runs(runtime, ctypes.moved(dtype), layout, starts, index)
+    return _tiles(runtime, ctypes.moved(dtype), layout, sides, starts, index)
+
+
+def reader(
+    runtime: Runtime,
+    dtype: DType,
+    shape: Shape,
+    strides: Strides,
+    reach: int,
+    out: TensorType,
+    start: int = 0,
+) -> Callable[..., DeviceBuffer]:
+    """Return what reads a buffer from ``start`` on with ``strides``, in the order of ``out``.
+
+    ``strides`` are along the axes of ``shape``, which has as many elements as ``out``. The
+    memory is shared where they walk it one element after the other.
+    """
+    final = out.shape
+    if not out.size:
+        return calls.empty(runtime, out)
+    if is_dense(shape, strides):
+        if not start:
+            return lambda x: x.view(final)
+        return lambda x: x.view(final, start)
+    target = layouts.row_major(shape)
+    copy = mover(runtime, dtype, shape, strides, target, max(reach, out.size), starts=(start, 0))
+    return calls.producer(runtime, out, copy)
+
+
+class Pieces(NamedTuple):
+    """How runs of a length are shared out: each run is copied by ``number`` work-items.
+
+    Work-item p takes the elements ``p * first + k * step`` below ``p * first + span``.
+    ``heavy``: it has much to do.
+    """
+
+    number: int
+    first: int
+    span: int
+    step: int
+
+    @property
+    def heavy(self) -> bool:
+        """Return whether work-items copy so much that groups should be small."""
+        return self.span // self.step > HEAVY_RUN
+
+
+def pieces_of(runtime: Runtime, length: int) -> Pieces:
+    """Return the pieces of runs of ``length`` elements.
+
+    One after the other on a CPU, which has caches; interleaved on a GPU, whose neighbouring
+    work-items then read neighbouring elements.
+    """
+    if runtime.is_cpu:
+        span = min(length, RUN)
+        return Pieces(-(-length // span), span, span, 1)
+    count = -(-length // EACH) if length >= EACH * TILE else length
+    return Pieces(count, 1, length, count)
+
+
+def _crossed(layout: Layout) -> tuple[int, int] | None:
+    """Return the axes along which the source and the target are dense, if they differ."""
+    dense = []
+    for strides in layout.strides:
+        along = [at for at, step in enumerate(strides) if step == 1]
+        if not along or layout.sizes[along[-1]] < SHORTEST_SIDE:
+            return None
+        dense.append(along[-1])
+    wide, tall = dense
+    if wide == tall or min(layout.strides[0][tall], layout.strides[1][wide]) < 1:
+        return None
+    return wide, tall
+
+
+def _without(layout: Layout, axes: tuple[int, ...]) -> Layout:
+    kept = [axis for axis in range(layout.rank) if axis not in axes]
+    return layouts.Layout(
+        tuple(layout.sizes[axis] for axis in kept),
+        tuple(tuple(each[axis] for axis in kept) for each in layout.strides),
+    )
+
+
+def _places(rank: int) -> str:
+    """Return the struct of the outer axes, and the functions that find a run or a tile."""
+    fields = [("size", rank), ("x_step", rank), ("y_step", rank)]
+    if not rank:
+        return ""
+    return "\n".join(
+        [
+            templates.layout_struct(fields),
+            templates.place("x_place", rank, "size", "x_step"),
+            templates.place("y_place", rank, "size", "y_step"),
+        ]
+    )
+
+
+def _start(side: str, rank: int, which: str) -> str:
+    """Return the C expression for where the run or tile called ``which`` starts."""
+    return f"{side}_start" + (f" + {side}_place({which}, layout)" if rank else "")
+
+
+def _moved(starts: tuple[int, int], index: templates.Index) -> list[Any]:
+    return [np.int64(each).astype(index) for each in starts]
+
+
+def _runs(
+    runtime: Runtime, ctype: str, layout: Layout, starts: tuple[int, int], index: templates.Index
+) -> Launch:
+    """Return the copy along the last axis, whose length and steps are constants."""
+    last = _run_axis(layout, any_axis=runtime.is_cpu)
+    outer = _without(layout, (last,)) if layout.rank else layout
+    length = layout.sizes[last] if layout.rank else 1
+    steps = [each[last] if layout.rank else 1 for each in layout.strides]
+    pieces = pieces_of(runtime, length)
+    items = shapes.size(outer.sizes) * pieces.number
+    text = _run_text(ctype, outer.rank, steps, index, interleaved=not runtime.is_cpu)
+    struct = layouts.packed([outer], index)
+    constants = [
+        *map(index.type, (items, length, *pieces)),
+        *_moved(starts, index),
+        *map(np.int64, steps),
+        *([] if struct is None else [struct]),
+    ]
+    return runtime.launch(text, 2, constants, items, heavy=pieces.heavy)
+
+
+def _run_axis(layout: Layout, *, any_axis: bool) -> int:
+    """Return the axis to copy along: the last; or the source's, if that one is short."""
+    last = layout.rank - 1
+    if any_axis and layout.rank and layout.sizes[last] < SHORTEST_RUN:
+        along = [at for at, step in enumerate(layout.strides[0]) if step == 1]
+        if along and layout.sizes[along[-1]] >= SHORTEST_RUN:
+            return along[-1]
+    return last
+
+
+def _run_text(
+    ctype: str, rank: int, steps: list[int], index: templates.Index, *, interleaved: bool
+) -> str:
+    """Return the program; steps of 0 and 1 stand in it, so that compilers see whole vectors."""
+    by = [
+        str(step) if step in (0, 1) else f"{side}_by"
+        for step, side in zip(steps, "xy", strict=True)
+    ]
+    body = f"""  const index_t i = get_global_id(0);
+  if (i >= items) return;
+  const index_t row = i / pieces, piece = i % pieces;
+  global const {ctype} *restrict from = x + (index_t)({_start("x", rank, "row")});
+  global {ctype} *restrict to = y + (index_t)({_start("y", rank, "row")});
+  const long begin = piece * first;
+  const long end = min((long)length, begin + (long)span);
+  for (long k = begin; k < end; k += {"step" if interleaved else "1"})
+    to[k * {by[1]}] = from[k * {by[0]}];"""
+    names = ("items", "length", "pieces", "first", "span", "step", "x_start", "y_start")
+    return templates.program(
+        f"move {ctype} in runs",
+        [templates.Array("x", ctype), templates.Array("y", ctype, written=True)],
+        [
+            *templates.indices(*names),
+            "const long x_by",
+            "const long y_by",
+            *(["const Layout layout"] if rank else []),
+        ],
+        body,
+        index=index,
+        declarations=_places(rank),
+    )
+
+
+def _tiles(
+    runtime: Runtime,
+    ctype: str,
+    layout: Layout,
+    sides: tuple[int, int],
+    starts: tuple[int, int],
+    index: templates.Index,
+) -> Launch:
+    """Return the copy by tiles over the axis dense in the source and the one in the target."""
+    wide, tall = sides
+    outer = _without(layout, sides)
+    width, height = layout.sizes[wide], layout.sizes[tall]
+    side = PRIVATE_TILE if runtime.is_cpu else TILE
+    across, down = -(-width // side), -(-height // side)
+    tiles = shapes.size(outer.sizes) * across * down
+    struct = layouts.packed([outer], index)
+    constants = [
+        *map(index.type, (tiles, across, down, width, height)),
+        *_moved(starts, index),
+        *_moved((layout.strides[0][tall], layout.strides[1][wide]), index),
+        *([] if struct is None else [struct]),
+    ]
+    if runtime.is_cpu:
+        text = _tile_text(ctype, outer.rank, index, side, _BY_ITEM)
+        return runtime.launch(text, 2, constants, tiles, heavy=True)
+    text = _tile_text(ctype, outer.rank, index, side, _BY_GROUP)
+    return runtime.launch(text, 2, constants, tiles * LIGHT_GROUP)
+
+
+# Whatever the size of groups, each takes one tile after the other. Rows of the tile are one
+# element longer than needed: a column then lies in as many banks of local memory as it has
+# elements.
+_BY_GROUP: Final = """  local T tile[SIDE * (SIDE + 1)];
+  const index_t own = get_local_id(0), items = get_local_size(0);
+  for (index_t at = get_group_id(0); at < tiles; at += get_num_groups(0)) {
+    const index_t left = at % across * SIDE, top = at / across % down * SIDE;
+    const index_t from = FROM(at / across / down) + left + top * x_by;
+    const index_t to = TO(at / across / down) + top + left * y_by;
+    for (index_t k = own; k < SIDE * SIDE; k += items) {
+      const index_t row = k / SIDE, column = k % SIDE;
+      if (left + column < width && top + row < height)
+        tile[row * (SIDE + 1) + column] = x[from + row * x_by + column];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (index_t k = own; k < SIDE * SIDE; k += items) {
+      const index_t row = k / SIDE, column = k % SIDE;
+      if (left + row < width && top + column < height)
+        y[to + row * y_by + column] = tile[column * (SIDE + 1) + row];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }"""
+# One work-item of a CPU carries a tile alone: in registers and its nearest cache.
+_BY_ITEM: Final = """  const index_t at = get_global_id(0);
+  if (at >= tiles) return;
+  const index_t left = at % across * SIDE, top = at / across % down * SIDE;
+  global const T *restrict from = x + (index_t)(FROM(at / across / down) + left + top * x_by);
+  global T *restrict to = y + (index_t)(TO(at / across / down) + top + left * y_by);
+  if (left + SIDE <= width && top + SIDE <= height) {
+    T tile[SIDE * SIDE];
+    for (int row = 0; row < SIDE; row++)
+      for (int column = 0; column < SIDE; column++)
+        tile[row * SIDE + column] = from[(ulong)row * x_by + column];
+    for (int row = 0; row < SIDE; row++)
+      for (int column = 0; column < SIDE; column++)
+        to[(ulong)row * y_by + column] = tile[column * SIDE + row];
+    return;
+  }
+  for (index_t row = 0; row < min((index_t)SIDE, width - left); row++)
+    for (index_t column = 0; column < min((index_t)SIDE, height - top); column++)
+      to[(ulong)row * y_by + column] = from[(ulong)column * x_by + row];"""
+
+
+def _tile_text(ctype: str, rank: int, index: templates.Index, side: int, body: str) -> str:
+    names = ("tiles", "across", "down", "width", "height", "x_start", "y_start", "x_by", "y_by")
+    macros = [
+        f"#define T {ctype}",
+        f"#define SIDE {side}",
+        f"#define FROM(block) ({_start('x', rank, 'block')})",
+        f"#define TO(block) ({_start('y', rank, 'block')})",
+    ]
+    return templates.program(
+        f"move {ctype} in tiles",
+        [templates.Array("x", ctype), templates.Array("y", ctype, written=True)],
+        [*templates.indices(*names), *(["const Layout layout"] if rank else [])],
+        body,
+        index=index,
+        declarations="\n".join([*macros, _places(rank)]),
+    )

@@ -14,7 +14,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Array", "Index", "Operand", "elementwise", "layout_struct", "move", "place", "program"]
+__all__ = ["Array", "Index", "Operand", "elementwise", "layout_struct", "place", "program"]
 
 Index = np.dtype[np.generic]  # of index_t: uint32, or uint64 for large arrays
 Access = Literal["whole", "single", "row", "column"]
@@ -222,32 +222,4 @@ def _loop(operands: Sequence[Operand], constants: Sequence[str], start: str, cou
             f"  for (index_t k = 0; k < {count}; k++)",
             f"    y[{start} + k] = value_of({', '.join([*values, *constants])});",
         ]
-    )
-
-
-def move(ctype: str, rank: int, index: Index) -> str:
-    """Return ``y[place of i in y] = x[place of i in x]`` for i < n.
-
-    Constants: ``n``, then (for rank > 0) the layout: sizes, strides in x, strides in y.
-    """
-    fields = [("size", rank), ("x_step", rank), ("y_step", rank)]
-    layout = ", layout" if rank else ""
-    body = (
-        "  const index_t i = get_global_id(0);\n"
-        "  if (i >= n) return;\n"
-        f"  y[y_place(i{layout})] = x[x_place(i{layout})];"
-    )
-    return program(
-        f"move {ctype}",
-        [Array("x", ctype), Array("y", ctype, written=True)],
-        indices("n", layout=rank > 0),
-        body,
-        index=index,
-        declarations="\n".join(
-            [
-                layout_struct(fields),
-                place("x_place", rank, "size", "x_step"),
-                place("y_place", rank, "size", "y_step"),
-            ]
-        ),
     )

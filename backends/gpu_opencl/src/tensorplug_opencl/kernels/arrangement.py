@@ -1,0 +1,130 @@
+"""Repeating and reordering: strided copies whose strides are 0 or negative."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug.ops import arrangement as ops
+from tensorplug.ops.warping import FLIP_LEFT_RIGHT
+from tensorplug.tables import KernelTable
+from tensorplug_opencl.kernels import calls, moving
+from tensorplug_opencl.layouts import row_major
+
+if TYPE_CHECKING:
+    from tensorplug.shapes import Shape
+    from tensorplug.spec import TensorType
+    from tensorplug_opencl.backend import OpenCLBackend
+    from tensorplug_opencl.buffers import DeviceBuffer
+    from tensorplug_opencl.kernels.calls import Call
+    from tensorplug_opencl.layouts import Strides
+    from tensorplug_opencl.runtime import Launch, Runtime
+
+kernels = KernelTable()
+
+
+@kernels.prepare(ops.TILE)
+def tile(x: TensorType, *, reps: tuple[int, ...], backend: OpenCLBackend, out: TensorType) -> Call:
+    """Give each axis one of repetitions, along which nothing moves, before it."""
+    sizes, counts = ops.lined_up(x.shape, reps)
+    shape: Shape = ()
+    strides: Strides = ()
+    for size, count, step in zip(sizes, counts, row_major(sizes), strict=True):
+        shape += (count, size)
+        strides += (0, step)
+    return moving.reader(backend.runtime, x.dtype, shape, strides, x.size, out)
+
+
+@kernels.prepare(ops.REPEAT)
+def repeat(
+    x: TensorType, *, repeats: int, axis: int, backend: OpenCLBackend, out: TensorType
+) -> Call:
+    """Give the axis one of repetitions, along which nothing moves, after it."""
+    own, after = row_major(x.shape), axis + 1
+    shape = (*x.shape[:after], repeats, *x.shape[after:])
+    strides = (*own[:after], 0, *own[after:])
+    return moving.reader(backend.runtime, x.dtype, shape, strides, x.size, out)
+
+
+@kernels.prepare(ops.REVERSE)
+def reverse(
+    x: TensorType, *, dims: tuple[int, ...], backend: OpenCLBackend, out: TensorType
+) -> Call:
+    """Read from the last element on, with negative strides."""
+    return _reversed(backend.runtime, x, dims, out)
+
+
+@kernels.prepare(FLIP_LEFT_RIGHT)
+def flip_left_right(image: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Call:
+    """Read columns backwards."""
+    return _reversed(backend.runtime, image, (2,), out)
+
+
+def _reversed(runtime: Runtime, x: TensorType, axes: tuple[int, ...], out: TensorType) -> Call:
+    own = row_major(x.shape)
+    turned = [axis for axis in axes if x.shape[axis] > 1]
+    if not turned or not x.size:
+        return lambda x: x
+    start = sum((x.shape[axis] - 1) * own[axis] for axis in turned)
+    strides = tuple(-step if axis in turned else step for axis, step in enumerate(own))
+    return moving.reader(runtime, x.dtype, x.shape, strides, x.size, out, start)
+
+
+@kernels.prepare(ops.MIRROR_PAD)
+def mirror_pad(
+    x: TensorType, *, paddings: ops.Pairs, mode: str, backend: OpenCLBackend, out: TensorType
+) -> Call:
+    """Write the elements into the middle, then mirror axis by axis what stands there."""
+    runtime = backend.runtime
+    if not out.size:
+        return calls.empty(runtime, out)
+    if not any(map(any, paddings)):
+        return lambda x: x
+    strides = row_major(out.shape)
+    middle = sum(low * step for (low, _), step in zip(paddings, strides, strict=True))
+    starts = (0, middle)
+    insert = moving.mover(
+        runtime, x.dtype, x.shape, row_major(x.shape), strides, out.size, starts=starts
+    )
+    mirrors = [
+        mirror
+        for axis in range(x.rank)
+        for mirror in _mirrors(runtime, x, paddings, axis, out, skip=mode == "reflect")
+    ]
+
+    def write(x: DeviceBuffer, result: DeviceBuffer) -> None:
+        insert(x, result)
+        for mirror in mirrors:
+            mirror(result, result)
+
+    return calls.producer(runtime, out, write)
+
+
+def _mirrors(
+    runtime: Runtime,
+    x: TensorType,
+    paddings: ops.Pairs,
+    axis: int,
+    out: TensorType,
+    *,
+    skip: bool,
+) -> list[Launch]:
+    """Return the copies that write either side of an axis; earlier axes are complete."""
+    strides = row_major(out.shape)
+    corner = sum(
+        low * step
+        for (low, _), step in zip(paddings[axis + 1 :], strides[axis + 1 :], strict=True)
+    )
+    turned = tuple(-step if at == axis else step for at, step in enumerate(strides))
+    before, after = paddings[axis]
+    end = before + x.shape[axis]
+    launches = []
+    # Of each side: how many elements it has, its first place, and where that one is read.
+    sides = ((before, 0, 2 * before - 1 + skip), (after, end, end - 1 - skip))
+    for count, place, source in sides:
+        if count:
+            shape = (*out.shape[:axis], count, *x.shape[axis + 1 :])
+            starts = (corner + source * strides[axis], corner + place * strides[axis])
+            launches.append(
+                moving.mover(runtime, x.dtype, shape, turned, strides, out.size, starts=starts)
+            )
+    return launches

@@ -1,0 +1,106 @@
+"""Diagonals, bands and triangles of matrices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tensorplug.ops import diagonals as ops
+from tensorplug.tables import KernelTable
+from tensorplug_opencl import layouts
+from tensorplug_opencl.kernels import calls, ctypes, moving, templates
+
+if TYPE_CHECKING:
+    from tensorplug.spec import TensorType
+    from tensorplug_opencl.backend import OpenCLBackend
+    from tensorplug_opencl.buffers import DeviceBuffer
+    from tensorplug_opencl.kernels.calls import Call
+    from tensorplug_opencl.runtime import Launch
+
+kernels = KernelTable()
+
+
+@kernels.prepare(ops.DIAG)
+def diag(x: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Call:
+    """Write at equal distances into zeros."""
+    runtime = backend.runtime
+    if not x.size:
+        return calls.empty(runtime, out)
+    zero, shape = calls.element(0, out.dtype), (x.size,)
+    insert = moving.mover(runtime, x.dtype, shape, (1,), (x.size + 1,), out.size)
+
+    def write(x: DeviceBuffer, result: DeviceBuffer) -> None:
+        runtime.fill(result, zero)
+        insert(x, result)
+
+    return calls.producer(runtime, out, write)
+
+
+_FROM_NUMBERS = """  long lowest = lower[0], highest = upper[0];
+  lowest = lowest < 0 ? -LONG_MAX : -lowest;
+  if (highest < 0) highest = LONG_MAX;"""
+
+
+def _band(
+    backend: OpenCLBackend, x: TensorType, counts: tuple[TensorType, ...], limits: list[np.int64]
+) -> Launch:
+    """Return the launch that keeps ``x[..., i, j]`` where j - i is in a range, and zeros else.
+
+    The range is ``limits``, or two arrays of one number say how many diagonals there are below
+    and above the main one.
+    """
+    ctype = ctypes.moved(x.dtype)
+    index = layouts.index_dtype(x.size)
+    arrays = [templates.Array("x", ctype)]
+    for name, each in zip(("lower", "upper"), counts, strict=False):
+        arrays.append(templates.Array(name, ctypes.stored(each.dtype)))
+    arrays.append(templates.Array("y", ctype, written=True))
+    of = f" by {counts[0].dtype} and {counts[1].dtype}" if counts else ""
+    text = templates.program(
+        f"band of matrices {ctype}{of}",
+        arrays,
+        [
+            *templates.indices("items", "rows", "columns"),
+            *([] if counts else ["const long lowest", "const long highest"]),
+        ],
+        f"""  const index_t i = get_global_id(0);
+  if (i >= items) return;
+{_FROM_NUMBERS if counts else ""}
+  const long at = (long)(i % columns) - (long)(i / columns % rows);
+  y[i] = at >= lowest && at <= highest ? x[i] : 0;""",
+        index=index,
+    )
+    sizes = map(index.type, (x.size, *x.shape[-2:]))
+    return backend.runtime.launch(text, len(arrays), [*sizes, *limits], x.size)
+
+
+@kernels.prepare(ops.MATRIX_BAND_PART)
+def matrix_band_part(
+    input: TensorType,
+    num_lower: TensorType,
+    num_upper: TensorType,
+    *,
+    backend: OpenCLBackend,
+    out: TensorType,
+) -> Call:
+    """Keep the band; how wide it is stands on the device."""
+    if not out.size:
+        return calls.empty(backend.runtime, out)
+    launch = _band(backend, input, (num_lower, num_upper), [])
+    return calls.producer(backend.runtime, out, launch)
+
+
+@kernels.prepare(ops.TRIANGLE)
+def triangle(
+    x: TensorType, *, upper: bool, k: int, backend: OpenCLBackend, out: TensorType
+) -> Call:
+    """Keep one side of a diagonal."""
+    if not out.size:
+        return calls.empty(backend.runtime, out)
+    rows, columns = x.shape[-2:]
+    diagonal = max(-rows, min(k, columns))  # beyond, nothing changes
+    beyond = rows + columns
+    limits = (diagonal, beyond) if upper else (-beyond, diagonal)
+    launch = _band(backend, x, (), [np.int64(each) for each in limits])
+    return calls.producer(backend.runtime, out, launch)

@@ -1,0 +1,156 @@
+"""Parts of tensors: views where they are contiguous, strided copies where they are not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorplug.ops import slicing as ops
+from tensorplug.ops.setting import STRIDED_SLICE_UPDATE
+from tensorplug.tables import KernelTable
+from tensorplug_opencl.kernels import calls, moving
+from tensorplug_opencl.layouts import broadcast_strides, row_major
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tensorplug.ops.slicing import Selection
+    from tensorplug.shapes import Shape
+    from tensorplug.spec import TensorType
+    from tensorplug_opencl.backend import OpenCLBackend
+    from tensorplug_opencl.buffers import DeviceBuffer
+    from tensorplug_opencl.kernels.calls import Call
+    from tensorplug_opencl.layouts import Strides
+
+kernels = KernelTable()
+
+
+@kernels.prepare(ops.UNPACK)
+def unpack(
+    value: TensorType, *, axis: int, backend: OpenCLBackend, out: list[TensorType]
+) -> Callable[..., Any]:
+    """Read each place along the axis."""
+    strides = row_major(value.shape)
+    starts = [place * strides[axis] for place in range(value.shape[axis])]
+    return _parts(backend, value, strides[:axis] + strides[axis + 1 :], starts, out)
+
+
+@kernels.prepare(ops.SPLIT_V)
+def split(
+    x: TensorType,
+    *,
+    num_or_size_splits: tuple[int, ...],
+    axis: int,
+    backend: OpenCLBackend,
+    out: list[TensorType],
+) -> Callable[..., Any]:
+    """Read each part."""
+    strides = row_major(x.shape)
+    starts = [0]
+    for size in num_or_size_splits:
+        starts.append(starts[-1] + size * strides[axis])
+    return _parts(backend, x, strides, starts, out)
+
+
+def _parts(
+    backend: OpenCLBackend,
+    x: TensorType,
+    strides: Strides,
+    starts: list[int],
+    out: Sequence[TensorType],
+) -> Callable[..., Any]:
+    """Return what reads a part with ``strides`` from each start on.
+
+    Parts of one type share a launch: where they begin is the offset of a view.
+    """
+    made: dict[TensorType, Call] = {}
+    reads = []
+    for start, type_ in zip(starts, out, strict=False):
+        if type_ not in made:
+            made[type_] = moving.reader(
+                backend.runtime, x.dtype, type_.shape, strides, x.size, type_
+            )
+        reads.append((start, made[type_]))
+    flat = (x.size,)
+    return lambda x: [read(x.view(flat, start)) for start, read in reads]
+
+
+def _walk(shape: Shape, taken: Selection) -> tuple[int, Strides]:
+    """Return where a selection from ``shape`` starts, and its strides."""
+    own = row_major(shape)
+    start = sum(first * step for first, step in zip(taken.starts, own, strict=True))
+    return start, tuple(by * step for by, step in zip(taken.steps, own, strict=True))
+
+
+@kernels.prepare(ops.STRIDED_SLICE)
+def strided_slice(
+    x: TensorType, *, attributes: dict[str, Any], backend: OpenCLBackend, out: TensorType
+) -> Call:
+    """Share the memory if what is taken is contiguous."""
+    taken = ops.selection(x.shape, attributes)
+    start, strides = _walk(x.shape, taken)
+    return moving.reader(backend.runtime, x.dtype, taken.counts, strides, x.size, out, start)
+
+
+@kernels.prepare(ops.STRIDED_SLICE_GRAD)
+def strided_slice_grad(
+    dy: TensorType,
+    *,
+    shape: Shape,
+    attributes: dict[str, Any],
+    backend: OpenCLBackend,
+    out: TensorType,
+) -> Call:
+    """Write into zeros."""
+    runtime = backend.runtime
+    taken = ops.selection(shape, attributes)
+    if not dy.size:
+        return calls.constant(runtime, out)
+    start, strides = _walk(shape, taken)
+    zero, own = calls.element(0, out.dtype), row_major(taken.counts)
+    starts = (0, start)
+    insert = moving.mover(runtime, dy.dtype, taken.counts, own, strides, out.size, starts=starts)
+
+    def write(dy: DeviceBuffer, result: DeviceBuffer) -> None:
+        runtime.fill(result, zero)
+        insert(dy, result)
+
+    return calls.producer(runtime, out, write)
+
+
+@kernels.prepare(STRIDED_SLICE_UPDATE)
+def strided_slice_update(
+    tensor: TensorType,
+    value: TensorType,
+    *,
+    attributes: dict[str, Any],
+    backend: OpenCLBackend,
+    out: TensorType,
+) -> Call:
+    """Copy, then write the value, repeated along the axes that are stretched, into the slice."""
+    runtime = backend.runtime
+    taken = ops.selection(tensor.shape, attributes)
+    if not tensor.size or not all(taken.counts):
+        return lambda tensor, _value: tensor
+    start, strides = _walk(tensor.shape, taken)
+    places = iter(zip(strides, taken.counts, strict=True))
+    # The axes of the slice: those of the tensor, but for some of one element that come or go.
+    steps = tuple(_next_step(places, size) for size in taken.shape)
+    source = broadcast_strides(value.shape, taken.shape)
+    flat = ((tensor.size,), (1,))
+    copy = moving.mover(runtime, tensor.dtype, flat[0], flat[1], flat[1], tensor.size)
+    insert = moving.mover(
+        runtime, tensor.dtype, taken.shape, source, steps, tensor.size, starts=(0, start)
+    )
+
+    def write(tensor: DeviceBuffer, value: DeviceBuffer, result: DeviceBuffer) -> None:
+        copy(tensor, result)
+        insert(value, result)
+
+    return calls.producer(runtime, out, write)
+
+
+def _next_step(places: Any, size: int) -> int:
+    """Return the stride of the next axis of ``size`` elements; 0 for one that has one."""
+    if size == 1:
+        return 0
+    return int(next(step for step, count in places if count == size))
