@@ -1,0 +1,105 @@
+"""Moving blocks of cells between spatial axes and the batch or the channels: strided copies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug.ops import blocks as ops
+from tensorplug.spec import TensorType
+from tensorplug.tables import KernelTable
+from tensorplug_opencl.kernels import calls, moving
+from tensorplug_opencl.layouts import row_major
+
+if TYPE_CHECKING:
+    from tensorplug.shapes import Shape
+    from tensorplug_opencl.backend import OpenCLBackend
+    from tensorplug_opencl.buffers import DeviceBuffer
+    from tensorplug_opencl.kernels.calls import Call
+    from tensorplug_opencl.runtime import Runtime
+
+kernels = KernelTable()
+
+
+def _rearranged(runtime: Runtime, apart: Shape, order: tuple[int, ...], out: TensorType) -> Call:
+    """Return what reads x as shape ``apart``, its axes in ``order``."""
+    own = row_major(apart)
+    shape = tuple(apart[axis] for axis in order)
+    strides = tuple(own[axis] for axis in order)
+    return moving.reader(runtime, out.dtype, shape, strides, out.size, out)
+
+
+@kernels.prepare(ops.BATCH_TO_SPACE_ND)
+def batch_to_space_nd(
+    x: TensorType,
+    *,
+    block_shape: tuple[int, ...],
+    crops: ops.Pairs,
+    backend: OpenCLBackend,
+    out: TensorType,
+) -> Call:
+    """Bring each block together, then cut."""
+    runtime = backend.runtime
+    if not out.size:
+        return calls.empty(runtime, out)
+    ahead = (*block_shape, out.shape[0], *x.shape[1:])
+    order = ops.cells_first(x.rank, len(block_shape))
+    back = tuple(order.index(axis) for axis in range(len(order)))
+    sizes = [size + sum(crop) for size, crop in zip(out.shape[1:], crops, strict=False)]
+    whole = TensorType(x.dtype, (out.shape[0], *sizes, *out.shape[1 + len(sizes) :]))
+    together = _rearranged(runtime, ahead, back, whole)
+    if not any(map(any, crops)):
+        return together
+    strides = row_major(whole.shape)
+    start = sum(low * step for (low, _), step in zip(crops, strides[1:], strict=False))
+    cut = moving.reader(runtime, x.dtype, out.shape, strides, whole.size, out, start)
+    return lambda x: cut(together(x))
+
+
+@kernels.prepare(ops.SPACE_TO_BATCH_ND)
+def space_to_batch_nd(
+    x: TensorType,
+    *,
+    block_shape: tuple[int, ...],
+    paddings: ops.Pairs,
+    backend: OpenCLBackend,
+    out: TensorType,
+) -> Call:
+    """Write the elements into zeros where there is padding, then bring the cells apart."""
+    runtime = backend.runtime
+    if not x.size:
+        return calls.constant(runtime, out)
+    sizes = [size + sum(pair) for size, pair in zip(x.shape[1:], paddings, strict=False)]
+    whole = TensorType(x.dtype, (x.shape[0], *sizes, *x.shape[1 + len(sizes) :]))
+    order = ops.cells_first(x.rank, len(block_shape))
+    apart = _rearranged(runtime, ops.cut(whole.shape, block_shape), order, out)
+    if whole == x:
+        return apart
+    strides, zero = row_major(whole.shape), calls.element(0, x.dtype)
+    start = sum(low * step for (low, _), step in zip(paddings, strides[1:], strict=False))
+    own = row_major(x.shape)
+    insert = moving.mover(runtime, x.dtype, x.shape, own, strides, whole.size, starts=(0, start))
+
+    def write(x: DeviceBuffer, padded: DeviceBuffer) -> None:
+        runtime.fill(padded, zero)
+        insert(x, padded)
+
+    pad = calls.producer(runtime, whole, write)
+    return lambda x: apart(pad(x))
+
+
+@kernels.prepare(ops.DEPTH_TO_SPACE)
+def depth_to_space(
+    x: TensorType, *, block_size: int, data_format: str, backend: OpenCLBackend, out: TensorType
+) -> Call:
+    """Bring the places in a block beside rows and columns."""
+    apart, order = ops.depth_moves(x, block_size, data_format, into_depth=False)
+    return _rearranged(backend.runtime, apart, order, out)
+
+
+@kernels.prepare(ops.SPACE_TO_DEPTH)
+def space_to_depth(
+    x: TensorType, *, block_size: int, data_format: str, backend: OpenCLBackend, out: TensorType
+) -> Call:
+    """Bring the places in a block before the channels."""
+    apart, order = ops.depth_moves(x, block_size, data_format, into_depth=True)
+    return _rearranged(backend.runtime, apart, order, out)
