@@ -9,19 +9,24 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug_conformance import SUITE_VERSION, report
 from tensorplug_conformance.checks import checks
-from tensorplug_conformance.denominator import Selection, entries, fingerprint, rows
+from tensorplug_conformance.denominator import LEVELS, Selection, entries, fingerprint, rows
 from tensorplug_conformance.extensions import extension_tables
 from tensorplug_conformance.supervisor import Limits, supervise
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from tensorplug_conformance.checks import Target
     from tensorplug_conformance.denominator import Row
+    from tensorplug_conformance.expectations import Expectation
     from tensorplug_conformance.supervisor import Item, Outcome
     from tensorplug_conformance.tables import CaseEntry
 
-__all__ = ["certify", "items_of"]
+__all__ = ["EmptySelectionError", "certify", "items_of"]
+
+
+class EmptySelectionError(Exception):
+    """What was asked for leaves nothing to run."""
 
 
 def items_of(
@@ -46,6 +51,7 @@ def certify(
     seed: int = 0,
     selection: Selection | None = None,
     limits: Limits | None = None,
+    expectations: Iterable[Expectation] = (),
     started: Callable[[int], None] = lambda _total: None,
     heard: Callable[[Outcome], None] = lambda _outcome: None,
 ) -> dict[str, Any]:
@@ -58,6 +64,8 @@ def certify(
     known = entries(extension_tables())
     parts = [items_of(each, known, chosen) for each in range(level + 1)]
     listed = [row for _, some in parts for row in some]
+    if chosen.partial and not listed:
+        raise EmptySelectionError(_nothing(level, known, chosen))
     cases, digest = fingerprint(listed, known, seed)
     started(sum(len(items) for items, _ in parts))
     backend: dict[str, Any] = {"name": target.backend}
@@ -86,4 +94,14 @@ def certify(
         outcomes=outcomes,
         seconds=time.monotonic() - clock,
         started=began.isoformat(timespec="seconds"),
+        expectations=expectations,
     )
+
+
+def _nothing(level: int, known: Mapping[str, CaseEntry], chosen: Selection) -> str:
+    """Return why nothing is left: the level, or the selection itself."""
+    above = [each for each in LEVELS if each > level]
+    found = [each for each in above if any(map(chosen.takes, rows(each, known)))]
+    if found:
+        return f"level {level} has no such rows; level {found[0]} has: --level {found[0]}"
+    return f"no kernel of the catalogue is called {chosen.kernels!r} in these dtypes and modes"

@@ -1,53 +1,127 @@
-"""The command line: ``tensorplug-conformance run | selftest``."""
+"""The command line: ``tensorplug-conformance run | accept | repro | ...``."""
 
 from __future__ import annotations
 
 import argparse
+import runpy
 import sys
+from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
 
 from tensorplug import dtypes as dt
 from tensorplug.errors import DTypeError
-from tensorplug_conformance import SUITE_VERSION, report, terminal
-from tensorplug_conformance.certify import certify
+from tensorplug_conformance import SUITE_VERSION, expectations, report, terminal
+from tensorplug_conformance.certify import EmptySelectionError, certify
 from tensorplug_conformance.checks import Target
 from tensorplug_conformance.denominator import LEVELS, Selection
+from tensorplug_conformance.differences import differences
+from tensorplug_conformance.expectations import ExpectationError
+from tensorplug_conformance.rendering import FORMS, render
+from tensorplug_conformance.report import ReportError
+from tensorplug_conformance.reproduction import UnknownCaseError, write_scripts
 from tensorplug_conformance.selftest import selftest
+from tensorplug_conformance.verification import verify
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 __all__ = ["main"]
 
+_WRONG_CALL: Final = (EmptySelectionError, ExpectationError, ReportError, UnknownCaseError)
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; 0 means conformant (or nothing escaped), 1 not, 2 a wrong call."""
+    """Run the command; 0 means conformant (or nothing wrong), 1 not, 2 a wrong call."""
     options = _parser().parse_args(arguments)
-    if options.command == "selftest":
-        return selftest(Console(), options.backend, kinds=options.kinds)
-    return _run(options)
-
-
-def _run(options: argparse.Namespace) -> int:
     console = Console()
+    command: Callable[[argparse.Namespace, Console], int] = options.function
+    try:
+        return command(options, console)
+    except _WRONG_CALL as error:
+        console.print(f"[red]error[/]: {error}", soft_wrap=True, highlight=False)
+        return 2
+
+
+def _run(options: argparse.Namespace, console: Console) -> int:
     target = Target(options.backend)
     selection = Selection(options.kernels, options.dtypes, options.mode)
+    expected = [] if options.expect is None else expectations.read(options.expect)
     with terminal.ProgressDisplay(console, f"level {options.level}") as display:
         result = certify(
             target,
             options.level,
             seed=options.seed,
             selection=selection,
+            expectations=expected,
             started=display.started,
             heard=display.heard,
         )
     terminal.show(result, console)
     if options.report is not None:
-        console.print(f"report: {report.write(result, options.report)}", soft_wrap=True)
+        path = report.write(result, options.report)
+        render(result, options.report)
+        write_scripts(result, options.report / "repros")
+        console.print(f"report: {path} and {', '.join(sorted(FORMS))}", soft_wrap=True)
+    if expected and terminal.as_expected(result):
+        return 0
     return 1 if result["blocked_by"] else 0
+
+
+def _selftest(options: argparse.Namespace, console: Console) -> int:
+    return selftest(console, options.backend, kinds=options.kinds)
+
+
+def _accept(options: argparse.Namespace, console: Console) -> int:
+    found = report.read(options.report)
+    before = expectations.read(options.output) if options.output.exists() else []
+    more = expectations.accepted(found, options.reason, options.issue, options.expires)
+    expectations.write([*before, *(each for each in more if each not in before)], options.output)
+    console.print(f"{options.output}: {len(more)} rows more are expected to fail", soft_wrap=True)
+    return 0
+
+
+def _repro(options: argparse.Namespace, _console: Console) -> int:
+    try:
+        runpy.run_path(str(options.file), run_name="__main__")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 1
+    except OSError as error:
+        raise ReportError(f"{options.file} cannot be run: {error}") from error
+    raise ReportError(
+        f"{options.file} is no script that this suite wrote: it ends without a verdict"
+    )
+
+
+def _diff(options: argparse.Namespace, console: Console) -> int:
+    found = differences(report.read(options.old), report.read(options.new))
+    terminal.show_differences(found, console)
+    return 1 if found.regressed else 0
+
+
+def _verify(options: argparse.Namespace, console: Console) -> int:
+    found = report.read(options.report)
+    faults = verify(found)
+    for each in faults:
+        console.print(f"[red]wrong[/] {each}", soft_wrap=True, highlight=False)
+    if not faults:
+        console.print("the report holds", style="green")
+        terminal.show(found, console)
+    return 1 if faults else 0
+
+
+def _report(options: argparse.Namespace, console: Console) -> int:
+    folder = options.output or (
+        options.report if options.report.is_dir() else options.report.parent
+    )
+    found = report.read(options.report)
+    folder.mkdir(parents=True, exist_ok=True)
+    written = render(found, folder)
+    write_scripts(found, folder / "repros")
+    console.print("\n".join(map(str, written)), soft_wrap=True)
+    return 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -58,10 +132,43 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"suite {SUITE_VERSION}")
     commands = parser.add_subparsers(dest="command", required=True)
-    run = commands.add_parser("run", help="run the levels on an installed backend")
+    _add_run(commands.add_parser("run", help="run the levels on an installed backend"))
+    accept = commands.add_parser("accept", help="expect what fails in a report from now on")
+    accept.set_defaults(function=_accept)
+    accept.add_argument("report", type=Path)
+    accept.add_argument("--reason", required=True, help="why it fails")
+    accept.add_argument("--issue", default="", help="where it is tracked")
+    accept.add_argument("--expires", type=_day, metavar="YYYY-MM-DD", help="until when")
+    accept.add_argument(
+        "--output", type=Path, default=Path("expectations.toml"), help="added to if it exists"
+    )
+    repro = commands.add_parser("repro", help="run one failed case again")
+    repro.set_defaults(function=_repro)
+    repro.add_argument("file", type=Path, help="a script from a report's folder repros")
+    check = commands.add_parser("selftest", help="prove that the suite catches wrong backends")
+    check.set_defaults(function=_selftest)
+    check.add_argument("--backend", default="cpu", metavar="NAME", help="the clean reference")
+    check.add_argument("--kinds", default="*", metavar="GLOB", help="only these saboteurs")
+    diff = commands.add_parser("diff", help="show what changed between two reports")
+    diff.set_defaults(function=_diff)
+    diff.add_argument("old", type=Path)
+    diff.add_argument("new", type=Path)
+    proof = commands.add_parser("verify", help="check that a report is what it says")
+    proof.set_defaults(function=_verify)
+    proof.add_argument("report", type=Path)
+    again = commands.add_parser("report", help="render a report again")
+    again.set_defaults(function=_report)
+    again.add_argument("report", type=Path)
+    again.add_argument("--output", type=Path, metavar="DIR")
+    return parser
+
+
+def _add_run(run: argparse.ArgumentParser) -> None:
+    run.set_defaults(function=_run)
     run.add_argument("--backend", required=True, metavar="NAME")
     run.add_argument("--level", type=int, choices=LEVELS, default=max(LEVELS))
-    run.add_argument("--report", type=Path, metavar="DIR", help="where report.json goes")
+    run.add_argument("--report", type=Path, metavar="DIR", help="where the report goes")
+    run.add_argument("--expect", type=Path, metavar="FILE", help="known failures; see accept")
     run.add_argument("--kernels", default="*", metavar="GLOB", help="only these; no certificate")
     run.add_argument(
         "--dtypes",
@@ -72,10 +179,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     run.add_argument("--mode", choices=("native", "decomposed", "both"), default="both")
     run.add_argument("--seed", type=_seed, default=0, help="of the ordinary inputs (default 0)")
-    check = commands.add_parser("selftest", help="prove that the suite catches wrong backends")
-    check.add_argument("--backend", default="cpu", metavar="NAME", help="the clean reference")
-    check.add_argument("--kinds", default="*", metavar="GLOB", help="only these saboteurs")
-    return parser
 
 
 def _dtypes(text: str) -> tuple[str, ...]:
@@ -93,6 +196,13 @@ def _seed(text: str) -> int:
     if number < 0:
         raise argparse.ArgumentTypeError(f"{text!r} is no integer of 0 or more")
     return number
+
+
+def _day(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no day like 2027-01-31") from None
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tensorplug_conformance.tables import Array, Case, CaseEntry, Reference
     from tensorplug_conformance.verdicts import Status
 
-__all__ = ["run_row"]
+__all__ = ["run_case", "run_row"]
 
 KEPT = 5  # failures per row that are described; all of them are counted
 
@@ -58,16 +58,20 @@ def run_row(session: Session, entry: CaseEntry, row: Row, seed: int) -> RowVerdi
     if optional and not session.registered(row.kernel, frozenset({dtype})):
         verdict.status = "not claimed"
         return verdict
-    failed = 0
     for case in cases:
         failure = _run_case(session, entry, row, case, verdict)
         if failure is not None:
-            failed += 1
+            verdict.failed.append(case.id)
             if len(verdict.failures) < KEPT:
                 verdict.failures.append(failure)
-    verdict.status = _status(row, verdict, failed)
+    verdict.status = _status(row, verdict)
     verdict.seconds = time.perf_counter() - started
     return verdict
+
+
+def run_case(session: Session, entry: CaseEntry, row: Row, case: Case) -> Failure | None:
+    """Return the failure of one case, or None if it passes or does not concern this backend."""
+    return _run_case(session, entry, row, case, RowVerdict(row, "fail", 1))
 
 
 def _run_case(
@@ -101,8 +105,8 @@ def _run_case(
     return None
 
 
-def _status(row: Row, verdict: RowVerdict, failed: int) -> Status:
-    if failed:
+def _status(row: Row, verdict: RowVerdict) -> Status:
+    if verdict.failed:
         missing = sum(each.message.startswith("missing: ") for each in verdict.failures)
         return "missing" if missing == len(verdict.failures) and not verdict.passed else "fail"
     if verdict.passed:

@@ -7,25 +7,28 @@ import os
 import platform
 import sys
 from collections import Counter
+from datetime import UTC, datetime
 from importlib import metadata, resources
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tensorplug_conformance import expectations as expectations_
 from tensorplug_conformance.primitives import PRIMITIVES
 from tensorplug_conformance.tolerances import tolerances
 from tensorplug_conformance.verdicts import BLOCKING, PASSED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from tensorplug_conformance.denominator import Selection
+    from tensorplug_conformance.expectations import Expectation
     from tensorplug_conformance.supervisor import Outcome
 
-__all__ = ["SCHEMA", "assemble", "blocked", "schema", "write"]
+__all__ = ["SCHEMA", "ReportError", "assemble", "blocked", "read", "schema", "write"]
 
-SCHEMA: Final = 1
+SCHEMA: Final = 2
 NAME: Final = "report.json"
 
 
@@ -47,12 +50,14 @@ def assemble(
     outcomes: Sequence[Outcome],
     seconds: float,
     started: str,
+    expectations: Iterable[Expectation] = (),
 ) -> dict[str, Any]:
     """Return the report as data, its judgement included."""
     checks = [_check(each) for each in outcomes if each.item[0] == "check"]
     rows = [_row(each) for each in outcomes if each.item[0] == "row"]
     checks += _uncovered(backend, denominator, level, selection)
-    reasons = blocked(checks, rows, level)
+    unmet = expectations_.apply(rows, expectations, datetime.now(UTC).date())
+    reasons = [*blocked(checks, rows, level), *unmet]
     return {
         "schema": SCHEMA,
         "suite": {"version": suite, "tolerances": tolerances().version, "seed": seed},
@@ -82,17 +87,18 @@ def blocked(
     """Return what stands between this backend and the level; nothing if it conforms."""
     reasons = [f"check {each['check']!r} failed" for each in checks if each["status"] == "fail"]
     counts = Counter(each["status"] for each in rows)
-    reasons += [f"{counts[status]} rows: {status}" for status in BLOCKING if counts[status]]
+    against = (*BLOCKING, "expected fail")
+    reasons += [f"{counts[status]} rows: {status}" for status in against if counts[status]]
     passed = {(each["kernel"], each["dtype"]) for each in rows if each["status"] in PASSED}
     if level >= 2 and not passed:
         reasons.append("nothing passed")
     bare = {
         each["kernel"]
         for each in rows
-        if each["kernel"] in PRIMITIVES and each["status"] not in (*BLOCKING, "unsupported dtype")
+        if each["kernel"] in PRIMITIVES and each["status"] not in (*against, "unsupported dtype")
     }
     for name in sorted({each["kernel"] for each in rows if each["kernel"] in PRIMITIVES} - bare):
-        if not any(each["kernel"] == name and each["status"] in BLOCKING for each in rows):
+        if not any(each["kernel"] == name and each["status"] in against for each in rows):
             reasons.append(f"primitive {name} passed in no dtype")
     return reasons
 
@@ -124,6 +130,7 @@ def _row(outcome: Outcome) -> dict[str, Any]:
         "ulp": 0.0,
         "seconds": 0.0,
         "reason": outcome.error,
+        "failed": [],
         "failures": [],
     }
     if outcome.verdict is not None:
@@ -171,3 +178,24 @@ def write(report: Mapping[str, Any], folder: Path) -> Path:
     path = folder / NAME
     path.write_text(json.dumps(report, indent=1, allow_nan=False) + "\n", "utf-8")
     return path
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Return the report at ``path``: of that file, or of the folder that ``write`` wrote.
+
+    Raises:
+        ReportError: there is none, or it is of another version.
+
+    """
+    place = path / NAME if path.is_dir() else path
+    try:
+        found = json.loads(place.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise ReportError(f"{place} is no report: {error}") from error
+    if not isinstance(found, dict) or found.get("schema") != SCHEMA:
+        raise ReportError(f"{place} is no report of schema {SCHEMA}")
+    return found
+
+
+class ReportError(Exception):
+    """A file is no report that this version reads."""

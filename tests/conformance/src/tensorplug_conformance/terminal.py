@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from tensorplug_conformance.differences import Differences
     from tensorplug_conformance.supervisor import Outcome
 
-__all__ = ["ProgressDisplay", "show"]
+__all__ = ["ProgressDisplay", "as_expected", "show", "show_differences"]
 
 _SHOWN = 20  # failures; the report has them all
 
@@ -107,7 +108,8 @@ def _matrix(report: Mapping[str, Any]) -> Table:
     for row in report["rows"]:
         status = "pass" if row["status"] in PASSED else row["status"]
         counts[row["mode"]][status] += 1
-    columns = ["pass", *BLOCKING, "unsupported dtype", "not claimed"]
+    columns = ["pass", *BLOCKING, "expected fail", "unsupported dtype", "not claimed"]
+    columns = [each for each in columns if any(line.get(each) for line in counts.values())]
     table = Table("rows", *columns, title=None)
     for mode, line in counts.items():
         table.add_row(mode, *(str(line.get(status, 0) or "") for status in columns))
@@ -135,3 +137,36 @@ def _verdict(report: Mapping[str, Any]) -> str:
     return (
         f"[bold red]not conformant at level {level}[/]: {escape('; '.join(report['blocked_by']))}"
     )
+
+
+def as_expected(report: Mapping[str, Any]) -> bool:
+    """Return whether nothing stands in the way but failures that were expected.
+
+    A partial run may have nothing but these, and then nothing passed.
+    """
+    return all(
+        each.endswith("rows: expected fail") or (report["partial"] and each == "nothing passed")
+        for each in report["blocked_by"]
+    )
+
+
+def show_differences(found: Differences, console: Console) -> None:
+    """Print what changed between two reports."""
+    for note in found.notes:
+        console.print(f"[yellow]{escape(note)}[/]", highlight=False)
+    for title, style, changes in (
+        ("worse", "red", found.worse),
+        ("better", "green", found.better),
+        ("other", "yellow", found.other),
+    ):
+        for key, before, after in changes:
+            what = " ".join(key)
+            console.print(f"[{style}]{title}[/] {what}: {before}, now {after}", highlight=False)
+    for key in found.gone:
+        console.print(f"[red]gone[/] {' '.join(key)}", highlight=False)
+    if found.new:
+        console.print(f"{len(found.new)} rows are new", highlight=False)
+    for key, one, other in found.error:
+        console.print(f"[yellow]error[/] {' '.join(key)}: {one} ulp, now {other}", highlight=False)
+    if not (found.worse or found.better or found.other or found.gone or found.error):
+        console.print("no row changed", highlight=False)

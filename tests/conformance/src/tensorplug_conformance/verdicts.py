@@ -28,6 +28,7 @@ Status = Literal[
     "fail",
     "fallback",
     "missing",
+    "expected fail",
     "unsupported dtype",
     "not claimed",
 ]
@@ -56,7 +57,11 @@ class Failure:
 
 @dataclass(slots=True)
 class RowVerdict:
-    """What came of a row. ``cases``: how many it has; ``unsupported``: that need another dtype."""
+    """What came of a row.
+
+    ``cases``: how many it has; ``unsupported``: that need another dtype; ``failed``: the ids of
+    all that failed, of which ``failures`` describes the first.
+    """
 
     row: Row
     status: Status
@@ -67,6 +72,7 @@ class RowVerdict:
     ulp: float = 0.0
     seconds: float = 0.0
     reason: str = ""
+    failed: list[str] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
 
 

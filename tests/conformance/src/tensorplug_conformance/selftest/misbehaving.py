@@ -61,6 +61,11 @@ def exits() -> Engine:
     return _with_neg(neg)
 
 
+def negates_nothing() -> Engine:
+    """Return an engine in which Neg gives what it was given."""
+    return _with_neg(lambda x: x)
+
+
 def prints() -> Engine:
     """Return an engine that chats on stdout when it is built."""
     sys.stdout.write("hello from the driver\n")

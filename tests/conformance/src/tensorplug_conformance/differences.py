@@ -1,0 +1,87 @@
+"""What changed from one report to another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from tensorplug_conformance.verdicts import PASSED
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Differences", "differences"]
+
+_MORE: Final = 2.0  # times the error of before, from which a row is named
+_FLOOR: Final = 1.0  # ulp, below which an error is not worth a word
+
+Key = tuple[str, str, str]
+
+
+@dataclass(slots=True)
+class Differences:
+    """Rows, as (kernel, dtype, mode), with what became of them.
+
+    ``worse``: passed before and do not now. ``better``: the other way round. ``other``: another
+    status, neither of them a pass. ``gone`` and ``new``: only in one report. ``error``: passed,
+    with at least twice the error in ulp. ``notes``: that the reports are not of one kind.
+    """
+
+    worse: list[tuple[Key, str, str]] = field(default_factory=list)
+    better: list[tuple[Key, str, str]] = field(default_factory=list)
+    other: list[tuple[Key, str, str]] = field(default_factory=list)
+    gone: list[Key] = field(default_factory=list)
+    new: list[Key] = field(default_factory=list)
+    error: list[tuple[Key, float, float]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def regressed(self) -> bool:
+        """Whether anything that passed does not any more, or is not tried any more."""
+        return bool(self.worse or self.gone)
+
+
+def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Differences:
+    """Return what is different in ``new``."""
+    before, after = _rows(old), _rows(new)
+    found = Differences(notes=_notes(old, new))
+    found.gone = sorted(key for key in before.keys() - after.keys() if _passed(before[key]))
+    found.new = sorted(after.keys() - before.keys())
+    for key in sorted(before.keys() & after.keys()):
+        one, other = before[key], after[key]
+        change = (key, one["status"], other["status"])
+        if _passed(one) and not _passed(other):
+            found.worse.append(change)
+        elif _passed(other) and not _passed(one):
+            found.better.append(change)
+        elif one["status"] != other["status"]:
+            found.other.append(change)
+        elif _passed(one) and _grew(one["ulp"], other["ulp"]):
+            found.error.append((key, one["ulp"], other["ulp"]))
+    return found
+
+
+def _rows(report: Mapping[str, Any]) -> dict[Key, Mapping[str, Any]]:
+    return {(each["kernel"], each["dtype"], each["mode"]): each for each in report["rows"]}
+
+
+def _passed(row: Mapping[str, Any]) -> bool:
+    return row["status"] in PASSED
+
+
+def _grew(before: float | None, after: float | None) -> bool:
+    if before is None or after is None:
+        return after is None and before is not None
+    return after > _FLOOR and after >= _MORE * before
+
+
+def _notes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    pairs = {
+        "backend": (old["backend"]["name"], new["backend"]["name"]),
+        "device": (old["backend"].get("device"), new["backend"].get("device")),
+        "suite": (old["suite"]["version"], new["suite"]["version"]),
+        "tolerances": (old["suite"]["tolerances"], new["suite"]["tolerances"]),
+        "level": (old["level"], new["level"]),
+        "seed": (old["suite"]["seed"], new["suite"]["seed"]),
+    }
+    return [f"{name}: {a} before, {b} now" for name, (a, b) in pairs.items() if a != b]

@@ -1,0 +1,186 @@
+"""Known failures: a file that says which cases fail, why, and until when.
+
+::
+
+    [[expect]]
+    kernel = "Erf"
+    dtypes = ["float32"]
+    modes = ["native"]
+    cases = ["edges", "large"]
+    reason = "the driver's erf is off by 20 ulp"
+    issue = "https://example.org/acme/issues/7"
+    expires = 2027-01-31
+
+``dtypes``, ``modes`` and ``cases`` may be left out, and then mean all. An expected failure is
+never a pass and never conformant; it only tells a build that nothing new is wrong. An entry
+that matches no failure any more, or whose day is over, is a fault of its own.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+__all__ = ["Expectation", "ExpectationError", "accepted", "apply", "read", "write"]
+
+_KEYS: Final = {"kernel", "dtypes", "modes", "cases", "reason", "issue", "expires"}
+_FAILED: Final = ("fail", "fallback", "missing")
+
+
+class ExpectationError(Exception):
+    """A file of expectations says something that cannot be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """One entry. Empty tuples stand for all."""
+
+    kernel: str
+    reason: str
+    dtypes: tuple[str, ...] = ()
+    modes: tuple[str, ...] = ()
+    cases: tuple[str, ...] = ()
+    issue: str = ""
+    expires: date | None = None
+
+    def concerns(self, row: Mapping[str, Any]) -> bool:
+        """Return whether this is about a row of a report."""
+        return (
+            row["kernel"] == self.kernel
+            and (not self.dtypes or row["dtype"] in self.dtypes)
+            and (not self.modes or row["mode"] in self.modes)
+        )
+
+    def describe(self) -> str:
+        """Return the entry in one line."""
+        parts = [self.kernel, *self.dtypes, *self.modes, *(repr(each) for each in self.cases)]
+        return " ".join(parts)
+
+
+def read(path: Path) -> list[Expectation]:
+    """Return the entries of a file.
+
+    Raises:
+        ExpectationError: it is no such file, or an entry is wrong.
+
+    """
+    try:
+        table = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ExpectationError(f"{path}: {error}") from error
+    unknown = set(table) - {"expect"}
+    if unknown:
+        raise ExpectationError(
+            f"{path}: unknown {', '.join(sorted(unknown))}; entries are [[expect]]"
+        )
+    return [
+        _entry(each, f"{path}, entry {number}")
+        for number, each in enumerate(table.get("expect", []), start=1)
+    ]
+
+
+def _entry(table: Mapping[str, Any], where: str) -> Expectation:
+    unknown = set(table) - _KEYS
+    if unknown:
+        raise ExpectationError(f"{where}: unknown key {', '.join(sorted(unknown))}")
+    for name in ("kernel", "reason"):
+        if not isinstance(table.get(name), str) or not table[name].strip():
+            raise ExpectationError(f"{where}: {name} must be given, as text")
+    lists = {}
+    for name in ("dtypes", "modes", "cases"):
+        given = table.get(name, [])
+        if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
+            raise ExpectationError(f"{where}: {name} must be a list of texts")
+        if name in table and not given:
+            raise ExpectationError(f"{where}: {name} is empty; leave it out to mean all")
+        lists[name] = tuple(given)
+    expires = table.get("expires")
+    if expires is not None and type(expires) is not date:
+        raise ExpectationError(f"{where}: expires must be a day, as in 2027-01-31")
+    issue = table.get("issue", "")
+    return Expectation(table["kernel"], table["reason"], **lists, issue=issue, expires=expires)
+
+
+def apply(
+    rows: Sequence[dict[str, Any]], expectations: Iterable[Expectation], today: date
+) -> list[str]:
+    """Mark rows all of whose failures are expected; return what is wrong with the entries.
+
+    A row that failed as a whole, without a case, is expected by an entry that names no cases.
+    """
+    faults, hit = [], set()
+    listed = list(expectations)
+    for row in rows:
+        if row["status"] not in _FAILED:
+            continue
+        concerned = [each for each in listed if each.concerns(row)]
+        left = set(row["failed"]) or {""}
+        reasons = []
+        for each in concerned:
+            covered = left if not each.cases else left & set(each.cases)
+            if covered:
+                hit |= {(each, name) for name in (each.cases and covered)}
+                hit.add((each, None))
+                reasons.append(each.reason)
+                left = left - covered
+        if not left:
+            row["status"], row["reason"] = "expected fail", "; ".join(reasons)
+    for each in listed:
+        if each.expires is not None and each.expires < today:
+            faults.append(f"expectation expired on {each.expires}: {each.describe()}")
+        if (each, None) not in hit:
+            faults.append(f"expected to fail, but does not: {each.describe()}")
+        else:
+            gone = [name for name in each.cases if (each, name) not in hit]
+            faults += [f"expected to fail, but does not: {each.kernel} case {n!r}" for n in gone]
+    return faults
+
+
+def accepted(
+    report: Mapping[str, Any], reason: str, issue: str = "", expires: date | None = None
+) -> list[Expectation]:
+    """Return an entry for every row of a report that failed and is not expected to."""
+    return [
+        Expectation(
+            row["kernel"],
+            reason,
+            (row["dtype"],),
+            (row["mode"],),
+            tuple(row["failed"]),
+            issue,
+            expires,
+        )
+        for row in report["rows"]
+        if row["status"] in _FAILED
+    ]
+
+
+def write(expectations: Iterable[Expectation], path: Path) -> None:
+    """Write entries to a file that ``read`` reads."""
+    parts = []
+    for each in expectations:
+        lines = ["[[expect]]", f"kernel = {_text(each.kernel)}"]
+        for name in ("dtypes", "modes", "cases"):
+            given = getattr(each, name)
+            if given:
+                lines.append(f"{name} = [{', '.join(map(_text, given))}]")
+        lines.append(f"reason = {_text(each.reason)}")
+        if each.issue:
+            lines.append(f"issue = {_text(each.issue)}")
+        if each.expires is not None:
+            lines.append(f"expires = {each.expires.isoformat()}")
+        parts.append("\n".join(lines) + "\n")
+    path.write_text("\n".join(parts), "utf-8")
+
+
+def _text(value: str) -> str:
+    """Return a TOML string."""
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    shown = "".join(each if each.isprintable() else f"\\u{ord(each):04x}" for each in escaped)
+    return f'"{shown}"'

@@ -1,0 +1,37 @@
+"""What people and machines read of a report: a page, a summary, a badge, JUnit's XML.
+
+Each module makes one form out of the report as data, and of nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from tensorplug_conformance.rendering.badge import badge
+from tensorplug_conformance.rendering.junit import junit
+from tensorplug_conformance.rendering.page import page
+from tensorplug_conformance.rendering.summary import summary
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+__all__ = ["FORMS", "render"]
+
+FORMS: Final[dict[str, Callable[[Mapping[str, Any]], str]]] = {
+    "badge.svg": badge,
+    "junit.xml": junit,
+    "report.html": page,
+    "report.md": summary,
+}
+"""What a report is rendered to, by the name of the file."""
+
+
+def render(report: Mapping[str, Any], folder: Path) -> list[Path]:
+    """Write every form of ``report`` into ``folder``; return the paths."""
+    written = []
+    for name, form in FORMS.items():
+        path = folder / name
+        path.write_text(form(report), "utf-8")
+        written.append(path)
+    return written

@@ -1,0 +1,52 @@
+"""A badge for a README: which level a backend conforms at."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["badge", "standing"]
+
+_GREEN: Final = "#2c7a3f"
+_RED: Final = "#b3261e"
+_GREY: Final = "#5f6368"
+_LETTER: Final = 6.6  # pixels, of Verdana at 11; textLength makes it exact
+_PAD: Final = 10
+_AGAINST: Final = ("fail", "fallback", "missing", "expected fail")
+
+
+def standing(report: Mapping[str, Any]) -> str:
+    """Return in a few words what a report proves."""
+    if report["conformant"] is None:
+        return "partial run"
+    if report["conformant"]:
+        return f"level {report['level']}"
+    count = sum(report["totals"]["rows"].get(each, 0) for each in _AGAINST)
+    return f"level {report['level']}: {count} rows fail" if count else "not conformant"
+
+
+def badge(report: Mapping[str, Any]) -> str:
+    """Return an SVG image of one line."""
+    left, right = "tensorplug conformance", standing(report)
+    colour = {True: _GREEN, False: _RED, None: _GREY}[report["conformant"]]
+    widths = [round(len(text) * _LETTER + 2 * _PAD) for text in (left, right)]
+    whole = sum(widths)
+    label = escape(f"{left}: {right}")
+    texts = []
+    for text, width, at in ((left, widths[0], 0), (right, widths[1], widths[0])):
+        texts.append(
+            f'<text x="{at + width / 2}" y="14" textLength="{width - 2 * _PAD}">'
+            f"{escape(text)}</text>"
+        )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{whole}" height="20" role="img" '
+        f'aria-label="{label}"><title>{label}</title>'
+        f'<clipPath id="r"><rect width="{whole}" height="20" rx="3"/></clipPath>'
+        f'<g clip-path="url(#r)"><rect width="{widths[0]}" height="20" fill="#3c4043"/>'
+        f'<rect x="{widths[0]}" width="{widths[1]}" height="20" fill="{colour}"/></g>'
+        '<g fill="#fff" text-anchor="middle" font-family="Verdana,Geneva,sans-serif" '
+        f'font-size="11">{"".join(texts)}</g></svg>\n'
+    )

@@ -1,0 +1,132 @@
+"""One self-contained page: no server, no network, readable on a phone."""
+
+from __future__ import annotations
+
+import math
+from importlib import resources
+from typing import TYPE_CHECKING, Any, Final
+
+from jinja2 import Environment, select_autoescape
+
+from tensorplug_conformance.rendering.badge import badge, standing
+from tensorplug_conformance.reproduction import script
+from tensorplug_conformance.tolerances import tolerances
+from tensorplug_conformance.verdicts import BLOCKING, PASSED
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["page"]
+
+_SLOWEST: Final = 15
+_MODES: Final = ("native", "decomposed", "gradient")
+_KINDS: Final = ("bool", "uint", "int", "float", "complex", "string")
+
+
+def page(report: Mapping[str, Any]) -> str:
+    """Return the page as HTML."""
+    environment = Environment(
+        autoescape=select_autoescape(default=True, default_for_string=True), trim_blocks=True
+    )
+    source = resources.files("tensorplug_conformance.rendering").joinpath("page.html.jinja")
+    return environment.from_string(source.read_text("utf-8")).render(
+        report=report,
+        standing=standing(report),
+        badge=badge(report),
+        dtypes=_dtypes(report),
+        kernels=_kernels(report),
+        errors=_errors(report),
+        slowest=_slowest(report),
+        failures=_failures(report),
+    )
+
+
+def _dtypes(report: Mapping[str, Any]) -> list[str]:
+    """Return the dtypes of the matrix's columns, in an order that people expect."""
+
+    def rank(name: str) -> tuple[int, int]:
+        kind = next(each for each in _KINDS if name.startswith(each))
+        digits = "".join(filter(str.isdigit, name))
+        return _KINDS.index(kind), int(digits or 0)
+
+    return sorted({row["dtype"] for row in report["rows"]}, key=rank)
+
+
+def _kernels(report: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return a line per kernel: for each dtype, what became of each mode."""
+    rows: dict[str, dict[str, dict[str, Any]]] = {}
+    for row in report["rows"]:
+        rows.setdefault(row["kernel"], {}).setdefault(row["dtype"], {})[row["mode"]] = row
+    lines = []
+    for name, by_dtype in sorted(rows.items(), key=lambda each: each[0].lower()):
+        cells = {dtype: _cell(modes) for dtype, modes in by_dtype.items()}
+        states = {cell["state"] for cell in cells.values()}
+        worst = next(e for e in ("failed", "expected", "passed", "absent") if e in states)
+        lines.append({"name": name, "cells": cells, "worst": worst})
+    return lines
+
+
+def _cell(modes: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Return what a cell shows: a letter for each mode that passed, and a state."""
+    letters, words, states = "", [], set()
+    for mode in _MODES:
+        row = modes.get(mode)
+        if row is None:
+            continue
+        words.append(f"{mode}: {row['status']} ({row['passed']} of {row['cases']} cases)")
+        if row["status"] in PASSED:
+            letters += mode[0].upper()
+            states.add("passed")
+        elif row["status"] in BLOCKING:
+            letters += "\u2717"
+            states.add("failed")
+        elif row["status"] == "expected fail":
+            letters += "!"
+            states.add("expected")
+    state = next((each for each in ("failed", "expected", "passed") if each in states), "absent")
+    return {"text": letters or "\u00b7", "title": "; ".join(words), "state": state}
+
+
+def _errors(report: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the largest error of each kernel in ulp, with its limit and a bar's width."""
+    worst: dict[str, tuple[float, str]] = {}
+    for row in report["rows"]:
+        if row["mode"] == "native" and row["ulp"]:
+            found = (row["ulp"], row["dtype"])
+            worst[row["kernel"]] = max(worst.get(row["kernel"], (0.0, "")), found)
+    limits = tolerances().ulp
+    lines = []
+    for name, (ulp, dtype) in sorted(worst.items(), key=lambda each: -each[1][0]):
+        limit = limits.get(name, {})
+        width = 100 * min(1.0, math.log10(1 + ulp) / 3)  # 1000 ulp fill it
+        lines.append(
+            {
+                "kernel": name,
+                "dtype": dtype,
+                "ulp": ulp,
+                "limit": limit.get(dtype, limit.get("*")),
+                "width": round(width, 2),
+            }
+        )
+    return lines
+
+
+def _slowest(report: Mapping[str, Any]) -> list[tuple[str, float]]:
+    seconds: dict[str, float] = {}
+    for row in report["rows"]:
+        seconds[row["kernel"]] = seconds.get(row["kernel"], 0.0) + row["seconds"]
+    return sorted(seconds.items(), key=lambda each: -each[1])[:_SLOWEST]
+
+
+def _failures(report: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return every described failure with the script that repeats it."""
+    found = []
+    for row in report["rows"]:
+        if row["status"] in (*BLOCKING, "expected fail"):
+            for failure in row["failures"]:
+                text = script(report, row, failure)
+                found.append({"row": row, "failure": failure, "script": text})
+            if not row["failures"]:
+                bare = {"case": "", "message": row["reason"]}
+                found.append({"row": row, "failure": bare, "script": ""})
+    return found

@@ -1,0 +1,63 @@
+"""A summary in Markdown, for release notes and pull requests."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+from tensorplug_conformance.rendering.badge import standing
+from tensorplug_conformance.verdicts import BLOCKING, PASSED
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["summary"]
+
+_SHOWN: Final = 50  # rows that failed; the report has them all
+
+
+def summary(report: Mapping[str, Any]) -> str:
+    """Return the verdict, counts by mode and status, and what failed."""
+    backend, suite, counted = report["backend"], report["suite"], report["denominator"]
+    device = backend.get("device", backend.get("error", "?"))
+    passed = f"{report['totals']['cases_passed']} cases passed"
+    versions = f"suite {suite['version']}, tolerances {suite['tolerances']}, seed {suite['seed']}"
+    counts = f"{counted['rows']} rows, {counted['cases']} cases, {passed}"
+    lines = [
+        f"# Conformance of {backend['name']}: {standing(report)}",
+        "",
+        f"- backend: {backend.get('distribution', '?')} {backend.get('version', '?')} on {device}",
+        f"- {versions}, tensorplug {report['tensorplug']}",
+        f"- {counts}, {report['seconds']:.0f} s, {report['started']}",
+        f"- SHA-256 of the cases: `{counted['sha256']}`",
+        "",
+        *_counts(report),
+    ]
+    if report["blocked_by"]:
+        lines += ["", "## In the way", "", *(f"- {each}" for each in report["blocked_by"])]
+    failed = [row for row in report["rows"] if row["status"] in (*BLOCKING, "expected fail")]
+    if failed:
+        lines += ["", "## Rows that fail", "", "| row | status | first case |", "|---|---|---|"]
+        lines += [_line(row) for row in failed[:_SHOWN]]
+        if len(failed) > _SHOWN:
+            lines.append(f"| and {len(failed) - _SHOWN} more | | |")
+    return "\n".join(lines) + "\n"
+
+
+def _counts(report: Mapping[str, Any]) -> list[str]:
+    counted: dict[str, Counter[str]] = {}
+    for row in report["rows"]:
+        status = "pass" if row["status"] in PASSED else row["status"]
+        counted.setdefault(row["mode"], Counter())[status] += 1
+    columns = ["pass", *BLOCKING, "expected fail", "unsupported dtype", "not claimed"]
+    lines = [f"| rows | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|"]
+    for mode, line in counted.items():
+        lines.append(f"| {mode} | {' | '.join(str(line[each] or '') for each in columns)} |")
+    return lines
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    first = row["failures"][0] if row["failures"] else None
+    text = f"{first['case']}: {first['message']}" if first else row["reason"]
+    safe = text.replace("|", "\\|").replace("\n", " ")
+    return f"| {row['kernel']} {row['dtype']} {row['mode']} | {row['status']} | {safe} |"

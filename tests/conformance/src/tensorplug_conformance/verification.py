@@ -1,0 +1,98 @@
+"""Whether a report is what it says: its schema, its arithmetic, its cases, its judgement."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import jsonschema
+
+from tensorplug_conformance import SUITE_VERSION, report
+from tensorplug_conformance.denominator import Row, entries, fingerprint, rows
+from tensorplug_conformance.extensions import extension_tables
+from tensorplug_conformance.tolerances import tolerances
+from tensorplug_conformance.verdicts import PASSED
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["verify"]
+
+
+def verify(found: Any) -> list[str]:
+    """Return what is wrong with a report; nothing if it holds.
+
+    It holds if it fulfils the schema, was made by this version of the suite, counts what this
+    suite counts at its level, adds up, and comes to the judgement that its rows and checks
+    come to. Whether the numbers were really measured no check of a file can tell, but running
+    the suite again can.
+    """
+    validator = jsonschema.Draft202012Validator(report.schema())
+    broken = [
+        f"schema: {'/'.join(map(str, error.absolute_path)) or 'report'}: {error.message}"
+        for error in validator.iter_errors(found)
+    ]
+    return broken or [*_versions(found), *_denominator(found), *_totals(found), *_judgement(found)]
+
+
+def _versions(found: Mapping[str, Any]) -> list[str]:
+    suite = found["suite"]
+    own = {"version": SUITE_VERSION, "tolerances": tolerances().version}
+    return [
+        f"the report is of {name} {suite[name]}, this suite of {value}"
+        for name, value in own.items()
+        if suite[name] != value
+    ]
+
+
+def _denominator(found: Mapping[str, Any]) -> list[str]:
+    """Compare the rows with those that a whole run has, and the hash with that of the cases."""
+    known = entries(extension_tables())
+    listed = [Row(each["kernel"], each["dtype"], each["mode"]) for each in found["rows"]]
+    faults = [f"two rows for {row}" for row, count in Counter(listed).items() if count > 1]
+    foreign = sorted({row.kernel for row in listed} - set(known))
+    if foreign:
+        return [*faults, f"no cases here for {', '.join(foreign)}: is an extension missing?"]
+    if not found["partial"]:
+        whole = [row for level in range(found["level"] + 1) for row in rows(level, known)]
+        missing = set(whole) - set(listed)
+        if missing:
+            some = ", ".join(f"{row.kernel} {row.dtype} {row.mode}" for row in sorted(missing)[:3])
+            faults.append(f"{len(missing)} rows are missing, such as {some}")
+    cases, digest = fingerprint(listed, known, found["suite"]["seed"])
+    told = found["denominator"]
+    for name, value in (("rows", len(listed)), ("cases", cases), ("sha256", digest)):
+        if told[name] != value:
+            faults.append(f"denominator: {name} is {told[name]}, but the rows come to {value}")
+    return faults
+
+
+def _totals(found: Mapping[str, Any]) -> list[str]:
+    rows_, totals = found["rows"], found["totals"]
+    counted = {
+        "rows": dict(Counter(each["status"] for each in rows_)),
+        "checks": dict(Counter(each["status"] for each in found["checks"])),
+        "cases_passed": sum(each["passed"] for each in rows_),
+    }
+    faults = [
+        f"totals: {name} is {totals[name]}, but comes to {value}"
+        for name, value in counted.items()
+        if totals[name] != value
+    ]
+    for each in rows_:
+        parts = each["passed"] + each["declined"] + each["unsupported"] + len(each["failed"])
+        passes = each["status"] in PASSED
+        if parts > each["cases"] or (passes and (each["failed"] or not each["passed"])):
+            what = f"{each['kernel']} {each['dtype']} {each['mode']}"
+            faults.append(f"{what}: {each['status']}, but its cases do not add up to that")
+    return faults
+
+
+def _judgement(found: Mapping[str, Any]) -> list[str]:
+    reasons = report.blocked(found["checks"], found["rows"], found["level"])
+    untold = [each for each in reasons if each not in found["blocked_by"]]
+    faults = [f"the report does not say: {each}" for each in untold]
+    conformant = None if found["partial"] else not found["blocked_by"]
+    if found["conformant"] is not conformant:
+        faults.append(f"conformant is {found['conformant']}, but its rows say {conformant}")
+    return faults

@@ -1,0 +1,165 @@
+"""Verifying a report, comparing two, repeating a failure; the commands that do so."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tensorplug_conformance import cli
+from tensorplug_conformance.checks import Target
+from tensorplug_conformance.cli import main
+from tensorplug_conformance.differences import differences
+from tensorplug_conformance.reproduction import UnknownCaseError, reproduce, script
+from tensorplug_conformance.verification import verify
+
+from .reports import FAILURE, row, sample
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+MISBEHAVING = "tensorplug_conformance.selftest.misbehaving"
+
+
+def test_a_report_that_holds() -> None:
+    assert verify(sample()) == []
+
+
+def _set(*path: Any, to: Any) -> Callable[[dict[str, Any]], None]:
+    def change(found: dict[str, Any]) -> None:
+        for each in path[:-1]:
+            found = found[each]
+        found[path[-1]] = to
+
+    return change
+
+
+FORGERIES: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
+    "a failure made a pass": (_set("rows", 2, "status", to="pass native"), "do not add up"),
+    "cases that passed": (_set("rows", 0, "passed", to=10), "do not add up"),
+    "the total": (_set("totals", "cases_passed", to=1), "totals: cases_passed"),
+    "the reasons": (_set("blocked_by", to=[]), "does not say: 1 rows: fail"),
+    "the judgement": (_set("conformant", to=True), "conformant is True"),
+    "a row left out": (lambda found: found["rows"].pop(0), "denominator: rows is 7"),
+    "a whole run": (_set("partial", to=False), "rows are missing"),
+    "the hash": (_set("denominator", "sha256", to="0" * 64), "denominator: sha256"),
+    "the suite": (_set("suite", "version", to="9.9"), "the report is of version 9.9"),
+    "a kernel": (_set("rows", 0, "kernel", to="Absolute"), "no cases here for Absolute"),
+    "a row twice": (lambda found: found["rows"].append(found["rows"][0]), "two rows for"),
+    "a stranger's key": (_set("signed", to="yes"), "schema: report"),
+    "a status": (_set("rows", 0, "status", to="fine"), "schema: rows/0/status"),
+}
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_what_does_not_hold_is_named(name: str) -> None:
+    change, message = FORGERIES[name]
+    found = copy.deepcopy(sample())
+    change(found)
+    faults = verify(found)
+    assert any(message in each for each in faults), faults
+
+
+def test_the_command_verifies(tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    path.write_text(json.dumps(sample()), "utf-8")
+    assert main(["verify", str(tmp_path)]) == 0
+    path.write_text(json.dumps({**sample(), "blocked_by": []}), "utf-8")
+    assert main(["verify", str(path)]) == 1
+    path.write_text("{}", "utf-8")
+    assert main(["verify", str(path)]) == 2
+    assert main(["verify", str(tmp_path / "none.json")]) == 2
+
+
+def test_differences() -> None:
+    old, new = sample(), sample()
+    neg, exp, tanh = new["rows"][2], new["rows"][1], new["rows"][4]
+    neg.update(row("Neg", "float32", "native", "pass native"))
+    exp["ulp"] = 7.0
+    tanh.update(row("Tanh", "float32", "native", "fallback"))
+    new["rows"].pop(0)
+    new["rows"].append(row("Sin", "float32", "native", "pass native"))
+    new["suite"]["seed"] = 3
+    found = differences(old, new)
+    assert found.better == [(("Neg", "float32", "native"), "fail", "pass native")]
+    assert found.worse == [(("Tanh", "float32", "native"), "pass native", "fallback")]
+    assert found.error == [(("Exp", "float64", "native"), 2.75, 7.0)]
+    assert found.gone == [("Abs", "float32", "native")]
+    assert found.new == [("Sin", "float32", "native")]
+    assert found.notes == ["seed: 0 before, 3 now"]
+    assert found.regressed
+
+
+def test_the_command_compares(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    old, new = tmp_path / "old.json", tmp_path / "new.json"
+    old.write_text(json.dumps(sample()), "utf-8")
+    new.write_text(json.dumps(sample()), "utf-8")
+    assert main(["diff", str(old), str(new)]) == 0
+    assert "no row changed" in capsys.readouterr().out
+    worse = sample()
+    worse["rows"][0].update(row("Abs", "float32", "native", "missing"))
+    new.write_text(json.dumps(worse), "utf-8")
+    assert main(["diff", str(old), str(new)]) == 1
+    assert "worse Abs float32 native: pass native, now missing" in capsys.readouterr().out
+
+
+def test_the_command_renders_again_and_accepts(tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    path.write_text(json.dumps(sample()), "utf-8")
+    assert main(["report", str(path), "--output", str(tmp_path / "out")]) == 0
+    assert {each.name for each in (tmp_path / "out").iterdir()} >= {"report.html", "repros"}
+    known = tmp_path / "known.toml"
+    accept = ["accept", str(path), "--output", str(known), "--reason", "driver"]
+    assert main(accept) == 0
+    once = known.read_text("utf-8")
+    assert main(accept) == 0
+    assert known.read_text("utf-8") == once  # nothing twice
+
+
+def test_a_script_repeats_its_case(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = sample()
+    found["backend"]["name"] = "cpu"
+    failure = {**FAILURE, "case": "edges", "inputs": FAILURE["inputs"][:1], "attributes": {}}
+    path = tmp_path / "neg.py"
+    path.write_text(script(found, found["rows"][2], failure), "utf-8")
+    assert main(["repro", str(path)]) == 0  # on the clean backend it passes
+    said = capsys.readouterr().out
+    assert "-inf" in said
+    assert "cpu: Neg float32 native, case 'edges': passes" in said
+
+
+def test_a_case_that_fails_fails_again(capsys: pytest.CaptureFixture[str]) -> None:
+    factory = f"{MISBEHAVING}:negates_nothing"
+    assert reproduce("cpu", "Neg", "float32", "native", "edges", factory=factory) == 1
+    assert "wrong; first at" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("which", [("Negation", "edges"), ("Neg", "no such case")])
+def test_a_case_of_another_suite(which: tuple[str, str]) -> None:
+    with pytest.raises(UnknownCaseError):
+        reproduce("cpu", which[0], "float32", "native", which[1])
+
+
+def test_a_script_without_a_verdict(tmp_path: Path) -> None:
+    (tmp_path / "other.py").write_text("x = 1\n", "utf-8")
+    assert main(["repro", str(tmp_path / "other.py")]) == 2
+    assert main(["repro", str(tmp_path / "none.py")]) == 2
+
+
+def test_a_run_with_expectations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An expected failure is no pass; the command's answer is that nothing new is wrong."""
+    known = tmp_path / "known.toml"
+    known.write_text('[[expect]]\nkernel = "Neg"\nreason = "why"\n', "utf-8")
+    run = ["run", "--backend", "cpu", "--level", "2", "--kernels", "Neg", "--dtypes", "float32"]
+    assert main([*run, "--expect", str(known), "--report", str(tmp_path)]) == 1
+    told = json.loads((tmp_path / "report.json").read_text("utf-8"))["blocked_by"]
+    assert told == ["expected to fail, but does not: Neg"]
+    factory = f"{MISBEHAVING}:negates_nothing"
+    monkeypatch.setattr(cli, "Target", lambda name: Target(name, factory))
+    assert main([*run, "--expect", str(known), "--report", str(tmp_path)]) == 0
+    found = json.loads((tmp_path / "report.json").read_text("utf-8"))
+    assert [each["status"] for each in found["rows"]] == ["expected fail"]
+    assert found["blocked_by"] == ["1 rows: expected fail", "nothing passed"]
