@@ -36,7 +36,7 @@ def fake(name, kind, platform="Vendor", extensions="", double=0):
 SLOW, FAST = fake("Old CPU", CPU, "Portable"), fake("Big GPU", GPU)
 CARD = fake("Card", ACCELERATOR)
 OTHER, ODD = fake("Other GPU", GPU), fake("Odd", CUSTOM)
-ALWAYS = dt.BOOL | dt.INTEGER | {dt.float32}  # what every device has
+ALWAYS = dt.BOOL | dt.INTEGER | {dt.float32, dt.complex64}  # what every device has
 
 
 def installed(monkeypatch, *found):
@@ -129,14 +129,14 @@ def test_a_platform_that_fails_is_named(monkeypatch):
     ("extensions", "double", "optional"),
     [
         ("", 0, set()),
-        ("cl_khr_fp64 cl_khr_fp16", 63, {dt.float64, dt.float16}),
+        ("cl_khr_fp64 cl_khr_fp16", 63, {dt.float64, dt.complex128, dt.float16}),
         ("cl_khr_fp64", 0, set()),
         ("cl_khr_fp16", 0, {dt.float16}),
     ],
 )
 def test_dtypes(extensions, double, optional):
     has = device.dtypes_of(fake("any", GPU, extensions=extensions, double=double))
-    assert has == dt.BOOL | dt.INTEGER | {dt.float32} | optional
+    assert has == ALWAYS | optional
 
 
 def test_diagnostics(monkeypatch):

@@ -16,7 +16,7 @@ from tensorplug.backend import SharesHostMemory
 from tensorplug.errors import CopyNeededError, DisposedError, DTypeError
 from tensorplug.ops import creation, movement
 
-DTYPES = ["bool", "int8", "uint16", "int32", "int64", "uint64", "float32"]
+DTYPES = ["bool", "int8", "uint16", "int32", "int64", "uint64", "float32", "complex64"]
 
 
 @pytest.fixture

@@ -92,14 +92,16 @@ def describe(device: cl.Device) -> str:
 def dtypes_of(device: cl.Device) -> frozenset[DType]:
     """Return the dtypes that tensors may have on ``device``.
 
-    double and half arithmetic are optional in OpenCL, and complex numbers are unknown to it.
+    double and half arithmetic are optional in OpenCL. Complex numbers are pairs of floats.
     """
     extensions = device.extensions.split()
+    double = bool(device.double_fp_config) and "cl_khr_fp64" in extensions
     optional = {
-        dt.float64: bool(device.double_fp_config) and "cl_khr_fp64" in extensions,
+        dt.float64: double,
+        dt.complex128: double,
         dt.float16: "cl_khr_fp16" in extensions,
     }
-    always = dt.BOOL | dt.INTEGER | {dt.float32}
+    always = dt.BOOL | dt.INTEGER | {dt.float32, dt.complex64}
     return frozenset(always | {dtype for dtype, has in optional.items() if has})
 
 

@@ -1,19 +1,96 @@
-"""All kernel tables: the modules of this package are walked, so nobody keeps a list."""
+"""All kernel tables: the modules of this package are walked, so nobody keeps a list.
+
+Where a module has a table called ``complex_kernels``, these serve complex numbers beside the
+kernels of the same names that serve all others; so do those of ``pairs.PAIRED``.
+"""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
+from tensorplug import dtypes as dt
+from tensorplug.errors import KernelRefusedError, RegistrationError
 from tensorplug.tables import KernelTable
 from tensorplug_opencl import kernels
+from tensorplug_opencl.kernels import pairs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from tensorplug.spec import TensorType
+    from tensorplug.tables import KernelEntry
 
 __all__ = ["tables"]
 
 
+class _Joined(KernelTable):
+    """A table of entries that exist already."""
+
+    def __init__(self, entries: Iterable[KernelEntry]) -> None:
+        super().__init__()
+        for entry in entries:
+            self._add(entry)
+
+
 def tables() -> list[KernelTable]:
-    """Return the table called ``kernels`` of every family module."""
+    """Return the tables called ``kernels`` of every family module, joined with complex ones."""
+    for_complex = {entry.spec.name: entry for each in _found("complex_kernels") for entry in each}
+    joined: list[KernelTable] = [
+        _Joined(_served(entry, for_complex) for entry in table) for table in _found("kernels")
+    ]
+    known = {entry.spec.name for table in joined for entry in table}
+    alone = [entry for name, entry in for_complex.items() if name not in known]
+    return [*joined, _Joined(_joined(None, entry) for entry in alone)]
+
+
+def _found(name: str) -> list[KernelTable]:
     names = sorted(info.name for info in pkgutil.iter_modules(kernels.__path__))
-    modules = [importlib.import_module(f"{kernels.__name__}.{name}") for name in names]
-    found = [vars(module).get("kernels") for module in modules]
+    modules = [importlib.import_module(f"{kernels.__name__}.{each}") for each in names]
+    found = [vars(module).get(name) for module in modules]
     return [each for each in found if isinstance(each, KernelTable)]
+
+
+def _served(entry: KernelEntry, for_complex: dict[str, KernelEntry]) -> KernelEntry:
+    """Return ``entry`` with what serves complex numbers, if there is any."""
+    other = for_complex.get(entry.spec.name)
+    if entry.spec.name in pairs.PAIRED:
+        if other is not None:
+            raise RegistrationError(f"{entry.spec.name} of complex numbers is there twice")
+        other = pairs.by_pairs(entry)
+    return entry if other is None else _joined(entry, other)
+
+
+def _joined(real: KernelEntry | None, other: KernelEntry) -> KernelEntry:
+    """Return one kernel of two: ``other`` where a type is complex, ``real`` elsewhere."""
+    asks = tuple(dict.fromkeys((*(real.asks if real else ()), *other.asks, "out")))
+
+    def prepare(*types: Any, **given: Any) -> Callable[..., Any]:
+        chosen = other if _has_complex((*types, given["out"])) else real
+        if chosen is None:
+            raise KernelRefusedError("it serves complex numbers only")
+        dtypes = {each.dtype for each in _flat((*types, given["out"]))}
+        if chosen.dtypes is not None and not dtypes <= chosen.dtypes:
+            lacking = ", ".join(sorted(each.name for each in dtypes - chosen.dtypes))
+            raise KernelRefusedError(f"it does not take {lacking}")
+        asked = {name: given[name] for name in chosen.asks}
+        return pairs.prepared(chosen, list(types), asked)
+
+    return replace(other, function=prepare, prepares=True, asks=asks, dtypes=None)
+
+
+def _flat(types: Iterable[Any]) -> list[TensorType]:
+    """Return the types, those in lists too, without the inputs that are not there."""
+    flat: list[TensorType] = []
+    for each in types:
+        if isinstance(each, list | tuple):
+            flat.extend(each)
+        elif each is not None:
+            flat.append(each)
+    return flat
+
+
+def _has_complex(types: Iterable[Any]) -> bool:
+    return any(each.dtype in dt.COMPLEX for each in _flat(types))

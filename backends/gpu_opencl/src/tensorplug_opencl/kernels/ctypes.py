@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug import dtypes as dt
+from tensorplug.errors import KernelRefusedError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,17 +40,25 @@ LIMITS: Final = {
     dt.uint64: "ULONG",
 }
 _HOST: Final = {ctype: dtype.numpy for dtype, ctype in STORED.items() if dtype is not dt.bool_}
-MOVED: Final = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}
+MOVED: Final = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong", 16: "ulong2"}
 
 
 def stored(dtype: DType) -> str:
-    """Return the type of an element in memory; a boolean is a byte that is 0 or 1."""
+    """Return the type of an element in memory; a boolean is a byte that is 0 or 1.
+
+    Raises:
+        KernelRefusedError: for complex numbers, on which C's operators mean something else. They
+            have kernels of their own; what asks here was not written for them.
+
+    """
+    if dtype in dt.COMPLEX:
+        raise KernelRefusedError(f"it computes with real numbers, not with {dtype}")
     return STORED[dtype]
 
 
 def computed(dtype: DType) -> str:
     """Return the type in which an element is computed with: half is widened to float."""
-    return "float" if dtype is dt.float16 else STORED[dtype]
+    return "float" if dtype is dt.float16 else stored(dtype)
 
 
 def ring(dtype: DType) -> str:
@@ -58,7 +67,7 @@ def ring(dtype: DType) -> str:
     Integers wrap, but overflow of signed integers, to which C also widens the short unsigned
     ones, is undefined in C: so they are computed in unsigned types of at least 32 bits.
     """
-    if dtype.kind == "float":
+    if dtype.kind in ("float", "complex"):
         return computed(dtype)
     return "ulong" if dtype.itemsize == 8 else "uint"
 

@@ -1,0 +1,169 @@
+"""Products of complex numbers: along axes, and of matrices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tensorplug.ops.linalg import BATCH_MAT_MUL
+from tensorplug.ops.reduction import PROD
+from tensorplug.spec import TensorType
+from tensorplug.tables import KernelTable
+from tensorplug_opencl import layouts
+from tensorplug_opencl.buffers import DeviceBuffer
+from tensorplug_opencl.kernels import (
+    calls,
+    complex_functions,
+    linalg,
+    moving,
+    pairs,
+    rows,
+    templates,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug_opencl.backend import OpenCLBackend
+    from tensorplug_opencl.kernels.rows import Walk
+    from tensorplug_opencl.runtime import Launch, Runtime
+
+    Call = Callable[..., DeviceBuffer]
+
+complex_kernels = KernelTable()
+
+SHORTEST_PART: Final = 256  # elements for which another work-item pays
+LONG: Final = 32  # elements from which on a work-item counts as heavy
+
+
+@complex_kernels.prepare(PROD)
+def prod(x: TensorType, *, axis: tuple[int, ...], backend: OpenCLBackend, out: TensorType) -> Call:
+    """Multiply along walks; long ones are cut into parts, whose products are multiplied again."""
+    runtime = backend.runtime
+    if not out.size:
+        return calls.empty(runtime, out)
+    over = rows.walk(x.shape, axis)
+    wanted = max(1, runtime.parallel_items // over.outputs)
+    parts = max(1, min(wanted, over.length // SHORTEST_PART))
+    if parts == 1:
+        return calls.producer(runtime, out, _folding(runtime, over, 1, out))
+    between = TensorType(out.dtype, (over.outputs, parts))
+    first = calls.producer(runtime, between, _folding(runtime, over, parts, out))
+    rest = prod(between, axis=(1,), backend=backend, out=out)
+    return lambda x: rest(first(x))
+
+
+def _folding(runtime: Runtime, over: Walk, parts: int, out: TensorType) -> Launch:
+    """Return the launch that multiplies each part of each walk."""
+    kept, reduced = over.kept, over.reduced
+    fields = [
+        ("size", kept.rank),
+        ("by", kept.rank),
+        ("inner", reduced.rank),
+        ("inner_by", reduced.rank),
+    ]
+    struct = templates.layout_struct(fields)
+    ctype = complex_functions.pair(out.dtype)
+    declarations = [complex_functions.definitions("times(x)", out.dtype), struct]
+    if kept.rank:
+        declarations.append(templates.place("kept_place", kept.rank, "size", "by"))
+    if reduced.rank:
+        declarations.append(templates.place("inner_place", reduced.rank, "inner", "inner_by"))
+    body = f"""  const index_t i = get_global_id(0);
+  if (i >= items) return;
+  x += {"kept_place(i / parts, layout)" if kept.rank else "0"};
+  const index_t first = i % parts * span;
+  const index_t end = min(length, first + span);
+  A product = (A)(1, 0);
+  for (index_t r = first; r < end; r++)
+    product = times(product, x[{"inner_place(r, layout)" if reduced.rank else "0"}]);
+  y[i] = product;"""
+    items = over.outputs * parts
+    index = layouts.index_dtype(over.outputs * over.length, items)
+    text = templates.program(
+        f"Prod {out.dtype}",
+        [templates.Array("x", ctype), templates.Array("y", ctype, written=True)],
+        templates.indices("items", "parts", "length", "span", layout=bool(struct)),
+        body,
+        index=index,
+        declarations="\n".join(declarations),
+    )
+    span = -(-over.length // parts)
+    packed = layouts.packed([kept, reduced], index)
+    constants = [*map(index.type, (items, parts, over.length, span))]
+    return runtime.launch(
+        text, 2, [*constants, *([] if packed is None else [packed])], items, heavy=span > LONG
+    )
+
+
+@complex_kernels.prepare(BATCH_MAT_MUL)
+def batch_mat_mul(
+    a: TensorType,
+    b: TensorType,
+    *,
+    transpose_a: bool,
+    transpose_b: bool,
+    backend: OpenCLBackend,
+    out: TensorType,
+) -> Call:
+    """Multiply real matrices: A as it lies in memory, with twice the columns, by a wider B.
+
+    Row p of B becomes two: its numbers as pairs (re, im), then times i, (-im, re). So each
+    complex product is the four real ones that it has to be, and nothing is copied but B.
+    """
+    runtime = backend.runtime
+    rows_, inner = a.shape[-2:][:: -1 if transpose_a else 1]
+    columns = out.shape[-1]
+    if not out.size or not inner:
+        return calls.constant(runtime, out)
+    turn = _turned(runtime, a) if transpose_a else None
+    part = pairs.paired(out).dtype
+    wide_a = TensorType(part, (*a.shape[:-2], rows_, 2 * inner))
+    wide_b = TensorType(part, (*b.shape[:-2], 2 * inner, 2 * columns))
+    wide_out = TensorType(part, (*out.shape[:-1], 2 * columns))
+    widen = calls.producer(
+        runtime, wide_b, _widening(runtime, b, inner, columns, turned=transpose_b)
+    )
+    multiply = linalg.batch_mat_mul(
+        wide_a, wide_b, transpose_a=False, transpose_b=False, backend=backend, out=wide_out
+    )
+
+    def run(a: DeviceBuffer, b: DeviceBuffer) -> DeviceBuffer:
+        first = pairs.as_pairs(a if turn is None else turn(a)).view(wide_a.shape)
+        result = multiply(first, widen(b))
+        return DeviceBuffer(result.memory, out.dtype, out.shape, result.offset // 2)
+
+    return run
+
+
+def _turned(runtime: Runtime, a: TensorType) -> Call:
+    """Return what transposes the matrices of ``a``."""
+    strides = layouts.row_major(a.shape)
+    shape = (*a.shape[:-2], a.shape[-1], a.shape[-2])
+    steps = (*strides[:-2], strides[-1], strides[-2])
+    target = layouts.row_major(shape)
+    copy = moving.mover(runtime, a.dtype, shape, steps, target, a.size)
+    return calls.producer(runtime, TensorType(a.dtype, shape), copy)
+
+
+def _widening(
+    runtime: Runtime, b: TensorType, inner: int, columns: int, *, turned: bool
+) -> Launch:
+    """Return the launch that writes each number of ``b`` as the pairs (re, im) and (-im, re)."""
+    ctype = complex_functions.pair(b.dtype)
+    index = layouts.index_dtype(2 * b.size)
+    text = templates.program(
+        f"{'columns' if turned else 'rows'} of {b.dtype} as real matrices",
+        [templates.Array("b", ctype), templates.Array("wide", ctype, written=True)],
+        templates.indices("items", "inner", "columns"),
+        f"""  const index_t i = get_global_id(0);
+  if (i >= items) return;
+  const index_t column = i % columns, row = i / columns % inner, matrix = i / columns / inner;
+  const {ctype} z = b[matrix * inner * columns
+                      + {"column * inner + row" if turned else "row * columns + column"}];
+  const index_t at = (matrix * inner + row) * 2 * columns + column;
+  wide[at] = z;
+  wide[at + columns] = ({ctype})(-z.y, z.x);""",
+        index=index,
+    )
+    constants = [*map(index.type, (b.size, inner, columns))]
+    return runtime.launch(text, 2, constants, b.size)

@@ -1,0 +1,191 @@
+"""Complex numbers elementwise: a C expression per kernel, over pairs of real numbers.
+
+These kernels serve complex numbers beside the families' own, which serve all others: see
+``catalogue``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from tensorplug import dtypes as dt
+from tensorplug.ops import (
+    accumulation,
+    comparison,
+    complexes,
+    elementwise,
+    powers,
+    rounding,
+    trigonometry,
+)
+from tensorplug.ops.activation import SIGMOID
+from tensorplug.spec import TensorType
+from tensorplug.tables import KernelTable
+from tensorplug_opencl.kernels import calls, complex_functions, ctypes, pointwise
+from tensorplug_opencl.kernels.elementwise import cast as cast_real
+from tensorplug_opencl.kernels.pointwise import Input
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug.dtypes import DType
+    from tensorplug.spec import KernelSpec
+    from tensorplug_opencl.backend import OpenCLBackend
+    from tensorplug_opencl.buffers import DeviceBuffer
+
+    Call = Callable[..., DeviceBuffer]
+
+kernels = KernelTable()  # of complex numbers as such, and what makes and takes them apart
+complex_kernels = KernelTable()  # of kernels that families have for other dtypes
+
+EXPRESSIONS: Final[dict[KernelSpec, str]] = {
+    elementwise.MULTIPLY: "times(a, b)",
+    elementwise.REAL_DIV: "over(a, b)",
+    elementwise.DIV_NO_NAN: "b.x == 0 && b.y == 0 ? (A)(0, 0) : over(a, b)",
+    elementwise.SQUARE: "times(x, x)",
+    elementwise.SQUARED_DIFFERENCE: "times(a - b, a - b)",
+    elementwise.EXP: "c_exp(x)",
+    elementwise.LOG: "c_log(x)",
+    elementwise.SQRT: "c_sqrt(x)",
+    elementwise.SIN: "c_sin(x)",
+    elementwise.COS: "c_cos(x)",
+    elementwise.ATAN: "c_atan(x)",
+    elementwise.TANH: "c_tanh(x)",
+    elementwise.POW: "c_pow(a, b)",
+    powers.EXPM1: "c_expm1(x)",
+    powers.LOG1P: "c_log1p(x)",
+    powers.LOG2: "c_log(x) / log((E)2)",
+    powers.LOG10: "c_log(x) / log((E)10)",
+    powers.RECIPROCAL: "over((A)(1, 0), x)",
+    powers.RSQRT: "over((A)(1, 0), c_sqrt(x))",
+    rounding.SIGN: "c_sign(x)",
+    trigonometry.TAN: "c_tan(x)",
+    trigonometry.SINH: "c_sinh(x)",
+    trigonometry.COSH: "c_cosh(x)",
+    trigonometry.ASIN: "c_asin(x)",
+    trigonometry.ACOS: "c_acos(x)",
+    trigonometry.ASINH: "c_asinh(x)",
+    trigonometry.ACOSH: "c_acosh(x)",
+    trigonometry.ATANH: "c_atanh(x)",
+    comparison.EQUAL: "a.x == b.x && a.y == b.y",
+    comparison.NOT_EQUAL: "a.x != b.x || a.y != b.y",
+    comparison.IS_FINITE: "isfinite(x.x) && isfinite(x.y)",
+    comparison.IS_INF: "isinf(x.x) || isinf(x.y)",
+    comparison.IS_NAN: "isnan(x.x) || isnan(x.y)",
+    SIGMOID: "over((A)(1, 0), (A)(1, 0) + c_exp(-x))",
+}
+
+
+def computed(
+    spec: KernelSpec, expression: str, types: dict[str, TensorType], out: TensorType
+) -> Callable[[OpenCLBackend], Call]:
+    """Return what prepares ``expression`` over complex inputs, given by name."""
+    dtype = next(iter(types.values())).dtype
+    ctype = complex_functions.pair(dtype)
+    inputs = [Input(name, each, ctype, ctype) for name, each in types.items()]
+    result = (
+        complex_functions.pair(out.dtype) if out.dtype in dt.COMPLEX else ctypes.stored(out.dtype)
+    )
+    functions = complex_functions.definitions(expression, dtype)
+
+    def prepare(backend: OpenCLBackend) -> Call:
+        title = f"{spec.name} {dtype}"
+        return pointwise.prepare(
+            backend.runtime, title, inputs, out, result, expression, functions
+        )
+
+    return prepare
+
+
+def _register(spec: KernelSpec, expression: str) -> None:
+    def unary(x: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Any:
+        return computed(spec, expression, {"x": x}, out)(backend)
+
+    def binary(a: TensorType, b: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Any:
+        return computed(spec, expression, {"a": a, "b": b}, out)(backend)
+
+    complex_kernels.prepare(spec)(unary if len(spec.input_names) == 1 else binary)
+
+
+for _spec, _expression in EXPRESSIONS.items():
+    _register(_spec, _expression)
+
+
+@complex_kernels.prepare(accumulation.MULTIPLY_ADD)
+def multiply_add(
+    x: TensorType, y: TensorType, z: TensorType, *, backend: OpenCLBackend, out: TensorType
+) -> Call:
+    """Multiply, then add."""
+    types = {"x": x, "y": y, "z": z}
+    return computed(accumulation.MULTIPLY_ADD, "times(x, y) + z", types, out)(backend)
+
+
+@complex_kernels.prepare(elementwise.CAST)
+def cast(x: TensorType, *, dtype: DType, backend: OpenCLBackend, out: TensorType) -> Call:
+    """Take the real part, or put 0 beside it; true is what is not 0 in either part."""
+    if x.dtype is dtype:
+        return lambda buffer: buffer
+    if x.dtype not in dt.COMPLEX:
+        return _widened(x, backend, out)
+    if dtype in dt.COMPLEX:
+        expression = f"convert_{complex_functions.pair(dtype)}(x)"
+        return computed(elementwise.CAST, expression, {"x": x}, out)(backend)
+    if dtype is dt.bool_:
+        return computed(elementwise.CAST, "x.x != 0 || x.y != 0", {"x": x}, out)(backend)
+    part = TensorType(dt.real_part(x.dtype), x.shape)
+    first = computed(complexes.REAL, "x.x", {"x": x}, part)(backend)
+    rest = cast_real(part, dtype=dtype, backend=backend, out=out)
+    return lambda buffer: rest(first(buffer))
+
+
+def _widened(x: TensorType, backend: OpenCLBackend, out: TensorType) -> Call:
+    ctype, real = complex_functions.pair(out.dtype), ctypes.stored(dt.real_part(out.dtype))
+    inputs = [Input("x", x, ctypes.stored(x.dtype), ctypes.computed(x.dtype))]
+    title = f"Cast {x.dtype} to {out.dtype}"
+    expression = f"({ctype})(({real})x, 0)"
+    return pointwise.prepare(backend.runtime, title, inputs, out, ctype, expression)
+
+
+@kernels.prepare(complexes.COMPLEX)
+def complex_(
+    real: TensorType, imag: TensorType, *, backend: OpenCLBackend, out: TensorType
+) -> Call:
+    """Put both parts side by side."""
+    ctype, part = complex_functions.pair(out.dtype), ctypes.stored(dt.real_part(out.dtype))
+    inputs = [
+        Input(name, each, ctypes.stored(each.dtype), part)
+        for name, each in (("re", real), ("im", imag))
+    ]
+    title = f"Complex {real.dtype}"
+    expression = f"({ctype})(re, im)"
+    return pointwise.prepare(backend.runtime, title, inputs, out, ctype, expression)
+
+
+@kernels.prepare(complexes.REAL)
+def real(input: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Call:
+    """Take the first of each pair; a real number stays."""
+    if input.dtype not in dt.COMPLEX:
+        return lambda buffer: buffer
+    return computed(complexes.REAL, "x.x", {"x": input}, out)(backend)
+
+
+@kernels.prepare(complexes.IMAG)
+def imag(input: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Call:
+    """Take the second of each pair; 0 of a real number."""
+    if input.dtype not in dt.COMPLEX:
+        return calls.constant(backend.runtime, out)
+    return computed(complexes.IMAG, "x.y", {"x": input}, out)(backend)
+
+
+@kernels.prepare(complexes.CONJ)
+def conj(x: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Call:
+    """Turn the sign of the second of each pair; a real number stays."""
+    if x.dtype not in dt.COMPLEX:
+        return lambda buffer: buffer
+    return computed(complexes.CONJ, "(A)(x.x, -x.y)", {"x": x}, out)(backend)
+
+
+@kernels.prepare(complexes.COMPLEX_ABS)
+def complex_abs(x: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Call:
+    """Return the modulus, without overflow on the way."""
+    return computed(complexes.COMPLEX_ABS, "modulus(x)", {"x": x}, out)(backend)

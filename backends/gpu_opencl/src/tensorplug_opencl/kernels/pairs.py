@@ -1,0 +1,92 @@
+"""Complex numbers as pairs of real ones: kernels that treat both parts alike.
+
+A complex array is a real one with a last axis of 2 more, in the same memory. What is linear
+with real coefficients and never mixes elements along that axis, such as a sum, runs on it as it
+is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from tensorplug import dtypes as dt
+from tensorplug.ops import counting, cumulative, elementwise, indexing, reduction, rounding
+from tensorplug.spec import TensorType
+from tensorplug_opencl.buffers import DeviceBuffer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug.tables import KernelEntry
+
+__all__ = ["as_pairs", "by_pairs", "paired"]
+
+# The attributes that hold the shape of the output go along with it.
+_SHAPED: Final = {indexing.SCATTER_ND.name: "shape"}
+PAIRED: Final = frozenset(
+    spec.name
+    for spec in (
+        elementwise.ADD,
+        elementwise.SUB,
+        elementwise.NEG,
+        elementwise.ADD_N,
+        rounding.ROUND,
+        reduction.SUM,
+        reduction.MEAN,
+        cumulative.CUMSUM,
+        indexing.SCATTER_ND,
+        counting.UNSORTED_SEGMENT_SUM,
+    )
+)
+
+
+def paired(type_: TensorType) -> TensorType:
+    """Return the type of the real array that a complex one is; others stay."""
+    if type_.dtype not in dt.COMPLEX:
+        return type_
+    return TensorType(dt.real_part(type_.dtype), (*type_.shape, 2))
+
+
+def as_pairs(buffer: DeviceBuffer) -> DeviceBuffer:
+    """Return a complex buffer's memory as real numbers; others stay."""
+    if buffer.dtype not in dt.COMPLEX:
+        return buffer
+    type_ = paired(buffer.type)
+    return DeviceBuffer(buffer.memory, type_.dtype, type_.shape, 2 * buffer.offset)
+
+
+def _over(function: Callable[[Any], Any], given: Any) -> Any:
+    if isinstance(given, list | tuple):
+        return [function(each) for each in given]
+    return None if given is None else function(given)
+
+
+def by_pairs(entry: KernelEntry) -> KernelEntry:
+    """Return the kernel ``entry`` (one output) for complex numbers."""
+    shaped = _SHAPED.get(entry.spec.name)
+    asks = tuple(dict.fromkeys((*entry.asks, "out")))
+
+    def prepare(*types: Any, **given: Any) -> Callable[..., DeviceBuffer]:
+        out: TensorType = given["out"]
+        given["out"] = paired(out)
+        if shaped in given:
+            given[shaped] = (*given[shaped], 2)
+        asked = {name: given[name] for name in entry.asks}
+        inner = prepared(entry, [_over(paired, each) for each in types], asked)
+
+        def run(*buffers: Any) -> DeviceBuffer:
+            result = inner(*[_over(as_pairs, each) for each in buffers])
+            return DeviceBuffer(result.memory, out.dtype, out.shape, result.offset // 2)
+
+        return run
+
+    return replace(entry, function=prepare, prepares=True, asks=asks)
+
+
+def prepared(entry: KernelEntry, types: list[Any], asked: dict[str, Any]) -> Callable[..., Any]:
+    """Return what runs ``entry`` on buffers of these ``types``."""
+    if entry.prepares:
+        found: Callable[..., Any] = entry.function(*types, **asked)
+        return found
+    return lambda *buffers: entry.function(*buffers, **asked)
