@@ -25,7 +25,7 @@ CERTIFIED ?= cpu=3 opencl=2 minimal=2
 BACKENDS ?= cpu opencl minimal
 
 .DEFAULT_GOAL := help
-.PHONY: help demo install test lint types layers conformance packaging compare docs clients bench clean
+.PHONY: help demo install test lint types layers conformance packaging compare docs clients browser bench clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,6 +74,10 @@ clients: $(FOR_WORK) ## install SciPy, scikit-learn and others, and run them on 
 	  SCIPY_ARRAY_API=1 TENSORPLUG_BACKEND=$$backend \
 	    $(BIN)/python -m pytest --numprocesses auto tests/array_api/test_clients_*.py || exit 1; \
 	done
+
+browser: $(FOR_WORK) ## try the page of a report in Chromium, which must be installed
+	$(PIP) install --group browser
+	$(BIN)/python -m pytest tests/conformance/tests/test_rendering.py
 
 bench: $(FOR_WORK) ## time workloads against NumPy (and PyTorch and JAX, where installed)
 	$(BIN)/python tests/benchmarks
