@@ -1,31 +1,61 @@
-"""Reading and writing at indices."""
+"""Reading at indices, and what they look like written out."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug import dtypes as dt
 from tensorplug import shapes
-from tensorplug.ops.indexing import GATHER_V2, ONE_HOT, SCATTER_ND, scatter_depth
-from tensorplug.spec import TensorType
+from tensorplug.ops.indexing import GATHER_ND, GATHER_V2, ONE_HOT
 from tensorplug.tables import KernelTable
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import calls, ctypes, ranking, reduction, templates
+from tensorplug_opencl.kernels import calls, ctypes, moving, templates
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tensorplug.dtypes import Scalar
+    from tensorplug.dtypes import DType, Scalar
     from tensorplug.shapes import Shape
+    from tensorplug.spec import TensorType
     from tensorplug_opencl.backend import OpenCLBackend
-    from tensorplug_opencl.buffers import DeviceBuffer
-    from tensorplug_opencl.runtime import Launch
+    from tensorplug_opencl.kernels.calls import Call
+    from tensorplug_opencl.runtime import Launch, Runtime
 
-    Call = Callable[..., DeviceBuffer]
+__all__ = ["lengths", "place_of"]
 
 kernels = KernelTable()
+
+# An index as a long, counted from the front; unsigned ones beyond a long's range stay too large.
+_POSITION: Final = {
+    "signed": "long position = given[axis]; if (position < 0) position += lengths.of[axis];",
+    "unsigned": "long position = min((ulong)given[axis], (ulong)LONG_MAX);",
+}
+_CLAMPED: Final = "position = clamp(position, (long)0, lengths.of[axis] - 1);"
+_REFUSED: Final = "if (position < 0 || position >= lengths.of[axis]) return -1;"
+
+
+def place_of(dtype: DType, depth: int, *, clamped: bool) -> str:
+    """Return the C function ``place_of(pointer to an index, lengths)``.
+
+    An index is ``depth`` numbers of ``dtype``, one for each of so many axes; its place is
+    counted in row-major order. Negative ones count from the end. A device cannot raise: an
+    index that is out of range is clamped where something is read, so that nothing outside is;
+    where it is written to, the place is -1.
+    """
+    return f"""typedef struct {{ long of[{max(depth, 1)}]; }} Lengths;
+long place_of(global const {ctypes.stored(dtype)} *given, Lengths lengths) {{
+  long place = 0;
+  for (int axis = 0; axis < {depth}; axis++) {{
+    {_POSITION[dtype.kind]}
+    {_CLAMPED if clamped else _REFUSED}
+    place = place * lengths.of[axis] + position;
+  }}
+  return place;
+}}"""
+
+
+def lengths(shape: Shape) -> np.ndarray[Any, Any]:
+    """Return the constant that ``place_of`` takes."""
+    return np.array(shape or (1,), np.int64)
 
 
 @kernels.prepare(GATHER_V2)
@@ -38,45 +68,92 @@ def gather_v2(
     backend: OpenCLBackend,
     out: TensorType,
 ) -> Call:
-    """Read [batch, outer, length, inner] at [batch, wanted]; out is [batch, outer, wanted, inner].
-
-    Negative indices count from the end. A device cannot raise: an index that is out of range
-    is clamped, so that nothing outside of x is read.
-    """
+    """Read [batch, outer, length, inner] at [batch, wanted]: [batch, outer, wanted, inner]."""
     if not out.size:
         return calls.empty(backend.runtime, out)
-    outer = shapes.size(x.shape[batch_dims:axis])
-    length, inner = x.shape[axis], shapes.size(x.shape[axis + 1 :])
+    batch = shapes.size(x.shape[:batch_dims])
+    blocks = batch * shapes.size(x.shape[batch_dims:axis])
     wanted = shapes.size(indices.shape[batch_dims:])
-    index = layouts.index_dtype(out.size, x.size, indices.size)
-    ctype = ctypes.moved(x.dtype)
-    text = templates.program(
-        f"GatherV2 {ctype} by {indices.dtype}",
-        [
-            templates.Array("x", ctype),
-            templates.Array("indices", ctypes.stored(indices.dtype)),
-            templates.Array("y", ctype, written=True),
-        ],
-        templates.indices("items", "outer", "length", "wanted", "inner"),
-        f"""  const index_t i = get_global_id(0);
-  if (i >= items) return;
-  const index_t row = i / inner / wanted;
-  const index_t which = row / outer * wanted + i / inner % wanted;
-  {_POSITION[indices.dtype.kind].format(given="indices[which]", length="length")}
-  const index_t at = clamp(position, (long)0, (long)length - 1);
-  y[i] = x[(row * length + at) * inner + i % inner];""",
-        index=index,
+    launch = _gatherer(
+        backend.runtime, x, indices, x.shape[axis : axis + 1], (blocks, batch, wanted), out
     )
-    constants = map(index.type, (out.size, outer, length, wanted, inner))
-    launch = backend.runtime.launch(text, 3, [*constants], out.size)
     return calls.producer(backend.runtime, out, launch)
 
 
-# An index as a long, counted from the front; unsigned ones beyond a long's range stay too large.
-_POSITION = {
-    "signed": "long position = {given}; if (position < 0) position += {length};",
-    "unsigned": "const long position = min((ulong){given}, (ulong)LONG_MAX);",
-}
+@kernels.prepare(GATHER_ND)
+def gather_nd(
+    params: TensorType, indices: TensorType, *, backend: OpenCLBackend, out: TensorType
+) -> Call:
+    """Read rows of the axes that the indices name, merged into one."""
+    runtime, depth = backend.runtime, indices.shape[-1]
+    if not out.size:
+        return calls.empty(runtime, out)
+    count = shapes.size(indices.shape[:-1])
+    if depth == 0:  # each index names all there is
+        whole = (count, params.size)
+        repeat = moving.reader(runtime, params.dtype, whole, (0, 1), params.size, out)
+        return lambda params, _indices: repeat(params)
+    named = params.shape[:depth]
+    launch = _gatherer(runtime, params, indices, named, (1, 1, count), out)
+    return calls.producer(runtime, out, launch)
+
+
+def _gatherer(
+    runtime: Runtime,
+    x: TensorType,
+    indices: TensorType,
+    named: Shape,
+    sizes: tuple[int, int, int],
+    out: TensorType,
+) -> Launch:
+    """Return the launch that copies, from each block of x, the rows that are wanted of it.
+
+    ``named``: the axes of a block that an index names. ``sizes``: how many blocks there are,
+    how many sets of indices for them, and how many indices are in each set.
+    """
+    blocks, sets, wanted = sizes
+    inner = out.size // (blocks * wanted)
+    pieces = moving.pieces_of(runtime, inner)
+    items = blocks * wanted * pieces.number
+    index = layouts.index_dtype(out.size, x.size, indices.size, items)
+    ctype, given = ctypes.moved(x.dtype), ctypes.stored(indices.dtype)
+    depth = len(named)
+    if blocks == 1:
+        found = f"place_of(indices + row * {depth}, lengths)"
+    else:
+        found = (
+            "row / wanted * rows + place_of(indices + (row / wanted / per_set * wanted"
+            f" + row % wanted) * {depth}, lengths)"
+        )
+    if inner == 1:
+        copy = "  const index_t row = i;\n  y[i] = x[FOUND];"
+    else:
+        copy = f"""  const index_t row = i / pieces, piece = i % pieces;
+  global const {ctype} *restrict from = x + FOUND * inner;
+  global {ctype} *restrict to = y + row * inner;
+  const index_t begin = piece * first, end = min(inner, begin + span);
+  for (index_t k = begin; k < end; k += {"1" if runtime.is_cpu else "step"}) to[k] = from[k];"""
+    text = templates.program(
+        f"gather {ctype} by {indices.dtype}",
+        [
+            templates.Array("x", ctype),
+            templates.Array("indices", given),
+            templates.Array("y", ctype, written=True),
+        ],
+        [
+            *templates.indices("items", "inner", "pieces", "first", "span", "step"),
+            *templates.indices("wanted", "rows", "per_set"),
+            "const Lengths lengths",
+        ],
+        f"  const index_t i = get_global_id(0);\n  if (i >= items) return;\n{copy}",
+        index=index,
+        declarations=(
+            f"{place_of(indices.dtype, depth, clamped=True)}\n#define FOUND (index_t)({found})"
+        ),
+    )
+    numbers = (items, inner, *pieces, wanted, shapes.size(named), max(blocks // max(sets, 1), 1))
+    constants = [*map(index.type, numbers), lengths(named)]
+    return runtime.launch(text, 3, constants, items, heavy=pieces.heavy)
 
 
 @kernels.prepare(ONE_HOT)
@@ -111,113 +188,3 @@ def one_hot(
     constants = [index.type(out.size), index.type(depth), *values]
     launch = backend.runtime.launch(text, 2, constants, out.size)
     return calls.producer(backend.runtime, out, launch)
-
-
-@kernels.prepare(SCATTER_ND)
-def scatter_nd(
-    indices: TensorType,
-    updates: TensorType,
-    *,
-    shape: Shape,
-    backend: OpenCLBackend,
-    out: TensorType,
-) -> Call:
-    """Add updates at their places, duplicates in the order in which they are given.
-
-    Atomics would add floats in whatever order the hardware takes. Instead the updates' targets
-    are sorted, and one work-item for each run of equal targets (and each element of a slice)
-    adds them up: the result is the same every time, in every dtype. Negative indices count
-    from the end; updates out of range are dropped.
-    """
-    runtime = backend.runtime
-    if not updates.size:
-        return calls.constant(runtime, out)
-    zero = calls.element(0, out.dtype)
-    depth = scatter_depth(indices.shape, updates.shape, shape)
-    count = indices.size // depth if depth else shapes.size(indices.shape[:-1])
-    make_targets = runtime.maker(TensorType(dt.int64, (count,)))
-    find = _target_finder(backend, indices, shape[:depth], count)
-    sort = ranking.sorter(runtime, dt.int64, 1, count, ranking.ASCENDING)
-    add = _run_adder(backend, updates, count, out)
-
-    def write(indices: DeviceBuffer, updates: DeviceBuffer, result: DeviceBuffer) -> None:
-        targets = make_targets()
-        runtime.fill(result, zero)
-        find(indices, targets)
-        add(updates, targets, sort(targets), result)
-
-    return calls.producer(runtime, out, write)
-
-
-def _target_finder(
-    backend: OpenCLBackend, indices: TensorType, shape: Shape, count: int
-) -> Callable[[DeviceBuffer, DeviceBuffer], None]:
-    """Return the launch giving each update's slice of the output; -1 for out of range.
-
-    ``shape``: of the axes that an index names.
-    """
-    depth = len(shape)
-    if depth == 0:  # every update goes to the one slice there is
-
-        def zeros(_indices: DeviceBuffer, targets: DeviceBuffer) -> None:
-            backend.runtime.fill(targets, calls.element(0, dt.int64))
-
-        return zeros
-    index = layouts.index_dtype(indices.size, count)
-    position = _POSITION[indices.dtype.kind].format(
-        given="indices[i * DEPTH + axis]", length="layout.size[axis]"
-    )
-    text = templates.program(
-        f"ScatterNd targets by {indices.dtype} of depth {depth}",
-        [
-            templates.Array("indices", ctypes.stored(indices.dtype)),
-            templates.Array("targets", "long", written=True),
-        ],
-        ["const index_t items", "const Layout layout"],
-        f"""  const index_t i = get_global_id(0);
-  if (i >= items) return;
-  long target = 0;
-  for (int axis = 0; axis < DEPTH; axis++) {{
-    {position}
-    const int fits = position >= 0 && position < layout.size[axis];
-    target = fits && target >= 0 ? target * layout.size[axis] + position : -1;
-  }}
-  targets[i] = target;""",
-        index=index,
-        declarations=(f"#define DEPTH {depth}\ntypedef struct {{ long size[DEPTH]; }} Layout;"),
-    )
-    sizes = np.array(shape, dtype=np.int64)
-    return backend.runtime.launch(text, 2, [index.type(count), sizes], count)
-
-
-def _run_adder(backend: OpenCLBackend, updates: TensorType, count: int, out: TensorType) -> Launch:
-    """Return the launch that adds up each run of equal targets in sorted order."""
-    inner = updates.size // count
-    index = layouts.index_dtype(updates.size, out.size)
-    fold = reduction.sum_fold(out.dtype)
-    stored = ctypes.stored(out.dtype)
-    text = templates.program(
-        f"ScatterNd {out.dtype}",
-        [
-            templates.Array("updates", stored),
-            templates.Array("targets", "long"),
-            templates.Array("order", "int"),
-            templates.Array("y", stored, written=True),
-        ],
-        templates.indices("items", "count", "inner"),
-        f"""  const index_t i = get_global_id(0);
-  if (i >= items) return;
-  const index_t first = i / inner, element = i % inner;
-  const long target = targets[order[first]];
-  if (target < 0 || (first > 0 && targets[order[first - 1]] == target)) return;
-  {fold.state}
-  for (index_t at = first; at < count && targets[order[at]] == target; at++) {{
-    const A v = (A)updates[(index_t)order[at] * inner + element];
-    {fold.step}
-  }}
-  y[(index_t)target * inner + element] = ({stored})({fold.result});""",
-        index=index,
-        declarations=f"typedef {fold.element} A;",
-    )
-    constants = map(index.type, (updates.size, count, inner))
-    return backend.runtime.launch(text, 4, [*constants], updates.size)

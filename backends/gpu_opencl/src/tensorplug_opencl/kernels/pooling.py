@@ -1,177 +1,390 @@
-"""Pooling in two dimensions over NHWC: the first largest element of each window."""
+"""Pooling over one to three axes: the first largest element, or the average, of each window.
+
+Channels that come first are taken for images of one channel each.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tensorplug import dtypes as dt
-from tensorplug.ops.pooling import MAX_POOL, MAX_POOL_GRAD, geometry
+from tensorplug import shapes
+from tensorplug.ops import pooling as ops
+from tensorplug.ops.dilated_pooling import POOL, pool_geometry
 from tensorplug.spec import TensorType
 from tensorplug.tables import KernelTable
+from tensorplug.windows import Window
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, ctypes, reduction, templates
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from tensorplug.shapes import Shape
-    from tensorplug.windows import Window
+    from tensorplug.windows import Windows
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
-    from tensorplug_opencl.runtime import Launch
-
-    Call = Callable[..., DeviceBuffer]
-    Pair = tuple[int, int]
+    from tensorplug_opencl.kernels.calls import Call
+    from tensorplug_opencl.runtime import Launch, Runtime
 
 kernels = KernelTable()
 
 Attributes = dict[str, Any]
 
-# Finds `best` and `best_tap`, counted row by row in the window (-1: it lies on padding only).
-# A NaN is larger than anything, and of several NaNs the first counts.
-_SEARCH = """
-  A best = LOWEST;
-  int best_tap = -1;
-  for (index_t kh = 0; kh < h_taps; kh++) {
-    const index_t row = position / w_out % h_out * h_stride + kh;
-    if (row < h_before || row - h_before >= h_size) continue;
-    for (index_t kw = 0; kw < w_taps; kw++) {
-      const index_t column = position % w_out * w_stride + kw;
-      if (column < w_before || column - w_before >= w_size) continue;
-      const A v = (A)x[((image * h_size + row - h_before) * w_size + column - w_before)
-                       * channels + c];
-      if (best_tap < 0 || v > best || (v != v && best == best)) {
-        best = v;
-        best_tap = kh * w_taps + kw;
+_WHOLE: Final = Window(1, 1, 1, 1, 0, 0, 1)  # along an axis that is not there
+_FIELDS: Final = {
+    "size": "size",
+    "taps": "filter",
+    "stride": "stride",
+    "dilation": "dilation",
+    "before": "before",
+    "out": "out",
+}
+
+
+class Pooling(NamedTuple):
+    """Windows over depth, height and width of so many images."""
+
+    images: int
+    windows: Windows
+    channels: int
+
+    @classmethod
+    def of(cls, x: TensorType, windows: Windows, form: str = "N..C") -> Pooling:
+        """Return the pooling of x, laid out as ``form`` says."""
+        three = (_WHOLE,) * (3 - len(windows)) + windows
+        if form.endswith("C"):
+            return cls(x.shape[0], three, x.shape[-1])
+        return cls(x.shape[0] * x.shape[1], three, 1)
+
+    @property
+    def pixels(self) -> int:
+        """Number of elements of the input."""
+        return self.images * self.channels * shapes.size(tuple(at.size for at in self.windows))
+
+    @property
+    def results(self) -> int:
+        """Number of windows, in all channels of all images."""
+        return self.images * self.channels * shapes.size(tuple(at.out for at in self.windows))
+
+    def launch(
+        self,
+        runtime: Runtime,
+        title: str,
+        arrays: Sequence[templates.Array],
+        items: int,
+        body: str,
+        declarations: str,
+    ) -> Launch:
+        """Return the launch of a program that has the geometry as constants."""
+        values = {"items": items, "channels": self.channels}
+        for prefix, window in zip("dhw", self.windows, strict=True):
+            for name, field in _FIELDS.items():
+                values[f"{prefix}_{name}"] = getattr(window, field)
+        index = layouts.index_dtype(self.results, self.pixels)
+        text = templates.program(
+            title,
+            arrays,
+            templates.indices(*values),
+            f"  const index_t i = get_global_id(0);\n  if (i >= items) return;\n{body}",
+            index=index,
+            declarations=declarations,
+        )
+        numbers = [index.type(each) for each in values.values()]
+        taps = shapes.size(tuple(at.filter for at in self.windows))
+        heavy = taps > _MANY_TAPS
+        return runtime.launch(text, len(arrays), numbers, items, heavy=heavy)
+
+
+_MANY_TAPS: Final = 32  # beyond which a work-item counts as heavy
+
+# For each element ``v`` under window i, in row-major order of the taps: TAKE. Padding is left out.
+_VISIT: Final = """
+  const index_t c = i % channels, w_at = i / channels % w_out;
+  const index_t h_at = i / channels / w_out % h_out;
+  const index_t d_at = i / channels / w_out / h_out % d_out;
+  const index_t image = i / channels / w_out / h_out / d_out;
+  for (index_t kd = 0; kd < d_taps; kd++) {
+    const index_t plane = d_at * d_stride + kd * d_dilation;
+    if (plane < d_before || plane - d_before >= d_size) continue;
+    for (index_t kh = 0; kh < h_taps; kh++) {
+      const index_t row = h_at * h_stride + kh * h_dilation;
+      if (row < h_before || row - h_before >= h_size) continue;
+      for (index_t kw = 0; kw < w_taps; kw++) {
+        const index_t column = w_at * w_stride + kw * w_dilation;
+        if (column < w_before || column - w_before >= w_size) continue;
+        const index_t place = (((image * d_size + plane - d_before) * h_size
+          + row - h_before) * w_size + column - w_before) * channels + c;
+        const A v = (A)x[place];
+        TAKE
       }
     }
   }"""
-_PLACE = """  const index_t i = get_global_id(0);
-  if (i >= items) return;
-  const index_t c = i % channels, position = i / channels;
-  const index_t image = position / w_out / h_out;"""
-
-
-@kernels.prepare(MAX_POOL)
-def max_pool(
-    x: TensorType,
-    *,
-    attributes: Attributes,
-    backend: OpenCLBackend,
-    out: TensorType,
-) -> Call:
-    """Return the largest under each window; the dtype's lowest value on padding alone."""
-    if not out.size:
-        return calls.empty(backend.runtime, out)
-    at = geometry(x.shape, **attributes)
-    launch = _search(backend, x, at, out, f"({ctypes.stored(x.dtype)})best", "MaxPool")
-    return calls.producer(backend.runtime, out, launch)
-
-
-def _search(
-    backend: OpenCLBackend,
-    x: TensorType,
-    at: tuple[Window, ...],
-    out: TensorType,
-    result: str,
-    title: str,
-) -> Launch:
-    """Return the launch (x, y) that writes the expression ``result`` for every window."""
-    values, declared, index = _constants(x.shape, at, out.size)
-    text = templates.program(
-        f"{title} {x.dtype}",
-        [
-            templates.Array("x", ctypes.stored(x.dtype)),
-            templates.Array("y", ctypes.stored(out.dtype), written=True),
-        ],
-        declared,
-        f"{_PLACE}{_SEARCH}\n  y[i] = {result};",
-        index=index,
-        declarations=(
-            f"typedef {ctypes.computed(x.dtype)} A;\n#define LOWEST {reduction.lowest(x.dtype)}"
-        ),
-    )
-    return backend.runtime.launch(text, 2, values, out.size)
-
-
-def _constants(
-    x: Shape, at: tuple[Window, ...], items: int
-) -> tuple[list[Any], list[str], templates.Index]:
-    values = {"items": items, "channels": x[3]}
-    for prefix, window in zip("hw", at, strict=True):
-        values[f"{prefix}_size"] = window.size
-        values[f"{prefix}_taps"] = window.filter
-        values[f"{prefix}_stride"] = window.stride
-        values[f"{prefix}_before"] = window.before
-        values[f"{prefix}_out"] = window.out
-    index = layouts.index_dtype(items, TensorType(dt.bool_, x).size)
-    declared = templates.indices(*values)
-    return [index.type(n) for n in values.values()], declared, index
-
-
-@kernels.prepare(MAX_POOL_GRAD)
-def max_pool_grad(
-    dy: TensorType,
-    input: TensorType,
-    output: TensorType,
-    *,
-    attributes: Attributes,
-    backend: OpenCLBackend,
-    out: TensorType,
-) -> Call:
-    """Find the winner of each window, then let each element ask the windows that cover it."""
-    runtime = backend.runtime
-    if not out.size:
-        return calls.empty(runtime, out)
-    at = geometry(input.shape, **attributes)
-    winners = TensorType(dt.int32, output.shape)
-    collect = _collector(backend, input, at, out)
-    make_winners = runtime.maker(winners)
-    if not dy.size:
-        return calls.constant(runtime, out)
-    find = _search(backend, input, at, winners, "best_tap", "MaxPool winners")
-
-    def write(
-        dy: DeviceBuffer, input: DeviceBuffer, _output: DeviceBuffer, result: DeviceBuffer
-    ) -> None:
-        won = make_winners()
-        find(input, won)
-        collect(dy, won, result)
-
-    return calls.producer(runtime, out, write)
-
-
-def _collector(
-    backend: OpenCLBackend, x: TensorType, at: tuple[Window, ...], out: TensorType
-) -> Launch:
-    values, declared, index = _constants(x.shape, at, x.size)
-    stored, computed = ctypes.stored(x.dtype), ctypes.computed(x.dtype)
-    text = templates.program(
-        f"MaxPoolGrad {x.dtype}",
-        [
-            templates.Array("dy", stored),
-            templates.Array("winners", "int"),
-            templates.Array("y", stored, written=True),
-        ],
-        declared,
-        f"""  const index_t i = get_global_id(0);
-  if (i >= items) return;
+# For each window over element i, with the number of its tap there: TAKE. Taps are neighbours.
+_COVERING: Final = """
   const index_t c = i % channels;
   const index_t column = i / channels % w_size + w_before;
   const index_t row = i / channels / w_size % h_size + h_before;
-  const index_t image = i / channels / w_size / h_size;
-  {computed} sum = 0;
-  for (index_t kh = row % h_stride; kh < h_taps && kh <= row; kh += h_stride) {{
-    const index_t down = (row - kh) / h_stride;
-    if (down >= h_out) continue;
-    for (index_t kw = column % w_stride; kw < w_taps && kw <= column; kw += w_stride) {{
-      const index_t across = (column - kw) / w_stride;
-      if (across >= w_out) continue;
-      const index_t window = ((image * h_out + down) * w_out + across) * channels + c;
-      if (winners[window] == (int)(kh * w_taps + kw)) sum += ({computed})dy[window];
-    }}
-  }}
-  y[i] = ({stored})sum;""",
-        index=index,
+  const index_t plane = i / channels / w_size / h_size % d_size + d_before;
+  const index_t image = i / channels / w_size / h_size / d_size;
+  for (index_t kd = plane % d_stride; kd < d_taps && kd <= plane; kd += d_stride) {
+    const index_t d_at = (plane - kd) / d_stride;
+    if (d_at >= d_out) continue;
+    for (index_t kh = row % h_stride; kh < h_taps && kh <= row; kh += h_stride) {
+      const index_t h_at = (row - kh) / h_stride;
+      if (h_at >= h_out) continue;
+      for (index_t kw = column % w_stride; kw < w_taps && kw <= column; kw += w_stride) {
+        const index_t w_at = (column - kw) / w_stride;
+        if (w_at >= w_out) continue;
+        const index_t window =
+          (((image * d_out + d_at) * h_out + h_at) * w_out + w_at) * channels + c;
+        const int tap = (kd * h_taps + kh) * w_taps + kw;
+        TAKE
+      }
+    }
+  }"""
+# Taps along an axis that lie on the image, for the window at a place.
+_TAPS_INSIDE: Final = """
+index_t inside(index_t at, index_t size, index_t taps, index_t stride, index_t before) {
+  return min(at * stride + taps, before + size) - max(at * stride, before);
+}"""
+# A NaN is larger than anything, and of several NaNs the first counts.
+_SEARCH: Final = """if (best_tap < 0 || v > best || (v != v && best == best)) {
+          best = v;
+          best_tap = (kd * h_taps + kh) * w_taps + kw;
+          best_place = place;
+        }"""
+
+
+class Result(NamedTuple):
+    """What a search writes for each window: the expression may name ``best`` and its tap."""
+
+    name: str
+    ctype: str
+    expression: str
+
+
+def _search(
+    runtime: Runtime, title: str, pooling: Pooling, x: TensorType, results: Sequence[Result]
+) -> Launch:
+    """Return the launch (x, results...) that writes what is known of each window's largest.
+
+    ``best_tap`` and ``best_place`` are -1 under a window of nothing but padding.
+    """
+    body = "\n".join(
+        [
+            "  A best = LOWEST;\n  int best_tap = -1;\n  long best_place = -1;",
+            _VISIT.replace("TAKE", _SEARCH),
+            *(f"  {each.name}[i] = {each.expression};" for each in results),
+        ]
     )
-    return backend.runtime.launch(text, 3, values, out.size)
+    return pooling.launch(
+        runtime,
+        f"{title} {x.dtype}",
+        [
+            templates.Array("x", ctypes.stored(x.dtype)),
+            *(templates.Array(each.name, each.ctype, written=True) for each in results),
+        ],
+        pooling.results,
+        body,
+        f"typedef {ctypes.computed(x.dtype)} A;\n#define LOWEST {reduction.lowest(x.dtype)}",
+    )
+
+
+def _largest(runtime: Runtime, pooling: Pooling, x: TensorType, out: TensorType) -> Call:
+    """Return the largest under each window; the dtype's lowest value on padding alone."""
+    if not out.size:
+        return calls.empty(runtime, out)
+    stored = ctypes.stored(x.dtype)
+    launch = _search(runtime, "MaxPool", pooling, x, [Result("y", stored, f"({stored})best")])
+    return calls.producer(runtime, out, launch)
+
+
+def _average(runtime: Runtime, pooling: Pooling, x: TensorType, out: TensorType) -> Call:
+    """Return the average of the elements under each window; NaN on padding alone."""
+    if not out.size:
+        return calls.empty(runtime, out)
+    fold, stored = reduction.sum_fold(out.dtype), ctypes.stored(out.dtype)
+    take = f"count++;\n        {fold.step}"
+    launch = pooling.launch(
+        runtime,
+        f"AvgPool {x.dtype} to {out.dtype}",
+        [
+            templates.Array("x", ctypes.stored(x.dtype)),
+            templates.Array("y", stored, written=True),
+        ],
+        pooling.results,
+        f"  {fold.state}\n  index_t count = 0;{_VISIT.replace('TAKE', take)}\n"
+        f"  y[i] = ({stored})({fold.result} / (A)count);",
+        f"typedef {fold.element} A;",
+    )
+    return calls.producer(runtime, out, launch)
+
+
+def _collector(
+    runtime: Runtime,
+    title: str,
+    pooling: Pooling,
+    arrays: Sequence[templates.Array],
+    take: str,
+    out: TensorType,
+) -> Launch:
+    """Return the launch that adds up, for each element, what the windows over it give.
+
+    ``take`` declares ``v``, or continues with the next window.
+    """
+    fold, stored = reduction.sum_fold(out.dtype), ctypes.stored(out.dtype)
+    each = f"{take}\n        {fold.step}"
+    return pooling.launch(
+        runtime,
+        f"{title} {out.dtype}",
+        [*arrays, templates.Array("y", stored, written=True)],
+        pooling.pixels,
+        f"  {fold.state}{_COVERING.replace('TAKE', each)}\n  y[i] = ({stored})({fold.result});",
+        f"typedef {fold.element} A;{_TAPS_INSIDE}",
+    )
+
+
+def _form(attributes: Attributes) -> str:
+    return str(attributes.get("data_format", "NHWC"))
+
+
+for _spec in (ops.MAX_POOL, ops.MAX_POOL_3D):
+
+    @kernels.prepare(_spec)
+    def max_pool(
+        x: TensorType, *, attributes: Attributes, backend: OpenCLBackend, out: TensorType
+    ) -> Call:
+        """Take the largest."""
+        at = ops.geometry(x.shape, **attributes)
+        return _largest(backend.runtime, Pooling.of(x, at, _form(attributes)), x, out)
+
+
+for _spec in (ops.AVG_POOL, ops.AVG_POOL_3D):
+
+    @kernels.prepare(_spec)
+    def avg_pool(
+        x: TensorType, *, attributes: Attributes, backend: OpenCLBackend, out: TensorType
+    ) -> Call:
+        """Take the average."""
+        at = ops.geometry(x.shape, **attributes)
+        return _average(backend.runtime, Pooling.of(x, at, _form(attributes)), x, out)
+
+
+@kernels.prepare(POOL)
+def pool(
+    input: TensorType,
+    *,
+    pooling_type: str,
+    attributes: Attributes,
+    backend: OpenCLBackend,
+    out: TensorType,
+) -> Call:
+    """Take the largest or the average; taps may lie apart."""
+    pooling = Pooling.of(input, pool_geometry(input.shape, **attributes))
+    take = _largest if pooling_type == "max" else _average
+    return take(backend.runtime, pooling, input, out)
+
+
+for _spec in (ops.AVG_POOL_GRAD, ops.AVG_POOL_3D_GRAD):
+
+    @kernels.prepare(_spec)
+    def avg_pool_grad(
+        dy: TensorType,
+        input: TensorType,
+        *,
+        attributes: Attributes,
+        backend: OpenCLBackend,
+        out: TensorType,
+    ) -> Call:
+        """Let each element ask the windows over it for its share."""
+        runtime = backend.runtime
+        if not dy.size or not out.size:
+            return calls.constant(runtime, out)
+        at = ops.geometry(input.shape, **attributes)
+        pooling = Pooling.of(input, at, _form(attributes))
+        counts = " * ".join(
+            f"inside({p}_at, {p}_size, {p}_taps, {p}_stride, {p}_before)" for p in "dhw"
+        )
+        take = f"const A v = (A)dy[window] / (A)({counts});"
+        arrays = [templates.Array("dy", ctypes.stored(dy.dtype))]
+        collect = _collector(runtime, "AvgPoolGrad", pooling, arrays, take, out)
+
+        def write(dy: DeviceBuffer, _input: DeviceBuffer, result: DeviceBuffer) -> None:
+            collect(dy, result)
+
+        return calls.producer(runtime, out, write)
+
+
+for _spec in (ops.MAX_POOL_GRAD, ops.MAX_POOL_3D_GRAD):
+
+    @kernels.prepare(_spec)
+    def max_pool_grad(
+        dy: TensorType,
+        input: TensorType,
+        output: TensorType,
+        *,
+        attributes: Attributes,
+        backend: OpenCLBackend,
+        out: TensorType,
+    ) -> Call:
+        """Find the winner of each window, then let each element ask the windows over it."""
+        runtime = backend.runtime
+        if not dy.size or not out.size:
+            return calls.constant(runtime, out)
+        at = ops.geometry(input.shape, **attributes)
+        pooling = Pooling.of(input, at, _form(attributes))
+        return calls.producer(runtime, out, _winner_takes(runtime, pooling, input, output, out))
+
+
+def _winner_takes(
+    runtime: Runtime, pooling: Pooling, x: TensorType, output: TensorType, out: TensorType
+) -> Callable[..., None]:
+    make_winners = runtime.maker(TensorType(dt.int32, output.shape))
+    winner = Result("winners", "int", "best_tap")
+    find = _search(runtime, "MaxPool winners", pooling, x, [winner])
+    arrays = [
+        templates.Array("dy", ctypes.stored(output.dtype)),
+        templates.Array("winners", "int"),
+    ]
+    take = "if (winners[window] != tap) continue;\n        const A v = (A)dy[window];"
+    collect = _collector(runtime, "MaxPoolGrad", pooling, arrays, take, out)
+
+    def write(
+        dy: DeviceBuffer, x: DeviceBuffer, _output: DeviceBuffer, result: DeviceBuffer
+    ) -> None:
+        winners = make_winners()
+        find(x, winners)
+        collect(dy, winners, result)
+
+    return write
+
+
+@kernels.prepare(ops.MAX_POOL_WITH_ARGMAX)
+def max_pool_with_argmax(
+    x: TensorType,
+    *,
+    filter_size: tuple[int, ...],
+    strides: tuple[int, ...],
+    pad: Any,
+    include_batch_in_index: bool,
+    backend: OpenCLBackend,
+    out: tuple[TensorType, TensorType],
+) -> Callable[..., Any]:
+    """Take the largest, and say where it stands."""
+    runtime = backend.runtime
+    makers = [runtime.maker(each) for each in out]
+    if not out[0].size:
+        return lambda _x: [make() for make in makers]
+    at = ops.geometry(x.shape, filter_size=filter_size, strides=strides, pad=pad)
+    pooling, stored = Pooling.of(x, at), ctypes.stored(x.dtype)
+    first = "0" if include_batch_in_index else "image * (h_size * w_size * channels)"
+    place = f"best_place < 0 ? -1 : (int)(best_place - (long)({first}))"
+    results = [Result("y", stored, f"({stored})best"), Result("places", "int", place)]
+    find = _search(runtime, f"MaxPoolWithArgmax from {first}", pooling, x, results)
+
+    def run(x: DeviceBuffer) -> list[DeviceBuffer]:
+        made = [make() for make in makers]
+        find(x, *made)
+        return made
+
+    return run

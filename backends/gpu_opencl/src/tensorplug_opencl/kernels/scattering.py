@@ -1,0 +1,440 @@
+"""Writing at indices: adding, where duplicates add up, and replacing, where the last one stands.
+
+Floats are added by atomic operations in double precision, in whatever order the hardware takes:
+the result may differ in its last bit from run to run. Where that is not wanted, where the
+device cannot do it, and for float64, the updates are sorted by their targets, and each run of
+equal targets is added in the order in which they are given.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from tensorplug import dtypes as dt
+from tensorplug import shapes
+from tensorplug.errors import KernelRefusedError, SettingsError
+from tensorplug.ops.indexing import (
+    SCATTER_ND,
+    SPARSE_TO_DENSE,
+    TENSOR_SCATTER_UPDATE,
+    scatter_depth,
+)
+from tensorplug.spec import TensorType
+from tensorplug.tables import KernelTable
+from tensorplug_opencl import layouts
+from tensorplug_opencl.kernels import (
+    calls,
+    ctypes,
+    indexing,
+    moving,
+    ranking,
+    reduction,
+    templates,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug.dtypes import DType
+    from tensorplug.shapes import Shape
+    from tensorplug_opencl.backend import OpenCLBackend
+    from tensorplug_opencl.buffers import DeviceBuffer
+    from tensorplug_opencl.kernels.calls import Call
+    from tensorplug_opencl.runtime import Launch, Runtime
+
+kernels = KernelTable()
+
+SETTING: Final = "TENSORPLUG_OPENCL_DETERMINISTIC"
+MOST_UPDATES: Final = 2**31 - 1  # they are numbered by ints
+
+
+class Targets(NamedTuple):
+    """Where updates go: ``number`` indices of so many numbers each name rows of ``named`` axes.
+
+    ``inner``: the elements of a row.
+    """
+
+    indices: TensorType
+    named: Shape
+    number: int
+    inner: int
+
+    @classmethod
+    def of(cls, indices: TensorType, updates: TensorType, shape: Shape) -> Targets:
+        """Return those of a scatter of ``updates`` (not empty) into ``shape``."""
+        depth = scatter_depth(indices.shape, updates.shape, shape)
+        inner = shapes.size(shape[depth:])
+        return cls(indices, shape[:depth], _numbered(updates.size // inner), inner)
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are to write to."""
+        return shapes.size(self.named)
+
+    @property
+    def function(self) -> str:
+        """The C function that finds an update's row."""
+        return indexing.place_of(self.indices.dtype, len(self.named), clamped=False)
+
+    @property
+    def array(self) -> templates.Array:
+        """The parameter that holds the indices."""
+        return templates.Array("indices", ctypes.stored(self.indices.dtype))
+
+    def row(self, which: str) -> str:
+        """Return the C expression for the row of an update, -1 for out of range."""
+        return f"place_of(indices + {which} * {len(self.named)}, lengths)"
+
+
+def _numbered(count: int) -> int:
+    if count > MOST_UPDATES:
+        raise KernelRefusedError(f"{count} updates are too many to be numbered by 32 bits")
+    return count
+
+
+# Adding ------------------------------------------------------------------------------------
+
+
+@kernels.prepare(SCATTER_ND)
+def scatter_nd(
+    indices: TensorType,
+    updates: TensorType,
+    *,
+    shape: Shape,
+    backend: OpenCLBackend,
+    out: TensorType,
+) -> Call:
+    """Add updates at their places. Negative indices count from the end.
+
+    Updates out of range are dropped.
+    """
+    if not updates.size:
+        return calls.constant(backend.runtime, out)
+    targets = Targets.of(indices, updates, shape)
+    kept = None if deterministic() else _accumulated(backend, out.dtype)
+    if kept is None:
+        return _in_order(backend, targets, updates, out)
+    return _by_atomics(backend.runtime, targets, updates, out, kept)
+
+
+def deterministic() -> bool:
+    """Return whether sums must be the same every time (``TENSORPLUG_OPENCL_DETERMINISTIC=1``).
+
+    Raises:
+        SettingsError: when the variable has a value other than 0 or 1.
+
+    """
+    value = os.environ.get(SETTING, "").strip()
+    if value not in ("", "0", "1"):
+        raise SettingsError(f"{SETTING} must be 0 or 1, got {value!r}")
+    return value == "1"
+
+
+def _accumulated(backend: OpenCLBackend, dtype: DType) -> DType | None:
+    """Return the dtype in which atomics add up ``dtype``; None where they cannot.
+
+    Integers wrap, so that any order gives the same. Sums of float64 in any order would lose
+    more digits than the error that is promised.
+    """
+    wide = "cl_khr_int64_base_atomics" in backend.runtime.device.extensions.split()
+    if dtype in dt.INTEGER:
+        if dtype.itemsize < 8:
+            return dt.uint32
+        return dt.uint64 if wide else None
+    if dtype in (dt.float16, dt.float32) and wide and dt.float64 in backend.dtypes:
+        return dt.float64
+    return None
+
+
+_ATOMICS: Final = {
+    dt.uint32: ("", "atomic_add(place, v);"),
+    dt.uint64: (
+        "#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable",
+        "atom_add(place, v);",
+    ),
+    # There is no addition of doubles: a sum replaces what it was made from, if that still stands.
+    dt.float64: (
+        "#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable",
+        """ulong old = *(volatile global ulong *)place, known;
+    do {
+      known = old;
+      old = atom_cmpxchg((volatile global ulong *)place, known, as_ulong(as_double(known) + v));
+    } while (old != known);""",
+    ),
+}
+
+
+def _by_atomics(
+    runtime: Runtime, targets: Targets, updates: TensorType, out: TensorType, kept: DType
+) -> Call:
+    zero = calls.element(0, kept)
+    add = _atomic_adder(runtime, targets, updates, out, kept)
+    if kept.itemsize == out.dtype.itemsize:
+
+        def write(indices: DeviceBuffer, updates: DeviceBuffer, result: DeviceBuffer) -> None:
+            runtime.fill(result, zero)
+            add(indices, updates, result)
+
+        return calls.producer(runtime, out, write)
+
+    make_sums = runtime.maker(TensorType(kept, out.shape))
+    narrow = _narrower(runtime, kept, out)
+
+    def write_narrow(indices: DeviceBuffer, updates: DeviceBuffer, result: DeviceBuffer) -> None:
+        sums = make_sums()
+        runtime.fill(sums, zero)
+        add(indices, updates, sums)
+        narrow(sums, result)
+
+    return calls.producer(runtime, out, write_narrow)
+
+
+def _atomic_adder(
+    runtime: Runtime, targets: Targets, updates: TensorType, out: TensorType, kept: DType
+) -> Launch:
+    index = layouts.index_dtype(updates.size, out.size, targets.indices.size)
+    pragma, add = _ATOMICS[kept]
+    ctype = ctypes.stored(kept)
+    text = templates.program(
+        f"add {updates.dtype} by {targets.indices.dtype}",
+        [
+            targets.array,
+            templates.Array("updates", ctypes.stored(updates.dtype)),
+            templates.Array("y", ctype, written=True),
+        ],
+        [*templates.indices("items", "inner"), "const Lengths lengths"],
+        f"""  const index_t i = get_global_id(0);
+  if (i >= items) return;
+  const long row = {targets.row("(i / inner)")};
+  if (row >= 0) {{
+    volatile global {ctype} *place = y + ((index_t)row * inner + i % inner);
+    const {ctype} v = ({ctype})updates[i];
+    {add}
+  }}""",
+        index=index,
+        declarations=f"{pragma}\n{targets.function}",
+    )
+    numbers = map(index.type, (updates.size, targets.inner))
+    constants = [*numbers, indexing.lengths(targets.named)]
+    return runtime.launch(text, 3, constants, updates.size)
+
+
+def _narrower(runtime: Runtime, kept: DType, out: TensorType) -> Launch:
+    index, stored = layouts.index_dtype(out.size), ctypes.stored(out.dtype)
+    text = templates.program(
+        f"narrow {kept} to {out.dtype}",
+        [
+            templates.Array("x", ctypes.stored(kept)),
+            templates.Array("y", stored, written=True),
+        ],
+        templates.indices("items"),
+        f"  const index_t i = get_global_id(0);\n  if (i < items) y[i] = ({stored})x[i];",
+        index=index,
+    )
+    return runtime.launch(text, 2, [index.type(out.size)], out.size)
+
+
+def _in_order(
+    backend: OpenCLBackend, targets: Targets, updates: TensorType, out: TensorType
+) -> Call:
+    """Sort the updates' rows; one work-item for each run of equal ones adds them up."""
+    runtime, count = backend.runtime, targets.number
+    zero = calls.element(0, out.dtype)
+    make_rows = runtime.maker(TensorType(dt.int64, (count,)))
+    find = _row_finder(runtime, targets)
+    sort = ranking.sorter(runtime, dt.int64, 1, count, ranking.ASCENDING)
+    add = _run_adder(runtime, updates, count, out)
+
+    def write(indices: DeviceBuffer, updates: DeviceBuffer, result: DeviceBuffer) -> None:
+        rows = make_rows()
+        runtime.fill(result, zero)
+        find(indices, rows)
+        add(updates, rows, sort(rows), result)
+
+    return calls.producer(runtime, out, write)
+
+
+def _row_finder(runtime: Runtime, targets: Targets) -> Launch:
+    """Return the launch giving each update's row of the output; -1 for out of range."""
+    index = layouts.index_dtype(targets.indices.size, targets.number)
+    text = templates.program(
+        f"find rows by {targets.indices.dtype}",
+        [targets.array, templates.Array("rows", "long", written=True)],
+        [*templates.indices("items"), "const Lengths lengths"],
+        f"""  const index_t i = get_global_id(0);
+  if (i < items) rows[i] = {targets.row("i")};""",
+        index=index,
+        declarations=targets.function,
+    )
+    constants = [index.type(targets.number), indexing.lengths(targets.named)]
+    return runtime.launch(text, 2, constants, targets.number)
+
+
+def _run_adder(runtime: Runtime, updates: TensorType, count: int, out: TensorType) -> Launch:
+    """Return the launch that adds up each run of equal rows in sorted order."""
+    inner = updates.size // count
+    index = layouts.index_dtype(updates.size, out.size)
+    fold = reduction.sum_fold(out.dtype)
+    stored = ctypes.stored(out.dtype)
+    text = templates.program(
+        f"add runs of {out.dtype}",
+        [
+            templates.Array("updates", stored),
+            templates.Array("rows", "long"),
+            templates.Array("order", "int"),
+            templates.Array("y", stored, written=True),
+        ],
+        templates.indices("items", "count", "inner"),
+        f"""  const index_t i = get_global_id(0);
+  if (i >= items) return;
+  const index_t first = i / inner, element = i % inner;
+  const long row = rows[order[first]];
+  if (row < 0 || (first > 0 && rows[order[first - 1]] == row)) return;
+  {fold.state}
+  for (index_t at = first; at < count && rows[order[at]] == row; at++) {{
+    const A v = (A)updates[(index_t)order[at] * inner + element];
+    {fold.step}
+  }}
+  y[(index_t)row * inner + element] = ({stored})({fold.result});""",
+        index=index,
+        declarations=f"typedef {fold.element} A;",
+    )
+    constants = map(index.type, (updates.size, count, inner))
+    return runtime.launch(text, 4, [*constants], updates.size)
+
+
+# Replacing ---------------------------------------------------------------------------------
+
+
+@kernels.prepare(TENSOR_SCATTER_UPDATE)
+def tensor_scatter_update(
+    tensor: TensorType,
+    indices: TensorType,
+    updates: TensorType,
+    *,
+    backend: OpenCLBackend,
+    out: TensorType,
+) -> Call:
+    """Find the last update of each row, then take each row from there or from the tensor."""
+    if not updates.size:
+        return lambda tensor, _indices, _updates: tensor
+    runtime, targets = backend.runtime, Targets.of(indices, updates, tensor.shape)
+    steps = (targets.inner, targets.inner)
+    replace = _replacer(runtime, targets, steps, out)
+
+    def write(
+        tensor: DeviceBuffer, indices: DeviceBuffer, updates: DeviceBuffer, result: DeviceBuffer
+    ) -> None:
+        replace(tensor, indices, updates, result)
+
+    return calls.producer(runtime, out, write)
+
+
+@kernels.prepare(SPARSE_TO_DENSE)
+def sparse_to_dense(
+    sparse_indices: TensorType,
+    sparse_values: TensorType,
+    default_value: TensorType | None,
+    *,
+    output_shape: Shape,
+    backend: OpenCLBackend,
+    out: TensorType,
+) -> Call:
+    """Find the last value of each element, then take it or the default."""
+    runtime = backend.runtime
+    if not out.size:
+        return calls.empty(runtime, out)
+    count = _numbered(sparse_indices.shape[0] if sparse_indices.rank else 1)
+    targets = Targets(sparse_indices, output_shape, count, 1)
+    replace = _replacer(runtime, targets, (0, min(sparse_values.rank, 1)), out)
+    zero = runtime.table(np.zeros(1, out.dtype.numpy))
+
+    def write(
+        indices: DeviceBuffer,
+        values: DeviceBuffer,
+        default: DeviceBuffer | None,
+        result: DeviceBuffer,
+    ) -> None:
+        replace(zero if default is None else default, indices, values, result)
+
+    return calls.producer(runtime, out, write)
+
+
+def _replacer(
+    runtime: Runtime, targets: Targets, steps: tuple[int, int], out: TensorType
+) -> Callable[[DeviceBuffer, DeviceBuffer, DeviceBuffer, DeviceBuffer], None]:
+    """Return what writes (old, indices, updates, result).
+
+    ``steps``: how far rows of the old elements lie apart, and how far updates.
+    """
+    make_last = runtime.maker(TensorType(dt.int32, (targets.rows,)))
+    none = calls.element(-1, dt.int32)
+    find = _last_finder(runtime, targets) if targets.number else None
+    choose = _chooser(runtime, targets, steps, out)
+
+    def replace(
+        old: DeviceBuffer, indices: DeviceBuffer, updates: DeviceBuffer, result: DeviceBuffer
+    ) -> None:
+        last = make_last()
+        runtime.fill(last, none)
+        if find is not None:
+            find(indices, last)
+        choose(old, last, updates, result)
+
+    return replace
+
+
+def _last_finder(runtime: Runtime, targets: Targets) -> Launch:
+    """Return the launch giving the number of the last update of each row."""
+    index = layouts.index_dtype(targets.indices.size, targets.rows)
+    text = templates.program(
+        f"find the last by {targets.indices.dtype}",
+        [targets.array, templates.Array("last", "int", written=True)],
+        [*templates.indices("items"), "const Lengths lengths"],
+        f"""  const index_t i = get_global_id(0);
+  if (i >= items) return;
+  const long row = {targets.row("i")};
+  if (row >= 0) atomic_max(last + (index_t)row, (int)i);""",
+        index=index,
+        declarations=targets.function,
+    )
+    constants = [index.type(targets.number), indexing.lengths(targets.named)]
+    return runtime.launch(text, 2, constants, targets.number)
+
+
+def _chooser(
+    runtime: Runtime, targets: Targets, steps: tuple[int, int], out: TensorType
+) -> Launch:
+    """Return the launch that copies each row from its last update, or else from the old ones."""
+    pieces = moving.pieces_of(runtime, targets.inner)
+    items = targets.rows * pieces.number
+    reach = targets.number * targets.inner
+    index, ctype = layouts.index_dtype(out.size, reach, items), ctypes.moved(out.dtype)
+    text = templates.program(
+        f"choose rows of {ctype}",
+        [
+            templates.Array("x", ctype),
+            templates.Array("last", "int"),
+            templates.Array("updates", ctype),
+            templates.Array("y", ctype, written=True),
+        ],
+        templates.indices(
+            *("items", "inner", "pieces", "first", "span", "step", "x_by", "update_by")
+        ),
+        f"""  const index_t i = get_global_id(0);
+  if (i >= items) return;
+  const index_t row = i / pieces, piece = i % pieces;
+  const int update = last[row];
+  global const {ctype} *restrict from =
+    update < 0 ? x + row * x_by : updates + (index_t)update * update_by;
+  global {ctype} *restrict to = y + row * inner;
+  const index_t begin = piece * first, end = min(inner, begin + span);
+  for (index_t k = begin; k < end; k += {"1" if runtime.is_cpu else "step"}) to[k] = from[k];""",
+        index=index,
+    )
+    numbers: tuple[Any, ...] = (items, targets.inner, *pieces, *steps)
+    constants = [*map(index.type, numbers)]
+    return runtime.launch(text, 4, constants, items, heavy=pieces.heavy)
