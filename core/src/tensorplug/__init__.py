@@ -143,6 +143,7 @@ from tensorplug.variable import Variable, dispose_variables
 
 if TYPE_CHECKING:
     from tensorplug import fft, image, linalg, ragged, random, signal, sparse, strings, train
+    from tensorplug.compilation.functions import compile
     from tensorplug.differentiation.checkpointing import checkpoint
     from tensorplug.differentiation.custom_gradients import custom_grad
     from tensorplug.differentiation.derivatives import hessian, jacobian, jvp
@@ -168,6 +169,7 @@ __all__ = [
     "bool",
     "can_cast",
     "checkpoint",
+    "compile",
     "complex64",
     "complex128",
     "copy_registered_kernels",
@@ -366,6 +368,7 @@ _LATE_MODULES = (
 )
 _LATE = {
     "checkpoint": "differentiation.checkpointing",
+    "compile": "compilation.functions",
     "custom_grad": "differentiation.custom_gradients",
     "debug": "observers.debugging",
     "hessian": "differentiation.derivatives",

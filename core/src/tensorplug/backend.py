@@ -10,18 +10,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping
+    from collections.abc import Callable, Hashable, Mapping, Sequence
 
     import numpy as np
 
     from tensorplug.dtypes import DType
-    from tensorplug.spec import TensorType
+    from tensorplug.spec import KernelSpec, TensorType
 
 __all__ = [
     "Backend",
     "Buffer",
+    "Compiles",
     "CountsBuffers",
     "DeviceInfo",
+    "FlatCall",
+    "FlatProgram",
     "Overwrites",
     "SharesHostMemory",
     "SurvivesFork",
@@ -152,6 +155,53 @@ class Overwrites(Protocol):
         One tensor holds ``buffer``, and nobody else does. But another buffer may be a view of the
         same memory, or another library may see it: then, or where the backend cannot tell, nothing
         is written.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class FlatCall:
+    """One call of a flat program. Buffers are named by the numbers of their slots.
+
+    ``inputs`` has one entry per declared input: a slot, a tuple of them, or None for an absent
+    one. ``run`` takes the buffers in this form, lists for tuples, and returns one, or if there
+    are ``several`` outputs a sequence, also of one. ``spec`` and ``attributes`` say what is
+    computed; ``spec`` is None where only ``run`` knows. ``name`` is for people.
+    """
+
+    name: str
+    spec: KernelSpec | None
+    attributes: Mapping[str, Any]
+    inputs: tuple[int | tuple[int, ...] | None, ...]
+    outputs: tuple[int, ...]
+    several: bool
+    run: Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class FlatProgram:
+    """Calls in an order in which they can run; each slot is filled once.
+
+    ``types``: what lies in each slot. ``constants``: slots that hold the same buffer at every run.
+    ``outputs``: slots that are wanted at the end; what lies in others is dropped after its last
+    use.
+    """
+
+    calls: Sequence[FlatCall]
+    types: Sequence[TensorType]
+    constants: Mapping[int, Buffer]
+    outputs: frozenset[int]
+
+
+@runtime_checkable
+class Compiles(Protocol):
+    """A backend that runs several calls of a compiled program faster together than one by one."""
+
+    def compile_program(self, program: FlatProgram) -> Sequence[FlatCall]:
+        """Return calls that do the same, in an order in which they can run.
+
+        They fill the slots in ``program.outputs``, and those others that their own calls read;
+        results are the same within the accuracy of the kernels that they replace. Programs run in
+        several threads at once. Buffers of others, constants too, are not written into.
         """
 
 

@@ -58,6 +58,7 @@ class Device:
     else a key may lead to: a promotion, a decomposition, a fallback. ``installed``: the kernels
     whose set-up has run here. ``closed`` says that it is closed, ``fate`` why. ``host`` holds
     the strings of a device that has none. ``overwrite``: the backend's, where it has it.
+    ``trace``: who notes the calls made here, where none is run; None on a real device.
     """
 
     __slots__ = (
@@ -76,6 +77,7 @@ class Device:
         "overwrite",
         "owner",
         "plans",
+        "trace",
     )
 
     def __init__(
@@ -100,6 +102,7 @@ class Device:
         self.lock = Lock()
         self.closed = False
         self.fate = ""
+        self.trace: Any = None
         self._placements: WeakValueDictionary[tuple[DType, Shape], Placement] = (
             WeakValueDictionary()
         )

@@ -147,7 +147,7 @@ class Engine(Devices):
         """
         device = self.device_of(frame)
         tensors = operands.operands(device, spec, inputs)
-        observers = (*frame.observers, *self.observers)
+        observers = (*frame.observers, *self.observers) if device.trace is None else ()
         if observers:
             _announce(observers, inputs, tensors)
         key = operands.key(spec, tensors, attributes)

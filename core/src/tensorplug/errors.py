@@ -16,6 +16,7 @@ __all__ = [
     "BackendNotInstalledError",
     "BackendUnavailableError",
     "BackendWarning",
+    "CompileError",
     "CopyNeededError",
     "DLPackNotSupportedError",
     "DTypeError",
@@ -164,6 +165,10 @@ class KernelRefusedError(TensorplugError, NotImplementedError):
 
 class KernelOutputError(TensorplugError, RuntimeError):
     """A kernel returned buffers that are not what its spec infers."""
+
+
+class CompileError(TensorplugError, RuntimeError):
+    """A function does something that cannot be part of a compiled program."""
 
 
 class LeakError(TensorplugError, RuntimeError):

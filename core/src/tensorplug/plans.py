@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["How", "Plan", "Step", "resolve", "varied"]
 
-How = Literal["native", "decomposed", "host", "fallback"]
+How = Literal["native", "decomposed", "host", "fallback", "traced"]
 Step = tuple[str, str]  # (what was tried, what came of it)
 
 
@@ -204,6 +204,8 @@ def resolve(engine: Engine, plan: Plan) -> list[Step]:
         KernelNotFoundError: when no way is left, with every step and why it was refused.
 
     """
+    if plan.device.trace is not None:
+        return _traced(engine, plan)
     steps: list[Step] = []
     if _native(plan, steps) or _decomposed(plan, steps) or _fallback(engine, plan, steps):
         return steps
@@ -214,6 +216,19 @@ def resolve(engine: Engine, plan: Plan) -> list[Step]:
         f"kernel {spec.name!r} cannot run on backend {device.name!r} for {plan.describe()}: "
         f"{reasons}. Loaded backends that have it: {', '.join(have) or 'none'}"
     )
+
+
+def _traced(engine: Engine, plan: Plan) -> list[Step]:
+    """Let calls of ``plan`` be noted, as calls of the real device's; enter decompositions."""
+    trace = plan.device.trace
+    outputs = [each.type for each in plan.outputs]
+    real = Plan(plan.spec, plan.attributes, trace.real, plan.inputs, outputs, plan.state)
+    steps = resolve(engine, real)
+    if real.how == "decomposed":
+        _decomposed(plan, [])
+    else:
+        plan.call, plan.how, plan.owner = trace.recorder(real), "traced", real.owner
+    return steps
 
 
 _OWN: Final = {"attributes", "call", "owner", "published", "recipes", "varied"}  # of each plan

@@ -24,6 +24,7 @@ import os
 import threading
 from typing import TYPE_CHECKING, Any
 
+from tensorplug import dispatch as seam
 from tensorplug import dtypes as dt
 from tensorplug import shapes
 from tensorplug.errors import ArgumentError
@@ -131,7 +132,11 @@ class Generator:
 
     def key(self) -> Tensor:
         """Return a new key, for a function that takes one."""
-        return of_words(self._next())
+        device = seam.current().device
+        if device is None or device.trace is None:
+            return of_words(self._next())
+        traced: Tensor = device.trace.draw(self, of_words((0, 0, 0, 0)))
+        return traced
 
     def spawn(self, n: int, /) -> list[Generator]:
         """Return ``n`` generators, for threads or processes, that share nothing with this one.

@@ -18,7 +18,7 @@ from tensorplug.errors import ArgumentError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-__all__ = ["flatten", "leaves", "matched", "paths", "tree_map"]
+__all__ = ["fixed", "flatten", "leaves", "matched", "opened", "paths", "tree_map"]
 
 
 def flatten(tree: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
@@ -106,6 +106,19 @@ def matched(
     found: list[Any] = []
     _match(_Matching(message, whole, found), tree, other, "")
     return found
+
+
+def opened(tree: Any) -> dict[Any, Any] | None:
+    """Return what stands right below ``tree``, by key, position or field; None for a leaf."""
+    return _parts(tree)
+
+
+def fixed(tree: Any) -> list[Any]:
+    """Return the fields of a dataclass that are declared static; of all else nothing."""
+    if not dataclasses.is_dataclass(tree) or isinstance(tree, type):
+        return []
+    fields = dataclasses.fields(tree)
+    return [getattr(tree, each.name) for each in fields if each.metadata.get("static")]
 
 
 class _Matching(NamedTuple):

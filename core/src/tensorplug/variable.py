@@ -163,6 +163,10 @@ class Variable(Tensor):
     def _hold(self, value: Tensor) -> None:
         """Make the data of ``value`` the contents, whatever becomes of ``value``."""
         seen = value._reading() if isinstance(value, Variable) else value
+        device = seam.current().device
+        if device is not None and device.trace is not None:
+            device.trace.assign(self, seen)
+            return
         handle = Tensor._of(seen._buffer, seen._placement)
         handle._live()
         self._placement = _Contents(handle)  # type: ignore[assignment]  # a stand-in
@@ -196,11 +200,18 @@ class Variable(Tensor):
         """Return the tensor as which the variable is read here; nobody may dispose of it."""
         contents: Any = self._placement
         held: Tensor = contents.tensor
-        recording = seam.current().recording
-        if recording is None or held._placement.device is None:  # not watched, or disposed
+        frame = seam.current()
+        if held._placement.device is None:  # disposed
             return held
-        watched: Tensor | None = recording.reading(self)
-        return held if watched is None else watched
+        recording = frame.recording
+        watched: Tensor | None = None if recording is None else recording.reading(self)
+        if watched is not None:
+            return watched
+        device = frame.device
+        if device is None or device.trace is None:
+            return held
+        traced: Tensor = device.trace.read(self, held)
+        return traced
 
     # Code that knows tensors only finds here what was read; calls of kernels never come here.
 

@@ -1,0 +1,195 @@
+"""A function for one signature: its program, and the way into it and out of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tensorplug import dispatch as seam
+from tensorplug.compilation.passes import without_common, without_dead
+from tensorplug.compilation.programs import Program
+from tensorplug.compilation.running import Executable
+from tensorplug.compilation.tracing import Trace, error
+from tensorplug.tensor import Tensor
+from tensorplug.tree import flatten
+from tensorplug.variable import Variable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tensorplug.backend import Buffer
+    from tensorplug.device import Device
+    from tensorplug.dispatch import Frame
+    from tensorplug.engine import Engine
+    from tensorplug.recording import Recording
+    from tensorplug.registry import State
+
+__all__ = ["Body", "Result", "Specialized"]
+
+
+class Body(NamedTuple):
+    """A function with the form of its arguments: how they are built around other tensors.
+
+    ``leaves``: those of the arguments, tensors among them; ``places``: where the tensors stand.
+    """
+
+    f: Callable[..., Any]
+    leaves: list[Any]
+    places: list[int]
+    rebuild: Callable[[list[Any]], Any]
+
+    @classmethod
+    def of(cls, f: Callable[..., Any], args: Any, kwargs: Any) -> Body:
+        """Take the form of a call; the tensors' data is not kept."""
+        leaves, rebuild = flatten((args, kwargs))
+        places = [at for at, each in enumerate(leaves) if each.__class__ is Tensor]
+        for at in places:
+            leaves[at] = leaves[at].type
+        return cls(f, leaves, places, rebuild)
+
+    def call(self, tensors: Sequence[Tensor]) -> Any:
+        """Call the function with ``tensors`` in their places."""
+        leaves = list(self.leaves)
+        for at, each in zip(self.places, tensors, strict=True):
+            leaves[at] = each
+        args, kwargs = self.rebuild(leaves)
+        return self.f(*args, **kwargs)
+
+
+class Result(NamedTuple):
+    """What a traced function returned: ``places`` are those of tensors among the ``leaves``."""
+
+    leaves: list[Any]
+    places: list[int]
+    rebuild: Callable[[list[Any]], Any]
+
+    @classmethod
+    def of(cls, returned: Any) -> Result:
+        """Take apart what a function returned.
+
+        Raises:
+            DisposedError: one of the tensors was disposed.
+
+        """
+        leaves, rebuild = flatten(returned)
+        for at, each in enumerate(leaves):
+            if isinstance(each, Tensor):
+                each._live()
+            if isinstance(each, Variable):
+                leaves[at] = each._reading()
+        places = [at for at, each in enumerate(leaves) if isinstance(each, Tensor)]
+        return cls(leaves, places, rebuild)
+
+    @property
+    def tensors(self) -> list[Tensor]:
+        """The tensors, in order."""
+        return [self.leaves[at] for at in self.places]
+
+    def emptied(self) -> Result:
+        """Return the same form without the tensors."""
+        leaves = list(self.leaves)
+        for at in self.places:
+            leaves[at] = None
+        return Result(leaves, self.places, self.rebuild)
+
+    def filled(self, tensors: Sequence[Tensor]) -> Any:
+        """Return the tree around other tensors."""
+        if len(self.leaves) == 1 and self.places:
+            return self.rebuild(list(tensors))
+        leaves = list(self.leaves)
+        for at, each in zip(self.places, tensors, strict=True):
+            leaves[at] = each
+        return self.rebuild(leaves)
+
+
+def traced(
+    trace: Trace, body: Body, arguments: Sequence[Tensor], recording: Recording | None = None
+) -> Result:
+    """Call a function with tensors without data.
+
+    Raises:
+        CompileError: it changes or disposes of an argument.
+
+    """
+    given = [Tensor._of(each._buffer, each._placement, each._node) for each in arguments]
+    with seam.entered(trace.frame(recording)):
+        returned = Result.of(body.call(given))
+    for mine, its in zip(arguments, given, strict=True):
+        if its.is_disposed or its._buffer is not mine._buffer:
+            what = "disposes of" if its.is_disposed else "assigns to elements of"
+            raise error(
+                f"{getattr(body.f, '__name__', 'the function')} {what} an argument "
+                f"({mine.type}), which a program never does to its caller's; work on a copy: "
+                "asarray(x, copy=True)"
+            )
+    return returned
+
+
+class Specialized:
+    """A function for one signature.
+
+    ``reads``: what it takes from variables and generators; ``state``: the registry that its plans
+    come from; ``derivatives``: made for those inputs that need gradients.
+    """
+
+    def __init__(self, engine: Engine, device: Device, body: Body) -> None:
+        self.engine = engine
+        self.device = device
+        self.body = body
+        self.state: State = engine.registry.state
+        self.derivatives: dict[tuple[int, ...], Any] = {}
+        trace = Trace(engine, device)
+        entries = [trace.enter(body.leaves[at]) for at in body.places]
+        try:
+            result = traced(trace, body, [tensor for _, tensor in entries])
+            assigned = list(trace.assigned.values())
+            returned = [*result.tensors, *(tensor for _, tensor in assigned)]
+            wanted = [trace.operand(each) for each in returned]
+        finally:
+            trace.over = True
+        calls, wanted = without_common(trace.calls, wanted)
+        self.reads = trace.reads
+        self.assigns = [variable for variable, _ in assigned]
+        self.result = result.emptied()
+        inputs = [*(value for value, _ in entries), *(each.value for each in trace.reads)]
+        self.executable = Executable(Program(device, inputs, without_dead(calls, wanted), wanted))
+
+    def enter(self, frame: Frame, arguments: Sequence[Tensor]) -> list[Tensor]:
+        """Return all that a call is given, reads too, brought to where the program runs."""
+        tensors = [*arguments, *(each.fetch() for each in self.reads)]
+        device = self.device
+        for at, each in enumerate(tensors):
+            if each._placement.device is not device:
+                tensors[at] = self.engine.convert(frame, each, None, "compile: an argument")
+        return tensors
+
+    def run(self, frame: Frame, tensors: Sequence[Tensor]) -> Any:
+        """Run the program; return what the function returns."""
+        return self.leave(frame, run(self.executable, frame, [each._buffer for each in tensors]))
+
+    def returned(self, arguments: Sequence[Tensor]) -> list[Tensor]:
+        """Call the function itself; return the tensors of its result."""
+        return Result.of(self.body.call(arguments)).tensors
+
+    def leave(self, frame: Frame, buffers: Sequence[Buffer], nodes: Sequence[Any] = ()) -> Any:
+        """Return buffers as what the function returns, and assign what it assigns."""
+        outputs = []
+        for at, (buffer, operand) in enumerate(
+            zip(buffers, self.executable.program.wanted, strict=True)
+        ):
+            node = nodes[at] if at < len(nodes) else None
+            outputs.append(Tensor._of(buffer, operand.placement, node))
+        count = len(self.result.places)
+        for variable, tensor in zip(self.assigns, outputs[count:], strict=True):
+            variable.assign(tensor)
+        made = outputs[:count]
+        if frame.scope is not None:
+            for each in made:
+                frame.scope.adopt(each)
+        return self.result.filled(made)
+
+
+def run(executable: Executable, frame: Frame, buffers: Sequence[Buffer]) -> list[Buffer]:
+    """Run a program: kernel by kernel where somebody watches."""
+    engine: Any = frame.engine
+    observers = (*frame.observers, *engine.observers)
+    return executable.observed(observers, buffers) if observers else executable.run(buffers)
