@@ -240,6 +240,7 @@ ELSEWHERE = {
     *("register_decomposition", "register_gradient", "register_kernel", "unregister_gradient"),
     *("unregister_kernel", "custom_grad", "grad", "stop_gradient", "value_and_grad", "vjp"),
     *("dispose_variables", "variable_grads", "jvp", "jacobian", "hessian", "checkpoint"),
+    "compile",  # test_compile
     *("devices", "find_backend", "register_backend", "remove_backend", "from_dlpack", "load"),
     *("save", "copy_registered_kernels", "debug", "profile", "time", "trace_dispatch"),
     *("can_cast", "finfo", "iinfo", "isdtype", "result_type"),

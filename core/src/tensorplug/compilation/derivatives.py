@@ -192,7 +192,8 @@ class _ProgramNode(FunctionNode):
                 "which the function would run a second time; but it assigns to variables or draws "
                 "from a generator. Compile the function that takes both derivatives instead"
             )
-        leaves = {at: Leaf((self.tensors[at]._node,)) for at in self.wanted}
+        outer = frame.recording is not None
+        leaves = {at: Leaf((self.tensors[at]._node if outer else None,)) for at in self.wanted}
         given = [
             Tensor._of(each._buffer, each._placement, leaves.get(at))
             for at, each in enumerate(self.tensors)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from tensorplug.device import Device
-from tensorplug.dispatch import Frame
+from tensorplug.dispatch import Frame, current
 from tensorplug.errors import CompileError
 from tensorplug.observers import callsite
 from tensorplug.ops import creation
@@ -191,6 +191,7 @@ class Trace:
 
     def __post_init__(self) -> None:
         self.since = mark()
+        self._differentiated = current().recording is not None
         self.device = TracedDevice(self)
         self.assigned: dict[int, tuple[Variable, Tensor]] = {}  # new contents, by identity
         self._constants: dict[int, Constant] = {}
@@ -276,7 +277,7 @@ class Trace:
 
     def _check_captured(self, tensor: Tensor) -> None:
         node = tensor._node
-        if node is None:
+        if node is None or not self._differentiated:
             return
         if node.order < self.since or boundary([node], self.since):
             raise error(
