@@ -1,0 +1,223 @@
+"""Images of another size: which pixels count, and how much, stands in tables made on the host."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tensorplug import dtypes as dt
+from tensorplug.ops import resizing as ops
+from tensorplug.tables import KernelTable
+from tensorplug_opencl import layouts
+from tensorplug_opencl.kernels import calls, ctypes, reduction, templates
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from tensorplug.dtypes import DType
+    from tensorplug.spec import TensorType
+    from tensorplug_opencl.backend import OpenCLBackend
+    from tensorplug_opencl.kernels.calls import Call
+    from tensorplug_opencl.runtime import Runtime
+
+    Whole = NDArray[np.int32]
+
+kernels = KernelTable()
+
+
+class Table(NamedTuple):
+    """Numbers that a program reads under a name."""
+
+    name: str
+    values: NDArray[Any]
+
+
+def _by_tables(
+    runtime: Runtime,
+    title: str,
+    ctype: str,
+    tables: Sequence[Table],
+    x: TensorType,
+    out: TensorType,
+    body: str,
+    declarations: str = "",
+) -> Call:
+    """Return what writes each element of ``out``, an image, from ``x``, another with its channels.
+
+    In ``body`` x starts at the element's image and channel, and y at the element.
+    """
+    index = layouts.index_dtype(x.size, out.size)
+    arrays = [
+        templates.Array("x", ctype),
+        *(templates.Array(each.name, ctypes.stored(dt.of(each.values.dtype))) for each in tables),
+        templates.Array("y", ctype, written=True),
+    ]
+    text = templates.program(
+        title,
+        arrays,
+        templates.indices("items", "channels", "width", "height", "x_width", "x_height"),
+        f"""  const index_t i = get_global_id(0);
+  if (i >= items) return;
+  const index_t column = i / channels % width, row = i / channels / width % height;
+  x += i / channels / width / height * x_height * x_width * channels + i % channels;
+  y += i;
+{body}""",
+        index=index,
+        declarations=declarations,
+    )
+    numbers = (out.size, out.shape[3], out.shape[2], out.shape[1], x.shape[2], x.shape[1])
+    launch = runtime.launch(text, len(arrays), [*map(index.type, numbers)], out.size)
+    held = [runtime.table(each.values) for each in tables]
+    return calls.producer(runtime, out, lambda x, y: launch(x, *held, y))
+
+
+def _grid(attributes: dict[str, Any]) -> dict[str, bool]:
+    return {name: attributes[name] for name in ("align_corners", "half_pixel_centers")}
+
+
+def _weights(dtype: DType) -> np.dtype[Any]:
+    """Return the type of weights: that in which ``dtype`` is computed with."""
+    return np.dtype(np.float64 if dtype is dt.float64 else np.float32)
+
+
+@kernels.prepare(ops.RESIZE_BILINEAR)
+def resize_bilinear(
+    images: TensorType, *, attributes: dict[str, Any], backend: OpenCLBackend, out: TensorType
+) -> Call:
+    """Blend the two pixels on either side, in both rows."""
+    if not out.size:
+        return calls.empty(backend.runtime, out)
+    taps = [
+        ops.bilinear_taps(images.shape[at], out.shape[at], **_grid(attributes)) for at in (1, 2)
+    ]
+    kept = [np.arange(out.shape[at], dtype=np.int32) for at in (1, 2)]
+    pixels: list[Whole] = []
+    fractions: list[NDArray[np.float64]] = []
+    for own, each in zip(kept, taps, strict=True):
+        pixels += [own, own] if each is None else [each.lower, each.upper]
+        fractions.append(np.zeros(own.size) if each is None else each.fraction)
+    tables = [
+        Table("pixels", np.concatenate(pixels)),
+        Table("fractions", np.concatenate(fractions).astype(_weights(out.dtype))),
+    ]
+    # On an axis that keeps its size pixels are kept, infinite ones too.
+    down, across = ("start" if each is None else "BLEND(start, end, part)" for each in taps)
+    stored, computed = ctypes.stored(out.dtype), ctypes.computed(out.dtype)
+    declarations = f"""typedef {computed} A;
+#define BLEND(start, end, part) ((start) + ((end) - (start)) * (part))
+A between_rows(A start, A end, A part) {{ return {down}; }}
+A between_columns(A start, A end, A part) {{ return {across}; }}
+#define PIXEL(row, column) (A)x[((index_t)(row) * x_width + (index_t)(column)) * channels]"""
+    body = f"""  const int left = pixels[2 * height + column];
+  const int right = pixels[2 * height + width + column];
+  const int top = pixels[row], bottom = pixels[height + row];
+  const A part = fractions[height + column];
+  const A upper = between_columns(PIXEL(top, left), PIXEL(top, right), part);
+  const A lower = between_columns(PIXEL(bottom, left), PIXEL(bottom, right), part);
+  *y = ({stored})between_rows(upper, lower, fractions[row]);"""
+    title = f"ResizeBilinear {out.dtype}"
+    return _by_tables(backend.runtime, title, stored, tables, images, out, body, declarations)
+
+
+@kernels.prepare(ops.RESIZE_NEAREST_NEIGHBOR)
+def resize_nearest_neighbor(
+    images: TensorType, *, attributes: dict[str, Any], backend: OpenCLBackend, out: TensorType
+) -> Call:
+    """Read the pixels that are shown."""
+    if not out.size:
+        return calls.empty(backend.runtime, out)
+    shown = [
+        ops.nearest_pixels(images.shape[at], out.shape[at], **_grid(attributes)) for at in (1, 2)
+    ]
+    ctype = ctypes.moved(out.dtype)
+    body = """  const int source = pixels[row], across = pixels[height + column];
+  *y = x[((index_t)source * x_width + (index_t)across) * channels];"""
+    tables = [Table("pixels", np.concatenate(shown))]
+    title = f"ResizeNearestNeighbor {ctype}"
+    return _by_tables(backend.runtime, title, ctype, tables, images, out, body)
+
+
+@kernels.prepare(ops.RESIZE_BILINEAR_GRAD)
+def resize_bilinear_grad(
+    images: TensorType,
+    dy: TensorType,
+    *,
+    attributes: dict[str, Any],
+    backend: OpenCLBackend,
+    out: TensorType,
+) -> Call:
+    """Let each pixel add up its shares of those it counts in."""
+    sides = []
+    for axis in (1, 2):
+        old, new = images.shape[axis], dy.shape[axis]
+        taps = ops.bilinear_taps(old, new, **_grid(attributes)) if new else None
+        if taps is None:
+            own = np.arange(new, dtype=np.int32)
+            sides.append(_Shares.of(own, own, np.ones(new), old))
+        else:
+            sides.append(_Shares.of(*taps.shares(), old))
+    return _collected(backend.runtime, sides, dy, out)
+
+
+@kernels.prepare(ops.RESIZE_NEAREST_NEIGHBOR_GRAD)
+def resize_nearest_neighbor_grad(
+    images: TensorType,
+    dy: TensorType,
+    *,
+    attributes: dict[str, Any],
+    backend: OpenCLBackend,
+    out: TensorType,
+) -> Call:
+    """Let each pixel add up those that show it."""
+    sides = []
+    for axis in (1, 2):
+        old, new = images.shape[axis], dy.shape[axis]
+        shown = ops.nearest_pixels(old, new, **_grid(attributes))
+        sides.append(_Shares.of(shown, np.arange(new, dtype=np.int32), np.ones(new), old))
+    return _collected(backend.runtime, sides, dy, out)
+
+
+class _Shares(NamedTuple):
+    """For each old pixel of an axis, from where on ``new`` has those that it counts in.
+
+    ``share``: how much it counts in each of these.
+    """
+
+    starts: Whole
+    new: Whole
+    share: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, old: Whole, new: Whole, share: NDArray[np.float64], size: int) -> _Shares:
+        """Return the pairs of an old pixel and a new one, sorted by the old one."""
+        order = np.argsort(old, kind="stable")
+        starts = np.searchsorted(old[order], np.arange(size + 1)).astype(np.int32)
+        return cls(starts, new[order], share[order])
+
+
+def _collected(runtime: Runtime, sides: list[_Shares], dy: TensorType, out: TensorType) -> Call:
+    if not dy.size or not out.size:
+        return calls.constant(runtime, out)
+    rows, columns = sides
+    tables = [
+        Table("starts", np.concatenate([rows.starts, columns.starts + rows.starts[-1]])),
+        Table("pixels", np.concatenate([rows.new, columns.new])),
+        Table("shares", np.concatenate([rows.share, columns.share]).astype(_weights(out.dtype))),
+    ]
+    fold, stored = reduction.sum_fold(out.dtype), ctypes.stored(out.dtype)
+    body = f"""  {fold.state}
+  for (int r = starts[row]; r < starts[row + 1]; r++) {{
+    const index_t line = (index_t)pixels[r] * x_width;
+    for (int q = starts[height + 1 + column]; q < starts[height + 2 + column]; q++) {{
+      const A v = (A)x[(line + (index_t)pixels[q]) * channels] * (shares[r] * shares[q]);
+      {fold.step}
+    }}
+  }}
+  *y = ({stored})({fold.result});"""
+    title = f"Resize's gradient {out.dtype}"
+    declarations = f"typedef {fold.element} A;"
+    collect = _by_tables(runtime, title, stored, tables, dy, out, body, declarations)
+    return lambda _images, dy: collect(dy)
