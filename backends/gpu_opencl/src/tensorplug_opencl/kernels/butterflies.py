@@ -1,0 +1,145 @@
+"""Discrete Fourier transforms of a few points as straight C code, in registers.
+
+Numbers are pairs of variables, real and imaginary part, of type ``V``: one number, or a vector
+of numbers that belong to as many transforms. Constants are of type ``E``, a part's.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import cos, pi, sin
+from typing import Final
+
+__all__ = ["LARGEST", "SMALL_PRIMES", "butterfly", "factors"]
+
+SMALL_PRIMES: Final = (2, 3, 5, 7, 11, 13)
+LARGEST: Final = 16  # points: twice as many registers are needed
+
+Number = tuple[str, str]  # the names, or expressions without operators, of both parts
+
+
+def factors(n: int, largest: int = LARGEST) -> tuple[int, ...] | None:
+    """Return how many points are transformed in each pass over ``n``; None if a prime is large.
+
+    Every factor is at most ``largest`` (or a small prime), the largest ones come first.
+    """
+    found = []
+    while n > 1:
+        fitting = [each for each in range(largest, 1, -1) if n % each == 0 and _is_smooth(each)]
+        fitting += [prime for prime in SMALL_PRIMES if n % prime == 0]
+        if not fitting:
+            return None
+        found.append(fitting[0])
+        n //= fitting[0]
+    return tuple(_balanced(found))
+
+
+def _balanced(found: list[int]) -> list[int]:
+    """Move a factor of 2 from a 16 to a 2 or a 4: two passes of 8 need fewer registers."""
+    if len(found) > 1 and found[-1] in (2, 4) and found[-2] == LARGEST:
+        found[-2:] = [LARGEST // 2, 2 * found[-1]]
+    return found
+
+
+def _is_smooth(n: int) -> bool:
+    for prime in SMALL_PRIMES:
+        while n % prime == 0:
+            n //= prime
+    return n == 1
+
+
+class _Writer:
+    """Lines of C, each of which declares one pair of variables."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def name(self, real: str, imaginary: str) -> Number:
+        number = len(self.lines)
+        pair = (f"re{number}", f"im{number}")
+        self.lines.append(f"  const V {pair[0]} = {real}, {pair[1]} = {imaginary};")
+        return pair
+
+    def sum(self, a: Number, b: Number) -> Number:
+        return self.name(f"{a[0]} + {b[0]}", f"{a[1]} + {b[1]}")
+
+    def difference(self, a: Number, b: Number) -> Number:
+        return self.name(f"{a[0]} - {b[0]}", f"{a[1]} - {b[1]}")
+
+    def turned(self, z: Number, turn: Fraction) -> Number:
+        """Return ``z`` times exp(-2 pi i turn)."""
+        eighths = 8 * turn % 8
+        half = "(E)0.70710678118654752440"
+        quarter = eighths // 2
+        if eighths.denominator == 1 and eighths % 2:
+            re, im = z
+            z = self.name(f"{half} * ({re} + {im})", f"{half} * ({im} - {re})")
+        elif eighths.denominator != 1:
+            return self._multiplied(z, turn)
+        re, im = z
+        return [z, (im, f"-{re}"), (f"-{re}", f"-{im}"), (f"-{im}", re)][quarter]
+
+    def _multiplied(self, z: Number, turn: Fraction) -> Number:
+        angle = 2 * pi * float(turn)
+        c, s = f"(E)({cos(angle)!r})", f"(E)({sin(angle)!r})"
+        re, im = z
+        return self.name(f"{c} * {re} + {s} * {im}", f"{c} * {im} - {s} * {re}")
+
+    def settled(self, z: Number) -> Number:
+        """Return ``z`` as names: what begins with a sign cannot stand behind another one."""
+        return self.name(*z) if any(part.startswith("-") for part in z) else z
+
+
+def butterfly(points: list[Number]) -> tuple[list[str], list[Number]]:
+    """Return the lines that transform ``points``, and the results in order."""
+    writer = _Writer()
+    results = _transformed(writer, points)
+    return writer.lines, results
+
+
+def _transformed(writer: _Writer, points: list[Number]) -> list[Number]:
+    n = len(points)
+    if n == 1:
+        return points
+    if n == 2:
+        return [writer.sum(*points), writer.difference(*points)]
+    prime = next(each for each in SMALL_PRIMES if n % each == 0)
+    if prime == n:
+        return _prime(writer, points)
+    p = 4 if n % 4 == 0 and n > 4 else prime
+    q = n // p
+    columns = [_transformed(writer, points[at::q]) for at in range(q)]
+    turned = [
+        [writer.settled(writer.turned(each, Fraction(at * k, n))) for k, each in enumerate(column)]
+        for at, column in enumerate(columns)
+    ]
+    rows = [_transformed(writer, [column[k] for column in turned]) for k in range(p)]
+    return [rows[k % p][k // p] for k in range(n)]
+
+
+def _prime(writer: _Writer, points: list[Number]) -> list[Number]:
+    """Transform by sums and differences of what lies opposite: half of the products are real."""
+    n = len(points)
+    half = (n - 1) // 2
+    sums = [writer.sum(points[j], points[n - j]) for j in range(1, half + 1)]
+    gaps = [writer.difference(points[j], points[n - j]) for j in range(1, half + 1)]
+    first = points[0]
+    total = writer.name(
+        " + ".join([first[0], *(each[0] for each in sums)]),
+        " + ".join([first[1], *(each[1] for each in sums)]),
+    )
+    results = [total] * n
+    for k in range(1, half + 1):
+        angles = [2 * pi * (j * k % n) / n for j in range(1, half + 1)]
+        cosines = [f"(E)({cos(angle)!r})" for angle in angles]
+        sines = [f"(E)({sin(angle)!r})" for angle in angles]
+        even = writer.name(*(_combined([first[part]], cosines, sums, part) for part in (0, 1)))
+        odd = writer.name(*(_combined([], sines, gaps, part) for part in (0, 1)))
+        results[k] = writer.name(f"{even[0]} + {odd[1]}", f"{even[1]} - {odd[0]}")
+        results[n - k] = writer.name(f"{even[0]} - {odd[1]}", f"{even[1]} + {odd[0]}")
+    return results
+
+
+def _combined(begin: list[str], by: list[str], numbers: list[Number], part: int) -> str:
+    terms = [f"{factor} * {each[part]}" for factor, each in zip(by, numbers, strict=True)]
+    return " + ".join([*begin, *terms])

@@ -1,0 +1,259 @@
+"""Preparing Fourier transforms of rows: Stockham's passes, and Bluestein's for large primes.
+
+A pass over all rows transforms R points at a time in registers, after products with twiddle
+factors from a table. Neighbouring work-items read neighbouring numbers, and no pass needs to
+bring the results in order. A length with a large prime factor becomes a convolution with a
+chirp, whose length is a power of two.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from tensorplug import dtypes as dt
+from tensorplug.spec import TensorType
+from tensorplug_opencl import layouts
+from tensorplug_opencl.kernels import calls, complex_functions, ctypes, templates
+from tensorplug_opencl.kernels.butterflies import butterfly, factors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug.dtypes import DType
+    from tensorplug_opencl.backend import OpenCLBackend
+    from tensorplug_opencl.buffers import DeviceBuffer
+    from tensorplug_opencl.runtime import Launch
+
+    Call = Callable[..., DeviceBuffer]
+
+__all__ = ["circle", "element", "elementwise_rows", "table", "transform"]
+
+LANES: Final = 8  # transforms that a work-item of a CPU does at once, in vectors
+
+
+@lru_cache(maxsize=64)
+def circle(n: int) -> np.ndarray[Any, Any]:
+    """Return exp(-2 pi i k / n) for k below n, correctly rounded but for the last bit."""
+    angle = 2 * np.arange(n, dtype=np.longdouble) / n * np.arccos(np.longdouble(-1))
+    return np.asarray(np.cos(angle) - 1j * np.sin(angle), np.complex128)
+
+
+def table(backend: OpenCLBackend, values: np.ndarray[Any, Any], dtype: DType) -> DeviceBuffer:
+    """Return constants that a plan keeps on the device."""
+    return backend.from_host(np.ascontiguousarray(values).astype(dtype.numpy))
+
+
+def transform(
+    backend: OpenCLBackend, type_: TensorType, *, inverse: bool = False, scale: float = 1.0
+) -> Call:
+    """Return the transform along the last axis of ``type_`` (not empty), times ``scale``."""
+    n = type_.shape[-1]
+    if n == 1:
+        return lambda x: x
+    radices = factors(n)
+    if radices is None:
+        return _bluestein(backend, type_, inverse=inverse, scale=scale)
+    steps: list[Call] = []
+    done = 1
+    for radix in radices:
+        last = done * radix == n
+        of = _Pass(type_, radix, done, inverse, scale if last else 1.0)
+        steps.append(_pass(backend, of))
+        done *= radix
+
+    def run(x: DeviceBuffer) -> DeviceBuffer:
+        for step in steps:
+            x = step(x)
+        return x
+
+    return run
+
+
+class _Pass(NamedTuple):
+    """A pass over rows of transforms of ``done`` points, of which it joins ``radix`` each."""
+
+    type: TensorType
+    radix: int
+    done: int
+    inverse: bool
+    scale: float
+
+
+def _pass(backend: OpenCLBackend, of: _Pass) -> Call:
+    runtime, dtype, n = backend.runtime, of.type.dtype, of.type.shape[-1]
+    across = n // of.radix
+    wide = runtime.is_cpu and across % LANES == 0 and (of.done == 1 or of.done % LANES == 0)
+    lanes = LANES if wide else 1
+    items = of.type.size // of.radix // lanes
+    index = layouts.index_dtype(of.type.size)
+    text = _source(of, lanes, index)
+    numbers = [*map(index.type, (items, across // lanes, of.done))]
+    part = np.dtype(f"f{dtype.itemsize // 2}")
+    if of.scale != 1.0:
+        numbers.append(part.type(of.scale))
+    heavy = wide
+    if of.done == 1:
+        return calls.producer(
+            runtime, of.type, runtime.launch(text, 2, numbers, items, heavy=heavy)
+        )
+    powers = np.outer(np.arange(1, of.radix), np.arange(of.done))
+    twiddles = table(backend, circle(of.radix * of.done)[powers], dtype)
+    launch = runtime.launch(text, 3, numbers, items, heavy=heavy)
+    return calls.producer(runtime, of.type, lambda x, y: launch(x, twiddles, y))
+
+
+def _source(of: _Pass, lanes: int, index: templates.Index) -> str:
+    """Return the program of a pass: see ``_Pass``; constants: items, those of a row, done, scale.
+
+    Backwards, the parts of all numbers are exchanged: i times the conjugate, transformed
+    forwards, is i times the conjugate of what is wanted.
+    """
+    ctype = complex_functions.pair(of.type.dtype)
+    part, radix = ctype[:-1], of.radix
+    points = [(f"a{r}", f"b{r}") for r in range(radix)]
+    body = [
+        "  const index_t i = get_global_id(0);",
+        "  if (i >= items) return;",
+        f"  const index_t row = i / across, j = i % across * {lanes};",
+        f"  const index_t step = across * {lanes};",
+        f"  x += row * step * {radix} + j;",
+    ]
+    first = of.done == 1
+    if first:
+        body.append(f"  y += row * step * {radix} + j * {radix};")
+    else:
+        body.append("  const index_t k = j % done;")
+        body.append(f"  y += row * step * {radix} + (j - k) * {radix} + k;")
+    for r, (re, im) in enumerate(points):
+        body.append(f"  V {re}, {im};\n  LOAD({re}, {im}, x + {r} * step)")
+        if r and not first:
+            body.append(f"  TURN({re}, {im}, w + {r - 1} * done + k)")
+    lines, results = butterfly(points)
+    body.extend(lines)
+    for r, (re, im) in enumerate(results):
+        if of.scale != 1.0:
+            re, im = f"({re}) * scale", f"({im}) * scale"
+        body.append(
+            f"  SCATTER({re}, {im}, y + {r}, {radix})"
+            if first
+            else f"  STORE({re}, {im}, y + {r} * done)"
+        )
+    arrays = [templates.Array("x", ctype), templates.Array("y", ctype, written=True)]
+    if not first:
+        arrays.insert(1, templates.Array("w", ctype))
+    scaled = [] if of.scale == 1.0 else [f"const {part} scale"]
+    sense = "back" if of.inverse else "forth"
+    return templates.program(
+        f"FFT {radix} of {of.type.dtype} {sense}, {'first' if first else 'then'}",
+        arrays,
+        [*templates.indices("items", "across", "done"), *scaled],
+        "\n".join(body),
+        index=index,
+        declarations=_access(part, lanes, inverse=of.inverse),
+    )
+
+
+def _access(part: str, lanes: int, *, inverse: bool) -> str:
+    """Return the macros that read and write ``lanes`` numbers as vectors of their parts."""
+    re, im = ("even", "odd") if lanes > 1 else ("x", "y")
+    first, second = (im, re) if inverse else (re, im)
+    wide, vector = f"{part}{2 * lanes}", f"{part}{lanes if lanes > 1 else ''}"
+    load = f"vload{2 * lanes}(0, (global const {part} *)({{}}))"
+    places = range(lanes)
+    lane = [f"z_.s{2 * at:x}{2 * at + 1:x}" for at in places]
+    scatter = " ".join(f"(to)[{at} * (by)] = {lane[at]};" for at in places)
+    return f"""typedef {part} E;
+typedef {vector} V;
+#define LOAD(re, im, from) {{ const {wide} z_ = {load.format("from")}; \\
+  re = z_.{first}; im = z_.{second}; }}
+#define TURN(re, im, from) {{ const {wide} z_ = {load.format("from")}; \\
+  const V t_ = re * z_.{re} - im * z_.{im}; im = re * z_.{im} + im * z_.{re}; re = t_; }}
+#define JOIN(re, im) {wide} z_; z_.{first} = re; z_.{second} = im;
+#define STORE(re, im, to) {{ JOIN(re, im) vstore{2 * lanes}(z_, 0, (global {part} *)(to)); }}
+#define SCATTER(re, im, to, by) {{ JOIN(re, im) {scatter} }}"""
+
+
+def element(dtype: DType) -> str:
+    """Return the C type of an element, real or complex."""
+    return complex_functions.pair(dtype) if dtype in dt.COMPLEX else ctypes.stored(dtype)
+
+
+def elementwise_rows(
+    backend: OpenCLBackend,
+    title: str,
+    out: TensorType,
+    arrays: list[tuple[str, str]],
+    declarations: str,
+    expression: str,
+    **numbers: int,
+) -> Launch:
+    """Return the launch that writes ``expression`` of ``row`` and ``k`` to each place of ``out``.
+
+    ``arrays``: (name, C type) of what it reads; ``numbers``: constants, by name.
+    """
+    ctype = element(out.dtype)
+    index = layouts.index_dtype(out.size, *(each for each in numbers.values()))
+    length = out.shape[-1]
+    text = templates.program(
+        title,
+        [*(templates.Array(*each) for each in arrays), templates.Array("y", ctype, written=True)],
+        templates.indices("items", "length", *numbers),
+        f"""  const index_t i = get_global_id(0);
+  if (i >= items) return;
+  const index_t row = i / length, k = i % length;
+  y[i] = {expression};""",
+        index=index,
+        declarations=declarations,
+    )
+    constants = [*map(index.type, (out.size, length, *numbers.values()))]
+    return backend.runtime.launch(text, len(arrays) + 1, constants, out.size)
+
+
+def _bluestein(backend: OpenCLBackend, type_: TensorType, *, inverse: bool, scale: float) -> Call:
+    """Transform by way of j k = (j^2 + k^2 - (k - j)^2) / 2, a convolution with a chirp."""
+    dtype, n = type_.dtype, type_.shape[-1]
+    squares = np.arange(n, dtype=np.int64) ** 2 % (2 * n)
+    chirp = circle(2 * n)[squares]
+    if inverse:
+        chirp = chirp.conj()
+    length = 1 << (2 * n - 2).bit_length()
+    kernel = np.zeros(length, np.complex128)
+    kernel[:n] = chirp.conj()
+    kernel[length - n + 1 :] = chirp[:0:-1].conj()
+    long = TensorType(dtype, (*type_.shape[:-1], length))
+    steps = [
+        _times(backend, type_, long, chirp),
+        transform(backend, long),
+        _times(backend, long, long, np.fft.fft(kernel) / length),
+        transform(backend, long, inverse=True),
+        _times(backend, long, type_, chirp * scale),
+    ]
+
+    def run(x: DeviceBuffer) -> DeviceBuffer:
+        for step in steps:
+            x = step(x)
+        return x
+
+    return run
+
+
+def _times(
+    backend: OpenCLBackend, given: TensorType, out: TensorType, by: np.ndarray[Any, Any]
+) -> Call:
+    """Return the product of each row with ``by``, cut or filled up with zeros."""
+    ctype = complex_functions.pair(out.dtype)
+    launch = elementwise_rows(
+        backend,
+        f"rows of {out.dtype} times a table",
+        out,
+        [("x", ctype), ("w", ctype)],
+        complex_functions.definitions("times(x)", out.dtype),
+        "k < filled ? times(x[row * width + k], w[k]) : (A)(0, 0)",
+        width=given.shape[-1],
+        filled=min(given.shape[-1], out.shape[-1]),
+    )
+    factors_ = table(backend, by, out.dtype)
+    return calls.producer(backend.runtime, out, lambda x, y: launch(x, factors_, y))

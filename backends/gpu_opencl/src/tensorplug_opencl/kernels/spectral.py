@@ -1,0 +1,194 @@
+"""Fourier transforms along the last axis.
+
+Real numbers are transformed as half as many complex ones, pairs of neighbours, where their
+number is even; the spectrum is then taken apart, or put together before.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tensorplug import dtypes as dt
+from tensorplug.errors import KernelRefusedError
+from tensorplug.ops import spectral as ops
+from tensorplug.spec import TensorType
+from tensorplug.tables import KernelTable
+from tensorplug_opencl.buffers import DeviceBuffer
+from tensorplug_opencl.kernels import calls, complex_functions, ctypes, fourier
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug_opencl.backend import OpenCLBackend
+
+    Call = Callable[..., DeviceBuffer]
+
+kernels = KernelTable()
+
+
+@kernels.prepare(ops.FFT)
+def fft(input: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Call:
+    """Transform forwards."""
+    if not out.size:
+        return calls.empty(backend.runtime, out)
+    return fourier.transform(backend, input)
+
+
+@kernels.prepare(ops.IFFT)
+def ifft(input: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Call:
+    """Transform backwards; the factor is applied in the last pass."""
+    if not out.size:
+        return calls.empty(backend.runtime, out)
+    return fourier.transform(backend, input, inverse=True, scale=1 / input.shape[-1])
+
+
+@kernels.prepare(ops.RFFT)
+def rfft(input: TensorType, *, fft_length: int, backend: OpenCLBackend, out: TensorType) -> Call:
+    """Transform n real numbers: as n / 2 complex ones if n is even."""
+    if input.dtype is dt.float16:
+        raise KernelRefusedError("there is no complex type of float16")
+    if not out.size:
+        return calls.empty(backend.runtime, out)
+    if not input.size:
+        return calls.constant(backend.runtime, out)
+    if fft_length % 2:
+        return _rfft_odd(input, fft_length, backend, out)
+    lead, half = input.shape[:-1], fft_length // 2
+    sized = _resized(backend, input, TensorType(input.dtype, (*lead, fft_length)))
+    packed = TensorType(out.dtype, (*lead, half))
+    whole = fourier.transform(backend, packed)
+    ctype = complex_functions.pair(out.dtype)
+    launch = fourier.elementwise_rows(
+        backend,
+        f"RFFT to {out.dtype}",
+        out,
+        [("x", ctype), ("w", ctype)],
+        f"{complex_functions.definitions('times(x)', out.dtype)}\n{_SPLIT}",
+        "split(x[row * half_length + k % half_length],"
+        " x[row * half_length + (half_length - k) % half_length], w[k])",
+        half_length=half,
+    )
+    turns = fourier.table(backend, fourier.circle(fft_length)[: half + 1], out.dtype)
+    split = calls.producer(backend.runtime, out, lambda x, y: launch(x, turns, y))
+
+    def run(x: DeviceBuffer) -> DeviceBuffer:
+        reals = sized(x)
+        pairs = DeviceBuffer(reals.memory, packed.dtype, packed.shape, reals.offset // 2)
+        return split(whole(pairs))
+
+    return run
+
+
+# The spectrum of x from that of z[j] = x[2 j] + i x[2 j + 1]: those of both halves are told apart
+# by symmetry, and the second one is turned.
+_SPLIT = """
+A split(A z, A mirrored, A turn) {
+  const A even = (A)(z.x + mirrored.x, z.y - mirrored.y) / 2;
+  const A odd = (A)(z.y + mirrored.y, mirrored.x - z.x) / 2;
+  return even + times(odd, turn);
+}"""
+# And back; a number's imaginary part that real signals do not have is not looked at.
+_JOIN = """
+A joined(A z, A mirrored, A turn) {
+  const A even = (A)(z.x + mirrored.x, z.y - mirrored.y) / 2;
+  const A odd = times((A)(z.x - mirrored.x, z.y + mirrored.y) / 2, (A)(turn.x, -turn.y));
+  return (A)(even.x - odd.y, even.y + odd.x);
+}
+A at(global const A *x, ulong k, ulong have, ulong half_length, int even) {
+  const A z = k < have ? x[k] : (A)(0, 0);
+  return k == 0 || (even && k == half_length) ? (A)(z.x, 0) : z;
+}"""
+
+
+def _rfft_odd(input: TensorType, fft_length: int, backend: OpenCLBackend, out: TensorType) -> Call:
+    lead = input.shape[:-1]
+    ctype = complex_functions.pair(out.dtype)
+    whole = TensorType(out.dtype, (*lead, fft_length))
+    widen = fourier.elementwise_rows(
+        backend,
+        f"rows of {input.dtype} as {out.dtype}",
+        whole,
+        [("x", ctypes.stored(input.dtype))],
+        "",
+        f"k < filled ? ({ctype})(x[row * width + k], 0) : ({ctype})(0, 0)",
+        width=input.shape[-1],
+        filled=min(input.shape[-1], fft_length),
+    )
+    first = calls.producer(backend.runtime, whole, widen)
+    transform = fourier.transform(backend, whole)
+    cut = _resized(backend, whole, out)
+    return lambda x: cut(transform(first(x)))
+
+
+def _resized(backend: OpenCLBackend, given: TensorType, out: TensorType) -> Call:
+    """Return ``given`` with the last axis of ``out``, cut or filled up with zeros."""
+    if given.shape == out.shape:
+        return lambda x: x
+    ctype = fourier.element(out.dtype)
+    launch = fourier.elementwise_rows(
+        backend,
+        f"rows of {ctype} resized",
+        out,
+        [("x", ctype)],
+        "",
+        f"k < filled ? x[row * width + k] : ({ctype})(0)",
+        width=given.shape[-1],
+        filled=min(given.shape[-1], out.shape[-1]),
+    )
+    return calls.producer(backend.runtime, out, launch)
+
+
+@kernels.prepare(ops.IRFFT)
+def irfft(input: TensorType, *, fft_length: int, backend: OpenCLBackend, out: TensorType) -> Call:
+    """Put the spectrum of n / 2 complex numbers together, if n is even; transform it back."""
+    if not out.size:
+        return calls.empty(backend.runtime, out)
+    if not input.size:
+        return calls.constant(backend.runtime, out)
+    lead, even = out.shape[:-1], fft_length % 2 == 0
+    points = fft_length // 2 if even else fft_length
+    packed = TensorType(input.dtype, (*lead, points))
+    ctype = complex_functions.pair(input.dtype)
+    numbers = {"width": input.shape[-1], "half_length": fft_length // 2}
+    have = min(input.shape[-1], fft_length // 2 + 1)
+    read = "at(x + row * width, {}, have, half_length, " + f"{int(even)})"
+    declarations = f"{complex_functions.definitions('times(x)', input.dtype)}\n{_JOIN}"
+    if even:
+        expression = f"joined({read.format('k')}, {read.format('half_length - k')}, w[k])"
+    else:
+        mirrored = f"({read.format('length - k')} * (A)(1, -1))"
+        expression = f"k <= half_length ? {read.format('k')} : {mirrored}"
+    launch = fourier.elementwise_rows(
+        backend,
+        f"IRFFT of {input.dtype}, {'even' if even else 'odd'}",
+        packed,
+        [("x", ctype), *([("w", ctype)] if even else [])],
+        declarations,
+        expression,
+        have=have,
+        **numbers,
+    )
+    turns = fourier.table(backend, fourier.circle(fft_length)[:points], input.dtype)
+    join = calls.producer(
+        backend.runtime,
+        packed,
+        (lambda x, y: launch(x, turns, y)) if even else launch,
+    )
+    transform = fourier.transform(backend, packed, inverse=True, scale=1 / points)
+    if even:
+
+        def run(x: DeviceBuffer) -> DeviceBuffer:
+            pairs = transform(join(x))
+            return DeviceBuffer(pairs.memory, out.dtype, out.shape, 2 * pairs.offset)
+
+        return run
+    part = calls.producer(
+        backend.runtime,
+        out,
+        fourier.elementwise_rows(
+            backend, f"real parts of {input.dtype}", out, [("x", ctype)], "", "x[i].x"
+        ),
+    )
+    return lambda x: part(transform(join(x)))
