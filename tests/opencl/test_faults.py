@@ -77,7 +77,7 @@ def numbers(backend):
 def test_a_failed_allocation_is_tried_again_with_the_pool_emptied(backend, code):
     spare = backend.from_host(np.zeros(1000))
     del spare
-    backend.runtime.pool = pool = Pool(backend.runtime.pool, code, 1)
+    backend.runtime.memory.pool = pool = Pool(backend.runtime.memory.pool, code, 1)
     buffer = backend.from_host(np.arange(3))
     np.testing.assert_array_equal(backend.to_host(buffer), [0, 1, 2])
     assert (pool.allocate.calls, pool.freed, pool.held_blocks) == (2, 1, 0)
@@ -85,11 +85,11 @@ def test_a_failed_allocation_is_tried_again_with_the_pool_emptied(backend, code)
 
 @pytest.mark.parametrize("code", MEMORY)
 def test_out_of_memory(backend, numbers, code):
-    backend.runtime.pool = pool = Pool(backend.runtime.pool, code, 9)
+    backend.runtime.memory.pool = pool = Pool(backend.runtime.memory.pool, code, 9)
     with pytest.raises(BackendMemoryError, match=r"no room for 80,000 bytes: tensors hold \d"):
         backend.from_host(np.zeros(10_000))
     assert pool.allocate.calls == 2
-    backend.runtime.pool = pool.real
+    backend.runtime.memory.pool = pool.real
     np.testing.assert_array_equal(backend.to_host(numbers), [1, 2, 3])  # and life goes on
 
 
@@ -101,7 +101,7 @@ def test_a_request_beyond_the_device_is_refused_by_the_driver_itself(backend):
 
 @pytest.mark.parametrize("code", LOST)
 def test_a_lost_device_while_allocating(backend, code):
-    backend.runtime.pool = pool = Pool(backend.runtime.pool, code, 9)
+    backend.runtime.memory.pool = pool = Pool(backend.runtime.memory.pool, code, 9)
     with pytest.raises(DeviceLostError, match="is lost"):
         backend.from_host(np.zeros(3))
     assert pool.allocate.calls == 1
@@ -162,7 +162,8 @@ def test_a_launch_short_of_memory_is_tried_again(monkeypatch, backend, numbers, 
 
 @pytest.mark.parametrize(
     ("code", "expected", "calls"),
-    [(code, BackendMemoryError, 2) for code in MEMORY]
+    [(code, BackendMemoryError, 2) for code in MEMORY if code != CODE.OUT_OF_RESOURCES]
+    + [(CODE.OUT_OF_RESOURCES, BackendMemoryError, 2 + 7)]  # with ever smaller groups: 64 to 1
     + [(code, DeviceLostError, 1) for code in LOST],
 )
 def test_a_launch_that_fails(monkeypatch, backend, numbers, code, expected, calls):

@@ -190,7 +190,8 @@ def test_each_allocation_of_the_device_fails_once():
     require_device()
     with isolated_engine("opencl"):
         device = seam.current().device
-        pool = device.backend.runtime.pool = Pool(device.backend.runtime.pool)
+        memory = device.backend.runtime.memory
+        pool = memory.pool = Pool(memory.pool)
 
         def compute():
             return training.with_second_order(training.parameters(), 1)["w1"].numpy()

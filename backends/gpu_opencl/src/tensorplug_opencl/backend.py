@@ -13,7 +13,7 @@ from tensorplug_opencl.buffers import DeviceBuffer
 from tensorplug_opencl.runtime import Runtime
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping
+    from collections.abc import Callable, Hashable, Mapping
 
     import pyopencl as cl
 
@@ -54,7 +54,8 @@ class OpenCLBackend:
 
         """
         buffer = self.runtime.empty(TensorType(dt.of(array.dtype), array.shape))
-        self.runtime.write(np.ascontiguousarray(array), buffer)
+        host = np.ascontiguousarray(array)
+        self.runtime.write(host, buffer, owned=not np.may_share_memory(host, array))
         return buffer
 
     def to_host(self, buffer: DeviceBuffer) -> np.ndarray[Any, Any]:
@@ -85,7 +86,7 @@ class OpenCLBackend:
 
     def live_buffers(self) -> int:
         """Return how many blocks the pool has given out and not got back."""
-        return self.runtime.pool.active_blocks
+        return self.runtime.memory.pool.active_blocks
 
     def counts(self, buffer: DeviceBuffer) -> bool:
         """Return whether there is memory under ``buffer``: not if it has no elements."""
@@ -100,14 +101,15 @@ class OpenCLBackend:
 
     def memory(self) -> Mapping[str, int]:
         """Return bytes and blocks in use and kept for reuse, and the number of programs."""
-        pool = self.runtime.pool
-        return {
-            "active_bytes": pool.active_bytes,
-            "held_bytes": pool.managed_bytes - pool.active_bytes,
-            "active_blocks": pool.active_blocks,
-            "held_blocks": pool.held_blocks,
-            "programs": len(self.runtime.programs),
-        }
+        return {**self.runtime.memory.figures(), "programs": len(self.runtime.programs)}
+
+    def trim(self) -> int:
+        """Give the memory kept for reuse back to the device; return how many bytes that were."""
+        return self.runtime.memory.trim()
+
+    def measure(self) -> Callable[[], int]:
+        """Begin to take the device's own time; the function returned ends it: nanoseconds."""
+        return self.runtime.measurements.begin()
 
     def close(self) -> None:
         """Wait for the queue and give the memory kept for reuse back."""

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 from tensorplug.spec import TensorType
 
 if TYPE_CHECKING:
+    import pyopencl as cl
     from pyopencl.tools import PooledBuffer
 
     from tensorplug.dtypes import DType
     from tensorplug.shapes import Shape
+
+    Memory = PooledBuffer | cl.Buffer
 
 __all__ = ["DeviceBuffer"]
 
@@ -24,9 +27,7 @@ class DeviceBuffer:
 
     __slots__ = ("__weakref__", "dtype", "memory", "offset", "shape")
 
-    def __init__(
-        self, memory: PooledBuffer | None, dtype: DType, shape: Shape, offset: int = 0
-    ) -> None:
+    def __init__(self, memory: Memory | None, dtype: DType, shape: Shape, offset: int = 0) -> None:
         self.memory = memory
         self.dtype = dtype
         self.shape = shape

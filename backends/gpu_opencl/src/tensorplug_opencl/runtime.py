@@ -1,25 +1,29 @@
 """The one place that talks to an opened device: memory, programs, launches and transfers.
 
 All work goes to one in-order queue, so a piece of memory given back to the pool may be reused
-at once: what still reads it was enqueued earlier. Nothing waits but ``read``, ``write`` and
-``synchronize``. Errors of OpenCL are translated here and nowhere else.
+at once: what still reads it was enqueued earlier. Nothing waits but ``read`` and
+``synchronize``. Arguments are set and work is enqueued under one lock.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyopencl as cl
-from pyopencl.tools import ImmediateAllocator, MemoryPool
 
+from tensorplug import dtypes as dt
 from tensorplug.errors import DeviceLostError
 from tensorplug_opencl import faults
 from tensorplug_opencl.buffers import DeviceBuffer
 from tensorplug_opencl.device import describe
+from tensorplug_opencl.launch import HEAVY_GROUP, LIGHT_GROUP, Launch, group_of
+from tensorplug_opencl.measuring import Measurements
+from tensorplug_opencl.memory import Memory
 from tensorplug_opencl.program import Programs, title_of
+from tensorplug_opencl.staging import Staging
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,15 +32,9 @@ if TYPE_CHECKING:
 
     from tensorplug.spec import TensorType
 
-__all__ = ["Launch", "Runtime"]
+__all__ = ["LIGHT_GROUP", "Launch", "Runtime"]
 
 HostArray = np.ndarray[Any, Any]
-
-# Work-items per group, for items that do little and for those that loop. PoCL compiles a kernel
-# again for every new group size, so they are fixed, and runs a group on one core, so that
-# groups of long items must be small. GPUs want no fewer than 64.
-LIGHT_GROUP: Final = 128
-HEAVY_GROUP: Final = {True: 8, False: 64}  # by whether the device is a CPU
 
 
 class _Process:
@@ -54,7 +52,10 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which cannot fork
 
 
 class Runtime:
-    """An opened device: its context, queue, memory pool and built programs."""
+    """An opened device: its context, queue, memory and built programs.
+
+    ``last`` is the event of what was enqueued last; ``measuring``: events are noted.
+    """
 
     def __init__(self, device: cl.Device) -> None:
         self.device = device
@@ -63,9 +64,14 @@ class Runtime:
         try:
             self.context = cl.Context([device])
             self.queue = cl.CommandQueue(self.context, device)
-            self.pool = MemoryPool(ImmediateAllocator(self.queue))
+            self.memory = Memory(self.queue, self.name, self.synchronize)
         except cl.Error as error:
             raise faults.translated(error, self.name, "opening the device") from error
+        self.lock = threading.RLock()  # again in one thread: a finalizer may run kernels
+        self.last: cl.Event | None = None
+        self.measuring = False
+        self.measurements = Measurements(self)
+        self.staging = Staging(self.context, device)
         self.programs = Programs(self.context, device, self.name)
         self.is_cpu = bool(device.type & cl.device_type.CPU)
         self.parallel_items = device.max_compute_units * (512 if self.is_cpu else 2048)
@@ -82,21 +88,10 @@ class Runtime:
         """
         if self.pid != _Process.pid:
             raise self._forked()
-        try:
-            return self.pool.allocate(nbytes)
-        except (cl.Error, MemoryError) as error:
-            return self._allocate_again(nbytes, error)
-
-    def _allocate_again(self, nbytes: int, first: cl.Error | MemoryError) -> PooledBuffer:
-        if isinstance(first, cl.Error) and not faults.is_memory(first):
-            raise faults.translated(first, self.name, "allocating memory") from first
-        held = self.pool.managed_bytes - self.pool.active_bytes
-        self.pool.free_held()
-        try:
-            return self.pool.allocate(nbytes)
-        except (cl.Error, MemoryError) as error:
-            active = self.pool.active_bytes
-            raise faults.out_of_memory(error, self.name, nbytes, active, held) from error
+        memory = self.memory.allocate(nbytes)
+        if self.measuring:
+            self.memory.settle()
+        return memory
 
     def empty(self, type_: TensorType) -> DeviceBuffer:
         """Return a buffer of ``type_`` whose contents are still to be written."""
@@ -112,6 +107,19 @@ class Runtime:
         allocate = self.allocate
         return lambda: DeviceBuffer(allocate(nbytes), dtype, shape)
 
+    def table(self, host: HostArray) -> DeviceBuffer:
+        """Return a copy of ``host``, which is not empty: numbers that a plan's kernels read.
+
+        They lie outside the pool, which counts what tensors hold.
+        """
+        self._check_process()
+        flags = cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR
+        try:
+            memory = cl.Buffer(self.context, flags, hostbuf=np.ascontiguousarray(host))
+        except cl.Error as error:
+            raise faults.translated(error, self.name, "copying a table") from error
+        return DeviceBuffer(memory, dt.of(host.dtype), host.shape)
+
     def _check_process(self) -> None:
         if self.pid != _Process.pid:
             raise self._forked()
@@ -124,24 +132,39 @@ class Runtime:
 
     # Transfers ------------------------------------------------------------------------
 
-    def write(self, host: HostArray, buffer: DeviceBuffer) -> None:
-        """Copy contiguous ``host`` into ``buffer``; it may be changed once this returns."""
+    def write(self, host: HostArray, buffer: DeviceBuffer, *, owned: bool = False) -> None:
+        """Copy contiguous ``host`` into ``buffer``; it may be changed once this returns.
+
+        ``owned``: nobody else has ``host``, and nobody will change it. While the device is at
+        work the copy joins the queue, and nobody waits.
+        """
         if buffer.memory is not None:
-            self._do(
-                "copying to the device", self._copy, buffer, buffer.memory, host, "dst_offset"
-            )
+            at = buffer.offset * buffer.dtype.itemsize
+            self._do("copying to the device", self._write, host, buffer.memory, at, owned)
+
+    def _write(self, host: HostArray, memory: Any, at: int, owned: bool) -> None:  # noqa: FBT001
+        with self.lock:
+            queue = self.queue
+            if not self._idle():
+                self.last = self.staging.send(queue, memory, at, host, owned=owned)
+                return
+        cl.enqueue_copy(queue, memory, host, dst_offset=at, is_blocking=True)
+
+    def _idle(self) -> bool:
+        done = cl.command_execution_status.COMPLETE
+        status = cl.event_info.COMMAND_EXECUTION_STATUS
+        return self.last is None or self.last.get_info(status) == done
 
     def read(self, buffer: DeviceBuffer) -> HostArray:
         """Return a copy of ``buffer``'s elements, once all work before it is done."""
         host: HostArray = np.empty(buffer.shape, buffer.dtype.numpy)
         if buffer.memory is not None:
-            action = "copying from the device"
-            self._do(action, self._copy, buffer, host, buffer.memory, "src_offset")
+            at = buffer.offset * buffer.dtype.itemsize
+            self._do("copying from the device", self._read, host, buffer.memory, at)
         return host
 
-    def _copy(self, buffer: DeviceBuffer, target: Any, source: Any, side: str) -> None:
-        options: dict[str, Any] = {side: buffer.offset * buffer.dtype.itemsize}
-        cl.enqueue_copy(self.queue, target, source, is_blocking=True, **options)
+    def _read(self, host: HostArray, memory: Any, at: int) -> None:
+        cl.enqueue_copy(self.queue, host, memory, src_offset=at, is_blocking=True)
 
     def fill(self, buffer: DeviceBuffer, value: HostArray) -> None:
         """Set all elements of ``buffer`` to ``value``, an array of rank 0 of its dtype."""
@@ -150,7 +173,10 @@ class Runtime:
             self._do("filling memory", self._fill, buffer.memory, value, nbytes)
 
     def _fill(self, memory: PooledBuffer, value: HostArray, nbytes: int) -> None:
-        cl.enqueue_fill_buffer(self.queue, memory, value, 0, nbytes)
+        with self.lock:
+            self.last = cl.enqueue_fill_buffer(self.queue, memory, value, 0, nbytes)
+            if self.measuring:
+                self.measurements.note(self.last)
 
     def synchronize(self) -> None:
         """Wait until all work is done.
@@ -159,10 +185,19 @@ class Runtime:
             DeviceLostError, BackendMemoryError: what became of work submitted earlier.
 
         """
-        self._do("waiting for the device", self.queue.finish)
+        self._do("waiting for the device", self._finish)
+
+    def _finish(self) -> None:
+        self.queue.finish()
+        with self.lock:
+            self.staging.retire()
 
     def _do(self, action: str, function: Callable[..., None], *args: Any) -> None:
         self._check_process()
+        self.translate(action, function, *args)
+
+    def translate(self, action: str, function: Callable[..., None], *args: Any) -> None:
+        """Call ``function``; what OpenCL raises is told in the user's terms."""
         try:
             function(*args)
         except cl.Error as error:
@@ -174,7 +209,7 @@ class Runtime:
             try:
                 self.synchronize()
             finally:
-                self.pool.stop_holding()
+                self.memory.pool.stop_holding()
 
     # Launches -------------------------------------------------------------------------
 
@@ -186,15 +221,20 @@ class Runtime:
         items: int,
         *,
         heavy: bool = False,
+        group: int | None = None,
     ) -> Launch:
         """Return kernel ``run`` of program ``source`` with everything set but its arrays.
 
         The kernel takes ``arrays`` pairs of (pointer, ``long`` offset in elements), then
         ``constants``. ``items`` is the number of work-items needed; the kernel itself must
-        ignore those by which it is rounded up. ``heavy``: each of them does a lot.
+        ignore those by which it is rounded up. ``heavy``: each of them does a lot. ``group``:
+        as many
+        work together, and the program is right for no other number.
 
         Raises:
             BuildError: when the device's compiler refuses the program.
+            KernelRefusedError: when the device does not allow it as many work-items in a group
+                as ``group``, or as much local memory as it takes.
             TypeError: when the kernel takes another number of arguments.
 
         """
@@ -207,76 +247,11 @@ class Runtime:
                     f"program {title!r} takes {kernel.num_args} arguments, but there are "
                     f"2 for each of {arrays} arrays and {len(constants)} constants"
                 )
-            for number in range(arrays):
-                kernel.set_arg(2 * number + 1, np.int64(0))
-            for number, constant in enumerate(constants, start=2 * arrays):
-                kernel.set_arg(number, constant)
+            launch = Launch(self, kernel, title, arrays, items)
+            launch.set_constants(constants)
+            wanted = HEAVY_GROUP[self.is_cpu] if heavy else LIGHT_GROUP
+            size = group_of(self.device, kernel, title, wanted, group)
         except cl.Error as error:
-            action = f"setting the arguments of {title!r}"
-            raise faults.translated(error, self.name, action) from error
-        wanted = HEAVY_GROUP[self.is_cpu] if heavy else LIGHT_GROUP
-        group = min(wanted, self.device.max_work_group_size)
-        return Launch(self, kernel, title, arrays, -(-items // group) * group, group)
-
-    def retry_launch(self, launch: Launch, error: cl.Error) -> None:
-        """Try ``launch`` once more with the pool emptied, if it failed for want of memory."""
-        action = f"running {launch.title!r}"
-        if not faults.is_memory(error):
-            raise faults.translated(error, self.name, action) from error
-        self.pool.free_held()
-        try:
-            launch.enqueue()
-        except cl.Error as again:
-            raise faults.translated(again, self.name, action) from again
-
-
-class Launch:
-    """A kernel whose constants and sizes are fixed: called with buffers, it is enqueued.
-
-    ``clSetKernelArg`` is not thread safe, and arguments must not change before the enqueue
-    has read them. So each plan has a kernel object of its own, whose constants stay set, and
-    a lock around arguments and enqueue: an uncontended lock costs less than the look-up of a
-    kernel per thread, and the queue serializes the threads anyway.
-    """
-
-    __slots__ = (
-        "_global",
-        "_local",
-        "_lock",
-        "_offsets",
-        "_runtime",
-        "_set_arg",
-        "kernel",
-        "title",
-    )
-
-    def __init__(
-        self, runtime: Runtime, kernel: cl.Kernel, title: str, arrays: int, items: int, group: int
-    ) -> None:
-        self._runtime = runtime
-        self._set_arg: Callable[[int, Any], None] = kernel.set_arg
-        self.kernel = kernel
-        self.title = title
-        self._global = (items,)
-        self._local = (group,)
-        self._offsets = [0] * arrays  # as last set: setting a scalar costs more than a buffer
-        self._lock = threading.Lock()
-
-    def __call__(self, *arrays: DeviceBuffer) -> None:
-        """Enqueue the kernel on ``arrays``, in the order of its parameters."""
-        set_arg = self._set_arg
-        offsets = self._offsets
-        with self._lock:
-            try:
-                for number, array in enumerate(arrays):
-                    set_arg(2 * number, array.memory)
-                    if array.offset != offsets[number]:
-                        set_arg(2 * number + 1, np.int64(array.offset))
-                        offsets[number] = array.offset
-                self.enqueue()
-            except cl.Error as error:
-                self._runtime.retry_launch(self, error)
-
-    def enqueue(self) -> None:
-        """Enqueue the kernel with the arguments that are set."""
-        cl.enqueue_nd_range_kernel(self._runtime.queue, self.kernel, self._global, self._local)
+            raise faults.translated(error, self.name, f"preparing {title!r}") from error
+        launch.form_groups(size, fixed=group is not None)
+        return launch

@@ -1,0 +1,175 @@
+"""A kernel with everything set but its arrays, and how many work-items run in a group."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyopencl as cl
+
+from tensorplug.errors import KernelRefusedError
+from tensorplug_opencl import faults
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tensorplug_opencl.buffers import DeviceBuffer
+    from tensorplug_opencl.runtime import Runtime
+
+__all__ = ["Launch", "bind", "group_of"]
+
+# Work-items per group, for items that do little and for those that loop. PoCL compiles a kernel
+# again for every new group size, so they are fixed, and runs a group on one core, so that
+# groups of long items must be small. GPUs want no fewer than 64.
+LIGHT_GROUP: Final = 128
+HEAVY_GROUP: Final = {True: 8, False: 64}  # by whether the device is a CPU
+
+_TOO_LARGE: Final = frozenset(
+    {
+        cl.status_code.INVALID_WORK_GROUP_SIZE,
+        cl.status_code.INVALID_WORK_ITEM_SIZE,
+        cl.status_code.OUT_OF_RESOURCES,  # what NVIDIA says where a group needs too many registers
+    }
+)
+_info = cl.kernel_work_group_info
+
+
+def group_of(
+    device: cl.Device, kernel: cl.Kernel, title: str, wanted: int, needed: int | None
+) -> int:
+    """Return how many work-items of ``kernel`` form a group: ``needed`` or at most ``wanted``.
+
+    A kernel may allow fewer than its device does, for the registers and local memory that it
+    takes. Where any number is right, it is a multiple of what the device runs in step.
+
+    Raises:
+        KernelRefusedError: ``needed`` is more than the kernel may have here, or it takes more
+            local memory than there is.
+
+    """
+    local = kernel.get_work_group_info(_info.LOCAL_MEM_SIZE, device)
+    if local > device.local_mem_size:
+        raise KernelRefusedError(
+            f"{title!r} takes {local:,} bytes of local memory, and the device has "
+            f"{device.local_mem_size:,}"
+        )
+    sizes = device.max_work_item_sizes
+    most: int = min(kernel.get_work_group_info(_info.WORK_GROUP_SIZE, device), sizes[0])
+    if needed is not None:
+        if needed > most:
+            raise KernelRefusedError(
+                f"{title!r} needs groups of {needed} work-items, and the device allows it {most}"
+            )
+        return needed
+    step: int = kernel.get_work_group_info(_info.PREFERRED_WORK_GROUP_SIZE_MULTIPLE, device)
+    group = max(1, min(wanted, most))
+    return group - group % step if 0 < step < group else group
+
+
+def bind(kernel: cl.Kernel) -> Callable[[int, Any], None]:
+    """Return the function that sets a number or struct as argument of ``kernel``.
+
+    pyopencl's ``set_arg`` takes 10 microseconds for what is no buffer, since it tries several
+    conversions first; what its own generated code calls takes 0.2.
+    """
+    direct: Callable[[int, Any], None] = getattr(kernel, "_set_arg_buf", kernel.set_arg)
+    return direct
+
+
+class Launch:
+    """A kernel whose constants and sizes are fixed: called with buffers, it is enqueued.
+
+    ``clSetKernelArg`` is not thread safe, and arguments must not change before the enqueue
+    has read them. So each plan has a kernel object of its own, whose constants stay set, and
+    the runtime's lock is held from the first argument to the enqueue: an uncontended lock costs
+    less than the look-up of a kernel per thread, and the queue serializes the threads anyway.
+    """
+
+    __slots__ = (
+        "_fixed",
+        "_global",
+        "_items",
+        "_local",
+        "_offsets",
+        "_runtime",
+        "_set_arg",
+        "_set_number",
+        "kernel",
+        "title",
+    )
+
+    def __init__(
+        self, runtime: Runtime, kernel: cl.Kernel, title: str, arrays: int, items: int
+    ) -> None:
+        self._runtime = runtime
+        self._set_arg: Callable[[int, Any], None] = kernel.set_arg
+        self._set_number = bind(kernel)
+        self.kernel = kernel
+        self.title = title
+        self._items = items
+        self._offsets = [0] * arrays  # as last set
+        self.form_groups(1)
+
+    @property
+    def group(self) -> int:
+        """How many work-items form a group."""
+        return self._local[0]
+
+    def form_groups(self, group: int, *, fixed: bool = False) -> None:
+        """Let ``group`` work-items form a group; ``fixed``: with fewer it would be wrong."""
+        self._fixed = fixed
+        self._local = (group,)
+        self._global = (-(-self._items // group) * group,)
+
+    def set_constants(self, constants: Sequence[Any]) -> None:
+        """Set what follows the arrays, and the offsets of these to 0."""
+        arrays = len(self._offsets)
+        for number in range(arrays):
+            self._set_number(2 * number + 1, np.int64(0))
+        for number, constant in enumerate(constants, start=2 * arrays):
+            self._set_number(number, constant)
+
+    def __call__(self, *arrays: DeviceBuffer) -> None:
+        """Enqueue the kernel on ``arrays``, in the order of its parameters."""
+        set_arg = self._set_arg
+        offsets = self._offsets
+        runtime = self._runtime
+        with runtime.lock:
+            try:
+                at = 0
+                for number, array in enumerate(arrays):
+                    set_arg(at, array.memory)
+                    if array.offset != offsets[number]:
+                        self._set_number(at + 1, np.int64(array.offset))
+                        offsets[number] = array.offset
+                    at += 2
+                event = cl.enqueue_nd_range_kernel(
+                    runtime.queue, self.kernel, self._global, self._local
+                )
+            except cl.Error as error:
+                event = self._again(error)
+            runtime.last = event
+            if runtime.measuring:
+                runtime.measurements.note(event)
+
+    def _again(self, error: cl.Error) -> cl.Event:
+        """Enqueue once more with the pool emptied, then in ever smaller groups."""
+        runtime = self._runtime
+        if faults.is_memory(error):
+            runtime.memory.trim()
+            try:
+                return self._enqueue()
+            except cl.Error as again:
+                error = again
+        while error.code in _TOO_LARGE and self.group > 1 and not self._fixed:
+            self.form_groups(self.group // 2)
+            try:
+                return self._enqueue()
+            except cl.Error as again:
+                error = again
+        raise faults.translated(error, runtime.name, f"running {self.title!r}") from error
+
+    def _enqueue(self) -> cl.Event:
+        return cl.enqueue_nd_range_kernel(
+            self._runtime.queue, self.kernel, self._global, self._local
+        )

@@ -1,0 +1,98 @@
+"""How long the device worked, by its own clock: from the events of what was enqueued.
+
+A queue that keeps times costs more at every launch, so there are two of them, and all work goes
+to the second one while anything is measured. Both are in order, and neither begins before the
+other has done what was enqueued earlier.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import pyopencl as cl
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug_opencl.runtime import Runtime
+
+__all__ = ["Measurements"]
+
+
+class _Open(threading.local):
+    """The events of each measurement that this thread has begun, the innermost last."""
+
+    def __init__(self) -> None:
+        self.events: list[list[cl.Event]] = []
+
+
+class Measurements:
+    """What is being measured on one runtime, by any of its threads."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._plain = runtime.queue
+        self._timed: cl.CommandQueue | None = None
+        self._count = 0
+        self._open = _Open()
+
+    def begin(self) -> Callable[[], int]:
+        """Begin to measure; the function returned ends it and returns nanoseconds.
+
+        Those are what the device took for the work that this thread has enqueued in between.
+        It is waited for.
+        """
+        events: list[cl.Event] = []
+        runtime = self._runtime
+        with runtime.lock:
+            if not self._count:
+                runtime.translate("making a queue that keeps times", self._start)
+            self._count += 1
+        self._open.events.append(events)
+
+        def end() -> int:
+            self._open.events[:] = [each for each in self._open.events if each is not events]
+            with runtime.lock:
+                self._count -= 1
+                if not self._count:
+                    runtime.translate("going back to the queue without times", self._stop)
+            took = [0]
+            runtime.translate("reading times of events", lambda: took.append(_busy(events)))
+            return sum(took)
+
+        return end
+
+    def note(self, event: cl.Event) -> None:
+        """Take in what this thread has enqueued."""
+        for events in self._open.events:
+            events.append(event)
+
+    def _start(self) -> None:
+        if self._timed is None:
+            runtime = self._runtime
+            self._timed = cl.CommandQueue(
+                runtime.context,
+                runtime.device,
+                properties=cl.command_queue_properties.PROFILING_ENABLE,
+            )
+        self._go_on(self._timed)
+        self._runtime.measuring = True
+
+    def _stop(self) -> None:
+        self._runtime.measuring = False
+        self._go_on(self._plain)
+
+    def _go_on(self, queue: cl.CommandQueue) -> None:
+        """Let all work go to ``queue``, after what the other one has."""
+        before = self._runtime.queue
+        done = cl.enqueue_marker(before)
+        before.flush()  # nobody else would make the driver begin with it
+        cl.enqueue_barrier(queue, wait_for=[done])
+        self._runtime.queue = queue
+
+
+def _busy(events: list[cl.Event]) -> int:
+    if events:
+        cl.wait_for_events(events)
+    return sum(each.profile.end - each.profile.start for each in events)

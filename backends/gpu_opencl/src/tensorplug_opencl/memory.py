@@ -1,0 +1,177 @@
+"""Device memory: pyopencl's pool, under a limit, and what is said when there is none left."""
+
+from __future__ import annotations
+
+import gc
+import os
+import re
+import threading
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+import pyopencl as cl
+from pyopencl.tools import ImmediateAllocator, MemoryPool
+
+from tensorplug.errors import BackendMemoryError, SettingsError
+from tensorplug_opencl import faults
+from tensorplug_opencl.buffers import DeviceBuffer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from pyopencl.tools import PooledBuffer
+
+    from tensorplug.spec import TensorType
+
+__all__ = ["LIMIT", "Memory", "limit_of"]
+
+LIMIT: Final = "TENSORPLUG_OPENCL_MEMORY_LIMIT"
+SHOWN: Final = 5  # of the largest holders, in a message
+
+_SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(i?b)?|b)?", re.IGNORECASE)
+_POWERS: Final = " kmgt"
+
+
+def limit_of(text: str) -> int | None:
+    """Return the bytes that ``text`` allows, the value of the variable; None for no limit.
+
+    A number of bytes, or one with a unit: ``512MiB`` or ``512M`` in powers of 1024, ``2GB`` in
+    powers of 1000.
+
+    Raises:
+        SettingsError: it is no such thing, or less than a byte.
+
+    """
+    if not text.strip():
+        return None
+    found = _SIZE.fullmatch(text.strip())
+    if found:
+        number, unit, ending = found.groups()
+        base = 1000 if (ending or "").lower() == "b" else 1024
+        nbytes = int(float(number) * base ** _POWERS.index((unit or " ").lower()))
+        if nbytes > 0:
+            return nbytes
+    raise SettingsError(
+        f"{LIMIT}={text!r}: must be a number of bytes, at least 1, or one with a unit: 512MiB, 2G"
+    )
+
+
+class Memory:
+    """The memory of one device that tensors have, or that is kept for the next.
+
+    All work goes to one in-order queue, so a piece given back to the pool may be reused at once:
+    what still reads it was enqueued earlier.
+    """
+
+    def __init__(self, queue: cl.CommandQueue, name: str, wait: Callable[[], None]) -> None:
+        self.limit = limit_of(os.environ.get(LIMIT, ""))
+        self.pool = MemoryPool(ImmediateAllocator(queue))
+        self._queue = queue
+        self._name = name
+        self._wait = wait  # for all of the device's work
+        self._lock = threading.RLock()
+
+    def allocate(self, nbytes: int) -> PooledBuffer:
+        """Return ``nbytes`` (at least 1) of device memory.
+
+        Raises:
+            BackendMemoryError: when there is no room, even after all that can be freed was.
+            DeviceLostError: when the device is gone.
+
+        """
+        try:
+            if self.limit is None:
+                return self.pool.allocate(nbytes)
+            return self._allocate_within(self.limit, nbytes)
+        except (cl.Error, MemoryError) as error:
+            return self._allocate_again(nbytes, error)
+
+    def _allocate_within(self, limit: int, nbytes: int) -> PooledBuffer:
+        pool = self.pool
+        needed = pool.alloc_size(pool.bin_number(nbytes))
+        with self._lock:
+            if pool.managed_bytes + needed > limit:
+                pool.free_held()
+                if pool.managed_bytes + needed > limit:
+                    raise MemoryError(f"{LIMIT} allows {limit:,} bytes")
+            return pool.allocate(nbytes)
+
+    def _allocate_again(self, nbytes: int, first: cl.Error | MemoryError) -> PooledBuffer:
+        if isinstance(first, cl.Error) and not faults.is_memory(first):
+            raise faults.translated(first, self._name, "allocating memory") from first
+        if gc.isenabled():
+            gc.collect()  # tensors in cycles of the caller's
+        held = self.pool.managed_bytes - self.pool.active_bytes
+        self.trim()
+        try:
+            if self.limit is None:
+                return self.pool.allocate(nbytes)
+            return self._allocate_within(self.limit, nbytes)
+        except (cl.Error, MemoryError) as error:
+            raise self._out_of_memory(nbytes, held, error) from error
+
+    def _out_of_memory(
+        self, nbytes: int, held: int, error: cl.Error | MemoryError
+    ) -> BackendMemoryError:
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        device = self._queue.device
+        largest = "; ".join(self.largest())
+        return BackendMemoryError(
+            f"{self._name} has no room for {nbytes:,} bytes: tensors hold "
+            f"{self.pool.active_bytes:,} bytes, and the {held:,} bytes kept for reuse were given "
+            f"back first ({reason}). The device has {device.global_mem_size:,} bytes, and gives "
+            f"at most {device.max_mem_alloc_size:,} in one piece"
+            + (f". The largest tensors are {largest}" if largest else "")
+        )
+
+    def largest(self) -> list[str]:
+        """Return what holds most memory, the largest first: looks through the heap."""
+        kinds = Counter(self._types())
+        sizes = sorted(kinds, key=lambda each: each.nbytes * kinds[each], reverse=True)
+        return [
+            f"{each} ({kinds[each]} of {each.nbytes:,} bytes)"
+            if kinds[each] > 1
+            else f"{each} ({each.nbytes:,} bytes)"
+            for each in sizes[:SHOWN]
+        ]
+
+    def _types(self) -> Iterator[TensorType]:
+        """Yield the type under each piece of memory: of its largest view."""
+        found: dict[int, DeviceBuffer] = {}
+        for each in gc.get_objects():
+            if type(each) is not DeviceBuffer or getattr(each, "shape", None) is None:
+                continue  # or it is just being made
+            memory = each.memory
+            if memory is None or memory.context != self._queue.context:
+                continue
+            before = found.get(id(memory))
+            if before is None or before.type.nbytes < each.type.nbytes:
+                found[id(memory)] = each
+        return (each.type for each in found.values())
+
+    def trim(self) -> int:
+        """Give what is kept for reuse back to the device; return how many bytes that were.
+
+        Waits for the device, which releases no memory that it is still at work on.
+        """
+        self._wait()
+        before = self.pool.managed_bytes
+        self.pool.free_held()
+        return before - self.pool.managed_bytes
+
+    def settle(self) -> None:
+        """Wait until fresh memory is really there, which the pool makes sure of in its queue."""
+        self._queue.finish()
+
+    def figures(self) -> Mapping[str, int]:
+        """Return bytes and blocks that tensors have, and that are kept for reuse."""
+        pool = self.pool
+        active, managed = pool.active_bytes, pool.managed_bytes
+        limit = {} if self.limit is None else {"limit_bytes": self.limit}
+        return {
+            "active_bytes": active,
+            "held_bytes": managed - active,
+            "active_blocks": pool.active_blocks,
+            "held_blocks": pool.held_blocks,
+            **limit,
+        }

@@ -1,0 +1,120 @@
+"""Arrays on their way to the device: copied once on the host, so that nobody waits.
+
+What is enqueued as a copy from host memory must stay there until it is done. Where the device
+has memory of its own, small and middling copies lie in pinned memory: its driver reads that
+directly, and at the full rate of the bus. Others lie where NumPy puts them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+import pyopencl as cl
+
+if TYPE_CHECKING:
+    HostArray = np.ndarray[Any, Any]
+
+__all__ = ["Staging"]
+
+WAITING_BYTES: Final = 256 << 20  # of copies not done yet; beyond, the oldest is waited for
+SMALLEST_BLOCK: Final = 64 << 10
+LARGEST_BLOCK: Final = 16 << 20
+PINNED_BYTES: Final = 64 << 20  # in all: pinning takes memory from everybody on the machine
+
+
+class _Block:
+    """A piece of pinned memory, mapped for good."""
+
+    __slots__ = ("bytes", "memory")
+
+    def __init__(self, queue: cl.CommandQueue, nbytes: int) -> None:
+        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.ALLOC_HOST_PTR
+        self.memory = cl.Buffer(queue.context, flags, nbytes)
+        both: Any = cl.map_flags.READ | cl.map_flags.WRITE
+        byte: Any = np.uint8
+        self.bytes: HostArray = cl.enqueue_map_buffer(
+            queue, self.memory, both, 0, (nbytes,), byte
+        )[0]
+
+
+class _Copy(NamedTuple):
+    """A copy under way: its event, which waits when it dies, and where it reads."""
+
+    event: cl.Event
+    source: HostArray
+    block: _Block | None
+
+
+class Staging:
+    """The copies of one runtime that are not done yet; used under the runtime's lock."""
+
+    def __init__(self, context: cl.Context, device: cl.Device) -> None:
+        self._context = context
+        self._device = device
+        self.pins = not device.host_unified_memory
+        self._mapping: cl.CommandQueue | None = None  # mapping in the runtime's own would wait
+        self._free: dict[int, list[_Block]] = {}
+        self._pinned = 0
+        self._waiting: deque[_Copy] = deque()
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def send(
+        self, queue: cl.CommandQueue, memory: Any, at: int, host: HostArray, *, owned: bool
+    ) -> cl.Event:
+        """Enqueue a copy of contiguous ``host`` to ``memory`` from byte ``at`` on.
+
+        ``owned``: nobody else can write into ``host``.
+        """
+        self.retire()
+        while self._waiting and self._bytes + host.nbytes > WAITING_BYTES:
+            self._waiting[0].event.wait()
+            self.retire()
+        block = None if owned else self._block(host.nbytes)
+        if block is not None:
+            source = block.bytes[: host.nbytes]
+            source[:] = host.reshape(-1).view(np.uint8)
+        else:
+            source = host if owned else host.copy()
+        event = cl.enqueue_copy(queue, memory, source, dst_offset=at, is_blocking=False)
+        queue.flush()
+        self._waiting.append(_Copy(event, source, block))
+        self._bytes += host.nbytes
+        return event
+
+    def retire(self) -> None:
+        """Let go of the copies that are done; the queue is in order, so the oldest are."""
+        done = cl.command_execution_status.COMPLETE
+        while self._waiting:
+            copy = self._waiting[0]
+            status: Any = copy.event.get_info(cl.event_info.COMMAND_EXECUTION_STATUS)
+            if status > done:
+                return  # below: it failed, which whoever waits for the queue is told
+            self._waiting.popleft()
+            self._bytes -= copy.source.nbytes
+            if copy.block is not None:
+                self._free.setdefault(copy.block.bytes.nbytes, []).append(copy.block)
+
+    def _block(self, nbytes: int) -> _Block | None:
+        """Return pinned memory of at least ``nbytes``; None where there is or should be none."""
+        size = max(SMALLEST_BLOCK, 1 << (nbytes - 1).bit_length())
+        if not self.pins or size > LARGEST_BLOCK:
+            return None
+        free = self._free.get(size)
+        if free:
+            return free.pop()
+        if self._pinned + size > PINNED_BYTES:
+            return None
+        if self._mapping is None:
+            self._mapping = cl.CommandQueue(self._context, self._device)
+        try:
+            block = _Block(self._mapping, size)
+        except cl.Error:
+            self.pins = False  # a driver that cannot: plain memory is as right
+            return None
+        self._pinned += size
+        return block
