@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensorplug_cpu.sliding import room
+
 if TYPE_CHECKING:
     from tensorplug.windows import Window, Windows
     from tensorplug_cpu.arrays import Array
@@ -92,17 +94,17 @@ def _along(
     before = (slice(None),) * axis
     whole = [each for each in taps if each[0] == slice(0, window.out)]
     rest = [each for each in taps if each not in whole]
+    result = room((*x.shape[:axis], window.out, *x.shape[axis + 1 :]), x.dtype)
     if len(whole) > 1:
-        result = function(x[*before, whole[0][1]], x[*before, whole[1][1]])
+        function(x[*before, whole[0][1]], x[*before, whole[1][1]], out=result)
     elif whole:
-        result = x[*before, whole[0][1]].copy()
+        result[...] = x[*before, whole[0][1]]
     else:
-        shape = (*x.shape[:axis], window.out, *x.shape[axis + 1 :])
-        result = np.full(shape, identity, x.dtype)
+        result[...] = identity
     for positions, elements in (*whole[2:], *rest):
         part = result[*before, positions]
         function(part, x[*before, elements], out=part)
-    return np.asarray(result)
+    return result
 
 
 def spread(x: Array, windows: Windows) -> Array:
@@ -113,7 +115,8 @@ def spread(x: Array, windows: Windows) -> Array:
             continue
         before = (slice(None),) * axis
         shape = (*result.shape[:axis], window.size, *result.shape[axis + 1 :])
-        wide = np.zeros(shape, result.dtype)
+        wide = room(shape, result.dtype)
+        wide.fill(0)
         adding = overlap(window)
         for positions, elements in tap_slices(window):
             if adding:
