@@ -1,0 +1,267 @@
+"""Grayscale dilation, and its gradients: the first tap that is largest takes all of dy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from tensorplug import dtypes as dt
+from tensorplug.ops import morphology as ops
+from tensorplug.spec import TensorType
+from tensorplug.tables import KernelTable
+from tensorplug_opencl import layouts
+from tensorplug_opencl.kernels import calls, ctypes, reduction, rows, templates
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tensorplug.windows import Window
+    from tensorplug_opencl.backend import OpenCLBackend
+    from tensorplug_opencl.buffers import DeviceBuffer
+    from tensorplug_opencl.kernels.calls import Call
+    from tensorplug_opencl.runtime import Launch, Runtime
+
+kernels = KernelTable()
+
+Attributes = dict[str, Any]
+
+_FIELDS: Final = ("size", "filter", "stride", "dilation", "before", "out")
+# Of the window at element i of the output: its first largest sum and the tap that gave it.
+# A NaN is larger than anything, and of several NaNs the first counts.
+_SEARCH: Final = """
+  const index_t c = i % channels, column = i / channels % w_out;
+  const index_t row = i / channels / w_out % h_out, image = i / channels / w_out / h_out;
+  A best = LOWEST;
+  int best_tap = -1;
+  for (index_t kh = 0; kh < h_filter; kh++) {
+    const index_t y_at = row * h_stride + kh * h_dilation;
+    if (y_at < h_before || y_at - h_before >= h_size) continue;
+    for (index_t kw = 0; kw < w_filter; kw++) {
+      const index_t x_at = column * w_stride + kw * w_dilation;
+      if (x_at < w_before || x_at - w_before >= w_size) continue;
+      const int tap = kh * w_filter + kw;
+      const A v = (A)SUM(x[((image * h_size + y_at - h_before) * w_size + x_at - w_before)
+        * channels + c], filter[tap * channels + c]);
+      if (best_tap < 0 || v > best || (v != v && best == best)) {
+        best = v;
+        best_tap = tap;
+      }
+    }
+  }
+"""
+_COLLECT: Final = """
+  const index_t c = i % channels, column = i / channels % w_size + w_before;
+  const index_t row = i / channels / w_size % h_size + h_before;
+  const index_t image = i / channels / w_size / h_size;
+  for (index_t kh = 0; kh < h_filter && kh * h_dilation <= row; kh++) {
+    const index_t down = row - kh * h_dilation;
+    if (down % h_stride || down / h_stride >= h_out) continue;
+    for (index_t kw = 0; kw < w_filter && kw * w_dilation <= column; kw++) {
+      const index_t across = column - kw * w_dilation;
+      if (across % w_stride || across / w_stride >= w_out) continue;
+      const index_t window =
+        ((image * h_out + down / h_stride) * w_out + across / w_stride) * channels + c;
+      if (winners[window] != (int)(kh * w_filter + kw)) continue;
+      const A v = (A)dy[window];
+      STEP
+    }
+  }
+"""
+
+
+class _Dilation(NamedTuple):
+    """The windows of height and width over so many images."""
+
+    x: TensorType
+    windows: tuple[Window, Window]
+    result: TensorType
+
+    @classmethod
+    def of(cls, x: TensorType, filter: TensorType, attributes: Attributes) -> _Dilation:
+        height, width = ops.windows_of(x.shape, filter.shape, attributes)
+        shape = (x.shape[0], height.out, width.out, x.shape[3])
+        return cls(x, (height, width), TensorType(x.dtype, shape))
+
+    @property
+    def taps(self) -> int:
+        """Number of taps in one channel."""
+        return self.windows[0].filter * self.windows[1].filter
+
+    def launch(
+        self,
+        runtime: Runtime,
+        title: str,
+        arrays: Sequence[templates.Array],
+        items: int,
+        body: str,
+        declarations: str,
+    ) -> Launch:
+        """Return the launch of a program that has the geometry as constants."""
+        values = {"items": items, "channels": self.x.shape[3]}
+        for prefix, window in zip("hw", self.windows, strict=True):
+            for name in _FIELDS:
+                values[f"{prefix}_{name}"] = getattr(window, name)
+        index = layouts.index_dtype(self.x.size, self.result.size, items)
+        text = templates.program(
+            f"{title} {self.x.dtype}",
+            arrays,
+            templates.indices(*values),
+            f"  const index_t i = get_global_id(0);\n  if (i >= items) return;\n{body}",
+            index=index,
+            declarations=declarations,
+        )
+        numbers = [index.type(each) for each in values.values()]
+        return runtime.launch(text, len(arrays), numbers, items)
+
+    def search(self, runtime: Runtime, title: str, ctype: str, expression: str) -> Launch:
+        """Return the launch (x, filter, y) that writes what is known of each window."""
+        dtype = self.x.dtype
+        stored, computed = ctypes.stored(dtype), ctypes.computed(dtype)
+        # Integers wrap, and a sum of halves is rounded before it is compared.
+        wrapped = "((a) + (b))" if dtype.kind == "float" else f"({stored})((RING)(a) + (RING)(b))"
+        if dtype is dt.float16:
+            wrapped = "(half)((float)(a) + (float)(b))"
+        return self.launch(
+            runtime,
+            title,
+            [
+                templates.Array("x", stored),
+                templates.Array("filter", stored),
+                templates.Array("y", ctype, written=True),
+            ],
+            self.result.size,
+            f"{_SEARCH}  y[i] = {expression};",
+            f"typedef {computed} A;\n#define RING {ctypes.ring(dtype)}\n"
+            f"#define LOWEST {reduction.lowest(dtype)}\n#define SUM(a, b) {wrapped}",
+        )
+
+    def winners(self, runtime: Runtime) -> Launch:
+        """Return the launch (x, filter, y) that writes each window's tap, -1 for none."""
+        return self.search(runtime, "Dilation2D winners", "int", "best_tap")
+
+
+@kernels.prepare(ops.DILATION2D)
+def dilation2d(
+    x: TensorType,
+    filter: TensorType,
+    *,
+    attributes: Attributes,
+    backend: OpenCLBackend,
+    out: TensorType,
+) -> Call:
+    """Take the largest sum under each window."""
+    if not out.size:
+        return calls.empty(backend.runtime, out)
+    stored = ctypes.stored(out.dtype)
+    of = _Dilation.of(x, filter, attributes)
+    launch = of.search(backend.runtime, "Dilation2D", stored, f"({stored})best")
+    return calls.producer(backend.runtime, out, launch)
+
+
+@kernels.prepare(ops.DILATION2D_BACKPROP_INPUT)
+def backprop_input(
+    x: TensorType,
+    filter: TensorType,
+    dy: TensorType,
+    *,
+    attributes: Attributes,
+    backend: OpenCLBackend,
+    out: TensorType,
+) -> Call:
+    """Let each element ask the windows over it whether it won."""
+    runtime = backend.runtime
+    if not dy.size or not out.size:
+        return calls.constant(runtime, out)
+    of = _Dilation.of(x, filter, attributes)
+    fold, stored = reduction.sum_fold(out.dtype), ctypes.stored(out.dtype)
+    find = of.winners(runtime)
+    collect = of.launch(
+        runtime,
+        "Dilation2DBackpropInput",
+        [
+            templates.Array("dy", stored),
+            templates.Array("winners", "int"),
+            templates.Array("y", stored, written=True),
+        ],
+        out.size,
+        f"  {fold.state}{_COLLECT.replace('STEP', fold.step)}  y[i] = ({stored})({fold.result});",
+        f"typedef {fold.element} A;",
+    )
+    make_winners = runtime.maker(TensorType(dt.int32, dy.shape))
+
+    def write(
+        x: DeviceBuffer, filter: DeviceBuffer, dy: DeviceBuffer, result: DeviceBuffer
+    ) -> None:
+        winners = make_winners()
+        find(x, filter, winners)
+        collect(dy, winners, result)
+
+    return calls.producer(runtime, out, write)
+
+
+@kernels.prepare(ops.DILATION2D_BACKPROP_FILTER)
+def backprop_filter(
+    x: TensorType,
+    filter: TensorType,
+    dy: TensorType,
+    *,
+    attributes: Attributes,
+    backend: OpenCLBackend,
+    out: TensorType,
+) -> Call:
+    """Let each tap add up, part by part, the windows that it won; then add up the parts."""
+    runtime = backend.runtime
+    if not dy.size or not out.size:
+        return calls.constant(runtime, out)
+    of = _Dilation.of(x, filter, attributes)
+    windows = dy.size // dy.shape[3]
+    parts = rows.parts_of(runtime, out.size, windows)
+    wide = dt.float32 if out.dtype is dt.float16 else out.dtype
+    sums = TensorType(wide, (parts, *out.shape))
+    find, add = of.winners(runtime), _tap_adder(runtime, dy, sums)
+    over = rows.walk(sums.shape, (0,))
+    fold = reduction.sum_fold(out.dtype)
+    finish = rows.reducer(runtime, "Dilation2DBackpropFilter", over, wide, out, fold)
+    make_winners = runtime.maker(TensorType(dt.int32, dy.shape))
+    make_sums = runtime.maker(sums)
+
+    def run(x: DeviceBuffer, filter: DeviceBuffer, dy: DeviceBuffer) -> DeviceBuffer:
+        winners, partial = make_winners(), make_sums()
+        find(x, filter, winners)
+        add(dy, winners, partial)
+        return finish(partial)
+
+    return run
+
+
+def _tap_adder(runtime: Runtime, dy: TensorType, sums: TensorType) -> Launch:
+    """Return the launch (dy, winners, sums) that adds up, for each part of the windows."""
+    fold, stored = reduction.sum_fold(dy.dtype), ctypes.stored(sums.dtype)
+    index = layouts.index_dtype(dy.size, sums.size)
+    text = templates.program(
+        f"Dilation2D by taps {dy.dtype}",
+        [
+            templates.Array("dy", ctypes.stored(dy.dtype)),
+            templates.Array("winners", "int"),
+            templates.Array("y", stored, written=True),
+        ],
+        templates.indices("items", "channels", "taps", "windows", "span"),
+        f"""  const index_t i = get_global_id(0);
+  if (i >= items) return;
+  const index_t c = i % channels, part = i / channels / taps;
+  const int tap = i / channels % taps;
+  const index_t end = min(windows, (part + 1) * span);
+  {fold.state}
+  for (index_t at = part * span; at < end; at++) {{
+    if (winners[at * channels + c] != tap) continue;
+    const A v = (A)dy[at * channels + c];
+    {fold.step}
+  }}
+  y[i] = ({stored})({fold.result});""",
+        index=index,
+        declarations=f"typedef {fold.element} A;",
+    )
+    parts, channels = sums.shape[0], sums.shape[-1]
+    windows = dy.size // channels
+    taps = sums.size // parts // channels
+    numbers = (sums.size, channels, taps, windows, -(-windows // parts))
+    return runtime.launch(text, 3, [*map(index.type, numbers)], sums.size, heavy=True)
