@@ -8,7 +8,7 @@ import pyopencl as cl
 
 from tensorplug.errors import BackendMemoryError, DeviceLostError, TensorplugError
 
-__all__ = ["BuildError", "build_failure", "is_memory", "out_of_memory", "translated"]
+__all__ = ["BuildError", "build_failure", "is_lost", "is_memory", "translated"]
 
 _code = cl.status_code
 MEMORY_CODES: Final = frozenset(
@@ -42,14 +42,9 @@ def is_memory(error: cl.Error) -> bool:
     return error.code in MEMORY_CODES
 
 
-def out_of_memory(
-    error: cl.Error | MemoryError, device: str, nbytes: int, active: int, held: int
-) -> BackendMemoryError:
-    """Return the error for a request of ``nbytes`` that failed even with the pool emptied."""
-    return BackendMemoryError(
-        f"{device} has no room for {nbytes:,} bytes: tensors hold {active:,} bytes, and the "
-        f"{held:,} bytes kept for reuse were given back first ({_first_line(error)})"
-    )
+def is_lost(error: cl.Error) -> bool:
+    """Return whether ``error`` says that the device is gone."""
+    return error.code in LOST_CODES
 
 
 def translated(error: cl.Error, device: str, action: str) -> Exception:

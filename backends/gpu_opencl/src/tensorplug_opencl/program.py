@@ -1,14 +1,15 @@
-"""Programs: built once per source text and context."""
+"""Programs: built once per source text and context, kept on disk as binaries."""
 
 from __future__ import annotations
 
 import threading
 import warnings
-from typing import Final
+from typing import Any, Final
 
 import pyopencl as cl
 
 from tensorplug_opencl import faults
+from tensorplug_opencl.binaries import Binaries
 
 __all__ = ["ENTRY", "Programs", "title_of"]
 
@@ -21,7 +22,7 @@ def title_of(source: str) -> str:
 
 
 class Programs:
-    """The programs built for one context, by source text. pyopencl keeps binaries on disk too.
+    """The programs built for one context, by source text.
 
     The options never loosen arithmetic; where the device offers correctly rounded float
     division and square root (OpenCL allows 2.5 and 3 ulp otherwise), they ask for them.
@@ -29,10 +30,12 @@ class Programs:
 
     def __init__(self, context: cl.Context, device: cl.Device, name: str) -> None:
         self._context = context
+        self._device = device
         self._name = name
         self._options = ["-cl-std=CL1.2", "-w"]  # warnings would be shown to every user
         if device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT:
             self._options.append("-cl-fp32-correctly-rounded-divide-sqrt")
+        self._binaries = Binaries(device, self._options)
         self._built: dict[str, cl.Program] = {}
         self._lock = threading.Lock()
 
@@ -50,11 +53,27 @@ class Programs:
         with self._lock:
             program = self._built.get(source)
             if program is None:
-                program = self._built[source] = self._build(source)
+                program = self._built[source] = self._load(source) or self._build(source)
         try:
-            return cl.Kernel(program, ENTRY)
+            # One of its own for each call; cl.Kernel would also generate code that calls it.
+            return next(iter(program.all_kernels()))
         except cl.Error as error:
             raise faults.translated(error, self._name, "creating a kernel") from error
+
+    def _load(self, source: str) -> cl.Program | None:
+        """Return the program from its binary on disk; None where there is none of use."""
+        binary = self._binaries.find(source)
+        if binary is None:
+            return None
+        try:
+            program = cl.Program(self._context, [self._device], [binary])
+            program.build(self._options)
+        except cl.Error as error:
+            if faults.is_lost(error) or faults.is_memory(error):
+                raise faults.translated(error, self._name, "loading a program") from error
+            self._binaries.forget(source)  # of another driver, or broken: it is built anew
+            return None
+        return program
 
     def _build(self, source: str) -> cl.Program:
         try:
@@ -73,4 +92,6 @@ class Programs:
             ):
                 raise faults.build_failure(error, self._name, title_of(source)) from error
             raise faults.translated(error, self._name, "building a program") from error
+        binaries: Any = program.get_info(cl.program_info.BINARIES)
+        self._binaries.keep(source, binaries[0])
         return program
