@@ -8,11 +8,15 @@ from tensorplug.ops.comparison import (
     EQUAL,
     GREATER,
     GREATER_EQUAL,
+    IS_FINITE,
+    IS_INF,
+    IS_NAN,
     LESS,
     LESS_EQUAL,
     LOGICAL_AND,
     LOGICAL_NOT,
     LOGICAL_OR,
+    LOGICAL_XOR,
     NOT_EQUAL,
 )
 from tensorplug.tables import KernelTable
@@ -33,6 +37,11 @@ EXPRESSIONS: Final[dict[KernelSpec, Formula]] = {
     GREATER_EQUAL: Formula("a >= b"),
     LOGICAL_AND: Formula("a & b"),
     LOGICAL_OR: Formula("a | b"),
+    LOGICAL_XOR: Formula("a ^ b"),
     LOGICAL_NOT: Formula("!x"),
+    # The difference is NaN for infinities and NaN, and 0 for all else.
+    IS_FINITE: Formula("x - x == 0"),
+    IS_INF: Formula("x == x && x - x != 0"),
+    IS_NAN: Formula("x != x"),
 }
 pointwise.register(kernels, EXPRESSIONS)

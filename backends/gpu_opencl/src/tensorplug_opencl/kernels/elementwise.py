@@ -8,9 +8,11 @@ from tensorplug import dtypes as dt
 from tensorplug.ops.elementwise import (
     ABS,
     ADD,
+    ADD_N,
     ATAN,
     CAST,
     COS,
+    DIV_NO_NAN,
     ERF,
     EXP,
     FLOOR,
@@ -47,21 +49,22 @@ kernels = KernelTable()
 # In the ring type integers wrap; comparisons and divisions need the type itself.
 EXPRESSIONS: Final[dict[KernelSpec, Formula]] = {
     NEG: Formula("-x", ring=True),
-    ABS: Formula("fabs(x)", signed="x < 0 ? 0 - (R)x : (R)x", unsigned="x"),
-    FLOOR: Formula("floor(x)", signed="x", unsigned="x"),
-    EXP: Formula("exp(x)"),
-    LOG: Formula("log(x)"),
-    SQRT: Formula("sqrt(x)"),
+    ABS: Formula("a_fabs(x)", signed="x < 0 ? 0 - (R)x : (R)x", unsigned="x"),
+    FLOOR: Formula("a_floor(x)", signed="x", unsigned="x"),
+    EXP: Formula("a_exp(x)"),
+    LOG: Formula("a_log(x)"),
+    SQRT: Formula("a_sqrt(x)"),
     SIN: Formula("sin(x)"),
     COS: Formula("cos(x)"),
     ATAN: Formula("atan(x)"),
-    ERF: Formula("erf(x)"),
-    TANH: Formula("tanh(x)"),
+    ERF: Formula("a_erf(x)"),
+    TANH: Formula("a_tanh(x)"),
     SQUARE: Formula("x * x", ring=True),
     ADD: Formula("a + b", ring=True),
     SUB: Formula("a - b", ring=True),
     MULTIPLY: Formula("a * b", ring=True),
     REAL_DIV: Formula("a / b"),
+    DIV_NO_NAN: Formula("b == 0 ? 0 : a / b"),
     FLOOR_DIV: Formula("floor_div(a, b)"),
     MOD: Formula("floor_mod(a, b)"),
     POW: Formula("power(a, b)"),
@@ -111,3 +114,45 @@ def select(
     ]
     expression = "condition ? t : e"
     return pointwise.prepare(backend.runtime, f"Select {ctype}", inputs, out, ctype, expression)
+
+
+# How many arrays one launch adds up; every device has room for the arguments of so many.
+_ADDENDS: Final = 8
+
+
+@kernels.prepare(ADD_N)
+def add_n(xs: list[TensorType], *, backend: OpenCLBackend, out: TensorType) -> Callable[..., Any]:
+    """Add up to eight at a time, and what comes of that again: as a tree, in pairs."""
+    adders = {n: _adder(backend, out, n) for n in _lengths(len(xs))}
+
+    def run(buffers: list[Any]) -> Any:
+        while len(buffers) > 1:
+            parts = [buffers[at : at + _ADDENDS] for at in range(0, len(buffers), _ADDENDS)]
+            buffers = [adders[len(part)](*part) for part in parts]
+        return buffers[0]
+
+    return run
+
+
+def _lengths(count: int) -> set[int]:
+    """Return how many arrays are added at once, of ``count`` in all."""
+    lengths: set[int] = set()
+    while count > 1:
+        full, rest = divmod(count, _ADDENDS)
+        lengths |= ({_ADDENDS} if full else set()) | ({rest} if rest else set())
+        count = full + bool(rest)
+    return lengths
+
+
+def _adder(backend: OpenCLBackend, out: TensorType, count: int) -> Callable[..., Any]:
+    if count == 1:
+        return lambda buffer: buffer
+    names = [f"x{number}" for number in range(count)]
+    title = f"AddN {out.dtype} of {count}"
+    formula = Formula(_in_pairs(names), ring=True)
+    return pointwise.of_formula(backend.runtime, title, formula, dict.fromkeys(names, out), out)
+
+
+def _in_pairs(names: list[str]) -> str:
+    half = len(names) // 2
+    return f"({_in_pairs(names[:half])} + {_in_pairs(names[half:])})" if half else names[0]

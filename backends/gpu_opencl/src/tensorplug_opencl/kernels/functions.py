@@ -1,9 +1,9 @@
 """C functions that expressions may call, by kind of dtype.
 
 They are written for the types ``A`` (the operands' as computed with) and ``R`` (the ring type,
-see ``ctypes.ring``), which ``definitions`` declares. What OpenCL itself defines is used as it
-is: its bounds (full profile: exp, log 3 ulp; sin, cos 4; atan, tanh 5; erf, pow 16) hold on
-every conforming device, and PoCL 7 stays below 2 ulp for all of them.
+see ``ctypes.ring``), which ``definitions`` declares. Those that matter most are our own
+(``elementary``). The others are what OpenCL itself defines: its bounds (full profile: sin, cos
+4 ulp; atan 5; pow 16) hold on every conforming device.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from tensorplug_opencl.kernels import ctypes
+from tensorplug_opencl.kernels import ctypes, elementary
 
 if TYPE_CHECKING:
     from tensorplug.dtypes import DType
@@ -22,7 +22,7 @@ __all__ = ["definitions"]
 # integer.
 _FLOAT: Final = {
     "floor_div": """
-A floor_div(A a, A b) {
+INLINE A floor_div(A a, A b) {
   if (b == 0) return a / b;
   const A rest = fmod(a, b);
   A quotient = (a - rest) / b;
@@ -32,21 +32,16 @@ A floor_div(A a, A b) {
   return quotient - down > (A)0.5 ? down + 1 : down;
 }""",
     "floor_mod": """
-A floor_mod(A a, A b) {
+INLINE A floor_mod(A a, A b) {
   const A rest = fmod(a, b);
   if (rest == 0) return copysign((A)0, b);
   return (b < 0) != (rest < 0) ? rest + b : rest;
 }""",
-    "power": "A power(A a, A b) { return pow(a, b); }",
-    "logistic": """
-A logistic(A x) {
-  const A e = exp(-fabs(x));
-  return x >= 0 ? 1 / (1 + e) : e / (1 + e);
-}""",
+    "power": "INLINE A power(A a, A b) { return pow(a, b); }",
     # Float to integer, wrapped to 64 bits: C defines the conversion only for what fits, and
     # the bits above the 64th are dropped exactly by fmod.
     "wrapped": """
-ulong wrapped(A x) {
+INLINE ulong wrapped(A x) {
   if (!isfinite(x)) return 0;
   const A size = fabs(trunc(x));
   const ulong bits = (ulong)(size < (A)18446744073709551616.0 ? size
@@ -55,7 +50,7 @@ ulong wrapped(A x) {
 }""",
 }
 _POWER_BY_SQUARING: Final = """
-R raised(R base, ulong exponent) {
+INLINE R raised(R base, ulong exponent) {
   R result = 1;
   for (; exponent; exponent >>= 1) {
     if (exponent & 1) result *= base;
@@ -66,29 +61,30 @@ R raised(R base, ulong exponent) {
 # Division by 0 gives 0, and the most negative integer divided by -1 wraps: both trap on CPUs.
 _SIGNED: Final = {
     "floor_div": """
-A floor_div(A a, A b) {
+INLINE A floor_div(A a, A b) {
   if (b == 0) return 0;
   if (b == -1) return (A)(0 - (R)a);
   const A quotient = a / b;
   return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
 }""",
     "floor_mod": """
-A floor_mod(A a, A b) {
+INLINE A floor_mod(A a, A b) {
   if (b == 0 || b == -1) return 0;
   const A rest = a % b;
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }""",
     "power": _POWER_BY_SQUARING
     + """
-A power(A a, A b) {
+INLINE A power(A a, A b) {
   if (b >= 0) return (A)raised((R)a, (ulong)b);
   return a == 1 ? 1 : a == -1 ? (b & 1 ? -1 : 1) : 0;
 }""",
 }
 _UNSIGNED: Final = {
-    "floor_div": "A floor_div(A a, A b) { return b == 0 ? 0 : a / b; }",
-    "floor_mod": "A floor_mod(A a, A b) { return b == 0 ? 0 : a % b; }",
-    "power": _POWER_BY_SQUARING + "\nA power(A a, A b) { return (A)raised((R)a, (ulong)b); }",
+    "floor_div": "INLINE A floor_div(A a, A b) { return b == 0 ? 0 : a / b; }",
+    "floor_mod": "INLINE A floor_mod(A a, A b) { return b == 0 ? 0 : a % b; }",
+    "power": _POWER_BY_SQUARING
+    + "\nINLINE A power(A a, A b) { return (A)raised((R)a, (ulong)b); }",
 }
 _FUNCTIONS: Final[dict[str, dict[str, str]]] = {
     "float": _FLOAT,
@@ -100,7 +96,16 @@ _FUNCTIONS: Final[dict[str, dict[str, str]]] = {
 
 def definitions(expression: str, dtype: DType) -> str:
     """Return the types A and R for ``dtype``, and the functions that ``expression`` calls."""
-    called = set(re.findall(r"\b\w+(?=\()", expression))
-    texts = [text for name, text in _FUNCTIONS[dtype.kind].items() if name in called]
+    known = {**_FUNCTIONS[dtype.kind], **elementary.FUNCTIONS.get(ctypes.computed(dtype), {})}
+    texts: dict[str, str] = {}  # each after those that it calls
+
+    def add_called(text: str) -> None:
+        for name in re.findall(r"\b\w+(?=\()", text):
+            if name in known and name not in texts:
+                own = known.pop(name)
+                add_called(own)
+                texts[name] = own
+
+    add_called(expression)
     types = f"typedef {ctypes.computed(dtype)} A;\ntypedef {ctypes.ring(dtype)} R;"
-    return "\n".join([types, *texts])
+    return "\n".join([types, *texts.values()])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import numpy as np
+
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, ctypes, functions, templates
 from tensorplug_opencl.kernels.templates import Operand
@@ -11,8 +13,7 @@ from tensorplug_opencl.kernels.templates import Operand
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    import numpy as np
-
+    from tensorplug import dtypes as dt
     from tensorplug.dtypes import DType
     from tensorplug.spec import KernelSpec, TensorType
     from tensorplug.tables import KernelTable
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.runtime import Runtime
 
-__all__ = ["Constant", "Formula", "Input", "of_formula", "prepare", "register"]
+__all__ = ["Constant", "Formula", "Input", "constant", "of_formula", "prepare", "register"]
 
 # Elements that a work-item computes on a CPU: few enough that the groups of a large array keep
 # all cores busy, enough that starting a loop does not count.
@@ -108,19 +109,20 @@ def _access(steps: layouts.Strides, whole: layouts.Strides) -> templates.Access:
 class Formula(NamedTuple):
     """The C expression of an elementwise kernel over its inputs' names.
 
-    ``signed`` and ``unsigned`` replace it for integers. With ``ring`` the inputs are read in
-    the ring type, in which integers wrap.
+    ``signed`` and ``unsigned`` replace it for integers, ``boolean`` for booleans. With ``ring``
+    the inputs are read in the ring type, in which integers wrap.
     """
 
     any: str
     signed: str | None = None
     unsigned: str | None = None
     ring: bool = False
+    boolean: str | None = None
 
     def of(self, dtype: DType) -> str:
         """Return the expression for inputs of ``dtype``."""
-        special = {"signed": self.signed, "unsigned": self.unsigned}.get(dtype.kind)
-        return special or self.any
+        kinds = {"signed": self.signed, "unsigned": self.unsigned, "bool": self.boolean}
+        return kinds.get(dtype.kind) or self.any
 
 
 def of_formula(
@@ -138,6 +140,8 @@ def of_formula(
     """
     dtype = next(iter(types.values())).dtype
     expression = formula.of(dtype)
+    if expression in types and types[expression] == out and len(types) == 1:
+        return lambda buffer: buffer
     computed = ctypes.ring(dtype) if formula.ring else ctypes.computed(dtype)
     inputs = [Input(name, each, ctypes.stored(dtype), computed) for name, each in types.items()]
     return prepare(
@@ -150,6 +154,14 @@ def of_formula(
         f"{functions.definitions(declarations + expression, dtype)}\n{declarations}",
         constants,
     )
+
+
+def constant(name: str, value: dt.Scalar, dtype: DType) -> Constant:
+    """Return ``value`` rounded to ``dtype``, in the type in which that is computed with."""
+    ctype = ctypes.computed(dtype)
+    with np.errstate(over="ignore"):  # what is beyond all numbers of the type is an infinity
+        rounded = np.array(value).astype(dtype.numpy)
+    return Constant(name, ctype, rounded.astype(ctypes.host(ctype))[()])
 
 
 def register(kernels: KernelTable, formulas: Mapping[KernelSpec, Formula]) -> None:

@@ -22,6 +22,9 @@ Access = Literal["whole", "single", "row", "column"]
 # A fused multiply-add rounds once: fine where we ask for it, but it would break the error-free
 # transformations that sums rely on.
 _STRICT: Final = "#pragma OPENCL FP_CONTRACT OFF"
+# Begins a function. What is long or called twice compilers might not put into a loop, and the
+# loop could not be vectorized.
+_INLINE: Final = "#define INLINE static inline __attribute__((always_inline))"
 _HALF: Final = "#pragma OPENCL EXTENSION cl_khr_fp16 : enable"
 
 
@@ -74,7 +77,7 @@ def program(
     starts = "\n".join(f"  {array.name} += {array.name}_at;" for array in arrays)
     half = [_HALF] if any(array.ctype == "half" for array in arrays) else []
     wide = "uint" if index.itemsize == 4 else "ulong"
-    head = "\n".join([f"// {title}", *half, _STRICT, f"typedef {wide} index_t;"])
+    head = "\n".join([f"// {title}", *half, _STRICT, _INLINE, f"typedef {wide} index_t;"])
     joined = ",\n  ".join(parameters)
     return f"{head}\n{declarations}\nkernel void run(\n  {joined})\n{{\n{starts}\n{body}\n}}\n"
 
@@ -136,7 +139,7 @@ def elementwise(
     named = [f"const {each.computed} {each.name}" for each in operands]
     named += [f"const {ctype} {name}" for name, ctype in constants]
     declarations.append(
-        f"{result} value_of({', '.join(named)}) {{ return ({result})({expression}); }}"
+        f"INLINE {result} value_of({', '.join(named)}) {{ return ({result})({expression}); }}"
     )
     arrays = [Array(f"{each.name}_in", each.stored) for each in operands]
     given = [f"const {ctype} {name}_given" for name, ctype in constants]

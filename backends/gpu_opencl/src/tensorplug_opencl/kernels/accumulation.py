@@ -1,0 +1,29 @@
+"""Products added to something."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorplug.ops import accumulation as ops
+from tensorplug.tables import KernelTable
+from tensorplug_opencl.kernels import pointwise
+from tensorplug_opencl.kernels.pointwise import Formula
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug.spec import TensorType
+    from tensorplug_opencl.backend import OpenCLBackend
+
+kernels = KernelTable()
+
+
+@kernels.prepare(ops.MULTIPLY_ADD)
+def multiply_add(
+    x: TensorType, y: TensorType, z: TensorType, *, backend: OpenCLBackend, out: TensorType
+) -> Callable[..., Any]:
+    """Round the product, then the sum, as two kernels would."""
+    types = {"x": x, "y": y, "z": z}
+    formula = Formula("x * y + z", ring=True)
+    title = f"MultiplyAdd {x.dtype}"
+    return pointwise.of_formula(backend.runtime, title, formula, types, out)

@@ -1,0 +1,69 @@
+"""Rounding, signs, bounds and neighbours: a C expression per kernel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from tensorplug import dtypes as dt
+from tensorplug.ops import rounding as ops
+from tensorplug.tables import KernelTable
+from tensorplug_opencl.kernels import pointwise
+from tensorplug_opencl.kernels.pointwise import Formula
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug.spec import KernelSpec, TensorType
+    from tensorplug_opencl.backend import OpenCLBackend
+
+kernels = KernelTable()
+
+EXPRESSIONS: Final[dict[KernelSpec, Formula]] = {
+    ops.CEIL: Formula("a_ceil(x)", signed="x", unsigned="x"),
+    ops.ROUND: Formula("a_rint(x)", signed="x", unsigned="x"),
+    ops.TRUNC: Formula("a_trunc(x)", signed="x", unsigned="x"),
+    ops.SIGN: Formula("x > 0 ? 1 : x < 0 ? -1 : x == 0 ? 0 : x"),
+    ops.SIGN_BIT: Formula("a_bits(x) < 0", signed="x < 0", unsigned="0"),
+    ops.COPY_SIGN: Formula("a_copysign(a, b)"),
+}
+pointwise.register(kernels, EXPRESSIONS)
+
+
+@kernels.prepare(ops.CLIP_BY_VALUE)
+def clip_by_value(
+    x: TensorType,
+    *,
+    clip_value_min: dt.Scalar,
+    clip_value_max: dt.Scalar,
+    backend: OpenCLBackend,
+    out: TensorType,
+) -> Callable[..., Any]:
+    """Compare with both bounds; NaN, which is neither below nor above, stays."""
+    bounds = {"low": clip_value_min, "high": clip_value_max}
+    constants = [pointwise.constant(name, value, x.dtype) for name, value in bounds.items()]
+    formula = Formula("x < low ? low : x > high ? high : x")
+    title = f"ClipByValue {x.dtype}"
+    return pointwise.of_formula(backend.runtime, title, formula, {"x": x}, out, constants)
+
+
+# The neighbour's bits are one more or one less, as it is farther from 0 or not. The difference
+# of the two is NaN where one of them is.
+_NEIGHBOUR: Final = """
+INLINE A neighbour(A a, A b) {
+  const A beside_0 = a_copysign(a_number(1), b);
+  const A beside = a_number(a_bits(a) + ((b > a) == (a > 0) ? 1 : -1));
+  return a == b ? b : a != a || b != b ? a + b : a == 0 ? beside_0 : beside;
+}"""
+
+
+@kernels.prepare(ops.NEXT_AFTER, dtypes=(dt.float32, dt.float64))
+def nextafter(
+    a: TensorType, b: TensorType, *, backend: OpenCLBackend, out: TensorType
+) -> Callable[..., Any]:
+    """Count on to the next bits; those of float16, widened here, have other neighbours."""
+    types = {"a": a, "b": b}
+    formula = Formula("neighbour(a, b)")
+    title = f"NextAfter {a.dtype}"
+    return pointwise.of_formula(
+        backend.runtime, title, formula, types, out, declarations=_NEIGHBOUR
+    )
