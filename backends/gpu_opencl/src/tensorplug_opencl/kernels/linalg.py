@@ -1,14 +1,19 @@
-"""Matrix products."""
+"""Matrix products, plain and with a bias and an activation."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from tensorplug import dtypes as dt
+from tensorplug import shapes
+from tensorplug.errors import KernelRefusedError
+from tensorplug.ops.fused import FUSED_MAT_MUL
 from tensorplug.ops.linalg import BATCH_MAT_MUL
 from tensorplug.tables import KernelTable
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, gemm
-from tensorplug_opencl.kernels.gemm import Matrix, Product
+from tensorplug_opencl.kernels.endings import fused
+from tensorplug_opencl.kernels.gemm import NOTHING, Ending, Matrix, Product
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,10 +23,14 @@ if TYPE_CHECKING:
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
 
+    Call = Callable[..., DeviceBuffer]
+
 kernels = KernelTable()
 
+REAL = dt.NUMERIC - dt.COMPLEX
 
-@kernels.prepare(BATCH_MAT_MUL)
+
+@kernels.prepare(BATCH_MAT_MUL, dtypes=REAL)
 def batch_mat_mul(
     a: TensorType,
     b: TensorType,
@@ -30,25 +39,77 @@ def batch_mat_mul(
     transpose_b: bool,
     backend: OpenCLBackend,
     out: TensorType,
-) -> Callable[..., DeviceBuffer]:
+) -> Call:
     """Multiply the last two axes; transposing and broadcasting are a matter of strides."""
+    if not out.size or not a.size:
+        return calls.constant(backend.runtime, out)
+    product = product_of(a, b, out, transpose_a=transpose_a, transpose_b=transpose_b)
+    return calls.producer(backend.runtime, out, gemm.multiplier(backend.runtime, product))
+
+
+@kernels.prepare(FUSED_MAT_MUL, dtypes=REAL)
+def fused_mat_mul(
+    a: TensorType,
+    b: TensorType,
+    bias: TensorType | None,
+    prelu_activation_weights: TensorType | None,
+    *,
+    attributes: dict[str, Any],
+    backend: OpenCLBackend,
+    out: TensorType,
+) -> Call:
+    """Multiply, and end each element before it is stored."""
     runtime = backend.runtime
-    inner = a.shape[-2 if transpose_a else -1]
-    if not out.size or not inner:
-        return calls.constant(runtime, out)
+    if not out.size:
+        return calls.empty(runtime, out)
+    if not a.size:
+        raise KernelRefusedError("there is nothing to multiply")
+    how = fused(out.dtype, out.rank, bias, prelu_activation_weights, attributes)
+    ending = how.ending(out.shape, lambda steps: Matrix(steps[-2], steps[-1], steps[:-2]))
+    product = product_of(
+        a,
+        b,
+        out,
+        transpose_a=attributes["transpose_a"],
+        transpose_b=attributes["transpose_b"],
+        ending=ending,
+    )
+    return calls.producer(runtime, out, how.launched(gemm.multiplier(runtime, product)))
+
+
+def product_of(
+    a: TensorType,
+    b: TensorType,
+    out: TensorType,
+    *,
+    transpose_a: bool,
+    transpose_b: bool,
+    ending: Ending = NOTHING,
+) -> Product:
+    """Return the product of dense arrays; many matrices times one are one tall matrix."""
     batch = out.shape[:-2]
+    joined = bool(batch) and shapes.size(b.shape[:-2]) == 1 and not transpose_a
     product = Product(
         out.dtype,
         batch,
         out.shape[-2],
-        inner,
+        a.shape[-2 if transpose_a else -1],
         out.shape[-1],
         _matrix(a.shape, batch, turned=transpose_a),
         _matrix(b.shape, batch, turned=transpose_b),
         _matrix(out.shape, batch, turned=False),
         max(a.size, b.size, out.size),
+        ending,
     )
-    return calls.producer(runtime, out, gemm.multiplier(runtime, product))
+    if joined and shapes.size(a.shape[:-2]) == shapes.size(batch) and ending is NOTHING:
+        none = tuple(0 for _ in batch)
+        return product._replace(
+            batch=tuple(1 for _ in batch),
+            rows=shapes.size(batch) * product.rows,
+            a=product.a._replace(batch=none),
+            c=product.c._replace(batch=none),
+        )
+    return product
 
 
 def _matrix(shape: Shape, batch: Shape, *, turned: bool) -> Matrix:

@@ -1,0 +1,96 @@
+"""What fused kernels do with each element of a product: add a bias, apply an activation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from tensorplug.errors import KernelRefusedError
+from tensorplug.ops.fused import aligned
+from tensorplug_opencl import layouts
+from tensorplug_opencl.kernels import ctypes
+from tensorplug_opencl.kernels.products import Ending, Matrix
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from tensorplug.dtypes import DType
+    from tensorplug.shapes import Shape
+    from tensorplug.spec import TensorType
+    from tensorplug_opencl.buffers import DeviceBuffer
+
+__all__ = ["Fused", "fused"]
+
+# Over x, with the bias; a NaN stays one.
+_EXPRESSIONS: Final = {
+    "linear": "{x}",
+    "relu": "{x} > 0 || {x} != {x} ? {x} : 0",
+    "relu6": "{x} > 6 ? 6 : {x} > 0 || {x} != {x} ? {x} : 0",
+    "elu": "{x} > 0 ? {x} : expm1({x})",
+    "prelu": "{x} < 0 ? {x} * slope : {x}",
+    "leakyrelu": "{x} < 0 ? {x} * alpha : {x}",
+    "sigmoid": "logistic({x})",
+}
+
+
+class Fused(NamedTuple):
+    """An ending, and which of (bias, weights) it reads."""
+
+    expression: str
+    numbers: tuple[tuple[str, float], ...]
+    inputs: tuple[tuple[str, Shape], ...]
+    chosen: tuple[int, ...]
+
+    def ending(self, shape: Shape, view: Callable[[layouts.Strides], Matrix]) -> Ending:
+        """Return the ending of a product of ``shape``, which ``view`` reads as matrices."""
+        inputs = tuple(
+            (name, view(layouts.broadcast_strides(own, shape))) for name, own in self.inputs
+        )
+        return Ending(self.expression, inputs, self.numbers)
+
+    def launched(self, multiply: Callable[..., None]) -> Callable[..., None]:
+        """Return ``multiply`` as a function of both factors, bias, weights and the result."""
+        chosen = self.chosen
+
+        def write(a: DeviceBuffer, b: DeviceBuffer, *rest: DeviceBuffer) -> None:
+            multiply(a, b, *[rest[at] for at in chosen], rest[-1])
+
+        return write
+
+
+def fused(
+    dtype: DType,
+    rank: int,
+    bias: TensorType | None,
+    weights: TensorType | None,
+    attributes: Mapping[str, Any],
+) -> Fused:
+    """Return what a fused kernel's attributes ask for."""
+    activation = attributes["activation"]
+    data_format = attributes.get("data_format")
+    given: Sequence[tuple[int, str, TensorType | None]] = (
+        (0, "bias", bias),
+        (1, "slope", weights if activation == "prelu" else None),
+    )
+    used = [(at, name, each.shape) for at, name, each in given if each is not None]
+    x = "(x + bias)" if bias is not None else "x"
+    if dtype.kind != "float":
+        x = f"(({ctypes.stored(dtype)}){x})"  # wrapped, and with its sign
+    numbers = (("alpha", attributes["leakyrelu_alpha"]),) if activation == "leakyrelu" else ()
+    return Fused(
+        _EXPRESSIONS[activation].format(x=x),
+        numbers,
+        tuple((name, aligned(shape, rank, data_format)) for _, name, shape in used),
+        tuple(at for at, _, _ in used),
+    )
+
+
+def rows_of(positions: layouts.Layout) -> int:
+    """Return the one distance with which several axes are walked.
+
+    Raises:
+        KernelRefusedError: when it takes more than one.
+
+    """
+    if positions.rank > 1:
+        raise KernelRefusedError("the bias or the slopes differ along several spatial axes")
+    return positions.strides[0][0] if positions.rank else 0

@@ -1,0 +1,247 @@
+"""The product for CPU devices: packed panels, and a tile of C in registers.
+
+One work-item, alone in its group, computes a block of C. It packs the rows of A and the columns
+of B that belong to it, ``DEPTH`` of the inner axis at a time, into local memory, which on these
+devices is the cache: panels of B are two vectors wide, panels of A ``TALL`` elements. Then every
+pair of panels is one loop of multiplications and additions that needs nothing but registers and
+what it reads in order. (Goto and van de Geijn, Anatomy of high-performance matrix
+multiplication, 2008.)
+
+Vectors are read as elements of arrays of vectors: ``vload`` is a call that some drivers do not
+inline, and then all registers go to memory and back around it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from tensorplug_opencl.kernels import ctypes, products
+
+if TYPE_CHECKING:
+    from tensorplug.dtypes import DType
+    from tensorplug_opencl.kernels import templates
+    from tensorplug_opencl.kernels.products import Product
+    from tensorplug_opencl.runtime import Launch, Runtime
+
+__all__ = ["BUSY", "DEPTH", "SIZES", "Panels", "count", "fitting", "launch"]
+
+TALL: Final = 6  # rows: with two vectors of columns they fill 12 of 16 registers
+DEPTH: Final = 128
+BUSY: Final = 4  # blocks per core that are wanted, so that no core waits for the last one
+
+
+class Panels(NamedTuple):
+    """The largest block of a work-item, in panels of A and of B."""
+
+    down: int
+    across: int
+
+
+SIZES: Final = (Panels(16, 8), Panels(8, 4), Panels(4, 2), Panels(1, 1))
+
+
+def lanes(runtime: Runtime, dtype: DType) -> int:
+    """Return how many elements a register of the device holds."""
+    wide = {
+        "float": runtime.device.native_vector_width_float,
+        "double": runtime.device.native_vector_width_double,
+        "uint": runtime.device.native_vector_width_int,
+        "ulong": runtime.device.native_vector_width_long,
+    }[ctypes.ring(dtype)]
+    return max(2, min(16, wide))
+
+
+def fitting(runtime: Runtime, dtype: DType) -> Panels:
+    """Return the largest block whose panels fit into local memory."""
+    width = 2 * lanes(runtime, dtype)
+    itemsize = ctypes.host(ctypes.ring(dtype)).itemsize
+    for each in SIZES[:-1]:
+        rows, columns = each.down * TALL, each.across * width
+        elements = DEPTH * (rows + columns) + 2 * rows * columns
+        if elements * itemsize <= runtime.device.local_mem_size:
+            return each
+    return SIZES[-1]
+
+
+def count(runtime: Runtime, of: Product, blocks: Panels) -> int:
+    """Return how many ``blocks`` C has, in all batches."""
+    width = 2 * lanes(runtime, of.dtype)
+    down = -(-of.rows // (blocks.down * TALL))
+    return of.batches * down * -(-of.columns // (blocks.across * width))
+
+
+def launch(runtime: Runtime, of: Product, largest: Panels) -> Launch:
+    """Return the launch on the buffers of A, B, the ending's inputs and C."""
+    width = 2 * lanes(runtime, of.dtype)
+    tall, wide = -(-of.rows // TALL), -(-of.columns // width)  # panels in all
+    down, across = min(tall, largest.down), min(wide, largest.across)
+    enough = BUSY * runtime.device.max_compute_units
+    others = of.batches * of.slices
+    while others * -(-tall // down) * -(-wide // across) < enough and max(down, across) > 2:
+        if down >= across:
+            down = -(-down // 2)
+        else:
+            across = -(-across // 2)
+    blocks = -(-tall // down), -(-wide // across)
+    items = others * blocks[0] * blocks[1]
+    more = {
+        "blocks_down": blocks[0],
+        "blocks_across": blocks[1],
+        "down": down,
+        "across": across,
+    }
+    index = products.index_of(of, items)
+    text = _source(of, index, more, largest, width // 2)
+    arguments = products.constants(of, index, more)
+    return runtime.launch(text, 3 + len(of.ending.inputs), arguments, items, group=1)
+
+
+def _source(
+    of: Product, index: templates.Index, more: dict[str, int], at: Panels, lanes: int
+) -> str:
+    width = 2 * lanes
+    exact = of.dtype.kind == "float"
+    vectors = 2 * TALL
+    low = f", low[{at.down * at.across * vectors}]" if exact else ""
+    value = "sum[v * WIDE + x]"
+    if exact:
+        closing = (
+            "const A rest = ((local const A *)lows)[v * WIDE + x]; "
+            "if (several && isfinite(rest)) value += rest;"
+        )
+    else:
+        closing = ""
+    join = products.sum_up(of, "made[v]", "to[v]", "left[v]")
+    clear = "left[v] = 0; " if exact else ""
+    lows = "local V *lows = low + place;" if exact else ""
+    left = "local V *left = low + place;" if exact else ""
+    body = f"""  local A packed_a[{at.down * TALL * DEPTH}];
+  local V packed_b[{at.across * 2 * DEPTH}], total[{at.down * at.across * vectors}]{low};
+  const index_t group = get_group_id(0);
+  const index_t column0 = group % blocks_across * across * WIDE;
+  const index_t row0 = group / blocks_across % blocks_down * down * TALL;
+  const index_t batch = group / blocks_across / blocks_down % batches;
+  const index_t slice = group / blocks_across / blocks_down / batches;
+  const index_t begin = slice * span, end = min(inner, begin + span);
+  const index_t height = min(rows - row0, down * TALL);
+  const index_t breadth = min(columns - column0, across * WIDE);
+  const index_t tall = (height + TALL - 1) / TALL, wide = (breadth + WIDE - 1) / WIDE;
+  const bool several = end - begin > DEPTH;
+  AT(batch);
+  c += slice * slice_by;
+  for (index_t k0 = begin; k0 < end; k0 += DEPTH) {{
+    const index_t count = min((index_t)DEPTH, end - k0);
+    for (index_t j = 0; j < wide; j++)
+      pack_b((local A *)(packed_b + j * 2 * DEPTH), b + k0 * b_row, column0 + j * WIDE, columns,
+             count, b_row, b_column);
+    for (index_t i = 0; i < tall; i++)
+      pack_a(packed_a + i * TALL * DEPTH, a + k0 * a_column, row0 + i * TALL, rows, count,
+             a_row, a_column);
+    for (index_t j = 0; j < wide; j++)
+      for (index_t i = 0; i < tall; i++) {{
+        const index_t place = (j * {at.down} + i) * VECTORS;
+        local V *to = total + place;
+        {left}
+        V made[VECTORS];
+        multiply(packed_a + i * TALL * DEPTH, packed_b + j * 2 * DEPTH, count, made);
+        if (k0 == begin)
+          for (int v = 0; v < VECTORS; v++) {{ {clear}to[v] = made[v]; }}
+        else
+          for (int v = 0; v < VECTORS; v++) {join}
+      }}
+  }}
+  for (index_t j = 0; j < wide; j++)
+    for (index_t i = 0; i < tall; i++) {{
+      const index_t place = (j * {at.down} + i) * VECTORS;
+      local const A *sum = (local const A *)(total + place);
+      {lows}
+      const index_t column = column0 + j * WIDE, row = row0 + i * TALL;
+      const index_t filled = min(columns - column, (index_t)WIDE);
+      const index_t high = min(rows - row, (index_t)TALL);
+      for (index_t v = 0; v < high; v++)
+        for (index_t x = 0; x < filled; x++) {{
+          A value = {value};
+          {closing}
+          {products.store(of, "value", "(row + v)", "(column + x)")}
+        }}
+    }}"""
+    return products.program(
+        f"matrix product in panels {at.down}x{at.across}",
+        of,
+        index,
+        more,
+        body,
+        f"typedef {ctypes.ring(of.dtype)}{lanes} V;\ntypedef V T;\n"
+        f"#define WIDE {width}\n#define TALL {TALL}\n#define DEPTH {DEPTH}\n"
+        f"#define VECTORS {vectors}\n{_PACKING}\n{_multiply(of)}",
+    )
+
+
+# Rows and columns beyond the last are packed as that one, and not stored.
+_PACKING: Final = """
+void pack_b(local A *to, global const S *b, index_t column, index_t columns, index_t count,
+            index_t b_row, index_t b_column) {
+  if (b_column == 1 && column + WIDE <= columns) {
+    b += column;
+    for (index_t k = 0; k < count; k++)
+      for (int x = 0; x < WIDE; x++) to[k * WIDE + x] = (A)b[k * b_row + x];
+  } else if (b_row < b_column) {
+    for (int x = 0; x < WIDE; x++) {
+      global const S *from = b + min(column + x, columns - 1) * b_column;
+      for (index_t k = 0; k < count; k++) to[k * WIDE + x] = (A)from[k * b_row];
+    }
+  } else {
+    for (index_t k = 0; k < count; k++)
+      for (int x = 0; x < WIDE; x++)
+        to[k * WIDE + x] = (A)b[k * b_row + min(column + x, columns - 1) * b_column];
+  }
+}
+void pack_a(local A *to, global const S *a, index_t row, index_t rows, index_t count,
+            index_t a_row, index_t a_column) {
+  if (a_row == 1 && row + TALL <= rows) {
+    a += row;
+    for (index_t k = 0; k < count; k++)
+      for (int r = 0; r < TALL; r++) to[k * TALL + r] = (A)a[k * a_column + r];
+  } else if (a_column <= a_row) {
+    for (int r = 0; r < TALL; r++) {
+      global const S *from = a + min(row + r, rows - 1) * a_row;
+      for (index_t k = 0; k < count; k++) to[k * TALL + r] = (A)from[k * a_column];
+    }
+  } else {
+    for (index_t k = 0; k < count; k++)
+      for (int r = 0; r < TALL; r++)
+        to[k * TALL + r] = (A)a[k * a_column + min(row + r, rows - 1) * a_row];
+  }
+}"""
+
+
+def _multiply(of: Product) -> str:
+    """Return the function that multiplies two panels: sums in registers, block by block."""
+    sums = [f"sum{v}" for v in range(2 * TALL)]
+    steps = [
+        f"{{ const V v = x[{r}]; sum{2 * r} = JOIN(v, left, sum{2 * r}); "
+        f"sum{2 * r + 1} = JOIN(v, right, sum{2 * r + 1}); }}"
+        for r in range(TALL)
+    ]
+    block = products.BLOCK if of.dtype.kind == "float" else DEPTH
+    return products.contracted(
+        "\n".join(
+            [
+                "void multiply(local const A *x, local const V *y, index_t count, V *made) {",
+                f"  for (index_t from = 0; from < count; from += {block}) {{",
+                f"    const index_t steps = min(count - from, (index_t){block});",
+                f"    V {', '.join(f'{each} = 0' for each in sums)};",
+                "    for (index_t k = 0; k < steps; k++, x += TALL, y += 2) {",
+                "      const V left = y[0], right = y[1];",
+                *(f"      {step}" for step in steps),
+                "    }",
+                "    if (from == 0) {",
+                *(f"      made[{v}] = {each};" for v, each in enumerate(sums)),
+                "    } else {",
+                *(f"      made[{v}] += {each};" for v, each in enumerate(sums)),
+                "    }",
+                "  }",
+                "}",
+            ]
+        )
+    )

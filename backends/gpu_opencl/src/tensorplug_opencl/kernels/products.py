@@ -1,0 +1,253 @@
+"""Matrix products as data, and what the programs that compute them have in common.
+
+Every program computes, for each batch and each slice of the inner axis, tiles of
+``C = ending(A B)``; A, B and C are read and written by strides, so that transposing and
+broadcasting cost nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from tensorplug import shapes
+from tensorplug_opencl import layouts
+from tensorplug_opencl.kernels import ctypes, functions, templates
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+
+    from tensorplug.dtypes import DType
+    from tensorplug.shapes import Shape
+    from tensorplug_opencl.layouts import Strides
+
+__all__ = [
+    "BLOCK",
+    "NOTHING",
+    "Ending",
+    "Matrix",
+    "Product",
+    "constants",
+    "contracted",
+    "index_of",
+    "program",
+    "store",
+    "sum_up",
+]
+
+# Terms that are added one after the other: the rounding error grows with this plus the number
+# of such blocks (and not even with that, where these are added free of error).
+BLOCK: Final = 32
+
+
+class Matrix(NamedTuple):
+    """Distances in elements between rows, columns, and along the batch axes of the product."""
+
+    row: int
+    column: int
+    batch: Strides
+
+    @property
+    def turned(self) -> Matrix:
+        """The transposed matrix."""
+        return Matrix(self.column, self.row, self.batch)
+
+
+class Ending(NamedTuple):
+    """What becomes of each element ``x`` of the product before it is stored.
+
+    ``expression`` is C over x, the names of ``inputs`` (arrays with an element for every
+    element of the product) and those of ``numbers`` (constants).
+    """
+
+    expression: str = "x"
+    inputs: tuple[tuple[str, Matrix], ...] = ()
+    numbers: tuple[tuple[str, float], ...] = ()
+
+
+NOTHING: Final = Ending()
+
+
+class Product(NamedTuple):
+    """C = A B for every batch: A is rows x inner, B is inner x columns.
+
+    ``reach``: the number of elements in the largest of the arrays. ``slices``: into how many
+    the inner axis is cut; their products then lie behind one another in C, ``slice_by``
+    elements apart, in the type that is computed with, and without the ending. ``summing``: A
+    holds such products, inner is their number, and there is no B.
+    """
+
+    dtype: DType
+    batch: Shape
+    rows: int
+    inner: int
+    columns: int
+    a: Matrix
+    b: Matrix
+    c: Matrix
+    reach: int
+    ending: Ending = NOTHING
+    slices: int = 1
+    slice_by: int = 0
+    summing: bool = False
+
+    @property
+    def turned(self) -> Product:
+        """The same product as that of B's and A's transposes, which gives C's."""
+        inputs = tuple((name, matrix.turned) for name, matrix in self.ending.inputs)
+        return self._replace(
+            rows=self.columns,
+            columns=self.rows,
+            a=self.b.turned,
+            b=self.a.turned,
+            c=self.c.turned,
+            ending=self.ending._replace(inputs=inputs),
+        )
+
+    @property
+    def span(self) -> int:
+        """Inner elements of one slice."""
+        return -(-self.inner // self.slices)
+
+    @property
+    def batches(self) -> int:
+        """Number of products."""
+        return shapes.size(self.batch)
+
+
+def _arrays(of: Product) -> dict[str, Matrix]:
+    factors = {"a": of.a} if of.summing else {"a": of.a, "b": of.b}
+    return {**factors, **dict(of.ending.inputs), "c": of.c}
+
+
+def index_of(of: Product, items: int) -> templates.Index:
+    """Return the type in which all indices can be formed."""
+    return layouts.index_dtype(
+        items, max(of.reach, max(of.slices, of.inner if of.summing else 1) * of.slice_by)
+    )
+
+
+def constants(of: Product, index: templates.Index, more: Mapping[str, int]) -> list[Any]:
+    """Return the arguments that ``program`` declares after the arrays."""
+    arrays = _arrays(of)
+    numbers: list[int] = [*more.values(), *_sizes(of).values()]
+    for matrix in arrays.values():
+        numbers += [matrix.row, matrix.column]
+    computed = ctypes.host(ctypes.ring(of.dtype))
+    given: list[np.generic] = [computed.type(number) for _, number in of.ending.numbers]
+    struct = layouts.packed([_batches(of)], index)
+    return [*map(index.type, numbers), *given, *([] if struct is None else [struct])]
+
+
+def _sizes(of: Product) -> dict[str, int]:
+    return {
+        "batches": of.batches,
+        "rows": of.rows,
+        "inner": of.inner,
+        "columns": of.columns,
+        "span": of.span,
+        "slice_by": of.slice_by,
+    }
+
+
+def _batches(of: Product) -> layouts.Layout:
+    return layouts.collapse(of.batch, [matrix.batch for matrix in _arrays(of).values()])
+
+
+def program(
+    title: str,
+    of: Product,
+    index: templates.Index,
+    more: Mapping[str, int],
+    body: str,
+    declarations: str = "",
+) -> str:
+    """Return a program whose arrays are A, B, the ending's inputs, and C.
+
+    ``more`` names further constants. The body finds the types S (stored) and A (computed with),
+    and calls ``AT(batch)`` once, which brings every pointer to the first element of its batch.
+    """
+    element, stored = ctypes.ring(of.dtype), ctypes.stored(of.dtype)
+    written = element if of.slices > 1 else stored
+    names = list(_arrays(of))
+    rank = _batches(of).rank
+    fields = [("size", rank), *((f"{name}_by", rank) for name in names)]
+    places = [templates.place(f"{name}_place", rank, "size", f"{name}_by") for name in names]
+    moved = " ".join(f"{name} += {name}_place(batch, layout);" for name in names)
+    strides = [f"{name}_{axis}" for name in names for axis in ("row", "column")]
+    ending = of.ending if of.slices == 1 else NOTHING
+    named = [f"const A {each}" for each in ("x", *(name for name, _ in ending.inputs))]
+    named += [f"const A {name}" for name, _ in ending.numbers]
+    ended = f"{written} ended({', '.join(named)}) {{ return ({written})({ending.expression}); }}"
+    if ctypes.computed(of.dtype) == element:
+        library = functions.definitions(ending.expression, of.dtype)
+    else:
+        library = f"typedef {element} A;"
+    return templates.program(
+        f"{title} {of.dtype}",
+        [
+            templates.Array("a", element if of.summing else stored),
+            *(templates.Array(name, stored) for name in names[1:-1]),
+            templates.Array("c", written, written=True),
+        ],
+        [
+            *templates.indices(*more, *_sizes(of), *strides),
+            *(f"const A {name}_given" for name, _ in of.ending.numbers),
+            *(["const Layout layout"] if rank else []),
+        ],
+        body,
+        index=index,
+        declarations="\n".join(
+            [
+                library,
+                f"typedef {stored} S;",
+                *([templates.layout_struct(fields), *places] if rank else []),
+                f"#define AT(batch) {moved if rank else ''}",
+                ended,
+                _JOIN[element],
+                declarations,
+            ]
+        ),
+    )
+
+
+def store(of: Product, value: str, row: str, column: str) -> str:
+    """Return the statement that ends and stores an element of the product."""
+    ending = of.ending if of.slices == 1 else NOTHING
+    arguments = [
+        value,
+        *(f"{name}[{row} * {name}_row + {column} * {name}_column]" for name, _ in ending.inputs),
+        *(f"{name}_given" for name, _ in ending.numbers),
+    ]
+    return f"c[{row} * c_row + {column} * c_column] = ended({', '.join(arguments)});"
+
+
+def sum_up(of: Product, value: str, total: str, low: str) -> str:
+    """Return the statement that adds ``value`` to ``total``, and what that rounds off to ``low``.
+
+    (Knuth's error-free sum; T is the type of the three.)
+    """
+    if of.dtype.kind != "float":
+        return f"{total} += {value};"
+    return (
+        f"{{ const T term = {value}, old = {total}, now = old + term, gap = now - old; "
+        f"{low} += (old - (now - gap)) + (term - gap); {total} = now; }}"
+    )
+
+
+def contracted(text: str) -> str:
+    """Return C functions in which x * y + z may be one operation, rounded once."""
+    return f"#pragma OPENCL FP_CONTRACT ON\n{text}\n#pragma OPENCL FP_CONTRACT OFF"
+
+
+# Where the hardware fuses multiplication and addition, that is both faster and more exact. Some
+# drivers say so; others fuse what may be contracted, and have a slow function of that name.
+_SEPARATE: Final = "#define JOIN(x, y, sum) ((x) * (y) + (sum))"
+_FUSED: Final = "#ifdef {0}\n#define JOIN(x, y, sum) fma(x, y, sum)\n#else\n{1}\n#endif"
+_JOIN: Final = {
+    "float": _FUSED.format("FP_FAST_FMAF", _SEPARATE),
+    "double": _FUSED.format("FP_FAST_FMA", _SEPARATE),
+    "uint": _SEPARATE,
+    "ulong": _SEPARATE,
+}

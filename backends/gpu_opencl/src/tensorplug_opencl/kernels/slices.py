@@ -1,0 +1,58 @@
+"""Products whose inner axis was cut into slices: how the parts lie, and their sum."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug import dtypes as dt
+from tensorplug_opencl import layouts
+from tensorplug_opencl.kernels import products
+from tensorplug_opencl.kernels.products import NOTHING, Matrix
+
+if TYPE_CHECKING:
+    from tensorplug.dtypes import DType
+    from tensorplug_opencl.kernels.products import Product
+    from tensorplug_opencl.runtime import Launch, Runtime
+
+__all__ = ["closer", "dtype_of", "part_of"]
+
+
+def dtype_of(of: Product) -> DType:
+    """Return the dtype in which parts are stored: the one that is computed with."""
+    if of.dtype.kind == "float":
+        return dt.float32 if of.dtype is dt.float16 else of.dtype
+    return dt.uint64 if of.dtype.itemsize == 8 else dt.uint32
+
+
+def part_of(of: Product, number: int) -> Product:
+    """Return the product of at most ``number`` slices, none of which is empty."""
+    shape = (*of.batch, of.rows, of.columns)
+    strides = layouts.row_major(shape)
+    span = -(-of.inner // number)
+    return of._replace(
+        c=Matrix(strides[-2], strides[-1], strides[:-2]),
+        ending=NOTHING,
+        slices=-(-of.inner // span),
+        slice_by=of.batches * of.rows * of.columns,
+    )
+
+
+def closer(runtime: Runtime, of: Product, part: Product) -> Launch:
+    """Return the launch on the parts, the ending's inputs and C that adds up and ends."""
+    sums = of._replace(inner=part.slices, a=part.c, slice_by=part.slice_by, summing=True)
+    items = part.slice_by
+    index = products.index_of(sums, items)
+    exact = of.dtype.kind == "float"
+    value = "a[row * a_row + column * a_column + k * slice_by]"
+    body = f"""  const index_t i = get_global_id(0);
+  if (i >= slice_by) return;
+  const index_t batch = i / columns / rows, row = i / columns % rows, column = i % columns;
+  AT(batch);
+  T total = 0{", low = 0" if exact else ""};
+  for (index_t k = 0; k < inner; k++)
+    {products.sum_up(of, value, "total", "low")}
+  {"if (isfinite(low)) total += low;" if exact else ""}
+  {products.store(of, "total", "row", "column")}"""
+    text = products.program("sum of slices", sums, index, {}, body, "typedef A T;")
+    arguments = products.constants(sums, index, {})
+    return runtime.launch(text, 2 + len(of.ending.inputs), arguments, items)

@@ -1,0 +1,349 @@
+"""The product for GPUs: a group of work-items computes a tile of C, by way of local memory.
+
+Step by step along the inner axis, the group's work-items bring a tile of A and one of B into
+local memory, each reading neighbours of what its neighbours read; then each multiplies the rows
+and columns that are its own, in registers. The next tiles are already on their way from global
+memory to registers while these are multiplied.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from tensorplug_opencl.kernels import ctypes, products
+
+if TYPE_CHECKING:
+    from tensorplug.dtypes import DType
+    from tensorplug_opencl.kernels import templates
+    from tensorplug_opencl.kernels.products import Product
+    from tensorplug_opencl.runtime import Launch, Runtime
+
+__all__ = ["TILES", "Tiles", "count", "fits", "launch", "suited"]
+
+LONG: Final = 1024  # terms from which on sums of blocks are added free of error
+VECTOR: Final = 4  # elements that are read from local memory at once
+
+
+class Tiles(NamedTuple):
+    """A tile of ``rows`` x ``columns`` of C, ``depth`` of the inner axis at a time.
+
+    Each work-item computes ``high`` x ``wide`` elements.
+    """
+
+    rows: int
+    columns: int
+    depth: int
+    high: int
+    wide: int
+
+    @property
+    def items(self) -> int:
+        """Work-items in a group."""
+        return self.rows // self.high * (self.columns // self.wide)
+
+
+TILES: Final = (
+    Tiles(128, 128, 16, 8, 8),
+    Tiles(128, 64, 16, 8, 4),
+    Tiles(64, 64, 16, 4, 4),
+    Tiles(32, 32, 16, 2, 4),
+    Tiles(4, 128, 16, 1, 4),  # few rows; few columns are turned into few rows
+    Tiles(8, 8, 8, 1, 1),  # for what devices with small groups or little memory can do
+)
+LAST: Final = TILES[-1]
+
+
+def fits(runtime: Runtime, dtype: DType, tiles: Tiles) -> bool:
+    """Return whether the device has the work-items and the local memory for ``tiles``."""
+    itemsize = ctypes.host(ctypes.ring(dtype)).itemsize
+    local = (tiles.rows + tiles.columns + 2 * VECTOR) * tiles.depth * itemsize
+    device = runtime.device
+    return tiles.items <= device.max_work_group_size and local <= device.local_mem_size
+
+
+def count(of: Product, tiles: Tiles) -> int:
+    """Return how many tiles C has, in all batches."""
+    return of.batches * -(-of.rows // tiles.rows) * -(-of.columns // tiles.columns)
+
+
+def suited(runtime: Runtime, of: Product) -> list[Tiles]:
+    """Return the tiles to try, the best first.
+
+    Large tiles read least; but what of a tile lies beyond C is computed in vain, and the device
+    needs tiles for all of its compute units.
+    """
+    able = [each for each in TILES[:-1] if fits(runtime, of.dtype, each)]
+    units = runtime.device.max_compute_units
+
+    def cost(tiles: Tiles) -> float:
+        number = count(of, tiles)
+        waves = -(-number // units) * units  # the last wave takes as long as a full one
+        reads = 1 / tiles.rows + 1 / tiles.columns
+        return waves * tiles.rows * tiles.columns * (1 + 24 * reads)
+
+    return [*sorted(able, key=cost), LAST]
+
+
+def launch(runtime: Runtime, of: Product, tiles: Tiles) -> Launch:
+    """Return the launch on the buffers of A, B, the ending's inputs and C."""
+    more = {
+        "tiles_down": -(-of.rows // tiles.rows),
+        "tiles_across": -(-of.columns // tiles.columns),
+    }
+    groups = count(of, tiles) * of.slices
+    index = products.index_of(of, groups * tiles.items)
+    text = _source(of, index, more, tiles)
+    arguments = products.constants(of, index, more)
+    arrays = 3 + len(of.ending.inputs)
+    return runtime.launch(text, arrays, arguments, groups * tiles.items, group=tiles.items)
+
+
+class Side(NamedTuple):
+    """How the tile of one operand comes into local memory.
+
+    ``name`` is the operand's; ``across`` its axis that is not the inner one, of ``length``
+    elements in the tile and ``limit`` in the matrix. ``inner_first``: neighbours along the inner
+    axis are read by neighbours; else those across.
+    """
+
+    name: str
+    tile: Tiles
+    length: int
+    limit: str
+    inner_first: bool
+
+    @property
+    def each(self) -> int:
+        """Elements that a work-item brings."""
+        return -(-self.length * self.tile.depth // self.tile.items)
+
+    @property
+    def strides(self) -> tuple[str, str]:
+        """Names of the distances across and along the inner axis."""
+        if self.name == "a":
+            return "a_row", "a_column"
+        return "b_column", "b_row"
+
+    def place(self, number: int) -> tuple[str, str]:
+        """Return which element, (across, inner), is a work-item's ``number``-th."""
+        at = f"(item + {number * self.tile.items})"
+        if self.inner_first:
+            return f"({at} / {self.tile.depth})", f"({at} % {self.tile.depth})"
+        return f"({at} % {self.length})", f"({at} / {self.length})"
+
+    @property
+    def whole(self) -> bool:
+        """Whether every work-item brings as many elements."""
+        return self.length * self.tile.depth % self.tile.items == 0
+
+    def pointers(self) -> list[str]:
+        """Return declarations of where each element is read from in the first step."""
+        across_by, inner_by = self.strides
+        lines = []
+        for number in range(self.each):
+            across, inner = self.place(number)
+            start = f"min({self.name}_first + {across}, {self.limit} - 1) * {across_by}"
+            lines.append(
+                f"  const index_t {self.name}_at{number} = {start} + {inner} * {inner_by};"
+            )
+        return lines
+
+    def fetch(self, *, guarded: bool) -> list[str]:
+        """Return statements that read the elements of step k0; beyond the end they are 0."""
+        lines = []
+        for number in range(self.each):
+            _, inner = self.place(number)
+            conditions = [f"k0 + {inner} < end"] if guarded else []
+            if not self.whole:
+                conditions.append(self._exists(number))
+            value = f"(A){self.name}[{self.name}_at{number} + k0 * {self.strides[1]}]"
+            if conditions:
+                value = f"{' && '.join(conditions)} ? {value} : 0"
+            lines.append(f"      {self.name}_next{number} = {value};")
+        return lines
+
+    def _exists(self, number: int) -> str:
+        return f"item + {number * self.tile.items} < {self.length * self.tile.depth}"
+
+    def stash(self) -> list[str]:
+        """Return statements that put what was read into local memory."""
+        stride = _stride(self.length)
+        lines = []
+        for number in range(self.each):
+            across, inner = self.place(number)
+            put = f"((local A *){self.name}_tile)[{inner} * {stride} + {across}]"
+            condition = "" if self.whole else f"if ({self._exists(number)}) "
+            lines.append(f"    {condition}{put} = {self.name}_next{number};")
+        return lines
+
+
+def _stride(length: int) -> int:
+    """Return the distance of rows in local memory: with a gap, so that banks differ."""
+    return length + VECTOR if length % VECTOR == 0 else length
+
+
+def _vectors(length: int) -> int:
+    """Return in vectors of how many elements a work-item's ``length`` are read."""
+    return VECTOR if length % VECTOR == 0 else 1
+
+
+class Grid(NamedTuple):
+    """Which elements of the tile a work-item computes: ``own`` of ``length``, along one axis.
+
+    They lie in vectors, so that those of neighbours lie side by side in local memory.
+    """
+
+    name: str
+    length: int
+    own: int
+    at: str  # the number of the work-item along this axis
+
+    @property
+    def vector(self) -> int:
+        """Elements in a vector."""
+        return _vectors(self.own)
+
+    def place(self, number: int) -> str:
+        """Return where the ``number``-th own element lies in the tile."""
+        across = self.length // self.own
+        start = number // self.vector * self.vector * across + number % self.vector
+        return f"({start} + {self.at} * {self.vector})"
+
+    def load(self, inner: str) -> list[str]:
+        """Return declarations of the own vectors of row ``inner`` of the tile."""
+        ctype = f"V{self.vector}"
+        stride = _stride(self.length) // self.vector
+        vectors = self.length // self.own
+        return [
+            f"const {ctype} {self.name}{v} = ((local const {ctype} *){self.name}_tile)"
+            f"[{inner} * {stride} + {v * vectors} + {self.at}];"
+            for v in range(self.own // self.vector)
+        ]
+
+    def element(self, number: int) -> str:
+        """Return the expression of the ``number``-th own element, once loaded."""
+        vector, lane = divmod(number, self.vector)
+        return f"{self.name}{vector}" if self.vector == 1 else f"{self.name}{vector}.s{lane}"
+
+
+def _source(of: Product, index: templates.Index, more: dict[str, int], tiles: Tiles) -> str:
+    exact = of.dtype.kind == "float"
+    long = exact and of.span > LONG
+    sides = (
+        Side("a", tiles, tiles.rows, "rows", _inner_first(of.a.column, of.a.row)),
+        Side("b", tiles, tiles.columns, "columns", _inner_first(of.b.row, of.b.column)),
+    )
+    grid_a = Grid("a", tiles.rows, tiles.high, "item_row")
+    grid_b = Grid("b", tiles.columns, tiles.wide, "item_column")
+    vectors = range(tiles.wide // grid_b.vector)
+    cells = [f"{row}_{v}" for row in range(tiles.high) for v in vectors]
+    kinds = ["sum", *(["total"] if exact else []), *(["far", "low"] if long else [])]
+    tile_vector = max(grid_a.vector, grid_b.vector)
+    memory = [
+        f"  local V{tile_vector} {each.name}_tile"
+        f"[{tiles.depth * _stride(each.length) // tile_vector}];"
+        for each in sides
+    ]
+    fetch = {
+        guarded: [line for side in sides for line in side.fetch(guarded=guarded)]
+        for guarded in (False, True)
+    }
+    fetching = [
+        f"    if (k0 + {tiles.depth} <= end) {{",
+        *fetch[False],
+        "    } else {",
+        *fetch[True],
+        "    }",
+    ]
+    joins = [
+        f"      sum{row}_{v} = JOIN((T){grid_a.element(row)}, b{v}, sum{row}_{v});"
+        for row in range(tiles.high)
+        for v in vectors
+    ]
+    across = tiles.columns // tiles.wide
+    body = [
+        *memory,
+        "  const index_t group = get_group_id(0);",
+        "  const uint item = get_local_id(0);",
+        f"  const uint item_row = item / {across}, item_column = item % {across};",
+        f"  const index_t b_first = group % tiles_across * {tiles.columns};",
+        f"  const index_t a_first = group / tiles_across % tiles_down * {tiles.rows};",
+        "  const index_t batch = group / tiles_across / tiles_down % batches;",
+        "  const index_t slice = group / tiles_across / tiles_down / batches;",
+        "  const index_t begin = slice * span, end = min(inner, begin + span);",
+        "  AT(batch);",
+        "  c += slice * slice_by;",
+        *(line for side in sides for line in side.pointers()),
+        *(f"  A {side.name}_next{n};" for side in sides for n in range(side.each)),
+        *(f"  T {', '.join(f'{kind}{cell} = 0' for cell in cells)};" for kind in kinds),
+        "  index_t k0 = begin;",
+        *fetching,
+        "  while (k0 < end) {",
+        "    barrier(CLK_LOCAL_MEM_FENCE);",
+        *(line for side in sides for line in side.stash()),
+        "    barrier(CLK_LOCAL_MEM_FENCE);",
+        f"    k0 += {tiles.depth};",
+        "    if (k0 < end) {",
+        *fetching,
+        "    }",
+        "    {",
+        "#pragma OPENCL FP_CONTRACT ON",
+        f"    for (uint k = 0; k < {tiles.depth}; k++) {{",
+        *(f"      {line}" for line in [*grid_a.load("k"), *grid_b.load("k")]),
+        *joins,
+        "    }",
+        "    }",
+        *(_gather(of, cells, long=long) if exact else []),
+        "  }",
+        *_stores(of, grid_a, grid_b, exact=exact, long=long),
+    ]
+    element = ctypes.ring(of.dtype)
+    wide = f"typedef {element} V1;\ntypedef {element}{VECTOR} V{VECTOR};"
+    ways = "".join("i" if side.inner_first else "x" for side in sides)
+    return products.program(
+        f"matrix product in tiles {'x'.join(map(str, tiles))} {ways}",
+        of,
+        index,
+        more,
+        "\n".join(body),
+        f"{wide}\ntypedef V{grid_b.vector} T;",
+    )
+
+
+def _inner_first(along_inner: int, across: int) -> bool:
+    return along_inner <= across
+
+
+def _gather(of: Product, cells: list[str], *, long: bool) -> list[str]:
+    """Return statements that add sums up: of a block to the total, of many blocks exactly."""
+    lines = [f"    if ((k0 - begin) % {products.BLOCK} == 0 || k0 >= end) {{"]
+    lines += [f"      total{cell} += sum{cell}; sum{cell} = 0;" for cell in cells]
+    lines.append("    }")
+    if long:
+        lines.append(f"    if ((k0 - begin) % {LONG} == 0 || k0 >= end) {{")
+        for cell in cells:
+            added = products.sum_up(of, f"total{cell}", f"far{cell}", f"low{cell}")
+            lines.append(f"      {added} total{cell} = 0;")
+        lines.append("    }")
+    return lines
+
+
+def _stores(of: Product, down: Grid, across: Grid, *, exact: bool, long: bool) -> list[str]:
+    """Return statements that store a work-item's elements, as far as they lie in C."""
+    name = "far" if long else "total" if exact else "sum"
+    lines = []
+    for row in range(down.own):
+        lines.append(f"  {{ const index_t row = a_first + {down.place(row)};")
+        lines.append("  if (row < rows) {")
+        for column in range(across.own):
+            vector, lane = divmod(column, across.vector)
+            cell = f"{row}_{vector}" + (f".s{lane}" if across.vector > 1 else "")
+            value = f"{name}{cell}"
+            if long:
+                value = f"({value} + (isfinite(low{cell}) ? low{cell} : 0))"
+            lines.append(f"    {{ const index_t column = b_first + {across.place(column)};")
+            lines.append(
+                f"    if (column < columns) {products.store(of, value, 'row', 'column')} }}"
+            )
+        lines.append("  } }")
+    return lines
