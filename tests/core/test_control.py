@@ -101,6 +101,18 @@ def test_describe_and_synchronize(engine):
     assert [engine.source.backends[name].synchronized for name in ("memory", "other")] == [1, 1]
 
 
+def test_memory_kept_for_reuse_is_given_back(engine):
+    assert tp.get_backend() == "memory"
+    assert tp.trim_memory() == 0  # it keeps none
+    tp.set_backend("other")
+    backends = engine.source.backends
+    backends["memory"].trim = lambda: 5
+    backends["other"].trim = lambda: 7
+    assert (tp.trim_memory(), tp.trim_memory("memory"), tp.trim_memory("other")) == (12, 5, 7)
+    with pytest.raises(ArgumentError, match="no open device is called 'memory:1'"):
+        tp.trim_memory("memory:1")
+
+
 BAD = [
     (lambda: tp.register_kernel("Neg", "memory:1", triple), "give its name, such as 'cpu', not"),
     (lambda: tp.register_kernel("Neg", None, triple), "give its name, such as 'cpu', not None"),

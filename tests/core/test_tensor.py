@@ -347,7 +347,7 @@ NEEDS_NO_TENSOR = {
     *("load", "unregister_kernel", "value_and_grad", "zeros"),
     *("dispose_variables", "variable_grads", "checkpoint", "jacobian", "hessian"),
     *("devices", "find_backend", "register_backend", "remove_backend", "trace_dispatch"),
-    "copy_registered_kernels",
+    *("copy_registered_kernels", "trim_memory"),
     *("broadcast_shapes", "empty", "eye", "linspace"),
     *("can_cast", "finfo", "iinfo", "isdtype", "result_type"),  # a dtype outlives the data
 }

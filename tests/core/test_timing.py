@@ -77,6 +77,60 @@ def test_arguments_are_handed_on_and_errors_come_through(clock):
 
 def test_as_text():
     assert str(Timing(1.25, 1.0, 3)) == "1.250 ms, 1.000 ms in kernels (median of 3)"
+    text = "1.250 ms, 1.000 ms in kernels, 0.500 ms on the device (median of 3)"
+    assert str(Timing(1.25, 1.0, 3, 0.5)) == text
+
+
+@pytest.fixture
+def measuring(clock):
+    """Let the device say that it worked for half of the time that passed; return open ones."""
+    opened = []
+
+    def measure():
+        begun = clock.now
+        opened.append(begun)
+
+        def end():
+            opened.remove(begun)
+            return (clock.now - begun) // 2
+
+        return end
+
+    seam.current().engine.open("memory").backend.measure = measure
+    return opened
+
+
+def test_what_the_device_says_of_its_work(clock, measuring):
+    x = tp.asarray([1.0])
+    timing = tp.time(lambda: tp.square(tp.exp(x)))
+    assert (timing.kernel_ms, timing.device_ms) == (25.0, 12.5)
+    with tp.profile() as p:
+        tp.square(tp.exp(x))
+    assert [each.device_seconds for each in p.kernels] == [0.010, 0.0025, 0.0025]
+    assert p.device_seconds == pytest.approx(0.0125)
+    assert "the device worked 12.500 ms" in str(p)
+    assert not measuring
+
+
+def test_a_kernel_that_fails_ends_its_measurement(clock, measuring):
+    def broken(x):
+        raise ZeroDivisionError
+
+    with (
+        tp.register_kernel("Exp", "memory", broken, override=True),
+        pytest.raises(ZeroDivisionError),
+        tp.profile(),
+    ):
+        tp.exp(tp.asarray([1.0]))
+    assert not measuring
+
+
+def test_a_device_without_a_clock(clock):
+    with tp.profile() as p:
+        tp.exp(tp.asarray([1.0]))
+    assert p.kernels[0].device_seconds is None
+    assert p.device_seconds is None
+    assert "worked" not in str(p)
 
 
 @pytest.mark.parametrize(

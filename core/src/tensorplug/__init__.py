@@ -24,6 +24,7 @@ from tensorplug.control import (
     remove_backend,
     set_backend,
     synchronize,
+    trim_memory,
     use_backend,
 )
 from tensorplug.differentiation.autodiff import grad, stop_gradient, value_and_grad, vjp
@@ -235,6 +236,7 @@ __all__ = [
     "trace_dispatch",
     "train",
     "tree_map",
+    "trim_memory",
     "uint8",
     "uint16",
     "uint32",

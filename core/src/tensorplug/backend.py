@@ -25,9 +25,11 @@ __all__ = [
     "DeviceInfo",
     "FlatCall",
     "FlatProgram",
+    "Measures",
     "Overwrites",
     "SharesHostMemory",
     "SurvivesFork",
+    "Trims",
 ]
 
 Buffer = Any
@@ -118,6 +120,29 @@ class CountsBuffers(Protocol):
 
     def stop_counting(self) -> None:
         """Give up what counting costs until the next question, which may not know of all then."""
+
+
+@runtime_checkable
+class Measures(Protocol):
+    """A backend whose device takes the time of its work itself, for profiles and ``time``.
+
+    Times taken by waiting before and after include what it costs to hand the work over.
+    """
+
+    def measure(self) -> Callable[[], int]:
+        """Begin to measure; the function returned ends it.
+
+        That waits for what the calling thread has submitted in between, and returns the
+        nanoseconds that the device worked on it. Measurements may overlap and lie in each other.
+        """
+
+
+@runtime_checkable
+class Trims(Protocol):
+    """A backend that keeps memory for reuse and can give it back."""
+
+    def trim(self) -> int:
+        """Give back what no buffer holds; return how many bytes that were."""
 
 
 @runtime_checkable

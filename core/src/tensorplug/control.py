@@ -6,7 +6,7 @@ import inspect
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from tensorplug import dispatch as seam
-from tensorplug.backend import DeviceInfo
+from tensorplug.backend import DeviceInfo, Trims
 from tensorplug.current import in_use
 from tensorplug.device import device_name
 from tensorplug.errors import (
@@ -33,6 +33,7 @@ __all__ = [
     "remove_backend",
     "set_backend",
     "synchronize",
+    "trim_memory",
     "use_backend",
 ]
 
@@ -212,3 +213,21 @@ def describe_device() -> str:
 def synchronize() -> None:
     """Wait until the active backend has finished everything submitted to it."""
     in_use().device_of(seam.current()).backend.synchronize()
+
+
+def trim_memory(backend: str | None = None) -> int:
+    """Give memory that backends keep for reuse back to their devices.
+
+    Args:
+        backend: restricts it to one backend, or to one of its devices (``"opencl:1"``).
+
+    Returns:
+        How many bytes that were. Backends that keep none give none.
+
+    Raises:
+        ArgumentError: the device named is not open.
+
+    """
+    engine = in_use()
+    found = engine.devices() if backend is None else engine.opened(backend)
+    return sum(each.backend.trim() for each in found if isinstance(each.backend, Trims))

@@ -39,9 +39,11 @@ def summary(profile: Profile) -> str:
 def heading(profile: Profile) -> str:
     """Return the figures of the whole on two lines."""
     calls, uploads, transfers = len(profile.kernels), profile.uploads, profile.transfers
+    busy = profile.device_seconds
+    worked = "" if busy is None else f", the device worked {busy * 1e3:.3f} ms"
     return (
         f"{calls} kernel call{_s(calls)}: {profile.kernel_seconds * 1e3:.3f} ms of "
-        f"{profile.seconds * 1e3:.3f} ms\n"
+        f"{profile.seconds * 1e3:.3f} ms{worked}\n"
         f"peak {bytes_text(profile.peak_bytes)}, new {bytes_text(profile.new_bytes)}, "
         f"{uploads} upload{_s(uploads)}, {transfers} transfer{_s(transfers)}"
     )

@@ -36,7 +36,8 @@ class KernelRecord:
     one. ``how`` is native, decomposed or fallback; ``owner`` the distribution whose code ran,
     ``device`` where it was asked for. ``depth`` counts the decompositions and fallbacks around
     it. ``start`` is in seconds after the profile's beginning. ``seconds`` is until the device
-    was done, ``self_seconds`` without what calls inside it took. ``new_bytes`` is the memory
+    was done, ``self_seconds`` without what calls inside it took, ``device_seconds`` what the
+    device worked on it by its own clock, None where it has none. ``new_bytes`` is the memory
     under its outputs that was not there before it, ``live_bytes`` what was held after it of all
     that was made during the profile. ``site`` is the line of Python, ``thread`` the thread's
     identifier.
@@ -58,6 +59,7 @@ class KernelRecord:
     live_bytes: int
     site: CallSite | None
     thread: int
+    device_seconds: float | None = None
 
 
 class Profile:
@@ -108,6 +110,13 @@ class Profile:
     def kernel_seconds(self) -> float:
         """The time spent in kernels, in seconds."""
         return sum(each.seconds for each in self.kernels if not each.depth)
+
+    @property
+    def device_seconds(self) -> float | None:
+        """The time that devices worked by their own clocks; None where none has one."""
+        found = [each.device_seconds for each in self.kernels if not each.depth]
+        measured = [each for each in found if each is not None]
+        return sum(measured) if measured else None
 
     @property
     def kernel_names(self) -> list[str]:
@@ -236,7 +245,7 @@ class _Recorder:
         since = self._profile._memory.mark()
         opened.append(call)
         try:
-            outputs, start, end = timed(plan.device, run)
+            outputs, start, end, busy = timed(plan.device, run)
         finally:
             opened.pop()
         if opened:
@@ -261,6 +270,7 @@ class _Recorder:
             live_bytes=self._profile._memory.bytes,
             site=call.site,
             thread=threading.get_ident(),
+            device_seconds=None if busy is None else busy / 1e9,
         )
         self._profile.kernels.append(record)
         return outputs

@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tensorplug import shapes
+from tensorplug.backend import Measures
 from tensorplug.current import in_use
 from tensorplug.errors import ArgumentError
 from tensorplug.observation import Observation, observe
@@ -24,14 +25,33 @@ if TYPE_CHECKING:
 __all__ = ["Timing", "time", "timed"]
 
 
-def timed(device: Device, run: Callable[[], list[Tensor]]) -> tuple[list[Tensor], int, int]:
-    """Run and wait; return what came with the begin and end in nanoseconds of the clock."""
-    wait = device.backend.synchronize
-    wait()
+class Timed(NamedTuple):
+    """What a call gave, and its begin and end in nanoseconds of the clock.
+
+    ``busy`` is how long the device worked on it by its own clock; None where it has none.
+    """
+
+    outputs: list[Tensor]
+    start: int
+    end: int
+    busy: int | None
+
+
+def timed(device: Device, run: Callable[[], list[Tensor]]) -> Timed:
+    """Run and wait."""
+    backend = device.backend
+    backend.synchronize()
+    measured = backend.measure() if isinstance(backend, Measures) else None
+    busy = None
     start = perf_counter_ns()
-    outputs = run()
-    wait()
-    return outputs, start, perf_counter_ns()
+    try:
+        outputs = run()
+        backend.synchronize()
+        end = perf_counter_ns()
+    finally:
+        if measured is not None:
+            busy = measured()
+    return Timed(outputs, start, end, busy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +59,19 @@ class Timing:
     """How long a function takes, in milliseconds: medians of ``repeat`` calls.
 
     ``wall_ms`` is from the call until the devices have finished, ``kernel_ms`` the part spent
-    in kernels, measured in calls of its own in which each kernel is waited for.
+    in kernels, measured in calls of its own in which each kernel is waited for, ``device_ms``
+    what the device worked in these by its own clock; None where it has none.
     """
 
     wall_ms: float
     kernel_ms: float
     repeat: int
+    device_ms: float | None = None
 
     def __str__(self) -> str:
         inside = f"{self.kernel_ms:.3f} ms in kernels"
+        if self.device_ms is not None:
+            inside += f", {self.device_ms:.3f} ms on the device"
         return f"{self.wall_ms:.3f} ms, {inside} (median of {self.repeat})"
 
 
@@ -73,7 +97,13 @@ def time(function: Callable[..., Any], /, *args: Any, repeat: int = 5, **kwargs:
     _wall(function, args, kwargs)
     walls = [_wall(function, args, kwargs) for _ in range(repeat)]
     inside = [_in_kernels(function, args, kwargs) for _ in range(repeat)]
-    return Timing(float(np.median(walls)) / 1e6, float(np.median(inside)) / 1e6, repeat)
+    busy = [each.busy for each in inside if each.measured]
+    return Timing(
+        float(np.median(walls)) / 1e6,
+        float(np.median([each.total for each in inside])) / 1e6,
+        repeat,
+        float(np.median(busy)) / 1e6 if busy else None,
+    )
 
 
 def _wall(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> int:
@@ -91,21 +121,26 @@ def _wait() -> None:
 
 def _in_kernels(
     function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> int:
+) -> _Clock:
     clock, observation = _Clock(), Observation("time")
     observation.start([clock])
     try:
         observe("time", function, args, kwargs)
     finally:
         observation.stop()
-    return clock.total
+    return clock
 
 
 class _Clock(threading.local):
-    """An observer that adds up the time of kernel calls, inner ones once."""
+    """An observer that adds up the time of kernel calls, inner ones once.
+
+    ``busy`` is what devices that measure it worked; ``measured``: there was such a one.
+    """
 
     def __init__(self) -> None:
         self.total = 0
+        self.busy = 0
+        self.measured = False
         self._inside = False
 
     def around(
@@ -116,11 +151,14 @@ class _Clock(threading.local):
             return run()
         self._inside = True
         try:
-            outputs, start, end = timed(plan.device, run)
+            call = timed(plan.device, run)
         finally:
             self._inside = False
-        self.total += end - start
-        return outputs
+        self.total += call.end - call.start
+        if call.busy is not None:
+            self.busy += call.busy
+            self.measured = True
+        return call.outputs
 
     def uploaded(self, tensor: Tensor) -> None:
         """Let it pass: uploads belong to the wall time."""
