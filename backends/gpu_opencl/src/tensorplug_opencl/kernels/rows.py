@@ -1,70 +1,67 @@
-"""Preparing reductions: every output element is a walk over some elements of the input.
+"""Preparing what walks along rows: which elements belong to which row, and who walks.
 
-Long walks are cut into parts, each reduced by one work-item, and the parts' results are
-reduced again by the same kernel, until one is left for each output. There is neither local
-memory nor a barrier in it, so it runs well on CPUs too, and the order of the operations depends
-on the shape and the device alone: results are reproducible.
+A row is a part of the input that becomes one number, or is normalized by itself. Long rows of
+which there are few are cut into parts, whose results are reduced again, until one is left for
+each row. The order of the operations depends on the shape and the device alone: results are
+reproducible.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from tensorplug import dtypes as dt
 from tensorplug import shapes
 from tensorplug.spec import TensorType
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import calls, ctypes, templates
+from tensorplug_opencl.kernels import calls, ctypes, rowwise
+from tensorplug_opencl.kernels.rowwise import Form, Pass, Read, Recipe
+from tensorplug_opencl.layouts import Layout
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    import numpy as np
 
     from tensorplug.dtypes import DType
     from tensorplug.shapes import Shape
     from tensorplug_opencl.buffers import DeviceBuffer
-    from tensorplug_opencl.layouts import Layout
+    from tensorplug_opencl.kernels.folds import Fold
     from tensorplug_opencl.runtime import Launch, Runtime
 
-__all__ = ["Fold", "Walk", "parts_of", "reducer", "walk"]
+__all__ = ["Plan", "Walk", "lanes", "launch", "mapper", "parts_of", "planned", "reducer", "walk"]
 
-SHORTEST_PART: Final = 256  # elements for which another work-item pays
+VECTOR_BYTES: Final = 64  # a cache line, and two or four registers
+WIDEST: Final = 16  # elements in the longest vector type of OpenCL C
+GROUP: Final = 256  # work-items that share a row on a GPU, if the device takes as many
+FEWEST: Final = 32  # of which GPUs run as many at once
+PART: Final = 4096  # elements for which another work-item pays on a CPU
+PARTS: Final = 32  # into which work is cut for each core of a CPU, so that both end together
+GROUP_PART: Final = 8  # elements for each work-item of a group, at least, in a part of a row
+SHORTEST_PART: Final = 32  # elements of a part where each work-item of a GPU has a row
 LONG_WALK: Final = 32  # elements from which on a work-item counts as heavy
-
-
-class Fold(NamedTuple):
-    """How one work-item combines elements.
-
-    ``state`` declares what is kept; ``step`` takes element ``v`` (of type A) into it;
-    ``result`` is the expression for what the walk gives. ``block``, if there is one, takes the
-    sum ``v`` of eight elements: see ``reduction.SUM_FLOAT``. ``element`` is the type A.
-    """
-
-    element: str
-    state: str
-    step: str
-    result: str
-    block: str = ""
+STAGED: Final = 32  # elements in a run from which it is reduced first, in a launch of its own
 
 
 class Walk(NamedTuple):
-    """Which elements belong to which output: a layout over outputs, and one inside a walk."""
+    """Which elements belong to which row: a layout over rows, and one inside a row."""
 
     kept: Layout
     reduced: Layout
 
     @property
     def outputs(self) -> int:
-        """Number of output elements."""
+        """Number of rows."""
         return shapes.size(self.kept.sizes)
 
     @property
     def length(self) -> int:
-        """Number of elements for each output."""
+        """Number of elements in each row."""
         return shapes.size(self.reduced.sizes)
 
 
 def walk(shape: Shape, axes: tuple[int, ...]) -> Walk:
-    """Return the walk that reduces ``axes`` of a dense array of ``shape``."""
+    """Return the walk along ``axes`` of a dense array of ``shape``."""
     strides = layouts.row_major(shape)
     kept = [axis for axis in range(len(shape)) if axis not in axes]
 
@@ -76,134 +73,196 @@ def walk(shape: Shape, axes: tuple[int, ...]) -> Walk:
 
 
 def parts_of(runtime: Runtime, outputs: int, length: int) -> int:
-    """Return into how many parts a walk is cut so that the device has enough to do."""
+    """Return into how many parts a row is cut where each work-item walks by itself."""
     wanted = max(1, runtime.parallel_items // max(outputs, 1))
-    return max(1, min(wanted, length // SHORTEST_PART))
+    return max(1, min(wanted, length // (8 * SHORTEST_PART)))
 
 
-def source(
-    title: str,
-    fold: Fold,
-    stored: str,
-    result: str,
-    ranks: tuple[int, int],
-    index: templates.Index,
-) -> str:
-    """Return the program: ``y[output, part] = fold of x over a part of the output's walk``.
+class Plan(NamedTuple):
+    """How a walk is done: the form, its layouts, and how many rows lie side by side."""
 
-    Constants: items, parts, length, total, first, span, step (part p takes the elements
-    ``p * first + k * step`` below ``p * first + span`` and below length), then the layout.
+    form: Form
+    walk: Walk  # for "columns", `kept` lacks the axis of the rows side by side
+    inner: int
+    tile: int = 1  # vectors that a work-item takes side by side
+
+    @property
+    def strips(self) -> int:
+        """Number of work-items for the rows side by side."""
+        if self.form.kind not in rowwise.SIDEWAYS:
+            return 1
+        return -(-self.inner // (self.form.width * self.tile))
+
+    @property
+    def units(self) -> int:
+        """Number of work-items, or groups, where each walks a whole row (or strip)."""
+        return shapes.size(self.walk.kept.sizes) * self.strips
+
+
+def lanes(*ctypes_used: str) -> int:
+    """Return how many elements of these C types there should be in a vector."""
+    widest = max(ctypes.host(each).itemsize for each in ctypes_used)
+    return min(WIDEST, VECTOR_BYTES // widest)
+
+
+def planned(runtime: Runtime, over: Walk, width: int, *, tiled: bool = False) -> Plan:
+    """Return the plan for ``over`` with vectors of at most ``width`` elements.
+
+    ``tiled``: the recipe is one for tiles.
     """
-    kept, reduced = ranks
-    fields = [("size", kept), ("by", kept), ("inner", reduced), ("inner_by", reduced)]
-    struct = templates.layout_struct(fields)
-    kept_place = "kept_place(i / parts, layout)" if kept else "0"
-    place = "inner_place(r, layout)" if reduced else "0"
-    declarations = [f"typedef {fold.element} A;", struct]
-    if kept:
-        declarations.append(templates.place("kept_place", kept, "size", "by"))
-    if reduced:
-        declarations.append(templates.place("inner_place", reduced, "inner", "inner_by"))
-    block = ""
-    if fold.block:
-        loads = [f"((A)x[{place.replace('r,', f'r + {k} * step,')}])" for k in range(8)]
-        pairs = [f"({loads[k]} + {loads[k + 1]})" for k in range(0, 8, 2)]
-        total = f"({pairs[0]} + {pairs[1]}) + ({pairs[2]} + {pairs[3]})"
-        block = (
-            "  for (; r + 7 * step < end; r += 8 * step) {\n"
-            f"    const A v = {total};\n    {fold.block}\n  }}"
-        )
-    body = f"""  const index_t i = get_global_id(0);
-  if (i >= items) return;
-  x += {kept_place};
-  index_t r = i % parts * first;
-  const index_t end = min(length, r + span);
-  {fold.state}
-{block}
-  for (; r < end; r += step) {{
-    const A v = (A)x[{place}];
-    {fold.step}
-  }}
-  y[i] = ({result})({fold.result});"""
-    names = ("items", "parts", "length", "total", "first", "span", "step")
-    return templates.program(
-        title,
-        [templates.Array("x", stored), templates.Array("y", result, written=True)],
-        [
-            *(f"const index_t {name}" for name in names),
-            *(["const Layout layout"] if struct else []),
-        ],
-        body,
-        index=index,
-        declarations="\n".join(declarations),
+    kept, reduced = over
+    if reduced.rank == 1 and reduced.strides[0] == (1,):
+        if runtime.is_cpu:
+            form = Form("lanes", width, kept.rank, 0)
+        else:
+            form = Form("group", _group(runtime, over.length), kept.rank, 0)
+        return Plan(form, over, 1)
+    inner = 1
+    if kept.rank and kept.strides[0][-1] == 1:
+        inner = kept.sizes[-1]
+        kept = Layout(kept.sizes[:-1], (kept.strides[0][:-1],))
+    side = min(width, 1 << (inner.bit_length() - 1)) if runtime.is_cpu else 1
+    tile = min(rowwise.TILE, inner // side) if tiled and runtime.is_cpu else 1
+    kind: Literal["tiles", "columns"] = "tiles" if tile > 1 else "columns"
+    return Plan(Form(kind, side, kept.rank, reduced.rank), Walk(kept, reduced), inner, tile)
+
+
+def _group(runtime: Runtime, length: int) -> int:
+    """Return how many work-items share a row, a power of two."""
+    most = min(GROUP, runtime.device.max_work_group_size)
+    wanted = max(FEWEST, 1 << (max(length // GROUP_PART, 1) - 1).bit_length())
+    return 1 << (min(most, wanted).bit_length() - 1)
+
+
+def _parts(runtime: Runtime, plan: Plan) -> int:
+    """Return into how many parts each row is cut, so that the device has enough to do."""
+    length, form = plan.walk.length, plan.form
+    if runtime.is_cpu:
+        wanted = PARTS * runtime.device.max_compute_units // max(plan.units, 1)
+        width = form.width * plan.tile if form.kind in rowwise.SIDEWAYS else 1
+        return max(1, min(wanted, length * width // PART))
+    share = form.width if form.kind == "group" else 1
+    wanted = runtime.parallel_items // (max(plan.units, 1) * share)
+    least = GROUP_PART * form.width if form.kind == "group" else SHORTEST_PART
+    return max(1, min(wanted, length // least))
+
+
+def launch(
+    runtime: Runtime,
+    recipe: Recipe,
+    plan: Plan,
+    *,
+    parts: int = 1,
+    total: int | None = None,
+    given: Sequence[np.generic] = (),
+) -> Launch:
+    """Return the launch of ``recipe``: of buffers of its reads, then the output's."""
+    length = plan.walk.length
+    whole = length if total is None else total
+    units = plan.units * parts
+    index = layouts.index_dtype(
+        plan.walk.outputs * plan.inner * max(length, parts), units, whole + 8 * plan.form.width
     )
-
-
-class Pass(NamedTuple):
-    """One launch of a reduction: the dtypes it reads and writes, and into how many parts."""
-
-    title: str
-    fold: Fold
-    source: DType
-    target: DType
-    over: Walk
-    parts: int
-    total: int  # the length of the walks of the whole reduction, for folds that divide by it
-
-
-def one_pass(runtime: Runtime, of: Pass) -> Launch:
-    """Return the launch that reduces each walk to ``of.parts`` results."""
-    over, parts = of.over, of.parts
-    outputs, length = over.outputs, over.length
-    items = outputs * parts
-    index = layouts.index_dtype(outputs * length, items, of.total)
-    text = source(
-        f"{of.title} {of.source} to {of.target}",
-        of.fold,
-        ctypes.stored(of.source),
-        ctypes.stored(of.target),
-        (over.kept.rank, over.reduced.rank),
-        index,
-    )
-    each = -(-length // parts)
-    # One after the other on a CPU, which has caches; interleaved on a GPU, whose neighbouring
-    # work-items then read neighbouring elements.
-    first, span, step = (each, each, 1) if runtime.is_cpu else (1, length, parts)
-    numbers = (items, parts, length, of.total, first, span, step)
-    struct = layouts.packed([over.kept, over.reduced], index)
-    constants = [*map(index.type, numbers), *([] if struct is None else [struct])]
-    return runtime.launch(text, 2, constants, items, heavy=length // parts > LONG_WALK)
+    numbers = (units, parts, length, whole, -(-length // parts), plan.inner, plan.tile)
+    sideways = plan.form.kind in rowwise.SIDEWAYS
+    packed = [plan.walk.kept, plan.walk.reduced] if sideways else [plan.walk.kept]
+    struct = layouts.packed(packed, index)
+    constants = [*map(index.type, numbers), *([] if struct is None else [struct]), *given]
+    text = rowwise.source(recipe, plan.form, index)
+    arrays = len(recipe.reads) + 1
+    if plan.form.kind == "group":
+        size = plan.form.width
+        return runtime.launch(text, arrays, constants, units * size, group=size)
+    # A group of a CPU runs on one core: groups are small unless there are many of them.
+    heavy = length > LONG_WALK and (not runtime.is_cpu or units < 64 * runtime.parallel_items)
+    return runtime.launch(text, arrays, constants, units, heavy=heavy)
 
 
 def reducer(
     runtime: Runtime,
     title: str,
     over: Walk,
-    source_dtype: DType,
+    source: DType,
     out: TensorType,
     fold: Fold,
     *,
-    last: Fold | None = None,
+    last: str = "acc",
     total: int | None = None,
 ) -> Callable[[DeviceBuffer], DeviceBuffer]:
     """Return a callable that reduces a buffer along ``over`` into ``out`` (not empty).
 
-    ``last`` is the fold of the last pass, where it differs; ``total`` is for the recursion.
+    ``last`` is the expression for the result once all is folded, which may name ``count``;
+    ``total`` is for the recursion, the number of elements in a row of the whole reduction.
     """
     whole = over.length if total is None else total
-    parts = parts_of(runtime, over.outputs, over.length)
-    if parts == 1:
-        step = Pass(title, last or fold, source_dtype, out.dtype, over, 1, whole)
-        return calls.producer(runtime, out, one_pass(runtime, step))
     between = dt.float32 if out.dtype is dt.float16 else out.dtype
-    make_parts = runtime.maker(TensorType(between, (over.outputs, parts)))
-    begin = one_pass(runtime, Pass(title, fold, source_dtype, between, over, parts, whole))
-    rest_over = walk((over.outputs, parts), (1,))
-    rest = reducer(runtime, title, rest_over, between, out, fold, last=last, total=whole)
 
-    def run_parts(x: DeviceBuffer) -> DeviceBuffer:
-        y = make_parts()
-        begin(x, y)
-        return rest(y)
+    def then(rest: Walk, first: Launch) -> Callable[[DeviceBuffer], DeviceBuffer]:
+        """Return what does ``first``, then reduces the rest of what that gives."""
+        make = runtime.maker(TensorType(between, (rest.outputs, rest.length)))
+        finish = reducer(runtime, title, rest, between, out, fold, last=last, total=whole)
 
-    return run_parts
+        def run(x: DeviceBuffer) -> DeviceBuffer:
+            y = make()
+            first(x, y)
+            return finish(y)
+
+        return run
+
+    runs = over.reduced
+    if runs.rank > 1 and runs.strides[0][-1] == 1 and runs.sizes[-1] >= STAGED:
+        first, outer = _runs(over)
+        plan, recipe = _reduction(runtime, title, first, source, between, fold, "acc")
+        rest = walk((over.outputs, outer), (1,))
+        return then(rest, launch(runtime, recipe, plan, total=whole))
+    plan, recipe = _reduction(runtime, title, over, source, between, fold, "acc")
+    parts = _parts(runtime, plan)
+    if parts == 1:
+        plan, recipe = _reduction(runtime, title, over, source, out.dtype, fold, last)
+        return calls.producer(runtime, out, launch(runtime, recipe, plan, total=whole))
+    begin = launch(runtime, recipe, plan, parts=parts, total=whole)
+    blocks = over.outputs // plan.inner
+    return then(walk((blocks, parts, plan.inner), (1,)), begin)
+
+
+def _reduction(
+    runtime: Runtime,
+    title: str,
+    over: Walk,
+    source: DType,
+    target: DType,
+    fold: Fold,
+    result: str,
+) -> tuple[Plan, Recipe]:
+    stored = ctypes.stored(source), ctypes.stored(target)
+    plan = planned(runtime, over, lanes(fold.element, *stored), tiled=True)
+    only = Pass({"acc": fold}, ("x",), "const A acc_v = x;", cheap=True)
+    name = f"{title} {source} to {target}"
+    return plan, Recipe(name, fold.element, stored[1], [Read("x", stored[0])], [only], result)
+
+
+def _runs(over: Walk) -> tuple[Walk, int]:
+    """Return the walk along contiguous runs alone, and how many of them are in each row."""
+    kept, reduced = over
+    sizes = (*kept.sizes, *reduced.sizes[:-1])
+    strides = (*kept.strides[0], *reduced.strides[0][:-1])
+    run = Layout(reduced.sizes[-1:], ((1,),))
+    return Walk(layouts.collapse(sizes, [strides]), run), shapes.size(reduced.sizes[:-1])
+
+
+def mapper(
+    runtime: Runtime,
+    recipe: Recipe,
+    over: Walk,
+    x: TensorType,
+    out: TensorType,
+    *,
+    given: Sequence[np.generic] = (),
+) -> Callable[..., DeviceBuffer]:
+    """Return a callable of the buffers of ``recipe``'s reads, along ``over`` of arrays like ``x``.
+
+    The output is written element by element, or gets a number for each row.
+    """
+    used = {recipe.element, recipe.stored, ctypes.stored(x.dtype)}
+    plan = planned(runtime, over, lanes(*used))
+    return calls.producer(runtime, out, launch(runtime, recipe, plan, given=given))

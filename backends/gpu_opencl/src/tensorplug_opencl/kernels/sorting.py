@@ -1,21 +1,25 @@
-"""The largest entries: sort indices, then gather the first ones."""
+"""Sort, ArgSort and TopK: the indices that sort, then the elements at these."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.ops.sorting import TOP_K
+from tensorplug import shapes
+from tensorplug.ops.sorting import ARG_SORT, SORT, TOP_K
+from tensorplug.spec import TensorType
 from tensorplug.tables import KernelTable
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import ctypes, ranking, templates
+from tensorplug_opencl.kernels import calls, ctypes, merging, moving, templates
+from tensorplug_opencl.kernels.templates import Array
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.spec import TensorType
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
-    from tensorplug_opencl.runtime import Launch
+    from tensorplug_opencl.runtime import Launch, Runtime
+
+    Call = Callable[..., DeviceBuffer]
 
 kernels = KernelTable()
 
@@ -30,38 +34,82 @@ def top_k(
     if not out[0].size:
         return lambda _x: [make() for make in makers]
     length = x.shape[-1]
-    sort = ranking.sorter(runtime, x.dtype, x.size // length, length, ranking.DESCENDING)
-    take = _taker(backend, x, k)
+    order_of = merging.sorter(runtime, x.dtype, x.size // length, length, descending=True)
+    values_at = _taker(runtime, x, x.rank - 1, k, values=True)
+    indices_at = _taker(runtime, x, x.rank - 1, k, values=False)
 
     def run(x: DeviceBuffer) -> list[DeviceBuffer]:
         values, indices = (make() for make in makers)
-        take(x, sort(x), values, indices)
+        order = order_of(x)
+        values_at(x, order, values)
+        indices_at(order, indices)
         return [values, indices]
 
     return run
 
 
-def _taker(backend: OpenCLBackend, x: TensorType, k: int) -> Launch:
-    length = x.shape[-1]
+@kernels.prepare(SORT)
+def sort(
+    x: TensorType, *, axis: int, descending: bool, backend: OpenCLBackend, out: TensorType
+) -> Call:
+    """Sort rows along any axis; equals keep their order whether that is asked for or not."""
+    if not x.size:
+        return calls.empty(backend.runtime, out)
+    order_of = _order(backend.runtime, x, axis, descending=descending)
+    take = _taker(backend.runtime, x, axis, x.shape[axis], values=True)
+    return calls.producer(backend.runtime, out, lambda x, y: take(x, order_of(x), y))
+
+
+@kernels.prepare(ARG_SORT)
+def arg_sort(
+    x: TensorType, *, axis: int, descending: bool, backend: OpenCLBackend, out: TensorType
+) -> Call:
+    """Return the indices instead."""
+    if not x.size:
+        return calls.empty(backend.runtime, out)
+    order_of = _order(backend.runtime, x, axis, descending=descending)
+    if shapes.size(x.shape[axis + 1 :]) == 1:
+        return lambda x: order_of(x).view(out.shape)
+    take = _taker(backend.runtime, x, axis, x.shape[axis], values=False)
+    return calls.producer(backend.runtime, out, lambda x, y: take(order_of(x), y))
+
+
+def _order(
+    runtime: Runtime, x: TensorType, axis: int, *, descending: bool
+) -> Callable[[DeviceBuffer], DeviceBuffer]:
+    """Return what gives the indices that sort ``x`` along ``axis``, with that axis last."""
+    length = x.shape[axis]
+    sorter = merging.sorter(runtime, x.dtype, x.size // length, length, descending=descending)
+    others = [*range(axis), *range(axis + 1, x.rank), axis]
+    strides = layouts.row_major(x.shape)
+    moved = tuple(x.shape[each] for each in others)
+    by = tuple(strides[each] for each in others)
+    rows = TensorType(x.dtype, (x.size // length, length))
+    arrange = moving.reader(runtime, x.dtype, moved, by, x.size, rows)
+    return lambda x: sorter(arrange(x))
+
+
+def _taker(runtime: Runtime, x: TensorType, axis: int, k: int, *, values: bool) -> Launch:
+    """Return the launch that gives the first ``k`` of each row in order, at their places.
+
+    With ``values`` it reads x and the order, else the order alone, and gives indices.
+    """
+    length, inner = x.shape[axis], shapes.size(x.shape[axis + 1 :])
     items = x.size // length * k
-    wide = ranking.width(length)
-    index = layouts.index_dtype(x.size // length * wide)
+    index = layouts.index_dtype(max(x.size, items))
     ctype = ctypes.moved(x.dtype)
+    source = [Array("x", ctype)] if values else []
+    result = "x[(outer * length + at) * inner + side]" if values else "at"
     text = templates.program(
-        f"take the first {ctype}",
-        [
-            templates.Array("x", ctype),
-            templates.Array("order", "int"),
-            templates.Array("values", ctype, written=True),
-            templates.Array("indices", "int", written=True),
-        ],
-        templates.indices("items", "k", "length", "wide"),
-        """  const index_t i = get_global_id(0);
+        f"take {ctype} in order" if values else "take indices in order",
+        [*source, Array("order", "int"), Array("y", ctype if values else "int", written=True)],
+        templates.indices("items", "k", "length", "inner"),
+        f"""  const index_t i = get_global_id(0);
   if (i >= items) return;
-  const int at = order[i / k * wide + i % k];
-  indices[i] = at;
-  values[i] = x[i / k * length + at];""",
+  const index_t side = i % inner, place = i / inner % k, outer = i / inner / k;
+  const index_t at = order[(outer * inner + side) * length + place];
+  y[i] = {result};""",
         index=index,
     )
-    numbers = map(index.type, (items, k, length, wide))
-    return backend.runtime.launch(text, 4, [*numbers], items)
+    numbers = map(index.type, (items, k, length, inner))
+    return runtime.launch(text, 3 if values else 2, [*numbers], items)

@@ -1,0 +1,124 @@
+"""Layer normalization and its gradient: recipes over rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from tensorplug.errors import KernelRefusedError
+from tensorplug.ops.layer_normalization import LAYER_NORM, LAYER_NORM_GRAD
+from tensorplug.tables import KernelTable
+from tensorplug_opencl.kernels import calls, ctypes, folds, pointwise, rows
+from tensorplug_opencl.kernels.rowwise import Pass, Read, Recipe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tensorplug.dtypes import DType
+    from tensorplug.spec import TensorType
+    from tensorplug_opencl.backend import OpenCLBackend
+    from tensorplug_opencl.buffers import DeviceBuffer
+    from tensorplug_opencl.kernels.rows import Walk
+
+    Call = Callable[..., DeviceBuffer]
+
+kernels = KernelTable()
+
+_SQUARES: Final = "const A c0 = x - mean; const A squares_v = c0 * c0;"
+_DEVIATION: Final = "const A scale = 1 / sqrt(squares / count + epsilon);"
+
+
+def _mean(dtype: DType) -> Pass:
+    total = folds.sum_fold(dtype)
+    after = "const A mean = total_x / count;"
+    return Pass({"total_x": total}, ("x",), "const A total_x_v = x;", after, cheap=True)
+
+
+def _walk(x: TensorType, axis: tuple[int, ...]) -> Walk:
+    over = rows.walk(x.shape, axis)
+    if over.reduced.rank > 1:
+        raise KernelRefusedError(f"axes {list(axis)} of {list(x.shape)} do not lie side by side")
+    return over
+
+
+def _recipe(name: str, dtype: DType, reads: Sequence[Read], passes: Sequence[Pass]) -> Recipe:
+    computed = ctypes.computed(dtype)
+    given = [("epsilon", computed)]
+    stored = ctypes.stored(dtype)
+    return Recipe(f"{name} {dtype}", computed, stored, reads, passes, given=given)
+
+
+def _epsilon(dtype: DType, epsilon: float) -> Any:
+    return calls.element(epsilon, dtype).astype(ctypes.host(ctypes.computed(dtype)))[()]
+
+
+@kernels.prepare(LAYER_NORM)
+def layer_norm(
+    x: TensorType,
+    scale: TensorType | None,
+    offset: TensorType | None,
+    *,
+    axis: tuple[int, ...],
+    epsilon: float,
+    backend: OpenCLBackend,
+    out: TensorType,
+) -> Call:
+    """Subtract the mean, divide by the deviation; then scale and shift, broadcasting these."""
+    runtime, dtype = backend.runtime, x.dtype
+    if not out.size:
+        return calls.empty(runtime, out)
+    over, stored = _walk(x, axis), ctypes.stored(dtype)
+    named = {"by": scale, "shift": offset}
+    along = {name: each for name, each in named.items() if each is not None}
+    fused = all(_is_along(each, x, axis, over) for each in along.values())
+    own = along if fused else {}
+    reads = [Read("x", stored), *(Read(name, stored, "along") for name in own)]
+    squares = Pass({"squares": folds.sum_fold(dtype)}, ("x",), _SQUARES, _DEVIATION, cheap=True)
+    value = "(x - mean) * scale" + " * by" * ("by" in own) + " + shift" * ("shift" in own)
+    recipe = _recipe("LayerNorm", dtype, reads, [_mean(dtype), squares])._replace(
+        statements=f"const A value = {value};", final_reads=("x", *own)
+    )
+    call = rows.mapper(runtime, recipe, over, x, out, given=[_epsilon(dtype, epsilon)])
+    if fused:
+        return lambda x, *given: call(x, *(each for each in given if each is not None))
+    affine = "z" + " * by" * ("by" in along) + " + shift" * ("shift" in along)
+    formula, types = pointwise.Formula(affine), {"z": x, **along}
+    finish = pointwise.of_formula(runtime, f"LayerNorm affine {dtype}", formula, types, out)
+    return lambda x, *given: finish(call(x), *(each for each in given if each is not None))
+
+
+def _is_along(each: TensorType, x: TensorType, axis: tuple[int, ...], over: Walk) -> bool:
+    """Return whether ``each`` has one number for each place in a row, in the rows' order."""
+    own = each.shape[max(0, each.rank - len(axis)) :]
+    last = axis == tuple(range(x.rank - len(axis), x.rank))
+    return last and each.size == over.length and own == tuple(x.shape[at] for at in axis)
+
+
+@kernels.prepare(LAYER_NORM_GRAD)
+def layer_norm_grad(
+    dy: TensorType,
+    x: TensorType,
+    *,
+    axis: tuple[int, ...],
+    epsilon: float,
+    backend: OpenCLBackend,
+    out: TensorType,
+) -> Call:
+    """Take from dy its mean and its part along the normalized row."""
+    runtime, dtype = backend.runtime, x.dtype
+    if not out.size:
+        return calls.empty(runtime, out)
+    over, stored = _walk(x, axis), ctypes.stored(dtype)
+    total = folds.sum_fold(dtype)
+    second = Pass(
+        {"squares": total, "pulled": total, "along": total},
+        ("x", "dy"),
+        f"{_SQUARES} const A pulled_v = dy; const A along_v = dy * c0;",
+        f"{_DEVIATION} const A level = pulled / count; "
+        "const A slope = along / count * scale * scale;",
+    )
+    reads = [Read("dy", stored), Read("x", stored)]
+    recipe = _recipe("LayerNormGrad", dtype, reads, [_mean(dtype), second])._replace(
+        statements="const A value = (dy - level - (x - mean) * slope) * scale;",
+        final_reads=("dy", "x"),
+    )
+    return rows.mapper(runtime, recipe, over, x, out, given=[_epsilon(dtype, epsilon)])

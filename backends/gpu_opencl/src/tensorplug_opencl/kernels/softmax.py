@@ -1,0 +1,154 @@
+"""Softmax, its logarithm, cross-entropy with it, and their gradients: recipes over rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tensorplug.ops.activation import LOG_SOFTMAX, SOFTMAX
+from tensorplug.ops.cross_entropy import (
+    SOFTMAX_CROSS_ENTROPY,
+    SOFTMAX_CROSS_ENTROPY_GRAD,
+    SOFTMAX_GRAD,
+)
+from tensorplug.tables import KernelTable
+from tensorplug_opencl.kernels import calls, ctypes, folds, rows
+from tensorplug_opencl.kernels.rowwise import Pass, Read, Recipe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug.dtypes import DType
+    from tensorplug.spec import TensorType
+    from tensorplug_opencl.backend import OpenCLBackend
+    from tensorplug_opencl.buffers import DeviceBuffer
+
+    Call = Callable[..., DeviceBuffer]
+
+kernels = KernelTable()
+
+# e = exp(x - best), where what the subtraction rounds off (Knuth's error-free difference) would
+# be multiplied by its size: e**(d + low) is e**d (1 + low).
+_SHIFTED: Final = (
+    "const A d = x - best; const A z = d - x; const A low = (x - (d - z)) - (best + z); "
+    "const A plain = exp(d); const A e = (low - low == 0) ? plain + plain * low : plain;"
+)
+# The exponentials of those that equal the largest are 1: these are counted, and the others added
+# up. Without one of these 1, `rest` keeps its digits where the logarithm needs them. It is NaN
+# for a NaN or an infinity.
+_REST: Final = "const A rest = (equals - 1) + others + (best - best);"
+
+
+def _largest(dtype: DType) -> Pass:
+    return Pass({"best": folds.max_fold(dtype)}, ("x",), "const A best_v = x;", cheap=True)
+
+
+def _exponentials(dtype: DType) -> Pass:
+    total = folds.sum_fold(dtype)
+    statements = (
+        f"{_SHIFTED} const A equals_v = x == best ? (A)(1) : (A)(0); "
+        "const A others_v = x == best ? (A)(0) : e;"
+    )
+    return Pass({"equals": total, "others": total}, ("x",), statements, _REST)
+
+
+def _over(
+    backend: OpenCLBackend, recipe: Recipe, x: TensorType, axis: int, out: TensorType
+) -> Call:
+    """Return the callable of ``recipe`` along one axis of arrays of the shape of ``x``."""
+    if not x.size:
+        return calls.empty(backend.runtime, out)
+    return rows.mapper(backend.runtime, recipe, rows.walk(x.shape, (axis,)), x, out)
+
+
+def _recipe(name: str, dtype: DType, reads: list[Read], passes: list[Pass]) -> Recipe:
+    stored = ctypes.stored(dtype)
+    return Recipe(f"{name} {dtype}", ctypes.computed(dtype), stored, reads, passes)
+
+
+@kernels.prepare(SOFTMAX)
+def softmax(logits: TensorType, *, dim: int, backend: OpenCLBackend, out: TensorType) -> Call:
+    """Exponentials of the distances from the largest, divided by their sum."""
+    dtype = logits.dtype
+    reads = [Read("x", ctypes.stored(dtype))]
+    passes = [_largest(dtype), _exponentials(dtype)]
+    recipe = _recipe("Softmax", dtype, reads, passes)._replace(
+        statements=f"{_SHIFTED} const A value = e / (1 + rest);", final_reads=("x",)
+    )
+    return _over(backend, recipe, logits, dim, out)
+
+
+@kernels.prepare(LOG_SOFTMAX)
+def log_softmax(logits: TensorType, *, axis: int, backend: OpenCLBackend, out: TensorType) -> Call:
+    """Distances from the largest, minus the logarithm of the sum of their exponentials."""
+    dtype = logits.dtype
+    reads = [Read("x", ctypes.stored(dtype))]
+    sums = _exponentials(dtype)
+    logarithm = sums._replace(after=f"{sums.after} const A log_sum = log1p(rest);")
+    recipe = _recipe("LogSoftmax", dtype, reads, [_largest(dtype), logarithm])._replace(
+        statements="const A value = (x - best) - log_sum;", final_reads=("x",)
+    )
+    return _over(backend, recipe, logits, axis, out)
+
+
+@kernels.prepare(SOFTMAX_GRAD)
+def softmax_grad(
+    dy: TensorType, y: TensorType, *, dim: int, backend: OpenCLBackend, out: TensorType
+) -> Call:
+    """Take from dy its mean under the distribution y; multiply by y."""
+    stored = ctypes.stored(out.dtype)
+    mean = Pass(
+        {"mean": folds.sum_fold(out.dtype)}, ("dy", "w"), "const A mean_v = dy * w;", cheap=True
+    )
+    reads = [Read("dy", stored), Read("w", stored)]
+    recipe = _recipe("SoftmaxGrad", out.dtype, reads, [mean])._replace(
+        statements="const A value = w * (dy - mean);", final_reads=("dy", "w")
+    )
+    return _over(backend, recipe, y, dim, out)
+
+
+@kernels.prepare(SOFTMAX_CROSS_ENTROPY)
+def cross_entropy(
+    labels: TensorType, logits: TensorType, *, backend: OpenCLBackend, out: TensorType
+) -> Call:
+    """Add up the labels times the negative logarithms of softmax."""
+    dtype, stored = logits.dtype, ctypes.stored(logits.dtype)
+    sums = _exponentials(dtype)
+    loss = Pass(
+        {"loss": folds.sum_fold(dtype)},
+        ("x", "label"),
+        "const A loss_v = label * (log_sum - (x - best));",
+    )
+    logarithm = sums._replace(after=f"{sums.after} const A log_sum = log1p(rest);")
+    reads = [Read("label", stored), Read("x", stored)]
+    passes = [_largest(dtype), logarithm, loss]
+    recipe = _recipe("SoftmaxCrossEntropy", dtype, reads, passes)._replace(result="loss")
+    if not out.size or logits.size:
+        return _over(backend, recipe, logits, logits.rank - 1, out)
+    return calls.constant(backend.runtime, out)
+
+
+@kernels.prepare(SOFTMAX_CROSS_ENTROPY_GRAD)
+def cross_entropy_grad(
+    dy: TensorType,
+    labels: TensorType,
+    logits: TensorType,
+    *,
+    backend: OpenCLBackend,
+    out: TensorType,
+) -> Call:
+    """Scale softmax by the sum of the labels, take the labels away, multiply by dy."""
+    dtype, stored = logits.dtype, ctypes.stored(logits.dtype)
+    sums = _exponentials(dtype)
+    with_labels = sums._replace(
+        folds={**sums.folds, "whole": folds.sum_fold(dtype)},
+        reads=("x", "label"),
+        statements=f"{sums.statements} const A whole_v = label;",
+        after=f"{sums.after} const A share = whole / (1 + rest);",
+    )
+    reads = [Read("dy", stored, "row"), Read("label", stored), Read("x", stored)]
+    recipe = _recipe("SoftmaxCrossEntropyGrad", dtype, reads, [_largest(dtype), with_labels])
+    recipe = recipe._replace(
+        statements=f"{_SHIFTED} const A value = dy * (e * share - label);",
+        final_reads=("x", "label"),
+    )
+    return _over(backend, recipe, logits, logits.rank - 1, out)
