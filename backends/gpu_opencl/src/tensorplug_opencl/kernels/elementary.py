@@ -17,6 +17,8 @@ from math import factorial
 from string import Template
 from typing import Final, NamedTuple
 
+from tensorplug_opencl.kernels import circular
+
 __all__ = ["FUNCTIONS"]
 
 
@@ -61,7 +63,7 @@ _BUILT_IN: Final = """
 #else
 #define a_$name $function
 #endif"""
-_INSTRUCTIONS: Final = ("fabs", "floor", "ceil", "trunc", "rint", "sqrt", "copysign")
+_INSTRUCTIONS: Final = ("fabs", "floor", "ceil", "trunc", "rint", "sqrt", "copysign", "fma")
 
 _TEXTS: Final = {
     "a_bits": "\n#define a_bits(x) as_$signed(x)",
@@ -175,6 +177,40 @@ INLINE A a_hypot(A a, A b) {
   const A result = more == 0 ? more : more * a_sqrt(1 + ratio * ratio);
   return x == INFINITY || y == INFINITY ? INFINITY : result;
 }""",
+    "a_sinh": """
+INLINE A a_sinh(A x) {
+  const A size = a_fabs(x);
+  const A more = a_expm1_low(size < $lost ? size : $lost);
+  const A root = a_exp((A)0.5 * size);
+  const A result = size < $lost ? (A)0.5 * (more + more / (more + 1)) : (A)0.5 * root * root;
+  return a_copysign(result, x);
+}""",
+    "a_cosh": """
+INLINE A a_cosh(A x) {
+  const A root = a_exp((A)0.5 * a_fabs(x));  // the power may overflow where its half does not
+  const A half_power = (A)0.5 * root * root;
+  return half_power + (A)0.25 / half_power;
+}""",
+    "a_asinh": """
+INLINE A a_asinh(A x) {
+  const A size = a_fabs(x);
+  const A cut = size < (A)$large ? size : (A)$large;
+  const A near = a_log1p(cut + cut * cut / (1 + a_sqrt(1 + cut * cut)));
+  const A far = a_log(size) + (A)0.69314718055994530942;
+  return a_copysign(size < (A)$large ? near : far, x);
+}""",
+    "a_acosh": """
+INLINE A a_acosh(A x) {
+  const A above = x - 1;
+  const A near = a_log1p(above + a_sqrt(above) * a_sqrt(above + 2));
+  const A far = a_log(x) + (A)0.69314718055994530942;
+  return x < (A)$large ? near : far;
+}""",
+    "a_atanh": """
+INLINE A a_atanh(A x) {
+  const A size = a_fabs(x);
+  return a_copysign((A)0.5 * a_log1p(2 * size / (1 - size)), x);
+}""",
     "scaled_elu": """
 INLINE A scaled_elu(A x, A above, A below) {
   const A low = below * a_expm1_low(x < 0 ? x : 0);
@@ -219,6 +255,7 @@ def _functions(ctype: str, real: _Real) -> dict[str, str]:
         "ctype": ctype,
         "fuse": _FUSE,
         "log_2_e": "1.44269504088896340736",
+        "large": f"{2**30}.0",  # 1 is lost beside its square
         "rounder": f"{3 * 2 ** (real.fraction - 1)}.0",
         "root": "0.70710678118654752440",
         "two_to": f"{2**real.fraction}.0",
@@ -227,8 +264,11 @@ def _functions(ctype: str, real: _Real) -> dict[str, str]:
         "exp_series": _series([f"{1 / factorial(n)!r}" for n in range(2, real.powers + 1)], "r"),
         "log_series": _series([f"{2 / (2 * n + 1)!r}" for n in range(1, real.terms + 1)], "z"),
     }
-    texts = {**_TEXTS, "a_erf": _ERF[ctype]}
-    result = {name: Template(text).substitute(numbers) for name, text in texts.items()}
+    more = circular.numbers(ctype)
+    numbers["sine_series"] = _series([repr(each) for each in more.pop("sine")], "z")
+    numbers["cosine_series"] = _series([repr(each) for each in more.pop("cosine")], "z")
+    texts = {**_TEXTS, **circular.TEXTS, "a_erf": _ERF[ctype]}
+    result = {name: Template(text).substitute(numbers, **more) for name, text in texts.items()}
     if ctype == "float":  # not every device has double literals
         result = {name: _LITERAL.sub(r"\1f", text) for name, text in result.items()}
     for name in _INSTRUCTIONS:

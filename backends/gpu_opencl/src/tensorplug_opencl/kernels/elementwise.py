@@ -35,7 +35,7 @@ from tensorplug.ops.elementwise import (
 )
 from tensorplug.tables import KernelTable
 from tensorplug_opencl.kernels import ctypes, pointwise
-from tensorplug_opencl.kernels.pointwise import Formula, Input
+from tensorplug_opencl.kernels.pointwise import Formula, Input, Rare
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,8 +54,8 @@ EXPRESSIONS: Final[dict[KernelSpec, Formula]] = {
     EXP: Formula("a_exp(x)"),
     LOG: Formula("a_log(x)"),
     SQRT: Formula("a_sqrt(x)"),
-    SIN: Formula("sin(x)"),
-    COS: Formula("cos(x)"),
+    SIN: Formula("a_sin(x)", rare=Rare("a_is_far(x)", "sin(x)")),
+    COS: Formula("a_cos(x)", rare=Rare("a_is_far(x)", "cos(x)")),
     ATAN: Formula("atan(x)"),
     ERF: Formula("a_erf(x)"),
     TANH: Formula("a_tanh(x)"),
@@ -65,8 +65,18 @@ EXPRESSIONS: Final[dict[KernelSpec, Formula]] = {
     MULTIPLY: Formula("a * b", ring=True),
     REAL_DIV: Formula("a / b"),
     DIV_NO_NAN: Formula("b == 0 ? 0 : a / b"),
-    FLOOR_DIV: Formula("floor_div(a, b)"),
-    MOD: Formula("floor_mod(a, b)"),
+    FLOOR_DIV: Formula(
+        "a_quotient(a, b, a_near_mod(a, b))",
+        signed="floor_div(a, b)",
+        unsigned="floor_div(a, b)",
+        rare=Rare("a_far_apart(a, b)", "floor_div(a, b)"),
+    ),
+    MOD: Formula(
+        "a_rest(b, a_near_mod(a, b))",
+        signed="floor_mod(a, b)",
+        unsigned="floor_mod(a, b)",
+        rare=Rare("a_far_apart(a, b)", "floor_mod(a, b)"),
+    ),
     POW: Formula("power(a, b)"),
     # A NaN in a is seen by a != a; one in b makes the comparison false.
     MAXIMUM: Formula("a >= b || a != a ? a : b"),

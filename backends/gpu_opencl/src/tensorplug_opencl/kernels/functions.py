@@ -22,20 +22,34 @@ __all__ = ["definitions"]
 # integer.
 _FLOAT: Final = {
     "floor_div": """
-INLINE A floor_div(A a, A b) {
-  if (b == 0) return a / b;
-  const A rest = fmod(a, b);
-  A quotient = (a - rest) / b;
-  if (rest != 0 && (b < 0) != (rest < 0)) quotient -= 1;
-  if (quotient == 0) return copysign((A)0, a / b);
-  const A down = floor(quotient);
-  return quotient - down > (A)0.5 ? down + 1 : down;
-}""",
+INLINE A floor_div(A a, A b) { return a_quotient(a, b, fmod(a, b)); }""",
     "floor_mod": """
-INLINE A floor_mod(A a, A b) {
-  const A rest = fmod(a, b);
-  if (rest == 0) return copysign((A)0, b);
-  return (b < 0) != (rest < 0) ? rest + b : rest;
+INLINE A floor_mod(A a, A b) { return a_rest(b, fmod(a, b)); }""",
+    "a_quotient": """
+INLINE A a_quotient(A a, A b, A rest) {
+  const A above = (a - rest) / b;
+  const A quotient = rest != 0 && (b < 0) != (rest < 0) ? above - 1 : above;
+  const A down = a_floor(quotient);
+  const A whole = quotient - down > (A)0.5 ? down + 1 : down;
+  return b == 0 ? a / b : quotient == 0 ? a_copysign((A)0, a / b) : whole;
+}""",
+    "a_rest": """
+INLINE A a_rest(A b, A rest) {
+  const A turned = (b < 0) != (rest < 0) ? rest + b : rest;
+  return rest == 0 ? a_copysign((A)0, b) : turned;
+}""",
+    # fmod where the quotient is so small that it is off by 1 at most: all steps are exact.
+    "a_near_mod": """
+INLINE A a_near_mod(A a, A b) {
+  const A size = a_fabs(b);
+  const A rest = a_fma(-a_trunc(a / b), b, a);
+  const A high = a_fabs(rest) >= size ? rest - a_copysign(size, rest) : rest;
+  return high != 0 && (high < 0) != (a < 0) ? high + a_copysign(size, a) : high;
+}""",
+    "a_far_apart": """
+INLINE int a_far_apart(A a, A b) {
+  const A size = a_fabs(b);
+  return !(a_fabs(a) < size * (A)1048576.0 && size < INFINITY);
 }""",
     "power": "INLINE A power(A a, A b) { return pow(a, b); }",
     # Float to integer, wrapped to 64 bits: C defines the conversion only for what fits, and

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.runtime import Runtime
 
-__all__ = ["Constant", "Formula", "Input", "constant", "of_formula", "prepare", "register"]
+__all__ = ["Constant", "Formula", "Input", "Rare", "constant", "of_formula", "prepare", "register"]
 
 # Elements that a work-item computes on a CPU: few enough that the groups of a large array keep
 # all cores busy, enough that starting a loop does not count.
@@ -57,11 +57,12 @@ def prepare(
     expression: str,
     definitions: str = "",
     constants: Sequence[Constant] = (),
+    rare: Rare | None = None,
 ) -> Callable[..., DeviceBuffer]:
     """Return a callable of the inputs' buffers that computes ``expression`` into ``out``.
 
     ``result`` is the C type of the output's elements, ``definitions`` C declarations that the
-    expression uses, ``constants`` the numbers it names.
+    expression uses, ``constants`` the numbers it names, ``rare`` what it does not serve for.
     """
     if not out.size:
         return calls.empty(runtime, out)
@@ -86,6 +87,7 @@ def prepare(
         definitions,
         [(each.name, each.ctype) for each in constants],
         run=run,
+        rare=rare,
     )
     arguments: list[Any] = [index.type(out.size)]
     if placed:
@@ -106,11 +108,18 @@ def _access(steps: layouts.Strides, whole: layouts.Strides) -> templates.Access:
     return "row" if steps[-1] else "column"  # dense arrays have no other step along a row than 1
 
 
+class Rare(NamedTuple):
+    """When an expression does not serve, and what serves then, however slow."""
+
+    when: str
+    value: str
+
+
 class Formula(NamedTuple):
     """The C expression of an elementwise kernel over its inputs' names.
 
     ``signed`` and ``unsigned`` replace it for integers, ``boolean`` for booleans. With ``ring``
-    the inputs are read in the ring type, in which integers wrap.
+    the inputs are read in the ring type, in which integers wrap. ``rare`` concerns floats.
     """
 
     any: str
@@ -118,6 +127,7 @@ class Formula(NamedTuple):
     unsigned: str | None = None
     ring: bool = False
     boolean: str | None = None
+    rare: Rare | None = None
 
     def of(self, dtype: DType) -> str:
         """Return the expression for inputs of ``dtype``."""
@@ -144,6 +154,8 @@ def of_formula(
         return lambda buffer: buffer
     computed = ctypes.ring(dtype) if formula.ring else ctypes.computed(dtype)
     inputs = [Input(name, each, ctypes.stored(dtype), computed) for name, each in types.items()]
+    rare = formula.rare if dtype.kind == "float" else None
+    called = "".join([declarations, expression, *(rare or ())])
     return prepare(
         runtime,
         title,
@@ -151,8 +163,9 @@ def of_formula(
         out,
         ctypes.stored(out.dtype),
         expression,
-        f"{functions.definitions(declarations + expression, dtype)}\n{declarations}",
+        f"{functions.definitions(called, dtype)}\n{declarations}",
         constants,
+        rare,
     )
 
 
@@ -161,7 +174,7 @@ def constant(name: str, value: dt.Scalar, dtype: DType) -> Constant:
     ctype = ctypes.computed(dtype)
     with np.errstate(over="ignore"):  # what is beyond all numbers of the type is an infinity
         rounded = np.array(value).astype(dtype.numpy)
-    return Constant(name, ctype, rounded.astype(ctypes.host(ctype))[()])
+    return Constant(name, ctype, ctypes.host(ctype).type(rounded))
 
 
 def register(kernels: KernelTable, formulas: Mapping[KernelSpec, Formula]) -> None:

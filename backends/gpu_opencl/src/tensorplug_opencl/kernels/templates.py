@@ -117,6 +117,7 @@ def elementwise(
     constants: Sequence[tuple[str, str]] = (),
     *,
     run: int = 1,
+    rare: tuple[str, str] | None = None,
 ) -> str:
     """Return ``y[i] = expression`` over the operands' elements, for i < n.
 
@@ -125,7 +126,7 @@ def elementwise(
 
     A work-item computes one element, so that neighbours read neighbours, as GPUs want it; or
     else ``run`` of them, one after the other: CPU drivers turn such a loop into vector
-    instructions.
+    instructions. ``rare``: a condition on which another expression serves, at any cost.
 
     Constants: ``n``; then, if any operand is read by rows, ``length``, that of a row, and the
     layout of the ``rank`` axes before the last: sizes, then the strides of each such operand;
@@ -138,9 +139,12 @@ def elementwise(
     declarations.append(functions)
     named = [f"const {each.computed} {each.name}" for each in operands]
     named += [f"const {ctype} {name}" for name, ctype in constants]
-    declarations.append(
-        f"INLINE {result} value_of({', '.join(named)}) {{ return ({result})({expression}); }}"
-    )
+    texts = [(result, "value_of", expression)]
+    if rare:
+        texts += [("int", "is_rare", rare[0]), (result, "rare_value_of", rare[1])]
+    for ctype, name, text in texts:
+        line = f"INLINE {ctype} {name}({', '.join(named)}) {{ return ({ctype})({text}); }}"
+        declarations.append(line)
     arrays = [Array(f"{each.name}_in", each.stored) for each in operands]
     given = [f"const {ctype} {name}_given" for name, ctype in constants]
     sizes = indices("n", "length", layout=True) if placed else indices("n")
@@ -150,7 +154,7 @@ def elementwise(
         title,
         [*arrays, Array("y", result, written=True)],
         [*sizes, *given],
-        one_by_one(operands, values, run),
+        one_by_one(operands, values, run, rare=rare is not None),
         index=index,
         declarations="\n".join(declarations),
         apart=True,
@@ -161,7 +165,9 @@ def _read(each: Operand, at: str) -> str:
     return f"({each.computed}){each.name}_in[{at}]"
 
 
-def _element(operands: Sequence[Operand], constants: Sequence[str], _run: int) -> str:
+def _element(
+    operands: Sequence[Operand], constants: Sequence[str], _run: int, *, rare: bool
+) -> str:
     """Return the body that computes the element of this work-item's number."""
     at = {"whole": "i", "single": "0"}
     lines = ["  const index_t i = get_global_id(0);", "  if (i >= n) return;"]
@@ -170,7 +176,9 @@ def _element(operands: Sequence[Operand], constants: Sequence[str], _run: int) -
     values = [
         _read(each, at.get(each.access) or _in_row(each, "row", "column")) for each in operands
     ]
-    return "\n".join([*lines, f"  y[i] = value_of({', '.join([*values, *constants])});"])
+    given = ", ".join([*values, *constants])
+    chosen = f"is_rare({given}) ? rare_value_of({given}) : " if rare else ""
+    return "\n".join([*lines, f"  y[i] = {chosen}value_of({given});"])
 
 
 def _in_row(each: Operand, row: str, column: str) -> str:
@@ -178,12 +186,17 @@ def _in_row(each: Operand, row: str, column: str) -> str:
     return f"{start} + {column}" if each.access == "row" else start
 
 
-def _run_of_elements(operands: Sequence[Operand], constants: Sequence[str], run: int) -> str:
+def _run_of_elements(
+    operands: Sequence[Operand], constants: Sequence[str], run: int, *, rare: bool
+) -> str:
     """Return the body that computes a run of elements, of arrays that are walked as one row."""
-    return "\n".join([*_run_limits(run), _loop(operands, constants, "start", "end - start")])
+    loop = _loop(operands, constants, "start", "end - start", rare=rare)
+    return "\n".join([*_run_limits(run), loop])
 
 
-def _run_of_rows(operands: Sequence[Operand], constants: Sequence[str], run: int) -> str:
+def _run_of_rows(
+    operands: Sequence[Operand], constants: Sequence[str], run: int, *, rare: bool
+) -> str:
     """Return the body that computes a run of elements, row by row."""
     return "\n".join(
         [
@@ -191,7 +204,7 @@ def _run_of_rows(operands: Sequence[Operand], constants: Sequence[str], run: int
             "  for (index_t at = start; at < end;) {",
             "  const index_t row = at / length, column = at - row * length;",
             "  const index_t count = min(length - column, end - at);",
-            _loop(operands, constants, "at", "count"),
+            _loop(operands, constants, "at", "count", rare=rare),
             "  at += count;",
             "  }",
         ]
@@ -206,8 +219,13 @@ def _run_limits(run: int) -> list[str]:
     ]
 
 
-def _loop(operands: Sequence[Operand], constants: Sequence[str], start: str, count: str) -> str:
-    """Return a loop over ``count`` elements that reads and writes what lies side by side."""
+def _loop(
+    operands: Sequence[Operand], constants: Sequence[str], start: str, count: str, *, rare: bool
+) -> str:
+    """Return a loop over ``count`` elements that reads and writes what lies side by side.
+
+    Where values may be rare, it finds out if there are any; another loop replaces them.
+    """
     lines, values = [], []
     for each in operands:
         name = each.name
@@ -219,10 +237,20 @@ def _loop(operands: Sequence[Operand], constants: Sequence[str], start: str, cou
             at = "0" if each.access == "single" else _in_row(each, "row", "column")
             lines.append(f"  const {each.computed} {name}_value = {_read(each, at)};")
             values.append(f"{name}_value")
+    given = ", ".join([*values, *constants])
+    each_one = f"  for (index_t k = 0; k < {count}; k++)"
+    if not rare:
+        return "\n".join([*lines, each_one, f"    y[{start} + k] = value_of({given});"])
     return "\n".join(
         [
             *lines,
-            f"  for (index_t k = 0; k < {count}; k++)",
-            f"    y[{start} + k] = value_of({', '.join([*values, *constants])});",
+            "  int any_rare = 0;",
+            f"{each_one} {{",
+            f"    y[{start} + k] = value_of({given});",
+            f"    any_rare |= is_rare({given});",
+            "  }",
+            "  if (any_rare)",
+            each_one,
+            f"      if (is_rare({given})) y[{start} + k] = rare_value_of({given});",
         ]
     )

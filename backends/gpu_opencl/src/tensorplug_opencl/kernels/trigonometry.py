@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from tensorplug.ops import trigonometry as ops
 from tensorplug.tables import KernelTable
 from tensorplug_opencl.kernels import pointwise
-from tensorplug_opencl.kernels.pointwise import Formula
+from tensorplug_opencl.kernels.pointwise import Formula, Rare
 
 if TYPE_CHECKING:
     from tensorplug.spec import KernelSpec
@@ -16,13 +16,13 @@ kernels = KernelTable()
 
 EXPRESSIONS: Final[dict[KernelSpec, Formula]] = {
     ops.ACOS: Formula("acos(x)"),
-    ops.ACOSH: Formula("acosh(x)"),
+    ops.ACOSH: Formula("a_acosh(x)"),
     ops.ASIN: Formula("asin(x)"),
-    ops.ASINH: Formula("asinh(x)"),
-    ops.ATANH: Formula("atanh(x)"),
-    ops.COSH: Formula("cosh(x)"),
-    ops.SINH: Formula("sinh(x)"),
-    ops.TAN: Formula("tan(x)"),
+    ops.ASINH: Formula("a_asinh(x)"),
+    ops.ATANH: Formula("a_atanh(x)"),
+    ops.COSH: Formula("a_cosh(x)"),
+    ops.SINH: Formula("a_sinh(x)"),
+    ops.TAN: Formula("a_tan(x)", rare=Rare("a_is_far(x)", "tan(x)")),
     ops.ATAN2: Formula("atan2(a, b)"),
 }
 pointwise.register(kernels, EXPRESSIONS)
