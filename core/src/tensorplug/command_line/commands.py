@@ -1,0 +1,140 @@
+"""The commands, and how their findings are shown: as tables, or as JSON for machines."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+from tensorplug.command_line import doctor, listings
+from tensorplug.errors import TensorplugError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["main"]
+
+Lines = list[dict[str, Any]]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; 0 means all is well, 1 that something is wrong, 2 a wrong call."""
+    options = _parser().parse_args(arguments)
+    try:
+        code: int = options.function(options)
+    except TensorplugError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return code
+
+
+def _backends(options: argparse.Namespace) -> int:
+    _show(listings.installed(), options, empty="nothing is installed: pip install tensorplug-cpu")
+    return 0
+
+
+def _kernels(options: argparse.Namespace) -> int:
+    lines = listings.kernels(options.pattern, options.backend, options.dtype)
+    for each in lines:
+        each["inputs"] = ", ".join(each["inputs"])
+        each["outputs"] = ", ".join(each["outputs"])
+    _show(lines, options)
+    return 0
+
+
+def _explain(options: argparse.Namespace) -> int:
+    found = listings.explained(options.kernel, options.backend, options.inputs, options.set)
+    if options.json:
+        steps = [{"what": what, "outcome": outcome} for what, outcome in found.steps]
+        print(
+            json.dumps(
+                {
+                    "kernel": found.kernel,
+                    "call": found.call,
+                    "backend": found.backend,
+                    "how": found.how,
+                    "owner": found.owner,
+                    "steps": steps,
+                    "reason": found.reason,
+                },
+                indent=1,
+            )
+        )
+    else:
+        print(found)
+    return 0 if found.how else 1
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    lines = doctor.examine(options.backend, options.timeout)
+    _show(lines, options)
+    return 1 if any(each["state"] == "failed" for each in lines) else 0
+
+
+_COLOURS = {"ok": "green", "native": "green", "failed": "bold red", "not possible": "red"}
+
+
+def _show(lines: Lines, options: argparse.Namespace, empty: str = "") -> None:
+    """Print lines as a table, or as JSON if that was asked for."""
+    if options.json:
+        print(json.dumps(lines, indent=1))
+        return
+    if not lines:
+        print(empty)
+        return
+    try:
+        from rich.console import Console
+        from rich.markup import escape
+        from rich.table import Table
+    except ImportError:
+        print("error: tables need rich: pip install 'tensorplug[cli]'; or --json", file=sys.stderr)
+        raise SystemExit(2) from None
+    columns = [name for name in lines[0] if any(each[name] for each in lines)]
+    table = Table()
+    for name in columns:  # names must stay whole; findings may run over several lines
+        table.add_column(name, no_wrap=name in ("kernel", "name", "state"), overflow="fold")
+    for each in lines:
+        cells = [escape(str(each[name])) for name in columns]
+        styled = [f"[{_COLOURS[cell]}]{cell}[/]" if cell in _COLOURS else cell for cell in cells]
+        table.add_row(*styled)
+    Console().print(table)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m tensorplug",
+        description="See what is installed, how kernels run, and what is wrong.",
+        epilog="Exit code: 0 all is well, 1 something is wrong, 2 a wrong call.",
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    shared = argparse.ArgumentParser(add_help=False)
+    shared.add_argument("--json", action="store_true", help="for machines")
+    listing = commands.add_parser(
+        "backends", parents=[shared], help="list what is installed; imports no plugin"
+    )
+    listing.set_defaults(function=_backends)
+    table = commands.add_parser(
+        "kernels", parents=[shared], help="list kernels and how they run on a backend"
+    )
+    table.set_defaults(function=_kernels)
+    table.add_argument("pattern", nargs="?", default="*", help="such as 'Conv*'")
+    table.add_argument("--backend", metavar="NAME", help="the active one by default")
+    table.add_argument("--dtype", help="for inputs of this dtype")
+    why = commands.add_parser("explain", parents=[shared], help="say why a kernel runs as it does")
+    why.set_defaults(function=_explain)
+    why.add_argument("kernel")
+    why.add_argument(
+        "inputs", nargs="*", metavar="TYPE", help="of a call, such as float32[2,3]; - for none"
+    )
+    why.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="attribute")
+    why.add_argument("--backend", metavar="NAME", help="the active one by default")
+    cure = commands.add_parser(
+        "doctor", parents=[shared], help="try each backend in a process of its own"
+    )
+    cure.set_defaults(function=_doctor)
+    cure.add_argument("backend", nargs="?", help="only this one")
+    cure.add_argument(
+        "--timeout", type=float, default=120.0, metavar="SECONDS", help="for one backend (120)"
+    )
+    return parser

@@ -1,0 +1,119 @@
+"""What the commands find out, as data: lists of lines, each a mapping of texts and numbers."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from typing import TYPE_CHECKING, Any
+
+from tensorplug import control, registration
+from tensorplug import dtypes as dt
+from tensorplug.catalogue import catalogue
+from tensorplug.errors import ArgumentError
+from tensorplug.plugins.discovery import backends, extensions
+from tensorplug.spec import TensorType
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tensorplug.explanation import Explanation
+
+__all__ = ["explained", "installed", "kernels"]
+
+Line = dict[str, Any]
+
+
+def installed() -> list[Line]:
+    """Return the installed backends and extensions, from metadata alone: no plugin is imported."""
+    found = [("backend", each) for each in backends()]
+    found += [("extension", each) for each in extensions()]
+    return [
+        {
+            "kind": kind,
+            "name": each.name,
+            "distribution": each.distribution,
+            "version": each.version,
+            "state": each.state,
+            "detail": each.detail,
+        }
+        for kind, each in found
+    ]
+
+
+def kernels(pattern: str, backend: str | None, dtype: str | None) -> list[Line]:
+    """Return for each kernel of the catalogue how it runs on a backend, in general.
+
+    Raises:
+        ArgumentError: nothing in the catalogue is called so.
+
+    """
+    specs = sorted(catalogue(), key=lambda spec: spec.name.lower())
+    chosen = [spec for spec in specs if fnmatch.fnmatchcase(spec.name.lower(), pattern.lower())]
+    if not chosen:
+        raise ArgumentError(f"no kernel of the catalogue is called {pattern!r}")
+    name = backend or control.get_backend()
+    lines = []
+    for spec in chosen:
+        found = registration.explain(spec.name, backend=name, dtype=dtype)
+        lines.append(
+            {
+                "kernel": spec.name,
+                "inputs": list(spec.inputs),
+                "outputs": list(spec.outputs),
+                "how": found.how or "not possible",
+                "owner": found.owner,
+                "detail": found.reason,
+            }
+        )
+    return lines
+
+
+def explained(
+    kernel: str, backend: str | None, inputs: Sequence[str], attributes: Sequence[str]
+) -> Explanation:
+    """Return the explanation of a kernel, or of a call of it with inputs of the given types.
+
+    Raises:
+        ArgumentError: a type or an attribute cannot be read.
+
+    """
+    options = dict(map(_attribute, attributes))
+    if options and not inputs:
+        raise ArgumentError("attributes explain a call; give the types of its inputs too")
+    types = [_type(each) for each in inputs]
+    name = backend or control.get_backend()
+    return registration.explain(kernel, types or None, options, backend=name)
+
+
+_TYPE = re.compile(r"(?P<dtype>[a-z]+[0-9]*)(?:\[(?P<shape>[0-9, ]*)\])?", re.ASCII)
+
+
+def _type(text: str) -> TensorType | list[TensorType] | None:
+    """Read ``float32[2,3]``; several types with ``+`` between them are a list, ``-`` is none."""
+    if text == "-":
+        return None
+    if "+" in text:
+        return [_one_type(each) for each in text.split("+")]
+    return _one_type(text)
+
+
+def _one_type(text: str) -> TensorType:
+    match = _TYPE.fullmatch(text.strip())
+    if match is None:
+        raise ArgumentError(f"{text!r} is no type of a tensor, such as float32[2,3]")
+    sizes = (match["shape"] or "").replace(" ", "")
+    shape = tuple(int(each) for each in sizes.split(",") if each)
+    return TensorType(dt.of(match["dtype"]), shape)
+
+
+def _attribute(text: str) -> tuple[str, Any]:
+    """Read ``name=value``, the value as Python writes it."""
+    import ast  # only here
+
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise ArgumentError(f"{text!r} is no attribute, such as axis=-1")
+    try:
+        return name, ast.literal_eval(value)
+    except (ValueError, SyntaxError):
+        return name, value  # a word, as in pad=same

@@ -1,0 +1,81 @@
+"""One backend tried in a process of its own: ``python -m tensorplug.command_line.probe NAME``.
+
+Prints a line of JSON per step, so that what was done before a crash is known.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import sys
+import time
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import tensorplug as tp
+from tensorplug.errors import TensorplugError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["main"]
+
+
+def main(name: str) -> int:
+    """Load a backend, list its devices, and compute something on each."""
+    faulthandler.enable()
+    say = _speaker(sys.stdout)
+    sys.stdout = sys.stderr  # what a driver prints there is no answer
+    said: list[str] = []
+    warnings.showwarning = lambda message, *_args, **_more: said.append(str(message))
+    say(step="load")
+    try:
+        devices = tp.devices(name)
+    except (TensorplugError, ImportError, OSError) as error:
+        say(failed="load", error=f"{type(error).__name__}: {error}")
+        say(done="backend", warnings=said)
+        return 1
+    wrong = 0
+    for device, info in devices.items():
+        say(step="device", device=device, hardware=info.hardware, driver=info.driver)
+        began = time.perf_counter()
+        try:
+            computed = _compute(device)
+        except Exception as error:  # noqa: BLE001  # whatever it raises is the finding
+            say(failed="device", device=device, error=f"{type(error).__name__}: {error}")
+            wrong += 1
+            continue
+        seconds = time.perf_counter() - began
+        say(done="device", device=device, seconds=round(seconds, 3), **computed)
+        wrong += not computed["right"]
+    say(done="backend", warnings=said)
+    return 1 if wrong else 0
+
+
+def _speaker(stream: Any) -> Callable[..., None]:
+    def say(**event: Any) -> None:
+        stream.write(json.dumps(event) + "\n")
+        stream.flush()
+
+    return say
+
+
+def _compute(device: str) -> dict[str, Any]:
+    """Take a step of gradient descent, and compare it with NumPy's."""
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal((2, 33, 17)).astype(np.float32)
+    w = w[:17]
+    with tp.use_backend(device):
+        tensors = tp.asarray(x), tp.asarray(w)
+        slope = tp.grad(lambda w: tp.sum(tp.tanh(tensors[0] @ w)))(tensors[1])
+        moved = np.asarray(tensors[1] - 0.5 * slope)
+    y = np.tanh(x.astype(np.float64) @ w)
+    expected = w - 0.5 * (x.T.astype(np.float64) @ (1 - y * y))
+    error = float(np.max(np.abs(moved - expected)))
+    return {"right": bool(error < 1e-3), "error": error}
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

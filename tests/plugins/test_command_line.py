@@ -1,0 +1,214 @@
+"""``python -m tensorplug``: listing without imports, explaining, and finding what is wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tensorplug.command_line.commands import main
+
+from .conftest import GOOD, GOOD_SOURCE, Site, backend, clean_environment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+NEVER = "raise RuntimeError('imported')"  # listing must not do this
+
+
+def command(site: Site, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = clean_environment()
+    environment["PYTHONPATH"] = os.pathsep.join(
+        [str(site.path), *filter(None, [environment.get("PYTHONPATH")])]
+    )
+    return subprocess.run(
+        [sys.executable, "-m", "tensorplug", *arguments],
+        env={**environment, "TENSORPLUG_DISABLE_PLUGINS": "opencl", "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def answer(site: Site, *arguments: str) -> tuple[int, Any]:
+    ended = command(site, *arguments, "--json")
+    assert ended.stdout, ended.stderr
+    return ended.returncode, json.loads(ended.stdout)
+
+
+def test_listing_imports_no_plugin(site: Site) -> None:
+    site.install(GOOD, backend("never", NEVER))
+    code, lines = answer(site, "backends")
+    states = {each["name"]: each["state"] for each in lines if each["kind"] == "backend"}
+    assert code == 0
+    assert states == {
+        "cpu": "available",
+        "good": "available",
+        "minimal": "available",
+        "never": "available",
+        "opencl": "disabled",
+    }
+    assert {"kind": "extension", "name": "example_swish"}.items() <= next(
+        each for each in lines if each["kind"] == "extension"
+    ).items()
+
+
+def test_a_table_for_people(site: Site) -> None:
+    site.install(GOOD)
+    ended = command(site, "backends")
+    (line,) = [each for each in ended.stdout.splitlines() if "tensorplug-good" in each]
+    assert [each.strip() for each in line.split("│")[1:5]] == [
+        "backend",
+        "good",
+        "tensorplug-good",
+        "1.2.3",
+    ]
+
+
+CRASHES = """
+import ctypes
+
+@hookimpl
+def tensorplug_create_backend(device):
+    ctypes.string_at(0)
+"""
+LIES = """
+class Wrong(Numpy):
+    def to_host(self, buffer):
+        return buffer + 1
+
+@hookimpl
+def tensorplug_create_backend(device):
+    return Wrong("wrong")
+"""
+ABSENT = """
+from tensorplug.errors import BackendUnavailableError
+
+@hookimpl
+def tensorplug_create_backend(device):
+    raise BackendUnavailableError("no such card in this machine")
+"""
+HANGS = """
+import time
+
+@hookimpl
+def tensorplug_create_backend(device):
+    time.sleep(600)
+"""
+
+# What follows the working backend, what the doctor finds of it, and what it advises.
+BROKEN: dict[str, tuple[str, str, str]] = {
+    "segfault": (CRASHES, "it died of SIGSEGV", "report it"),
+    "wrong": (LIES, "wrong numbers, off by", "tensorplug-conformance run --backend wrong"),
+    "absent": (ABSENT, "no such card in this machine", "hardware or driver"),
+    "hanging": (HANGS, "it did not end within 20 s", "hanging driver"),
+}
+
+
+def full_backend(name: str, more: str) -> Any:
+    """Return a backend with the kernels that the doctor's computation needs."""
+    tables = "from tensorplug_cpu import plugin\n    return plugin.TABLES"
+    return backend(name, GOOD_SOURCE.replace("return [kernels]", tables) + more)
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_the_doctor_survives_what_is_broken(site: Site, name: str) -> None:
+    more, finding, advice = BROKEN[name]
+    site.install(full_backend(name, more))
+    code, lines = answer(site, "doctor", name, "--timeout", "20")
+    assert code == 1
+    failed = [each for each in lines if each["state"] == "failed"]
+    assert len(failed) == 1, lines
+    assert finding in failed[0]["finding"]
+    assert advice in failed[0]["advice"]
+
+
+def test_the_doctor_finds_nothing_wrong_with_the_cpu(site: Site) -> None:
+    site.install()
+    code, lines = answer(site, "doctor", "cpu")
+    assert code == 0
+    (line,) = lines
+    assert (line["backend"], line["device"], line["state"]) == ("cpu", "cpu", "ok")
+    assert "a step of gradient descent" in line["finding"]
+
+
+@pytest.mark.parametrize(
+    ("source", "finding", "advice"),
+    [
+        ("import not_there", "PluginLoadError", "--force-reinstall tensorplug-odd"),
+        (f"print('hello')\n{GOOD_SOURCE.replace('good', 'odd')}", "KernelNotFoundError", ""),
+    ],
+)
+def test_the_doctor_names_what_to_do(site: Site, source: str, finding: str, advice: str) -> None:
+    site.install(backend("odd", source))
+    code, lines = answer(site, "doctor", "odd")
+    assert code == 1
+    (failed,) = [each for each in lines if each["state"] == "failed"]
+    assert finding in failed["finding"]
+    assert advice in failed["advice"]
+
+
+def test_what_does_not_fit_is_not_even_tried(site: Site) -> None:
+    site.install(backend("old", NEVER, requires=("tensorplug<0.1",)))
+    code, lines = answer(site, "doctor", "old")
+    assert code == 1
+    assert lines[0]["finding"].startswith("incompatible")
+    assert "pip install --upgrade tensorplug tensorplug-old" in lines[0]["advice"]
+
+
+def test_no_such_backend(site: Site) -> None:
+    site.install()
+    code, lines = answer(site, "doctor", "nowhere")
+    assert code == 1
+    assert "no backend 'nowhere' is installed" in lines[0]["finding"]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
+    def call(*arguments: str) -> tuple[int, str]:
+        code = main(list(arguments))
+        return code, capsys.readouterr().out
+
+    return call
+
+
+def test_kernels(run: Callable[..., tuple[int, str]]) -> None:
+    code, text = run("kernels", "soft*", "--backend", "minimal", "--json")
+    lines = json.loads(text)
+    assert code == 0
+    assert [each["kernel"] for each in lines] == sorted(each["kernel"] for each in lines)
+    assert {each["kernel"]: each["how"] for each in lines}["Softplus"] == "decomposed"
+    code, text = run("kernels", "add", "--backend", "minimal", "--dtype", "complex64", "--json")
+    assert json.loads(text)[0]["how"] == "not possible"
+
+
+def test_explaining_a_call(run: Callable[..., tuple[int, str]]) -> None:
+    code, text = run("explain", "Sum", "float32[2, 3]", "--set", "axis=[-1]", "--backend", "cpu")
+    assert (code, text.splitlines()[0]) == (0, "Sum(x=float32[2,3]) on backend 'cpu': native")
+    code, text = run("explain", "Concat", "int8[2]+int8[3]", "--backend", "cpu", "--json")
+    assert json.loads(text)["how"] == "native"
+    code, text = run("explain", "LayerNorm", "float32[4]", "-", "-", "--backend", "minimal")
+    assert text.splitlines()[0].endswith("on backend 'minimal': decomposed")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("kernels", "Sum?m"), "no kernel of the catalogue is called 'Sum?m'"),
+        (("explain", "Sum", "floaty[2]"), "dtype"),
+        (("explain", "Sum", "[2]"), "no type of a tensor"),
+        (("explain", "Sum", "float32[2]", "--set", "axis"), "is no attribute, such as axis=-1"),
+        (("explain", "Sum", "--set", "axis=0"), "give the types of its inputs too"),
+        (("explain", "Summe"), "Summe"),
+    ],
+)
+def test_wrong_calls(
+    arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*arguments, "--backend", "cpu"]) == 2
+    assert message in capsys.readouterr().err
