@@ -29,6 +29,8 @@ def fake(name, kind, platform="Vendor", extensions="", double=0):
         double_fp_config=double,
         version="OpenCL 3.0",
         driver_version="1.2",
+        available=True,
+        compiler_available=True,
         global_mem_size=1 << 30,
     )
 
@@ -123,6 +125,37 @@ def test_a_platform_that_fails_is_named(monkeypatch):
     monkeypatch.setattr(cl, "get_platforms", lambda: [broken])
     with pytest.raises(BackendUnavailableError, match="'broken' cannot list"):
         device.available()
+    assert "'broken' cannot list" in device.diagnostics()["OpenCL"]
+
+
+def test_a_platform_that_fails_does_not_hide_the_others(monkeypatch):
+    broken = platform("broken", cl.status_code.OUT_OF_RESOURCES)
+    full = platform("full", devices=[FAST])
+    monkeypatch.setattr(cl, "get_platforms", lambda: [broken, full])
+    assert device.available() == [FAST]
+    assert device.choose(None) is FAST
+    found = device.diagnostics()
+    assert "'broken' cannot list" in found["OpenCL"]
+    assert "OpenCL device 0" in found
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"version": "OpenCL 1.1 old"}, r"'OpenCL 1.1 old', and OpenCL 1\.2 is needed"),
+        ({"version": "Ancient"}, r"'Ancient', and OpenCL 1\.2 is needed"),
+        ({"compiler_available": False}, "no compiler"),
+        ({"available": False}, "not available"),
+    ],
+)
+def test_a_driver_that_cannot_be_used(monkeypatch, wrong, message):
+    poor = fake("Poor GPU", GPU)
+    vars(poor).update(wrong)
+    installed(monkeypatch, poor, SLOW)
+    with pytest.raises(BackendUnavailableError, match=message) as caught:
+        plugin.tensorplug_create_backend(None)
+    assert "Poor GPU (Vendor), version 1.2" in str(caught.value)
+    assert device.choose("1") is SLOW
 
 
 @pytest.mark.parametrize(
@@ -140,7 +173,7 @@ def test_dtypes(extensions, double, optional):
 
 
 def test_diagnostics(monkeypatch):
-    monkeypatch.setattr(device, "available", lambda: [SLOW])
+    installed(monkeypatch, SLOW)
     assert device.diagnostics() == {
         "pyopencl": cl.VERSION_TEXT,
         "OpenCL platform Portable": "OpenCL 3.0",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 import pyopencl as cl
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 __all__ = ["available", "choose", "describe", "diagnostics", "dtypes_of", "infos"]
 
 NO_PLATFORM: Final = -1001  # what the ICD loader says where no driver is registered
+OLDEST: Final = (1, 2)  # the version of OpenCL that our programs are written in
+_VERSION: Final = re.compile(r"OpenCL (\d+)\.(\d+)")
 _ORDER: Final = (cl.device_type.GPU, cl.device_type.ACCELERATOR, cl.device_type.CPU)
 
 
@@ -23,28 +26,36 @@ def available() -> list[cl.Device]:
     """Return every device of every platform: GPUs first, then accelerators, then CPUs.
 
     Among devices of one kind the loader's order holds. So number 0 is the one to use where the
-    user names none.
+    user names none. A driver that fails is passed over where another one has devices.
 
     Raises:
-        BackendUnavailableError: when no driver is installed or a driver cannot be asked.
+        BackendUnavailableError: when the loader fails, or the only drivers there are.
 
     """
+    found, faults = _search()
+    if faults and not found:
+        raise BackendUnavailableError("; ".join(faults))
+    return found
+
+
+def _search() -> tuple[list[cl.Device], list[str]]:
+    """Return the devices in order, and what is wrong with the drivers that cannot be asked."""
     try:
         platforms = cl.get_platforms()
     except cl.Error as error:
         if error.code == NO_PLATFORM:
-            return []
+            return [], []
         raise BackendUnavailableError(f"the OpenCL loader failed: {error}") from error
     found: list[cl.Device] = []
+    faults: list[str] = []
     for platform in platforms:
         try:
             found.extend(platform.get_devices())
         except cl.Error as error:
             if error.code != cl.status_code.DEVICE_NOT_FOUND:
-                raise BackendUnavailableError(
-                    f"OpenCL platform {platform.name!r} cannot list its devices: {error}"
-                ) from error
-    return sorted(found, key=_rank)
+                name = platform.name.strip()
+                faults.append(f"OpenCL platform {name!r} cannot list its devices: {error}")
+    return sorted(found, key=_rank), faults
 
 
 def _rank(device: cl.Device) -> int:
@@ -55,7 +66,8 @@ def choose(wanted: str | None) -> cl.Device:
     """Return the device with the number ``wanted``, None for the first.
 
     Raises:
-        BackendUnavailableError: when there is none, naming those that there are.
+        BackendUnavailableError: when there is none, naming those that there are; or when its
+            driver cannot run our programs.
 
     """
     found = available()
@@ -66,9 +78,28 @@ def choose(wanted: str | None) -> cl.Device:
         )
     number = 0 if wanted is None else int(wanted)
     if number < len(found):
+        _check_driver(found[number])
         return found[number]
     listed = "; ".join(f"{number}: {describe(each)}" for number, each in enumerate(found))
     raise BackendUnavailableError(f"there is no OpenCL device {wanted}. Devices are {listed}")
+
+
+def _check_driver(device: cl.Device) -> None:
+    version = device.version.strip()  # "OpenCL 3.0 " and what the vendor adds
+    found = _VERSION.match(version)
+    if found is None or (int(found[1]), int(found[2])) < OLDEST:
+        needed = ".".join(map(str, OLDEST))
+        lack = f"it is {version!r}, and OpenCL {needed} is needed"
+    elif not device.compiler_available:
+        lack = "it has no compiler for OpenCL C"
+    elif not device.available:
+        lack = "it says that the device is not available: another process may have it alone"
+    else:
+        return
+    raise BackendUnavailableError(
+        f"the driver of {describe(device)}, version {device.driver_version.strip()}, cannot be "
+        f"used: {lack}. Install a newer one, or choose another device"
+    )
 
 
 def infos() -> list[DeviceInfo]:
@@ -109,10 +140,12 @@ def diagnostics() -> dict[str, str]:
     """Return versions by name; what could not be asked is said in place of its version."""
     result = {"pyopencl": cl.VERSION_TEXT}
     try:
-        found = available()
+        found, faults = _search()
     except BackendUnavailableError as error:
         return {**result, "OpenCL": str(error)}
-    if not found:
+    if faults:
+        result["OpenCL"] = "; ".join(faults)
+    elif not found:
         return {**result, "OpenCL": "no device"}
     for number, device in enumerate(found):
         platform = device.platform

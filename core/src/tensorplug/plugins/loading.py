@@ -17,6 +17,7 @@ from tensorplug.errors import (
     BackendUnavailableError,
     PluginLoadError,
     RegistrationError,
+    SettingsError,
 )
 from tensorplug.plugins import hookspecs
 from tensorplug.plugins.metadata import BACKENDS
@@ -167,7 +168,8 @@ def guarded(claim: Claim, when: str, function: Callable[[], T]) -> T:
     Raises:
         PluginLoadError: naming backend, distribution, version, entry point, cause and how to
             skip it. Ctrl-C alone passes.
-        RegistrationError, BackendUnavailableError, ArgumentError: as raised, with its name.
+        RegistrationError, BackendUnavailableError, ArgumentError, SettingsError: as raised,
+            with its name.
 
     """
     try:
@@ -178,7 +180,7 @@ def guarded(claim: Claim, when: str, function: Callable[[], T]) -> T:
         raise refused(claim, str(error)) from error
     except BackendUnavailableError as error:
         raise BackendUnavailableError(f"{claim} is not available here: {error}") from error
-    except ArgumentError as error:
+    except (ArgumentError, SettingsError) as error:
         raise type(error)(f"{claim}: {error}") from error
     except BaseException as error:  # SystemExit and its like must not end the program
         cause = f"{type(error).__name__}: {error}".removesuffix(": ")
