@@ -16,7 +16,7 @@ import numpy as np
 from tensorplug import dtypes as dt
 from tensorplug.spec import TensorType
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import calls, complex_functions, ctypes, templates
+from tensorplug_opencl.kernels import calls, complex_functions, ctypes, moving, templates
 from tensorplug_opencl.kernels.butterflies import butterfly, factors
 
 if TYPE_CHECKING:
@@ -85,8 +85,7 @@ class _Pass(NamedTuple):
 def _pass(backend: OpenCLBackend, of: _Pass) -> Call:
     runtime, dtype, n = backend.runtime, of.type.dtype, of.type.shape[-1]
     across = n // of.radix
-    wide = runtime.is_cpu and across % LANES == 0 and (of.done == 1 or of.done % LANES == 0)
-    lanes = LANES if wide else 1
+    lanes = _lanes(across, of.done) if runtime.is_cpu else 1
     items = of.type.size // of.radix // lanes
     index = layouts.index_dtype(of.type.size)
     text = _source(of, lanes, index)
@@ -94,7 +93,7 @@ def _pass(backend: OpenCLBackend, of: _Pass) -> Call:
     part = np.dtype(f"f{dtype.itemsize // 2}")
     if of.scale != 1.0:
         numbers.append(part.type(of.scale))
-    heavy = wide
+    heavy = lanes > 1
     if of.done == 1:
         return calls.producer(
             runtime, of.type, runtime.launch(text, 2, numbers, items, heavy=heavy)
@@ -103,6 +102,14 @@ def _pass(backend: OpenCLBackend, of: _Pass) -> Call:
     twiddles = table(backend, circle(of.radix * of.done)[powers], dtype)
     launch = runtime.launch(text, 3, numbers, items, heavy=heavy)
     return calls.producer(runtime, of.type, lambda x, y: launch(x, twiddles, y))
+
+
+def _lanes(across: int, done: int) -> int:
+    """Return how many transforms side by side are read, turned and written as vectors."""
+    lanes = LANES
+    while across % lanes or (done != 1 and done % lanes):
+        lanes //= 2
+    return lanes
 
 
 def _source(of: _Pass, lanes: int, index: templates.Index) -> str:
@@ -134,12 +141,12 @@ def _source(of: _Pass, lanes: int, index: templates.Index) -> str:
     lines, results = butterfly(points)
     body.extend(lines)
     for r, (re, im) in enumerate(results):
-        if of.scale != 1.0:
-            re, im = f"({re}) * scale", f"({im}) * scale"
+        by = "" if of.scale == 1.0 else " * scale"
+        parts = f"({re}){by}, ({im}){by}"
         body.append(
-            f"  SCATTER({re}, {im}, y + {r}, {radix})"
+            f"  SCATTER({parts}, y + {r}, {radix})"
             if first
-            else f"  STORE({re}, {im}, y + {r} * done)"
+            else f"  STORE({parts}, y + {r} * done)"
         )
     arrays = [templates.Array("x", ctype), templates.Array("y", ctype, written=True)]
     if not first:
@@ -200,16 +207,21 @@ def elementwise_rows(
     text = templates.program(
         title,
         [*(templates.Array(*each) for each in arrays), templates.Array("y", ctype, written=True)],
-        templates.indices("items", "length", *numbers),
-        f"""  const index_t i = get_global_id(0);
-  if (i >= items) return;
-  const index_t row = i / length, k = i % length;
-  y[i] = {expression};""",
+        templates.indices("items", "length", "pieces", "first", "span", "step", *numbers),
+        f"""  const index_t item = get_global_id(0);
+  if (item >= items) return;
+  const index_t row = item / pieces, begin = item % pieces * first;
+  const index_t end = min(length, begin + span);
+  y += row * length;
+  for (index_t k = begin; k < end; k += step)
+    y[k] = {expression};""",
         index=index,
         declarations=declarations,
     )
-    constants = [*map(index.type, (out.size, length, *numbers.values()))]
-    return backend.runtime.launch(text, len(arrays) + 1, constants, out.size)
+    pieces = moving.pieces_of(backend.runtime, length)
+    items = out.size // length * pieces.number
+    constants = [*map(index.type, (items, length, *pieces, *numbers.values()))]
+    return backend.runtime.launch(text, len(arrays) + 1, constants, items, heavy=pieces.heavy)
 
 
 def _bluestein(backend: OpenCLBackend, type_: TensorType, *, inverse: bool, scale: float) -> Call:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from tensorplug import dtypes as dt
 from tensorplug.errors import KernelRefusedError
 from tensorplug.ops import spectral as ops
@@ -66,8 +64,8 @@ def rfft(input: TensorType, *, fft_length: int, backend: OpenCLBackend, out: Ten
         out,
         [("x", ctype), ("w", ctype)],
         f"{complex_functions.definitions('times(x)', out.dtype)}\n{_SPLIT}",
-        "split(x[row * half_length + k % half_length],"
-        " x[row * half_length + (half_length - k) % half_length], w[k])",
+        "split(x[row * half_length + (k == half_length ? 0 : k)],"
+        " x[row * half_length + (k ? half_length - k : 0)], w[k])",
         half_length=half,
     )
     turns = fourier.table(backend, fourier.circle(fft_length)[: half + 1], out.dtype)
@@ -188,7 +186,12 @@ def irfft(input: TensorType, *, fft_length: int, backend: OpenCLBackend, out: Te
         backend.runtime,
         out,
         fourier.elementwise_rows(
-            backend, f"real parts of {input.dtype}", out, [("x", ctype)], "", "x[i].x"
+            backend,
+            f"real parts of {input.dtype}",
+            out,
+            [("x", ctype)],
+            "",
+            "x[row * length + k].x",
         ),
     )
     return lambda x: part(transform(join(x)))
