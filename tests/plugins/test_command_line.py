@@ -141,7 +141,11 @@ def test_the_doctor_finds_nothing_wrong_with_the_cpu(site: Site) -> None:
     ("source", "finding", "advice"),
     [
         ("import not_there", "PluginLoadError", "--force-reinstall tensorplug-odd"),
-        (f"print('hello')\n{GOOD_SOURCE.replace('good', 'odd')}", "KernelNotFoundError", ""),
+        (
+            f"print('hello')\n{GOOD_SOURCE.replace('good', 'odd')}",
+            "DTypeError",
+            "conformance run --backend odd",
+        ),
     ],
 )
 def test_the_doctor_names_what_to_do(site: Site, source: str, finding: str, advice: str) -> None:

@@ -122,6 +122,8 @@ def _hint(info: Line, event: Line) -> str:
         return "its hardware or driver is not here; the message says what was looked for"
     if "MemoryError" in error:
         return "free memory on the device, or let other programs end"
+    if event["failed"] == "device":
+        return f"tensorplug-conformance run --backend {info['name']} tells what it cannot do"
     if error.startswith("PluginVersionError"):
         return _ADVICE["incompatible"].format(distribution=info["distribution"])
     return _ADVICE["failed"].format(distribution=info["distribution"])
