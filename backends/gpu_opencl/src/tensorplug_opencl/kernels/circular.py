@@ -11,7 +11,7 @@ from fractions import Fraction
 from math import factorial, floor
 from typing import Final, NamedTuple
 
-__all__ = ["TEXTS", "numbers"]
+__all__ = ["TEXTS", "parts", "series"]
 
 _HALF_PI: Final = Fraction(
     31415926535897932384626433832795028841971693993751058209749445923078164062862089986,
@@ -73,19 +73,23 @@ INLINE A a_tan(A x) {
 }
 
 
-def numbers(ctype: str) -> dict[str, object]:
-    """Return what the texts need to know of ``ctype``, by name: parts of pi / 2 and series."""
-    bits, reach, order = _REDUCTIONS[ctype]
-    result: dict[str, object] = {"reach": reach}
+def parts(ctype: str) -> dict[str, str]:
+    """Return what the texts need to know of ``ctype``: how far they reach, parts of pi / 2."""
+    bits, reach, _ = _REDUCTIONS[ctype]
+    result = {"reach": str(reach)}
     rest = _HALF_PI
     for number in (1, 2, 3):
         scale = 2 ** (bits * number - 1)
         part = Fraction(floor(rest * scale), scale)
         result[f"part_{number}"] = float(part).hex()
         rest -= part
-    result["part_4"] = float(rest).hex()
+    return {**result, "part_4": float(rest).hex()}
+
+
+def series(ctype: str) -> dict[str, list[float]]:
+    """Return the coefficients of powers of x**2: of sin after x, of cos after 1 - x**2 / 2."""
+    order = _REDUCTIONS[ctype].order
     return {
-        **result,
-        "sine": [(-1) ** (n // 2) / factorial(n) for n in range(3, order + 1, 2)],
-        "cosine": [(-1) ** (n // 2) / factorial(n) for n in range(4, order + 2, 2)],
+        "sine_series": [(-1) ** (n // 2) / factorial(n) for n in range(3, order + 1, 2)],
+        "cosine_series": [(-1) ** (n // 2) / factorial(n) for n in range(4, order + 2, 2)],
     }

@@ -17,7 +17,7 @@ from math import factorial
 from string import Template
 from typing import Final, NamedTuple
 
-from tensorplug_opencl.kernels import circular
+from tensorplug_opencl.kernels import circular, error_function
 
 __all__ = ["FUNCTIONS"]
 
@@ -222,21 +222,6 @@ INLINE A logistic(A x) {
   return (x < 0 ? small : 1) / (1 + small);
 }""",
 }
-# tanh(x P(x**2)), the polynomial fitted to atanh(erf(x)) / x; see the CPU backend's.
-_ERF: Final = {
-    "float": """
-INLINE A a_erf(A x) {$fuse
-  const A cut = a_fabs(x) < (A)4.2 ? x : a_copysign((A)4.2, x);
-  const A z = cut * cut;
-  const A inside = (A)1.12837924 + z * ((A)0.102769371 + z * ((A)-1.92496266e-4
-    + z * ((A)-6.19251182e-4 + z * ((A)8.74503952e-5 + z * ((A)-5.63992724e-6
-    + z * (A)1.40317893e-7)))));
-  return x != x ? x : a_tanh(cut * inside);
-}""",
-    "double": "\n#define a_erf(x) erf(x)",
-}
-
-
 _LITERAL: Final = re.compile(r"\(A\)(-?\d\w*\.[\w+-]*)")
 
 
@@ -252,6 +237,7 @@ def _functions(ctype: str, real: _Real) -> dict[str, str]:
     smallest = 1 - real.bias
     numbers = {
         **real._asdict(),
+        **circular.parts(ctype),
         "ctype": ctype,
         "fuse": _FUSE,
         "log_2_e": "1.44269504088896340736",
@@ -264,11 +250,10 @@ def _functions(ctype: str, real: _Real) -> dict[str, str]:
         "exp_series": _series([f"{1 / factorial(n)!r}" for n in range(2, real.powers + 1)], "r"),
         "log_series": _series([f"{2 / (2 * n + 1)!r}" for n in range(1, real.terms + 1)], "z"),
     }
-    more = circular.numbers(ctype)
-    numbers["sine_series"] = _series([repr(each) for each in more.pop("sine")], "z")
-    numbers["cosine_series"] = _series([repr(each) for each in more.pop("cosine")], "z")
-    texts = {**_TEXTS, **circular.TEXTS, "a_erf": _ERF[ctype]}
-    result = {name: Template(text).substitute(numbers, **more) for name, text in texts.items()}
+    for name, coefficients in circular.series(ctype).items():
+        numbers[name] = _series([repr(each) for each in coefficients], "z")
+    texts = {**_TEXTS, **circular.TEXTS, "a_erf": error_function.TEXTS[ctype]}
+    result = {name: Template(text).substitute(numbers) for name, text in texts.items()}
     if ctype == "float":  # not every device has double literals
         result = {name: _LITERAL.sub(r"\1f", text) for name, text in result.items()}
     for name in _INSTRUCTIONS:
