@@ -49,10 +49,11 @@ class Measurements:
             if not self._count:
                 runtime.translate("making a queue that keeps times", self._start)
             self._count += 1
-        self._open.events.append(events)
+        mine = self._open.events  # this thread's, whichever ends it
+        mine.append(events)
 
         def end() -> int:
-            self._open.events[:] = [each for each in self._open.events if each is not events]
+            mine[:] = [each for each in mine if each is not events]
             with runtime.lock:
                 self._count -= 1
                 if not self._count:

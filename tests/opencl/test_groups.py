@@ -1,0 +1,145 @@
+"""How many work-items form a group: what the kernel may have on its device, never assumed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyopencl as cl
+import pytest
+
+from tensorplug.errors import KernelRefusedError
+from tensorplug_opencl.launch import HEAVY_GROUP, LIGHT_GROUP, group_of
+
+from .test_faults import fault
+
+INFO = cl.kernel_work_group_info
+COUNT = """// count
+kernel void run(global const int *x, const long x_at, global int *y, const long y_at) {
+  local int seen[4];
+  if (get_global_id(0) < 1000) y[y_at + get_global_id(0)] = x[x_at] + get_local_size(0);
+}"""
+
+
+class Kernel:
+    """A kernel that says what it may have."""
+
+    def __init__(self, most, step=1, local=0):
+        self.says = {
+            INFO.WORK_GROUP_SIZE: most,
+            INFO.PREFERRED_WORK_GROUP_SIZE_MULTIPLE: step,
+            INFO.LOCAL_MEM_SIZE: local,
+        }
+
+    def get_work_group_info(self, what, _device):
+        return self.says[what]
+
+
+class Device:
+    local_mem_size = 1000
+    max_work_item_sizes = (512, 512, 64)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "wanted", "group"),
+    [
+        (Kernel(1024, 32), 128, 128),
+        (Kernel(96, 32), 128, 96),  # it takes many registers
+        (Kernel(100, 32), 128, 96),  # whole sub-groups
+        (Kernel(20, 32), 128, 20),  # not even one
+        (Kernel(1, 1), 128, 1),
+        (Kernel(4096, 64), 1024, 512),  # max_work_item_sizes
+        (Kernel(4096, 0), 8, 8),  # a driver that says nothing
+        (Kernel(4096, 8), 8, 8),
+        (Kernel(4096, 64, local=1000), 8, 8),
+    ],
+)
+def test_any_number(kernel, wanted, group):
+    assert group_of(Device, kernel, "title", wanted, None) == group
+
+
+def test_a_certain_number():
+    assert group_of(Device, Kernel(100, 32), "title", 128, 70) == 70
+    with pytest.raises(KernelRefusedError, match=r"'sum' needs groups of 128 .* allows it 100"):
+        group_of(Device, Kernel(100, 32), "sum", 64, 128)
+    with pytest.raises(KernelRefusedError, match="needs groups of 513"):
+        group_of(Device, Kernel(4096), "sum", 64, 513)
+
+
+def test_too_much_local_memory():
+    with pytest.raises(KernelRefusedError, match=r"'sum' takes 1,001 bytes .* has 1,000"):
+        group_of(Device, Kernel(4096, local=1001), "sum", 64, None)
+
+
+def counted(backend, launch):
+    x = backend.from_host(np.zeros(1, np.int32))
+    y = backend.from_host(np.zeros(1000, np.int32))
+    launch(x, y)
+    found = set(backend.to_host(y).tolist())
+    return found.pop() if len(found) == 1 else found
+
+
+@pytest.mark.parametrize("heavy", [False, True])
+def test_on_the_device(backend, heavy):
+    launch = backend.runtime.launch(COUNT, 2, [], 1000, heavy=heavy)
+    most = backend.runtime.device.max_work_group_size
+    wanted = HEAVY_GROUP[backend.runtime.is_cpu] if heavy else LIGHT_GROUP
+    assert counted(backend, launch) == launch.group == min(wanted, most)
+    assert counted(backend, backend.runtime.launch(COUNT, 2, [], 1000, group=50)) == 50
+
+
+def test_a_group_beyond_the_device_is_refused(backend):
+    most = backend.runtime.device.max_work_group_size
+    with pytest.raises(KernelRefusedError, match=f"needs groups of {most + 1}"):
+        backend.runtime.launch(COUNT, 2, [], 1000, group=most + 1)
+
+
+def limited(monkeypatch, most, code):
+    """Let the driver find out only when it runs a kernel that groups may have ``most``."""
+    enqueue, sizes = cl.enqueue_nd_range_kernel, []
+
+    def limiting(queue, kernel, items, group):
+        sizes.append(group[0])
+        if group[0] > most:
+            raise fault(code)
+        return enqueue(queue, kernel, items, group)
+
+    monkeypatch.setattr(cl, "enqueue_nd_range_kernel", limiting)
+    return sizes
+
+
+@pytest.mark.parametrize(
+    "code", [cl.status_code.INVALID_WORK_GROUP_SIZE, cl.status_code.OUT_OF_RESOURCES]
+)
+def test_smaller_groups_where_the_driver_refuses_late(monkeypatch, backend, code):
+    launch = backend.runtime.launch(COUNT, 2, [], 1000)
+    before = launch.group
+    sizes = limited(monkeypatch, before // 4, code)
+    assert counted(backend, launch) == before // 4
+    assert counted(backend, launch) == before // 4  # it remembers
+    assert sizes[-3:] == [before // 2, before // 4, before // 4]
+
+
+def test_a_certain_number_is_never_changed(monkeypatch, backend):
+    launch = backend.runtime.launch(COUNT, 2, [], 1000, group=64)
+    sizes = limited(monkeypatch, 32, cl.status_code.INVALID_WORK_GROUP_SIZE)
+    with pytest.raises(cl.Error, match="INVALID_WORK_GROUP_SIZE"):
+        counted(backend, launch)
+    assert sizes == [64]
+
+
+def test_a_refused_kernel_is_decomposed(monkeypatch):
+    """A limit of the device makes the engine take the kernel's decomposition."""
+    import tensorplug as tp
+    from tensorplug.testing import isolated_engine
+    from tensorplug_opencl.runtime import Runtime
+
+    real = Runtime.launch
+
+    def poor(self, source, *args, **options):
+        if source.startswith("// SquaredDifference"):
+            raise KernelRefusedError("'SquaredDifference' needs groups of 9 work-items")
+        return real(self, source, *args, **options)
+
+    monkeypatch.setattr(Runtime, "launch", poor)
+    with isolated_engine("opencl"), tp.profile() as p:
+        assert tp.squared_difference(tp.asarray([1.0, 5.0]), 2.0).tolist() == [1.0, 9.0]
+    assert [each.how for each in p.kernels][-1] == "decomposed"
