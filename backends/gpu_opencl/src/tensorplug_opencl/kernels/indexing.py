@@ -128,7 +128,7 @@ def _gatherer(
     if inner == 1:
         copy = "  const index_t row = i;\n  y[i] = x[FOUND];"
     else:
-        copy = f"""  const index_t row = i / pieces, piece = i % pieces;
+        copy = f"""  {pieces.place}
   global const {ctype} *restrict from = x + FOUND * inner;
   global {ctype} *restrict to = y + row * inner;
   const index_t begin = piece * first, end = min(inner, begin + span);

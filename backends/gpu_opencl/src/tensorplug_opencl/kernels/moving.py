@@ -110,6 +110,13 @@ class Pieces(NamedTuple):
         """Return whether work-items copy so much that groups should be small."""
         return self.span // self.step > HEAVY_RUN
 
+    @property
+    def place(self) -> str:
+        """The C declarations of ``row`` and ``piece``, from i: without a division if it can be."""
+        if self.number == 1:
+            return "const index_t row = i, piece = 0;"
+        return "const index_t row = i / pieces, piece = i % pieces;"
+
 
 def pieces_of(runtime: Runtime, length: int) -> Pieces:
     """Return the pieces of runs of ``length`` elements.
@@ -179,7 +186,7 @@ def _runs(
     steps = [each[last] if layout.rank else 1 for each in layout.strides]
     pieces = pieces_of(runtime, length)
     items = shapes.size(outer.sizes) * pieces.number
-    text = _run_text(ctype, outer.rank, steps, index, interleaved=not runtime.is_cpu)
+    text = _run_text(ctype, outer.rank, steps, pieces.place, index, interleaved=not runtime.is_cpu)
     struct = layouts.packed([outer], index)
     constants = [
         *map(index.type, (items, length, *pieces)),
@@ -201,7 +208,13 @@ def _run_axis(layout: Layout, *, any_axis: bool) -> int:
 
 
 def _run_text(
-    ctype: str, rank: int, steps: list[int], index: templates.Index, *, interleaved: bool
+    ctype: str,
+    rank: int,
+    steps: list[int],
+    place: str,
+    index: templates.Index,
+    *,
+    interleaved: bool,
 ) -> str:
     """Return the program; steps of 0 and 1 stand in it, so that compilers see whole vectors."""
     by = [
@@ -210,7 +223,7 @@ def _run_text(
     ]
     body = f"""  const index_t i = get_global_id(0);
   if (i >= items) return;
-  const index_t row = i / pieces, piece = i % pieces;
+  {place}
   global const {ctype} *restrict from = x + (index_t)({_start("x", rank, "row")});
   global {ctype} *restrict to = y + (index_t)({_start("y", rank, "row")});
   const long begin = piece * first;

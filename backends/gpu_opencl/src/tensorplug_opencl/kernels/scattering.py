@@ -208,9 +208,10 @@ def _atomic_adder(
         [*templates.indices("items", "inner"), "const Lengths lengths"],
         f"""  const index_t i = get_global_id(0);
   if (i >= items) return;
-  const long row = {targets.row("(i / inner)")};
+  const index_t update = {"i" if targets.inner == 1 else "i / inner"};
+  const long row = {targets.row("update")};
   if (row >= 0) {{
-    volatile global {ctype} *place = y + ((index_t)row * inner + i % inner);
+    volatile global {ctype} *place = y + ((index_t)row * inner + i - update * inner);
     const {ctype} v = ({ctype})updates[i];
     {add}
   }}""",
@@ -426,7 +427,7 @@ def _chooser(
         ),
         f"""  const index_t i = get_global_id(0);
   if (i >= items) return;
-  const index_t row = i / pieces, piece = i % pieces;
+  {pieces.place}
   const int update = last[row];
   global const {ctype} *restrict from =
     update < 0 ? x + row * x_by : updates + (index_t)update * update_by;
