@@ -11,12 +11,14 @@ from tensorplug import dtypes as dt
 from tensorplug.errors import BackendMemoryError
 from tensorplug.spec import TensorType
 from tensorplug_cpu import counting
+from tensorplug_cpu.fusing import fused
 from tensorplug_cpu.owning import alone
 from tensorplug_cpu.recycling import pool
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping
+    from collections.abc import Hashable, Mapping, Sequence
 
+    from tensorplug.backend import FlatCall, FlatProgram
     from tensorplug.dtypes import DType
     from tensorplug_cpu.arrays import Array
 
@@ -116,6 +118,10 @@ class CpuBackend:
     def stop_counting(self) -> None:
         """Stop tracing, if counting has started it."""
         counting.stop()
+
+    def compile_program(self, program: FlatProgram) -> Sequence[FlatCall]:
+        """Return the calls with chains of elementwise ones made one call each."""
+        return fused(program)
 
     def synchronize(self) -> None:
         """Do nothing: kernels have run when they return."""

@@ -18,11 +18,23 @@ if TYPE_CHECKING:
     from tensorplug.dtypes import DType
     from tensorplug_cpu.arrays import Array
 
-__all__ = ["converter"]
+__all__ = ["converter", "copied", "plain"]
 
 # A processor says of its own conversions whether all numbers fit, which saves looking first.
 # It has none to narrower or unsigned integers.
 _FLAGGED = frozenset({dt.int32, dt.int64})
+
+
+def plain(source: DType, target: DType) -> bool:
+    """Return whether NumPy's own conversion is the one that is meant."""
+    narrowing = source in dt.COMPLEX and target not in dt.COMPLEX
+    whole = source in dt.FLOATING and target in dt.INTEGER
+    return not (target is dt.bool_ or target is dt.string or narrowing or whole)
+
+
+def copied(result: Array, x: Array) -> None:
+    """Convert as NumPy does, into ``result``."""
+    np.copyto(result, x, casting="unsafe")
 
 
 def converter(source: DType, target: DType) -> Callable[[Array], Array]:

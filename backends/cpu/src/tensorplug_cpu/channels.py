@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tensorplug_cpu.filling import blank
+from tensorplug_cpu.parts import elementwise
 from tensorplug_cpu.quiet import quietly
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def per_channel(function: np.ufunc, a: TensorType, b: TensorType, out: TensorTyp
         function(*(given if first else given[::-1]), out=result.reshape(row))
         return result
 
-    return quietly(run)
+    return elementwise(quietly(run), function)
 
 
 def _full(x: TensorType, numbers: TensorType, out: TensorType) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tensorplug_cpu import large
+from tensorplug_cpu.parts import elementwise
 from tensorplug_cpu.quiet import quietly
 from tensorplug_cpu.recycling import maker
 
@@ -36,7 +37,7 @@ def filling(work: Callable[..., Any], out: TensorType, *, in_pieces: bool = Fals
     ``in_pieces``: it makes several passes, and its inputs have the shape of the result, so that
     it is done on as much at a time as a cache holds.
     """
-    make = blank(out)
+    make, part = blank(out), work
     if in_pieces and out.size > _PIECE:
         work = _in_pieces(work)
     shared = out.size >= _SHARED
@@ -51,7 +52,7 @@ def filling(work: Callable[..., Any], out: TensorType, *, in_pieces: bool = Fals
         large.share_out(work, inputs, result)
         return result
 
-    return quietly(call_threads if shared else call)
+    return elementwise(quietly(call_threads if shared else call), part)
 
 
 def _in_pieces(work: Callable[..., Any]) -> Callable[..., None]:

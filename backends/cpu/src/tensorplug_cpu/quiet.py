@@ -18,6 +18,7 @@ import numpy as np
 
 from tensorplug.errors import BackendMemoryError
 from tensorplug_cpu import large
+from tensorplug_cpu.parts import elementwise
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,10 +108,10 @@ def ufunc(function: np.ufunc, out: TensorType, *, signals: bool) -> Call:
         dtype = out.dtype.numpy
         return quietly(lambda *buffers: function(*buffers, out=np.empty((), dtype)))
     if large.is_large(out):
-        return quietly(large.elementwise(function, out))
+        return elementwise(quietly(large.elementwise(function, out)), function)
     if not signals and out.nbytes < _BARE_LIMIT:
         return function
-    return _unary(function) if function.nin == 1 else _binary(function)
+    return elementwise(_unary(function) if function.nin == 1 else _binary(function), function)
 
 
 # The same as `quietly` with the arguments written out, which saves packing them into a tuple.

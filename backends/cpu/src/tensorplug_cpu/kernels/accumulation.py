@@ -12,6 +12,7 @@ from tensorplug.tables import KernelTable
 from tensorplug_cpu import large
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.filling import blank
+from tensorplug_cpu.parts import elementwise
 from tensorplug_cpu.quiet import kernel, quietly
 
 if TYPE_CHECKING:
@@ -61,4 +62,9 @@ def multiply_add(x: TensorType, y: TensorType, z: TensorType, *, out: TensorType
         result += z
         return result
 
-    return quietly(in_blocks if out.size >= _SHARED else run)
+    return elementwise(quietly(in_blocks if out.size >= _SHARED else run), _multiply_add)
+
+
+def _multiply_add(result: Array, x: Array, y: Array, z: Array) -> None:
+    np.multiply(x, y, out=result)
+    result += z

@@ -12,6 +12,7 @@ from tensorplug.tables import KernelTable
 from tensorplug_cpu import casting, special
 from tensorplug_cpu.channels import per_channel
 from tensorplug_cpu.filling import blank, filling
+from tensorplug_cpu.parts import elementwise
 from tensorplug_cpu.quiet import kernel, quietly, ufunc
 
 if TYPE_CHECKING:
@@ -150,7 +151,7 @@ def pow(a: TensorType, b: TensorType, *, out: TensorType) -> Call:
     if out.dtype is dt.complex64:  # the C library's own is off by up to 20 ulp
         return kernel(_wide_power, out)
     if out.dtype in dt.INEXACT and not b.rank:
-        return kernel(_power_of_one_exponent, out)
+        return elementwise(kernel(_power_of_one_exponent, out), _power_of_one_exponent_into)
     return ufunc(np.power, out, signals=True)
 
 
@@ -160,6 +161,13 @@ def _wide_power(a: Array, b: Array) -> Any:
 
 def _power_of_one_exponent(a: Array, b: Array) -> Any:
     return np.square(a) if b == 2 else np.power(a, b)  # squaring is 20 times as fast, and exact
+
+
+def _power_of_one_exponent_into(result: Array, a: Array, b: Array) -> None:
+    if b == 2:
+        np.square(a, out=result)
+    else:
+        np.power(a, b, out=result)
 
 
 def _signed_power(a: Array, b: Array) -> Any:
@@ -175,7 +183,10 @@ def _signed_power(a: Array, b: Array) -> Any:
 @kernels.prepare(ops.CAST)
 def cast(x: TensorType, *, dtype: DType, out: TensorType) -> Call:
     """Convert by the rules of ``casting``."""
-    return _itself if x.dtype is dtype else kernel(casting.converter(x.dtype, dtype), out)
+    if x.dtype is dtype:
+        return _itself
+    call = kernel(casting.converter(x.dtype, dtype), out)
+    return elementwise(call, casting.copied) if casting.plain(x.dtype, dtype) else call
 
 
 @kernels.prepare(ops.SELECT)

@@ -1,0 +1,192 @@
+"""Finding chains of elementwise kernels in a program, to be run block by block.
+
+Calls join the group of those whose results they use, as long as nobody else has used these yet:
+the group can then run where its last member stood.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import prod
+from typing import TYPE_CHECKING, Any, Final
+
+from tensorplug import dtypes as dt
+from tensorplug.backend import FlatCall
+from tensorplug_cpu.blockwise import Member, Operand, whole
+from tensorplug_cpu.parts import work_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tensorplug.backend import FlatProgram
+    from tensorplug.shapes import Shape
+    from tensorplug.spec import TensorType
+
+__all__ = ["fused"]
+
+LEAST: Final = 1 << 14
+"""Elements from which a block is worth its handling."""
+
+
+def fused(program: FlatProgram) -> Sequence[FlatCall]:
+    """Return the calls of a program with groups of elementwise ones made one call each."""
+    grouping = _Grouping(program)
+    for at, call in enumerate(program.calls):
+        grouping.place(at, call)
+    return grouping.calls()
+
+
+@dataclass(eq=False)
+class _Group:
+    """Calls that run together on arrays of one shape.
+
+    ``row``: how many elements one element of a broadcast input serves, or a row of them is
+    repeated after; None while all inputs are single numbers or have all elements.
+    ``open``: nobody outside has used a result yet.
+    """
+
+    shape: Shape
+    row: int | None = None
+    places: list[int] = field(default_factory=list)
+    open: bool = True
+
+
+class _Grouping:
+    """The groups of a program while they are being found."""
+
+    def __init__(self, program: FlatProgram) -> None:
+        self.program = program
+        self.groups: dict[int, _Group] = {}  # by the slot that a member fills
+
+    def place(self, at: int, call: FlatCall) -> None:
+        """Put a call into a group, a new one perhaps, or close those that it uses."""
+        found = (self.groups.get(slot) for slot in _slots(call))
+        used = dict.fromkeys(each for each in found if each is not None)
+        group = self._candidate(call)
+        for each in used:
+            if group is None or not self._merge(group, each):
+                each.open = False
+        if group is not None:
+            group.places.append(at)
+            self.groups[call.outputs[0]] = group
+
+    def _candidate(self, call: FlatCall) -> _Group | None:
+        """Return a group for a call alone, or None if it cannot be in any."""
+        if call.several or work_of(call.run) is None:
+            return None
+        out = self.program.types[call.outputs[0]]
+        if out.size < LEAST or out.dtype is dt.string or not call.inputs:
+            return None
+        group = _Group(out.shape)
+        for slot in call.inputs:
+            if not isinstance(slot, int):
+                return None
+            operand = _operand(self.program.types[slot], out.shape)
+            if operand is None or not _agree(group, operand.row):
+                return None
+        return group
+
+    def _merge(self, group: _Group, other: _Group) -> bool:
+        """Let ``group`` take in all of ``other``; say whether it can."""
+        if other is group:
+            return True
+        if not other.open or other.shape != group.shape or not _agree(group, other.row):
+            return False
+        group.places += other.places
+        for slot, each in self.groups.items():
+            if each is other:
+                self.groups[slot] = group
+        return True
+
+    def calls(self) -> list[FlatCall]:
+        """Return the program's calls; each group stands where its last member did."""
+        last = {max(group.places): group for group in self.groups.values()}
+        inside = {at for group in last.values() if len(group.places) > 1 for at in group.places}
+        result = []
+        for at, call in enumerate(self.program.calls):
+            group = last.get(at)
+            if group is not None and len(group.places) > 1:
+                result.append(self._together(group))
+            elif at not in inside:
+                result.append(call)
+        return result
+
+    def _together(self, group: _Group) -> FlatCall:
+        program = self.program
+        members = [program.calls[at] for at in sorted(group.places)]
+        made = {call.outputs[0] for call in members}
+        given = list(
+            dict.fromkeys(slot for call in members for slot in _slots(call) if slot not in made)
+        )
+        others = (call for at, call in enumerate(program.calls) if at not in group.places)
+        elsewhere = {slot for call in others for slot in _slots(call)}
+        outputs = [
+            call.outputs[0]
+            for call in members
+            if call.outputs[0] in program.outputs or call.outputs[0] in elsewhere
+        ]
+        types = program.types
+        run = whole(
+            [_operand(types[slot], group.shape) for slot in given],
+            [
+                Member(
+                    work_of(call.run),
+                    tuple(_index(slot, given, members) for slot in call.inputs),
+                    types[call.outputs[0]],
+                    outputs.index(call.outputs[0]) if call.outputs[0] in outputs else None,
+                )
+                for call in members
+            ],
+            group.row,
+        )
+        name = "+".join(call.name for call in members)
+        return FlatCall(name, None, {}, tuple(given), tuple(outputs), several=True, run=run)
+
+
+def _slots(call: FlatCall) -> list[int]:
+    """Return the slots that a call reads."""
+    found: list[int] = []
+    for each in call.inputs:
+        if isinstance(each, tuple):
+            found += each
+        elif each is not None:
+            found.append(each)
+    return found
+
+
+def _index(slot: Any, given: Sequence[Any], members: Sequence[FlatCall]) -> int:
+    """Return where a member finds an operand: among the inputs, then among earlier members."""
+    if slot in given:
+        return given.index(slot)
+    made = [call.outputs[0] for call in members]
+    return len(given) + made.index(slot)
+
+
+def _agree(group: _Group, row: int | None) -> bool:
+    """Return whether a group can have inputs with rows of this length too; note that it has."""
+    if row is None or row == group.row:
+        return True
+    if group.row is None:
+        group.row = row
+        return True
+    return False
+
+
+def _operand(type_: TensorType, shape: Shape) -> Operand | None:
+    """Return how an input lies beside elements of ``shape``; None if in another way than these."""
+    if type_.size == 1:
+        return Operand("number", None)
+    if type_.shape == shape:
+        return Operand("all", None)
+    own = type_.shape
+    while own and own[0] == 1:
+        own = own[1:]
+    if own and shape[len(shape) - len(own) :] == own:
+        return Operand("row", prod(own))
+    if len(type_.shape) == len(shape):
+        rank = len(shape)
+        while rank and type_.shape[rank - 1] == 1:
+            rank -= 1
+        if type_.shape[:rank] == shape[:rank]:
+            return Operand("column", prod(shape[rank:]))
+    return None
