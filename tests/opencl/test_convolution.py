@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tensorplug.ops import convolution as conv
-from tensorplug.ops import correlation, pooling
+from tensorplug.ops import correlation, depthwise, fused, pooling, volumes
 from tensorplug_opencl.kernels import convolution as kernels
 
 CASES = [  # x (NHWC), filter, strides, dilations, pad (NHWC)
@@ -46,10 +46,10 @@ def taps(x, filter, strides, dilations, pad):
             yield i, j, kh, kw, row, column
 
 
-@pytest.fixture(params=[kernels.WORKSPACE, 3000], ids=["one step", "several steps"])
+@pytest.fixture(params=[8 * 2**20, 3000], ids=["one step", "several steps"])
 def workspace(request, monkeypatch, frame):
     frame.device.forget_plans()
-    monkeypatch.setattr(kernels, "WORKSPACE", request.param)
+    monkeypatch.setattr(kernels, "WORKSPACE", {True: request.param, False: request.param})
     yield
     frame.device.forget_plans()
 
@@ -148,3 +148,84 @@ def test_max_pool_of_integers(call, near, dtype):
     expected = np.full((1, 4, 4, 1), low, dtype)  # padding never wins: the lowest there is
     expected[0, 1, 1, 0] = low + 1
     near(found, expected, dtype)
+
+
+DEPTHWISE = [  # x (NHWC), filter, strides, dilations, pad
+    ((2, 7, 8, 3), (3, 3, 3, 1), (1, 1), (1, 1), "same"),
+    ((2, 6, 9, 18), (3, 2, 18, 1), (2, 1), (1, 2), "valid"),
+    ((3, 6, 6, 5), (2, 3, 5, 4), (2, 2), (1, 1), ((0, 0), (1, 2), (0, 1), (0, 0))),
+]
+
+
+@pytest.mark.parametrize("data_format", FORMATS)
+@pytest.mark.parametrize(("shape", "filter_shape", "strides", "dilations", "pad"), DEPTHWISE)
+def test_depthwise_convolution_and_its_transposes(
+    call, near, shape, filter_shape, strides, dilations, pad, data_format
+):
+    rng = np.random.default_rng(11)
+    x, filter = (rng.integers(-9, 9, each).astype(np.float32) for each in (shape, filter_shape))
+    options = options_of(strides, dilations, pad, data_format)
+    given = arranged(x, data_format)
+    high, wide = correlation.geometry(given.shape, filter_shape, dim_rounding_mode=None, **options)
+    outputs = filter_shape[2:]
+    dy = rng.integers(-9, 9, (shape[0], high.out, wide.out, *outputs)).astype(np.float32)
+    y, dx, dfilter = np.zeros_like(dy), np.zeros_like(x), np.zeros_like(filter)
+    for i, j, kh, kw, row, column in taps(shape, filter_shape, strides, dilations, pad):
+        y[:, i, j] += x[:, row, column, :, None] * filter[kh, kw]
+        dx[:, row, column] += (dy[:, i, j] * filter[kh, kw]).sum(-1)
+        dfilter[kh, kw] += (x[:, row, column, :, None] * dy[:, i, j]).sum(0)
+    flat = (*y.shape[:3], -1)
+    given_dy = arranged(dy.reshape(flat), data_format)
+    found = call(depthwise.DEPTHWISE_CONV2D, given, filter, **options)
+    near(found, arranged(y.reshape(flat), data_format), "float32")
+    spec = depthwise.DEPTHWISE_CONV2D_BACKPROP_INPUT
+    found = call(spec, given_dy, filter, input_shape=given.shape, **options)
+    near(found, arranged(dx, data_format), "float32")
+    spec = depthwise.DEPTHWISE_CONV2D_BACKPROP_FILTER
+    near(call(spec, given, given_dy, filter_shape=filter_shape, **options), dfilter, "float32")
+
+
+@pytest.mark.parametrize("data_format", ["NDHWC", "NCDHW"])
+def test_convolution_of_volumes(call, near, data_format):
+    rng = np.random.default_rng(12)
+    x = rng.integers(-9, 9, (2, 5, 4, 6, 3)).astype(np.float32)
+    filter = rng.integers(-9, 9, (2, 3, 2, 3, 4)).astype(np.float32)
+    y = np.zeros((2, 2, 2, 5, 4), np.float32)  # strides (2, 1, 1), no padding
+    dy = rng.integers(-9, 9, y.shape).astype(np.float32)
+    dx, dfilter = np.zeros_like(x), np.zeros_like(filter)
+    for place in np.ndindex(y.shape[1:4]):
+        for tap in np.ndindex(filter.shape[:3]):
+            at = tuple(p * s + t for p, s, t in zip(place, (2, 1, 1), tap, strict=True))
+            y[:, *place] += x[:, *at] @ filter[tap]
+            dx[:, *at] += dy[:, *place] @ filter[tap].T
+            dfilter[tap] += x[:, *at].T @ dy[:, *place]
+
+    def turned(array):
+        return array if data_format == "NDHWC" else np.moveaxis(array, -1, 1).copy()
+
+    options = {"strides": (2, 1, 1), "pad": "valid", "data_format": data_format}
+    near(call(volumes.CONV3D, turned(x), filter, **options), turned(y), "float32")
+    spec = volumes.CONV3D_BACKPROP_INPUT
+    found = call(spec, turned(dy), filter, input_shape=turned(x).shape, **options)
+    near(found, turned(dx), "float32")
+    spec = volumes.CONV3D_BACKPROP_FILTER
+    found = call(spec, turned(x), turned(dy), filter_shape=filter.shape, **options)
+    near(found, dfilter, "float32")
+
+
+@pytest.mark.parametrize("data_format", FORMATS)
+@pytest.mark.parametrize("spec", [fused.FUSED_CONV2D, fused.FUSED_DEPTHWISE_CONV2D])
+def test_fused_convolution(call, near, spec, data_format):
+    rng = np.random.default_rng(13)
+    x = rng.integers(-9, 9, (2, 5, 4, 3)).astype(np.float32)
+    filter = rng.integers(-9, 9, (1, 1, 3, 2)).astype(np.float32)
+    if spec is fused.FUSED_CONV2D:
+        product = x @ filter[0, 0]
+    else:
+        product = (x[..., None] * filter[0, 0]).reshape(2, 5, 4, 6)
+    bias, slope = (rng.integers(-9, 9, product.shape[-1]).astype(np.float32) for _ in range(2))
+    total = product + bias
+    expected = np.where(total < 0, total * slope, total)
+    options = {"strides": 1, "pad": "valid", "activation": "prelu", "data_format": data_format}
+    found = call(spec, arranged(x, data_format), filter, bias, slope, **options)
+    near(found, arranged(expected, data_format), "float32")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from tensorplug.errors import KernelRefusedError
 from tensorplug.ops.fused import aligned
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import ctypes
@@ -82,15 +81,3 @@ def fused(
         tuple((name, aligned(shape, rank, data_format)) for _, name, shape in used),
         tuple(at for at, _, _ in used),
     )
-
-
-def rows_of(positions: layouts.Layout) -> int:
-    """Return the one distance with which several axes are walked.
-
-    Raises:
-        KernelRefusedError: when it takes more than one.
-
-    """
-    if positions.rank > 1:
-        raise KernelRefusedError("the bias or the slopes differ along several spatial axes")
-    return positions.strides[0][0] if positions.rank else 0

@@ -93,7 +93,7 @@ def _sliced(runtime: Runtime, of: Product, ways: list[Way], number: int) -> Call
     """Return the product by way of those of ``number`` slices of the inner axis."""
     part = slices.part_of(of, number)
     launch = _launch(runtime, part, ways)
-    make = runtime.maker(TensorType(slices.dtype_of(of), (part.slices, part.slice_by)))
+    make = runtime.maker(TensorType(slices.dtype_of(of.dtype), (part.slices, part.slice_by)))
     close = slices.closer(runtime, of, part)
 
     def run(a: DeviceBuffer, b: DeviceBuffer, *rest: DeviceBuffer) -> None:

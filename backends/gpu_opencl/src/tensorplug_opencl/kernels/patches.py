@@ -1,108 +1,188 @@
 """Between images and patches: the two gathers that turn a convolution into matrix products.
 
 The patches of a convolution are a matrix with one row for each output position and one column
-for each (tap row, tap column, in channel), zero where a tap lies on padding.
+for each (tap along every axis, in channel), zero where a tap lies on padding.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from math import prod
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import ctypes, templates
 
 if TYPE_CHECKING:
     from tensorplug.dtypes import DType
-    from tensorplug.windows import Window
+    from tensorplug.windows import Windows
     from tensorplug_opencl.layouts import Strides
     from tensorplug_opencl.runtime import Launch, Runtime
 
-__all__ = ["Images", "extractor", "folder"]
+__all__ = [
+    "Images",
+    "extractor",
+    "folder",
+    "geometry",
+    "input_place",
+    "output_loops",
+    "run_of",
+    "split",
+]
+
+RUN: Final = 16  # channels of a work-item on CPUs, which share what finds their place
 
 
 class Images(NamedTuple):
     """Some images: how many, the windows over them, channels, and their distances.
 
-    ``strides`` are in elements, of (image, row, column, channel), whatever the data format.
+    ``strides`` are in elements, of (image, each spatial axis, channel), whatever the data format.
     """
 
     number: int
-    height: Window
-    width: Window
+    windows: Windows
     channels: int
     strides: Strides
 
     @property
     def positions(self) -> int:
         """Output positions in one image."""
-        return self.height.out * self.width.out
+        return prod(each.out for each in self.windows)
+
+    @property
+    def places(self) -> int:
+        """Places of a filter."""
+        return prod(each.filter for each in self.windows)
 
     @property
     def taps(self) -> int:
         """Elements of one patch."""
-        return self.height.filter * self.width.filter * self.channels
+        return self.places * self.channels
 
     @property
     def pixels(self) -> int:
-        """Elements of one image."""
-        return self.height.size * self.width.size * self.channels
+        """Elements of one image without its channels."""
+        return prod(each.size for each in self.windows)
 
-
-_NAMES = ("size", "taps", "stride", "dilation", "before", "out")
-
-
-def _constants(images: Images, items: int) -> tuple[list[Any], list[str], templates.Index]:
-    """Return the geometry as values and as C declarations: all of it, for both programs."""
-    index = layouts.index_dtype(
-        items, images.number * max(images.positions * images.taps, images.pixels)
-    )
-    values: dict[str, int] = {"items": items, "channels": images.channels}
-    for prefix, window in (("h", images.height), ("w", images.width)):
-        fields = (
-            window.size,
-            window.filter,
-            window.stride,
-            window.dilation,
-            window.before,
-            window.out,
+    @property
+    def untouched(self) -> bool:
+        """Whether the patches are the images themselves."""
+        return all(
+            each.filter == each.stride == 1 and not each.before and each.out == each.size
+            for each in self.windows
         )
-        values |= {f"{prefix}_{name}": n for name, n in zip(_NAMES, fields, strict=True)}
-    for name, stride in zip(("image", "row", "column", "channel"), images.strides, strict=True):
-        values[f"{name}_by"] = stride
-    declared = templates.indices(*values)
-    return [index.type(n) for n in values.values()], declared, index
+
+
+def run_of(runtime: Runtime) -> int:
+    """Return how many channels a work-item takes: one where neighbours read neighbours."""
+    return RUN if runtime.is_cpu else 1
+
+
+def geometry(images: Images) -> dict[str, int]:
+    """Return the constants by which programs find their places."""
+    values: dict[str, int] = {"channels": images.channels}
+    for axis, window in enumerate(images.windows):
+        values |= {
+            f"size{axis}": window.size,
+            f"taps{axis}": window.filter,
+            f"stride{axis}": window.stride,
+            f"dilation{axis}": window.dilation,
+            f"before{axis}": window.before,
+            f"out{axis}": window.out,
+            f"axis{axis}_by": images.strides[axis + 1],
+        }
+    values |= {"image_by": images.strides[0], "channel_by": images.strides[-1]}
+    return values
+
+
+def split(images: Images, prefix: str, sizes: str) -> list[str]:
+    """Return statements that split ``rest`` into ``prefix`` of each axis, the last one first."""
+    lines = []
+    for axis in reversed(range(len(images.windows))):
+        lines.append(f"  const index_t {prefix}{axis} = rest % {sizes}{axis};")
+        lines.append(f"  rest /= {sizes}{axis};")
+    return lines
+
+
+def input_place(images: Images) -> tuple[str, str]:
+    """Return (condition, place): whether tap{n} at position{n} lies inside, and where.
+
+    Both count from the padding on: a place before the image wraps around, and so is too large.
+    """
+    inside, place = [], []
+    for axis in range(len(images.windows)):
+        at = f"(position{axis} * stride{axis} + tap{axis} * dilation{axis} - before{axis})"
+        inside.append(f"{at} < size{axis}")
+        place.append(f"{at} * axis{axis}_by")
+    return " && ".join(inside), " + ".join(place)
+
+
+def output_loops(images: Images, innermost: str, position: str) -> list[str]:
+    """Return loops over the taps by which pixel{n} was seen, and the positions that saw it.
+
+    ``innermost`` is done with ``tap`` (the number of the place) and ``position`` (of the
+    number ``position`` names).
+    """
+    lines: list[str] = []
+    rank = len(images.windows)
+    for axis in range(rank):
+        lines += [
+            f"  for (index_t tap{axis} = 0; tap{axis} < taps{axis}; tap{axis}++) {{",
+            f"  if (pixel{axis} + before{axis} < tap{axis} * dilation{axis}) break;",
+            f"  const index_t start{axis} = tap{axis} * dilation{axis};",
+            f"  const index_t off{axis} = pixel{axis} + before{axis} - start{axis};",
+            f"  if (off{axis} % stride{axis} || off{axis} / stride{axis} >= out{axis}) continue;",
+        ]
+    tap, place = "tap0", f"({position}) * out0 + off0 / stride0"
+    for axis in range(1, rank):
+        tap = f"({tap}) * taps{axis} + tap{axis}"
+        place = f"({place}) * out{axis} + off{axis} / stride{axis}"
+    lines += [f"  const index_t tap = {tap};", f"  const index_t position = {place};"]
+    return [*lines, innermost, "  }" * rank]
+
+
+def _launch(
+    runtime: Runtime, title: str, images: Images, types: tuple[str, str], body: str, items: int
+) -> Launch:
+    reach = images.number * max(images.positions * images.taps, images.pixels * images.channels)
+    index = layouts.index_dtype(items, reach)
+    values = {"items": items, "runs": -(-images.channels // run_of(runtime)), **geometry(images)}
+    text = templates.program(
+        f"{title} {len(images.windows)} {types[0]}",
+        [templates.Array("x", types[0]), templates.Array("y", types[1], written=True)],
+        templates.indices(*values),
+        body,
+        index=index,
+    )
+    constants: list[Any] = [index.type(n) for n in values.values()]
+    return runtime.launch(text, 2, constants, items)
 
 
 def extractor(runtime: Runtime, dtype: DType, images: Images) -> Launch:
-    """Return the launch (images, patches) that copies out every patch.
-
-    One work-item copies the channels of one tap, so that the divisions are shared by them.
-    """
-    items = images.number * images.positions * images.height.filter * images.width.filter
-    values, declared, index = _constants(images, items)
+    """Return the launch (images, patches) that copies out every patch."""
+    run = run_of(runtime)
+    items = images.number * images.positions * images.places * -(-images.channels // run)
     ctype = ctypes.moved(dtype)
-    text = templates.program(
-        f"extract patches {ctype}",
-        [templates.Array("x", ctype), templates.Array("y", ctype, written=True)],
-        declared,
-        """  const index_t i = get_global_id(0);
-  if (i >= items) return;
-  const index_t kw = i % w_taps, kh = i / w_taps % h_taps;
-  const index_t position = i / w_taps / h_taps;
-  const index_t column = position % w_out * w_stride + kw * w_dilation;
-  const index_t row = position / w_out % h_out * h_stride + kh * h_dilation;
-  y += i * channels;
-  if (row < h_before || row - h_before >= h_size
-      || column < w_before || column - w_before >= w_size) {
-    for (index_t c = 0; c < channels; c++) y[c] = 0;
-    return;
-  }
-  x += position / w_out / h_out * image_by
-    + (row - h_before) * row_by + (column - w_before) * column_by;
-  for (index_t c = 0; c < channels; c++) y[c] = x[c * channel_by];""",
-        index=index,
+    inside, place = input_place(images)
+    step = "" if images.strides[-1] == 1 else " * channel_by"
+    body = "\n".join(
+        [
+            "  const index_t i = get_global_id(0);",
+            "  if (i >= items) return;",
+            f"  const index_t first = i % runs * {run};",
+            f"  const index_t count = min((index_t){run}, channels - first);",
+            "  index_t rest = i / runs;",
+            "  y += rest * channels + first;",
+            *split(images, "tap", "taps"),
+            *split(images, "position", "out"),
+            f"  if (!({inside})) {{",
+            "    for (index_t c = 0; c < count; c++) y[c] = 0;",
+            "    return;",
+            "  }",
+            f"  x += rest * image_by + {place} + first * channel_by;",
+            f"  for (index_t c = 0; c < count; c++) y[c] = x[c{step}];",
+        ]
     )
-    return runtime.launch(text, 2, values, items)
+    return _launch(runtime, f"extract patches {step}", images, (ctype, ctype), body, items)
 
 
 def folder(runtime: Runtime, dtype: DType, images: Images) -> Launch:
@@ -110,33 +190,30 @@ def folder(runtime: Runtime, dtype: DType, images: Images) -> Launch:
 
     It is a gather, each pixel asking every tap for its position, and so deterministic.
     """
-    items = images.number * images.pixels
-    values, declared, index = _constants(images, items)
+    run = run_of(runtime)
+    items = images.number * images.pixels * -(-images.channels // run)
     ctype, computed = ctypes.stored(dtype), ctypes.computed(dtype)
-    text = templates.program(
-        f"fold patches {dtype}",
-        [templates.Array("x", ctype), templates.Array("y", ctype, written=True)],
-        declared,
-        f"""  const index_t i = get_global_id(0);
-  if (i >= items) return;
-  const index_t c = i % channels;
-  const index_t column = i / channels % w_size;
-  const index_t row = i / channels / w_size % h_size;
-  const index_t image = i / channels / w_size / h_size;
-  {computed} sum = 0;
-  for (index_t kh = 0; kh < h_taps; kh++) {{
-    if (row + h_before < kh * h_dilation) break;
-    const index_t down = row + h_before - kh * h_dilation;
-    if (down % h_stride || down / h_stride >= h_out) continue;
-    for (index_t kw = 0; kw < w_taps; kw++) {{
-      if (column + w_before < kw * w_dilation) break;
-      const index_t across = column + w_before - kw * w_dilation;
-      if (across % w_stride || across / w_stride >= w_out) continue;
-      const index_t position = (image * h_out + down / h_stride) * w_out + across / w_stride;
-      sum += ({computed})x[((position * h_taps + kh) * w_taps + kw) * channels + c];
-    }}
-  }}
-  y[image * image_by + row * row_by + column * column_by + c * channel_by] = ({ctype})sum;""",
-        index=index,
+    places = " * ".join(f"taps{axis}" for axis in range(len(images.windows)))
+    body = "\n".join(
+        [
+            "  const index_t i = get_global_id(0);",
+            "  if (i >= items) return;",
+            f"  const index_t first = i % runs * {run};",
+            f"  const index_t count = min((index_t){run}, channels - first);",
+            "  index_t rest = i / runs;",
+            *split(images, "pixel", "size"),
+            f"  {computed} sum[{run}];",
+            f"  for (int c = 0; c < {run}; c++) sum[c] = 0;",
+            *output_loops(
+                images,
+                f"  global const {ctype} *from = x + (position * ({places}) + tap) * channels"
+                " + first;\n"
+                f"  for (index_t c = 0; c < count; c++) sum[c] += ({computed})from[c];",
+                "rest",
+            ),
+            "  y += rest * image_by + first * channel_by;",
+            *(f"  y += pixel{axis} * axis{axis}_by;" for axis in range(len(images.windows))),
+            f"  for (index_t c = 0; c < count; c++) y[c * channel_by] = ({ctype})sum[c];",
+        ]
     )
-    return runtime.launch(text, 2, values, items)
+    return _launch(runtime, f"fold patches {dtype}", images, (ctype, ctype), body, items)

@@ -30,6 +30,8 @@ __all__ = [
     "Product",
     "constants",
     "contracted",
+    "ended",
+    "ending_function",
     "index_of",
     "program",
     "store",
@@ -74,8 +76,8 @@ class Product(NamedTuple):
 
     ``reach``: the number of elements in the largest of the arrays. ``slices``: into how many
     the inner axis is cut; their products then lie behind one another in C, ``slice_by``
-    elements apart, in the type that is computed with, and without the ending. ``summing``: A
-    holds such products, inner is their number, and there is no B.
+    elements apart. ``raw``: C has the type that is computed with. ``summing``: A holds such
+    products, inner is their number, and there is no B.
     """
 
     dtype: DType
@@ -90,6 +92,7 @@ class Product(NamedTuple):
     ending: Ending = NOTHING
     slices: int = 1
     slice_by: int = 0
+    raw: bool = False
     summing: bool = False
 
     @property
@@ -169,19 +172,16 @@ def program(
     and calls ``AT(batch)`` once, which brings every pointer to the first element of its batch.
     """
     element, stored = ctypes.ring(of.dtype), ctypes.stored(of.dtype)
-    written = element if of.slices > 1 else stored
+    written = element if of.raw else stored
     names = list(_arrays(of))
     rank = _batches(of).rank
     fields = [("size", rank), *((f"{name}_by", rank) for name in names)]
     places = [templates.place(f"{name}_place", rank, "size", f"{name}_by") for name in names]
     moved = " ".join(f"{name} += {name}_place(batch, layout);" for name in names)
     strides = [f"{name}_{axis}" for name in names for axis in ("row", "column")]
-    ending = of.ending if of.slices == 1 else NOTHING
-    named = [f"const A {each}" for each in ("x", *(name for name, _ in ending.inputs))]
-    named += [f"const A {name}" for name, _ in ending.numbers]
-    ended = f"{written} ended({', '.join(named)}) {{ return ({written})({ending.expression}); }}"
+    end = ending_function(of.ending, written)
     if ctypes.computed(of.dtype) == element:
-        library = functions.definitions(ending.expression, of.dtype)
+        library = functions.definitions(of.ending.expression, of.dtype)
     else:
         library = f"typedef {element} A;"
     return templates.program(
@@ -204,7 +204,7 @@ def program(
                 f"typedef {stored} S;",
                 *([templates.layout_struct(fields), *places] if rank else []),
                 f"#define AT(batch) {moved if rank else ''}",
-                ended,
+                end,
                 _JOIN[element],
                 declarations,
             ]
@@ -214,13 +214,27 @@ def program(
 
 def store(of: Product, value: str, row: str, column: str) -> str:
     """Return the statement that ends and stores an element of the product."""
-    ending = of.ending if of.slices == 1 else NOTHING
+    places = {
+        name: f"{row} * {name}_row + {column} * {name}_column" for name, _ in of.ending.inputs
+    }
+    return f"c[{row} * c_row + {column} * c_column] = {ended(of.ending, value, places)};"
+
+
+def ending_function(ending: Ending, written: str) -> str:
+    """Return the C function that ends an element, which then has the type ``written``."""
+    named = [f"const A {each}" for each in ("x", *(name for name, _ in ending.inputs))]
+    named += [f"const A {name}" for name, _ in ending.numbers]
+    return f"{written} ended({', '.join(named)}) {{ return ({written})({ending.expression}); }}"
+
+
+def ended(ending: Ending, value: str, places: Mapping[str, str]) -> str:
+    """Return the call of that function; ``places`` say where each input is read."""
     arguments = [
         value,
-        *(f"{name}[{row} * {name}_row + {column} * {name}_column]" for name, _ in ending.inputs),
+        *(f"{name}[{place}]" for name, place in places.items()),
         *(f"{name}_given" for name, _ in ending.numbers),
     ]
-    return f"c[{row} * c_row + {column} * c_column] = ended({', '.join(arguments)});"
+    return f"ended({', '.join(arguments)})"
 
 
 def sum_up(of: Product, value: str, total: str, low: str) -> str:

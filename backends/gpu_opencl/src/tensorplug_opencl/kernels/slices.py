@@ -7,21 +7,20 @@ from typing import TYPE_CHECKING
 from tensorplug import dtypes as dt
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import products
-from tensorplug_opencl.kernels.products import NOTHING, Matrix
+from tensorplug_opencl.kernels.products import NOTHING, Matrix, Product
 
 if TYPE_CHECKING:
     from tensorplug.dtypes import DType
-    from tensorplug_opencl.kernels.products import Product
     from tensorplug_opencl.runtime import Launch, Runtime
 
-__all__ = ["closer", "dtype_of", "part_of"]
+__all__ = ["adder", "closer", "dtype_of", "part_of"]
 
 
-def dtype_of(of: Product) -> DType:
+def dtype_of(dtype: DType) -> DType:
     """Return the dtype in which parts are stored: the one that is computed with."""
-    if of.dtype.kind == "float":
-        return dt.float32 if of.dtype is dt.float16 else of.dtype
-    return dt.uint64 if of.dtype.itemsize == 8 else dt.uint32
+    if dtype.kind == "float":
+        return dt.float32 if dtype is dt.float16 else dtype
+    return dt.uint64 if dtype.itemsize == 8 else dt.uint32
 
 
 def part_of(of: Product, number: int) -> Product:
@@ -34,6 +33,7 @@ def part_of(of: Product, number: int) -> Product:
         ending=NOTHING,
         slices=-(-of.inner // span),
         slice_by=of.batches * of.rows * of.columns,
+        raw=True,
     )
 
 
@@ -56,3 +56,14 @@ def closer(runtime: Runtime, of: Product, part: Product) -> Launch:
     text = products.program("sum of slices", sums, index, {}, body, "typedef A T;")
     arguments = products.constants(sums, index, {})
     return runtime.launch(text, 2 + len(of.ending.inputs), arguments, items)
+
+
+def adder(runtime: Runtime, dtype: DType, number: int, size: int) -> Launch:
+    """Return the launch (parts, result) that adds up ``number`` arrays of ``size`` elements.
+
+    The parts are of ``dtype_of`` the result.
+    """
+    row = Matrix(0, 1, ())
+    none = Matrix(0, 0, ())
+    of = Product(dtype, (), 1, number, size, row, none, row, number * size)
+    return closer(runtime, of, part_of(of, number))

@@ -1,0 +1,324 @@
+"""Depthwise convolution: every output channel reads one input channel, so nothing is shared.
+
+There is no matrix product in it: work-items walk the taps themselves. On CPUs each takes some
+channels side by side, so that finding their place costs little.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from tensorplug.errors import KernelRefusedError
+from tensorplug.ops import depthwise as ops
+from tensorplug.ops.correlation import windows_of
+from tensorplug.ops.fused import FUSED_DEPTHWISE_CONV2D
+from tensorplug.spec import TensorType
+from tensorplug.tables import KernelTable
+from tensorplug.windows import channel_axis, spatial_axes
+from tensorplug_opencl import layouts
+from tensorplug_opencl.kernels import (
+    calls,
+    ctypes,
+    functions,
+    patches,
+    products,
+    slices,
+    templates,
+)
+from tensorplug_opencl.kernels.endings import fused
+from tensorplug_opencl.kernels.patches import Images
+from tensorplug_opencl.kernels.products import NOTHING, Ending, Matrix
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from tensorplug.dtypes import DType
+    from tensorplug.shapes import Shape
+    from tensorplug_opencl.backend import OpenCLBackend
+    from tensorplug_opencl.buffers import DeviceBuffer
+    from tensorplug_opencl.runtime import Launch, Runtime
+
+    Call = Callable[..., DeviceBuffer]
+
+kernels = KernelTable()
+
+Attributes = dict[str, Any]
+
+PART: Final = 64  # positions whose products one work-item adds up
+
+
+class Depthwise(NamedTuple):
+    """The shapes of x, filter and y, the images that x is, and the order of their axes."""
+
+    runtime: Runtime
+    dtype: DType
+    x: Shape
+    filter: Shape
+    y: Shape
+    images: Images
+    order: tuple[int, ...]
+
+    @classmethod
+    def of(
+        cls,
+        backend: OpenCLBackend,
+        dtype: DType,
+        shapes: tuple[Shape, Shape, Shape],
+        attributes: Attributes,
+    ) -> Depthwise:
+        """Return the convolution of x and filter to y, whose ``shapes`` are given."""
+        x, filter, _ = shapes
+        data_format = attributes["data_format"]
+        order = (0, *spatial_axes(data_format), channel_axis(data_format))
+        own = layouts.row_major(x)
+        strides = tuple(own[axis] for axis in order)
+        images = Images(x[0], windows_of(x, filter, attributes), filter[2], strides)
+        return cls(backend.runtime, dtype, *shapes, images, order)
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is multiplied with anything."""
+        return 0 in (*self.x, *self.filter, *self.y)
+
+    @property
+    def outputs(self) -> int:
+        """Number of output channels."""
+        return self.filter[2] * self.filter[3]
+
+
+class Work(NamedTuple):
+    """What a program does: for each of ``items``, a run of up to ``channels`` channels.
+
+    ``limit`` names these; ``body`` finds ``rest`` (the item), ``first`` and ``count`` (of the
+    channels), and an array ``sum`` with an element for each of them.
+    """
+
+    title: str
+    items: int
+    channels: int
+    limit: str
+    body: Sequence[str]
+    written: str
+    more: Mapping[str, int] = {}
+    ending: Ending = NOTHING
+
+
+def _launch(of: Depthwise, work: Work) -> Launch:
+    """Return the launch on two inputs, those of the ending, and the result."""
+    run = patches.run_of(of.runtime)
+    runs = -(-work.channels // run)
+    count = work.items * runs
+    sizes = (TensorType(of.dtype, each).size for each in (of.x, of.filter, of.y))
+    index = layouts.index_dtype(count, work.items * work.channels, *sizes)
+    own = layouts.row_major(of.y)
+    values = {
+        "items": count,
+        "runs": runs,
+        "outputs": of.outputs,
+        "multiplier": of.filter[3],
+        **patches.geometry(of.images),
+        **{f"y{number}_by": own[axis] for number, axis in enumerate(of.order)},
+        **work.more,
+    }
+    stored, computed = ctypes.stored(of.dtype), ctypes.computed(of.dtype)
+    body = [
+        "  const index_t i = get_global_id(0);",
+        "  if (i >= items) return;",
+        f"  const index_t first = i % runs * {run};",
+        f"  const index_t count = min((index_t){run}, {work.limit} - first);",
+        "  index_t rest = i / runs;",
+        f"  A sum[{run}];",
+        f"  for (int c = 0; c < {run}; c++) sum[c] = 0;",
+        *work.body,
+    ]
+    numbers = work.ending.numbers
+    text = templates.program(
+        f"depthwise convolution {work.title} {of.dtype}",
+        [
+            templates.Array("x", stored),
+            templates.Array("w", stored),
+            *(templates.Array(name, stored) for name, _ in work.ending.inputs),
+            templates.Array("y", work.written, written=True),
+        ],
+        [*templates.indices(*values), *(f"const A {name}_given" for name, _ in numbers)],
+        "\n".join(body),
+        index=index,
+        declarations="\n".join(
+            [
+                functions.definitions(work.ending.expression, of.dtype),
+                products.ending_function(work.ending, work.written),
+            ]
+        ),
+    )
+    kind = ctypes.host(computed).type
+    arguments = [*map(index.type, values.values()), *(kind(number) for _, number in numbers)]
+    return of.runtime.launch(text, 3 + len(work.ending.inputs), arguments, count)
+
+
+def _forward(
+    of: Depthwise, ending: Ending = NOTHING, steps: Mapping[str, Sequence[int]] | None = None
+) -> Launch:
+    """Return the launch (x, filter, the ending's inputs, result).
+
+    ``steps``: the distances in each of these inputs along (image, row, column, channel).
+    """
+    ctype = ctypes.stored(of.dtype)
+    inside, place = patches.input_place(of.images)
+    more: dict[str, int] = {}
+    places: dict[str, str] = {}
+    for name, along in (steps or {}).items():
+        more |= {f"{name}{number}_by": step for number, step in enumerate(along)}
+        places[name] = (
+            f"rest * {name}0_by + position0 * {name}1_by + position1 * {name}2_by"
+            f" + (first + c) * {name}3_by"
+        )
+    body = [
+        *patches.split(of.images, "position", "out"),
+        "  x += rest * image_by;",
+        "  y += rest * y0_by + position0 * y1_by + position1 * y2_by;",
+        "  for (index_t tap0 = 0; tap0 < taps0; tap0++) {",
+        f"  A row[{patches.run_of(of.runtime)}];",
+        "  for (index_t c = 0; c < count; c++) row[c] = 0;",
+        "  for (index_t tap1 = 0; tap1 < taps1; tap1++) {",
+        f"    if (!({inside})) continue;",
+        f"    global const {ctype} *from = x + {place};",
+        f"    global const {ctype} *by = w + (tap0 * taps1 + tap1) * outputs + first;",
+        "    if (multiplier == 1 && channel_by == 1)",
+        "      for (index_t c = 0; c < count; c++) row[c] += (A)from[first + c] * (A)by[c];",
+        "    else",
+        "      for (index_t c = 0; c < count; c++)",
+        "        row[c] += (A)from[(first + c) / multiplier * channel_by] * (A)by[c];",
+        "  }",
+        "  for (index_t c = 0; c < count; c++) sum[c] += row[c];",
+        "  }",
+        "  for (index_t c = 0; c < count; c++)",
+        f"    y[(first + c) * y3_by] = {products.ended(ending, 'sum[c]', places)};",
+    ]
+    items = of.images.number * of.images.positions
+    return _launch(of, Work("", items, of.outputs, "outputs", body, ctype, more, ending))
+
+
+@kernels.prepare(ops.DEPTHWISE_CONV2D)
+def depthwise_conv2d(
+    x: TensorType,
+    filter: TensorType,
+    *,
+    attributes: Attributes,
+    backend: OpenCLBackend,
+    out: TensorType,
+) -> Call:
+    """Add up the taps of each position, row by row of the filter."""
+    of = Depthwise.of(backend, x.dtype, (x.shape, filter.shape, out.shape), attributes)
+    if of.empty:
+        return calls.constant(backend.runtime, out)
+    return calls.producer(backend.runtime, out, _forward(of))
+
+
+@kernels.prepare(FUSED_DEPTHWISE_CONV2D)
+def fused_depthwise_conv2d(
+    x: TensorType,
+    filter: TensorType,
+    bias: TensorType | None,
+    prelu_activation_weights: TensorType | None,
+    *,
+    attributes: Attributes,
+    backend: OpenCLBackend,
+    out: TensorType,
+) -> Call:
+    """Convolve, and end each element before it is stored."""
+    of = Depthwise.of(backend, x.dtype, (x.shape, filter.shape, out.shape), attributes)
+    if of.empty:
+        raise KernelRefusedError("there is nothing to convolve")
+    how = fused(out.dtype, out.rank, bias, prelu_activation_weights, attributes)
+    steps: dict[str, Sequence[int]] = {}
+    for name, shape in how.inputs:
+        along = layouts.broadcast_strides(shape, out.shape)
+        steps[name] = [along[axis] for axis in of.order]
+    ending = how.ending(out.shape, lambda _steps: Matrix(0, 0, ()))
+    return calls.producer(backend.runtime, out, how.launched(_forward(of, ending, steps)))
+
+
+@kernels.prepare(ops.DEPTHWISE_CONV2D_BACKPROP_INPUT)
+def depthwise_conv2d_backprop_input(
+    dy: TensorType,
+    filter: TensorType,
+    *,
+    attributes: Attributes,
+    input_shape: Shape,
+    backend: OpenCLBackend,
+    out: TensorType,
+) -> Call:
+    """Ask every tap of each pixel for the position that saw it, and add these up."""
+    of = Depthwise.of(backend, dy.dtype, (input_shape, filter.shape, dy.shape), attributes)
+    if of.empty:
+        return calls.constant(backend.runtime, out)
+    ctype = ctypes.stored(of.dtype)
+    gathered = f"""  global const {ctype} *from = x + rest * y0_by + position / out1 * y1_by
+    + position % out1 * y2_by;
+  global const {ctype} *by = w + tap * outputs;
+  for (index_t c = 0; c < count; c++)
+    for (index_t m = 0; m < multiplier; m++) {{
+      const index_t o = (first + c) * multiplier + m;
+      sum[c] += (A)from[o * y3_by] * (A)by[o];
+    }}"""
+    body = [
+        *patches.split(of.images, "pixel", "size"),
+        *patches.output_loops(of.images, gathered, "0"),
+        "  y += rest * image_by + pixel0 * axis0_by + pixel1 * axis1_by;",
+        f"  for (index_t c = 0; c < count; c++) y[(first + c) * channel_by] = ({ctype})sum[c];",
+    ]
+    items = of.images.number * of.images.pixels
+    work = Work("gradient of input", items, of.images.channels, "channels", body, ctype)
+    return calls.producer(backend.runtime, out, _launch(of, work))
+
+
+@kernels.prepare(ops.DEPTHWISE_CONV2D_BACKPROP_FILTER)
+def depthwise_conv2d_backprop_filter(
+    x: TensorType,
+    dy: TensorType,
+    *,
+    attributes: Attributes,
+    filter_shape: Shape,
+    backend: OpenCLBackend,
+    out: TensorType,
+) -> Call:
+    """Add up products over ``PART`` positions for each tap, then these sums free of error."""
+    of = Depthwise.of(backend, x.dtype, (x.shape, filter_shape, dy.shape), attributes)
+    runtime = backend.runtime
+    if of.empty:
+        return calls.constant(runtime, out)
+    ctype, computed = ctypes.stored(of.dtype), ctypes.computed(of.dtype)
+    positions = of.images.number * of.images.positions
+    parts = -(-positions // PART)
+    inside, place = patches.input_place(of.images)
+    body = [
+        "  const index_t part = rest / (taps0 * taps1);",
+        "  y += rest * outputs + first;",
+        "  rest %= taps0 * taps1;",
+        "  const index_t tap0 = rest / taps1, tap1 = rest % taps1;",
+        f"  const index_t end = min((part + 1) * {PART}, positions);",
+        f"  for (index_t at = part * {PART}; at < end; at++) {{",
+        "  rest = at;",
+        *patches.split(of.images, "position", "out"),
+        f"  if (!({inside})) continue;",
+        f"  global const {ctype} *from = x + rest * image_by + {place};",
+        f"  global const {ctype} *by = w + rest * y0_by + position0 * y1_by + position1 * y2_by;",
+        "  for (index_t c = 0; c < count; c++)",
+        "    { const index_t o = first + c;",
+        "      sum[c] += (A)from[o / multiplier * channel_by] * (A)by[o * y3_by]; }",
+        "  }",
+        "  for (index_t c = 0; c < count; c++) y[c] = sum[c];",
+    ]
+    more = {"positions": positions}
+    items = parts * of.images.places
+    work = Work("gradient of filter", items, of.outputs, "outputs", body, computed, more)
+    launch = _launch(of, work)
+    make = runtime.maker(TensorType(slices.dtype_of(of.dtype), (parts, *out.shape)))
+    total = slices.adder(runtime, of.dtype, parts, out.size)
+
+    def write(x: DeviceBuffer, dy: DeviceBuffer, result: DeviceBuffer) -> None:
+        sums = make()
+        launch(x, dy, sums)
+        total(sums, result)
+
+    return calls.producer(runtime, out, write)
