@@ -1,0 +1,184 @@
+"""Strided copies: views where nothing must move, runs, and tiles as CPUs and GPUs carry them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tensorplug import dispatch as seam
+from tensorplug import dtypes as dt
+from tensorplug.ops import arrangement, creation, diagonals, movement, setting, slicing
+from tensorplug.spec import TensorType
+from tensorplug_opencl.kernels import moving
+from tensorplug_opencl.layouts import row_major
+
+
+def numbers(shape, dtype="int32", seed=1):
+    return np.random.default_rng(seed).integers(0, 100, shape).astype(dtype)
+
+
+@pytest.fixture(params=[True, False], ids=["CPU", "GPU"])
+def runtime(backend, request):
+    """Return a runtime whose kernels are written for either kind of device."""
+    backend.runtime.is_cpu = request.param
+    return backend.runtime
+
+
+def moved(backend, shape, strides, x, start=0):
+    """Return x, flat, read with ``strides`` from ``start`` on."""
+    out = TensorType(dt.of(x.dtype), shape)
+    read = moving.reader(backend.runtime, out.dtype, shape, strides, x.size, out, start)
+    return backend.to_host(read(backend.from_host(x.reshape(-1))))
+
+
+@pytest.mark.usefixtures("runtime")
+@pytest.mark.parametrize("dtype", ["int8", "int16", "float32", "int64"])
+@pytest.mark.parametrize(
+    ("shape", "perm"),
+    [
+        ((8, 8), (1, 0)),
+        ((64, 96), (1, 0)),
+        ((33, 47), (1, 0)),
+        ((3, 40, 21), (0, 2, 1)),
+        ((3, 40, 2, 21), (0, 3, 2, 1)),
+        ((5, 300), (1, 0)),
+        ((300, 5), (1, 0)),
+        ((4, 3, 5000), (1, 0, 2)),
+    ],
+)
+def test_axes_in_another_order(backend, shape, perm, dtype):
+    x = numbers(shape, dtype)
+    own = row_major(shape)
+    expected = x.transpose(perm)
+    found = moved(backend, expected.shape, tuple(own[axis] for axis in perm), x)
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.usefixtures("runtime")
+@pytest.mark.parametrize(
+    ("shape", "strides", "start"),
+    [
+        ((5, 7), (0, 1), 3),
+        ((5, 7), (1, 0), 3),
+        ((40, 30), (0, 0), 9),
+        ((50,), (-1,), 49),
+        ((4, 10), (-10, 1), 30),
+        ((10, 4), (-1, -10), 39),
+        ((3, 200), (400, 2), 1),
+        ((1, 1), (7, 7), 2),
+    ],
+)
+def test_any_strides(backend, shape, strides, start):
+    x = numbers((1500,))
+    step = x.itemsize
+    view = np.lib.stride_tricks.as_strided(x[start:], shape, [step * each for each in strides])
+    np.testing.assert_array_equal(moved(backend, shape, strides, x, start), view)
+
+
+@pytest.mark.usefixtures("runtime")
+def test_indices_of_64_bits(backend, monkeypatch):
+    monkeypatch.setattr("tensorplug_opencl.layouts.NARROW_LIMIT", 10)
+    x = numbers((40, 30))
+    np.testing.assert_array_equal(moved(backend, (30, 40), (1, 30), x), x.T)
+    np.testing.assert_array_equal(moved(backend, (40, 30), (-30, 1), x, 39 * 30), x[::-1])
+
+
+def memory_of(frame, *tensors):
+    return [frame.device.backend.allocation(each._buffer)[0] for each in tensors]
+
+
+def sliced(x, *key):
+    return x[key]
+
+
+@pytest.mark.parametrize(
+    "take",
+    [
+        lambda x: movement.expand_dims(x, 1),
+        lambda x: sliced(x, slice(1, 4)),
+        lambda x: sliced(x, 2),
+        lambda x: sliced(x, 2, slice(1, 3)),
+        lambda x: sliced(x, 2, None, 3),
+        lambda x: slicing.split(x, [2, 4])[1],
+        lambda x: slicing.unstack(x)[5],
+        lambda x: movement.permute_dims(x[:, None, :], (1, 0, 2)),
+        lambda x: arrangement.flip(x[2:3], axis=0),
+        lambda x: arrangement.tile(x, (1, 1)),
+        lambda x: movement.stack([x]),
+    ],
+)
+def test_what_is_contiguous_is_a_view(frame, take):
+    with seam.entered(frame):
+        x = creation.asarray(numbers((6, 5)))
+        part = take(x)
+    ours, theirs = memory_of(frame, x, part)
+    assert ours == theirs
+
+
+def test_parts_that_are_not_contiguous_are_copies(frame):
+    with seam.entered(frame):
+        x = creation.asarray(numbers((6, 5)))
+        copies = [x[:, 1:3], x[::2], x[::-1], slicing.unstack(x, axis=1)[0]]
+    ours, *theirs = memory_of(frame, x, *copies)
+    assert ours not in theirs
+
+
+def test_kernels_take_views(frame):
+    """Each input is a part of a longer tensor: it begins at an offset."""
+    whole = numbers((9, 6, 8))
+    part = whole[3:5]
+    with seam.entered(frame):
+        x = creation.asarray(whole)[3:5]
+        found = {
+            "flip": (arrangement.flip(x, axis=(0, 2)), part[::-1, :, ::-1]),
+            "tile": (arrangement.tile(x, (2, 1, 3)), np.tile(part, (2, 1, 3))),
+            "repeat": (arrangement.repeat(x, 3, axis=1), part.repeat(3, 1)),
+            "mirror": (
+                arrangement.mirror_pad(x, ((1, 0), (2, 3), (0, 5)), "reflect"),
+                np.pad(part, ((1, 0), (2, 3), (0, 5)), "reflect"),
+            ),
+            "split": (slicing.split(x, 2, axis=2)[1], part[:, :, 4:]),
+            "unstack": (slicing.unstack(x, axis=2)[7], part[:, :, 7]),
+            "steps": (x[:, ::-2, 1::3], part[:, ::-2, 1::3]),
+            "concat": (movement.concat([x, x], axis=1), np.concatenate([part, part], 1)),
+            "stack": (movement.stack([x, x], axis=2), np.stack([part, part], 2)),
+            "triangle": (diagonals.tril(x, k=-1), np.tril(part, -1)),
+            "diag": (diagonals.diag(x[0, 0]), np.diag(part[0, 0])),
+        }
+    for name, (tensor, expected) in found.items():
+        np.testing.assert_array_equal(tensor.numpy(), expected, name)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        (slice(1, 5, 2), slice(None, None, -1)),
+        (2,),
+        (..., 3),
+        (slice(None), None, slice(1, 3)),
+        (slice(4, 2),),
+    ],
+)
+def test_assignment_to_a_slice(call, key):
+    x, expected = numbers((6, 5)), numbers((6, 5))
+    value = -numbers(x[key].shape[-1:], seed=2)
+    expected[key] = value
+    with_masks = {"begin": [], "end": [], "strides": []}
+    masks = dict.fromkeys(("ellipsis_mask", "new_axis_mask", "shrink_axis_mask"), 0)
+    open_ends = {"begin_mask": 0, "end_mask": 0}
+    for at, each in enumerate(key):
+        begin, end, step = 0, 0, 1
+        if each is Ellipsis:
+            masks["ellipsis_mask"] |= 1 << at
+        elif each is None:
+            masks["new_axis_mask"] |= 1 << at
+        elif isinstance(each, int):
+            begin, masks["shrink_axis_mask"] = each, masks["shrink_axis_mask"] | 1 << at
+        else:
+            begin, end, step = each.start or 0, each.stop or 0, each.step or 1
+            open_ends["begin_mask"] |= (each.start is None) << at
+            open_ends["end_mask"] |= (each.stop is None) << at
+        for name, number in zip(with_masks, (begin, end, step), strict=True):
+            with_masks[name].append(number)
+    found = call(setting.STRIDED_SLICE_UPDATE, x, value, **with_masks, **masks, **open_ends)
+    np.testing.assert_array_equal(found, expected)

@@ -1,0 +1,127 @@
+"""Scatters: by atomics or in order, duplicates, and what is out of range."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tensorplug import dispatch as seam
+from tensorplug.errors import SettingsError
+from tensorplug.ops import creation, indexing
+from tensorplug_opencl.kernels import scattering
+
+
+@pytest.fixture(params=["", "1"], ids=["atomics", "in order"])
+def way(monkeypatch, request):
+    """Let plans made from here on add in either way; each needs shapes of its own."""
+    monkeypatch.setenv(scattering.SETTING, request.param)
+    return request.param
+
+
+def launched(monkeypatch):
+    """Return the list of the titles of programs that are launched from now on."""
+    seen = []
+    original = scattering._atomic_adder
+
+    def noted(*args):
+        seen.append("atomic")
+        return original(*args)
+
+    monkeypatch.setattr(scattering, "_atomic_adder", noted)
+    return seen
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "uint64", "float32", "float64"])
+def test_both_ways_add_the_same(call, near, way, dtype):
+    count = 701 if way else 700
+    rng = np.random.default_rng(3)
+    indices = rng.integers(-5, 5, (count, 1))
+    updates = rng.integers(0, 50, (count, 3)).astype(dtype)
+    expected = np.zeros((5, 3), dtype)
+    np.add.at(expected, indices[:, 0], updates)
+    near(call(indexing.SCATTER_ND, indices, updates, shape=(5, 3)), expected, dtype)
+
+
+def test_in_order_there_are_no_atomics(call, monkeypatch):
+    seen = launched(monkeypatch)
+    monkeypatch.setenv(scattering.SETTING, "1")
+    call(indexing.SCATTER_ND, np.zeros((13, 1), int), np.ones(13, np.float32), shape=(2,))
+    assert not seen
+    monkeypatch.setenv(scattering.SETTING, "0")
+    call(indexing.SCATTER_ND, np.zeros((14, 1), int), np.ones(14, np.float32), shape=(2,))
+    assert seen
+
+
+def test_the_setting_is_0_or_1(monkeypatch):
+    monkeypatch.setenv(scattering.SETTING, "often")
+    with pytest.raises(SettingsError, match=r"TENSORPLUG_OPENCL_DETERMINISTIC.*'often'"):
+        scattering.deterministic()
+
+
+def test_updates_in_order_give_the_same_bits_every_time(frame, monkeypatch):
+    monkeypatch.setenv(scattering.SETTING, "1")
+    rng = np.random.default_rng(5)
+    indices = rng.integers(0, 3, (5000, 1))
+    updates = (rng.normal(size=5000) * 10.0 ** rng.integers(-20, 20, 5000)).astype(np.float32)
+    with seam.entered(frame):
+        given = creation.asarray(indices), creation.asarray(updates)
+        sums = {indexing.scatter_nd(*given, (3,)).numpy().tobytes() for _ in range(5)}
+    assert len(sums) == 1
+
+
+def test_infinities_and_nan_add_by_atomics(call, near):
+    updates = np.array([np.inf, 1, -np.inf, np.inf, 2, np.nan], np.float32)
+    indices = np.array([[0], [0], [1], [2], [3], [4]])
+    expected = [np.inf, -np.inf, np.inf, 2, np.nan]
+    near(call(indexing.SCATTER_ND, indices, updates, shape=(5,)), expected, "float32")
+
+
+def test_what_is_out_of_range_is_dropped(call, way):
+    count = 6 if way else 5
+    indices = np.array([4, -5, 1, 2**31 - 1, -(2**31), 0][:count]).reshape(-1, 1)
+    updates = np.arange(1, count + 1, dtype=np.float32)
+    found = call(indexing.SCATTER_ND, indices, updates, shape=(4,))
+    assert found.tolist() == [6.0 if way else 0.0, 3.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("inner", [(), (3,), (5000,)])
+def test_the_last_update_stands(call, inner):
+    rng = np.random.default_rng(6)
+    x = rng.integers(0, 9, (6, 5, *inner))
+    indices = rng.integers(0, 3, (900, 2)) if inner != (5000,) else rng.integers(-2, 2, (9, 2))
+    updates = rng.integers(100, 999, (len(indices), *inner))
+    expected = x.copy()
+    for index, update in zip(indices, updates, strict=True):
+        expected[tuple(index)] = update
+    np.testing.assert_array_equal(
+        call(indexing.TENSOR_SCATTER_UPDATE, x, indices, updates), expected
+    )
+
+
+def test_updates_out_of_range_change_nothing(call):
+    x = np.arange(4.0, dtype=np.float32)
+    indices = np.array([[4], [-5], [-1], [2**40]])
+    found = call(indexing.TENSOR_SCATTER_UPDATE, x, indices, np.full(4, 9, np.float32))
+    assert found.tolist() == [0, 1, 2, 9]
+
+
+def test_indices_of_depth_0_name_the_whole(call):
+    x, updates = np.zeros(3, np.int32), np.array([[1, 2, 3], [4, 5, 6]], np.int32)
+    found = call(indexing.TENSOR_SCATTER_UPDATE, x, np.zeros((2, 0), int), updates)
+    assert found.tolist() == [4, 5, 6]
+    found = call(indexing.GATHER_ND, updates, np.zeros((2, 0), int))
+    assert found.tolist() == [updates.tolist()] * 2
+
+
+@pytest.mark.parametrize("default", [None, 7])
+@pytest.mark.parametrize("values", [5, [5, 6, 8]])
+def test_sparse_to_dense(frame, default, values):
+    indices = [[0, 1], [1, 2], [0, 1]]
+    expected = np.full((2, 3), default or 0, np.float32)
+    for at, (row, column) in enumerate(indices):
+        expected[row, column] = values if isinstance(values, int) else values[at]
+    with seam.entered(frame):
+        given = [creation.asarray(indices), creation.asarray(np.array(values, np.float32))]
+        given.append(None if default is None else creation.asarray(np.float32(default)))
+        found = frame.engine.run(frame, indexing.SPARSE_TO_DENSE, given, {"output_shape": (2, 3)})
+    np.testing.assert_array_equal(found.numpy(), expected)
