@@ -1,0 +1,239 @@
+"""Running folds along the middle axis of [outer, length, inner] arrays.
+
+Where there are fewer rows than the device can work on, rows are cut into parts: the first pass
+folds each part, the totals are scanned by the same means, and the last pass runs through each part
+from what came before it. A work-item runs by itself, through several neighbouring rows at once
+on a CPU; on a GPU a group shares a contiguous row, tile by tile through local memory.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from tensorplug import dtypes as dt
+from tensorplug.spec import TensorType
+from tensorplug_opencl import layouts
+from tensorplug_opencl.kernels import calls, ctypes, rows, templates
+from tensorplug_opencl.kernels.templates import Array
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug.dtypes import DType
+    from tensorplug_opencl.buffers import DeviceBuffer
+    from tensorplug_opencl.kernels.folds import Fold
+    from tensorplug_opencl.runtime import Launch, Runtime
+
+__all__ = ["Scan", "scanner"]
+
+GROUP: Final = 128  # work-items that share a row, if the device takes as many
+EACH: Final = 8  # elements of a tile for each of them
+PART: Final = 4096  # elements for which another work-item pays on a CPU
+SHORTEST_PART: Final = 64  # elements of a part on a GPU where each work-item has a row
+
+
+class Scan(NamedTuple):
+    """What to fold, over which array, and how the results are to be placed."""
+
+    title: str
+    fold: Fold
+    shape: tuple[int, int, int]
+    exclusive: bool
+    reverse: bool
+
+
+class _Way(NamedTuple):
+    """How rows are walked: in vectors of ``width``, or by groups of ``group`` if that is not 0."""
+
+    width: int
+    group: int
+    parts: int
+
+
+def scanner(
+    runtime: Runtime, scan: Scan, source: DType, out: TensorType
+) -> Callable[[DeviceBuffer], DeviceBuffer]:
+    """Return a callable of a buffer of ``source`` giving ``out``, of as many elements (not 0)."""
+    way = _way(runtime, scan, source, out.dtype)
+    run = _launch(runtime, scan, way, source, out.dtype, totals=False)
+    if way.parts == 1:
+        return calls.producer(runtime, out, lambda x, y: run(x, x, y))
+    between = dt.float32 if out.dtype is dt.float16 else out.dtype
+    outer, _, inner = scan.shape
+    totals = TensorType(between, (outer, way.parts, inner))
+    fold_parts = _launch(runtime, scan, way, source, between, totals=True)
+    before = Scan(scan.title, scan.fold, totals.shape, exclusive=True, reverse=False)
+    carried = scanner(runtime, before, between, totals)
+    make_totals = runtime.maker(totals)
+
+    def write(x: DeviceBuffer, y: DeviceBuffer) -> None:
+        sums = make_totals()
+        fold_parts(x, x, sums)
+        run(x, carried(sums), y)
+
+    return calls.producer(runtime, out, write)
+
+
+def _way(runtime: Runtime, scan: Scan, source: DType, target: DType) -> _Way:
+    outer, length, inner = scan.shape
+    if runtime.is_cpu:
+        widest = rows.lanes(scan.fold.element, ctypes.stored(source), ctypes.stored(target))
+        width = min(widest, 1 << (inner.bit_length() - 1))
+        units = outer * -(-inner // width)
+        wanted = rows.PARTS * runtime.device.max_compute_units // units
+        # Two walks instead of one pay only where otherwise cores would be idle.
+        enough = units >= runtime.device.max_compute_units
+        parts = 1 if enough else min(wanted, length * width // PART)
+        return _Way(width, 0, max(1, parts))
+    if inner > 1:
+        wanted = runtime.parallel_items // (outer * inner)
+        return _Way(1, 0, max(1, min(wanted, length // SHORTEST_PART)))
+    most = min(GROUP, runtime.device.max_work_group_size)
+    group = 1 << (most.bit_length() - 1)
+    wanted = runtime.parallel_items // (outer * group)
+    return _Way(1, group, max(1, min(wanted, length // (group * EACH))))
+
+
+def _launch(
+    runtime: Runtime, scan: Scan, way: _Way, source: DType, target: DType, *, totals: bool
+) -> Launch:
+    """Return the launch of x, what each part begins with (x if there is one part), and y."""
+    outer, length, inner = scan.shape
+    strips = -(-inner // way.width)
+    units = outer * way.parts * strips
+    index = layouts.index_dtype(2 * outer * length * inner, units)
+    carried = way.parts > 1 and not totals
+    between = dt.float32 if target is dt.float16 else target
+    body = _by_groups(scan, way, target, totals=totals, carried=carried)
+    if not way.group:
+        body = _by_items(scan, way, source, target, totals=totals, carried=carried)
+    element = scan.fold.element
+    wide = element if way.width == 1 else f"{element}{way.width}"
+    kind = f"{'totals' if totals else 'runs'}{' from parts' if carried else ''}"
+    text = templates.program(
+        f"{scan.title} {source} to {target}: {kind} by {way.group or way.width}",
+        [
+            Array("x", ctypes.stored(source)),
+            Array("carry", ctypes.stored(between if carried else source)),
+            Array("y", ctypes.stored(target), written=True),
+        ],
+        [
+            *templates.indices("items", "parts", "length", "span", "inner"),
+            "const int exclusive",
+            "const int reverse",
+        ],
+        body,
+        index=index,
+        declarations=f"typedef {wide} A;",
+    )
+    span = -(-length // way.parts)
+    numbers = map(index.type, (units, way.parts, length, span, inner))
+    flags = [np.int32(scan.exclusive), np.int32(scan.reverse)]
+    if way.group:
+        return runtime.launch(text, 3, [*numbers, *flags], units * way.group, group=way.group)
+    return runtime.launch(text, 3, [*numbers, *flags], units, heavy=span > rows.LONG_WALK)
+
+
+def _loaded(element: str, stored: str, width: int, pointer: str) -> str:
+    if width == 1:
+        return f"(A)(*({pointer}))"
+    loaded = f"vload{width}(0, {pointer})"
+    return loaded if stored == element else f"convert_{element}{width}({loaded})"
+
+
+def _kept(element: str, stored: str, width: int, value: str, pointer: str) -> str:
+    if width == 1:
+        return f"*({pointer}) = ({stored})({value});"
+    value = value if stored == element else f"convert_{stored}{width}({value})"
+    return f"vstore{width}({value}, 0, {pointer});"
+
+
+def _by_items(
+    scan: Scan, way: _Way, source: DType, target: DType, *, totals: bool, carried: bool
+) -> str:
+    fold, width = scan.fold, way.width
+    element, stored = fold.element, ctypes.stored(target)
+    between = "float" if target is dt.float16 else stored
+    begun = f"{{ const A v = {_loaded(element, between, width, 'carry + part_at')}; {fold.step} }}"
+    keep = _kept(element, stored, width, fold.result, "y + at")
+    final = _kept(element, stored, width, fold.result, "y + part_at")
+    return f"""  const index_t i = get_global_id(0);
+  if (i >= items) return;
+  const index_t strips = (inner + {width - 1}) / {width};
+  const index_t own = i / strips % parts, outer = i / strips / parts;
+  // The last strip overlaps the one before it: both write the same.
+  const index_t side = min(i % strips * {width}, inner - {width});
+  const index_t part_at = (outer * parts + own) * inner + side;
+  const index_t begin = min(length, own * span), end = min(length, begin + span);
+  {fold.state}
+  {begun if carried else ""}
+  for (index_t c = begin; c < end; c++) {{
+    const index_t at = (outer * length + (reverse ? length - 1 - c : c)) * inner + side;
+    const A v = {_loaded(element, ctypes.stored(source), width, "x + at")};
+    {"" if totals else f"if (exclusive) {{ {keep} }}"}
+    {fold.step}
+    {"" if totals else f"if (!exclusive) {{ {keep} }}"}
+  }}
+  {final if totals else ""}"""
+
+
+def _by_groups(scan: Scan, way: _Way, target: DType, *, totals: bool, carried: bool) -> str:
+    """Return the body for groups: tiles of ``EACH`` elements for each work-item.
+
+    Each folds its own in order, the group scans what these come to, and each runs through its
+    own again from there. What came before the tile is kept by all of them, compensated.
+    """
+    fold, size, stored = scan.fold, way.group, ctypes.stored(target)
+    tile = size * EACH
+    neutral = f"(A)({fold.initial})"
+    place = "row * length + (reverse ? length - 1 - c : c)"
+    join = fold.join
+    return f"""  local A held[{tile}];
+  local A sums[{size}];
+  const index_t i = get_group_id(0), lane = get_local_id(0);
+  const index_t own = i % parts, row = i / parts;
+  const index_t begin = min(length, own * span), end = min(length, begin + span);
+  {fold.state}
+  {f"{{ const A v = (A)carry[i]; {fold.step} }}" if carried else ""}
+  for (index_t first = begin; first < end; first += {tile}) {{
+    for (index_t at = lane; at < {tile}; at += {size}) {{
+      const index_t c = first + at;
+      held[at] = c < end ? (A)x[{place}] : {neutral};
+    }}
+    barrier(CLK_LOCAL_MEM_FENCE);
+    A whole = {neutral};
+    for (int k = 0; k < {EACH}; k++) {{
+      const A v = held[lane * {EACH} + k];
+      whole = {join("whole", "v")};
+    }}
+    sums[lane] = whole;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (index_t apart = 1; apart < {size}; apart *= 2) {{
+      const A v = sums[lane], u = lane >= apart ? sums[lane - apart] : {neutral};
+      barrier(CLK_LOCAL_MEM_FENCE);
+      sums[lane] = {join("u", "v")};
+      barrier(CLK_LOCAL_MEM_FENCE);
+    }}
+    const A carried = {fold.result};
+    A inside = lane ? sums[lane - 1] : {neutral};
+    for (int k = 0; k < {EACH}; k++) {{
+      const A v = held[lane * {EACH} + k];
+      const A after = {join("inside", "v")}, given = exclusive ? inside : after;
+      held[lane * {EACH} + k] = {join("carried", "given")};
+      inside = after;
+    }}
+    barrier(CLK_LOCAL_MEM_FENCE);
+    {
+        ""
+        if totals
+        else f'''for (index_t at = lane; at < {tile}; at += {size}) {{
+      const index_t c = first + at;
+      if (c < end) y[{place}] = ({stored})held[at];
+    }}'''
+    }
+    {{ const A v = sums[{size - 1}]; {fold.step} }}
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }}
+  {f"if (lane == 0) y[i] = ({stored})({fold.result});" if totals else ""}"""

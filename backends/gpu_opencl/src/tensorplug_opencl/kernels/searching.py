@@ -1,0 +1,86 @@
+"""Places in sorted rows, by halving: a work-item for each value."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal
+
+from tensorplug.ops.searching import LOWER_BOUND, SEARCH_SORTED, UPPER_BOUND
+from tensorplug.tables import KernelTable
+from tensorplug_opencl import layouts
+from tensorplug_opencl.kernels import calls, ctypes, templates
+from tensorplug_opencl.kernels.templates import Array
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug.spec import TensorType
+    from tensorplug_opencl.backend import OpenCLBackend
+    from tensorplug_opencl.buffers import DeviceBuffer
+
+    Call = Callable[..., DeviceBuffer]
+
+kernels = KernelTable()
+
+# Whether an element stands before the place of v; a NaN is largest and equals other NaN.
+_BEFORE: Final = {
+    "left": "x < v || (v != v && x == x)",
+    "right": "x <= v || v != v",
+}
+
+
+@kernels.prepare(SEARCH_SORTED)
+def search_sorted(
+    sorted_sequence: TensorType,
+    values: TensorType,
+    *,
+    side: Literal["left", "right"],
+    backend: OpenCLBackend,
+    out: TensorType,
+) -> Call:
+    """Search the one row there is, or for each row of values its own."""
+    runtime, length = backend.runtime, sorted_sequence.shape[-1]
+    if not out.size:
+        return calls.empty(runtime, out)
+    if not length:
+        return calls.constant(runtime, out)
+    alone = sorted_sequence.rank == 1
+    each = values.size if alone else values.shape[-1]
+    index = layouts.index_dtype(2 * sorted_sequence.size, values.size)
+    stored = ctypes.stored(sorted_sequence.dtype)
+    text = templates.program(
+        f"search {sorted_sequence.dtype} from the {side}",
+        [Array("rows", stored), Array("values", stored), Array("y", "int", written=True)],
+        templates.indices("items", "each", "length"),
+        f"""  const index_t i = get_global_id(0);
+  if (i >= items) return;
+  rows += i / each * length;
+  const A v = (A)values[i];
+  index_t low = 0, high = length;
+  while (low < high) {{
+    const index_t half_way = (low + high) / 2;
+    const A x = (A)rows[half_way];
+    if ({_BEFORE[side]}) low = half_way + 1;
+    else high = half_way;
+  }}
+  y[i] = low;""",
+        index=index,
+        declarations=f"typedef {ctypes.computed(sorted_sequence.dtype)} A;",
+    )
+    numbers = map(index.type, (values.size, each, length))
+    return calls.producer(runtime, out, runtime.launch(text, 3, [*numbers], values.size))
+
+
+@kernels.prepare(LOWER_BOUND)
+def lower_bound(
+    sorted_sequence: TensorType, values: TensorType, *, backend: OpenCLBackend, out: TensorType
+) -> Call:
+    """Search from the left."""
+    return search_sorted(sorted_sequence, values, side="left", backend=backend, out=out)
+
+
+@kernels.prepare(UPPER_BOUND)
+def upper_bound(
+    sorted_sequence: TensorType, values: TensorType, *, backend: OpenCLBackend, out: TensorType
+) -> Call:
+    """Search from the right."""
+    return search_sorted(sorted_sequence, values, side="right", backend=backend, out=out)

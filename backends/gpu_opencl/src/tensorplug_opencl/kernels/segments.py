@@ -1,0 +1,147 @@
+"""Sums by segment, and counts: rows scattered to where their numbers say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug import dtypes as dt
+from tensorplug import shapes
+from tensorplug.ops.counting import BINCOUNT, DENSE_BINCOUNT, UNSORTED_SEGMENT_SUM
+from tensorplug.spec import TensorType
+from tensorplug.tables import KernelTable
+from tensorplug_opencl import layouts
+from tensorplug_opencl.kernels import calls, ctypes, pointwise, scattering, templates
+from tensorplug_opencl.kernels.pointwise import Formula
+from tensorplug_opencl.kernels.templates import Array
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug_opencl.backend import OpenCLBackend
+    from tensorplug_opencl.buffers import DeviceBuffer
+
+    Call = Callable[..., DeviceBuffer]
+
+kernels = KernelTable()
+
+
+def _summed(
+    backend: OpenCLBackend,
+    ids: TensorType,
+    rows: int,
+    x: TensorType,
+    size: int,
+    out: TensorType,
+) -> Call:
+    """Return a callable of numbers and x, [*numbers, *rest], that adds up what has one number.
+
+    The numbers stand in ``rows`` rows, each of which has ``size`` sums of its own. What is not
+    from 0 to ``size - 1`` gets a place outside and is dropped: no negative number counts from
+    the end here.
+    """
+    runtime, count = backend.runtime, ids.size
+    rest = x.shape[ids.rank :]
+    places = TensorType(dt.int64, (count, 1))
+    flat = TensorType(x.dtype, (rows * size, *rest))
+    updates = TensorType(x.dtype, (count, *rest))
+    index = layouts.index_dtype(count, rows * size)
+    stored = ctypes.stored(ids.dtype)
+    text = templates.program(
+        f"places of {ids.dtype}",
+        [Array("ids", stored), Array("y", "long", written=True)],
+        templates.indices("items", "each", "rows", "size"),
+        """  const index_t i = get_global_id(0);
+  if (i >= items) return;
+  const int fits = ids[i] >= 0 && (ulong)ids[i] < (ulong)size;
+  y[i] = fits ? (long)(i / each) * size + (long)ids[i] : (long)rows * size;""",
+        index=index,
+    )
+    numbers = map(index.type, (count, count // rows, rows, size))
+    find = runtime.launch(text, 2, [*numbers], count)
+    make_places = runtime.maker(places)
+    add = scattering.scatter_nd(places, updates, shape=flat.shape, backend=backend, out=flat)
+
+    def run(ids: DeviceBuffer, x: DeviceBuffer) -> DeviceBuffer:
+        found = make_places()
+        find(ids, found)
+        return add(found, x.view(updates.shape)).view(out.shape)
+
+    return run
+
+
+@kernels.prepare(UNSORTED_SEGMENT_SUM)
+def unsorted_segment_sum(
+    x: TensorType,
+    segment_ids: TensorType,
+    *,
+    num_segments: int,
+    backend: OpenCLBackend,
+    out: TensorType,
+) -> Call:
+    """Add up rows by their id; drop those whose id is out of range."""
+    if not out.size or not x.size:
+        return calls.constant(backend.runtime, out)
+    add = _summed(backend, segment_ids, 1, x, num_segments, out)
+    return lambda x, segment_ids: add(segment_ids, x)
+
+
+@kernels.prepare(BINCOUNT)
+def bincount(
+    x: TensorType,
+    weights: TensorType | None,
+    *,
+    size: int,
+    backend: OpenCLBackend,
+    out: TensorType,
+) -> Call:
+    """Count, or add up weights."""
+    return _counter(backend, x, weights, 1, size, out)
+
+
+@kernels.prepare(DENSE_BINCOUNT)
+def dense_bincount(
+    x: TensorType,
+    weights: TensorType | None,
+    *,
+    size: int,
+    binary_output: bool,
+    backend: OpenCLBackend,
+    out: TensorType,
+) -> Call:
+    """Count, or add up weights, row by row; or say whether there is any."""
+    rows = shapes.size(x.shape[:-1])
+    if not binary_output:
+        return _counter(backend, x, weights, rows, size, out)
+    counts = TensorType(dt.default_int, out.shape)
+    count = _counter(backend, x, None, rows, size, counts)
+    if not out.size:
+        return calls.empty(backend.runtime, out)
+    title, any_at_all = f"any counted, {out.dtype}", Formula("x > 0")
+    found = pointwise.of_formula(backend.runtime, title, any_at_all, {"x": counts}, out)
+    return lambda x, _weights: found(count(x, None))
+
+
+def _counter(
+    backend: OpenCLBackend,
+    x: TensorType,
+    weights: TensorType | None,
+    rows: int,
+    size: int,
+    out: TensorType,
+) -> Callable[[DeviceBuffer, DeviceBuffer | None], DeviceBuffer]:
+    """Return the callable that counts in ``rows`` rows of ``size`` bins."""
+    runtime = backend.runtime
+    if not out.size or not x.size:
+        return calls.constant(runtime, out)
+    given = TensorType(out.dtype, x.shape)
+    add = _summed(backend, x, rows, given, size, out)
+    if weights is not None and weights.size:
+        return add
+    make_ones, one = runtime.maker(given), calls.element(1, out.dtype)
+
+    def count(x: DeviceBuffer, _weights: DeviceBuffer | None) -> DeviceBuffer:
+        ones = make_ones()
+        runtime.fill(ones, one)
+        return add(x, ones)
+
+    return count
