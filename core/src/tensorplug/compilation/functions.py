@@ -138,7 +138,7 @@ class Compiled:
             if found is None or found.state is not engine.registry.state:
                 for each in tensors:
                     each._live()
-                found = Specialized(engine, device, Body.of(self._f, *given))
+                found = Specialized(engine, device, Body.of(self._f, *given), tensors)
                 self._remember(signature, found)
         return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensorplug import dispatch as seam
@@ -131,7 +132,9 @@ class Specialized:
     come from; ``derivatives``: made for those inputs that need gradients.
     """
 
-    def __init__(self, engine: Engine, device: Device, body: Body) -> None:
+    def __init__(
+        self, engine: Engine, device: Device, body: Body, given: Sequence[Tensor]
+    ) -> None:
         self.engine = engine
         self.device = device
         self.body = body
@@ -147,14 +150,19 @@ class Specialized:
         finally:
             trace.over = True
         calls, wanted = without_common(trace.calls, wanted)
+        # A signature says where tensors are; those elsewhere are brought at each call.
+        self.brought = any(each._placement.device is not device for each in given)
         self.reads = trace.reads
         self.assigns = [variable for variable, _ in assigned]
         self.result = result.emptied()
         inputs = [*(value for value, _ in entries), *(each.value for each in trace.reads)]
+        self.placements = [each.placement for each in wanted]
         self.executable = Executable(Program(device, inputs, without_dead(calls, wanted), wanted))
 
-    def enter(self, frame: Frame, arguments: Sequence[Tensor]) -> list[Tensor]:
+    def enter(self, frame: Frame, arguments: list[Tensor]) -> list[Tensor]:
         """Return all that a call is given, reads too, brought to where the program runs."""
+        if not self.reads and not self.brought:
+            return arguments
         tensors = [*arguments, *(each.fetch() for each in self.reads)]
         device = self.device
         for at, each in enumerate(tensors):
@@ -172,16 +180,12 @@ class Specialized:
 
     def leave(self, frame: Frame, buffers: Sequence[Buffer], nodes: Sequence[Any] = ()) -> Any:
         """Return buffers as what the function returns, and assign what it assigns."""
-        outputs = []
-        for at, (buffer, operand) in enumerate(
-            zip(buffers, self.executable.program.wanted, strict=True)
-        ):
-            node = nodes[at] if at < len(nodes) else None
-            outputs.append(Tensor._of(buffer, operand.placement, node))
-        count = len(self.result.places)
-        for variable, tensor in zip(self.assigns, outputs[count:], strict=True):
-            variable.assign(tensor)
-        made = outputs[:count]
+        made = list(map(Tensor._of, buffers, self.placements, nodes or repeat(None)))
+        if self.assigns:
+            count = len(self.result.places)
+            for variable, tensor in zip(self.assigns, made[count:], strict=True):
+                variable.assign(tensor)
+            del made[count:]
         if frame.scope is not None:
             for each in made:
                 frame.scope.adopt(each)
@@ -191,5 +195,6 @@ class Specialized:
 def run(executable: Executable, frame: Frame, buffers: Sequence[Buffer]) -> list[Buffer]:
     """Run a program: kernel by kernel where somebody watches."""
     engine: Any = frame.engine
-    observers = (*frame.observers, *engine.observers)
-    return executable.observed(observers, buffers) if observers else executable.run(buffers)
+    if frame.observers or engine.observers:
+        return executable.observed((*frame.observers, *engine.observers), buffers)
+    return executable.run(buffers)
