@@ -1,0 +1,224 @@
+"""How elementwise kernels walk their operands, on CPUs in runs and on GPUs one by one."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from tensorplug import dispatch as seam
+from tensorplug import dtypes as dt
+from tensorplug.ops import (
+    activation,
+    bitwise,
+    comparison,
+    creation,
+    gaussian_error,
+    normalization,
+    powers,
+    rounding,
+)
+from tensorplug.ops import elementwise as ops
+from tensorplug.shapes import broadcast
+from tensorplug.spec import TensorType
+from tensorplug_opencl.kernels import pointwise
+from tensorplug_opencl.kernels.pointwise import RUN, Formula, Rare
+
+GROUP = 8 * RUN  # elements of a group of work-items, on a CPU
+
+
+@pytest.fixture(params=["runs", "one by one"])
+def device(request, backend):
+    """Return a backend whose programs are those for CPUs, or those for GPUs."""
+    backend.runtime.is_cpu = request.param == "runs"
+    return backend
+
+
+def compute(backend, formula, **inputs):
+    """Return a formula's values for arrays of one dtype."""
+    out = broadcast(*(each.shape for each in inputs.values()))
+    types = {name: TensorType(dt.of(each.dtype), each.shape) for name, each in inputs.items()}
+    result = TensorType(next(iter(types.values())).dtype, out)
+    kernel = pointwise.of_formula(backend.runtime, "test", formula, types, result)
+    return backend.to_host(kernel(*(backend.from_host(each) for each in inputs.values())))
+
+
+# Whole, a number, a row, a column, and both ways at once; ends within and at runs and groups.
+SHAPES = [
+    [(1,), (1,), (1,)],
+    [(RUN - 1,), (), (RUN - 1,)],
+    [(RUN,), (1,), (RUN,)],
+    [(GROUP + 1,), (GROUP + 1,), ()],
+    [(7, 300), (300,), (7, 1)],
+    [(3, RUN), (RUN,), (3, 1)],
+    [(5, 1, 33), (4, 1), (33,)],
+    [(2, 3, 5, 7), (3, 1, 7), (2, 1, 5, 1)],
+    [(GROUP // 2, 3), (3,), (GROUP // 2, 1)],
+    [(1, 40), (50, 1), (1, 40)],
+]
+
+
+@pytest.mark.parametrize("shapes", SHAPES, ids=str)
+def test_every_element_meets_its_own(device, shapes):
+    rng = np.random.default_rng(1)
+    a, b, c = (rng.integers(-1000, 1000, shape) for shape in shapes)
+    found = compute(device, Formula("a - 3 * b + 5 * c", ring=True), a=a, b=b, c=c)
+    np.testing.assert_array_equal(found, a - 3 * b + 5 * c)
+
+
+def test_views_with_an_offset_are_read_from_there(device):
+    type_ = TensorType(dt.int32, (4, 5))
+    whole = device.from_host(np.arange(60, dtype=np.int32))
+    kernel = pointwise.of_formula(
+        device.runtime,
+        "test",
+        Formula("a + b"),
+        {"a": type_, "b": TensorType(dt.int32, (5,))},
+        type_,
+    )
+    found = device.to_host(kernel(whole.view((4, 5), 7), whole.view((5,), 50)))
+    np.testing.assert_array_equal(found, np.arange(7, 27).reshape(4, 5) + np.arange(50, 55))
+
+
+@pytest.mark.parametrize("shapes", [((3000,), (3000,)), ((30, 100), (100,))], ids=str)
+def test_rare_arguments_have_an_expression_of_their_own(device, shapes):
+    a, b = (np.arange(np.prod(shape), dtype=np.float32).reshape(shape) for shape in shapes)
+    formula = Formula("a + b", rare=Rare("a == 77 || a == 2500", "-b"))
+    expected = np.where((a == 77) | (a == 2500), -np.broadcast_to(b, a.shape), a + b)
+    np.testing.assert_array_equal(compute(device, formula, a=a, b=b), expected)
+
+
+def test_programs_depend_on_the_way_of_walking_not_on_sizes(device):
+    for length in (3, 70, 5000):
+        for left in ((length, 4), (4,)):
+            compute(device, Formula("a + b"), a=np.zeros(left), b=np.zeros((length, 4)))
+    assert len(device.runtime.programs) == 2
+
+
+def test_what_is_its_own_result_is_not_copied(device):
+    type_ = TensorType(dt.int8, (3,))
+    kernel = pointwise.of_formula(device.runtime, "test", Formula("x"), {"x": type_}, type_)
+    buffer = device.from_host(np.zeros(3, np.int8))
+    assert kernel(buffer) is buffer
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("spec", "function"), [(ops.SIN, np.sin), (ops.COS, np.cos)])
+def test_circular_functions_near_and_beyond_where_they_are_computed_by_series(
+    call, near, spec, function, dtype
+):
+    turns = np.arange(1, 3000) * (np.pi / 2)  # where one of the two nearly vanishes
+    edges = [7999, 8000, 8001, 799_999, 800_001, 1e22, -1e30]
+    x = np.concatenate([turns, -turns * 100, edges]).astype(dtype)
+    near(call(spec, x), function(x.astype(np.longdouble)), dtype, ulp=4)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_remainders_are_exact_for_quotients_of_any_size(call, near, dtype):
+    rng = np.random.default_rng(2)
+    a = (rng.normal(size=4000) * 10.0 ** rng.uniform(-30, 30, 4000)).astype(dtype)
+    b = (rng.normal(size=4000) * 10.0 ** rng.uniform(-30, 30, 4000)).astype(dtype)
+    b[:2000] = (a[:2000] / rng.integers(1, 1 << 21, 2000)).astype(dtype)  # nearly whole
+    rest = np.fmod(a, b)  # which is exact
+    turned = np.where((rest != 0) & ((rest < 0) != (b < 0)), rest + b, rest)
+    near(call(ops.MOD, a, b), turned, dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_nextafter_is_numpys(call, dtype):
+    about = np.finfo(dtype)
+    few = [0.0, -0.0, 1.0, -1.0, about.tiny, -about.smallest_subnormal, about.max]
+    few = np.array([*few, math.inf, -math.inf, math.nan, 1.5], dtype)
+    a, b = np.meshgrid(few, few)
+    with np.errstate(all="ignore"):
+        expected = np.nextafter(a, b)
+    found = call(rounding.NEXT_AFTER, a, b)
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
+
+
+def test_logarithms_of_powers_of_2_are_exact(call):
+    exponents = np.arange(-149, 128)
+    found = call(powers.LOG2, np.ldexp(np.float32(1), exponents))
+    np.testing.assert_array_equal(found, exponents)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint64", "int64"])
+def test_shifts_by_more_bits_than_there_are_push_all_out(call, dtype):
+    about = np.iinfo(dtype)
+    a = np.array([about.min, about.max, 1, 5], dtype)
+    width = about.bits
+    b = np.array([[0], [1], [width - 1], [width], [width + 1], [100]], dtype)
+    np.testing.assert_array_equal(call(bitwise.LEFT_SHIFT, a, b), np.left_shift(a, b))
+    np.testing.assert_array_equal(call(bitwise.RIGHT_SHIFT, a, b), np.right_shift(a, b))
+
+
+def test_a_boolean_inverted_is_a_boolean(call, near):
+    near(call(bitwise.INVERT, np.array([True, False])), [False, True], "bool")
+
+
+ODD = [0.0, -0.0, 1.5, -math.inf, math.inf, math.nan]
+CLASSES = [
+    (comparison.IS_NAN, np.isnan),
+    (comparison.IS_INF, np.isinf),
+    (comparison.IS_FINITE, np.isfinite),
+    (rounding.SIGN_BIT, np.signbit),
+]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "uint64"])
+@pytest.mark.parametrize(("spec", "function"), CLASSES, ids=lambda each: getattr(each, "name", ""))
+def test_classes_of_numbers(call, near, spec, function, dtype):
+    x = np.array(ODD, dtype) if dtype.startswith("f") else np.arange(-3, 3).astype(dtype)
+    near(
+        call(spec, x),
+        function(x) if dtype[0] == "f" or spec is not rounding.SIGN_BIT else x < 0,
+        "bool",
+    )
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 8, 9, 17, 70])
+def test_any_number_of_arrays_are_added(call, near, count):
+    xs = [np.arange(5) * pow(10, number, 1009) for number in range(count)]
+    near(call(ops.ADD_N, xs), sum(xs), "int64")
+
+
+def test_sums_of_many_arrays_lose_little(call):
+    """One after the other, 0.1 a thousand times is 99.999 in float32."""
+    found = call(ops.ADD_N, [np.full(3, 0.1, np.float32)] * 1000)
+    assert abs(found - np.float32(100)).max() <= 2e-5
+
+
+@pytest.mark.parametrize("present", [(), ("scale",), ("offset",), ("scale", "offset")], ids=str)
+def test_batch_norm_with_and_without_scale_and_offset(frame, near, present):
+    rng = np.random.default_rng(4)
+    x, mean = rng.normal(size=(3, 4, 5)), rng.normal(size=5)
+    given = {"scale": rng.normal(size=5), "offset": rng.normal(size=5)}
+    scale, offset = (given[name] if name in present else None for name in given)
+    variance = rng.uniform(0.5, 2, 5)
+    with seam.entered(frame):
+        tensors = [
+            None if each is None else creation.asarray(each)
+            for each in (x, scale, offset, mean, variance)
+        ]
+        found = frame.engine.run(frame, normalization.FUSED_BATCH_NORM, tensors, {}).numpy()
+    wide = [each.astype(np.longdouble) for each in (x, mean, variance)]
+    expected = (wide[0] - wide[1]) / np.sqrt(wide[2] + np.longdouble(0.001))
+    expected = expected * (1 if scale is None else scale) + (0 if offset is None else offset)
+    near(found, expected, "float64", bound=1e-14)
+
+
+@pytest.mark.parametrize("approximate", [False, True])
+def test_gelu_at_infinities(call, approximate):
+    x = np.array([-math.inf, math.inf, -50, 50, math.nan], np.float32)
+    found = call(gaussian_error.GELU, x, approximate=approximate)
+    np.testing.assert_array_equal(found, np.array([0, math.inf, 0, 50, math.nan], np.float32))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int16"])
+def test_bounds_and_levels_are_of_the_dtype(call, near, dtype):
+    x = np.array([-300, -1, 0, 2, 300], dtype)
+    bounds = {"clip_value_min": -1e9, "clip_value_max": 200}
+    near(call(rounding.CLIP_BY_VALUE, x, **bounds), np.minimum(x, 200), dtype)
+    near(call(activation.STEP, x, alpha=-7), np.where(x > 0, 1, -7), dtype)
