@@ -96,9 +96,8 @@ def sliced(x, *key):
     [
         lambda x: movement.expand_dims(x, 1),
         lambda x: sliced(x, slice(1, 4)),
-        lambda x: sliced(x, 2),
-        lambda x: sliced(x, 2, slice(1, 3)),
-        lambda x: sliced(x, 2, None, 3),
+        lambda x: sliced(x, slice(2, 3), slice(1, 3)),
+        lambda x: sliced(x, slice(2, 3), None, slice(3, 4)),
         lambda x: slicing.split(x, [2, 4])[1],
         lambda x: slicing.unstack(x)[5],
         lambda x: movement.permute_dims(x[:, None, :], (1, 0, 2)),

@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 from tensorplug import dispatch as seam
+from tensorplug import dtypes as dt
 from tensorplug.errors import SettingsError
 from tensorplug.ops import creation, indexing
+from tensorplug.spec import TensorType
+from tensorplug_opencl.kernels import indexing as gathering
 from tensorplug_opencl.kernels import scattering
 
 
@@ -125,3 +128,31 @@ def test_sparse_to_dense(frame, default, values):
         given.append(None if default is None else creation.asarray(np.float32(default)))
         found = frame.engine.run(frame, indexing.SPARSE_TO_DENSE, given, {"output_shape": (2, 3)})
     np.testing.assert_array_equal(found.numpy(), expected)
+
+
+@pytest.mark.parametrize("cpu", [True, False], ids=["CPU", "GPU"])
+@pytest.mark.parametrize("inner", [3, 300])
+def test_rows_as_either_kind_of_device_copies_them(backend, cpu, inner):
+    backend.runtime.is_cpu = cpu
+    x = np.arange(7.0 * inner, dtype=np.float32).reshape(7, inner)
+    indices = np.array([[6], [0], [-2]], np.int32)
+    given = [TensorType(dt.of(each.dtype), each.shape) for each in (x, indices)]
+    rows = TensorType(dt.float32, (3, inner))
+    buffers = [backend.from_host(each) for each in (x, indices)]
+    read = gathering.gather_nd(*given, backend=backend, out=rows)(*buffers)
+    np.testing.assert_array_equal(backend.to_host(read), x[[6, 0, 5]])
+    write = scattering.tensor_scatter_update(*given, rows, backend=backend, out=given[0])
+    expected = x.copy()
+    expected[[6, 0, 5]] = -x[:3]
+    written = write(*buffers, backend.from_host(-x[:3]))
+    np.testing.assert_array_equal(backend.to_host(written), expected)
+
+
+def test_what_adds_depends_on_the_device(backend):
+    def kept(name):
+        return scattering._accumulated(backend, dt.of(name))
+
+    assert kept("int8") is kept("uint32") is dt.uint32
+    assert kept("float64") is None  # double additions in any order are not exact enough
+    backend.dtypes -= {dt.float64}
+    assert kept("float32") is None
