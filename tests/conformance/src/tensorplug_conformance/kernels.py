@@ -17,6 +17,7 @@ from tensorplug.spec import TensorType
 from tensorplug_conformance.compare import judge, same_bits
 from tensorplug_conformance.denominator import cases_of
 from tensorplug_conformance.gradients import WrongGradientError, judge_gradient
+from tensorplug_conformance.leaks import left_behind, shows_leaks
 from tensorplug_conformance.primitives import PRIMITIVES
 from tensorplug_conformance.tables import Relation
 from tensorplug_conformance.tolerances import tolerances
@@ -58,8 +59,9 @@ def run_row(session: Session, entry: CaseEntry, row: Row, seed: int) -> RowVerdi
     if optional and not session.registered(row.kernel, frozenset({dtype})):
         verdict.status = "not claimed"
         return verdict
+    watched = next((case.id for case in cases if shows_leaks(case)), None)
     for case in cases:
-        failure = _run_case(session, entry, row, case, verdict)
+        failure = _run_case(session, entry, row, case, verdict, for_leaks=case.id == watched)
         if failure is not None:
             verdict.failed.append(case.id)
             if len(verdict.failures) < KEPT:
@@ -71,11 +73,18 @@ def run_row(session: Session, entry: CaseEntry, row: Row, seed: int) -> RowVerdi
 
 def run_case(session: Session, entry: CaseEntry, row: Row, case: Case) -> Failure | None:
     """Return the failure of one case, or None if it passes or does not concern this backend."""
-    return _run_case(session, entry, row, case, RowVerdict(row, "fail", 1))
+    verdict = RowVerdict(row, "fail", 1)
+    return _run_case(session, entry, row, case, verdict, for_leaks=shows_leaks(case))
 
 
 def _run_case(
-    session: Session, entry: CaseEntry, row: Row, case: Case, verdict: RowVerdict
+    session: Session,
+    entry: CaseEntry,
+    row: Row,
+    case: Case,
+    verdict: RowVerdict,
+    *,
+    for_leaks: bool,
 ) -> Failure | None:
     """Run one case, count it in ``verdict``, and return its failure, if it is one."""
     try:
@@ -86,6 +95,9 @@ def _run_case(
             worst = judge_gradient(session, entry, case, dt.of(row.dtype))
         else:
             worst = _Trial(session, entry, row, case).run()
+            fault = left_behind(session, entry.spec, case) if for_leaks else ""
+            if fault:
+                raise WrongResultError(fault)  # counted with all others below
     except DeclinedError as declined:
         verdict.declined += 1
         verdict.reason = verdict.reason or str(declined)

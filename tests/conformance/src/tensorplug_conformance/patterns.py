@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tensorplug import dtypes as dt
 from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.tables import Case
@@ -15,10 +17,23 @@ if TYPE_CHECKING:
     from tensorplug_conformance.corpus import Corpus
     from tensorplug_conformance.tables import Array
 
-__all__ = ["Rows", "around", "binary", "function", "near", "pairs", "points", "shaped", "unary"]
+__all__ = [
+    "Rows",
+    "around",
+    "binary",
+    "function",
+    "near",
+    "pairs",
+    "points",
+    "shaped",
+    "specials",
+    "unary",
+]
 
 # (case, shape of x, attributes); a case called transposed or sliced is laid out so.
 Rows = tuple[tuple[str, tuple[int, ...], dict[str, Any]], ...]
+
+_SMALL = 4096
 
 
 def unary(
@@ -126,6 +141,18 @@ def pairs(
         yield from (each(corpus) for each in extra)
 
     return points
+
+
+def specials(corpus: Corpus, rows: Rows) -> Iterator[Case]:
+    """Yield the rows of a table once more, each with special values of the dtype in it.
+
+    A kernel that only moves elements must hand on every one of them, to the last bit.
+    """
+    edges = corpus.edges()
+    for number, (name, shape, attributes) in enumerate(rows):
+        if 0 < math.prod(shape) <= _SMALL:
+            values = np.resize(np.roll(edges, 5 * number), shape)
+            yield Case(f"{name}, special values", (values,), attributes)
 
 
 def shaped(rows: Rows) -> Callable[[Corpus], Iterator[Case]]:

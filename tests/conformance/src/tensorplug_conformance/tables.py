@@ -25,6 +25,7 @@ import numpy as np
 
 from tensorplug import dtypes as dt
 from tensorplug.errors import RegistrationError
+from tensorplug_conformance.derivation import derived
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -126,7 +127,8 @@ class CaseEntry:
             RegistrationError: when two have one id, or one has no oracle.
 
         """
-        return self._checked(self.generate(corpus))
+        own = list(self.generate(corpus))
+        return self._checked((*own, *derived(own)))
 
     def gradient_cases(self, corpus: Corpus) -> Iterator[Case]:
         """Yield the cases at which gradients are tried."""

@@ -37,6 +37,9 @@ def multiply_add(corpus: Corpus) -> Iterator[Case]:
     """All ways to broadcast, and many elements."""
     for name, shapes in _SHAPES:
         yield Case(name, tuple(corpus.ordinary(shape) for shape in shapes))
+    edges = corpus.edges()
+    yield Case("edges", (edges[:, None], corpus.of([0, 1, 2]), corpus.of(1)))
+    yield Case("plus edges", (corpus.of([[0], [1]]), corpus.of(1), edges))
     large = (LARGE * 8 + 3,)
     yield Case("large", (corpus.ordinary(large), corpus.ordinary(()), corpus.ordinary(large)))
     for layout in ("transposed", "sliced"):

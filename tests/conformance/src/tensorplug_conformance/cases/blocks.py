@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tensorplug.errors import ShapeError
 from tensorplug.ops import blocks as ops
 from tensorplug_conformance.oracle import blocks as oracle
-from tensorplug_conformance.patterns import Rows, points, shaped
+from tensorplug_conformance.patterns import Rows, points, shaped, specials
 from tensorplug_conformance.tables import Case, CaseTable
 
 if TYPE_CHECKING:
@@ -111,6 +111,7 @@ for spec, rows, reference in (
     ) -> Iterator[Case]:
         """Squares, oblongs, both layouts; what does not fit."""
         yield from shaped(rows)(corpus)
+        yield from specials(corpus, rows)
         for name, shape, attributes in refused:
             yield Case(name, (corpus.ordinary(shape),), attributes, expected=ShapeError)
 

@@ -76,6 +76,7 @@ def band(corpus: Corpus) -> Iterator[Case]:
     edges = corpus.edges()
     one = np.array(1, "int32")
     yield Case("edges", (np.stack([edges, edges, edges]), one, one))
+    yield Case("edges in the band", (np.stack([edges] * len(edges)), one, one))
     yield Case("vector", (edges, one, one), expected=ShapeError)
     two = np.array([1, 2], "int32")
     yield Case("two numbers", (corpus.ordinary((2, 2)), two, one), expected=ShapeError)
@@ -87,6 +88,7 @@ def triangle(corpus: Corpus) -> Iterator[Case]:
     yield from shaped(TRIANGLE)(corpus)
     edges = corpus.edges()
     yield Case("edges", (np.stack([edges, edges, edges]),))
+    yield Case("edges on the diagonal", (np.stack([edges] * len(edges)),))
     yield Case("vector", (edges,), expected=ShapeError)
 
 

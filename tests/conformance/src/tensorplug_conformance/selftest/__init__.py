@@ -22,20 +22,22 @@ from tensorplug_conformance.selftest.backends import (
     WrongBackend,
     engine_with,
 )
+from tensorplug_conformance.selftest.bench import Bench, Finding
+from tensorplug_conformance.selftest.generation import THINNED, selected
+from tensorplug_conformance.selftest.matrix import matrix
 from tensorplug_conformance.selftest.null import NULL
-from tensorplug_conformance.selftest.sabotage import Saboteur, install
 from tensorplug_conformance.selftest.saboteurs import saboteurs
 from tensorplug_conformance.session import Session, engine_factory
-from tensorplug_conformance.verdicts import BLOCKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rich.console import Console
 
+    from tensorplug_conformance.selftest.sabotage import Saboteur
     from tensorplug_conformance.tables import CaseEntry
 
-__all__ = ["Trial", "selftest", "try_backend", "try_null", "try_saboteur"]
+__all__ = ["Finding", "Trial", "selftest", "try_backend", "try_null", "try_saboteur"]
 
 _NULL_LEVEL = 2
 
@@ -49,8 +51,14 @@ class Trial:
     evidence: str
 
 
-def selftest(console: Console, backend: str = "cpu", *, kinds: str = "*") -> int:
-    """Try everything on the clean ``backend``; print the matrix; 0 if nothing escaped."""
+def selftest(
+    console: Console, backend: str = "cpu", *, kinds: str = "*", thin: int = THINNED
+) -> int:
+    """Try everything on the clean ``backend``; print the matrix; 0 if nothing escaped.
+
+    Of the saboteurs that are generated, one in ``thin`` is tried: each kind in many families,
+    and in each family many kinds. 1: all.
+    """
     try:
         Session(engine_factory(None), backend).close()
     except TensorplugError as error:
@@ -63,23 +71,47 @@ def selftest(console: Console, backend: str = "cpu", *, kinds: str = "*") -> int
         return 2
     chosen = [each for each in saboteurs() if fnmatch.fnmatchcase(each.kind, kinds)]
     known = entries()
+    made = [each for each in selected(thin) if fnmatch.fnmatchcase(each.kind, kinds)]
     trials = [try_null(name) for name in ("zeros", "nothing")] if kinds == "*" else []
     trials += _clean(backend, known, chosen, console)
     if kinds == "*":
         trials += [try_backend(backend, each) for each in WRONG_BACKENDS]
-    for saboteur in track(
-        chosen, "saboteurs", console=console, disable=not console.is_terminal, transient=True
-    ):
-        trials.append(try_saboteur(backend, known[saboteur.kernel], saboteur))
-    console.print(_matrix(trials))
+    findings = _tried(backend, known, [*chosen, *made], console)
+    console.print(_outcomes(trials))
+    console.print(matrix(findings))
     escaped = [each.name for each in trials if not each.right]
+    for finding in findings:
+        if finding.outcome == "escaped":
+            name = f"{finding.saboteur.name} {finding.saboteur.dtype}"
+            console.print(f"[bold red]ESCAPED[/] {escape(name)}: {escape(finding.evidence)}")
+            escaped.append(name)
+    caught = sum(each.outcome == "caught" for each in findings)
     if escaped:
-        console.print(
-            f"[bold red]{len(escaped)} of {len(trials)} came out wrong[/]: {', '.join(escaped)}"
-        )
+        console.print(f"[bold red]{len(escaped)} came out wrong[/], {caught} saboteurs caught")
         return 1
-    console.print(f"[bold green]all {len(trials)} came out right[/]")
+    if not caught and not trials:
+        console.print(f"[red]no kind of saboteur is called[/] {escape(kinds)}")
+        return 2
+    console.print(f"[bold green]all right[/]: {caught} saboteurs caught, {len(trials)} backends")
     return 0
+
+
+def _tried(
+    backend: str, known: Mapping[str, CaseEntry], chosen: Sequence[Saboteur], console: Console
+) -> list[Finding]:
+    """Try saboteurs in turn, on one session."""
+    session = Session(engine_factory(None), backend)
+    bench = Bench(session, known)
+    # Those of one row together: its cases and what is right are kept for them alone.
+    ordered = sorted(chosen, key=lambda each: (each.kernel, each.mode, each.dtype))
+    found = [
+        bench.try_one(each)
+        for each in track(
+            ordered, "saboteurs", console=console, disable=not console.is_terminal, transient=True
+        )
+    ]
+    session.close()
+    return found
 
 
 def _has_arrays(backend: str) -> bool:
@@ -133,24 +165,20 @@ def _clean(
     return found or [Trial(f"clean {backend}: {len(tried)} rows", True, "all pass")]
 
 
-def try_saboteur(backend: str, entry: CaseEntry, saboteur: Saboteur) -> Trial:
-    """Run the rows of the sabotaged kernel on an engine of its own; one of them must fail."""
-    session = Session(engine_factory(None), backend)
-    install(session, saboteur)
-    row = Row(saboteur.kernel, saboteur.dtype, "native")
+def try_saboteur(backend: str, entry: CaseEntry, saboteur: Saboteur) -> Finding:
+    """Try one saboteur on an engine of its own."""
     known = {entry.spec.name: entry}
-    level = 2 if saboteur.kernel in PRIMITIVES else 3
-    assert row in rows(level, known)  # what is tried is part of the suite
-    verdict = run_row(session, entry, row, 0)
-    session.close()
-    caught = verdict.status in BLOCKING
-    evidence = verdict.failures[0] if verdict.failures else None
-    told = f"{evidence.case}: {evidence.message}" if evidence else verdict.status
-    name = f"{saboteur.name} {saboteur.dtype}"
-    return Trial(name, caught, told.splitlines()[0])
+    row = Row(saboteur.kernel, saboteur.dtype, saboteur.mode)
+    primitive = saboteur.kernel in PRIMITIVES and saboteur.mode == "native"
+    assert row in rows(2 if primitive else 3, known)  # what is tried is part of the suite
+    session = Session(engine_factory(None), backend)
+    try:
+        return Bench(session, known).try_one(saboteur)
+    finally:
+        session.close()
 
 
-def _matrix(trials: Sequence[Trial]) -> Table:
+def _outcomes(trials: Sequence[Trial]) -> Table:
     table = Table("tried", "outcome", "what gave it away")
     for each in trials:
         mark = "[green]right[/]" if each.right else "[bold red]ESCAPED[/]"

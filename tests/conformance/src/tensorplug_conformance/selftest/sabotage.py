@@ -6,30 +6,35 @@ A saboteur sees host arrays and a function that runs the clean kernel, and gives
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tensorplug.registry import Owner
+from tensorplug.spec import TensorType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from tensorplug.backend import Backend
-    from tensorplug.spec import TensorType
+    from tensorplug.registry import Handle
+    from tensorplug.spec import KernelSpec
     from tensorplug.tables import KernelEntry
+    from tensorplug_conformance.denominator import Mode
     from tensorplug_conformance.session import Session
     from tensorplug_conformance.tables import Array
 
-__all__ = ["Call", "Saboteur", "install"]
+__all__ = ["Call", "Saboteur", "Witness", "install"]
 
 
 @dataclass(slots=True)
 class Call:
     """One call of a sabotaged kernel.
 
-    ``buffers`` are what the kernel was given; ``memory`` lasts as long as the plan.
+    ``buffers`` are what the kernel was given; ``memory`` lasts as long as the plan, ``lasting``
+    as long as the saboteur. ``allowed``: the error in ulp that the suite's table allows.
     """
 
     backend: Backend
@@ -37,7 +42,10 @@ class Call:
     types: Sequence[TensorType]
     attributes: Mapping[str, Any]
     run: Callable[..., list[Any]]
+    spec: KernelSpec
     memory: dict[str, Any] = field(default_factory=dict)
+    lasting: dict[str, Any] = field(default_factory=dict)
+    allowed: float = 0.5
 
     def inputs(self) -> list[Any]:
         """Return the inputs as host arrays; a variadic one as a list of them."""
@@ -54,6 +62,25 @@ class Call:
         found = self.run(buffers, {**self.attributes, **changed})
         return [np.array(self.backend.to_host(each)) for each in found]
 
+    def as_of(self, inputs: Sequence[Any]) -> list[Array]:
+        """Return what the clean kernel gives for inputs that may have other types.
+
+        Raises:
+            ArgumentError, DTypeError: when the spec does not allow them.
+
+        """
+        buffers = [self._device(each) for each in inputs]
+        types = [self.type_of(each) for each in buffers]
+        attributes, outs = self.spec.resolve(types, self.attributes)
+        found = self.run(buffers, attributes, types, outs)
+        return [np.array(self.backend.to_host(each)) for each in found]
+
+    def type_of(self, given: Any) -> Any:
+        """Return the type of a buffer, of each in a list, or None of an absent one."""
+        if isinstance(given, list):
+            return [self.type_of(each) for each in given]
+        return None if given is None else self.backend.describe(given)
+
     def _device(self, given: Any) -> Any:
         if isinstance(given, list):
             return [self._device(each) for each in given]
@@ -64,24 +91,62 @@ class Call:
 class Saboteur:
     """A plausible mistake in one kernel.
 
-    ``outputs`` gives the wrong arrays; ``buffers``, where it stands instead, the very buffers.
-    ``fits``: whether arrays are cut or stretched to the shape and dtype that the spec demands.
+    ``wrong`` takes a ``Call`` and gives the wrong arrays, or the very buffers if it is ``raw``;
+    of a gradient rule, it takes a ``Pull``.
+    They are cut or stretched to the shape and dtype that the spec demands, unless ``raw``.
+    ``mode``: of the row in which it must be caught; ``detail``: which of several such mistakes.
+    ``demanded``: the cases must hold the occasion for it. Otherwise a kernel for which it makes
+    no difference whatever the inputs is not counted.
     """
 
     kind: str
     kernel: str
-    wrong: Callable[[Call], Any]
+    wrong: Callable[[Any], Any]
     dtype: str = "float32"
     raw: bool = False
+    mode: Mode = "native"
+    detail: str = ""
+    demanded: bool = False
 
     @property
     def name(self) -> str:
         """What the matrix calls it."""
-        return f"{self.kind}: {self.kernel}"
+        return f"{self.kind}: {self.kernel}{f'.{self.detail}' if self.detail else ''}"
 
 
-def install(session: Session, saboteur: Saboteur) -> None:
-    """Put the saboteur in the place of its kernel, on this session's engine.
+@dataclass(slots=True)
+class Witness:
+    """Whether a saboteur has struck: ``struck`` if any result differed from the clean one.
+
+    ``signed_zero``: whether the sign of a zero makes a difference, as it does to the judge.
+    """
+
+    watching: bool = False
+    struck: bool = False
+    signed_zero: bool = True
+
+    def compare(self, found: Sequence[Array], clean: Sequence[Array]) -> None:
+        """Take note of one call."""
+        for a, b in zip(found, clean, strict=True):
+            self.struck |= not _alike(a, b, signed_zero=self.signed_zero)
+
+
+def _alike(a: Array, b: Array, *, signed_zero: bool) -> bool:
+    """Return whether two results are the same to the judge; payloads of NaN are nobody's."""
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    if a.dtype.kind not in "fc":
+        return bool(np.all(a == b))
+    if not np.array_equal(a, b, equal_nan=True):
+        return False
+    same_sign = np.signbit(a.real) == np.signbit(b.real)
+    return not signed_zero or bool(np.all(same_sign | (a != 0)))
+
+
+def install(
+    session: Session, saboteur: Saboteur, witness: Witness | None = None, allowed: float = 0.5
+) -> Handle:
+    """Put the saboteur in the place of its kernel, on this session's engine; removable.
 
     Raises:
         LookupError: when the clean backend has no such kernel.
@@ -95,16 +160,21 @@ def install(session: Session, saboteur: Saboteur) -> None:
     entry: KernelEntry = owned.entry
     # It asks for everything, so that an ignored attribute can be ignored on purpose.
     asks = (*entry.spec.attributes, "backend", "out")
-    wrapped = _Wrapped(entry, saboteur)
+    wrapped = _Wrapped(entry, saboteur, witness or Witness(), allowed)
     wrong = dataclasses.replace(entry, function=wrapped.prepare, prepares=True, asks=asks)
     owner = Owner("saboteur", saboteur.kind)
-    session.engine.registry.add(owner, kernels=[(name, wrong)], override=True)
+    return session.engine.registry.add(owner, kernels=[(name, wrong)], override=True)
 
 
 class _Wrapped:
-    def __init__(self, entry: KernelEntry, saboteur: Saboteur) -> None:
+    def __init__(
+        self, entry: KernelEntry, saboteur: Saboteur, witness: Witness, allowed: float
+    ) -> None:
         self.entry = entry
         self.saboteur = saboteur
+        self.witness = witness
+        self.allowed = allowed
+        self.lasting: dict[str, Any] = {}
 
     def prepare(self, *types: Any, **extras: Any) -> Callable[..., Any]:
         """Prepare the clean kernel, and return the wrong one."""
@@ -114,23 +184,43 @@ class _Wrapped:
         attributes = {name: extras[name] for name in entry.spec.attributes}
         memory: dict[str, Any] = {}
 
-        def run(buffers: Sequence[Any], changed: Mapping[str, Any]) -> list[Any]:
+        def run(
+            buffers: Sequence[Any],
+            changed: Mapping[str, Any],
+            others: Sequence[Any] | None = None,
+            made: Sequence[TensorType] | None = None,
+        ) -> list[Any]:
             given = {**extras, **changed}
+            if made is not None:
+                given["out"] = tuple(made) if several else made[0]
             asked = {name: given[name] for name in entry.asks}
             if entry.prepares:
-                result = entry.function(*types, **asked)(*buffers)
+                result = entry.function(*(others or types), **asked)(*buffers)
             else:
                 result = entry.function(*buffers, **asked)
             return list(result) if several else [result]
 
         def kernel(*buffers: Any) -> Any:
-            call = Call(backend, buffers, outs, attributes, run, memory)
+            call = Call(
+                backend,
+                buffers,
+                outs,
+                attributes,
+                run,
+                entry.spec,
+                memory,
+                self.lasting,
+                self.allowed,
+            )
+            before = call.clean() if self.witness.watching else []
             found = self.saboteur.wrong(call)
             if not self.saboteur.raw:
                 found = [
                     backend.from_host(_fitted(each, type_))
                     for each, type_ in zip(found, outs, strict=True)
                 ]
+            if self.witness.watching:
+                self.witness.compare([np.array(backend.to_host(each)) for each in found], before)
             return found if several else found[0]
 
         return kernel
@@ -139,9 +229,10 @@ class _Wrapped:
 def _fitted(array: Any, type_: TensorType) -> Array:
     """Return a wrong result in the shape and dtype that the spec demands."""
     given = np.asarray(array)
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
         converted = given.astype(type_.dtype.numpy)
-    if given.shape == type_.shape:
+    if type_.admits(TensorType(type_.dtype, given.shape)):
         return converted
     return (
         np.resize(converted, type_.shape) if given.size else np.zeros(type_.shape, converted.dtype)

@@ -1,0 +1,98 @@
+"""Whether repeated calls of a kernel leave anything behind: results, inputs, scratch memory."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from typing import TYPE_CHECKING, Any, Final
+
+from tensorplug.backend import CountsBuffers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug.spec import KernelSpec
+    from tensorplug_conformance.session import Session
+    from tensorplug_conformance.tables import Case
+
+__all__ = ["left_behind", "shows_leaks"]
+
+CALLS: Final = 4
+"""One object may stay, or two: a constant that is kept for the next call is no leak."""
+
+
+def shows_leaks(case: Case) -> bool:
+    """Return whether a case is fit for it: it is answered, and something goes in or comes out."""
+    return not isinstance(case.expected, type) and all(
+        getattr(given, "size", 1) for given in case.inputs
+    )
+
+
+def left_behind(session: Session, spec: KernelSpec, case: Case) -> str:
+    """Return what stays when everybody has let go of inputs and results; empty if nothing does."""
+
+    def call() -> list[weakref.ref[Any]]:
+        operands = session.operands(case)
+        results = session.call(spec, operands, case.attributes)
+        return [found for each in (*_flat(operands), *results) for found in _watched(each._buffer)]
+
+    session.call(spec, session.operands(case), case.attributes)  # plans and pools are made
+    watched = [call() for _ in range(CALLS)]
+    session.device.backend.synchronize()
+    # Of each input and output: the buffers of the calls, and how many of them still live.
+    for number, each in enumerate(zip(*watched, strict=True)):
+        if _alive(each) == CALLS and _alive(each, collect=True) == CALLS:
+            return f"the buffers of {CALLS} calls are all kept (input or output {number}): a leak"
+    return _counted(session, call)
+
+
+def _flat(operands: list[Any]) -> list[Any]:
+    found: list[Any] = []
+    for each in operands:
+        found.extend(each if isinstance(each, list) else [] if each is None else [each])
+    return found
+
+
+def _watched(buffer: Any) -> list[weakref.ref[Any]]:
+    try:
+        return [weakref.ref(buffer)]
+    except TypeError:  # such objects cannot be watched; where it counts, the backend tells
+        return []
+
+
+def _alive(references: tuple[weakref.ref[Any], ...], *, collect: bool = False) -> int:
+    if collect:
+        gc.collect()
+    return len({id(found) for each in references if (found := each()) is not None})
+
+
+def _counted(session: Session, call: Callable[[], object]) -> str:
+    """Return what the backend's own figures say of it."""
+    backend = session.device.backend
+    if isinstance(backend, CountsBuffers):
+        try:
+            return _grown(backend, call)
+        finally:
+            backend.stop_counting()
+    before = dict(backend.memory())
+    growing = set(before)
+    for _ in range(2 * CALLS):
+        call()
+        backend.synchronize()
+        now = dict(backend.memory())
+        growing = {name for name in growing if now.get(name, 0) > before[name]}
+        if not growing:
+            return ""
+        before = now
+    return f"memory()[{min(growing)!r}] grows with every call: a leak"
+
+
+def _grown(backend: CountsBuffers, call: Callable[[], object]) -> str:
+    before = backend.live_buffers()
+    for _ in range(CALLS):
+        call()
+    if backend.live_buffers() - before < CALLS:
+        return ""
+    gc.collect()
+    grown = backend.live_buffers() - before
+    return f"{grown} buffers more after {CALLS} calls: a leak" if grown >= CALLS else ""

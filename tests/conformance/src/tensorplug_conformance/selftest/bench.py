@@ -1,0 +1,168 @@
+"""Trying saboteurs: each in the rows of its kernel, all of them in turn on one engine."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from tensorplug import dtypes as dt
+from tensorplug_conformance.corpus import Corpus
+from tensorplug_conformance.denominator import Row, cases_of
+from tensorplug_conformance.gradients import judge_gradient
+from tensorplug_conformance.kernels import run_case
+from tensorplug_conformance.selftest.kinds.rules import install_rule
+from tensorplug_conformance.selftest.sabotage import Saboteur, Witness, install
+from tensorplug_conformance.tables import Bounded, Relation
+from tensorplug_conformance.tolerances import tolerances
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tensorplug_conformance.session import Session
+    from tensorplug_conformance.tables import Case, CaseEntry
+
+__all__ = ["Bench", "Finding"]
+
+Outcome = Literal["caught", "escaped", "harmless"]
+_PROBES = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What came of one saboteur: what gave it away, or why it is none.
+
+    ``harmless``: no input of the cases, and no special value in them, makes a difference, such as
+    a lost NaN in a kernel of integers.
+    """
+
+    saboteur: Saboteur
+    outcome: Outcome
+    evidence: str
+
+
+@dataclass(slots=True)
+class _Prepared:
+    """The cases of a row, with what is right worked out once for all saboteurs.
+
+    ``bounded``: results may be off by more than ulps. ``determined``: the oracle gives values,
+    not only relations between them.
+    """
+
+    cases: Sequence[Case]
+    bounded: bool
+    determined: bool = True
+    slopes: dict[str, Any] = field(default_factory=dict)
+
+
+class Bench:
+    """One session on a clean backend, on which saboteurs take turns."""
+
+    def __init__(self, session: Session, known: Mapping[str, CaseEntry], seed: int = 0) -> None:
+        self.session = session
+        self.known = known
+        self.seed = seed
+        self._prepared: dict[Row, _Prepared] = {}
+
+    def try_one(self, saboteur: Saboteur) -> Finding:
+        """Run the cases of the saboteur's row until one gives it away."""
+        entry = self.known[saboteur.kernel]
+        row = Row(saboteur.kernel, saboteur.dtype, saboteur.mode)
+        prepared = self._prepare(entry, row)
+        if saboteur.mode == "gradient":
+            return self._try_rule(saboteur, entry, prepared)
+        witness = Witness(watching=True, signed_zero=entry.signed_zero)
+        allowed = tolerances().of(entry, dt.of(saboteur.dtype))
+        with install(self.session, saboteur, witness, allowed):
+            for case in prepared.cases:
+                failure = run_case(self.session, entry, row, case)
+                if failure is not None:
+                    return Finding(saboteur, "caught", f"{case.id}: {failure.message}")
+            return self._survived(saboteur, entry, prepared, witness)
+
+    def _survived(
+        self, saboteur: Saboteur, entry: CaseEntry, prepared: _Prepared, witness: Witness
+    ) -> Finding:
+        """Tell a saboteur that escaped from one that makes no difference."""
+        if saboteur.demanded:
+            return Finding(saboteur, "escaped", "no case gives the occasion")
+        if prepared.bounded and saboteur.kind in _WITHIN_BOUNDS:
+            return Finding(saboteur, "harmless", "within what sums may be off by")
+        if witness.struck:
+            return Finding(saboteur, "escaped", "other results, and passed")
+        if not prepared.determined:
+            return Finding(saboteur, "harmless", "makes no difference")
+        for case in prepared.cases[:_PROBES]:
+            if self._shown(entry, _special(entry, case), witness):
+                return Finding(saboteur, "escaped", f"{case.id} with special values would show it")
+        return Finding(saboteur, "harmless", "makes no difference")
+
+    def _shown(self, entry: CaseEntry, case: Case, witness: Witness) -> bool:
+        """Return whether the saboteur makes a difference in one more call."""
+        # Special values that a kernel refuses show nothing.
+        with suppress(Exception):
+            operands = self.session.operands(case)
+            self.session.call(entry.spec, operands, case.attributes)
+        return witness.struck
+
+    def _try_rule(self, saboteur: Saboteur, entry: CaseEntry, prepared: _Prepared) -> Finding:
+        dtype = dt.of(saboteur.dtype)
+        witness = Witness(signed_zero=False)
+        with install_rule(self.session, saboteur, witness):
+            for case in prepared.cases:
+                try:
+                    judge_gradient(self.session, entry, case, dtype, prepared.slopes)
+                except Exception as error:  # noqa: BLE001  # as in a run: it is a verdict
+                    return Finding(saboteur, "caught", f"{case.id}: {error}".splitlines()[0])
+        if witness.struck or saboteur.demanded:
+            return Finding(saboteur, "escaped", "all gradients passed")
+        return Finding(saboteur, "harmless", "makes no difference")
+
+    def _prepare(self, entry: CaseEntry, row: Row) -> _Prepared:
+        if row not in self._prepared:
+            cases = cases_of(entry, row, self.seed)
+            if row.mode == "gradient":
+                self._prepared[row] = _Prepared(cases, bounded=False)
+            else:
+                worked = [_worked_out(entry, case) for case in cases]
+                determined = all(case.expected is not None for case in worked)
+                bounded = any(
+                    isinstance(one, Bounded) and bool(np.any(one.bound))
+                    for case in worked
+                    for one in (case.expected if isinstance(case.expected, tuple) else ())
+                )
+                self._prepared[row] = _Prepared(worked, bounded or not determined, determined)
+        return self._prepared[row]
+
+
+_WITHIN_BOUNDS = frozenset({"too many ulp", "subnormals flushed", "subnormals read as 0"})
+
+
+def _worked_out(entry: CaseEntry, case: Case) -> Case:
+    """Return the case with the oracle's answer in it."""
+    if case.expected is not None or entry.oracle is None:
+        return case
+    found = entry.oracle(*case.inputs, **case.attributes)
+    if isinstance(found, Relation):
+        return case
+    return replace(case, expected=found if isinstance(found, tuple) else (found,))
+
+
+def _special(entry: CaseEntry, case: Case) -> Case:
+    """Return a case with every special value of its dtypes in the place of ordinary ones."""
+
+    def filled(array: Any) -> Any:
+        if isinstance(array, list):
+            return [filled(each) for each in array]
+        if array is None or not array.size:
+            return array
+        edges = Corpus(dt.of(array.dtype)).edges()
+        return np.resize(np.roll(edges, 3), array.shape)
+
+    inputs = tuple(
+        given if entry.spec.accepted(name) == dt.INTEGER else filled(given)
+        for name, given in zip(entry.spec.input_names, case.inputs, strict=True)
+    )
+    return replace(case, inputs=inputs, expected=None)

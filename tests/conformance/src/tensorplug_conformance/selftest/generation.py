@@ -1,0 +1,38 @@
+"""Which saboteurs there are: those of every kernel, or a part that is spread over all of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tensorplug_conformance import cases
+from tensorplug_conformance.selftest.kinds import generated
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tensorplug_conformance.selftest.sabotage import Saboteur
+
+__all__ = ["THINNED", "families", "selected"]
+
+THINNED: Final = 29
+"""Of the generated saboteurs one in so many is tried by default; a prime, so that kinds rotate."""
+
+
+def families() -> dict[str, list[str]]:
+    """Return the kernels of each family of cases."""
+    return {
+        table_name: [entry.spec.name for entry in table]
+        for table_name, table in cases.by_family().items()
+    }
+
+
+def selected(thin: int = THINNED) -> Iterator[Saboteur]:
+    """Yield one in ``thin`` of the generated saboteurs, of each family at least one."""
+    number = 0
+    for table in cases.by_family().values():
+        first = True
+        for entry in table:
+            for saboteur in generated(entry):
+                if number % thin == 0 or first:
+                    yield saboteur
+                number, first = number + 1, False

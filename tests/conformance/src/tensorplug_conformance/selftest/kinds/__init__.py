@@ -1,0 +1,31 @@
+"""Kinds of mistakes that any kernel may have; each kernel of the catalogue gets those that fit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug_conformance.selftest.kinds import (
+    attributes,
+    memory,
+    occasions,
+    operands,
+    results,
+    rules,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tensorplug_conformance.selftest.sabotage import Saboteur
+    from tensorplug_conformance.tables import CaseEntry
+
+__all__ = ["generated"]
+
+
+def generated(entry: CaseEntry) -> Iterator[Saboteur]:
+    """Yield the saboteurs of one kernel, made from its spec and from how its cases judge it."""
+    for kinds in (results.KINDS, occasions.KINDS, operands.KINDS, memory.KINDS):
+        for kind in kinds:
+            yield from kind.saboteurs(entry)
+    yield from attributes.saboteurs(entry)
+    yield from rules.saboteurs(entry)

@@ -1,0 +1,89 @@
+"""Attributes that are ignored, kept from another call, or off by one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorplug.errors import TensorplugError
+from tensorplug.spec import REQUIRED
+from tensorplug_conformance.selftest.kinds.kind import ORDINARY, chosen
+from tensorplug_conformance.selftest.sabotage import Saboteur
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tensorplug_conformance.selftest.sabotage import Call
+    from tensorplug_conformance.tables import CaseEntry
+
+__all__ = ["saboteurs"]
+
+_REFUSALS = (ValueError, IndexError, TypeError, ArithmeticError, KeyError, TensorplugError)
+
+
+def saboteurs(entry: CaseEntry) -> Iterator[Saboteur]:
+    """Yield those for each attribute of a kernel."""
+    dtype = chosen(entry, ORDINARY)
+    assert dtype is not None  # it need not be one of them
+    for name in entry.spec.attributes:
+        for kind, replaced in (
+            ("attribute ignored", _default),
+            ("attribute of the first call", _first),
+            ("attribute off by one", _next),
+            ("attribute as if one", _broadened),
+        ):
+            yield Saboteur(
+                kind,
+                entry.spec.name,
+                _with(name, replaced),
+                dtype,
+                raw=True,
+                detail=name,
+            )
+
+
+def _with(name: str, replaced: Callable[[Call, str], Any]) -> Callable[[Call], Any]:
+    def wrong(call: Call) -> Any:
+        try:
+            found = call.clean(**{name: replaced(call, name)})
+        except _REFUSALS:  # the wrong attribute fits no such call
+            found = call.clean()
+        return [call.backend.from_host(each) for each in found]
+
+    return wrong
+
+
+def _default(call: Call, name: str) -> Any:
+    attribute = call.spec.attributes[name]
+    if attribute.default is REQUIRED:
+        return call.attributes[name]
+    types = [call.type_of(each) for each in call.buffers]
+    known = dict(zip(call.spec.input_names, types, strict=True))
+    return attribute.canonical(attribute.default, {**known, **call.attributes})
+
+
+def _first(call: Call, name: str) -> Any:
+    return call.lasting.setdefault("first", call.attributes)[name]
+
+
+def _next(call: Call, name: str) -> Any:
+    """Return a number, or the first of several, one greater; the other of two truth values."""
+    value = call.attributes[name]
+    return _greater(value)
+
+
+def _greater(value: Any) -> Any:
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int | float):
+        return value + 1
+    if isinstance(value, tuple) and value:
+        return (_greater(value[0]), *value[1:])
+    return value
+
+
+def _broadened(call: Call, name: str) -> Any:
+    """Take the first of several numbers for all of them."""
+    value = call.attributes[name]
+    if isinstance(value, tuple) and value:
+        return (value[0],) * len(value)
+    return value

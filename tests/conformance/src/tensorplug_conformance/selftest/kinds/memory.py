@@ -1,0 +1,87 @@
+"""Kernels that mistreat memory: they write into inputs, keep buffers, hand them out again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tensorplug_conformance.selftest.kinds.kind import Kind
+
+if TYPE_CHECKING:
+    from tensorplug_conformance.selftest.sabotage import Call
+    from tensorplug_conformance.tables import CaseEntry
+
+__all__ = ["KINDS"]
+
+
+def _given(call: Call) -> list[Any]:
+    found: list[Any] = []
+    for each in call.buffers:
+        found.extend(each if isinstance(each, list) else [] if each is None else [each])
+    return found
+
+
+def _writes_input(position: int) -> Any:
+    def wrong(call: Call) -> Any:
+        found = call.run(call.buffers, call.attributes)
+        kept = [np.array(call.backend.to_host(each)) for each in found]
+        target = _given(call)[position]
+        if target.size:
+            target.flags.writeable = True
+            np.copyto(target, np.roll(target.copy().reshape(-1), 1).reshape(target.shape))
+        return [call.backend.from_host(each) for each in kept]
+
+    return wrong
+
+
+def _one_buffer(call: Call) -> Any:
+    """Write every result of a plan into the buffer of its first."""
+    found = call.clean()
+    kept = call.memory.setdefault("buffers", [np.array(each) for each in found])
+    for buffer, each in zip(kept, found, strict=True):
+        if buffer.shape == each.shape:
+            np.copyto(buffer, each)
+    return list(kept)
+
+
+def _stale(call: Call) -> Any:
+    return call.memory.setdefault("result", call.run(call.buffers, call.attributes))
+
+
+def _keeps_results(call: Call) -> Any:
+    found = call.run(call.buffers, call.attributes)
+    call.lasting.setdefault("kept", []).append(found)
+    return found
+
+
+def _keeps_inputs(call: Call) -> Any:
+    call.lasting.setdefault("kept", []).append(list(call.buffers))
+    return call.run(call.buffers, call.attributes)
+
+
+def _keeps_scratch(call: Call) -> Any:
+    found = call.run(call.buffers, call.attributes)
+    scratch = [np.array(call.backend.to_host(each)) for each in found]
+    call.lasting.setdefault("kept", []).append(scratch)
+    return found
+
+
+def _takes_inputs(entry: CaseEntry) -> bool:
+    return bool(entry.spec.inputs)
+
+
+def _takes_two(entry: CaseEntry) -> bool:
+    declared = entry.spec.declared
+    return len(declared) > 1 and not any(each.variadic or each.optional for each in declared)
+
+
+KINDS: Final = (
+    Kind("input changed", _writes_input(0), fits=_takes_inputs, raw=True),
+    Kind("second input changed", _writes_input(1), fits=_takes_two, raw=True),
+    Kind("output aliased", _one_buffer, raw=True),
+    Kind("stale result", _stale, raw=True),
+    Kind("leaks results", _keeps_results, raw=True, demanded=True),
+    Kind("leaks inputs", _keeps_inputs, fits=_takes_inputs, raw=True, demanded=True),
+    Kind("leaks scratch", _keeps_scratch, raw=True, demanded=True),
+)

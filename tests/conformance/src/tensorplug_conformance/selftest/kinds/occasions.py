@@ -1,0 +1,114 @@
+"""Results that are wrong only now and then: for large, strided, empty, scalar, repeated calls."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tensorplug_conformance.selftest.kinds.kind import EXACT, Kind
+from tensorplug_conformance.selftest.kinds.results import changed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug_conformance.selftest.sabotage import Call
+    from tensorplug_conformance.tables import Array, CaseEntry
+
+__all__ = ["KINDS"]
+
+_LARGE: Final = 1 << 16
+
+
+def _only(condition: Callable[[Call], bool]) -> Callable[[Call], Any]:
+    def wrong(call: Call) -> Any:
+        found = call.clean()
+        return [changed(each, -1) for each in found] if condition(call) else found
+
+    return wrong
+
+
+def _given(call: Call) -> list[Array]:
+    found: list[Array] = []
+    for each in call.inputs():
+        found.extend(each if isinstance(each, list) else [] if each is None else [each])
+    return found
+
+
+def _large(call: Call) -> bool:
+    made = [math.prod(type_.shape) for type_ in call.types if type_.known]
+    return max([*made, *(each.size for each in _given(call))], default=0) > _LARGE
+
+
+def _strided(call: Call) -> bool:
+    buffers: list[Any] = []
+    for each in call.buffers:
+        buffers.extend(each if isinstance(each, list) else [each])
+    return any(isinstance(each, np.ndarray) and not each.flags.c_contiguous for each in buffers)
+
+
+def _scalar(call: Call) -> bool:
+    return any(each.ndim == 0 for each in _given(call))
+
+
+def _one_long(call: Call) -> bool:
+    return any(1 in each.shape for each in _given(call))
+
+
+def _high_rank(call: Call) -> bool:
+    return any(each.ndim > 4 for each in _given(call))
+
+
+def _from_nothing(call: Call) -> bool:
+    return any(each.size == 0 for each in _given(call))
+
+
+def _nothing_is_flat(call: Call) -> Any:
+    """Give an empty result without its shape."""
+    return [
+        call.backend.from_host(each if each.size else each.reshape(-1)) for each in call.clean()
+    ]
+
+
+def _nothing_fails(call: Call) -> Any:
+    if any(each.size == 0 for each in _given(call)):
+        raise MemoryError("no grid of size 0")
+    return call.clean()
+
+
+def _vector_of_scalar(call: Call) -> Any:
+    found = call.clean()
+    return [call.backend.from_host(each if each.ndim else each.reshape(1)) for each in found]
+
+
+def _races(call: Call) -> Any:
+    """Lose an element in one call of three, as unsynchronized work does."""
+    chance = call.lasting.setdefault("chance", np.random.default_rng(7))
+    found = call.clean()
+    return [changed(each, -1) for each in found] if chance.random() < 1 / 3 else found
+
+
+def _third_call(call: Call) -> Any:
+    call.memory["calls"] = call.memory.get("calls", 0) + 1
+    found = call.clean()
+    return found if call.memory["calls"] < 3 else [changed(each) for each in found]
+
+
+def _takes_inputs(entry: CaseEntry) -> bool:
+    return bool(entry.spec.inputs)
+
+
+KINDS: Final = (
+    Kind("wrong above 2**16", _only(_large), fits=_takes_inputs, demanded=True),
+    Kind("wrong where strided", _only(_strided), fits=_takes_inputs, demanded=True),
+    Kind("wrong for rank 0", _only(_scalar)),
+    Kind("wrong for size 1", _only(_one_long)),
+    Kind("wrong above rank 4", _only(_high_rank)),
+    Kind("wrong from nothing", _only(_from_nothing), EXACT),
+    Kind("empty result flattened", _nothing_is_flat, raw=True),
+    Kind("fails for nothing", _nothing_fails, fits=_takes_inputs, demanded=True),
+    Kind("scalar becomes vector", _vector_of_scalar, raw=True),
+    Kind("race", _races),
+    Kind("wrong when repeated", _third_call),
+)

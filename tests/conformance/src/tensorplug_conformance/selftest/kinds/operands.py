@@ -1,0 +1,203 @@
+"""Inputs that are misread: swapped, not broadcast, narrowed, taken for another type."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tensorplug import dtypes as dt
+from tensorplug.errors import TensorplugError
+from tensorplug_conformance.selftest.kinds.kind import ORDINARY, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug_conformance.selftest.sabotage import Call
+    from tensorplug_conformance.tables import Array, CaseEntry
+
+__all__ = ["KINDS"]
+
+
+def _reading(change: Callable[[Array], Array]) -> Callable[[Call], Any]:
+    """Return a saboteur that takes its data for something else; indices are left alone."""
+
+    def wrong(call: Call) -> Any:
+        with np.errstate(all="ignore"):
+            return _attempt(call, _misread(call, change))
+
+    return wrong
+
+
+def _misread(call: Call, change: Callable[[Array], Array]) -> list[Any]:
+    found: list[Any] = []
+    for name, given in zip(call.spec.input_names, call.inputs(), strict=True):
+        misread = _same if call.spec.accepted(name) == dt.INTEGER else change
+        if isinstance(given, list):
+            found.append([misread(each) for each in given])
+        else:
+            found.append(None if given is None else misread(given))
+    return found
+
+
+def _attempt(call: Call, inputs: list[Any]) -> Any:
+    """Return the clean kernel's result for other values, where it has one."""
+    try:
+        return call.clean(inputs)
+    except (ValueError, IndexError, TypeError, ArithmeticError, TensorplugError):
+        return call.clean()
+
+
+def _same(x: Array) -> Array:
+    return x
+
+
+def _no_nan(x: Array) -> Array:
+    return np.where(np.isnan(x), x.dtype.type(0), x) if x.dtype.kind in "fc" else x
+
+
+def _finite(x: Array) -> Array:
+    return np.asarray(np.nan_to_num(x, nan=np.nan)) if x.dtype.kind in "fc" else x
+
+
+def _integers_rounded(x: Array) -> Array:
+    """Pass integers through float32, which holds 24 bits of them."""
+    if x.dtype.kind not in "iu":
+        return x
+    limits: Any = np.iinfo(x.dtype)
+    rounded = x.astype(np.float32).astype(np.float64)
+    return np.clip(rounded, int(limits.min), float(limits.max) - 256).astype(x.dtype)
+
+
+def _narrowed(x: Array) -> Array:
+    return x.astype(np.float32).astype(x.dtype) if x.dtype.kind == "f" else x
+
+
+def _flushed(x: Array) -> Array:
+    if x.dtype.kind not in "fc":
+        return x
+    return np.where(np.abs(x) < np.finfo(x.dtype).tiny, x * 0, x)
+
+
+def _real_only(x: Array) -> Array:
+    return x.real.astype(x.dtype) if x.dtype.kind == "c" else x
+
+
+def _swapped(call: Call) -> Any:
+    first, second, *rest = call.inputs()
+    return _attempt(call, [second, first, *rest])
+
+
+def _first_only(position: int) -> Callable[[Call], Any]:
+    """Return a saboteur that takes the first element of an operand that must be stretched."""
+
+    def wrong(call: Call) -> Any:
+        inputs = call.inputs()
+        given = inputs[position]
+        if given.shape != call.types[0].shape and given.size:
+            inputs[position] = np.full(given.shape, given.reshape(-1)[0], given.dtype)
+        return call.clean(inputs)
+
+    return wrong
+
+
+def _indices(change: Callable[[Array], Array]) -> Callable[[Call], Any]:
+    """Return a saboteur that misreads indices."""
+
+    def wrong(call: Call) -> Any:
+        inputs = [
+            change(given)
+            if call.spec.accepted(name) == dt.INTEGER and isinstance(given, np.ndarray)
+            else given
+            for name, given in zip(call.spec.input_names, call.inputs(), strict=True)
+        ]
+        return _attempt(call, inputs)
+
+    return wrong
+
+
+def _as_signed(call: Call) -> Any:
+    """Take unsigned integers for signed ones of the same width."""
+
+    def seen(given: Any) -> Any:
+        if isinstance(given, list):
+            return [seen(each) for each in given]
+        if given is None or given.dtype.kind != "u":
+            return given
+        return given.view(f"i{given.dtype.itemsize}")
+
+    return _retyped(call, seen)
+
+
+def _saturated(call: Call) -> Any:
+    """Compute in 64 bits and saturate at the end."""
+
+    def seen(given: Any) -> Any:
+        if isinstance(given, list):
+            return [seen(each) for each in given]
+        return given.astype(np.int64) if given is not None and given.dtype.kind == "i" else given
+
+    return _retyped(call, seen)
+
+
+def _retyped(call: Call, seen: Callable[[Any], Any]) -> Any:
+    try:
+        found = call.as_of([seen(each) for each in call.inputs()])
+    except (ValueError, TypeError, IndexError, ArithmeticError, TensorplugError):
+        return call.clean()
+    return [_returned(each, type_) for each, type_ in zip(found, call.types, strict=True)]
+
+
+def _returned(found: Array, type_: Any) -> Array:
+    wanted = type_.dtype.numpy
+    if found.dtype == wanted or wanted.kind not in "iu" or found.dtype.kind not in "iu":
+        return found
+    if wanted.itemsize == found.dtype.itemsize:
+        return found.view(wanted)
+    limits: Any = np.iinfo(wanted)
+    return np.clip(found, limits.min, limits.max).astype(wanted)
+
+
+def _promotes(entry: CaseEntry) -> bool:
+    return _swappable(entry) and len(entry.spec.promote) > 1
+
+
+def _swappable(entry: CaseEntry) -> bool:
+    spec = entry.spec
+    return len(spec.inputs) > 1 and not any(
+        each.variadic or each.optional for each in spec.declared[:2]
+    )
+
+
+def _indexed(entry: CaseEntry) -> bool:
+    spec = entry.spec
+    names = [name for name in spec.input_names if spec.accepted(name) == dt.INTEGER]
+    return bool(names) and len(names) < len(spec.inputs)
+
+
+KINDS: Final = (
+    Kind("operands swapped", _swapped, fits=_swappable),
+    Kind("first operand not stretched", _first_only(0), fits=_promotes),
+    Kind("second operand not stretched", _first_only(1), fits=_promotes),
+    Kind("NaN read as 0", _reading(_no_nan), ("float32",), strict=True),
+    Kind("infinities read as finite", _reading(_finite), ("float32",), strict=True),
+    Kind("subnormals read as 0", _reading(_flushed), ("float32",), strict=True),
+    Kind("integers through float32", _reading(_integers_rounded), ("int32",), strict=True),
+    Kind("float64 read as float32", _reading(_narrowed), ("float64",), strict=True),
+    Kind("imaginary part lost", _reading(_real_only), ("complex64",), strict=True),
+    Kind("unsigned as signed", _as_signed, ("uint8",), strict=True),
+    Kind("saturates", _saturated, ("int8",), strict=True),
+    Kind("negative index as 0", _indices(lambda i: np.maximum(i, 0)), ORDINARY, fits=_indexed),
+    Kind(
+        "index off by one",
+        _indices(lambda i: np.maximum(i.astype(np.int64) - 1, 0).astype(i.dtype)),
+        ORDINARY,
+        fits=_indexed,
+    ),
+    Kind(
+        "index as 8 bits",
+        _indices(lambda i: (i.astype(np.int64) % 128).astype(i.dtype)),
+        ORDINARY,
+        fits=_indexed,
+    ),
+)

@@ -1,0 +1,182 @@
+"""Gradient rules that are wrong."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+import tensorplug as tp
+from tensorplug import catalogue
+from tensorplug import dtypes as dt
+from tensorplug.errors import TensorplugError
+from tensorplug.registry import Owner
+from tensorplug.spec import TensorType
+from tensorplug.tables import cotangent_names
+from tensorplug_conformance.selftest.kinds.kind import chosen
+from tensorplug_conformance.selftest.sabotage import Saboteur
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tensorplug.registry import Handle
+    from tensorplug.tables import GradientEntry
+    from tensorplug_conformance.selftest.sabotage import Witness
+    from tensorplug_conformance.session import Session
+    from tensorplug_conformance.tables import CaseEntry
+
+__all__ = ["install_rule", "saboteurs"]
+
+_ORDINARY: Final = ("float32", "float64")
+_COMPLEX: Final = ("complex64", "complex128")
+
+
+def saboteurs(entry: CaseEntry) -> Iterator[Saboteur]:
+    """Yield those for each input that is differentiated."""
+    stopped = _stopped(entry)
+    for wrt in entry.wrt:
+        if wrt in stopped:
+            continue
+        for kind, dtypes, change, fits in (
+            ("gradient off by a thousandth", _ORDINARY, _factor, True),
+            ("gradient of the other sign", _ORDINARY, _negated, True),
+            ("gradient without dy", _ORDINARY, _without_dy, True),
+            ("gradient off on broadcast", _ORDINARY, _doubled, _broadcasts(entry, wrt)),
+            ("gradient conjugated", _COMPLEX, _conjugated, True),
+        ):
+            dtype = chosen(entry, dtypes, strict=True)
+            if dtype is not None and fits:
+                yield Saboteur(
+                    kind,
+                    entry.spec.name,
+                    change,
+                    dtype,
+                    mode="gradient",
+                    detail=wrt,
+                    demanded=kind == "gradient off on broadcast",
+                )
+
+
+@cache
+def _stops() -> frozenset[tuple[str, str]]:
+    """Return the kernels and inputs that are said to have no derivative."""
+    return frozenset(
+        (each.spec.name, each.wrt)
+        for table in catalogue.gradients()
+        for each in table
+        if each.rule is None
+    )
+
+
+def _stopped(entry: CaseEntry) -> frozenset[str]:
+    return frozenset(wrt for name, wrt in _stops() if name == entry.spec.name)
+
+
+def _broadcasts(entry: CaseEntry, wrt: str) -> bool:
+    """Return whether the input may be stretched to the shape of another."""
+    spec = entry.spec
+    return wrt in spec.promote and len(spec.promote) > 1 and "Broadcast" in _shape_rule(entry)
+
+
+def _shape_rule(entry: CaseEntry) -> str:
+    """Return "Broadcast" where two inputs of shapes (2, 1) and (3,) make one of (2, 3)."""
+    spec = entry.spec
+    dtype = entry.dtypes[0]
+    if len(spec.inputs) != len(spec.promote) or spec.attributes:
+        return ""
+    shapes = [(2, 1), (3,), (1,)][: len(spec.inputs)]
+    try:
+        _, (out, *_) = spec.resolve([TensorType(dtype, each) for each in shapes], {})
+    except (ValueError, TypeError, TensorplugError):
+        return ""
+    return "Broadcast" if out.shape == (2, 3) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pull:
+    """One call of a wrong rule: its arguments by name, the right rule, the type of the input."""
+
+    entry: GradientEntry
+    arguments: dict[str, Any]
+    dys: tuple[str, ...]
+    type: Any
+
+    def clean(self, **changed: Any) -> Any:
+        """Return what the right rule gives, perhaps for other arguments."""
+        given = {**self.arguments, **changed}
+        values = [given[name] for name in self.entry.asks]
+        rule = self.entry.rule
+        assert rule is not None  # it would not have been made wrong
+        kinds = {each.kind for each in inspect.signature(rule).parameters.values()}
+        if inspect.Parameter.KEYWORD_ONLY in kinds:
+            return rule(**dict(zip(self.entry.asks, values, strict=True)))
+        return rule(*values)
+
+
+def _each(gradient: Any, change: Callable[[Any], Any]) -> Any:
+    if isinstance(gradient, list | tuple):
+        return [_each(one, change) for one in gradient]
+    return gradient if gradient is None else change(gradient)
+
+
+def _factor(pull: Pull) -> Any:
+    return _each(pull.clean(), lambda one: one * 1.001)
+
+
+def _negated(pull: Pull) -> Any:
+    return _each(pull.clean(), lambda one: -one)
+
+
+def _without_dy(pull: Pull) -> Any:
+    ones = {
+        name: _each(value, tp.ones_like)
+        for name, value in pull.arguments.items()
+        if name in pull.dys
+    }
+    return pull.clean(**ones)
+
+
+def _doubled(pull: Pull) -> Any:
+    """Count what was stretched twice, as a rule does that sums over its axes itself."""
+    stretched = pull.arguments[pull.dys[0]].shape != pull.type.shape
+    return _each(pull.clean(), lambda one: one * 2 if stretched else one)
+
+
+def _conjugated(pull: Pull) -> Any:
+    return _each(pull.clean(), lambda one: tp.conj(one) if one.dtype in dt.COMPLEX else one)
+
+
+def install_rule(session: Session, saboteur: Saboteur, witness: Witness) -> Handle:
+    """Put a wrong rule in the place of that for ``saboteur.detail``, on this session's engine.
+
+    Raises:
+        LookupError: when there is no rule to make wrong.
+
+    """
+    owned = session.engine.registry.state.gradient(saboteur.kernel, saboteur.detail)
+    if owned is None or owned.entry.rule is None:
+        raise LookupError(f"{saboteur.kernel} has no gradient rule for {saboteur.detail!r}")
+    entry = owned.entry
+    dys = cotangent_names(entry.spec)
+    asks = (
+        *entry.asks,
+        *(each for each in dys if each not in entry.asks),
+        f"{saboteur.detail}_type",
+    )
+
+    def rule(*values: Any) -> Any:
+        pull = Pull(entry, dict(zip(asks, values, strict=True)), dys, values[-1])
+        found = saboteur.wrong(pull)
+        witness.compare(_arrays(found), _arrays(pull.clean()))
+        return found
+
+    wrong = replace(entry, rule=rule, asks=asks)
+    owner = Owner("saboteur", saboteur.kind)
+    return session.engine.registry.add(owner, gradients=[wrong], override=True)
+
+
+def _arrays(gradient: Any) -> list[Any]:
+    if isinstance(gradient, list | tuple):
+        return [array for one in gradient for array in _arrays(one)]
+    return [] if gradient is None else [gradient.numpy()]
