@@ -236,6 +236,9 @@ def workloads() -> Iterator[tuple[str, Callable[[], Workload]]]:
     yield "add16", lambda: elementwise("add 16", 16, np.add, "add", 2)
     if has_opencl():
         yield "opencl_launch", opencl_launch
+        from starting import workloads as of_starting
+
+        yield from of_starting()
     yield "chain", chain
     yield "add64MB", lambda: elementwise("add 64 MB", LARGE, np.add, "add", 2)
     yield "exp64MB", lambda: elementwise("exp 64 MB", LARGE, np.exp, "exp", 1)
