@@ -53,6 +53,7 @@ class Model:
     def workload(self) -> Workload:
         """Return the contest."""
         contenders = {f"tensorplug {backend}": on(backend, self._ours) for backend in backends()}
+        contenders["tensorplug cpu compiled"] = on("cpu", self._compiled)
         baseline = "tensorplug cpu"
         if available("jax"):
             eager, jit = self._jax()
@@ -65,11 +66,15 @@ class Model:
         return Workload(self.name, baseline, contenders)
 
     def _ours(self) -> Call:
-        parameters = {name: tp.asarray(each) for name, each in self.parameters().items()}
-        data = [tp.asarray(each) for each in self.data]
+        return self._called(self._step())
+
+    def _compiled(self) -> Call:
+        return self._called(tp.compile(self._step()))
+
+    def _step(self) -> Loss:
         both = tp.value_and_grad(self.ours)
 
-        def run() -> Any:
+        def step(parameters: Any, *data: Any) -> Any:
             loss, gradients = both(parameters, *data)
             if not self.steps:
                 return gradients
@@ -77,7 +82,12 @@ class Model:
                 name: tp.multiply_add(gradients[name], -RATE, p) for name, p in parameters.items()
             }
 
-        return run
+        return step
+
+    def _called(self, step: Loss) -> Call:
+        parameters = {name: tp.asarray(each) for name, each in self.parameters().items()}
+        data = [tp.asarray(each) for each in self.data]
+        return lambda: step(parameters, *data)
 
     def _torch(self) -> Call:
         import torch
@@ -267,8 +277,42 @@ def transformer_block() -> Workload:
     ).workload()
 
 
+def chain() -> Workload:
+    """Ten elementwise kernels one after another on 2**22 elements."""
+    array = np.random.default_rng(3).random(1 << 22, dtype=np.float32)
+    numbers = [np.float32(each) for each in (2, 1, 0.25, 3, 0.5)]
+
+    def theirs(x: Any, np: Any, two: Any, one: Any, quarter: Any, three: Any, half: Any) -> Any:
+        y = np.sqrt(np.abs(x * two + one)) - x
+        y = np.maximum(y, quarter) * y
+        return y / (x + three) - half
+
+    def ours(x: Any) -> Any:
+        return theirs(x, tp, 2, 1, 0.25, 3, 0.5)
+
+    def called(f: Loss) -> Call:
+        x = tp.asarray(array)
+        return lambda: f(x)
+
+    contenders: dict[str, Call] = {"numpy": lambda: theirs(array, np, *numbers)}
+    contenders |= {f"tensorplug {each}": on(each, lambda: called(ours)) for each in backends()}
+    contenders |= {
+        f"tensorplug {each} compiled": on(each, lambda: called(tp.compile(ours)))
+        for each in backends()
+        if each in ("cpu", "opencl")
+    }
+    if available("jax"):
+        import jax
+
+        fast = jax.jit(lambda x: theirs(x, jax.numpy, 2, 1, 0.25, 3, 0.5))
+        given = jax.numpy.asarray(array)
+        contenders["jax jit"] = lambda: jax.block_until_ready(fast(given))
+    return Workload("chain of ten", "numpy", contenders)
+
+
 def workloads() -> Iterator[tuple[str, Callable[[], Workload]]]:
     """Yield name and maker of every workload."""
     yield "mlp", mlp
     yield "cnn", cnn
     yield "transformer", transformer_block
+    yield "chain", chain
