@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pyopencl as cl
 import pytest
@@ -9,6 +14,7 @@ import pytest
 from tensorplug.errors import KernelRefusedError
 from tensorplug_opencl.launch import HEAVY_GROUP, LIGHT_GROUP, group_of
 
+from .conftest import require_device
 from .test_faults import fault
 
 INFO = cl.kernel_work_group_info
@@ -143,3 +149,44 @@ def test_a_refused_kernel_is_decomposed(monkeypatch):
     with isolated_engine("opencl"), tp.profile() as p:
         assert tp.squared_difference(tp.asarray([1.0, 5.0]), 2.0).tolist() == [1.0, 9.0]
     assert [each.how for each in p.kernels][-1] == "decomposed"
+
+
+ON_A_SMALL_DEVICE = """
+import json
+import numpy as np
+import tensorplug as tp
+tp.set_backend("opencl")
+x = np.random.default_rng(0).standard_normal((70, 300)).astype(np.float32)
+t = tp.asarray(x)
+e = np.exp(x)
+pairs = {
+    "add": (t + 1.0, x + 1),
+    "sum": (tp.sum(t), x.sum()),
+    "rows": (tp.sum(t, axis=1), x.sum(1)),
+    "sort": (tp.sort(tp.reshape(t, (-1,))), np.sort(x.reshape(-1))),
+    "matmul": (t @ tp.permute_dims(t, (1, 0)), x @ x.T),
+    "softmax": (tp.nn.softmax(t), e / e.sum(1, keepdims=True)),
+    "cumsum": (tp.cumulative_sum(t, axis=1), np.cumsum(x, 1)),
+}
+device = tp.find_backend("opencl").runtime.device
+print(json.dumps({
+    "most": device.max_work_group_size,
+    "wrong": [n for n, (a, b) in pairs.items() if not np.allclose(a.numpy(), b, atol=1e-4)],
+}))
+"""
+
+
+def test_a_device_that_allows_four_work_items():
+    require_device()
+    if all("Portable Computing Language" not in each.name for each in cl.get_platforms()):
+        pytest.skip("only PoCL can be told to allow fewer")
+    done = subprocess.run(
+        [sys.executable, "-c", ON_A_SMALL_DEVICE],
+        env={**os.environ, "POCL_MAX_WORK_GROUP_SIZE": "4", "POCL_DEVICES": "pthread"},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {"most": 4, "wrong": []}
