@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tensorplug import dtypes as dt
 from tensorplug import shapes
 from tensorplug.ops.cumulative import CUMPROD, CUMSUM
 from tensorplug.tables import KernelTable
@@ -22,8 +23,10 @@ if TYPE_CHECKING:
 kernels = KernelTable()
 
 
-def _register(spec: KernelSpec, fold: Callable[[DType], Fold]) -> None:
-    @kernels.prepare(spec)
+def _register(
+    spec: KernelSpec, fold: Callable[[DType], Fold], dtypes: frozenset[DType] | None = None
+) -> None:
+    @kernels.prepare(spec, dtypes=dtypes)
     def prepare(
         x: TensorType,
         *,
@@ -42,4 +45,4 @@ def _register(spec: KernelSpec, fold: Callable[[DType], Fold]) -> None:
 
 
 _register(CUMSUM, folds.sum_fold)
-_register(CUMPROD, folds.product_fold)
+_register(CUMPROD, folds.product_fold, dt.REAL | dt.BOOL)  # complex sums are sums of pairs

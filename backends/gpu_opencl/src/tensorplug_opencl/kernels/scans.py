@@ -62,9 +62,10 @@ def scanner(
         return calls.producer(runtime, out, lambda x, y: run(x, x, y))
     between = dt.float32 if out.dtype is dt.float16 else out.dtype
     outer, _, inner = scan.shape
-    totals = TensorType(between, (outer, way.parts, inner))
+    shape = (outer, way.parts, inner)
+    totals = TensorType(between, shape)
     fold_parts = _launch(runtime, scan, way, source, between, totals=True)
-    before = Scan(scan.title, scan.fold, totals.shape, exclusive=True, reverse=False)
+    before = Scan(scan.title, scan.fold, shape, exclusive=True, reverse=False)
     carried = scanner(runtime, before, between, totals)
     make_totals = runtime.maker(totals)
 

@@ -85,7 +85,7 @@ def unsorted_segment_sum(
     return lambda x, segment_ids: add(segment_ids, x)
 
 
-@kernels.prepare(BINCOUNT)
+@kernels.prepare(BINCOUNT, dtypes=dt.REAL)
 def bincount(
     x: TensorType,
     weights: TensorType | None,
@@ -98,7 +98,7 @@ def bincount(
     return _counter(backend, x, weights, 1, size, out)
 
 
-@kernels.prepare(DENSE_BINCOUNT)
+@kernels.prepare(DENSE_BINCOUNT, dtypes=dt.REAL)
 def dense_bincount(
     x: TensorType,
     weights: TensorType | None,

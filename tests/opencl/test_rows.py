@@ -1,0 +1,130 @@
+"""What walks along rows, in the forms for CPUs and for GPUs, long rows crossing several passes."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from tensorplug import dtypes as dt
+from tensorplug.spec import TensorType
+from tensorplug_opencl.kernels import folds, merging, ranking, rows
+from tensorplug_opencl.kernels.scans import Scan, scanner
+
+if TYPE_CHECKING:
+    from tensorplug_opencl.backend import OpenCLBackend
+
+WALKS = [
+    ((70_001,), (0,)),
+    ((3, 5001), (1,)),
+    ((5001, 3), (0,)),
+    ((700, 37), (0,)),
+    ((2, 300, 19), (1,)),
+    ((9, 6, 65), (0, 2)),
+    ((6, 9, 5), (0, 2)),
+    ((40, 7), (1,)),
+    ((1, 1), (0,)),
+]
+
+
+@pytest.fixture(params=["cpu", "gpu", "small groups"])
+def device(request, backend) -> OpenCLBackend:
+    """Return a backend that takes its device for that kind, whatever it is."""
+    runtime = backend.runtime
+    runtime.is_cpu = request.param == "cpu"
+    runtime.parallel_items = 1 << 12
+    return backend
+
+
+@pytest.fixture(autouse=True)
+def groups(request, monkeypatch):
+    if "small groups" in request.node.name:
+        monkeypatch.setattr(rows, "GROUP", 8)
+        monkeypatch.setattr(rows, "FEWEST", 2)
+        monkeypatch.setattr(merging, "NETWORK", 4)
+        monkeypatch.setattr("tensorplug_opencl.kernels.scans.GROUP", 4)
+
+
+def given(backend: OpenCLBackend, x: Any) -> Any:
+    return backend.from_host(x)
+
+
+def numbers(shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(1).normal(size=shape).astype(np.float32)
+
+
+@pytest.mark.parametrize(("shape", "axes"), WALKS)
+def test_sums_keep_their_bound(device, shape, axes):
+    x = numbers(shape)
+    over = rows.walk(shape, axes)
+    out = TensorType(dt.float32, (over.outputs,))
+    total = rows.reducer(device.runtime, "Sum", over, dt.float32, out, folds.sum_fold(dt.float32))
+    wide = x.astype(np.longdouble)
+    bound = np.abs(wide).sum(axes) * math.log2(max(over.length, 2)) * 2**-23
+    off = np.abs(device.to_host(total(given(device, x))) - wide.sum(axes).reshape(-1))
+    assert (off <= bound.reshape(-1)).all()
+
+
+@pytest.mark.parametrize(("shape", "axes"), WALKS)
+def test_extremes_and_their_places(device, shape, axes):
+    x = numbers(shape)
+    x.reshape(-1)[:: max(1, x.size // 3)] = math.nan
+    over = rows.walk(shape, axes)
+    out = TensorType(dt.float32, (over.outputs,))
+    best = rows.reducer(device.runtime, "Min", over, dt.float32, out, folds.min_fold(dt.float32))
+    found = device.to_host(best(given(device, x)))
+    np.testing.assert_array_equal(found, x.min(axes).reshape(-1))
+    if len(axes) == 1:
+        places = TensorType(dt.int32, (over.outputs,))
+        for search, expected in ((ranking.arg_max, np.argmax), (ranking.arg_min, np.argmin)):
+            first = search(device.runtime, over, dt.float32, places)
+            found = device.to_host(first(given(device, x)))
+            np.testing.assert_array_equal(found, expected(x, axes[0]).reshape(-1))
+
+
+@pytest.mark.parametrize("shape", [(1, 70_001, 1), (3, 2500, 1), (1, 5001, 3), (2, 700, 37)])
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("exclusive", [False, True])
+def test_running_sums_keep_their_bound(device, shape, reverse, exclusive):
+    x = numbers(shape)
+    scan = Scan("Cumsum", folds.sum_fold(dt.float32), shape, exclusive, reverse)
+    run = scanner(device.runtime, scan, dt.float32, TensorType(dt.float32, shape))
+
+    def running(terms: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        ordered = np.flip(terms, 1) if reverse else terms
+        sums = np.cumsum(ordered, axis=1)
+        if exclusive:
+            sums = np.concatenate([np.zeros_like(sums[:, :1]), sums[:, :-1]], axis=1)
+        return np.flip(sums, 1) if reverse else sums
+
+    wide = x.astype(np.longdouble)
+    bound = running(np.abs(wide)) * math.log2(shape[1]) * 2**-23
+    assert (np.abs(device.to_host(run(given(device, x))) - running(wide)) <= bound).all()
+
+
+def test_running_integers_wrap(device):
+    x = np.random.default_rng(2).integers(-100, 100, (2, 3001, 2), np.int8)
+    scan = Scan("Cumprod", folds.product_fold(dt.int8), x.shape, exclusive=False, reverse=False)
+    run = scanner(device.runtime, scan, dt.int8, TensorType(dt.int8, x.shape))
+    found = device.to_host(run(given(device, x | 1)))
+    np.testing.assert_array_equal(found, np.cumprod(x | 1, axis=1, dtype=np.int8))
+
+
+@pytest.mark.parametrize(("count", "length"), [(1, 1), (3, 7), (2, 512), (2, 513), (1, 5001)])
+@pytest.mark.parametrize("descending", [False, True])
+def test_sorts_are_stable(device, count, length, descending):
+    x = np.random.default_rng(3).integers(-4, 4, (count, length)).astype(np.float32)
+    x[x == 3], x[x == 2], x[x == 1], x[x == -1] = math.nan, math.inf, -0.0, -math.inf
+    sort = merging.sorter(device.runtime, dt.float32, count, length, descending=descending)
+    keys = np.where(np.isnan(x), np.float32(1000), np.clip(x, -500, 500))
+    expected = np.argsort(-keys if descending else keys, axis=1, kind="stable")
+    np.testing.assert_array_equal(device.to_host(sort(given(device, x))), expected)
+
+
+def test_padding_comes_after_the_largest_keys(device):
+    """Keys of the largest integer are no smaller than what fills the last block."""
+    x = np.full((2, 5), 2**32 - 1, np.uint32)
+    sort = merging.sorter(device.runtime, dt.uint32, 2, 5, descending=False)
+    np.testing.assert_array_equal(device.to_host(sort(given(device, x))), [[*range(5)]] * 2)
