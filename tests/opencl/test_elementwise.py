@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tensorplug import dtypes as dt
-from tensorplug.ops import activation, comparison
+from tensorplug.ops import activation, comparison, powers, rounding, sigmoid_linear, trigonometry
 from tensorplug.ops import elementwise as ops
 
 FLOATS = ["float32", "float64"]
@@ -40,6 +40,17 @@ def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
+def silu(x):
+    return np.where(x == -math.inf, 0, x * sigmoid(x))
+
+
+def scaled_elu(above, below):
+    return lambda x: np.where(x > 0, above * x, below * np.expm1(np.minimum(x, 0)))
+
+
+LIMIT_OF_SELU = -activation.SELU_SCALE * activation.SELU_ALPHA
+
+
 UNARY = [
     (ops.NEG, np.negative, 0),
     (ops.ABS, np.abs, 0),
@@ -55,10 +66,37 @@ UNARY = [
     (ops.ERF, erf, 16),
     (activation.SIGMOID, sigmoid, 6),
     (activation.RELU, lambda x: np.where(np.isnan(x), x, np.where(x > 0, x, 0)), 0),
+    (activation.RELU6, lambda x: np.clip(x, 0, 6), 0),
+    (activation.ELU, scaled_elu(1, 1), 8),
+    (activation.SELU, scaled_elu(activation.SELU_SCALE, -LIMIT_OF_SELU), 8),
+    (activation.SOFTPLUS, lambda x: np.logaddexp(x, 0), 6),
+    (sigmoid_linear.SILU, silu, 8),
+    (rounding.CEIL, np.ceil, 0),
+    (rounding.ROUND, np.rint, 0),
+    (rounding.TRUNC, np.trunc, 0),
+    (rounding.SIGN, np.sign, 0),
+    (powers.EXPM1, np.expm1, 3),
+    (powers.LOG1P, np.log1p, 4),
+    (powers.LOG2, np.log2, 5),
+    (powers.LOG10, np.log10, 5),
+    (powers.RECIPROCAL, np.reciprocal, 2.5),
+    (powers.RSQRT, lambda x: 1 / np.sqrt(x), 2),
+    (trigonometry.TAN, np.tan, 5),
+    (trigonometry.ASIN, np.arcsin, 4),
+    (trigonometry.ACOS, np.arccos, 4),
+    (trigonometry.SINH, np.sinh, 4),
+    (trigonometry.COSH, np.cosh, 4),
+    (trigonometry.ASINH, np.arcsinh, 4),
+    (trigonometry.ACOSH, np.arccosh, 4),
+    (trigonometry.ATANH, np.arctanh, 5),
 ]
 
 
-ODD_FUNCTIONS = [ops.NEG, ops.FLOOR, ops.SQRT, ops.SIN, ops.ATAN, ops.TANH, ops.ERF]
+ODD_FUNCTIONS = [
+    *(ops.NEG, ops.FLOOR, ops.SQRT, ops.SIN, ops.ATAN, ops.TANH, ops.ERF),
+    *(rounding.CEIL, rounding.ROUND, rounding.TRUNC, powers.EXPM1, powers.LOG1P),
+    *(trigonometry.TAN, trigonometry.SINH, trigonometry.ASINH, trigonometry.ATANH),
+]
 
 
 def name(value):
@@ -75,9 +113,7 @@ def test_unary(call, near, spec, formula, ulp, dtype):
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize(
-    "spec", [ops.NEG, ops.FLOOR, ops.SQRT, ops.SIN, ops.ATAN, ops.TANH, ops.ERF], ids=name
-)
+@pytest.mark.parametrize("spec", ODD_FUNCTIONS, ids=name)
 def test_zero_keeps_its_sign(call, spec, dtype):
     zeros = np.array([0.0, -0.0], dtype)
     flipped = spec is ops.NEG
@@ -106,6 +142,10 @@ BINARY = [
     (ops.FLOOR_DIV, float_floor_div, 0),
     (ops.MAXIMUM, np.maximum, 0),
     (ops.MINIMUM, np.minimum, 0),
+    (ops.DIV_NO_NAN, lambda a, b: np.where(b == 0, 0, a / b), 2.5),
+    (rounding.COPY_SIGN, np.copysign, 0),
+    (powers.HYPOT, np.hypot, 4),
+    (trigonometry.ATAN2, np.arctan2, 6),
 ]
 FEW = [0.0, -0.0, 1.0, -1.0, 2.0, -3.0, 0.5, 1e-3, 7.25, -30.5, math.inf, -math.inf, math.nan]
 
