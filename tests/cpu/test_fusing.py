@@ -222,3 +222,62 @@ def test_results_are_let_go():
     assert tp.memory().bytes == held + result.nbytes
     del result
     assert tp.memory().bytes == held
+
+
+# Reductions at the end ------------------------------------------------------------------
+
+
+def close(f: Any, *args: Any, groups: list[str]) -> None:
+    """Compare as ``check`` does; sums may be rounded otherwise."""
+    compiled = tp.compile(f)
+    for _ in range(2):
+        for mine, other in zip(_listed(compiled(*args)), _listed(f(*args)), strict=True):
+            assert mine.type == other.type
+            np.testing.assert_allclose(mine.numpy(), other.numpy(), rtol=2e-6)
+    assert fused(compiled) == groups
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_sum_of_all_ends_a_chain(dtype):
+    x = numbers(1000, dtype=dtype)
+    close(lambda x: tp.sum(tp.abs(x) + 1), x, groups=["Abs+Add+Sum"])
+    close(lambda x: tp.mean(tp.abs(x) + 1), x, groups=["Abs+Add+Mean"])
+    square = tp.reshape(x, (25, 40))
+    close(lambda x: tp.sum(tp.abs(x) + 1, keepdims=True), square, groups=["Abs+Add+Sum"])
+    column = numbers(25, 1, dtype=dtype)
+    chain = "Multiply+Add+Multiply+Add+Mean"
+    close(lambda x: tp.mean((x * x + column) * column + 50), square, groups=[chain])
+
+
+def test_several_ends_and_a_result():
+    def f(x):
+        y = tp.abs(x) + 1
+        return tp.sum(y), tp.mean(y * 2), y
+
+    close(f, numbers(1000), groups=["Abs+Add+Sum+Multiply+Mean"])
+
+
+def test_what_uses_a_sum_comes_after_it():
+    def f(x):
+        y = tp.abs(x) + 1
+        return y / tp.sum(y) - 0.5
+
+    close(f, numbers(1000), groups=["Abs+Add+Sum", "RealDiv+Sub"])
+    close(lambda x: tp.sum(tp.sum(tp.abs(x) + 1) * x), numbers(1000),
+          groups=["Abs+Add+Sum", "Multiply+Sum"])  # fmt: skip
+
+
+def test_other_sums_stay_alone():
+    x = numbers(20, 50)
+    close(lambda x: tp.sum(tp.abs(x) + 1, axis=0), x, groups=["Abs+Add", "Sum"])
+    close(tp.sum, x, groups=["Sum"])
+    whole = tp.asarray(np.arange(1000, dtype=np.int32))
+    close(lambda x: tp.sum(x * 2 + 1), whole, groups=["Multiply+Add", "Sum"])
+
+
+def test_the_error_of_a_long_sum():
+    """It grows with the logarithm of the number of terms, as that of the kernel does."""
+    x = tp.asarray(np.full(1 << 20, 0.1, np.float32))
+    result = float(tp.compile(lambda x: tp.sum(tp.abs(x) * 1.0))(x))
+    exact = float(np.float32(0.1)) * (1 << 20)
+    assert abs(result - exact) <= np.finfo(np.float32).eps * 20 * exact

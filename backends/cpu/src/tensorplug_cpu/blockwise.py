@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from tensorplug.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
+    from tensorplug_cpu.parts import Ending
 
 __all__ = ["Member", "Operand", "whole"]
 
@@ -55,7 +56,11 @@ class _Chain:
     """A chain of kernels: which array each of them reads and writes."""
 
     def __init__(
-        self, operands: Sequence[Any], members: Sequence[Member], row: int | None
+        self,
+        operands: Sequence[Any],
+        members: Sequence[Member],
+        ends: Sequence[tuple[int, Ending]],
+        row: int | None,
     ) -> None:
         self.operands: list[Operand] = list(operands)
         self.members = list(members)
@@ -69,7 +74,8 @@ class _Chain:
         self.length = min(length, self.size)
         self.steps: list[tuple[Any, tuple[int, ...], int]] = []
         self.scratch: list[np.dtype[Any]] = []
-        self._plan()
+        self.ends: list[tuple[int, Ending]] = []
+        self._plan(ends)
         first = len(self.operands) + sum(each.output is not None for each in members)
         kinds = [each.kind for each in self.operands]
         # Registers of which each block has another part, and those that all blocks use.
@@ -78,13 +84,14 @@ class _Chain:
         if not self.columns:
             self.resting += [at for at, kind in enumerate(kinds) if kind == "row"]
 
-    def _plan(self) -> None:
+    def _plan(self, ends: Sequence[tuple[int, Ending]]) -> None:
         """Choose registers: the inputs', the outputs', then scratch ones, used again when free."""
         inputs, members = len(self.operands), self.members
         outputs = sum(each.output is not None for each in members)
         last: dict[int, int] = {}
         for at, member in enumerate(members):
             last.update(dict.fromkeys(member.given, at))
+        last.update((source, len(members)) for source, _ in ends)
         register = {at: at for at in range(inputs)}
         free: list[int] = []
         for at, member in enumerate(members):
@@ -100,6 +107,7 @@ class _Chain:
             self.steps.append(
                 (member.work, tuple(register[each] for each in member.given), target)
             )
+        self.ends = [(register[source], ending) for source, ending in ends]
 
     def _register(self, member: Member, inputs: int, outputs: int, free: list[int]) -> int:
         if member.output is not None:
@@ -112,10 +120,18 @@ class _Chain:
         self.scratch.append(dtype)
         return first + len(self.scratch) - 1
 
-    def run(self, flat: Sequence[Array], results: Sequence[Array], start: int, stop: int) -> None:
+    def run(
+        self,
+        flat: Sequence[Array],
+        results: Sequence[Array],
+        numbers: Sequence[Array],
+        start: int,
+        stop: int,
+    ) -> None:
         """Compute the elements from ``start`` to ``stop``.
 
         ``flat``: the inputs as vectors, numbers as arrays of rank 0; ``results`` likewise.
+        ``numbers``: for each ending one for each block.
         """
         length = self.length
         scratch = [np.empty(length, dtype) for dtype in self.scratch]
@@ -138,6 +154,8 @@ class _Chain:
                     work(*[arrays[at] for at in given], out=arrays[target])
                 else:
                     work(arrays[target], *[arrays[at] for at in given])
+            for (at, ending), each in zip(self.ends, numbers, strict=True):
+                each[first // length] = ending.block(arrays[at].reshape(-1))
 
     def _shorten(self, arrays: list[Array], length: int) -> None:
         """Cut what is as long as a block, at the end of the elements."""
@@ -159,9 +177,17 @@ class _Chain:
         return np.tile(array, self.length // array.size)
 
 
-def whole(operands: Sequence[Any], members: Sequence[Member], row: int | None) -> Call:
-    """Return what runs a chain: a function of its inputs that returns the list of its outputs."""
-    chain = _Chain(operands, members, row)
+def whole(
+    operands: Sequence[Any],
+    members: Sequence[Member],
+    row: int | None,
+    ends: Sequence[tuple[int, Ending]] = (),
+) -> Call:
+    """Return what runs a chain: a function of its inputs that returns the list of its outputs.
+
+    ``ends``: reductions of what the members at these places make, the last outputs.
+    """
+    chain = _Chain(operands, members, ends, row)
     outputs = sorted(
         (each for each in members if each.output is not None), key=lambda each: each.output or 0
     )
@@ -172,18 +198,20 @@ def whole(operands: Sequence[Any], members: Sequence[Member], row: int | None) -
 
     def run(*inputs: Array) -> list[Array]:
         results = [make() for make in makers]
+        totals = [np.empty(blocks) for _ in ends]
         flat = [_flat(each, kind) for each, kind in zip(inputs, kinds, strict=True)]
         into = [each.reshape(-1) for each in results]
 
         def work(numbers: Array) -> None:
             start, stop = int(numbers[0]) * chain.length, (int(numbers[-1]) + 1) * chain.length
-            chain.run(flat, into, start, min(stop, chain.size))
+            chain.run(flat, into, totals, start, min(stop, chain.size))
 
         if shared:
             large.share_out(work, (), np.arange(blocks))
         else:
-            chain.run(flat, into, 0, chain.size)
-        return results
+            chain.run(flat, into, totals, 0, chain.size)
+        reduced = [end.finish(each) for (_, end), each in zip(ends, totals, strict=True)]
+        return [*results, *reduced]
 
     return quietly(run)
 

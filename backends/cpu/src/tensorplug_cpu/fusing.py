@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import prod
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from tensorplug import dtypes as dt
 from tensorplug.backend import FlatCall
 from tensorplug_cpu.blockwise import Member, Operand, whole
-from tensorplug_cpu.parts import work_of
+from tensorplug_cpu.parts import ending_of, work_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tensorplug.backend import FlatProgram
     from tensorplug.shapes import Shape
     from tensorplug.spec import TensorType
+    from tensorplug_cpu.parts import Ending
 
 __all__ = ["fused"]
 
@@ -57,10 +58,14 @@ class _Grouping:
     def __init__(self, program: FlatProgram) -> None:
         self.program = program
         self.groups: dict[int, _Group] = {}  # by the slot that a member fills
+        self.reduced: set[int] = set()  # slots that are filled when all blocks are done
 
     def place(self, at: int, call: FlatCall) -> None:
         """Put a call into a group, a new one perhaps, or close those that it uses."""
-        found = (self.groups.get(slot) for slot in _slots(call))
+        slots = _slots(call)
+        for slot in self.reduced.intersection(slots):
+            self.groups[slot].open = False
+        found = (self.groups.get(slot) for slot in slots)
         used = dict.fromkeys(each for each in found if each is not None)
         group = self._candidate(call)
         for each in used:
@@ -69,12 +74,19 @@ class _Grouping:
         if group is not None:
             group.places.append(at)
             self.groups[call.outputs[0]] = group
+            if work_of(call.run) is None:
+                self.reduced.add(call.outputs[0])
 
     def _candidate(self, call: FlatCall) -> _Group | None:
         """Return a group for a call alone, or None if it cannot be in any."""
-        if call.several or work_of(call.run) is None:
+        ending = ending_of(call.run)
+        if call.several or (work_of(call.run) is None and ending is None):
             return None
         out = self.program.types[call.outputs[0]]
+        if ending is not None:
+            out = self.program.types[_slots(call)[0]]
+            if _slots(call)[0] not in self.groups or _slots(call)[0] in self.reduced:
+                return None  # there is nothing that it could end
         if out.size < LEAST or out.dtype is dt.string or not call.inputs:
             return None
         group = _Group(out.shape)
@@ -113,34 +125,43 @@ class _Grouping:
 
     def _together(self, group: _Group) -> FlatCall:
         program = self.program
-        members = [program.calls[at] for at in sorted(group.places)]
-        made = {call.outputs[0] for call in members}
+        inside = [program.calls[at] for at in sorted(group.places)]
+        members = [call for call in inside if call.outputs[0] not in self.reduced]
+        ends = [call for call in inside if call.outputs[0] in self.reduced]
+        made = {call.outputs[0] for call in inside}
         given = list(
-            dict.fromkeys(slot for call in members for slot in _slots(call) if slot not in made)
+            dict.fromkeys(slot for call in inside for slot in _slots(call) if slot not in made)
         )
         others = (call for at, call in enumerate(program.calls) if at not in group.places)
-        elsewhere = {slot for call in others for slot in _slots(call)}
-        outputs = [
-            call.outputs[0]
-            for call in members
-            if call.outputs[0] in program.outputs or call.outputs[0] in elsewhere
-        ]
+        wanted = program.outputs.union(slot for call in others for slot in _slots(call))
+        outputs = [call.outputs[0] for call in members if call.outputs[0] in wanted]
+        # Where each slot is found: among the inputs, then among the members' results.
+        index = {slot: at for at, slot in enumerate(given)}
+        index.update((call.outputs[0], len(given) + at) for at, call in enumerate(members))
         types = program.types
         run = whole(
             [_operand(types[slot], group.shape) for slot in given],
             [
                 Member(
                     work_of(call.run),
-                    tuple(_index(slot, given, members) for slot in call.inputs),
+                    tuple(index[slot] for slot in _slots(call)),
                     types[call.outputs[0]],
                     outputs.index(call.outputs[0]) if call.outputs[0] in outputs else None,
                 )
                 for call in members
             ],
             group.row,
+            [(index[_slots(call)[0]], _ending(call)) for call in ends],
         )
-        name = "+".join(call.name for call in members)
+        name = "+".join(call.name for call in inside)
+        outputs += [call.outputs[0] for call in ends]
         return FlatCall(name, None, {}, tuple(given), tuple(outputs), several=True, run=run)
+
+
+def _ending(call: FlatCall) -> Ending:
+    ending = ending_of(call.run)
+    assert ending is not None  # which made it a member
+    return ending
 
 
 def _slots(call: FlatCall) -> list[int]:
@@ -152,14 +173,6 @@ def _slots(call: FlatCall) -> list[int]:
         elif each is not None:
             found.append(each)
     return found
-
-
-def _index(slot: Any, given: Sequence[Any], members: Sequence[FlatCall]) -> int:
-    """Return where a member finds an operand: among the inputs, then among earlier members."""
-    if slot in given:
-        return given.index(slot)
-    made = [call.outputs[0] for call in members]
-    return len(given) + made.index(slot)
 
 
 def _agree(group: _Group, row: int | None) -> bool:

@@ -11,6 +11,7 @@ from tensorplug import dtypes as dt
 from tensorplug.ops import reduction as ops
 from tensorplug.tables import KernelTable
 from tensorplug_cpu.arrays import working
+from tensorplug_cpu.parts import Ending, reducing
 from tensorplug_cpu.quiet import kernel, quietly
 from tensorplug_cpu.summation import summer
 
@@ -44,7 +45,7 @@ def sum(x: TensorType, *, axis: Axes, keep_dims: bool, out: TensorType) -> Call:
     work = working(out.dtype)
     add = summer(x.shape, axis, work, keep_dims=keep_dims)
     if work is narrow:
-        return quietly(add)
+        return _reducing(quietly(add), x, out, 1)
     return quietly(lambda x: add(x.astype(work)).astype(narrow))
 
 
@@ -59,7 +60,19 @@ def mean(x: TensorType, *, axis: Axes, keep_dims: bool, out: TensorType) -> Call
         total = add(x.astype(work, copy=False))
         return np.asarray(np.true_divide(total, count)).astype(narrow, copy=False)
 
-    return quietly(run)
+    return _reducing(quietly(run), x, out, x.size) if work is narrow else quietly(run)
+
+
+def _reducing(call: Call, x: TensorType, out: TensorType, count: int) -> Call:
+    """Note on the sum of all elements, over ``count``, how it is computed block by block."""
+    if out.size != 1 or not x.size or out.dtype not in dt.FLOATING:
+        return call
+    shape, dtype = out.shape, out.dtype.numpy
+
+    def finish(totals: Array) -> Array:
+        return np.asarray(_add.reduce(totals) / count).astype(dtype).reshape(shape)
+
+    return reducing(call, Ending(_add.reduce, finish))
 
 
 @kernels.prepare(ops.PROD)
