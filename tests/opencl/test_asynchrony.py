@@ -157,6 +157,23 @@ def test_the_usual_queue_keeps_no_times(backend, busy):
     assert (backend.to_host(y) == spun(TURNS)).all()
 
 
+def test_a_queue_waits_for_the_other_one(monkeypatch, backend, busy):
+    """PoCL orders what uses the same memory by itself; that is not every driver's way."""
+    barrier, waits = cl.enqueue_barrier, []
+
+    def noted(queue, wait_for):
+        waits.append((queue, [each.command_queue for each in wait_for]))
+        return barrier(queue, wait_for=wait_for)
+
+    monkeypatch.setattr(cl, "enqueue_barrier", noted)
+    plain = backend.runtime.queue
+    busy()
+    end = backend.measure()
+    timed = backend.runtime.queue
+    end()
+    assert waits == [(timed, [plain]), (plain, [timed])]
+
+
 def test_the_queues_follow_each_other(backend, busy):
     """What one queue writes the other one reads, though nobody waits in between."""
     runtime = backend.runtime
