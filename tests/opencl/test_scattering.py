@@ -11,7 +11,7 @@ from tensorplug.errors import SettingsError
 from tensorplug.ops import creation, indexing
 from tensorplug.spec import TensorType
 from tensorplug_opencl.kernels import indexing as gathering
-from tensorplug_opencl.kernels import scattering
+from tensorplug_opencl.kernels import replacing, scattering
 
 
 @pytest.fixture(params=["", "1"], ids=["atomics", "in order"])
@@ -141,7 +141,7 @@ def test_rows_as_either_kind_of_device_copies_them(backend, cpu, inner):
     buffers = [backend.from_host(each) for each in (x, indices)]
     read = gathering.gather_nd(*given, backend=backend, out=rows)(*buffers)
     np.testing.assert_array_equal(backend.to_host(read), x[[6, 0, 5]])
-    write = scattering.tensor_scatter_update(*given, rows, backend=backend, out=given[0])
+    write = replacing.tensor_scatter_update(*given, rows, backend=backend, out=given[0])
     expected = x.copy()
     expected[[6, 0, 5]] = -x[:3]
     written = write(*buffers, backend.from_host(-x[:3]))
