@@ -26,6 +26,8 @@ __all__ = ["Member", "Operand", "whole"]
 BLOCK: Final = 1 << 18  # bytes of a block of the widest dtype
 _SHARED: Final = 1 << 20  # elements from which several threads are worth their hand-over
 
+_SLOW_BESIDE_NUMBERS: Final = (np.maximum, np.minimum)
+
 
 class Operand(NamedTuple):
     """How an input lies beside the elements.
@@ -69,6 +71,8 @@ class _Chain:
         length = max(1, BLOCK // widest)
         self.row = row
         self.columns = any(each.kind == "column" for each in operands)
+        if not self.columns:
+            self._spell_out()
         if row is not None:
             length = max(1, length // row) * row
         self.length = min(length, self.size)
@@ -83,6 +87,14 @@ class _Chain:
         self.resting = list(range(first, first + len(self.scratch)))
         if not self.columns:
             self.resting += [at for at, kind in enumerate(kinds) if kind == "row"]
+
+    def _spell_out(self) -> None:
+        """Let numbers be repeated for functions that take four times as long beside one."""
+        for member in self.members:
+            if member.work in _SLOW_BESIDE_NUMBERS:
+                for at in member.given:
+                    if at < len(self.operands) and self.operands[at].kind == "number":
+                        self.operands[at] = Operand("row", 1)
 
     def _plan(self, ends: Sequence[tuple[int, Ending]]) -> None:
         """Choose registers: the inputs', the outputs', then scratch ones, used again when free."""
