@@ -6,13 +6,20 @@ from typing import Any
 
 import pytest
 
-from tensorplug.ops.elementwise import MULTIPLY, SQUARE
+from tensorplug.ops.elementwise import ADD, MULTIPLY, SQUARE
 from tensorplug.registry import Owner
-from tensorplug.tables import gradient_entry
+from tensorplug.tables import gradient_entry, kernel_entry
+from tensorplug_conformance.checks import CheckFailedError, Target, checks
 from tensorplug_conformance.denominator import Row, entries
 from tensorplug_conformance.kernels import run_row
 from tensorplug_conformance.selftest import try_backend, try_null, try_saboteur
-from tensorplug_conformance.selftest.backends import WRONG_BACKENDS, WrongBackend
+from tensorplug_conformance.selftest.backends import (
+    WRONG_BACKENDS,
+    WrongBackend,
+    engine_with,
+)
+from tensorplug_conformance.selftest.generation import families, selected
+from tensorplug_conformance.selftest.kinds import generated
 from tensorplug_conformance.selftest.sabotage import Call, Saboteur, install
 from tensorplug_conformance.selftest.saboteurs import saboteurs
 from tensorplug_conformance.session import Session, engine_factory
@@ -24,10 +31,73 @@ def test_there_are_enough_of_them_and_of_many_kinds() -> None:
     assert len({each.kind for each in found}) >= 30
 
 
+def test_every_kernel_gets_saboteurs_of_many_kinds() -> None:
+    everything = list(selected(1))
+    assert {each.kernel for each in everything} == set(entries())
+    assert len({each.kind for each in everything}) >= 45
+    tried = list(selected())
+    assert len(tried) >= 150
+    family_of = {kernel: name for name, kernels in families().items() for kernel in kernels}
+    assert {family_of[each.kernel] for each in tried} == set(families())
+
+
+@pytest.mark.parametrize("kernel", ["Add", "TopK", "ScatterNd"])
+@pytest.mark.parametrize("kind", ["leaks results", "leaks inputs", "leaks scratch"])
+def test_kernels_that_leak_are_caught(kernel: str, kind: str) -> None:
+    entry = entries()[kernel]
+    (saboteur,) = (each for each in generated(entry) if each.kind == kind)
+    found = try_saboteur("cpu", entry, saboteur)
+    assert found.outcome == "caught"
+    assert "a leak" in found.evidence
+
+
+@pytest.mark.parametrize("factory", ["refuses", "registers_less"])
+def test_a_primitive_that_is_not_really_there_is_missing(factory: str) -> None:
+    session = Session(
+        engine_factory(f"tensorplug_conformance.selftest.misbehaving:{factory}"), "cpu"
+    )
+    row = Row("Neg", "float32", "native")
+    assert run_row(session, entries()["Neg"], row, 0).status == "missing"
+
+
+def test_a_backend_that_cannot_be_closed_fails() -> None:
+    target = Target("cpu", "tensorplug_conformance.selftest.misbehaving:raises_at_close")
+    (reopen,) = (each for each in checks(0) if each.id == "opens again")
+    with pytest.raises(CheckFailedError, match="the driver is gone"):
+        reopen.run(target, lambda: Session(engine_factory(None), "cpu"))
+
+
+def test_a_backend_that_computes_on_the_host_is_found_out() -> None:
+    class Remote:
+        """Keeps its buffers to itself."""
+
+        def __init__(self, clean: Any) -> None:
+            self.clean = clean
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("share_"):
+                raise AttributeError(name)
+            return getattr(self.clean, name)
+
+    remote = WrongBackend("is remote", Remote, 1, "kernels run on the device")
+    assert "passed" in try_backend("cpu", remote).evidence
+    session = Session(lambda: engine_with(remote), "cpu")
+
+    def add(a: Any, b: Any, *, backend: Any) -> Any:
+        return backend.from_host(backend.to_host(a) + backend.to_host(b))
+
+    owner = Owner("saboteur")
+    wrong = kernel_entry(ADD, add)
+    session.engine.registry.add(owner, kernels=[("cpu", wrong)], override=True)
+    (check,) = (each for each in checks(1) if each.id == "kernels run on the device")
+    with pytest.raises(CheckFailedError, match="Add fetched"):
+        check.run(Target("cpu"), lambda: session)
+
+
 @pytest.mark.parametrize("saboteur", saboteurs(), ids=lambda each: f"{each.name} {each.dtype}")
 def test_saboteurs_are_caught(saboteur: Saboteur) -> None:
     trial = try_saboteur("cpu", entries()[saboteur.kernel], saboteur)
-    assert trial.right, trial.evidence
+    assert trial.outcome == "caught", trial.evidence
 
 
 @pytest.mark.parametrize("wrong", WRONG_BACKENDS, ids=lambda each: each.name)
@@ -50,7 +120,7 @@ def _clean(call: Call) -> Any:
 @pytest.mark.parametrize("kernel", ["Add", "TopK", "Softmax", "Concat"])
 def test_a_wrapper_that_changes_nothing_is_not_flagged(kernel: str) -> None:
     harmless = Saboteur("harmless", kernel, _clean)
-    assert not try_saboteur("cpu", entries()[kernel], harmless).right
+    assert try_saboteur("cpu", entries()[kernel], harmless).outcome == "harmless"
 
 
 def test_a_missing_kernel_cannot_be_sabotaged() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensorplug_conformance.checks import loading, memory
+from tensorplug_conformance.checks import capabilities, loading, memory
 from tensorplug_conformance.checks.check import Check, CheckFailedError, NotMeasuredError, Target
 
 __all__ = ["Check", "CheckFailedError", "NotMeasuredError", "Target", "checks"]
@@ -10,4 +10,8 @@ __all__ = ["Check", "CheckFailedError", "NotMeasuredError", "Target", "checks"]
 
 def checks(level: int) -> tuple[Check, ...]:
     """Return the checks of ``level`` itself, in a fixed order."""
-    return tuple(each for each in (*loading.CHECKS, *memory.CHECKS) if each.level == level)
+    return tuple(
+        each
+        for each in (*loading.CHECKS, *memory.CHECKS, *capabilities.CHECKS)
+        if each.level == level
+    )

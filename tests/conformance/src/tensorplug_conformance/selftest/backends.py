@@ -144,6 +144,63 @@ class _MixesThreads(_Delegate):
         return self.clean.from_host(place)
 
 
+class _SaysItWrote(_Delegate):
+    def overwrite(self, buffer: Any, key: Any, value: Any) -> bool:
+        del buffer, key, value
+        return True
+
+
+class _WritesUnsaid(_Delegate):
+    def overwrite(self, buffer: Any, key: Any, value: Any) -> bool:
+        buffer[key] = value
+        return False
+
+
+class _WritesTooMuch(_Delegate):
+    def overwrite(self, buffer: Any, key: Any, value: Any) -> bool:
+        del key
+        buffer[...] = value.flat[0]
+        return True
+
+
+class _CountsNothing(_Delegate):
+    def live_buffers(self) -> int:
+        return 0
+
+    def counts(self, buffer: Any) -> bool:
+        return buffer is not None
+
+    def stop_counting(self) -> None:
+        pass
+
+
+class _NeverCountsLess(_CountsNothing):
+    made = 0
+
+    def from_host(self, array: Array) -> Any:
+        self.made += 1
+        return self.clean.from_host(array)
+
+    def live_buffers(self) -> int:
+        return self.made
+
+
+class _SharesCopies(_Delegate):
+    def share_from_host(self, array: Array) -> Any:
+        return self.clean.from_host(array)
+
+    def share_to_host(self, buffer: Any) -> Array:
+        return self.clean.to_host(buffer)
+
+
+class _SharesOneWay(_Delegate):
+    def share_from_host(self, array: Array) -> Any:
+        return array.view()
+
+    def share_to_host(self, buffer: Any) -> Array:
+        return np.array(buffer)
+
+
 @dataclass(frozen=True, slots=True)
 class WrongBackend:
     """``make`` wraps the clean backend; ``level`` and ``check`` must find it out."""
@@ -168,6 +225,13 @@ WRONG_BACKENDS: Final[Sequence[WrongBackend]] = (
     WrongBackend("mixes threads up", _MixesThreads, 1, "threads"),
     WrongBackend("leaks", _Leaks, 1, "no leaks"),
     WrongBackend("recycles too soon", _RecyclesTooSoon, 1, "isolation"),
+    WrongBackend("says that it wrote", _SaysItWrote, 1, "overwrites"),
+    WrongBackend("writes and does not say so", _WritesUnsaid, 1, "overwrites"),
+    WrongBackend("writes too much", _WritesTooMuch, 1, "overwrites"),
+    WrongBackend("counts nothing", _CountsNothing, 1, "counts buffers"),
+    WrongBackend("never counts less", _NeverCountsLess, 1, "counts buffers"),
+    WrongBackend("shares copies", _SharesCopies, 1, "shares host memory"),
+    WrongBackend("shares one way only", _SharesOneWay, 1, "shares host memory"),
 )
 
 

@@ -7,6 +7,8 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from tensorplug import dtypes as dt
+from tensorplug.errors import KernelRefusedError
 from tensorplug.ops.elementwise import NEG
 from tensorplug.plugins.assembly import build_engine
 from tensorplug.registry import Owner
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug.engine import Engine
+    from tensorplug.tables import KernelEntry
 
 __all__ = ["REFERENCE", "dies", "exits", "hangs", "prints"]
 
@@ -23,9 +26,14 @@ REFERENCE = "cpu"
 
 
 def _with_neg(neg: Callable[..., Any]) -> Engine:
+    return _replaced(kernel_entry(NEG, neg))
+
+
+def _replaced(entry: KernelEntry, *, alone: bool = False) -> Engine:
     engine = build_engine()
     engine.open(REFERENCE)
-    entry = kernel_entry(NEG, neg)
+    if alone:
+        engine.registry.remove_kernel(NEG.name, REFERENCE)
     engine.registry.add(Owner("misbehaving"), kernels=[(REFERENCE, entry)], override=True)
     return engine
 
@@ -70,3 +78,30 @@ def prints() -> Engine:
     """Return an engine that chats on stdout when it is built."""
     sys.stdout.write("hello from the driver\n")
     return build_engine()
+
+
+def refuses() -> Engine:
+    """Return an engine that registers Neg, and whose Neg takes no types whatever."""
+
+    def neg(x: Any) -> NoReturn:
+        del x
+        raise KernelRefusedError("not today")
+
+    return _replaced(kernel_entry(NEG, neg, prepares=True))
+
+
+def registers_less() -> Engine:
+    """Return an engine whose Neg is registered for int32 alone, though float32 is declared."""
+    return _replaced(kernel_entry(NEG, lambda x: -x, dtypes=(dt.int32,)), alone=True)
+
+
+def raises_at_close() -> Engine:
+    """Return an engine whose backend cannot be closed."""
+    engine = build_engine()
+    clean = engine.open(REFERENCE).backend
+
+    def close() -> NoReturn:
+        raise OSError("the driver is gone")
+
+    clean.close = close  # type: ignore[method-assign]  # that is what is wrong with it
+    return engine
