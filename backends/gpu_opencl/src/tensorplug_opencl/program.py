@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import warnings
 from typing import Any, Final
@@ -62,12 +63,14 @@ class Programs:
 
     def _load(self, source: str) -> cl.Program | None:
         """Return the program from its binary on disk; None where there is none of use."""
+        if os.environ.get("PYOPENCL_COMPILER_OUTPUT"):
+            return None  # whoever wants to see the compiler's logs needs the compiler
         binary = self._binaries.find(source)
         if binary is None:
             return None
         try:
             program = cl.Program(self._context, [self._device], [binary])
-            program.build(self._options)
+            self._finish(program)
         except cl.Error as error:
             if faults.is_lost(error) or faults.is_memory(error):
                 raise faults.translated(error, self._name, "loading a program") from error
@@ -75,15 +78,22 @@ class Programs:
             return None
         return program
 
+    def _finish(self, program: cl.Program) -> None:
+        """Let the driver build ``program``.
+
+        Some drivers write a log even where nothing is wrong, and pyopencl then warns that there
+        is one. Who sets PYOPENCL_COMPILER_OUTPUT gets another text, the log itself.
+        """
+        with warnings.catch_warnings():
+            warnings.filterwarnings(
+                "ignore", "Non-empty compiler output", category=cl.CompilerWarning
+            )
+            program.build(self._options)
+
     def _build(self, source: str) -> cl.Program:
         try:
-            # Some drivers write a log even where nothing is wrong, and pyopencl then warns that
-            # there is one. Who sets PYOPENCL_COMPILER_OUTPUT gets another text, the log itself.
-            with warnings.catch_warnings():
-                warnings.filterwarnings(
-                    "ignore", "Non-empty compiler output", category=cl.CompilerWarning
-                )
-                program: cl.Program = cl.Program(self._context, source).build(self._options)
+            program = cl.Program(self._context, source)
+            self._finish(program)
         except cl.Error as error:
             if error.code in (
                 cl.status_code.BUILD_PROGRAM_FAILURE,
