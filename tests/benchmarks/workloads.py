@@ -255,6 +255,9 @@ def workloads() -> Iterator[tuple[str, Callable[[], Workload]]]:
     from moving import workloads as of_moving
 
     yield from of_moving()
+    from pointwise import workloads as of_pointwise
+
+    yield from of_pointwise()
     from order import workloads as of_order  # which needs this module
 
     yield from of_order()
