@@ -169,6 +169,17 @@ def test_the_cache_is_bounded_and_still_right(engine, monkeypatch):
     assert len(kept.constants) <= 64
 
 
+def test_complex_constants_with_nan_parts_are_kept_once(engine):
+    x = tp.asarray([1.0 + 1.0j])
+    for _ in range(3):
+        found = [tp.add(x, complex(*parts)).item() for parts in ((0.0, np.nan), (np.nan, 0.0))]
+        assert [(np.isnan(z.real), np.isnan(z.imag)) for z in found] == [
+            (False, True),
+            (True, False),
+        ]
+    assert len(engine.device.constants) == 2
+
+
 def test_plans_are_forgotten_when_a_kernel_comes_or_goes(engine):
     x = tp.asarray([1.0])
     assert tp.negative(x).item() == -1

@@ -192,9 +192,11 @@ def weak(
     name = spec.input_names[position]
     beside = peer if name in spec.promote else None
     # Equal numbers share a constant unless they differ in type or in the sign of a zero, of
-    # which a complex number has two; a NaN equals nothing and is made anew.
-    signed = value == 0 or value.__class__ is complex
-    kind = (value, value.__class__, beside, str(value) if signed else "")
+    # which a complex number has two. A NaN equals nothing: its text stands for it where it is
+    # part of a complex number, which are new objects at each call.
+    whole = value.__class__ is complex
+    known = None if whole and value != value else value  # noqa: PLR0124
+    kind = (known, value.__class__, beside, str(value) if whole or value == 0 else "")
     constant: Tensor | None = device.constants.get(kind)
     if constant is None:
         constant = _constant(device, f"{spec.name}: input {name!r}", value, beside)
