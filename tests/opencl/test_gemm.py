@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tensorplug_opencl.buffers import DeviceBuffer
 
 WAYS = [*panels.SIZES, *tiled_products.TILES]
+SMALL = [panels.SIZES[-1], tiled_products.TILES[-1]]  # built soonest
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +92,7 @@ def test_every_way_with_sizes_that_nothing_divides(opened, way, turned):
     np.testing.assert_array_equal(found, a.astype(float) @ b)
 
 
-@pytest.mark.parametrize("way", [panels.SIZES[-1], tiled_products.TILES[3]], ids=str)
+@pytest.mark.parametrize("way", SMALL, ids=str)
 @pytest.mark.parametrize("cut", [1, 2, 7])
 def test_slices_of_the_inner_axis_and_an_ending(opened, way, cut):
     a, b, bias = numbers((3, 130)), numbers((130, 40)), numbers((40,))
@@ -99,14 +100,14 @@ def test_slices_of_the_inner_axis_and_an_ending(opened, way, cut):
     np.testing.assert_array_equal(found, a.astype(float) @ b + bias)
 
 
-@pytest.mark.parametrize("way", [panels.SIZES[-1], tiled_products.TILES[3]], ids=str)
+@pytest.mark.parametrize("way", SMALL, ids=str)
 def test_few_columns_are_turned_with_their_ending(opened, way):
     a, b, bias = numbers((2, 50, 33)), numbers((2, 33, 3)), numbers((3,))
     found = product(opened, a, b, way=way, cut=1, bias=bias)
     np.testing.assert_array_equal(found, a.astype(float) @ b + bias)
 
 
-@pytest.mark.parametrize("way", [panels.SIZES[-1], tiled_products.TILES[3]], ids=str)
+@pytest.mark.parametrize("way", SMALL, ids=str)
 def test_integers_wrap(opened, way):
     a, b = numbers((9, 40), "int8") * 10, numbers((40, 9), "int8") * 10
     with np.errstate(over="ignore"):
@@ -114,7 +115,7 @@ def test_integers_wrap(opened, way):
     np.testing.assert_array_equal(product(opened, a, b, way=way, cut=2), expected)
 
 
-@pytest.mark.parametrize("way", [panels.SIZES[-1], tiled_products.TILES[3]], ids=str)
+@pytest.mark.parametrize("way", SMALL, ids=str)
 @pytest.mark.parametrize("value", [0.1, 1 / 3])
 @pytest.mark.parametrize("cut", [1, 3])
 def test_long_sums_of_equal_terms_keep_their_digits(opened, way, value, cut):
@@ -126,7 +127,7 @@ def test_long_sums_of_equal_terms_keep_their_digits(opened, way, value, cut):
     assert error <= np.finfo(np.float32).eps * np.log2(length) * exact
 
 
-@pytest.mark.parametrize("way", [panels.SIZES[-1], tiled_products.TILES[3]], ids=str)
+@pytest.mark.parametrize("way", SMALL, ids=str)
 def test_infinities_and_nan_in_long_sums(opened, way):
     a, b = np.ones((4, 3000), np.float32), np.ones((3000, 2), np.float32)
     a[0, 5], a[1, 2000], a[2, 7], a[2, 2500] = np.inf, np.nan, np.inf, -np.inf
@@ -160,6 +161,7 @@ def test_tiles_are_chosen_by_shape(opened):
 
 
 def test_bias_for_every_matrix_of_a_batch(call):
-    a, b, bias = numbers((2, 5, 3)), numbers((3, 4)), numbers((2, 5, 4))
-    found = call(fused.FUSED_MAT_MUL, a, b, bias, activation="relu")
-    np.testing.assert_array_equal(found, np.maximum(a @ b + bias, 0))
+    a, b, bias, slope = numbers((2, 5, 3)), numbers((3, 4)), numbers((2, 5, 4)), numbers((4,))
+    found = call(fused.FUSED_MAT_MUL, a, b, bias, slope, activation="prelu")
+    total = a @ b + bias
+    np.testing.assert_array_equal(found, np.where(total < 0, total * slope, total))
