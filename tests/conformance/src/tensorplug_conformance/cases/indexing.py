@@ -91,6 +91,9 @@ def scatter_nd(corpus: Corpus) -> Iterator[Case]:
     yield Case("places of rank 1", (places, corpus.ordinary((5,))), {"shape": (3,)})
     wide_rows = (corpus.indices((50, 1), 4), corpus.ordinary((50, 6)))
     yield Case("many wide rows", wide_rows, {"shape": (4, 6)})
+    edges = corpus.edges()
+    apart = np.arange(len(edges), dtype=np.int32)[:, None]
+    yield Case("edges apart", (apart, edges), {"shape": (len(edges) + 1,)})
     same = np.zeros((3, 1), dtype=np.int32)
     yield Case("one place", (same, corpus.of([1, 2, 3])), {"shape": (2,)})
     for dtype in sorted(each.name for each in dt.INTEGER - {dt.int32}):
