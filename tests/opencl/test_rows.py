@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tensorplug import dtypes as dt
+from tensorplug.errors import KernelRefusedError
 from tensorplug.spec import TensorType
 from tensorplug_opencl.kernels import folds, merging, ranking, rows
 from tensorplug_opencl.kernels.scans import Scan, scanner
@@ -128,3 +129,29 @@ def test_padding_comes_after_the_largest_keys(device):
     x = np.full((2, 5), 2**32 - 1, np.uint32)
     sort = merging.sorter(device.runtime, dt.uint32, 2, 5, descending=False)
     np.testing.assert_array_equal(device.to_host(sort(given(device, x))), [[*range(5)]] * 2)
+
+
+def test_groups_that_a_kernel_may_not_have_are_halved(backend, monkeypatch):
+    runtime = backend.runtime
+    runtime.is_cpu = False
+    launch, refused = runtime.launch, []
+
+    def limited(*args: Any, group: int | None = None, **options: Any) -> Any:
+        if group is not None and group > 4:
+            refused.append(group)
+            raise KernelRefusedError("too many")
+        return launch(*args, group=group, **options)
+
+    monkeypatch.setattr(runtime, "launch", limited)
+    x = numbers((2, 700))
+    over, out = rows.walk(x.shape, (1,)), TensorType(dt.float32, (2,))
+    best = rows.reducer(runtime, "Max", over, dt.float32, out, folds.max_fold(dt.float32))
+    np.testing.assert_array_equal(backend.to_host(best(given(backend, x))), x.max(1))
+    sort = merging.sorter(runtime, dt.float32, 2, 700, descending=False)
+    np.testing.assert_array_equal(backend.to_host(sort(given(backend, x))), np.argsort(x, axis=1))
+    ones = np.ones((1, 700, 1), np.int32)
+    scan = Scan("Cumsum", folds.sum_fold(dt.int32), ones.shape, exclusive=False, reverse=False)
+    run = scanner(runtime, scan, dt.int32, TensorType(dt.int32, ones.shape))
+    found = backend.to_host(run(given(backend, ones))).reshape(-1)
+    np.testing.assert_array_equal(found, np.arange(1, 701))
+    assert {8, 256} <= set(refused)

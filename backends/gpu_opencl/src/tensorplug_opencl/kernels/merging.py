@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tensorplug import dtypes as dt
+from tensorplug.errors import KernelRefusedError
 from tensorplug.spec import TensorType
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import ctypes, templates
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["sorter"]
 
+SMALLEST: Final = 2  # elements in a block, of one work-item
 NETWORK: Final = 256  # work-items that sort a block of twice as many, if the device takes them
 CHUNK: Final = {True: 512, False: 16}  # elements that a work-item merges; on a CPU or not
 
@@ -40,7 +42,14 @@ def sorter(
     key = dt.uint64 if dtype.itemsize == 8 else dt.uint32
     make_keys = runtime.maker(TensorType(key, (count, length)))
     make_order = runtime.maker(TensorType(dt.int32, (count, length)))
-    begin = _network(runtime, dtype, count, length, block, index, descending=descending)
+    while True:
+        try:
+            begin = _network(runtime, dtype, count, length, block, index, descending=descending)
+            break
+        except KernelRefusedError:  # it may not have that many work-items here
+            if block <= SMALLEST:
+                raise
+            block //= 2
     merges: list[Launch] = []
     run = block
     while run < length:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from tensorplug import dtypes as dt
 from tensorplug import shapes
+from tensorplug.errors import KernelRefusedError
 from tensorplug.spec import TensorType
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, ctypes, rowwise
@@ -172,7 +173,13 @@ def launch(
     arrays = len(recipe.reads) + 1
     if plan.form.kind == "group":
         size = plan.form.width
-        return runtime.launch(text, arrays, constants, units * size, group=size)
+        try:
+            return runtime.launch(text, arrays, constants, units * size, group=size)
+        except KernelRefusedError:  # it may not have that many work-items here
+            if size == 1:
+                raise
+            less = plan._replace(form=plan.form._replace(width=size // 2))
+            return launch(runtime, recipe, less, parts=parts, total=total, given=given)
     # A group of a CPU runs on one core: groups are small unless there are many of them.
     heavy = length > LONG_WALK and (not runtime.is_cpu or units < 64 * runtime.parallel_items)
     return runtime.launch(text, arrays, constants, units, heavy=heavy)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from tensorplug import dtypes as dt
+from tensorplug.errors import KernelRefusedError
 from tensorplug.spec import TensorType
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, ctypes, rows, templates
@@ -133,7 +134,14 @@ def _launch(
     numbers = map(index.type, (units, way.parts, length, span, inner))
     flags = [np.int32(scan.exclusive), np.int32(scan.reverse)]
     if way.group:
-        return runtime.launch(text, 3, [*numbers, *flags], units * way.group, group=way.group)
+        try:
+            items = units * way.group
+            return runtime.launch(text, 3, [*numbers, *flags], items, group=way.group)
+        except KernelRefusedError:  # it may not have that many work-items here
+            if way.group == 1:
+                raise
+            less = way._replace(group=way.group // 2)
+            return _launch(runtime, scan, less, source, target, totals=totals)
     return runtime.launch(text, 3, [*numbers, *flags], units, heavy=span > rows.LONG_WALK)
 
 
