@@ -56,6 +56,7 @@ def rotate_with_offset(corpus: Corpus) -> Iterator[Case]:
     for layout in ("transposed", "sliced"):
         yield Case(layout, (x,), turned, layout=layout)
     yield Case("edges", (corpus.edges().reshape(1, 1, -1, 1),), {"radians": math.pi})
+    yield Case("edges in their places", (corpus.edges().reshape(1, 1, -1, 1),), {"radians": 0})
     wrong: tuple[tuple[str, Array, dict[str, Any], type[Exception]], ...] = (
         ("rank 3", x[0], turned, ShapeError),
         ("no angle", x, {}, ArgumentError),
