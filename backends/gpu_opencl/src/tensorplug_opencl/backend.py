@@ -13,10 +13,11 @@ from tensorplug_opencl.buffers import DeviceBuffer
 from tensorplug_opencl.runtime import Runtime
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping
+    from collections.abc import Callable, Hashable, Mapping, Sequence
 
     import pyopencl as cl
 
+    from tensorplug.backend import FlatCall, FlatProgram
     from tensorplug.dtypes import DType
 
 __all__ = ["OpenCLBackend"]
@@ -94,6 +95,12 @@ class OpenCLBackend:
 
     def stop_counting(self) -> None:
         """Do nothing: the pool counts anyway."""
+
+    def compile_program(self, program: FlatProgram) -> Sequence[FlatCall]:
+        """Return the calls with chains of elementwise ones made one kernel each."""
+        from tensorplug_opencl.kernels.fusion import fused  # kernels are not loaded before
+
+        return fused(program, self.runtime)
 
     def synchronize(self) -> None:
         """Wait until all work submitted so far is done; raise what it raised."""

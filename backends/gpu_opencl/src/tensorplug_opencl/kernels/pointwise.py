@@ -21,7 +21,21 @@ if TYPE_CHECKING:
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.runtime import Runtime
 
-__all__ = ["Constant", "Formula", "Input", "Rare", "constant", "of_formula", "prepare", "register"]
+__all__ = [
+    "PART",
+    "Constant",
+    "Formula",
+    "Input",
+    "Part",
+    "Rare",
+    "constant",
+    "of_formula",
+    "prepare",
+    "register",
+]
+
+PART: Final = "__tensorplug_part__"
+"""The attribute of a prepared kernel that holds its ``Part``."""
 
 # Elements that a work-item computes on a CPU: few enough that the groups of a large array keep
 # all cores busy, enough that starting a loop does not count.
@@ -46,6 +60,14 @@ class Constant(NamedTuple):
     name: str
     ctype: str
     value: np.generic
+
+
+class Part(NamedTuple):
+    """What an elementwise kernel computes, to become a part of another (``fusion``)."""
+
+    names: tuple[str, ...]
+    expression: str
+    constants: tuple[Constant, ...]
 
 
 def prepare(
@@ -156,7 +178,7 @@ def of_formula(
     inputs = [Input(name, each, ctypes.stored(dtype), computed) for name, each in types.items()]
     rare = formula.rare if dtype.kind == "float" else None
     called = "".join([declarations, expression, *(rare or ())])
-    return prepare(
+    run = prepare(
         runtime,
         title,
         inputs,
@@ -167,6 +189,10 @@ def of_formula(
         constants,
         rare,
     )
+    # Computed in the dtype itself, without a second formula or C of its own.
+    if computed == ctypes.stored(dtype) and out.dtype is dtype and not (rare or declarations):
+        setattr(run, PART, Part(tuple(types), expression, tuple(constants)))
+    return run
 
 
 def constant(name: str, value: dt.Scalar, dtype: DType) -> Constant:

@@ -1,0 +1,140 @@
+"""Chains of elementwise kernels in a compiled program, made one kernel.
+
+A call takes in those whose results nobody else uses, if these have its shape and dtype. Of the
+formulas one C function is made, statement by statement, so that what is used twice is computed
+once. Memory is read and written once for all.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from tensorplug.backend import FlatCall
+from tensorplug_opencl.kernels import ctypes, functions, pointwise
+from tensorplug_opencl.kernels.pointwise import Input, Part
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from tensorplug.backend import FlatProgram
+    from tensorplug_opencl.runtime import Runtime
+
+__all__ = ["fused"]
+
+MOST: Final = 12
+"""Operands and constants of one kernel; each is an argument to set at every launch."""
+
+
+def fused(program: FlatProgram, runtime: Runtime) -> Sequence[FlatCall]:
+    """Return the calls of a program with chains of elementwise ones made one call each."""
+    chains = _Chains(program)
+    for at in range(len(program.calls)):
+        chains.place(at)
+    return [
+        _together(program, sorted(members), runtime) if len(members) > 1 else program.calls[at]
+        for at, members in sorted(chains.members.items())
+    ]
+
+
+def _slots(call: FlatCall) -> list[int]:
+    found: list[int] = []
+    for each in call.inputs:
+        if each is not None:
+            found += each if isinstance(each, tuple) else [each]
+    return found
+
+
+def _part(call: FlatCall) -> Part | None:
+    """Return a call's formula, None where it has none or is not called by single buffers."""
+    part: Part | None = getattr(call.run, pointwise.PART, None)
+    plain = all(isinstance(each, int) for each in call.inputs)
+    return part if plain and not call.several else None
+
+
+class _Chains:
+    """The calls that run together, by the last of each."""
+
+    def __init__(self, program: FlatProgram) -> None:
+        self.program = program
+        self.members: dict[int, set[int]] = {}
+        self.maker = {call.outputs[0]: at for at, call in enumerate(program.calls) if call.outputs}
+        self.users: dict[int, set[int]] = {}
+        for at, call in enumerate(program.calls):
+            for slot in _slots(call):
+                self.users.setdefault(slot, set()).add(at)
+
+    def place(self, at: int) -> None:
+        """Let a call take in chains that end in its inputs."""
+        members = {at}
+        if _part(self.program.calls[at]) is not None:
+            while self._grow(at, members):
+                pass
+        self.members[at] = members
+
+    def _grow(self, at: int, members: set[int]) -> bool:
+        for slot in [slot for each in members for slot in _slots(self.program.calls[each])]:
+            maker = self.maker.get(slot)
+            if maker is None or maker in members or not self._fits(slot, maker, at, members):
+                continue
+            members |= self.members.pop(maker)
+            return True
+        return False
+
+    def _fits(self, slot: int, maker: int, at: int, members: set[int]) -> bool:
+        program = self.program
+        if slot in program.outputs or self.users[slot] - members or maker not in self.members:
+            return False
+        if _part(program.calls[maker]) is None:
+            return False
+        if program.types[slot] != program.types[program.calls[at].outputs[0]]:
+            return False
+        return _arguments(program, members | self.members[maker]) <= MOST
+
+
+def _arguments(program: FlatProgram, members: Iterable[int]) -> int:
+    calls = [program.calls[at] for at in members]
+    made = {call.outputs[0] for call in calls}
+    given = {slot for call in calls for slot in _slots(call)} - made
+    parts = [_part(call) for call in calls]
+    return len(given) + sum(len(part.constants) for part in parts if part is not None)
+
+
+def _together(program: FlatProgram, members: Sequence[int], runtime: Runtime) -> FlatCall:
+    calls = [program.calls[at] for at in members]
+    made = {call.outputs[0] for call in calls}
+    given = list(dict.fromkeys(s for call in calls for s in _slots(call) if s not in made))
+    out = program.types[calls[-1].outputs[0]]
+    stored, computed = ctypes.stored(out.dtype), ctypes.computed(out.dtype)
+    names = {slot: f"i{at}" for at, slot in enumerate(given)}
+    inputs = [Input(names[slot], program.types[slot], stored, computed) for slot in given]
+    texts, lines, called = [], [], []
+    constants: list[pointwise.Constant] = []
+    for number, call in enumerate(calls):
+        part: Any = _part(call)
+        parameters = [f"const {computed} {name}" for name in part.names]
+        parameters += [f"const {each.ctype} {each.name}" for each in part.constants]
+        text = f"return ({computed})({part.expression});"
+        texts.append(f"INLINE {computed} part_{number}({', '.join(parameters)}) {{ {text} }}")
+        called.append(part.expression)
+        own = [each._replace(name=f"k{number}_{each.name}") for each in part.constants]
+        constants += own
+        values = ", ".join([*(names[slot] for slot in _slots(call)), *(each.name for each in own)])
+        names[call.outputs[0]] = f"v{number}"
+        lines.append(f"  const {computed} v{number} = part_{number}({values});")
+    parameters = [f"const {computed} {each.name}" for each in inputs]
+    parameters += [f"const {each.ctype} {each.name}" for each in constants]
+    body = "\n".join([*lines, f"  return v{len(calls) - 1};"])
+    texts.append(f"INLINE {computed} chain({', '.join(parameters)}) {{\n{body}\n}}")
+    arguments = ", ".join([*(each.name for each in inputs), *(each.name for each in constants)])
+    title = "+".join(call.name for call in calls)
+    run = pointwise.prepare(
+        runtime,
+        f"{title} {out.dtype}",
+        inputs,
+        out,
+        stored,
+        f"chain({arguments})",
+        "\n".join([functions.definitions(" ".join(called), out.dtype), *texts]),
+        constants,
+    )
+    return FlatCall(title, None, {}, tuple(given), calls[-1].outputs, several=False, run=run)
