@@ -172,7 +172,7 @@ def of_formula(
     """
     dtype = next(iter(types.values())).dtype
     expression = formula.of(dtype)
-    if expression in types and types[expression] == out and len(types) == 1:
+    if types == {expression: out} and not constants:
         return lambda buffer: buffer
     computed = ctypes.ring(dtype) if formula.ring else ctypes.computed(dtype)
     inputs = [Input(name, each, ctypes.stored(dtype), computed) for name, each in types.items()]
