@@ -221,7 +221,7 @@ def test_a_long_build_log_is_trimmed():
 def test_building_and_opening_translate_too(monkeypatch, backend, code, expected):
     with monkeypatch.context() as patch:
         patch.setattr(cl, "Program", Failing(code, 9))
-        with pytest.raises(expected, match="(building|loading) a program"):
+        with pytest.raises(expected, match=r"(building|loading) a program"):
             backend.runtime.launch(ADD, 2, [], 3)
     with monkeypatch.context() as patch:
         patch.setattr(cl, "Context", Failing(code, 9))

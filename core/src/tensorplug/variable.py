@@ -201,7 +201,8 @@ class Variable(Tensor):
         contents: Any = self._placement
         held: Tensor = contents.tensor
         frame = seam.current()
-        if held._placement.device is None:  # disposed
+        placement: Any = held._placement
+        if placement.device is None:  # disposed
             return held
         recording = frame.recording
         watched: Tensor | None = None if recording is None else recording.reading(self)
