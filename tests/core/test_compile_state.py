@@ -8,6 +8,7 @@ import pytest
 import tensorplug as tp
 from tensorplug.errors import CompileError
 
+from . import engines
 from .tensors import tensor
 from .test_compile import Counted, agree
 
@@ -277,3 +278,60 @@ def test_what_an_engine_observes_is_seen():
     compiled(tensor(np.abs(A) + 1))
     with tp.debug(nan=True), pytest.raises(tp.errors.NonFiniteError, match="Log"):
         compiled(tensor(-np.abs(A) - 1))
+
+
+class _Watcher:
+    """Notes the kernels that it sees, and reads their results."""
+
+    def __init__(self):
+        self.seen = []
+
+    def around(self, plan, _inputs, run):
+        outputs = run()
+        self.seen.append((plan.spec.name, [each.numpy().shape for each in outputs]))
+        return outputs
+
+    def uploaded(self, _tensor):
+        """See nothing."""
+
+
+def test_an_observer_of_the_engine_sees_what_runs():
+    made = engines.make()
+    made.observers = (_Watcher(),)
+    with engines.using(made):
+        compiled = tp.compile(lambda x: -x * x)
+        compiled(tensor(A))
+        assert made.observers[0].seen == [("Neg", [(2, 3)]), ("Multiply", [(2, 3)])]
+
+
+def test_the_device_of_an_argument_can_be_named():
+    @tp.compile
+    def f(x):
+        return x.to(x.device) + tp.ones((3,), device=x.device), x.device
+
+    agree(f(tensor(A)), (tensor(A + 1), "cpu"))
+
+
+def test_a_captured_tensor_must_not_get_values_of_arguments():
+    held = tensor(A)
+
+    @tp.compile
+    def f(x):
+        held[0] = x[1]
+        return x
+
+    with pytest.raises(CompileError):
+        f(tensor(A))
+    agree(held, tensor(A))
+
+
+def test_a_backward_pass_on_a_closed_device():
+    made = engines.make(("memory", "other"))
+    with engines.using(made):
+        with tp.use_backend("memory"):
+            x = tensor(A)
+            compiled = tp.compile(lambda x: x * x)
+            _, pull = tp.vjp(compiled, x)
+        made.close("memory")
+        with tp.use_backend("other"), pytest.raises(tp.errors.BackendClosedError):
+            pull(tensor(A))

@@ -59,6 +59,7 @@ def test_what_is_used_elsewhere_is_written():
         return tp.abs(y) - 3, tp.sum(y, axis=0), y
 
     check(f, numbers(20, 9), groups=["Multiply+Add", "Abs+Sub", "Sum"])
+    check(lambda x: f(x)[:2], numbers(20, 9), groups=["Multiply+Add", "Abs+Sub", "Sum"])
 
 
 def test_other_dtypes_stay_apart():

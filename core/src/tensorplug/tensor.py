@@ -197,7 +197,8 @@ class Tensor(Operators, InPlace, Methods):
 
         ``"host"`` is the host's memory: kernels that need the copy take it to their own device.
         """
-        self._live()
+        if self._live().name == device:
+            return self
         return seam.runner(seam.current()).move(self, device)
 
     def dispose(self) -> None:

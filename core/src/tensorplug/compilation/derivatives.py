@@ -17,7 +17,7 @@ from tensorplug.compilation.specialized import run, traced
 from tensorplug.compilation.tracing import Trace
 from tensorplug.differentiation.backpropagation import FunctionNode, backpropagate
 from tensorplug.dtypes import INEXACT
-from tensorplug.errors import GradientError
+from tensorplug.errors import BackendClosedError, GradientError
 from tensorplug.ops import creation
 from tensorplug.recording import Recording
 from tensorplug.tape import Leaf, Node, OutputNode, twin
@@ -26,7 +26,6 @@ from tensorplug.tensor import Tensor
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
-    from tensorplug.backend import Buffer
     from tensorplug.compilation.specialized import Specialized
     from tensorplug.dispatch import Frame
     from tensorplug.recording import Watched
@@ -57,7 +56,9 @@ def differentiated(special: Specialized, frame: Frame, tensors: Sequence[Tensor]
     buffers = run(derivative.forward, frame, [each._buffer for each in tensors])
     count = len(special.executable.program.wanted)
     results, kept = buffers[:count], buffers[count:]
-    node = _ProgramNode(special, derivative, wanted, tensors, kept)
+    places = derivative.forward.program.wanted[count:]
+    saved = [Tensor._of(each, at.placement) for each, at in zip(kept, places, strict=True)]
+    node = _ProgramNode(special, derivative, wanted, tensors, saved)
     nodes: list[Node | None] = [None] * count
     for index, at in enumerate(derivative.starts):
         nodes[at] = node if node.count == 1 else OutputNode(node, index)
@@ -129,14 +130,14 @@ class _ProgramNode(FunctionNode):
         derivative: Derivative,
         wanted: Sequence[int],
         tensors: Sequence[Tensor],
-        kept: Sequence[Buffer],
+        kept: Sequence[Tensor],
     ) -> None:
         super().__init__(tuple(tensors[at]._node for at in wanted))
         self.special = special
         self.derivative = derivative
         self.wanted = wanted
         self.tensors = [twin(each) for each in tensors]  # whatever their owners do to theirs
-        self.kept = kept
+        self.kept = kept  # as tensors, which memory() counts and remove_backend finds
 
     @property
     def count(self) -> int:
@@ -171,11 +172,16 @@ class _ProgramNode(FunctionNode):
 
     def _pull(self, frame: Frame, dys: Sequence[Tensor]) -> dict[int, Tensor]:
         device, backward = self.special.device, self.derivative.backward
+        if device.closed:
+            raise BackendClosedError(
+                f"a compiled function ran on backend {device.name!r}, which {device.fate}; its "
+                "backward pass cannot run"
+            )
         there = [
             dy if dy._placement.device is device else self.special.engine.move(dy, device.name)
             for dy in dys
         ]
-        buffers = run(backward, frame, [*self.kept, *(dy._buffer for dy in there)])
+        buffers = run(backward, frame, [each._buffer for each in (*self.kept, *there)])
         return {
             at: Tensor._of(buffer, operand.placement)
             for at, buffer, operand in zip(
