@@ -335,3 +335,24 @@ def test_a_backward_pass_on_a_closed_device():
         made.close("memory")
         with tp.use_backend("other"), pytest.raises(tp.errors.BackendClosedError):
             pull(tensor(A))
+
+
+def test_an_optimizer_steps_outside():
+    def train(wrap):
+        w = tp.Variable(tensor(A), name=f"w{wrap.__name__}")
+        optimizer = tp.train.Adam(0.1)
+        step = wrap(lambda x: tp.variable_grads(lambda: tp.mean((w - x) ** 2), [w]))
+        values = []
+        for _ in range(4):
+            value, grads = step(tensor(A * 2))
+            optimizer.apply_gradients(grads)
+            values.append(float(value))
+        with pytest.raises(CompileError, match="apply_gradients with its result outside"):
+            tp.compile(lambda x: optimizer.minimize(lambda: tp.mean((w - x) ** 2)))(tensor(A))
+        assert optimizer.iterations == 4
+        return values
+
+    def plain(f):
+        return f
+
+    assert train(tp.compile) == train(plain)

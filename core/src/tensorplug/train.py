@@ -82,8 +82,10 @@ class Optimizer(ABC):
         Raises:
             ArgumentError: there is no such variable, or one is named twice.
             ShapeError, DTypeError: a gradient is not of its variable's type.
+            CompileError: in a compiled function, which would take one step only, when traced.
 
         """
+        _check_untraced()
         pairs = grads.items() if isinstance(grads, Mapping) else grads
         steps: list[tuple[Variable, Tensor, State]] = []
         seen: set[str] = set()
@@ -150,6 +152,17 @@ class Optimizer(ABC):
             f"{name}={value!r}" for name, value in vars(self).items() if not name.startswith("_")
         )
         return f"{type(self).__name__}({given})"
+
+
+def _check_untraced() -> None:
+    device = seam.current().device
+    if device is not None and device.trace is not None:
+        from tensorplug.compilation.tracing import error  # loaded already, by who traces
+
+        raise error(
+            "an optimizer counts its steps and keeps its state in Python; compile what computes "
+            "value and gradients, and call apply_gradients with its result outside"
+        )
 
 
 def _called(name: str) -> Variable:
