@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tensorplug.spec import InputType, KernelSpec
     from tensorplug.tape import Recipe
 
-__all__ = ["How", "Plan", "Step", "resolve", "varied"]
+__all__ = ["How", "Plan", "Step", "decomposed", "resolve", "varied"]
 
 How = Literal["native", "decomposed", "host", "fallback", "traced"]
 Step = tuple[str, str]  # (what was tried, what came of it)
@@ -198,16 +198,17 @@ def _unresolved(*_inputs: Any) -> Any:
 def resolve(engine: Engine, plan: Plan) -> list[Step]:
     """Decide how ``plan`` runs and set its ``call``, ``how`` and ``owner``.
 
-    Returns the steps that were tried, for ``explain``.
+    Returns the steps that were tried, for ``explain``. Where a function is traced, its calls are
+    noted instead.
 
     Raises:
         KernelNotFoundError: when no way is left, with every step and why it was refused.
 
     """
     if plan.device.trace is not None:
-        return _traced(engine, plan)
+        return plan.device.trace.resolve(engine, plan)  # type: ignore[no-any-return]  # of above
     steps: list[Step] = []
-    if _native(plan, steps) or _decomposed(plan, steps) or _fallback(engine, plan, steps):
+    if _native(plan, steps) or decomposed(plan, steps) or _fallback(engine, plan, steps):
         return steps
     spec, device = plan.spec, plan.device
     have = sorted({backend for name, backend in plan.state.kernels if name == spec.name})
@@ -216,19 +217,6 @@ def resolve(engine: Engine, plan: Plan) -> list[Step]:
         f"kernel {spec.name!r} cannot run on backend {device.name!r} for {plan.describe()}: "
         f"{reasons}. Loaded backends that have it: {', '.join(have) or 'none'}"
     )
-
-
-def _traced(engine: Engine, plan: Plan) -> list[Step]:
-    """Let calls of ``plan`` be noted, as calls of the real device's; enter decompositions."""
-    trace = plan.device.trace
-    outputs = [each.type for each in plan.outputs]
-    real = Plan(plan.spec, plan.attributes, trace.real, plan.inputs, outputs, plan.state)
-    steps = resolve(engine, real)
-    if real.how == "decomposed":
-        _decomposed(plan, [])
-    else:
-        plan.call, plan.how, plan.owner = trace.recorder(real), "traced", real.owner
-    return steps
 
 
 _OWN: Final = {"attributes", "call", "owner", "published", "recipes", "varied"}  # of each plan
@@ -310,7 +298,8 @@ def _missing_dtypes(plan: Plan, served: frozenset[DType] | None) -> str:
     return ", ".join(sorted(lacking))
 
 
-def _decomposed(plan: Plan, steps: list[Step]) -> bool:
+def decomposed(plan: Plan, steps: list[Step]) -> bool:
+    """Let ``plan`` run by its decomposition, or its function on the host; say whether it can."""
     spec = plan.spec
     owned = plan.state.decomposition(spec.name)
     if owned is None:
@@ -354,11 +343,7 @@ def _bare(result: Any) -> Any:
     """Return results without their place on the tape: one may be an input handed through."""
     if isinstance(result, list | tuple):
         return [_bare(each) for each in result]
-    return Tensor._of(result._buffer, result._placement) if _is_tensor(result) else result
-
-
-def _is_tensor(value: object) -> bool:
-    return isinstance(value, Tensor)
+    return Tensor._of(result._buffer, result._placement) if isinstance(result, Tensor) else result
 
 
 def _fallback(engine: Engine, plan: Plan, steps: list[Step]) -> bool:

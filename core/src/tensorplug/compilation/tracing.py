@@ -15,6 +15,7 @@ from tensorplug.dispatch import Frame, current
 from tensorplug.errors import CompileError
 from tensorplug.observers import callsite
 from tensorplug.ops import creation
+from tensorplug.plans import Plan, decomposed, resolve
 from tensorplug.tape import boundary, mark
 from tensorplug.tensor import Tensor
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from tensorplug.dtypes import DType
     from tensorplug.engine import Engine
     from tensorplug.observers.callsite import CallSite
-    from tensorplug.plans import Plan
+    from tensorplug.plans import Step
     from tensorplug.recording import Recording
     from tensorplug.spec import TensorType
     from tensorplug.variable import Variable
@@ -286,7 +287,18 @@ class Trace:
                 "or apply stop_gradient to it before"
             )
 
-    def recorder(self, plan: Plan) -> Callable[..., Any]:
+    def resolve(self, engine: Engine, plan: Plan) -> list[Step]:
+        """Let calls of ``plan`` be noted as calls of the real device's; enter decompositions."""
+        outputs = [each.type for each in plan.outputs]
+        real = Plan(plan.spec, plan.attributes, self.real, plan.inputs, outputs, plan.state)
+        steps = resolve(engine, real)
+        if real.how == "decomposed":
+            decomposed(plan, [])
+        else:
+            plan.call, plan.how, plan.owner = self._recorder(real), "traced", real.owner
+        return steps
+
+    def _recorder(self, plan: Plan) -> Callable[..., Any]:
         """Return what notes a call of the real device's ``plan``, given tensors."""
 
         def call(*tensors: Any) -> Any:
