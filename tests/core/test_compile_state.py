@@ -356,3 +356,11 @@ def test_an_optimizer_steps_outside():
         return f
 
     assert train(tp.compile) == train(plain)
+
+
+def test_generators_are_spawned_outside():
+    rng = tp.random.Generator(3)
+    before = rng.state
+    with pytest.raises(CompileError, match="spawn them outside"):
+        tp.compile(lambda x: rng.spawn(1)[0].normal(x.shape) * x)(tensor(A))
+    assert rng.state == before

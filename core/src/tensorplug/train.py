@@ -157,9 +157,7 @@ class Optimizer(ABC):
 def _check_untraced() -> None:
     device = seam.current().device
     if device is not None and device.trace is not None:
-        from tensorplug.compilation.tracing import error  # loaded already, by who traces
-
-        raise error(
+        raise device.trace.refusal(
             "an optimizer counts its steps and keeps its state in Python; compile what computes "
             "value and gradients, and call apply_gradients with its result outside"
         )

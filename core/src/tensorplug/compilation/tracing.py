@@ -246,6 +246,10 @@ class Trace:
     def _tensor(self, value: Value) -> Tensor:
         return Tensor._of(value, self.device.placement(value.placement.type))
 
+    def refusal(self, message: str) -> CompileError:
+        """Return the error for what nobody could do again at each run."""
+        return error(message)
+
     def assign(self, variable: Any, tensor: Tensor) -> None:
         """Note new contents of a variable, which it gets when a program has run."""
         if not hasattr(variable, "_placement"):
