@@ -71,7 +71,7 @@ def _run(options: argparse.Namespace, console: Console) -> int:
 
 
 def _selftest(options: argparse.Namespace, console: Console) -> int:
-    return selftest(console, options.backend, kinds=options.kinds)
+    return selftest(console, options.backend, kinds=options.kinds, thin=options.generated)
 
 
 def _accept(options: argparse.Namespace, console: Console) -> int:
@@ -149,6 +149,13 @@ def _parser() -> argparse.ArgumentParser:
     check.set_defaults(function=_selftest)
     check.add_argument("--backend", default="cpu", metavar="NAME", help="the clean reference")
     check.add_argument("--kinds", default="*", metavar="GLOB", help="only these saboteurs")
+    check.add_argument(
+        "--generated",
+        type=_seed,
+        default=0,
+        metavar="N",
+        help="also one in N of those that are generated from the specs; 1: all",
+    )
     diff = commands.add_parser("diff", help="show what changed between two reports")
     diff.set_defaults(function=_diff)
     diff.add_argument("old", type=Path)

@@ -163,6 +163,9 @@ def ragged_tensor_to_tensor(corpus: Corpus) -> Iterator[Case]:
     for name, shape, values, partitions, kinds in _DENSE:
         inputs = (np.array(shape, np.int32), corpus.ordinary(values), default, partitions)
         yield Case(name, inputs, {"row_partition_types": kinds})
+    edges = np.resize(corpus.edges(), 9)
+    inputs = (np.array([4, 4], np.int32), edges, default, _FLAT)
+    yield Case("special values", inputs, {"row_partition_types": _SPLITS})
     table, shape = corpus.ordinary((9, 2)), _numbers(4, 4, 2)
     for each in ((2,), (1,)):
         inputs = (shape, table, corpus.ordinary(each), _FLAT)
