@@ -345,7 +345,7 @@ NEEDS_NO_TENSOR = {
     *("grad", "kernels_for", "memory", "ones", "register_decomposition", "register_gradient"),
     *("register_kernel", "set_backend", "synchronize", "tree_map", "unregister_gradient"),
     *("load", "unregister_kernel", "value_and_grad", "zeros"),
-    *("dispose_variables", "variable_grads", "checkpoint", "jacobian", "hessian"),
+    *("dispose_variables", "variable_grads", "checkpoint", "compile", "jacobian", "hessian"),
     *("devices", "find_backend", "register_backend", "remove_backend", "trace_dispatch"),
     *("copy_registered_kernels", "trim_memory"),
     *("broadcast_shapes", "empty", "eye", "linspace"),
