@@ -27,7 +27,7 @@ _POLL: Final = 0.02
 class Limits:
     """Seconds: for one item, and for all the items of one call of ``supervise``."""
 
-    item: float = 120.0
+    item: float = 300.0  # a device compiler on a busy machine takes minutes for a row
     level: float = 1800.0
 
 
