@@ -218,10 +218,12 @@ def check_flat(step: Any, steps: int = 211, warm: int = 31) -> None:
         while number < warm:
             p = step(p, number)
             number += 1
+        tp.synchronize()  # copies under way to a device are held until they are done
         before = census()
         while number < steps:
             p = step(p, number)
             number += 1
+        tp.synchronize()
         after = census()
         assert after == before, f"grown: {after - before}, shrunk: {before - after}"
         assert after["tape nodes"] == 0
