@@ -7,7 +7,7 @@ import pytest
 
 from tensorplug import dtypes as dt
 from tensorplug.spec import TensorType
-from tensorplug_cpu import large, special
+from tensorplug_cpu import large, rowwise, special
 from tensorplug_cpu.kernels import (
     accumulation,
     activation,
@@ -30,20 +30,20 @@ SHARED = {
         lambda: gaussian_error.gelu_grad(OUT, OUT, approximate=True, out=OUT)(ROWS, ROWS),
     ),
     "layer_norm": (
-        layer_normalization,
+        rowwise,
         lambda: layer_normalization.layer_norm(
             OUT, None, NUMBER, axis=(1,), epsilon=1e-5, out=OUT
         )(ROWS, None, np.float32(2).reshape(())),
     ),
     "layer_norm_grad": (
-        layer_normalization,
+        rowwise,
         lambda: layer_normalization.layer_norm_grad(OUT, OUT, axis=(1,), epsilon=1e-5, out=OUT)(
             ROWS, ROWS[::-1]
         ),
     ),
-    "softmax": (activation, lambda: activation.softmax(OUT, dim=1, out=OUT)(ROWS)),
+    "softmax": (rowwise, lambda: activation.softmax(OUT, dim=1, out=OUT)(ROWS)),
     "softmax_grad": (
-        cross_entropy,
+        rowwise,
         lambda: cross_entropy.softmax_grad(OUT, OUT, dim=1, out=OUT)(ROWS, np.abs(ROWS)),
     ),
     "multiply_add": (

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tensorplug import dtypes as dt
 from tensorplug import shapes
+from tensorplug.errors import ShapeError
 from tensorplug.spec import TensorType
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
     from tensorplug.dtypes import DType
 
-__all__ = ["broadcast", "broadcast_bool", "reduced", "same", "same_shape"]
+__all__ = ["broadcast", "broadcast_bool", "of_one_shape", "reduced", "same", "same_shape"]
 
 
 def same(x: TensorType) -> TensorType:
@@ -26,6 +27,17 @@ def same_shape(dtype: DType) -> Callable[[TensorType], TensorType]:
 
     def infer(x: TensorType) -> TensorType:
         return TensorType(dtype, x.shape)
+
+    return infer
+
+
+def of_one_shape(first: str, second: str) -> Callable[[TensorType, TensorType], TensorType]:
+    """Two inputs, called so in messages, of one dtype and shape; the output is of their type."""
+
+    def infer(a: TensorType, b: TensorType) -> TensorType:
+        if a.shape != b.shape:
+            raise ShapeError(f"{first} and {second} must have one shape")
+        return a
 
     return infer
 

@@ -1,4 +1,4 @@
-"""Sums over rows of a matrix, as columns, while its blocks are in the cache."""
+"""Work on the rows of a matrix: some at a time, and sums over each as a column."""
 
 from __future__ import annotations
 
@@ -6,15 +6,35 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tensorplug_cpu import large
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tensorplug_cpu.arrays import Array
 
-__all__ = ["BLOCK", "RowSums"]
+__all__ = ["RowSums", "by_blocks"]
 
-BLOCK: Final = 1 << 16
-"""Elements to take through all steps at a time: few calls of NumPy, and a cache holds them."""
+_BLOCK: Final = 1 << 16  # elements that few calls of NumPy take, and a cache holds
+_SHARED: Final = 1 << 21  # elements from which threads, which wait for one another, help
 
 _SHORT: Final = 256  # elements of a row up to which BLAS adds them up
+
+
+def by_blocks(work: Callable[[slice], None], rows: int, length: int) -> None:
+    """Call ``work`` for some of ``rows`` at a time, in several threads if there are many."""
+    step = max(1, _BLOCK // length)
+
+    def several(numbers: Array) -> None:
+        end = int(numbers[-1]) + 1
+        for first in range(int(numbers[0]), end, step):
+            work(slice(first, min(first + step, end)))
+
+    numbers = np.arange(rows)
+    if rows * length >= _SHARED:
+        large.share_out(several, (), numbers)
+    else:
+        several(numbers)
 
 
 class RowSums:

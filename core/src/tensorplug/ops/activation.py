@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from tensorplug import attributes, inference
 from tensorplug import dtypes as dt
 from tensorplug.dispatch import as_tensor, chained, dispatch, dispatch_unary
-from tensorplug.errors import ShapeError
 from tensorplug.spec import KernelSpec, TensorType
 
 if TYPE_CHECKING:
@@ -45,14 +44,12 @@ SOFTPLUS = KernelSpec(
 )
 
 
-def _of_one_shape(dy: TensorType, y: TensorType) -> TensorType:
-    if dy.shape != y.shape:
-        raise ShapeError("dy and y must have one shape")
-    return dy
-
-
 ELU_GRAD = KernelSpec(
-    "EluGrad", ("dy", "y"), _of_one_shape, accepts=dt.FLOATING, promote=("dy", "y")
+    "EluGrad",
+    ("dy", "y"),
+    inference.of_one_shape("dy", "y"),
+    accepts=dt.FLOATING,
+    promote=("dy", "y"),
 )
 
 

@@ -5,7 +5,7 @@ The kernels take the last axis as the classes. ``tensorplug.losses`` has the pub
 
 from __future__ import annotations
 
-from tensorplug import attributes
+from tensorplug import attributes, inference
 from tensorplug import dtypes as dt
 from tensorplug.errors import ShapeError
 from tensorplug.spec import KernelSpec, TensorType
@@ -26,12 +26,6 @@ def _pulled(dy: TensorType, labels: TensorType, logits: TensorType) -> TensorTyp
     return logits
 
 
-def _of_one_shape(dy: TensorType, y: TensorType) -> TensorType:
-    if dy.shape != y.shape:
-        raise ShapeError("dy and y must have one shape")
-    return dy
-
-
 SOFTMAX_CROSS_ENTROPY = KernelSpec(
     "SoftmaxCrossEntropy",
     ("labels", "logits"),
@@ -50,7 +44,7 @@ SOFTMAX_CROSS_ENTROPY_GRAD = KernelSpec(  # with respect to logits
 SOFTMAX_GRAD = KernelSpec(  # y is what Softmax gave
     "SoftmaxGrad",
     ("dy", "y"),
-    _of_one_shape,
+    inference.of_one_shape("dy", "y"),
     attributes={"dim": attributes.axis("y", -1)},
     accepts=dt.FLOATING,
     promote=("dy", "y"),

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug import attributes
+from tensorplug import attributes, inference
 from tensorplug import dtypes as dt
 from tensorplug.dispatch import chained, dispatch
-from tensorplug.errors import ShapeError
-from tensorplug.spec import KernelSpec, TensorType
+from tensorplug.spec import KernelSpec
 
 if TYPE_CHECKING:
     from tensorplug.tensor import Tensor
@@ -24,20 +23,10 @@ CUBIC: Final = 0.044715
 _ATTRIBUTES = {"approximate": attributes.flag(default=False)}
 
 
-def _same(x: TensorType) -> TensorType:
-    return x
-
-
-def _of_one_shape(dy: TensorType, x: TensorType) -> TensorType:
-    if dy.shape != x.shape:
-        raise ShapeError("dy and x must have one shape")
-    return dy
-
-
 GELU = KernelSpec(
     "Gelu",
     ("x",),
-    _same,
+    inference.same,
     attributes=_ATTRIBUTES,
     accepts=dt.REAL,
     promote=("x",),
@@ -46,7 +35,7 @@ GELU = KernelSpec(
 GELU_GRAD = KernelSpec(
     "GeluGrad",
     ("dy", "x"),
-    _of_one_shape,
+    inference.of_one_shape("dy", "x"),
     attributes=_ATTRIBUTES,
     accepts=dt.FLOATING,
     promote=("dy", "x"),

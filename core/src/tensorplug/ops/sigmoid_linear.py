@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tensorplug import dtypes as dt
 from tensorplug import inference
 from tensorplug.dispatch import chained, dispatch_unary
-from tensorplug.errors import ShapeError
-from tensorplug.spec import KernelSpec, TensorType
+from tensorplug.spec import KernelSpec
 
 if TYPE_CHECKING:
     from tensorplug.tensor import Tensor
@@ -21,14 +20,12 @@ REACH: Final = 1000.0
 SILU = KernelSpec("Silu", ("x",), inference.same, accepts=dt.REAL, promote=("x",), inexact=True)
 
 
-def _of_one_shape(dy: TensorType, x: TensorType) -> TensorType:
-    if dy.shape != x.shape:
-        raise ShapeError("dy and x must have one shape")
-    return dy
-
-
 SILU_GRAD = KernelSpec(
-    "SiluGrad", ("dy", "x"), _of_one_shape, accepts=dt.FLOATING, promote=("dy", "x")
+    "SiluGrad",
+    ("dy", "x"),
+    inference.of_one_shape("dy", "x"),
+    accepts=dt.FLOATING,
+    promote=("dy", "x"),
 )
 
 

@@ -11,10 +11,9 @@ from tensorplug.ops import activation as ops
 from tensorplug.tables import KernelTable
 from tensorplug_cpu.arrays import element, working
 from tensorplug_cpu.filling import blank, filling
-from tensorplug_cpu.large import share_out
 from tensorplug_cpu.quiet import kernel, quietly
 from tensorplug_cpu.recycling import maker
-from tensorplug_cpu.rowwise import BLOCK, RowSums
+from tensorplug_cpu.rowwise import RowSums, by_blocks
 from tensorplug_cpu.summation import summer, summer_in_float64
 
 if TYPE_CHECKING:
@@ -25,7 +24,6 @@ kernels = KernelTable()
 
 _SHORT_ROW: Final = 256  # elements up to which a row is too short for loops of its own
 _MANY: Final = 1 << 13  # elements from which rows are taken in blocks
-_SHARED: Final = 1 << 21  # elements from which threads, which wait for one another, help
 _CLOSE: Final = 8  # by how much scores may differ that are shifted by one number
 
 
@@ -250,34 +248,25 @@ def _softmax_of_rows(out: TensorType, dtype: np.dtype[Any]) -> Call:
     Finding the largest of each row and subtracting it would take longer than the powers do.
     Where all of a block are close to one another, the largest of all serves as well.
     """
-    make, shared = blank(out), out.size >= _SHARED
-    length = out.shape[-1]
-    rows, step, along = out.size // length, BLOCK // length, RowSums(length, dtype)
+    make, length = blank(out), out.shape[-1]
+    rows, along = out.size // length, RowSums(length, dtype)
 
     def run(x: Array) -> Array:
         result, given = make().reshape(rows, length), x.reshape(rows, length)
 
-        def work(numbers: Array) -> None:
-            end = int(numbers[-1]) + 1
-            for first in range(int(numbers[0]), end, step):
-                block = slice(first, min(first + step, end))
-                target, wide = result[block], given[block].astype(dtype, copy=False)
-                powers = target if dtype == target.dtype else np.empty(target.shape, dtype)
-                highest = np.maximum.reduce(wide, axis=None)
-                if not highest - np.minimum.reduce(wide, axis=None) <= _CLOSE:  # or one is NaN
-                    highest = np.maximum.reduce(wide, axis=1, keepdims=True)
-                np.subtract(wide, highest, out=powers)
-                np.exp(powers, out=powers)
-                total = along.sums(powers)
-                np.multiply(
-                    powers, np.divide(1, total, out=total), out=target, casting="same_kind"
-                )
+        def work(block: slice) -> None:
+            target, wide = result[block], given[block].astype(dtype, copy=False)
+            powers = target if dtype == target.dtype else np.empty(target.shape, dtype)
+            highest = np.maximum.reduce(wide, axis=None)
+            if not highest - np.minimum.reduce(wide, axis=None) <= _CLOSE:  # or one is NaN
+                highest = np.maximum.reduce(wide, axis=1, keepdims=True)
+            np.subtract(wide, highest, out=powers)
+            np.exp(powers, out=powers)
+            total = along.sums(powers)
+            np.divide(1, total, out=total)
+            np.multiply(powers, total, out=target, casting="same_kind")
 
-        numbers = np.arange(rows)
-        if shared:
-            share_out(work, (), numbers)
-        else:
-            work(numbers)
+        by_blocks(work, rows, length)
         return result.reshape(out.shape)
 
     return quietly(run)

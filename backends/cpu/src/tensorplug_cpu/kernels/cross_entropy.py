@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tensorplug.ops import cross_entropy as ops
 from tensorplug.tables import KernelTable
-from tensorplug_cpu import large
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.filling import blank
 from tensorplug_cpu.quiet import kernel, quietly
-from tensorplug_cpu.rowwise import BLOCK, RowSums
+from tensorplug_cpu.rowwise import RowSums, by_blocks
 
 if TYPE_CHECKING:
     from tensorplug.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()
-
-_SHARED: Final = 1 << 21  # elements from which threads, which wait for one another, help
 
 
 def _shifted(logits: Array, dtype: np.dtype[Any]) -> Array:
@@ -80,25 +77,18 @@ def softmax_grad(dy: TensorType, y: TensorType, *, dim: int, out: TensorType) ->
         return lambda dy, _y: dy
     length, make = out.shape[dim], blank(out)
     along = RowSums(length, dtype)
-    rows, step = out.size // length, max(1, BLOCK // length)
-    shared, last = out.size >= _SHARED, dim == out.rank - 1
+    rows, last = out.size // length, dim == out.rank - 1
 
     def pass_back(dy: Array, y: Array) -> Array:
         result = make().reshape(rows, length)
         pulled, given = dy.reshape(rows, length), y.reshape(rows, length)
 
-        def work(numbers: Array) -> None:
-            end = int(numbers[-1]) + 1
-            for first in range(int(numbers[0]), end, step):
-                block = slice(first, min(first + step, end))
-                wide, weights = pulled[block].astype(dtype), given[block].astype(dtype, copy=False)
-                wide -= along.sums(wide, weights)
-                np.multiply(wide, weights, out=result[block], casting="same_kind")
+        def work(block: slice) -> None:
+            wide, weights = pulled[block].astype(dtype), given[block].astype(dtype, copy=False)
+            wide -= along.sums(wide, weights)
+            np.multiply(wide, weights, out=result[block], casting="same_kind")
 
-        if shared:
-            large.share_out(work, (), np.arange(rows))
-        else:
-            work(np.arange(rows))
+        by_blocks(work, rows, length)
         return result
 
     def run(dy: Array, y: Array) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,20 +11,15 @@ from tensorplug import dtypes as dt
 from tensorplug.ops import layer_normalization as ops
 from tensorplug.spec import TensorType
 from tensorplug.tables import KernelTable
-from tensorplug_cpu import large
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.filling import blank
 from tensorplug_cpu.quiet import quietly
-from tensorplug_cpu.rowwise import BLOCK, RowSums
+from tensorplug_cpu.rowwise import RowSums, by_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()
-
-_SHARED: Final = 1 << 21  # elements from which threads, which wait for one another, help
 
 
 class _Rows:
@@ -39,8 +34,6 @@ class _Rows:
         self._back = tuple(map(int, np.argsort(order)))
         self.length = prod(out.shape[each] for each in axis)
         self.count = out.size // self.length
-        self.step = max(1, BLOCK // self.length)
-        self._shared = out.size >= _SHARED
 
     def of(self, x: Array) -> Array:
         if self._order is not None:
@@ -57,19 +50,6 @@ class _Rows:
             return True
         own = x.shape[max(0, x.rank - self._axes) :] if self._axes else ()
         return self._order is None and prod(own) == x.size == self.length
-
-    def blocks(self, work: Callable[[slice], None]) -> None:
-        """Call ``work`` for some rows at a time, in several threads if there are many."""
-
-        def several(numbers: Array) -> None:
-            for first in range(int(numbers[0]), int(numbers[-1]) + 1, self.step):
-                work(slice(first, min(first + self.step, int(numbers[-1]) + 1)))
-
-        numbers = np.arange(self.count)
-        if self._shared:
-            large.share_out(several, (), numbers)
-        else:
-            several(numbers)
 
 
 def _centred(rows: Array, epsilon: Any, room: Array, along: RowSums) -> Array:
@@ -130,7 +110,7 @@ def _affine(rows: _Rows, epsilon: float, out: TensorType) -> Call:
             if room is not target:
                 target[...] = room
 
-        rows.blocks(work)
+        by_blocks(work, rows.count, rows.length)
         return rows.back(result)
 
     return run
@@ -165,7 +145,7 @@ def layer_norm_grad(
             if room is not target:
                 target[...] = room
 
-        rows.blocks(work)
+        by_blocks(work, rows.count, rows.length)
         return rows.back(result)
 
     return quietly(run)
