@@ -206,6 +206,22 @@ def test_its_text():
     assert repr(tp.train.SGD(0.5)) == "SGD(learning_rate=0.5, iterations=0)"
 
 
+@pytest.mark.parametrize("formula", MAKE, ids=lambda each: each.__name__)
+def test_steps_in_scopes_are_steps(formula):
+    paths = []
+    for scoped in (False, True):
+        w = tp.Variable(np.ones(3, np.float32))
+        optimizer = MAKE[formula]()
+
+        def step(w=w, optimizer=optimizer):
+            optimizer.minimize(lambda: tp.sum(w**2), [w])
+
+        for _ in range(3):
+            tp.tidy(step) if scoped else step()
+        paths.append(w.tolist())
+    assert paths[0] == paths[1] != [1, 1, 1]
+
+
 def test_memory_stays_flat():
     w = tp.Variable(np.ones(3, np.float32), name="w")
     optimizer = tp.train.Adam(0.01)

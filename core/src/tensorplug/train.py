@@ -17,6 +17,7 @@ from tensorplug import dtypes as dt
 from tensorplug.differentiation.variable_gradients import VariableGrads, variable_grads
 from tensorplug.dispatch import as_tensor
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
+from tensorplug.memory import keep
 from tensorplug.ops import complexes, creation
 from tensorplug.ops import elementwise as ops
 from tensorplug.ops.accumulation import multiply_add
@@ -109,7 +110,8 @@ class Optimizer(ABC):
             raise
         for variable, value, state in steps:
             variable.assign(value)
-            self._states[variable.name] = state
+            # Like a variable it lives until the next step, whatever scope this one is taken in.
+            self._states[variable.name] = {name: keep(each) for name, each in state.items()}
 
     def _fresh(self, g: Tensor) -> State:
         return {name: creation.zeros_like(g) + start for name, start in self.slots.items()}
