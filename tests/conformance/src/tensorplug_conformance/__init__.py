@@ -13,5 +13,5 @@ from tensorplug_conformance.tables import Bounded, Case, CaseEntry, CaseTable
 
 __all__ = ["SUITE_VERSION", "Bounded", "Case", "CaseEntry", "CaseTable", "Corpus"]
 
-SUITE_VERSION: Final = "0.1"
+SUITE_VERSION: Final = "0.2"
 """Names the cases, their inputs and the rules of judgement; any change of those changes it."""

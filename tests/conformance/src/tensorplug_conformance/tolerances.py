@@ -21,11 +21,13 @@ CORRECTLY_ROUNDED = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Tolerances:
-    """``ulp``: kernel -> dtype name or ``"*"`` -> error allowed. ``gradient``: times eps."""
+    """``ulp``: kernel -> dtype name or ``"*"`` -> error allowed. The others: times eps."""
 
     version: str
     ulp: Mapping[str, Mapping[str, float]]
     gradient: float
+    second_gradient: float
+    program: float
 
     def of(self, entry: CaseEntry, dtype: DType) -> float:
         """Return the error allowed, in ulp: from this table, else from the entry's own."""
@@ -38,4 +40,11 @@ def tolerances() -> Tolerances:
     """Return the table."""
     text = resources.files("tensorplug_conformance").joinpath("tolerances.toml").read_text("utf-8")
     table = tomllib.loads(text)
-    return Tolerances(table["version"], table["ulp"], float(table["gradient"]["factor"]))
+    gradient, program = table["gradient"], table["program"]
+    return Tolerances(
+        table["version"],
+        table["ulp"],
+        float(gradient["factor"]),
+        float(gradient["second"]),
+        float(program["factor"]),
+    )

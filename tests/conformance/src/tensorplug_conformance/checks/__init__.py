@@ -1,8 +1,8 @@
-"""Levels 0 and 1: checks that are no kernels'. Nobody keeps a list: modules fill tables."""
+"""Levels 0, 1 and 4: checks that are no kernels'. Nobody keeps a list: modules fill tables."""
 
 from __future__ import annotations
 
-from tensorplug_conformance.checks import capabilities, loading, memory
+from tensorplug_conformance.checks import capabilities, loading, memory, programs
 from tensorplug_conformance.checks.check import Check, CheckFailedError, NotMeasuredError, Target
 
 __all__ = ["Check", "CheckFailedError", "NotMeasuredError", "Target", "checks"]
@@ -12,6 +12,6 @@ def checks(level: int) -> tuple[Check, ...]:
     """Return the checks of ``level`` itself, in a fixed order."""
     return tuple(
         each
-        for each in (*loading.CHECKS, *memory.CHECKS, *capabilities.CHECKS)
+        for each in (*loading.CHECKS, *memory.CHECKS, *capabilities.CHECKS, *programs.CHECKS)
         if each.level == level
     )

@@ -1,0 +1,25 @@
+"""Level 4: programs. What kernels that are right one by one come to together."""
+
+from __future__ import annotations
+
+from tensorplug_conformance.checks.programs import (
+    compiling,
+    flatness,
+    lifetimes,
+    repeating,
+    restoring,
+    threads,
+    training,
+)
+
+__all__ = ["CHECKS"]
+
+CHECKS = (
+    *training.CHECKS,
+    *compiling.CHECKS,
+    *repeating.CHECKS,
+    *flatness.CHECKS,
+    *lifetimes.CHECKS,
+    *restoring.CHECKS,
+    *threads.CHECKS,
+)

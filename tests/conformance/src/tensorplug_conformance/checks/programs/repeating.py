@@ -1,0 +1,103 @@
+"""Determinism: the same program with the same seeds gives the same bits, in every process."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+import tensorplug as tp
+from tensorplug import dtypes as dt
+from tensorplug_conformance.checks.check import Check, CheckFailedError, Target
+from tensorplug_conformance.checks.programs.training import TRAININGS, Run
+from tensorplug_conformance.session import Session, engine_factory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["CHECKS", "digests", "main"]
+
+SECONDS: Final = 120.0
+_STEPS: Final = 5
+
+
+def digests(session: Session) -> list[str]:
+    """Return what each program comes to: its name, and a hash over all bits of its results."""
+    with session.entered():
+        return [f"{name}: {hashlib.sha256(bits).hexdigest()}" for name, bits in _results(session)]
+
+
+def _results(session: Session) -> Iterator[tuple[str, bytes]]:
+    for training in TRAININGS:
+        run = Run(training)
+        losses = np.array(run.steps(_STEPS)).tobytes()
+        yield training.name, losses + b"".join(each.tobytes() for each in run.values().values())
+    if dt.uint32 in session.device.backend.dtypes:
+        yield "random numbers", _noise()
+
+
+def _noise() -> bytes:
+    """Return a random walk, of every distribution that is the same bits everywhere."""
+    source = tp.random.Generator(11)
+    x = source.uniform((33, 7))
+    for _ in range(3):
+        mask = source.uniform(x.shape) < 0.75
+        x = tp.where(mask, tp.tanh(x @ source.normal((7, 7))), 0.0)
+    order: Any = source.integers(0, 33, (50,))
+    return bytes(tp.take(x, order, axis=0).numpy().tobytes())
+
+
+def _twice(_target: Target, opened: Callable[[], Session]) -> None:
+    _compare(digests(opened()), digests(opened()), "the second time")
+
+
+def _afresh(target: Target, _opened: Callable[[], Session]) -> None:
+    """Open the backend twice more, in processes of their own."""
+    first, second = _in_a_process(target), _in_a_process(target)
+    _compare(first, second, "in another process")
+
+
+def _compare(first: list[str], second: list[str], when: str) -> None:
+    changed = [
+        one.partition(":")[0] for one, other in zip(first, second, strict=True) if one != other
+    ]
+    if changed:
+        raise CheckFailedError(f"other bits {when}: {', '.join(changed)}")
+
+
+def _in_a_process(target: Target) -> list[str]:
+    command = [sys.executable, "-m", __spec__.name, target.backend]
+    command += [target.factory] if target.factory else []
+    try:
+        done = subprocess.run(  # our own module, with a name from our own command line
+            command, capture_output=True, text=True, timeout=SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise CheckFailedError(f"it hung: no end within {SECONDS:g} s") from None
+    if done.returncode:
+        last = "\n".join(done.stderr.strip().splitlines()[-12:])
+        raise CheckFailedError(f"a process ended with status {done.returncode}:\n{last}")
+    return [line for line in done.stdout.splitlines() if line.startswith(_MARK)]
+
+
+_MARK: Final = "result: "
+
+
+def main(arguments: list[str]) -> int:
+    """Print what each program comes to on a backend: its name, and perhaps an engine factory."""
+    backend, *factory = arguments
+    session = Session(engine_factory(factory[0] if factory else None), backend)
+    sys.stdout.writelines(f"{_MARK}{each}\n" for each in digests(session))
+    return 0
+
+
+CHECKS: Final = (
+    Check(4, "same seed, same bits", _twice),
+    Check(4, "same bits in two processes", _afresh),
+)
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,86 @@
+"""Checkpoints: a training that was saved and loaded goes on as if nothing had happened."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+import tensorplug as tp
+from tensorplug import dtypes as dt
+from tensorplug_conformance.checks.check import Check, CheckFailedError
+from tensorplug_conformance.checks.programs.training import TRAININGS, Run
+from tensorplug_conformance.compare import same_bits
+from tensorplug_conformance.corpus import Corpus
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug_conformance.checks.check import Target
+    from tensorplug_conformance.session import Session
+
+__all__ = ["CHECKS"]
+
+_STEPS: Final = 3
+
+
+def _resumed(_target: Target, opened: Callable[[], Session]) -> None:
+    """Variables and the optimizer's state, through a file, into a run of another seed."""
+    with opened().entered(), tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "model.safetensors")
+        run, other = Run(TRAININGS[2]), Run(TRAININGS[2], seed=9)
+        run.steps(_STEPS)
+        kept = run.optimizer.weights()
+        slots = [name for name in kept if name != "iterations"]
+        tensors = {f"p.{name}": each.read() for name, each in run.parameters.items()}
+        names = {each.name: name for name, each in run.parameters.items()}
+        for slot in slots:
+            tensors |= {f"{slot}.{names[who]}": state for who, state in kept[slot].items()}
+        tp.save(tensors, path, metadata={"iterations": str(kept["iterations"])})
+        loaded = tp.load(path)
+        other.steps(1)  # its own state must give way
+        for name, each in other.parameters.items():
+            each.assign(loaded[f"p.{name}"])
+        weights: dict[str, Any] = {"iterations": kept["iterations"]}
+        for slot in slots:
+            weights[slot] = {
+                each.name: loaded[f"{slot}.{name}"] for name, each in other.parameters.items()
+            }
+        other.optimizer.set_weights(weights)
+        pairs = [(run.steps(_STEPS), other.steps(_STEPS))]
+        same = all(map(same_bits, run.values().values(), other.values().values()))
+    if pairs[0][0] != pairs[0][1] or not same:
+        raise CheckFailedError("a training that was loaded from a file goes on differently")
+
+
+def _copies(_target: Target, opened: Callable[[], Session]) -> None:
+    """Every dtype of the backend through a file, pickle and a deep copy, to the last bit."""
+    session = opened()
+    held = dt.ANY - {dt.string, dt.complex128}  # which the files' format lacks
+    dtypes = sorted(session.device.backend.dtypes & held, key=lambda each: each.name)
+    with session.entered(), tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "all.safetensors")
+        hosts = {each.name: Corpus(each).edges() for each in dtypes}
+        hosts["rank 0"] = np.asarray(np.float32(2.5))
+        hosts["empty"] = np.zeros((2, 0, 3), np.int32)
+        tensors = {name: tp.asarray(host) for name, host in hosts.items()}
+        tp.save(tensors, path)
+        ways: dict[str, dict[str, Any]] = {
+            "a file": tp.load(path),
+            "pickle": pickle.loads(pickle.dumps(tensors)),  # our own
+            "a deep copy": copy.deepcopy(tensors),
+        }
+        for way, found in ways.items():
+            for name, host in hosts.items():
+                if not same_bits(np.asarray(found[name].numpy()), host):
+                    raise CheckFailedError(f"{name} is other bits after {way}")
+
+
+CHECKS: Final = (
+    Check(4, "training resumed from a file", _resumed),
+    Check(4, "tensors saved and copied", _copies),
+)
