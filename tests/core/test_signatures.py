@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 
 import pytest
@@ -62,6 +63,23 @@ def test_check_names():
         signatures.check_names(wrong_rule, "the role", ("dy", "b", "axis"))
     assert str(caught.value).startswith("the role: ")
     assert "wrong_rule asks for bb, axes; it may ask for dy, b, axis" in str(caught.value)
+
+
+def wrapping(*args, **rest): ...
+
+
+wrapping.__wrapped__ = right
+
+
+def announced(whatever): ...
+
+
+announced.__signature__ = inspect.signature(right)
+
+
+@pytest.mark.parametrize("function", [wrapping, announced])
+def test_what_a_function_says_of_itself_counts_for_more_than_its_code(function):
+    assert signatures.check_split(function, "r", ("a", "b"), ("axis",)) == ("axis",)
 
 
 class Callable:

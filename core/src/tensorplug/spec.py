@@ -179,10 +179,9 @@ class KernelSpec:
             unknown |= set(self.accepts) - set(names)
         if unknown:
             raise RegistrationError(f"{role}: {sorted(unknown)} are not inputs of it")
-        found = signatures.parameters(self.infer, role)
-        asks = tuple(p.name for p in found if p.kind is p.KEYWORD_ONLY)
+        taken, asks = signatures.named(self.infer, role)
         allowed = {*self.attributes, "attributes"}
-        if len(found) - len(asks) != len(names) or not set(asks) <= allowed:
+        if len(taken) != len(names) or not set(asks) <= allowed:
             raise RegistrationError(
                 f"{role}: its infer rule {signatures.location(self.infer)} must take "
                 f"{len(names)} input types, then any of {list(self.attributes)} keyword-only"
