@@ -5,6 +5,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 OUT ?= out
 
+# The tests start hundreds of short processes; kept bytecode saves each of them about a second.
+export PYTHONDONTWRITEBYTECODE :=
+
 # Every distribution of this repository. pip takes those that depend on one another in one call.
 RUNTIME := core backends/cpu backends/gpu_opencl
 EXAMPLES := $(patsubst %/pyproject.toml,%,$(wildcard plugins_example/*/pyproject.toml))
