@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 
 from tensorplug_conformance import SUITE_VERSION, report
+from tensorplug_conformance.checks import checks
 from tensorplug_conformance.denominator import Row, entries, fingerprint, rows
 from tensorplug_conformance.extensions import extension_tables
 from tensorplug_conformance.tolerances import tolerances
@@ -32,7 +33,13 @@ def verify(found: Any) -> list[str]:
         f"schema: {'/'.join(map(str, error.absolute_path)) or 'report'}: {error.message}"
         for error in validator.iter_errors(found)
     ]
-    return broken or [*_versions(found), *_denominator(found), *_totals(found), *_judgement(found)]
+    return broken or [
+        *_versions(found),
+        *_denominator(found),
+        *_checks(found),
+        *_totals(found),
+        *_judgement(found),
+    ]
 
 
 def _versions(found: Mapping[str, Any]) -> list[str]:
@@ -64,6 +71,21 @@ def _denominator(found: Mapping[str, Any]) -> list[str]:
     for name, value in (("rows", len(listed)), ("cases", cases), ("sha256", digest)):
         if told[name] != value:
             faults.append(f"denominator: {name} is {told[name]}, but the rows come to {value}")
+    return faults
+
+
+def _checks(found: Mapping[str, Any]) -> list[str]:
+    """Compare the checks with those that a whole run has."""
+    listed = Counter((each["level"], each["check"]) for each in found["checks"])
+    faults = [f"two verdicts on check {name!r}" for (_, name), n in listed.items() if n > 1]
+    if found["partial"]:
+        return faults
+    levels = range(found["level"] + 1)
+    whole = {(each.level, each.id) for level in levels for each in checks(level)}
+    missing = sorted(whole - listed.keys())
+    if missing:
+        some = ", ".join(f"{name!r} of level {level}" for level, name in missing[:3])
+        faults.append(f"{len(missing)} checks are missing, such as {some}")
     return faults
 
 

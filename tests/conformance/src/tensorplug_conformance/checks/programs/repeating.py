@@ -80,7 +80,8 @@ def _in_a_process(target: Target) -> list[str]:
     if done.returncode:
         last = "\n".join(done.stderr.strip().splitlines()[-12:])
         raise CheckFailedError(f"a process ended with status {done.returncode}:\n{last}")
-    return [line for line in done.stdout.splitlines() if line.startswith(_MARK)]
+    lines = done.stdout.splitlines()  # a backend may print, too
+    return [line.removeprefix(_MARK) for line in lines if line.startswith(_MARK)]
 
 
 _MARK: Final = "result: "

@@ -1,0 +1,147 @@
+"""Level 4: clean backends pass it, programs that go wrong do not, and its references are right."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from tensorplug_conformance.checks import CheckFailedError, NotMeasuredError, Target, checks
+from tensorplug_conformance.checks.programs import references
+from tensorplug_conformance.checks.programs.models import CONVOLUTIONAL, LOGISTIC, PERCEPTRON
+from tensorplug_conformance.checks.programs.training import STEPS, TRAININGS, judge
+from tensorplug_conformance.denominator import LEVELS
+from tensorplug_conformance.selftest import programs
+from tensorplug_conformance.selftest.programs import WRONG_PROGRAMS, WrongProgram, try_program
+from tensorplug_conformance.session import Session, engine_factory
+from tensorplug_conformance.supervisor import Limits, supervise
+from tensorplug_conformance.verification import verify
+
+from .reports import sample
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tensorplug_conformance.checks import Check
+    from tensorplug_conformance.checks.programs.models import Model
+
+PROGRAMS = checks(4)
+
+
+@pytest.fixture(scope="module")
+def cpu() -> Iterator[Session]:
+    session = Session(engine_factory(None), "cpu")
+    yield session
+    session.close()
+
+
+@pytest.mark.parametrize("check", PROGRAMS, ids=lambda each: each.id)
+def test_the_cpu_passes(check: Check, cpu: Session) -> None:
+    if check.id == "training stays on the device":
+        with pytest.raises(NotMeasuredError, match="host's memory"):
+            check.run(Target("cpu"), lambda: cpu)
+    else:
+        check.run(Target("cpu"), lambda: cpu)
+
+
+def test_a_backend_of_primitives_keeps_its_training_to_itself() -> None:
+    (check,) = (each for each in PROGRAMS if each.id == "training stays on the device")
+    session = Session(engine_factory(None), "minimal")
+    check.run(Target("minimal"), lambda: session)
+
+
+@pytest.mark.parametrize("wrong", WRONG_PROGRAMS, ids=lambda each: f"{each.name}, {each.check}")
+def test_what_goes_wrong_in_programs_is_caught(wrong: WrongProgram) -> None:
+    _, caught, evidence = try_program(wrong)
+    assert caught, evidence
+
+
+@pytest.mark.parametrize("check", sorted({each.check for each in WRONG_PROGRAMS}))
+def test_a_backend_that_rewrites_and_is_right_passes(check: str) -> None:
+    _, caught, evidence = try_program(WrongProgram(programs.clean, check))
+    assert not caught, evidence
+
+
+def test_a_program_that_takes_the_process_down_is_a_verdict() -> None:
+    items = [("check", 4, "scopes"), ("check", 4, "disposal")]
+    target = Target("cpu", "tensorplug_conformance.selftest.misbehaving:negates_nothing")
+    verdicts = [each.verdict for each in supervise(target, items, 0, Limits(), lambda _: None)]
+    assert [each and each["status"] for each in verdicts] == ["pass", "pass"]
+    assert [each and each["level"] for each in verdicts] == [4, 4]
+
+
+def test_a_whole_report_has_all_checks_of_its_level() -> None:
+    assert max(LEVELS) == 4
+    report = {**sample(), "level": 4, "partial": False}
+    report["checks"] = [
+        {"level": level, "check": each.id, "status": "pass", "message": "", "seconds": 0.0}
+        for level in LEVELS
+        for each in checks(level)
+    ]
+    assert not any("checks are missing" in each for each in verify(report))
+    del report["checks"][-2:]
+    (fault,) = (each for each in verify(report) if "checks are missing" in each)
+    assert fault.startswith("2 checks are missing, such as 'threads that")
+    report["checks"].append(report["checks"][-1])
+    assert any("two verdicts on check" in each for each in verify(report))
+
+
+# The references ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", [LOGISTIC, PERCEPTRON, CONVOLUTIONAL], ids=lambda m: m.name)
+def test_gradients_of_references_are_slopes(model: Model) -> None:
+    p = {name: each.astype(np.float64) for name, each in model.start().items()}
+    x, y = model.batch("float64")
+    _, gradients = model.reference(p, x, y)
+    for name, start in p.items():
+        slope = np.zeros_like(start)
+        for at in np.ndindex(start.shape):
+            step = np.zeros_like(start)
+            step[at] = 1e-5
+            losses = [model.reference({**p, name: start + s}, x, y)[0] for s in (step, -step)]
+            slope[at] = (losses[0] - losses[1]) / 2e-5
+        np.testing.assert_allclose(gradients[name], slope, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("training", TRAININGS, ids=lambda each: each.name)
+def test_trainings_train(training: Any) -> None:
+    losses, _ = references.trained(training.model, training.update, STEPS)
+    assert losses[-1] < losses[0] / 2
+
+
+def test_no_image_comes_near_a_kink() -> None:
+    """Where ReLU bends or two elements tie, the last bit would decide between two gradients."""
+    training = TRAININGS[3]
+    x, _ = training.model.batch("float64")
+    nearest = []
+    for steps in range(STEPS):
+        _, p = references.trained(training.model, training.update, steps)
+        around = np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
+        patches = np.lib.stride_tricks.sliding_window_view(around, (3, 3), axis=(1, 2))
+        seen = np.einsum("nhwcij,ijco->nhwo", patches, p["filter"]) + p["shift"]
+        n, h, w, c = seen.shape
+        blocks = seen.reshape(n, h // 2, 2, w // 2, 2, c).transpose(0, 1, 3, 5, 2, 4)
+        first, second = np.sort(blocks.reshape(-1, 4), axis=1)[:, ::-1][:, :2].T
+        nearest += [np.abs(first).min(), (first - second)[first > 0].min()]
+    assert min(nearest) > 2**-16
+
+
+@pytest.mark.parametrize("what", ["loss", "parameter", "dtype", "NaN"])
+def test_a_training_that_is_off_is_judged_so(what: str) -> None:
+    training = TRAININGS[0]
+    losses, parameters = references.trained(training.model, training.update, STEPS)
+    found = list(losses)
+    values = {name: each.astype(np.float32) for name, each in parameters.items()}
+    judge(found, losses, values, parameters, "float32")
+    if what == "loss":
+        found[7] += 16 * 2**-23 * 9 * losses[0]
+    elif what == "parameter":
+        values["weights"] = values["weights"] * np.float32(1 + 17 * 24 * 2**-23)
+    elif what == "dtype":
+        values["bias"] = values["bias"].astype(np.float64)
+    else:
+        found[3] = np.nan
+    with pytest.raises(CheckFailedError):
+        judge(found, losses, values, parameters, "float32")
