@@ -28,7 +28,7 @@ from tensorplug_conformance.selftest.backends import WrongBackend, engine_with
 from tensorplug_conformance.session import Session, engine_factory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from tensorplug.backend import Backend, FlatCall, FlatProgram
     from tensorplug.engine import Engine

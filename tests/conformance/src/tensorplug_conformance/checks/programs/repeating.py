@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -56,7 +57,8 @@ def _twice(_target: Target, opened: Callable[[], Session]) -> None:
 
 def _afresh(target: Target, _opened: Callable[[], Session]) -> None:
     """Open the backend twice more, in processes of their own."""
-    first, second = _in_a_process(target), _in_a_process(target)
+    with ThreadPoolExecutor() as both:
+        first, second = both.map(_in_a_process, (target, target))
     _compare(first, second, "in another process")
 
 
