@@ -43,7 +43,6 @@ def judge_gradient(
     session: Session,
     entry: CaseEntry,
     case: Case,
-    dtype: DType,
     slopes: dict[str, list[list[Array]]] | None = None,
 ) -> float:
     """Compare the gradients of all of ``entry.wrt`` at one case; return the worst error in eps.
@@ -55,7 +54,7 @@ def judge_gradient(
         GradientNotFoundError: one of them has no rule.
 
     """
-    point = _Point.of(session, entry, case, dtype)
+    point = _Point.of(session, entry, case)
     known = {} if slopes is None else slopes
     if case.id not in known:
         known[case.id] = point.expected()
@@ -63,8 +62,10 @@ def judge_gradient(
     for name, gradients, references in zip(
         point.wrt, point.pulled(session), known[case.id], strict=True
     ):
-        for gradient, reference in zip(gradients, references, strict=True):
-            worst = max(worst, _compare(name, gradient, reference, dtype))
+        for own, gradient, reference in zip(
+            point.dtypes(name), gradients, references, strict=True
+        ):
+            worst = max(worst, _compare(name, gradient, reference, own))
     return worst
 
 
@@ -86,7 +87,7 @@ class _Point:
     weights: tuple[Array, ...]
 
     @classmethod
-    def of(cls, session: Session, entry: CaseEntry, case: Case, dtype: DType) -> Self:
+    def of(cls, session: Session, entry: CaseEntry, case: Case) -> Self:
         given = dict(zip(entry.spec.input_names, case.inputs, strict=True))
         wrt = tuple(name for name in entry.wrt if given[name] is not None)
         operands = session.operands(case)
@@ -101,8 +102,17 @@ class _Point:
                     f"the value has shape {list(made[at].shape)}, not {list(value.shape)}"
                 )
         plain = isinstance(case.expected, tuple)
-        weights = tuple(_weights(each, dtype, plain=plain) for each in values)
+        weights = tuple(
+            _weights(value, made[at].dtype, plain=plain)
+            for at, value in zip(outputs, values, strict=True)
+        )
         return cls(entry, case, wrt, outputs, weights)
+
+    def dtypes(self, name: str) -> list[DType]:
+        """Return what the gradients of input ``name`` must be, mostly the dtype of the row."""
+        given = self.case.inputs[self.entry.spec.input_names.index(name)]
+        members = given if isinstance(given, list) else [given]
+        return [dt.of(each.dtype) for each in members if each is not None]
 
     def pulled(self, session: Session) -> list[list[Array]]:
         """Return the tape's gradients for each input that is differentiated, as lists."""

@@ -92,7 +92,7 @@ def _run_case(
             verdict.unsupported += 1
             return None
         if row.mode == "gradient":
-            worst = judge_gradient(session, entry, case, dt.of(row.dtype))
+            worst = judge_gradient(session, entry, case)
         else:
             worst = _Trial(session, entry, row, case).run()
             fault = left_behind(session, entry.spec, case) if for_leaks else ""

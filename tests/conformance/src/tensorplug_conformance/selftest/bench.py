@@ -108,12 +108,11 @@ class Bench:
         return witness.struck
 
     def _try_rule(self, saboteur: Saboteur, entry: CaseEntry, prepared: _Prepared) -> Finding:
-        dtype = dt.of(saboteur.dtype)
         witness = Witness(signed_zero=False)
         with install_rule(self.session, saboteur, witness):
             for case in prepared.cases:
                 try:
-                    judge_gradient(self.session, entry, case, dtype, prepared.slopes)
+                    judge_gradient(self.session, entry, case, prepared.slopes)
                 except Exception as error:  # noqa: BLE001  # as in a run: it is a verdict
                     return Finding(saboteur, "caught", f"{case.id}: {error}".splitlines()[0])
         if witness.struck or saboteur.demanded:
