@@ -12,7 +12,7 @@ from tensorplug_conformance import report
 from tensorplug_conformance.certify import certify
 from tensorplug_conformance.checks import Target
 from tensorplug_conformance.cli import main
-from tensorplug_conformance.denominator import Selection
+from tensorplug_conformance.denominator import Selection, entries, rows
 from tensorplug_conformance.supervisor import Limits, supervise
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tensorplug_conformance.supervisor import Outcome
 
 MISBEHAVING = "tensorplug_conformance.selftest.misbehaving"
-FEW = Selection("[AN]*", ("float32",))  # Abs, Add, ArgMax, Atan, Neg
+FEW = Selection(("[AN]*",), ("float32",))  # Abs, Add, ArgMax, Atan, Neg
 
 
 def statuses(result: dict[str, Any]) -> dict[str, str]:
@@ -95,6 +95,7 @@ def test_the_schema_refuses_what_is_no_report() -> None:
         ["run"],
         ["run", "--backend", "cpu", "--level", "9"],
         ["run", "--backend", "cpu", "--dtypes", "float33"],
+        ["run", "--backend", "cpu", "--kernels", " ,"],
         ["run", "--backend", "cpu", "--seed", "-1"],
         ["selftest", "--backend"],
     ],
@@ -103,6 +104,30 @@ def test_wrong_calls(arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main(arguments)
     assert caught.value.code == 2
+
+
+@pytest.mark.parametrize(
+    ("globs", "fault"),
+    [
+        ("Neg,Nope*", "no kernel of the catalogue is called 'Nope*'"),
+        ("Neg,Tanh", "level 2 has no rows of 'Tanh'; level 3 has: --level 3"),
+        ("Ne[g],Cast,X", "no kernel of the catalogue is called 'X'"),
+    ],
+)
+def test_a_pattern_of_kernels_that_finds_nothing_is_named(
+    globs: str, fault: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", "--backend", "cpu", "--level", "2", "--kernels", globs]) == 2
+    assert fault in capsys.readouterr().out
+
+
+def test_several_patterns_of_kernels() -> None:
+    known = entries()
+    chosen = Selection(("Ne[g]", "R*Div", "Abs"), ("float32",), "native")
+    taken = {row.kernel for row in rows(2, known) if chosen.takes(row)}
+    assert taken == {"Neg", "RealDiv", "Abs"}
+    assert chosen.partial
+    assert not Selection().partial
 
 
 def _row(kernel: str, status: str) -> dict[str, Any]:

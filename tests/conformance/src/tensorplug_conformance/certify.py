@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug_conformance import SUITE_VERSION, report
 from tensorplug_conformance.checks import checks
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from tensorplug_conformance.tables import CaseEntry
 
 __all__ = ["EmptySelectionError", "certify", "items_of"]
+
+_MEASURES: Final = (1, 4)  # these go by figures that neighbours on a device may move
 
 
 class EmptySelectionError(Exception):
@@ -52,24 +54,27 @@ def certify(
     selection: Selection | None = None,
     limits: Limits | None = None,
     expectations: Iterable[Expectation] = (),
+    jobs: int = 1,
     started: Callable[[int], None] = lambda _total: None,
     heard: Callable[[Outcome], None] = lambda _outcome: None,
 ) -> dict[str, Any]:
     """Run levels 0 to ``level`` on ``target``; return the report.
 
-    ``started`` is told how many items there are, ``heard`` each outcome.
+    ``jobs``: how many processes share the items of a level, but for levels 1 and 4, where memory
+    and threads are measured. The report does not depend on it. ``started`` is told how many items
+    there are, ``heard`` each outcome.
     """
     began, clock = datetime.now(UTC), time.monotonic()
     chosen = selection or Selection()
     known = entries(extension_tables())
     parts = [items_of(each, known, chosen) for each in range(level + 1)]
     listed = [row for _, some in parts for row in some]
-    if chosen.partial and not listed:
-        raise EmptySelectionError(_nothing(level, known, chosen))
+    _check_selection(chosen, level, known)
     cases, digest = fingerprint(listed, known, seed)
     started(sum(len(items) for items, _ in parts))
     backend: dict[str, Any] = {"name": target.backend}
     outcomes: list[Outcome] = []
+    last = max((number for number, (items, _) in enumerate(parts) if items), default=level)
     for number, (items, _) in enumerate(parts):
         outcomes += supervise(
             target,
@@ -77,7 +82,8 @@ def certify(
             seed,
             limits or Limits(),
             heard,
-            introduced=backend.update if number == level else None,
+            introduced=backend.update if number == last else None,
+            jobs=1 if number in _MEASURES else jobs,
         )
     return report.assemble(
         suite=SUITE_VERSION,
@@ -98,10 +104,24 @@ def certify(
     )
 
 
-def _nothing(level: int, known: Mapping[str, CaseEntry], chosen: Selection) -> str:
-    """Return why nothing is left: the level, or the selection itself."""
-    above = [each for each in LEVELS if each > level]
-    found = [each for each in above if any(map(chosen.takes, rows(each, known)))]
-    if found:
-        return f"level {level} has no such rows; level {found[0]} has: --level {found[0]}"
-    return f"no kernel of the catalogue is called {chosen.kernels!r} in these dtypes and modes"
+def _check_selection(chosen: Selection, level: int, known: Mapping[str, CaseEntry]) -> None:
+    """Refuse a selection of which a part has no row up to ``level``.
+
+    Raises:
+        EmptySelectionError: names that part, and the level that has rows of it, if one has.
+
+    """
+    if not chosen.partial:
+        return
+    by_level = {each: rows(each, known) for each in LEVELS}
+    for glob in chosen.kernels or ("*",):
+        part = replace(chosen, kernels=(glob,))
+        found = [each for each in LEVELS if any(map(part.takes, by_level[each]))]
+        if not found:
+            raise EmptySelectionError(
+                f"no kernel of the catalogue is called {glob!r} in these dtypes and modes"
+            )
+        if found[0] > level:
+            raise EmptySelectionError(
+                f"level {level} has no rows of {glob!r}; level {found[0]} has: --level {found[0]}"
+            )

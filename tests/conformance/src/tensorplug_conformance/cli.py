@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import math
+import os
 import runpy
 import sys
 from datetime import date
@@ -23,6 +25,7 @@ from tensorplug_conformance.rendering import FORMS, render
 from tensorplug_conformance.report import ReportError
 from tensorplug_conformance.reproduction import UnknownCaseError, write_scripts
 from tensorplug_conformance.selftest import selftest
+from tensorplug_conformance.supervisor import Limits
 from tensorplug_conformance.verification import verify
 
 if TYPE_CHECKING:
@@ -56,6 +59,8 @@ def _run(options: argparse.Namespace, console: Console) -> int:
             seed=options.seed,
             selection=selection,
             expectations=expected,
+            jobs=options.jobs,
+            limits=Limits(options.item_limit),
             started=display.started,
             heard=display.heard,
         )
@@ -176,7 +181,13 @@ def _add_run(run: argparse.ArgumentParser) -> None:
     run.add_argument("--level", type=int, choices=LEVELS, default=max(LEVELS))
     run.add_argument("--report", type=Path, metavar="DIR", help="where the report goes")
     run.add_argument("--expect", type=Path, metavar="FILE", help="known failures; see accept")
-    run.add_argument("--kernels", default="*", metavar="GLOB", help="only these; no certificate")
+    run.add_argument(
+        "--kernels",
+        type=_globs,
+        default=(),
+        metavar="GLOBS",
+        help="only these, with commas between; no certificate",
+    )
     run.add_argument(
         "--dtypes",
         type=_dtypes,
@@ -185,7 +196,28 @@ def _add_run(run: argparse.ArgumentParser) -> None:
         help="only these, with commas between",
     )
     run.add_argument("--mode", choices=("native", "decomposed", "both"), default="both")
+    run.add_argument(
+        "--jobs",
+        type=_count,
+        default=_processors(),
+        metavar="N",
+        help="processes that share the work (default: the cores that are there, %(default)s)",
+    )
+    run.add_argument(
+        "--item-limit",
+        type=_seconds,
+        default=Limits().item,
+        metavar="SECONDS",
+        help="for one kernel in one dtype, or one check (default %(default)g)",
+    )
     run.add_argument("--seed", type=_seed, default=0, help="of the ordinary inputs (default 0)")
+
+
+def _globs(text: str) -> tuple[str, ...]:
+    found = tuple(part.strip() for part in text.split(",") if part.strip())
+    if not found:
+        raise argparse.ArgumentTypeError(f"{text!r} names no kernel")
+    return () if "*" in found else found  # a whole run may be asked for by name
 
 
 def _dtypes(text: str) -> tuple[str, ...]:
@@ -196,13 +228,38 @@ def _dtypes(text: str) -> tuple[str, ...]:
 
 
 def _seed(text: str) -> int:
+    return _integer(text, 0)
+
+
+def _count(text: str) -> int:
+    return _integer(text, 1)
+
+
+def _integer(text: str, least: int) -> int:
     try:
         number = int(text)
     except ValueError:
-        number = -1
-    if number < 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no integer of 0 or more")
+        number = least - 1
+    if number < least:
+        raise argparse.ArgumentTypeError(f"{text!r} is no integer of {least} or more")
     return number
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
+    return seconds
+
+
+def _processors() -> int:
+    """Return how many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _day(text: str) -> date:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["LEVELS", "Mode", "Row", "Selection", "cases_of", "entries", "fingerprint", "rows"]
 
 Mode = Literal["native", "decomposed", "gradient"]
-LEVELS = (0, 1, 2, 3)
+LEVELS = (0, 1, 2, 3, 4)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -37,9 +37,12 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What a partial run is limited to; a run with any limit certifies nothing."""
+    """What a partial run is limited to; a run with any limit certifies nothing.
 
-    kernels: str = "*"
+    ``kernels``: patterns of names; like ``dtypes``, none at all stands for all.
+    """
+
+    kernels: tuple[str, ...] = ()
     dtypes: tuple[str, ...] = ()
     mode: Literal["native", "decomposed", "both"] = "both"
 
@@ -51,7 +54,7 @@ class Selection:
     def takes(self, row: Row) -> bool:
         """Return whether ``row`` is asked for."""
         return (
-            fnmatch.fnmatchcase(row.kernel, self.kernels)
+            (not self.kernels or any(fnmatch.fnmatchcase(row.kernel, g) for g in self.kernels))
             and (not self.dtypes or row.dtype in self.dtypes)
             and self.mode in ("both", row.mode)
         )
@@ -77,7 +80,7 @@ def rows(level: int, known: Mapping[str, CaseEntry]) -> tuple[Row, ...]:
     """Return the rows of ``level`` itself (not of the levels below), in a fixed order.
 
     Level 2: the primitives, natively. Level 3: everything else natively where claimed, and by
-    decomposition from the primitives alone; and first gradients of all.
+    decomposition from the primitives alone; and gradients of all. Other levels have no rows.
     """
     found: list[Row] = []
     for name in sorted(known):

@@ -1,34 +1,43 @@
-"""Keeps a worker process at work: a crash or a hang is a verdict, and the run goes on."""
+"""Keeps workers at work: a crash or a hang is the verdict of its item, and of no other."""
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-import tempfile
+import itertools
 import time
 from collections import deque
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
+
+from tensorplug_conformance.process import Item, WorkerProcess
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from tensorplug_conformance.checks import Target
 
-__all__ = ["Item", "Limits", "Outcome", "supervise"]
+__all__ = ["Attendant", "Item", "Limits", "Outcome", "supervise"]
 
-Item = tuple[Any, ...]  # ("check", level, id) or ("row", kernel, dtype, mode)
-_POLL: Final = 0.02
+Numbered = tuple[int, Item]
+_POLL: Final = 0.02  # seconds
+_IN_HAND: Final = 4  # items: a worker need not wait for the supervisor's next look
+_NEVER: Final = "not run: the time limit of the level was spent before, or no worker starts"
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Seconds: for one item, and for all the items of one call of ``supervise``."""
+    """Seconds for one item. That decides how long all the items of a level may take.
 
-    item: float = 300.0  # a device compiler on a busy machine takes minutes for a row
-    level: float = 1800.0
+    A device compiler on a busy machine takes minutes for a row, but most rows take less than a
+    second: a level has six times an item's limit and a sixtieth of it for each item, that is
+    half an hour and 5 s an item.
+    """
+
+    item: float = 300.0
+
+    def level(self, items: int) -> float:
+        """Return the limit of a level of so many items."""
+        return self.item * (6 + items / 60)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,48 +49,87 @@ class Outcome:
     error: str = ""
 
 
-class _Process:
-    """One worker process, and what it has said so far."""
+class Attendant:
+    """One worker process, what it has in hand, and how long it has been silent."""
 
-    def __init__(self, folder: Path, request: dict[str, Any]) -> None:
-        self._events = folder / "events"
-        self._events.write_text("")
-        self._output = folder / "output"
-        (folder / "request").write_text(json.dumps(request), "utf-8")
-        command = [sys.executable, "-m", "tensorplug_conformance.worker"]
-        with self._output.open("wb") as output:
-            self._process = subprocess.Popen(  # our own module
-                [*command, str(folder / "request"), str(self._events)],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-            )
-        self._at = 0
+    def __init__(
+        self,
+        target: Target,
+        seed: int,
+        limits: Limits,
+        introduced: Callable[[dict[str, Any]], None] | None = None,
+    ) -> None:
+        self._process = WorkerProcess(target, seed, introduce=introduced is not None)
+        self._introduced = introduced
+        self._limits = limits
+        self._busy = False
+        self._since = time.monotonic()
+        self.in_hand: deque[Numbered] = deque()
+        self.over = False
+        self.began = False  # anything at all
 
-    def heard(self) -> list[dict[str, Any]]:
-        """Return the events since the last call; whole lines only."""
-        with self._events.open("rb") as events:
-            events.seek(self._at)
-            text = events.read()
-        whole = text[: text.rfind(b"\n") + 1]
-        self._at += len(whole)
-        return [json.loads(line) for line in whole.splitlines()]
+    def give(self, items: Iterable[Numbered]) -> None:
+        """Hand items over, to be worked through after those in hand."""
+        listed = list(items)
+        if not self.in_hand:
+            self._since = time.monotonic()
+        self.in_hand.extend(listed)
+        self._process.feed(listed)
 
-    def ended(self) -> bool:
-        """Return whether the process is over."""
-        return self._process.poll() is not None
+    def finished(self) -> list[tuple[int, Outcome]]:
+        """Return what came of items since the last call.
+
+        Once ``over``, the process is gone, and what is still in hand was not begun.
+        """
+        self.over = self._process.ended()  # asked before reading, so that nothing said is lost
+        found = [each for event in self._process.heard() for each in self._heard(event)]
+        silent = time.monotonic() - self._since
+        if self.over:
+            found += self._ended(self._process.epitaph())
+        elif self.in_hand and silent > self._limits.item:
+            self.over = True
+            found += self._ended(f"it hung: no end within {silent:.0f} s")
+        return found
+
+    def expired(self) -> list[tuple[int, Outcome]]:
+        """Return what came of items when there is no more time for them."""
+        self.over = True
+        return self._ended("it had not ended when the time limit of the level was spent")
+
+    def _ended(self, why: str) -> list[tuple[int, Outcome]]:
+        """Close the item that was at work; if the process never got that far, the first one."""
+        return self._closed(None, why) if self._busy or not self.began else []
+
+    def _heard(self, event: dict[str, Any]) -> list[tuple[int, Outcome]]:
+        self.began, self._since = True, time.monotonic()
+        match event["event"]:
+            case "begin":
+                self._busy = event["item"] is not None
+            case "backend" if self._introduced is not None:
+                self._introduced(event.get("backend") or {"error": event["error"]})
+            case "done" | "broken":
+                return self._closed(event.get("verdict"), event.get("error", ""))
+        return []
+
+    def _closed(self, verdict: dict[str, Any] | None, error: str) -> list[tuple[int, Outcome]]:
+        """Take the first item off; nothing happens where there is none."""
+        self._busy = False
+        if not self.in_hand:
+            return []
+        number, item = self.in_hand.popleft()
+        return [(number, Outcome(item, verdict, error))]
+
+    def dismiss(self) -> None:
+        """Say that nothing more comes, so that the process ends in its own way."""
+        self._process.dismiss()
+
+    def leave(self) -> None:
+        """Wait for that end, but not for ever."""
+        self._process.leave()
 
     def stop(self) -> None:
-        """Kill the process, if it still runs."""
-        self._process.kill()
-        self._process.wait()
-
-    def epitaph(self) -> str:
-        """Return how the process ended, with the last it wrote."""
-        code = self._process.returncode
-        how = f"died of signal {-code}" if code < 0 else f"ended with exit status {code}"
-        last = self._output.read_text("utf-8", errors="replace").strip().splitlines()[-8:]
-        return "\n".join([f"the process {how}", *last])
+        """End the process, whatever it does."""
+        self._process.stop()
 
 
 def supervise(
@@ -91,87 +139,98 @@ def supervise(
     limits: Limits,
     heard: Callable[[Outcome], None],
     introduced: Callable[[dict[str, Any]], None] | None = None,
+    jobs: int = 1,
 ) -> list[Outcome]:
-    """Run ``items`` on ``target``; return one outcome for each, in order.
+    """Run ``items`` on ``target``, in ``jobs`` processes; return one outcome for each, in order.
 
     ``heard`` is called with each outcome as it comes; ``introduced`` with what the backend
     says of itself, or with an ``error``.
     """
-    waiting = deque(enumerate(items))
-    listed = [item for _, item in waiting]
-    outcomes: dict[int, Outcome] = {}
-    deadline = time.monotonic() + limits.level
-
-    def close(number: int, verdict: dict[str, Any] | None, error: str = "") -> None:
-        outcomes[number] = Outcome(listed[number], verdict, error)
-        heard(outcomes[number])
-
-    while waiting and time.monotonic() < deadline:
-        with tempfile.TemporaryDirectory(prefix="tensorplug-conformance-") as folder:
-            request = {
-                "backend": target.backend,
-                "factory": target.factory,
-                "seed": seed,
-                "introduce": introduced is not None,
-                "items": list(waiting),
-            }
-            process = _Process(Path(folder), request)
-            try:
-                told = _follow(process, waiting, limits, deadline, close, introduced)
-            finally:
-                process.stop()
-        introduced = None
-        if not told and waiting:  # it ended before it began anything: so would the next one
-            break
-    for number, _ in waiting:
-        close(
-            number,
-            None,
-            "not run: the time limit of the level was spent before, or no worker starts",
-        )
-    return [outcomes[number] for number in range(len(listed))]
+    return _Queue(target, list(items), seed, limits, heard, introduced).work_off(jobs)
 
 
-def _follow(
-    process: _Process,
-    waiting: deque[tuple[int, Item]],
-    limits: Limits,
-    deadline: float,
-    close: Callable[..., None],
-    introduced: Callable[[dict[str, Any]], None] | None,
-) -> bool:
-    """Take ``waiting`` items off as they are done, until the process ends or must be stopped.
+class _Queue:
+    """The items that wait, and those who take them."""
 
-    Returns whether anything was begun.
+    def __init__(
+        self,
+        target: Target,
+        items: list[Item],
+        seed: int,
+        limits: Limits,
+        heard: Callable[[Outcome], None],
+        introduced: Callable[[dict[str, Any]], None] | None,
+    ) -> None:
+        self._items = items
+        self._waiting = deque(_together(items))
+        self._outcomes: dict[int, Outcome] = {}
+        self._attendants: list[Attendant] = []
+        self._leaving: list[Attendant] = []
+        self._start = partial(Attendant, target, seed, limits)
+        self._starts = True
+        self._heard = heard
+        self._introduced = introduced
+        self._deadline = time.monotonic() + limits.level(len(items))
+
+    def work_off(self, jobs: int) -> list[Outcome]:
+        try:
+            while self._staffed(jobs) and time.monotonic() < self._deadline:
+                for each in list(self._attendants):
+                    self._attend(each, jobs)
+                time.sleep(_POLL)
+            for each in self._attendants:
+                self._close(each.expired())
+            for each in self._leaving:
+                each.leave()
+        finally:
+            for each in (*self._attendants, *self._leaving):
+                each.stop()
+        for number, item in enumerate(self._items):
+            if number not in self._outcomes:
+                self._close([(number, Outcome(item, None, _NEVER))])
+        return [self._outcomes[number] for number in range(len(self._items))]
+
+    def _staffed(self, jobs: int) -> bool:
+        """Start workers where there is work for them; return whether any is at work."""
+        while self._starts and self._waiting and len(self._attendants) < jobs:
+            self._attendants.append(self._start(self._introduced))
+            self._introduced = None  # once is enough
+            self._attendants[-1].give(self._waiting.popleft())
+        return bool(self._attendants)
+
+    def _attend(self, one: Attendant, jobs: int) -> None:
+        self._close(one.finished())
+        if one.over:
+            self._attendants.remove(one)
+            one.stop()
+            if one.in_hand:
+                self._waiting.appendleft(list(one.in_hand))
+            # It ended before it began anything: so would the next one.
+            self._starts = self._starts and one.began
+            return
+        # Towards the end nobody should hold what another could begin.
+        enough = _IN_HAND if len(self._waiting) > _IN_HAND * jobs else 1
+        while self._waiting and len(one.in_hand) < enough:
+            one.give(self._waiting.popleft())
+        if not one.in_hand:
+            self._attendants.remove(one)
+            self._leaving.append(one)
+            one.dismiss()
+
+    def _close(self, ended: list[tuple[int, Outcome]]) -> None:
+        for number, outcome in ended:
+            self._outcomes[number] = outcome
+            self._heard(outcome)
+
+
+def _together(items: list[Item]) -> list[list[Numbered]]:
+    """Return the items numbered, those of one kernel and dtype together.
+
+    They have the same cases, and one worker works out once what is right.
     """
-    begun: int | None = None
-    told = False
-    since = time.monotonic()
-    while True:
-        over = process.ended()  # asked before reading, so that nothing said last is lost
-        for event in process.heard():
-            told, since = True, time.monotonic()
-            if event["event"] == "begin":
-                begun = event["item"]
-            elif event["event"] == "backend":
-                if introduced is not None:
-                    introduced(event.get("backend") or {"error": event["error"]})
-            else:
-                waiting.popleft()
-                close(begun, event.get("verdict"), event.get("error", ""))
-                begun = None
-        if over:
-            if begun is not None:
-                waiting.popleft()
-                close(begun, None, process.epitaph())
-            elif not told and waiting:
-                number, _ = waiting.popleft()
-                close(number, None, process.epitaph())
-            return told
-        now = time.monotonic()
-        if now > deadline or now - since > limits.item:
-            if begun is not None:
-                waiting.popleft()
-                close(begun, None, f"it hung: no end within {now - since:.0f} s")
-            return True
-        time.sleep(_POLL)
+
+    def what(numbered: Numbered) -> Item:
+        number, item = numbered
+        return item[:3] if item[0] == "row" else (number,)
+
+    return [list(some) for _, some in itertools.groupby(enumerate(items), what)]

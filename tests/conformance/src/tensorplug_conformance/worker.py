@@ -1,18 +1,20 @@
-"""The process in which a backend is really touched: ``python -m ...worker REQUEST EVENTS``.
+"""The process in which a backend is really touched: ``python -m ...worker EVENTS``.
 
-It works through the items of a request file and appends one line of JSON per event, so that the
-supervisor knows what was done when the backend takes the process down with it.
+It reads a request from its standard input, and then one item after another; it appends a line of
+JSON per event to a file, so that the supervisor knows what was done when the backend takes the
+process down with it.
 """
 
 from __future__ import annotations
 
 import faulthandler
 import json
+import os
 import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from tensorplug_conformance.checks import CheckFailedError, NotMeasuredError, Target, checks
 from tensorplug_conformance.denominator import LEVELS, Row, entries
@@ -22,8 +24,9 @@ from tensorplug_conformance.session import Session, engine_factory
 from tensorplug_conformance.verdicts import CheckVerdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
+    from tensorplug_conformance.process import Item
     from tensorplug_conformance.verdicts import RowVerdict
 
 __all__ = ["Worker", "main"]
@@ -82,20 +85,30 @@ class Worker:
 
 
 def main(arguments: list[str]) -> int:
-    """Work through the request file; append events to the other."""
+    """Work through what comes in, until nothing more comes; append events to the file."""
     faulthandler.enable()
-    request = json.loads(Path(arguments[0]).read_text("utf-8"))
-    with Path(arguments[1]).open("a", encoding="utf-8") as events:
+    with _given() as lines, Path(arguments[0]).open("a", encoding="utf-8") as events:
 
         def say(**event: Any) -> None:
             events.write(json.dumps(event) + "\n")
             events.flush()
 
-        _work(request, say)
+        _work(json.loads(lines.readline()), map(json.loads, lines), say)
     return 0
 
 
-def _work(request: dict[str, Any], say: Callable[..., None]) -> None:
+def _given() -> TextIO:
+    """Return what comes in, out of the backend's reach: its standard input is empty."""
+    mine = os.dup(sys.stdin.fileno())
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, sys.stdin.fileno())
+    os.close(nothing)
+    return os.fdopen(mine, encoding="utf-8")
+
+
+def _work(
+    request: dict[str, Any], items: Iterable[tuple[int, Item]], say: Callable[..., None]
+) -> None:
     worker = Worker(Target(request["backend"], request["factory"]), request["seed"])
     if request["introduce"]:
         say(event="begin", item=None)
@@ -103,7 +116,7 @@ def _work(request: dict[str, Any], say: Callable[..., None]) -> None:
             say(event="backend", backend=worker.introduce())
         except Exception as error:  # noqa: BLE001  # a backend that does not open is a verdict
             say(event="backend", error=f"{type(error).__name__}: {error}")
-    for number, item in request["items"]:
+    for number, item in items:
         say(event="begin", item=number)
         kind, *rest = item
         try:

@@ -1,0 +1,99 @@
+"""One worker process seen from outside: what it is given, what it says, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TextIO
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tensorplug_conformance.checks import Target
+
+__all__ = ["Item", "WorkerProcess"]
+
+Item = tuple[Any, ...]  # ("check", level, id) or ("row", kernel, dtype, mode)
+_LAST_LINES: Final = 8
+_LEAVE: Final = 10.0  # seconds that a backend may take to close when all is done
+
+
+class WorkerProcess:
+    """Runs ``tensorplug_conformance.worker`` on a target.
+
+    Items go in through the process's standard input, one line each. Events come out through a
+    file, so that nothing said is lost when the backend takes the process down.
+    """
+
+    def __init__(self, target: Target, seed: int, *, introduce: bool = False) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="tensorplug-conformance-")
+        self._events = Path(self._folder.name, "events")
+        self._events.write_text("")
+        self._output = Path(self._folder.name, "output")
+        self._at = 0
+        command = [sys.executable, "-m", "tensorplug_conformance.worker", str(self._events)]
+        with self._output.open("wb") as output:
+            self._process = subprocess.Popen(  # our own module
+                command,
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                text=True,
+                encoding="utf-8",
+            )
+        stdin = self._process.stdin
+        assert stdin is not None  # it is a pipe
+        self._stdin: TextIO = stdin  # type: ignore[assignment]  # text was asked for
+        request = {"backend": target.backend, "factory": target.factory, "seed": seed}
+        self._tell({**request, "introduce": introduce})
+
+    def feed(self, items: Iterable[tuple[int, Item]]) -> None:
+        """Hand over numbered items; they are worked through in this order."""
+        for number, item in items:
+            self._tell([number, item])
+
+    def _tell(self, what: object) -> None:
+        with suppress(BrokenPipeError):  # its end is found out by ``ended``
+            self._stdin.write(json.dumps(what) + "\n")
+            self._stdin.flush()
+
+    def heard(self) -> list[dict[str, Any]]:
+        """Return the events since the last call; whole lines only."""
+        with self._events.open("rb") as events:
+            events.seek(self._at)
+            text = events.read()
+        whole = text[: text.rfind(b"\n") + 1]
+        self._at += len(whole)
+        return [json.loads(line) for line in whole.splitlines()]
+
+    def ended(self) -> bool:
+        """Return whether the process is over."""
+        return self._process.poll() is not None
+
+    def dismiss(self) -> None:
+        """Say that nothing more comes: the process ends by itself, as any program does."""
+        with suppress(BrokenPipeError):
+            self._stdin.close()
+
+    def leave(self) -> None:
+        """Wait a while for the end of a process that was dismissed."""
+        with suppress(subprocess.TimeoutExpired):  # then it is stopped
+            self._process.wait(_LEAVE)
+
+    def stop(self) -> None:
+        """Kill the process, if it still runs, and clear up."""
+        self._process.kill()
+        self._process.wait()
+        self.dismiss()
+        self._folder.cleanup()
+
+    def epitaph(self) -> str:
+        """Return how the process ended, with the last it wrote."""
+        code = self._process.returncode
+        how = f"died of signal {-code}" if code < 0 else f"ended with exit status {code}"
+        last = self._output.read_text("utf-8", errors="replace").strip().splitlines()
+        return "\n".join([f"the process {how}", *last[-_LAST_LINES:]])

@@ -1,0 +1,169 @@
+"""Several workers at once: who takes what, what a crash costs, and that nothing depends on it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tensorplug_conformance import certify as certification
+from tensorplug_conformance.certify import certify
+from tensorplug_conformance.checks import Target
+from tensorplug_conformance.cli import main
+from tensorplug_conformance.denominator import Selection
+from tensorplug_conformance.supervisor import Limits, Outcome, supervise
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MISBEHAVING = "tensorplug_conformance.selftest.misbehaving"
+FEW = Selection(("Abs", "Floor", "Neg", "Relu"), ("float32", "int32"))
+ROWS = [("row", name, "float32", "native") for name in ("Abs", "Neg", "Floor", "Sqrt", "Exp")]
+READS_STDIN = """
+    import sys
+    from tensorplug.plugins.assembly import build_engine
+
+    def reads():
+        assert sys.stdin.read() == ""
+        return build_engine()
+"""
+
+
+def told(report: dict[str, Any]) -> dict[str, Any]:
+    """Return what a report says, but for when and how fast."""
+    untimed = {key: value for key, value in report.items() if key not in ("started", "seconds")}
+    for part in ("checks", "rows"):
+        untimed[part] = [{**each, "seconds": 0} for each in report[part]]
+    return untimed
+
+
+def tried(
+    items: list[tuple[Any, ...]],
+    jobs: int,
+    factory: str | None = None,
+    limits: Limits | None = None,
+) -> tuple[list[Outcome], list[Outcome], list[dict[str, Any]]]:
+    """Return the outcomes, what was heard of them as they came, and the introductions."""
+    heard: list[Outcome] = []
+    introductions: list[dict[str, Any]] = []
+    outcomes = supervise(
+        Target("cpu", factory),
+        items,
+        0,
+        limits or Limits(),
+        heard.append,
+        introductions.append,
+        jobs,
+    )
+    return outcomes, heard, introductions
+
+
+def status(outcome: Outcome) -> str:
+    return "lost" if outcome.verdict is None else str(outcome.verdict["status"])
+
+
+def test_the_report_does_not_depend_on_how_many_work_at_it() -> None:
+    one, many = (certify(Target("cpu"), 3, selection=FEW, jobs=jobs) for jobs in (1, 3))
+    assert told(one) == told(many)
+    assert one["totals"]["cases_passed"] > 100
+
+
+@pytest.mark.parametrize("factory", ["dies", "exits"])
+def test_a_crash_costs_its_own_item_alone(factory: str) -> None:
+    outcomes, heard, introductions = tried(ROWS, 3, f"{MISBEHAVING}:{factory}")
+    assert [each.item for each in outcomes] == ROWS
+    lost = {each.item[1] for each in outcomes if each.verdict is None}
+    assert lost == {"Neg"}
+    assert {status(each) for each in outcomes} == {"lost", "pass native"}
+    assert sorted(each.item for each in heard) == sorted(ROWS)
+    assert [each["distribution"] for each in introductions] == ["tensorplug-cpu"]
+
+
+def test_a_hang_costs_its_own_item_alone() -> None:
+    outcomes, _, _ = tried(ROWS, 2, f"{MISBEHAVING}:hangs", Limits(item=12.0))
+    assert [status(each) for each in outcomes] == [
+        "lost" if item[1] == "Neg" else "pass native" for item in ROWS
+    ]
+    assert "it hung: no end within 12 s" in outcomes[1].error
+
+
+def test_more_workers_than_items_do_no_harm() -> None:
+    outcomes, heard, _ = tried(ROWS[:1], 4)
+    assert [status(each) for each in outcomes] == ["pass native"]
+    assert heard == outcomes
+
+
+def test_no_items_need_no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.executable", "/nonexistent")
+    assert tried([], 2) == ([], [], [])
+
+
+def test_where_no_worker_starts_the_run_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.executable", "/bin/false")
+    outcomes, heard, _ = tried(ROWS, 2)
+    assert [each.item for each in outcomes] == ROWS
+    assert {status(each) for each in outcomes} == {"lost"}
+    texts = [each.error for each in outcomes]
+    assert texts[0] == "the process ended with exit status 1"
+    assert texts[-1].startswith("not run:")
+    assert len(heard) == len(ROWS)
+
+
+def test_when_the_time_of_a_level_is_spent_nothing_passes() -> None:
+    outcomes, _, _ = tried(ROWS, 2, limits=Limits(item=0.01))
+    assert {status(each) for each in outcomes} == {"lost"}
+    assert outcomes[-1].error.startswith("not run: the time limit of the level was spent")
+
+
+def test_a_level_has_time_for_its_items() -> None:
+    assert Limits().level(0) == 1800
+    assert Limits().level(4080) == 1800 + 5 * 4080
+    assert Limits(item=600).level(4080) == 2 * Limits().level(4080)
+
+
+def test_where_memory_is_measured_one_works_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def supervised(_target: Target, items: list[Any], *_: Any, jobs: int, **__: Any) -> Any:
+        asked.append(jobs)
+        return [Outcome(item, None, "not tried") for item in items]
+
+    monkeypatch.setattr(certification, "supervise", supervised)
+    certify(Target("cpu"), 2, jobs=4)
+    assert asked == [4, 1, 4]
+
+
+def test_a_backend_cannot_read_the_items_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = (each.removeprefix("    ") for each in READS_STDIN.splitlines())
+    (tmp_path / "acme_reads.py").write_text("\n".join(lines))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    outcomes, _, _ = tried(ROWS, 1, "acme_reads:reads")
+    assert {status(each) for each in outcomes} == {"pass native"}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--jobs", "0"], ["--jobs", "two"], ["--item-limit", "0"], ["--item-limit", "inf"]],
+)
+def test_wrong_calls(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["run", "--backend", "cpu", *arguments])
+    assert caught.value.code == 2
+    assert arguments[1] in capsys.readouterr().err
+
+
+def test_the_command_hands_jobs_and_limit_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given: dict[str, Any] = {}
+
+    def certified(*_: Any, **options: Any) -> dict[str, Any]:
+        given.update(options)
+        return certify(Target("cpu"), 2, selection=Selection(("Neg",), ("bool",)))
+
+    monkeypatch.setattr("tensorplug_conformance.cli.certify", certified)
+    main(["run", "--backend", "cpu", "--jobs", "3", "--item-limit", "7.5"])
+    assert (given["jobs"], given["limits"]) == (3, Limits(item=7.5))
+    capsys.readouterr()
