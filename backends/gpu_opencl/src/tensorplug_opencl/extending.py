@@ -1,6 +1,6 @@
 """For distributions that bring OpenCL kernels for ops of their own: the module to import.
 
-Both functions are called where a kernel is prepared (``KernelTable.prepare``): with the
+Its functions are called where a kernel is prepared (``KernelTable.prepare``): with the
 ``backend`` and the ``out`` that the kernel asks for. They return the callable of buffers that
 such a function returns, and take care of the output's memory, of programs (each is built once
 per source text, whatever shapes and numbers it runs on) and of translating OpenCL's errors.
@@ -33,7 +33,7 @@ from tensorplug.errors import KernelRefusedError
 from tensorplug.spec import TensorType
 from tensorplug_opencl.backend import OpenCLBackend
 from tensorplug_opencl.buffers import DeviceBuffer
-from tensorplug_opencl.kernels import calls, ctypes, pointwise
+from tensorplug_opencl.kernels import calls, ctypes, joint, pointwise
 from tensorplug_opencl.kernels.pointwise import Formula
 
 if TYPE_CHECKING:
@@ -44,7 +44,15 @@ if TYPE_CHECKING:
 
     Number = bool | int | float | np.generic
 
-__all__ = ["DeviceBuffer", "Formula", "OpenCLBackend", "c_type", "elementwise", "program"]
+__all__ = [
+    "DeviceBuffer",
+    "Formula",
+    "OpenCLBackend",
+    "c_type",
+    "elementwise",
+    "elementwise_several",
+    "program",
+]
 
 
 def c_type(dtype: DType) -> str:
@@ -97,6 +105,63 @@ def elementwise(
     converted = [_constant(backend, each, given[each], dtype, ctype) for each in given]
     title = f"{name} {dtype}"
     return pointwise.of_formula(backend.runtime, title, formula, inputs, out, converted, functions)
+
+
+def elementwise_several(
+    backend: OpenCLBackend,
+    name: str,
+    statements: str,
+    inputs: Mapping[str, TensorType],
+    outs: Mapping[str, TensorType],
+    constants: Mapping[str, Number] | None = None,
+) -> Callable[..., list[DeviceBuffer]]:
+    """Return a callable of the inputs' buffers that computes several results element by element.
+
+    ``statements`` are C statements that assign to the names of ``outs``, which have one shape;
+    an input has that shape too, or one element. They may declare variables of type ``A``, that
+    of the inputs as computed with. Beside the functions that ``elementwise`` names there are
+    ``a_sqrt`` and ``a_fabs``: OpenCL's own in a form of which CPU drivers make vector
+    instructions.
+
+        >>> import numpy as np
+        >>> from tensorplug import dtypes as dt
+        >>> backend = OpenCLBackend.open(None)
+        >>> type_ = TensorType(dt.float32, (2,))
+        >>> polar = elementwise_several(
+        ...     backend,
+        ...     "Polar",
+        ...     "radius = a_sqrt(x * x + y * y); angle = atan2(y, x);",
+        ...     {"x": type_, "y": type_},
+        ...     {"radius": type_, "angle": type_},
+        ... )
+        >>> x, y = (backend.from_host(np.array(each, np.float32)) for each in ([3, 1], [4, 0]))
+        >>> [backend.to_host(each).round(3).tolist() for each in polar(x, y)]
+        [[5.0, 1.0], [0.9269999861717224, 0.0]]
+
+    Args: as for ``elementwise``, but for
+        outs: type by name, in the order in which the kernel returns them.
+
+    Raises: as ``elementwise``, and ValueError where shapes are not as said above.
+    """
+    given = {} if constants is None else constants
+    dtype = _common(inputs)
+    _check_names([*inputs, *given])
+    _check_names(list(outs))
+    twice = outs.keys() & {*inputs, *given}
+    if twice:
+        raise ValueError(f"{sorted(twice)} are results and something else")
+    shapes = {each.shape for each in outs.values()}
+    fitting = {each.shape in shapes or each.size == 1 for each in inputs.values()}
+    if len(shapes) != 1 or fitting != {True}:
+        shown = ", ".join(f"{key}={each}" for key, each in (*inputs.items(), *outs.items()))
+        raise ValueError(f"results must have one shape, inputs that one or one element: {shown}")
+    runtime = backend.runtime
+    if not next(iter(outs.values())).size:
+        return _several(runtime, list(outs.values()), _nothing)
+    ctype = ctypes.computed(dtype)
+    converted = [_constant(backend, each, given[each], dtype, ctype) for each in given]
+    write = joint.launch(runtime, f"{name} {dtype}", statements, inputs, outs, converted, dtype)
+    return _several(runtime, list(outs.values()), write)
 
 
 def _common(inputs: Mapping[str, TensorType]) -> DType:

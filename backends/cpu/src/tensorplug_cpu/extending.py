@@ -1,0 +1,103 @@
+"""For distributions that bring CPU kernels for ops of their own: the module to import.
+
+A kernel needs none of it: buffers are NumPy arrays, and any function of arrays will do. What is
+here makes kernels of several steps fast: they work on as much at a time as a cache holds, in
+several threads, and their results lie in recycled memory. ``elementwise`` is called where a
+kernel is prepared (``KernelTable.prepare``), with the ``out`` that the kernel asks for.
+
+    >>> import numpy as np
+    >>> import tensorplug as tp
+    >>> from tensorplug.dispatch import dispatch_several
+    >>> from tensorplug.spec import KernelSpec
+    >>> POLAR = KernelSpec("Polar", ("x", "y"), lambda x, y: (x, x), outputs=("radius", "angle"))
+    >>> def work(results, inputs):
+    ...     (radius, angle), (x, y) = results, inputs
+    ...     np.hypot(x, y, out=radius)
+    ...     np.arctan2(y, x, out=angle)
+    >>> def polar(x, y, *, out):
+    ...     return elementwise(work, out)
+    >>> with tp.use_backend("cpu"), tp.register_kernel(POLAR, "cpu", polar, prepares=True):
+    ...     radius, angle = dispatch_several(POLAR, tp.asarray([3.0, 1.0]), tp.asarray([4.0, 0.0]))
+    ...     radius.tolist(), [round(each, 3) for each in angle.tolist()]
+    ([5.0, 1.0], [0.927, 0.0])
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tensorplug_cpu import large
+from tensorplug_cpu.filling import blank
+from tensorplug_cpu.quiet import quietly
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tensorplug.spec import TensorType
+    from tensorplug_cpu.arrays import Array, Call
+
+__all__ = ["elementwise"]
+
+_BLOCK: Final = 1 << 14  # elements of which a cache holds some ten arrays
+_SHARED: Final = 1 << 19  # elements from which several threads are worth their hand-over
+
+
+def elementwise(
+    work: Callable[[Sequence[Array], Sequence[Any]], None], outs: Sequence[TensorType]
+) -> Call:
+    """Return a callable of arrays that has ``work`` compute several results, block by block.
+
+    ``work(results, inputs)`` gets parts of the arrays as vectors of one length, and fills those
+    of the results; it may use them for what comes in between, but writes into no input. NumPy's
+    warnings are off. Inputs of one element are given whole, as arrays of rank 0; None as None.
+
+    Args:
+        work: called for one block after the other, perhaps in several threads.
+        outs: the types of the results, all of one shape.
+
+    Raises:
+        ValueError: the results have several shapes; when called, an input has another one.
+
+    """
+    shapes = {each.shape for each in outs}
+    if len(shapes) != 1:
+        raise ValueError(f"elementwise: results must have one shape, got {list(map(str, outs))}")
+    (shape,) = shapes
+    size = outs[0].size
+    makers = [blank(each) for each in outs]
+    blocks = np.arange(-(-size // _BLOCK))
+
+    def run(*inputs: Array | None) -> list[Array]:
+        results = [make() for make in makers]
+        into = [each.reshape(-1) for each in results]
+        given = [_flat(each, shape) for each in inputs]
+        if size <= _BLOCK:
+            if size:
+                work(into, given)
+            return results
+        def several(numbers: Array) -> None:
+            for first in range(int(numbers[0]) * _BLOCK, (int(numbers[-1]) + 1) * _BLOCK, _BLOCK):
+                part = slice(first, first + _BLOCK)
+                parts = [each if each is None or not each.ndim else each[part] for each in given]
+                work([each[part] for each in into], parts)
+
+        if size >= _SHARED:
+            large.share_out(several, (), blocks)
+        else:
+            several(blocks)
+        return results
+
+    return quietly(run)
+
+
+def _flat(array: Array | None, shape: tuple[int, ...]) -> Array | None:
+    """Return an array as a vector in row-major order, of one element as one of rank 0."""
+    if array is None:
+        return None
+    if array.shape == shape:
+        return array.reshape(-1)
+    if array.size != 1:
+        raise ValueError(f"elementwise: an input has shape {array.shape}, the results {shape}")
+    return array.reshape(())

@@ -1,0 +1,104 @@
+"""Elementwise kernels with several results, which share what they compute and what they read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorplug_opencl import layouts
+from tensorplug_opencl.kernels import ctypes, functions, templates
+from tensorplug_opencl.kernels.pointwise import RUN
+from tensorplug_opencl.kernels.templates import Array
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from tensorplug.dtypes import DType
+    from tensorplug.spec import TensorType
+    from tensorplug_opencl.kernels.pointwise import Constant
+    from tensorplug_opencl.runtime import Runtime
+
+__all__ = ["launch"]
+
+
+def launch(
+    runtime: Runtime,
+    title: str,
+    statements: str,
+    inputs: Mapping[str, TensorType],
+    outs: Mapping[str, TensorType],
+    constants: Sequence[Constant],
+    dtype: DType,
+) -> Callable[..., None]:
+    """Return a callable of the inputs' buffers and then the outputs', which writes these.
+
+    ``statements``: they assign to the outputs' names. Inputs have the outputs' shape, or one
+    element; ``dtype`` is theirs, of which the functions are that the statements call.
+    """
+    size = next(iter(outs.values())).size
+    index = layouts.index_dtype(size)
+    run = RUN if runtime.is_cpu else 1
+    source = _source(title, statements, inputs, outs, constants, dtype, index, run)
+    arguments: list[Any] = [index.type(size), *(each.value for each in constants)]
+    arrays = len(inputs) + len(outs)
+    return runtime.launch(source, arrays, arguments, -(-size // run), heavy=run > 1)
+
+
+def _source(
+    title: str,
+    statements: str,
+    inputs: Mapping[str, TensorType],
+    outs: Mapping[str, TensorType],
+    constants: Sequence[Constant],
+    dtype: DType,
+    index: templates.Index,
+    run: int,
+) -> str:
+    """Return the program; a work-item computes ``run`` elements that lie side by side.
+
+    The statements are the body of a function of their own, as an expression is, so that none of
+    their names can be that of something else.
+    """
+    size = next(iter(outs.values())).size
+    computed = {
+        name: ctypes.computed(each.dtype) for name, each in (*inputs.items(), *outs.items())
+    }
+    parameters = [
+        *(f"const {computed[name]} {name}" for name in inputs),
+        *(f"const {each.ctype} {each.name}" for each in constants),
+        *(f"{computed[name]} *{name}_set" for name in outs),
+    ]
+    local = "".join(f"  {computed[name]} {name};\n" for name in outs)
+    end = "".join(f"  *{name}_set = {name};\n" for name in outs)
+    function = f"INLINE void values_of({', '.join(parameters)}) {{\n{local}  {statements}\n{end}}}"
+    places = {name: "i" if each.size == size else "0" for name, each in inputs.items()}
+    reads = [f"({computed[name]}){name}_in[{at}]" for name, at in places.items()]
+    given = [*reads, *(f"{each.name}_given" for each in constants), *(f"&{name}" for name in outs)]
+    body = [
+        f"  const index_t start = get_global_id(0) * (index_t){run};",
+        "  if (start >= n) return;",
+        f"  const index_t end = start + min(n - start, (index_t){run});",
+        "  for (index_t i = start; i < end; i++) {",
+        *(f"    {computed[name]} {name};" for name in outs),
+        f"    values_of({', '.join(given)});",
+        *(f"    {name}_out[i] = {name};" for name in outs),
+        "  }",
+    ]
+    stored = ctypes.stored
+    return templates.program(
+        title,
+        [
+            *(Array(f"{name}_in", stored(each.dtype)) for name, each in inputs.items()),
+            *(
+                Array(f"{name}_out", stored(each.dtype), written=True)
+                for name, each in outs.items()
+            ),
+        ],
+        [
+            *templates.indices("n"),
+            *(f"const {each.ctype} {each.name}_given" for each in constants),
+        ],
+        "\n".join(body),
+        index=index,
+        declarations=f"{functions.definitions(statements, dtype)}\n{function}",
+        apart=True,
+    )

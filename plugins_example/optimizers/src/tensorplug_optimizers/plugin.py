@@ -1,0 +1,53 @@
+"""The hooks through which tensorplug finds the steps' kernels, rules and cases."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug.plugins.hookspecs import hookimpl
+from tensorplug_optimizers.decompositions import decompositions
+from tensorplug_optimizers.gradients import gradients
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tensorplug.backend import Backend
+    from tensorplug.tables import DecompositionTable, GradientTable, KernelTable
+    from tensorplug_conformance import CaseTable
+
+
+@hookimpl
+def tensorplug_kernels(backend: Backend) -> Iterable[KernelTable]:
+    """Return our kernels for the backend that is being opened; none for those we do not know.
+
+    Imports are made here, since neither backend need be installed.
+    """
+    if backend.name == "cpu":
+        from tensorplug_optimizers.kernels import cpu
+
+        return (cpu.kernels,)
+    if backend.name == "opencl":
+        from tensorplug_optimizers.kernels import opencl
+
+        return (opencl.kernels,)
+    return ()
+
+
+@hookimpl
+def tensorplug_gradients() -> Iterable[GradientTable]:
+    """Return the gradient rules."""
+    return (gradients,)
+
+
+@hookimpl
+def tensorplug_decompositions() -> Iterable[DecompositionTable]:
+    """Return what stands in for kernels elsewhere."""
+    return (decompositions,)
+
+
+@hookimpl
+def tensorplug_conformance_cases() -> Iterable[CaseTable]:
+    """Return the cases; the suite, which asks for them, need not be installed otherwise."""
+    from tensorplug_optimizers.cases import cases
+
+    return (cases,)
