@@ -5,13 +5,16 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.command_line import doctor, listings
+from tensorplug.command_line import doctor, listings, new
 from tensorplug.errors import TensorplugError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from tensorplug.command_line.new_names import Kind
 
 __all__ = ["main"]
 
@@ -72,6 +75,13 @@ def _doctor(options: argparse.Namespace) -> int:
     return 1 if any(each["state"] == "failed" for each in lines) else 0
 
 
+def _new(options: argparse.Namespace) -> int:
+    kind: Kind = "extension" if options.extension else "backend"
+    project = new.create(options.name, kind, options.directory, options.author, options.license)
+    print(new.advice(project))
+    return 0
+
+
 _COLOURS = {"ok": "green", "native": "green", "failed": "bold red", "not possible": "red"}
 
 
@@ -104,7 +114,7 @@ def _show(lines: Lines, options: argparse.Namespace, empty: str = "") -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m tensorplug",
-        description="See what is installed, how kernels run, and what is wrong.",
+        description="See what is installed, how kernels run, and what is wrong; begin a plugin.",
         epilog="Exit code: 0 all is well, 1 something is wrong, 2 a wrong call.",
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -137,4 +147,24 @@ def _parser() -> argparse.ArgumentParser:
     cure.add_argument(
         "--timeout", type=float, default=120.0, metavar="SECONDS", help="for one backend (120)"
     )
+    _add_new(commands.add_parser("new", help="write a backend or an op of your own"))
     return parser
+
+
+def _add_new(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(function=_new)
+    parser.description = (
+        "Write a distribution tensorplug-NAME, complete and tested: a backend, or an op with its "
+        "kernels and gradient."
+    )
+    parser.add_argument("name", help="of the backend or the op, such as acme or acme-gpu")
+    parser.add_argument(
+        "--extension", action="store_true", help="an op for other people's backends"
+    )
+    parser.add_argument(
+        "--directory", type=Path, metavar="DIR", help="where (default: tensorplug-NAME)"
+    )
+    parser.add_argument("--author", default="", help="a name for the package's metadata")
+    parser.add_argument(
+        "--license", default=new.LICENSE, metavar="SPDX", help=f"default: {new.LICENSE}"
+    )

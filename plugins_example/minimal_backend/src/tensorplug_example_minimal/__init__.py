@@ -1,1 +1,1 @@
-"""The smallest complete backend of tensorplug; its hooks stand in ``plugin``."""
+"""The tensorplug backend minimal; its hooks stand in ``plugin``."""

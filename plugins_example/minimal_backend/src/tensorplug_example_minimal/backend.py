@@ -16,12 +16,8 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 
-class Box:
-    """A tensor's data here: an array in a box that only this backend opens.
-
-    A bare array would do. But then a kernel of another backend, or code that forgot that
-    buffers belong to their backend, would seem to work on it; a box makes that mistake fail.
-    """
+class Box:  # REPLACE: hold a piece of the device's memory, given back when the box goes
+    """A tensor's data here. A bare array would seem to work in other backends' kernels too."""
 
     __slots__ = ("array",)
 
@@ -32,18 +28,19 @@ class Box:
 class MinimalBackend:
     """The members of ``tensorplug.backend.Backend``, and one that is optional."""
 
+    # REPLACE: what the device is, and what tensors may be there: bool, int32, float32 at least.
     name, device = "minimal", f"NumPy {np.__version__}, primitives only"
-    survives_fork = True  # plain memory is good in a child process too
     dtypes = dt.BOOL | dt.INTEGER | {dt.float32, dt.float64}
+    survives_fork = True  # plain memory is good in a child process too; few devices are
 
-    def from_host(self, array: Array) -> Box:
+    def from_host(self, array: Array) -> Box:  # REPLACE: copy to the device
         """Return a copy of ``array`` in a box, or raise ``BackendMemoryError``."""
         try:
             return Box(array.copy())
         except MemoryError as error:
             raise BackendMemoryError(f"minimal: {error}") from error
 
-    def to_host(self, buffer: Box) -> Array:
+    def to_host(self, buffer: Box) -> Array:  # REPLACE: copy from the device
         """Return the array itself: the core lets nobody write into it."""
         return buffer.array
 
@@ -53,19 +50,19 @@ class MinimalBackend:
             raise TypeError(f"{type(buffer).__name__} is no Box of an array")
         return TensorType(dt.of(buffer.array.dtype), buffer.array.shape)
 
-    def allocation(self, buffer: Box) -> tuple[Hashable, int]:
+    def allocation(self, buffer: Box) -> tuple[Hashable, int]:  # REPLACE: address, bytes
         """Return the identity and size of the array that owns the memory, which views share."""
         owner = buffer.array
         while isinstance(owner.base, np.ndarray):
             owner = owner.base
         return id(owner), owner.nbytes
 
-    def synchronize(self) -> None:
+    def synchronize(self) -> None:  # REPLACE: wait for the device
         """Do nothing: kernels have run when they return."""
 
     def memory(self) -> Mapping[str, int]:
         """Return nothing: there is no pool whose figures could be told."""
         return {}
 
-    def close(self) -> None:
+    def close(self) -> None:  # REPLACE: give the device back
         """Do nothing: the boxes go with their tensors."""

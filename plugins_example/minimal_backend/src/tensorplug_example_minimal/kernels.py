@@ -1,8 +1,7 @@
 """The 41 primitive kernels on plain NumPy; every other kernel is decomposed into these.
 
-A kernel's parameters name what it asks for: its inputs, then attributes and ``out``, the type
-of its result. The core has checked and promoted everything by then, and knows what dtype and
-shape the result must have, so a kernel only computes. It never writes into an input.
+A kernel's parameters name what it asks for: inputs, then attributes and ``out``, the type of its
+result. The core has checked and promoted everything, and will check the result.
 """
 
 from __future__ import annotations
@@ -42,7 +41,11 @@ kernels = KernelTable()
 
 
 def native(spec: KernelSpec) -> Callable[[Function], Function]:
-    """Decorate a function of arrays: it becomes the kernel of ``spec``, a function of boxes."""
+    """Decorate a function of arrays: it becomes the kernel of ``spec``, a function of boxes.
+
+    REPLACE, one by one: a kernel that runs on the device takes and returns boxes itself, and is
+    registered by ``@kernels.register(spec)``.
+    """
 
     def decorate(function: Function) -> Function:
         @functools.wraps(function)  # the table reads the parameters' names through the wrapper
@@ -64,7 +67,6 @@ def _opened(given: Any) -> Any:
 
 
 # What NumPy has as it should be -----------------------------------------------------------
-
 
 WIDER: Final[dict[DType, Any]] = {dt.float32: np.float64}  # where sums are kept until the end
 _erf = np.frompyfunc(math.erf, 1, 1)  # NumPy has none; this is the C library's, in float64

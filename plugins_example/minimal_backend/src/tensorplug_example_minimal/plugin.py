@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 @hookimpl
 def tensorplug_create_backend(device: str | None) -> Backend:
-    """Open the only device; raise ``BackendUnavailableError`` for any other ("minimal:1")."""
-    if device not in (None, "0"):
+    """Open a device, the first if ``None``; raise ``BackendUnavailableError`` if there is none."""
+    if device not in (None, "0"):  # REPLACE: ask the driver, and say what the user can do
         raise BackendUnavailableError(f"there is device 0 only, and no {device!r}")
     return MinimalBackend()
 
 
 @hookimpl
 def tensorplug_kernels() -> Iterable[KernelTable]:
-    """Return the primitive kernels. A backend plugin is asked for its own backend only."""
+    """Return the kernels. A backend plugin is asked for its own backend only."""
     return (kernels,)

@@ -1,7 +1,10 @@
-"""Swish as an op of tensorplug: ``swish(x, beta=1.0)``, or ``x.swish()``."""
+"""An op of tensorplug: ``swish(x, beta=1.0)``."""
 
 from __future__ import annotations
 
-from tensorplug_example_swish.op import SWISH, swish
+from tensorplug_example_swish.op import (
+    SWISH,
+    swish,
+)
 
 __all__ = ["SWISH", "swish"]

@@ -1,4 +1,4 @@
-"""Conformance cases, so that every backend's Swish is certified like the core's own kernels.
+"""Conformance cases, so that every backend's kernel is certified like the core's own.
 
 Only the conformance suite imports this module.
 """
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 cases = CaseTable()
 
 
+# REPLACE: another way to compute it, and how exact a kernel must be.
 def oracle(x: Array, *, beta: float = 1.0) -> Bounded:
     """Return ``x / (1 + e**-(beta x))`` in wide arithmetic.
 
@@ -40,6 +41,7 @@ def oracle(x: Array, *, beta: float = 1.0) -> Bounded:
     return Bounded(np.asarray(value), np.asarray(bound))
 
 
+# REPLACE: what must be tried.
 @cases.of(SWISH, oracle=oracle)
 def swish(corpus: Corpus) -> Iterator[Case]:
     """Both tails, both infinities, several betas, and betas that there cannot be."""
@@ -58,6 +60,7 @@ def swish(corpus: Corpus) -> Iterator[Case]:
         yield Case(f"beta {beta!r}", (x,), {"beta": beta}, expected=ArgumentError)
 
 
+# REPLACE: points for each gradient.
 @cases.gradients(SWISH, "x")
 def smooth(corpus: Corpus) -> Iterator[Case]:
     """It is smooth everywhere."""

@@ -1,4 +1,4 @@
-"""Swish from other ops, for every backend that we wrote no kernel for."""
+"""The op from other ops, for every backend that we wrote no kernel for."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 decompositions = DecompositionTable()
 
 
+# REPLACE: the formula in other ops.
 @decompositions.of(SWISH)
 def swish(x: Tensor, *, beta: float) -> Tensor:
     """Where x is -inf the product would be -inf * 0, which is NaN and not the limit."""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 gradients = GradientTable()
 
 
+# REPLACE: a rule per input.
 @gradients.wrt(SWISH, "x")
 def swish(dy: Tensor, x: Tensor, out: Tensor, beta: float) -> Tensor:
     """With s = sigmoid(beta x) the slope is s + x beta s (1 - s), and x s is what came out."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["SWISH", "swish"]
 
 
+# REPLACE: a function for each attribute that needs one.
 def _beta(value: Any, known: InputTypes) -> float:
     """Return beta as the nearest number of x's dtype: all backends multiply by the same one."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -33,6 +34,7 @@ def _beta(value: Any, known: InputTypes) -> float:
     return rounded
 
 
+# REPLACE: inputs, the rule for shape and dtype of the result, attributes with defaults, dtypes.
 SWISH = KernelSpec(
     "Swish",
     ("x",),
@@ -44,6 +46,7 @@ SWISH = KernelSpec(
 )
 
 
+# REPLACE: what users call and read.
 @chained
 def swish(x: Any, /, *, beta: float = 1.0) -> Tensor:
     """Return ``x * sigmoid(beta * x)`` elementwise.

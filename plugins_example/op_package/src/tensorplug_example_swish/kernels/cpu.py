@@ -1,4 +1,4 @@
-"""Swish for tensorplug-cpu, whose buffers are NumPy arrays."""
+"""The kernel for tensorplug-cpu, whose buffers are NumPy arrays."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ Array = np.ndarray[Any, Any]
 kernels = KernelTable()
 
 
+# REPLACE: the formula for NumPy.
 @kernels.register(SWISH)
 def swish(x: Array, *, beta: float) -> Array:
     """Use ``e**-|beta x|``, which cannot overflow; float16 is computed in float32."""

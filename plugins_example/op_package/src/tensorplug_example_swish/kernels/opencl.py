@@ -1,4 +1,4 @@
-"""Swish for tensorplug-opencl, which makes a program of a C expression over the inputs' names."""
+"""The kernel for tensorplug-opencl, which makes a program of a C expression of the inputs."""
 
 from __future__ import annotations
 
@@ -25,5 +25,7 @@ def swish(
 
     ``logistic`` is the backend's own function.
     """
+    # REPLACE: the formula in C.
     expression = "(x == -INFINITY ? 0 : x) * logistic(beta * x)"
-    return elementwise(backend, SWISH.name, expression, {"x": x}, out, {"beta": beta})
+    name, inputs, attributes = SWISH.name, {"x": x}, {"beta": beta}
+    return elementwise(backend, name, expression, inputs, out, attributes)

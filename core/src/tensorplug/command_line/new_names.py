@@ -1,0 +1,106 @@
+"""What a new project and its parts are called, and which names are refused."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from dataclasses import dataclass
+from importlib import metadata
+from typing import Final, Literal
+
+import tensorplug as tp
+from tensorplug import catalogue
+from tensorplug.errors import ArgumentError
+from tensorplug.plugins.metadata import RESERVED
+
+__all__ = ["Kind", "Names", "checked"]
+
+Kind = Literal["backend", "extension"]
+
+_NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_LONGEST: Final = 30
+_PREFIX: Final = "tensorplug-"
+_OURS: Final = ("cpu", "opencl", "conformance")  # tensorplug's own distributions, installed or not
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The spellings of a name: where hyphens are not possible, and where words are joined."""
+
+    name: str  # acme-gpu
+    distribution: str  # tensorplug-acme-gpu
+    package: str  # tensorplug_acme_gpu
+
+    @classmethod
+    def of(cls, name: str) -> Names:
+        """Return the names of a project that anybody makes."""
+        distribution = f"{_PREFIX}{name}"
+        return cls(name, distribution, distribution.replace("-", "_"))
+
+    @property
+    def identifier(self) -> str:
+        """The name in Python: ``acme_gpu``."""
+        return self.name.replace("-", "_")
+
+    @property
+    def title(self) -> str:
+        """The name of a class and of a kernel: ``AcmeGpu``."""
+        return "".join(part.capitalize() for part in self.name.split("-"))
+
+
+def checked(name: str, kind: Kind) -> Names:
+    """Return the names of a new project.
+
+    Raises:
+        ArgumentError: a distribution, a package, a backend or an op cannot have this name, or
+            something has it already.
+
+    """
+    _check_spelling(name)
+    names = Names.of(name)
+    if keyword.iskeyword(names.identifier):
+        raise ArgumentError(f"{name!r} is a word of Python's own grammar; choose another name")
+    if name in (*RESERVED, *_OURS):
+        raise ArgumentError(f"{name!r} is tensorplug's own name; choose another")
+    if kind == "backend":
+        _check_backend(names)
+    else:
+        _check_op(names)
+    if installed := list(metadata.distributions(name=names.distribution)):
+        raise ArgumentError(
+            f"{names.distribution} {installed[0].version} is installed already; choose another "
+            f"name, or uninstall it first: pip uninstall {names.distribution}"
+        )
+    return names
+
+
+def _check_spelling(name: str) -> None:
+    """Names that are good for a distribution, and in small letters and Python's words as well."""
+    if _NAME.fullmatch(name) and len(name) <= _LONGEST and not name.startswith(_PREFIX):
+        return
+    better = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-").removeprefix(_PREFIX)
+    hint = f" Try: {better}" if _NAME.fullmatch(better) and len(better) <= _LONGEST else ""
+    raise ArgumentError(
+        f"{name!r} cannot be the name: it is one of at most {_LONGEST} small letters and digits, "
+        f"with hyphens between them and a letter in front, without {_PREFIX!r}, which is put "
+        f"before it.{hint}"
+    )
+
+
+def _check_backend(names: Names) -> None:
+    for each in tp.backends():
+        if each.name.lower().replace("_", "-") == names.name:
+            raise ArgumentError(
+                f"backend {each.name!r} is installed already, by {each.distribution}; choose "
+                f"another name, or uninstall it first: pip uninstall {each.distribution}"
+            )
+
+
+def _check_op(names: Names) -> None:
+    """The op becomes a kernel, a function and a method, which tensorplug must not have."""
+    kernels = {spec.name.lower() for spec in catalogue.catalogue()}
+    known = names.title.lower() in kernels or hasattr(tp, names.identifier)
+    if known or hasattr(tp.Tensor, names.identifier):
+        raise ArgumentError(
+            f"tensorplug has a {names.identifier!r} already; name the op otherwise"
+        )

@@ -1,0 +1,68 @@
+"""Conformance cases, so that every backend's kernel is certified like the core's own.
+
+Only the conformance suite imports this module.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from tensorplug.errors import ArgumentError
+from tensorplug_conformance import Bounded, Case, CaseTable
+from tensorplug_conformance.corpus import LARGE, wide
+
+from tensorplug_acme.op import ACME
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tensorplug_conformance import Corpus
+    from tensorplug_conformance.tables import Array
+
+cases = CaseTable()
+
+
+# REPLACE: another way to compute it, and how exact a kernel must be.
+def oracle(x: Array, *, beta: float = 1.0) -> Bounded:
+    """Return ``x / (1 + e**-(beta x))`` in wide arithmetic.
+
+    Where the exponential decides, a relative error of beta x comes out |beta x| times as large;
+    the other steps cost a few eps. A sigmoid below the smallest normal number is off by up to
+    the smallest subnormal one, which x then multiplies.
+    """
+    about = np.finfo(x.dtype)
+    z = wide(x)
+    scaled = z * wide(np.asarray(beta, x.dtype))
+    with np.errstate(all="ignore"):
+        value = np.where(np.isneginf(z), 0, z) / (1 + np.exp(-scaled))
+        relative = (np.abs(scaled) + 8) * wide(about.eps)
+        bound = np.abs(value) * relative + np.abs(z) * wide(about.smallest_subnormal)
+    return Bounded(np.asarray(value), np.asarray(bound))
+
+
+# REPLACE: what must be tried.
+@cases.of(ACME, oracle=oracle)
+def acme(corpus: Corpus) -> Iterator[Case]:
+    """Both tails, both infinities, several betas, and betas that there cannot be."""
+    yield Case("edges", (corpus.edges(),))
+    yield Case("steep", (corpus.edges(),), {"beta": 1.702})
+    yield Case("flat", (corpus.ordinary((5, 3)),), {"beta": 0.125})
+    yield Case("tails", (corpus.of([-90.0, -20.0, -9.0, 9.0, 20.0, 90.0]),))
+    yield Case("rank 0", (corpus.ordinary(()),))
+    yield Case("rank 6", (corpus.ordinary((2, 1, 3, 1, 2, 3)),))
+    yield Case("empty", (corpus.ordinary((0, 3)),))
+    yield Case("large", (corpus.ordinary((LARGE,)),))
+    yield Case("transposed", (corpus.ordinary((3, 4)),), layout="transposed")
+    yield Case("sliced", (corpus.ordinary((3, 4)),), layout="sliced")
+    for beta in (0.0, -1.0, float("inf"), float("nan"), "1", True):
+        x = corpus.ordinary((2,))
+        yield Case(f"beta {beta!r}", (x,), {"beta": beta}, expected=ArgumentError)
+
+
+# REPLACE: points for each gradient.
+@cases.gradients(ACME, "x")
+def smooth(corpus: Corpus) -> Iterator[Case]:
+    """It is smooth everywhere."""
+    yield Case("row", (corpus.ordinary((5,)),))
+    yield Case("matrix", (corpus.ordinary((2, 3)),), {"beta": 2.0})

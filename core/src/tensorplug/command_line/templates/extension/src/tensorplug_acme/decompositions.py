@@ -1,0 +1,23 @@
+"""The op from other ops, for every backend that we wrote no kernel for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug.ops.activation import sigmoid
+from tensorplug.ops.elementwise import where
+from tensorplug.tables import DecompositionTable
+
+from tensorplug_acme.op import ACME
+
+if TYPE_CHECKING:
+    from tensorplug import Tensor
+
+decompositions = DecompositionTable()
+
+
+# REPLACE: the formula in other ops.
+@decompositions.of(ACME)
+def acme(x: Tensor, *, beta: float) -> Tensor:
+    """Where x is -inf the product would be -inf * 0, which is NaN and not the limit."""
+    return where(x == float("-inf"), 0.0, x) * sigmoid(x * beta)

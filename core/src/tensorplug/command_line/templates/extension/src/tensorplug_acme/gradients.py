@@ -1,0 +1,23 @@
+"""The gradient rule, written with ops: good for every backend, and itself differentiable."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug.ops.activation import sigmoid
+from tensorplug.tables import GradientTable
+
+from tensorplug_acme.op import ACME
+
+if TYPE_CHECKING:
+    from tensorplug import Tensor
+
+gradients = GradientTable()
+
+
+# REPLACE: a rule per input.
+@gradients.wrt(ACME, "x")
+def acme(dy: Tensor, x: Tensor, out: Tensor, beta: float) -> Tensor:
+    """With s = sigmoid(beta x) the slope is s + x beta s (1 - s), and x s is what came out."""
+    gate = sigmoid(x * beta)
+    return dy * (gate + out * beta * (1.0 - gate))

@@ -1,0 +1,67 @@
+"""The kernel spec, which says what every kernel of the name must do, and the public op."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from tensorplug import dtypes as dt
+from tensorplug import inference
+from tensorplug.dispatch import chained, dispatch
+from tensorplug.errors import ArgumentError
+from tensorplug.spec import Attribute, KernelSpec
+
+if TYPE_CHECKING:
+    from tensorplug import Tensor
+    from tensorplug.spec import InputTypes
+
+__all__ = ["ACME", "acme"]
+
+
+# REPLACE: a function for each attribute that needs one.
+def _beta(value: Any, known: InputTypes) -> float:
+    """Return beta as the nearest number of x's dtype: all backends multiply by the same one."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not 0 < value <= sys.float_info.max:
+        raise ArgumentError(f"must be a positive, finite number, got {value!r}")
+    dtype = known["x"].dtype
+    with np.errstate(over="ignore", under="ignore"):
+        rounded = float(np.array(value, dtype.numpy))
+    if not 0 < rounded < float("inf"):
+        raise ArgumentError(f"{value!r} is out of the range of {dtype}")
+    return rounded
+
+
+# REPLACE: inputs, the rule for shape and dtype of the result, attributes with defaults, dtypes.
+ACME = KernelSpec(
+    "Acme",
+    ("x",),
+    inference.same,
+    attributes={"beta": Attribute(_beta, 1.0)},
+    accepts=dt.REAL,
+    promote=("x",),
+    inexact=True,  # integers and booleans become float32 before a kernel sees them
+)
+
+
+# REPLACE: what users call and read.
+@chained
+def acme(x: Any, /, *, beta: float = 1.0) -> Tensor:
+    """Return ``x * sigmoid(beta * x)`` elementwise.
+
+    Close to ``relu(x)`` far from 0, smooth and not monotonic near it; with beta = 1 it is also
+    called SiLU. At the infinities it takes its limits: 0 at -inf, inf at inf.
+
+    Args:
+        x: real numbers of any shape; integers and booleans become float32.
+        beta: a positive number; the larger, the closer to ``relu``.
+
+    Raises:
+        ArgumentError: beta is not positive and finite, or out of the range of x's dtype.
+        DTypeError: x is complex or text.
+
+    Source: P. Ramachandran, B. Zoph, Q. V. Le, "Searching for Activation Functions", 2017.
+
+    """
+    return dispatch(ACME, x, beta=beta)

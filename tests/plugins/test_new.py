@@ -1,0 +1,295 @@
+"""``python -m tensorplug new``: what it writes is complete, and it refuses what cannot be."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+
+import pytest
+from packaging.requirements import Requirement
+
+import tensorplug as tp
+from tensorplug.command_line import new
+from tensorplug.command_line.commands import main
+from tensorplug.command_line.new_names import Names, checked
+from tensorplug.errors import ArgumentError
+
+from . import example_sources
+
+KINDS = ["backend", "extension"]
+LONGEST = "a-name-of-thirty-letters-0-1-2"
+NAMES = ["x", "two-words", LONGEST]
+
+
+def make(name, kind="backend", folder=None, author="", license=new.LICENSE):
+    return new.create(name, kind, folder, author, license)
+
+
+@pytest.fixture(params=KINDS)
+def kind(request):
+    return request.param
+
+
+@pytest.fixture(params=NAMES)
+def project(request, kind, tmp_path):
+    return make(request.param, kind, tmp_path / "project")
+
+
+# What is written --------------------------------------------------------------------------
+
+
+def test_nothing_of_the_template_s_name_is_left(project):
+    files = [path for path in project.folder.rglob("*") if path.is_file()]
+    assert {path.relative_to(project.folder).as_posix() for path in files} == set(project.written)
+    for path in files:
+        assert "acme" not in path.relative_to(project.folder).as_posix().lower()
+        assert "acme" not in path.read_text("utf-8").lower(), path
+        if path.suffix == ".py":
+            compile(path.read_text("utf-8"), path, "exec")
+
+
+def test_every_part_is_there(project):
+    package = f"src/{project.names.package}"
+    assert set(project.written) >= {
+        *("pyproject.toml", "README.md", "LICENSE", ".gitignore", "tests/test_plugin.py"),
+        *(".github/workflows/certify.yml", f"{package}/py.typed", f"{package}/plugin.py"),
+    }
+    assert ("expectations.toml" in project.written) == (project.kind == "backend")
+
+
+@pytest.mark.parametrize("command", [["check"], ["format", "--check"]], ids=" ".join)
+def test_its_own_linter_is_content(project, command):
+    found = subprocess.run(
+        ["ruff", *command, "--no-cache", "."],
+        cwd=project.folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.returncode == 0, found.stdout
+
+
+def test_its_metadata(project):
+    table = tomllib.loads((project.folder / "pyproject.toml").read_text("utf-8"))
+    names, about = project.names, table["project"]
+    name = names.name if project.kind == "backend" else names.identifier
+    assert about["entry-points"] == {
+        f"tensorplug.{project.kind}s": {name: f"{names.package}.plugin"}
+    }
+    assert (about["name"], about["license"]) == (names.distribution, "Apache-2.0")
+    assert about["authors"] == [{"name": f"The {names.distribution} developers"}]
+    extras = about["optional-dependencies"]
+    for each in map(Requirement, [*about["dependencies"], *extras["test"]]):
+        if each.name.startswith("tensorplug"):
+            assert each.specifier.contains(tp.__version__), each
+
+
+def test_places_to_be_replaced_are_marked(project):
+    marked = {
+        path.stem
+        for path in (project.folder / "src").rglob("*.py")
+        if "REPLACE" in path.read_text("utf-8")
+    }
+    assert (
+        marked
+        == {
+            "backend": {"plugin", "backend", "kernels"},
+            "extension": {"op", "cpu", "opencl", "gradients", "decompositions", "cases"},
+        }[project.kind]
+    )
+    assert "grep -rn REPLACE src" in (project.folder / "README.md").read_text("utf-8")
+
+
+def test_a_backend_is_small(tmp_path):
+    make("small", folder=tmp_path)
+    files = (tmp_path / "src").rglob("*.py")
+    assert sum(len(path.read_text("utf-8").splitlines()) for path in files) <= 350
+
+
+def test_the_spellings_of_a_name():
+    names = Names.of("acme-gpu")
+    assert (names.distribution, names.package) == ("tensorplug-acme-gpu", "tensorplug_acme_gpu")
+    assert (names.identifier, names.title) == ("acme_gpu", "AcmeGpu")
+
+
+def test_author_and_licence(kind, tmp_path):
+    make("x", kind, tmp_path, "Ada Acme & Söhne", "MIT OR Apache-2.0")
+    about = tomllib.loads((tmp_path / "pyproject.toml").read_text("utf-8"))["project"]
+    assert about["authors"] == [{"name": "Ada Acme & Söhne"}]
+    assert about["license"] == "MIT OR Apache-2.0"
+    lines = (tmp_path / "LICENSE").read_text("utf-8").splitlines()
+    assert lines[:2] == [
+        "Copyright: Ada Acme & Söhne",
+        "SPDX-License-Identifier: MIT OR Apache-2.0",
+    ]
+
+
+@pytest.mark.parametrize("folder", example_sources.DERIVED)
+def test_the_examples_have_the_sources_that_are_written(folder):
+    """If not: ``python -m tests.plugins.example_sources``."""
+    expected = example_sources.sources(folder)
+    found = {
+        path: path.read_text("utf-8")
+        for path in (example_sources.EXAMPLES / folder / "src").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert found == expected
+
+
+def test_the_command_says_what_comes_next(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "hard-tanh", "--extension", "--license", "MIT"]) == 0
+    said = capsys.readouterr().out
+    for each in ("tensorplug-hard-tanh: ", "cd tensorplug-hard-tanh", "--kernels HardTanh"):
+        assert each in said
+    assert (tmp_path / "tensorplug-hard-tanh/src/tensorplug_hard_tanh/op.py").is_file()
+
+
+# What is refused --------------------------------------------------------------------------
+
+# The name, the kind, and what the error says.
+REFUSED = [
+    ("Acme", "backend", "Try: acme"),
+    ("acme_gpu", "backend", "Try: acme-gpu"),
+    ("tensorplug-acme", "backend", "Try: acme"),
+    ("a b", "extension", "Try: a-b"),
+    ("-a", "backend", "Try: a"),
+    ("a--b", "backend", "Try: a-b"),
+    ("ß", "backend", "cannot be the name"),
+    ("", "backend", "cannot be the name"),
+    ("3d", "backend", "cannot be the name"),
+    ("../up", "backend", "Try: up"),
+    ("a" * 31, "backend", "at most 30"),
+    ("class", "backend", "Python's own grammar"),
+    ("lambda", "extension", "Python's own grammar"),
+    ("auto", "backend", "tensorplug's own name"),
+    ("host", "backend", "tensorplug's own name"),
+    ("opencl", "backend", "tensorplug's own name"),
+    ("conformance", "extension", "tensorplug's own name"),
+    (
+        "minimal",
+        "backend",
+        "backend 'minimal' is installed already, by tensorplug-example-minimal",
+    ),
+    ("example-minimal", "backend", "pip uninstall tensorplug-example-minimal"),
+    ("example-swish", "extension", "tensorplug-example-swish 0.1.0 is installed already"),
+    ("exp", "extension", "tensorplug has a 'exp' already"),
+    ("batch-mat-mul", "extension", "tensorplug has a 'batch_mat_mul' already"),
+    ("squared-difference", "extension", "tensorplug has a 'squared_difference' already"),
+    ("reshape", "extension", "tensorplug has a 'reshape' already"),
+    ("nn", "extension", "tensorplug has a 'nn' already"),
+]
+
+
+@pytest.mark.parametrize(("name", "kind", "message"), REFUSED, ids=[each[0] for each in REFUSED])
+def test_a_name_that_cannot_be(name, kind, message, tmp_path):
+    with pytest.raises(ArgumentError, match=re.escape(message)):
+        make(name, kind, tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("name", ["exp", "relu", "x2", "a-1"])
+def test_names_that_can_be(name):
+    assert checked(name, "backend") == Names.of(name)
+
+
+@pytest.mark.parametrize("occupied", ["file", ".hidden", ".git/config"])
+def test_what_is_there_stays(occupied, tmp_path):
+    path = tmp_path / occupied
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("mine")
+    if occupied.startswith(".git/"):
+        make("x", folder=tmp_path)
+        assert (tmp_path / "pyproject.toml").is_file()
+    else:
+        with pytest.raises(ArgumentError, match=r"not empty.*--directory"):
+            make("x", folder=tmp_path)
+        assert [each.name for each in tmp_path.iterdir()] == [occupied]
+    assert path.read_text() == "mine"
+
+
+def test_a_folder_that_cannot_be_made(capsys, tmp_path):
+    (tmp_path / "file").write_text("")
+    for folder in ("file", "file/below"):
+        assert main(["new", "x", "--directory", str(tmp_path / folder)]) == 2
+        assert "cannot be written" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"author": 'A "B"'}, "author"),
+        ({"author": "A\n"}, "author"),
+        ({"license": "my own"}, "SPDX"),
+        ({"license": 'MIT"'}, "SPDX"),
+        ({"license": ""}, "SPDX"),
+    ],
+)
+def test_what_would_break_the_metadata(given, message, tmp_path):
+    with pytest.raises(ArgumentError, match=message):
+        make("x", folder=tmp_path / "new", **given)
+    assert not (tmp_path / "new").exists()
+
+
+# From a wheel to a certificate ------------------------------------------------------------
+
+
+def run(environment, folder, *arguments):
+    """Run a module in an environment of its own, and return what it prints."""
+    finished = subprocess.run(
+        [str(environment.python), "-m", *arguments],
+        env=environment.variables(),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    return finished.stdout
+
+
+@pytest.mark.packaging
+@pytest.mark.timeout(900)
+def test_both_are_built_installed_tested_and_certified(environment, wheels, tmp_path):
+    run(environment, tmp_path, "tensorplug", "new", "acme-gpu")
+    run(environment, tmp_path, "tensorplug", "new", "hard-swish", "--extension")
+    names = ["acme-gpu", "hard-swish"]
+    built = tmp_path / "wheels"
+    subprocess.run(
+        [
+            *(sys.executable, "-m", "pip", "--quiet", "wheel", "--no-deps"),
+            *("--no-build-isolation", "--wheel-dir", str(built)),
+            *(str(tmp_path / f"tensorplug-{name}") for name in names),
+        ],
+        check=True,
+        timeout=600,
+    )
+    needed = [wheels["tensorplug-cpu"], wheels["tensorplug-conformance"], *built.glob("*.whl")]
+    environment.pip("install", "pytest", *map(str, needed))
+    for name in names:
+        run(environment, tmp_path / f"tensorplug-{name}", "pytest", "-q")
+
+    backend = certified(environment, tmp_path, "acme-gpu", "--level", "2")
+    assert backend["conformant"] is True
+    assert backend["backend"]["distribution"] == "tensorplug-acme-gpu"
+    op = certified(environment, tmp_path, "cpu", "--level", "3", "--kernels", "HardSwish")
+    passed = {row["mode"] for row in op["rows"] if row["status"].startswith("pass")}
+    assert passed == {"native", "decomposed", "gradient"}
+    assert not {row["status"] for row in op["rows"]} & {"fail", "missing", "fallback"}
+
+
+def certified(environment, folder, backend, *arguments):
+    """Return the report of a run that must succeed."""
+    out = folder / f"report-{backend}"
+    run(
+        environment,
+        folder / "tensorplug-acme-gpu",
+        *("tensorplug_conformance", "run", "--backend", backend, "--report", str(out)),
+        *("--expect", "expectations.toml", *arguments),
+    )
+    run(environment, folder, "tensorplug_conformance", "verify", str(out / "report.json"))
+    return json.loads((out / "report.json").read_text("utf-8"))
