@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MISBEHAVING = "tensorplug_conformance.selftest.misbehaving"
-FEW = Selection(("Abs", "Floor", "Neg", "Relu"), ("float32", "int32"))
+FEW = Selection(("Relu", "Softplus"), ("float32", "int32"))
 ROWS = [("row", name, "float32", "native") for name in ("Abs", "Neg", "Floor", "Sqrt", "Exp")]
 READS_STDIN = """
     import sys
@@ -63,14 +63,13 @@ def status(outcome: Outcome) -> str:
 
 
 def test_the_report_does_not_depend_on_how_many_work_at_it() -> None:
-    one, many = (certify(Target("cpu"), 3, selection=FEW, jobs=jobs) for jobs in (1, 3))
+    one, many = (certify(Target("cpu"), 3, selection=FEW, jobs=jobs) for jobs in (1, 2))
     assert told(one) == told(many)
-    assert one["totals"]["cases_passed"] > 100
+    assert one["totals"]["cases_passed"] > 50
 
 
-@pytest.mark.parametrize("factory", ["dies", "exits"])
-def test_a_crash_costs_its_own_item_alone(factory: str) -> None:
-    outcomes, heard, introductions = tried(ROWS, 3, f"{MISBEHAVING}:{factory}")
+def test_a_crash_costs_its_own_item_alone() -> None:
+    outcomes, heard, introductions = tried(ROWS, 3, f"{MISBEHAVING}:dies")
     assert [each.item for each in outcomes] == ROWS
     lost = {each.item[1] for each in outcomes if each.verdict is None}
     assert lost == {"Neg"}
@@ -80,11 +79,11 @@ def test_a_crash_costs_its_own_item_alone(factory: str) -> None:
 
 
 def test_a_hang_costs_its_own_item_alone() -> None:
-    outcomes, _, _ = tried(ROWS, 2, f"{MISBEHAVING}:hangs", Limits(item=12.0))
+    outcomes, _, _ = tried(ROWS, 2, f"{MISBEHAVING}:hangs", Limits(item=6.0))
     assert [status(each) for each in outcomes] == [
         "lost" if item[1] == "Neg" else "pass native" for item in ROWS
     ]
-    assert "it hung: no end within 12 s" in outcomes[1].error
+    assert "it hung: no end within 6 s" in outcomes[1].error
 
 
 def test_more_workers_than_items_do_no_harm() -> None:

@@ -20,6 +20,7 @@ __all__ = ["Attendant", "Item", "Limits", "Outcome", "supervise"]
 
 Numbered = tuple[int, Item]
 _POLL: Final = 0.02  # seconds
+_START: Final = 60.0  # seconds until a process says something, whatever the limit of an item
 _IN_HAND: Final = 4  # items: a worker need not wait for the supervisor's next look
 _NEVER: Final = "not run: the time limit of the level was spent before, or no worker starts"
 
@@ -86,10 +87,13 @@ class Attendant:
         silent = time.monotonic() - self._since
         if self.over:
             found += self._ended(self._process.epitaph())
-        elif self.in_hand and silent > self._limits.item:
+        elif self.in_hand and silent > self._patience():
             self.over = True
             found += self._ended(f"it hung: no end within {silent:.0f} s")
         return found
+
+    def _patience(self) -> float:
+        return self._limits.item if self.began else max(self._limits.item, _START)
 
     def expired(self) -> list[tuple[int, Outcome]]:
         """Return what came of items when there is no more time for them."""
