@@ -6,8 +6,9 @@ import pytest
 from tensorplug.testing import isolated_engine
 
 
-@pytest.fixture(autouse=True)
-def engine(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("TENSORPLUG_FALLBACK", "error")
-    with isolated_engine("acme") as engine:
-        yield engine
+@pytest.fixture(autouse=True, scope="module")
+def engine():
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("TENSORPLUG_FALLBACK", "error")
+        with isolated_engine("acme") as engine:
+            yield engine
