@@ -11,7 +11,7 @@ from fractions import Fraction
 from math import factorial, floor
 from typing import Final, NamedTuple
 
-__all__ = ["TEXTS", "parts", "series"]
+__all__ = ["TEXTS", "half_pi", "parts", "series"]
 
 _HALF_PI: Final = Fraction(
     31415926535897932384626433832795028841971693993751058209749445923078164062862089986,
@@ -84,6 +84,13 @@ def parts(ctype: str) -> dict[str, str]:
         result[f"part_{number}"] = float(part).hex()
         rest -= part
     return {**result, "part_4": float(rest).hex()}
+
+
+def half_pi(bits: int) -> tuple[float, float]:
+    """Return pi / 2 as a number of so many bits and what is missing."""
+    scale = 2 ** (bits - 1)
+    high = Fraction(round(_HALF_PI * scale), scale)
+    return float(high), float(_HALF_PI - high)
 
 
 def series(ctype: str) -> dict[str, list[float]]:

@@ -17,7 +17,7 @@ from math import factorial
 from string import Template
 from typing import Final, NamedTuple
 
-from tensorplug_opencl.kernels import circular, error_function
+from tensorplug_opencl.kernels import angles, circular, error_function, exponentiation
 
 __all__ = ["FUNCTIONS"]
 
@@ -238,6 +238,8 @@ def _functions(ctype: str, real: _Real) -> dict[str, str]:
     numbers = {
         **real._asdict(),
         **circular.parts(ctype),
+        **angles.parts(ctype),
+        **exponentiation.parts(ctype),
         "ctype": ctype,
         "fuse": _FUSE,
         "log_2_e": "1.44269504088896340736",
@@ -250,9 +252,12 @@ def _functions(ctype: str, real: _Real) -> dict[str, str]:
         "exp_series": _series([f"{1 / factorial(n)!r}" for n in range(2, real.powers + 1)], "r"),
         "log_series": _series([f"{2 / (2 * n + 1)!r}" for n in range(1, real.terms + 1)], "z"),
     }
-    for name, coefficients in circular.series(ctype).items():
-        numbers[name] = _series([repr(each) for each in coefficients], "z")
-    texts = {**_TEXTS, **circular.TEXTS, "a_erf": error_function.TEXTS[ctype]}
+    for module in (circular, angles, exponentiation):
+        for name, coefficients in module.series(ctype).items():
+            numbers[name] = _series([repr(each) for each in coefficients], "z")
+    families = (_TEXTS, circular.TEXTS, angles.TEXTS, exponentiation.TEXTS)
+    texts = {name: text for family in families for name, text in family.items()}
+    texts["a_erf"] = error_function.TEXTS[ctype]
     result = {name: Template(text).substitute(numbers) for name, text in texts.items()}
     if ctype == "float":  # not every device has double literals
         result = {name: _LITERAL.sub(r"\1f", text) for name, text in result.items()}

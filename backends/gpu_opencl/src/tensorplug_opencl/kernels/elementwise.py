@@ -56,7 +56,7 @@ EXPRESSIONS: Final[dict[KernelSpec, Formula]] = {
     SQRT: Formula("a_sqrt(x)"),
     SIN: Formula("a_sin(x)", rare=Rare("a_is_far(x)", "sin(x)")),
     COS: Formula("a_cos(x)", rare=Rare("a_is_far(x)", "cos(x)")),
-    ATAN: Formula("atan(x)"),
+    ATAN: Formula("a_atan(x)"),
     ERF: Formula("a_erf(x)"),
     TANH: Formula("a_tanh(x)"),
     SQUARE: Formula("x * x", ring=True),

@@ -3,7 +3,7 @@
 They are written for the types ``A`` (the operands' as computed with) and ``R`` (the ring type,
 see ``ctypes.ring``), which ``definitions`` declares. Those that matter most are our own
 (``elementary``). The others are what OpenCL itself defines: its bounds (full profile: sin, cos
-4 ulp; atan 5; pow 16) hold on every conforming device.
+4 ulp) hold on every conforming device.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ INLINE int a_far_apart(A a, A b) {
   const A size = a_fabs(b);
   return !(a_fabs(a) < size * (A)1048576.0 && size < INFINITY);
 }""",
-    "power": "INLINE A power(A a, A b) { return pow(a, b); }",
+    "power": "INLINE A power(A a, A b) { return a_power(a, b); }",
     # Float to integer, wrapped to 64 bits: C defines the conversion only for what fits, and
     # the bits above the 64th are dropped exactly by fmod.
     "wrapped": """

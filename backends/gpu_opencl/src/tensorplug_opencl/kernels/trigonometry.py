@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 kernels = KernelTable()
 
 EXPRESSIONS: Final[dict[KernelSpec, Formula]] = {
-    ops.ACOS: Formula("acos(x)"),
+    ops.ACOS: Formula("a_acos(x)"),
     ops.ACOSH: Formula("a_acosh(x)"),
-    ops.ASIN: Formula("asin(x)"),
+    ops.ASIN: Formula("a_asin(x)"),
     ops.ASINH: Formula("a_asinh(x)"),
     ops.ATANH: Formula("a_atanh(x)"),
     ops.COSH: Formula("a_cosh(x)"),
     ops.SINH: Formula("a_sinh(x)"),
     ops.TAN: Formula("a_tan(x)", rare=Rare("a_is_far(x)", "tan(x)")),
-    ops.ATAN2: Formula("atan2(a, b)"),
+    ops.ATAN2: Formula("a_atan2(a, b)"),
 }
 pointwise.register(kernels, EXPRESSIONS)
