@@ -1,0 +1,75 @@
+"""Both kernels from other ops, for every backend that we wrote no kernel for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug.ops.creation import full, zeros
+from tensorplug.ops.elementwise import astype, exp, log, where
+from tensorplug.ops.linalg import matmul
+from tensorplug.ops.movement import squeeze
+from tensorplug.ops.reduction import max as max_
+from tensorplug.ops.reduction import sum as sum_
+from tensorplug.tables import DecompositionTable
+from tensorplug_attention.op import ATTENTION, ATTENTION_GRAD
+from tensorplug_attention.scores import (
+    column,
+    probabilities,
+    scores,
+    times_transposed,
+    transposed_times,
+    wide,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tensorplug import Tensor
+    from tensorplug.spec import TensorType
+
+decompositions = DecompositionTable()
+
+
+@decompositions.of(ATTENTION)
+def attention(
+    qkv: Sequence[Tensor],
+    bias: Tensor | None,
+    mask: Tensor | None,
+    *,
+    causal: bool,
+    scale: float,
+    out: tuple[TensorType, TensorType],
+) -> list[Tensor]:
+    """Subtract the largest score of each row, so that nothing overflows; of none, 0."""
+    of_y, of_rows = out
+    if not qkv[1].shape[-2]:  # without keys there is no largest score
+        rows = full(of_rows.shape, -float("inf"), dtype=of_rows.dtype)
+        return [zeros(of_y.shape, dtype=of_y.dtype), rows]
+    found = scores(qkv, bias, mask, causal=causal, scale=scale)
+    top = max_(found, axis=-1, keepdims=True)
+    top = where(top == -float("inf"), 0.0, top)
+    parts = exp(found - top)
+    total = sum_(parts, axis=-1, keepdims=True)
+    y = matmul(parts, wide(qkv[2])) / where(total == 0.0, 1.0, total)
+    return [astype(y, of_y.dtype), squeeze(top + log(total), axis=-1)]
+
+
+@decompositions.of(ATTENTION_GRAD)
+def attention_grad(
+    dy: Tensor,
+    qkv: Sequence[Tensor],
+    bias: Tensor | None,
+    mask: Tensor | None,
+    log_sum_exp: Tensor,
+    delta: Tensor,
+    *,
+    causal: bool,
+    scale: float,
+) -> list[Tensor]:
+    """With dS = P (dy v^T - delta): dq = scale dS k, dk = scale dS^T q, dv = P^T dy."""
+    q, k, v = map(wide, qkv)
+    dy = wide(dy)
+    p = probabilities(scores(qkv, bias, mask, causal=causal, scale=scale), log_sum_exp)
+    ds = p * (times_transposed(dy, v) - column(delta)) * scale
+    pulled = matmul(ds, k), transposed_times(ds, q), transposed_times(p, dy)
+    return [astype(each, qkv[0].dtype) for each in pulled]

@@ -1,0 +1,208 @@
+"""The two kernel specs, which say what every kernel of the names must do, and the public op.
+
+With the scores S = scale * q k^T, to which a bias is added and in which what a query may not see
+is -inf, attention is y = P v with P = softmax(S) along the keys. A kernel also returns the rows'
+log(sum(exp(S))), from which a gradient kernel finds P again without ever having kept it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug import attributes
+from tensorplug import dtypes as dt
+from tensorplug.dispatch import as_tensor, chained, dispatch_several
+from tensorplug.errors import ArgumentError, DTypeError, ShapeError
+from tensorplug.ops.movement import broadcast_to
+from tensorplug.shapes import broadcast
+from tensorplug.spec import Attribute, KernelSpec, TensorType
+
+if TYPE_CHECKING:
+    from tensorplug import Tensor
+    from tensorplug.dtypes import DType
+    from tensorplug.shapes import Shape
+    from tensorplug.spec import InputTypes
+
+__all__ = ["ATTENTION", "ATTENTION_GRAD", "scaled_dot_product_attention", "wider"]
+
+WHO = "scaled_dot_product_attention"
+
+
+def wider(dtype: DType) -> DType:
+    """Return the dtype in which a kernel computes, and in which sums of rows are kept."""
+    return dt.float32 if dtype is dt.float16 else dtype
+
+
+def _scale(value: Any, known: InputTypes) -> float:
+    """Return the factor as a number of the dtype computed in; by default ``1 / sqrt(d)``."""
+    q, *_ = known["qkv"] or [TensorType(dt.float32, ())]
+    if value is None:
+        value = 1.0 / math.sqrt(max(q.shape[-1], 1)) if q.rank else 1.0
+    number = value.item() if isinstance(value, np.generic) else value
+    if isinstance(number, bool) or not isinstance(number, int | float):
+        raise ArgumentError(f"must be a number or None, got {value!r}")
+    dtype = wider(q.dtype) if q.dtype in dt.FLOATING else dt.float64  # others are refused later
+    if not abs(number) <= float(np.finfo(dtype.name).max):
+        raise ArgumentError(f"must be a finite {dtype}, got {value!r}")
+    return float(np.array(number, dtype.numpy))
+
+
+def _sizes(
+    qkv: list[TensorType], bias: TensorType | None, mask: TensorType | None
+) -> tuple[Shape, int]:
+    """Check that everything fits; return the shape of the scores, and the width of v."""
+    if len(qkv) != 3:
+        raise ArgumentError(f"qkv must be the list [q, k, v], got {len(qkv)} tensors")
+    q, k, v = qkv
+    if min(q.rank, k.rank, v.rank) < 2:
+        raise ShapeError("q, k and v must have at least rank 2")
+    if not q.shape[:-2] == k.shape[:-2] == v.shape[:-2]:
+        raise ShapeError("q, k and v must have the same leading axes")
+    if q.shape[-1] != k.shape[-1]:
+        raise ShapeError(f"q has {q.shape[-1]} features, but k has {k.shape[-1]}")
+    if k.shape[-2] != v.shape[-2]:
+        raise ShapeError(f"k has {k.shape[-2]} rows, but v has {v.shape[-2]}")
+    scores = (*q.shape[:-1], k.shape[-2])
+    for name, each in (("bias", bias), ("mask", mask)):
+        if each is not None and broadcast(scores, each.shape) != scores:
+            raise ShapeError(f"{name} must broadcast to the scores' shape {list(scores)}")
+    return scores, v.shape[-1]
+
+
+def _attended(
+    qkv: list[TensorType], bias: TensorType | None, mask: TensorType | None
+) -> tuple[TensorType, TensorType]:
+    scores, width = _sizes(qkv, bias, mask)
+    rows = scores[:-1]
+    dtype = qkv[0].dtype
+    return TensorType(dtype, (*rows, width)), TensorType(wider(dtype), rows)
+
+
+def _pulled(
+    dy: TensorType,
+    qkv: list[TensorType],
+    bias: TensorType | None,
+    mask: TensorType | None,
+    log_sum_exp: TensorType,
+    delta: TensorType,
+) -> tuple[TensorType, ...]:
+    y, rows = _attended(qkv, bias, mask)
+    for name, each, wanted in (
+        ("dy", dy, y),
+        ("log_sum_exp", log_sum_exp, rows),
+        ("delta", delta, rows),
+    ):
+        if each.shape != wanted.shape:
+            raise ShapeError(f"{name} must have shape {list(wanted.shape)}")
+        if each.dtype is not wanted.dtype:
+            raise DTypeError(f"{name} must be {wanted.dtype}")
+    return tuple(qkv)
+
+
+_ATTRIBUTES = {"causal": attributes.flag(default=False), "scale": Attribute(_scale, None)}
+
+# q, k and v are one input, a list: so there is one gradient rule for the three, which calls one
+# gradient kernel. Rules of their own would each call it, and throw two thirds away.
+ATTENTION = KernelSpec(
+    "ScaledDotProductAttention",
+    ("qkv[]", "bias?", "mask?"),
+    _attended,
+    attributes=_ATTRIBUTES,
+    outputs=("y", "log_sum_exp"),
+    accepts={"qkv": dt.REAL, "bias": dt.REAL, "mask": dt.BOOL},
+    promote=("qkv", "bias"),
+    inexact=True,
+)
+ATTENTION_GRAD = KernelSpec(
+    "ScaledDotProductAttentionGrad",
+    ("dy", "qkv[]", "bias?", "mask?", "log_sum_exp", "delta"),
+    _pulled,
+    attributes=_ATTRIBUTES,
+    outputs=("dq", "dk", "dv"),
+    accepts={
+        "dy": dt.FLOATING,
+        "qkv": dt.FLOATING,
+        "bias": dt.FLOATING,
+        "mask": dt.BOOL,
+        "log_sum_exp": dt.FLOATING,
+        "delta": dt.FLOATING,
+    },
+    promote=("dy", "qkv", "bias"),
+)
+
+
+@chained
+def scaled_dot_product_attention(
+    q: Any,
+    k: Any,
+    v: Any,
+    mask: Any = None,
+    *,
+    causal: bool = False,
+    scale: float | None = None,
+) -> Tensor:
+    """Return ``softmax(scale * q k^T + mask) v``: for each query a mean of what v holds.
+
+    Memory is proportional to ``n_q + n_k``, also in the backward pass, where a backend has the
+    kernels of this distribution: the ``n_q x n_k`` scores are made block by block, and made again
+    for the gradient. Elsewhere, for the gradient of an additive mask and for second derivatives,
+    they are made of other ops, and held whole.
+
+    Args:
+        q: queries, of shape ``[..., n_q, d]``.
+        k: keys, of shape ``[..., n_k, d]``.
+        v: values, of shape ``[..., n_k, d_v]``.
+        mask: broadcasts to ``[..., n_q, n_k]``. Boolean: True where the query sees the key.
+            Floating: added to the scores; -inf where the query does not see the key.
+        causal: query i sees keys 0 to i only, counted from the start of both, as
+            in PyTorch. With a mask both hold.
+        scale: of the scores; None for ``1 / sqrt(d)``.
+
+    Leading axes broadcast. A query that sees no key gets zeros, and passes no gradient on. What
+    k and v hold where no query sees it makes no difference as long as it is finite.
+
+    q, k, v and a floating mask are differentiable, to any order. Integers among q, k and v
+    become floats first; float16 is computed in float32.
+
+    Returns:
+        ``[..., n_q, d_v]``, in the common dtype of q, k, v and a floating mask.
+
+    Raises:
+        ShapeError: rank below 2, sizes that differ, or shapes that do not broadcast.
+        DTypeError: q, k or v is complex or text, or the mask neither boolean nor floating.
+        ArgumentError: scale is no finite number.
+
+    Sources: A. Vaswani et al., "Attention Is All You Need", 2017; the kernels: T. Dao et al.,
+    "FlashAttention: Fast and Memory-Efficient Exact Attention with IO-Awareness", 2022.
+
+    """
+    tensors = [as_tensor(x, what=f"{WHO}: {name}") for name, x in (("q", q), ("k", k), ("v", v))]
+    low = [each.type for each in tensors if each.ndim < 2]
+    if low:
+        raise ShapeError(f"{WHO}: q, k and v must have at least rank 2, got {low[0]}")
+    batch = broadcast(*[each.shape[:-2] for each in tensors])
+    shapes = [(*batch, *each.shape[-2:]) for each in tensors]
+    qkv = [
+        each if each.shape == shape else broadcast_to(each, shape)
+        for each, shape in zip(tensors, shapes, strict=True)
+    ]
+    bias, seen = _sorted_out(mask)
+    return dispatch_several(ATTENTION, qkv, bias, seen, causal=causal, scale=scale)[0]
+
+
+def _sorted_out(mask: Any) -> tuple[Tensor | None, Tensor | None]:
+    """Return a mask as what is added, or as what says which keys are seen."""
+    if mask is None:
+        return None, None
+    tensor = as_tensor(mask, what=f"{WHO}: mask")
+    if tensor.dtype is dt.bool_:
+        return None, tensor
+    if tensor.dtype in dt.FLOATING:
+        return tensor, None
+    raise DTypeError(
+        f"{WHO}: mask is {tensor.type}, but must be boolean (True: the query sees the key) or "
+        "floating (added to the scores)"
+    )

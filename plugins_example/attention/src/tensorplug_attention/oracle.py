@@ -1,0 +1,143 @@
+"""What is right, in NumPy's widest float, from the definition; and how far rounding may lead.
+
+Only the conformance suite and the tests import this module.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug_conformance import Bounded
+from tensorplug_conformance.corpus import wide
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tensorplug_conformance.tables import Array
+
+__all__ = ["attention", "attention_grad"]
+
+
+def attention(
+    qkv: Sequence[Array],
+    bias: Array | None = None,
+    mask: Array | None = None,
+    *,
+    causal: bool = False,
+    scale: float | None = None,
+) -> tuple[Bounded, Bounded]:
+    """Return y and log_sum_exp, each with its bound."""
+    with np.errstate(all="ignore"):
+        s = _Scores(qkv, bias, mask, causal=causal, scale=scale)
+        rows = np.logaddexp.reduce(s.value, axis=-1)
+        rows = np.where(np.isposinf(rows), np.nan, rows)  # as is the softmax of an infinity
+        p = s.probabilities(rows)
+        top = np.max(s.value, axis=-1, keepdims=True, initial=-np.inf)
+        wrong = p * _finite(s.error + _largest(s.error) + s.eps * (np.abs(s.value - top) + 8))
+        v = wide(qkv[2])
+        spread = p @ np.abs(v)
+        total = wrong.sum(axis=-1)
+        of_keys = s.eps * (_levels(p.shape[-1]) + 4)
+        of_y = wrong @ np.abs(v) + (total[..., None] + of_keys) * spread
+        of_rows = total + of_keys + 2 * s.eps * (np.abs(rows) + np.abs(top[..., 0]))
+        y = p @ v
+        tiny = np.abs(v).sum(axis=-2, keepdims=True) * s.tiny  # of what is too small for P
+        return (
+            Bounded(y, _finite(of_y + tiny + s.rounding * np.abs(y))),
+            Bounded(rows, _finite(of_rows)),
+        )
+
+
+def attention_grad(
+    dy: Array,
+    qkv: Sequence[Array],
+    bias: Array | None,
+    mask: Array | None,
+    log_sum_exp: Array,
+    delta: Array,
+    *,
+    causal: bool = False,
+    scale: float | None = None,
+) -> tuple[Bounded, Bounded, Bounded]:
+    """Return dq, dk and dv for any log_sum_exp and delta, each with its bound."""
+    with np.errstate(all="ignore"):
+        s = _Scores(qkv, bias, mask, causal=causal, scale=scale)
+        q, k, v = map(wide, qkv)
+        above, rows, shift = wide(dy), wide(log_sum_exp), wide(delta)[..., None]
+        p = s.probabilities(rows)
+        of_p = p * _finite(s.error + s.eps * (np.abs(s.value - rows[..., None]) + 8))
+        slope = above @ _turned(v) - shift
+        size = np.abs(above) @ np.abs(_turned(v)) + np.abs(shift)
+        ds = p * slope * s.scale
+        of_ds = of_p * np.abs(slope) + p * size * s.eps * (_levels(v.shape[-1]) + 4)
+        of_ds = of_ds * abs(s.scale) + 4 * s.eps * np.abs(ds)
+        return (
+            s.product(ds, of_ds, k),
+            s.product(_turned(ds), _turned(of_ds), q),
+            s.product(_turned(p), _turned(of_p), above),
+        )
+
+
+class _Scores:
+    """The scores, -inf where nothing is seen, and what rounding may do to each."""
+
+    def __init__(
+        self,
+        qkv: Sequence[Array],
+        bias: Array | None,
+        mask: Array | None,
+        *,
+        causal: bool,
+        scale: float | None,
+    ) -> None:
+        q, k = wide(qkv[0]), wide(qkv[1])
+        given = qkv[0].dtype
+        about = np.finfo(np.result_type(given, np.float32))  # what is computed in
+        self.eps, self.tiny = np.longdouble(about.eps), np.longdouble(about.smallest_normal)
+        self.rounding = np.longdouble(np.finfo(given).eps)
+        width = q.shape[-1]
+        default = 1 / np.sqrt(np.longdouble(max(width, 1)))
+        self.scale = default if scale is None else np.longdouble(scale)
+        value = (q @ _turned(k)) * self.scale
+        size = (np.abs(q) @ np.abs(_turned(k))) * np.abs(self.scale) * (_levels(width) + 4)
+        if bias is not None:
+            value = value + wide(bias)
+            size = size + np.abs(wide(bias)) + np.abs(value)
+        seen = np.ones(value.shape[-2:], bool) if mask is None else mask
+        if causal:
+            queries, keys = (np.arange(length) for length in value.shape[-2:])
+            seen = seen & (queries[:, None] >= keys)
+        self.value = np.where(seen, value, -np.inf)
+        self.error = np.where(seen, _finite(size * self.eps), 0)
+
+    def probabilities(self, rows: Array) -> Array:
+        """Return what share of a row's sum each key has."""
+        return np.where(np.isneginf(self.value), 0, np.exp(self.value - rows[..., None]))
+
+    def product(self, a: Array, of_a: Array, b: Array) -> Bounded:
+        """Return a product of matrices of which the first is off by up to ``of_a``."""
+        value = a @ b
+        own = np.abs(a) @ np.abs(b) * self.eps * (_levels(a.shape[-1]) + 4)
+        bound = of_a @ np.abs(b) + own + self.rounding * np.abs(value)
+        return Bounded(value, _finite(bound))
+
+
+def _turned(x: Array) -> Array:
+    return x.swapaxes(-1, -2)
+
+
+def _levels(terms: int) -> float:
+    """Return how many roundings a sum of so many terms goes through, in pairs."""
+    return math.log2(max(terms, 1)) + 1
+
+
+def _largest(x: Array) -> Array:
+    return np.asarray(np.max(x, axis=-1, keepdims=True, initial=0))
+
+
+def _finite(x: Any) -> Array:
+    """Return a bound that allows nothing where it says nothing."""
+    return np.where(np.isfinite(x), x, 0)

@@ -1,0 +1,56 @@
+"""The hooks through which tensorplug finds the kernels, rules and cases."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorplug.plugins.hookspecs import hookimpl
+from tensorplug_attention.decompositions import decompositions
+from tensorplug_attention.gradients import gradients
+from tensorplug_attention.op import scaled_dot_product_attention
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from tensorplug.backend import Backend
+    from tensorplug.tables import DecompositionTable, GradientTable, KernelTable
+    from tensorplug_conformance import CaseTable
+
+
+@hookimpl
+def tensorplug_kernels(backend: Backend) -> Iterable[KernelTable]:
+    """Return our kernels for the backend that is being opened; none for those we do not know.
+
+    Imports are made here, since the backend need not be installed.
+    """
+    if backend.name == "cpu":
+        from tensorplug_attention.kernels import cpu
+
+        return (cpu.kernels,)
+    return ()
+
+
+@hookimpl
+def tensorplug_gradients() -> Iterable[GradientTable]:
+    """Return the gradient rules."""
+    return (gradients,)
+
+
+@hookimpl
+def tensorplug_decompositions() -> Iterable[DecompositionTable]:
+    """Return what stands in for the kernels elsewhere."""
+    return (decompositions,)
+
+
+@hookimpl
+def tensorplug_chained_ops() -> Iterable[Callable[..., Any]]:
+    """Return the op: ``q.scaled_dot_product_attention(k, v)``."""
+    return (scaled_dot_product_attention,)
+
+
+@hookimpl
+def tensorplug_conformance_cases() -> Iterable[CaseTable]:
+    """Return the cases; the suite, which asks for them, need not be installed otherwise."""
+    from tensorplug_attention.cases import cases
+
+    return (cases,)

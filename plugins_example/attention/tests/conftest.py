@@ -1,0 +1,46 @@
+"""Tests run on an engine of their own, so that they may remove and register what they like."""
+
+from __future__ import annotations
+
+import pytest
+
+import tensorplug as tp
+from tensorplug.testing import isolated_engine
+from tensorplug_attention import ATTENTION, ATTENTION_GRAD
+
+# Where the op runs, and how. On "cpu without" our kernels are removed first; "minimal" is another
+# example of tensorplug's repository, a backend that never heard of attention.
+PLACES = {
+    "cpu": "native",
+    "cpu without": "decomposed",
+    "minimal": "decomposed",
+}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_fallback():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TENSORPLUG_FALLBACK", "error")
+        yield
+
+
+@pytest.fixture
+def engine():
+    with isolated_engine("cpu") as own:
+        yield own
+
+
+@pytest.fixture(scope="module", params=PLACES)
+def place(request):
+    """Make a backend the active one for a module's tests; return how attention must run there."""
+    name, _, without = request.param.partition(" ")
+    try:
+        entered = isolated_engine(name)
+        entered.__enter__()
+    except (tp.errors.BackendNotInstalledError, tp.errors.BackendUnavailableError) as missing:
+        pytest.skip(str(missing))
+    if without:
+        for spec in (ATTENTION, ATTENTION_GRAD):
+            tp.unregister_kernel(spec, name)
+    yield PLACES[request.param]
+    entered.__exit__(None, None, None)

@@ -1,0 +1,145 @@
+"""On the CPU: beside PyTorch, memory, what the tape keeps and calls, and what is refused."""
+
+from __future__ import annotations
+
+import math
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import tensorplug as tp
+from tensorplug_attention import ATTENTION, ATTENTION_GRAD, scaled_dot_product_attention
+
+rng = np.random.default_rng(21)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _cpu():
+    with tp.use_backend("cpu"):
+        yield
+
+
+def assert_close(tensor, expected, dtype, tolerance):
+    assert (tensor.shape, tensor.dtype.name) == (expected.shape, dtype)
+    np.testing.assert_allclose(tensor.numpy(), expected, rtol=tolerance, atol=tolerance)
+
+
+def test_float16_gradients_are_as_good_as_its_numbers():
+    q, k, v = (rng.standard_normal((2, 8, 4)).astype(np.float16) for _ in range(3))
+
+    def gradients(*inputs):
+        y = lambda q, k, v: (scaled_dot_product_attention(q, k, v) ** 2).sum()  # noqa: E731
+        return tp.grad(y, argnums=(0, 1, 2))(*map(tp.asarray, inputs))
+
+    wide = gradients(*(x.astype(np.float64) for x in (q, k, v)))
+    for got, expected in zip(gradients(q, k, v), wide, strict=True):
+        assert_close(got, expected.numpy(), "float16", 4e-3)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("masked", [None, "bool", "additive"])
+def test_like_torch(causal, masked):
+    torch = pytest.importorskip("torch")
+    shapes = ((2, 2, 9, 8), (2, 2, 9, 8), (2, 2, 9, 5))
+    inputs = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+    mask = {
+        None: None,
+        "bool": np.tri(9, dtype=bool) | (np.arange(9) % 3 == 0),
+        "additive": rng.standard_normal((9, 9)).astype(np.float32),
+    }[masked]
+    theirs = [torch.tensor(x, requires_grad=True) for x in inputs]
+    limit = None if mask is None else torch.tensor(mask)
+    if causal and limit is not None:  # PyTorch takes one of them only
+        below = torch.ones(9, 9, dtype=torch.bool).tril()
+        limit = limit & below if masked == "bool" else limit.masked_fill(~below, -math.inf)
+    expected = torch.nn.functional.scaled_dot_product_attention(
+        *theirs, attn_mask=limit, is_causal=causal and limit is None
+    )
+    dy = rng.standard_normal(expected.shape).astype(np.float32)
+    expected.backward(torch.tensor(dy))
+
+    y, pull = tp.vjp(
+        lambda *qkv: scaled_dot_product_attention(*qkv, mask, causal=causal),
+        *map(tp.asarray, inputs),
+    )
+    assert_close(y, expected.detach().numpy(), "float32", 2e-6)
+    for got, leaf in zip(pull(tp.asarray(dy)), theirs, strict=True):
+        assert_close(got, leaf.grad.numpy(), "float32", 5e-6)
+
+
+def test_memory_grows_with_the_length_and_not_with_its_square():
+    length, width = 4096, 8
+    square = length * length * 4
+    q, k, v = (tp.asarray(rng.standard_normal((length, width)), dtype=tp.float32) for _ in "qkv")
+
+    def loss(q, k, v):
+        return scaled_dot_product_attention(q, k, v, causal=True).sum()
+
+    tracemalloc.start()
+    try:
+        tp.value_and_grad(loss, argnums=(0, 1, 2))(q, k, v)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < square / 16  # one matrix of scores would be 64 MiB; measured: 2 MiB
+
+
+def test_what_is_kept_for_the_gradient_is_small():
+    length, width = 512, 8
+    q, k, v = (tp.asarray(rng.standard_normal((length, width)), dtype=tp.float32) for _ in "qkv")
+    before = tp.memory()["cpu"].bytes
+    y, pull = tp.vjp(scaled_dot_product_attention, q, k, v)
+    kept = tp.memory()["cpu"].bytes - before
+    assert y.nbytes <= kept <= 2 * y.nbytes + 4 * length
+    assert len(pull(y)) == 3
+
+
+def test_one_gradient_kernel_gives_all_three():
+    q, k, v = (tp.asarray(rng.standard_normal((4, 2))) for _ in range(3))
+    gradient = tp.grad(
+        lambda q, k, v: scaled_dot_product_attention(q, k, v).sum(), argnums=(0, 1, 2)
+    )
+    with tp.profile() as profile:
+        gradient(q, k, v)
+    names = [each.name for each in profile.kernels]
+    assert names.count(ATTENTION.name) == names.count(ATTENTION_GRAD.name) == 1
+
+
+def test_compiled_it_is_the_same():
+    inputs = [rng.standard_normal((2, 4, 3)).astype(np.float32) for _ in "qkv"]
+    inputs.append(np.tri(4, dtype=bool))
+    eager = scaled_dot_product_attention(*inputs)
+    compiled = tp.compile(scaled_dot_product_attention)(*map(tp.asarray, inputs))
+    assert_close(compiled, eager.numpy(), "float32", 0.0)
+
+
+def test_integers_become_floats_and_dtypes_are_promoted():
+    ones = np.ones((2, 2), np.int32)
+    assert scaled_dot_product_attention(ones, ones, ones).dtype is tp.float32
+    wide = scaled_dot_product_attention(ones.astype("float32"), ones, ones, np.zeros((2, 2)))
+    assert wide.dtype is tp.float64
+
+
+ONES = np.ones((3, 2), np.float32)
+REFUSED = [
+    ([ONES[0], ONES, ONES], {}, tp.errors.ShapeError, "at least rank 2"),
+    ([ONES, ONES[:, :1], ONES], {}, tp.errors.ShapeError, "q has 2 features, but k has 1"),
+    ([ONES, ONES, ONES[:2]], {}, tp.errors.ShapeError, "k has 3 rows, but v has 2"),
+    ([np.ones((2, 3, 2)), np.ones((4, 3, 2)), ONES], {}, tp.errors.ShapeError, "broadcast"),
+    ([ONES] * 3, {"mask": np.ones((2, 3), bool)}, tp.errors.ShapeError, "mask must broadcast|do"),
+    ([ONES] * 3, {"mask": np.ones((2, 3, 3), bool)}, tp.errors.ShapeError, "mask must broadcast"),
+    ([ONES] * 3, {"mask": np.ones((3, 3), int)}, tp.errors.DTypeError, "boolean"),
+    ([ONES * 1j] * 3, {}, tp.errors.DTypeError, "complex"),
+    ([np.array([["a"]])] * 3, {}, tp.errors.DTypeError, "string"),
+    ([ONES] * 3, {"scale": math.nan}, tp.errors.ArgumentError, "attribute 'scale'"),
+    ([ONES] * 3, {"scale": 1e39}, tp.errors.ArgumentError, "finite float32"),
+    ([ONES] * 3, {"scale": True}, tp.errors.ArgumentError, "must be a number"),
+    ([ONES] * 3, {"causal": 1}, tp.errors.ArgumentError, "attribute 'causal'"),
+]
+
+
+@pytest.mark.parametrize(("inputs", "options", "error", "message"), REFUSED)
+def test_what_does_not_fit_is_refused(inputs, options, error, message):
+    with pytest.raises(error, match=message):
+        scaled_dot_product_attention(*inputs, **options)
