@@ -1,0 +1,208 @@
+"""Where gradients are tried, and what they must be there: the slope of the oracle.
+
+The slope is taken of the wide oracle by central differences, never of the kernel under test, so
+it is good to about 1e-12 whatever the dtype of the backend. Of complex inputs both parts are
+moved: the tape must give the slope along the real one, minus i times that along the imaginary
+one (docs/adr/0018).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from tensorplug import dtypes as dt
+from tensorplug.differentiation.autodiff import vjp
+from tensorplug.dispatch import dispatch, dispatch_several
+from tensorplug_conformance.tables import Bounded, Relation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tensorplug.dtypes import DType
+    from tensorplug.spec import KernelSpec
+    from tensorplug.tensor import Tensor
+    from tensorplug_conformance.session import Session
+    from tensorplug_conformance.tables import Array, Case, CaseEntry
+
+__all__ = ["STENCIL", "STEP", "Point", "WrongGradientError", "widened"]
+
+STEP = 2.0**-11
+# Five-point stencil: weights of f(x + k h) - f(x - k h), times 1 / h; error h**4.
+STENCIL = ((1, 2.0 / 3.0), (2, -1.0 / 12.0))
+
+
+class WrongGradientError(Exception):
+    """A gradient is wrong; the text says how."""
+
+
+Place = tuple[int, int, tuple[int, ...]]  # of an element: input, which of a list of them, where
+
+
+@dataclass(frozen=True)
+class Point:
+    """One case, and the sum over its outputs whose gradients are compared.
+
+    ``outputs``: positions of those that can have a gradient; others hold indices and the like.
+    ``weights``: one array for each of them, that is the incoming gradients.
+    """
+
+    entry: CaseEntry
+    case: Case
+    wrt: tuple[str, ...]
+    outputs: tuple[int, ...]
+    weights: tuple[Array, ...]
+
+    @classmethod
+    def of(cls, session: Session, entry: CaseEntry, case: Case) -> Self:
+        given = dict(zip(entry.spec.input_names, case.inputs, strict=True))
+        wrt = tuple(name for name in entry.wrt if given[name] is not None)
+        operands = session.operands(case)
+        with session.entered():
+            made = _run(entry.spec, operands, case)
+        outputs = tuple(at for at, each in enumerate(made) if each.dtype in dt.INEXACT)
+        values = _values(entry, case.inputs, case, outputs)
+        outputs = outputs[: len(values)]  # a relation determines the first alone
+        for at, value in zip(outputs, values, strict=True):
+            if made[at].shape != value.shape:
+                raise WrongGradientError(
+                    f"the value has shape {list(made[at].shape)}, not {list(value.shape)}"
+                )
+        plain = isinstance(case.expected, tuple)
+        weights = tuple(
+            _weights(value, made[at].dtype, plain=plain)
+            for at, value in zip(outputs, values, strict=True)
+        )
+        return cls(entry, case, wrt, outputs, weights)
+
+    def dtypes(self, name: str) -> list[DType]:
+        """Return what the gradients of input ``name`` must be, mostly the dtype of the row."""
+        given = self.case.inputs[self.entry.spec.input_names.index(name)]
+        members = given if isinstance(given, list) else [given]
+        return [dt.of(each.dtype) for each in members if each is not None]
+
+    def on(self, session: Session) -> tuple[Callable[..., list[Tensor]], list[Any]]:
+        """Return the outputs as a function of the inputs that are differentiated, and these."""
+        operands = session.operands(self.case)
+        positions = [self.entry.spec.input_names.index(name) for name in self.wrt]
+
+        def call(*chosen: Any) -> list[Tensor]:
+            full = list(operands)
+            for position, value in zip(positions, chosen, strict=True):
+                full[position] = value
+            made = _run(self.entry.spec, full, self.case)
+            return [made[at] for at in self.outputs]
+
+        return call, [operands[position] for position in positions]
+
+    def pulled(self, session: Session) -> list[list[Array]]:
+        """Return the tape's gradients for each input that is differentiated, as lists."""
+        call, primals = self.on(session)
+        with session.entered():
+            _, pull = vjp(call, *primals, unconnected="zeros")
+            gradients = pull([session.upload(each) for each in self.weights])
+        return [
+            [session.read(one) for one in each]
+            if isinstance(each, list | tuple)
+            else [session.read(each)]
+            for each in gradients
+        ]
+
+    def expected(self) -> list[list[Array]]:
+        """Return what the gradients must be: given by value, or the slopes of the oracle."""
+        if isinstance(self.case.expected, tuple):
+            return [[np.asarray(each)] for each in self.case.expected]
+        return [self.slope(name) for name in self.wrt]
+
+    def slope(self, name: str) -> list[Array]:
+        """Return the gradient of ``real(sum(weights * oracle))`` with respect to an input."""
+        position = self.entry.spec.input_names.index(name)
+        given = self.case.inputs[position]
+        members = given if isinstance(given, list) else [given]
+        result = []
+        for index, member in enumerate(members):
+            assert member is not None  # an absent input is not differentiated
+            complex_ = member.dtype.kind == "c"
+            gradient = np.zeros(member.shape, dtype=np.clongdouble if complex_ else np.longdouble)
+            for at in np.ndindex(member.shape):
+                place = (position, index, at)
+                gradient[at] = self._along(place, 1)
+                if complex_:
+                    gradient[at] -= 1j * self._along(place, 1j)
+            result.append(gradient)
+        return result
+
+    def _along(self, place: Place, unit: complex) -> Any:
+        """Return the slope where one element moves along ``unit``."""
+
+        def moved(steps: int) -> Any:
+            return self._moved(place, steps * STEP * unit)
+
+        return sum(w * (moved(k) - moved(-k)) for k, w in STENCIL) / np.longdouble(STEP)
+
+    def _moved(self, place: Place, by: complex) -> Any:
+        """Return the weighted sum of the oracle's outputs with one element moved."""
+        position, index, at = place
+        inputs = [widened(each) for each in self.case.inputs]
+        target = inputs[position]
+        if isinstance(target, list):
+            target[index][at] += by
+        else:
+            target[at] += by
+        return self.weighted(inputs, self.weights)
+
+    def weighted(self, inputs: Sequence[Any], weights: Sequence[Array]) -> Any:
+        """Return ``real(sum(weights * oracle))`` at wide inputs."""
+        return sum(each.sum().real for each in self.terms(inputs, weights))
+
+    def terms(self, inputs: Sequence[Any], weights: Sequence[Array]) -> list[Array]:
+        """Return what that sum adds up, by output."""
+        values = _values(self.entry, inputs, self.case, self.outputs)
+        return [
+            np.asarray(value * widened(weight))
+            for value, weight in zip(values, weights, strict=True)
+        ]
+
+
+def _run(spec: KernelSpec, operands: Sequence[Any], case: Case) -> list[Tensor]:
+    """Return the outputs of a case, on the tape if there is one."""
+    if spec.several:
+        return dispatch_several(spec, *operands, **case.attributes)
+    return [dispatch(spec, *operands, **case.attributes)]
+
+
+def _weights(value: Array, dtype: DType, *, plain: bool) -> Array:
+    """Return the incoming gradient: uneven, so that a transposed or summed one is noticed."""
+    complex_ = value.dtype.kind == "c"
+    wanted = np.result_type(dtype.numpy, np.complex64) if complex_ else dt.real_part(dtype).numpy
+    if plain:
+        return np.ones(value.shape, dtype=wanted)
+    ramp = np.arange(value.size, dtype=np.float64)
+    weights = 1 + ramp % 5 / 4 - ramp % 3 / 2
+    turned = weights + 1j * (ramp % 4 / 2 - 0.5) if complex_ else weights
+    return np.asarray(turned.reshape(value.shape), dtype=wanted)
+
+
+def widened(given: Any) -> Any:
+    """Return floating and complex arrays in the widest dtype, everything else as it is."""
+    if isinstance(given, list):
+        return [widened(each) for each in given]
+    if given is None or given.dtype.kind not in "fc":
+        return given
+    return given.astype(np.longdouble if given.dtype.kind == "f" else np.clongdouble)
+
+
+def _values(
+    entry: CaseEntry, inputs: Sequence[Any], case: Case, chosen: Sequence[int]
+) -> list[Array]:
+    """Return what the oracle makes of the outputs ``chosen``, as far as they are determined."""
+    assert entry.oracle is not None  # gradients are judged by it
+    found = entry.oracle(*inputs, **case.attributes)
+    if isinstance(found, Relation):
+        assert found.first is not None  # gradients are tried where it is determined
+        return [found.first]
+    outputs = found if isinstance(found, tuple) else (found,)
+    wide = [outputs[at] for at in chosen]
+    return [each.value if isinstance(each, Bounded) else np.asarray(each) for each in wide]

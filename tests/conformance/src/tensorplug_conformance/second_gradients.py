@@ -1,0 +1,191 @@
+"""Second gradients: the tape's gradient of a gradient against second differences of the oracle.
+
+The gradient g(x, w) of sum(w * f(x)) is pulled back once more, along one uneven direction v, and
+so gives H v by the inputs and J v by the incoming gradient w. Each of the two is compared in one
+number, along another uneven direction: a rule that is not differentiable, or whose own rule is
+wrong at any element, changes it. That costs twenty calls of the oracle, however many elements
+there are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug.differentiation.autodiff import vjp
+from tensorplug_conformance.gradient_points import (
+    STENCIL,
+    STEP,
+    Point,
+    WrongGradientError,
+    widened,
+)
+from tensorplug_conformance.tolerances import tolerances
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tensorplug_conformance.session import Session
+    from tensorplug_conformance.tables import Array, Operand
+
+__all__ = ["Curvature", "curvature", "judge_second"]
+
+# What second differences may be wrong by: rounding of the oracle, times 1 / STEP**2.
+_DIFFERENCES = 1e-8
+
+
+@dataclass(frozen=True, slots=True)
+class Curvature:
+    """What is right of one point, along the directions of this module.
+
+    ``inputs``: <u, H v>. ``incoming``: <du, J v>. ``scale``: sum(|w f|), to which the rounding of
+    these is relative.
+    """
+
+    inputs: float
+    incoming: float
+    scale: float
+
+
+def curvature(point: Point) -> Curvature:
+    """Return the second differences of the oracle at ``point``."""
+    directions = _directions(point, _ALONG)
+    bent = _second_difference(point, directions, _directions(point, _ACROSS))
+    incoming = [_uneven(each, _ACROSS) for each in point.weights]
+    rising = sum(
+        weight
+        * (
+            point.weighted(_moved(point, (directions, k * STEP)), incoming)
+            - point.weighted(_moved(point, (directions, -k * STEP)), incoming)
+        )
+        for k, weight in STENCIL
+    )
+    return Curvature(bent, float(rising / STEP), _scale(point))
+
+
+def _second_difference(point: Point, v: Sequence[Any], u: Sequence[Any]) -> float:
+    total: Any = np.longdouble(0)
+    for k, one in STENCIL:
+        for j, other in STENCIL:
+            for sign, along in ((1, 1), (-1, -1)):
+                for turned in (1, -1):
+                    inputs = _moved(point, (v, along * k * STEP), (u, turned * j * STEP))
+                    total += sign * turned * one * other * point.weighted(inputs, point.weights)
+    return float(total / np.longdouble(STEP) ** 2)
+
+
+def _scale(point: Point) -> float:
+    """Return how large what is added up in a difference is, and at least 1 in a thousand."""
+    inputs = [widened(each) for each in point.case.inputs]
+    sizes = [np.abs(each).sum() for each in point.terms(inputs, point.weights)]
+    return max(float(sum(sizes)), 2.0**-10)
+
+
+# Directions: per position of an input an array, a list of them, or None where nothing moves.
+
+_ALONG, _ACROSS = 5, 7
+
+
+def _uneven(array: Array, period: int) -> Array:
+    """Return numbers between -1/2 and 1/2 that are exact in every float, of the array's shape."""
+    ramp = np.arange(array.size, dtype=np.float64)
+    values = (1 + ramp * 3 % period) / 8 * np.where(ramp * 2 % (period + 1) < 3, -0.5, 0.5)
+    if array.dtype.kind == "c":
+        values = values + 1j * np.roll(values, 1) / 2
+    return np.asarray(values.reshape(array.shape), dtype=array.dtype)
+
+
+def _directions(point: Point, period: int) -> list[Operand]:
+    found: list[Operand] = []
+    for name, given in zip(point.entry.spec.input_names, point.case.inputs, strict=True):
+        if name not in point.wrt or given is None:
+            found.append(None)
+        elif isinstance(given, list):
+            found.append([_uneven(each, period) for each in given])
+        else:
+            found.append(_uneven(given, period))
+    return found
+
+
+def _moved(point: Point, *steps: tuple[Sequence[Operand], float]) -> list[Any]:
+    """Return the inputs, wide, moved by so much along directions."""
+    inputs = [widened(each) for each in point.case.inputs]
+    for direction, by in steps:
+        for at, along in enumerate(direction):
+            if isinstance(along, list):
+                pairs = zip(inputs[at], along, strict=True)
+                inputs[at] = [np.asarray(x + by * widened(d)) for x, d in pairs]
+            elif along is not None:
+                inputs[at] = np.asarray(inputs[at] + by * widened(along))
+    return inputs
+
+
+def judge_second(session: Session, point: Point, right: Curvature) -> None:
+    """Compare the tape's second gradients at ``point``.
+
+    Raises:
+        WrongGradientError: one of them is wrong.
+        GradientNotFoundError: one of them has no rule.
+
+    """
+    along_inputs, along_incoming = _pulled_twice(session, point)
+    across = dict(zip(point.entry.spec.input_names, _directions(point, _ACROSS), strict=True))
+    named = ", ".join(map(repr, point.wrt))
+    listed = [each for name in point.wrt for each in _listed(across[name])]
+    _compare(f"second gradient by {named}", along_inputs, listed, right.inputs, right)
+    directions = [_uneven(each, _ACROSS) for each in point.weights]
+    what = "gradient of the gradient by what comes in"
+    _compare(what, along_incoming, directions, right.incoming, right)
+
+
+def _pulled_twice(session: Session, point: Point) -> tuple[list[Array], list[Array]]:
+    """Return H v, input by input, and J v, output by output."""
+    call, primals = point.on(session)
+    weights = [session.upload(each) for each in point.weights]
+    wanted = _directions(point, _ALONG)
+    positions = [point.entry.spec.input_names.index(name) for name in point.wrt]
+    v: list[Any] = [wanted[at] for at in positions]
+
+    def gradient(inputs: list[Any], incoming: list[Any]) -> list[Any]:
+        return list(vjp(call, *inputs, unconnected="zeros")[1](incoming))
+
+    with session.entered():
+        _, pull = vjp(gradient, primals, weights, unconnected="zeros")
+        along_inputs, along_incoming = pull([_uploaded(session, each) for each in v])
+    flat = [one for each in along_inputs for one in _listed(each)]
+    return [session.read(one) for one in flat], [session.read(one) for one in along_incoming]
+
+
+def _listed(given: Any) -> list[Any]:
+    return list(given) if isinstance(given, list | tuple) else [given]
+
+
+def _uploaded(session: Session, given: Any) -> Any:
+    if isinstance(given, list):
+        return [session.upload(each) for each in given]
+    return session.upload(given)
+
+
+def _compare(
+    what: str, found: Sequence[Array], directions: Sequence[Any], meant: float, right: Curvature
+) -> None:
+    """Compare <directions, found> with ``meant``, relative to the sizes of what is added up."""
+    total, size, eps = np.longdouble(0), 0.0, 0.0
+    for each, direction in zip(found, directions, strict=True):
+        if each.shape != direction.shape or each.dtype != direction.dtype:
+            raise WrongGradientError(
+                f"{what} is {each.dtype}{list(each.shape)}, must be "
+                f"{direction.dtype}{list(direction.shape)}"
+            )
+        terms = (widened(each) * widened(direction)).real
+        total, size = total + terms.sum(), size + float(np.abs(terms).sum())
+        eps = max(eps, float(np.finfo(each.dtype).eps))
+    scale = max(size, right.scale)
+    allowed = (tolerances().second_gradient * eps + _DIFFERENCES) * scale
+    error = abs(float(total) - meant)
+    if not error <= allowed:
+        raise WrongGradientError(
+            f"{what}, along one direction, is {float(total):.9g}, must be {meant:.9g}"
+        )
