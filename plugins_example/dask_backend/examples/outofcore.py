@@ -1,0 +1,83 @@
+"""What the examples share: a table made block by block, and a limit to the memory."""
+
+from __future__ import annotations
+
+import argparse
+import resource
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import dask
+import dask.array as da
+import numpy as np
+from dask.diagnostics import ProgressBar
+from dask.utils import format_bytes, parse_bytes
+
+import tensorplug as tp
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ROWS = 1 << 15  # of a block
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of float32: ``block(rows, seed)`` makes some of its rows."""
+
+    block: Callable[[int, int], np.ndarray]
+    columns: int
+
+    def lazy(self, rows: int) -> da.Array:
+        """Return the table as an array that makes each block when it is read."""
+        sizes = [min(ROWS, rows - start) for start in range(0, rows, ROWS)]
+        make = dask.delayed(self.block, pure=False)
+        blocks = [
+            da.from_delayed(make(size, seed), (size, self.columns), np.float32)
+            for seed, size in enumerate(sizes)
+        ]
+        return da.concatenate(blocks)
+
+    def whole(self, rows: int) -> np.ndarray:
+        """Return the same table in memory."""
+        result = np.empty((rows, self.columns), np.float32)
+        for seed, start in enumerate(range(0, rows, ROWS)):
+            part = result[start : start + ROWS]
+            part[...] = self.block(len(part), seed)
+        return result
+
+
+def tensor(table: Table, rows: int, backend: str) -> tp.Tensor:
+    """Return the table on a backend: block by block on ``dask``, whole on others."""
+    if backend != "dask":
+        return tp.asarray(table.whole(rows))
+    from tensorplug_dask import from_dask
+
+    return from_dask(table.lazy(rows))
+
+
+def limit(extra: int) -> None:
+    """Let this process have ``extra`` bytes of data more than it has, and no more."""
+    status = Path("/proc/self/status").read_text()
+    data = next(line for line in status.splitlines() if line.startswith("VmData"))
+    most = int(data.split()[1]) * 1024 + extra
+    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+
+
+def main(run: Callable[[tp.Tensor], str], table: Table) -> None:
+    """Run an example as the command line says."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--backend", default="dask")
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--memory", help="such as 200MiB: more than that may not be allocated")
+    given = parser.parse_args()
+    tp.set_backend(given.backend)
+    size = format_bytes(4 * given.rows * table.columns)
+    print(f"{size} of data on {tp.describe_device()}")
+    with ProgressBar(minimum=1):
+        run(tensor(table, 10_000, given.backend))  # so that libraries have what they keep
+        if given.memory:
+            limit(parse_bytes(given.memory))
+            print(f"limit: {given.memory} beyond what the process has now")
+        print(run(tensor(table, given.rows, given.backend)))

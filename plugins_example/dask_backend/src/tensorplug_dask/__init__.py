@@ -1,0 +1,11 @@
+"""A backend of tensorplug on Dask arrays, for data that the memory of one machine cannot hold.
+
+It needs no import: ``tensorplug.set_backend("dask")`` finds it. What is imported from here leads
+from Dask's arrays to tensors and back.
+"""
+
+from __future__ import annotations
+
+from tensorplug_dask.handover import from_dask, persist, to_dask
+
+__all__ = ["from_dask", "persist", "to_dask"]

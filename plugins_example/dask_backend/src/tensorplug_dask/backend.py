@@ -1,0 +1,97 @@
+"""The backend object: how data comes in and goes out, and what it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import dask
+import dask.array as da
+import numpy as np
+
+from tensorplug import dtypes as dt
+from tensorplug.errors import BackendMemoryError
+from tensorplug.spec import TensorType
+from tensorplug_dask.blocks import chunks_of, concrete, fresh, meta
+from tensorplug_dask.lazy import Lazy, Pending
+from tensorplug_dask.schedulers import Executor
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping, Sequence
+
+    from tensorplug_dask.settings import Settings
+
+__all__ = ["DaskBackend"]
+
+Array = np.ndarray[Any, Any]
+
+
+class DaskBackend:
+    """Buffers are ``Lazy``: arrays of Dask's. Strings stay on the host."""
+
+    name = "dask"
+    dtypes = dt.FIXED
+
+    def __init__(self, settings: Settings) -> None:
+        self.chunk_bytes = settings.chunk_bytes
+        self._executor = Executor(settings.scheduler)
+        self.pending = Pending(self._executor.persist, settings.max_layers)
+
+    @property
+    def device(self) -> str:
+        """Dask's version, what executes, and how large chunks are."""
+        size = dask.utils.format_bytes(self.chunk_bytes)
+        return f"Dask {dask.__version__} arrays on {self._executor.describe()}, chunks of {size}"
+
+    def from_host(self, array: Array) -> Lazy:
+        """Return a copy of ``array``, in chunks where it is larger than one.
+
+        Raises:
+            BackendMemoryError: when there is no room for it.
+
+        """
+        type_ = TensorType(dt.of(array.dtype), array.shape)
+        try:
+            own = np.array(array, type_.dtype.numpy, order="C", copy=True, subok=False)
+        except MemoryError as error:
+            raise BackendMemoryError(f"dask: no room for {type_}: {error}") from error
+        if own.nbytes <= self.chunk_bytes:
+            return Lazy(concrete(own))
+        chunks = chunks_of(own.shape, own.dtype, self.chunk_bytes)
+        cut = da.from_array(own, chunks, name=fresh("host"), meta=meta(own.dtype, own.ndim))
+        return Lazy(cut, frozenset({cut.name}))
+
+    def to_host(self, buffer: Lazy) -> Array:
+        """Compute the elements. What is no larger than a chunk is kept, computed."""
+        if buffer.small:
+            self.pending.settle(buffer)
+        elif buffer.array.nbytes <= self.chunk_bytes:
+            self.pending.compute([buffer])
+        return np.asarray(self._executor.compute(buffer.array))
+
+    def describe(self, buffer: object) -> TensorType:
+        """Return dtype and shape; raise ``TypeError`` for what is no buffer of this backend."""
+        if not isinstance(buffer, Lazy):
+            raise TypeError(f"{type(buffer).__name__} is no Lazy array")
+        return TensorType(dt.of(buffer.array.dtype), buffer.array.shape)
+
+    def allocation(self, buffer: Lazy) -> tuple[Hashable, int]:
+        """Return the buffer's identity, and the bytes of its elements, computed or not."""
+        return id(buffer), int(buffer.array.nbytes)
+
+    def persist(self, buffers: Sequence[Lazy]) -> None:
+        """Compute buffers together, and keep what came out in memory (or on the cluster)."""
+        self.pending.compute(buffers)
+
+    def synchronize(self) -> None:
+        """Compute all small results that are pending; larger ones stay as they are."""
+        waiting = self.pending.everything()
+        if waiting:
+            self.pending.compute(waiting)
+
+    def memory(self) -> Mapping[str, int]:
+        """Return how many small results are pending."""
+        return {"pending": len(self.pending)}
+
+    def close(self) -> None:
+        """Leave the scheduler."""
+        self._executor.close()

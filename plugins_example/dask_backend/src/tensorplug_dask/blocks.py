@@ -1,0 +1,166 @@
+"""Arrays made block by block: of one block by hand, of several by ``dask.array.blockwise``.
+
+A function that works on blocks gets NumPy arrays and never writes into one.
+"""
+
+from __future__ import annotations
+
+import functools
+import uuid
+from typing import TYPE_CHECKING, Any
+
+import dask.array as da
+import numpy as np
+from dask.base import normalize_token
+from dask.highlevelgraph import HighLevelGraph
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tensorplug.spec import TensorType
+
+    Chunks = tuple[tuple[int, ...], ...]
+
+__all__ = [
+    "Quiet",
+    "chunks_of",
+    "concrete",
+    "elementwise",
+    "fresh",
+    "full",
+    "meta",
+    "one_block",
+    "pattern",
+    "starts_of",
+]
+
+Array = np.ndarray[Any, Any]
+
+
+class Quiet:
+    """A function of blocks, run without NumPy's warnings: 1/0 is infinite on every backend.
+
+    The thread or process that runs a block has floating-point settings of its own. The result
+    is an array also where the rank is 0, for which NumPy's functions give scalars.
+    """
+
+    __slots__ = ("__name__", "function")
+
+    def __init__(self, function: Callable[..., Any], name: str = "") -> None:
+        bare = function.func if isinstance(function, functools.partial) else function
+        self.function = function
+        self.__name__ = name or getattr(bare, "__name__", "block").strip("_")
+
+    def __call__(self, *blocks: Any, **options: Any) -> Any:
+        """Run the function."""
+        with np.errstate(all="ignore"):
+            return np.asarray(self.function(*blocks, **options))
+
+    def __dask_tokenize__(self) -> object:
+        """Return what tells this function from others: Dask names its results after that."""
+        return normalize_token(self.function)
+
+
+def fresh(word: str) -> str:
+    """Return a name for an array that no other one has, also not on a shared scheduler."""
+    return f"{word}-{uuid.uuid4().hex}"
+
+
+def meta(dtype: np.dtype[Any], rank: int) -> Array:
+    """Return the empty array that tells Dask the dtype and the rank of the blocks."""
+    return np.empty((0,) * rank, dtype)
+
+
+def concrete(values: Array) -> da.Array:
+    """Return an array of one block that is there already."""
+    name = fresh("concrete")
+    chunks = tuple((size,) for size in values.shape)
+    empty = meta(values.dtype, values.ndim)
+    return da.Array({(name, *(0,) * values.ndim): values}, name, chunks, meta=empty)
+
+
+def one_block(
+    function: Callable[..., Any], inputs: Sequence[da.Array | list[da.Array]], out: TensorType
+) -> da.Array:
+    """Return the array of one block that ``function`` makes of the only blocks of ``inputs``."""
+    call = Quiet(function)
+    name = fresh(call.__name__)
+    flat = [one for each in inputs for one in (each if isinstance(each, list) else [each])]
+    task = (call, *map(_key, inputs))
+    graph = HighLevelGraph.from_collections(name, {(name, *(0,) * out.rank): task}, flat)
+    chunks = tuple((size,) for size in out.shape)
+    return da.Array(graph, name, chunks, meta=meta(out.dtype.numpy, out.rank))
+
+
+def _key(given: Any) -> Any:
+    """Return what stands for the block of an array, or for those of a list of arrays."""
+    if isinstance(given, list):
+        return [_key(each) for each in given]
+    return (given.name, *(0,) * given.ndim)
+
+
+def pattern(rank: int) -> tuple[int, ...]:
+    """Return the letters of an array's axes for ``blockwise``, the last axis being 0.
+
+    So axes of arrays of different ranks have the same letter where they broadcast.
+    """
+    return tuple(range(rank))[::-1]
+
+
+def elementwise(
+    function: Callable[..., Any], inputs: Sequence[da.Array], out: TensorType, limit: int
+) -> da.Array:
+    """Return what ``function`` makes of blocks that broadcast; blocks hold ``limit`` bytes."""
+    pairs = [item for each in _fitted(inputs, out, limit) for item in (each, pattern(each.ndim))]
+    call = Quiet(function)
+    return da.blockwise(
+        call,
+        pattern(out.rank),
+        *pairs,
+        name=fresh(call.__name__),
+        dtype=out.dtype.numpy,
+        meta=meta(out.dtype.numpy, out.rank),
+    )
+
+
+def _fitted(inputs: Sequence[da.Array], out: TensorType, limit: int) -> list[da.Array]:
+    """Return the inputs in smaller chunks where blocks of the result would be too large.
+
+    That happens when axes of some inputs are stretched: a column plus a row is a matrix.
+    """
+    longest = 1
+    for axis, size in enumerate(out.shape, -out.rank):
+        found = [max(each.chunks[axis]) for each in inputs if each.ndim >= -axis]
+        fitting = [one for one in found if one > 1 or size == 1]
+        longest *= min(fitting, default=size)
+    if longest * out.dtype.itemsize <= 2 * limit:
+        return list(inputs)
+    chunks = chunks_of(out.shape, out.dtype.numpy, limit)
+    return [
+        each.rechunk(
+            {
+                axis: chunks[axis - each.ndim]
+                for axis, size in enumerate(each.shape)
+                if size == out.shape[axis - each.ndim]
+            }
+        )
+        for each in inputs
+    ]
+
+
+def chunks_of(shape: Any, dtype: np.dtype[Any], limit: int, wanted: Any = "auto") -> Chunks:
+    """Return chunks of at most about ``limit`` bytes; ``wanted`` may fix those of some axes."""
+    room = max(limit, dtype.itemsize)
+    found: Chunks = da.core.normalize_chunks(wanted, shape, limit=room, dtype=dtype)
+    return found
+
+
+def full(value: Array, out: TensorType, limit: int) -> da.Array:
+    """Return an array with one value everywhere, in blocks of ``limit`` bytes."""
+    chunks = chunks_of(out.shape, value.dtype, limit)
+    return da.full(out.shape, value, dtype=value.dtype, chunks=chunks)
+
+
+def starts_of(chunks: tuple[int, ...]) -> da.Array:
+    """Return where each block of an axis begins, one number to a block."""
+    return da.from_array(np.cumsum([0, *chunks[:-1]]), 1, name=fresh("starts"))

@@ -1,0 +1,106 @@
+"""Arrays of Dask's as tensors, tensors as arrays of Dask's, and computing several at once."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Final
+
+import dask.array as da
+import numpy as np
+
+from tensorplug import attributes
+from tensorplug import dtypes as dt
+from tensorplug.control import find_backend, use_backend
+from tensorplug.dispatch import dispatch
+from tensorplug.errors import ArgumentError
+from tensorplug.spec import KernelSpec, TensorType
+from tensorplug.tables import KernelTable
+from tensorplug_dask.backend import DaskBackend
+from tensorplug_dask.lazy import Lazy
+
+if TYPE_CHECKING:
+    from tensorplug.dtypes import DType
+    from tensorplug.tensor import Tensor
+
+__all__ = ["from_dask", "kernels", "persist", "to_dask"]
+
+kernels = KernelTable()
+
+
+def _as_told(*, shape: tuple[int, ...], dtype: DType) -> TensorType:
+    return TensorType(dtype, shape)
+
+
+FROM_DASK: Final = KernelSpec(
+    "FromDask", (), _as_told, attributes={"shape": attributes.shape(), "dtype": attributes.dtype()}
+)
+_handed: Final[ContextVar[da.Array | None]] = ContextVar("tensorplug_dask.handed", default=None)
+
+
+@kernels.register(FROM_DASK)
+def _received(*, backend: DaskBackend) -> Lazy:
+    array = _handed.get()
+    if array is None:
+        raise ArgumentError("FromDask runs in tensorplug_dask.from_dask only, outside of compile")
+    # Even one block may be made from many: nobody knows what is behind an array from outside.
+    return backend.pending.result(array, [Lazy(array, frozenset({array.name}))])
+
+
+def from_dask(array: da.Array) -> Tensor:
+    """Return an array of Dask's as a tensor on backend ``dask``, without computing anything.
+
+    The tensor has the chunks of ``array``. What made the array is run again for every pass over
+    it; ``persist`` the tensor if there is room for it.
+
+    Args:
+        array: of any shape, with blocks of NumPy's and a dtype that tensorplug has.
+
+    Raises:
+        ArgumentError: it is no such array, or chunk sizes are unknown (``compute_chunk_sizes``).
+        DTypeError: tensorplug has no such dtype.
+
+    """
+    if not isinstance(array, da.Array) or not isinstance(array._meta, np.ndarray):
+        raise ArgumentError(f"from_dask takes a dask.array of NumPy's blocks, not {array!r:.80}")
+    if np.isnan(array.size):
+        raise ArgumentError("from_dask: chunk sizes are unknown; call compute_chunk_sizes() first")
+    dtype = dt.of(array.dtype, "from_dask")
+    token = _handed.set(array)
+    try:
+        with use_backend("dask"):
+            return dispatch(FROM_DASK, shape=array.shape, dtype=dtype)
+    finally:
+        _handed.reset(token)
+
+
+def to_dask(tensor: Tensor) -> da.Array:
+    """Return a tensor as an array of Dask's; one of another backend is copied to the host.
+
+    Raises:
+        DisposedError, BackendClosedError: there is no data any more.
+
+    """
+    if isinstance(_backend(tensor), DaskBackend):
+        array: da.Array = tensor._buffer.array
+        return array
+    values = tensor.numpy()
+    return da.from_array(values, name=False)
+
+
+def persist(*tensors: Tensor) -> None:
+    """Compute tensors in one pass over their data, and keep the results, however large.
+
+    With a scheduler of distributed they are kept on the cluster. Tensors of other backends are
+    left as they are, so that the same program runs there.
+    """
+    waiting: dict[int, tuple[DaskBackend, list[Any]]] = {}
+    for each in tensors:
+        backend = _backend(each)
+        if isinstance(backend, DaskBackend):
+            waiting.setdefault(id(backend), (backend, []))[1].append(each._buffer)
+    for backend, buffers in waiting.values():
+        backend.persist(buffers)
+
+
+def _backend(tensor: Tensor) -> Any:
+    return None if tensor.device == "host" else find_backend(tensor.device)

@@ -1,0 +1,123 @@
+"""The buffer, and when buffers are computed before anybody reads them.
+
+Nothing is, but for results of one block ("small" here), and of those two kinds only:
+
+- one that comes from data in several blocks, when it meets data in several blocks again. Left in
+  the graph it would hold all the blocks in memory from its own pass over them to the next one,
+  and in a loop the graph would grow with every turn;
+- one on which more than ``max_layers`` kernels are pending.
+
+When one is computed, so are the other small results that wait for the same data: one pass
+over the data is enough for all of them.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+from weakref import WeakSet
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    import dask.array as da
+
+__all__ = ["Lazy", "Pending"]
+
+
+class Lazy:
+    """A tensor's data here: an array of Dask's, computed or not.
+
+    ``sources``: names of the arrays of several blocks that must be read to compute it, if it is
+    a small one that is not computed yet; or from which it is made, if it is in several blocks.
+    """
+
+    __slots__ = ("__weakref__", "array", "sources")
+
+    def __init__(self, array: da.Array, sources: frozenset[str] = frozenset()) -> None:
+        self.array = array
+        self.sources = sources
+
+    @property
+    def small(self) -> bool:
+        """Whether it is one block."""
+        return bool(self.array.npartitions == 1)
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is small, and reads data in several blocks when it is computed."""
+        return self.small and bool(self.sources)
+
+
+class Pending:
+    """The small results of one device that are not computed yet.
+
+    Args:
+        persist: computes arrays together, and returns them computed.
+        max_layers: how many kernels may be pending on a small result.
+
+    """
+
+    def __init__(
+        self, persist: Callable[[Sequence[da.Array]], Sequence[da.Array]], max_layers: int
+    ) -> None:
+        self._persist = persist
+        self._max_layers = max_layers
+        self._boxes: WeakSet[Lazy] = WeakSet()
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._boxes)
+
+    def result(self, array: da.Array, inputs: Iterable[Lazy]) -> Lazy:
+        """Return the buffer of what a kernel made of ``inputs``, which may compute it."""
+        sources: frozenset[str] = frozenset().union(*(each.sources for each in inputs))
+        if array.npartitions > 1:
+            return Lazy(array, sources or frozenset({array.name}))
+        box = Lazy(array, sources)
+        with self._lock:
+            self._boxes.add(box)
+        if len(array.dask.layers) > self._max_layers:
+            self.settle(box)
+        return box
+
+    def ready(self, inputs: Sequence[Lazy]) -> None:
+        """Compute those of a kernel's inputs that must not wait, since another one is large."""
+        if all(each.small for each in inputs):
+            return
+        for each in inputs:
+            if each.waits:
+                self.settle(each)
+
+    def settle(self, box: Lazy) -> None:
+        """Compute a small buffer if it is pending, and the others that wait for the same data."""
+        with self._lock:
+            if box not in self._boxes:
+                return
+            waiting = [each for each in self._boxes if _related(each, box)]
+        others = [each for each in waiting if each is not box]
+        try:
+            self.compute([box, *others])
+        except Exception:  # see below; this one's own error comes again
+            # Whatever went wrong may be another one's fault, to be raised when that is read.
+            if not others:
+                raise
+            self.compute([box])
+
+    def compute(self, boxes: Sequence[Lazy]) -> None:
+        """Compute buffers together and keep what came out, in as many blocks as before."""
+        for box, array in zip(boxes, self._persist([each.array for each in boxes]), strict=True):
+            box.array = array
+            box.sources = frozenset() if box.small else frozenset({array.name})
+        with self._lock:
+            self._boxes.difference_update(boxes)
+
+    def everything(self) -> list[Lazy]:
+        """Return all of them."""
+        with self._lock:
+            return list(self._boxes)
+
+
+def _related(one: Lazy, other: Lazy) -> bool:
+    """Return whether computing both together saves work."""
+    return bool(one.sources & other.sources) or not (one.sources or other.sources)

@@ -1,0 +1,108 @@
+"""How a kernel is made of a function of NumPy arrays and an expression of Dask arrays.
+
+The function computes the whole result from whole inputs. It runs as one task where every input
+is one block and the result may be one. Everywhere else the expression puts the result together
+from blocks, with functions of blocks.
+"""
+
+from __future__ import annotations
+
+import inspect
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug_dask.blocks import concrete, elementwise, one_block
+from tensorplug_dask.lazy import Lazy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import dask.array as da
+
+    from tensorplug.spec import KernelSpec, TensorType
+    from tensorplug.tables import KernelTable
+    from tensorplug_dask.backend import DaskBackend
+
+    Function = Callable[..., Any]
+
+__all__ = ["native", "native_elementwise"]
+
+_ALWAYS = ("backend", "out")
+
+
+def native(
+    kernels: KernelTable, spec: KernelSpec, *, chunked: Function
+) -> Callable[[Function], Function]:
+    """Decorate the function of whole arrays: with ``chunked``, of Dask's, it is the kernel.
+
+    Either asks by naming: for inputs, then keyword-only for attributes and ``out``; ``chunked``
+    also for ``limit``, how many bytes a block shall have at most.
+    """
+
+    def decorate(whole: Function) -> Function:
+        for_whole, for_chunked = _asks(whole), _asks(chunked)
+
+        def kernel(*buffers: Any, backend: DaskBackend, out: TensorType, **asked: Any) -> Any:
+            given = {**asked, "out": out, "limit": backend.chunk_bytes}
+            if not out.size:
+                return Lazy(concrete(np.empty(out.shape, out.dtype.numpy)))
+            boxes = _flat(buffers)
+            backend.pending.ready(boxes)
+            inputs = [_arrays(each) for each in buffers]
+            if out.nbytes <= backend.chunk_bytes and all(
+                each.npartitions == 1 for each in _flat(inputs)
+            ):
+                function = partial(whole, **{name: given[name] for name in for_whole})
+                array = one_block(function, inputs, out)
+            else:
+                array = chunked(*inputs, **{name: given[name] for name in for_chunked})
+            return backend.pending.result(array, boxes)
+
+        names = {*for_whole, *for_chunked, *_ALWAYS} - {"limit"}
+        kernel.__signature__ = _signature(spec, names)  # type: ignore[attr-defined]  # what the table reads
+        kernels.register(spec)(kernel)
+        return whole
+
+    return decorate
+
+
+def native_elementwise(kernels: KernelTable, spec: KernelSpec, function: Function) -> None:
+    """Register a function of blocks that broadcast, which Dask's ``blockwise`` gives it."""
+    asks = _asks(function)
+
+    def chunked(*inputs: da.Array, out: TensorType, limit: int, **asked: Any) -> da.Array:
+        given = {**asked, "out": out} if "out" in asks else asked
+        return elementwise(partial(function, **given), inputs, out, limit)
+
+    chunked.__signature__ = _signature(spec, {*asks, "out", "limit"})  # type: ignore[attr-defined]  # as above
+    native(kernels, spec, chunked=chunked)(function)
+
+
+def _asks(function: Function) -> tuple[str, ...]:
+    if isinstance(function, np.ufunc):  # its keywords are no attributes
+        return ()
+    parameters = inspect.signature(function).parameters.values()
+    return tuple(each.name for each in parameters if each.kind is each.KEYWORD_ONLY)
+
+
+def _signature(spec: KernelSpec, asked: set[str]) -> inspect.Signature:
+    parameter = inspect.Parameter
+    inputs = [parameter(name, parameter.POSITIONAL_OR_KEYWORD) for name in spec.input_names]
+    options = [parameter(name, parameter.KEYWORD_ONLY) for name in sorted(asked)]
+    return inspect.Signature([*inputs, *options])
+
+
+def _flat(given: Sequence[Any]) -> list[Any]:
+    return [one for each in given for one in (each if isinstance(each, list) else [each])]
+
+
+def _arrays(buffer: Lazy | list[Lazy]) -> Any:
+    """Return the arrays; one without elements is as well one block."""
+    if isinstance(buffer, list):
+        return [_arrays(each) for each in buffer]
+    array = buffer.array
+    if array.size or array.npartitions == 1:
+        return array
+    return concrete(np.empty(array.shape, array.dtype))

@@ -1,0 +1,70 @@
+"""The hooks through which tensorplug finds this backend, its kernels and its versions."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
+
+import dask
+import numpy as np
+
+from tensorplug.errors import BackendUnavailableError
+from tensorplug.plugins.hookspecs import hookimpl
+from tensorplug_dask import handover, settings
+from tensorplug_dask.backend import DaskBackend
+from tensorplug_dask.kernels import (
+    creation,
+    elementwise,
+    indexing,
+    linalg,
+    movement,
+    reduction,
+    sorting,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from tensorplug.backend import Backend
+    from tensorplug.tables import KernelTable
+
+
+@hookimpl
+def tensorplug_create_backend(device: str | None) -> Backend:
+    """Open the only device, as the environment says.
+
+    Raises:
+        BackendUnavailableError: for any other device ("dask:1"), and where no scheduler answers.
+        SettingsError: an environment variable holds what it does not allow.
+
+    """
+    if device not in (None, "0"):
+        raise BackendUnavailableError(
+            f"there is device 0 only, and no {device!r}; {settings.SCHEDULER} says what executes"
+        )
+    return DaskBackend(settings.read())
+
+
+@hookimpl
+def tensorplug_kernels() -> Iterable[KernelTable]:
+    """Return the kernels. A backend plugin is asked for its own backend only."""
+    return (
+        creation.kernels,
+        elementwise.kernels,
+        handover.kernels,
+        indexing.kernels,
+        linalg.kernels,
+        movement.kernels,
+        reduction.kernels,
+        sorting.kernels,
+    )
+
+
+@hookimpl
+def tensorplug_diagnostics() -> Mapping[str, str]:
+    """Return the versions of Dask, of distributed, if it is installed, and of NumPy."""
+    try:
+        distributed = version("distributed")
+    except PackageNotFoundError:
+        distributed = "not installed"
+    return {"dask": dask.__version__, "distributed": distributed, "numpy": np.__version__}
