@@ -12,16 +12,19 @@ from tensorplug.tables import gradient_entry, kernel_entry
 from tensorplug_conformance.checks import CheckFailedError, Target, checks
 from tensorplug_conformance.denominator import Row, entries
 from tensorplug_conformance.kernels import run_row
-from tensorplug_conformance.selftest import try_backend, try_null, try_saboteur
+from tensorplug_conformance.selftest import Finding, try_backend, try_null, try_saboteur
 from tensorplug_conformance.selftest.backends import (
     WRONG_BACKENDS,
     WrongBackend,
     engine_with,
 )
 from tensorplug_conformance.selftest.generation import families, selected
+from tensorplug_conformance.selftest.honesty import MISBEHAVIOUR, Misbehaviour, try_misbehaviour
 from tensorplug_conformance.selftest.kinds import generated
+from tensorplug_conformance.selftest.matrix import GROUPS, group_of, matrix
 from tensorplug_conformance.selftest.sabotage import Call, Saboteur, install
 from tensorplug_conformance.selftest.saboteurs import saboteurs
+from tensorplug_conformance.selftest.sharing import Plan, run
 from tensorplug_conformance.session import Session, engine_factory
 
 
@@ -34,11 +37,56 @@ def test_there_are_enough_of_them_and_of_many_kinds() -> None:
 def test_every_kernel_gets_saboteurs_of_many_kinds() -> None:
     everything = list(selected(1))
     assert {each.kernel for each in everything} == set(entries())
-    assert len({each.kind for each in everything}) >= 45
+    kinds = {each.kind for each in everything}
+    assert len(kinds) >= 60
+    assert {group_of(each) for each in kinds} == set(GROUPS)
     tried = list(selected())
     assert len(tried) >= 150
+    assert len({each.kind for each in tried}) >= 45
     family_of = {kernel: name for name, kernels in families().items() for kernel in kernels}
     assert {family_of[each.kernel] for each in tried} == set(families())
+
+
+def test_samples_of_two_offsets_are_disjoint_but_for_one_of_each_family() -> None:
+    samples = [{each.name for each in selected(97, offset)} for offset in (0, 1)]
+    assert all(len(each) >= 100 for each in samples)
+    assert len(samples[0] & samples[1]) <= len(families())
+
+
+def test_the_matrix_counts_what_was_caught() -> None:
+    some = [each for each in generated(entries()["Add"]) if group_of(each.kind) == "large"]
+    (large,) = some
+    findings = [Finding(large, "caught", ""), Finding(large, "escaped", "")]
+    *tables, idle = matrix([*findings, Finding(large, "harmless", "")])
+    (table,) = tables
+    cells = [list(column.cells) for column in table.columns]
+    assert cells == [["elementwise", "all"], ["[bold red]1/2[/]", "[bold red]1/2[/]"]]
+    assert [list(column.cells) for column in idle.columns] == [[large.kind], ["1"]]
+
+
+def test_processes_share_the_work_and_find_the_same() -> None:
+    plan = Plan(kinds="NaN equal")
+    one, two = run(plan, 1), run(plan, 2)
+    assert [each.outcome for each in one.findings] == ["caught"]
+    assert one.findings[0].evidence == two.findings[0].evidence
+    assert one.trials == two.trials
+    assert one.trials[-1].right
+
+
+def test_what_the_right_kernel_does_not_pass_is_no_escape() -> None:
+    """The divisor's infinity has no one quotient: to clip it is no mistake that cases must see."""
+    entry = entries()["FloorDiv"]
+    assert entry.ordinary == ("a", "b")
+    (clips,) = (each for each in generated(entry) if each.kind == "infinities clipped")
+    assert try_saboteur("cpu", entry, clips).outcome != "escaped"
+
+
+@pytest.mark.parametrize("wrong", MISBEHAVIOUR, ids=lambda each: each.name)
+def test_backends_that_misbehave_get_their_verdict_and_the_run_goes_on(
+    wrong: Misbehaviour,
+) -> None:
+    trial = try_misbehaviour(wrong)
+    assert trial.right, trial.evidence
 
 
 @pytest.mark.parametrize("kernel", ["Add", "TopK", "ScatterNd"])

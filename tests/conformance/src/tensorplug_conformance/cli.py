@@ -24,7 +24,8 @@ from tensorplug_conformance.expectations import ExpectationError
 from tensorplug_conformance.rendering import FORMS, render
 from tensorplug_conformance.report import ReportError
 from tensorplug_conformance.reproduction import UnknownCaseError, write_scripts
-from tensorplug_conformance.selftest import selftest
+from tensorplug_conformance.selftest import Plan, selftest
+from tensorplug_conformance.selftest.generation import THINNED
 from tensorplug_conformance.supervisor import Limits
 from tensorplug_conformance.verification import verify
 
@@ -76,7 +77,8 @@ def _run(options: argparse.Namespace, console: Console) -> int:
 
 
 def _selftest(options: argparse.Namespace, console: Console) -> int:
-    return selftest(console, options.backend, kinds=options.kinds, thin=options.generated)
+    plan = Plan(options.backend, options.kinds, options.generated, options.offset)
+    return selftest(console, plan, options.jobs)
 
 
 def _accept(options: argparse.Namespace, console: Console) -> int:
@@ -157,9 +159,15 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument(
         "--generated",
         type=_seed,
-        default=0,
+        default=THINNED,
         metavar="N",
-        help="also one in N of those that are generated from the specs; 1: all",
+        help="one in N of those that are generated from the specs; 1: all, 0: none",
+    )
+    check.add_argument(
+        "--offset", type=_seed, default=0, metavar="K", help="which one in N: another sample"
+    )
+    check.add_argument(
+        "--jobs", type=_count, metavar="N", help="processes at work (default: one per core)"
     )
     diff = commands.add_parser("diff", help="show what changed between two reports")
     diff.set_defaults(function=_diff)

@@ -3,41 +3,65 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tensorplug import dtypes as dt
+from tensorplug_conformance.tolerances import tolerances
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from tensorplug_conformance.tables import Array, Case
+    from tensorplug_conformance.tables import Array, Case, CaseEntry, Operand
 
 __all__ = ["derived"]
 
-_SMALL = 4096
+_SMALL: Final = 4096  # elements of an input that is laid out anew
+_FEW: Final = 512  # elements of an input that gets other values
+_ENOUGH: Final = 4  # elements, to have room for special values beside ordinary ones
+_LAYOUTS: Final = ("sliced", "transposed", "stepped")
 
 
-def derived(cases: Sequence[Case]) -> Iterator[Case]:
-    """Yield what ``cases`` lack: inputs that do not lie densely on the device."""
-    if all(case.layout == "dense" for case in cases):
-        yield from _laid_out(cases)
+def derived(entry: CaseEntry, cases: Sequence[Case]) -> Iterator[Case]:
+    """Yield what ``cases`` lack.
+
+    Layouts: inputs that do not lie densely on the device. Values, in each input that takes
+    them: a NaN, infinities, floats that fewer digits cannot tell apart, integers that no float
+    holds; but not in those inputs that ``entry.ordinary`` names. And one case at least in which
+    the last element of the result is another than the one before.
+    """
+    yield from _laid_out(cases)
+    small = [case for case in cases if _is_small(case)]
+    for position, name in enumerate(entry.spec.input_names):
+        if name not in entry.ordinary and entry.spec.accepted(name) not in (dt.INTEGER, dt.BOOL):
+            yield from _valued(entry, cases, small, position)
+    if not any(_ends_apart(entry, case) for case in small):
+        yield from _turned(entry, small)
+
+
+# Layouts.
 
 
 def _laid_out(cases: Sequence[Case]) -> Iterator[Case]:
+    present = {case.layout for case in cases}
     fitting = [case for case in cases if _has_rows(case)]
-    if fitting:
-        first = fitting[0]
-        yield replace(first, id=f"{first.id}, sliced", layout="sliced")
-        if any(rank > 1 for rank in _ranks(first)):
-            yield replace(first, id=f"{first.id}, transposed", layout="transposed")
+    for layout in _LAYOUTS:
+        enough = 2 if layout == "transposed" else 1
+        found = [case for case in fitting if max(_ranks(case)) >= enough]
+        if layout not in present and found:
+            yield replace(found[0], id=f"{found[0].id}, {layout}", layout=layout)
 
 
 def _has_rows(case: Case) -> bool:
     """Return whether it is answered, and an input of it has elements that can lie apart."""
-    if isinstance(case.expected, type):
-        return False
     arrays = _arrays(case)
     # Of two elements or one column, other strides make no difference.
-    return any(each.size > 2 for each in arrays) and all(
-        0 < each.size <= _SMALL and each.dtype.kind != "T" for each in arrays
+    return (
+        _is_answered(case)
+        and any(each.size > 2 for each in arrays)
+        and all(0 < each.size <= _SMALL for each in arrays)
     )
 
 
@@ -45,8 +69,198 @@ def _ranks(case: Case) -> list[int]:
     return [each.ndim for each in _arrays(case)]
 
 
+# Values.
+
+
+def _valued(
+    entry: CaseEntry, cases: Sequence[Case], small: Sequence[Case], position: int
+) -> Iterator[Case]:
+    base = _base(small, position)
+    if base is None:
+        return
+    name = entry.spec.input_names[position]
+    tried = [each for case in cases if _is_answered(case) for each in _given(case, position)]
+    exact = tolerances().of(entry, dt.of(_given(base, position)[0].dtype)) == 0
+    for what, fits, shown, put in (*_VALUES, *(_EXACT if exact else ())):
+        if all(map(fits, _given(base, position))) and not any(map(shown, tried)):
+            yield _changed(base, position, put, f"{what} in {name}")
+
+
+def _base(small: Sequence[Case], position: int) -> Case | None:
+    """Return the first case with room for other values in an input, else that with the most."""
+    sized = [
+        (max(each.size for each in _given(case, position)), case)
+        for case in small
+        if _given(case, position)
+    ]
+    roomy = [case for size, case in sized if size >= _ENOUGH]
+    if roomy:
+        return roomy[0]
+    return max(sized, key=lambda each: each[0])[1] if sized else None
+
+
+def _changed(case: Case, position: int, put: Callable[[Array], Array], what: str) -> Case:
+    def anew(given: Operand) -> Operand:
+        if isinstance(given, list):
+            return [put(each) for each in given]
+        return None if given is None else put(given)
+
+    inputs = tuple(
+        anew(given) if at == position else given for at, given in enumerate(case.inputs)
+    )
+    return replace(case, id=f"{case.id}, {what}", inputs=inputs)
+
+
+def _with(*places: tuple[int, float]) -> Callable[[Array], Array]:
+    """Return what puts values a part of the way into an array: in the middle is half way."""
+
+    def put(x: Array) -> Array:
+        out = x.copy()
+        for part, value in places:
+            out.flat[(out.size - 1) * part // 2] = value
+        return out
+
+    return put
+
+
+def _close(x: Array) -> Array:
+    """Return numbers about 1 that differ in the last digits alone."""
+    order = np.random.default_rng(x.size).permutation(x.size).reshape(x.shape)
+    return np.asarray(1 + order * (16 * np.finfo(x.dtype).eps), dtype=x.dtype)
+
+
+def _subnormal(x: Array) -> Array:
+    """Return the numbers nearest to 0, of both signs and in no order."""
+    least = np.nextafter(np.zeros((), x.dtype), np.ones((), x.dtype))
+    steps = np.arange(x.size) * 7 % 11 - 5
+    return np.asarray(least * steps.astype(x.dtype), dtype=x.dtype).reshape(x.shape)
+
+
+def _far(x: Array) -> Array:
+    """Return integers that floats of 24 or 53 bits do not hold, and the extremes."""
+    limits: Any = np.iinfo(x.dtype)
+    low, high = int(limits.min), int(limits.max)
+    values = [high - 2, low + 1, high // 2 + 2, high, low, high - 1, high // 3]
+    if x.dtype.itemsize > 2:
+        values = [(1 << 24) + 1, (1 << 24) + 3, *values]
+    return np.resize(np.array(values, dtype=x.dtype), x.shape)
+
+
+def _is_float(x: Array) -> bool:
+    return bool(x.dtype.kind == "f")
+
+
+def _is_integer(x: Array) -> bool:
+    return x.dtype.kind in "iu"
+
+
+def _has_nan(x: Array) -> bool:
+    return _is_float(x) and bool(np.isnan(x).any())
+
+
+def _has_infinity(x: Array) -> bool:
+    return _is_float(x) and bool(np.isinf(x).any())
+
+
+def _has_subnormal(x: Array) -> bool:
+    return _is_float(x) and bool(np.any((x != 0) & (np.abs(x) < np.finfo(x.dtype).tiny)))
+
+
+def _has_close(x: Array) -> bool:
+    """Return whether neighbours in order differ by a few eps, so that less precision errs."""
+    if not _is_float(x):
+        return False
+    known = np.unique(x[np.isfinite(x) & (np.abs(x) > _LEAST)])
+    with np.errstate(over="ignore"):
+        return bool(np.any(np.diff(known) < 64 * np.finfo(x.dtype).eps * np.abs(known[1:])))
+
+
+_LEAST: Final = 1e-3  # of smaller numbers, other formats hold as many digits or none
+
+
+def _has_far(x: Array) -> bool:
+    if not _is_integer(x) or not x.size:
+        return False
+    return int(np.max(x)) > int(np.iinfo(x.dtype).max) // 2
+
+
+# (what, whether an array can hold it, whether it does, what puts it there)
+_VALUES: Final = (
+    ("NaN", _is_float, _has_nan, _with((1, np.nan))),
+    ("infinities", _is_float, _has_infinity, _with((1, np.inf), (2, -np.inf))),
+    ("close values", _is_float, _has_close, _close),
+    ("far integers", _is_integer, _has_far, _far),
+)
+# Sums of such numbers may be off by more than any of them, so they are for exact kernels.
+_EXACT: Final = (("subnormals", _is_float, _has_subnormal, _subnormal),)
+
+
+# The last element.
+
+
+def _ends_apart(entry: CaseEntry, case: Case) -> bool:
+    """Return whether the last two elements of every result that has two are different."""
+    found = _answers(entry, case)
+    if found is None:
+        return True  # nothing is known of the elements one by one
+    several = [np.ravel(each) for each in found if each.size > 1]
+    return bool(several) and all(each[-1] != each[-2] for each in several)
+
+
+def _turned(entry: CaseEntry, small: Sequence[Case]) -> Iterator[Case]:
+    """Yield a case with its values turned round until the last of the results stands out."""
+    for case in small:
+        data = [
+            at
+            for at, name in enumerate(entry.spec.input_names)
+            if name not in entry.ordinary and entry.spec.accepted(name) != dt.INTEGER
+        ]
+        most = max((each.size for each in _arrays(case)), default=0)
+        for by in range(1, most):
+            turned = case
+            for position in data:
+                turned = _changed(turned, position, partial(_rolled, by=by), "turned")
+            if _ends_apart(entry, turned):
+                yield replace(turned, id=f"{case.id}, turned by {by}")
+                return
+
+
+def _rolled(x: Array, by: int) -> Array:
+    return np.roll(x.reshape(-1), by).reshape(x.shape)
+
+
+def _answers(entry: CaseEntry, case: Case) -> list[Array] | None:
+    """Return what the oracle says, as arrays; None if it determines no elements."""
+    found: Any = case.expected
+    if found is None:
+        assert entry.oracle is not None  # the table saw to it
+        found = entry.oracle(*case.inputs, **case.attributes)
+    outputs = found if isinstance(found, tuple) else (found,)
+    arrays: list[Any] = [getattr(each, "value", each) for each in outputs]
+    return arrays if all(isinstance(each, np.ndarray) for each in arrays) else None
+
+
+# Cases.
+
+
+def _is_answered(case: Case) -> bool:
+    return not isinstance(case.expected, type)
+
+
+def _is_small(case: Case) -> bool:
+    """Return whether it is answered by the oracle, dense, and other values can be put in."""
+    arrays = _arrays(case)
+    return (
+        case.expected is None
+        and case.layout == "dense"
+        and all(0 < each.size <= _FEW for each in arrays)
+    )
+
+
+def _given(case: Case, position: int) -> list[Array]:
+    each = case.inputs[position]
+    return each if isinstance(each, list) else [] if each is None else [each]
+
+
 def _arrays(case: Case) -> list[Array]:
-    found: list[Array] = []
-    for each in case.inputs:
-        found.extend(each if isinstance(each, list) else [] if each is None else [each])
-    return found
+    return [array for at in range(len(case.inputs)) for array in _given(case, at)]

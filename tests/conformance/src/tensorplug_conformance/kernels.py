@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from contextlib import redirect_stdout
+from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["run_case", "run_row"]
 
+_QUOTED = 100  # characters of what a kernel prints
 KEPT = 5  # failures per row that are described; all of them are counted
 
 
@@ -94,7 +97,10 @@ def _run_case(
         if row.mode == "gradient":
             worst = judge_gradient(session, entry, case)
         else:
-            worst = _Trial(session, entry, row, case).run()
+            with redirect_stdout(StringIO()) as printed:
+                worst = _Trial(session, entry, row, case).run()
+            if printed.getvalue():
+                raise WrongResultError(f"it printed {printed.getvalue()[:_QUOTED]!r}")
             fault = left_behind(session, entry.spec, case) if for_leaks else ""
             if fault:
                 raise WrongResultError(fault)  # counted with all others below

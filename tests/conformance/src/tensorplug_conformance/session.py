@@ -11,6 +11,7 @@ from tensorplug import dispatch as seam
 from tensorplug import dtypes as dt
 from tensorplug.dispatch import Frame, as_tensor, dispatch, dispatch_several
 from tensorplug.ops.movement import SLICE, TRANSPOSE
+from tensorplug.ops.slicing import STRIDED_SLICE
 from tensorplug.plugins.assembly import build_engine
 from tensorplug_conformance.compare import same_bits
 from tensorplug_conformance.primitives import PRIMITIVES
@@ -97,6 +98,8 @@ class Session:
         if layout == "transposed" and array.ndim > 1:
             turned = as_tensor(np.array(array.T, order="C"))
             return dispatch(TRANSPOSE, turned)
+        if layout == "stepped" and array.size and array.ndim:
+            return _stepped(array)
         if layout != "dense" and array.ndim:
             padded = np.zeros([n + 3 for n in array.shape], dtype=array.dtype)
             padded[tuple(slice(1, n + 1) for n in array.shape)] = array
@@ -150,3 +153,13 @@ class Session:
     def close(self) -> None:
         """Close the device."""
         self.engine.close(self.device.name)
+
+
+def _stepped(array: Array) -> Tensor:
+    """Return every other element of a larger tensor, backwards along each axis."""
+    larger = np.zeros([2 * n + 1 for n in array.shape], dtype=array.dtype)
+    last = tuple(2 * n - 1 for n in array.shape)
+    larger[tuple(slice(at, None, -2) for at in last)] = array
+    rank = array.ndim
+    around = as_tensor(larger)
+    return dispatch(STRIDED_SLICE, around, begin=last, end=(0,) * rank, strides=(-2,) * rank)

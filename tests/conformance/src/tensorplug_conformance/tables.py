@@ -48,7 +48,7 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 Operand = Array | list[Array] | None
-Layout = Literal["dense", "transposed", "sliced"]
+Layout = Literal["dense", "transposed", "sliced", "stepped"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +84,9 @@ class Case:
         id: stable name, unique within the kernel and dtype.
         inputs: one per input of the spec: an array, a list of arrays, or None.
         attributes: as a caller gives them; what is missing takes the spec's default.
-        layout: how the inputs lie on the device: ``dense``, or made by transposing or by
-            slicing there, so that a backend with views sees strides.
+        layout: how the inputs lie on the device: ``dense``, or made by transposing, by slicing
+            or by taking every other element backwards there, so that a backend with views sees
+            strides.
         expected: the outputs; an exception class that the call must raise; or None, and then
             the oracle says.
 
@@ -107,8 +108,9 @@ class CaseEntry:
 
     ``dtypes``: of the rows, that is of the input that leads. ``ulp``: the error allowed, by
     dtype name or ``"*"``, where the suite's own table has no line. ``signed_zero``: a zero
-    result must have the oracle's sign. ``wrt``: inputs whose gradients are tried, on the cases
-    of ``smooth``.
+    result must have the oracle's sign. ``ordinary``: inputs into which no special values are put
+    but by the cases themselves. ``wrt``: inputs whose gradients are tried, on the cases of
+    ``smooth``.
     """
 
     spec: KernelSpec
@@ -117,6 +119,7 @@ class CaseEntry:
     oracle: Callable[..., Any] | None
     ulp: Mapping[str, float]
     signed_zero: bool
+    ordinary: tuple[str, ...] = ()
     wrt: tuple[str, ...] = ()
     smooth: Callable[[Corpus], Iterable[Case]] | None = None
 
@@ -127,8 +130,8 @@ class CaseEntry:
             RegistrationError: when two have one id, or one has no oracle.
 
         """
-        own = list(self.generate(corpus))
-        return self._checked((*own, *derived(own)))
+        own = list(self._checked(self.generate(corpus)))
+        return self._checked((*own, *derived(self, own)))
 
     def gradient_cases(self, corpus: Corpus) -> Iterator[Case]:
         """Yield the cases at which gradients are tried."""
@@ -186,6 +189,7 @@ class CaseTable:
         dtypes: Iterable[DType] | None = None,
         ulp: Mapping[str, float] | None = None,
         signed_zero: bool = False,
+        ordinary: Sequence[str] = (),
     ) -> Callable[[F], F]:
         """Decorate the function that yields the cases of ``spec`` for a ``Corpus``.
 
@@ -198,18 +202,23 @@ class CaseTable:
             dtypes: of the rows; by default what the spec accepts in its leading input.
             ulp: error allowed by dtype name, ``"*"`` for the rest; default: correctly rounded.
             signed_zero: whether the sign of a zero is part of the result.
+            ordinary: inputs that must keep to the values of the cases: sorted ones, say, or
+                those of which NaN and infinities have no one answer.
 
         Raises:
-            RegistrationError: when the kernel has cases in this table already.
+            RegistrationError: when the kernel has cases in this table already, or no such input.
 
         """
 
         def decorate(generate: F) -> F:
             if spec.name in self._entries:
                 raise RegistrationError(f"kernel {spec.name!r} has cases in this table already")
+            unknown = set(ordinary) - set(spec.input_names)
+            if unknown:
+                raise RegistrationError(f"{spec.name}: {sorted(unknown)} are not inputs of it")
             chosen = row_dtypes(spec) if dtypes is None else tuple(dtypes)
             self._entries[spec.name] = CaseEntry(
-                spec, chosen, generate, oracle, dict(ulp or {}), signed_zero
+                spec, chosen, generate, oracle, dict(ulp or {}), signed_zero, tuple(ordinary)
             )
             return generate
 

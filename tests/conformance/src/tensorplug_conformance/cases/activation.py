@@ -65,6 +65,8 @@ def elu_grad(corpus: Corpus) -> Iterator[Case]:
     for name, shape in (("rank 0", ()), ("empty", (0, 3)), ("odd", (7,)), ("large", (LARGE,))):
         yield Case(name, (corpus.ordinary(shape), y(shape)))
     yield Case("rank 6", (corpus.ordinary((1, 2, 1, 3, 1, 2)), y((1, 2, 1, 3, 1, 2))))
+    least = np.nextafter(corpus.of(0), corpus.of(1)) * corpus.of([3, -5, 1, 40])
+    yield Case("subnormal", (least, corpus.of([1, 2, 0, 1])))
     for layout in ("transposed", "sliced"):
         yield Case(layout, (corpus.ordinary((3, 5)), y((3, 5))), layout=layout)
 

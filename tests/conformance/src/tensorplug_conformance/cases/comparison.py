@@ -13,11 +13,21 @@ from tensorplug_conformance.oracle import comparison as oracle
 from tensorplug_conformance.tables import Case, CaseTable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from tensorplug_conformance.corpus import Corpus
+    from tensorplug_conformance.tables import Array
+
+    Reference = Callable[..., Array]
 
 cases = CaseTable()
+
+
+def _ending(given: Iterable[Case], reference: Reference) -> Iterator[Case]:
+    """Yield the cases, the large one with another truth at its end than before."""
+    for case in given:
+        yield patterns.apart(case, reference) if case.id == "large" else case
+
 
 for spec, reference in (
     (ops.EQUAL, oracle.equal),
@@ -29,9 +39,9 @@ for spec, reference in (
 ):
 
     @cases.of(spec, oracle=reference)
-    def compared(corpus: Corpus) -> Iterator[Case]:
+    def compared(corpus: Corpus, reference: Reference = reference) -> Iterator[Case]:
         """Small whole numbers, so that equal ones meet often."""
-        yield from patterns.binary(corpus, corpus.small)
+        yield from _ending(patterns.binary(corpus, corpus.small), reference)
 
 
 for spec, reference in (
@@ -39,7 +49,11 @@ for spec, reference in (
     (ops.LOGICAL_OR, oracle.logical_or),
     (ops.LOGICAL_XOR, oracle.logical_xor),
 ):
-    cases.of(spec, oracle=reference)(patterns.binary)
+
+    @cases.of(spec, oracle=reference)
+    def combined(corpus: Corpus, reference: Reference = reference) -> Iterator[Case]:
+        yield from _ending(patterns.binary(corpus), reference)
+
 
 cases.of(ops.LOGICAL_NOT, oracle=oracle.logical_not)(patterns.unary)
 
@@ -50,9 +64,9 @@ for spec, reference in (
 ):
 
     @cases.of(spec, oracle=reference)
-    def classified(corpus: Corpus) -> Iterator[Case]:
+    def classified(corpus: Corpus, reference: Reference = reference) -> Iterator[Case]:
         """Either part of a complex number decides."""
-        yield from patterns.unary(corpus)
+        yield from _ending(patterns.unary(corpus), reference)
         if corpus.dtype in dt.COMPLEX:
             parts = np.array([0.0, -2.5, np.inf, -np.inf, np.nan])
             special = np.empty((5, 5), dtype=corpus.dtype.numpy)

@@ -160,7 +160,8 @@ def enter(
             inputs = (ordinary(corpus, first.x), ordinary(corpus, first.filter))
             yield Case(layout, inputs, first.options, layout=layout)
 
-    @cases.of(family.backprop_input, oracle=oracles[1])
+    # Where a window of the filter hangs over the edge, it may be multiplied by zeros or left out.
+    @cases.of(family.backprop_input, oracle=oracles[1], ordinary=("filter",))
     def backprop_inputs(corpus: Corpus) -> Iterator[Case]:
         """The same geometries; what no window touched gets zero."""
         yield from backprop_input(corpus, geometries)

@@ -88,7 +88,7 @@ def _moderate(corpus: Corpus) -> Array:
 
 for spec, reference in ((ops.FLOOR_DIV, oracle.floor_div), (ops.MOD, oracle.mod)):
 
-    @cases.of(spec, oracle=reference)
+    @cases.of(spec, oracle=reference, ordinary=("a", "b"))
     def quotient(corpus: Corpus) -> Iterator[Case]:
         """Signs in every combination, zero divisors, INT_MIN by -1."""
         yield from patterns.binary(corpus, edges=_moderate(corpus))
@@ -98,6 +98,10 @@ for spec, reference in ((ops.FLOOR_DIV, oracle.floor_div), (ops.MOD, oracle.mod)
             yield Case("signs", (signs[:, None], corpus.of([-3, -2, 2, 3])))
         if corpus.floating:
             yield Case("halves", (halves[:, None], halves[None, :]))
+            infinities = corpus.of([np.inf, -np.inf])
+            yield Case("infinities", (infinities[:, None], infinities))
+            yield Case("by infinity", (corpus.of([7.5, 0.25, 3.0]), infinities[:1]))
+            yield Case("by minus infinity", (corpus.of([-7.5, -0.25, -3.0]), infinities[1:]))
 
 
 @cases.of(ops.POW, oracle=oracle.power)

@@ -77,7 +77,11 @@ def _convolution(corpus: Corpus, channels: int, *, full: bool) -> Iterator[Case]
     yield Case(wrong.id, wrong.inputs, wrong.attributes, expected=ShapeError)
 
 
-@cases.of(ops.FUSED_CONV2D, oracle=oracle.fused_conv2d)
+# What the filter meets in the padding may be multiplied by zeros or left out.
+_ORDINARY = ("filter", "prelu_activation_weights")
+
+
+@cases.of(ops.FUSED_CONV2D, oracle=oracle.fused_conv2d, ordinary=_ORDINARY)
 def fused_conv2d(corpus: Corpus) -> Iterator[Case]:
     """Every activation, bias and slopes of every shape, both data formats."""
     yield from _convolution(corpus, 3, full=True)
@@ -90,7 +94,7 @@ def fused_conv2d(corpus: Corpus) -> Iterator[Case]:
     yield Case("large", inputs, {**_SAME, "activation": "relu"})
 
 
-@cases.of(ops.FUSED_DEPTHWISE_CONV2D, oracle=oracle.fused_depthwise)
+@cases.of(ops.FUSED_DEPTHWISE_CONV2D, oracle=oracle.fused_depthwise, ordinary=_ORDINARY)
 def fused_depthwise(corpus: Corpus) -> Iterator[Case]:
     """The same."""
     yield from _convolution(corpus, 4, full=False)
@@ -117,7 +121,7 @@ _PRODUCTS: tuple[tuple[str, tuple[Shape, Shape, Shape | None], dict[str, Any]], 
 )
 
 
-@cases.of(ops.FUSED_MAT_MUL, oracle=oracle.fused_mat_mul)
+@cases.of(ops.FUSED_MAT_MUL, oracle=oracle.fused_mat_mul, ordinary=_ORDINARY[1:])
 def fused_mat_mul(corpus: Corpus) -> Iterator[Case]:
     """Integers have few activations, complex numbers none; flags, broadcast batches."""
     for name, (a, b, bias), options in _PRODUCTS:

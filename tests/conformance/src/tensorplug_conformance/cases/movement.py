@@ -71,6 +71,7 @@ BROADCAST_TO: Rows = (
     ("rank 0", (), {"shape": ()}),
     ("rank 6", (2, 1, 1, 3, 1), {"shape": (2, 2, 2, 1, 3, 2)}),
     ("to empty", (1, 3), {"shape": (0, 3)}),
+    ("empty", (0, 1), {"shape": (2, 0, 3)}),
     ("large", (1, 259), {"shape": (257, 259)}),
     ("transposed", (3, 1), {"shape": (2, 3, 4)}),
     ("sliced", (1, 3), {"shape": (4, 3)}),

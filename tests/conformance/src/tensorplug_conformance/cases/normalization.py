@@ -31,7 +31,8 @@ def _batch(
     return Case(name, (corpus.ordinary(shape), scale, offset, mean, variance), **more)
 
 
-@cases.of(ops.FUSED_BATCH_NORM, oracle=oracle.batch_norm)
+# An infinite variance may be divided by, or its reciprocal multiplied with.
+@cases.of(ops.FUSED_BATCH_NORM, oracle=oracle.batch_norm, ordinary=("variance",))
 def batch_norm(corpus: Corpus) -> Iterator[Case]:
     """Statistics per channel, per element and in one number; scale and offset may be absent."""
     yield _batch(corpus, "NHWC", (2, 3, 4, 3), (3,))
@@ -117,7 +118,8 @@ def _pulled(corpus: Corpus, name: str, x: Array, options: dict[str, Any]) -> Cas
     return Case(name, (x, y, corpus.ordinary(x.shape)), options)
 
 
-@cases.of(ops.LRN_GRAD, oracle=oracle.lrn_grad)
+# The output must be that of the input: other values would not come from any normalization.
+@cases.of(ops.LRN_GRAD, oracle=oracle.lrn_grad, ordinary=("x", "y"))
 def lrn_grad(corpus: Corpus) -> Iterator[Case]:
     """The windows of LRN."""
     for name, shape, options in _OPTIONS:

@@ -158,7 +158,11 @@ def _pulled(corpus: Corpus, name: str, x: Any, options: dict[str, Any]) -> Case:
     return Case(name, (corpus.ordinary(output.shape), x, output), options)
 
 
-@cases.of(ops.MAX_POOL_GRAD, oracle=oracle.max_pool_grad)
+# The output must be that of the input: other values would not come from any pooling.
+_TOGETHER = ("input", "output")
+
+
+@cases.of(ops.MAX_POOL_GRAD, oracle=oracle.max_pool_grad, ordinary=_TOGETHER)
 def max_pool_grad(corpus: Corpus) -> Iterator[Case]:
     """Ties go to the first in row-major order; overlapping windows add up."""
     for name, shape, options in (*WINDOWS, *_ROUNDED, _ONLY_PADDING):
@@ -175,7 +179,7 @@ def max_pool_grad(corpus: Corpus) -> Iterator[Case]:
     yield _pulled(corpus, "large, tied", corpus.small((1, 96, 128, 6)), apart)
 
 
-@cases.of(ops.MAX_POOL_3D_GRAD, oracle=oracle.max_pool_grad)
+@cases.of(ops.MAX_POOL_3D_GRAD, oracle=oracle.max_pool_grad, ordinary=_TOGETHER)
 def max_pool_3d_grad(corpus: Corpus) -> Iterator[Case]:
     for name, shape, options in VOLUMES:
         yield _pulled(corpus, name, corpus.distinct(shape), options)

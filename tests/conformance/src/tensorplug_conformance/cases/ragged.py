@@ -83,7 +83,11 @@ def gather_points(corpus: Corpus) -> Iterator[Case]:
     yield Case("ranks given", (_DEEP, corpus.ordinary((9,)), _numbers(4, 0, 4)), both)
 
 
-@cases.of(ops.RAGGED_RANGE, oracle=oracle.ragged_range, ulp={"*": 0.5})
+# How many values there are depends on them: other ones would be too many.
+_ENDS = ("starts", "limits", "deltas")
+
+
+@cases.of(ops.RAGGED_RANGE, oracle=oracle.ragged_range, ulp={"*": 0.5}, ordinary=_ENDS)
 def ragged_range(corpus: Corpus) -> Iterator[Case]:
     """Ranges up and down, empty ones, one number for all rows."""
     of = corpus.of
@@ -99,7 +103,11 @@ def ragged_range(corpus: Corpus) -> Iterator[Case]:
     if corpus.dtype in dt.SIGNED:
         first = -last - 1
         yield Case("all", (of([first, last]), of([last, first]), of([last, -last])))
+    if corpus.dtype.itemsize == 1:
+        middle = (of([100, 120]), of(min(last, 200)), of([9, 5]))
+        yield Case("across 127", middle)
     if corpus.floating:
+        yield Case("tenths", (of([0.1, 1.3]), of([0.95, 2.25]), of([0.1, 0.3])))
         yield Case("fractions", (of([0, 0.25]), of([1, 1.5]), of([0.25, 0.5])))
         wrong = (of([0]), of([np.inf]), of([1]))
         yield Case("infinite", wrong, expected=ArgumentError)

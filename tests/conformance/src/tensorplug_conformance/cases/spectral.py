@@ -56,7 +56,8 @@ for spec, reference in ((ops.FFT, oracle.fft), (ops.IFFT, oracle.ifft)):
         yield Case("scalar", (corpus.ordinary(()),), expected=ShapeError)
 
 
-@cases.of(ops.RFFT, oracle=oracle.rfft)
+# How far an infinity spreads depends on how the sum is split up.
+@cases.of(ops.RFFT, oracle=oracle.rfft, ordinary=("input",))
 def real_transform(corpus: Corpus) -> Iterator[Case]:
     """Even and odd lengths, cut and filled up."""
     for shape in _SHAPES:

@@ -8,6 +8,7 @@ import numpy as np
 
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.ops import strings as ops
+from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle import strings as oracle
 from tensorplug_conformance.tables import Case, CaseTable
 
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.tables import Array
 
 cases = CaseTable()
-
-_MANY = 1 << 13  # texts; more of them would only take longer
 
 
 def _texts(*values: Any) -> Array:
@@ -70,9 +69,9 @@ def string_n_grams(corpus: Corpus) -> Iterator[Case]:
     yield Case("int64", (_LETTERS, _numbers(0, 2, 6, dtype="int64")), _PLAIN)
     yield Case("nothing", (_texts(), _numbers()), _PLAIN)
     yield Case("empty rows", (_texts(), _numbers(0, 0, 0)), _PLAIN)
-    ends = np.sort(corpus.indices((999,), _MANY))
-    many = np.concatenate([[0], ends, [_MANY]]).astype(np.int32)
-    yield Case("many", (corpus.ordinary((_MANY,)), many), {**_PLAIN, "n_gram_widths": [2, 3]})
+    ends = np.sort(corpus.indices((999,), LARGE))
+    many = np.concatenate([[0], ends, [LARGE]]).astype(np.int32)
+    yield Case("large", (corpus.ordinary((LARGE,)), many), {**_PLAIN, "n_gram_widths": [2, 3]})
     for name, splits in (
         ("first split", (1, 6)),
         ("last split", (0, 5)),
@@ -103,7 +102,7 @@ def string_split(corpus: Corpus) -> Iterator[Case]:
     yield Case("default", (_LINES, space))
     yield Case("nothing", (_texts(), space))
     yield Case("empty texts", (_texts("", ""), space), {"skip_empty": False})
-    yield Case("many", (corpus.ordinary((_MANY,)), space))
+    yield Case("large", (corpus.ordinary((LARGE,)), space))
     yield Case("rank 2", (_LINES[None], space), expected=ShapeError)
     yield Case("delimiters", (_LINES, _texts(" ")), expected=ShapeError)
     yield Case("numbers", (_numbers(1), space), expected=DTypeError)
@@ -118,7 +117,7 @@ def string_to_hash_bucket_fast(corpus: Corpus) -> Iterator[Case]:
     yield Case("rank 0", (_texts("a").reshape(()),), {"num_buckets": 7})
     yield Case("rank 3", (texts[:12].reshape(2, 3, 2),), {"num_buckets": 7})
     yield Case("nothing", (_texts(),), {"num_buckets": 7})
-    yield Case("many", (texts[corpus.indices((_MANY,), len(texts))],), {"num_buckets": 99})
+    yield Case("large", (texts[corpus.indices((LARGE,), len(texts))],), {"num_buckets": 99})
     for wrong in (0, -1, 2**31 + 1):
         yield Case(f"{wrong}", (texts,), {"num_buckets": wrong}, expected=ArgumentError)
 
@@ -148,7 +147,7 @@ def static_regex_replace(corpus: Corpus) -> Iterator[Case]:
     yield Case("rank 0", (_texts("aa").reshape(()),), how)
     yield Case("rank 2", (texts.reshape(2, 3),), how)
     yield Case("nothing", (np.empty((0, 2), texts.dtype),), how)
-    yield Case("many", (corpus.ordinary((_MANY,)),), {"pattern": "w(.)", "rewrite": r"\1w"})
+    yield Case("large", (corpus.ordinary((LARGE,)),), {"pattern": "w(.)", "rewrite": r"\1w"})
     wrong: tuple[tuple[Any, Any], ...] = (
         ("(", ""),
         ("a", r"\1"),

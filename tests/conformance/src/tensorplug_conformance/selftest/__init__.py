@@ -65,7 +65,7 @@ def _unfit(backend: str) -> str:
 
 def _show(results: Results, console: Console) -> int:
     console.print(_outcomes(results.trials))
-    for table in matrix(results.findings):
+    for table in matrix(results.findings, console.width):
         console.print(table)
     wrong = sum(not each.right for each in results.trials)
     for finding in results.findings:

@@ -1,46 +1,122 @@
-"""The matrix of the self test: families by kinds, how many saboteurs were caught in each."""
+"""The matrix of the self test: families by kinds, how many saboteurs were caught of how many."""
 
 from __future__ import annotations
 
+import fnmatch
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from rich import box
 from rich.table import Table
 
 from tensorplug_conformance.selftest.generation import families
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from tensorplug_conformance.selftest.bench import Finding
 
-__all__ = ["matrix"]
+__all__ = ["GROUPS", "matrix"]
 
-_ACROSS = 14  # families side by side: what a terminal of 100 columns shows
+# Group -> patterns of the kinds in it; a kind that is not named here stands under "other".
+GROUPS: Final[dict[str, tuple[str, ...]]] = {
+    "off by one": ("one element wrong", "last element left out", "off by one*", "drops the last*"),
+    "wrong axis": ("wrong axis", "rows and columns mixed", "axis *", "perm *"),
+    "NaN rule": (
+        "NaN *",
+        "infinities *",
+        "sign of zero lost",
+        "subnormals *",
+    ),
+    "tie rule": ("ties *", "equals *"),
+    "dtype": (
+        "wrong dtype",
+        "float64 *",
+        "integers through float32",
+        "imaginary part lost",
+        "unsigned as signed",
+        "saturates",
+        "through float32",
+        "half-precision *",
+    ),
+    "precision": ("half the digits", "too many ulp", "fast approximation", "adds the identity"),
+    "attribute": ("attribute *", "* ignored"),
+    "operands": ("operands swapped", "* not stretched", "*index*", "condition inverted"),
+    "input changed": ("*input changed",),
+    "output aliased": ("output aliased",),
+    "large": ("wrong above 2*", "wrong only above *"),
+    "strided": ("wrong where strided", "wrong only when strided"),
+    "empty": ("wrong from nothing", "empty *", "fails for nothing", "wrong where empty"),
+    "rank, shape": ("wrong for *", "wrong above rank *", "scalar *", "wrong shape"),
+    "stale": ("stale *", "wrong when repeated"),
+    "lost update": ("lost update",),
+    "race": ("race*", "not deterministic"),
+    "leak": ("leaks *",),
+    "second output": ("wrong second output",),
+    "gradient": ("gradient *",),
+}
+Counts = Counter[tuple[str, str]]  # by family and group
+_OTHER: Final = "other"
+_CELL: Final = 10  # columns of a terminal for one group
+_FIRST: Final = 24
 
 
-def matrix(findings: Sequence[Finding]) -> Table:
-    """Return kinds with the numbers caught, escaped and harmless, and where they were tried."""
+def matrix(findings: Sequence[Finding], width: int = 100) -> Iterator[Table]:
+    """Yield tables of families by groups of kinds, each "caught/all", side by side in ``width``.
+
+    Those that make no difference are saboteurs of nothing: they are counted in a table of their
+    own, kind by kind.
+    """
     family_of = {kernel: family for family, kernels in families().items() for kernel in kernels}
-    counts: Counter[tuple[str, str]] = Counter()
-    where: dict[str, Counter[str]] = {}
+    caught: Counts = Counter()
+    tried: Counts = Counter()
+    harmless: Counter[str] = Counter()
     for each in findings:
-        kind, family = each.saboteur.kind, family_of[each.saboteur.kernel]
-        counts[kind, each.outcome] += 1
-        cell = where.setdefault(kind, Counter())
-        cell[f"{family}" if each.outcome != "escaped" else f"[red]{family}![/]"] += (
-            each.outcome != "harmless"
-        )
-    table = Table("kind", "caught", "escaped", "no difference", "families: how many of them")
-    for kind in sorted(where):
-        tried = [f"{family} {n}" for family, n in sorted(where[kind].items()) if n]
-        shown = ", ".join(tried[:_ACROSS]) + (", ..." if len(tried) > _ACROSS else "")
-        caught, escaped = counts[kind, "caught"], counts[kind, "escaped"]
-        table.add_row(
-            kind,
-            str(caught),
-            f"[bold red]{escaped}[/]" if escaped else "0",
-            str(counts[kind, "harmless"]),
-            shown,
-        )
+        cell = family_of[each.saboteur.kernel], group_of(each.saboteur.kind)
+        harmless[each.saboteur.kind] += each.outcome == "harmless"
+        tried[cell] += each.outcome != "harmless"
+        caught[cell] += each.outcome == "caught"
+    shown = [name for name in (*GROUPS, _OTHER) if _sum(tried, name)]
+    across = max(1, (width - _FIRST) // _CELL)
+    for first in range(0, len(shown), across):
+        yield _table(shown[first : first + across], caught, tried)
+    yield _idle(harmless)
+
+
+def group_of(kind: str) -> str:
+    """Return the group of a kind."""
+    for name, kinds in GROUPS.items():
+        if any(fnmatch.fnmatchcase(kind, each) for each in kinds):
+            return name
+    return _OTHER
+
+
+def _table(groups: Sequence[str], caught: Counts, tried: Counts) -> Table:
+    table = Table(box=box.SIMPLE, padding=(0, 1, 0, 0))
+    table.add_column("family", no_wrap=True, min_width=_FIRST - 4)
+    for each in groups:
+        table.add_column(each, min_width=_CELL - 1)
+    for family in sorted({family for family, _ in tried}):
+        table.add_row(family, *(_cell(caught[family, at], tried[family, at]) for at in groups))
+    table.add_section()
+    table.add_row("all", *(_cell(_sum(caught, at), _sum(tried, at)) for at in groups))
+    return table
+
+
+def _sum(counts: Counts, group: str) -> int:
+    return sum(n for (_, at), n in counts.items() if at == group)
+
+
+def _cell(caught: int, tried: int) -> str:
+    text = f"{caught}/{tried}"
+    if not tried:
+        return ""
+    return text if caught == tried else f"[bold red]{text}[/]"
+
+
+def _idle(harmless: Counter[str]) -> Table:
+    table = Table("make no difference", "how many", box=box.SIMPLE)
+    for kind, count in sorted(harmless.items()):
+        if count:
+            table.add_row(kind, str(count))
     return table

@@ -1,18 +1,26 @@
-"""A clean backend whose Neg kernel takes the whole process down, each in its own way."""
+"""A clean backend that misbehaves: its Neg kernel takes the process down, lies, chats or leaks.
+
+Each function returns an engine, so that it can be named to another process.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 import time
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import numpy as np
+
 from tensorplug import dtypes as dt
 from tensorplug.errors import KernelRefusedError
-from tensorplug.ops.elementwise import NEG
+from tensorplug.ops.elementwise import ADD, NEG, SQUARE
+from tensorplug.ops.reduction import SUM
 from tensorplug.plugins.assembly import build_engine
 from tensorplug.registry import Owner
 from tensorplug.tables import kernel_entry
+from tensorplug_conformance.selftest.backends import WrongBackend, engine_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +28,7 @@ if TYPE_CHECKING:
     from tensorplug.engine import Engine
     from tensorplug.tables import KernelEntry
 
-__all__ = ["REFERENCE", "dies", "exits", "hangs", "prints"]
+__all__ = ["REFERENCE"]
 
 REFERENCE = "cpu"
 
@@ -29,13 +37,15 @@ def _with_neg(neg: Callable[..., Any]) -> Engine:
     return _replaced(kernel_entry(NEG, neg))
 
 
-def _replaced(entry: KernelEntry, *, alone: bool = False) -> Engine:
-    engine = build_engine()
-    engine.open(REFERENCE)
-    if alone:
-        engine.registry.remove_kernel(NEG.name, REFERENCE)
-    engine.registry.add(Owner("misbehaving"), kernels=[(REFERENCE, entry)], override=True)
-    return engine
+def _replaced(*entries: KernelEntry, alone: bool = False, engine: Engine | None = None) -> Engine:
+    found = engine or build_engine()
+    found.open(REFERENCE)
+    for entry in entries:
+        if alone:
+            found.registry.remove_kernel(entry.spec.name, REFERENCE)
+        wrong = [(REFERENCE, entry)]
+        found.registry.add(Owner("misbehaving"), kernels=wrong, override=True)
+    return found
 
 
 def dies() -> Engine:
@@ -44,6 +54,16 @@ def dies() -> Engine:
     def neg(x: Any) -> NoReturn:
         del x
         os.abort()
+
+    return _with_neg(neg)
+
+
+def segfaults() -> Engine:
+    """Return an engine in which Neg reads where nothing is."""
+
+    def neg(x: Any) -> bytes:
+        del x
+        return ctypes.string_at(0)
 
     return _with_neg(neg)
 
@@ -80,6 +100,16 @@ def prints() -> Engine:
     return build_engine()
 
 
+def prints_while_computing() -> Engine:
+    """Return an engine in which Neg tells of its work on stdout."""
+
+    def neg(x: Any) -> Any:
+        sys.stdout.write("negating\n")
+        return np.asarray(-x)
+
+    return _with_neg(neg)
+
+
 def refuses() -> Engine:
     """Return an engine that registers Neg, and whose Neg takes no types whatever."""
 
@@ -92,7 +122,7 @@ def refuses() -> Engine:
 
 def registers_less() -> Engine:
     """Return an engine whose Neg is registered for int32 alone, though float32 is declared."""
-    return _replaced(kernel_entry(NEG, lambda x: -x, dtypes=(dt.int32,)), alone=True)
+    return _replaced(kernel_entry(NEG, lambda x: np.asarray(-x), dtypes=(dt.int32,)), alone=True)
 
 
 def raises_at_close() -> Engine:
@@ -104,4 +134,134 @@ def raises_at_close() -> Engine:
         raise OSError("the driver is gone")
 
     clean.close = close  # type: ignore[method-assign]  # that is what is wrong with it
+    return engine
+
+
+def claims_and_refuses() -> Engine:
+    """Return an engine that registers Square for every dtype, and whose Square takes none."""
+
+    def square(x: Any) -> NoReturn:
+        del x
+        raise KernelRefusedError("not today")
+
+    return _replaced(kernel_entry(SQUARE, square, prepares=True))
+
+
+def registers_more() -> Engine:
+    """Return an engine whose Square would serve every dtype, and is claimed for int32 alone."""
+    return _replaced(
+        kernel_entry(SQUARE, lambda x: np.asarray(x * x), dtypes=(dt.int32,)), alone=True
+    )
+
+
+class _Lies:
+    """A backend that is wrong about itself."""
+
+    def __init__(self, clean: Any) -> None:
+        self.clean = clean
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.clean, name)
+
+
+class _CannotHold(_Lies):
+    """Declares float64, and takes none."""
+
+    def from_host(self, array: Any) -> Any:
+        if array.dtype == "float64":
+            raise TypeError("this device has no float64")
+        return self.clean.from_host(array)
+
+
+class _HoldsLess(_Lies):
+    """Declares float64, holds float32, and describes that as float64."""
+
+    def from_host(self, array: Any) -> Any:
+        narrow = array.astype("float32") if array.dtype == "float64" else array
+        return self.clean.from_host(narrow)
+
+
+class _DeclaresLess(_Lies):
+    """Has float64 kernels, and does not declare that dtype."""
+
+    @property
+    def dtypes(self) -> frozenset[dt.DType]:
+        return frozenset(self.clean.dtypes) - {dt.float64}
+
+
+class _Remote(_Lies):
+    """Keeps its buffers to itself."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("share_"):
+            raise AttributeError(name)
+        return getattr(self.clean, name)
+
+
+class _Keeps(_Lies):
+    """Keeps every buffer that it ever made."""
+
+    def __init__(self, clean: Any) -> None:
+        super().__init__(clean)
+        self.kept: list[Any] = []
+
+    def from_host(self, array: Any) -> Any:
+        self.kept.append(self.clean.from_host(array))
+        return self.kept[-1]
+
+
+def _lying(make: Callable[[Any], Any]) -> Engine:
+    return engine_with(WrongBackend("lies", make, 1, ""))
+
+
+def cannot_hold() -> Engine:
+    """Return an engine whose backend declares a dtype that it cannot hold."""
+    return _lying(_CannotHold)
+
+
+def holds_less() -> Engine:
+    """Return an engine whose backend describes its buffers as wider than they are."""
+    return _lying(_HoldsLess)
+
+
+def declares_less() -> Engine:
+    """Return an engine whose backend has kernels for a dtype that it does not declare."""
+    return _lying(_DeclaresLess)
+
+
+def keeps_everything() -> Engine:
+    """Return an engine whose backend gives no memory back."""
+    return _lying(_Keeps)
+
+
+def does_not_open() -> Engine:
+    """Return an engine whose backend finds no device."""
+
+    def make(clean: Any) -> NoReturn:
+        del clean
+        raise OSError("no such device")
+
+    return _lying(make)
+
+
+def answers_from_the_host() -> Engine:
+    """Return an engine whose kernels fetch their inputs and compute on the host."""
+
+    def add(a: Any, b: Any, *, backend: Any) -> Any:
+        return backend.from_host(backend.to_host(a) + backend.to_host(b))
+
+    def total(x: Any, *, axis: Any, keep_dims: bool, backend: Any) -> Any:
+        found = backend.to_host(x)
+        return backend.from_host(np.asarray(found.sum(axis=axis, keepdims=keep_dims)))
+
+    return _replaced(kernel_entry(ADD, add), kernel_entry(SUM, total), engine=_lying(_Remote))
+
+
+def leaves_it_to_others() -> Engine:
+    """Return an engine whose backend has no kernels: another backend is to answer for it."""
+    engine = build_engine()
+    engine.open(REFERENCE)
+    for name, owner in list(engine.registry.state.kernels):
+        if owner == REFERENCE:
+            engine.registry.remove_kernel(name, owner)
     return engine

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from tensorplug.errors import TensorplugError
 from tensorplug.spec import REQUIRED
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["saboteurs"]
 
+_AXES: Final = ("axis", "axes", "dim", "dims", "perm", "reduction_indices", "batch_dims")
 _REFUSALS = (ValueError, IndexError, TypeError, ArithmeticError, KeyError, TensorplugError)
 
 
@@ -30,7 +33,10 @@ def saboteurs(entry: CaseEntry) -> Iterator[Saboteur]:
             ("attribute of the first call", _first),
             ("attribute off by one", _next),
             ("attribute as if one", _broadened),
+            ("wrong axis", _next_axis),
         ):
+            if kind == "wrong axis" and name not in _AXES:
+                continue
             yield Saboteur(
                 kind,
                 entry.spec.name,
@@ -86,4 +92,15 @@ def _broadened(call: Call, name: str) -> Any:
     value = call.attributes[name]
     if isinstance(value, tuple) and value:
         return (value[0],) * len(value)
+    return value
+
+
+def _next_axis(call: Call, name: str) -> Any:
+    """Return the axis after the one that is meant, of several each; after the last the first."""
+    value = call.attributes[name]
+    rank = max((each.ndim for each in call.inputs() if isinstance(each, np.ndarray)), default=0)
+    if isinstance(value, int) and rank:
+        return (value + 1) % rank
+    if isinstance(value, tuple) and rank:
+        return tuple((each + 1) % rank for each in value)
     return value

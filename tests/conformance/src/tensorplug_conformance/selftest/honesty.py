@@ -1,0 +1,106 @@
+"""Backends that misbehave, run as any other: each gets its verdict, and the run goes on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from tensorplug_conformance.checks import Target
+from tensorplug_conformance.selftest import misbehaving
+from tensorplug_conformance.selftest.trials import Trial
+from tensorplug_conformance.supervisor import Limits, supervise
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tensorplug_conformance.supervisor import Item, Outcome
+
+__all__ = ["MISBEHAVIOUR", "Misbehaviour", "try_misbehaviour"]
+
+_PATIENCE: Final = 20.0  # seconds for one item: what hangs is given up then
+_NEG: Final = ("row", "Neg", "float32", "native")
+_SQUARE: Final = ("row", "Square", "float32", "native")
+_DOUBLE: Final = ("row", "Abs", "float64", "native")
+
+
+@dataclass(frozen=True, slots=True)
+class Misbehaviour:
+    """A function of ``misbehaving``, the item in which it must show, and with what verdict.
+
+    ``status`` is that of the item, "none" where the process did not live to tell; ``reason`` is
+    part of what is said of it. ``alone``: nothing else works either. Otherwise the items around
+    it must pass.
+    """
+
+    name: str
+    factory: str
+    item: Item
+    status: str
+    reason: str
+    alone: bool = False
+
+
+MISBEHAVIOUR: Final[Sequence[Misbehaviour]] = (
+    Misbehaviour("hangs", "hangs", _NEG, "none", "it hung"),
+    Misbehaviour("aborts", "dies", _NEG, "none", "died of signal 6"),
+    Misbehaviour("segfaults", "segfaults", _NEG, "none", "died of signal 11"),
+    Misbehaviour("leaves as if all were well", "exits", _NEG, "none", "exit status 0"),
+    Misbehaviour("does not open", "does_not_open", _NEG, "none", "no such device", alone=True),
+    Misbehaviour("prints when opened", "prints", ("check", 0, "prints nothing"), "fail", "hello"),
+    Misbehaviour("prints in a kernel", "prints_while_computing", _NEG, "fail", "it printed"),
+    Misbehaviour("leaks", "keeps_everything", _NEG, "fail", "a leak", alone=True),
+    Misbehaviour("claims a kernel and refuses", "refuses", _NEG, "missing", "not today"),
+    Misbehaviour(
+        "claims more than it runs", "claims_and_refuses", _SQUARE, "not claimed", "declined"
+    ),
+    Misbehaviour("registers less than a primitive needs", "registers_less", _NEG, "missing", ""),
+    Misbehaviour("registers more than it claims", "registers_more", _SQUARE, "not claimed", ""),
+    Misbehaviour("declares a dtype it lacks", "cannot_hold", _DOUBLE, "fail", "no float64"),
+    Misbehaviour("holds less than it says", "holds_less", _DOUBLE, "fail", "read back"),
+    Misbehaviour(
+        "has kernels for a dtype it does not declare",
+        "declares_less",
+        _DOUBLE,
+        "unsupported dtype",
+        "",
+    ),
+    Misbehaviour(
+        "answers from the host",
+        "answers_from_the_host",
+        ("check", 1, "kernels run on the device"),
+        "fail",
+        "Add fetched",
+    ),
+    Misbehaviour("leaves it to others", "leaves_it_to_others", _NEG, "missing", "", alone=True),
+)
+_AROUND: Final[tuple[Item, Item]] = (
+    ("row", "Abs", "int32", "native"),
+    ("row", "Floor", "int32", "native"),
+)
+
+
+def try_misbehaviour(wrong: Misbehaviour) -> Trial:
+    """Run three items, the middle one that in which it must show."""
+    target = Target(misbehaving.REFERENCE, f"{misbehaving.__name__}:{wrong.factory}")
+    before, after = _AROUND
+    items = [before, wrong.item, after]
+    limits = Limits(item=_PATIENCE)
+    outcomes = supervise(target, items, 0, limits, lambda _outcome: None)
+    found = [_verdict(each) for each in outcomes]
+    status, reason = found[1]
+    around = {found[0][0], found[2][0]}
+    right = status == wrong.status and wrong.reason in reason
+    right &= "pass native" not in around if wrong.alone else around == {"pass native"}
+    others = "" if wrong.alone else f"; before and after: {', '.join(sorted(around))}"
+    shown = reason.splitlines()[0] if reason else ""
+    return Trial(f"backend that {wrong.name}", right, f"{status}: {shown}{others}")
+
+
+def _verdict(outcome: Outcome) -> tuple[str, str]:
+    """Return the status of an item, and everything that is said of it."""
+    verdict: dict[str, Any] | None = outcome.verdict
+    if verdict is None:
+        return "none", outcome.error
+    failures = [each["message"] for each in verdict.get("failures", ())]
+    said = [verdict.get("message", ""), verdict.get("reason", ""), *failures]
+    return verdict["status"], "; ".join(each for each in said if each)

@@ -1,0 +1,153 @@
+"""The work of the self test, in parts that several processes share."""
+
+from __future__ import annotations
+
+import fnmatch
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import TYPE_CHECKING, Final
+
+from tensorplug_conformance.denominator import Row, entries
+from tensorplug_conformance.selftest.backends import WRONG_BACKENDS
+from tensorplug_conformance.selftest.bench import Bench, Finding
+from tensorplug_conformance.selftest.generation import THINNED, selected
+from tensorplug_conformance.selftest.honesty import MISBEHAVIOUR, try_misbehaviour
+from tensorplug_conformance.selftest.programs import WRONG_PROGRAMS, try_program
+from tensorplug_conformance.selftest.saboteurs import saboteurs
+from tensorplug_conformance.selftest.trials import Trial, try_backend, try_clean, try_null
+from tensorplug_conformance.session import Session, engine_factory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tensorplug_conformance.selftest.sabotage import Saboteur
+
+__all__ = ["Plan", "Results", "run"]
+
+_AT_ONCE: Final = 12  # saboteurs in one part: neighbours share cases and what is right
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is tried: on which clean backend, which kinds, and how many of those generated.
+
+    ``thin``: one generated saboteur in so many, 0 for none; ``offset``: which one.
+    """
+
+    backend: str = "cpu"
+    kinds: str = "*"
+    thin: int = THINNED
+    offset: int = 0
+
+
+@dataclass(slots=True)
+class Results:
+    """What came of it: trials, and findings by the number of the saboteur."""
+
+    trials: list[Trial]
+    findings: list[Finding]
+
+
+Part = tuple[str, tuple[int, ...]]  # what, and which of them
+Told = tuple[list[Trial], list[tuple[int, str, str]]]  # trials; number, outcome, evidence
+
+
+def run(
+    plan: Plan,
+    jobs: int = 1,
+    started: Callable[[int], None] = lambda _total: None,
+    heard: Callable[[], None] = lambda: None,
+) -> Results:
+    """Carry out ``plan`` in ``jobs`` processes; the results do not depend on how many.
+
+    ``started`` is told how many parts there are; ``heard`` is called after each.
+    """
+    parts = list(_parts(plan))
+    started(len(parts))
+    work = partial(_carry_out, plan)
+    told: list[Told] = []
+    if jobs == 1:
+        for part in parts:
+            told.append(work(part))
+            heard()
+    else:
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(jobs, mp_context=context) as pool:
+            futures = [pool.submit(work, part) for part in parts]
+            for _ in as_completed(futures):
+                heard()
+            told = [each.result() for each in futures]
+    chosen = _chosen(plan)
+    trials = [trial for some, _ in told for trial in some]
+    clean = _clean_rows(plan)
+    if clean and all(each.right for each in trials if each.name.startswith("clean ")):
+        trials.append(Trial(f"clean {plan.backend}: {len(clean)} rows", True, "all pass"))
+    return Results(
+        trials,
+        [Finding(chosen[at], *rest) for _, findings in told for at, *rest in findings],  # type: ignore[arg-type]  # an outcome
+    )
+
+
+def _parts(plan: Plan) -> Iterator[Part]:
+    """Yield the parts, those that take long first."""
+    if plan.kinds == "*":
+        yield from (("null", (at,)) for at in range(len(_NULLS)))
+        yield from (("misbehaviour", (at,)) for at in range(len(MISBEHAVIOUR)))
+        yield from (("program", (at,)) for at in range(len(WRONG_PROGRAMS)))
+        yield from (("backend", (at,)) for at in range(len(WRONG_BACKENDS)))
+    yield from (("clean", each) for each in _batches(len(_clean_rows(plan))))
+    yield from (("saboteurs", each) for each in _batches(len(_chosen(plan))))
+
+
+def _batches(count: int) -> list[tuple[int, ...]]:
+    return [tuple(range(at, min(at + _AT_ONCE, count))) for at in range(0, count, _AT_ONCE)]
+
+
+_NULLS: Final = ("zeros", "nothing")
+
+
+@cache
+def _chosen(plan: Plan) -> list[Saboteur]:
+    """Return the saboteurs; those of one row together: its cases are kept for them alone."""
+    made = [*saboteurs(), *(selected(plan.thin, plan.offset) if plan.thin else ())]
+    fitting = [each for each in made if fnmatch.fnmatchcase(each.kind, plan.kinds)]
+    return sorted(fitting, key=lambda each: (each.kernel, each.mode, each.dtype))
+
+
+@cache
+def _clean_rows(plan: Plan) -> list[Row]:
+    """Return the rows in which those written by hand are tried: on the clean backend they pass."""
+    hand = [each for each in saboteurs() if fnmatch.fnmatchcase(each.kind, plan.kinds)]
+    return sorted({Row(each.kernel, each.dtype, each.mode) for each in hand})
+
+
+def _carry_out(plan: Plan, part: Part) -> Told:
+    what, which = part
+    if what == "saboteurs":
+        return [], _tried(plan, which)
+    if what == "clean":
+        return try_clean(plan.backend, entries(), [_clean_rows(plan)[at] for at in which]), []
+    (at,) = which
+    if what == "null":
+        trial = try_null(_NULLS[at])
+    elif what == "misbehaviour":
+        trial = try_misbehaviour(MISBEHAVIOUR[at])
+    elif what == "program":
+        trial = Trial(*try_program(WRONG_PROGRAMS[at]))
+    else:
+        trial = try_backend(plan.backend, WRONG_BACKENDS[at])
+    return [trial], []
+
+
+def _tried(plan: Plan, which: tuple[int, ...]) -> list[tuple[int, str, str]]:
+    """Try saboteurs in turn, on one session; return numbers, since wrong kernels do not travel."""
+    session = Session(engine_factory(None), plan.backend)
+    bench = Bench(session, entries())
+    found: list[tuple[int, str, str]] = []
+    for at in which:
+        finding = bench.try_one(_chosen(plan)[at])
+        found.append((at, finding.outcome, finding.evidence))
+    session.close()
+    return found

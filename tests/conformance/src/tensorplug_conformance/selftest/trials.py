@@ -1,0 +1,89 @@
+"""Trials of the self test: what is tried, and whether it came out as it must."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tensorplug_conformance.certify import certify
+from tensorplug_conformance.checks import NotMeasuredError, Target, checks
+from tensorplug_conformance.denominator import Row, rows
+from tensorplug_conformance.kernels import run_row
+from tensorplug_conformance.primitives import PRIMITIVES
+from tensorplug_conformance.selftest.backends import WrongBackend, engine_with
+from tensorplug_conformance.selftest.bench import Bench, Finding
+from tensorplug_conformance.selftest.null import NULL
+from tensorplug_conformance.session import Session, engine_factory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from tensorplug_conformance.selftest.sabotage import Saboteur
+    from tensorplug_conformance.tables import CaseEntry
+
+__all__ = ["Trial", "try_backend", "try_clean", "try_null", "try_saboteur"]
+
+_NULL_LEVEL = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One thing that was tried: whether it came out as it must, and what gave it away."""
+
+    name: str
+    right: bool
+    evidence: str
+
+
+def try_null(function: str) -> Trial:
+    """Run the null backend whose kernels give ``zeros`` or ``nothing``; no primitive may pass."""
+    target = Target(NULL, f"tensorplug_conformance.selftest.null:{function}")
+    report = certify(target, _NULL_LEVEL)
+    passed = {row["kernel"] for row in report["rows"] if row["status"].startswith("pass")}
+    right = report["conformant"] is False and not passed
+    reasons = report["blocked_by"] + [f"passed: {', '.join(sorted(passed))}"] * bool(passed)
+    return Trial(f"null backend: {function}", right, "; ".join(reasons))
+
+
+def try_backend(backend: str, wrong: WrongBackend) -> Trial:
+    """Run the check that must find a wrong backend out."""
+    (check,) = (each for each in checks(wrong.level) if each.id == wrong.check)
+    session = Session(lambda: engine_with(wrong), backend)
+    name = f"backend that {wrong.name}"
+    try:
+        check.run(Target(backend), lambda: session)
+    except NotMeasuredError as reason:
+        return Trial(name, False, f"not measured: {reason}")
+    except Exception as error:  # noqa: BLE001  # as in a worker: whatever it is, it is a verdict
+        return Trial(name, True, f"{check.id}: {error}".splitlines()[0])
+    return Trial(name, False, f"check {check.id!r} passed")
+
+
+def try_clean(
+    backend: str, known: Mapping[str, CaseEntry], tried: Iterable[Row], seed: int = 0
+) -> list[Trial]:
+    """Run rows on the clean reference; return those that do not pass."""
+    found = []
+    session = Session(engine_factory(None), backend)
+    for row in tried:
+        verdict = run_row(session, known[row.kernel], row, seed)
+        if not verdict.status.startswith("pass"):
+            first = verdict.failures[0] if verdict.failures else None
+            why = f"{first.case}: {first.message}" if first else verdict.reason
+            name = f"clean {row.kernel} {row.dtype} {row.mode}"
+            found.append(Trial(name, False, f"{verdict.status}: {why}"))
+    session.close()
+    return found
+
+
+def try_saboteur(backend: str, entry: CaseEntry, saboteur: Saboteur) -> Finding:
+    """Try one saboteur on an engine of its own."""
+    known = {entry.spec.name: entry}
+    row = Row(saboteur.kernel, saboteur.dtype, saboteur.mode)
+    primitive = saboteur.kernel in PRIMITIVES and saboteur.mode == "native"
+    assert row in rows(2 if primitive else 3, known)  # what is tried is part of the suite
+    session = Session(engine_factory(None), backend)
+    try:
+        return Bench(session, known).try_one(saboteur)
+    finally:
+        session.close()

@@ -1,0 +1,80 @@
+"""Cases that are derived from those of a family, where it has none such."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tensorplug import dtypes as dt
+from tensorplug.errors import RegistrationError
+from tensorplug.ops.comparison import IS_INF
+from tensorplug.ops.elementwise import ADD, NEG
+from tensorplug_conformance.corpus import Corpus
+from tensorplug_conformance.session import Session, engine_factory
+from tensorplug_conformance.tables import Case, CaseEntry, CaseTable
+
+
+def entry_of(spec: Any, *inputs: Any, oracle: Any, ordinary: tuple[str, ...] = ()) -> CaseEntry:
+    table = CaseTable()
+    table.of(spec, oracle=oracle, ordinary=ordinary)(lambda _corpus: [Case("only", inputs)])
+    (entry,) = table
+    return entry
+
+
+def derived_of(entry: CaseEntry, dtype: dt.DType) -> dict[str, Case]:
+    return {each.id: each for each in entry.cases(Corpus(dtype)) if each.id != "only"}
+
+
+def test_each_input_gets_special_values_one_at_a_time() -> None:
+    row = np.arange(6, dtype=np.float32)
+    found = derived_of(entry_of(ADD, row, row[::-1].copy(), oracle=np.add), dt.float32)
+    assert [each for each in found if "stepped" not in each and "sliced" not in each] == [
+        f"only, {what} in {name}"
+        for name in "ab"
+        for what in ("NaN", "infinities", "close values")
+    ]
+    a, b = found["only, NaN in b"].inputs
+    assert np.array_equal(a, row)
+    assert np.isnan(b).sum() == 1
+    a, _ = found["only, infinities in a"].inputs
+    assert set(a[np.isinf(a)]) == {np.inf, -np.inf}
+    a, _ = found["only, close values in a"].inputs
+    assert np.unique(a).size == a.size
+    assert np.unique(a.astype(np.float16)).size < a.size
+
+
+def test_integers_get_what_no_float_holds() -> None:
+    row = np.arange(9, dtype=np.int64)
+    x = derived_of(entry_of(NEG, row, oracle=np.negative), dt.int64)["only, far integers in x"]
+    values = x.inputs[0]
+    assert np.any(values.astype(np.float64).astype(object) != values.astype(object))
+    assert values.max() == np.iinfo(np.int64).max
+
+
+def test_an_ordinary_input_keeps_its_values() -> None:
+    row = np.arange(6, dtype=np.float32)
+    entry = entry_of(ADD, row, row, oracle=np.add, ordinary=("a",))
+    assert not any(" in a" in each for each in derived_of(entry, dt.float32))
+    with pytest.raises(RegistrationError, match="'c'"):
+        entry_of(ADD, row, row, oracle=np.add, ordinary=("c",))
+
+
+def test_some_case_tells_the_last_element_from_the_one_before() -> None:
+    row = np.array([np.inf, 1, 2, 3], dtype=np.float32)
+    found = derived_of(entry_of(IS_INF, row, oracle=np.isinf), dt.float32)
+    (turned,) = (each for each in found.values() if "turned" in each.id)
+    last = np.isinf(turned.inputs[0])[-2:]
+    assert last[0] != last[1]
+
+
+@pytest.mark.parametrize("layout", ["sliced", "transposed", "stepped"])
+@pytest.mark.parametrize("shape", [(5,), (3, 4), (2, 0), ()])
+def test_every_layout_keeps_the_elements(layout: Any, shape: tuple[int, ...]) -> None:
+    session = Session(engine_factory(None), "cpu")
+    array = np.arange(np.prod(shape), dtype=np.int32).reshape(shape)
+    tensor = session.upload(array, layout)
+    assert np.array_equal(session.read(tensor), array)
+    if layout == "stepped" and array.size:
+        assert all(step < 0 for step in tensor._buffer.strides)
