@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["Item", "WorkerProcess"]
 
 Item = tuple[Any, ...]  # ("check", level, id) or ("row", kernel, dtype, mode)
-_LAST_LINES: Final = 8
+_LINES: Final = 8
+_CRASH: Final = "Fatal Python error"  # faulthandler begins so, and goes on with the last call
 _LEAVE: Final = 10.0  # seconds that a backend may take to close when all is done
 
 
@@ -92,8 +93,10 @@ class WorkerProcess:
         self._folder.cleanup()
 
     def epitaph(self) -> str:
-        """Return how the process ended, with the last it wrote."""
+        """Return how the process ended, with where it was if it crashed, or the last it wrote."""
         code = self._process.returncode
         how = f"died of signal {-code}" if code < 0 else f"ended with exit status {code}"
-        last = self._output.read_text("utf-8", errors="replace").strip().splitlines()
-        return "\n".join([f"the process {how}", *last[-_LAST_LINES:]])
+        lines = self._output.read_text("utf-8", errors="replace").strip().splitlines()
+        crashes = [at for at, line in enumerate(lines) if line.startswith(_CRASH)]
+        begin = crashes[-1] if crashes else max(len(lines) - _LINES, 0)
+        return "\n".join([f"the process {how}", *lines[begin : begin + _LINES]])

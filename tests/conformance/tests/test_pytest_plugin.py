@@ -1,0 +1,202 @@
+"""The suite as a plain pytest run, each time in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+import pytest
+
+import tensorplug_conformance
+from tensorplug_conformance.denominator import LEVELS
+from tensorplug_conformance.pytest_run import ConformanceRun
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SUITE = "tensorplug_conformance.pytest_run"
+ACME = """
+    import os
+    import time
+
+    import numpy as np
+
+    from tensorplug import dtypes as dt
+    from tensorplug.ops.elementwise import ABS, COS, FLOOR, NEG
+    from tensorplug.plugins.hookspecs import hookimpl
+    from tensorplug.tables import KernelTable
+    from tensorplug_cpu.backend import CpuBackend
+    from tensorplug_cpu.plugin import TABLES
+
+    wrong = KernelTable()
+
+    class Acme(CpuBackend):
+        name = "acme"
+        dtypes = frozenset((dt.bool_, dt.int32, dt.float32))
+
+    class Clean(KernelTable):
+        def __iter__(self):
+            specs = (ABS, COS, FLOOR, NEG)
+            return (each for table in TABLES for each in table if each.spec not in specs)
+
+    @wrong.register(NEG)
+    def neg(x):
+        if x.dtype == "float32":
+            os.abort()
+        return np.asarray(-x)
+
+    @wrong.register(ABS)
+    def absolute(x):
+        return np.asarray(abs(x) + x.dtype.type(x.dtype == "int32"))
+
+    @wrong.register(FLOOR)
+    def floor(x):
+        while True:
+            time.sleep(1)
+
+    @hookimpl
+    def tensorplug_create_backend(device):
+        return Acme()
+
+    @hookimpl
+    def tensorplug_kernels():
+        return (Clean(), wrong)
+"""
+METADATA = "Metadata-Version: 2.1\nName: tensorplug-acme\nVersion: 1.0\n"
+OUTCOMES = {
+    "Abs[float32-native]": "passed",
+    "Abs[int32-native]": "failed",
+    "Abs[int8-native]": "skipped",
+    "Cos[float32-native]": "failed",
+    "Floor[float32-native]": "failed",
+    "Floor[float64-native]": "skipped",
+    "Neg[float32-native]": "failed",
+    "Neg[int32-native]": "passed",
+    "Neg[int64-native]": "skipped",
+}
+"""Of the backend above; it has no Cos."""
+
+
+@pytest.fixture(scope="module")
+def acme(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with an installed backend that goes wrong in several ways."""
+    folder = tmp_path_factory.mktemp("acme")
+    (folder / "acme_backend.py").write_text(textwrap.dedent(ACME))
+    info = folder / "tensorplug_acme-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(METADATA)
+    (info / "entry_points.txt").write_text("[tensorplug.backends]\nacme = acme_backend\n")
+    return folder
+
+
+def ran(folder: Path, *arguments: str) -> tuple[int, str]:
+    """Return exit code and output of a pytest run in ``folder``, with all warnings as errors."""
+    command = [sys.executable, "-W", "error", "-m", "pytest", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        [*command, *arguments],
+        cwd=folder,
+        env=_environment(folder),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def _environment(folder: Path) -> Mapping[str, str]:
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "COV_"))}
+    return {**kept, "PYTHONPATH": str(folder), "COLUMNS": "100"}
+
+
+def outcomes(path: Path) -> dict[str, str]:
+    """Return what became of each item, out of JUnit's XML."""
+    found = {}
+    for case in ET.parse(path).iter("testcase"):
+        assert case.get("classname") == f"{SUITE}.level2"
+        kind = next((each.tag for each in case if each.tag in ("failure", "skipped")), "passed")
+        found[str(case.get("name"))] = {"failure": "failed"}.get(kind, kind)
+    return found
+
+
+@pytest.mark.parametrize("spread", [[], ["-n", "2"]], ids=["alone", "xdist"])
+def test_a_wrong_backend_fails_its_items_and_the_run_goes_on(
+    acme: Path, spread: list[str], tmp_path: Path
+) -> None:
+    items = [f"{SUITE}::level2::{name}" for name in OUTCOMES]
+    options = ["--tensorplug-backend", "acme", "--tensorplug-item-limit", "8"]
+    options += ["--junit-xml", str(tmp_path / "junit.xml"), "-rs", *spread]
+    code, text = ran(acme, "--pyargs", *items, *options)
+    assert outcomes(tmp_path / "junit.xml") == OUTCOMES, text
+    assert code == 1
+    for fault in (
+        "the process died of signal 6",
+        "it hung: no end within 8 s",
+        "in neg",
+        "missing: ",
+        "WHICH = ('acme', 'Abs', 'int32', 'native', 'edges')",
+        "unsupported dtype",
+        "A pytest run is no certificate",
+        f"tensorplug-conformance run --backend acme --level {max(LEVELS)} --report out/",
+    ):
+        assert fault in text
+
+
+def test_what_is_right_passes_and_what_is_not_measured_is_skipped(tmp_path: Path) -> None:
+    options = ["--tensorplug-backend", "cpu", "--tensorplug-level", "2", "-v", "-rs"]
+    some = "(Neg and float32) or shares-host or kernels-run"
+    code, text = ran(tmp_path, "--pyargs", "tensorplug_conformance", *options, "-k", some)
+    assert code == 0, text
+    assert "level2::Neg[float32-native] PASSED" in text
+    assert "level1::shares-host-memory PASSED" in text
+    assert "level1::kernels-run-on-the-device SKIPPED" in text
+    assert "not measured: its buffers lie in the host's memory" in text
+    assert "2 passed, 1 skipped" in text
+    assert "tensorplug-conformance run --backend cpu --level 2 --report out/" in text
+
+
+PLAIN = """
+    import sys
+
+    def test_nothing_of_the_suite_is_loaded():
+        loaded = {each.partition(".")[0] for each in sys.modules}
+        assert "pytest_tensorplug_conformance" in loaded
+        assert not loaded & {"tensorplug", "tensorplug_conformance"}
+"""
+
+
+def test_other_runs_are_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "test_plain.py").write_text(textwrap.dedent(PLAIN))
+    package = Path(tensorplug_conformance.__file__).parent
+    code, text = ran(tmp_path, "test_plain.py", str(package))
+    assert code == 0, text
+    assert "1 passed" in text
+    assert "certificate" not in text
+
+
+def test_a_run_without_a_backend_says_what_it_needs(tmp_path: Path) -> None:
+    code, text = ran(tmp_path, "--pyargs", SUITE)
+    assert code == 4
+    assert "needs --tensorplug-backend NAME" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "fault"),
+    [
+        ({"backend": "nowhere"}, "no backend 'nowhere' is installed, but .*cpu"),
+        ({"level": 9}, "there is no level 9"),
+        ({"item_limit": 0.0}, "an item cannot be done in 0.0 s"),
+        ({"seed": -1}, "a seed is 0 or more, not -1"),
+    ],
+)
+def test_wrong_options(options: dict[str, object], fault: str) -> None:
+    given = {"backend": "cpu", "level": 2, "item_limit": None, "seed": 0, **options}
+    config = SimpleNamespace(getoption=lambda name: given[name.removeprefix("tensorplug_")])
+    with pytest.raises(pytest.UsageError, match=fault):
+        ConformanceRun(config)  # type: ignore[arg-type]  # all that it asks for
