@@ -17,6 +17,7 @@ from tensorplug.errors import (
 )
 from tensorplug.spec import TensorType
 from tensorplug_conformance.compare import judge, same_bits
+from tensorplug_conformance.concurrency import disturbed
 from tensorplug_conformance.denominator import cases_of
 from tensorplug_conformance.gradients import WrongGradientError, judge_gradient
 from tensorplug_conformance.leaks import left_behind, shows_leaks
@@ -64,7 +65,7 @@ def run_row(session: Session, entry: CaseEntry, row: Row, seed: int) -> RowVerdi
         return verdict
     watched = next((case.id for case in cases if shows_leaks(case)), None)
     for case in cases:
-        failure = _run_case(session, entry, row, case, verdict, for_leaks=case.id == watched)
+        failure = _run_case(session, entry, row, case, verdict, aftermath=case.id == watched)
         if failure is not None:
             verdict.failed.append(case.id)
             if len(verdict.failures) < KEPT:
@@ -77,7 +78,7 @@ def run_row(session: Session, entry: CaseEntry, row: Row, seed: int) -> RowVerdi
 def run_case(session: Session, entry: CaseEntry, row: Row, case: Case) -> Failure | None:
     """Return the failure of one case, or None if it passes or does not concern this backend."""
     verdict = RowVerdict(row, "fail", 1)
-    return _run_case(session, entry, row, case, verdict, for_leaks=shows_leaks(case))
+    return _run_case(session, entry, row, case, verdict, aftermath=shows_leaks(case))
 
 
 def _run_case(
@@ -87,7 +88,7 @@ def _run_case(
     case: Case,
     verdict: RowVerdict,
     *,
-    for_leaks: bool,
+    aftermath: bool,
 ) -> Failure | None:
     """Run one case, count it in ``verdict``, and return its failure, if it is one."""
     try:
@@ -97,11 +98,12 @@ def _run_case(
         if row.mode == "gradient":
             worst = judge_gradient(session, entry, case)
         else:
+            trial = _Trial(session, entry, row, case)
             with redirect_stdout(StringIO()) as printed:
-                worst = _Trial(session, entry, row, case).run()
+                worst = trial.run()
             if printed.getvalue():
                 raise WrongResultError(f"it printed {printed.getvalue()[:_QUOTED]!r}")
-            fault = left_behind(session, entry.spec, case) if for_leaks else ""
+            fault = _afterwards(trial) if aftermath else ""
             if fault:
                 raise WrongResultError(fault)  # counted with all others below
     except DeclinedError as declined:
@@ -121,6 +123,15 @@ def _run_case(
     verdict.passed += 1
     verdict.ulp = max(verdict.ulp, worst)
     return None
+
+
+def _afterwards(trial: _Trial) -> str:
+    """Return what is wrong with many calls of a case that is right; empty if nothing is."""
+    session, case = trial.session, trial.case
+    several = [session.operands(case), trial.decoys()]
+    return left_behind(session, trial.spec, case) or disturbed(
+        session, trial.spec, several, case.attributes
+    )
 
 
 def _status(row: Row, verdict: RowVerdict) -> Status:
@@ -200,7 +211,7 @@ class _Trial:
         self._check_how(operands)
         # Other values of the same types run first: a buffer or a result kept from that call
         # and handed out again shows in the next one, and the next one must not disturb it.
-        decoys = self._decoys()
+        decoys = self.decoys()
         earlier = session.call(self.spec, decoys, case.attributes)
         kept = [session.read(each) for each in earlier]
         outputs = session.call(self.spec, operands, case.attributes)
@@ -240,7 +251,7 @@ class _Trial:
             raise KernelNotFoundError(f"a primitive kernel must be native ({reasons})")
         raise WrongResultError(f"it ran {how}, not {self.row.mode} ({reasons})")
 
-    def _decoys(self) -> list[Any]:
+    def decoys(self) -> list[Any]:
         """Return inputs of the same types with other values; mere indices stay as they are."""
         result: list[Any] = []
         for name, given in zip(self.spec.input_names, self.case.inputs, strict=True):
