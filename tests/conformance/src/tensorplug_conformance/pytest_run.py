@@ -7,6 +7,7 @@ deselects, skips or runs twice nobody counts, so only ``tensorplug-conformance r
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -181,7 +182,7 @@ class _Tried(pytest.Item):
     @staticmethod
     def called(item: Item) -> str:
         """Return the name of an item: nothing in it needs quotes but the brackets."""
-        return str(item[2]).replace(" ", "-")
+        return re.sub(r"\W+", "-", item[2])
 
     def runtest(self) -> None:
         outcome = self._run.outcome(self._tried)

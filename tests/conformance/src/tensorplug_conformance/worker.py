@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from tensorplug_conformance.checks import CheckFailedError, NotMeasuredError, Target, checks
 from tensorplug_conformance.denominator import LEVELS, Row, entries
+from tensorplug_conformance.examples import add_examples
 from tensorplug_conformance.extensions import extension_tables
 from tensorplug_conformance.kernels import run_row
+from tensorplug_conformance.references import References
 from tensorplug_conformance.session import Session, engine_factory
 from tensorplug_conformance.verdicts import CheckVerdict
 
@@ -41,6 +43,7 @@ class Worker:
         self.known = entries(extension_tables())
         self._checks = {(each.level, each.id): each for level in LEVELS for each in checks(level)}
         self._sessions: dict[bool, Session] = {}
+        self._references = References()
 
     def session(self, *, primitives_only: bool = False) -> Session:
         """Return the session of a mode."""
@@ -66,10 +69,13 @@ class Worker:
         verdict.seconds = time.perf_counter() - started
         return verdict
 
-    def row(self, row: Row) -> RowVerdict:
-        """Return what comes of a row of cases."""
+    def row(self, row: Row, examples: int = 0) -> RowVerdict:
+        """Return what comes of a row of cases, and of random examples."""
         session = self.session(primitives_only=row.mode == "decomposed")
-        return run_row(session, self.known[row.kernel], row, self.seed)
+        verdict = run_row(session, self.known[row.kernel], row, self.seed, self._references)
+        if examples:
+            add_examples(verdict, session, self.known[row.kernel], self.seed, examples)
+        return verdict
 
     def introduce(self) -> dict[str, Any]:
         """Return what the backend says of itself."""
@@ -120,7 +126,7 @@ def _work(
         say(event="begin", item=number)
         kind, *rest = item
         try:
-            verdict = worker.check(*rest) if kind == "check" else worker.row(Row(*rest))
+            verdict = worker.check(*rest) if kind == "check" else worker.row(Row(*rest[:3]), *rest[3:])
         except Exception as error:  # noqa: BLE001  # opening the backend failed: so did the row
             say(event="broken", item=number, error=f"{type(error).__name__}: {error}")
         else:

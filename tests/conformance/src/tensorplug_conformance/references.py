@@ -1,0 +1,45 @@
+"""What is right in a case: given by value, or worked out by the oracle, once for each case."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug_conformance.tables import Relation
+
+if TYPE_CHECKING:
+    from tensorplug_conformance.denominator import Row
+    from tensorplug_conformance.tables import Case, CaseEntry, Reference
+
+__all__ = ["References", "worked_out"]
+
+Right = tuple["Reference", ...] | Relation
+
+
+def worked_out(entry: CaseEntry, case: Case) -> Right:
+    """Return what the outputs of a case must be, or what must hold of them."""
+    if isinstance(case.expected, tuple):
+        return case.expected
+    assert entry.oracle is not None  # the table saw to it
+    found = entry.oracle(*case.inputs, **case.attributes)
+    return found if isinstance(found, tuple | Relation) else (found,)
+
+
+class References:
+    """What is right in the cases of one kernel and dtype, kept until another one is asked for.
+
+    A kernel's native and decomposed rows have the same cases, and the oracle is what costs most
+    in both. One object serves one seed.
+    """
+
+    def __init__(self) -> None:
+        self._concerns: tuple[str, str] | None = None
+        self._known: dict[str, Right] = {}
+
+    def of(self, entry: CaseEntry, row: Row, case: Case) -> Right:
+        """Return what is right in ``case`` of ``row``."""
+        if self._concerns != (row.kernel, row.dtype):
+            self._concerns = row.kernel, row.dtype
+            self._known = {}
+        if case.id not in self._known:
+            self._known[case.id] = worked_out(entry, case)
+        return self._known[case.id]
