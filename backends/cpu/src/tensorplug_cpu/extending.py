@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ["elementwise"]
 
-_BLOCK: Final = 1 << 14  # elements of which a cache holds some ten arrays
+_BLOCK: Final = 1 << 16  # elements that few calls of NumPy take, and a cache holds
 _SHARED: Final = 1 << 19  # elements from which several threads are worth their hand-over
 
 

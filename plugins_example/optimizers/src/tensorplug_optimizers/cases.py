@@ -233,7 +233,7 @@ def _smooth(spec: KernelSpec, corpus: Corpus, without: tuple[str, ...] = ()) -> 
 
     def drawn(shape: tuple[int, ...]) -> tuple[Array | None, ...]:
         def apart(at: int) -> Array:
-            return corpus.ordinary(shape, at + 1, at + 1.5)
+            return corpus.ordinary(shape, (at + 1) / 4, (at + 2) / 4)
 
         return _inputs(spec, corpus, apart, without, _LATER)
 

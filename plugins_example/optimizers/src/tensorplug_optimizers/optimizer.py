@@ -60,9 +60,16 @@ class Optimizer:
         self._spec = spec
         self._slots = slots
         self._kept = [slot for slot, start in slots.items() if start is not None]
+        for slot in self._kept:
+            _check_number(name, f"initial_{slot}", slots[slot])
         self._learning_rate = _checked_rate(name, learning_rate)
         self._attributes = _checked_attributes(name, spec, attributes)
         self._betas = [self._attributes[each] for each in corrections]
+
+    @property
+    def kernel(self) -> str:
+        """The name of the kernel that steps: ``tp.explain`` says how it runs on a backend."""
+        return self._spec.name
 
     def __repr__(self) -> str:
         given = "".join(f", {name}={value!r}" for name, value in self._attributes.items())
@@ -234,13 +241,17 @@ class Optimizer:
 
 
 def _checked_rate(name: str, rate: Any) -> LearningRate:
-    fits = callable(rate) or (isinstance(rate, tp.Tensor) and rate.shape == ())
-    if not fits and not (_is_number(rate) and 0 <= rate < math.inf):
-        raise ArgumentError(
-            f"{name}: learning_rate must be a number, not negative and finite, a tensor of rank "
-            f"0, or a function of the step, got {_shown(rate)}"
-        )
+    if not callable(rate) and not (isinstance(rate, tp.Tensor) and rate.shape == ()):
+        also = ", a tensor of rank 0 or a function of the step"
+        _check_number(name, "learning_rate", rate, also)
     return rate  # type: ignore[no-any-return]  # checked above
+
+
+def _check_number(name: str, what: str, value: Any, also: str = "") -> None:
+    if not _is_number(value) or not 0 <= value < math.inf:
+        raise ArgumentError(
+            f"{name}: {what} must be a number, not negative and finite{also}, got {_shown(value)}"
+        )
 
 
 def _checked_attributes(

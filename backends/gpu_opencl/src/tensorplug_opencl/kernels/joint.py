@@ -58,7 +58,7 @@ def _source(
     The statements are the body of a function of their own, as an expression is, so that none of
     their names can be that of something else.
     """
-    size = next(iter(outs.values())).size
+    shape = next(iter(outs.values())).shape
     computed = {
         name: ctypes.computed(each.dtype) for name, each in (*inputs.items(), *outs.items())
     }
@@ -70,7 +70,7 @@ def _source(
     local = "".join(f"  {computed[name]} {name};\n" for name in outs)
     end = "".join(f"  *{name}_set = {name};\n" for name in outs)
     function = f"INLINE void values_of({', '.join(parameters)}) {{\n{local}  {statements}\n{end}}}"
-    places = {name: "i" if each.size == size else "0" for name, each in inputs.items()}
+    places = {name: "i" if each.shape == shape else "0" for name, each in inputs.items()}
     reads = [f"({computed[name]}){name}_in[{at}]" for name, at in places.items()]
     given = [*reads, *(f"{each.name}_given" for each in constants), *(f"&{name}" for name in outs)]
     body = [

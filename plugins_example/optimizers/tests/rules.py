@@ -1,0 +1,135 @@
+"""The rules that are tried: ours, the definition in float64, and what PyTorch calls it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+import tensorplug_optimizers as optimizers
+
+STEPS = 12
+
+
+class Rule(NamedTuple):
+    """An optimizer, how far it moves after gradients g[0], ..., g[t - 1], and PyTorch's name."""
+
+    optimizer: optimizers.Optimizer
+    rate: float
+    moved: object
+    torch: str
+    options: dict[str, object] | None = None
+    weight_decay: float = 0.0
+    shrinks: bool = False  # the parameter itself decays
+
+
+def decaying(values, share):
+    """Return the sum of all values, each weighted with ``share`` to the power of its age."""
+    return sum(share**age * each for age, each in enumerate(reversed(values)))
+
+
+def mean(values, share):
+    """Return the running mean with its bias corrected: the weights' sum is 1 - share**t."""
+    return (1 - share) * decaying(values, share) / (1 - share ** len(values))
+
+
+def squares(g):
+    return [each**2 for each in g]
+
+
+def adam(g):
+    return mean(g, 0.9) / (np.sqrt(mean(squares(g), 0.999)) + 1e-8)
+
+
+def adamax(g):
+    norms = [0.999**age * (np.abs(each) + 1e-8) for age, each in enumerate(reversed(g))]
+    return mean(g, 0.9) / np.max(norms, axis=0)
+
+
+def rmsprop(g, decay=0.99, *, centered=False):
+    variance = (1 - decay) * decaying(squares(g), decay)
+    if centered:
+        variance = variance - ((1 - decay) * decaying(g, decay)) ** 2
+    return g[-1] / (np.sqrt(variance) + 1e-8)
+
+
+def rmsprop_all(g):
+    each = [rmsprop(g[: t + 1], 0.9, centered=True) for t in range(len(g))]
+    return decaying(each, 0.8)
+
+
+def ahead(g):
+    """Return where Nesterov's momentum points: by the next velocity, should the gradient stay."""
+    return g[-1] + 0.9 * decaying(g, 0.9)
+
+
+RULES = {
+    "sgd": Rule(optimizers.sgd(0.1), 0.1, lambda g: g[-1], "SGD"),
+    "sgd, decay": Rule(
+        optimizers.sgd(0.1, weight_decay=0.5), 0.1, lambda g: g[-1], "SGD", weight_decay=0.5
+    ),
+    "momentum": Rule(
+        optimizers.momentum(0.1), 0.1, lambda g: decaying(g, 0.9), "SGD", {"momentum": 0.9}
+    ),
+    "nesterov": Rule(
+        optimizers.nesterov(0.1), 0.1, ahead, "SGD", {"momentum": 0.9, "nesterov": True}
+    ),
+    "nesterov, decay": Rule(
+        optimizers.momentum(0.1, nesterov=True, weight_decay=0.5),
+        0.1,
+        ahead,
+        "SGD",
+        {"momentum": 0.9, "nesterov": True},
+        weight_decay=0.5,
+    ),
+    "adam": Rule(optimizers.adam(), 1e-3, adam, "Adam"),
+    "adam, decay": Rule(
+        optimizers.adam(0.1, weight_decay=0.5), 0.1, adam, "Adam", weight_decay=0.5
+    ),
+    "adamw": Rule(optimizers.adamw(0.1), 0.1, adam, "AdamW", weight_decay=0.01, shrinks=True),
+    "adamax": Rule(optimizers.adamax(), 2e-3, adamax, "Adamax"),
+    "adagrad": Rule(
+        optimizers.adagrad(),
+        1e-2,
+        lambda g: g[-1] / (np.sqrt(sum(squares(g))) + 1e-10),
+        "Adagrad",
+    ),
+    "adagrad, started": Rule(
+        optimizers.adagrad(initial_square=2.0),
+        1e-2,
+        lambda g: g[-1] / (np.sqrt(2.0 + sum(squares(g))) + 1e-10),
+        "Adagrad",
+        {"initial_accumulator_value": 2.0},
+    ),
+    "rmsprop": Rule(optimizers.rmsprop(), 1e-2, rmsprop, "RMSprop"),
+    "rmsprop, all": Rule(
+        optimizers.rmsprop(0.05, 0.9, momentum=0.8, centered=True, weight_decay=0.5),
+        0.05,
+        rmsprop_all,
+        "RMSprop",
+        {"alpha": 0.9, "momentum": 0.8, "centered": True},
+        weight_decay=0.5,
+    ),
+}
+
+
+def gradients(shape, dtype="float64", steps=STEPS):
+    """Return one gradient for each step, in which an element is 0 at first."""
+    rng = np.random.default_rng(int(np.prod(shape)))
+    made = rng.normal(size=(steps, *shape))
+    if dtype.startswith("complex"):
+        made = made + 1j * rng.normal(size=made.shape)
+    elif made[0].size > 1:
+        made[0].flat[0] = 0.0
+    return list(made.astype(dtype))
+
+
+def expected(rule, start, given):
+    """Return the parameter after each step, in float64, from the whole history of gradients."""
+    p, history, found = start.astype(np.float64), [], []
+    for each in given:
+        history.append(each + (0.0 if rule.shrinks else rule.weight_decay) * p)
+        p = p * (1 - rule.rate * rule.weight_decay) if rule.shrinks else p
+        p = p - rule.rate * rule.moved(history)
+        found.append(p)
+    return found

@@ -1,0 +1,105 @@
+"""Every rule on every backend against its definition, in float64, from all gradients so far."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tensorplug as tp
+
+from .rules import RULES, expected, gradients
+
+SHAPES = {"matrix": (5, 3), "one": (), "none": (0, 2)}
+TOLERANCE = {"float16": 4e-3, "float32": 3e-6, "float64": 1e-12}
+
+
+def tree(arrays):
+    made = {name: tp.asarray(each) for name, each in arrays.items()}
+    return {"matrix": [made["matrix"]], "others": (made["one"], made["none"])}
+
+
+def arrays_of(params):
+    (matrix,), (one, none) = params["matrix"], params["others"]
+    return {"matrix": matrix, "one": one, "none": none}
+
+
+def agree(tensor, wide, dtype):
+    assert (tensor.shape, tensor.dtype.name) == (wide.shape, dtype)
+    np.testing.assert_allclose(tensor.numpy(), wide, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_every_step(place, name, dtype):
+    if dtype == "float64" and tp.get_backend() != "cpu":
+        pytest.skip("float64 is tried on the CPU, in both ways")
+    rule = RULES[name]
+    assert tp.explain(rule.optimizer.kernel, backend=tp.get_backend()).how == place
+    start = {key: np.full(shape, 0.75, dtype) for key, shape in SHAPES.items()}
+    given = {key: gradients(shape, dtype) for key, shape in SHAPES.items()}
+    wanted = {
+        key: expected(rule, start[key], [each.astype(np.float64) for each in given[key]])
+        for key in SHAPES
+    }
+    params = tree(start)
+    state = rule.optimizer.init(params)
+    for step in range(len(given["one"])):
+        now = tree({key: each[step] for key, each in given.items()})
+        params, state = rule.optimizer.update(params, state, now)
+        for key, each in arrays_of(params).items():
+            agree(each, wanted[key][step], dtype)
+    assert state["step"].dtype is tp.int32
+    assert int(state["step"]) == 12
+
+
+@pytest.mark.usefixtures("place")
+@pytest.mark.parametrize("name", ["sgd", "adamw", "rmsprop, all"])
+def test_compiled_it_is_one_program_for_all_steps(name):
+    rule = RULES[name]
+    traced = []
+
+    @tp.compile
+    def step(params, state, gradients):
+        traced.append(1)
+        return rule.optimizer.update(params, state, gradients)
+
+    params = eager = tp.asarray(np.full((5, 3), 0.75, np.float32))
+    state = eager_state = rule.optimizer.init(params)
+    for each in gradients((5, 3), "float32"):
+        params, state = step(params, state, tp.asarray(each))
+        eager, eager_state = rule.optimizer.update(eager, eager_state, tp.asarray(each))
+        agree(params, eager.numpy().astype(np.float64), "float32")
+    assert traced == [1]
+    assert int(state["step"]) == 12
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_float16_steps_in_float32_and_is_rounded_once(name):
+    rule = RULES[name]
+    start = np.full((5, 3), 0.75, np.float16)
+    params = tp.asarray(start)
+    state = rule.optimizer.init(params)
+    assert {each.dtype for key, each in state.items() if key != "step"} <= {tp.float32}
+    given = gradients((5, 3), "float16")
+    wanted = expected(rule, start, [each.astype(np.float64) for each in given])
+    for each in given:
+        params, state = rule.optimizer.update(params, state, tp.asarray(each))
+    agree(params, wanted[-1], "float16")
+
+
+@pytest.mark.parametrize("name", ["sgd", "nesterov", "adamw", "rmsprop, all"])
+@pytest.mark.parametrize("backend", ["cpu", "opencl"])
+def test_a_complex_number_moves_as_its_two_parts_do(active, name, backend):
+    active(backend)
+    rule = RULES[name]
+    start = np.full((4,), 0.75 - 0.5j, np.complex64)
+    params = tp.asarray(start)
+    state = rule.optimizer.init(params)
+    given = gradients((4,), "complex64")
+    for each in given:
+        params, state = rule.optimizer.update(params, state, tp.asarray(each))
+    assert (params.dtype, params.shape) == (tp.complex64, (4,))
+    for part in ("real", "imag"):
+        alone = [getattr(each, part).astype(np.float64) for each in given]
+        wanted = expected(rule, getattr(start, part), alone)[-1]
+        np.testing.assert_allclose(getattr(params.numpy(), part), wanted, rtol=3e-6, atol=3e-6)
