@@ -2,21 +2,54 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from tensorplug_opencl.kernels import templates
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from tensorplug.dtypes import DType, Scalar
     from tensorplug.spec import TensorType
     from tensorplug_opencl.buffers import DeviceBuffer
-    from tensorplug_opencl.runtime import Runtime
+    from tensorplug_opencl.kernels.templates import Array, Index
+    from tensorplug_opencl.runtime import Launch, Runtime
 
     Call = Callable[..., DeviceBuffer]
 
-__all__ = ["constant", "element", "empty", "producer"]
+__all__ = ["constant", "element", "empty", "producer", "sized"]
+
+_ITEM: Final = "  const index_t i = get_global_id(0);\n  if (i >= items) return;\n"
+
+
+def sized(
+    runtime: Runtime,
+    title: str,
+    arrays: Sequence[Array],
+    sizes: Mapping[str, int],
+    body: str,
+    *,
+    index: Index,
+    declarations: str = "",
+    heavy: bool = False,
+) -> Launch:
+    """Return the launch of a program that has ``sizes`` by name as constants.
+
+    There are ``sizes["items"]`` work-items, the first of the sizes; each runs ``body`` with its
+    own number as ``i``.
+    """
+    text = templates.program(
+        title,
+        arrays,
+        templates.indices(*sizes),
+        _ITEM + body,
+        index=index,
+        declarations=declarations,
+    )
+    constants = [index.type(each) for each in sizes.values()]
+    return runtime.launch(text, len(arrays), constants, sizes["items"], heavy=heavy)
 
 
 def producer(runtime: Runtime, out: TensorType, write: Callable[..., None]) -> Call:

@@ -151,13 +151,13 @@ def _widening(
     """Return the launch that writes each number of ``b`` as the pairs (re, im) and (-im, re)."""
     ctype = complex_functions.pair(b.dtype)
     index = layouts.index_dtype(2 * b.size)
-    text = templates.program(
+    return calls.sized(
+        runtime,
         f"{'columns' if turned else 'rows'} of {b.dtype} as real matrices",
         [templates.Array("b", ctype), templates.Array("wide", ctype, written=True)],
-        templates.indices("items", "inner", "columns"),
-        f"""  const index_t i = get_global_id(0);
-  if (i >= items) return;
-  const index_t column = i % columns, row = i / columns % inner, matrix = i / columns / inner;
+        {"items": b.size, "inner": inner, "columns": columns},
+        f"""  const index_t column = i % columns, row = i / columns % inner;
+  const index_t matrix = i / columns / inner;
   const {ctype} z = b[matrix * inner * columns
                       + {"column * inner + row" if turned else "row * columns + column"}];
   const index_t at = (matrix * inner + row) * 2 * columns + column;
@@ -165,5 +165,3 @@ def _widening(
   wide[at + columns] = ({ctype})(-z.y, z.x);""",
         index=index,
     )
-    constants = [*map(index.type, (b.size, inner, columns))]
-    return runtime.launch(text, 2, constants, b.size)

@@ -61,7 +61,8 @@ def rotate_with_offset(
     fill = np.broadcast_to(np.array(fill_value).astype(out.dtype.numpy), (channels,))
     fills = backend.runtime.table(fill)
     ctype, index = ctypes.moved(out.dtype), layouts.index_dtype(out.size)
-    text = templates.program(
+    launch = calls.sized(
+        backend.runtime,
         f"RotateWithOffset {ctype}",
         [
             templates.Array("x", ctype),
@@ -69,16 +70,12 @@ def rotate_with_offset(
             templates.Array("fills", ctype),
             templates.Array("y", ctype, written=True),
         ],
-        templates.indices("items", "channels", "size"),
-        """  const index_t i = get_global_id(0);
-  if (i >= items) return;
-  const index_t c = i % channels, place = i / channels % size;
+        {"items": out.size, "channels": channels, "size": height * width},
+        """  const index_t c = i % channels, place = i / channels % size;
   const int pixel = pixels[place];
   y[i] = pixel < 0 ? fills[c] : x[i + ((index_t)pixel - place) * channels];""",
         index=index,
     )
-    constants = [index.type(each) for each in (out.size, channels, height * width)]
-    launch = backend.runtime.launch(text, 4, constants, out.size)
 
     def write(image: DeviceBuffer, result: DeviceBuffer) -> None:
         launch(image, numbers, fills, result)

@@ -101,16 +101,10 @@ class _Dilation(NamedTuple):
             for name in _FIELDS:
                 values[f"{prefix}_{name}"] = getattr(window, name)
         index = layouts.index_dtype(self.x.size, self.result.size, items)
-        text = templates.program(
-            f"{title} {self.x.dtype}",
-            arrays,
-            templates.indices(*values),
-            f"  const index_t i = get_global_id(0);\n  if (i >= items) return;\n{body}",
-            index=index,
-            declarations=declarations,
+        title = f"{title} {self.x.dtype}"
+        return calls.sized(
+            runtime, title, arrays, values, body, index=index, declarations=declarations
         )
-        numbers = [index.type(each) for each in values.values()]
-        return runtime.launch(text, len(arrays), numbers, items)
 
     def search(self, runtime: Runtime, title: str, ctype: str, expression: str) -> Launch:
         """Return the launch (x, filter, y) that writes what is known of each window."""
@@ -237,17 +231,24 @@ def _tap_adder(runtime: Runtime, dy: TensorType, sums: TensorType) -> Launch:
     """Return the launch (dy, winners, sums) that adds up, for each part of the windows."""
     fold, stored = reduction.sum_fold(dy.dtype), ctypes.stored(sums.dtype)
     index = layouts.index_dtype(dy.size, sums.size)
-    text = templates.program(
+    parts, channels = sums.shape[0], sums.shape[-1]
+    windows = dy.size // channels
+    return calls.sized(
+        runtime,
         f"Dilation2D by taps {dy.dtype}",
         [
             templates.Array("dy", ctypes.stored(dy.dtype)),
             templates.Array("winners", "int"),
             templates.Array("y", stored, written=True),
         ],
-        templates.indices("items", "channels", "taps", "windows", "span"),
-        f"""  const index_t i = get_global_id(0);
-  if (i >= items) return;
-  const index_t c = i % channels, part = i / channels / taps;
+        {
+            "items": sums.size,
+            "channels": channels,
+            "taps": sums.size // parts // channels,
+            "windows": windows,
+            "span": -(-windows // parts),
+        },
+        f"""  const index_t c = i % channels, part = i / channels / taps;
   const int tap = i / channels % taps;
   const index_t end = min(windows, (part + 1) * span);
   {fold.state}
@@ -259,9 +260,5 @@ def _tap_adder(runtime: Runtime, dy: TensorType, sums: TensorType) -> Launch:
   y[i] = ({stored})({fold.result});""",
         index=index,
         declarations=f"typedef {fold.element} A;",
+        heavy=True,
     )
-    parts, channels = sums.shape[0], sums.shape[-1]
-    windows = dy.size // channels
-    taps = sums.size // parts // channels
-    numbers = (sums.size, channels, taps, windows, -(-windows // parts))
-    return runtime.launch(text, 3, [*map(index.type, numbers)], sums.size, heavy=True)

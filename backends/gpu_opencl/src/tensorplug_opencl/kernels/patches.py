@@ -7,10 +7,10 @@ for each (tap along every axis, in channel), zero where a tap lies on padding.
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import ctypes, templates
+from tensorplug_opencl.kernels import calls, ctypes, templates
 
 if TYPE_CHECKING:
     from tensorplug.dtypes import DType
@@ -146,15 +146,14 @@ def _launch(
     reach = images.number * max(images.positions * images.taps, images.pixels * images.channels)
     index = layouts.index_dtype(items, reach)
     values = {"items": items, "runs": -(-images.channels // run_of(runtime)), **geometry(images)}
-    text = templates.program(
+    return calls.sized(
+        runtime,
         f"{title} {len(images.windows)} {types[0]}",
         [templates.Array("x", types[0]), templates.Array("y", types[1], written=True)],
-        templates.indices(*values),
+        values,
         body,
         index=index,
     )
-    constants: list[Any] = [index.type(n) for n in values.values()]
-    return runtime.launch(text, 2, constants, items)
 
 
 def extractor(runtime: Runtime, dtype: DType, images: Images) -> Launch:
@@ -166,8 +165,6 @@ def extractor(runtime: Runtime, dtype: DType, images: Images) -> Launch:
     step = "" if images.strides[-1] == 1 else " * channel_by"
     body = "\n".join(
         [
-            "  const index_t i = get_global_id(0);",
-            "  if (i >= items) return;",
             f"  const index_t first = i % runs * {run};",
             f"  const index_t count = min((index_t){run}, channels - first);",
             "  index_t rest = i / runs;",
@@ -196,8 +193,6 @@ def folder(runtime: Runtime, dtype: DType, images: Images) -> Launch:
     places = " * ".join(f"taps{axis}" for axis in range(len(images.windows)))
     body = "\n".join(
         [
-            "  const index_t i = get_global_id(0);",
-            "  if (i >= items) return;",
             f"  const index_t first = i % runs * {run};",
             f"  const index_t count = min((index_t){run}, channels - first);",
             "  index_t rest = i / runs;",

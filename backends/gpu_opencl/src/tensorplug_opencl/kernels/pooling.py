@@ -81,18 +81,17 @@ class Pooling(NamedTuple):
             for name, field in _FIELDS.items():
                 values[f"{prefix}_{name}"] = getattr(window, field)
         index = layouts.index_dtype(self.results, self.pixels)
-        text = templates.program(
+        taps = shapes.size(tuple(at.filter for at in self.windows))
+        return calls.sized(
+            runtime,
             title,
             arrays,
-            templates.indices(*values),
-            f"  const index_t i = get_global_id(0);\n  if (i >= items) return;\n{body}",
+            values,
+            body,
             index=index,
             declarations=declarations,
+            heavy=taps > _MANY_TAPS,
         )
-        numbers = [index.type(each) for each in values.values()]
-        taps = shapes.size(tuple(at.filter for at in self.windows))
-        heavy = taps > _MANY_TAPS
-        return runtime.launch(text, len(arrays), numbers, items, heavy=heavy)
 
 
 _MANY_TAPS: Final = 32  # beyond which a work-item counts as heavy

@@ -55,21 +55,26 @@ def _by_tables(
         *(templates.Array(each.name, ctypes.stored(dt.of(each.values.dtype))) for each in tables),
         templates.Array("y", ctype, written=True),
     ]
-    text = templates.program(
+    sizes = {
+        "items": out.size,
+        "channels": out.shape[3],
+        "width": out.shape[2],
+        "height": out.shape[1],
+        "x_width": x.shape[2],
+        "x_height": x.shape[1],
+    }
+    launch = calls.sized(
+        runtime,
         title,
         arrays,
-        templates.indices("items", "channels", "width", "height", "x_width", "x_height"),
-        f"""  const index_t i = get_global_id(0);
-  if (i >= items) return;
-  const index_t column = i / channels % width, row = i / channels / width % height;
+        sizes,
+        f"""  const index_t column = i / channels % width, row = i / channels / width % height;
   x += i / channels / width / height * x_height * x_width * channels + i % channels;
   y += i;
 {body}""",
         index=index,
         declarations=declarations,
     )
-    numbers = (out.size, out.shape[3], out.shape[2], out.shape[1], x.shape[2], x.shape[1])
-    launch = runtime.launch(text, len(arrays), [*map(index.type, numbers)], out.size)
     held = [runtime.table(each.values) for each in tables]
     return calls.producer(runtime, out, lambda x, y: launch(x, *held, y))
 
