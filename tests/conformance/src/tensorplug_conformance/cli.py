@@ -22,6 +22,7 @@ from tensorplug_conformance.denominator import LEVELS, Selection
 from tensorplug_conformance.differences import differences
 from tensorplug_conformance.expectations import ExpectationError
 from tensorplug_conformance.rendering import FORMS, render
+from tensorplug_conformance.rendering.support import write_support
 from tensorplug_conformance.report import ReportError
 from tensorplug_conformance.reproduction import UnknownCaseError, write_scripts
 from tensorplug_conformance.selftest import Plan, selftest
@@ -58,6 +59,7 @@ def _run(options: argparse.Namespace, console: Console) -> int:
             target,
             options.level,
             seed=options.seed,
+            examples=options.examples,
             selection=selection,
             expectations=expected,
             jobs=options.jobs,
@@ -131,6 +133,19 @@ def _report(options: argparse.Namespace, console: Console) -> int:
     return 0
 
 
+def _support(options: argparse.Namespace, console: Console) -> int:
+    reports = [report.read(each) for each in options.reports]
+    names = [each["backend"]["name"] for each in reports]
+    if len(set(names)) < len(names):
+        raise ReportError(f"one report for each backend, not {', '.join(names)}")
+    for path, each in zip(options.reports, reports, strict=True):
+        faults = verify(each) or ["a partial run proves too little"] * each["partial"]
+        if faults:
+            raise ReportError(f"{path}: {'; '.join(faults)}")
+    console.print("\n".join(map(str, write_support(reports, options.output))), soft_wrap=True)
+    return 0
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tensorplug-conformance",
@@ -180,6 +195,10 @@ def _parser() -> argparse.ArgumentParser:
     again.set_defaults(function=_report)
     again.add_argument("report", type=Path)
     again.add_argument("--output", type=Path, metavar="DIR")
+    table = commands.add_parser("support", help="write a page on what several backends support")
+    table.set_defaults(function=_support)
+    table.add_argument("reports", type=Path, nargs="+", metavar="REPORT")
+    table.add_argument("--output", type=Path, default=Path(), metavar="DIR")
     return parser
 
 
@@ -219,6 +238,13 @@ def _add_run(run: argparse.ArgumentParser) -> None:
         help="for one kernel in one dtype, or one check (default %(default)g)",
     )
     run.add_argument("--seed", type=_seed, default=0, help="of the ordinary inputs (default 0)")
+    run.add_argument(
+        "--examples",
+        type=_seed,
+        default=0,
+        metavar="N",
+        help="random variations of the cases that are tried beside them, per row (default 0)",
+    )
 
 
 def _globs(text: str) -> tuple[str, ...]:

@@ -1,0 +1,147 @@
+"""The support matrix: what several backends' reports prove, kernel by kernel, as one page.
+
+Beside it stands a folder of badges: an image, and the same as data for services that draw badges
+themselves (the endpoint schema of shields.io).
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+from tensorplug_conformance.rendering.badge import badge, standing
+from tensorplug_conformance.verdicts import BLOCKING, PASSED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    Report = Mapping[str, Any]
+
+__all__ = ["support", "write_support"]
+
+PAGE: Final = "support.md"
+BADGES: Final = "badges"
+_COLOURS: Final = {True: "2c7a3f", False: "b3261e", None: "5f6368"}
+_HEAD: Final = """\
+# Which backend does what
+
+Written by `make support` from the reports of [the conformance suite](conformance.md); every line
+was measured, none is written by hand. A cell says in how many dtypes the backend passes.
+
+- **native**: by a kernel of its own
+- **decomposed**: made of its primitives, by the core
+- **failed**: wrong in some case, in the dtypes that are named
+- **unsupported**: the backend declares none of the kernel's dtypes
+- **·**: the report's level does not try it (level 2: the primitives, natively)
+- **∂**: gradients pass in every dtype in which they are tried
+"""
+
+
+def write_support(reports: Sequence[Report], folder: Path) -> list[Path]:
+    """Write the page and the badges into ``folder``; return the paths."""
+    badges = folder / BADGES
+    badges.mkdir(parents=True, exist_ok=True)
+    forms = {folder / PAGE: support(reports)}
+    for report in reports:
+        name = report["backend"]["name"]
+        forms[badges / f"{name}.svg"] = badge(report)
+        forms[badges / f"{name}.json"] = _endpoint(report)
+    for path, text in forms.items():
+        path.write_text(text, "utf-8")
+    return list(forms)
+
+
+def _endpoint(report: Report) -> str:
+    shown = {
+        "schemaVersion": 1,
+        "label": "tensorplug conformance",
+        "message": standing(report),
+        "color": _COLOURS[report["conformant"]],
+    }
+    return json.dumps(shown, indent=1) + "\n"
+
+
+def support(reports: Sequence[Report]) -> str:
+    """Return the page in Markdown: a line for each backend, and a matrix of kernels."""
+    ordered = sorted(reports, key=lambda each: str(each["backend"]["name"]))
+    names = [each["backend"]["name"] for each in ordered]
+    lines = [_HEAD, *_backends(ordered), "", "## Kernels", ""]
+    lines += _table(["kernel", *names], _matrix(ordered))
+    return "\n".join(lines) + "\n"
+
+
+def _backends(reports: Iterable[Report]) -> list[str]:
+    lines = []
+    for each in reports:
+        backend, suite = each["backend"], each["suite"]
+        source = f"{backend.get('distribution', '?')} {backend.get('version', '?')}"
+        counts = Counter(_state(rows) for rows in _by_kernel(each).values())
+        lines.append(
+            [
+                f"![{backend['name']}: {standing(each)}]({BADGES}/{backend['name']}.svg)",
+                f"{backend['name']}, {source}",
+                str(backend.get("device", "?")),
+                str(each["level"]),
+                *(str(counts[state]) for state in ("native", "decomposed", "failed")),
+                str(each["totals"]["cases_passed"]),
+                f"{suite['version']}, tolerances {suite['tolerances']}",
+                each["started"][:10],
+            ]
+        )
+    head = ["", "backend", "device", "level", "native", "decomposed", "failed", "cases passed"]
+    return _table([*head, "suite", "date"], lines)
+
+
+def _matrix(reports: Sequence[Report]) -> list[list[str]]:
+    found = [_by_kernel(each) for each in reports]
+    kernels = sorted({name for each in found for name in each}, key=str.lower)
+    return [[f"`{name}`", *(_cell(each.get(name, [])) for each in found)] for name in kernels]
+
+
+def _by_kernel(report: Report) -> dict[str, list[Mapping[str, Any]]]:
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for row in report["rows"]:
+        found.setdefault(row["kernel"], []).append(row)
+    return found
+
+
+def _passed(rows: Iterable[Mapping[str, Any]], mode: str) -> set[str]:
+    return {row["dtype"] for row in rows if row["mode"] == mode and row["status"] in PASSED}
+
+
+def _failed(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    against = (*BLOCKING, "expected fail")
+    return sorted({row["dtype"] for row in rows if row["status"] in against})
+
+
+def _state(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return what counts of a kernel: a failure, else the best that passes."""
+    if _failed(rows):
+        return "failed"
+    for mode in ("native", "decomposed"):
+        if _passed(rows, mode):
+            return mode
+    return "unsupported"
+
+
+def _cell(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return in how many dtypes a kernel passes, and how."""
+    if not [row for row in rows if row["mode"] != "gradient"]:
+        return "·"
+    failed = _failed(rows)
+    if failed:
+        return f"**failed**: {', '.join(failed)}"
+    native = _passed(rows, "native")
+    parts = {"native": native, "decomposed": _passed(rows, "decomposed") - native}
+    text = ", ".join(f"{mode} {len(dtypes)}" for mode, dtypes in parts.items() if dtypes)
+    return f"{text}{' ∂' if _passed(rows, 'gradient') else ''}" if text else "unsupported"
+
+
+def _table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> list[str]:
+    """Return a table in Markdown."""
+    body = (
+        f"| {' | '.join(each.replace('|', chr(92) + '|') for each in line)} |" for line in lines
+    )
+    return [f"| {' | '.join(head)} |", "|---" * len(head) + "|", *body]

@@ -1,0 +1,130 @@
+"""The page that says which backend does what, and its badges."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from tensorplug_conformance import report
+from tensorplug_conformance.certify import certify
+from tensorplug_conformance.checks import Target
+from tensorplug_conformance.cli import main
+from tensorplug_conformance.rendering.support import support, write_support
+
+from .reports import row, sample
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+UNSUPPORTED = "unsupported dtype"
+CELLS = {
+    # What became of a kernel's rows (dtype, mode, status), and what the page says of it.
+    "native 2": [("float32", "native", "pass native"), ("int32", "native", "pass native")],
+    "decomposed 1": [
+        ("float32", "native", "not claimed"),
+        ("float32", "decomposed", "pass decomposed"),
+    ],
+    "native 1, decomposed 1 ∂": [
+        ("float32", "native", "pass native"),
+        ("float32", "decomposed", "pass decomposed"),
+        ("float32", "gradient", "pass gradient"),
+        ("float64", "native", "not claimed"),
+        ("float64", "decomposed", "pass decomposed"),
+        ("int8", "native", UNSUPPORTED),
+    ],
+    "**failed**: float32": [
+        ("float32", "native", "fail"),
+        ("float64", "native", "pass native"),
+    ],
+    "**failed**: float16, float32": [
+        ("float32", "native", "pass native"),
+        ("float32", "gradient", "missing"),
+        ("float16", "native", "expected fail"),
+    ],
+    "unsupported": [("string", "native", UNSUPPORTED)],
+    "·": [("float32", "gradient", "pass gradient")],
+}
+
+
+def of(backend: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    found = sample()
+    return {**found, "backend": {**found["backend"], "name": backend}, "rows": rows}
+
+
+def cells(page: str) -> dict[str, list[str]]:
+    """Return the matrix by kernel."""
+    lines = page.partition("## Kernels")[2].strip().splitlines()
+    parts = [[each.strip() for each in line.strip("|").split("|")] for line in lines]
+    assert parts[0][0] == "kernel"
+    return {name.strip("`"): rest for name, *rest in (parts[0], *parts[2:])}
+
+
+@pytest.mark.parametrize("meant", list(CELLS))
+def test_what_a_cell_says(meant: str) -> None:
+    rows = [row("Kernel", *each) for each in CELLS[meant]]
+    assert cells(support([of("acme", rows)]))["Kernel"] == [meant]
+
+
+def test_backends_stand_side_by_side() -> None:
+    one = of("zeta", [row("Abs", "float32", "native", "pass native")])
+    two = of("acme", [row("Neg", "float32", "native", "fail")])
+    assert cells(support([one, two])) == {
+        "kernel": ["acme", "zeta"],
+        "Abs": ["·", "native 1"],
+        "Neg": ["**failed**: float32", "·"],
+    }
+
+
+def test_a_line_for_each_backend() -> None:
+    found = of("acme", [row("Abs", "float32", "native", "pass native")])
+    page = support([{**found, "conformant": True, "partial": False}])
+    (line,) = [each for each in page.splitlines() if each.startswith("| ![acme")]
+    parts = [each.strip() for each in line.strip("|").split("|")]
+    assert parts[0] == "![acme: level 3](badges/acme.svg)"
+    assert parts[1:7] == ["acme, tensorplug-acme 1.2", "Acme <One>", "3", "1", "0", "0"]
+    assert parts[-1] == "2026-11-01"
+
+
+def test_the_badges(tmp_path: Path) -> None:
+    reports = [
+        {**of("good", []), "conformant": True, "level": 2},
+        {**of("bad", [row("Abs", "float32", "native", "fail")]), "conformant": False},
+    ]
+    written = {each.relative_to(tmp_path).as_posix() for each in write_support(reports, tmp_path)}
+    assert written == {
+        "support.md",
+        *(f"badges/{n}.{e}" for n in ("good", "bad") for e in ("svg", "json")),
+    }
+    shown = json.loads((tmp_path / "badges/good.json").read_text())
+    assert shown == {
+        "schemaVersion": 1,
+        "label": "tensorplug conformance",
+        "message": "level 2",
+        "color": "2c7a3f",
+    }
+    assert json.loads((tmp_path / "badges/bad.json").read_text())["color"] == "b3261e"
+    assert ET.fromstring((tmp_path / "badges/good.svg").read_text()).tag.endswith("svg")
+
+
+def test_the_command_takes_whole_reports_that_hold(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = certify(Target("cpu"), 0)
+    report.write(found, tmp_path / "cpu")
+    assert main(["support", str(tmp_path / "cpu"), "--output", str(tmp_path / "docs")]) == 0
+    assert "| cpu, tensorplug-cpu" in (tmp_path / "docs/support.md").read_text()
+    shown = json.loads((tmp_path / "docs/badges/cpu.json").read_text())
+    assert shown["message"] == "level 0"
+    capsys.readouterr()
+    report.write({**found, "conformant": False}, tmp_path / "forged")
+    report.write({**found, "partial": True, "conformant": None}, tmp_path / "part")
+    for wrong, fault in (
+        (["forged"], "conformant is False"),
+        (["part"], "a partial run proves too little"),
+        (["cpu", "cpu"], "one report for each backend"),
+    ):
+        assert main(["support", *(str(tmp_path / each) for each in wrong)]) == 2
+        assert fault in capsys.readouterr().out
