@@ -12,6 +12,7 @@ export PYTHONDONTWRITEBYTECODE :=
 RUNTIME := core backends/cpu backends/gpu_opencl
 EXAMPLES := $(patsubst %/pyproject.toml,%,$(wildcard plugins_example/*/pyproject.toml))
 DEVELOPED := $(RUNTIME) tests/conformance $(EXAMPLES)
+DEMONSTRATED := $(RUNTIME) plugins_example/optimizers
 
 # On a machine without an OpenCL driver the PoCL runtime, which this extra installs, takes its place.
 editable = $(foreach path,$(1),-e "./$(path)$(if $(filter backends/gpu_opencl,$(path)),[pocl])")
@@ -23,12 +24,15 @@ FOR_DEMO := $(VENV)/.for-demo
 FOR_WORK := $(VENV)/.for-work
 
 # The backends to certify, each up to a level; `minimal` is the example that registers only the
-# primitives. Level 3, the whole catalogue, takes a device's compiler long.
-CERTIFIED ?= cpu=3 opencl=2 minimal=2
+# primitives. On each change that is level 2; `make certify` goes up to LEVEL, which takes minutes,
+# and an hour where a device's compiler has the whole catalogue before it.
+CERTIFIED ?= cpu=2 opencl=2 minimal=2
+LEVEL ?= 3
+JOBS ?=
 BACKENDS ?= cpu opencl minimal
 
 .DEFAULT_GOAL := help
-.PHONY: help demo install test lint types layers conformance packaging compare docs clients browser bench clean
+.PHONY: help demo install test lint types layers conformance certify support packaging compare docs clients browser bench clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,8 +59,17 @@ conformance: $(FOR_WORK) ## certify each backend; reports go to out/conformance
 	$(BIN)/tensorplug-conformance selftest
 	for backend in $(CERTIFIED); do \
 	  $(BIN)/tensorplug-conformance run --backend $${backend%=*} --level $${backend#*=} \
-	    --report $(OUT)/conformance/$${backend%=*} || exit 1; \
+	    $(if $(JOBS),--jobs $(JOBS)) --report $(OUT)/conformance/$${backend%=*} || exit 1; \
 	done
+
+certify: $(FOR_WORK) ## certify each backend up to LEVEL; reports go to out/conformance
+	failed=0; for backend in $(CERTIFIED); do \
+	  $(BIN)/tensorplug-conformance run --backend $${backend%=*} --level $(LEVEL) \
+	    $(if $(JOBS),--jobs $(JOBS)) --report $(OUT)/conformance/$${backend%=*} || failed=1; \
+	done; exit $$failed
+
+support: $(FOR_WORK) ## write docs/support.md and docs/badges from out/conformance
+	$(BIN)/tensorplug-conformance support $(wildcard $(OUT)/conformance/*/report.json) --output docs
 
 packaging: $(FOR_WORK) ## build wheels, install them into fresh environments, try them
 	$(BIN)/python -m pytest tests/plugins -m packaging
@@ -70,6 +83,7 @@ compare: $(FOR_WORK) ## install PyTorch and JAX, and run the tests that need the
 docs: $(FOR_WORK) ## write the generated pages and stubs again
 	$(BIN)/python -m tests.core.gradient_page
 	$(BIN)/python -m tensorplug.testing.method_stub
+	$(BIN)/python -m tests.plugins.example_sources
 
 clients: $(FOR_WORK) ## install SciPy, scikit-learn and others, and run them on tensors of each backend
 	$(PIP) install --group clients
@@ -96,8 +110,8 @@ $(MADE):
 	$(PIP) install --upgrade "pip>=25.1"
 	@touch $@
 
-$(FOR_DEMO): $(MADE) pyproject.toml $(RUNTIME:%=%/pyproject.toml)
-	$(PIP) install $(call editable,$(RUNTIME)) --group demo
+$(FOR_DEMO): $(MADE) pyproject.toml $(DEMONSTRATED:%=%/pyproject.toml)
+	$(PIP) install $(call editable,$(DEMONSTRATED)) --group demo
 	@touch $@
 
 $(FOR_WORK): $(MADE) pyproject.toml $(DEVELOPED:%=%/pyproject.toml)

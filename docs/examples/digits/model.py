@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import tensorplug as tp
+from tensorplug_optimizers import momentum
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["initial_weights", "loss", "predict", "scores", "step"]
+__all__ = ["OPTIMIZER", "initial_weights", "loss", "predict", "scores", "step"]
 
 Weights = dict[str, tp.Tensor]
 
 CHANNELS = (16, 32)  # of the two convolutions
 CLASSES = 10
-LEARNING_RATE = 0.05
-MOMENTUM = 0.9
+OPTIMIZER = momentum(learning_rate=0.05, momentum=0.9)
 
 
 def initial_weights(generator: np.random.Generator) -> dict[str, NDArray[np.float32]]:
@@ -52,18 +52,17 @@ def loss(weights: Weights, images: tp.Tensor, labels: tp.Tensor) -> tp.Tensor:
 
 
 def step(
-    weights: Weights, velocity: Weights, images: tp.Tensor, labels: tp.Tensor
-) -> tuple[tp.Tensor, Weights, Weights]:
+    weights: Weights, state: dict[str, Any], images: tp.Tensor, labels: tp.Tensor
+) -> tuple[tp.Tensor, Weights, dict[str, Any]]:
     """Take one step of gradient descent with momentum.
 
     Returns:
-        The loss before the step, then the weights and the velocity after it.
+        The loss before the step, then the weights and the optimizer's state after it.
 
     """
-    value, gradient = tp.value_and_grad(loss)(weights, images, labels)
-    velocity = tp.tree_map(lambda v, g: MOMENTUM * v + g, velocity, gradient)
-    weights = tp.tree_map(lambda w, v: w - LEARNING_RATE * v, weights, velocity)
-    return value, weights, velocity
+    value, gradients = tp.value_and_grad(loss)(weights, images, labels)
+    weights, state = OPTIMIZER.update(weights, state, gradients)
+    return value, weights, state
 
 
 def predict(weights: Weights, images: tp.Tensor) -> tp.Tensor:

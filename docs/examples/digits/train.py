@@ -74,13 +74,13 @@ def train(
     """
     split = job.split
     weights = tp.tree_map(tp.asarray, job.weights)
-    velocity = tp.tree_map(tp.zeros_like, weights)
+    state = model.OPTIMIZER.init(weights)
     losses = []
     for epoch, order in enumerate(job.orders, start=1):
         for batch in data.batches(order):
             images = tp.asarray(split.train_images[batch])
             labels = tp.asarray(split.train_labels[batch])
-            loss, weights, velocity = model.step(weights, velocity, images, labels)
+            loss, weights, state = model.step(weights, state, images, labels)
             losses.append(float(loss.item()))
             after_step(epoch, losses[-1])
     read = model.predict(weights, tp.asarray(split.test_images))
