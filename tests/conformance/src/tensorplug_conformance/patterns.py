@@ -74,6 +74,7 @@ def binary(
     yield Case("lower rank", (make((2, 3, 4)), make((3, 1))))
     yield Case("row", (make((5,)), make((4, 5))))
     yield Case("rank 6", (make((2, 1, 3, 1, 2, 1)), make((1, 3, 2, 2))))
+    yield Case("rank 6 right", (make((3, 1)), make((2, 1, 1, 3, 2))))
     yield Case("empty", (make((0, 3)), make((1, 3))))
     yield Case("empty by broadcast", (make((2, 0, 3)), make((1,))))
     large = (

@@ -28,6 +28,7 @@ _SHAPES: tuple[tuple[str, tuple[Shape, Shape, Shape]], ...] = (
     ("the third widens", ((4,), (4,), (3, 4))),
     ("size 1", ((1, 3), (2, 1), (1, 1, 1))),
     ("rank 6", ((1, 2, 1, 3, 1, 2), (2, 1, 3, 1, 1), (1,))),
+    ("rank 6 at the end", ((3, 1), (2,), (1, 2, 1, 1, 3, 2))),
     ("empty", ((0, 3), (3,), (1, 3))),
 )
 

@@ -27,6 +27,7 @@ _SEGMENTS: tuple[tuple[str, tuple[int, ...], tuple[int, ...], int], ...] = (
     ("blocks", (3,), (2, 2), 2),
     ("table of ids", (2, 3), (2,), 4),
     ("one id", (), (2,), 3),
+    ("one element", (), (), 3),
     ("nothing", (0,), (2,), 3),
     ("empty rows", (3,), (0,), 2),
     ("one segment", (9,), (), 1),
@@ -70,6 +71,9 @@ def bincount(corpus: Corpus) -> Iterator[Case]:
     yield Case("weights of size 0", (x, corpus.ordinary((0,))), {"size": 6})
     yield Case("nothing", (np.zeros(0, np.int32), corpus.ordinary((0,))), {"size": 3})
     yield Case("a table", (corpus.indices((2, 3), 4), corpus.ordinary((2, 3))), {"size": 4})
+    for shape in ((), (1, 2, 1, 3, 1)):
+        inputs = (corpus.indices(shape, 4), corpus.ordinary(shape))
+        yield Case(f"rank {len(shape)}", inputs, {"size": 4})
     yield Case("large", (corpus.indices((LARGE,), 5), corpus.ordinary((LARGE,))), {"size": 5})
     for dtype in sorted(each.name for each in dt.INTEGER - {dt.int32}):
         numbers = np.array([0, 2, 2, np.iinfo(dtype).max], dtype=dtype)

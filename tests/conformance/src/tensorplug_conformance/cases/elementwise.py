@@ -159,6 +159,7 @@ def select(corpus: Corpus) -> Iterator[Case]:
         "wide condition": ((3, 4), (), (4,)),
         "empty": ((0, 3), (1, 3), (3,)),
         "rank 6": ((1, 2, 1, 3, 1, 2), (2, 1, 2, 1, 3, 1), (2,)),
+        "rank 5 at the end": ((3, 1), (2,), (1, 2, 1, 3, 2)),
         "large": ((LARGE,), (LARGE,), ()),
     }.items():
         yield Case(

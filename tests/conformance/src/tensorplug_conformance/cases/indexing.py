@@ -47,6 +47,8 @@ def gather(corpus: Corpus) -> Iterator[Case]:
         below = shape[attributes.get("axis", 0)]
         indices = corpus.indices(index_shape, below)
         yield Case(name, (corpus.ordinary(shape), indices), attributes)
+    deep = corpus.indices((1, 2, 1, 3, 1), 3)
+    yield Case("indices of rank 5", (corpus.ordinary((3, 2)), deep))
     edges = corpus.edges()
     backwards = np.arange(len(edges), dtype=np.int32)[::-1].copy()
     yield Case("edges", (edges, backwards))
@@ -116,6 +118,7 @@ _GATHER_ND: tuple[tuple[str, tuple[int, ...], tuple[int, ...], int], ...] = (
     ("no indices", (3, 2), (0,), 1),
     ("empty rows", (3, 0), (2,), 1),
     ("rank 6", (2, 1, 2, 1, 2, 2), (4,), 5),
+    ("indices of rank 6", (4, 3), (1, 2, 1, 3, 1), 1),
     ("large", (7, 5, 8), (LARGE // 8 + 1,), 2),
 )
 
@@ -191,6 +194,7 @@ def one_hot(corpus: Corpus) -> Iterator[Case]:
     yield Case("depth 0", (classes,), {"depth": 0})
     yield Case("rank 0", (corpus.of(1),), {"depth": 2})
     yield Case("rank 3", (corpus.of([[[0, 1]], [[2, 0]]]),), {"depth": 3})
+    yield Case("rank 5", (corpus.small((1, 2, 1, 2, 3)),), {"depth": 3})
     yield Case("empty", (corpus.of([]).reshape(0, 2),), {"depth": 3})
     yield Case("edges", (corpus.edges(),), {"depth": 4})
     yield Case("large", (corpus.indices((LARGE // 8,), 9, corpus.dtype.name),), {"depth": 9})

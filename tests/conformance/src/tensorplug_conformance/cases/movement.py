@@ -28,6 +28,7 @@ RESHAPE: Rows = (
     ("unknown size", (2, 3, 4), {"shape": (4, -1)}),
     ("only unknown", (2, 3), {"shape": (-1,)}),
     ("to rank 6", (12,), {"shape": (1, 2, 1, 3, 2, 1)}),
+    ("from rank 6", (1, 2, 1, 3, 2, 1), {"shape": (4, 3)}),
     ("to rank 0", (1, 1), {"shape": ()}),
     ("from rank 0", (), {"shape": (1, 1)}),
     ("empty", (0, 3), {"shape": (3, 0, 2)}),

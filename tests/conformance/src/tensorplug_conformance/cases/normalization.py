@@ -91,6 +91,7 @@ _OPTIONS: tuple[tuple[str, Shape, dict[str, Any]], ...] = (
     ("constant", (1, 1, 2, 3), {"depth_radius": 1, "beta": 0}),
     ("rank 1", (6,), {"depth_radius": 2}),
     ("rank 2", (3, 6), {"depth_radius": 2}),
+    ("rank 5", (1, 2, 1, 2, 5), {"depth_radius": 1}),
     ("one channel", (2, 3, 1), {}),
     ("no batch", (0, 2, 2, 3), {}),
     ("no channels", (2, 2, 0), {}),

@@ -29,6 +29,7 @@ def _searching(corpus: Corpus, attributes: dict[str, Any]) -> Iterator[Case]:
     yield Case("rank 1", (rows(7), corpus.small((5,), 9)), attributes)
     yield Case("rank 0", (rows(8), corpus.small((), 9)), attributes)
     yield Case("one sequence", (rows(9), corpus.small((2, 3, 2), 9)), attributes)
+    yield Case("rank 5", (rows(9), corpus.small((1, 2, 1, 2, 3), 9)), attributes)
     yield Case("equals", (corpus.of([1] * 6), corpus.of([0, 1, 1])), attributes)
     yield Case("one element", (rows(1), corpus.small((6,), 9)), attributes)
     yield Case("batch", (rows(5, 6), corpus.small((5, 4), 9)), attributes)

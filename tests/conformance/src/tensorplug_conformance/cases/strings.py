@@ -116,6 +116,7 @@ def string_to_hash_bucket_fast(corpus: Corpus) -> Iterator[Case]:
         yield Case(f"{buckets} buckets", (texts,), {"num_buckets": buckets})
     yield Case("rank 0", (_texts("a").reshape(()),), {"num_buckets": 7})
     yield Case("rank 3", (texts[:12].reshape(2, 3, 2),), {"num_buckets": 7})
+    yield Case("rank 5", (texts[:12].reshape(1, 2, 3, 1, 2),), {"num_buckets": 7})
     yield Case("nothing", (_texts(),), {"num_buckets": 7})
     yield Case("large", (texts[corpus.indices((LARGE,), len(texts))],), {"num_buckets": 99})
     for wrong in (0, -1, 2**31 + 1):
@@ -146,6 +147,7 @@ def static_regex_replace(corpus: Corpus) -> Iterator[Case]:
     how = {"pattern": "a", "rewrite": "b"}
     yield Case("rank 0", (_texts("aa").reshape(()),), how)
     yield Case("rank 2", (texts.reshape(2, 3),), how)
+    yield Case("rank 5", (texts.reshape(1, 2, 1, 3, 1),), how)
     yield Case("nothing", (np.empty((0, 2), texts.dtype),), how)
     yield Case("large", (corpus.ordinary((LARGE,)),), {"pattern": "w(.)", "rewrite": r"\1w"})
     wrong: tuple[tuple[Any, Any], ...] = (

@@ -74,7 +74,8 @@ def _nothing_is_flat(call: Call) -> Any:
 
 
 def _nothing_fails(call: Call) -> Any:
-    if any(each.size == 0 for each in _given(call)):
+    made = any(type_.known and 0 in type_.shape for type_ in call.types)
+    if made or any(each.size == 0 for each in _given(call)):
         raise MemoryError("no grid of size 0")
     return call.clean()
 
