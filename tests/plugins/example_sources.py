@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 from typing import Final
 
@@ -41,7 +42,7 @@ def _sorted(text, path):
     """Sort imports as this repository does, where all of its packages are first parties."""
     if path.suffix != ".py":
         return text
-    command = ["ruff", "check", "--quiet", "--select", "I", "--fix", "--exit-zero"]
+    command = [sys.executable, "-m", "ruff", "check", "--select", "I", "--fix", "--quiet"]
     return subprocess.run(
         [*command, "--stdin-filename", str(path), "-"],
         input=text,

@@ -63,7 +63,7 @@ def test_every_part_is_there(project):
 @pytest.mark.parametrize("command", [["check"], ["format", "--check"]], ids=" ".join)
 def test_its_own_linter_is_content(project, command):
     found = subprocess.run(
-        ["ruff", *command, "--no-cache", "."],
+        [sys.executable, "-m", "ruff", *command, "--no-cache", "."],
         cwd=project.folder,
         capture_output=True,
         text=True,
