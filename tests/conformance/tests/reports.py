@@ -24,6 +24,7 @@ def row(kernel: str, dtype: str, mode: str, status: str, **more: Any) -> dict[st
         "passed": 9 if passed else 0,
         "declined": 0,
         "unsupported": 0 if passed or status in ("fail", "not claimed") else 9,
+        "examples": 0,
         "ulp": 0.5,
         "seconds": 0.125,
         "reason": "",
@@ -58,7 +59,12 @@ def sample() -> dict[str, Any]:
     cases, digest = fingerprint(listed, known, 0)
     return {
         "schema": report.SCHEMA,
-        "suite": {"version": SUITE_VERSION, "tolerances": tolerances().version, "seed": 0},
+        "suite": {
+            "version": SUITE_VERSION,
+            "tolerances": tolerances().version,
+            "seed": 0,
+            "examples": 2,
+        },
         "backend": {
             "name": "acme",
             "distribution": "tensorplug-acme",

@@ -32,17 +32,20 @@ class EmptySelectionError(Exception):
 
 
 def items_of(
-    level: int, known: Mapping[str, CaseEntry], selection: Selection
+    level: int, known: Mapping[str, CaseEntry], selection: Selection, examples: int = 0
 ) -> tuple[list[Item], list[Row]]:
     """Return what ``level`` itself consists of: all its items, and those of them that are rows.
 
-    A selection of kernels or dtypes leaves the checks of levels 0 and 1 out.
+    A selection of kernels or dtypes leaves the checks out. ``examples``: random ones for each
+    row that runs a kernel.
     """
     found: list[Item] = []
     if not selection.partial:
         found.extend(("check", each.level, each.id) for each in checks(level))
     chosen = [row for row in rows(level, known) if selection.takes(row)]
-    found.extend(("row", *astuple(row)) for row in chosen)
+    for row in chosen:
+        more = (examples,) if examples and row.mode != "gradient" else ()
+        found.append(("row", *astuple(row), *more))
     return found, chosen
 
 
@@ -51,6 +54,7 @@ def certify(
     level: int,
     *,
     seed: int = 0,
+    examples: int = 0,
     selection: Selection | None = None,
     limits: Limits | None = None,
     expectations: Iterable[Expectation] = (),
@@ -60,6 +64,7 @@ def certify(
 ) -> dict[str, Any]:
     """Run levels 0 to ``level`` on ``target``; return the report.
 
+    ``examples``: how many random ones are tried beside the cases, for each row that runs a kernel.
     ``jobs``: how many processes share the items of a level, but for levels 1 and 4, where memory
     and threads are measured. The report does not depend on it. ``started`` is told how many items
     there are, ``heard`` each outcome.
@@ -67,7 +72,7 @@ def certify(
     began, clock = datetime.now(UTC), time.monotonic()
     chosen = selection or Selection()
     known = entries(extension_tables())
-    parts = [items_of(each, known, chosen) for each in range(level + 1)]
+    parts = [items_of(each, known, chosen, examples) for each in range(level + 1)]
     listed = [row for _, some in parts for row in some]
     _check_selection(chosen, level, known)
     cases, digest = fingerprint(listed, known, seed)
@@ -90,6 +95,7 @@ def certify(
         backend=backend,
         level=level,
         seed=seed,
+        examples=examples,
         selection=chosen,
         denominator={
             "rows": len(listed),

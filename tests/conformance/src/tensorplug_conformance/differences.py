@@ -83,5 +83,6 @@ def _notes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
         "tolerances": (old["suite"]["tolerances"], new["suite"]["tolerances"]),
         "level": (old["level"], new["level"]),
         "seed": (old["suite"]["seed"], new["suite"]["seed"]),
+        "examples": (old["suite"]["examples"], new["suite"]["examples"]),
     }
     return [f"{name}: {a} before, {b} now" for name, (a, b) in pairs.items() if a != b]

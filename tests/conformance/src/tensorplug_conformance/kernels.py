@@ -85,11 +85,17 @@ def run_row(
     return verdict
 
 
-def run_case(session: Session, entry: CaseEntry, row: Row, case: Case) -> Failure | None:
-    """Return the failure of one case, or None if it passes or does not concern this backend."""
+def run_case(
+    session: Session, entry: CaseEntry, row: Row, case: Case, *, aftermath: bool = True
+) -> Failure | None:
+    """Return the failure of one case, or None if it passes or does not concern this backend.
+
+    ``aftermath``: see also what the calls leave behind, which takes a while.
+    """
     verdict = RowVerdict(row, "fail", 1)
     right = partial(worked_out, entry)
-    return _run_case(session, entry, row, case, verdict, right, aftermath=shows_leaks(case))
+    watched = aftermath and shows_leaks(case)
+    return _run_case(session, entry, row, case, verdict, right, aftermath=watched)
 
 
 def _run_case(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SCHEMA", "ReportError", "assemble", "blocked", "read", "schema", "write"]
 
-SCHEMA: Final = 2
+SCHEMA: Final = 3
 NAME: Final = "report.json"
 
 
@@ -45,6 +45,7 @@ def assemble(
     backend: Mapping[str, Any],
     level: int,
     seed: int,
+    examples: int,
     selection: Selection,
     denominator: Mapping[str, Any],
     outcomes: Sequence[Outcome],
@@ -60,7 +61,12 @@ def assemble(
     reasons = [*blocked(checks, rows, level), *unmet]
     return {
         "schema": SCHEMA,
-        "suite": {"version": suite, "tolerances": tolerances().version, "seed": seed},
+        "suite": {
+            "version": suite,
+            "tolerances": tolerances().version,
+            "seed": seed,
+            "examples": examples,
+        },
         "backend": {key: value for key, value in backend.items() if key != "kernels"},
         "tensorplug": metadata.version("tensorplug"),
         "level": level,
@@ -117,7 +123,7 @@ def _check(outcome: Outcome) -> dict[str, Any]:
 
 
 def _row(outcome: Outcome) -> dict[str, Any]:
-    _, kernel, dtype, mode = outcome.item
+    _, kernel, dtype, mode, *_ = outcome.item
     found: dict[str, Any] = {
         "kernel": kernel,
         "dtype": dtype,
@@ -127,6 +133,7 @@ def _row(outcome: Outcome) -> dict[str, Any]:
         "passed": 0,
         "declined": 0,
         "unsupported": 0,
+        "examples": 0,
         "ulp": 0.0,
         "seconds": 0.0,
         "reason": outcome.error,

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from tensorplug_conformance.denominator import Row, cases_of, entries
+from tensorplug_conformance.examples import example
 from tensorplug_conformance.extensions import extension_tables
 from tensorplug_conformance.kernels import run_case
 from tensorplug_conformance.session import Session, engine_factory
@@ -14,7 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from tensorplug_conformance.tables import Case, CaseEntry
+
 __all__ = ["UnknownCaseError", "reproduce", "script", "write_scripts"]
+
+
+_LONGEST = 100  # characters of a script's name: of an example it tells how the case was varied
 
 
 class UnknownCaseError(Exception):
@@ -91,7 +97,7 @@ def write_scripts(report: Mapping[str, Any], folder: Path) -> int:
     for row in report["rows"]:
         for failure in row["failures"]:
             parts = (row["kernel"], row["dtype"], row["mode"], failure["case"])
-            name = re.sub(r"[^A-Za-z0-9]+", "-", " ".join(parts)).strip("-")
+            name = re.sub(r"[^A-Za-z0-9]+", "-", " ".join(parts)).strip("-")[:_LONGEST]
             folder.mkdir(parents=True, exist_ok=True)
             (folder / f"{name}.py").write_text(script(report, row, failure), "utf-8")
             count += 1
@@ -120,11 +126,18 @@ def reproduce(
     entry = entries(extension_tables()).get(kernel)
     if entry is None:
         raise UnknownCaseError(f"this suite has no cases for a kernel {kernel!r}")
-    found = [each for each in cases_of(entry, row, seed) if each.id == case]
-    if not found:
+    try:
+        found = example(entry, row, seed, case) or _case(entry, row, seed, case)
+    except (LookupError, TypeError, ValueError):  # the id of no variation of ours
+        found = None
+    if found is None:
         raise UnknownCaseError(f"this suite has no case {case!r} of {kernel} in {dtype}")
     session = Session(engine_factory(factory), backend, primitives_only=mode == "decomposed")
-    failure = run_case(session, entry, row, found[0])
+    failure = run_case(session, entry, row, found)
     outcome = "passes" if failure is None else failure.message
     print(f"{backend}: {kernel} {dtype} {mode}, case {case!r}: {outcome}")  # noqa: T201  # the answer
     return 0 if failure is None else 1
+
+
+def _case(entry: CaseEntry, row: Row, seed: int, name: str) -> Case | None:
+    return next((each for each in cases_of(entry, row, seed) if each.id == name), None)

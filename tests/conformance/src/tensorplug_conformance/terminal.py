@@ -83,7 +83,8 @@ def show(report: Mapping[str, Any], console: Console) -> None:
     counted = report["denominator"]
     console.print(
         f"suite {suite['version']}, tolerances {suite['tolerances']}, level {report['level']}, "
-        f"seed {suite['seed']}: {counted['rows']} rows, {counted['cases']} cases, "
+        f"seed {suite['seed']}, {suite['examples']} examples per row: {counted['rows']} rows, "
+        f"{counted['cases']} cases, "
         f"{report['totals']['cases_passed']} cases passed in {report['seconds']:.0f} s"
     )
     if report["checks"]:

@@ -59,8 +59,9 @@ class Failure:
 class RowVerdict:
     """What came of a row.
 
-    ``cases``: how many it has; ``unsupported``: that need another dtype; ``failed``: the ids of
-    all that failed, of which ``failures`` describes the first.
+    ``cases``: how many it has; ``unsupported``: that need another dtype; ``examples``: random ones
+    that were tried beside them, which no other number counts; ``failed``: the ids of all that
+    failed, of which ``failures`` describes the first, and an example.
     """
 
     row: Row
@@ -69,6 +70,7 @@ class RowVerdict:
     passed: int = 0
     declined: int = 0
     unsupported: int = 0
+    examples: int = 0
     ulp: float = 0.0
     seconds: float = 0.0
     reason: str = ""

@@ -102,9 +102,12 @@ def _totals(found: Mapping[str, Any]) -> list[str]:
         if totals[name] != value
     ]
     for each in rows_:
+        if each["examples"] > found["suite"]["examples"]:
+            faults.append(f"{each['kernel']}: {each['examples']} examples, more than asked for")
         parts = each["passed"] + each["declined"] + each["unsupported"] + len(each["failed"])
         passes = each["status"] in PASSED
-        if parts > each["cases"] or (passes and (each["failed"] or not each["passed"])):
+        at_most = each["cases"] + min(each["examples"], 1)  # one that fails is named
+        if parts > at_most or (passes and (each["failed"] or not each["passed"])):
             what = f"{each['kernel']} {each['dtype']} {each['mode']}"
             faults.append(f"{what}: {each['status']}, but its cases do not add up to that")
     return faults

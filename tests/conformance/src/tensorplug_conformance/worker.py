@@ -28,6 +28,7 @@ from tensorplug_conformance.verdicts import CheckVerdict
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from tensorplug_conformance.denominator import Mode
     from tensorplug_conformance.process import Item
     from tensorplug_conformance.verdicts import RowVerdict
 
@@ -69,8 +70,9 @@ class Worker:
         verdict.seconds = time.perf_counter() - started
         return verdict
 
-    def row(self, row: Row, examples: int = 0) -> RowVerdict:
+    def row(self, kernel: str, dtype: str, mode: Mode, examples: int = 0) -> RowVerdict:
         """Return what comes of a row of cases, and of random examples."""
+        row = Row(kernel, dtype, mode)
         session = self.session(primitives_only=row.mode == "decomposed")
         verdict = run_row(session, self.known[row.kernel], row, self.seed, self._references)
         if examples:
@@ -126,7 +128,7 @@ def _work(
         say(event="begin", item=number)
         kind, *rest = item
         try:
-            verdict = worker.check(*rest) if kind == "check" else worker.row(Row(*rest[:3]), *rest[3:])
+            verdict = worker.check(*rest) if kind == "check" else worker.row(*rest)
         except Exception as error:  # noqa: BLE001  # opening the backend failed: so did the row
             say(event="broken", item=number, error=f"{type(error).__name__}: {error}")
         else:

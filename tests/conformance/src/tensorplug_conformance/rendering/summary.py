@@ -22,6 +22,7 @@ def summary(report: Mapping[str, Any]) -> str:
     device = backend.get("device", backend.get("error", "?"))
     passed = f"{report['totals']['cases_passed']} cases passed"
     versions = f"suite {suite['version']}, tolerances {suite['tolerances']}, seed {suite['seed']}"
+    versions += f", {suite['examples']} random examples per row"
     counts = f"{counted['rows']} rows, {counted['cases']} cases, {passed}"
     lines = [
         f"# Conformance of {backend['name']}: {standing(report)}",

@@ -1,0 +1,139 @@
+"""Random examples: Hypothesis looks for a variation of a kernel's cases that goes wrong.
+
+The search is derandomised: the same suite, seed and number try the same examples on every backend.
+What fails is made as simple as possible, and is named so that it can be made again.
+"""
+
+from __future__ import annotations
+
+import time
+import zlib
+from typing import TYPE_CHECKING, NoReturn
+
+import hypothesis
+from hypothesis import HealthCheck, Phase, Verbosity
+from hypothesis import strategies as st
+from hypothesis.errors import Flaky
+
+from tensorplug import dtypes as dt
+from tensorplug_conformance.kernels import run_case
+from tensorplug_conformance.variations import (
+    DRAWS,
+    LAYOUTS,
+    PREFIX,
+    SIZES,
+    Variation,
+    Variations,
+)
+
+if TYPE_CHECKING:
+    from tensorplug_conformance.denominator import Row
+    from tensorplug_conformance.session import Session
+    from tensorplug_conformance.tables import Case, CaseEntry
+    from tensorplug_conformance.verdicts import Failure, RowVerdict
+
+__all__ = ["add_examples", "example", "search", "strategy"]
+
+_MOST = 3  # special values in one example
+
+
+def strategy(variations: Variations) -> st.SearchStrategy[Variation]:
+    """Return what draws variations, the simplest ones first."""
+
+    @st.composite
+    def drawn(draw: st.DrawFn) -> Variation:
+        case = draw(st.sampled_from(variations.cases))
+        count = variations.sizes(case)
+        sizes = st.lists(st.sampled_from(SIZES), min_size=count, max_size=count)
+        attributes = [
+            (name, draw(st.sampled_from(cases)))
+            for name, cases in variations.attributes.items()
+            if draw(st.booleans())
+        ]
+        inputs = len(variations.spec.input_names)
+        value = st.tuples(
+            st.integers(0, max(inputs - 1, 0)), st.integers(0, 2**10), st.integers(0, 63)
+        )
+        values = st.lists(value, max_size=_MOST if inputs else 0)
+        return Variation(
+            case,
+            draw(st.integers(0, DRAWS - 1)),
+            draw(st.sampled_from(LAYOUTS)),
+            tuple(draw(st.one_of(st.just([]), sizes))),
+            tuple(attributes),
+            tuple(draw(values)),
+        )
+
+    return drawn()
+
+
+class _FailedError(Exception):
+    """An example failed."""
+
+
+def search(
+    session: Session, entry: CaseEntry, row: Row, seed: int, count: int
+) -> tuple[int, Failure | None]:
+    """Try ``count`` examples of a row; return how many were run, and the simplest that fails.
+
+    Fewer are run where there are not as many, or none of the cases can be varied.
+    """
+    variations = Variations(entry, dt.of(row.dtype), seed)
+    if not variations.cases or count < 1:
+        return 0, None
+    tried: set[str] = set()
+    found: list[Failure] = []
+
+    @hypothesis.seed(zlib.crc32(f"{seed}:{row.kernel}:{row.dtype}:{row.mode}".encode()))
+    @hypothesis.settings(
+        max_examples=count,
+        database=None,
+        deadline=None,
+        phases=(Phase.generate, Phase.shrink),
+        suppress_health_check=list(HealthCheck),
+        report_multiple_bugs=False,
+        print_blob=False,
+        verbosity=Verbosity.quiet,
+    )
+    @hypothesis.given(strategy(variations))
+    def run(variation: Variation) -> None:
+        case = variations.made(variation)
+        if case.id in tried and not found:
+            return
+        tried.add(case.id)
+        failure = run_case(session, entry, row, case, aftermath=False)
+        if failure is not None:
+            found.append(failure)
+            _fail(failure)
+
+    try:
+        run()
+    except (_FailedError, Flaky):  # the last that failed is the simplest
+        return len(tried), found[-1]
+    return len(tried), None
+
+
+def _fail(failure: Failure) -> NoReturn:
+    raise _FailedError(failure.message.partition("\n")[0])
+
+
+def add_examples(
+    verdict: RowVerdict, session: Session, entry: CaseEntry, seed: int, count: int
+) -> None:
+    """Try examples of a row that has passed so far, and add what comes of them to its verdict."""
+    if verdict.status not in ("pass native", "pass decomposed"):
+        return
+    started = time.perf_counter()
+    verdict.examples, failure = search(session, entry, verdict.row, seed, count)
+    verdict.seconds += time.perf_counter() - started
+    if failure is not None:
+        verdict.status = "fail"
+        verdict.failed.append(failure.case)
+        verdict.failures.append(failure)
+
+
+def example(entry: CaseEntry, row: Row, seed: int, name: str) -> Case | None:
+    """Return the example of that name; None if it is no example's."""
+    if not name.startswith(PREFIX):
+        return None
+    return Variations(entry, dt.of(row.dtype), seed).made(Variation.of(name))

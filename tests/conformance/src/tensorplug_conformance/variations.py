@@ -1,0 +1,311 @@
+"""Variations of a kernel's cases: other sizes, attributes, layouts and values that it must take.
+
+What may vary follows from the cases themselves. Inputs that a case takes from the corpus as they
+are can be drawn again, in other sizes too: those that were equal stay equal, a size of 1 stays 1.
+Attributes come from other cases of the kernel. Special values are those that the cases put into
+the same input where the attributes are the same: what a NaN in padding comes to, say, is nobody's
+rule. The spec decides whether a variation is a call; the oracle says what is right.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import numpy as np
+
+from tensorplug import dtypes as dt
+from tensorplug.errors import TensorplugError
+from tensorplug.spec import TensorType
+from tensorplug_conformance.corpus import Corpus
+from tensorplug_conformance.tables import Relation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from tensorplug.dtypes import DType
+    from tensorplug_conformance.tables import Array, Case, CaseEntry, Layout, Operand
+
+__all__ = ["DRAWS", "LAYOUTS", "PREFIX", "SIZES", "Variation", "Variations"]
+
+PREFIX: Final = "example "
+DRAWS: Final = 3
+"""Seeds from which a case is made anew as a whole."""
+
+LAYOUTS: Final[tuple[Layout, ...]] = ("dense", "sliced", "transposed", "stepped")
+SIZES: Final = (1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 31, 33, 64, 65, 127)
+
+_LARGEST: Final = 512  # elements of any input: oracles are slow
+_SHOWN: Final = 4096  # elements of inputs in which special values are looked for
+
+
+@dataclass(frozen=True, slots=True)
+class Variation:
+    """How a case is varied, as plain data that can be written down.
+
+    ``case``: the id of the case. ``draw``: the seed it is made from. ``layout``: of its inputs.
+    ``sizes``: what each size of more than 1 becomes, in the order in which they occur.
+    ``attributes``: the id of a case whose value of an attribute it takes, by name. ``values``:
+    input, place of an element and number of a special value that is put there.
+    """
+
+    case: str
+    draw: int = 0
+    layout: Layout = "dense"
+    sizes: tuple[int, ...] = ()
+    attributes: tuple[tuple[str, str], ...] = ()
+    values: tuple[tuple[int, int, int], ...] = ()
+
+    @property
+    def id(self) -> str:
+        """The id of the case that comes of it, from which it can be made again."""
+        told = [self.case, self.draw, self.layout, self.sizes, self.attributes, self.values]
+        return PREFIX + json.dumps(told, ensure_ascii=False, separators=(",", ":"))
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """Return the variation of which ``text`` is the id."""
+        case, draw, layout, sizes, attributes, values = json.loads(text.removeprefix(PREFIX))
+        return cls(
+            case,
+            draw,
+            layout,
+            tuple(sizes),
+            tuple((name, other) for name, other in attributes),
+            tuple((at, place, which) for at, place, which in values),
+        )
+
+
+class _Ledger(Corpus):
+    """A corpus that knows again what it has drawn."""
+
+    def __init__(self, dtype: DType, seed: int, label: str) -> None:
+        super().__init__(dtype, seed, label)
+        self._drawn: dict[int, tuple[Array, Callable[[Corpus, Any], Array]]] = {}
+
+    def _noted(self, array: Array, again: Callable[[Corpus, Any], Array]) -> Array:
+        self._drawn[id(array)] = array, again  # which keeps the array, and so its id
+        return array
+
+    def ordinary(self, shape: tuple[int, ...], low: float = -4.0, high: float = 4.0) -> Array:
+        array = super().ordinary(shape, low, high)
+        return self._noted(array, lambda corpus, shape: corpus.ordinary(shape, low, high))
+
+    def small(self, shape: tuple[int, ...], most: int = 3) -> Array:
+        array = super().small(shape, most)
+        return self._noted(array, lambda corpus, shape: corpus.small(shape, most))
+
+    def distinct(self, shape: tuple[int, ...]) -> Array:
+        array = super().distinct(shape)
+        return self._noted(array, lambda corpus, shape: corpus.distinct(shape))
+
+    def redrawn(self, array: Array) -> Callable[[Corpus, Any], Array] | None:
+        """Return what draws such an array again in any shape; None if it is not from here."""
+        found = self._drawn.get(id(array))
+        return None if found is None else found[1]
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawing:
+    """The cases of a kernel that can be varied, made from one seed."""
+
+    ledger: _Ledger
+    cases: Mapping[str, Case]
+
+
+class Variations:
+    """All variations of the cases of one kernel in one dtype."""
+
+    def __init__(self, entry: CaseEntry, dtype: DType, seed: int = 0) -> None:
+        self.entry = entry
+        self.spec = entry.spec
+        self.dtype = dtype
+        self.seed = seed
+        self._drawings: dict[int, _Drawing] = {}
+        self._pools: dict[tuple[int, str], Array] = {}
+
+    @cached_property
+    def cases(self) -> tuple[str, ...]:
+        """The ids of the cases that can be varied; there may be none."""
+        return tuple(self._drawing(0).cases)
+
+    @cached_property
+    def attributes(self) -> dict[str, tuple[str, ...]]:
+        """By attribute, one case for each value that it has in any of them.
+
+        None where outputs are only related to inputs: which relation it is, they may decide.
+        """
+        found: dict[str, dict[str, str]] = {}
+        if self._is_related():
+            return {}
+        for case in self._drawing(0).cases.values():
+            for name, value in case.attributes.items():
+                found.setdefault(name, {}).setdefault(repr(value), case.id)
+        return {name: tuple(by_value.values()) for name, by_value in found.items()}
+
+    @cached_property
+    def _answered(self) -> dict[str, list[Case]]:
+        """Those of the cases that have an answer, by their attributes."""
+        found: dict[str, list[Case]] = {}
+        for case in self.entry.cases(Corpus(self.dtype, self.seed, self.spec.name)):
+            if not isinstance(case.expected, type):
+                found.setdefault(_key(case), []).append(case)
+        return found
+
+    def _specials(self, at: int, case: Case) -> Array:
+        """Return the special values that cases of the same attributes put into an input."""
+        known = at, _key(case)
+        if known not in self._pools:
+            alike = self._answered.get(known[1], ())
+            shown = [each for one in alike for each in _arrays(one.inputs[at : at + 1])]
+            closed = self.spec.input_names[at] in self.entry.ordinary
+            self._pools[known] = np.zeros(0) if closed else _specials(shown)
+        return self._pools[known]
+
+    def sizes(self, case: str) -> int:
+        """Return how many different sizes of more than 1 a case has."""
+        return len(_sizes(self._drawing(0).cases[case]))
+
+    def made(self, variation: Variation) -> Case:
+        """Return the case; what the spec refuses of the variation is left out.
+
+        Raises:
+            KeyError: there is no such case to vary.
+
+        """
+        drawing = self._drawing(variation.draw)
+        case = drawing.cases[variation.case]
+        base = Variation(case.id, variation.draw, variation.layout)
+        if self._is_free(drawing, case):
+            base, case = self._resized(drawing, variation, base, case)
+            base, case = self._with_attributes(drawing, variation, base, case)
+            base, case = self._with_specials(variation, base, case)
+        return replace(case, id=base.id, layout=base.layout)
+
+    def _is_related(self) -> bool:
+        oracle, cases = self.entry.oracle, self._drawing(0).cases.values()
+        first = next((case for case in cases if case.expected is None), None)
+        if oracle is None or first is None:
+            return True
+        return isinstance(oracle(*first.inputs, **first.attributes), Relation)
+
+    def _drawing(self, draw: int) -> _Drawing:
+        if draw not in self._drawings:
+            seed = self.seed if not draw else (self.seed + 1) * 1000 + draw
+            ledger = _Ledger(self.dtype, seed, self.spec.name)
+            found = {each.id: each for each in self.entry.generate(ledger) if _fits(each)}
+            self._drawings[draw] = _Drawing(ledger, found)
+        return self._drawings[draw]
+
+    def _is_free(self, drawing: _Drawing, case: Case) -> bool:
+        """Return whether every input is one that can be drawn again."""
+        arrays = _arrays(case.inputs)
+        return case.expected is None and all(
+            drawing.ledger.redrawn(each) is not None for each in arrays
+        )
+
+    def _resized(
+        self, drawing: _Drawing, variation: Variation, base: Variation, case: Case
+    ) -> tuple[Variation, Case]:
+        old = _sizes(case)
+        if not variation.sizes or len(variation.sizes) != len(old):
+            return base, case
+        new = dict(zip(old, variation.sizes, strict=True))
+        corpus = Corpus(self.dtype, self.seed + variation.draw, f"{self.spec.name}:variation")
+
+        def again(given: Operand) -> Operand:
+            if isinstance(given, list):
+                return [_resize(drawing.ledger, corpus, each, new) for each in given]
+            return None if given is None else _resize(drawing.ledger, corpus, given, new)
+
+        changed = replace(case, inputs=tuple(again(each) for each in case.inputs))
+        if not self._is_call(changed):
+            return base, case
+        return replace(base, sizes=variation.sizes), changed
+
+    def _with_attributes(
+        self, drawing: _Drawing, variation: Variation, base: Variation, case: Case
+    ) -> tuple[Variation, Case]:
+        for name, other in variation.attributes:
+            value = drawing.cases[other].attributes.get(name)
+            changed = replace(case, attributes={**case.attributes, name: value})
+            if value is not None and self._is_call(changed):
+                base = replace(base, attributes=(*base.attributes, (name, other)))
+                case = changed
+        return base, case
+
+    def _with_specials(
+        self, variation: Variation, base: Variation, case: Case
+    ) -> tuple[Variation, Case]:
+        for at, place, which in variation.values:
+            pool = self._specials(at, case)
+            target = case.inputs[at]
+            if isinstance(target, np.ndarray) and target.size and pool.size:
+                array = target.copy()
+                array.flat[place % array.size] = pool[which % pool.size]
+                case = replace(case, inputs=(*case.inputs[:at], array, *case.inputs[at + 1 :]))
+                base = replace(base, values=(*base.values, (at, place, which)))
+        return base, case
+
+    def _is_call(self, case: Case) -> bool:
+        """Return whether the spec takes it, and the oracle need not work long."""
+        if any(each.size > _LARGEST for each in _arrays(case.inputs)):
+            return False
+        try:
+            _, outputs = self.spec.resolve(_types(case.inputs), case.attributes)
+        except (TensorplugError, ValueError, TypeError, IndexError):
+            return False
+        return all(not each.known or math.prod(each.shape) <= _LARGEST for each in outputs)
+
+
+def _fits(case: Case) -> bool:
+    return not isinstance(case.expected, type) and all(
+        each.size <= _LARGEST for each in _arrays(case.inputs)
+    )
+
+
+def _key(case: Case) -> str:
+    return repr(sorted(case.attributes.items()))
+
+
+def _specials(arrays: Sequence[Array]) -> Array:
+    """Return what is not finite, no normal number, or zero, each of its bits once."""
+    small = [np.ravel(each) for each in arrays if 0 < each.size <= _SHOWN]
+    if not small or any(each.dtype.kind != "f" for each in small):
+        return np.zeros(0)
+    values = np.concatenate(small)
+    tiny = np.finfo(values.dtype).smallest_normal
+    special = values[~np.isfinite(values) | (np.abs(values) < tiny)]
+    bits = special.view(np.dtype(f"u{special.dtype.itemsize}"))
+    return np.asarray(special[np.unique(bits, return_index=True)[1]])
+
+
+def _sizes(case: Case) -> list[int]:
+    """Return the different sizes of more than 1, in the order in which they occur."""
+    return list(dict.fromkeys(n for each in _arrays(case.inputs) for n in each.shape if n > 1))
+
+
+def _resize(ledger: _Ledger, corpus: Corpus, array: Array, new: Mapping[int, int]) -> Array:
+    again = ledger.redrawn(array)
+    assert again is not None  # a free case
+    return again(corpus, tuple(new.get(n, n) for n in array.shape))
+
+
+def _arrays(inputs: Sequence[Any]) -> list[Array]:
+    found: list[Array] = []
+    for each in inputs:
+        found.extend(each if isinstance(each, list) else [] if each is None else [each])
+    return found
+
+
+def _types(inputs: Sequence[Any]) -> list[Any]:
+    def of(array: Array) -> TensorType:
+        return TensorType(dt.of(array.dtype), array.shape)
+
+    return [
+        [of(one) for one in each] if isinstance(each, list) else None if each is None else of(each)
+        for each in inputs
+    ]
