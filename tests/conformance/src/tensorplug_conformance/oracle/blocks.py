@@ -27,14 +27,14 @@ def batch_to_space_nd(
         n * size - sum(crop) for n, size, crop in zip(x.shape[1:], block, crops, strict=False)
     ]
     out = _blank((batch, *sizes, *x.shape[m + 1 :]), x)
-    for at in np.ndindex(x.shape):
+    for at in np.ndindex(x.shape[: m + 1]):  # what lies behind moves along
         cell, image = np.unravel_index(at[0] // batch, block), at[0] % batch
         place = tuple(
             int(i * size + c - crop[0])
             for i, size, c, crop in zip(at[1:], block, cell, crops, strict=False)
         )
         if all(0 <= i < n for i, n in zip(place, sizes, strict=True)):
-            out[(image, *place, *at[m + 1 :])] = x[at]
+            out[(image, *place)] = x[at]
     return out
 
 
@@ -49,13 +49,13 @@ def space_to_batch_nd(
         for n, size, pair in zip(x.shape[1:], block, paddings, strict=False)
     ]
     out = _blank((batch * prod(block), *sizes, *x.shape[m + 1 :]), x)
-    for at in np.ndindex(x.shape):
+    for at in np.ndindex(x.shape[: m + 1]):
         inside = [i + pair[0] for i, pair in zip(at[1:], paddings, strict=False)]
         cell = int(
             np.ravel_multi_index([i % size for i, size in zip(inside, block, strict=True)], block)
         )
         place = [i // size for i, size in zip(inside, block, strict=True)]
-        out[(cell * batch + at[0], *place, *at[m + 1 :])] = x[at]
+        out[(cell * batch + at[0], *place)] = x[at]
     return out
 
 
