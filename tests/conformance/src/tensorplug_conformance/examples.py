@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["add_examples", "example", "search", "strategy"]
 
 _MOST = 3  # special values in one example
+_SELDOM = 3  # one example in one more than that keeps the sizes of its case
 
 
 def strategy(variations: Variations) -> st.SearchStrategy[Variation]:
@@ -44,7 +45,8 @@ def strategy(variations: Variations) -> st.SearchStrategy[Variation]:
     def drawn(draw: st.DrawFn) -> Variation:
         case = draw(st.sampled_from(variations.cases))
         count = variations.sizes(case)
-        sizes = st.lists(st.sampled_from(SIZES), min_size=count, max_size=count)
+        others = st.lists(st.sampled_from(SIZES), min_size=count, max_size=count)
+        sizes = draw(others) if draw(st.integers(0, _SELDOM)) else ()
         attributes = [
             (name, draw(st.sampled_from(cases)))
             for name, cases in variations.attributes.items()
@@ -59,7 +61,7 @@ def strategy(variations: Variations) -> st.SearchStrategy[Variation]:
             case,
             draw(st.integers(0, DRAWS - 1)),
             draw(st.sampled_from(LAYOUTS)),
-            tuple(draw(st.one_of(st.just([]), sizes))),
+            tuple(sizes),
             tuple(attributes),
             tuple(draw(values)),
         )
