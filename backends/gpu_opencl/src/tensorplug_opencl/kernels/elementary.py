@@ -237,9 +237,6 @@ def _functions(ctype: str, real: _Real) -> dict[str, str]:
     smallest = 1 - real.bias
     numbers = {
         **real._asdict(),
-        **circular.parts(ctype),
-        **angles.parts(ctype),
-        **exponentiation.parts(ctype),
         "ctype": ctype,
         "fuse": _FUSE,
         "log_2_e": "1.44269504088896340736",
@@ -253,6 +250,9 @@ def _functions(ctype: str, real: _Real) -> dict[str, str]:
         "log_series": _series([f"{2 / (2 * n + 1)!r}" for n in range(1, real.terms + 1)], "z"),
     }
     for module in (circular, angles, exponentiation):
+        parts = module.parts(ctype)
+        assert not numbers.keys() & parts.keys(), "two families mean different numbers by a name"
+        numbers.update(parts)
         for name, coefficients in module.series(ctype).items():
             numbers[name] = _series([repr(each) for each in coefficients], "z")
     families = (_TEXTS, circular.TEXTS, angles.TEXTS, exponentiation.TEXTS)

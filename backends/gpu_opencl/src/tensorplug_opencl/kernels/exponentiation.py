@@ -46,9 +46,9 @@ INLINE A a_power_of(A size, A y) {
   const A high = size == 0 ? -INFINITY : size == INFINITY ? INFINITY : sum;
   const A low = endless ? (A)0 : (q - (sum - k)) + q_low;
   const A p = y * high;
-  const bool within = a_fabs(p) < (A)$reach;
+  const bool within = a_fabs(p) < (A)$limit;
   const A p_low = within ? a_fma(y, high, -p) + y * low : (A)0;
-  const A cut = within ? p : p > 0 ? (A)$reach : -(A)$reach;
+  const A cut = within ? p : p > 0 ? (A)$limit : -(A)$limit;
   const A whole = a_whole(cut);
   const A half_of_it = a_whole((whole - (A)$rounder) * (A)0.5);
   const A rest = whole - (half_of_it - (A)$rounder);
@@ -74,13 +74,13 @@ INLINE A a_power(A x, A y) {
 def parts(ctype: str) -> dict[str, str]:
     """Return what the text needs to know of ``ctype``: constants in two parts, how far it goes.
 
-    Beyond ``reach`` powers of 2 are 0 or infinite.
+    Beyond ``limit`` powers of 2 are 0 or infinite.
     """
-    bits, reach = (24, 160) if ctype == "float" else (53, 1100)
+    bits, limit = (24, 160) if ctype == "float" else (53, 1100)
     base, base_low = _split(_LOG_2_E, bits)
     third, third_low = _split(Fraction(2, 3), bits)
     numbers = {"base": base, "base_low": base_low, "third": third, "third_low": third_low}
-    return {"reach": f"{reach}.0", **{name: each.hex() for name, each in numbers.items()}}
+    return {"limit": f"{limit}.0", **{name: each.hex() for name, each in numbers.items()}}
 
 
 def _split(value: Fraction, bits: int) -> tuple[float, float]:
