@@ -13,6 +13,7 @@ from tensorplug_attention import ATTENTION, ATTENTION_GRAD
 PLACES = {
     "cpu": "native",
     "cpu without": "decomposed",
+    "opencl": "native",
     "minimal": "decomposed",
 }
 

@@ -51,6 +51,7 @@ __all__ = [
     "c_type",
     "elementwise",
     "elementwise_several",
+    "on_cpu",
     "program",
 ]
 
@@ -58,6 +59,15 @@ __all__ = [
 def c_type(dtype: DType) -> str:
     """Return the C type of an element of ``dtype`` in memory; a boolean is a byte, 0 or 1."""
     return ctypes.stored(dtype)
+
+
+def on_cpu(backend: OpenCLBackend) -> bool:
+    """Return whether the device is a CPU, which runs a group of work-items on one core.
+
+    Work-items that do much, and few of them in a group, suit it; a GPU wants thousands, and
+    64 or more in a group.
+    """
+    return backend.runtime.is_cpu
 
 
 def elementwise(
@@ -221,6 +231,7 @@ def program(
     *,
     items: int,
     heavy: bool = False,
+    group: int | None = None,
 ) -> Callable[..., Any]:
     """Return a callable of the inputs' buffers that runs an OpenCL C program of your own.
 
@@ -257,8 +268,12 @@ def program(
         items: the number of work-items needed. More are run, up to whole groups: the kernel
             must ignore those whose ``get_global_id(0)`` is beyond.
         heavy: a work-item does a lot: it loops over a row, say.
+        group: how many work-items form a group, where they work together by way of local memory;
+            the program is right for no other number.
 
     Raises:
+        KernelRefusedError: the device does not allow it groups of that size, or has not got the
+            local memory that it takes; the op is then decomposed.
         TypeError: a constant has no C type, or the kernel takes another number of arguments.
         ValueError: ``items`` is not positive although there is something to compute.
         BuildError: the device's compiler refuses the program.
@@ -274,7 +289,7 @@ def program(
         if items < 1:
             raise ValueError(f"items must be positive, got {items}")
         arrays = inputs + len(outs)
-        write = runtime.launch(source, arrays, constants, items, heavy=heavy)
+        write = runtime.launch(source, arrays, constants, items, heavy=heavy, group=group)
     if isinstance(out, TensorType):
         return calls.producer(runtime, out, write)
     return _several(runtime, outs, write)

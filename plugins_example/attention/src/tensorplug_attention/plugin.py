@@ -21,12 +21,16 @@ if TYPE_CHECKING:
 def tensorplug_kernels(backend: Backend) -> Iterable[KernelTable]:
     """Return our kernels for the backend that is being opened; none for those we do not know.
 
-    Imports are made here, since the backend need not be installed.
+    Imports are made here, since neither backend need be installed.
     """
     if backend.name == "cpu":
         from tensorplug_attention.kernels import cpu
 
         return (cpu.kernels,)
+    if backend.name == "opencl":
+        from tensorplug_attention.kernels import opencl
+
+        return (opencl.kernels,)
     return ()
 
 

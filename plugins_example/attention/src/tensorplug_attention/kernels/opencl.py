@@ -1,0 +1,200 @@
+"""Attention for tensorplug-opencl: keys stream by, tile after tile, and scores live in registers.
+
+A group of work-items takes some queries of one head. Tile by tile it brings keys and values into
+local memory, where all of its queries use them; each work-item keeps the running maximum and sum
+of its queries' exponentials, and corrects what it has when the maximum grows. The gradient runs
+twice: once so for dq, and once the other way round, with keys that stay and queries that stream
+by, for dk and dv. No work-item writes where another does, so that results are the same each time.
+
+On CPUs the backend's products of matrices are two to three times as fast as this. Between what
+starting several programs costs and what memory the scores need, the kernels decline there, and
+ops take their place.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from tensorplug.errors import KernelRefusedError
+from tensorplug.tables import KernelTable
+from tensorplug_attention.kernels import opencl_source as source
+from tensorplug_attention.op import ATTENTION, ATTENTION_GRAD, wider
+from tensorplug_opencl.extending import c_type, on_cpu, program
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tensorplug.spec import TensorType
+    from tensorplug_opencl.extending import DeviceBuffer, OpenCLBackend
+
+    Buffers = list[DeviceBuffer]
+    Optional = DeviceBuffer | None
+
+kernels = KernelTable()
+
+_WIDEST: Final = 256  # features that a work-item has private memory for; CPUs and GPUs get slow
+_LEADING: Final = 8  # leading axes, as many as an OpenCL vector has numbers
+
+
+class _Group(NamedTuple):
+    """How many work-items form a group, and how many rows each of them takes."""
+
+    items: int
+    rows: int
+
+
+# A CPU runs a group on one core, one work-item after the other: rows of one item share what it
+# reads. A GPU has work-items by the thousand, and few registers for each.
+_ON_CPU: Final = _Group(8, 4)
+_ON_GPU: Final = _Group(64, 1)
+
+# Numbers of scores, in all batches, for which ops are better on a CPU: 1 GiB of float32 at most.
+_BY_OPS: Final = range(1 << 18, 1 << 28)
+
+
+@kernels.prepare(ATTENTION)
+def attention(
+    qkv: Sequence[TensorType],
+    bias: TensorType | None,
+    mask: TensorType | None,
+    *,
+    causal: bool,
+    scale: float,
+    backend: OpenCLBackend,
+    out: tuple[TensorType, TensorType],
+) -> Callable[..., Any]:
+    call = _Call.of(backend, qkv, bias, mask, scale, causal=causal)
+    run = call.program(source.FORWARD, ATTENTION.name, 3, call.queries, out)
+    return lambda qkv, bias, mask: run(*qkv, *_given(bias, mask))
+
+
+@kernels.prepare(ATTENTION_GRAD)
+def attention_grad(
+    dy: TensorType,
+    qkv: Sequence[TensorType],
+    bias: TensorType | None,
+    mask: TensorType | None,
+    log_sum_exp: TensorType,
+    delta: TensorType,
+    *,
+    causal: bool,
+    scale: float,
+    backend: OpenCLBackend,
+    out: tuple[TensorType, ...],
+) -> Callable[..., Any]:
+    call = _Call.of(backend, qkv, bias, mask, scale, causal=causal)
+    of_q = call.program(source.OF_Q, f"{ATTENTION_GRAD.name} dq", 6, call.queries, out[:1])
+    of_kv = call.program(source.OF_KV, f"{ATTENTION_GRAD.name} dk, dv", 6, call.keys, out[1:])
+
+    def run(
+        dy: DeviceBuffer,
+        qkv: Buffers,
+        bias: Optional,
+        mask: Optional,
+        log_sum_exp: DeviceBuffer,
+        delta: DeviceBuffer,
+    ) -> Buffers:
+        inputs = (*qkv, dy, log_sum_exp, delta, *_given(bias, mask))
+        return [*of_q(*inputs), *of_kv(*inputs)]
+
+    return run
+
+
+def _given(*buffers: Optional) -> Buffers:
+    return [each for each in buffers if each is not None]
+
+
+class _Call(NamedTuple):
+    """What the programs of one kind of call have in common."""
+
+    backend: OpenCLBackend
+    qkv: Sequence[TensorType]
+    operands: tuple[TensorType | None, TensorType | None]
+    scale: float
+    causal: bool
+
+    @classmethod
+    def of(
+        cls,
+        backend: OpenCLBackend,
+        qkv: Sequence[TensorType],
+        bias: TensorType | None,
+        mask: TensorType | None,
+        scale: float,
+        *,
+        causal: bool,
+    ) -> _Call:
+        """Take what a kernel is prepared for; decline what it was not made for."""
+        widest = max(qkv[0].shape[-1], qkv[2].shape[-1])
+        if widest > _WIDEST:
+            raise KernelRefusedError(f"{widest} features; it takes up to {_WIDEST}")
+        if qkv[0].rank - 2 > _LEADING:
+            raise KernelRefusedError(f"{qkv[0].rank - 2} leading axes; it takes up to {_LEADING}")
+        scores = math.prod(qkv[0].shape[:-1]) * qkv[1].shape[-2]
+        if scores in _BY_OPS and on_cpu(backend):
+            raise KernelRefusedError(f"for {scores:,} scores ops are faster on a CPU")
+        return cls(backend, qkv, (bias, mask), scale, causal)
+
+    @property
+    def queries(self) -> int:
+        """How many there are in each batch."""
+        return self.qkv[0].shape[-2]
+
+    @property
+    def keys(self) -> int:
+        """Likewise."""
+        return self.qkv[1].shape[-2]
+
+    def program(
+        self, body: str, name: str, inputs: int, rows: int, out: Sequence[TensorType]
+    ) -> Callable[..., Buffers]:
+        """Return a program in which ``rows`` in each batch stay, each with one work-item."""
+        group = _ON_CPU if on_cpu(self.backend) else _ON_GPU
+        q, _, v = self.qkv
+        computed = c_type(wider(q.dtype))
+        text = source.text(
+            body,
+            f"{name} {q.dtype}",
+            source.Sizes(q.shape[-1], v.shape[-1], group.items, group.rows),
+            stored=c_type(q.dtype),
+            computed=computed,
+            bias=self.operands[0] is not None,
+            mask=self.operands[1] is not None,
+        )
+        batch = q.shape[:-2]
+        groups = -(-rows // (group.items * group.rows))
+        steps = [self._steps(each) for each in self.operands]
+        constants: list[np.generic | np.ndarray[Any, Any]] = [
+            *(np.uint32(n) for n in (self.queries, self.keys, q.shape[-1], v.shape[-1])),
+            np.uint32(self.causal),
+            np.uint32(max(groups, 1)),
+            wider(q.dtype).numpy.type(self.scale),
+            _eight(batch, 1),
+            *(_eight(leading, 0) for leading, _ in steps),
+            np.array([*steps[0][1], *steps[1][1]], np.int64),
+        ]
+        return program(
+            self.backend,
+            text,
+            inputs + sum(each is not None for each in self.operands),
+            out,
+            constants,
+            items=max(math.prod(batch) * groups, 1) * group.items,
+            group=group.items,
+        )
+
+    def _steps(self, operand: TensorType | None) -> tuple[list[int], list[int]]:
+        """Return how far apart an operand's elements are along leading axes, and the last two."""
+        rank = self.qkv[0].rank
+        shape = () if operand is None else operand.shape
+        full = (1,) * (rank - len(shape)) + shape
+        steps = [0 if n == 1 else math.prod(full[at + 1 :]) for at, n in enumerate(full)]
+        return steps[:-2], steps[-2:]
+
+
+def _eight(numbers: Sequence[int], rest: int) -> np.ndarray[Any, Any]:
+    """Return numbers as OpenCL's ``long8``."""
+    return np.array([*numbers, *[rest] * (_LEADING - len(numbers))], np.int64)

@@ -1,0 +1,303 @@
+"""The OpenCL programs: text with the sizes of rows and groups written into it.
+
+A vector holds one number for each row of a tile. ``R`` rows stay with a work-item, ``T`` stream
+by at a time; ``D`` and ``DV`` are the widths of k and v, rounded up to whole vectors.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+__all__ = ["FORWARD", "OF_KV", "OF_Q", "Sizes", "text"]
+
+
+class Sizes(NamedTuple):
+    """Widths of k and v, work-items in a group, rows of a work-item."""
+
+    width: int
+    of_v: int
+    items: int
+    rows: int
+
+
+def text(
+    body: str, title: str, sizes: Sizes, *, stored: str, computed: str, bias: bool, mask: bool
+) -> str:
+    """Return a whole program; widths that round up to the same share it."""
+    tile = 8 if computed == "double" else 16
+    half = stored == "half"
+    definitions = {
+        "T": tile,
+        "D": max(-(-sizes.width // tile), 1) * tile,
+        "DV": max(-(-sizes.of_v // tile), 1) * tile,
+        "G": sizes.items,
+        "R": sizes.rows,
+        "LOAD(p, at)": "vload_half(at, p)" if half else "(p)[at]",
+        "STORE(value, p, at)": "vstore_half(value, at, p)" if half else "(p)[at] = (value)",
+        "VLOAD(p)": f"vload{tile}(0, p)",
+        "VSTORE(value, p)": f"vstore{tile}(value, 0, p)",
+        "BIAS": int(bias),
+        "MASK": int(mask),
+        "LARGEST(x)": _folded(tile, "fmax({}, {})"),
+        "TOTAL(x)": _folded(tile, "({} + {})"),
+    }
+    lines = [f"// {title}", *(f"#define {name} {value}" for name, value in definitions.items())]
+    types = f"typedef {computed} real;\ntypedef {computed}{tile} vec;\ntypedef {stored} elem;"
+    return "\n".join([*lines, types, _COMMON, body])
+
+
+def _folded(count: int, pattern: str) -> str:
+    """Return an expression for the sum, say, of the numbers of a vector ``x``, in pairs."""
+    parts = [f"(x).s{number:x}" for number in range(count)]
+    while len(parts) > 1:
+        parts = [pattern.format(a, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
+    return parts[0]
+
+
+_COMMON: Final = """
+// The arguments that follow the arrays.
+#define CALL const uint n_q, const uint n_k, const uint width, const uint of_v, \\
+    const uint causal, const uint groups, const real scale, const long8 shape, \\
+    const long8 bias_by, const long8 mask_by, const long4 steps
+
+// Where feature c of a row of x lies, of `count` rows with n features.
+#define AT(x_at, row, count, n, c) (x_at + (head * (count) + (row)) * (n) + (c))
+
+#if BIAS
+#define BIAS_INPUT global const elem *bias, const long bias_at,
+#else
+#define BIAS_INPUT
+#endif
+#if MASK
+#define MASK_INPUT global const uchar *mask, const long mask_at,
+#else
+#define MASK_INPUT
+#endif
+
+// Bring rows of x, from `first` on, as a tile: KEEP puts each `value`, feature c of row t.
+#define BRING(x, x_at, first, count, n, N, KEEP) \\
+  for (uint each = get_local_id(0); each < T * (N); each += G) { \\
+    const uint t = each / (N), c = each % (N); \\
+    const bool there = (first) + t < (count) && c < (n); \\
+    const real value = there ? LOAD(x, AT(x_at, (first) + t, count, n, c)) : 0; \\
+    KEEP; \\
+  }
+
+// Take row r of x, which stays here.
+#define TAKE(x, x_at, row, count, n, N, mine, by) \\
+  for (uint c = 0; c < (N); ++c) \\
+    mine[c] = (row) < (count) && c < (n) ? LOAD(x, AT(x_at, row, count, n, c)) * (by) : 0;
+
+// Put row r of x, of which vectors are here.
+#define PUT(x, x_at, row, count, n, N, mine, by) \\
+  if ((row) < (count)) { \\
+    real whole[N]; \\
+    for (uint c = 0; c < (N) / T; ++c) VSTORE(mine[c] * (by), whole + c * T); \\
+    for (uint c = 0; c < (n); ++c) STORE(whole[c], x, AT(x_at, row, count, n, c)); \\
+  }
+
+// How far from its start what belongs to a head lies.
+inline long place(const long head, const long8 shape, const long8 by) {
+  long sizes[8], distances[8], left = head, found = 0;
+  vstore8(shape, 0, sizes);
+  vstore8(by, 0, distances);
+  for (int axis = 7; axis >= 0; --axis) {
+    found += left % sizes[axis] * distances[axis];
+    left /= sizes[axis];
+  }
+  return found;
+}
+
+// Score s of query i and key j, once masks and bias have had their say.
+#if BIAS
+#define BIASED(s, i, j) s + LOAD(bias, bias_from + (i) * steps.s0 + (j) * steps.s1)
+#else
+#define BIASED(s, i, j) s
+#endif
+#if MASK
+#define SEEN(i, j) ((i) < n_q && (j) < n_k && !(causal && (j) > (i)) \\
+    && mask[mask_from + (i) * steps.s2 + (j) * steps.s3])
+#else
+#define SEEN(i, j) ((i) < n_q && (j) < n_k && !(causal && (j) > (i)))
+#endif
+#if BIAS
+#define FIND_BIAS const long bias_from = bias_at + place(head, shape, bias_by);
+#else
+#define FIND_BIAS
+#endif
+#if MASK
+#define FIND_MASK const long mask_from = mask_at + place(head, shape, mask_by);
+#else
+#define FIND_MASK
+#endif
+#define MASKED(s, i, j) (SEEN(i, j) ? BIASED(s, i, j) : (real)-INFINITY)
+
+// Whether all of T x R scores are seen and as they are: then nothing need be asked of each.
+#define PLAIN(first_i, count_i, first_j, count_j) (!BIAS && !MASK \\
+    && (first_i) + (count_i) <= n_q && (first_j) + (count_j) <= n_k \\
+    && !(causal && (first_j) + (count_j) > (first_i) + 1))
+
+// Products of what stays, row by row, with a tile's columns: a score for each row of the tile.
+#define PRODUCTS(result, mine, columns, N) \\
+  for (uint r = 0; r < R; ++r) result[r] = 0; \\
+  for (uint c = 0; c < (N); ++c) { \\
+    const vec column = VLOAD(columns + c * T); \\
+    for (uint r = 0; r < R; ++r) result[r] += mine[r][c] * column; \\
+  }
+
+// Rows of the tile, times a factor each, added to what each row here has.
+#define ADD_UP(sums, factors, rows, N) \\
+  for (uint c = 0; c < (N) / T; ++c) \\
+    for (uint t = 0; t < T; ++t) { \\
+      const vec part = VLOAD(rows + t * (N) + c * T); \\
+      for (uint r = 0; r < R; ++r) sums[r][c] += factors[r][t] * part; \\
+    }
+
+#define HEAD const long head = get_group_id(0) / groups
+#define FIRST ((uint)(get_group_id(0) % groups) * (G * R))
+"""
+
+FORWARD: Final = """
+kernel void run(global const elem *q, const long q_at, global const elem *k, const long k_at,
+                global const elem *v, const long v_at, BIAS_INPUT MASK_INPUT
+                global elem *y, const long y_at, global real *rows, const long rows_at, CALL) {
+  local real k_columns[D * T], v_rows[T * DV];
+  HEAD;
+  FIND_BIAS FIND_MASK
+  const uint first = FIRST, own = first + get_local_id(0) * R;
+  real mine[R][D], top[R], total[R], share[R][T];
+  vec sums[R][DV / T], s[R];
+  for (uint r = 0; r < R; ++r) {
+    TAKE(q, q_at, own + r, n_q, width, D, mine[r], scale)
+    top[r] = -INFINITY;
+    total[r] = 0;
+    for (uint c = 0; c < DV / T; ++c) sums[r][c] = 0;
+  }
+  const uint end = causal ? min(n_k, first + G * R) : n_k;
+  for (uint j = 0; j < end; j += T) {
+    BRING(k, k_at, j, n_k, width, D, k_columns[c * T + t] = value)
+    BRING(v, v_at, j, n_k, of_v, DV, v_rows[each] = value)
+    barrier(CLK_LOCAL_MEM_FENCE);
+    PRODUCTS(s, mine, k_columns, D)
+    const bool plain = PLAIN(own, R, j, T);
+    for (uint r = 0; r < R; ++r) {
+      if (!plain) {
+        VSTORE(s[r], share[r]);
+        for (uint t = 0; t < T; ++t) share[r][t] = MASKED(share[r][t], own + r, j + t);
+        s[r] = VLOAD(share[r]);
+      }
+      const real higher = fmax(top[r], LARGEST(s[r]));
+      const real from = higher == -INFINITY ? 0 : higher;
+      const real shrunk = exp(top[r] - from);
+      s[r] = exp(s[r] - from);
+      VSTORE(s[r], share[r]);
+      total[r] = total[r] * shrunk + TOTAL(s[r]);
+      top[r] = higher;
+      for (uint c = 0; c < DV / T; ++c) sums[r][c] *= shrunk;
+    }
+    ADD_UP(sums, share, v_rows, DV)
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+  for (uint r = 0; r < R; ++r) {
+    const real by = total[r] == 0 ? 0 : 1 / total[r];
+    PUT(y, y_at, own + r, n_q, of_v, DV, sums[r], by)
+    if (own + r < n_q) rows[rows_at + head * n_q + own + r] = top[r] + log(total[r]);
+  }
+}
+"""
+
+OF_Q: Final = """
+kernel void run(global const elem *q, const long q_at, global const elem *k, const long k_at,
+                global const elem *v, const long v_at, global const elem *dy, const long dy_at,
+                global const real *rows, const long rows_at,
+                global const real *delta, const long delta_at, BIAS_INPUT MASK_INPUT
+                global elem *dq, const long dq_at, CALL) {
+  local real k_columns[D * T], k_rows[T * D], v_columns[DV * T];
+  HEAD;
+  FIND_BIAS FIND_MASK
+  const uint first = FIRST, own = first + get_local_id(0) * R;
+  real mine[R][D], above[R][DV], row[R], shift[R], slope[R][T];
+  vec sums[R][D / T], s[R], ds[R];
+  for (uint r = 0; r < R; ++r) {
+    TAKE(q, q_at, own + r, n_q, width, D, mine[r], scale)
+    TAKE(dy, dy_at, own + r, n_q, of_v, DV, above[r], 1)
+    const long at = head * n_q + min(own + r, n_q - 1);
+    row[r] = rows[rows_at + at] == -INFINITY ? INFINITY : rows[rows_at + at];
+    shift[r] = delta[delta_at + at];
+    for (uint c = 0; c < D / T; ++c) sums[r][c] = 0;
+  }
+  const uint end = causal ? min(n_k, first + G * R) : n_k;
+  for (uint j = 0; j < end; j += T) {
+    BRING(k, k_at, j, n_k, width, D, k_rows[each] = value; k_columns[c * T + t] = value)
+    BRING(v, v_at, j, n_k, of_v, DV, v_columns[c * T + t] = value)
+    barrier(CLK_LOCAL_MEM_FENCE);
+    PRODUCTS(s, mine, k_columns, D)
+    PRODUCTS(ds, above, v_columns, DV)
+    const bool plain = PLAIN(own, R, j, T);
+    for (uint r = 0; r < R; ++r) {
+      if (!plain) {
+        VSTORE(s[r], slope[r]);
+        for (uint t = 0; t < T; ++t) slope[r][t] = MASKED(slope[r][t], own + r, j + t);
+        s[r] = VLOAD(slope[r]);
+      }
+      VSTORE(exp(s[r] - row[r]) * (ds[r] - shift[r]), slope[r]);
+    }
+    ADD_UP(sums, slope, k_rows, D)
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+  for (uint r = 0; r < R; ++r) PUT(dq, dq_at, own + r, n_q, width, D, sums[r], scale)
+}
+"""
+
+OF_KV: Final = """
+kernel void run(global const elem *q, const long q_at, global const elem *k, const long k_at,
+                global const elem *v, const long v_at, global const elem *dy, const long dy_at,
+                global const real *rows, const long rows_at,
+                global const real *delta, const long delta_at, BIAS_INPUT MASK_INPUT
+                global elem *dk, const long dk_at, global elem *dv, const long dv_at, CALL) {
+  local real q_columns[D * T], q_rows[T * D], dy_columns[DV * T], dy_rows[T * DV];
+  local real row[T], shift[T];
+  HEAD;
+  FIND_BIAS FIND_MASK
+  const uint first = FIRST, own = first + get_local_id(0) * R;
+  real mine[R][D], mine_v[R][DV], share[R][T], slope[R][T];
+  vec sums[R][D / T], sums_v[R][DV / T], s[R], ds[R];
+  for (uint r = 0; r < R; ++r) {
+    TAKE(k, k_at, own + r, n_k, width, D, mine[r], 1)
+    TAKE(v, v_at, own + r, n_k, of_v, DV, mine_v[r], 1)
+    for (uint c = 0; c < D / T; ++c) sums[r][c] = 0;
+    for (uint c = 0; c < DV / T; ++c) sums_v[r][c] = 0;
+  }
+  for (uint i = causal ? first / T * T : 0; i < n_q; i += T) {
+    BRING(q, q_at, i, n_q, width, D,
+          q_rows[each] = value * scale; q_columns[c * T + t] = value * scale)
+    BRING(dy, dy_at, i, n_q, of_v, DV, dy_rows[each] = value; dy_columns[c * T + t] = value)
+    for (uint t = get_local_id(0); t < T; t += G) {
+      const long at = head * n_q + min(i + t, n_q - 1);
+      row[t] = rows[rows_at + at] == -INFINITY ? INFINITY : rows[rows_at + at];
+      shift[t] = delta[delta_at + at];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    PRODUCTS(s, mine, q_columns, D)
+    PRODUCTS(ds, mine_v, dy_columns, DV)
+    const bool plain = PLAIN(i, T, own, R);
+    for (uint r = 0; r < R; ++r) {
+      if (!plain) {
+        VSTORE(s[r], share[r]);
+        for (uint t = 0; t < T; ++t) share[r][t] = MASKED(share[r][t], i + t, own + r);
+        s[r] = VLOAD(share[r]);
+      }
+      s[r] = exp(s[r] - VLOAD(row));
+      VSTORE(s[r], share[r]);
+      VSTORE(s[r] * (ds[r] - VLOAD(shift)), slope[r]);
+    }
+    ADD_UP(sums, slope, q_rows, D)
+    ADD_UP(sums_v, share, dy_rows, DV)
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+  for (uint r = 0; r < R; ++r) {
+    PUT(dk, dk_at, own + r, n_k, width, D, sums[r], 1)
+    PUT(dv, dv_at, own + r, n_k, of_v, DV, sums_v[r], 1)
+  }
+}
+"""
