@@ -213,7 +213,8 @@ class Variations:
         old = _sizes(case)
         if not variation.sizes or len(variation.sizes) != len(old):
             return base, case
-        new = dict(zip(old, variation.sizes, strict=True))
+        sizes = _bearable(case, old, variation.sizes)
+        new = dict(zip(old, sizes, strict=True))
         corpus = Corpus(self.dtype, self.seed + variation.draw, f"{self.spec.name}:variation")
 
         def again(given: Operand) -> Operand:
@@ -224,7 +225,7 @@ class Variations:
         changed = replace(case, inputs=tuple(again(each) for each in case.inputs))
         if not self._is_call(changed):
             return base, case
-        return replace(base, sizes=variation.sizes), changed
+        return replace(base, sizes=sizes), changed
 
     def _with_attributes(
         self, drawing: _Drawing, variation: Variation, base: Variation, case: Case
@@ -286,6 +287,16 @@ def _specials(arrays: Sequence[Array]) -> Array:
 def _sizes(case: Case) -> list[int]:
     """Return the different sizes of more than 1, in the order in which they occur."""
     return list(dict.fromkeys(n for each in _arrays(case.inputs) for n in each.shape if n > 1))
+
+
+def _bearable(case: Case, old: Sequence[int], sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return ``sizes``, halved until every input with them is small enough."""
+    while True:
+        new = dict(zip(old, sizes, strict=True))
+        most = max(math.prod(new.get(n, n) for n in each.shape) for each in _arrays(case.inputs))
+        if most <= _LARGEST:
+            return sizes
+        sizes = tuple((n + 1) // 2 for n in sizes)
 
 
 def _resize(ledger: _Ledger, corpus: Corpus, array: Array, new: Mapping[int, int]) -> Array:
