@@ -11,7 +11,9 @@ from tensorplug import dtypes as dt
 from tensorplug.errors import RegistrationError
 from tensorplug.ops.comparison import IS_INF
 from tensorplug.ops.elementwise import ADD, NEG
+from tensorplug.spec import TensorType
 from tensorplug_conformance.corpus import Corpus
+from tensorplug_conformance.denominator import Row, cases_of, entries
 from tensorplug_conformance.session import Session, engine_factory
 from tensorplug_conformance.tables import Case, CaseEntry, CaseTable
 
@@ -78,3 +80,35 @@ def test_every_layout_keeps_the_elements(layout: Any, shape: tuple[int, ...]) ->
     assert np.array_equal(session.read(tensor), array)
     if layout == "stepped" and array.size:
         assert all(step < 0 for step in tensor._buffer.strides)
+
+
+# Of these, cases say nothing: the order of what is not sorted or not stable is left open, the dtype
+# of what has no inputs is that of the row, and the input's shape is known without being said.
+_OPEN = {"stable", "sorted", "dtype", "input_shape"}
+
+
+def test_cases_try_more_than_one_value_of_every_attribute() -> None:
+    lacking = []
+    for entry in entries().values():
+        if not entry.spec.attributes:
+            continue
+        names = [each.name for each in entry.dtypes]
+        dtype = "float32" if "float32" in names else names[0]
+        values: dict[str, set[str]] = {name: set() for name in entry.spec.attributes}
+        for case in cases_of(entry, Row(entry.spec.name, dtype, "native"), 0):
+            if not isinstance(case.expected, type):
+                types = [type_of(each) for each in case.inputs]
+                for name, value in entry.spec.resolve(types, case.attributes)[0].items():
+                    values[name].add(repr(value))
+        lacking += [
+            f"{entry.spec.name}.{name}"
+            for name, found in values.items()
+            if len(found) < 2 and name not in _OPEN
+        ]
+    assert not lacking
+
+
+def type_of(given: Any) -> Any:
+    if isinstance(given, list):
+        return [type_of(each) for each in given]
+    return None if given is None else TensorType(dt.of(given.dtype), given.shape)

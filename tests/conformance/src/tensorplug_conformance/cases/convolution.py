@@ -164,12 +164,12 @@ def enter(
     @cases.of(family.backprop_input, oracle=oracles[1], ordinary=("filter",))
     def backprop_inputs(corpus: Corpus) -> Iterator[Case]:
         """The same geometries; what no window touched gets zero."""
-        yield from backprop_input(corpus, geometries)
+        yield from backprop_input(corpus, (*geometries, large))
 
     @cases.of(family.backprop_filter, oracle=oracles[2])
     def backprop_filters(corpus: Corpus) -> Iterator[Case]:
         """The same geometries."""
-        yield from backprop_filter(corpus, geometries)
+        yield from backprop_filter(corpus, (*geometries, large))
 
     cases.gradients(family.forward, "x", "filter")(lambda corpus: forward(corpus, small))
     cases.gradients(family.backprop_input, "dy", "filter")(

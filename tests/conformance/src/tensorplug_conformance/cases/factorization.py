@@ -161,10 +161,21 @@ def log_determinant(corpus: Corpus) -> Iterator[Case]:
 @cases.of(ops.PSEUDO_INVERSE, oracle=oracle.pseudo_inverse, ordinary=("input", "rtol"))
 def pseudo_inverse(corpus: Corpus) -> Iterator[Case]:
     """Full ranks, and one that is not."""
-    for shape in ((1, 1), (3, 3), (4, 2), (2, 4), (2, 3, 2), (11, 7), (2, 1, 1, 2, 3, 2)):
+    for shape in (
+        (1, 1),
+        (3, 3),
+        (4, 2),
+        (2, 4),
+        (2, 3, 2),
+        (11, 7),
+        (2, 1, 1, 2, 3, 2),
+        (0, 2, 2),
+    ):
         some = corpus.ordinary(shape, -1.0, 1.0)
         eye = 2 * np.eye(*shape[-2:])
         yield Case(_named(shape), (corpus.of(some + eye), None))
+    many = corpus.ordinary((5462, 4, 3), -0.25, 0.25)
+    yield Case("large", (corpus.of(many + 2 * np.eye(4, 3)), None))
     ones = corpus.of(np.ones((2, 4)))
     eighth = Bounded(np.full((4, 2), 0.125), np.full((4, 2), float(np.finfo(ones.dtype).eps)))
     yield Case("rank 1", (ones, None), expected=(eighth,))

@@ -24,6 +24,17 @@ cases = CaseTable()
 Shape = tuple[int, ...]
 _FLOATING = ("elu", "leakyrelu", "sigmoid")
 _SAME: dict[str, Any] = {"strides": 1, "pad": "same"}
+_PAIRS = ((0, 0), (1, 2), (0, 1), (0, 0))
+_MOVES: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("valid", {"strides": 1, "pad": "valid"}),
+    ("strided", {"strides": (2, 3), "pad": "same"}),
+    ("dilated", {"strides": 1, "pad": "valid", "dilations": (2, 1)}),
+    ("explicit pad", {"strides": 1, "pad": _PAIRS}),
+    *(
+        (f"rounded: {how}", {"strides": (2, 3), "pad": 1, "dim_rounding_mode": how})
+        for how in ("floor", "ceil", "round")
+    ),
+)
 _FIRST: dict[str, Any] = {**_SAME, "data_format": "NCHW", "dilations": 2}
 _SAVING: dict[str, Any] = {"activation": "leakyrelu", "leakyrelu_alpha": -0.5}
 
@@ -71,6 +82,8 @@ def _convolution(corpus: Corpus, channels: int, *, full: bool) -> Iterator[Case]
     yield case("NCHW", (channels,), (channels,), {**_FIRST, **prelu}, first)
     yield case("NCHW, full bias", (channels, 1, 5), None, {**_FIRST, "activation": "elu"}, first)
     yield case("no batch", (channels,), None, {**_SAME, "activation": "relu"}, (0, 4, 5, 2))
+    for name, moves in _MOVES:
+        yield case(name, (channels,), None, {**moves, "activation": "relu"})
     missing = case("no slopes", None, None, {**_SAME, **prelu})
     yield Case(missing.id, missing.inputs, missing.attributes, expected=ArgumentError)
     wrong = case("wrong bias", (channels + 1,), None, _SAME)

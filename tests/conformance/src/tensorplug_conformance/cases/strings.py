@@ -63,6 +63,8 @@ def string_n_grams(corpus: Corpus) -> Iterator[Case]:
                     }
                     label = f"{name}, {widths}, {pad} wide{', short' * short}"
                     yield Case(label, (_LETTERS, _numbers(*splits)), how)
+    other = {**_PLAIN, "separator": "", "left_pad": "", "right_pad": "ü "}
+    yield Case("other texts", (_LETTERS, _numbers(0, 4, 6)), other)
     single = (_texts("a|b", "b|c"), _numbers(0, 2))
     how = {**_PLAIN, "n_gram_widths": 2, "pad_width": 0}
     yield Case("one width", (_texts("a", "b", "c"), _numbers(0, 3)), how, expected=single)

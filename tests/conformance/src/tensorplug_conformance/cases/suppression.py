@@ -8,6 +8,7 @@ import numpy as np
 
 from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops import suppression as ops
+from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle import suppression as oracle
 from tensorplug_conformance.tables import Case, CaseTable
 
@@ -65,6 +66,8 @@ def _plain(corpus: Corpus) -> Iterator[Case]:
     yield Case("empty", (boxes[:0], scores[:0]), {"max_output_size": 6})
     half = {"max_output_size": 100, "iou_threshold": 0.3, "score_threshold": -0.5}
     yield Case("many", _random(corpus, 150), half)
+    best = {"max_output_size": 4, "iou_threshold": 0.3, "score_threshold": 1.4}
+    yield Case("large", _random(corpus, LARGE // 4 + 1), best)
     for layout in ("transposed", "sliced"):
         yield Case(layout, (boxes, scores), {"max_output_size": 3}, layout=layout)
     wrong: tuple[tuple[str, tuple[Array, Array], dict[str, Any], type[Exception]], ...] = (
