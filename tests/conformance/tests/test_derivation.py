@@ -82,8 +82,8 @@ def test_every_layout_keeps_the_elements(layout: Any, shape: tuple[int, ...]) ->
         assert all(step < 0 for step in tensor._buffer.strides)
 
 
-# Of these, cases say nothing: the order of what is not sorted or not stable is left open, the dtype
-# of what has no inputs is that of the row, and the input's shape is known without being said.
+# Of these, cases say nothing: the order of what is not sorted or not stable is left open, the
+# dtype of what has no inputs is that of the row, the input's shape is known without being said.
 _OPEN = {"stable", "sorted", "dtype", "input_shape"}
 
 
