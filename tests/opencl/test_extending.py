@@ -12,7 +12,7 @@ from tensorplug.errors import KernelRefusedError
 from tensorplug.spec import TensorType
 from tensorplug.testing import isolated_engine
 from tensorplug_opencl import extending
-from tensorplug_opencl.extending import Formula, elementwise, program
+from tensorplug_opencl.extending import Formula, elementwise, elementwise_several, program
 from tensorplug_opencl.faults import BuildError
 
 pytestmark = pytest.mark.usefixtures("frame")  # skips where there is no device
@@ -212,3 +212,37 @@ def test_c_types_have_the_size_of_the_dtype(backend, dtype):
     }}"""
     size = program(backend, text, 0, TensorType(dt.int32, ()), items=1)
     assert backend.to_host(size()) == dtype.itemsize
+
+
+# Several results ------------------------------------------------------------------------------
+
+# A result has the name of something in the program, a local variable that of an index there.
+STATEMENTS = "const A i = x * scale + by; run = a_sqrt(i); n = i > 1 ? 1 : 0;"
+
+
+@pytest.mark.parametrize("dtype", [dt.float32, dt.float64, dt.float16], ids=str)
+def test_several_results_are_computed_together(backend, dtype):
+    if dtype not in backend.dtypes:
+        pytest.skip(f"the device has no {dtype}")
+    for shape in ((2, 3), (2049,), (0, 2), ()):
+        x = np.linspace(0, 2, int(np.prod(shape))).reshape(shape).astype(dtype.numpy)
+        by = np.full((1,) * (x.ndim + 1), 0.25, dtype.numpy)
+        types = {name: TensorType(dtype, each.shape) for name, each in (("x", x), ("by", by))}
+        outs = {"run": TensorType(dtype, shape), "n": TensorType(dt.int32, shape)}
+        call = elementwise_several(backend, "Own", STATEMENTS, types, outs, {"scale": 2.0})
+        root, above = (backend.to_host(each) for each in call(*map(backend.from_host, (x, by))))
+        inner = x.astype(np.float64) * 2 + 0.25
+        assert (root.dtype, root.shape, above.shape) == (dtype.numpy, shape, shape)
+        np.testing.assert_allclose(root, np.sqrt(inner), rtol=2 * np.finfo(dtype.numpy).eps)
+        np.testing.assert_array_equal(above, inner > 1)
+
+
+def test_several_results_that_cannot_be_are_refused(backend):
+    two, three = TensorType(dt.float32, (2,)), TensorType(dt.float32, (3,))
+    for inputs, outs, message in (
+        ({"x": two}, {"a": two, "b": three}, r"one shape.*a=float32\[2\], b=float32\[3\]"),
+        ({"x": three}, {"a": two}, r"one shape.*x=float32\[3\], a=float32\[2\]"),
+        ({"x": two}, {"x": two}, r"\['x'\] are results and something else"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            elementwise_several(backend, "Own", "a = x;", inputs, outs)

@@ -138,7 +138,7 @@ def adam(
         np.multiply(g, g, out=new)
         _average(old_s, new, keep2, rest2, s, new)
         np.sqrt(s, out=new)
-        new /= np.sqrt(correct_s)
+        new *= 1 / np.sqrt(correct_s)
         new += epsilon
         np.divide(m, new, out=new)
         if decoupled:
