@@ -17,6 +17,7 @@ What the first line of a fenced block says is what happens to it:
 ``diff file=PATH``         changes that file: the lines with a space or ``-`` in front must stand
                            there once, one below the other, and those with a space or ``+`` take
                            their place. A line ``@@`` separates one place from the next.
+                           In both cases the text above the block names the file.
 anything else              (``sh``, ``toml``, ...) is only read.
 =========================  =======================================================================
 
@@ -68,15 +69,19 @@ class Block:
     text: str
     printed: str
     line: int
+    above: str  # what stands between the block before and this one
 
 
 def blocks(guide: str) -> Iterator[Block]:
     """Return the blocks of a guide that are run or written, in order."""
+    end = 0
     for each in _BLOCK.finditer(guide):
         kind, file = each["kind"], each["file"] or ""
         if file or kind in ("python", "console"):
             line = guide[: each.start()].count("\n") + 1
-            yield Block(kind, file, each["text"], each["printed"] or "", line)
+            above = guide[end : each.start()]
+            yield Block(kind, file, each["text"], each["printed"] or "", line, above)
+        end = each.end()
 
 
 def matches(expected: str, printed: str) -> bool:
@@ -121,6 +126,8 @@ class Reader:
     def follow(self, block: Block) -> None:
         """Do what a block says; raise ``AssertionError`` where the guide is wrong."""
         path = self.cwd / block.file
+        shown = not block.file or path.name in block.above
+        assert shown, f"the text above does not name {path.name}, and PATH is not shown to readers"
         if block.kind == "diff":
             path.write_text(changed(path.read_text("utf-8"), block.text), "utf-8")
         elif block.file:

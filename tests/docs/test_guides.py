@@ -48,11 +48,15 @@ $ mkdir folder
 $ cd folder
 ```
 
+Write `data/a.toml`:
+
 ```toml file=data/a.toml
 a = 1
 
 b = 2
 ```
+
+Change `data/a.toml`:
 
 ```diff file=data/a.toml
 -a = 1
@@ -112,12 +116,16 @@ WRONG = {
     "error": ("```python\n1 / 0\n```", "ZeroDivisionError"),
     "death": ("```python\nimport os\nos._exit(1)\n```", "the session died"),
     "no such place": (
-        "```text file=a\n1\n```\n\n```diff file=a\n-2\n+3\n```",
+        "a\n```text file=a\n1\n```\na\n```diff file=a\n-2\n+3\n```",
         "found 0 times",
     ),
-    "two such places": ("```text file=a\n1\n1\n```\n\n```diff file=a\n-1\n```", "found 2 times"),
-    "half a line": ("```text file=a\n12\n```\n\n```diff file=a\n-2\n```", "found 0 times"),
-    "no diff": ("```text file=a\n1\n```\n\n```diff file=a\n1\n```", "neither kept"),
+    "two such places": (
+        "a\n```text file=a\n1\n1\n```\na\n```diff file=a\n-1\n```",
+        "found 2 times",
+    ),
+    "no name": ("```text file=a\n1\n```", "does not name a"),
+    "half a line": ("a\n```text file=a\n12\n```\na\n```diff file=a\n-2\n```", "found 0 times"),
+    "no diff": ("a\n```text file=a\n1\n```\na\n```diff file=a\n1\n```", "neither kept"),
 }
 
 
@@ -130,6 +138,8 @@ def test_a_guide_that_is_wrong(name, tmp_path, environment):
 
 def test_the_environment_of_a_guide_is_its_own(tmp_path, own_environment):
     package = """
+        one/pyproject.toml
+
         ```toml file=one/pyproject.toml
         [build-system]
         requires = ["hatchling"]
@@ -141,6 +151,8 @@ def test_the_environment_of_a_guide_is_its_own(tmp_path, own_environment):
         [tool.hatch.build.targets.wheel]
         packages = ["of_the_guide.py"]
         ```
+
+        of_the_guide.py
 
         ```python file=one/of_the_guide.py
         X = 7
