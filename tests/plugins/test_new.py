@@ -181,6 +181,7 @@ REFUSED = [
     ("squared-difference", "extension", "tensorplug has a 'squared_difference' already"),
     ("reshape", "extension", "tensorplug has a 'reshape' already"),
     ("nn", "extension", "tensorplug has a 'nn' already"),
+    ("tolist", "extension", "tensorplug has a 'tolist' already"),
 ]
 
 
