@@ -13,8 +13,8 @@ from outofcore import Table, main
 
 import tensorplug as tp
 
-FEATURES = 16
-STEPS, RATE = 10, 5.0
+FEATURES = 63
+STEPS, RATE = 8, 5.0
 
 
 def loss(weights: tp.Tensor, x: tp.Tensor, y: tp.Tensor) -> tp.Tensor:
@@ -37,7 +37,7 @@ def fit(x: tp.Tensor, y: tp.Tensor) -> tuple[tp.Tensor, list[float]]:
 
 def planted() -> np.ndarray:
     """Return the weights with which the labels are drawn."""
-    return np.random.default_rng(2).uniform(-0.5, 0.5, FEATURES).astype(np.float32)
+    return np.random.default_rng(2).uniform(-0.2, 0.2, FEATURES).astype(np.float32)
 
 
 def block(rows: int, seed: int) -> np.ndarray:

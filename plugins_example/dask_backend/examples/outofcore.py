@@ -19,7 +19,7 @@ import tensorplug as tp
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-ROWS = 1 << 15  # of a block
+BLOCK_BYTES = 1 << 21
 
 
 @dataclass(frozen=True)
@@ -29,22 +29,31 @@ class Table:
     block: Callable[[int, int], np.ndarray]
     columns: int
 
+    @property
+    def most(self) -> int:
+        """Rows of a block."""
+        return BLOCK_BYTES // (4 * self.columns)
+
+    def sizes(self, rows: int) -> list[int]:
+        """Return how many rows each block of a table has."""
+        return [min(self.most, rows - start) for start in range(0, rows, self.most)]
+
     def lazy(self, rows: int) -> da.Array:
         """Return the table as an array that makes each block when it is read."""
-        sizes = [min(ROWS, rows - start) for start in range(0, rows, ROWS)]
         make = dask.delayed(self.block, pure=False)
         blocks = [
             da.from_delayed(make(size, seed), (size, self.columns), np.float32)
-            for seed, size in enumerate(sizes)
+            for seed, size in enumerate(self.sizes(rows))
         ]
         return da.concatenate(blocks)
 
     def whole(self, rows: int) -> np.ndarray:
         """Return the same table in memory."""
         result = np.empty((rows, self.columns), np.float32)
-        for seed, start in enumerate(range(0, rows, ROWS)):
-            part = result[start : start + ROWS]
-            part[...] = self.block(len(part), seed)
+        start = 0
+        for seed, size in enumerate(self.sizes(rows)):
+            result[start : start + size] = self.block(size, seed)
+            start += size
         return result
 
 
@@ -76,7 +85,8 @@ def main(run: Callable[[tp.Tensor], str], table: Table) -> None:
     size = format_bytes(4 * given.rows * table.columns)
     print(f"{size} of data on {tp.describe_device()}")
     with ProgressBar(minimum=1):
-        run(tensor(table, 10_000, given.backend))  # so that libraries have what they keep
+        # A few blocks first, so that threads and libraries have what they keep anyway.
+        run(tensor(table, 4 * table.most, given.backend))
         if given.memory:
             limit(parse_bytes(given.memory))
             print(f"limit: {given.memory} beyond what the process has now")

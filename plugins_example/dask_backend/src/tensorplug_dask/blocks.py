@@ -15,7 +15,7 @@ from dask.base import normalize_token
 from dask.highlevelgraph import HighLevelGraph
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from tensorplug.spec import TensorType
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Quiet",
+    "blockwise",
     "chunks_of",
     "concrete",
     "elementwise",
@@ -111,15 +112,33 @@ def elementwise(
     function: Callable[..., Any], inputs: Sequence[da.Array], out: TensorType, limit: int
 ) -> da.Array:
     """Return what ``function`` makes of blocks that broadcast; blocks hold ``limit`` bytes."""
-    pairs = [item for each in _fitted(inputs, out, limit) for item in (each, pattern(each.ndim))]
-    call = Quiet(function)
+    pairs = [(each, pattern(each.ndim)) for each in _fitted(inputs, out, limit)]
+    return blockwise(Quiet(function), pattern(out.rank), pairs, out.dtype.numpy)
+
+
+def blockwise(
+    function: Quiet,
+    letters: tuple[int, ...],
+    inputs: Sequence[tuple[da.Array, tuple[int, ...]]],
+    dtype: np.dtype[Any],
+    sizes: Mapping[int, int] | None = None,
+) -> da.Array:
+    """Return ``dask.array.blockwise`` of arrays whose blocks are made to fit, without a warning.
+
+    Dask's, that there are many more blocks than before, is for those who chose the blocks; here
+    it was done to keep them small. ``sizes``: of the blocks that come out, along some axes.
+    """
+    given = [item for pair in inputs for item in pair]
+    chunks, arrays = da.core.unify_chunks(*given, warn=False)
     return da.blockwise(
-        call,
-        pattern(out.rank),
-        *pairs,
-        name=fresh(call.__name__),
-        dtype=out.dtype.numpy,
-        meta=meta(out.dtype.numpy, out.rank),
+        function,
+        letters,
+        *(item for pair in zip(arrays, given[1::2], strict=True) for item in pair),
+        name=fresh(function.__name__),
+        align_arrays=False,
+        adjust_chunks={**chunks, **(sizes or {})},
+        dtype=dtype,
+        meta=meta(dtype, len(letters)),
     )
 
 

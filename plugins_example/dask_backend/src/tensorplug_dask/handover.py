@@ -60,7 +60,7 @@ def from_dask(array: da.Array) -> Tensor:
         DTypeError: tensorplug has no such dtype.
 
     """
-    if not isinstance(array, da.Array) or not isinstance(array._meta, np.ndarray):
+    if not isinstance(array, da.Array) or type(array._meta) is not np.ndarray:
         raise ArgumentError(f"from_dask takes a dask.array of NumPy's blocks, not {array!r:.80}")
     if np.isnan(array.size):
         raise ArgumentError("from_dask: chunk sizes are unknown; call compute_chunk_sizes() first")

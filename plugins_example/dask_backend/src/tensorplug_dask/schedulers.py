@@ -111,7 +111,8 @@ class Executor:
         from distributed import futures_of, wait  # a client is there, so this is installed
 
         futures = [future for each in arrays for future in futures_of(each)]
-        wait(futures)
+        with client.as_current():
+            wait(futures)
         for each in futures:
             if each.status != "finished":
                 each.result()  # raises

@@ -55,7 +55,7 @@ def _gathered(
     x_axes = tuple(f"x{each}" for each in range(x.ndim))
     i_axes = (*x_axes[:batch_dims], *(f"i{each}" for each in range(places)))
     indices = _narrowed(x, indices, axis, batch_dims, limit)
-    _, (x, indices) = da.core.unify_chunks(x, x_axes, indices, i_axes)
+    _, (x, indices) = da.core.unify_chunks(x, x_axes, indices, i_axes, warn=False)
     starts = starts_of(x.chunks[axis])
     parts = da.blockwise(
         Quiet(
@@ -133,7 +133,7 @@ def _scattered(
     count = updates.size // width
     table = da.reshape(indices, (count, depth), limit=limit).rechunk({1: -1})
     values = da.reshape(updates, (count, width), limit=limit)
-    _, (table, values) = da.core.unify_chunks(table, "nd", values, "nw")
+    _, (table, values) = da.core.unify_chunks(table, "nd", values, "nw", warn=False)
     heights = chunks_of((rows, width), out.dtype.numpy, limit, ("auto", values.chunks[1]))[0]
     spans = np.stack([np.cumsum([0, *heights[:-1]]), heights], axis=1)
     parts = da.blockwise(

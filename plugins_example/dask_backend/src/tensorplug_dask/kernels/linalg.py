@@ -5,16 +5,17 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import dask.array as da
 import numpy as np
 
 from tensorplug.ops import linalg
 from tensorplug.tables import KernelTable
-from tensorplug_dask.blocks import Quiet, chunks_of, elementwise, fresh, meta, pattern
+from tensorplug_dask.blocks import Quiet, blockwise, chunks_of, elementwise, pattern
 from tensorplug_dask.kernels.reduction import tree
 from tensorplug_dask.native import native
 
 if TYPE_CHECKING:
+    import dask.array as da
+
     from tensorplug.spec import TensorType
 
     Array = np.ndarray[Any, Any]
@@ -46,16 +47,12 @@ def _product(
     row, inner, column = 2, 1, 0
     of_left, of_right = batch[out.rank - left.ndim :], batch[out.rank - right.ndim :]
     work = np.dtype(np.float32) if dtype == np.float16 else dtype
-    parts = da.blockwise(
+    parts = blockwise(
         Quiet(_part, "matmul"),
         (*batch, row, inner, column),
-        left,
-        (*of_left, row, inner),
-        right,
-        (*of_right, inner, column),
-        name=fresh("matmul"),
-        adjust_chunks={inner: 1},
-        meta=meta(work, out.rank + 1),
+        [(left, (*of_left, row, inner)), (right, (*of_right, inner, column))],
+        work,
+        {inner: 1},
     )
     if parts.numblocks[-2] > 1:
         return tree(np.add, parts, (parts.ndim - 2,), out.dtype, keep=False)

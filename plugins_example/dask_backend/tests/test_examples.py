@@ -1,0 +1,44 @@
+"""The examples: the same program on each backend, and on more data than there is memory for."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+NO_LIMITS = "this platform has no /proc, by which the examples know what to allow"
+
+
+def example(name, *arguments):
+    """Run an example as users do; return the finished process."""
+    environment = {**os.environ, "TENSORPLUG_FALLBACK": "error"}
+    environment.pop("TENSORPLUG_DASK_CHUNK_BYTES")  # what other tests set
+    command = [sys.executable, "-W", "error", f"{name}.py", *arguments]
+    return subprocess.run(
+        command, cwd=EXAMPLES, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize("backend", ["cpu", "dask"])
+@pytest.mark.parametrize(("name", "found"), [("pca", "cosines"), ("logistic", "weights off by")])
+def test_a_program_finds_what_was_planted(name, found, backend):
+    """The programs compare the result with what was planted, and fail if it differs."""
+    done = example(name, "--backend", backend, "--rows", "20000")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert found in done.stdout
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason=NO_LIMITS)
+def test_more_data_than_memory():
+    """64 MB of data, where the process may have 50 MB more than it has."""
+    limited = ("--rows", "250000", "--memory", "50MB")
+    eager = example("pca", "--backend", "cpu", *limited)
+    assert eager.returncode
+    assert "MemoryError: Unable to allocate" in eager.stderr
+    lazy = example("pca", "--backend", "dask", *limited)
+    assert (lazy.returncode, lazy.stderr) == (0, "")
+    assert "limit: 50MB" in lazy.stdout

@@ -1,0 +1,102 @@
+"""What the distribution is to the core: its entry point, its kernels, its buffers."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tensorplug as tp
+from tensorplug import catalogue
+from tensorplug_dask import plugin, settings
+from tensorplug_dask.backend import DaskBackend
+
+DISTRIBUTION = "tensorplug-dask"
+PROJECT = Path(__file__).parents[1]
+
+# The core's documentation of backends lists them: with these, everything runs.
+PRIMITIVES = {
+    *("Neg", "Abs", "Floor", "Exp", "Log", "Sqrt", "Sin", "Cos", "Atan", "Erf"),
+    *("Add", "Sub", "Multiply", "RealDiv", "FloorDiv", "Mod", "Pow", "Maximum"),
+    *("Equal", "Less", "LogicalAnd", "LogicalNot", "Select", "Cast", "Fill", "Range"),
+    *("Identity", "Reshape", "Transpose", "BroadcastTo", "Slice", "PadV2", "Concat"),
+    *("GatherV2", "ScatterNd", "Sum", "Prod", "Max", "ArgMax", "BatchMatMul", "TopK"),
+}
+
+
+def test_it_is_listed_with_its_distribution():
+    info = next(each for each in tp.backends() if each.name == "dask")
+    assert (info.distribution, info.version) == (DISTRIBUTION, version(DISTRIBUTION))
+
+
+def test_listing_and_importing_tensorplug_import_no_dask():
+    script = """
+import sys
+import tensorplug as tp
+assert "dask" in {each.name for each in tp.backends()}
+with tp.use_backend("cpu"):
+    tp.ones(3)
+print(*sorted(name for name in sys.modules if "dask" in name))
+"""
+    found = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert found.stdout.split() == []
+
+
+def test_all_primitives_are_native():
+    registered = {entry.spec.name for table in plugin.tensorplug_kernels() for entry in table}
+    assert registered >= PRIMITIVES
+
+
+@pytest.mark.parametrize("spec", catalogue.catalogue(), ids=lambda spec: spec.name)
+def test_every_kernel_of_the_catalogue_has_a_way(spec):
+    assert tp.explain(spec).how in ("native", "decomposed", "host")
+
+
+def test_another_device_is_refused():
+    with pytest.raises(
+        tp.errors.BackendUnavailableError, match=f"and no '1'; {settings.SCHEDULER}"
+    ):
+        tp.set_backend("dask:1")
+
+
+def test_strings_stay_on_the_host():
+    text = tp.asarray(["a", "bc"])
+    assert (text.device, text.tolist()) == ("host", ["a", "bc"])
+
+
+def test_only_a_lazy_array_is_a_buffer():
+    with pytest.raises(TypeError, match="no Lazy array"):
+        DaskBackend(settings.read({})).describe(np.zeros(2))
+
+
+@pytest.mark.parametrize("chunk_bytes", ["128MiB", "8B"], indirect=True)
+@pytest.mark.parametrize("dtype", sorted(each.name for each in DaskBackend.dtypes))
+@pytest.mark.parametrize("shape", [(), (0, 3), (2, 3)])
+def test_data_comes_back_as_it_went(dtype, shape):
+    given = np.array(np.arange(np.prod(shape)).reshape(shape) % 2, dtype)
+    tensor = tp.asarray(given)
+    expected = given.tolist()
+    given[...] = np.logical_not(given)  # which the tensor must not see
+    back = tensor.numpy()
+    assert (back.dtype, back.shape) == (np.dtype(dtype), shape)
+    assert back.tolist() == expected
+
+
+def test_diagnostics_name_versions():
+    assert plugin.tensorplug_diagnostics()["dask"] == version("dask")
+
+
+@pytest.mark.parametrize(
+    "block",
+    re.findall(r"```python\n(.*?)```", (PROJECT / "README.md").read_text("utf-8"), re.DOTALL),
+)
+def test_the_readme_says_what_happens(block, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    exec(block, {})
