@@ -137,6 +137,10 @@ inline long place(const long head, const long8 shape, const long8 by) {
     && (first_i) + (count_i) <= n_q && (first_j) + (count_j) <= n_k \\
     && !(causal && (first_j) + (count_j) > (first_i) + 1))
 
+// What a tile holds beyond the last row counts as 0, also where that would be 0 times infinity.
+#define CUT(numbers, first, count) \\
+  for (uint t = 0; t < T; ++t) if ((first) + t >= (count)) numbers[t] = 0;
+
 // Products of what stays, row by row, with a tile's columns: a score for each row of the tile.
 #define PRODUCTS(result, mine, columns, N) \\
   for (uint r = 0; r < R; ++r) result[r] = 0; \\
@@ -241,6 +245,7 @@ kernel void run(global const elem *q, const long q_at, global const elem *k, con
         s[r] = VLOAD(slope[r]);
       }
       VSTORE(exp(s[r] - row[r]) * (ds[r] - shift[r]), slope[r]);
+      if (!plain) CUT(slope[r], j, n_k)
     }
     ADD_UP(sums, slope, k_rows, D)
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -290,6 +295,7 @@ kernel void run(global const elem *q, const long q_at, global const elem *k, con
       s[r] = exp(s[r] - VLOAD(row));
       VSTORE(s[r], share[r]);
       VSTORE(s[r] * (ds[r] - VLOAD(shift)), slope[r]);
+      if (!plain) CUT(slope[r], i, n_q)
     }
     ADD_UP(sums, slope, q_rows, D)
     ADD_UP(sums_v, share, dy_rows, DV)
