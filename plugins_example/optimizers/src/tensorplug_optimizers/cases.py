@@ -224,6 +224,14 @@ def _refused(spec: KernelSpec, corpus: Corpus) -> Iterator[Case]:
             yield Case(f"{name} 1.0", row, {name: 1.0}, expected=ArgumentError)
 
 
+def _scattered_below_zero(corpus: Corpus) -> Case:
+    """Return a state that rounding might leave: the mean's square exceeds the mean square."""
+    names = {"parameter": 1.0, "gradient": 0.125, "square": 0.0, "mean": 8.0, "velocity": 0.5}
+    given = {**names, **_NUMBERS}
+    row = tuple(corpus.of([given[name]] * 3) for name in specs.RMSPROP.input_names[:-1])
+    return Case("a variance below 0", (*row, corpus.of(given["rate"])))
+
+
 def _with(row: tuple[Any, ...], at: int, other: Array) -> tuple[Any, ...]:
     return (*row[:at], other, *row[at + 1 :])
 
@@ -252,6 +260,8 @@ def _enter(spec: KernelSpec, oracle: Any, *options: tuple[str, ...]) -> None:
         for without in ((), *options):
             yield from _many(spec, corpus, without)
         yield from _refused(spec, corpus)
+        if spec is specs.RMSPROP:
+            yield _scattered_below_zero(corpus)
 
     @cases.gradients(spec, *spec.input_names)
     def smooth(corpus: Corpus) -> Iterator[Case]:
