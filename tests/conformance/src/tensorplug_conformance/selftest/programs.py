@@ -10,6 +10,7 @@ import dataclasses
 import itertools
 import os
 import time
+import weakref
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -318,6 +319,40 @@ def computes_on_the_host() -> Engine:
     return _with_kernel(BATCH_MAT_MUL, product, engine)
 
 
+def multiplies_in_one_place() -> Engine:
+    """Return an engine whose products pass through one place for all threads."""
+    scratch: dict[Any, Array] = {}
+
+    def product(a: Array, b: Array, *, transpose_a: bool, transpose_b: bool) -> Array:
+        found = _product(a, b, transpose_a=transpose_a, transpose_b=transpose_b)
+        place = scratch.setdefault(found.shape, np.empty_like(found))
+        np.copyto(place, found)
+        time.sleep(0.001)  # another thread may come in between, as it may on real hardware
+        return np.array(place)
+
+    return _with_kernel(BATCH_MAT_MUL, product)
+
+
+def recycles_what_has_views() -> Engine:
+    """Return an engine that takes memory back when its first buffer goes, whoever looks at it."""
+    blocks: list[tuple[Array, weakref.ref[Array]]] = []
+
+    def product(a: Array, b: Array) -> Array:
+        found = np.asarray(np.multiply(a, b))
+        for at, (block, first) in enumerate(blocks):
+            if first() is None and (block.shape, block.dtype) == (found.shape, found.dtype):
+                del blocks[at]
+                break
+        else:
+            block = np.empty_like(found)
+        np.copyto(block, found)
+        buffer = block.view()
+        blocks.append((block, weakref.ref(buffer)))
+        return buffer
+
+    return _with_kernel(MULTIPLY, product)
+
+
 @dataclass(frozen=True, slots=True)
 class WrongProgram:
     """``make`` returns the engine, and ``check`` of level 4 must find it out."""
@@ -353,6 +388,9 @@ WRONG_PROGRAMS: Final = (
     WrongProgram(tires, "training float32: logistic regression, by hand"),
     WrongProgram(tires, "training float32: perceptron, SGD"),
     WrongProgram(takes_operands_for_different, "gradients of one's own"),
+    WrongProgram(multiplies_in_one_place, "threads that train"),
+    WrongProgram(recycles_what_has_views, "scopes"),
+    WrongProgram(recycles_what_has_views, "disposal"),
     WrongProgram(computes_on_the_host, "training stays on the device"),
 )
 

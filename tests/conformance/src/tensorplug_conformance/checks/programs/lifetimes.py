@@ -45,7 +45,7 @@ def _scopes(_target: Target, opened: Callable[[], Session]) -> None:
 
 def _fill() -> None:
     """Write to as many pieces of memory of these sizes as a pool may have handed out."""
-    for shape in ((6,), (2, 3), (2,)):
+    for shape in ((6,), (12,), (2, 3), (2,)):
         _ = [tp.asarray(np.full(shape, -77, np.float32)) * 3 for _ in range(8)]
 
 
