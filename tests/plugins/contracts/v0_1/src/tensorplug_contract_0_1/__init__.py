@@ -1,0 +1,1 @@
+"""The smallest complete backend of tensorplug; its hooks stand in ``plugin``."""

@@ -1,0 +1,248 @@
+"""The 41 primitive kernels on plain NumPy; every other kernel is decomposed into these.
+
+A kernel's parameters name what it asks for: its inputs, then attributes and ``out``, the type
+of its result. The core has checked and promoted everything by then, and knows what dtype and
+shape the result must have, so a kernel only computes. It never writes into an input.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tensorplug import dtypes as dt
+from tensorplug.errors import ArgumentError
+from tensorplug.ops import (
+    comparison,
+    creation,
+    elementwise,
+    indexing,
+    linalg,
+    movement,
+    reduction,
+    sorting,
+)
+from tensorplug.tables import KernelTable
+from tensorplug_contract_0_1.backend import Box
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug.dtypes import DType, Scalar
+    from tensorplug.spec import KernelSpec, TensorType
+    from tensorplug_contract_0_1.backend import Array
+
+    Axes = tuple[int, ...]
+    Function = Callable[..., Any]
+
+kernels = KernelTable()
+
+
+def native(spec: KernelSpec) -> Callable[[Function], Function]:
+    """Decorate a function of arrays: it becomes the kernel of ``spec``, a function of boxes."""
+
+    def decorate(function: Function) -> Function:
+        @functools.wraps(function)  # the table reads the parameters' names through the wrapper
+        def kernel(*boxes: Any, **asked: Any) -> Any:
+            with np.errstate(all="ignore"):  # 1/0 is infinite here as on every other backend
+                result = function(*map(_opened, boxes), **asked)
+            if isinstance(result, tuple):
+                return [Box(each) for each in result]
+            return Box(np.asarray(result))  # NumPy gives scalars where the rank is 0
+
+        kernels.register(spec)(kernel)
+        return function
+
+    return decorate
+
+
+def _opened(given: Any) -> Any:
+    return [box.array for box in given] if isinstance(given, list) else given.array
+
+
+# What NumPy has as it should be -----------------------------------------------------------
+
+
+WIDER: Final[dict[DType, Any]] = {dt.float32: np.float64}  # where sums are kept until the end
+_erf = np.frompyfunc(math.erf, 1, 1)  # NumPy has none; this is the C library's, in float64
+
+
+def _unary(function: Function) -> Function:
+    return lambda x: function(x)  # noqa: PLW0108  # a ufunc's own parameters have no names
+
+
+def _binary(function: Function) -> Function:
+    return lambda a, b: function(a, b)  # noqa: PLW0108  # as above
+
+
+SIMPLE: Final[dict[KernelSpec, Function]] = {
+    elementwise.NEG: _unary(np.negative),
+    elementwise.ABS: _unary(np.absolute),
+    elementwise.FLOOR: _unary(np.floor),
+    elementwise.EXP: _unary(np.exp),
+    elementwise.LOG: _unary(np.log),
+    elementwise.SQRT: _unary(np.sqrt),
+    elementwise.SIN: _unary(np.sin),
+    elementwise.COS: _unary(np.cos),
+    elementwise.ATAN: _unary(np.arctan),
+    elementwise.ERF: lambda x: np.asarray(_erf(x)).astype(x.dtype),
+    elementwise.ADD: _binary(np.add),
+    elementwise.SUB: _binary(np.subtract),
+    elementwise.MULTIPLY: _binary(np.multiply),
+    elementwise.REAL_DIV: _binary(np.true_divide),
+    elementwise.MOD: _binary(np.remainder),
+    elementwise.MAXIMUM: _binary(np.maximum),
+    elementwise.SELECT: lambda condition, t, e: np.where(condition, t, e),  # noqa: PLW0108  # names
+    comparison.EQUAL: _binary(np.equal),
+    comparison.LESS: _binary(np.less),
+    comparison.LOGICAL_AND: _binary(np.logical_and),
+    comparison.LOGICAL_NOT: _unary(np.logical_not),
+    creation.FILL: lambda *, value, out: np.full(out.shape, value, out.dtype.numpy),
+    movement.IDENTITY: lambda x: x,
+    movement.RESHAPE: lambda x, *, shape: x.reshape(shape),
+    movement.TRANSPOSE: lambda x, *, perm: x.transpose(perm),
+    movement.BROADCAST_TO: lambda x, *, shape: np.broadcast_to(x, shape),
+    movement.CONCAT: lambda xs, *, axis: np.concatenate(xs, axis=axis),
+    reduction.SUM: lambda x, *, axis, out: _accumulated(np.add, x, axis, out),
+    reduction.PROD: lambda x, *, axis, out: _accumulated(np.multiply, x, axis, out),
+}
+
+
+def _accumulated(function: np.ufunc, x: Array, axis: Axes, out: TensorType) -> Any:
+    work = WIDER.get(out.dtype, out.dtype.numpy)
+    wide = function.reduce(_rows(x, axis), axis=-1, dtype=work)
+    return wide.astype(out.dtype.numpy).reshape(out.shape)
+
+
+def _rows(x: Array, axis: Axes) -> Array:
+    """Return ``x`` with the axes to reduce as the last one, dense: so NumPy adds pairwise."""
+    kept = [each for each in range(x.ndim) if each not in axis]
+    shape = (*(x.shape[each] for each in kept), math.prod(x.shape[each] for each in axis))
+    return np.ascontiguousarray(x.transpose(*kept, *axis)).reshape(shape)
+
+
+for _spec, _function in SIMPLE.items():
+    native(_spec)(_function)
+
+# What needs a few lines -------------------------------------------------------------------
+
+
+@native(elementwise.FLOOR_DIV)
+def floor_div(a: Array, b: Array) -> Any:
+    """NumPy makes NaN of an infinite dividend; its quotient is infinite."""
+    quotient = np.floor_divide(a, b)
+    return np.where(np.isinf(a), a / b, quotient) if a.dtype.kind == "f" else quotient
+
+
+@native(elementwise.POW)
+def power(a: Array, b: Array) -> Any:
+    """An integer to a negative power, which NumPy refuses, is 1 / a**-b rounded towards 0."""
+    if a.dtype.kind != "i":
+        return np.power(a, b)
+    inverse = np.where(np.abs(a) == 1, np.where(b % 2 == 1, a, 1), 0)
+    return np.where(b < 0, inverse, np.power(a, np.maximum(b, 0))).astype(a.dtype)
+
+
+@native(elementwise.CAST)
+def cast(x: Array, *, dtype: DType) -> Any:
+    """Floats are truncated and then wrap into integers; NaN and infinities give 0."""
+    if dtype is dt.bool_:
+        return x != 0
+    if x.dtype.kind == "f" and dtype in dt.INTEGER:
+        # C leaves undefined what does not fit. Modulo 2**64, which fmod gives exactly, it does.
+        whole = np.fmod(np.trunc(np.where(np.isfinite(x), x, 0)).astype(np.float64), 2.0**64)
+        size = np.abs(whole).astype(np.uint64)
+        x = np.where(whole < 0, -size, size)
+    return x.astype(dtype.numpy)
+
+
+@native(creation.RANGE)
+def range_(*, start: float, step: float, dtype: DType, out: TensorType) -> Any:
+    """Each number comes from its own position, so that no rounding error adds up."""
+    if isinstance(start, int) and isinstance(step, int):
+        exact = np.arange(out.size, dtype=object) * step + start  # Python's integers
+        return (exact % 2**64).astype(np.uint64).astype(np.int64).astype(dtype.numpy)
+    return (np.arange(out.size) * step + start).astype(dtype.numpy)
+
+
+@native(movement.SLICE)
+def slice_(x: Array, *, begin: Axes, size: Axes) -> Any:
+    """A view; without the ellipsis NumPy would give a scalar for rank 0."""
+    block: Any = (..., *(slice(at, at + n) for at, n in zip(begin, size, strict=True)))
+    return x[block]
+
+
+@native(movement.PAD_V2)
+def pad(
+    x: Array, *, paddings: tuple[tuple[int, int], ...], constant_value: Scalar, out: TensorType
+) -> Any:
+    """Fill, then write the elements into the middle."""
+    result = np.full(out.shape, constant_value, x.dtype)
+    pairs = zip(paddings, x.shape, strict=True)
+    inside: Any = (..., *(slice(before, before + n) for (before, _), n in pairs))
+    result[inside] = x
+    return result
+
+
+def _positions(indices: Array, length: int) -> Array:
+    """Count negative indices from the end; NumPy's own error would not be an ArgumentError."""
+    outside = indices[(indices < -length) | (indices >= length)]
+    if outside.size:
+        raise ArgumentError(f"index {outside[0]} is out of range for an axis of length {length}")
+    at = indices.astype(np.intp)
+    return np.where(at < 0, at + length, at)
+
+
+@native(indexing.GATHER_V2)
+def gather(x: Array, indices: Array, *, axis: int, batch_dims: int, out: TensorType) -> Any:
+    """Take slices along an axis, with one set of indices for each batch."""
+    batch, before = math.prod(x.shape[:batch_dims]), math.prod(x.shape[batch_dims:axis])
+    after, count = math.prod(x.shape[axis + 1 :]), math.prod(indices.shape[batch_dims:])
+    flat = x.reshape(batch, before, x.shape[axis], after)
+    at = _positions(indices, x.shape[axis]).reshape(batch, 1, count)
+    picked = flat[np.arange(batch)[:, None, None], np.arange(before)[:, None], at]
+    return picked.reshape(out.shape)
+
+
+@native(indexing.SCATTER_ND)
+def scatter_nd(indices: Array, updates: Array, *, shape: Axes, out: TensorType) -> Any:
+    """Add slices at positions; ``add.at`` counts duplicates, ``+=`` would not."""
+    depth = indexing.scatter_depth(indices.shape, updates.shape, shape)
+    count = math.prod(updates.shape[: updates.ndim + depth - len(shape)])
+    width = math.prod(shape[depth:])
+    flat = np.zeros(count, np.intp)
+    for axis, length in enumerate(shape[:depth]):
+        flat = flat * length + _positions(indices.reshape(count, depth)[:, axis], length)
+    result = np.zeros((math.prod(shape[:depth]), width), WIDER.get(out.dtype, out.dtype.numpy))
+    np.add.at(result, flat, updates.reshape(count, width))
+    return result.reshape(shape).astype(updates.dtype)
+
+
+@native(reduction.MAX)
+def max_(x: Array, *, reduction_indices: Axes, out: TensorType) -> Any:
+    """NumPy refuses an empty axis even where there is no result to give."""
+    if not out.size:
+        return np.empty(out.shape, x.dtype)
+    return np.maximum.reduce(_rows(x, reduction_indices), axis=-1).reshape(out.shape)
+
+
+@native(reduction.ARG_MAX)
+def arg_max(x: Array, *, axis: int, out: TensorType) -> Any:
+    """The first among equals; NaN counts as largest, here and in NumPy."""
+    return np.argmax(x, axis=axis).astype(np.int32) if out.size else np.empty(out.shape, np.int32)
+
+
+@native(linalg.BATCH_MAT_MUL)
+def matmul(a: Array, b: Array, *, transpose_a: bool, transpose_b: bool) -> Any:
+    """Multiply the last two axes; the leading ones broadcast."""
+    return np.matmul(a.mT if transpose_a else a, b.mT if transpose_b else b)
+
+
+@native(sorting.TOP_K)
+def top_k(x: Array, *, k: int) -> tuple[Array, Array]:
+    """A stable sort of the reversed axis, read backwards, has the lowest index first."""
+    indices = x.shape[-1] - 1 - np.argsort(x[..., ::-1], kind="stable")[..., ::-1][..., :k]
+    return np.take_along_axis(x, indices, axis=-1), indices.astype(np.int32)

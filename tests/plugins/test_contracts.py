@@ -1,0 +1,147 @@
+"""Plugins of one version beside cores of another, as pip installs them.
+
+``contracts/`` holds a backend for each plugin contract that there was, frozen as it was
+published. Every one of them must work on every later core whose version its requirement allows,
+and be refused in words, before its code runs, by the others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from .test_packaging import USE, USED
+
+CONTRACTS = Path(__file__).parent / "contracts"
+
+# A contract is what it was: whoever must change one of these files has broken the contract.
+FROZEN = {"v0_1": "7a2a371a"}
+
+# Cores: the current one, and what it would be as a release of another number.
+MATRIX = [  # contract, what it requires of the core, the core's version (None: as it is), works
+    ("v0_1", ">=0.1", None, True),
+    ("v0_1", ">=0.1,<0.2", "0.1.7", True),
+    ("v0_1", ">=0.1,<0.3", "0.2.0", True),
+    ("v0_1", ">=0.1,<0.2", "0.2.0", False),
+    ("v0_1", ">=0.1,<0.2", "0.2.0rc1", False),
+    ("v0_1", ">=0.3", "0.2.0", False),
+]
+
+
+SUFFIXES = (".py", ".toml", ".typed")
+
+
+def files(contract):
+    return sorted(path for path in (CONTRACTS / contract).rglob("*") if path.suffix in SUFFIXES)
+
+
+def test_contracts_are_frozen():
+    assert FROZEN.keys() == {path.name for path in CONTRACTS.iterdir()}
+    for contract, expected in FROZEN.items():
+        digest = hashlib.sha256()
+        for path in files(contract):
+            digest.update(path.relative_to(CONTRACTS).as_posix().encode() + path.read_bytes())
+        assert digest.hexdigest()[:8] == expected, contract
+
+
+def test_every_published_minor_version_has_its_contract(distributions):
+    """A core of version 0.3 stands beside the contracts of 0.1, 0.2 and its own."""
+    core = tomllib.loads((distributions["tensorplug"] / "pyproject.toml").read_text("utf-8"))
+    _, minor, *_ = core["project"]["version"].split(".")
+    assert FROZEN.keys() == {f"v0_{number}" for number in range(1, int(minor) + 1)}
+
+
+@pytest.fixture(scope="session")
+def wheel_of(tmp_path_factory):
+    """Return the function that builds a folder's wheel, with lines of it replaced."""
+
+    def build(folder, **replaced):
+        copy = tmp_path_factory.mktemp("changed") / folder.name
+        shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("__pycache__"))
+        project = copy / "pyproject.toml"
+        text = project.read_text("utf-8")
+        for old, new in replaced.values():
+            assert old in text
+            text = text.replace(old, new)
+        project.write_text(text, "utf-8")
+        command = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "wheel"]
+        options = ["--no-deps", "--no-build-isolation", "--wheel-dir", str(copy / "wheel")]
+        subprocess.run([*command, *options, str(copy)], check=True, timeout=600)
+        [wheel] = (copy / "wheel").glob("*.whl")
+        return wheel
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def cores(wheels, distributions, wheel_of):
+    """Wheels of the core by version."""
+    folder = distributions["tensorplug"]
+    current = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+    found = {None: wheels["tensorplug"]}
+    for version in {row[2] for row in MATRIX} - {None}:
+        line = f'version = "{current}"', f'version = "{version}"'
+        found[version] = wheel_of(folder, version=line)
+    return found
+
+
+@pytest.mark.packaging
+@pytest.mark.timeout(900)
+def test_versions_that_live_together(environment, cores, wheels, wheel_of):
+    """One environment goes through the matrix: pip changes core and plugin in it."""
+    environment.pip("install", str(wheels["tensorplug-conformance"]))
+    for contract, requirement, version, works in MATRIX:
+        frozen = wheel_of(
+            CONTRACTS / contract, requires=("tensorplug>=0.1", f"tensorplug{requirement}")
+        )
+        swap = ["install", "--force-reinstall", "--no-deps", str(cores[version]), str(frozen)]
+        environment.pip(*swap)
+        row = (contract, requirement, version)
+        name = f"contract-{contract[1:].replace('_', '-')}"
+        if works:
+            used = environment.run(USE.format(first=f"tp.set_backend({name!r})"))
+            assert used == {"backend": name, **USED}, row
+        else:
+            state, refused, loaded = environment.run(f"""
+                import tensorplug as tp
+                [info] = tp.backends()
+                refused = attempt(lambda: tp.set_backend({name!r}))
+                report([info.state, refused, [m for m in sys.modules if m.startswith("tensorplug_contract")]])
+            """)
+            assert (state, refused[0], loaded) == ("incompatible", "PluginVersionError", []), row
+            for text in (f"tensorplug-{name}", version, requirement.split(",")[-1]):
+                assert text in refused[1], row
+
+
+@pytest.mark.packaging
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("contract", FROZEN)
+def test_a_contract_is_still_conformant(environment, wheels, wheel_of, contract, tmp_path):
+    """Level 2 of today's suite is today's promise to backends of that time."""
+    environment.pip(
+        "install", str(wheels["tensorplug-conformance"]), str(wheel_of(CONTRACTS / contract))
+    )
+    name = f"contract-{contract[1:].replace('_', '-')}"
+    finished = subprocess.run(
+        [
+            *(str(environment.python), "-m", "tensorplug_conformance", "run"),
+            *("--backend", name, "--level", "2", "--report", str(tmp_path / "report")),
+        ],
+        env=environment.variables(),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    report = json.loads((tmp_path / "report" / "report.json").read_text("utf-8"))
+    assert (report["conformant"], report["level"]) == (True, 2)
+    assert report["backend"]["distribution"] == f"tensorplug-{name}"
