@@ -82,6 +82,13 @@ def test_small_whole_powers_are_products(call):
         )
 
 
+def test_whole_powers_keep_the_sign_of_a_zero_which_chooses_a_root(call):
+    x = np.array([-1.25 + 0j, complex(-1.25, -0.0), 0.5 + 0j, 2j])
+    found = call(elementwise.POW, x, np.full(4, 2.0 + 0j))
+    np.testing.assert_array_equal(found, x * x)
+    np.testing.assert_array_equal(np.signbit(found.imag), np.signbit((x * x).imag))
+
+
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float32", "complex64"])
 def test_casts_there_and_back(call, dtype):
     x = np.array([0, 1, 1, 0, 1], dtype)

@@ -269,10 +269,13 @@ A c_pow(A a, A b) {
   if (b.x == 0 && b.y == 0) return (A)(1, 0);
   if (a.x == 0 && a.y == 0) return b.x > 0 ? (A)(0, 0) : (A)(NAN, NAN);
   if (b.y == 0 && b.x == trunc(b.x) && fabs(b.x) < 100) {
-    A power = (A)(1, 0), base = a;
-    for (uint left = (uint)fabs(b.x); left; left >>= 1) {
-      if (left & 1) power = times(power, base);
+    uint left = (uint)fabs(b.x);
+    A base = a;
+    for (; !(left & 1); left >>= 1) base = times(base, base);
+    A power = base;  // not 1 times it, which may turn a negative zero
+    while (left >>= 1) {
       base = times(base, base);
+      if (left & 1) power = times(power, base);
     }
     return b.x < 0 ? over((A)(1, 0), power) : power;
   }
