@@ -28,13 +28,8 @@ def agree(tensor, wide, dtype):
     np.testing.assert_allclose(tensor.numpy(), wide, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
 
 
-@pytest.mark.parametrize("name", RULES)
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_every_step(place, name, dtype):
-    if dtype == "float64" and tp.get_backend() != "cpu":
-        pytest.skip("float64 is tried on the CPU, in both ways")
-    rule = RULES[name]
-    assert tp.explain(rule.optimizer.kernel, backend=tp.get_backend()).how == place
+def follow(rule, dtype):
+    """Compare every step of a tree of parameters."""
     start = {key: np.full(shape, 0.75, dtype) for key, shape in SHAPES.items()}
     given = {key: gradients(shape, dtype) for key, shape in SHAPES.items()}
     wanted = {
@@ -48,8 +43,24 @@ def test_every_step(place, name, dtype):
         params, state = rule.optimizer.update(params, state, now)
         for key, each in arrays_of(params).items():
             agree(each, wanted[key][step], dtype)
-    assert state["step"].dtype is tp.int32
-    assert int(state["step"]) == 12
+    assert (int(state["step"]), state["step"].dtype) == (12, tp.int32)
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_every_step(place, name):
+    rule = RULES[name]
+    assert tp.explain(rule.optimizer.kernel, backend=tp.get_backend()).how == place
+    follow(rule, "float32")
+
+
+@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize("how", ["native", "decomposed"])
+def test_every_step_in_float64(name, how):
+    rule = RULES[name]
+    if how == "decomposed":
+        tp.unregister_kernel(rule.optimizer.kernel, "cpu")
+    assert tp.explain(rule.optimizer.kernel, backend="cpu").how == how
+    follow(rule, "float64")
 
 
 @pytest.mark.usefixtures("place")
