@@ -34,7 +34,7 @@ def follow(text, folder, environment):
     return work
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda path: path.stem)
 def test_a_guide_does_what_it_says(guide, tmp_path, own_environment):
     text = guide.read_text("utf-8")
