@@ -46,13 +46,14 @@ def test_listing_imports_no_plugin(site: Site) -> None:
     code, lines = answer(site, "backends")
     states = {each["name"]: each["state"] for each in lines if each["kind"] == "backend"}
     assert code == 0
-    assert states == {
+    # The environment may hold more backends, installed for other tests.
+    assert {
         "cpu": "available",
         "good": "available",
         "minimal": "available",
         "never": "available",
         "opencl": "disabled",
-    }
+    }.items() <= states.items()
     extensions = {each["name"] for each in lines if each["kind"] == "extension"}
     assert {"attention", "example_swish"} <= extensions
 

@@ -82,7 +82,7 @@ def test_memory_grows_with_the_length_and_not_with_its_square():
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < square / 16  # one matrix of scores would be 64 MiB; measured: 2 MiB
+    assert peak < square / 16  # one matrix of scores would be 64 MiB; measured: 1.5 MiB
 
 
 def test_what_is_kept_for_the_gradient_is_small():
