@@ -76,30 +76,33 @@ def test_distributed_is_not_installed(monkeypatch):
         pass
 
 
-def test_a_local_cluster(monkeypatch):
+@pytest.fixture
+def cluster(tmp_path):
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
-    ) as cluster:
-        monkeypatch.setenv(settings.SCHEDULER, cluster.scheduler_address)
-        with isolated_engine("dask"):
-            assert cluster.scheduler_address in tp.describe_device()
-            before = cluster.scheduler.transition_counter
-            check_it_computes()
-            assert cluster.scheduler.transition_counter > before
-            faulty = tp.gather(tp.ones(3), tp.asarray([7]))
-            with pytest.raises(tp.errors.OutOfRangeError, match="index 7"):
-                faulty.numpy()
+        n_workers=1,
+        threads_per_worker=2,
+        processes=False,
+        dashboard_address=":0",  # a port that is free
+        local_directory=str(tmp_path),
+    ) as started:
+        yield started
 
 
-def test_the_active_client_is_used():
-    distributed = pytest.importorskip("distributed")
-    with (
-        distributed.LocalCluster(
-            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
-        ) as cluster,
-        distributed.Client(cluster),
-    ):
+def test_a_local_cluster(monkeypatch, cluster):
+    monkeypatch.setenv(settings.SCHEDULER, cluster.scheduler_address)
+    with isolated_engine("dask"):
+        assert cluster.scheduler_address in tp.describe_device()
+        before = cluster.scheduler.transition_counter
+        check_it_computes()
+        assert cluster.scheduler.transition_counter > before
+        faulty = tp.gather(tp.ones(3), tp.asarray([7]))
+        with pytest.raises(tp.errors.OutOfRangeError, match="index 7"):
+            faulty.numpy()
+
+
+def test_the_active_client_is_used(cluster):
+    with cluster.get_client():
         before = cluster.scheduler.transition_counter
         check_it_computes()
         assert cluster.scheduler.transition_counter > before
