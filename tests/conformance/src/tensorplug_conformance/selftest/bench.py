@@ -27,6 +27,7 @@ __all__ = ["Bench", "Finding"]
 
 Outcome = Literal["caught", "escaped", "harmless"]
 _PROBES = 6
+_CALLS = 3  # some are wrong from the third call on
 _LARGEST = 4096  # elements of a probe
 
 
@@ -84,14 +85,32 @@ class Bench:
                 return Finding(saboteur, "escaped", "no case gives the occasion")
             if prepared.bounded and saboteur.kind in _WITHIN_BOUNDS:
                 return Finding(saboteur, "harmless", "within what sums may be off by")
-            if witness.struck:
-                return Finding(saboteur, "escaped", "other results, and passed")
+            case_id = self._missed(entry, prepared, witness) if witness.struck else ""
+            if case_id:
+                return Finding(saboteur, "escaped", f"{case_id}: other results, and passed")
             shown = [each for each in prepared.probes if run_case(self.session, entry, row, each)]
         # What the right kernel does not pass either is no case: the oracle has no answer to it.
         for case in shown:
             if run_case(self.session, entry, row, case) is None:
                 return Finding(saboteur, "escaped", f"{case.id} with special values would show it")
         return Finding(saboteur, "harmless", "makes no difference")
+
+    def _missed(self, entry: CaseEntry, prepared: _Prepared, witness: Witness) -> str:
+        """Return the case in which a wrong result passed; empty if there is none.
+
+        It may have been wrong for the values that run before those of a case, and no others:
+        nobody judges these.
+        """
+        for case in prepared.cases:
+            if isinstance(case.expected, type):
+                continue
+            operands = self.session.operands(case)
+            witness.struck = False
+            for _ in range(_CALLS):
+                self.session.call(entry.spec, operands, case.attributes)
+            if witness.struck:
+                return case.id
+        return ""
 
     def _try_rule(self, saboteur: Saboteur, entry: CaseEntry, prepared: _Prepared) -> Finding:
         witness = Witness(signed_zero=False)

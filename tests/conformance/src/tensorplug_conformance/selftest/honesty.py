@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["MISBEHAVIOUR", "Misbehaviour", "try_misbehaviour"]
 
-_PATIENCE: Final = 20.0  # seconds for one item: what hangs is given up then
+_PATIENCE: Final = 180.0  # seconds for one item
+_SOON: Final = 30.0  # likewise, where one is known to hang
+_HUNG: Final = "it hung"
 _NEG: Final = ("row", "Neg", "float32", "native")
 _SQUARE: Final = ("row", "Square", "float32", "native")
 _DOUBLE: Final = ("row", "Abs", "float64", "native")
@@ -41,7 +43,7 @@ class Misbehaviour:
 
 
 MISBEHAVIOUR: Final[Sequence[Misbehaviour]] = (
-    Misbehaviour("hangs", "hangs", _NEG, "none", "it hung"),
+    Misbehaviour("hangs", "hangs", _NEG, "none", _HUNG),
     Misbehaviour("aborts", "dies", _NEG, "none", "died of signal 6"),
     Misbehaviour("segfaults", "segfaults", _NEG, "none", "died of signal 11"),
     Misbehaviour("leaves as if all were well", "exits", _NEG, "none", "exit status 0"),
@@ -84,7 +86,7 @@ def try_misbehaviour(wrong: Misbehaviour) -> Trial:
     target = Target(misbehaving.REFERENCE, f"{misbehaving.__name__}:{wrong.factory}")
     before, after = _AROUND
     items = [before, wrong.item, after]
-    limits = Limits(item=_PATIENCE)
+    limits = Limits(item=_SOON if wrong.reason == _HUNG else _PATIENCE)
     outcomes = supervise(target, items, 0, limits, lambda _outcome: None)
     found = [_verdict(each) for each in outcomes]
     status, reason = found[1]
