@@ -98,7 +98,7 @@ def _shares_scratch(call: Call) -> Any:
     found = call.clean()
     places = []
     for at, each in enumerate(found):
-        place = call.lasting.setdefault((at, each.shape, each.dtype), np.array(each))
+        place = call.lasting.setdefault(f"{at} {each.shape} {each.dtype}", np.array(each))
         np.copyto(place, each)
         places.append(place)
     time.sleep(_A_MOMENT)
