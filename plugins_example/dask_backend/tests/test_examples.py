@@ -15,7 +15,7 @@ NO_LIMITS = "this platform has no /proc, by which the examples know what to allo
 
 def example(name, *arguments):
     """Run an example as users do; return the finished process."""
-    environment = {**os.environ, "TENSORPLUG_FALLBACK": "error"}
+    environment = {**os.environ, "TENSORPLUG_FALLBACK": "error", "OMP_NUM_THREADS": "1"}
     environment.pop("TENSORPLUG_DASK_CHUNK_BYTES")  # what other tests set
     command = [sys.executable, "-W", "error", f"{name}.py", *arguments]
     return subprocess.run(
