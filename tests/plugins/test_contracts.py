@@ -113,7 +113,8 @@ def test_versions_that_live_together(environment, cores, wheels, wheel_of):
                 import tensorplug as tp
                 [info] = tp.backends()
                 refused = attempt(lambda: tp.set_backend({name!r}))
-                report([info.state, refused, [m for m in sys.modules if m.startswith("tensorplug_contract")]])
+                loaded = [m for m in sys.modules if m.startswith("tensorplug_contract")]
+                report([info.state, refused, loaded])
             """)
             assert (state, refused[0], loaded) == ("incompatible", "PluginVersionError", []), row
             for text in (f"tensorplug-{name}", version, requirement.split(",")[-1]):

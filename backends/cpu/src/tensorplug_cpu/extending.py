@@ -77,6 +77,7 @@ def elementwise(
             if size:
                 work(into, given)
             return results
+
         def several(numbers: Array) -> None:
             for first in range(int(numbers[0]) * _BLOCK, (int(numbers[-1]) + 1) * _BLOCK, _BLOCK):
                 part = slice(first, first + _BLOCK)

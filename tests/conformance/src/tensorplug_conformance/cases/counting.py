@@ -113,6 +113,8 @@ def segment_points(corpus: Corpus) -> Iterator[Case]:
     ids = np.array([1, 0, -1, 1, 5], dtype=np.int32)
     yield Case("rows", (corpus.ordinary((5, 2)), ids), {"num_segments": 3})
     yield Case("no segments", (corpus.ordinary((5,)), ids), {"num_segments": 0})
+    one = (corpus.ordinary(()), np.array(2, dtype=np.int32))
+    yield Case("one number", one, {"num_segments": 3})
     table = np.array([[0, 2], [2, 2]], dtype=np.int32)
     yield Case("table of ids", (corpus.ordinary((2, 2, 2)), table), {"num_segments": 3})
     yield Case("one column", (corpus.ordinary((5, 1)), ids), {"num_segments": 3})
@@ -124,6 +126,9 @@ def segment_points(corpus: Corpus) -> Iterator[Case]:
 def bincount_points(corpus: Corpus) -> Iterator[Case]:
     x = np.array([0, 2, 5, 2], dtype=np.int32)
     yield Case("some beyond", (x, corpus.ordinary((4,))), {"size": 4})
+    for shape in ((), (1, 2, 2)):
+        inputs = (corpus.indices(shape, 4), corpus.ordinary(shape))
+        yield Case(f"rank {len(shape)}", inputs, {"size": 4})
     yield Case("nothing", (x[:0], corpus.ordinary((0,))), {"size": 4})
 
 

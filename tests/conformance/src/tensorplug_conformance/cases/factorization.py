@@ -304,6 +304,6 @@ def solved(corpus: Corpus) -> Iterator[Case]:
 @cases.gradients(ops.PSEUDO_INVERSE, "input")
 def pseudo_inverted(corpus: Corpus) -> Iterator[Case]:
     """Square, tall and wide."""
-    for shape in ((2, 2), (3, 2), (2, 2, 3), (1, 1), (1, 2)):
+    for shape in ((2, 2), (3, 2), (2, 2, 3), (1, 1), (1, 2), (0, 2, 2)):
         yield Case(_named(shape), (_spread(corpus, shape), None))
     yield Case("cut off", (_spread(corpus, (3, 2)), corpus.of(1e-3).real))

@@ -182,6 +182,9 @@ def _points(corpus: Corpus, taps: Shape, channels: int) -> Iterator[Case]:
     ):
         options = {"strides": (1, 2), "pad": pad, "activation": "relu"}
         yield _point(corpus, name, taps, each, None, options)
+    for how in ("floor", "ceil", "round"):
+        rounded = {"strides": (2, 1), "pad": 1, "dim_rounding_mode": how, "activation": "relu"}
+        yield _point(corpus, f"rounded: {how}", taps, each, None, rounded)
     smooth = {**_SAME, "activation": "sigmoid"}
     for name, bias in (("no bias", None), ("one bias", ()), ("bias of one", (1,))):
         yield _point(corpus, name, taps, bias, None, smooth)
