@@ -43,7 +43,7 @@ demo: $(FOR_DEMO) ## train on handwritten digits, on every backend in turn
 install: $(FOR_WORK) ## install everything, editable, with the tools, into .venv
 
 test: $(FOR_WORK) ## run the tests of all distributions
-	$(BIN)/python -m pytest --numprocesses auto -m "not packaging"
+	$(BIN)/python -m pytest --numprocesses auto --durations=25 -m "not packaging"
 
 lint: $(FOR_WORK) ## check style and format
 	$(BIN)/ruff check .
