@@ -72,7 +72,7 @@ CALLS = {
     "mask and causal": Call((4, 3), (4, 3), (4, 3), (4,), options=CAUSAL),
     "additive": Call((2, 4, 3), (2, 5, 3), (2, 5, 3), (5,), additive=True),
     "additive of each": Call((2, 4, 3), (2, 5, 3), (2, 5, 3), (2, 4, 5), additive=True),
-    "several blocks": Call((3, 300, 4), (3, 700, 4), (3, 700, 4), (700,), options=CAUSAL),
+    "several blocks": Call((2, 180, 4), (2, 700, 4), (2, 700, 4), (700,), options=CAUSAL),
     "no keys": Call((3, 2), (0, 2), (0, 2)),
     "no queries": Call((0, 2), (3, 2), (3, 2)),
 }

@@ -198,8 +198,7 @@ def _values(
     entry: CaseEntry, inputs: Sequence[Any], case: Case, chosen: Sequence[int]
 ) -> list[Array]:
     """Return what the oracle makes of the outputs ``chosen``, as far as they are determined."""
-    assert entry.oracle is not None  # gradients are judged by it
-    found = entry.oracle(*inputs, **case.attributes)
+    found = entry.answered(inputs, case.attributes)
     if isinstance(found, Relation):
         assert found.first is not None  # gradients are tried where it is determined
         return [found.first]
