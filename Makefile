@@ -27,7 +27,7 @@ FOR_WORK := $(VENV)/.for-work
 # primitives. On each change that is level 2; `make certify` goes up to LEVEL, which takes minutes,
 # and an hour where a device's compiler has the whole catalogue before it.
 CERTIFIED ?= cpu=2 opencl=2 minimal=2
-LEVEL ?= 3
+LEVEL ?= 4
 JOBS ?=
 BACKENDS ?= cpu opencl minimal
 
