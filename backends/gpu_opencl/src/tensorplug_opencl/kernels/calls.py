@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
+from tensorplug.errors import KernelRefusedError
 from tensorplug_opencl.kernels import templates
 
 if TYPE_CHECKING:
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 
     Call = Callable[..., DeviceBuffer]
 
-__all__ = ["constant", "element", "empty", "producer", "sized"]
+__all__ = ["constant", "element", "empty", "narrowed", "producer", "sized"]
+
+T = TypeVar("T")
 
 _ITEM: Final = "  const index_t i = get_global_id(0);\n  if (i >= items) return;\n"
 
@@ -50,6 +53,22 @@ def sized(
     )
     constants = [index.type(each) for each in sizes.values()]
     return runtime.launch(text, len(arrays), constants, sizes["items"], heavy=heavy)
+
+
+def narrowed(prepare: Callable[[int], T], size: int, least: int = 1) -> T:
+    """Return what ``prepare`` makes of a group's size, halved as often as the device refuses it.
+
+    Raises:
+        KernelRefusedError: the device does not even allow ``least``.
+
+    """
+    while True:
+        try:
+            return prepare(size)
+        except KernelRefusedError:  # it may not have that many work-items here
+            if size <= least:
+                raise
+            size //= 2
 
 
 def producer(runtime: Runtime, out: TensorType, write: Callable[..., None]) -> Call:

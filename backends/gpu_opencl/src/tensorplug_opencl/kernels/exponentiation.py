@@ -64,8 +64,8 @@ INLINE A a_power(A x, A y) {
   const bool odd = whole && a_trunc(half_of_it) != half_of_it;
   const A result = a_power_of(size, y);
   const bool imaginary = x < 0 && size < INFINITY && !whole;
-  const A known = y == 0 || x == 1 || (size == 1 && a_fabs(y) == INFINITY) ? (A)1 : result;
-  const A real = x != x || y != y || imaginary ? (A)NAN : odd && a_bits(x) < 0 ? -result : known;
+  const A known = size == 1 && a_fabs(y) == INFINITY ? (A)1 : result;
+  const A real = x != x || y != y || imaginary ? (A)NAN : odd && a_bits(x) < 0 ? -known : known;
   return y == 0 || x == 1 ? (A)1 : real;
 }""",
 }

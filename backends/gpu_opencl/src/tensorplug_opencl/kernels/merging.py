@@ -10,10 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tensorplug import dtypes as dt
-from tensorplug.errors import KernelRefusedError
 from tensorplug.spec import TensorType
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import ctypes, templates
+from tensorplug_opencl.kernels import calls, ctypes, templates
 from tensorplug_opencl.kernels.templates import Array
 
 if TYPE_CHECKING:
@@ -38,20 +37,16 @@ def sorter(
     Equals keep the order of their indices, in descending order too.
     """
     index = layouts.index_dtype(2 * count * length)
-    block = _block(runtime, dtype, length)
     key = dt.uint64 if dtype.itemsize == 8 else dt.uint32
     make_keys = runtime.maker(TensorType(key, (count, length)))
     make_order = runtime.maker(TensorType(dt.int32, (count, length)))
-    while True:
-        try:
-            begin = _network(runtime, dtype, count, length, block, index, descending=descending)
-            break
-        except KernelRefusedError:  # it may not have that many work-items here
-            if block <= SMALLEST:
-                raise
-            block //= 2
+
+    def network(block: int) -> tuple[int, Launch]:
+        launch = _network(runtime, dtype, count, length, block, index, descending=descending)
+        return block, launch
+
+    run, begin = calls.narrowed(network, _block(runtime, dtype, length), SMALLEST)
     merges: list[Launch] = []
-    run = block
     while run < length:
         merges.append(_merge(runtime, key, count, length, run, index))
         run *= 2

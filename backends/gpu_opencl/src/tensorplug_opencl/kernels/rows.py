@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from tensorplug import dtypes as dt
 from tensorplug import shapes
-from tensorplug.errors import KernelRefusedError
 from tensorplug.spec import TensorType
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, ctypes, rowwise
@@ -158,6 +157,24 @@ def launch(
     given: Sequence[np.generic] = (),
 ) -> Launch:
     """Return the launch of ``recipe``: of buffers of its reads, then the output's."""
+
+    def of_width(width: int) -> Launch:
+        sized = plan._replace(form=plan.form._replace(width=width))
+        return _sized(runtime, recipe, sized, parts, total, given)
+
+    width = plan.form.width
+    return calls.narrowed(of_width, width) if plan.form.kind == "group" else of_width(width)
+
+
+def _sized(
+    runtime: Runtime,
+    recipe: Recipe,
+    plan: Plan,
+    parts: int,
+    total: int | None,
+    given: Sequence[np.generic],
+) -> Launch:
+    """Return it for vectors or groups of exactly the form's width."""
     length = plan.walk.length
     whole = length if total is None else total
     units = plan.units * parts
@@ -173,13 +190,7 @@ def launch(
     arrays = len(recipe.reads) + 1
     if plan.form.kind == "group":
         size = plan.form.width
-        try:
-            return runtime.launch(text, arrays, constants, units * size, group=size)
-        except KernelRefusedError:  # it may not have that many work-items here
-            if size == 1:
-                raise
-            less = plan._replace(form=plan.form._replace(width=size // 2))
-            return launch(runtime, recipe, less, parts=parts, total=total, given=given)
+        return runtime.launch(text, arrays, constants, units * size, group=size)
     # A group of a CPU runs on one core: groups are small unless there are many of them.
     heavy = length > LONG_WALK and (not runtime.is_cpu or units < 64 * runtime.parallel_items)
     return runtime.launch(text, arrays, constants, units, heavy=heavy)

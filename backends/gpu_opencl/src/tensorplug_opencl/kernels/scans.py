@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from tensorplug import dtypes as dt
-from tensorplug.errors import KernelRefusedError
 from tensorplug.spec import TensorType
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, ctypes, rows, templates
@@ -102,6 +101,17 @@ def _launch(
     runtime: Runtime, scan: Scan, way: _Way, source: DType, target: DType, *, totals: bool
 ) -> Launch:
     """Return the launch of x, what each part begins with (x if there is one part), and y."""
+
+    def of_size(group: int) -> Launch:
+        return _sized(runtime, scan, way._replace(group=group), source, target, totals=totals)
+
+    return calls.narrowed(of_size, way.group) if way.group else of_size(0)
+
+
+def _sized(
+    runtime: Runtime, scan: Scan, way: _Way, source: DType, target: DType, *, totals: bool
+) -> Launch:
+    """Return it for groups of this size; 0: each work-item walks by itself."""
     outer, length, inner = scan.shape
     strips = -(-inner // way.width)
     units = outer * way.parts * strips
@@ -134,14 +144,7 @@ def _launch(
     numbers = map(index.type, (units, way.parts, length, span, inner))
     flags = [np.int32(scan.exclusive), np.int32(scan.reverse)]
     if way.group:
-        try:
-            items = units * way.group
-            return runtime.launch(text, 3, [*numbers, *flags], items, group=way.group)
-        except KernelRefusedError:  # it may not have that many work-items here
-            if way.group == 1:
-                raise
-            less = way._replace(group=way.group // 2)
-            return _launch(runtime, scan, less, source, target, totals=totals)
+        return runtime.launch(text, 3, [*numbers, *flags], units * way.group, group=way.group)
     return runtime.launch(text, 3, [*numbers, *flags], units, heavy=span > rows.LONG_WALK)
 
 
