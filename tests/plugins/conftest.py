@@ -290,6 +290,20 @@ class Environment:
             str(self.python), script, {**self.variables(), **environment}, cwd=self.path
         )
 
+    def module(self, folder: Path, *arguments: str) -> str:
+        """Run a module in ``folder``; return what it prints."""
+        finished = subprocess.run(
+            [str(self.python), "-m", *arguments],
+            env=self.variables(),
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+        assert finished.returncode == 0, finished.stdout + finished.stderr
+        return finished.stdout
+
 
 @pytest.fixture(scope="session")
 def distributions() -> dict[str, Path]:

@@ -130,19 +130,11 @@ def test_a_contract_is_still_conformant(environment, wheels, wheel_of, contract,
         "install", str(wheels["tensorplug-conformance"]), str(wheel_of(CONTRACTS / contract))
     )
     name = f"contract-{contract[1:].replace('_', '-')}"
-    finished = subprocess.run(
-        [
-            *(str(environment.python), "-m", "tensorplug_conformance", "run"),
-            *("--backend", name, "--level", "2", "--report", str(tmp_path / "report")),
-        ],
-        env=environment.variables(),
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
+    environment.module(
+        tmp_path,
+        *("tensorplug_conformance", "run"),
+        *("--backend", name, "--level", "2", "--report", str(tmp_path / "report")),
     )
-    assert finished.returncode == 0, finished.stdout + finished.stderr
     report = json.loads((tmp_path / "report" / "report.json").read_text("utf-8"))
     assert (report["conformant"], report["level"]) == (True, 2)
     assert report["backend"]["distribution"] == f"tensorplug-{name}"

@@ -238,26 +238,11 @@ def test_what_would_break_the_metadata(given, message, tmp_path):
 # From a wheel to a certificate ------------------------------------------------------------
 
 
-def run(environment, folder, *arguments):
-    """Run a module in an environment of its own, and return what it prints."""
-    finished = subprocess.run(
-        [str(environment.python), "-m", *arguments],
-        env=environment.variables(),
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    assert finished.returncode == 0, finished.stdout + finished.stderr
-    return finished.stdout
-
-
 @pytest.mark.packaging
 @pytest.mark.timeout(900)
 def test_both_are_built_installed_tested_and_certified(environment, wheels, tmp_path):
-    run(environment, tmp_path, "tensorplug", "new", "acme-gpu")
-    run(environment, tmp_path, "tensorplug", "new", "hard-swish", "--extension")
+    environment.module(tmp_path, "tensorplug", "new", "acme-gpu")
+    environment.module(tmp_path, "tensorplug", "new", "hard-swish", "--extension")
     names = ["acme-gpu", "hard-swish"]
     built = tmp_path / "wheels"
     subprocess.run(
@@ -272,7 +257,7 @@ def test_both_are_built_installed_tested_and_certified(environment, wheels, tmp_
     needed = [wheels["tensorplug-cpu"], wheels["tensorplug-conformance"], *built.glob("*.whl")]
     environment.pip("install", "pytest", *map(str, needed))
     for name in names:
-        run(environment, tmp_path / f"tensorplug-{name}", "pytest", "-q")
+        environment.module(tmp_path / f"tensorplug-{name}", "pytest", "-q")
 
     backend = certified(environment, tmp_path, "acme-gpu", "--level", "2")
     assert backend["conformant"] is True
@@ -286,11 +271,10 @@ def test_both_are_built_installed_tested_and_certified(environment, wheels, tmp_
 def certified(environment, folder, backend, *arguments):
     """Return the report of a run that must succeed."""
     out = folder / f"report-{backend}"
-    run(
-        environment,
+    environment.module(
         folder / "tensorplug-acme-gpu",
         *("tensorplug_conformance", "run", "--backend", backend, "--report", str(out)),
         *("--expect", "expectations.toml", *arguments),
     )
-    run(environment, folder, "tensorplug_conformance", "verify", str(out / "report.json"))
+    environment.module(folder, "tensorplug_conformance", "verify", str(out / "report.json"))
     return json.loads((out / "report.json").read_text("utf-8"))

@@ -159,6 +159,11 @@ class Frame:
         elif engine is not None:
             engine.follow(self)
 
+    @property
+    def trace(self) -> Any:
+        """The trace of the function that is being compiled here; None if none is."""
+        return None if self.device is None else self.device.trace
+
     def replace(self, **changes: Any) -> Frame:
         """Return a frame that differs in ``changes``."""
         given = changes.get

@@ -148,9 +148,9 @@ class Generator:
         count = shapes.index(n, "spawn: n")
         if count < 0:
             raise ArgumentError(f"spawn: n must not be negative, got {count}")
-        device = seam.current().device
-        if device is not None and device.trace is not None:
-            raise device.trace.refusal("the function spawns generators; spawn them outside")
+        trace = seam.current().trace
+        if trace is not None:
+            raise trace.refusal("the function spawns generators; spawn them outside")
         parent = self._next()
         made = [Generator.__new__(Generator) for _ in range(count)]
         for number, each in enumerate(made):

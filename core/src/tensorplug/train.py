@@ -157,9 +157,9 @@ class Optimizer(ABC):
 
 
 def _check_untraced() -> None:
-    device = seam.current().device
-    if device is not None and device.trace is not None:
-        raise device.trace.refusal(
+    trace = seam.current().trace
+    if trace is not None:
+        raise trace.refusal(
             "an optimizer counts its steps and keeps its state in Python; compile what computes "
             "value and gradients, and call apply_gradients with its result outside"
         )

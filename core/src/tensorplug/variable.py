@@ -163,9 +163,9 @@ class Variable(Tensor):
     def _hold(self, value: Tensor) -> None:
         """Make the data of ``value`` the contents, whatever becomes of ``value``."""
         seen = value._reading() if isinstance(value, Variable) else value
-        device = seam.current().device
-        if device is not None and device.trace is not None:
-            device.trace.assign(self, seen)
+        trace = seam.current().trace
+        if trace is not None:
+            trace.assign(self, seen)
             return
         handle = Tensor._of(seen._buffer, seen._placement)
         handle._live()

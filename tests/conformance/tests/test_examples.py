@@ -23,19 +23,12 @@ from tensorplug_conformance.session import Session, engine_factory
 from tensorplug_conformance.variations import Variation, Variations
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from tensorplug_conformance.tables import Array, Case
 
 KNOWN = entries()
-
-
-@pytest.fixture
-def cpu() -> Iterator[Session]:
-    session = Session(engine_factory(None), "cpu")
-    yield session
-    session.close()
 
 
 def test_every_kernel_has_cases_that_can_be_varied() -> None:

@@ -16,22 +16,13 @@ from tensorplug_conformance.denominator import Row, cases_of, entries
 from tensorplug_conformance.gradient_points import Point
 from tensorplug_conformance.kernels import run_row
 from tensorplug_conformance.second_gradients import curvature
-from tensorplug_conformance.session import Session, engine_factory
 from tensorplug_conformance.tables import Case
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tensorplug.spec import KernelSpec
+    from tensorplug_conformance.session import Session
 
 KNOWN = entries()
-
-
-@pytest.fixture
-def cpu() -> Iterator[Session]:
-    session = Session(engine_factory(None), "cpu")
-    yield session
-    session.close()
 
 
 @pytest.mark.parametrize(
