@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import uuid4
+
 import dask.array as da
 import numpy as np
 import pytest
@@ -31,7 +33,11 @@ class Source:
     def __init__(self):
         self.made = []  # a list, to which several threads may append
         blocks = da.zeros((ROWS * BLOCKS, FEATURES), chunks=(ROWS, -1), dtype=np.float32)
-        self.array = blocks.map_blocks(self._made, meta=np.empty((0, 0), np.float32))
+        # Dask names an array after what makes it, as far as pickle can tell, and two arrays of one
+        # name are the same to it: so each source gets a name of its own.
+        self.array = blocks.map_blocks(
+            self._made, name=f"source-{uuid4().hex}", meta=np.empty((0, 0), np.float32)
+        )
         self.tensor = tensorplug_dask.from_dask(self.array)
 
     def _made(self, block, block_info=None):
