@@ -48,6 +48,20 @@ def test_the_badge(report: dict[str, Any], text: str, colour: str) -> None:
     assert colour in badge(report)
 
 
+@pytest.mark.parametrize(
+    ("declined", "title"),
+    [
+        (0, "native: pass native (9 of 9 cases)"),
+        (2, "native: pass native (7 of 9 cases, 2 declined)"),
+    ],
+)
+def test_the_page_says_how_many_cases_a_kernel_declined(declined: int, title: str) -> None:
+    report = sample()
+    (exp,) = (each for each in report["rows"] if each["kernel"] == "Exp")
+    exp.update(declined=declined, passed=9 - declined)
+    assert f'title="{title}"' in page(report)
+
+
 def test_junit() -> None:
     suite = ET.fromstring(junit(sample()).partition("\n")[2])
     counts = {name: suite.get(name) for name in ("tests", "failures", "skipped")}

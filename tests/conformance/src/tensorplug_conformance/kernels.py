@@ -17,6 +17,7 @@ from tensorplug.errors import (
     KernelRefusedError,
 )
 from tensorplug.spec import TensorType
+from tensorplug_conformance.claims import claimed, in_vain
 from tensorplug_conformance.compare import judge, same_bits
 from tensorplug_conformance.concurrency import disturbed
 from tensorplug_conformance.denominator import cases_of
@@ -68,7 +69,7 @@ def run_row(
         verdict.status, verdict.unsupported = "unsupported dtype", len(cases)
         return verdict
     optional = row.mode == "native" and row.kernel not in PRIMITIVES
-    if optional and not session.registered(row.kernel, frozenset({dtype})):
+    if optional and not claimed(session, row.kernel, dtype):
         verdict.status = "not claimed"
         return verdict
     watched = next((case.id for case in cases if shows_leaks(case)), None)
@@ -80,7 +81,11 @@ def run_row(
             verdict.failed.append(case.id)
             if len(verdict.failures) < KEPT:
                 verdict.failures.append(failure)
-    verdict.status = _status(row, verdict)
+    verdict.status = _status(row, verdict, sum(isinstance(each.expected, type) for each in cases))
+    if verdict.status == "not claimed":
+        empty = in_vain(session, entry, row, seed)
+        if empty:
+            verdict.status, verdict.reason = "fail", f"{empty}: {verdict.reason}"
     verdict.seconds = time.perf_counter() - started
     return verdict
 
@@ -152,11 +157,12 @@ def _afterwards(trial: _Trial) -> str:
     )
 
 
-def _status(row: Row, verdict: RowVerdict) -> Status:
+def _status(row: Row, verdict: RowVerdict, refusals: int) -> Status:
+    """Return the status of a row; ``refusals``: how many cases run nothing, as they raise."""
     if verdict.failed:
         missing = sum(each.message.startswith("missing: ") for each in verdict.failures)
         return "missing" if missing == len(verdict.failures) and not verdict.passed else "fail"
-    if verdict.passed:
+    if verdict.passed > refusals:
         return {
             "native": "pass native",
             "decomposed": "pass decomposed",
@@ -180,20 +186,8 @@ def _arrays(inputs: Sequence[Any]) -> list[Array]:
     return found
 
 
-def _type_of(array: Array) -> TensorType:
-    return TensorType(dt.of(array.dtype), array.shape)
-
-
 def _outputs(spec: KernelSpec, case: Case) -> tuple[TensorType, ...]:
-    types = [
-        [_type_of(one) for one in each]
-        if isinstance(each, list)
-        else each
-        if each is None
-        else _type_of(each)
-        for each in case.inputs
-    ]
-    return spec.resolve(types, case.attributes)[1]
+    return spec.resolve(case.types, case.attributes)[1]
 
 
 def _same(array: Array) -> Array:
@@ -234,7 +228,7 @@ class _Trial:
         operands = session.operands(case)
         if isinstance(case.expected, type):
             return self._refused(operands, case.expected)
-        self._check_how(operands)
+        self._check_how()
         # Other values of the same types run first: a buffer or a result kept from that call
         # and handed out again shows in the next one, and the next one must not disturb it.
         decoys = self.decoys()
@@ -265,16 +259,16 @@ class _Trial:
             return 0.0
         raise WrongResultError(f"no {expected.__name__} was raised")
 
-    def _check_how(self, operands: Sequence[Any]) -> None:
-        how, reasons = self.session.how(self.spec, operands, self.case.attributes)
+    def _check_how(self) -> None:
+        how, reasons = self.session.how(self.spec, self.case)
         if how == self.row.mode or (how == "host" and self.row.mode == "decomposed"):
             return
         if how == "fallback":
             raise WrongResultError(f"it ran on another backend ({reasons})")
-        if self.row.mode == "native" and "declined" in reasons:
-            raise DeclinedError(reasons)
         if self.row.mode == "native" and self.row.kernel in PRIMITIVES:
             raise KernelNotFoundError(f"a primitive kernel must be native ({reasons})")
+        if self.row.mode == "native" and "declined" in reasons:
+            raise DeclinedError(reasons)
         raise WrongResultError(f"it ran {how}, not {self.row.mode} ({reasons})")
 
     def decoys(self) -> list[Any]:

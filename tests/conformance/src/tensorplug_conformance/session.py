@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug import dispatch as seam
-from tensorplug import dtypes as dt
 from tensorplug.dispatch import Frame, as_tensor, dispatch, dispatch_several
 from tensorplug.ops.movement import SLICE, TRANSPOSE
 from tensorplug.ops.slicing import STRIDED_SLICE
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from tensorplug.engine import Engine
     from tensorplug.plans import How
     from tensorplug.spec import KernelSpec
+    from tensorplug.tables import KernelEntry
     from tensorplug.tensor import Tensor
     from tensorplug_conformance.tables import Array, Case, Layout, Operand
 
@@ -73,12 +73,10 @@ class Session:
         """Return the context in which ops run on this session's device."""
         return seam.entered(self.frame)
 
-    def registered(self, name: str, dtypes: frozenset[dt.DType]) -> bool:
-        """Return whether the backend registers a kernel, and claims it for all of ``dtypes``."""
+    def registration(self, name: str) -> KernelEntry | None:
+        """Return how the backend registers a kernel; None if it does not."""
         owned = self.engine.registry.state.kernel(name, self.device.backend_name)
-        if owned is None:
-            return False
-        return owned.entry.dtypes is None or dtypes <= owned.entry.dtypes
+        return None if owned is None else owned.entry
 
     def upload(self, array: Array, layout: Layout = "dense") -> Tensor:
         """Return ``array`` as a tensor, laid out as asked.
@@ -128,19 +126,9 @@ class Session:
                 return dispatch_several(spec, *operands, **attributes)
             return [dispatch(spec, *operands, **attributes)]
 
-    def how(
-        self, spec: KernelSpec, operands: Sequence[Any], attributes: Mapping[str, Any]
-    ) -> tuple[How, str]:
-        """Return how such a call runs, and why it does not run natively."""
-        types = [
-            None
-            if each is None
-            else [one.type for one in each]
-            if isinstance(each, list)
-            else each.type
-            for each in operands
-        ]
-        plan, steps = self.engine.explain(spec, self.device, types, attributes)
+    def how(self, spec: KernelSpec, case: Case) -> tuple[How, str]:
+        """Return how the call of a case runs, and why it does not run natively."""
+        plan, steps = self.engine.explain(spec, self.device, case.types, case.attributes)
         reasons = "; ".join(f"{what}: {outcome}" for what, outcome in steps)
         return plan.how, reasons
 

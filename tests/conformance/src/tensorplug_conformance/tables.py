@@ -25,13 +25,14 @@ import numpy as np
 
 from tensorplug import dtypes as dt
 from tensorplug.errors import RegistrationError
+from tensorplug.spec import TensorType
 from tensorplug_conformance.derivation import derived
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from tensorplug.dtypes import DType
-    from tensorplug.spec import KernelSpec
+    from tensorplug.spec import InputType, KernelSpec
     from tensorplug_conformance.corpus import Corpus
 
 __all__ = [
@@ -97,6 +98,22 @@ class Case:
     attributes: Mapping[str, Any] = field(default_factory=dict)
     layout: Layout = "dense"
     expected: Expected = None
+
+    @property
+    def types(self) -> list[InputType]:
+        """The types of the inputs: of each in a list, and None of an absent one."""
+        return [
+            [_type_of(one) for one in each]
+            if isinstance(each, list)
+            else each
+            if each is None
+            else _type_of(each)
+            for each in self.inputs
+        ]
+
+
+def _type_of(array: Array) -> TensorType:
+    return TensorType(dt.of(array.dtype), array.shape)
 
 
 F = TypeVar("F", bound="Callable[[Any], Iterable[Case]]")

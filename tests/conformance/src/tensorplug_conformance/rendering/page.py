@@ -73,7 +73,10 @@ def _cell(modes: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
         row = modes.get(mode)
         if row is None:
             continue
-        words.append(f"{mode}: {row['status']} ({row['passed']} of {row['cases']} cases)")
+        declined = f", {row['declined']} declined" * bool(row["declined"])
+        words.append(
+            f"{mode}: {row['status']} ({row['passed']} of {row['cases']} cases{declined})"
+        )
         if row["status"] in PASSED:
             letters += mode[0].upper()
             states.add("passed")

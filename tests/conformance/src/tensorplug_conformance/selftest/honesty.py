@@ -22,6 +22,7 @@ _SOON: Final = 30.0  # likewise, where one is known to hang
 _HUNG: Final = "it hung"
 _NEG: Final = ("row", "Neg", "float32", "native")
 _SQUARE: Final = ("row", "Square", "float32", "native")
+_REVERSE: Final = ("row", "Reverse", "float32", "native")
 _DOUBLE: Final = ("row", "Abs", "float64", "native")
 
 
@@ -51,9 +52,26 @@ MISBEHAVIOUR: Final[Sequence[Misbehaviour]] = (
     Misbehaviour("prints when opened", "prints", ("check", 0, "prints nothing"), "fail", "hello"),
     Misbehaviour("prints in a kernel", "prints_while_computing", _NEG, "fail", "it printed"),
     Misbehaviour("leaks", "keeps_everything", _NEG, "fail", "a leak", alone=True),
-    Misbehaviour("claims a kernel and refuses", "refuses", _NEG, "missing", "not today"),
+    Misbehaviour("claims a primitive and refuses", "refuses", _NEG, "missing", "not today"),
     Misbehaviour(
-        "claims more than it runs", "claims_and_refuses", _SQUARE, "not claimed", "declined"
+        "decomposes a primitive", "decomposes_a_primitive", _NEG, "missing", "must be native"
+    ),
+    Misbehaviour(
+        "claims a kernel and never runs it", "claims_and_refuses", _SQUARE, "fail", "in any dtype"
+    ),
+    Misbehaviour(
+        "claims a dtype and never runs it",
+        "claims_a_dtype_and_refuses",
+        _SQUARE,
+        "fail",
+        "claims Square in float32",
+    ),
+    Misbehaviour(
+        "claims a kernel and only raises",
+        "claims_what_only_raises",
+        _REVERSE,
+        "fail",
+        "never runs",
     ),
     Misbehaviour("registers less than a primitive needs", "registers_less", _NEG, "missing", ""),
     Misbehaviour("registers more than it claims", "registers_more", _SQUARE, "not claimed", ""),

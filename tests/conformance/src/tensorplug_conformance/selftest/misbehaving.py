@@ -15,11 +15,12 @@ import numpy as np
 
 from tensorplug import dtypes as dt
 from tensorplug.errors import KernelRefusedError
+from tensorplug.ops.arrangement import REVERSE
 from tensorplug.ops.elementwise import ADD, NEG, SQUARE
 from tensorplug.ops.reduction import SUM
 from tensorplug.plugins.assembly import build_engine
 from tensorplug.registry import Owner
-from tensorplug.tables import kernel_entry
+from tensorplug.tables import decomposition_entry, kernel_entry
 from tensorplug_conformance.selftest.backends import WrongBackend, engine_with
 
 if TYPE_CHECKING:
@@ -110,14 +111,23 @@ def prints_while_computing() -> Engine:
     return _with_neg(neg)
 
 
+def _declines(x: Any) -> NoReturn:
+    """Prepare nothing, whatever the types."""
+    del x
+    raise KernelRefusedError("not today")
+
+
 def refuses() -> Engine:
     """Return an engine that registers Neg, and whose Neg takes no types whatever."""
+    return _replaced(kernel_entry(NEG, _declines, prepares=True))
 
-    def neg(x: Any) -> NoReturn:
-        del x
-        raise KernelRefusedError("not today")
 
-    return _replaced(kernel_entry(NEG, neg, prepares=True))
+def decomposes_a_primitive() -> Engine:
+    """Return an engine whose Neg takes no types, and which has it computed by other kernels."""
+    engine = refuses()
+    instead = decomposition_entry(NEG, lambda x: (x * 0) - x)
+    engine.registry.add(Owner("misbehaving"), decompositions=[instead])
+    return engine
 
 
 def registers_less() -> Engine:
@@ -138,13 +148,25 @@ def raises_at_close() -> Engine:
 
 
 def claims_and_refuses() -> Engine:
-    """Return an engine that registers Square for every dtype, and whose Square takes none."""
+    """Return an engine that registers Square for no dtype in particular, and takes none."""
+    return _replaced(kernel_entry(SQUARE, _declines, prepares=True))
 
-    def square(x: Any) -> NoReturn:
-        del x
-        raise KernelRefusedError("not today")
 
-    return _replaced(kernel_entry(SQUARE, square, prepares=True))
+def claims_a_dtype_and_refuses() -> Engine:
+    """Return an engine that registers Square for two dtypes, and takes one of them."""
+
+    def square(x: Any) -> Any:
+        if x.dtype is dt.float32:
+            raise KernelRefusedError("not today")
+        return lambda x: np.asarray(x * x)
+
+    dtypes = (dt.int32, dt.float32)
+    return _replaced(kernel_entry(SQUARE, square, prepares=True, dtypes=dtypes))
+
+
+def claims_what_only_raises() -> Engine:
+    """Return an engine whose Reverse takes no types: only calls that must raise come out right."""
+    return _replaced(kernel_entry(REVERSE, _declines, prepares=True))
 
 
 def registers_more() -> Engine:

@@ -1,0 +1,60 @@
+"""What the registration of a kernel claims, and whether it ever runs.
+
+A registration that lists dtypes claims each of them. One that lists none claims the kernel, in
+dtypes that its preparation decides. Single calls may be declined, and are decomposed then; but
+not all that is claimed. What the device does not declare is not claimed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug import dtypes as dt
+from tensorplug_conformance.denominator import Row, cases_of
+
+if TYPE_CHECKING:
+    from tensorplug.dtypes import DType
+    from tensorplug_conformance.session import Session
+    from tensorplug_conformance.tables import Case, CaseEntry
+
+__all__ = ["claimed", "in_vain"]
+
+
+def claimed(session: Session, kernel: str, dtype: DType) -> bool:
+    """Return whether the backend registers a kernel that may be native in ``dtype``."""
+    found = session.registration(kernel)
+    return found is not None and (found.dtypes is None or dtype in found.dtypes)
+
+
+def in_vain(session: Session, entry: CaseEntry, row: Row, seed: int) -> str:
+    """Return what is claimed and never runs, of a kernel that declined all cases of ``row``.
+
+    Empty if the claim is for no dtype in particular, and some case of another one would run
+    natively; that is asked of its preparation, and nothing is run.
+    """
+    name, backend = row.kernel, session.device.backend_name
+    found = session.registration(name)
+    if found is not None and found.dtypes is not None:
+        return f"backend {backend!r} claims {name} in {row.dtype} and never runs it"
+    others = [Row(name, each.name, "native") for each in entry.dtypes if each.name != row.dtype]
+    if any(_runs(session, entry, other, seed) for other in others):
+        return ""
+    return f"backend {backend!r} claims {name} and never runs it, in any dtype"
+
+
+def _runs(session: Session, entry: CaseEntry, row: Row, seed: int) -> bool:
+    """Return whether some case of ``row`` would run natively."""
+    if dt.of(row.dtype) not in session.device.backend.dtypes:
+        return False
+    cases = cases_of(entry, row, seed)
+    return any(_native(session, entry, each) for each in cases)
+
+
+def _native(session: Session, entry: CaseEntry, case: Case) -> bool:
+    if isinstance(case.expected, type):
+        return False
+    try:
+        how, _ = session.how(entry.spec, case)
+    except Exception:  # noqa: BLE001  # whatever it is, the row of that case says so
+        return False
+    return how == "native"
