@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tensorplug import dtypes as dt
 from tensorplug.spec import TensorType
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import calls, ctypes, folds, merging, rows, templates
+from tensorplug_opencl.kernels import calls, ctypes, folds, merging, rows, templates, vectors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,9 +54,11 @@ def arg_min(
 def _arg(
     runtime: Runtime, over: Walk, dtype: DType, out: TensorType, order: str, best: Fold
 ) -> Callable[[DeviceBuffer], DeviceBuffer]:
-    parts = rows.parts_of(runtime, over.outputs, over.length)
     contiguous = over.reduced.rank == 1 and over.reduced.strides[0] == (1,)
-    search = _blocks if contiguous and runtime.is_cpu else _winners
+    if contiguous and runtime.is_cpu:
+        search, parts = _blocks, rows.parts_on_cpu(runtime, over.outputs, over.length)
+    else:
+        search, parts = _winners, rows.parts_of(runtime, over.outputs, over.length)
     if parts == 1:
         return calls.producer(runtime, out, search(runtime, over, dtype, 1, order, best))
     make_parts = runtime.maker(TensorType(dt.int32, (over.outputs, parts)))
@@ -148,7 +150,7 @@ def _blocks(
     index = layouts.index_dtype(over.outputs * over.length, items)
     width = rows.lanes(best.element, ctypes.stored(dtype))
     element, stored = best.element, ctypes.stored(dtype)
-    load = f"vload{width}(0, x + at)"
+    load = vectors.load(stored, width, "x + at")
     wide = load if element == stored else f"convert_{element}{width}({load})"
     body = f"""  const index_t i = get_global_id(0);
   if (i >= items) return;
@@ -159,15 +161,15 @@ def _blocks(
   for (index_t block = begin; block < end; block += {BLOCK}) {{
     const index_t limit = min(end, block + {BLOCK});
     index_t at = block;
-    A lanes[{width}];
+    union {{ A lane[{width}]; {element}{width} all; }} lanes;
     {{
       typedef {element}{width} A;
       {best.declare("acc")}
       for (; at + {width} <= limit; at += {width}) {{ const A v = {wide}; {best.step} }}
-      vstore{width}(acc, 0, lanes);
+      lanes.all = acc;
     }}
     {best.declare("acc")}
-    for (int lane = 0; lane < {width}; lane++) {{ const A v = lanes[lane]; {best.step} }}
+    for (int lane = 0; lane < {width}; lane++) {{ const A v = lanes.lane[lane]; {best.step} }}
     for (; at < limit; at++) {{ const A v = (A)x[at]; {best.step} }}
     if (best_at == end || before(acc, 1, best, 0)) {{ best = acc; best_at = block; }}
   }}
@@ -175,7 +177,15 @@ def _blocks(
     best_at++;
   y[i] = best_at;"""
     names = ("items", "parts", "length", "span")
-    text = _program(f"first by blocks {dtype}", over, dtype, order, index, names, body)
+    text = _program(
+        f"first by blocks {dtype}",
+        over,
+        dtype,
+        f"{order}\n{vectors.declared(width, stored)}",
+        index,
+        names,
+        body,
+    )
     span = -(-over.length // parts)
     constants = _constants(over, index, items, parts, over.length, span)
     return runtime.launch(text, 2, constants, items, heavy=span > rows.LONG_WALK)

@@ -29,14 +29,26 @@ if TYPE_CHECKING:
     from tensorplug_opencl.kernels.folds import Fold
     from tensorplug_opencl.runtime import Launch, Runtime
 
-__all__ = ["Plan", "Walk", "lanes", "launch", "mapper", "parts_of", "planned", "reducer", "walk"]
+__all__ = [
+    "Plan",
+    "Walk",
+    "lanes",
+    "launch",
+    "mapper",
+    "parts_of",
+    "parts_on_cpu",
+    "planned",
+    "reducer",
+    "walk",
+]
 
 VECTOR_BYTES: Final = 64  # a cache line, and two or four registers
 WIDEST: Final = 16  # elements in the longest vector type of OpenCL C
 GROUP: Final = 256  # work-items that share a row on a GPU, if the device takes as many
 FEWEST: Final = 32  # of which GPUs run as many at once
-PART: Final = 4096  # elements for which another work-item pays on a CPU
-PARTS: Final = 32  # into which work is cut for each core of a CPU, so that both end together
+PART: Final = 8192  # elements for which another work-item pays on a CPU
+PARTS: Final = 32  # into which work is cut for each core of a CPU, so that all end together
+FEWEST_PARTS: Final = 32  # fewer are some groups, most of which one core would get
 GROUP_PART: Final = 8  # elements for each work-item of a group, at least, in a part of a row
 SHORTEST_PART: Final = 32  # elements of a part where each work-item of a GPU has a row
 LONG_WALK: Final = 32  # elements from which on a work-item counts as heavy
@@ -76,6 +88,13 @@ def parts_of(runtime: Runtime, outputs: int, length: int) -> int:
     """Return into how many parts a row is cut where each work-item walks by itself."""
     wanted = max(1, runtime.parallel_items // max(outputs, 1))
     return max(1, min(wanted, length // (8 * SHORTEST_PART)))
+
+
+def parts_on_cpu(runtime: Runtime, units: int, elements: int) -> int:
+    """Return into how many parts each of ``units`` walks over ``elements`` is cut on a CPU."""
+    wanted = PARTS * runtime.device.max_compute_units // max(units, 1)
+    parts = min(wanted, elements // PART)
+    return parts if parts > 1 and parts * units >= FEWEST_PARTS else 1
 
 
 class Plan(NamedTuple):
@@ -138,9 +157,8 @@ def _parts(runtime: Runtime, plan: Plan) -> int:
     """Return into how many parts each row is cut, so that the device has enough to do."""
     length, form = plan.walk.length, plan.form
     if runtime.is_cpu:
-        wanted = PARTS * runtime.device.max_compute_units // max(plan.units, 1)
         width = form.width * plan.tile if form.kind in rowwise.SIDEWAYS else 1
-        return max(1, min(wanted, length * width // PART))
+        return parts_on_cpu(runtime, plan.units, length * width)
     share = form.width if form.kind == "group" else 1
     wanted = runtime.parallel_items // (max(plan.units, 1) * share)
     least = GROUP_PART * form.width if form.kind == "group" else SHORTEST_PART

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from tensorplug_opencl.kernels import templates
+from tensorplug_opencl.kernels import templates, vectors
 from tensorplug_opencl.kernels.templates import Array
 
 if TYPE_CHECKING:
@@ -110,6 +110,9 @@ def source(recipe: Recipe, form: Form, index: templates.Index) -> str:
     wide = f"{recipe.element}{form.width}" if _vectors(form) else recipe.element
     base = wide if form.kind in SIDEWAYS else recipe.element
     declarations = [f"typedef {recipe.element} S;\ntypedef {wide} W;\ntypedef {base} A;", struct]
+    if _vectors(form):
+        moved = [recipe.stored, *(each.stored for each in recipe.reads)]
+        declarations.append(vectors.declared(form.width, *moved))
     if form.kept:
         declarations.append(templates.place("kept_place", form.kept, "size", "by"))
     if form.kind in SIDEWAYS and form.reduced:
@@ -192,7 +195,7 @@ class _Writer:
         width = self._form.width
         if width == 1:
             return f"(A)(({pointer})[0])"
-        loaded = f"vload{width}(0, {pointer})"
+        loaded = vectors.load(stored, width, pointer)
         if stored == self._recipe.element:
             return loaded
         return f"convert_{self._recipe.element}{width}({loaded})"
@@ -220,7 +223,7 @@ class _Writer:
             return f"*({pointer}) = ({stored})({value});"
         if stored != self._recipe.element:
             value = f"convert_{stored}{width}({value})"
-        return f"vstore{width}({value}, 0, {pointer});"
+        return vectors.store(stored, width, pointer, value)
 
     # Walks ---------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ import numpy as np
 from tensorplug import dtypes as dt
 from tensorplug.spec import TensorType
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import calls, ctypes, rows, templates
+from tensorplug_opencl.kernels import calls, ctypes, rows, templates, vectors
 from tensorplug_opencl.kernels.templates import Array
 
 if TYPE_CHECKING:
@@ -122,7 +122,10 @@ def _sized(
     if not way.group:
         body = _by_items(scan, way, source, target, totals=totals, carried=carried)
     element = scan.fold.element
-    wide = element if way.width == 1 else f"{element}{way.width}"
+    declarations = f"typedef {element if way.width == 1 else f'{element}{way.width}'} A;"
+    if way.width > 1:
+        moved = (ctypes.stored(each) for each in (source, between, target))
+        declarations += f"\n{vectors.declared(way.width, *moved)}"
     kind = f"{'totals' if totals else 'runs'}{' from parts' if carried else ''}"
     text = templates.program(
         f"{scan.title} {source} to {target}: {kind} by {way.group or way.width}",
@@ -138,7 +141,7 @@ def _sized(
         ],
         body,
         index=index,
-        declarations=f"typedef {wide} A;",
+        declarations=declarations,
     )
     span = -(-length // way.parts)
     numbers = map(index.type, (units, way.parts, length, span, inner))
@@ -151,7 +154,7 @@ def _sized(
 def _loaded(element: str, stored: str, width: int, pointer: str) -> str:
     if width == 1:
         return f"(A)(*({pointer}))"
-    loaded = f"vload{width}(0, {pointer})"
+    loaded = vectors.load(stored, width, pointer)
     return loaded if stored == element else f"convert_{element}{width}({loaded})"
 
 
@@ -159,7 +162,7 @@ def _kept(element: str, stored: str, width: int, value: str, pointer: str) -> st
     if width == 1:
         return f"*({pointer}) = ({stored})({value});"
     value = value if stored == element else f"convert_{stored}{width}({value})"
-    return f"vstore{width}({value}, 0, {pointer});"
+    return vectors.store(stored, width, pointer, value)
 
 
 def _by_items(

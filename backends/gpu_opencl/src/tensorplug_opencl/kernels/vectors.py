@@ -1,0 +1,33 @@
+"""Vectors at the address of any element, read and written without a call.
+
+OpenCL's ``vload`` and ``vstore`` are functions, which some drivers (PoCL 3.0) do not inline:
+around each call all registers go to memory and back, which takes longer than the loop's own work.
+A vector that is the one member of a packed struct may lie anywhere, too (OpenCL 1.2, 6.11.1),
+and is read by an instruction.
+"""
+
+from __future__ import annotations
+
+__all__ = ["declared", "load", "store"]
+
+
+def _loose(ctype: str, width: int) -> str:
+    return f"loose_{ctype}{width}"
+
+
+def declared(width: int, *ctypes: str) -> str:
+    """Return the declarations that loads and stores of ``width`` elements of ``ctypes`` need."""
+    return "\n".join(
+        f"typedef struct __attribute__((packed)) {{ {each}{width} v; }} {_loose(each, width)};"
+        for each in sorted(set(ctypes))
+    )
+
+
+def load(ctype: str, width: int, pointer: str) -> str:
+    """Return the expression of the ``width`` elements from ``pointer`` on, in global memory."""
+    return f"((global const {_loose(ctype, width)} *)({pointer}))->v"
+
+
+def store(ctype: str, width: int, pointer: str, value: str) -> str:
+    """Return the statement that writes ``value`` to the ``width`` elements from ``pointer`` on."""
+    return f"((global {_loose(ctype, width)} *)({pointer}))->v = {value};"
