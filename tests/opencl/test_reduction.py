@@ -22,6 +22,11 @@ SHAPES = [
     ((300, 1000), (0,)),
     ((3, 5000), (1,)),
     ((70_000,), (0,)),
+    ((2**18 - 1,), (0,)),  # from here on a CPU cuts rows into parts
+    ((2**18 + 1,), (0,)),
+    ((2**20,), (0,)),
+    ((4, 70_001), (1,)),
+    ((40_001, 9), (0,)),
 ]
 REDUCTIONS = [
     (reduction.SUM, np.sum, "axis"),
@@ -77,9 +82,9 @@ def test_a_long_sum_of_equal_terms_does_not_drift(call, near):
         ([], 0.0),
     ],
 )
-@pytest.mark.parametrize("copies", [1, 1000])
+@pytest.mark.parametrize("copies", [1, 1000, 300_000])
 def test_sums_of_special_values(call, near, values, expected, copies):
-    """Repeated, so that the block of eight and the second pass see them too."""
+    """Repeated, so that vectors and the second pass see them too."""
     x = np.array((values if copies == 1 else [*values, *[0.0] * copies]), np.float32)
     near(call(reduction.SUM, x), expected, "float32")
 
@@ -88,9 +93,12 @@ def test_what_cancels_is_not_lost(call, near):
     near(call(reduction.SUM, np.array([1e30, 1.0, -1e30], np.float32)), 1.0, "float32")
 
 
-@pytest.mark.parametrize("at", [0, 3, 600, 69_999])
-def test_nan_wins_every_extreme(call, at):
-    x = np.zeros(70_000, np.float32)
+@pytest.mark.parametrize(
+    ("size", "at"),
+    [(70_000, 0), (70_000, 600), (70_000, 69_999), (300_001, 3), (300_001, 299_990)],
+)
+def test_nan_wins_every_extreme(call, size, at):
+    x = np.zeros(size, np.float32)
     x[[at, -1]] = math.nan, math.inf
     x[at] = math.nan
     assert math.isnan(call(reduction.MAX, x))
@@ -110,6 +118,20 @@ def test_nan_wins_every_extreme(call, at):
 )
 def test_arg_max_takes_the_first(call, values, index):
     assert call(reduction.ARG_MAX, np.array(values, np.float64), axis=0) == index
+
+
+@pytest.mark.parametrize("places", [(5, 100_000, 300_000), (299_000, 299_001), (300_000,)])
+def test_the_first_of_equals_in_parts_of_a_row(call, places):
+    x = np.zeros(300_001, np.float32)
+    x[list(places)] = 1
+    assert call(reduction.ARG_MAX, x, axis=0) == places[0]
+    assert call(reduction.ARG_MIN, -x, axis=0) == places[0]
+
+
+def test_integers_wrap_in_parts_of_a_row(call, near):
+    x = np.full(300_001, 2**31 - 5, np.int32)
+    near(call(reduction.SUM, x, axis=0), x.sum(dtype=np.int32), "int32")
+    near(call(reduction.PROD, x, axis=0), x.prod(dtype=np.int32), "int32")
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])

@@ -85,18 +85,19 @@ def test_threads_share_one_launch(backend):
     assert not wrong
 
 
+@pytest.mark.parametrize(("size", "times"), [(257, 100), (2**18 + 256, 20)])
 @pytest.mark.usefixtures("eager_switching")
-def test_threads_share_one_plan(frame):
-    """Every thread runs the same cached plans on its own numbers."""
+def test_threads_share_one_plan(frame, size, times):
+    """Every thread runs the same cached plans on its own numbers; long sums have two launches."""
     wrong = []
 
     def work(number):
         with seam.entered(frame):
-            x = creation.asarray(np.full(257, number, np.float32))
-            for _ in range(100):
+            x = creation.asarray(np.full(size, number, np.float32))
+            for _ in range(times):
                 product = elementwise.multiply(elementwise.add(x, x), x)
                 found = reduction.sum(product).numpy()
-                if found != 2 * number * number * 257:
+                if found != 2 * number * number * size:
                     wrong.append((number, found))
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
