@@ -12,8 +12,8 @@ from tensorplug_conformance.checks.programs import references
 from tensorplug_conformance.checks.programs.models import CONVOLUTIONAL, LOGISTIC, PERCEPTRON
 from tensorplug_conformance.checks.programs.training import STEPS, TRAININGS, judge
 from tensorplug_conformance.denominator import LEVELS
-from tensorplug_conformance.selftest import programs
 from tensorplug_conformance.selftest.programs import WRONG_PROGRAMS, WrongProgram, try_program
+from tensorplug_conformance.selftest.programs.compiled import clean
 from tensorplug_conformance.session import Session, engine_factory
 from tensorplug_conformance.supervisor import Limits, supervise
 from tensorplug_conformance.verification import verify
@@ -57,12 +57,16 @@ def test_what_goes_wrong_in_programs_is_caught(wrong: WrongProgram) -> None:
     assert caught, evidence
 
 
+def test_every_check_has_something_to_find() -> None:
+    assert {each.id for each in PROGRAMS} == {each.check for each in WRONG_PROGRAMS}
+
+
 # In other processes the very backend is tried above.
 @pytest.mark.parametrize(
     "check", sorted({each.check for each in WRONG_PROGRAMS} - {"same bits in two processes"})
 )
 def test_a_backend_that_rewrites_and_is_right_passes(check: str) -> None:
-    _, caught, evidence = try_program(WrongProgram(programs.clean, check))
+    _, caught, evidence = try_program(WrongProgram(clean, check))
     assert not caught, evidence
 
 

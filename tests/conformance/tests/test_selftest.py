@@ -15,6 +15,7 @@ from tensorplug_conformance.kernels import run_row
 from tensorplug_conformance.selftest import Finding, try_backend, try_null, try_saboteur
 from tensorplug_conformance.selftest.backends import (
     WRONG_BACKENDS,
+    Remote,
     WrongBackend,
     engine_with,
 )
@@ -116,17 +117,6 @@ def test_a_backend_that_cannot_be_closed_fails() -> None:
 
 
 def test_a_backend_that_computes_on_the_host_is_found_out() -> None:
-    class Remote:
-        """Keeps its buffers to itself."""
-
-        def __init__(self, clean: Any) -> None:
-            self.clean = clean
-
-        def __getattr__(self, name: str) -> Any:
-            if name.startswith("share_"):
-                raise AttributeError(name)
-            return getattr(self.clean, name)
-
     remote = WrongBackend("is remote", Remote, 1, "kernels run on the device")
     assert "passed" in try_backend("cpu", remote).evidence
     session = Session(lambda: engine_with(remote), "cpu")

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from tensorplug.engine import BackendSource, Engine, Opened
     from tensorplug_conformance.tables import Array
 
-__all__ = ["WRONG_BACKENDS", "WrongBackend", "engine_with"]
+__all__ = ["WRONG_BACKENDS", "Delegate", "Remote", "WrongBackend", "engine_with"]
 
 
-class _Delegate:
+class Delegate:
     """Hands everything on to the clean backend."""
 
     def __init__(self, clean: Backend) -> None:
@@ -34,12 +34,21 @@ class _Delegate:
         return getattr(self.clean, name)
 
 
-class _SharesHostMemory(_Delegate):
+class Remote(Delegate):
+    """Keeps its buffers to itself: they are not shared with the host."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("share_"):
+            raise AttributeError(name)
+        return getattr(self.clean, name)
+
+
+class _SharesHostMemory(Delegate):
     def from_host(self, array: Array) -> Any:
         return array if array.flags.c_contiguous else self.clean.from_host(array)
 
 
-class _RowsOnly(_Delegate):
+class _RowsOnly(Delegate):
     """Takes the memory of the array for its elements in order."""
 
     def from_host(self, array: Array) -> Any:
@@ -47,14 +56,14 @@ class _RowsOnly(_Delegate):
         return self.clean.from_host(order)
 
 
-class _LosesPayloads(_Delegate):
+class _LosesPayloads(Delegate):
     def from_host(self, array: Array) -> Any:
         if array.dtype.kind != "f":
             return self.clean.from_host(array)
         return self.clean.from_host(np.where(np.isnan(array), array.dtype.type(np.nan), array))
 
 
-class _FlushesSubnormals(_Delegate):
+class _FlushesSubnormals(Delegate):
     def from_host(self, array: Array) -> Any:
         if array.dtype.kind != "f":
             return self.clean.from_host(array)
@@ -64,17 +73,17 @@ class _FlushesSubnormals(_Delegate):
         return self.clean.from_host(np.where(np.abs(array) < tiny, flushed, array))
 
 
-class _EmptyBecomesFlat(_Delegate):
+class _EmptyBecomesFlat(Delegate):
     def from_host(self, array: Array) -> Any:
         return self.clean.from_host(array if array.size else array.reshape(-1))
 
 
-class _ScalarBecomesVector(_Delegate):
+class _ScalarBecomesVector(Delegate):
     def to_host(self, buffer: Any) -> Array:
         return np.atleast_1d(self.clean.to_host(buffer))
 
 
-class _ThroughFloat32(_Delegate):
+class _ThroughFloat32(Delegate):
     """Holds float64 in less."""
 
     def from_host(self, array: Array) -> Any:
@@ -84,25 +93,25 @@ class _ThroughFloat32(_Delegate):
         return self.clean.from_host(array)
 
 
-class _DescribesAnything(_Delegate):
+class _DescribesAnything(Delegate):
     def describe(self, buffer: Any) -> TensorType:
         if not isinstance(buffer, np.ndarray):
             return TensorType(dt.float32, ())
         return self.clean.describe(buffer)
 
 
-class _OneAllocation(_Delegate):
+class _OneAllocation(Delegate):
     def allocation(self, buffer: Any) -> tuple[Hashable, int]:
         return "the heap", self.clean.allocation(buffer)[1]
 
 
-class _LacksInt32(_Delegate):
+class _LacksInt32(Delegate):
     @property
     def dtypes(self) -> frozenset[DType]:
         return self.clean.dtypes - {dt.int32}
 
 
-class _Leaks(_Delegate):
+class _Leaks(Delegate):
     def __init__(self, clean: Backend) -> None:
         super().__init__(clean)
         self.kept: list[Any] = []
@@ -113,7 +122,7 @@ class _Leaks(_Delegate):
         return buffer
 
 
-class _RecyclesTooSoon(_Delegate):
+class _RecyclesTooSoon(Delegate):
     """Hands the same memory out again while it is still in use."""
 
     def __init__(self, clean: Backend) -> None:
@@ -130,7 +139,7 @@ class _RecyclesTooSoon(_Delegate):
         return ring[-1]
 
 
-class _MixesThreads(_Delegate):
+class _MixesThreads(Delegate):
     """Stages every transfer of a size in one place, without a lock."""
 
     def __init__(self, clean: Backend) -> None:
@@ -144,26 +153,26 @@ class _MixesThreads(_Delegate):
         return self.clean.from_host(place)
 
 
-class _SaysItWrote(_Delegate):
+class _SaysItWrote(Delegate):
     def overwrite(self, buffer: Any, key: Any, value: Any) -> bool:
         del buffer, key, value
         return True
 
 
-class _WritesUnsaid(_Delegate):
+class _WritesUnsaid(Delegate):
     def overwrite(self, buffer: Any, key: Any, value: Any) -> bool:
         buffer[key] = value
         return False
 
 
-class _WritesTooMuch(_Delegate):
+class _WritesTooMuch(Delegate):
     def overwrite(self, buffer: Any, key: Any, value: Any) -> bool:
         del key
         buffer[...] = value.flat[0]
         return True
 
 
-class _CountsNothing(_Delegate):
+class _CountsNothing(Delegate):
     def live_buffers(self) -> int:
         return 0
 
@@ -185,7 +194,7 @@ class _NeverCountsLess(_CountsNothing):
         return self.made
 
 
-class _SharesCopies(_Delegate):
+class _SharesCopies(Delegate):
     def share_from_host(self, array: Array) -> Any:
         return self.clean.from_host(array)
 
@@ -193,7 +202,7 @@ class _SharesCopies(_Delegate):
         return self.clean.to_host(buffer)
 
 
-class _SharesOneWay(_Delegate):
+class _SharesOneWay(Delegate):
     def share_from_host(self, array: Array) -> Any:
         return array.view()
 

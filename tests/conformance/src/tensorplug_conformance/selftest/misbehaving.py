@@ -21,7 +21,7 @@ from tensorplug.ops.reduction import SUM
 from tensorplug.plugins.assembly import build_engine
 from tensorplug.registry import Owner
 from tensorplug.tables import decomposition_entry, kernel_entry
-from tensorplug_conformance.selftest.backends import WrongBackend, engine_with
+from tensorplug_conformance.selftest.backends import Delegate, Remote, WrongBackend, engine_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -176,17 +176,7 @@ def registers_more() -> Engine:
     )
 
 
-class _Lies:
-    """A backend that is wrong about itself."""
-
-    def __init__(self, clean: Any) -> None:
-        self.clean = clean
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.clean, name)
-
-
-class _CannotHold(_Lies):
+class _CannotHold(Delegate):
     """Declares float64, and takes none."""
 
     def from_host(self, array: Any) -> Any:
@@ -195,7 +185,7 @@ class _CannotHold(_Lies):
         return self.clean.from_host(array)
 
 
-class _HoldsLess(_Lies):
+class _HoldsLess(Delegate):
     """Declares float64, holds float32, and describes that as float64."""
 
     def from_host(self, array: Any) -> Any:
@@ -203,7 +193,7 @@ class _HoldsLess(_Lies):
         return self.clean.from_host(narrow)
 
 
-class _DeclaresLess(_Lies):
+class _DeclaresLess(Delegate):
     """Has float64 kernels, and does not declare that dtype."""
 
     @property
@@ -211,16 +201,7 @@ class _DeclaresLess(_Lies):
         return frozenset(self.clean.dtypes) - {dt.float64}
 
 
-class _Remote(_Lies):
-    """Keeps its buffers to itself."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("share_"):
-            raise AttributeError(name)
-        return getattr(self.clean, name)
-
-
-class _Keeps(_Lies):
+class _Keeps(Delegate):
     """Keeps every buffer that it ever made."""
 
     def __init__(self, clean: Any) -> None:
@@ -276,7 +257,7 @@ def answers_from_the_host() -> Engine:
         found = backend.to_host(x)
         return backend.from_host(np.asarray(found.sum(axis=axis, keepdims=keep_dims)))
 
-    return _replaced(kernel_entry(ADD, add), kernel_entry(SUM, total), engine=_lying(_Remote))
+    return _replaced(kernel_entry(ADD, add), kernel_entry(SUM, total), engine=_lying(Remote))
 
 
 def leaves_it_to_others() -> Engine:

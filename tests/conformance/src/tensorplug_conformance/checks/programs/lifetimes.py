@@ -79,6 +79,8 @@ def _in_place(_target: Target, opened: Callable[[], Session]) -> None:
         copy = x + 0
         slopes = tp.grad(lambda w: tp.sum(_changed(w) ** 2))(x)
         x[1] = 50
+        if not np.array_equal(x.numpy(), [0, 50, 2, 3, 4, 5]):
+            raise CheckFailedError(f"after an assignment x is {x.tolist()}")
         if not np.array_equal(copy.numpy(), np.arange(6.0)):
             raise CheckFailedError("an assignment to x changed a copy of it")
         if not np.array_equal(slopes.numpy(), [0, 2, 4, 0, 8, 10]):

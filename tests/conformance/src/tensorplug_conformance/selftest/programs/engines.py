@@ -1,0 +1,75 @@
+"""Engines whose backend is the clean one, but for a kernel or for how it compiles programs."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from tensorplug.plugins.assembly import build_engine
+from tensorplug.registry import Owner
+from tensorplug.tables import kernel_entry
+from tensorplug_conformance.selftest.backends import Delegate, WrongBackend, engine_with
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tensorplug.backend import Backend, FlatCall, FlatProgram
+    from tensorplug.engine import Engine
+    from tensorplug.spec import KernelSpec
+
+__all__ = ["REFERENCE", "compiling", "delegating", "with_kernel", "with_results"]
+
+REFERENCE: Final = "cpu"
+
+
+class _Rewrites(Delegate):
+    """Changes each call of compiled programs."""
+
+    def __init__(self, clean: Backend, rewrite: Any) -> None:
+        super().__init__(clean)
+        self.rewrite = rewrite
+
+    def compile_program(self, program: FlatProgram) -> Sequence[FlatCall]:
+        return [self.rewrite(call, program) for call in program.calls]
+
+
+def delegating(make: Callable[[Any], Any]) -> Engine:
+    """Return an engine whose backend is what ``make`` makes of the clean one."""
+    return engine_with(WrongBackend("delegates", make, 4, ""))
+
+
+def compiling(rewrite: Callable[[FlatCall, FlatProgram], FlatCall]) -> Engine:
+    """Return an engine that runs other calls in place of those of each compiled program."""
+    return delegating(partial(_Rewrites, rewrite=rewrite))
+
+
+def with_kernel(spec: KernelSpec, function: Any, engine: Engine | None = None) -> Engine:
+    """Return an engine, ``engine`` if it is given, with another kernel of ``spec``."""
+    found = engine or build_engine()
+    found.open(REFERENCE)
+    entry = kernel_entry(spec, function)
+    found.registry.add(Owner("saboteur"), kernels=[(REFERENCE, entry)], override=True)
+    return found
+
+
+def with_results(spec: KernelSpec, change: Callable[[Any], Any]) -> Engine:
+    """Return an engine whose kernel of ``spec`` gives what ``change`` makes of each result."""
+    found = build_engine()
+    found.open(REFERENCE)
+    owned = found.registry.state.kernel(spec.name, REFERENCE)
+    if owned is None:
+        raise LookupError(f"backend {REFERENCE!r} has no kernel {spec.name!r} to make wrong")
+    entry = owned.entry
+
+    def prepare(*types: Any, **asked: Any) -> Callable[..., Any]:
+        run = entry.function(*types, **asked) if entry.prepares else None
+
+        def kernel(*buffers: Any) -> Any:
+            return change(run(*buffers) if run else entry.function(*buffers, **asked))
+
+        return kernel
+
+    wrong = dataclasses.replace(entry, function=prepare, prepares=True)
+    found.registry.add(Owner("saboteur"), kernels=[(REFERENCE, wrong)], override=True)
+    return found

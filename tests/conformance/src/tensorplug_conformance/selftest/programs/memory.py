@@ -1,0 +1,115 @@
+"""Engines that lose track of memory: of who sees it, of what was written, of what it held."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug.ops.elementwise import ADD, MULTIPLY
+from tensorplug_conformance.selftest.backends import Delegate
+from tensorplug_conformance.selftest.programs.engines import delegating, with_kernel
+
+if TYPE_CHECKING:
+    from tensorplug.backend import Backend
+    from tensorplug.engine import Engine
+    from tensorplug_conformance.tables import Array
+
+__all__ = [
+    "downloads_to_one_place",
+    "overwrites_what_others_see",
+    "recycles_what_has_views",
+    "writes_later",
+]
+
+
+def recycles_what_has_views() -> Engine:
+    """Return an engine that takes memory back when its first buffer goes, whoever looks at it."""
+    blocks: list[tuple[Array, weakref.ref[Array]]] = []
+
+    def product(a: Array, b: Array) -> Array:
+        found = np.asarray(np.multiply(a, b))
+        for at, (block, first) in enumerate(blocks):
+            if first() is None and (block.shape, block.dtype) == (found.shape, found.dtype):
+                del blocks[at]
+                break
+        else:
+            block = np.empty_like(found)
+        np.copyto(block, found)
+        buffer = block.view()
+        blocks.append((block, weakref.ref(buffer)))
+        return buffer
+
+    return with_kernel(MULTIPLY, product)
+
+
+class _Unguarded(Delegate):
+    """Writes in place without a look at who else sees the memory."""
+
+    def from_host(self, array: Array) -> Array:
+        block = np.array(self.clean.from_host(array))
+        return block.view()  # a view of this one holds the block, and not this one
+
+    def overwrite(self, buffer: Array, key: tuple[Any, ...], value: Array) -> bool:
+        buffer[(*key, ...)] = value
+        return True
+
+
+def overwrites_what_others_see() -> Engine:
+    """Return an engine that adds nothing by a view of the operand, and writes through views."""
+
+    def total(a: Array, b: Array) -> Array:
+        spared = a.shape == np.broadcast_shapes(a.shape, b.shape) and not np.any(b)
+        return a.view() if spared else np.asarray(np.add(a, b))
+
+    return with_kernel(ADD, total, delegating(_Unguarded))
+
+
+class _WritesLater(Delegate):
+    """Queues what is to be overwritten, and does not wait for it before data is read."""
+
+    def __init__(self, clean: Backend) -> None:
+        super().__init__(clean)
+        self.queue: list[tuple[Array, tuple[Any, ...], Array]] = []
+
+    def overwrite(self, buffer: Array, key: tuple[Any, ...], value: Array) -> bool:
+        self.queue.append((buffer, key, np.array(value)))
+        return True
+
+    def to_host(self, buffer: Array) -> Array:
+        found = np.array(buffer)
+        for written, key, value in self.queue:
+            written[(*key, ...)] = value
+        self.queue.clear()
+        return found
+
+    share_to_host = to_host
+
+
+def writes_later() -> Engine:
+    """Return an engine whose writes in place have happened by the second time one looks."""
+    return delegating(_WritesLater)
+
+
+class _OnePlace(Delegate):
+    """Hands out the staging memory of downloads itself: the next one goes there too."""
+
+    def __init__(self, clean: Backend) -> None:
+        super().__init__(clean)
+        self.place = np.zeros(1 << 16, np.uint8)
+
+    def to_host(self, buffer: Array) -> Array:
+        found: Array = self.clean.to_host(buffer)
+        if found.dtype.kind == "T" or found.nbytes > self.place.size:
+            return found
+        staged = self.place[: found.nbytes].view(found.dtype).reshape(found.shape)
+        np.copyto(staged, found)
+        return staged
+
+    share_to_host = to_host
+
+
+def downloads_to_one_place() -> Engine:
+    """Return an engine whose downloads are right until the next one comes."""
+    return delegating(_OnePlace)

@@ -1,0 +1,148 @@
+"""Engines with a kernel that goes wrong only after many calls, or in some processes."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug.ops.convolution import CONV2D
+from tensorplug.ops.elementwise import MULTIPLY
+from tensorplug.ops.linalg import BATCH_MAT_MUL
+from tensorplug.ops.reduction import SUM
+from tensorplug_conformance.selftest.backends import Remote
+from tensorplug_conformance.selftest.programs.engines import delegating, with_kernel, with_results
+
+if TYPE_CHECKING:
+    from tensorplug.engine import Engine
+    from tensorplug_conformance.tables import Array
+
+__all__ = [
+    "computes_on_the_host",
+    "differs_by_process",
+    "leaks_now_and_then",
+    "multiplies_in_one_place",
+    "takes_operands_for_different",
+    "tires",
+    "tunes_convolutions",
+    "tunes_itself",
+]
+
+
+def _product(a: Array, b: Array, *, transpose_a: bool, transpose_b: bool) -> Array:
+    left = np.swapaxes(a, -1, -2) if transpose_a else a
+    right = np.swapaxes(b, -1, -2) if transpose_b else b
+    return np.asarray(np.matmul(left, right))
+
+
+def _nudged(x: Array, at: int = 0) -> Array:
+    """Return ``x`` with one element a unit in the last place larger, as tolerances allow."""
+    found = np.array(x)
+    if found.size and found.dtype.kind == "f":
+        flat = found.reshape(-1)
+        flat[at % found.size] = np.nextafter(flat[at % found.size], found.dtype.type(np.inf))
+    return found
+
+
+def differs_by_process() -> Engine:
+    """Return an engine whose products depend on where the process happens to lie."""
+
+    def product(a: Array, b: Array, *, transpose_a: bool, transpose_b: bool) -> Array:
+        found = _product(a, b, transpose_a=transpose_a, transpose_b=transpose_b)
+        return _nudged(found, os.getpid())
+
+    return with_kernel(BATCH_MAT_MUL, product)
+
+
+def tunes_itself() -> Engine:
+    """Return an engine that multiplies in another way once it has seen enough calls."""
+    calls = itertools.count()
+
+    def product(a: Array, b: Array, *, transpose_a: bool, transpose_b: bool) -> Array:
+        found = _product(a, b, transpose_a=transpose_a, transpose_b=transpose_b)
+        return _nudged(found) if next(calls) > 40 else found
+
+    return with_kernel(BATCH_MAT_MUL, product)
+
+
+def tunes_convolutions() -> Engine:
+    """Return an engine that takes a faster convolution, of half the digits, from the fourth on."""
+    calls: Counter[tuple[int, ...]] = Counter()
+
+    def tuned(found: Array) -> Array:
+        calls[found.shape] += 1
+        if calls[found.shape] < 4:
+            return found
+        half = np.float16 if found.dtype == np.float32 else np.float32
+        return np.asarray(found.astype(half).astype(found.dtype))
+
+    return with_results(CONV2D, tuned)
+
+
+def leaks_now_and_then() -> Engine:
+    """Return an engine whose sums keep every seventh result: the workspace of a rare path."""
+    calls, kept = itertools.count(1), []
+
+    def total(x: Array, *, axis: Any, keep_dims: bool) -> Array:
+        found = np.asarray(np.sum(x, axis=axis, keepdims=keep_dims, dtype=x.dtype))
+        if not next(calls) % 7:
+            kept.append(found)
+        return found
+
+    return with_kernel(SUM, total)
+
+
+def tires() -> Engine:
+    """Return an engine whose sums start from what an old call has left, once in thirty."""
+    calls, left = itertools.count(1), [0.0]
+
+    def total(x: Array, *, axis: Any, keep_dims: bool) -> Array:
+        found = np.asarray(np.sum(x, axis=axis, keepdims=keep_dims, dtype=x.dtype))
+        if not next(calls) % 30:
+            found = np.asarray(found + left[0], dtype=x.dtype)
+        left[0] = float(found.reshape(-1)[0].real) if found.size else 0.0
+        return found
+
+    return with_kernel(SUM, total)
+
+
+def takes_operands_for_different() -> Engine:
+    """Return an engine that multiplies in place where it thinks that nobody else looks."""
+
+    def product(a: Array, b: Array) -> Array:
+        if a is b:
+            return np.asarray(np.array(a) + b)
+        return np.asarray(np.multiply(a, b))
+
+    return with_kernel(MULTIPLY, product)
+
+
+def computes_on_the_host() -> Engine:
+    """Return an engine that fetches large operands to multiply them."""
+
+    def product(a: Any, b: Any, *, transpose_a: bool, transpose_b: bool, backend: Any) -> Any:
+        hosts = [backend.to_host(each) for each in (a, b)]
+        return backend.from_host(
+            _product(*hosts, transpose_a=transpose_a, transpose_b=transpose_b)
+        )
+
+    engine = delegating(Remote)
+    return with_kernel(BATCH_MAT_MUL, product, engine)
+
+
+def multiplies_in_one_place() -> Engine:
+    """Return an engine whose products pass through one place for all threads."""
+    scratch: dict[Any, Array] = {}
+
+    def product(a: Array, b: Array, *, transpose_a: bool, transpose_b: bool) -> Array:
+        found = _product(a, b, transpose_a=transpose_a, transpose_b=transpose_b)
+        place = scratch.setdefault(found.shape, np.empty_like(found))
+        np.copyto(place, found)
+        time.sleep(0.001)  # another thread may come in between, as it may on real hardware
+        return np.array(place)
+
+    return with_kernel(BATCH_MAT_MUL, product)

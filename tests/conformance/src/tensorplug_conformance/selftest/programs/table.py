@@ -1,0 +1,97 @@
+"""What goes wrong in programs, and the check of level 4 that must find it out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from tensorplug_conformance.checks import NotMeasuredError, Target, checks
+from tensorplug_conformance.selftest.programs import compiled, memory, repeated
+from tensorplug_conformance.selftest.programs.engines import REFERENCE
+from tensorplug_conformance.session import Session, engine_factory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug.engine import Engine
+
+__all__ = ["WRONG_PROGRAMS", "WrongProgram", "try_program"]
+
+
+@dataclass(frozen=True, slots=True)
+class WrongProgram:
+    """``make`` returns the engine, and ``check`` of level 4 must find it out."""
+
+    make: Callable[[], Engine]
+    check: str
+
+    @property
+    def name(self) -> str:
+        """What is wrong with it, in words."""
+        return self.make.__name__.replace("_", " ")
+
+
+WRONG_PROGRAMS: Final = (
+    WrongProgram(compiled.swaps_operands, "compiled = eager: elementwise chain"),
+    WrongProgram(compiled.swaps_operands, "compiled = eager: step of training"),
+    WrongProgram(compiled.computes_in_half, "compiled = eager: elementwise chain"),
+    WrongProgram(compiled.computes_in_half, "compiled = eager: gradients through"),
+    WrongProgram(compiled.remembers_results, "compiled = eager: variables"),
+    WrongProgram(compiled.remembers_results, "compiled = eager: loop and choice"),
+    WrongProgram(compiled.remembers_results, "compiled = eager: random numbers"),
+    WrongProgram(compiled.owns_results, "compiled = eager: broadcast chain"),
+    WrongProgram(compiled.writes_into_arguments, "compiled = eager: elementwise chain"),
+    WrongProgram(compiled.loses_the_last_block, "compiled = eager: long chain"),
+    WrongProgram(compiled.loses_the_last_block, "compiled = eager: chain into sums"),
+    WrongProgram(compiled.fails_where_empty, "compiled = eager: empty chain"),
+    WrongProgram(compiled.keeps_what_it_made, "flat memory: compiled"),
+    WrongProgram(compiled.shares_scratch, "threads that share a program"),
+    WrongProgram(repeated.differs_by_process, "same bits in two processes"),
+    WrongProgram(repeated.tunes_itself, "same seed, same bits"),
+    WrongProgram(repeated.leaks_now_and_then, "flat memory: training by hand"),
+    WrongProgram(repeated.leaks_now_and_then, "flat memory: interrupted"),
+    WrongProgram(repeated.tires, "training float32: logistic regression, by hand"),
+    WrongProgram(repeated.tires, "training float32: perceptron, SGD"),
+    WrongProgram(repeated.takes_operands_for_different, "gradients of one's own"),
+    WrongProgram(repeated.multiplies_in_one_place, "threads that train"),
+    WrongProgram(memory.recycles_what_has_views, "scopes"),
+    WrongProgram(memory.recycles_what_has_views, "disposal"),
+    WrongProgram(repeated.computes_on_the_host, "training stays on the device"),
+    WrongProgram(memory.overwrites_what_others_see, "assignment to elements"),
+    WrongProgram(memory.writes_later, "assignment to elements"),
+    WrongProgram(memory.downloads_to_one_place, "training resumed from a file"),
+    WrongProgram(memory.downloads_to_one_place, "tensors saved and copied"),
+    WrongProgram(repeated.tunes_itself, "training resumed from a file"),
+    WrongProgram(compiled.computes_in_half, "compiled = eager: second gradient"),
+    WrongProgram(compiled.writes_into_arguments, "compiled = eager: gradient"),
+    WrongProgram(compiled.remembers_results, "compiled = eager: moved"),
+    WrongProgram(compiled.swaps_operands, "compiled = eager: integers"),
+    WrongProgram(memory.writes_later, "compiled = eager: written in place"),
+    WrongProgram(memory.writes_later, "flat memory: written in place"),
+    WrongProgram(compiled.keeps_what_it_made, "flat memory: refused while compiled"),
+    WrongProgram(repeated.leaks_now_and_then, "flat memory: training with variables"),
+    WrongProgram(repeated.leaks_now_and_then, "flat memory: training in a scope"),
+    WrongProgram(repeated.leaks_now_and_then, "flat memory: interrupted in a scope"),
+    WrongProgram(repeated.leaks_now_and_then, "flat memory: refused while differentiating"),
+    WrongProgram(repeated.tires, "training float64: logistic regression, by hand"),
+    WrongProgram(repeated.tires, "training float64: perceptron, SGD"),
+    WrongProgram(repeated.tires, "training float32: perceptron, Adam"),
+    WrongProgram(repeated.tires, "training float64: perceptron, Adam"),
+    WrongProgram(repeated.tunes_convolutions, "training float32: convolutional network, momentum"),
+    WrongProgram(repeated.tunes_convolutions, "training float64: convolutional network, momentum"),
+)
+
+
+def try_program(wrong: WrongProgram) -> tuple[str, bool, str]:
+    """Run the check that must find it out; return what was tried, whether it was, and by what."""
+    (check,) = (each for each in checks(4) if each.id == wrong.check)
+    target = Target(REFERENCE, f"{wrong.make.__module__}:{wrong.make.__name__}")
+    session = Session(engine_factory(target.factory), REFERENCE)
+    name = f"program that {wrong.name}"
+    try:
+        check.run(target, lambda: session)
+    except NotMeasuredError as reason:
+        return name, False, f"not measured: {reason}"
+    except Exception as error:  # noqa: BLE001  # as in a worker: whatever it is, it is a verdict
+        return name, True, f"{check.id}: {error}".splitlines()[0]
+    return name, False, f"check {check.id!r} passed"
