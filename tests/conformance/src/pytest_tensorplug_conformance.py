@@ -35,6 +35,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="of the ordinary inputs (default 0)",
     )
     group.addoption(
+        "--tensorplug-examples",
+        type=int,
+        default=0,
+        metavar="N",
+        help="random variations of the cases that are tried beside them, per row (default 0)",
+    )
+    group.addoption(
         "--tensorplug-item-limit",
         type=float,
         metavar="SECONDS",

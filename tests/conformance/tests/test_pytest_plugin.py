@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -28,7 +29,7 @@ ACME = """
     import numpy as np
 
     from tensorplug import dtypes as dt
-    from tensorplug.ops.elementwise import ABS, COS, FLOOR, NEG
+    from tensorplug.ops.elementwise import ABS, COS, FLOOR, MULTIPLY, NEG
     from tensorplug.plugins.hookspecs import hookimpl
     from tensorplug.tables import KernelTable
     from tensorplug_cpu.backend import CpuBackend
@@ -42,7 +43,7 @@ ACME = """
 
     class Clean(KernelTable):
         def __iter__(self):
-            specs = (ABS, COS, FLOOR, NEG)
+            specs = (ABS, COS, FLOOR, MULTIPLY, NEG)
             return (each for table in TABLES for each in table if each.spec not in specs)
 
     @wrong.register(NEG)
@@ -54,6 +55,11 @@ ACME = """
     @wrong.register(ABS)
     def absolute(x):
         return np.asarray(abs(x) + x.dtype.type(x.dtype == "int32"))
+
+    @wrong.register(MULTIPLY)
+    def multiply(a, b):
+        rare = a.shape[-1:] in ((17,), (31,), (33,))  # which no case has
+        return np.asarray(a * 0 if rare else a * b)
 
     @wrong.register(FLOOR)
     def floor(x):
@@ -148,6 +154,16 @@ def test_a_wrong_backend_fails_its_items_and_the_run_goes_on(
         assert fault in text
 
 
+@pytest.mark.parametrize(("examples", "found"), [(0, False), (60, True)])
+def test_examples_are_tried_beside_the_cases(acme: Path, examples: int, *, found: bool) -> None:
+    options = ["--tensorplug-backend", "acme", "--tensorplug-examples", str(examples)]
+    code, text = ran(acme, "--pyargs", f"{SUITE}::level2::Multiply[float32-native]", *options)
+    assert code == int(found), text
+    assert f"seed 0, {examples} examples per row" in text
+    assert ("WHICH = ('acme', 'Multiply', 'float32', 'native', 'example [" in text) is found
+    assert re.search(r"fail: 1 of \d+ cases and \d+ examples", text) or not found
+
+
 def test_what_is_right_passes_and_what_is_not_measured_is_skipped(tmp_path: Path) -> None:
     options = ["--tensorplug-backend", "cpu", "--tensorplug-level", "2", "-v", "-rs"]
     some = "(Neg and float32) or shares-host or kernels-run"
@@ -193,10 +209,11 @@ def test_a_run_without_a_backend_says_what_it_needs(tmp_path: Path) -> None:
         ({"level": 9}, "there is no level 9"),
         ({"item_limit": 0.0}, "an item cannot be done in 0.0 s"),
         ({"seed": -1}, "a seed is 0 or more, not -1"),
+        ({"examples": -1}, "there are 0 examples or more, not -1"),
     ],
 )
 def test_wrong_options(options: dict[str, object], fault: str) -> None:
-    given = {"backend": "cpu", "level": 2, "item_limit": None, "seed": 0, **options}
+    given = {"backend": "cpu", "level": 2, "item_limit": None, "seed": 0, "examples": 0, **options}
     config = SimpleNamespace(getoption=lambda name: given[name.removeprefix("tensorplug_")])
     with pytest.raises(pytest.UsageError, match=fault):
         ConformanceRun(config)  # type: ignore[arg-type]  # all that it asks for

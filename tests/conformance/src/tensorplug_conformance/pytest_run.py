@@ -35,6 +35,7 @@ __all__ = ["ConformanceRun", "NotConformantError"]
 
 _FILE: Final = Path(__file__)
 _NODE: Final = f"{__package__}.{_FILE.stem}"  # what --pyargs finds again
+_TOLD: Final = ("cases", "passed", "examples", "ulp")  # of a row, in JUnit's XML
 _POLLS: Final = (0.002, 0.02)  # seconds: at first, and in the long run
 
 
@@ -53,6 +54,7 @@ class ConformanceRun:
     def __init__(self, config: pytest.Config) -> None:
         self.target = Target(config.getoption("tensorplug_backend"))
         self.seed: int = config.getoption("tensorplug_seed")
+        self.examples: int = config.getoption("tensorplug_examples")
         asked = config.getoption("tensorplug_level")
         self.level: int = max(LEVELS) if asked is None else asked
         limit = config.getoption("tensorplug_item_limit")
@@ -66,6 +68,7 @@ class ConformanceRun:
             f"there is no level {self.level}; the last is {max(LEVELS)}": self.level not in LEVELS,
             f"an item cannot be done in {limit} s": limit is not None and not limit > 0,
             f"a seed is 0 or more, not {self.seed}": self.seed < 0,
+            f"there are 0 examples or more, not {self.examples}": self.examples < 0,
         }
         for fault, holds in faults.items():
             if holds:
@@ -75,7 +78,7 @@ class ConformanceRun:
         """Say what is tried."""
         return (
             f"tensorplug-conformance: suite {SUITE_VERSION}, backend {self.target.backend}, "
-            f"levels 0 to {self.level}, seed {self.seed}"
+            f"levels 0 to {self.level}, seed {self.seed}, {self.examples} examples per row"
         )
 
     def pytest_collect_directory(
@@ -153,7 +156,7 @@ class _Suite(pytest.File):
     def collect(self) -> Iterator[pytest.Collector]:
         known = entries(extension_tables())
         for level in range(self._run.level + 1):
-            items, _ = items_of(level, known, Selection())
+            items, _ = items_of(level, known, Selection(), self._run.examples)
             yield _Level.from_parent(self, name=f"level{level}", items=items, run=self._run)
 
 
@@ -201,7 +204,7 @@ class _Tried(pytest.Item):
         run = self._run
         return (
             f"--tensorplug-backend {run.target.backend} --tensorplug-level {run.level} "
-            f"--tensorplug-seed {run.seed}"
+            f"--tensorplug-seed {run.seed} --tensorplug-examples {run.examples}"
         )
 
     def repr_failure(
@@ -230,12 +233,12 @@ class _Row(_Tried):
 
     @staticmethod
     def called(item: Item) -> str:
-        _, kernel, dtype, mode = item
+        _, kernel, dtype, mode, *_ = item
         return f"{kernel}[{dtype}-{mode}]"
 
     def _judge(self, verdict: dict[str, Any]) -> None:
         status = verdict["status"]
-        self.user_properties += [(key, verdict[key]) for key in ("cases", "passed", "ulp")]
+        self.user_properties += [(key, verdict[key]) for key in _TOLD]
         if status in BLOCKING:
             raise NotConformantError("\n".join(self._findings(verdict)))
         if status not in PASSED:
@@ -244,7 +247,9 @@ class _Row(_Tried):
     def _findings(self, verdict: dict[str, Any]) -> list[str]:
         """Return what failed, with a script that shows the first of it again."""
         described = verdict["failures"]
-        lines = [f"{verdict['status']}: {len(verdict['failed'])} of {verdict['cases']} cases"]
+        of = f"{verdict['cases']} cases"
+        of += f" and {verdict['examples']} examples" * bool(verdict["examples"])
+        lines = [f"{verdict['status']}: {len(verdict['failed'])} of {of}"]
         lines += [f"  {each['case']}: {each['message']}" for each in described]
         more = verdict["failed"][len(described) :]
         lines += [f"  {case}" for case in more]
