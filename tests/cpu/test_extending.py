@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import doctest
+import threading
+import time
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from tensorplug import dtypes as dt
 from tensorplug.spec import TensorType
 from tensorplug.testing import isolated_engine
-from tensorplug_cpu import extending
-from tensorplug_cpu.extending import elementwise
+from tensorplug_cpu import extending, large
+from tensorplug_cpu.blas import one_thread_each
+from tensorplug_cpu.extending import elementwise, share_out
 
 MANY = (1 << 19) + 3  # several blocks, in several threads, the last one shorter
 
@@ -64,3 +68,88 @@ def test_what_a_thread_raises_is_raised():
 
     with pytest.raises(ZeroDivisionError, match="last block"):
         elementwise(fails, types((MANY,)))()
+
+
+@pytest.fixture
+def three_threads(monkeypatch):
+    monkeypatch.setattr(large._workers, "_count", 2)
+    monkeypatch.setattr(large._workers, "_pool", None)
+    monkeypatch.setattr(one_thread_each, "_limit", None)  # lest it know too few libraries by now
+
+
+def threads_of_blas():
+    return {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
+
+
+@pytest.mark.usefixtures("three_threads")
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 1000])
+def test_each_piece_is_done_once(count):
+    done = []
+    share_out(done.append, count)
+    assert sorted(done) == list(range(count))
+
+
+@pytest.mark.usefixtures("three_threads")
+@pytest.mark.parametrize("count", [2, 3])
+def test_pieces_are_done_at_the_same_time_quietly_and_blas_has_one_thread(count):
+    """They wait for one another; NumPy would warn, which is an error in tests."""
+    meeting = threading.Barrier(count)
+    found = []
+
+    def meet(number):
+        meeting.wait(timeout=20)
+        np.divide(np.ones(2), 0)
+        found.append((number, threading.get_ident(), *threads_of_blas()))
+
+    with threadpool_limits(3, user_api="blas"):
+        share_out(meet, count)
+        assert threads_of_blas() == {3}
+    numbers, idents, threads = zip(*found, strict=True)
+    assert (sorted(numbers), len(set(idents))) == (list(range(count)), count)
+    assert set(threads) == {1}
+
+
+@pytest.mark.usefixtures("three_threads")
+def test_the_last_who_leaves_gives_blas_its_threads_back():
+    with threadpool_limits(3, user_api="blas"):
+        seen = []
+        for step in (one_thread_each.__enter__,) * 2 + (one_thread_each.__exit__,) * 2:
+            step()
+            seen.append(threads_of_blas())
+        assert seen == [{1}, {1}, {1}, {3}]
+        with one_thread_each:
+            one_thread_each.forget()  # as a forked child does, and leaves nevertheless
+            assert threads_of_blas() == {3}
+        with one_thread_each:
+            assert threads_of_blas() == {1}
+
+
+@pytest.mark.usefixtures("three_threads")
+def test_a_piece_that_shares_out_does_all_of_it_itself():
+    """All threads are taken by pieces that would wait for a free one."""
+    meeting = threading.Barrier(3)
+    found = []
+
+    def outer(number):
+        meeting.wait(timeout=20)
+        share_out(lambda inner: found.append((number, inner, threading.get_ident())), 4)
+
+    share_out(outer, 3)
+    assert sorted(each[:2] for each in found) == [(a, b) for a in range(3) for b in range(4)]
+    assert len({each[::2] for each in found}) == 3
+
+
+@pytest.mark.usefixtures("three_threads")
+def test_what_a_piece_raises_is_raised_and_the_rest_is_left():
+    begun = []
+
+    def fails(number):
+        begun.append(number)
+        if number == 5:
+            raise ZeroDivisionError("in piece 5")
+        time.sleep(1e-3)  # so that the others have not done all of it by then
+
+    with pytest.raises(ZeroDivisionError, match="in piece 5"):
+        share_out(fails, 1000)
+    assert len(begun) < 1000
+    share_out(begun.append, 2)  # the threads are ready for more

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
 import tracemalloc
 
 import numpy as np
@@ -10,6 +13,8 @@ import pytest
 
 import tensorplug as tp
 from tensorplug_attention import ATTENTION, ATTENTION_GRAD, scaled_dot_product_attention
+from tensorplug_attention.kernels import cpu
+from tensorplug_cpu.extending import share_out
 
 rng = np.random.default_rng(21)
 
@@ -70,7 +75,6 @@ def test_like_torch(causal, masked):
 
 def test_memory_grows_with_the_length_and_not_with_its_square():
     length, width = 4096, 8
-    square = length * length * 4
     q, k, v = (tp.asarray(rng.standard_normal((length, width)), dtype=tp.float32) for _ in "qkv")
 
     def loss(q, k, v):
@@ -82,7 +86,56 @@ def test_memory_grows_with_the_length_and_not_with_its_square():
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < square / 16  # one matrix of scores would be 64 MiB; measured: 1.5 MiB
+    threads = min(os.cpu_count() or 1, 8)  # each of which has a block of its own
+    assert peak < (2 + threads) << 20  # all scores take 64 MiB; measured: 1.9, and 0.6 per thread
+
+
+DIGESTS = """
+import hashlib
+import numpy as np
+import tensorplug as tp
+from tensorplug_attention import scaled_dot_product_attention
+
+rng = np.random.default_rng(5)
+for shape, causal in [((700, 16), True), ((5, 130, 64), False), ((9, 300, 8), True)]:
+    inputs = [tp.asarray(rng.standard_normal(shape), dtype=tp.float32) for _ in range(4)]
+    y, pull = tp.vjp(
+        lambda *qkv: scaled_dot_product_attention(*qkv, causal=causal), *inputs[:3]
+    )
+    for each in (y, *pull(inputs[3])):
+        print(hashlib.sha256(each.numpy().tobytes()).hexdigest())
+"""
+
+
+def test_results_are_the_same_bits_whatever_the_number_of_threads():
+    """Each number in a process of its own, which BLAS asks, too."""
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", DIGESTS],
+            env={**os.environ, "OMP_NUM_THREADS": count, "OPENBLAS_NUM_THREADS": count},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for count in ("1", "2")
+    }
+    assert [len(each.split()) for each in found] == [12]
+
+
+@pytest.mark.parametrize("shape", [(1, 2048, 4), (8, 256, 4)], ids=str)
+def test_there_is_work_for_eight_threads(shape, monkeypatch):
+    shared = []
+
+    def counted(work, count):
+        shared.append(count)
+        share_out(work, count)
+
+    monkeypatch.setattr(cpu, "share_out", counted)
+    qkv = [tp.asarray(rng.standard_normal(shape)) for _ in "qkv"]
+    y, pull = tp.vjp(scaled_dot_product_attention, *qkv)
+    pull(y)
+    assert len(shared) == 2
+    assert min(shared) >= 8
 
 
 def test_what_is_kept_for_the_gradient_is_small():

@@ -1,9 +1,11 @@
 """For distributions that bring CPU kernels for ops of their own: the module to import.
 
 A kernel needs none of it: buffers are NumPy arrays, and any function of arrays will do. What is
-here makes kernels of several steps fast: they work on as much at a time as a cache holds, in
-several threads, and their results lie in recycled memory. ``elementwise`` is called where a
+here makes kernels of several steps fast. ``elementwise`` has them work on as much at a time as a
+cache holds, in several threads, and their results lie in recycled memory; it is called where a
 kernel is prepared (``KernelTable.prepare``), with the ``out`` that the kernel asks for.
+``share_out`` is for any other kernel that can be cut into independent pieces, products of
+matrices among them; it is called where there is work to do.
 
     >>> import numpy as np
     >>> import tensorplug as tp
@@ -20,25 +22,37 @@ kernel is prepared (``KernelTable.prepare``), with the ``out`` that the kernel a
     ...     radius, angle = dispatch_several(POLAR, tp.asarray([3.0, 1.0]), tp.asarray([4.0, 0.0]))
     ...     radius.tolist(), [round(each, 3) for each in angle.tolist()]
     ([5.0, 1.0], [0.927, 0.0])
+
+    >>> def squares(matrices):
+    ...     results = np.empty_like(matrices)
+    ...     def work(number):
+    ...         np.matmul(matrices[number], matrices[number], out=results[number])
+    ...     share_out(work, len(matrices))
+    ...     return results
+    >>> squares(np.array([[[1.0, 1.0], [0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]]])).tolist()
+    [[[1.0, 2.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]]]
 """
 
 from __future__ import annotations
 
+import threading
+from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from tensorplug_cpu import large
+from tensorplug_cpu.blas import one_thread_each
 from tensorplug_cpu.filling import blank
 from tensorplug_cpu.quiet import quietly
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from tensorplug.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
-__all__ = ["elementwise"]
+__all__ = ["elementwise", "share_out"]
 
 _BLOCK: Final = 1 << 16  # elements that few calls of NumPy take, and a cache holds
 _SHARED: Final = 1 << 19  # elements from which several threads are worth their hand-over
@@ -102,3 +116,64 @@ def _flat(array: Array | None, shape: tuple[int, ...]) -> Array | None:
     if array.size != 1:
         raise ValueError(f"elementwise: an input has shape {array.shape}, the results {shape}")
     return array.reshape(())
+
+
+class _Place(threading.local):
+    """Whether this thread is at work on a piece."""
+
+    inside = False
+
+
+_place: Final = _Place()
+
+
+def share_out(work: Callable[[int], None], count: int) -> None:
+    """Call ``work(number)`` for each number below ``count``, in as many threads as help.
+
+    A thread that is done with one takes the next, in ascending order: long pieces come first.
+    The pieces are the same whatever the number of threads, and while they are worked on BLAS
+    takes one thread for each product of matrices. So are the results, bit for bit, if each piece
+    writes where no other does, and sums over pieces are made afterwards, in their order. NumPy's
+    warnings are off. A piece that shares out work itself does all of it in its own thread.
+
+    Handing over takes some 50 microseconds, in all. NumPy lets other threads run while it
+    computes, Python's interpreter does not: pieces should be few long calls of NumPy. What a
+    piece needs for itself it needs once per thread, of which there are eight at most.
+
+    Args:
+        work: called with a number, perhaps in several threads at once.
+        count: how many pieces there are.
+
+    Raises:
+        Exception: what a piece raises, when those begun have ended; the others are not begun.
+
+    """
+    rest = deque(range(count))
+
+    def several(_: Array) -> None:
+        _place.inside = True
+        try:
+            for number in _taken(rest):
+                work(number)
+        except BaseException:
+            rest.clear()
+            raise
+        finally:
+            _place.inside = False
+
+    if _place.inside:
+        for number in rest:
+            work(number)
+    elif count:
+        with np.errstate(all="ignore"), one_thread_each:
+            large.share_out(several, (), np.arange(count), parts=count)
+
+
+def _taken(rest: deque[int]) -> Iterator[int]:
+    """Yield what is first, until there is none: other threads take from it, too."""
+    while True:
+        try:
+            number = rest.popleft()
+        except IndexError:
+            return
+        yield number

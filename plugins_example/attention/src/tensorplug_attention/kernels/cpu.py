@@ -1,21 +1,25 @@
-"""Attention for tensorplug-cpu, whose buffers are NumPy arrays: block by block of queries.
+"""Attention for tensorplug-cpu, whose buffers are NumPy arrays: block by block of scores.
 
 A block's scores stay in the cache from the product that makes them to the one that uses them up.
+Threads share the blocks out. What is computed, and in which order sums are made, depends on the
+shapes only: results are the same, bit for bit, whatever the number of threads.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from tensorplug.tables import KernelTable
 from tensorplug_attention.op import ATTENTION, ATTENTION_GRAD
+from tensorplug_cpu.extending import share_out
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from tensorplug.spec import TensorType
 
@@ -23,8 +27,13 @@ Array = np.ndarray[Any, Any]
 
 kernels = KernelTable()
 
-_BLOCK: Final = 1 << 16  # scores at once: a quarter megabyte of float32, which a cache holds
-_ROWS: Final = 16  # queries at least, so that a product of matrices is worth its name
+_BLOCK: Final = 1 << 17  # scores at once, at most: half a megabyte of float32 for each thread
+_LEAST: Final = 1 << 15  # and at least, if there are more: Python has its share of each
+_KEYS: Final = 512  # of a block
+_HALF: Final = _BLOCK // 2  # scores where there are as many gradients of scores
+_OWN_KEYS: Final = 256  # of a block that adds to sums of its keys and of its queries
+_PIECES: Final = 8  # of the gradients at least, as many as there may be threads
+_FEW: Final = 1 << 18  # multiplications up to which BLAS takes one thread, and so do we
 
 
 @kernels.register(ATTENTION)
@@ -37,22 +46,37 @@ def attention(
     scale: float,
     out: tuple[TensorType, TensorType],
 ) -> list[Array]:
-    """Softmax needs two passes over a block's scores, for the largest and for the sum."""
+    """Keep the largest score of each row so far, and sums relative to it, from block to block."""
     of_y, of_rows = out
     call = _Call.of(qkv, bias, mask, scale, causal=causal)
-    y = np.empty((call.batches, *of_y.shape[-2:]), call.dtype)
+    y = np.zeros((call.batches, *of_y.shape[-2:]), call.dtype)
     rows = np.empty((call.batches, of_rows.shape[-1]), call.dtype)
-    with np.errstate(all="ignore"):  # infinities are values here, whatever np.seterr says
-        for batch, queries, keys in call.blocks():
-            scores = call.scores(batch, queries, keys)
-            top = np.max(scores, axis=-1, keepdims=True, initial=-np.inf)
-            top[top == -np.inf] = 0  # -inf - -inf would be NaN
-            scores -= top
-            np.exp(scores, out=scores)
-            total = np.sum(scores, axis=-1, keepdims=True)
-            part = np.matmul(scores, call.v[batch, keys], out=y[batch, queries])
-            part /= np.where(total == 0, 1, total)
-            rows[batch, queries] = (top + np.log(total))[..., 0]
+    strips = list(call.strips())[::-1]  # the last are long: causal queries see all before them
+
+    def work(number: int) -> None:
+        batch, queries = strips[number]
+        sums = y[batch, queries]
+        top = np.full((*sums.shape[:-1], 1), -np.inf, call.dtype)
+        total = np.zeros_like(top)
+        for keys in call.keys_of(queries):
+            part = call.scores(batch, queries, keys)
+            higher = np.maximum(top, np.max(part, axis=-1, keepdims=True))
+            zero = np.where(higher == -np.inf, 0, higher)  # -inf - -inf would be NaN
+            part -= zero
+            np.exp(part, out=part)
+            if keys.start:
+                less = np.exp(top - zero)
+                total *= less
+                sums *= less
+                sums += part @ call.v[batch, keys]
+            else:
+                np.matmul(part, call.v[batch, keys], out=sums)
+            total += np.sum(part, axis=-1, keepdims=True)
+            top = higher
+        sums /= np.where(total == 0, 1, total)
+        rows[batch, queries] = (top + np.log(total))[..., 0]
+
+    call.share_out(work, len(strips))
     return [
         y.astype(of_y.dtype.numpy, copy=False).reshape(of_y.shape),
         rows.reshape(of_rows.shape),
@@ -72,14 +96,22 @@ def attention_grad(
     scale: float,
     out: tuple[TensorType, ...],
 ) -> list[Array]:
-    """Make each block's probabilities again; dk and dv are sums over the blocks."""
+    """Make each block's probabilities again; all three gradients are sums over blocks.
+
+    A piece has keys of its own, hence dk and dv; its dq is added to the others' afterwards.
+    """
     call = _Call.of(qkv, bias, mask, scale, causal=causal)
     dy = call.flat(dy)
     rows = call.flat(np.where(np.isneginf(log_sum_exp), np.inf, log_sum_exp)[..., None])
     delta = call.flat(delta[..., None])
-    dq, dk, dv = np.empty_like(call.q), np.zeros_like(call.k), np.zeros_like(call.v)
-    with np.errstate(all="ignore"):  # as above
-        for batch, queries, keys in call.blocks():
+    parts = call.parts()
+    pieces = [(part, batch) for part in range(len(parts)) for batch in call.batch_slices(_HALF)]
+    dq, *others = dqs = [np.zeros_like(call.q) for _ in range(max(len(parts), 1))]
+    dk, dv = np.zeros_like(call.k), np.zeros_like(call.v)
+
+    def work(number: int) -> None:
+        part, batch = pieces[number]
+        for queries, keys in call.blocks(parts[part]):
             p = call.scores(batch, queries, keys)
             p -= rows[batch, queries]
             np.exp(p, out=p)
@@ -87,8 +119,12 @@ def attention_grad(
             ds = dy[batch, queries] @ _transposed(call.v[batch, keys])
             ds -= delta[batch, queries]
             ds *= p
-            np.matmul(ds, call.k[batch, keys], out=dq[batch, queries])
+            dqs[part][batch, queries] += ds @ call.k[batch, keys]
             dk[batch, keys] += _transposed(ds) @ call.q[batch, queries]
+
+    call.share_out(work, len(pieces))
+    for each in others:
+        dq += each
     dq *= scale  # q itself is scaled already
     return [
         each.astype(type_.dtype.numpy, copy=False).reshape(type_.shape)
@@ -144,16 +180,56 @@ class _Call:
         """Return ``x`` with its leading axes as one, in the dtype computed in."""
         return x.reshape(self.batches, *x.shape[-2:]).astype(self.dtype, copy=False)
 
-    def blocks(self) -> Iterator[tuple[slice, slice, slice]]:
-        """Yield batches, queries, and the keys that one of these may see."""
+    def share_out(self, work: Callable[[int], None], count: int) -> None:
+        """Call ``work(number)`` for each number below ``count``, in threads if that helps."""
+        if self.q.size * self.k.shape[-2] > _FEW:
+            share_out(work, count)
+            return
+        with np.errstate(all="ignore"):  # infinities are values here, whatever np.seterr says
+            for number in range(count):
+                work(number)
+
+    def batch_slices(self, size: int) -> list[slice]:
+        """Return batches one by one, or as many at once as a block of ``size`` scores holds."""
+        scores = self.q.shape[-2] * self.k.shape[-2]
+        several = max(1, size // max(scores, 1))
+        return [slice(batch, batch + several) for batch in range(0, self.batches, several)]
+
+    def strips(self) -> Iterator[tuple[slice, slice]]:
+        """Yield batches and queries, so few that there is a strip for each thread."""
         queries, keys = self.q.shape[-2], self.k.shape[-2]
-        rows = min(queries, max(_ROWS, _BLOCK // max(keys, 1)))
-        several = max(1, _BLOCK // max(queries * keys, 1)) if rows == queries else 1
-        for batch in range(0, self.batches, several):
-            for first in range(0, queries, max(rows, 1)):
+        size = min(_BLOCK, max(_LEAST, self.batches * queries * keys // (2 * _PIECES)))
+        rows = size // max(min(keys, _KEYS), 1)
+        for batch in self.batch_slices(size):
+            for first in range(0, queries, rows):
+                yield batch, slice(first, min(first + rows, queries))
+
+    def keys_of(self, queries: slice) -> Iterator[slice]:
+        """Yield the keys of a strip's blocks, as far as anything is seen."""
+        keys = self.k.shape[-2]
+        end = min(queries.stop, keys) if self.causal else keys
+        width = max(_KEYS, _LEAST // (queries.stop - queries.start))
+        for first in range(0, end, width):
+            yield slice(first, min(first + width, end))
+
+    def parts(self) -> list[range]:
+        """Return the first keys of the blocks, in as many parts as make pieces for all threads."""
+        queries, keys = self.q.shape[-2], self.k.shape[-2]
+        width = max(_OWN_KEYS, _HALF // max(queries, 1))
+        first = range(0, keys, width)
+        several = min(len(first), -(-_PIECES // max(self.batches, 1)))
+        edges = [len(first) * part // several for part in range(several + 1)] if several else []
+        return [first[start:stop] for start, stop in pairwise(edges)]
+
+    def blocks(self, part: range) -> Iterator[tuple[slice, slice]]:
+        """Yield queries, and keys of a part, of the blocks in which anything is seen."""
+        queries, keys = self.q.shape[-2], self.k.shape[-2]
+        rows = max(1, _HALF // min(part.step, keys))
+        for start in part:
+            for first in range(start if self.causal else 0, queries, rows):
                 end = min(first + rows, queries)
-                seen = min(end, keys) if self.causal else keys
-                yield slice(batch, batch + several), slice(first, end), slice(0, seen)
+                stop = min(start + part.step, end if self.causal else keys, keys)
+                yield slice(first, end), slice(start, stop)
 
     def scores(self, batch: slice, queries: slice, keys: slice) -> Array:
         """Return the scores of one block, -inf where nothing is seen."""
@@ -163,9 +239,10 @@ class _Call:
         if self.mask is not None:
             np.copyto(found, -np.inf, where=~self.mask.part(batch, queries, keys))
         if self.causal:
-            corner = found[..., queries.start : keys.stop]  # all queries see what is before it
-            hidden = np.arange(corner.shape[-1]) > np.arange(corner.shape[-2])[:, None]
-            np.copyto(corner, -np.inf, where=hidden)
+            first = max(queries.start, keys.start)  # all queries see what is before it
+            corner = found[..., first - keys.start :]
+            seeing = np.arange(queries.start, queries.stop)[:, None]
+            np.copyto(corner, -np.inf, where=np.arange(first, keys.stop) > seeing)
         return found
 
 
