@@ -11,7 +11,7 @@ from tensorplug.ops.fused import FUSED_MAT_MUL
 from tensorplug.ops.linalg import BATCH_MAT_MUL
 from tensorplug.tables import KernelTable
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import calls, gemm
+from tensorplug_opencl.kernels import calls, gemm, vector_products
 from tensorplug_opencl.kernels.endings import fused
 from tensorplug_opencl.kernels.gemm import NOTHING, Ending, Matrix, Product
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tensorplug.spec import TensorType
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
+    from tensorplug_opencl.runtime import Runtime
 
     Call = Callable[..., DeviceBuffer]
 
@@ -44,7 +45,7 @@ def batch_mat_mul(
     if not out.size or not a.size:
         return calls.constant(backend.runtime, out)
     product = product_of(a, b, out, transpose_a=transpose_a, transpose_b=transpose_b)
-    return calls.producer(backend.runtime, out, gemm.multiplier(backend.runtime, product))
+    return calls.producer(backend.runtime, out, _multiplier(backend.runtime, product))
 
 
 @kernels.prepare(FUSED_MAT_MUL, dtypes=REAL)
@@ -74,7 +75,11 @@ def fused_mat_mul(
         transpose_b=attributes["transpose_b"],
         ending=ending,
     )
-    return calls.producer(runtime, out, how.launched(gemm.multiplier(runtime, product)))
+    return calls.producer(runtime, out, how.launched(_multiplier(runtime, product)))
+
+
+def _multiplier(runtime: Runtime, product: Product) -> Callable[..., None]:
+    return vector_products.multiplier(runtime, product) or gemm.multiplier(runtime, product)
 
 
 def product_of(

@@ -5,15 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tensorplug import dtypes as dt
+from tensorplug.spec import TensorType
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import products
 from tensorplug_opencl.kernels.products import NOTHING, Matrix, Product
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tensorplug.dtypes import DType
+    from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.runtime import Launch, Runtime
 
-__all__ = ["adder", "closer", "dtype_of", "part_of"]
+__all__ = ["adder", "closer", "dtype_of", "in_slices", "part_of"]
 
 
 def dtype_of(dtype: DType) -> DType:
@@ -56,6 +60,27 @@ def closer(runtime: Runtime, of: Product, part: Product) -> Launch:
     text = products.program("sum of slices", sums, index, {}, body, "typedef A T;")
     arguments = products.constants(sums, index, {})
     return runtime.launch(text, 2 + len(of.ending.inputs), arguments, items)
+
+
+def in_slices(
+    runtime: Runtime, of: Product, number: int, launch: Callable[[Product], Launch]
+) -> Callable[..., None]:
+    """Return the product by way of those of at most ``number`` slices of the inner axis.
+
+    ``launch`` prepares a product on the buffers of A, B and C; what is returned takes those of
+    A, B, the ending's inputs, and C.
+    """
+    part = part_of(of, number)
+    multiply = launch(part)
+    make = runtime.maker(TensorType(dtype_of(of.dtype), (part.slices, part.slice_by)))
+    close = closer(runtime, of, part)
+
+    def run(a: DeviceBuffer, b: DeviceBuffer, *rest: DeviceBuffer) -> None:
+        parts = make()
+        multiply(a, b, parts)
+        close(parts, *rest)
+
+    return run
 
 
 def adder(runtime: Runtime, dtype: DType, number: int, size: int) -> Launch:

@@ -1,0 +1,329 @@
+"""Products of which one factor is a vector: every element of the matrix is read once.
+
+So there is nothing to keep in tiles, and what counts is to read the matrix in order, with as
+many readers as the memory serves. All are turned into a row times a matrix B, whose elements lie
+side by side either along the inner axis ("dots": each column of C is the product of two pieces
+of memory) or along the columns ("sums": rows of B are multiplied by a number each and added up).
+
+- "dots": on a CPU a work-item takes ``ROWS`` such pieces at a time, in vectors. On a GPU a group
+  shares one, neighbours reading neighbouring elements, and adds up in local memory.
+- "sums": on a CPU a work-item takes many neighbouring columns, in vectors, along ``DEEP`` rows
+  of B at a time, so that it reads long pieces of memory. On a GPU each work-item has a column.
+
+Where this gives the device too little to do, the inner axis is cut into slices, whose sums a
+second kernel adds up. Sums of a few terms are added up free of error (``products.sum_up``).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+from tensorplug_opencl.kernels import calls, ctypes, products, slices, vectors
+from tensorplug_opencl.kernels.products import Matrix
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tensorplug_opencl.kernels.products import Product
+    from tensorplug_opencl.runtime import Launch, Runtime
+
+__all__ = ["Way", "multiplier"]
+
+ROWS: Final = 4  # pieces of memory that a work-item of a CPU reads at a time
+STEPS: Final = 16  # vectors from which on sums of products are added up free of error
+DEEP: Final = 8  # rows of B at a time, and elements of a work-item of a GPU
+STRIP: Final = 64  # vectors side by side, at most: with their sums they stay in the cache
+GROUP: Final = 256  # work-items that share a dot product on a GPU, if the device takes as many
+FEWEST: Final = 32  # of which GPUs run as many at once
+READERS: Final = 16  # work-items for each core of a CPU, so that all end together
+SHARE: Final = 16384  # elements of B for which another work-item pays on a CPU
+FEW: Final = 64  # work-items for each core of a CPU that may be a group each
+HEAVY: Final = 8192  # elements of B from which on a work-item of a CPU counts as heavy
+SHORTEST: Final = 64  # inner elements of a slice for each work-item of a GPU
+
+
+class Way(NamedTuple):
+    """How it is done: in vectors of ``width``, or by groups of ``width``.
+
+    ``many``: the columns of C that a work-item takes together, in "sums" as vectors.
+    """
+
+    kind: Literal["dots", "group", "sums"]
+    width: int
+    many: int = 1
+
+
+def multiplier(
+    runtime: Runtime, of: Product, way: Way | None = None, cut: int | None = None
+) -> Callable[..., None] | None:
+    """Return a callable that enqueues the product (no axis of which is empty).
+
+    None where neither factor is a vector, or not one that lies side by side. The callable takes
+    the buffers of A, B, the ending's inputs, and C. ``way`` and ``cut``, the number of slices,
+    are chosen where they are not given.
+    """
+    if of.rows != 1 and of.columns == 1:
+        swapped = multiplier(runtime, of.turned, way, cut)
+        return None if swapped is None else lambda a, b, *rest: swapped(b, a, *rest)
+    if of.rows != 1 or not _plain(of):
+        return None
+    chosen = way or _way(runtime, of)
+
+    def sized(width: int) -> Callable[..., None]:
+        return _sliced(runtime, of, chosen._replace(width=width), cut)
+
+    return calls.narrowed(sized, chosen.width) if chosen.kind == "group" else sized(chosen.width)
+
+
+def _plain(of: Product) -> bool:
+    """Return whether the factors are matrices in memory, and elements of A side by side."""
+    return (
+        isinstance(of.a, Matrix)
+        and isinstance(of.b, Matrix)
+        and (of.a.column == 1 or of.inner == 1)
+        and (of.b.row == 1 or of.inner == 1 or (of.b.column == 1 and of.columns > 1))
+    )
+
+
+def _way(runtime: Runtime, of: Product) -> Way:
+    wide = _width(of) if runtime.is_cpu else 1
+    if of.columns > 1 and _row_by_row(of):
+        width = min(wide, 1 << (of.columns.bit_length() - 1))
+        side_by_side = -(-of.columns // width)
+        strips = -(-side_by_side // STRIP)
+        return Way("sums", width, -(-side_by_side // strips) if runtime.is_cpu else 1)
+    if runtime.is_cpu:
+        return Way("dots", wide, ROWS if of.columns >= ROWS else 1)
+    most = min(GROUP, runtime.device.max_work_group_size)
+    wanted = max(FEWEST, 1 << (max(of.inner // DEEP, 1) - 1).bit_length())
+    return Way("group", 1 << (min(most, wanted).bit_length() - 1))
+
+
+def _row_by_row(of: Product) -> bool:
+    """Return whether it is the elements of B's rows that lie side by side."""
+    return isinstance(of.b, Matrix) and of.b.column == 1 <= of.b.row
+
+
+def _width(of: Product) -> int:
+    """Return how many elements there are in a vector: a cache line of the widest type."""
+    used = ctypes.host(ctypes.ring(of.dtype)), ctypes.host(ctypes.stored(of.dtype))
+    return min(16, 64 // max(each.itemsize for each in used))
+
+
+def _blocks(of: Product, way: Way) -> int:
+    """Return how many work-items, or groups, the columns of one batch take."""
+    return -(-of.columns // (way.many * (way.width if way.kind == "sums" else 1)))
+
+
+def _slices(runtime: Runtime, of: Product, way: Way) -> int:
+    """Return into how many slices the inner axis is cut, so that the device has enough to do."""
+    units = of.batches * _blocks(of, way)
+    if runtime.is_cpu:
+        wanted = READERS * runtime.device.max_compute_units // units
+        together = of.inner * -(-of.columns // _blocks(of, way))
+        return max(1, min(wanted, together // SHARE))
+    share = way.width if way.kind == "group" else 1
+    wanted = runtime.parallel_items // (units * share)
+    return max(1, min(wanted, of.inner // (SHORTEST * share)))
+
+
+def _sliced(runtime: Runtime, of: Product, way: Way, cut: int | None) -> Callable[..., None]:
+    number = cut if cut is not None else _slices(runtime, of, way)
+    if number == 1:
+        return _launch(runtime, of, way)
+    return slices.in_slices(runtime, of, number, lambda part: _launch(runtime, part, way))
+
+
+def _launch(runtime: Runtime, of: Product, way: Way) -> Launch:
+    """Return the launch on the buffers of A, B, the ending's inputs and C."""
+    blocks = _blocks(of, way)
+    units = of.batches * blocks * of.slices
+    items = units * way.width if way.kind == "group" else units
+    more = {"items": units, "blocks": blocks, "many": way.many}
+    index = products.index_of(of, items)
+    write = {"dots": _dots, "group": _group, "sums": _sums}[way.kind]
+    element = ctypes.ring(of.dtype)
+    wide = f"{element}{way.width}" if _in_vectors(way) else element
+    loads = vectors.declared(way.width, _read_as(of)) if _in_vectors(way) else ""
+    title = f"vector times matrix, {way.kind} of {way.width}"
+    text = products.program(
+        title,
+        of,
+        index,
+        more,
+        "\n".join([*_place(way), *write(of, way)]),
+        f"typedef {wide} T;\n{loads}",
+    )
+    arguments: list[Any] = products.constants(of, index, more)
+    arrays = 3 + len(of.ending.inputs)
+    if way.kind == "group":
+        return runtime.launch(text, arrays, arguments, items, group=way.width)
+    if runtime.is_cpu and units <= FEW * runtime.device.max_compute_units:
+        return runtime.launch(text, arrays, arguments, items, group=1)
+    heavy = not runtime.is_cpu or of.span * way.many * way.width > HEAVY
+    return runtime.launch(text, arrays, arguments, items, heavy=heavy)
+
+
+# Program texts ----------------------------------------------------------------------------------
+
+
+def _in_vectors(way: Way) -> bool:
+    return way.kind != "group" and way.width > 1
+
+
+def _read_as(of: Product) -> str:
+    """Return the type in which elements are read: integers as unsigned ones of their size."""
+    element, stored = ctypes.ring(of.dtype), ctypes.stored(of.dtype)
+    same = of.dtype.kind != "float" and of.dtype.itemsize == ctypes.host(element).itemsize
+    return element if same else stored
+
+
+def _loaded(of: Product, way: Way, pointer: str) -> str:
+    if not _in_vectors(way):
+        return f"(A)(*({pointer}))"
+    element, read = ctypes.ring(of.dtype), _read_as(of)
+    value = vectors.load(read, way.width, pointer)
+    return value if read == element else f"convert_{element}{way.width}({value})"
+
+
+def _place(way: Way) -> Iterator[str]:
+    """Yield where a work-item, or group, stands."""
+    number = "get_group_id(0)" if way.kind == "group" else "get_global_id(0)"
+    yield f"""  const index_t i = {number};
+  if (i >= items) return;
+  const index_t block = i % blocks, batch = i / blocks % batches, slice = i / blocks / batches;
+  const index_t begin = slice * span, end = inner - begin < span ? inner : begin + span;
+  AT(batch);
+  c += slice * slice_by;"""
+
+
+def _exact(of: Product) -> bool:
+    return of.dtype.kind == "float"
+
+
+def _state(of: Product, *names: str, ctype: str = "T") -> str:
+    both = [f"{name} = 0, {name}_low = 0" if _exact(of) else f"{name} = 0" for name in names]
+    return f"  {ctype} {', '.join(both)};"
+
+
+def _closed(of: Product, name: str) -> str:
+    """Return the expression of a sum with what it rounded off, unless that is no number."""
+    if not _exact(of):
+        return name
+    return f"({name}_low - {name}_low == 0 ? {name} + {name}_low : {name})"
+
+
+def _dots(of: Product, way: Way) -> Iterator[str]:
+    """Yield the body for pieces of memory that a work-item walks along in vectors."""
+    width, rows = way.width, range(way.many)
+    yield f"  const index_t first = block * {way.many};"
+    for r in rows:
+        yield (
+            f"  global const S *row{r} = b + "
+            f"(first + {r} < columns ? first + {r} : columns - 1) * b_column;"
+        )
+    yield _state(of, *(f"total{r}" for r in rows))
+    sums = ", ".join(f"sum{r} = 0" for r in rows)
+    yield f"""  index_t k = begin;
+  while (k + {width} <= end) {{
+    const index_t stop = end - k < {STEPS * width} ? end : k + {STEPS * width};
+    T {sums};
+    {{
+#pragma OPENCL FP_CONTRACT ON
+    for (; k + {width} <= stop; k += {width}) {{
+      const T x = {_loaded(of, way, "a + k")};"""
+    for r in rows:
+        yield f"      sum{r} = JOIN({_loaded(of, way, f'row{r} + k')}, x, sum{r});"
+    yield "    }\n    }"
+    for r in rows:
+        yield f"    {products.sum_up(of, f'sum{r}', f'total{r}', f'total{r}_low')}"
+    yield f"  }}\n  A {', '.join(f'rest{r} = 0' for r in rows)};"
+    yield "  {\n#pragma OPENCL FP_CONTRACT ON\n  for (; k < end; k++) {\n    const A x = (A)a[k];"
+    for r in rows:
+        yield f"    rest{r} = JOIN((A)row{r}[k], x, rest{r});"
+    yield "  }\n  }"
+    for r in rows:
+        yield f"  if (first + {r} < columns) {{"
+        yield from _across(of, width, f"total{r}")
+        yield f"  const A value = across + rest{r};"
+        yield f"  {products.store(of, 'value', '0', f'(first + {r})')} }}"
+
+
+def _across(of: Product, width: int, name: str) -> Iterator[str]:
+    """Yield the declaration of ``across``, the sum of a vector's elements, half by half."""
+    last = "across" if width == 1 else f"by{width}"
+    yield f"  const T {last} = {_closed(of, name)};"
+    while width > 1:
+        width //= 2
+        ctype = f"{ctypes.ring(of.dtype)}{width}" if width > 1 else "A"
+        new = f"by{width}" if width > 1 else "across"
+        yield f"  const {ctype} {new} = {last}.lo + {last}.hi;"
+        last = new
+
+
+def _group(of: Product, way: Way) -> Iterator[str]:
+    """Yield the body for pieces of memory that a group shares."""
+    size = way.width
+    terms = [
+        f"      sum = JOIN((A)b[k + {n * size}], (A)a[k + {n * size}], sum);" for n in range(DEEP)
+    ]
+    yield f"""  local A shared[{size}];
+  const index_t lane = get_local_id(0);
+  b += block * b_column;
+{_state(of, "total")}
+  index_t k = begin + lane;
+  for (; k + {(DEEP - 1) * size} < end; k += {DEEP * size}) {{
+    A sum = 0;
+    {{
+#pragma OPENCL FP_CONTRACT ON"""
+    yield from terms
+    yield f"""    }}
+    {products.sum_up(of, "sum", "total", "total_low")}
+  }}
+  for (; k < end; k += {size}) {{
+    const A product = (A)b[k] * (A)a[k];
+    {products.sum_up(of, "product", "total", "total_low")}
+  }}
+  shared[lane] = {_closed(of, "total")};
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (index_t half_way = {size // 2}; half_way; half_way >>= 1) {{
+    if (lane < half_way) shared[lane] += shared[lane + half_way];
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }}
+  if (lane == 0) {products.store(of, "shared[0]", "0", "block")}"""
+
+
+def _sums(of: Product, way: Way) -> Iterator[str]:
+    """Yield the body for rows of B that are added up."""
+    width = way.width
+    size = STRIP if way.many > 1 else 1  # arrays of one element can be registers
+    low = f", low[{size}]" if _exact(of) else ""
+    clear = "low[t] = 0; " if _exact(of) else ""
+    each = "for (index_t t = 0; t < count; t++)" if way.many > 1 else "for (int t = 0; t < 1; t++)"
+    # The last vector overlaps the one before it: both have the same sums.
+    place = f"first + (t + 1) * {width} <= columns ? first + t * {width} : columns - {width}"
+    at = f"const index_t at = {place};"
+    yield f"""  const index_t first = block * many * {width};
+  const index_t left = (columns - first + {width - 1}) / {width};
+  const index_t count = left < many ? left : many;
+  T total[{size}]{low};
+  {each} {{ {clear}total[t] = 0; }}
+  index_t k = begin;"""
+    for deep in (DEEP, 1):
+        yield f"  for (; k + {deep} <= end; k += {deep}) {{"
+        for n in range(deep):
+            yield f"    const A x{n} = (A)a[k + {n}];"
+            yield f"    global const S *row{n} = b + (k + {n}) * b_row;"
+        yield f"    {each} {{ {at} T sum = 0; {{"
+        yield "#pragma OPENCL FP_CONTRACT ON"
+        for n in range(deep):
+            yield f"      sum = JOIN({_loaded(of, way, f'row{n} + at')}, (T)x{n}, sum);"
+        yield f"      }}\n      {products.sum_up(of, 'sum', 'total[t]', 'low[t]')}\n    }}\n  }}"
+    value = "(low[t] - low[t] == 0 ? total[t] + low[t] : total[t])" if _exact(of) else "total[t]"
+    element = "closed.lane[lane]"
+    yield f"""  {each} {{ {at}
+    union {{ A lane[{width}]; T all; }} closed;
+    closed.all = {value};
+    for (index_t lane = 0; lane < {width}; lane++)
+      {products.store(of, element, "0", "(at + lane)")}
+  }}"""
