@@ -9,7 +9,7 @@ import pytest
 
 from tensorplug.ops import convolution as conv
 from tensorplug.ops import correlation, depthwise, fused, pooling, volumes
-from tensorplug_opencl.kernels import convolution as kernels
+from tensorplug_opencl.kernels import patched
 
 CASES = [  # x (NHWC), filter, strides, dilations, pad (NHWC)
     ((2, 8, 8, 1), (3, 3, 1, 16), (1, 1), (1, 1), "same"),
@@ -49,7 +49,7 @@ def taps(x, filter, strides, dilations, pad):
 @pytest.fixture(params=[8 * 2**20, 3000], ids=["one step", "several steps"])
 def workspace(request, monkeypatch, frame):
     frame.device.forget_plans()
-    monkeypatch.setattr(kernels, "WORKSPACE", {True: request.param, False: request.param})
+    monkeypatch.setattr(patched, "WORKSPACE", request.param)
     yield
     frame.device.forget_plans()
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from tensorplug_opencl.kernels import ctypes, products
+from tensorplug_opencl.kernels import ctypes, packing, products
 
 if TYPE_CHECKING:
     from tensorplug.dtypes import DType
@@ -131,12 +131,8 @@ def _source(
   c += slice * slice_by;
   for (index_t k0 = begin; k0 < end; k0 += DEPTH) {{
     const index_t count = min((index_t)DEPTH, end - k0);
-    for (index_t j = 0; j < wide; j++)
-      pack_b((local A *)(packed_b + j * 2 * DEPTH), b + k0 * b_row, column0 + j * WIDE, columns,
-             count, b_row, b_column);
-    for (index_t i = 0; i < tall; i++)
-      pack_a(packed_a + i * TALL * DEPTH, a + k0 * a_column, row0 + i * TALL, rows, count,
-             a_row, a_column);
+    {packing.call("b", of.b, "(local A *)packed_b", "column0", "wide")}
+    {packing.call("a", of.a, "packed_a", "row0", "tall")}
     for (index_t j = 0; j < wide; j++)
       for (index_t i = 0; i < tall; i++) {{
         const index_t place = (j * {at.down} + i) * VECTORS;
@@ -165,54 +161,23 @@ def _source(
           {products.store(of, "value", "(row + v)", "(column + x)")}
         }}
     }}"""
+    packs = "\n".join(
+        [
+            packing.function("a", of.a, TALL, at.down),
+            packing.function("b", of.b, width, at.across),
+        ]
+    )
+    forms = f"{packing.form('a', of.a)} {packing.form('b', of.b)}"
     return products.program(
-        f"matrix product in panels {at.down}x{at.across}",
+        f"matrix product in panels {at.down}x{at.across} {forms}".rstrip(),
         of,
         index,
         more,
         body,
         f"typedef {ctypes.ring(of.dtype)}{lanes} V;\ntypedef V T;\n"
         f"#define WIDE {width}\n#define TALL {TALL}\n#define DEPTH {DEPTH}\n"
-        f"#define VECTORS {vectors}\n{_PACKING}\n{_multiply(of)}",
+        f"#define VECTORS {vectors}\n{packs}\n{_multiply(of)}",
     )
-
-
-# Rows and columns beyond the last are packed as that one, and not stored.
-_PACKING: Final = """
-void pack_b(local A *to, global const S *b, index_t column, index_t columns, index_t count,
-            index_t b_row, index_t b_column) {
-  if (b_column == 1 && column + WIDE <= columns) {
-    b += column;
-    for (index_t k = 0; k < count; k++)
-      for (int x = 0; x < WIDE; x++) to[k * WIDE + x] = (A)b[k * b_row + x];
-  } else if (b_row < b_column) {
-    for (int x = 0; x < WIDE; x++) {
-      global const S *from = b + min(column + x, columns - 1) * b_column;
-      for (index_t k = 0; k < count; k++) to[k * WIDE + x] = (A)from[k * b_row];
-    }
-  } else {
-    for (index_t k = 0; k < count; k++)
-      for (int x = 0; x < WIDE; x++)
-        to[k * WIDE + x] = (A)b[k * b_row + min(column + x, columns - 1) * b_column];
-  }
-}
-void pack_a(local A *to, global const S *a, index_t row, index_t rows, index_t count,
-            index_t a_row, index_t a_column) {
-  if (a_row == 1 && row + TALL <= rows) {
-    a += row;
-    for (index_t k = 0; k < count; k++)
-      for (int r = 0; r < TALL; r++) to[k * TALL + r] = (A)a[k * a_column + r];
-  } else if (a_column <= a_row) {
-    for (int r = 0; r < TALL; r++) {
-      global const S *from = a + min(row + r, rows - 1) * a_row;
-      for (index_t k = 0; k < count; k++) to[k * TALL + r] = (A)from[k * a_column];
-    }
-  } else {
-    for (index_t k = 0; k < count; k++)
-      for (int r = 0; r < TALL; r++)
-        to[k * TALL + r] = (A)a[k * a_column + min(row + r, rows - 1) * a_row];
-  }
-}"""
 
 
 def _multiply(of: Product) -> str:

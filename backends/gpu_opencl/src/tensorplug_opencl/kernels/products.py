@@ -7,7 +7,7 @@ broadcasting cost nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from tensorplug import shapes
 from tensorplug_opencl import layouts
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from tensorplug.dtypes import DType
     from tensorplug.shapes import Shape
+    from tensorplug_opencl.kernels.gathers import Gathered
     from tensorplug_opencl.layouts import Strides
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "NOTHING",
     "Ending",
     "Matrix",
+    "Operand",
     "Product",
     "constants",
     "contracted",
@@ -55,6 +57,49 @@ class Matrix(NamedTuple):
         """The transposed matrix."""
         return Matrix(self.column, self.row, self.batch)
 
+    @property
+    def by_rows(self) -> bool:
+        """Whether neighbours in a row lie no farther apart than neighbours in a column."""
+        return self.column <= self.row
+
+    # What programs are told, and what their bodies say: see ``gathers.Gathered``.
+
+    @property
+    def form(self) -> str:
+        """What the text of its places depends on, for titles: always the same."""
+        return ""
+
+    def parameters(self, name: str) -> list[str]:
+        """Return the declarations of the kernel's parameters for the matrix ``name``."""
+        return templates.indices(f"{name}_row", f"{name}_column")
+
+    def arguments(self, index: templates.Index) -> list[Any]:
+        """Return the values of these."""
+        return [index.type(self.row), index.type(self.column)]
+
+    def declarations(self, _name: str) -> str:
+        """Return what the program has to declare: nothing."""
+        return ""
+
+    def part_type(self, _name: str) -> str:
+        """Return the type of the part of a place that the row, or the column, decides."""
+        return "index_t"
+
+    def part(self, name: str, axis: str, number: str) -> str:
+        """Return the expression of the part that a row's or column's number decides."""
+        return f"({number}) * {name}_{axis}"
+
+    def place(self, row: str, column: str) -> str:
+        """Return the place that two parts, given as names, make together."""
+        return f"{row} + {column}"
+
+    def inside(self, _name: str, _row: str, _column: str) -> str | None:
+        """Return the condition that two parts make a place in the array: they always do."""
+        return None
+
+
+Operand: TypeAlias = "Matrix | Gathered"
+
 
 class Ending(NamedTuple):
     """What becomes of each element ``x`` of the product before it is stored.
@@ -74,6 +119,8 @@ NOTHING: Final = Ending()
 class Product(NamedTuple):
     """C = A B for every batch: A is rows x inner, B is inner x columns.
 
+    Where one of the three is ``Gathered``, there is no batch. Elements of C outside of it are
+    computed and not stored.
     ``reach``: the number of elements in the largest of the arrays. ``slices``: into how many
     the inner axis is cut; their products then lie behind one another in C, ``slice_by``
     elements apart. ``raw``: C has the type that is computed with. ``summing``: A holds such
@@ -85,9 +132,9 @@ class Product(NamedTuple):
     rows: int
     inner: int
     columns: int
-    a: Matrix
-    b: Matrix
-    c: Matrix
+    a: Operand
+    b: Operand
+    c: Operand
     reach: int
     ending: Ending = NOTHING
     slices: int = 1
@@ -119,8 +166,8 @@ class Product(NamedTuple):
         return shapes.size(self.batch)
 
 
-def _arrays(of: Product) -> dict[str, Matrix]:
-    factors = {"a": of.a} if of.summing else {"a": of.a, "b": of.b}
+def _arrays(of: Product) -> dict[str, Operand]:
+    factors: dict[str, Operand] = {"a": of.a} if of.summing else {"a": of.a, "b": of.b}
     return {**factors, **dict(of.ending.inputs), "c": of.c}
 
 
@@ -134,13 +181,12 @@ def index_of(of: Product, items: int) -> templates.Index:
 def constants(of: Product, index: templates.Index, more: Mapping[str, int]) -> list[Any]:
     """Return the arguments that ``program`` declares after the arrays."""
     arrays = _arrays(of)
-    numbers: list[int] = [*more.values(), *_sizes(of).values()]
-    for matrix in arrays.values():
-        numbers += [matrix.row, matrix.column]
+    numbers = [*more.values(), *_sizes(of).values()]
+    places = [each for operand in arrays.values() for each in operand.arguments(index)]
     computed = ctypes.host(ctypes.ring(of.dtype))
     given: list[np.generic] = [computed.type(number) for _, number in of.ending.numbers]
     struct = layouts.packed([_batches(of)], index)
-    return [*map(index.type, numbers), *given, *([] if struct is None else [struct])]
+    return [*map(index.type, numbers), *places, *given, *([] if struct is None else [struct])]
 
 
 def _sizes(of: Product) -> dict[str, int]:
@@ -173,12 +219,12 @@ def program(
     """
     element, stored = ctypes.ring(of.dtype), ctypes.stored(of.dtype)
     written = element if of.raw else stored
-    names = list(_arrays(of))
+    operands = _arrays(of)
+    names = list(operands)
     rank = _batches(of).rank
     fields = [("size", rank), *((f"{name}_by", rank) for name in names)]
     places = [templates.place(f"{name}_place", rank, "size", f"{name}_by") for name in names]
     moved = " ".join(f"{name} += {name}_place(batch, layout);" for name in names)
-    strides = [f"{name}_{axis}" for name in names for axis in ("row", "column")]
     end = ending_function(of.ending, written)
     if ctypes.computed(of.dtype) == element:
         library = functions.definitions(of.ending.expression, of.dtype)
@@ -192,7 +238,8 @@ def program(
             templates.Array("c", written, written=True),
         ],
         [
-            *templates.indices(*more, *_sizes(of), *strides),
+            *templates.indices(*more, *_sizes(of)),
+            *(each for name in names for each in operands[name].parameters(name)),
             *(f"const A {name}_given" for name, _ in of.ending.numbers),
             *(["const Layout layout"] if rank else []),
         ],
@@ -202,6 +249,7 @@ def program(
             [
                 library,
                 f"typedef {stored} S;",
+                *(operand.declarations(name) for name, operand in operands.items()),
                 *([templates.layout_struct(fields), *places] if rank else []),
                 f"#define AT(batch) {moved if rank else ''}",
                 end,
@@ -217,7 +265,13 @@ def store(of: Product, value: str, row: str, column: str) -> str:
     places = {
         name: f"{row} * {name}_row + {column} * {name}_column" for name, _ in of.ending.inputs
     }
-    return f"c[{row} * c_row + {column} * c_column] = {ended(of.ending, value, places)};"
+    ctype, inside = of.c.part_type("c"), of.c.inside("c", "on_row", "on_column")
+    return (
+        f"{{ const {ctype} on_row = {of.c.part('c', 'row', row)}, "
+        f"on_column = {of.c.part('c', 'column', column)}; "
+        f"{'' if inside is None else f'if ({inside}) '}"
+        f"c[{of.c.place('on_row', 'on_column')}] = {ended(of.ending, value, places)}; }}"
+    )
 
 
 def ending_function(ending: Ending, written: str) -> str:

@@ -15,7 +15,7 @@ from tensorplug_opencl.kernels import ctypes, products
 if TYPE_CHECKING:
     from tensorplug.dtypes import DType
     from tensorplug_opencl.kernels import templates
-    from tensorplug_opencl.kernels.products import Product
+    from tensorplug_opencl.kernels.products import Operand, Product
     from tensorplug_opencl.runtime import Launch, Runtime
 
 __all__ = ["TILES", "Tiles", "count", "fits", "launch", "suited"]
@@ -107,6 +107,7 @@ class Side(NamedTuple):
     """
 
     name: str
+    operand: Operand
     tile: Tiles
     length: int
     limit: str
@@ -117,46 +118,66 @@ class Side(NamedTuple):
         """Elements that a work-item brings."""
         return -(-self.length * self.tile.depth // self.tile.items)
 
-    @property
-    def strides(self) -> tuple[str, str]:
-        """Names of the distances across and along the inner axis."""
-        if self.name == "a":
-            return "a_row", "a_column"
-        return "b_column", "b_row"
-
     def place(self, number: int) -> tuple[str, str]:
-        """Return which element, (across, inner), is a work-item's ``number``-th."""
-        at = f"(item + {number * self.tile.items})"
-        if self.inner_first:
-            return f"({at} / {self.tile.depth})", f"({at} % {self.tile.depth})"
-        return f"({at} % {self.length})", f"({at} / {self.length})"
+        """Return which element, (across, inner), is a work-item's ``number``-th.
+
+        One of the two is the same for all of them where the other's length divides the group.
+        """
+        fast = self.tile.depth if self.inner_first else self.length
+        if self.tile.items % fast:
+            at = f"(item + {number * self.tile.items})"
+            along, other = f"({at} % {fast})", f"({at} / {fast})"
+        else:
+            along = f"(item % {fast})"
+            other = f"(item / {fast} + {number * self.tile.items // fast})"
+        return (other, along) if self.inner_first else (along, other)
 
     @property
     def whole(self) -> bool:
         """Whether every work-item brings as many elements."""
         return self.length * self.tile.depth % self.tile.items == 0
 
-    def pointers(self) -> list[str]:
-        """Return declarations of where each element is read from in the first step."""
-        across_by, inner_by = self.strides
+    @property
+    def _axes(self) -> tuple[str, str]:
+        """The operand's axes (across, inner)."""
+        return ("row", "column") if self.name == "a" else ("column", "row")
+
+    def _parts(self, axis: int) -> dict[str, str]:
+        """Return, for each place along the axis that the work-item reads at, a name."""
+        word = self._axes[axis]
+        places = [self.place(number)[axis] for number in range(self.each)]
+        return {place: f"{self.name}_{word}{n}" for n, place in enumerate(dict.fromkeys(places))}
+
+    def across(self) -> list[str]:
+        """Return declarations of what stays: the parts of the places that lie across."""
+        ctype = self.operand.part_type(self.name)
         lines = []
-        for number in range(self.each):
-            across, inner = self.place(number)
-            start = f"min({self.name}_first + {across}, {self.limit} - 1) * {across_by}"
-            lines.append(
-                f"  const index_t {self.name}_at{number} = {start} + {inner} * {inner_by};"
-            )
+        for place, name in self._parts(0).items():
+            number = f"min({self.name}_first + {place}, {self.limit} - 1)"
+            part = self.operand.part(self.name, self._axes[0], number)
+            lines.append(f"  const {ctype} {name} = {part};")
         return lines
 
     def fetch(self, *, guarded: bool) -> list[str]:
         """Return statements that read the elements of step k0; beyond the end they are 0."""
-        lines = []
+        ctype = self.operand.part_type(self.name)
+        across, inner = self._parts(0), self._parts(1)
+        lines = [
+            f"      const {ctype} {name} = "
+            f"{self.operand.part(self.name, self._axes[1], f'k0 + {place}')};"
+            for place, name in inner.items()
+        ]
         for number in range(self.each):
-            _, inner = self.place(number)
-            conditions = [f"k0 + {inner} < end"] if guarded else []
+            place = self.place(number)
+            parts = (across[place[0]], inner[place[1]])
+            row, column = parts if self.name == "a" else parts[::-1]
+            inside = self.operand.inside(self.name, row, column)
+            conditions = [f"k0 + {place[1]} < end"] if guarded else []
             if not self.whole:
                 conditions.append(self._exists(number))
-            value = f"(A){self.name}[{self.name}_at{number} + k0 * {self.strides[1]}]"
+            if inside is not None:
+                conditions.append(inside)
+            value = f"(A){self.name}[{self.operand.place(row, column)}]"
             if conditions:
                 value = f"{' && '.join(conditions)} ? {value} : 0"
             lines.append(f"      {self.name}_next{number} = {value};")
@@ -230,8 +251,8 @@ def _source(of: Product, index: templates.Index, more: dict[str, int], tiles: Ti
     exact = of.dtype.kind == "float"
     long = exact and of.span > LONG
     sides = (
-        Side("a", tiles, tiles.rows, "rows", _inner_first(of.a.column, of.a.row)),
-        Side("b", tiles, tiles.columns, "columns", _inner_first(of.b.row, of.b.column)),
+        Side("a", of.a, tiles, tiles.rows, "rows", inner_first=of.a.by_rows),
+        Side("b", of.b, tiles, tiles.columns, "columns", inner_first=of.b.turned.by_rows),
     )
     grid_a = Grid("a", tiles.rows, tiles.high, "item_row")
     grid_b = Grid("b", tiles.columns, tiles.wide, "item_column")
@@ -273,7 +294,7 @@ def _source(of: Product, index: templates.Index, more: dict[str, int], tiles: Ti
         "  const index_t begin = slice * span, end = min(inner, begin + span);",
         "  AT(batch);",
         "  c += slice * slice_by;",
-        *(line for side in sides for line in side.pointers()),
+        *(line for side in sides for line in side.across()),
         *(f"  A {side.name}_next{n};" for side in sides for n in range(side.each)),
         *(f"  T {', '.join(f'{kind}{cell} = 0' for cell in cells)};" for kind in kinds),
         "  index_t k0 = begin;",
@@ -299,7 +320,7 @@ def _source(of: Product, index: templates.Index, more: dict[str, int], tiles: Ti
     ]
     element = ctypes.ring(of.dtype)
     wide = f"typedef {element} V1;\ntypedef {element}{VECTOR} V{VECTOR};"
-    ways = "".join("i" if side.inner_first else "x" for side in sides)
+    ways = " ".join(f"{'i' if side.inner_first else 'x'}{side.operand.form}" for side in sides)
     return products.program(
         f"matrix product in tiles {'x'.join(map(str, tiles))} {ways}",
         of,
@@ -308,10 +329,6 @@ def _source(of: Product, index: templates.Index, more: dict[str, int], tiles: Ti
         "\n".join(body),
         f"{wide}\ntypedef V{grid_b.vector} T;",
     )
-
-
-def _inner_first(along_inner: int, across: int) -> bool:
-    return along_inner <= across
 
 
 def _gather(of: Product, cells: list[str], *, long: bool) -> list[str]:

@@ -1,0 +1,274 @@
+"""Operands of products that are no matrices in memory, but lie in images: index arithmetic.
+
+The row and the column of an element are each split into digits (image, position, channel; tap,
+channel). Every digit moves the element's place, and perhaps its coordinate along an axis of the
+image; where that lies outside, on padding, the element is 0. Both are sums of a part that only
+the row decides and one that only the column does, so that loops find each part once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from tensorplug_opencl.kernels.products import Matrix
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from tensorplug_opencl.kernels import templates
+    from tensorplug_opencl.kernels.products import Operand
+    from tensorplug_opencl.layouts import Strides
+
+__all__ = ["Bound", "Digit", "Gathered", "gathered"]
+
+NEIGHBOURS: Final = 16  # work-items whose reads become few if they are of the same lines
+LINE: Final = 16  # elements of a line
+
+
+class Digit(NamedTuple):
+    """One digit of a row or column number.
+
+    One more of it moves the place by ``step`` elements, and the coordinate along ``axis``,
+    where it has one, by ``move``.
+    """
+
+    size: int
+    step: int
+    axis: int | None = None
+    move: int = 0
+
+
+class Bound(NamedTuple):
+    """An axis of the image: the coordinate where all digits are 0, and the size."""
+
+    first: int
+    size: int
+
+
+class Gathered(NamedTuple):
+    """An operand of a product as the digits of its rows and columns, the last ones fastest.
+
+    ``start``: the place where all digits are 0, before the array perhaps. ``batch`` is that of
+    ``products.Matrix``, in whose place this stands: there are no others.
+    """
+
+    rows: tuple[Digit, ...]
+    columns: tuple[Digit, ...]
+    start: int
+    bounds: tuple[Bound, ...]
+    batch: Strides = ()
+
+    @property
+    def turned(self) -> Gathered:
+        """The transposed operand."""
+        return self._replace(rows=self.columns, columns=self.rows)
+
+    @property
+    def form(self) -> str:
+        """What its text depends on, in a few letters for titles."""
+        return f"{_axes(self.rows)}-{_axes(self.columns)}"
+
+    @property
+    def by_rows(self) -> bool:
+        """Whether neighbours in a row share more lines of memory than neighbours in a column."""
+        return _lines(self.columns) <= _lines(self.rows)
+
+    # What a program is told -----------------------------------------------------------
+
+    def _numbers(self) -> dict[str, int]:
+        """Return the fields of the struct that the kernel gets, but for the magic numbers."""
+        numbers = {"start": self.start}
+        for axis, bound in enumerate(self.bounds):
+            numbers |= {f"first{axis}": bound.first, f"size{axis}": bound.size}
+        for name, digits in (("row", self.rows), ("column", self.columns)):
+            for at, digit in enumerate(digits):
+                numbers[f"{name}_step{at}"] = digit.step
+                if digit.axis is not None:
+                    numbers[f"{name}_move{at}"] = digit.move
+                if at:
+                    numbers[f"{name}_size{at}"] = digit.size
+        return numbers
+
+    def _divisors(self) -> dict[str, int]:
+        sides = (("row", self.rows), ("column", self.columns))
+        return {
+            f"{name}{at}": digits[at].size
+            for name, digits in sides
+            for at in range(1, len(digits))
+        }
+
+    def parameters(self, name: str) -> list[str]:
+        """Return the declarations of the kernel's parameters for the operand ``name``."""
+        return [f"const {name}_View {name}_view"]
+
+    def arguments(self, index: templates.Index) -> list[np.ndarray[tuple[int], templates.Index]]:
+        """Return the values of these; negative ones wrap around, as do sums with them."""
+        numbers = [*self._numbers().values()]
+        for divisor in self._divisors().values():
+            numbers += magic(divisor, 8 * index.itemsize)
+        return [np.array([number % 2 ** (8 * index.itemsize) for number in numbers], index)]
+
+    def declarations(self, name: str) -> str:
+        """Return the struct, and the functions that find the parts of a place."""
+        divisors = [f"{each}_{part}" for each in self._divisors() for part in ("magic", "shift")]
+        fields = ", ".join([*self._numbers(), *divisors])
+        parts = ", ".join(["at", *(f"x{axis}" for axis in range(len(self.bounds)))])
+        return "\n".join(
+            [
+                _QUOTIENT,
+                f"typedef struct {{ index_t {fields}; }} {name}_View;",
+                f"typedef struct {{ index_t {parts}; }} {name}_Part;",
+                self._finder(name, "row", self.rows, self._first_part()),
+                self._finder(name, "column", self.columns, {}),
+                self._inside(name),
+            ]
+        )
+
+    def _first_part(self) -> Mapping[str, str]:
+        bounds = range(len(self.bounds))
+        return {"at": "by.start", **{f"x{axis}": f"by.first{axis}" for axis in bounds}}
+
+    def _finder(
+        self, name: str, side: str, digits: Sequence[Digit], first: Mapping[str, str]
+    ) -> str:
+        """Return the function from a row or column number to its part of place and coordinates."""
+        lines = [
+            f"INLINE {name}_Part {name}_{side}(index_t rest, const {name}_View by) {{",
+            f"  {name}_Part part;",
+            f"  part.at = {first.get('at', '0')};",
+            *(
+                f"  part.x{axis} = {first.get(f'x{axis}', '0')};"
+                for axis in range(len(self.bounds))
+            ),
+        ]
+        for at in reversed(range(len(digits))):
+            value = "rest"
+            if at:
+                value = f"digit{at}"
+                by_size = f"by.{side}{at}_magic, by.{side}{at}_shift"
+                lines += [
+                    f"  const index_t more{at} = quotient(rest, {by_size});",
+                    f"  const index_t {value} = rest - more{at} * by.{side}_size{at};",
+                    f"  rest = more{at};",
+                ]
+            lines.append(f"  part.at += {value} * by.{side}_step{at};")
+            if digits[at].axis is not None:
+                lines.append(f"  part.x{digits[at].axis} += {value} * by.{side}_move{at};")
+        return "\n".join([*lines, "  return part;", "}"])
+
+    def _inside(self, name: str) -> str:
+        """Return the function that says whether two parts lie inside: before it is too large."""
+        parts = f"const {name}_Part row, const {name}_Part column"
+        tests = [f"(row.x{n} + column.x{n} < by.size{n})" for n in range(len(self.bounds))]
+        return (
+            f"INLINE bool {name}_inside({parts}, const {name}_View by) "
+            f"{{ return {' & '.join(tests) or 'true'}; }}"
+        )
+
+    # What bodies of programs say ------------------------------------------------------
+
+    def part_type(self, name: str) -> str:
+        """Return the type of a part of a place."""
+        return f"{name}_Part"
+
+    def part(self, name: str, axis: str, number: str) -> str:
+        """Return the expression of the part that a row's or column's number decides."""
+        return f"{name}_{axis}({number}, {name}_view)"
+
+    def place(self, row: str, column: str) -> str:
+        """Return the place that two parts, given as names, make together."""
+        return f"{row}.at + {column}.at"
+
+    def inside(self, name: str, row: str, column: str) -> str | None:
+        """Return the condition that two parts make a place in the array; None: they always do."""
+        return f"{name}_inside({row}, {column}, {name}_view)" if self.bounds else None
+
+
+# In declarations of several operands, but once in a program.
+_QUOTIENT: Final = """#ifndef QUOTIENT
+#define QUOTIENT
+INLINE index_t quotient(index_t n, index_t magic, index_t shift) {
+  return (mul_hi(n, magic) + n) >> shift;
+}
+#endif"""
+
+
+def magic(divisor: int, bits: int) -> tuple[int, int]:
+    """Return (factor, shift): n / divisor is (n + n * factor / 2**bits) >> shift.
+
+    For n below 2**(bits - 1). (Granlund and Montgomery, Division by invariant integers using
+    multiplication, 1994.)
+    """
+    shift = (divisor - 1).bit_length()
+    return (2**bits * (2**shift - divisor)) // divisor + 1, shift
+
+
+def gathered(
+    rows: Iterable[Digit],
+    columns: Iterable[Digit],
+    start: int = 0,
+    bounds: Sequence[Bound] = (),
+) -> Operand:
+    """Return the operand of as few digits and bounds as possible: a matrix, if there are none."""
+    both = [*rows], [*columns]
+    needed = [
+        axis
+        for axis, bound in enumerate(bounds)
+        if not _within(bound, [digit for digits in both for digit in digits if digit.axis == axis])
+    ]
+    kept = {axis: number for number, axis in enumerate(needed)}
+    row, column = (_merged(digits, kept) for digits in both)
+    if len(row) == len(column) == 1 and not start and not needed:
+        return Matrix(row[0].step, column[0].step, ())
+    return Gathered(row, column, start, tuple(bounds[axis] for axis in needed))
+
+
+def _within(bound: Bound, digits: Sequence[Digit]) -> bool:
+    """Return whether no digits lead out of the bound."""
+    ways = [(digit.size - 1) * digit.move for digit in digits]
+    low = bound.first + sum(min(way, 0) for way in ways)
+    high = bound.first + sum(max(way, 0) for way in ways)
+    return low >= 0 and high < bound.size
+
+
+def _merged(digits: Sequence[Digit], kept: Mapping[int, int]) -> tuple[Digit, ...]:
+    """Return the digits without those of one value; neighbours that count as one become one."""
+    result: list[Digit] = []
+    for digit in digits:
+        if digit.size == 1:
+            continue
+        number = kept.get(digit.axis) if digit.axis is not None else None
+        own = Digit(digit.size, digit.step, number, 0 if number is None else digit.move)
+        if result and _continues(result[-1], own):
+            own = own._replace(size=result.pop().size * own.size)
+        result.append(own)
+    return tuple(result) or (Digit(1, 0),)
+
+
+def _continues(outer: Digit, inner: Digit) -> bool:
+    return (outer.step, outer.axis, outer.move) == (
+        inner.step * inner.size,
+        inner.axis,
+        inner.move * inner.size,
+    )
+
+
+def _axes(digits: Sequence[Digit]) -> str:
+    return "".join("n" if digit.axis is None else str(digit.axis) for digit in digits)
+
+
+def _lines(digits: Sequence[Digit]) -> float:
+    """Return how many lines of memory each of the first neighbours needs."""
+    total = 1
+    for digit in digits:
+        total *= digit.size
+    lines = set()
+    for number in range(min(NEIGHBOURS, total)):
+        rest, place = number, 0
+        for digit in reversed(digits):
+            rest, value = divmod(rest, digit.size)
+            place += value * digit.step
+        lines.add(place // LINE)
+    return len(lines) / min(NEIGHBOURS, total)
