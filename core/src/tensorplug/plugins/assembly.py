@@ -12,7 +12,7 @@ from tensorplug import catalogue
 from tensorplug.engine import Engine
 from tensorplug.errors import RegistrationError
 from tensorplug.observers import debugging
-from tensorplug.plugins import metadata
+from tensorplug.plugins import collecting, metadata
 from tensorplug.plugins.selection import Selection
 from tensorplug.plugins.source import PluginSource
 from tensorplug.registry import Owner, Registry
@@ -40,11 +40,12 @@ def build_engine(settings: Settings | None = None) -> Engine:
         raise RegistrationError("it runs an op while it is imported; a plugin must not")
     token = _building.set(True)
     try:
-        selection = Selection.read(settings)
-        selection.warn_of_unknown()
-        registry = core_registry()
-        source = PluginSource(selection, registry)
-        source.load_extensions()
+        with collecting.paused():
+            selection = Selection.read(settings)
+            selection.warn_of_unknown()
+            registry = core_registry()
+            source = PluginSource(selection, registry)
+            source.load_extensions()
     finally:
         _building.reset(token)
     chosen = selection.settings

@@ -157,7 +157,9 @@ def _mentions_us(distribution: Any) -> bool:
 def _claims_of(name: str, distribution: Any) -> Iterator[Claim]:
     if not _mentions_us(distribution):
         return
-    version, requires = distribution.version, tuple(distribution.requires or ())
+    described = distribution.metadata  # read and parsed at each access
+    version = described["Version"]
+    requires = tuple(described.get_all("Requires-Dist") or distribution.requires or ())
     for entry in distribution.entry_points:
         if entry.group in (BACKENDS, EXTENSIONS):
             if not PLUGIN_NAME.fullmatch(entry.name):

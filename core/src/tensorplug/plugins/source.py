@@ -17,7 +17,7 @@ from tensorplug.errors import (
     TensorplugError,
 )
 from tensorplug.locks import Lock
-from tensorplug.plugins import contributions, metadata
+from tensorplug.plugins import collecting, contributions, metadata
 from tensorplug.plugins.loading import CREATE, DEVICES, Loader, guarded
 from tensorplug.plugins.metadata import (
     BACKENDS,
@@ -107,7 +107,8 @@ class PluginSource:
                 )
             self._opening.add(name)
             try:
-                return self._open(claim, device)
+                with collecting.paused():
+                    return self._open(claim, device)
             except TensorplugError as error:
                 # Another device of it may be open; then one that is missing changes nothing.
                 if self._outcomes.get(claim) != _LOADED:
