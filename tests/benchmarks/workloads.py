@@ -252,6 +252,9 @@ def workloads() -> Iterator[tuple[str, Callable[[], Workload]]]:
         )
     yield "matmul64", lambda: matmul(64)
     yield "matmul512", lambda: matmul(512)
+    from reading import workloads as of_reading
+
+    yield from of_reading()
     from moving import workloads as of_moving
 
     yield from of_moving()

@@ -1,0 +1,97 @@
+"""Workloads that read memory once and give little: reductions, matrices times vectors.
+
+On an OpenCL device each is measured in two ways: one call and its result, which has the price of
+handing work over to the device and back, and several calls in a row before anybody waits.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from harness import Workload
+from workloads import backends, on
+
+import tensorplug as tp
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from harness import Call
+
+SIZE: Final = 1 << 20
+ROW: Final = 8  # calls before somebody waits
+REDUCED: Final = {
+    "sum": (tp.sum, np.sum),
+    "max": (tp.max, np.max),
+    "mean": (tp.mean, np.mean),
+    "argmax": (tp.argmax, np.argmax),
+}
+SHAPES: Final = {"all": ((SIZE,), 0), "rows": ((1024, 1024), 1), "columns": ((1024, 1024), 0)}
+MATRICES: Final = ((1024, 1024), (2048, 2048), (8192, 4096))
+
+
+def _compared(
+    title: str,
+    arrays: list[Any],
+    ours: Callable[..., Any],
+    theirs: Callable[..., Any],
+    calls: int,
+) -> Workload:
+    def prepared() -> Call:
+        tensors = [tp.asarray(each) for each in arrays]
+
+        def call() -> object:
+            results = [ours(*tensors) for _ in range(calls)]
+            return results[-1].numpy()
+
+        return call
+
+    contenders: dict[str, Call] = {"numpy": lambda: [theirs(*arrays) for _ in range(calls)]}
+    for backend in backends():
+        contenders[f"tensorplug {backend}"] = on(backend, prepared)
+    return Workload(title + (f", {calls} in a row" if calls > 1 else ""), "numpy", contenders)
+
+
+def reduction(name: str, where: str, calls: int) -> Workload:
+    """One reduction of 2^20 float32."""
+    shape, axis = SHAPES[where]
+    ours, theirs = REDUCED[name]
+    x = np.random.default_rng(0).standard_normal(shape, dtype=np.float32)
+    return _compared(
+        f"{name} of 2^20, {where}",
+        [x],
+        lambda given: ours(given, axis=axis),
+        lambda given: theirs(given, axis=axis),
+        calls,
+    )
+
+
+def vector(shape: tuple[int, int], *, first: bool, calls: int) -> Workload:
+    """A float32 matrix times a vector; ``first``: the vector comes first."""
+    rng = np.random.default_rng(0)
+    a = rng.standard_normal(shape, dtype=np.float32)
+    v = rng.standard_normal(shape[0 if first else 1], dtype=np.float32)
+    title = f"{'v @ A' if first else 'A @ v'}, A of {shape[0]} x {shape[1]}"
+    arrays = [v, a] if first else [a, v]
+    return _compared(title, arrays, lambda x, y: x @ y, lambda x, y: x @ y, calls)
+
+
+def workloads() -> Iterator[tuple[str, Callable[[], Workload]]]:
+    """Yield name and maker of each workload."""
+    for calls in (1, ROW):
+        ending = "_in_a_row" if calls > 1 else ""
+        for name in REDUCED:
+            for where in SHAPES:
+                yield (
+                    f"{name}_{where}{ending}",
+                    lambda name=name, where=where, calls=calls: reduction(name, where, calls),
+                )
+        for shape in MATRICES:
+            for first in (False, True):
+                yield (
+                    f"{'vector_matrix' if first else 'matrix_vector'}{shape[0]}{ending}",
+                    lambda shape=shape, first=first, calls=calls: vector(
+                        shape, first=first, calls=calls
+                    ),
+                )
