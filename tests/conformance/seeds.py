@@ -20,6 +20,7 @@ from rich.table import Table
 from tensorplug_conformance.denominator import entries, rows
 from tensorplug_conformance.extensions import extension_tables
 from tensorplug_conformance.kernels import run_row
+from tensorplug_conformance.references import References
 from tensorplug_conformance.session import Session, engine_factory
 from tensorplug_conformance.verdicts import BLOCKING
 
@@ -33,12 +34,13 @@ def of_seed(backend: str, level: int, seed: int) -> Told:
     known = entries(extension_tables())
     native = Session(engine_factory(None), backend)
     alone = Session(engine_factory(None), backend, primitives_only=True)
+    references = References()
     statuses: Counter[str] = Counter()
     flagged: list[str] = []
     cases = 0
     for row in (row for each in range(2, level + 1) for row in rows(each, known)):
         session = alone if row.mode == "decomposed" else native
-        verdict = run_row(session, known[row.kernel], row, seed)
+        verdict = run_row(session, known[row.kernel], row, seed, references)
         statuses[verdict.status] += 1
         cases += verdict.passed
         if verdict.status in BLOCKING:

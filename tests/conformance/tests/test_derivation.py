@@ -11,9 +11,11 @@ from tensorplug import dtypes as dt
 from tensorplug.errors import RegistrationError
 from tensorplug.ops.comparison import IS_INF
 from tensorplug.ops.elementwise import ADD, NEG
+from tensorplug.ops.reduction import ARG_MIN
 from tensorplug.spec import TensorType
 from tensorplug_conformance.corpus import Corpus
 from tensorplug_conformance.denominator import Row, cases_of, entries
+from tensorplug_conformance.oracle import reduction as oracle
 from tensorplug_conformance.session import Session, engine_factory
 from tensorplug_conformance.tables import Case, CaseEntry, CaseTable
 
@@ -45,6 +47,27 @@ def test_each_input_gets_special_values_one_at_a_time() -> None:
     a, _ = found["only, close values in a"].inputs
     assert np.unique(a).size == a.size
     assert np.unique(a.astype(np.float16)).size < a.size
+
+
+def _flush(x: Any) -> Any:
+    return np.where(abs(x) < np.finfo(x.dtype).smallest_normal, x.dtype.type(0), x)
+
+
+@pytest.mark.parametrize(
+    ("what", "lost"),
+    [
+        ("close values", lambda x: x.astype(np.float32).astype(np.float64)),
+        ("subnormals", _flush),
+    ],
+)
+def test_kernels_that_pick_elements_get_some_of_which_it_matters(what: str, lost: Any) -> None:
+    row = np.array([3.0, -1.0, 1 + 2.0**-50, 1.0, 5e-324])  # present, and never the least
+    found = derived_of(entry_of(ARG_MIN, row, oracle=oracle.arg_min), dt.float64)
+    assert f"only, {what} in x" not in found
+    (x,) = found[f"only, telling {what} in x"].inputs
+    assert np.argmin(lost(x)) != np.argmin(x)
+    moved = derived_of(entry_of(NEG, row, oracle=np.negative), dt.float64)
+    assert not any("telling" in each for each in moved)
 
 
 def test_integers_get_what_no_float_holds() -> None:

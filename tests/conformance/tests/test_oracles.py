@@ -19,9 +19,10 @@ from tensorplug_conformance.oracle import (
     pooling,
     reduction,
     sorting,
+    warping,
 )
 from tensorplug_conformance.oracle.windows import axis
-from tensorplug_conformance.tables import Bounded
+from tensorplug_conformance.tables import Bounded, Relation
 
 I8, I32 = np.int8, np.int32
 NAN, INF = np.nan, np.inf
@@ -174,3 +175,19 @@ def test_pooling_by_hand() -> None:
     dy = np.array([1, 10, 100, 1000], dtype=np.float32).reshape(1, 2, 2, 1)
     pulled = pooling.max_pool_grad(dy, x, pooled, **options)
     assert pulled.value.reshape(-1).tolist() == [0, 10, 0, 101, 0, 0, 0, 0, 1000]
+
+
+def test_where_a_turn_puts_a_place_on_a_border_either_pixel_is_right() -> None:
+    row = np.array([3, 5, 7, 9], np.int32).reshape(1, 1, 4, 1)
+    away = warping.rotate_with_offset(row, radians=math.pi)
+    assert isinstance(away, np.ndarray)  # (0, x) comes from (1, 4 - x): no such row
+    assert away.tolist() == np.zeros_like(row).tolist()
+    turned = warping.rotate_with_offset(row, radians=math.pi / 2)
+    assert isinstance(turned, Relation)
+    # From column 2.5, a border, and row x - 1.5, another: only x = 2 can meet the row there is.
+    for value, wrong in ((0, 0.0), (7, 0.0), (9, 0.0), (5, 1.0)):
+        result = np.array([0, 0, value, 0], np.int32).reshape(row.shape)
+        ((_, error, reference),) = turned.check(result)
+        assert error.max() == wrong
+        assert np.all(reference.value == 0)
+        assert np.all(reference.bound == 0)

@@ -90,6 +90,20 @@ def test_backends_that_misbehave_get_their_verdict_and_the_run_goes_on(
     assert trial.right, trial.evidence
 
 
+@pytest.mark.parametrize(
+    ("kernel", "kind"),
+    [
+        ("ArgMin", "float64 read as float32"),  # shows only where such digits decide
+        ("ArgMin", "subnormals read as 0"),
+        ("Selu", "subnormals flushed"),  # makes a normal number of the largest one
+    ],
+)
+def test_lost_digits_are_caught_where_few_values_show_them(kernel: str, kind: str) -> None:
+    entry = entries()[kernel]
+    (saboteur,) = (each for each in generated(entry) if each.kind == kind)
+    assert try_saboteur("cpu", entry, saboteur).outcome == "caught"
+
+
 @pytest.mark.parametrize("kernel", ["Add", "TopK", "ScatterNd"])
 @pytest.mark.parametrize("kind", ["leaks results", "leaks inputs", "leaks scratch"])
 def test_kernels_that_leak_are_caught(kernel: str, kind: str) -> None:

@@ -30,6 +30,14 @@ def test_every_kernel_of_the_catalogue_has_cases_and_a_tolerance() -> None:
     assert set(tolerances().ulp) == set(entries())
 
 
+def test_rows_have_a_fixed_order_also_where_a_table_gives_a_set_of_dtypes() -> None:
+    table = CaseTable()
+    table.of(NEG, oracle=np.negative, dtypes=dt.NUMERIC)(lambda _corpus: [])
+    for entry in (*table, *entries().values()):
+        names = [each.name for each in entry.dtypes]
+        assert names == sorted(names)
+
+
 def test_primitives_are_41_kernels_of_the_catalogue() -> None:
     assert len(PRIMITIVES) == 41
     assert {spec.name for spec in catalogue()} >= PRIMITIVES

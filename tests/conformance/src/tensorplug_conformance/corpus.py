@@ -85,7 +85,8 @@ class Corpus:
         tiny, eps = about.smallest_normal, about.eps
         subnormal = about.smallest_subnormal
         positive = [0.0, 1.0, 0.5, 1.5, 2.5, 3.0, 7.0, 0.001, np.pi, 10.0, 100.0, 2.0 / eps + 2]
-        extreme = [np.inf, tiny, subnormal, tiny - subnormal, about.max, 1 + eps, 1 - eps / 2]
+        small = [tiny, tiny - subnormal, tiny * 0.375, subnormal]
+        extreme = [np.inf, *small, about.max, 1 + eps, 1 - eps / 2]
         values = np.array([*positive, *extreme]).astype(self.dtype.numpy)
         nan = np.array([np.nan], dtype=self.dtype.numpy)
         return np.concatenate([values, -values, nan])

@@ -21,6 +21,7 @@ __all__ = ["derived"]
 _SMALL: Final = 4096  # elements of an input that is laid out anew
 _FEW: Final = 512  # elements of an input that gets other values
 _ENOUGH: Final = 4  # elements, to have room for special values beside ordinary ones
+_DRAWS: Final = 8  # of close values, until they make a difference
 _LAYOUTS: Final = ("sliced", "transposed", "stepped")
 
 
@@ -79,12 +80,53 @@ def _valued(
     if base is None:
         return
     name = entry.spec.input_names[position]
-    tried = [each for case in cases if _is_answered(case) for each in _given(case, position)]
-    exact = tolerances().of(entry, dt.of(_given(base, position)[0].dtype)) == 0
+    tried = [
+        each
+        for case in cases
+        if _is_answered(case)
+        for each in _given(case, position)
+    ]
+    dtype = _given(base, position)[0].dtype
+    exact = tolerances().of(entry, dt.of(dtype)) == 0
+    found = []
     for what, fits, shown, put in (*_VALUES, *(_EXACT if exact else ())):
         if all(map(fits, _given(base, position))) and not any(map(shown, tried)):
             several = [_changed(base, position, each, f"{what} in {name}") for each in put]
-            yield next((each for each in several if _shows(entry, each)), several[0])
+            found.append(next((each for each in several if _shows(entry, each)), several[0]))
+    if exact and dtype.kind == "f":
+        found += _telling(entry, (*small, *found), base, position)
+    yield from found
+
+
+def _telling(entry: CaseEntry, cases: Sequence[Case], base: Case, position: int) -> Iterator[Case]:
+    """Yield cases that come out otherwise where digits are lost, if none of the cases does.
+
+    A kernel that compares and picks elements may be given such numbers, and pick others.
+    """
+    name = entry.spec.input_names[position]
+    for what, put, lost in _LOSSES:
+        if any(_suffers(entry, case, position, lost) for case in cases):
+            continue
+        for seed in range(_DRAWS):
+            case = _changed(base, position, partial(put, seed=seed), f"telling {what} in {name}")
+            if _suffers(entry, case, position, lost):
+                yield case
+                break
+
+
+def _suffers(entry: CaseEntry, case: Case, position: int, lost: Callable[[Array], Array]) -> bool:
+    """Return whether the result would be another one if an input were changed by ``lost``."""
+    given = _given(case, position)
+    if all(np.array_equal(lost(each), each, equal_nan=True) for each in given):
+        return False
+    found = _answers(entry, case)
+    other = _answers(entry, _changed(case, position, lost, "lost"))
+    if found is None or other is None:
+        return True  # nothing is known of the elements one by one
+    return any(
+        a.shape != b.shape or not bool(np.all((a == b) | ((a != a) & (b != b))))  # noqa: PLR0124  # NaN is not itself, in Python's objects either
+        for a, b in zip(found, other, strict=True)
+    )
 
 
 def _base(small: Sequence[Case], position: int) -> Case | None:
@@ -132,16 +174,29 @@ def _with(*places: tuple[int, float]) -> Callable[[Array], Array]:
     return put
 
 
-def _close(x: Array) -> Array:
+def _close(x: Array, seed: int = 0) -> Array:
     """Return numbers about 1 that differ in the last digits alone."""
-    order = np.random.default_rng(x.size).permutation(x.size).reshape(x.shape)
-    return np.asarray(1 + order * (16 * np.finfo(x.dtype).eps), dtype=x.dtype)
+    order = np.random.default_rng(x.size + seed).permutation(x.size).reshape(x.shape)
+    return np.asarray(1 + (order + 1) * (16 * np.finfo(x.dtype).eps), dtype=x.dtype)
 
 
-def _subnormal(x: Array) -> Array:
+def _halved(x: Array) -> Array:
+    """Return ``x`` rounded to half of its digits."""
+    fraction, exponent = np.frexp(x)
+    half = 2.0 ** (np.finfo(x.dtype).nmant // 2)
+    with np.errstate(over="ignore"):  # the largest is rounded up
+        return np.asarray(np.ldexp(np.rint(fraction * half) / half, exponent), dtype=x.dtype)
+
+
+def _flushed(x: Array) -> Array:
+    """Return ``x`` with 0 for subnormals."""
+    return np.where(abs(x) < np.finfo(x.dtype).smallest_normal, x.dtype.type(0), x)
+
+
+def _subnormal(x: Array, seed: int = 0) -> Array:
     """Return the numbers nearest to 0, of both signs and in no order."""
     least = np.nextafter(np.zeros((), x.dtype), np.ones((), x.dtype))
-    steps = np.arange(x.size) * 7 % 11 - 5
+    steps = (np.arange(x.size) + seed) * 7 % 11 - 5
     return np.asarray(least * steps.astype(x.dtype), dtype=x.dtype).reshape(x.shape)
 
 
@@ -208,6 +263,8 @@ _VALUES: Final = (
 )
 # Sums of such numbers may be off by more than any of them, so they are for exact kernels.
 _EXACT: Final = (("subnormals", _is_float, _has_subnormal, (_subnormal,)),)
+# (what, what puts it there, what a kernel may make of it)
+_LOSSES: Final = (("close values", _close, _halved), ("subnormals", _subnormal, _flushed))
 
 
 # The last element.

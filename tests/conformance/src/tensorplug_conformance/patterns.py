@@ -13,7 +13,7 @@ from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.tables import Case
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from tensorplug_conformance.corpus import Corpus
     from tensorplug_conformance.tables import Array
@@ -36,6 +36,7 @@ __all__ = [
 Rows = tuple[tuple[str, tuple[int, ...], dict[str, Any]], ...]
 
 _SMALL = 4096
+_APART = 0.5  # from poles; differences take steps far smaller than that
 
 
 def unary(
@@ -129,14 +130,25 @@ def function(low: float, high: float) -> Callable[[Corpus], Iterator[Case]]:
     return generate
 
 
-def near(low: float, high: float) -> Callable[[Corpus], Iterator[Case]]:
-    """Return points between ``low`` and ``high`` at which a function of one input is smooth."""
+def near(
+    low: float, high: float, poles: Sequence[complex] = ()
+) -> Callable[[Corpus], Iterator[Case]]:
+    """Return points between ``low`` and ``high`` at which a function of one input is smooth.
+
+    Complex points keep away from ``poles`` of its slope: differences say little about it there.
+    """
 
     def points(corpus: Corpus) -> Iterator[Case]:
-        yield Case("row", (corpus.ordinary((5,), low, high),))
-        yield Case("rank 0", (corpus.ordinary((), low, high),))
-        yield Case("rank 3", (corpus.ordinary((2, 1, 3), low, high),))
-        yield Case("empty", (corpus.ordinary((0, 3), low, high),))
+        def draw(shape: tuple[int, ...]) -> Array:
+            x = corpus.ordinary(shape, low, high)
+            for pole in poles if corpus.dtype in dt.COMPLEX else ():
+                x = corpus.of(np.where(abs(x - pole) < _APART, x + 2 * _APART, x))
+            return x
+
+        yield Case("row", (draw((5,)),))
+        yield Case("rank 0", (draw(()),))
+        yield Case("rank 3", (draw((2, 1, 3)),))
+        yield Case("empty", (draw((0, 3)),))
 
     return points
 

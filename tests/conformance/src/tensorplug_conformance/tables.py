@@ -239,7 +239,8 @@ class CaseTable:
             unknown = set(ordinary) - set(spec.input_names)
             if unknown:
                 raise RegistrationError(f"{spec.name}: {sorted(unknown)} are not inputs of it")
-            chosen = row_dtypes(spec) if dtypes is None else tuple(dtypes)
+            given = row_dtypes(spec) if dtypes is None else dtypes
+            chosen = tuple(sorted(given, key=lambda each: each.name))  # a set has no fixed order
             self._entries[spec.name] = CaseEntry(
                 spec, chosen, generate, oracle, dict(ulp or {}), signed_zero, tuple(ordinary)
             )

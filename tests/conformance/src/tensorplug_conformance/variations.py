@@ -17,9 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 
-from tensorplug import dtypes as dt
 from tensorplug.errors import TensorplugError
-from tensorplug.spec import TensorType
 from tensorplug_conformance.corpus import Corpus
 from tensorplug_conformance.tables import Relation
 
@@ -256,7 +254,7 @@ class Variations:
         if any(each.size > _LARGEST for each in _arrays(case.inputs)):
             return False
         try:
-            _, outputs = self.spec.resolve(_types(case.inputs), case.attributes)
+            _, outputs = self.spec.resolve(case.types, case.attributes)
         except (TensorplugError, ValueError, TypeError, IndexError):
             return False
         return all(not each.known or math.prod(each.shape) <= _LARGEST for each in outputs)
@@ -310,13 +308,3 @@ def _arrays(inputs: Sequence[Any]) -> list[Array]:
     for each in inputs:
         found.extend(each if isinstance(each, list) else [] if each is None else [each])
     return found
-
-
-def _types(inputs: Sequence[Any]) -> list[Any]:
-    def of(array: Array) -> TensorType:
-        return TensorType(dt.of(array.dtype), array.shape)
-
-    return [
-        [of(one) for one in each] if isinstance(each, list) else None if each is None else of(each)
-        for each in inputs
-    ]

@@ -174,7 +174,7 @@ def select(corpus: Corpus) -> Iterator[Case]:
 # Gradients: points where the functions are smooth, and the conventions where they are not.
 
 
-for spec, low, high in (
+for spec, low, high, *poles in (
     (ops.NEG, -2.0, 2.0),
     (ops.SQUARE, -2.0, 2.0),
     (ops.EXP, -1.0, 2.0),
@@ -182,11 +182,11 @@ for spec, low, high in (
     (ops.SQRT, 0.5, 4.0),
     (ops.SIN, -3.0, 3.0),
     (ops.COS, -3.0, 3.0),
-    (ops.ATAN, -2.0, 2.0),
+    (ops.ATAN, -2.0, 2.0, 1j, -1j),
     (ops.ERF, -1.5, 1.5),
-    (ops.TANH, -1.5, 1.5),
+    (ops.TANH, -1.5, 1.5, 0.5j * np.pi, -0.5j * np.pi),
 ):
-    cases.gradients(spec, "x")(patterns.near(low, high))
+    cases.gradients(spec, "x")(patterns.near(low, high, poles))
 
 
 @cases.gradients(ops.ABS, "x")

@@ -57,17 +57,17 @@ def atan2(corpus: Corpus) -> Iterator[Case]:
 
 # Gradients --------------------------------------------------------------------------------
 
-for spec, low, high in (
+for spec, low, high, *poles in (
     (ops.ACOS, -0.75, 0.75),
     (ops.ACOSH, 1.5, 4.0),
     (ops.ASIN, -0.75, 0.75),
-    (ops.ASINH, -3.0, 3.0),
+    (ops.ASINH, -3.0, 3.0, 1j, -1j),
     (ops.ATANH, -0.75, 0.75),
     (ops.COSH, -2.0, 2.0),
     (ops.SINH, -2.0, 2.0),
     (ops.TAN, -1.0, 1.0),
 ):
-    cases.gradients(spec, "x")(patterns.near(low, high))
+    cases.gradients(spec, "x")(patterns.near(low, high, poles))
 
 
 def _left(corpus: Corpus) -> Case:

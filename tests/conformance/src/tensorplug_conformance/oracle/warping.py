@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from tensorplug_conformance.corpus import wide
 from tensorplug_conformance.oracle.reduction import epsilon
-from tensorplug_conformance.tables import Bounded
+from tensorplug_conformance.tables import Bounded, Relation
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tensorplug_conformance.tables import Array
 
 
@@ -26,24 +28,54 @@ def flip_left_right(image: Array) -> Array:
 
 def rotate_with_offset(
     image: Array, *, radians: float, fill_value: Any = 0, center: Any = 0.5
-) -> Array:
-    """The pixel that the turned place is nearest to."""
+) -> Array | Relation:
+    """The pixel that the turned place is nearest to; either one where that is for rounding to say.
+
+    By a right angle, places lie on the borders between pixels.
+    """
     _, height, width, channels = image.shape
     center_x, center_y = center if isinstance(center, tuple) else (center, center)
     center_x, center_y = center_x * width, center_y * height
+    right = (np.arange(width) - center_x)[None, :]
+    down = (np.arange(height) - center_y)[:, None]
+    column = right * math.cos(radians) - down * math.sin(radians) + center_x
+    row = right * math.sin(radians) + down * math.cos(radians) + center_y
     listed = list(fill_value) if isinstance(fill_value, tuple) else [fill_value] * channels
-    out = np.empty_like(image)
-    for y in range(height):
-        for x in range(width):
-            right, down = x - center_x, y - center_y
-            column = right * math.cos(radians) - down * math.sin(radians) + center_x
-            row = right * math.sin(radians) + down * math.cos(radians) + center_y
-            c, r = math.floor(column + 0.5), math.floor(row + 0.5)
-            if 0 <= r < height and 0 <= c < width:
-                out[:, y, x] = image[:, r, c]
-            else:
-                out[:, y, x] = np.array([*listed, 255][:channels]).astype(image.dtype)
-    return out
+    fill = np.array([*listed, 255][:channels]).astype(image.dtype)
+    slack = _ROUNDING * (1 + height + width)
+    found = [
+        _picked(image, np.floor(row + 0.5 + dy), np.floor(column + 0.5 + dx), fill)
+        for dy in (-slack, slack)
+        for dx in (-slack, slack)
+    ]
+    if all(np.array_equal(each, found[0], equal_nan=each.dtype.kind == "f") for each in found):
+        return found[0]
+
+    def check(result: Array) -> Iterator[tuple[str, Array, Bounded]]:
+        neither = ~np.any([_same(result, each) for each in found], axis=0)
+        exact = np.zeros(result.shape)
+        yield "pixels that are none of the nearest", neither.astype(float), Bounded(exact, exact)
+
+    return Relation(check, found[0])
+
+
+_ROUNDING: Final = 2.0**-20  # of places, by size: they may be worked out in float32
+
+
+def _picked(image: Array, row: Array, column: Array, fill: Array) -> Array:
+    """Return the pixels at whole places, and ``fill`` where there are none."""
+    _, height, width, _ = image.shape
+    inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
+    if not inside.any():
+        return np.broadcast_to(fill, image.shape).copy()
+    at = np.where(inside, row, 0).astype(int), np.where(inside, column, 0).astype(int)
+    return np.where(inside[None, :, :, None], image[:, at[0], at[1]], fill)
+
+
+def _same(result: Array, other: Array) -> Array:
+    if result.dtype.kind != "f":
+        return np.asarray(result == other)
+    return np.asarray((result == other) | (np.isnan(result) & np.isnan(other)))
 
 
 def transform(
