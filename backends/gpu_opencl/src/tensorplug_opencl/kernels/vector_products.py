@@ -35,10 +35,9 @@ DEEP: Final = 8  # rows of B at a time, and elements of a work-item of a GPU
 STRIP: Final = 64  # vectors side by side, at most: with their sums they stay in the cache
 GROUP: Final = 256  # work-items that share a dot product on a GPU, if the device takes as many
 FEWEST: Final = 32  # of which GPUs run as many at once
-READERS: Final = 16  # work-items for each core of a CPU, so that all end together
+READERS: Final = 4  # work-items for each core of a CPU, so that none waits for the last
 SHARE: Final = 16384  # elements of B for which another work-item pays on a CPU
-FEW: Final = 64  # work-items for each core of a CPU that may be a group each
-HEAVY: Final = 8192  # elements of B from which on a work-item of a CPU counts as heavy
+LIGHT: Final = 128  # elements of B up to which a work-item of a CPU counts as light
 SHORTEST: Final = 64  # inner elements of a slice for each work-item of a GPU
 
 
@@ -158,9 +157,12 @@ def _launch(runtime: Runtime, of: Product, way: Way) -> Launch:
     arrays = 3 + len(of.ending.inputs)
     if way.kind == "group":
         return runtime.launch(text, arrays, arguments, items, group=way.width)
-    if runtime.is_cpu and units <= FEW * runtime.device.max_compute_units:
+    each = of.span * -(-of.columns // blocks)
+    if runtime.is_cpu and each > SHARE // 2:
         return runtime.launch(text, arrays, arguments, items, group=1)
-    heavy = not runtime.is_cpu or of.span * way.many * way.width > HEAVY
+    # What is little is one group, which takes one thread, and nobody waits for another to wake.
+    light = each <= LIGHT or units * each <= 2 * SHARE
+    heavy = not (runtime.is_cpu and light)
     return runtime.launch(text, arrays, arguments, items, heavy=heavy)
 
 
