@@ -35,8 +35,9 @@ DEEP: Final = 8  # rows of B at a time, and elements of a work-item of a GPU
 STRIP: Final = 64  # vectors side by side, at most: with their sums they stay in the cache
 GROUP: Final = 256  # work-items that share a dot product on a GPU, if the device takes as many
 FEWEST: Final = 32  # of which GPUs run as many at once
-READERS: Final = 4  # work-items for each core of a CPU, so that none waits for the last
-SHARE: Final = 16384  # elements of B for which another work-item pays on a CPU
+READERS: Final = 16  # work-items for each core of a CPU, so that none waits for the last
+SLICE: Final = 1 << 17  # elements of B in a work-item's slice on a CPU, at least
+SHARE: Final = 16384  # elements of B for which another group pays on a CPU
 LIGHT: Final = 128  # elements of B up to which a work-item of a CPU counts as light
 SHORTEST: Final = 64  # inner elements of a slice for each work-item of a GPU
 
@@ -120,7 +121,7 @@ def _slices(runtime: Runtime, of: Product, way: Way) -> int:
     if runtime.is_cpu:
         wanted = READERS * runtime.device.max_compute_units // units
         together = of.inner * -(-of.columns // _blocks(of, way))
-        return max(1, min(wanted, together // SHARE))
+        return max(1, min(wanted, together // SLICE))
     share = way.width if way.kind == "group" else 1
     wanted = runtime.parallel_items // (units * share)
     return max(1, min(wanted, of.inner // (SHORTEST * share)))
