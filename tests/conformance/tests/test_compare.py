@@ -7,7 +7,7 @@ import pytest
 
 from tensorplug import dtypes as dt
 from tensorplug.spec import TensorType
-from tensorplug_conformance.compare import judge, same_bits, ulp_of
+from tensorplug_conformance.compare import judge, judge_periods, same_bits, ulp_of
 from tensorplug_conformance.tables import Bounded
 
 INF, NAN = np.inf, np.nan
@@ -69,6 +69,34 @@ def test_exact_dtypes_are_compared_exactly() -> None:
         "first at [1]: got 3, must be 2"
         in judge(bad, type_, good, ulp=99, signed_zero=False).fault
     )
+
+
+@pytest.mark.parametrize(
+    ("actual", "fault"),
+    [
+        pytest.param([1, NAN, 3, 1, NAN, 3, 1], "", id="the same again and again"),
+        pytest.param([1, NAN, 3, 1, NAN, NEXT * 3, 1], "1 of 7 wrong; first at [5]", id="later"),
+        pytest.param([1, NAN, 4, 1, NAN, 4, 1], "1 of 3 wrong; first at [2]", id="in all"),
+        pytest.param([1, NAN, 3, 1, 0, 3, 1], "1 of 7 wrong; first at [4]", id="a number for NaN"),
+        pytest.param([1, NAN, 3, 1, NAN, 3], "shape is [6], must be [7]", id="too short"),
+    ],
+)
+def test_periods_are_judged_to_the_end(actual: list[float], fault: str) -> None:
+    type_ = TensorType(dt.float32, (7,))
+    given = np.array(actual, F32)
+    found = judge_periods(given, type_, wide(1.0, NAN, 3.0), ulp=0.5, signed_zero=False).fault
+    assert found[: len(fault)] == fault
+    assert bool(found) == bool(fault)
+
+
+def test_periods_may_differ_within_the_bound() -> None:
+    type_ = TensorType(dt.float32, (4,))
+    actual = np.array([1, 3, NEXT, 3], F32)
+    reference = Bounded(wide(1.0, 3.0), wide(2.0**-23, 0.0))
+    assert judge_periods(actual, type_, reference, ulp=0.5, signed_zero=False).fault == ""
+    close = Bounded(wide(1.0, 3.0), wide(2.0**-25, 0.0))
+    found = judge_periods(actual, type_, close, ulp=0.5, signed_zero=False).fault
+    assert found.startswith("1 of 4 wrong; first at [2]")
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensorplug.spec import TensorType
 from tensorplug_conformance.tables import Bounded
 
 if TYPE_CHECKING:
-    from tensorplug.spec import TensorType
     from tensorplug_conformance.tables import Array, Reference
 
-__all__ = ["Judgement", "bits", "judge", "same_bits", "ulp_of"]
+__all__ = ["Judgement", "bits", "judge", "judge_periods", "same_bits", "ulp_of"]
 
 _SLACK = 2.0**-10  # of an ulp: the error of the reference itself, in wide arithmetic
 
@@ -51,6 +51,26 @@ def judge(
     if actual.dtype.kind not in "fc":
         return _exact(actual, value)
     return _close(actual, value, bound, ulp, signed_zero)
+
+
+def judge_periods(
+    actual: Array, type_: TensorType, reference: Reference, *, ulp: float, signed_zero: bool
+) -> Judgement:
+    """Compare ``actual``, of rank 1, with a reference that repeats itself to the end of it.
+
+    Elements with the bits of those one period before are as right as these; where all have, the
+    arithmetic in wide numbers is done for one period alone. Arguments as of ``judge``.
+    """
+    parts = [reference.value, reference.bound] if isinstance(reference, Bounded) else [reference]
+    period = len(parts[0])
+    if actual.shape == type_.shape:
+        first, one = actual[:period], TensorType(type_.dtype, (period,))
+        found = judge(first, one, reference, ulp=ulp, signed_zero=signed_zero)
+        if found.fault or same_bits(np.resize(first, actual.shape), actual):
+            return found
+    repeated = [np.resize(each, type_.shape) for each in parts]
+    whole = Bounded(*repeated) if isinstance(reference, Bounded) else repeated[0]
+    return judge(actual, type_, whole, ulp=ulp, signed_zero=signed_zero)
 
 
 def _exact(actual: Array, value: Array) -> Judgement:

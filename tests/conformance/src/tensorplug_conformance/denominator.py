@@ -118,9 +118,15 @@ def _decomposed_dtypes() -> dict[str, frozenset[DType]]:
 
 
 def cases_of(entry: CaseEntry, row: Row, seed: int) -> Sequence[Case]:
-    """Return the cases of a row."""
+    """Return the cases of a row.
+
+    Huge inputs show how a kernel shares them out, which decompositions leave to primitives.
+    """
     corpus = _corpus(entry, dt.of(row.dtype), row.mode, seed)
-    return list(entry.gradient_cases(corpus) if row.mode == "gradient" else entry.cases(corpus))
+    if row.mode == "gradient":
+        return list(entry.gradient_cases(corpus))
+    native = row.mode == "native"
+    return [each for each in entry.cases(corpus) if native or not each.period]
 
 
 def _corpus(entry: CaseEntry, dtype: DType, mode: Mode, seed: int) -> Corpus:

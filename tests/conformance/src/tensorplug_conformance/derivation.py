@@ -12,9 +12,11 @@ from tensorplug import dtypes as dt
 from tensorplug_conformance.tolerances import tolerances
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from tensorplug_conformance.tables import Array, Case, CaseEntry, Operand
+
+    _Loss = tuple[str, Callable[..., Array], Callable[[Array], Array]]
 
 __all__ = ["derived"]
 
@@ -83,7 +85,7 @@ def _valued(
     tried = [
         each
         for case in cases
-        if _is_answered(case)
+        if _is_answered(case) and not case.period  # those have what others have, many times
         for each in _given(case, position)
     ]
     dtype = _given(base, position)[0].dtype
@@ -93,18 +95,24 @@ def _valued(
         if all(map(fits, _given(base, position))) and not any(map(shown, tried)):
             several = [_changed(base, position, each, f"{what} in {name}") for each in put]
             found.append(next((each for each in several if _shows(entry, each)), several[0]))
-    if exact and dtype.kind == "f":
-        found += _telling(entry, (*small, *found), base, position)
+    losses = _LOSSES if exact or dtype.kind in "iu" else {}
+    found += _telling(entry, (*small, *found), base, position, losses.get(dtype.kind, ()))
     yield from found
 
 
-def _telling(entry: CaseEntry, cases: Sequence[Case], base: Case, position: int) -> Iterator[Case]:
+def _telling(
+    entry: CaseEntry,
+    cases: Sequence[Case],
+    base: Case,
+    position: int,
+    losses: Sequence[_Loss],
+) -> Iterator[Case]:
     """Yield cases that come out otherwise where digits are lost, if none of the cases does.
 
     A kernel that compares and picks elements may be given such numbers, and pick others.
     """
     name = entry.spec.input_names[position]
-    for what, put, lost in _LOSSES:
+    for what, put, lost in losses:
         if any(_suffers(entry, case, position, lost) for case in cases):
             continue
         for seed in range(_DRAWS):
@@ -115,18 +123,35 @@ def _telling(entry: CaseEntry, cases: Sequence[Case], base: Case, position: int)
 
 
 def _suffers(entry: CaseEntry, case: Case, position: int, lost: Callable[[Array], Array]) -> bool:
-    """Return whether the result would be another one if an input were changed by ``lost``."""
+    """Return whether the result would be another one if an input were changed by ``lost``.
+
+    Where that makes another dtype of it, all inputs of the dtype are changed.
+    """
     given = _given(case, position)
-    if all(np.array_equal(lost(each), each, equal_nan=True) for each in given):
+    if not given:
         return False
-    found = _answers(entry, case)
-    other = _answers(entry, _changed(case, position, lost, "lost"))
-    if found is None or other is None:
+    changed = [lost(each) for each in given]
+    dtype = given[0].dtype
+    concerned = [position]
+    if changed[0].dtype != dtype:
+        inputs = range(len(case.inputs))
+        concerned = [at for at in inputs if any(x.dtype == dtype for x in _given(case, at))]
+    elif all(map(_same, changed, given)):
+        return False
+    other = case
+    for at in concerned:
+        other = _changed(other, at, lost, "lost")
+    found, without = _answers(entry, case), _answers(entry, other)
+    if found is None or without is None:
         return True  # nothing is known of the elements one by one
-    return any(
-        a.shape != b.shape or not bool(np.all((a == b) | ((a != a) & (b != b))))  # noqa: PLR0124  # NaN is not itself, in Python's objects either
-        for a, b in zip(found, other, strict=True)
-    )
+    return not all(map(_same, without, found))
+
+
+def _same(x: Array, other: Array) -> bool:
+    """Return whether two arrays are equal, NaN to NaN, as integers of one kind."""
+    if x.dtype.kind == "i" and other.dtype.kind == "u":
+        x = x.view(other.dtype)
+    return x.shape == other.shape and bool(np.all((x == other) | ((x != x) & (other != other))))  # noqa: PLR0124  # NaN is not itself, in Python's objects either
 
 
 def _base(small: Sequence[Case], position: int) -> Case | None:
@@ -200,14 +225,25 @@ def _subnormal(x: Array, seed: int = 0) -> Array:
     return np.asarray(least * steps.astype(x.dtype), dtype=x.dtype).reshape(x.shape)
 
 
-def _far(x: Array) -> Array:
+def _clipped(x: Array) -> Array:
+    """Return ``x`` without what needs the highest bit, or one more than that."""
+    limits: Any = np.iinfo(x.dtype)
+    return np.asarray(np.clip(x, limits.min // 2, limits.max // 2), dtype=x.dtype)
+
+
+def _signed(x: Array) -> Array:
+    """Return unsigned integers taken for signed ones."""
+    return x.view(f"i{x.dtype.itemsize}")
+
+
+def _far(x: Array, seed: int = 0) -> Array:
     """Return integers that floats of 24 or 53 bits do not hold, and the extremes."""
     limits: Any = np.iinfo(x.dtype)
     low, high = int(limits.min), int(limits.max)
     values = [high - 2, low + 1, high // 2 + 2, high, low, high - 1, high // 3]
     if x.dtype.itemsize > 2:
         values = [(1 << 24) + 1, (1 << 24) + 3, *values]
-    return np.resize(np.array(values, dtype=x.dtype), x.shape)
+    return np.resize(np.roll(np.array(values, dtype=x.dtype), seed), x.shape)
 
 
 def _is_float(x: Array) -> bool:
@@ -264,7 +300,11 @@ _VALUES: Final = (
 # Sums of such numbers may be off by more than any of them, so they are for exact kernels.
 _EXACT: Final = (("subnormals", _is_float, _has_subnormal, (_subnormal,)),)
 # (what, what puts it there, what a kernel may make of it)
-_LOSSES: Final = (("close values", _close, _halved), ("subnormals", _subnormal, _flushed))
+_LOSSES: Final[Mapping[str, Sequence[_Loss]]] = {
+    "f": (("close values", _close, _halved), ("subnormals", _subnormal, _flushed)),
+    "i": (("far integers", _far, _clipped),),
+    "u": (("far integers", _far, _clipped), ("large integers", _far, _signed)),
+}
 
 
 # The last element.
@@ -305,7 +345,7 @@ def _answers(entry: CaseEntry, case: Case) -> list[Array] | None:
     """Return what the oracle says, as arrays; None if it determines no elements."""
     found: Any = case.expected
     if found is None:
-        found = entry.answered(case.inputs, case.attributes)
+        found = entry.answer(case)
     outputs = found if isinstance(found, tuple) else (found,)
     arrays: list[Any] = [getattr(each, "value", each) for each in outputs]
     return arrays if all(isinstance(each, np.ndarray) for each in arrays) else None

@@ -18,7 +18,7 @@ from tensorplug.errors import (
 )
 from tensorplug.spec import TensorType
 from tensorplug_conformance.claims import claimed, in_vain
-from tensorplug_conformance.compare import judge, same_bits
+from tensorplug_conformance.compare import judge, judge_periods, same_bits
 from tensorplug_conformance.concurrency import disturbed
 from tensorplug_conformance.denominator import cases_of
 from tensorplug_conformance.gradients import WrongGradientError, judge_gradient
@@ -302,7 +302,8 @@ class _Trial:
                 raise WrongResultError(
                     f"{label}the backend describes it as {real}, must be {type_}"
                 )
-            found = judge(result, type_, reference, ulp=ulp, signed_zero=self.entry.signed_zero)
+            compare = judge_periods if self.case.period else judge
+            found = compare(result, type_, reference, ulp=ulp, signed_zero=self.entry.signed_zero)
             if found.fault:
                 raise WrongResultError(label + found.fault)
             worst = max(worst, found.ulp)

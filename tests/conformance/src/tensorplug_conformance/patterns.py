@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug import dtypes as dt
-from tensorplug_conformance.corpus import LARGE
+from tensorplug_conformance.corpus import HUGE, LARGE
 from tensorplug_conformance.tables import Case
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ Rows = tuple[tuple[str, tuple[int, ...], dict[str, Any]], ...]
 
 _SMALL = 4096
 _APART = 0.5  # from poles; differences take steps far smaller than that
+_PERIOD = 4099  # a prime: parts of a huge array that are mixed up differ
+_HUGE = (dt.float32, dt.int32, dt.bool_)
 
 
 def unary(
@@ -55,6 +57,7 @@ def unary(
     edges = corpus.edges()
     even = edges[: len(edges) // 2 * 2].reshape(2, -1)
     yield Case("transposed edges", (even,), layout="transposed")
+    yield from _huge(corpus, make((_PERIOD,)))
 
 
 def binary(
@@ -86,6 +89,14 @@ def binary(
     yield Case("large rows", (make((257, 259)), make((259,))))
     yield Case("transposed", (make((3, 4)), make((3, 4))), layout="transposed")
     yield Case("sliced", (make((3, 5)), make((3, 1))), layout="sliced")
+    yield from _huge(corpus, make((_PERIOD,)), make((_PERIOD,)))
+
+
+def _huge(corpus: Corpus, *periods: Array) -> Iterator[Case]:
+    """Yield the case of millions of elements; dtypes hardly matter to how these are shared out."""
+    if corpus.dtype in _HUGE:
+        inputs = tuple(np.resize(each, HUGE) for each in periods)
+        yield Case("huge", inputs, period=_PERIOD)
 
 
 def _ending(corpus: Corpus, ordinary: Array, edges: Array) -> Array:

@@ -19,7 +19,7 @@ def worked_out(entry: CaseEntry, case: Case) -> Right:
     """Return what the outputs of a case must be, or what must hold of them."""
     if isinstance(case.expected, tuple):
         return case.expected
-    found = entry.answered(case.inputs, case.attributes)
+    found = entry.answer(case)
     return found if isinstance(found, tuple | Relation) else (found,)
 
 

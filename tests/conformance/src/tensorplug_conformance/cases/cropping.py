@@ -32,6 +32,8 @@ _BOXES = np.array(
     ],
     np.float32,
 )
+# Of an image of 5 x 9 pixels: places between two, as near to the one as to the other.
+_HALFWAY = np.array([[0.125, 0.0625, 0.625, 0.5625], [0.375, 0.1875, 0.875, 0.9375]], np.float32)
 _UNEVEN = np.array([[0.1, 0.2, 0.83, 0.71], [0.37, -0.3, 0.9, 1.2]], np.float32)
 
 
@@ -60,6 +62,10 @@ def crop_and_resize(corpus: Corpus) -> Iterator[Case]:
         yield Case(f"{method} of one pixel", (tiny, _BOXES[:3], _images(0, 0, 0)), options)
         absent = _images(-1, 2, 7)
         yield Case(f"{method} absent images", (x, _BOXES[:3], absent), filled)
+        yield Case(f"{method} absent beside one", (tiny, _BOXES[:3], absent), filled)
+        yield Case(
+            f"{method} halfway", (x, _HALFWAY, _images(0, 1)), {**options, "crop_size": (2, 2)}
+        )
         spotted = x.copy()
         spotted[0, 2, 4, 0] = np.nan
         yield Case(f"{method} a NaN", (spotted, _BOXES[:2], _images(0, 0)), options)

@@ -47,6 +47,7 @@ def _scores(corpus: Corpus) -> list[tuple[str, Array, Array]]:
         ("labels that do not add up to 1", corpus.ordinary((2, 3)), corpus.ordinary((2, 3))),
         ("uniform", corpus.of([[1.0, 0, 0, 0]]), corpus.of(np.zeros((1, 4)))),
         ("sure", corpus.of([[1.0, 0]]), corpus.of([[12.0, -4]])),
+        ("far apart", corpus.of([[0.0, 1, 0]]), corpus.of([[500.0, -400, 3]])),
     ]
 
 

@@ -44,6 +44,8 @@ def _running(corpus: Corpus, make: Callable[[tuple[int, ...]], Array]) -> Iterat
     yield Case("rank 6", (make((2, 1, 3, 1, 2, 2)),), {"axis": 2})
     yield Case("odd", (make((3, 37)),), {"axis": 1})
     yield Case("many rows", (make((3, 5, 700)),), {"axis": -2, "reverse": True})
+    yield Case("long and wide", (make((301, 2051)),), {"axis": 0})
+    yield Case("long, wide and deep", (make((3, 131, 700)),), {"axis": 1, "exclusive": True})
     yield Case("nothing beside", (make((0, 3)),), {"axis": 1})
     yield Case("transposed", (make((3, 5)),), {"axis": 0}, layout="transposed")
     yield Case("sliced", (make((4, 5)),), {"axis": 1, "exclusive": True}, layout="sliced")

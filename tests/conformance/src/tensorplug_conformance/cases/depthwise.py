@@ -30,6 +30,6 @@ enter(
             {"strides": 1, "pad": "same", "dilations": 2, "data_format": "NCHW"},
         ),
     ),
-    Geometry("large", (3, 61, 59, 7), (3, 3, 7, 1), {"strides": 1, "pad": "same"}),
+    (Geometry("large", (3, 61, 59, 7), (3, 3, 7, 1), {"strides": 1, "pad": "same"}),),
     lambda taps: taps[2] * taps[3],
 )

@@ -100,6 +100,8 @@ for spec, reference in ((ops.FLOOR_DIV, oracle.floor_div), (ops.MOD, oracle.mod)
             yield Case("halves", (halves[:, None], halves[None, :]))
             infinities = corpus.of([np.inf, -np.inf])
             yield Case("infinities", (infinities[:, None], infinities))
+            mixed = corpus.of([np.inf, 7.5, -np.inf, 0.25])
+            yield Case("infinities among numbers", (mixed, corpus.of([2, 2, 3, -0.5])))
             yield Case("by infinity", (corpus.of([7.5, 0.25, 3.0]), infinities[:1]))
             yield Case("by minus infinity", (corpus.of([-7.5, -0.25, -3.0]), infinities[1:]))
 
@@ -134,6 +136,14 @@ def cast(corpus: Corpus) -> Iterator[Case]:
     for target in _TARGETS:
         yield Case(f"edges to {target}", (corpus.edges(),), {"dtype": target})
         yield Case(f"ordinary to {target}", (corpus.ordinary((7,)),), {"dtype": target})
+    if corpus.floating:  # what lets a whole array be converted at once must look both ways
+        sizes = 2.0 ** np.array([0, 7, 8, 15, 16, 31, 32, 63, 64, 70])
+        sides = {"large": sizes, "small": -sizes, "NaN": [3, np.nan, 7], "inf": [2, np.inf]}
+        for side, values in sides.items():
+            for target in sorted(dtype.name for dtype in dt.INTEGER):
+                yield Case(f"{side} to {target}", (corpus.of(values),), {"dtype": target})
+        upper = corpus.of([2.0**63, 2.0**63 * 1.5, np.nan, -5, np.inf])
+        yield Case("upper half of uint64", (upper,), {"dtype": "uint64"})
     for layout in ("transposed", "sliced"):
         inputs = (corpus.ordinary((3, 5)),)
         yield Case(f"{layout} to float32", inputs, {"dtype": "float32"}, layout=layout)

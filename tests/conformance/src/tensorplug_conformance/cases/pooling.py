@@ -177,6 +177,8 @@ def max_pool_grad(corpus: Corpus) -> Iterator[Case]:
     apart = {"filter_size": 2, "strides": 2, "pad": "valid"}
     yield _pulled(corpus, "specials apart", _specials(corpus), apart)
     yield _pulled(corpus, "large, tied", corpus.small((1, 96, 128, 6)), apart)
+    for name, shape in (("few", (2, 6, 8, 3)), ("many", (1, 4, 6, 67))):
+        yield _pulled(corpus, f"NaN, {name} channels", _spotted(corpus, shape), apart)
 
 
 @cases.of(ops.MAX_POOL_3D_GRAD, oracle=oracle.max_pool_grad, ordinary=_TOGETHER)
@@ -186,6 +188,15 @@ def max_pool_3d_grad(corpus: Corpus) -> Iterator[Case]:
     options = {"filter_size": 2, "strides": 1, "pad": "same"}
     yield _pulled(corpus, "tied", corpus.small((1, 3, 3, 3, 2)), options)
     yield _pulled(corpus, "large", corpus.small((1, 16, 32, 32, 5)), {**options, "strides": 2})
+    volume = {"filter_size": 2, "strides": 2, "pad": "valid"}
+    yield _pulled(corpus, "NaN", _spotted(corpus, (2, 4, 6, 4, 3)), volume)
+
+
+def _spotted(corpus: Corpus, shape: tuple[int, ...]) -> Any:
+    """Return numbers with a NaN in every 37th place."""
+    x = corpus.distinct(shape)
+    x.flat[::37] = np.nan
+    return x
 
 
 def _averaged(corpus: Corpus, window: Window) -> Case:

@@ -49,6 +49,9 @@ def unique(corpus: Corpus) -> Iterator[Case]:
         nan = np.nan
         rows = [[nan, 1], [-0.0, nan], [nan, 1], [0.0, nan], [1, nan]]
         yield Case("specials", (corpus.of(rows),))
+        many = make((LARGE,))
+        many[3::97] = nan
+        yield Case("large, NaN", (many,))
 
 
 @cases.gradients(ops.UNIQUE, "x")

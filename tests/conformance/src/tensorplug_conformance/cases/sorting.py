@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tensorplug_conformance.corpus import Corpus
+    from tensorplug_conformance.tables import Array
 
 cases = CaseTable()
 
@@ -42,6 +43,15 @@ def top_k(corpus: Corpus) -> Iterator[Case]:
         inf, nan = np.inf, np.nan
         rows = [[1, nan, 3], [nan, -inf, nan], [-inf, inf, 0], [0.0, -0.0, -1.0]]
         yield Case("specials", (corpus.of(rows),), {"k": 3})
+        for k in (5, 40):  # fewer than there are NaN, and more
+            yield Case(f"long rows, NaN, {k}", (_spotted(corpus, (3, 1999)),), {"k": k})
+
+
+def _spotted(corpus: Corpus, shape: tuple[int, ...]) -> Array:
+    """Return a few different numbers, zeros of both signs, and a NaN here and there."""
+    x = corpus.small(shape) * corpus.of(-1)
+    x[..., 3::97] = np.nan
+    return x
 
 
 def _sorting(corpus: Corpus) -> Iterator[Case]:
@@ -62,6 +72,7 @@ def _sorting(corpus: Corpus) -> Iterator[Case]:
             inf, nan = np.inf, np.nan
             rows = [[1, nan, 3], [nan, -inf, nan], [-inf, inf, 0], [0.0, -0.0, -1.0]]
             yield Case(f"{name}, specials", (corpus.of(rows),), way)
+            yield Case(f"{name}, large, NaN", (_spotted(corpus, (LARGE,)),), way)
             zeros = np.where(np.arange(3000) % 3, 0.0, -0.0).reshape(2, 1500)
             zeros[:, ::7] = nan
             yield Case(f"{name}, many zeros", (corpus.of(zeros),), way)

@@ -65,6 +65,6 @@ enter(
     (oracle.conv2d, oracle.conv2d_backprop_input, oracle.conv2d_backprop_filter),
     GEOMETRIES,
     SMALL,
-    Geometry("large", (1, 17, 20, 20, 2), (2, 3, 3, 2, 10), {"strides": 1, "pad": "same"}),
+    (Geometry("large", (1, 17, 20, 20, 2), (2, 3, 3, 2, 10), {"strides": 1, "pad": "same"}),),
     lambda taps: taps[4],
 )

@@ -66,12 +66,13 @@ def _nan_first(pick: Callable[[Array, Array], Any]) -> Callable[[Array, Array], 
 
 
 def _floor_div(a: Array, b: Array) -> Array:
-    """Floor of the exact quotient; a / 0 is an infinity or NaN as in division.
+    """Floor of the exact quotient; a / 0 and infinity / b are infinities or NaN as in division.
 
     a - mod(a, b) is a whole multiple of b, so its quotient is a whole number but for rounding,
     while the rounded a / b may have reached the next whole number.
     """
-    return np.asarray(np.where(b == 0, a / b, np.rint((a - _mod(a, b)) / b)))
+    as_divided = (b == 0) | np.isinf(a)
+    return np.asarray(np.where(as_divided, a / b, np.rint((a - _mod(a, b)) / b)))
 
 
 def _mod(a: Array, b: Array) -> Array:

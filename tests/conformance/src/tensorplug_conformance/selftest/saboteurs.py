@@ -68,6 +68,18 @@ def _large(call: Call) -> bool:
     return max(type_.size for type_ in call.types) > 1 << 16
 
 
+def _huge(call: Call) -> bool:
+    return max(type_.size for type_ in call.types) > 1 << 20
+
+
+def _without_a_half(x: Array) -> Array:
+    """Return what is there when the thread for the first half never ran."""
+    out = x.copy()
+    half = out.reshape(-1)[: out.size // 2]
+    half[...] = np.zeros((), x.dtype) if x.dtype.kind != "b" else ~half
+    return out
+
+
 def _strided(call: Call) -> bool:
     return any(
         not each.flags.c_contiguous for each in call.buffers if isinstance(each, np.ndarray)
@@ -176,6 +188,10 @@ def saboteurs() -> tuple[Saboteur, ...]:
             ("MaxPool", "float32"),
         )
     ]
+    sizes += [
+        Saboteur("a part left out above 2**20", name, _only(_huge, _without_a_half), dtype)
+        for name, dtype in (("Add", "float32"), ("Tanh", "float32"), ("LogicalNot", "bool"))
+    ]
     strides = [
         Saboteur("wrong only when strided", name, _only(_strided, _bump_first), dtype)
         for name, dtype in (
@@ -281,6 +297,8 @@ def _rules() -> list[Saboteur]:
         Saboteur("wrong second output", "TopK", _wrong_second),
         Saboteur("padding wins", "MaxPool", _zero_padded),
         Saboteur("not shifted", "Softmax", _host(_unstable_softmax)),
+        Saboteur("infinities", "FloorDiv", _host(np.floor_divide)),
+        Saboteur("saturates", "Cast", _saturated),
         Saboteur("operands swapped", "Sub", _host(lambda a, b: b - a)),
         Saboteur("operands swapped", "Less", _host(lambda a, b: a > b), "int32"),
         Saboteur("condition inverted", "Select", _host(lambda c, t, e: np.where(c, e, t))),
@@ -297,6 +315,17 @@ def _rules() -> list[Saboteur]:
 
 def _empty_input(call: Call) -> bool:
     return any(each.size == 0 for each in call.inputs())
+
+
+def _saturated(call: Call) -> Any:
+    """Cut floats to the limits of the integers, which is right for all that fit."""
+    (x,), target = call.inputs(), call.attributes["dtype"].numpy
+    if target.kind not in "iu":
+        return call.clean()
+    limits = np.iinfo(target)
+    low, high = np.float64(limits.min), np.nextafter(np.float64(limits.max), 0)
+    whole = np.clip(np.where(np.isfinite(x), x, 0).astype(np.float64), low, high)
+    return [whole.astype(target)]
 
 
 def _wrong_dtype(call: Call) -> Any:
