@@ -75,14 +75,10 @@ def _float_to_integer(target: DType) -> Callable[[Array], Array]:
 
 
 def _wrapped(x: Array, target: DType) -> Array:
-    """Convert by way of int64 what fits there, and make 0 of the rest.
+    """Convert modulo a power of 2, as two's complement does; NaN and infinities give 0.
 
-    The upper half of uint64 is no int64, but fits its target.
+    The remainder by 2**64 is exact in float64, and fits uint64, of which every integer is a part.
     """
-    whole = np.trunc(x)
-    fits = (whole >= -(2.0**63)) & (whole < 2.0**63)
-    result = np.where(fits, whole, 0).astype(np.int64).astype(target.numpy)
-    if target is dt.uint64:
-        upper = (whole >= 2.0**63) & (whole < 2.0**64)
-        result[upper] = whole[upper].astype(np.uint64)
-    return result
+    whole = np.fmod(np.trunc(np.where(np.isfinite(x), x, 0)), 2.0**64)
+    size = np.abs(whole).astype(np.uint64)
+    return np.where(whole < 0, -size, size).astype(target.numpy)

@@ -22,7 +22,7 @@ __all__ = ["definitions"]
 # integer.
 _FLOAT: Final = {
     "floor_div": """
-INLINE A floor_div(A a, A b) { return a_quotient(a, b, fmod(a, b)); }""",
+INLINE A floor_div(A a, A b) { return isinf(a) ? a / b : a_quotient(a, b, fmod(a, b)); }""",
     "floor_mod": """
 INLINE A floor_mod(A a, A b) { return a_rest(b, fmod(a, b)); }""",
     "a_quotient": """
