@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["as_method", "attach", "chained_in", "takes_numbers"]
 
 _SPREAD: Final = ("shape", "axes")  # parameters that hold one number per axis
+_MOVED: Final = frozenset(("axis", *_SPREAD))  # parameters without which an op is its method
 
 
 def chained_in(module: ModuleType) -> list[Callable[..., Any]]:
@@ -63,6 +64,8 @@ def as_method(function: Callable[..., Any]) -> Callable[..., Any]:
     its numbers one by one too. Where ``axis`` is the first of the arguments by name, the method
     takes it by position too.
     """
+    if _MOVED.isdisjoint(_parameters(function)):
+        return function
     signature = inspect.signature(function)
     if takes_numbers(function):
         return _taking_numbers(function, signature)
@@ -70,6 +73,16 @@ def as_method(function: Callable[..., Any]) -> Callable[..., Any]:
     if named and named[0].name == "axis" and named[0].default is not signature.empty:
         return _taking_the_axis(function, signature)
     return function
+
+
+def _parameters(function: Callable[..., Any]) -> Iterable[str]:
+    """Return the names of the parameters; read from the code, far sooner than a signature."""
+    code = getattr(function, "__code__", None)
+    if code is None or hasattr(function, "__wrapped__") or hasattr(function, "__signature__"):
+        return inspect.signature(function).parameters
+    count: int = code.co_argcount + code.co_kwonlyargcount
+    names: tuple[str, ...] = code.co_varnames[:count]
+    return names
 
 
 def takes_numbers(function: Callable[..., Any]) -> bool:
