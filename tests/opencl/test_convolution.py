@@ -9,7 +9,8 @@ import pytest
 
 from tensorplug.ops import convolution as conv
 from tensorplug.ops import correlation, depthwise, fused, pooling, volumes
-from tensorplug_opencl.kernels import patched
+from tensorplug_opencl.kernels import convolution as kernels
+from tensorplug_opencl.kernels import patched, tiled_products
 
 CASES = [  # x (NHWC), filter, strides, dilations, pad (NHWC)
     ((2, 8, 8, 1), (3, 3, 1, 16), (1, 1), (1, 1), "same"),
@@ -18,6 +19,7 @@ CASES = [  # x (NHWC), filter, strides, dilations, pad (NHWC)
     ((1, 5, 5, 2), (1, 1, 2, 9), (1, 1), (1, 1), 0),
     ((2, 6, 5, 3), (3, 3, 3, 17), (1, 1), (2, 2), 2),
     ((2, 5, 5, 2), (2, 2, 2, 3), (3, 3), (1, 1), "same"),
+    ((2, 9, 11, 2), (3, 4, 2, 3), (4, 3), (3, 2), 2),  # pixels without taps, taps in turns
 ]
 FORMATS = ["NHWC", "NCHW"]
 
@@ -46,20 +48,36 @@ def taps(x, filter, strides, dilations, pad):
             yield i, j, kh, kw, row, column
 
 
-@pytest.fixture(params=[8 * 2**20, 3000], ids=["one step", "several steps"])
-def workspace(request, monkeypatch, frame):
+@pytest.fixture
+def way(request, monkeypatch, frame):
+    """Have convolutions computed in one way, whatever device and shape would choose."""
+    runtime = frame.device.backend.runtime
     frame.device.forget_plans()
-    monkeypatch.setattr(patched, "WORKSPACE", request.param)
-    yield
+    if request.param == "tiles":  # as on a GPU; the smallest ones are built soonest
+        monkeypatch.setattr(runtime, "is_cpu", False)
+        monkeypatch.setattr(tiled_products, "fits", lambda *_given: False)
+    else:
+        monkeypatch.setattr(runtime, "is_cpu", True)
+        monkeypatch.setattr(kernels, "FEW", 1 << 30 if request.param == "patches" else 0)
+        monkeypatch.setattr(kernels, "WIDER", 0)
+        monkeypatch.setattr(patched, "WORKSPACE", 3000)  # for some images at a time
+    yield request.param
     frame.device.forget_plans()
 
 
-@pytest.mark.usefixtures("workspace")
+# Each way has its programs, which some drivers take a second each to build.
+WAYS = {"panels": CASES, "tiles": CASES[2::2], "patches": CASES[2:5:2]}
+
+
 @pytest.mark.parametrize("data_format", FORMATS)
-@pytest.mark.parametrize(("shape", "filter_shape", "strides", "dilations", "pad"), CASES)
-def test_convolution_and_its_transposes(
-    call, near, shape, filter_shape, strides, dilations, pad, data_format
-):
+@pytest.mark.parametrize(
+    ("way", "case"),
+    [(way, case) for way, cases in WAYS.items() for case in cases],
+    indirect=["way"],
+    ids=str,
+)
+def test_convolution_and_its_transposes(call, near, way, case, data_format):
+    shape, filter_shape, strides, dilations, pad = case
     rng = np.random.default_rng(9)
     x, filter = (rng.integers(-9, 9, each).astype(float) for each in (shape, filter_shape))
     options = options_of(strides, dilations, pad, data_format)
@@ -72,13 +90,40 @@ def test_convolution_and_its_transposes(
         dx[:, row, column] += dy[:, i, j] @ filter[kh, kw].T
         dfilter[kh, kw] += x[:, row, column].T @ dy[:, i, j]
     given_dy = arranged(dy, data_format)
-    near(call(conv.CONV2D, given, filter, **options), arranged(y, data_format), "float64")
     found = call(conv.CONV2D_BACKPROP_INPUT, given_dy, filter, input_shape=given.shape, **options)
     near(found, arranged(dx, data_format), "float64")
+    if way == "patches":
+        return  # which the others never take
+    near(call(conv.CONV2D, given, filter, **options), arranged(y, data_format), "float64")
     found = call(
         conv.CONV2D_BACKPROP_FILTER, given, given_dy, filter_shape=filter_shape, **options
     )
     near(found, dfilter, "float64")
+
+
+@pytest.mark.parametrize("way", ["panels", "tiles"], indirect=True)
+@pytest.mark.parametrize("spec", conv.FAMILY[:3], ids=lambda spec: spec.name)
+def test_no_patches_are_written(call, monkeypatch, frame, way, spec):
+    """All that is held at once is less than the patches alone, which are 9 times x."""
+    del way
+    x, filter = np.ones((1, 32, 32, 16), np.float32), np.ones((3, 3, 16, 16), np.float32)
+    inputs, given = {
+        conv.CONV2D: ((x, filter), {}),
+        conv.CONV2D_BACKPROP_INPUT: ((x, filter), {"input_shape": x.shape}),
+        conv.CONV2D_BACKPROP_FILTER: ((x, x), {"filter_shape": filter.shape}),
+    }[spec]
+    backend = frame.device.backend
+    allocate, held = backend.runtime.allocate, [backend.memory()["active_bytes"]]
+
+    def noted(nbytes):
+        piece = allocate(nbytes)
+        held.append(backend.memory()["active_bytes"])
+        return piece
+
+    monkeypatch.setattr(backend.runtime, "allocate", noted)
+    call(spec, *inputs, strides=1, pad="same", **given)
+    assert len(held) > 4  # both inputs, and twice the result
+    assert max(held) - held[0] < 5 * x.nbytes
 
 
 @pytest.mark.parametrize("empty", [(0, 4, 4, 2), (2, 4, 4, 0)])

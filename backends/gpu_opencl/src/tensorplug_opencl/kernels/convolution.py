@@ -1,21 +1,24 @@
-"""Convolution in two and three dimensions, and its gradients: a matrix product by one of two ways.
+"""Convolution in two and three dimensions, and its gradients, as matrix products.
 
-``implicit`` reads the patches where they lie in the images, ``patched`` writes them to memory.
+Patches are read where they lie in the images (``implicit``); but for one gradient on CPUs,
+where it is faster, they are written to memory (``patched``).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.errors import KernelRefusedError
 from tensorplug.ops import convolution as plane
 from tensorplug.ops import volumes
 from tensorplug.ops.fused import FUSED_CONV2D
+from tensorplug.spec import TensorType
 from tensorplug.tables import KernelTable
 from tensorplug.windows import channel_axis
-from tensorplug_opencl.kernels import calls, implicit, patched
+from tensorplug_opencl import layouts
+from tensorplug_opencl.kernels import calls, implicit, moving, patched
 from tensorplug_opencl.kernels.endings import fused
-from tensorplug_opencl.kernels.products import NOTHING, Ending, Matrix
+from tensorplug_opencl.kernels.products import NOTHING, Matrix
 from tensorplug_opencl.kernels.sliding import Convolution
 
 if TYPE_CHECKING:
@@ -23,11 +26,12 @@ if TYPE_CHECKING:
 
     from tensorplug.ops.correlation import Family
     from tensorplug.shapes import Shape
-    from tensorplug.spec import TensorType
-    from tensorplug_opencl import layouts
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
+    from tensorplug_opencl.kernels.products import Ending
+    from tensorplug_opencl.layouts import Strides
 
+    Copy = Callable[[DeviceBuffer], DeviceBuffer]
     Call = Callable[..., DeviceBuffer]
 
 kernels = KernelTable()
@@ -35,25 +39,56 @@ kernels = KernelTable()
 Attributes = dict[str, Any]
 
 
-class Way(Protocol):
-    """How the three products of a convolution are computed: functions that write the result."""
-
-    def forward(self, of: Convolution, ending: Ending) -> Callable[..., None]:
-        """Return a function (x, filter, the ending's inputs, result)."""
-        ...
-
-    def input_gradient(self, of: Convolution) -> Callable[..., None]:
-        """Return a function (dy, filter, result)."""
-        ...
-
-    def filter_gradient(self, of: Convolution) -> Callable[..., None]:
-        """Return a function (x, dy, result)."""
-        ...
+# Where patches are the faster way to the input's gradient, on CPUs: below as many of the input's
+# channels, and at this many output channels for each of them.
+FEW: Final = 16
+WIDER: Final = 2
 
 
-def _way(of: Convolution) -> Way:
-    """Return the module by whose functions a convolution is computed."""
-    return patched if of.runtime.is_cpu else implicit
+def _forward(of: Convolution, ending: Ending) -> Callable[..., None]:
+    """Return a function (x, filter, the ending's inputs, result)."""
+    x_by, copied = _readable(of, of.x, of.x_by)
+    write = implicit.forward(of._replace(x_by=x_by), ending)
+    return lambda x, *rest: write(copied(x), *rest)
+
+
+def _filter_gradient(of: Convolution) -> Callable[..., None]:
+    """Return a function (x, dy, result)."""
+    (x_by, copied_x), (y_by, copied_dy) = (
+        _readable(of, of.x, of.x_by),
+        _readable(of, of.y, of.y_by),
+    )
+    write = implicit.filter_gradient(of._replace(x_by=x_by, y_by=y_by))
+    return lambda x, dy, result: write(copied_x(x), copied_dy(dy), result)
+
+
+def _input_gradient(of: Convolution) -> Callable[..., None]:
+    """Return a function (dy, filter, result): the faster of two.
+
+    On CPUs what the implicit product reads for each tap is packed for as few columns as there
+    are channels; patches are packed once, but written and read, as many as there are channels.
+    """
+    few = of.channels < FEW and WIDER * of.channels <= of.outputs
+    if of.runtime.is_cpu and few and of.places > 1:
+        return patched.input_gradient(of)
+    y_by, copied = _readable(of, of.y, of.y_by)
+    write = implicit.input_gradient(of._replace(y_by=y_by))
+    return lambda dy, *rest: write(copied(dy), *rest)
+
+
+def _readable(of: Convolution, shape: Shape, by: Strides) -> tuple[Strides, Copy]:
+    """Return how an array of ``shape`` is best read, and the function that gives it so.
+
+    CPUs find a place once for a run of channels: a copy with channels last pays for itself,
+    unless there is but one tap.
+    """
+    if not of.runtime.is_cpu or by[-1] == 1 or of.places == 1:
+        return by, lambda given: given
+    last = (shape[0], *shape[2:], shape[1])
+    target = layouts.row_major(last)
+    out = TensorType(of.dtype, last)
+    copy = moving.mover(of.runtime, of.dtype, last, by, target, out.size)
+    return target, calls.producer(of.runtime, out, copy)
 
 
 def _enter(family: Family) -> None:
@@ -69,7 +104,7 @@ def _enter(family: Family) -> None:
         of = Convolution.of(backend, x.dtype, (x.shape, filter.shape, out.shape), attributes)
         if of.empty:
             return calls.constant(backend.runtime, out)
-        return calls.producer(backend.runtime, out, _way(of).forward(of, NOTHING))
+        return calls.producer(backend.runtime, out, _forward(of, NOTHING))
 
     @kernels.prepare(family.backprop_input)
     def backprop_input(
@@ -85,7 +120,7 @@ def _enter(family: Family) -> None:
         of = Convolution.of(backend, dy.dtype, shapes, attributes)
         if of.empty:
             return calls.constant(backend.runtime, out)
-        return calls.producer(backend.runtime, out, _way(of).input_gradient(of))
+        return calls.producer(backend.runtime, out, _input_gradient(of))
 
     @kernels.prepare(family.backprop_filter)
     def backprop_filter(
@@ -101,7 +136,7 @@ def _enter(family: Family) -> None:
         of = Convolution.of(backend, x.dtype, shapes, attributes)
         if of.empty:
             return calls.constant(backend.runtime, out)
-        return calls.producer(backend.runtime, out, _way(of).filter_gradient(of))
+        return calls.producer(backend.runtime, out, _filter_gradient(of))
 
 
 for _each in (plane.FAMILY, volumes.FAMILY):
@@ -124,12 +159,12 @@ def fused_conv2d(
     if of.empty:
         raise KernelRefusedError("there is nothing to convolve")
     how = fused(out.dtype, out.rank, bias, prelu_activation_weights, attributes)
-    channel = channel_axis(of.data_format)
+    channel = channel_axis(attributes["data_format"])
 
     def view(steps: layouts.Strides) -> Matrix:
         if any(step for axis, step in enumerate(steps) if axis != channel):
             raise KernelRefusedError("the bias or the slopes differ between positions")
-        return Matrix(0, steps[channel], (0,))
+        return Matrix(0, steps[channel], ())
 
-    write = _way(of).forward(of, how.ending(out.shape, view))
+    write = _forward(of, how.ending(out.shape, view))
     return calls.producer(backend.runtime, out, how.launched(write))

@@ -15,7 +15,7 @@ import numpy as np
 from tensorplug_opencl.kernels.products import Matrix
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from tensorplug_opencl.kernels import templates
     from tensorplug_opencl.kernels.products import Operand
@@ -186,11 +186,13 @@ class Gathered(NamedTuple):
         return f"{name}_inside({row}, {column}, {name}_view)" if self.bounds else None
 
 
-# In declarations of several operands, but once in a program.
+# In declarations of several operands, but once in a program. (A product of 64 bits is one
+# instruction; some drivers call a function for mul_hi.)
 _QUOTIENT: Final = """#ifndef QUOTIENT
 #define QUOTIENT
 INLINE index_t quotient(index_t n, index_t magic, index_t shift) {
-  return (mul_hi(n, magic) + n) >> shift;
+  const index_t high = sizeof(index_t) == 4 ? (index_t)((ulong)n * magic >> 32) : mul_hi(n, magic);
+  return (high + n) >> shift;
 }
 #endif"""
 
@@ -206,23 +208,29 @@ def magic(divisor: int, bits: int) -> tuple[int, int]:
 
 
 def gathered(
-    rows: Iterable[Digit],
-    columns: Iterable[Digit],
+    rows: Sequence[Digit],
+    columns: Sequence[Digit],
     start: int = 0,
     bounds: Sequence[Bound] = (),
+    *,
+    simplified: bool = True,
 ) -> Operand:
-    """Return the operand of as few digits and bounds as possible: a matrix, if there are none."""
-    both = [*rows], [*columns]
-    needed = [
-        axis
+    """Return the operand: where nothing lies outside, in as few digits as possible.
+
+    That may be a matrix. Where something does, digits stay as they are, so that one program
+    serves all sizes; likewise if it need not be ``simplified``.
+    """
+    digits = [*rows, *columns]
+    outside = any(
+        not _within(bound, [digit for digit in digits if digit.axis == axis])
         for axis, bound in enumerate(bounds)
-        if not _within(bound, [digit for digits in both for digit in digits if digit.axis == axis])
-    ]
-    kept = {axis: number for number, axis in enumerate(needed)}
-    row, column = (_merged(digits, kept) for digits in both)
-    if len(row) == len(column) == 1 and not start and not needed:
+    )
+    if outside or not simplified:
+        return Gathered(tuple(rows), tuple(columns), start, tuple(bounds))
+    row, column = _merged(rows), _merged(columns)
+    if len(row) == len(column) == 1 and not start:
         return Matrix(row[0].step, column[0].step, ())
-    return Gathered(row, column, start, tuple(bounds[axis] for axis in needed))
+    return Gathered(row, column, start, ())
 
 
 def _within(bound: Bound, digits: Sequence[Digit]) -> bool:
@@ -233,26 +241,15 @@ def _within(bound: Bound, digits: Sequence[Digit]) -> bool:
     return low >= 0 and high < bound.size
 
 
-def _merged(digits: Sequence[Digit], kept: Mapping[int, int]) -> tuple[Digit, ...]:
-    """Return the digits without those of one value; neighbours that count as one become one."""
+def _merged(digits: Sequence[Digit]) -> tuple[Digit, ...]:
+    """Return the digits that have several values; neighbours that count as one become one."""
     result: list[Digit] = []
-    for digit in digits:
-        if digit.size == 1:
-            continue
-        number = kept.get(digit.axis) if digit.axis is not None else None
-        own = Digit(digit.size, digit.step, number, 0 if number is None else digit.move)
-        if result and _continues(result[-1], own):
-            own = own._replace(size=result.pop().size * own.size)
-        result.append(own)
+    for size, step, *_ in digits:
+        if size > 1 and result and result[-1].step == step * size:
+            result[-1] = Digit(result[-1].size * size, step)
+        elif size > 1:
+            result.append(Digit(size, step))
     return tuple(result) or (Digit(1, 0),)
-
-
-def _continues(outer: Digit, inner: Digit) -> bool:
-    return (outer.step, outer.axis, outer.move) == (
-        inner.step * inner.size,
-        inner.axis,
-        inner.move * inner.size,
-    )
 
 
 def _axes(digits: Sequence[Digit]) -> str:

@@ -29,35 +29,35 @@ if TYPE_CHECKING:
     from tensorplug_opencl.kernels.products import Operand
     from tensorplug_opencl.kernels.sliding import Convolution
 
-__all__ = ["filter_gradient", "forward", "input_gradient"]
+__all__ = ["filter_gradient", "forward", "forward_product", "input_gradient"]
 
 
 def forward(of: Convolution, ending: Ending) -> Callable[..., None]:
     """Return a function (x, filter, the ending's inputs, result)."""
-    inputs = tuple((name, each._replace(batch=())) for name, each in ending.inputs)
-    product = _product(
-        of,
-        (of.x[0] * of.positions, of.taps, of.outputs),
-        (_patches(of), Matrix(of.outputs, 1, ()), _results(of)),
-    )
-    return _multiplier(of, product._replace(ending=ending._replace(inputs=inputs)))
+    return _multiplier(of, forward_product(of, ending))
+
+
+def forward_product(of: Convolution, ending: Ending) -> Product:
+    """Return the product of the patches and the filter."""
+    sizes = (of.x[0] * of.positions, of.taps, of.outputs)
+    operands = (_patches(of), Matrix(of.outputs, 1, ()), of.results(of.x[0]))
+    return _product(of, sizes, operands)._replace(ending=ending)
 
 
 def filter_gradient(of: Convolution) -> Callable[..., None]:
     """Return a function (x, dy, result)."""
     sizes = (of.taps, of.x[0] * of.positions, of.outputs)
-    matrices = (_patches(of).turned, _results(of), Matrix(of.outputs, 1, ()))
+    matrices = (_patches(of).turned, of.results(of.x[0]), Matrix(of.outputs, 1, ()))
     return _multiplier(of, _product(of, sizes, matrices))
 
 
 def input_gradient(of: Convolution) -> Callable[..., None]:
     """Return a function (dy, filter, result)."""
     axes = [_shares(window) for window in of.windows]
-    multiply = [_multiplier(of, _share(of, shares)) for shares in itertools.product(*axes)]
-    if all(_covers(window, shares) for window, shares in zip(of.windows, axes, strict=True)):
-        zero = None
-    else:
-        zero = calls.element(0, of.dtype)
+    shares = [*itertools.product(*axes)]
+    multiply = [_multiplier(of, _share(of, each, alone=len(shares) == 1)) for each in shares]
+    covered = all(_covers(*each) for each in zip(of.windows, axes, strict=True))
+    zero = None if covered else calls.element(0, of.dtype)
 
     def write(dy: DeviceBuffer, filter: DeviceBuffer, result: DeviceBuffer) -> None:
         if zero is not None:
@@ -85,7 +85,7 @@ def _multiplier(of: Convolution, product: Product) -> Callable[..., None]:
 
 def _patches(of: Convolution) -> Operand:
     """Return the patches of all images: [positions, taps]."""
-    image_by, *axes_by, channel_by = of.strides(of.x)
+    image_by, *axes_by, channel_by = of.x_by
     both = [*enumerate(zip(of.windows, axes_by, strict=True))]
     rows = [Digit(each.out, each.stride * by, axis, each.stride) for axis, (each, by) in both]
     taps = [
@@ -97,13 +97,6 @@ def _patches(of: Convolution) -> Operand:
         -sum(each.before * by for _, (each, by) in both),
         [Bound(-each.before, each.size) for each in of.windows],
     )
-
-
-def _results(of: Convolution) -> Operand:
-    """Return the outputs of all images: [positions, channels]."""
-    image_by, *axes_by, channel_by = of.strides(of.y)
-    rows = [Digit(each.out, by) for each, by in zip(of.windows, axes_by, strict=True)]
-    return gathered([Digit(of.y[0], image_by), *rows], [Digit(of.outputs, channel_by)])
 
 
 class Share(NamedTuple):
@@ -158,47 +151,53 @@ def _covers(window: Window, shares: Sequence[Share]) -> bool:
     return pixels.issuperset(range(window.size))
 
 
-def _share(of: Convolution, shares: Sequence[Share]) -> Product:
-    """Return the product (dy times the filter) of one share of each axis."""
-    y_by, x_by = of.strides(of.y), of.strides(of.x)
-    *filter_by, channel_by, _ = layouts.row_major(of.filter)
-    axes = [*enumerate(zip(shares, of.windows, strict=True), 1)]
-    images, outputs = of.x[0], of.outputs
-    dy = gathered(
-        [Digit(images, y_by[0]), *(Digit(s.rows, y_by[n], n - 1, 1) for n, (s, _) in axes)],
-        [
-            *(
-                Digit(s.added, -s.position_by * y_by[n], n - 1, -s.position_by)
-                for n, (s, _) in axes
-            ),
-            Digit(outputs, y_by[-1]),
-        ],
-        sum(s.first_position * y_by[n] for n, (s, _) in axes),
-        [Bound(s.first_position, w.out) for _, (s, w) in axes],
+def _share(of: Convolution, shares: Sequence[Share], *, alone: bool) -> Product:
+    """Return the product (dy times the filter) of one share of each axis.
+
+    ``alone``: there are no others, which one program should serve as well.
+    """
+    image_by, *y_by, output_by = of.y_by
+    pixel_by, *x_by, channel_by = of.x_by
+    *filter_by, input_by, _ = layouts.row_major(of.filter)
+    axes = [*zip(shares, of.windows, y_by, x_by, filter_by, strict=True)]
+    rows, seen, placed, taps, reached, apart = zip(
+        *(
+            (
+                Digit(share.rows, y_step, axis, 1),
+                Digit(share.added, -share.position_by * y_step, axis, -share.position_by),
+                Digit(share.rows, window.stride * x_step, axis, window.stride),
+                Digit(share.added, share.tap_by * tap_step),
+                Digit(share.apart, window.dilation * x_step, axis, window.dilation),
+                Digit(share.apart, tap_step),
+            )
+            for axis, (share, window, y_step, x_step, tap_step) in enumerate(axes)
+        ),
+        strict=True,
     )
-    taps = gathered(
-        [*(Digit(s.added, s.tap_by * filter_by[n - 1]) for n, (s, _) in axes), Digit(outputs, 1)],
-        [
-            *(Digit(s.apart, filter_by[n - 1]) for n, (s, _) in axes),
-            Digit(of.channels, channel_by),
-        ],
-        sum(s.first_tap * filter_by[n - 1] for n, (s, _) in axes),
+    images, outputs, channels = of.x[0], of.outputs, of.channels
+    dy = gathered(
+        [Digit(images, image_by), *rows],
+        [*seen, Digit(outputs, output_by)],
+        sum(share.first_position * step for share, _, step, _, _ in axes),
+        [Bound(share.first_position, window.out) for share, window, *_ in axes],
+        simplified=alone,
+    )
+    filter = gathered(
+        [*taps, Digit(outputs, 1)],
+        [*apart, Digit(channels, input_by)],
+        sum(share.first_tap * step for share, _, _, _, step in axes),
+        simplified=alone,
     )
     dx = gathered(
-        [
-            Digit(images, x_by[0]),
-            *(Digit(s.rows, w.stride * x_by[n], n - 1, w.stride) for n, (s, w) in axes),
-        ],
-        [
-            *(Digit(s.apart, w.dilation * x_by[n], n - 1, w.dilation) for n, (s, w) in axes),
-            Digit(of.channels, x_by[-1]),
-        ],
-        sum(s.first_pixel * x_by[n] for n, (s, _) in axes),
-        [Bound(s.first_pixel, w.size) for _, (s, w) in axes],
+        [Digit(images, pixel_by), *placed],
+        [*reached, Digit(channels, channel_by)],
+        sum(share.first_pixel * step for share, _, _, step, _ in axes),
+        [Bound(share.first_pixel, window.size) for share, window, *_ in axes],
+        simplified=alone,
     )
     sizes = (
         images * prod(share.rows for share in shares),
         outputs * prod(share.added for share in shares),
-        of.channels * prod(share.apart for share in shares),
+        channels * prod(share.apart for share in shares),
     )
-    return _product(of, sizes, (dy, taps, dx))
+    return _product(of, sizes, (dy, filter, dx))

@@ -72,11 +72,12 @@ def _inner_first(name: str, operand: Gathered) -> bool:
 def _run(digits: tuple[Digit, ...], axis: str) -> tuple[str, str]:
     """Return how many neighbours lie inside or outside together, and their distance.
 
-    The last digit's values, unless it moves along an axis with a bound.
+    The last digit's values, unless it moves along an axis with a bound. (Nor are those a run
+    that lie backwards: their distance, which is unsigned, wraps around only in sums of places.)
     """
     at = len(digits) - 1
     step = "1" if digits[at].step == 1 else f"{{name}}_view.{axis}_step{at}"
-    if digits[at].axis is not None:
+    if digits[at].axis is not None or digits[at].step < 0:
         return "1", step
     return (f"{{name}}_view.{axis}_size{at}" if at else "(index_t)-1"), step
 

@@ -115,6 +115,11 @@ def _source(
     clear = "left[v] = 0; " if exact else ""
     lows = "local V *lows = low + place;" if exact else ""
     left = "local V *left = low + place;" if exact else ""
+    part, found = of.c.part_type("c"), of.c.part("c", "column", "column + x")
+    found_first = ""
+    if not isinstance(of.c, products.Matrix):  # where finding it takes longer than storing
+        found_first = f"{part} across[WIDE]; for (int x = 0; x < filled; x++) across[x] = {found};"
+        found = "across[x]"
     body = f"""  local A packed_a[{at.down * TALL * DEPTH}];
   local V packed_b[{at.across * 2 * DEPTH}], total[{at.down * at.across * vectors}]{low};
   const index_t group = get_group_id(0);
@@ -146,21 +151,27 @@ def _source(
           for (int v = 0; v < VECTORS; v++) {join}
       }}
   }}
-  for (index_t j = 0; j < wide; j++)
+  for (index_t j = 0; j < wide; j++) {{
+    const index_t column = column0 + j * WIDE;
+    const index_t filled = min(columns - column, (index_t)WIDE);
+    {found_first}
     for (index_t i = 0; i < tall; i++) {{
       const index_t place = (j * {at.down} + i) * VECTORS;
       local const A *sum = (local const A *)(total + place);
       {lows}
-      const index_t column = column0 + j * WIDE, row = row0 + i * TALL;
-      const index_t filled = min(columns - column, (index_t)WIDE);
+      const index_t row = row0 + i * TALL;
       const index_t high = min(rows - row, (index_t)TALL);
-      for (index_t v = 0; v < high; v++)
+      for (index_t v = 0; v < high; v++) {{
+        const {part} down = {of.c.part("c", "row", "row + v")};
         for (index_t x = 0; x < filled; x++) {{
           A value = {value};
           {closing}
-          {products.store(of, "value", "(row + v)", "(column + x)")}
+          const {part} beside = {found};
+          {products.put(of, "value", ("(row + v)", "(column + x)"), ("down", "beside"))}
         }}
-    }}"""
+      }}
+    }}
+  }}"""
     packs = "\n".join(
         [
             packing.function("a", of.a, TALL, at.down),

@@ -1,7 +1,7 @@
-"""Between images and patches: the two gathers that turn a convolution into matrix products.
+"""How windows over images find their places, and the gather from patches back to images.
 
 The patches of a convolution are a matrix with one row for each output position and one column
-for each (tap along every axis, in channel), zero where a tap lies on padding.
+for each (tap along every axis, in channel).
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Images",
-    "extractor",
     "folder",
     "geometry",
     "input_place",
@@ -62,14 +61,6 @@ class Images(NamedTuple):
     def pixels(self) -> int:
         """Elements of one image without its channels."""
         return prod(each.size for each in self.windows)
-
-    @property
-    def untouched(self) -> bool:
-        """Whether the patches are the images themselves."""
-        return all(
-            each.filter == each.stride == 1 and not each.before and each.out == each.size
-            for each in self.windows
-        )
 
 
 def run_of(runtime: Runtime) -> int:
@@ -140,48 +131,6 @@ def output_loops(images: Images, innermost: str, position: str) -> list[str]:
     return [*lines, innermost, "  }" * rank]
 
 
-def _launch(
-    runtime: Runtime, title: str, images: Images, types: tuple[str, str], body: str, items: int
-) -> Launch:
-    reach = images.number * max(images.positions * images.taps, images.pixels * images.channels)
-    index = layouts.index_dtype(items, reach)
-    values = {"items": items, "runs": -(-images.channels // run_of(runtime)), **geometry(images)}
-    return calls.sized(
-        runtime,
-        f"{title} {len(images.windows)} {types[0]}",
-        [templates.Array("x", types[0]), templates.Array("y", types[1], written=True)],
-        values,
-        body,
-        index=index,
-    )
-
-
-def extractor(runtime: Runtime, dtype: DType, images: Images) -> Launch:
-    """Return the launch (images, patches) that copies out every patch."""
-    run = run_of(runtime)
-    items = images.number * images.positions * images.places * -(-images.channels // run)
-    ctype = ctypes.moved(dtype)
-    inside, place = input_place(images)
-    step = "" if images.strides[-1] == 1 else " * channel_by"
-    body = "\n".join(
-        [
-            f"  const index_t first = i % runs * {run};",
-            f"  const index_t count = min((index_t){run}, channels - first);",
-            "  index_t rest = i / runs;",
-            "  y += rest * channels + first;",
-            *split(images, "tap", "taps"),
-            *split(images, "position", "out"),
-            f"  if (!({inside})) {{",
-            "    for (index_t c = 0; c < count; c++) y[c] = 0;",
-            "    return;",
-            "  }",
-            f"  x += rest * image_by + {place} + first * channel_by;",
-            f"  for (index_t c = 0; c < count; c++) y[c] = x[c{step}];",
-        ]
-    )
-    return _launch(runtime, f"extract patches {step}", images, (ctype, ctype), body, items)
-
-
 def folder(runtime: Runtime, dtype: DType, images: Images) -> Launch:
     """Return the launch (patches, images) that sums, for each pixel, what patches hold of it.
 
@@ -211,4 +160,12 @@ def folder(runtime: Runtime, dtype: DType, images: Images) -> Launch:
             f"  for (index_t c = 0; c < count; c++) y[c * channel_by] = ({ctype})sum[c];",
         ]
     )
-    return _launch(runtime, f"fold patches {dtype}", images, (ctype, ctype), body, items)
+    index = layouts.index_dtype(items, images.number * images.positions * images.taps)
+    return calls.sized(
+        runtime,
+        f"fold patches {len(images.windows)} {dtype}",
+        [templates.Array("x", ctype), templates.Array("y", ctype, written=True)],
+        {"items": items, "runs": -(-images.channels // run), **geometry(images)},
+        body,
+        index=index,
+    )

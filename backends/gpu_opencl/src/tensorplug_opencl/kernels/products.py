@@ -36,6 +36,7 @@ __all__ = [
     "ending_function",
     "index_of",
     "program",
+    "put",
     "store",
     "sum_up",
 ]
@@ -262,16 +263,26 @@ def program(
 
 def store(of: Product, value: str, row: str, column: str) -> str:
     """Return the statement that ends and stores an element of the product."""
-    places = {
-        name: f"{row} * {name}_row + {column} * {name}_column" for name, _ in of.ending.inputs
-    }
-    ctype, inside = of.c.part_type("c"), of.c.inside("c", "on_row", "on_column")
+    ctype = of.c.part_type("c")
     return (
         f"{{ const {ctype} on_row = {of.c.part('c', 'row', row)}, "
         f"on_column = {of.c.part('c', 'column', column)}; "
-        f"{'' if inside is None else f'if ({inside}) '}"
-        f"c[{of.c.place('on_row', 'on_column')}] = {ended(of.ending, value, places)}; }}"
+        f"{put(of, value, (row, column), ('on_row', 'on_column'))} }}"
     )
+
+
+def put(of: Product, value: str, at: tuple[str, str], parts: tuple[str, str]) -> str:
+    """Return that statement where the parts of the place are already known, by these names.
+
+    ``at``: the row and the column.
+    """
+    row, column = at
+    places = {
+        name: f"{row} * {name}_row + {column} * {name}_column" for name, _ in of.ending.inputs
+    }
+    inside = of.c.inside("c", *parts)
+    condition = "" if inside is None else f"if ({inside}) "
+    return f"{condition}c[{of.c.place(*parts)}] = {ended(of.ending, value, places)};"
 
 
 def ending_function(ending: Ending, written: str) -> str:

@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tensorplug.ops.correlation import windows_of
 from tensorplug.windows import channel_axis, spatial_axes
 from tensorplug_opencl import layouts
+from tensorplug_opencl.kernels.gathers import Digit, gathered
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tensorplug.dtypes import DType
     from tensorplug.shapes import Shape
     from tensorplug.windows import Windows
     from tensorplug_opencl.backend import OpenCLBackend
+    from tensorplug_opencl.kernels.products import Operand
+    from tensorplug_opencl.layouts import Strides
     from tensorplug_opencl.runtime import Runtime
 
 __all__ = ["Convolution"]
@@ -23,6 +28,7 @@ class Convolution(NamedTuple):
     """Everything that the forward kernel and those of its two gradients share.
 
     ``x``, ``filter`` and ``y`` are the shapes of input, filter and output, all as given.
+    ``x_by`` and ``y_by`` are the distances of their (image, spatial axes, channel).
     Filters are [taps along each axis, in, out], which is the matrix [taps, out] as it stands.
     """
 
@@ -32,7 +38,8 @@ class Convolution(NamedTuple):
     filter: Shape
     y: Shape
     windows: Windows
-    data_format: str
+    x_by: Strides
+    y_by: Strides
 
     @classmethod
     def of(
@@ -43,8 +50,12 @@ class Convolution(NamedTuple):
         attributes: dict[str, Any],
     ) -> Convolution:
         """Return the convolution of x and filter to y, whose ``shapes`` are given."""
-        windows = windows_of(shapes[0], shapes[1], attributes)
-        return cls(backend.runtime, dtype, *shapes, windows, attributes["data_format"])
+        x, filter, y = shapes
+        data_format = attributes["data_format"]
+        order = (0, *spatial_axes(data_format), channel_axis(data_format))
+        x_by, y_by = (_strides(shape, order) for shape in (x, y))
+        windows = windows_of(x, filter, attributes)
+        return cls(backend.runtime, dtype, x, filter, y, windows, x_by, y_by)
 
     @property
     def empty(self) -> bool:
@@ -62,6 +73,11 @@ class Convolution(NamedTuple):
         return self.filter[-1]
 
     @property
+    def places(self) -> int:
+        """Places of a filter: its taps along all axes."""
+        return prod(self.filter[:-2])
+
+    @property
     def taps(self) -> int:
         """Elements of a filter for one output channel."""
         return prod(self.filter[:-1])
@@ -76,8 +92,13 @@ class Convolution(NamedTuple):
         """The number of elements in the largest of x, filter and y."""
         return max(map(prod, (self.x, self.filter, self.y)))
 
-    def strides(self, shape: Shape) -> tuple[int, ...]:
-        """Return distances of (image, spatial axes, channel) in a dense array of ``shape``."""
-        own = layouts.row_major(shape)
-        order = (0, *spatial_axes(self.data_format), channel_axis(self.data_format))
-        return tuple(own[axis] for axis in order)
+    def results(self, images: int) -> Operand:
+        """Return the outputs of that many images as a matrix [positions, channels]."""
+        image_by, *axes_by, channel_by = self.y_by
+        rows = [Digit(each.out, by) for each, by in zip(self.windows, axes_by, strict=True)]
+        return gathered([Digit(images, image_by), *rows], [Digit(self.outputs, channel_by)])
+
+
+def _strides(shape: Shape, order: Sequence[int]) -> Strides:
+    own = layouts.row_major(shape)
+    return tuple(own[axis] for axis in order)
