@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack, contextmanager
+
 import pytest
 
 import tensorplug as tp
@@ -31,17 +33,29 @@ def engine():
         yield own
 
 
+@contextmanager
+def active(name):
+    """Make a backend the active one, or skip where there is none of that name."""
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(isolated_engine(name))
+        except (tp.errors.BackendNotInstalledError, tp.errors.BackendUnavailableError) as missing:
+            pytest.skip(str(missing))
+        yield
+
+
 @pytest.fixture(scope="module", params=PLACES)
 def place(request):
     """Make a backend the active one for a module's tests; return how attention must run there."""
     name, _, without = request.param.partition(" ")
-    try:
-        entered = isolated_engine(name)
-        entered.__enter__()
-    except (tp.errors.BackendNotInstalledError, tp.errors.BackendUnavailableError) as missing:
-        pytest.skip(str(missing))
-    if without:
-        for spec in (ATTENTION, ATTENTION_GRAD):
-            tp.unregister_kernel(spec, name)
-    yield PLACES[request.param]
-    entered.__exit__(None, None, None)
+    with active(name):
+        if without:
+            for spec in (ATTENTION, ATTENTION_GRAD):
+                tp.unregister_kernel(spec, name)
+        yield PLACES[request.param]
+
+
+@pytest.fixture
+def opencl():
+    with active("opencl"):
+        yield

@@ -150,3 +150,26 @@ def test_the_second_output_is_differentiable_too():
     expected = np.logaddexp.reduce(q @ k.T / math.sqrt(2), axis=-1)
     assert_close(rows(q, k), expected, "float64", 1e-14)
     check_grads(rows, [q, k], order=2)
+
+
+def by_definition(q, k, v, dy):
+    """Evaluate causal attention of each head and its gradients, all scores held, in float64."""
+    scale = 1 / math.sqrt(q.shape[-1])
+    seen = np.tri(q.shape[-2], k.shape[-2], dtype=bool)
+    parts = np.where(seen, np.exp(q @ k.swapaxes(-1, -2) * scale), 0)
+    p = parts / parts.sum(axis=-1, keepdims=True)
+    y = p @ v
+    slope = p * (dy @ v.swapaxes(-1, -2) - (dy * y).sum(axis=-1, keepdims=True)) * scale
+    return y, slope @ k, slope.swapaxes(-1, -2) @ q, p.swapaxes(-1, -2) @ dy
+
+
+@pytest.mark.usefixtures("opencl")
+def test_in_large_groups_of_a_cpu(monkeypatch):
+    """As many rows as one core's group has, and more, so that the second group is not full."""
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    inputs = [rng.standard_normal((2, 300, 4)) for _ in range(4)]
+    q, k, v, dy = (tp.asarray(each, dtype=tp.float32) for each in inputs)
+    y, pull = tp.vjp(lambda *qkv: scaled_dot_product_attention(*qkv, causal=True), q, k, v)
+    assert tp.explain(ATTENTION, [[q, k, v], None, None]).how == "native"
+    for got, expected in zip((y, *pull(dy)), by_definition(*inputs), strict=True):
+        assert_close(got, expected, "float32", 2e-5)

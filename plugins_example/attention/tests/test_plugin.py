@@ -29,22 +29,6 @@ def test_kernels_and_decompositions_are_known_as_ours(spec):
     assert (decomposed.how, decomposed.owner) == ("decomposed", OWNER)
 
 
-def test_where_products_of_matrices_are_faster_the_opencl_kernel_declines(engine):
-    """On CPUs, between few scores and too many to hold; nothing runs here."""
-    try:
-        opened = engine.open("opencl")
-    except (tp.errors.BackendNotInstalledError, tp.errors.BackendUnavailableError) as missing:
-        pytest.skip(str(missing))
-    from tensorplug_opencl.extending import on_cpu
-
-    found = []
-    with tp.use_backend("opencl"):
-        for length in (500, 600, 1 << 14):
-            rows = tp.zeros((length, 1))
-            found.append(tp.explain(ATTENTION, [[rows] * 3, None, None]).how)
-    assert found == ["native", "decomposed" if on_cpu(opened.backend) else "native", "native"]
-
-
 @pytest.mark.parametrize("name", ["qkv", "bias", "mask"])
 def test_every_input_has_a_rule_or_a_stop(name):
     for spec in (ATTENTION, ATTENTION_GRAD):

@@ -5,15 +5,12 @@ local memory, where all of its queries use them; each work-item keeps the runnin
 of its queries' exponentials, and corrects what it has when the maximum grows. The gradient runs
 twice: once so for dq, and once the other way round, with keys that stay and queries that stream
 by, for dk and dv. No work-item writes where another does, so that results are the same each time.
-
-On CPUs the backend's products of matrices are two to three times as fast as this. Between what
-starting several programs costs and what memory the scores need, the kernels decline there, and
-ops take their place.
 """
 
 from __future__ import annotations
 
 import math
+import os
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -47,12 +44,11 @@ class _Group(NamedTuple):
 
 
 # A CPU runs a group on one core, one work-item after the other: rows of one item share what it
-# reads. A GPU has work-items by the thousand, and few registers for each.
-_ON_CPU: Final = _Group(8, 4)
+# reads from a tile, and all items what it took to bring it. A GPU has work-items by the thousand,
+# and few registers for each.
+_ON_CPU: Final = _Group(64, 4)
+_FEW_ON_CPU: Final = _Group(8, 4)
 _ON_GPU: Final = _Group(64, 1)
-
-# Numbers of scores, in all batches, for which ops are better on a CPU: 1 GiB of float32 at most.
-_BY_OPS: Final = range(1 << 18, 1 << 28)
 
 
 @kernels.prepare(ATTENTION)
@@ -133,9 +129,6 @@ class _Call(NamedTuple):
             raise KernelRefusedError(f"{widest} features; it takes up to {_WIDEST}")
         if qkv[0].rank - 2 > _LEADING:
             raise KernelRefusedError(f"{qkv[0].rank - 2} leading axes; it takes up to {_LEADING}")
-        scores = math.prod(qkv[0].shape[:-1]) * qkv[1].shape[-2]
-        if scores in _BY_OPS and on_cpu(backend):
-            raise KernelRefusedError(f"for {scores:,} scores ops are faster on a CPU")
         return cls(backend, qkv, (bias, mask), scale, causal)
 
     @property
@@ -152,8 +145,11 @@ class _Call(NamedTuple):
         self, body: str, name: str, inputs: int, rows: int, out: Sequence[TensorType]
     ) -> Callable[..., Buffers]:
         """Return a program in which ``rows`` in each batch stay, each with one work-item."""
-        group = _ON_CPU if on_cpu(self.backend) else _ON_GPU
         q, _, v = self.qkv
+        group = _ON_GPU
+        if on_cpu(self.backend):
+            large = math.prod(q.shape[:-2]) * (rows // (_ON_CPU.items * _ON_CPU.rows))
+            group = _ON_CPU if large >= (os.cpu_count() or 1) else _FEW_ON_CPU
         computed = c_type(wider(q.dtype))
         text = source.text(
             body,

@@ -2,6 +2,10 @@
 
 A vector holds one number for each row of a tile. ``R`` rows stay with a work-item, ``T`` stream
 by at a time; ``D`` and ``DV`` are the widths of k and v, rounded up to whole vectors.
+
+What the two innermost loops add to must stay in registers. So rows are unrolled there, and vectors
+are read as what a pointer points to: ``vload`` is a call that some drivers do not inline, and then
+all registers go to memory and back around it. Either alone gains little, both a factor of two.
 """
 
 from __future__ import annotations
@@ -141,20 +145,26 @@ inline long place(const long head, const long8 shape, const long8 by) {
 #define CUT(numbers, first, count) \\
   for (uint t = 0; t < T; ++t) if ((first) + t >= (count)) numbers[t] = 0;
 
+// What work-items share, and a vector of it.
+#define SHARED(name, size) local real name[size] __attribute__((aligned(sizeof(vec))))
+#define VECTOR(p) (*(local const vec *)(p))
+
+#define EACH_ROW _Pragma("unroll") for (uint r = 0; r < R; ++r)
+
 // Products of what stays, row by row, with a tile's columns: a score for each row of the tile.
 #define PRODUCTS(result, mine, columns, N) \\
   for (uint r = 0; r < R; ++r) result[r] = 0; \\
   for (uint c = 0; c < (N); ++c) { \\
-    const vec column = VLOAD(columns + c * T); \\
-    for (uint r = 0; r < R; ++r) result[r] += mine[r][c] * column; \\
+    const vec column = VECTOR(columns + c * T); \\
+    EACH_ROW result[r] += mine[r][c] * column; \\
   }
 
 // Rows of the tile, times a factor each, added to what each row here has.
 #define ADD_UP(sums, factors, rows, N) \\
   for (uint c = 0; c < (N) / T; ++c) \\
     for (uint t = 0; t < T; ++t) { \\
-      const vec part = VLOAD(rows + t * (N) + c * T); \\
-      for (uint r = 0; r < R; ++r) sums[r][c] += factors[r][t] * part; \\
+      const vec part = VECTOR(rows + t * (N) + c * T); \\
+      EACH_ROW sums[r][c] += factors[r][t] * part; \\
     }
 
 #define HEAD const long head = get_group_id(0) / groups
@@ -165,7 +175,7 @@ FORWARD: Final = """
 kernel void run(global const elem *q, const long q_at, global const elem *k, const long k_at,
                 global const elem *v, const long v_at, BIAS_INPUT MASK_INPUT
                 global elem *y, const long y_at, global real *rows, const long rows_at, CALL) {
-  local real k_columns[D * T], v_rows[T * DV];
+  SHARED(k_columns, D * T); SHARED(v_rows, T * DV);
   HEAD;
   FIND_BIAS FIND_MASK
   const uint first = FIRST, own = first + get_local_id(0) * R;
@@ -216,7 +226,7 @@ kernel void run(global const elem *q, const long q_at, global const elem *k, con
                 global const real *rows, const long rows_at,
                 global const real *delta, const long delta_at, BIAS_INPUT MASK_INPUT
                 global elem *dq, const long dq_at, CALL) {
-  local real k_columns[D * T], k_rows[T * D], v_columns[DV * T];
+  SHARED(k_columns, D * T); SHARED(k_rows, T * D); SHARED(v_columns, DV * T);
   HEAD;
   FIND_BIAS FIND_MASK
   const uint first = FIRST, own = first + get_local_id(0) * R;
@@ -260,8 +270,8 @@ kernel void run(global const elem *q, const long q_at, global const elem *k, con
                 global const real *rows, const long rows_at,
                 global const real *delta, const long delta_at, BIAS_INPUT MASK_INPUT
                 global elem *dk, const long dk_at, global elem *dv, const long dv_at, CALL) {
-  local real q_columns[D * T], q_rows[T * D], dy_columns[DV * T], dy_rows[T * DV];
-  local real row[T], shift[T];
+  SHARED(q_columns, D * T); SHARED(q_rows, T * D);
+  SHARED(dy_columns, DV * T); SHARED(dy_rows, T * DV); SHARED(row, T); SHARED(shift, T);
   HEAD;
   FIND_BIAS FIND_MASK
   const uint first = FIRST, own = first + get_local_id(0) * R;
@@ -292,9 +302,9 @@ kernel void run(global const elem *q, const long q_at, global const elem *k, con
         for (uint t = 0; t < T; ++t) share[r][t] = MASKED(share[r][t], i + t, own + r);
         s[r] = VLOAD(share[r]);
       }
-      s[r] = exp(s[r] - VLOAD(row));
+      s[r] = exp(s[r] - VECTOR(row));
       VSTORE(s[r], share[r]);
-      VSTORE(s[r] * (ds[r] - VLOAD(shift)), slope[r]);
+      VSTORE(s[r] * (ds[r] - VECTOR(shift)), slope[r]);
       if (!plain) CUT(slope[r], i, n_q)
     }
     ADD_UP(sums, slope, q_rows, D)
