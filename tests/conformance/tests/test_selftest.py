@@ -95,6 +95,7 @@ def test_backends_that_misbehave_get_their_verdict_and_the_run_goes_on(
     [
         ("ArgMin", "float64 read as float32"),  # shows only where such digits decide
         ("ArgMin", "subnormals read as 0"),
+        ("SparseSegmentMean", "unsigned as signed"),  # wraps, and then divides
         ("Selu", "subnormals flushed"),  # makes a normal number of the largest one
     ],
 )
