@@ -12,6 +12,7 @@ from tensorplug_opencl.kernels import gathers, gemm, implicit, panels, tiled_pro
 from tensorplug_opencl.kernels.gathers import Bound, Digit, Gathered, gathered
 from tensorplug_opencl.kernels.products import NOTHING, Matrix, Product
 from tensorplug_opencl.kernels.sliding import Convolution
+from tensorplug_opencl.kernels.tiled_products import Tiles
 
 SMALL = [panels.SIZES[-1], tiled_products.TILES[-1]]  # built soonest
 
@@ -66,19 +67,13 @@ def opened(frame):
     return frame.device.backend
 
 
-@pytest.fixture(params=[32, 64])
-def bits(request, monkeypatch):
-    """Have indices of so many bits, whatever the size of arrays."""
-    if request.param == 64:
-        monkeypatch.setattr(layouts, "NARROW_LIMIT", 0)
-
-
-@pytest.mark.usefixtures("bits")
+# Some drivers take a second for each program, so not every combination is tried.
 @pytest.mark.parametrize("way", SMALL, ids=str)
-@pytest.mark.parametrize("cut", [1, 3])
-@pytest.mark.parametrize("turned", [False, True])
-def test_products_with_all_three_gathered(opened, way, cut, turned):
+@pytest.mark.parametrize(("bits", "cut", "turned"), [(32, 1, False), (64, 3, True)])
+def test_products_with_all_three_gathered(opened, monkeypatch, way, bits, cut, turned):
     """x in windows of 2 from one place before it on, y from its end, into every third place."""
+    if bits == 64:
+        monkeypatch.setattr(layouts, "NARROW_LIMIT", 0)
     rng = np.random.default_rng(15)
     x, y = (rng.integers(-9, 9, size).astype(np.float32) for size in (12, 9 * 7))
     wide = np.concatenate([[0], x, [0]])
@@ -105,8 +100,8 @@ def test_products_with_all_three_gathered(opened, way, cut, turned):
     np.testing.assert_array_equal(opened.to_host(result), expected)
 
 
-def test_large_tiles_bring_what_lies_in_an_image(opened):
-    """The group has more work-items than the tile is deep, or wide: others than the smallest."""
+def test_tiles_of_many_elements(opened):
+    """Work-items bring several elements each, which share their row or their column."""
     rng = np.random.default_rng(16)
     x = rng.integers(-9, 9, (2, 9, 11, 5)).astype(np.float32)
     filter = rng.integers(-9, 9, (3, 3, 5, 37)).astype(np.float32)
@@ -119,7 +114,7 @@ def test_large_tiles_bring_what_lies_in_an_image(opened):
     )
     product = implicit.forward_product(of, NOTHING)
     result = opened.runtime.empty(TensorType(dt.float32, of.y))
-    multiply = gemm.multiplier(opened.runtime, product, tiled_products.TILES[3], 1)
+    multiply = gemm.multiplier(opened.runtime, product, Tiles(16, 16, 8, 2, 4), 1)
     multiply(opened.from_host(x), opened.from_host(filter), result)
     wide = np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
     windows = np.lib.stride_tricks.sliding_window_view(wide, (3, 3), (1, 2))
