@@ -8,7 +8,14 @@ import pytest
 from tensorplug import dtypes as dt
 from tensorplug.spec import TensorType
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import gathers, gemm, implicit, panels, tiled_products
+from tensorplug_opencl.kernels import (
+    gathers,
+    gemm,
+    implicit,
+    panels,
+    products,
+    tiled_products,
+)
 from tensorplug_opencl.kernels.gathers import Bound, Digit, Gathered, gathered
 from tensorplug_opencl.kernels.products import NOTHING, Matrix, Product
 from tensorplug_opencl.kernels.sliding import Convolution
@@ -98,6 +105,26 @@ def test_products_with_all_three_gathered(opened, monkeypatch, way, bits, cut, t
         of, arrays = of.turned, arrays[::-1]
     gemm.multiplier(opened.runtime, of, way, cut)(*arrays, result)
     np.testing.assert_array_equal(opened.to_host(result), expected)
+
+
+def test_arguments_of_the_largest_products_fit(opened):
+    """OpenCL guarantees 1024 bytes: three axes with strides, channels first, 64-bit indices."""
+    attributes = {
+        "strides": (2, 2, 2),
+        "dilations": (1, 1, 1),
+        "pad": "same",
+        "data_format": "NCDHW",
+        "dim_rounding_mode": None,
+    }
+    shapes = (2, 8, 9, 9, 9), (3, 3, 3, 8, 6), (2, 6, 5, 5, 5)
+    of = Convolution.of(opened, dt.float32, shapes, attributes)
+    tiles = dict.fromkeys(("tiles_down", "tiles_across"), 1)
+    found = [implicit.forward_product(of, NOTHING), *implicit.input_gradient_products(of)]
+    assert len(found) == 1 + 2**3
+    for product in found:
+        constants = products.constants(product, np.dtype(np.uint64), tiles)
+        pointers_and_offsets = 3 * 2 * 8
+        assert sum(each.nbytes for each in constants) + pointers_and_offsets <= 1024
 
 
 def test_tiles_of_many_elements(opened):

@@ -29,7 +29,13 @@ if TYPE_CHECKING:
     from tensorplug_opencl.kernels.products import Operand
     from tensorplug_opencl.kernels.sliding import Convolution
 
-__all__ = ["filter_gradient", "forward", "forward_product", "input_gradient"]
+__all__ = [
+    "filter_gradient",
+    "forward",
+    "forward_product",
+    "input_gradient",
+    "input_gradient_products",
+]
 
 
 def forward(of: Convolution, ending: Ending) -> Callable[..., None]:
@@ -53,10 +59,8 @@ def filter_gradient(of: Convolution) -> Callable[..., None]:
 
 def input_gradient(of: Convolution) -> Callable[..., None]:
     """Return a function (dy, filter, result)."""
-    axes = [_shares(window) for window in of.windows]
-    shares = [*itertools.product(*axes)]
-    multiply = [_multiplier(of, _share(of, each, alone=len(shares) == 1)) for each in shares]
-    covered = all(_covers(*each) for each in zip(of.windows, axes, strict=True))
+    multiply = [_multiplier(of, each) for each in input_gradient_products(of)]
+    covered = all(_covers(window, _shares(window)) for window in of.windows)
     zero = None if covered else calls.element(0, of.dtype)
 
     def write(dy: DeviceBuffer, filter: DeviceBuffer, result: DeviceBuffer) -> None:
@@ -66,6 +70,12 @@ def input_gradient(of: Convolution) -> Callable[..., None]:
             each(dy, filter, result)
 
     return write
+
+
+def input_gradient_products(of: Convolution) -> list[Product]:
+    """Return products of dy and the filter whose results have no pixel of x in common."""
+    shares = [*itertools.product(*(_shares(window) for window in of.windows))]
+    return [_share(of, each, alone=len(shares) == 1) for each in shares]
 
 
 def _product(
