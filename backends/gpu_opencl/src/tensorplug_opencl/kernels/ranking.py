@@ -55,10 +55,10 @@ def _arg(
     runtime: Runtime, over: Walk, dtype: DType, out: TensorType, order: str, best: Fold
 ) -> Callable[[DeviceBuffer], DeviceBuffer]:
     contiguous = over.reduced.rank == 1 and over.reduced.strides[0] == (1,)
-    if contiguous and runtime.is_cpu:
-        search, parts = _blocks, rows.parts_on_cpu(runtime, over.outputs, over.length)
-    else:
-        search, parts = _winners, rows.parts_of(runtime, over.outputs, over.length)
+    by_blocks = contiguous and runtime.is_cpu
+    search = _blocks if by_blocks else _winners
+    parts_of = rows.parts_on_cpu if by_blocks else rows.parts_of
+    parts = parts_of(runtime, over.outputs, over.length)
     if parts == 1:
         return calls.producer(runtime, out, search(runtime, over, dtype, 1, order, best))
     make_parts = runtime.maker(TensorType(dt.int32, (over.outputs, parts)))
