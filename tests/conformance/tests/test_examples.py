@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -68,6 +69,16 @@ def test_sizes_that_are_equal_stay_equal() -> None:
     assert [each.shape for each in arrays(case)] == [(8, 1), (1, 4)]
     case = varied.made(Variation("row", sizes=(8, 4)))
     assert [each.shape for each in arrays(case)] == [(8,), (4, 8)]
+
+
+def test_operands_that_are_multiplied_stay_small_together() -> None:
+    varied = Variations(KNOWN["Einsum"], dt.float32)
+    for name in varied.cases:
+        plain = arrays(varied.made(Variation(name)))
+        for size in (16, 127):
+            given = arrays(varied.made(Variation(name, sizes=(size,) * varied.sizes(name))))
+            most = max(2**20, math.prod(each.size for each in plain))
+            assert math.prod(each.size for each in given) <= most
 
 
 def test_what_the_spec_refuses_is_left_out() -> None:

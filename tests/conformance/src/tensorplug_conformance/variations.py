@@ -37,6 +37,7 @@ LAYOUTS: Final[tuple[Layout, ...]] = ("dense", "sliced", "transposed", "stepped"
 SIZES: Final = (1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 31, 33, 64, 65, 127)
 
 _LARGEST: Final = 512  # elements of any input: oracles are slow
+_PRODUCTS: Final = 1 << 20  # elements of all operands in a list, multiplied
 _SHOWN: Final = 4096  # elements of inputs in which special values are looked for
 
 
@@ -288,11 +289,20 @@ def _sizes(case: Case) -> list[int]:
 
 
 def _bearable(case: Case, old: Sequence[int], sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """Return ``sizes``, halved until every input with them is small enough."""
+    """Return ``sizes``, halved until every input with them is small enough.
+
+    Operands in one list may be multiplied with one another, each element with each.
+    """
     while True:
         new = dict(zip(old, sizes, strict=True))
-        most = max(math.prod(new.get(n, n) for n in each.shape) for each in _arrays(case.inputs))
-        if most <= _LARGEST:
+
+        def elements(array: Array, new: Mapping[int, int] = new) -> int:
+            return math.prod(new.get(n, n) for n in array.shape)
+
+        most = max(map(elements, _arrays(case.inputs)))
+        lists = [each for each in case.inputs if isinstance(each, list)]
+        products = max((math.prod(map(elements, each)) for each in lists), default=0)
+        if most <= _LARGEST and products <= _PRODUCTS:
             return sizes
         sizes = tuple((n + 1) // 2 for n in sizes)
 
