@@ -118,11 +118,11 @@ def test_arguments_of_the_largest_products_fit(opened):
     }
     shapes = (2, 8, 9, 9, 9), (3, 3, 3, 8, 6), (2, 6, 5, 5, 5)
     of = Convolution.of(opened, dt.float32, shapes, attributes)
-    tiles = dict.fromkeys(("tiles_down", "tiles_across"), 1)
+    more = dict.fromkeys(("blocks_down", "blocks_across", "down", "across"), 1)  # of panels
     found = [implicit.forward_product(of, NOTHING), *implicit.input_gradient_products(of)]
     assert len(found) == 1 + 2**3
     for product in found:
-        constants = products.constants(product, np.dtype(np.uint64), tiles)
+        constants = products.constants(product, np.dtype(np.uint64), more)
         pointers_and_offsets = 3 * 2 * 8
         assert sum(each.nbytes for each in constants) + pointers_and_offsets <= 1024
 
