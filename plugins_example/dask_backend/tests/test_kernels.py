@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cmath
 import math
 
 import numpy as np
@@ -46,6 +47,14 @@ CASES = [
     ("Mod", [WHOLE, DIVISORS], {}, i32(1, 1, -1, -1, 0, 0)),
     ("Pow", [i32(2, -2, 1, -1, -1, 0), i32(5, 3, -2, -2, -3, -1)], {}, i32(32, -8, 1, 1, -1, 0)),
     ("Erf", [LONG], {}, [math.erf(x) for x in LONG]),
+    ("Asin", [COMPLEX], {}, [cmath.asin(x) for x in COMPLEX.tolist()]),
+    ("Cosh", [COMPLEX], {}, [cmath.cosh(x) for x in COMPLEX.tolist()]),
+    ("Expm1", [COMPLEX], {}, [cmath.exp(x) - 1 for x in COMPLEX.tolist()]),
+    ("Expm1", [np.array([complex(-np.inf, 1), np.inf])], {}, [-1 + 0j, np.inf + 0j]),
+    ("Log1p", [COMPLEX], {}, [cmath.log(1 + x) for x in COMPLEX.tolist()]),
+    ("Sigmoid", [np.array([-800 + 1j, 800 + 1j, 0])], {}, [0j, 1 + 0j, 0.5 + 0j]),
+    ("Sigmoid", [np.float32([-90, -1, 0, 90])], {}, [1 / (1 + math.exp(-x)) for x in
+     (-90, -1, 0, 90)]),
     ("Maximum", [EDGES, np.float32(1)], {}, [1, 1, 1, 1, 2.5, math.inf, math.nan]),
     ("Select", [EDGES > 0, EDGES, np.float32(9)], {}, [9, 9, 9, 9, 2.5, math.inf, 9]),
     ("Cast", [np.array([2.9, -2.9, 2.0**31, -1e10, math.nan, math.inf])], {"dtype": "int32"},
@@ -68,6 +77,7 @@ CASES = [
     ("Concat", [[A, A[:, :2], A]], {"axis": 1}, np.hstack([A, A[:, :2], A]).astype(float)),
     ("GatherV2", [A, PLACES], {}, np.array([A[each].astype(float) for each in PLACES])),
     ("GatherV2", [EDGES, i32(2, 6, 3, 0)], {}, [-0.0, math.nan, 0.0, -math.inf]),
+    ("GatherV2", [EDGES, np.int32(4)], {}, 2.5),
     ("GatherV2", [CUBE > 0, PLACES % 3], {"axis": 1}, np.stack([CUBE[:, each] > 0 for each in
      PLACES % 3], 1)),
     ("GatherV2", [CUBE, PLACES[:8].reshape(4, 2) % 5], {"axis": 2, "batch_dims": 1},
@@ -140,6 +150,12 @@ def test_an_index_out_of_range_is_an_error_when_it_is_read(index, length):
     message = rf"index {place} is out of range .* length {length}"
     with pytest.raises(tp.errors.OutOfRangeError, match=message):
         picked.numpy()
+
+
+def test_a_logarithm_near_one_keeps_its_digits():
+    """Of 1 + x few are left; its logarithm is x - x**2 / 2."""
+    found = tp.log1p(tp.asarray(np.array([1e-9 + 2e-9j]))).numpy()
+    np.testing.assert_allclose(found, [1e-9 + 1.5e-18 + (2e-9 - 2e-18) * 1j], rtol=1e-15, atol=0)
 
 
 @pytest.mark.parametrize("chunk_bytes", ["128MiB", "64B"], indirect=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tensorplug import dtypes as dt
-from tensorplug.ops import comparison, complexes, elementwise
+from tensorplug.ops import activation, comparison, complexes, elementwise, powers, trigonometry
 from tensorplug.tables import KernelTable
 from tensorplug_dask.native import native_elementwise
 
@@ -53,6 +53,29 @@ def power(a: Array, b: Array) -> Any:
     return np.power(a, b)
 
 
+def expm1(x: Array) -> Any:
+    """Complex infinities and NaN are the exponential's, as in C; NumPy's are not."""
+    found = np.expm1(x)
+    return np.where(np.isfinite(x), found, np.exp(x) - 1) if x.dtype.kind == "c" else found
+
+
+def log1p(x: Array) -> Any:
+    """Near 0 NumPy's real part is the logarithm of |1 + x|, in which most of x is rounded away."""
+    found = np.asarray(np.log1p(x))
+    if x.dtype.kind == "c":
+        near = (np.abs(x.real) < 0.5) & (np.abs(x.imag) < 0.5)
+        exact = 0.5 * np.log1p(x.real * (2 + x.real) + x.imag * x.imag)
+        found.real = np.where(near, exact, found.real)
+    return found
+
+
+def sigmoid(x: Array) -> Any:
+    """Take the exponential of what has a negative real part, which does not overflow."""
+    below = x.real < 0
+    part = np.exp(np.where(below, x, -x))
+    return np.where(below, part, 1) / (1 + part)
+
+
 def cast(x: Array, *, dtype: DType) -> Any:
     """Floats are truncated and wrap into integers; NaN and infinities give 0."""
     if dtype is dt.bool_:
@@ -73,8 +96,8 @@ def joined(real: Array, imag: Array, *, out: TensorType) -> Any:
     return result
 
 
-# Beyond the primitives stand here those that NumPy has as one ufunc, and the parts of complex
-# numbers, which ops would take apart only on the host.
+# Beyond the primitives stand here functions whose decompositions are for real numbers, and the
+# parts of complex ones, which ops would take apart only on the host.
 SIMPLE: Final[dict[KernelSpec, Callable[..., Any]]] = {
     elementwise.NEG: np.negative,
     elementwise.ABS: np.absolute,
@@ -87,6 +110,19 @@ SIMPLE: Final[dict[KernelSpec, Callable[..., Any]]] = {
     elementwise.ATAN: np.arctan,
     elementwise.ERF: erf,
     elementwise.TANH: np.tanh,
+    trigonometry.ACOS: np.arccos,
+    trigonometry.ACOSH: np.arccosh,
+    trigonometry.ASIN: np.arcsin,
+    trigonometry.ASINH: np.arcsinh,
+    trigonometry.ATANH: np.arctanh,
+    trigonometry.COSH: np.cosh,
+    trigonometry.SINH: np.sinh,
+    trigonometry.TAN: np.tan,
+    powers.EXPM1: expm1,
+    powers.LOG10: np.log10,
+    powers.LOG1P: log1p,
+    powers.LOG2: np.log2,
+    activation.SIGMOID: sigmoid,
     elementwise.SQUARE: np.square,
     elementwise.ADD: np.add,
     elementwise.SUB: np.subtract,

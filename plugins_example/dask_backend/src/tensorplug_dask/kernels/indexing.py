@@ -44,7 +44,7 @@ def _picked(x: Array, at: Array, axis: int, batch_dims: int) -> Array:
     flat = x.reshape(batch, before, x.shape[axis], after)
     rows = at.reshape(batch, 1, count)
     picked = flat[np.arange(batch)[:, None, None], np.arange(before)[:, None], rows]
-    return picked.reshape(*x.shape[:axis], *at.shape[batch_dims:], *x.shape[axis + 1 :])
+    return picked.reshape((*x.shape[:axis], *at.shape[batch_dims:], *x.shape[axis + 1 :]))
 
 
 def _gathered(
