@@ -14,7 +14,7 @@ from outofcore import Table, main
 import tensorplug as tp
 
 FEATURES = 63
-STEPS, RATE = 8, 5.0
+STEPS, RATE = 5, 5.0
 
 
 def loss(weights: tp.Tensor, x: tp.Tensor, y: tp.Tensor) -> tp.Tensor:

@@ -33,12 +33,13 @@ def test_a_program_finds_what_was_planted(name, found, backend):
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason=NO_LIMITS)
-def test_more_data_than_memory():
-    """64 MB of data, where the process may have 50 MB more than it has."""
-    limited = ("--rows", "250000", "--memory", "50MB")
-    eager = example("pca", "--backend", "cpu", *limited)
+@pytest.mark.parametrize("name", ["pca", "logistic"])
+def test_more_data_than_memory(name):
+    """54 MB of data, where the process may have 50 MB more than it has."""
+    limited = ("--rows", "210000", "--memory", "50MB")
+    eager = example(name, "--backend", "cpu", *limited)
     assert eager.returncode
     assert "MemoryError: Unable to allocate" in eager.stderr
-    lazy = example("pca", "--backend", "dask", *limited)
+    lazy = example(name, "--backend", "dask", *limited)
     assert (lazy.returncode, lazy.stderr) == (0, "")
     assert "limit: 50MB" in lazy.stdout
