@@ -102,7 +102,7 @@ def test_slices_of_the_inner_axis(device, cut, turned):
 
 
 @pytest.mark.parametrize(
-    ("dtype", "turned"), [("int8", True), ("int32", False), ("int32", True), ("float64", False)]
+    ("dtype", "turned"), [("int8", True), ("int32", False), ("float64", True)]
 )
 def test_other_dtypes_and_integers_that_wrap(device, dtype, turned):
     rng = np.random.default_rng(22)
