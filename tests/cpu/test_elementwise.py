@@ -294,11 +294,7 @@ def converted(value, target):
     if isinstance(value, complex) and kind != "c":
         value = value.real
     if kind in "iu" and isinstance(value, float):
-        if not math.isfinite(value):
-            return 0
-        whole = int(value)
-        fits = -(2**63) <= whole < 2**63 or (target == "uint64" and 0 <= whole < 2**64)
-        return wrapped(whole, target) if fits else 0
+        return wrapped(int(value), target) if math.isfinite(value) else 0
     return wrapped(value, target) if kind in "iu" else value
 
 
@@ -344,7 +340,10 @@ def test_cast(call, near, source, target):
         (INF, "int64", 0),
         (2.0**31, "int32", -(2**31)),
         (1.5 * 2.0**63, "uint64", 3 * 2**62),
-        (1e30, "int64", 0),
+        (2.0**63, "int64", -(2**63)),
+        (-1.75 * 2.0**64, "int64", 2**62),
+        (1e30, "int64", int(1e30) % 2**64),
+        (2.0**64, "uint64", 0),
     ],
 )
 def test_cast_by_hand(call, near, value, target, expected):

@@ -126,7 +126,7 @@ def float_mod(a, b):
 
 
 def float_floor_div(a, b):
-    ordinary = np.where(b == 0, a / b, np.rint((a - float_mod(a, b)) / b))
+    ordinary = np.where((b == 0) | np.isinf(a), a / b, np.rint((a - float_mod(a, b)) / b))
     below_zero = np.where((a != 0) & ((a < 0) != (b < 0)), -1.0, 0.0)
     return np.where(np.isinf(b) & np.isfinite(a), below_zero, ordinary)
 
