@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 
 import pyopencl as cl
 
-from tensorplug.spec import TensorType
 from tensorplug_opencl.kernels import panels, slices, tiled_products
 from tensorplug_opencl.kernels.panels import Panels
 from tensorplug_opencl.kernels.products import NOTHING, Ending, Matrix, Product
@@ -19,7 +18,6 @@ from tensorplug_opencl.kernels.products import NOTHING, Ending, Matrix, Product
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.tiled_products import Tiles
     from tensorplug_opencl.runtime import Launch, Runtime
 
@@ -54,7 +52,7 @@ def _chosen(
     number = cut if cut is not None else _slices(runtime, of, ways[0])
     if number == 1:
         return _launch(runtime, of, ways)
-    return _sliced(runtime, of, ways, number)
+    return slices.in_slices(runtime, of, number, lambda part: _launch(runtime, part, ways))
 
 
 def _ways(runtime: Runtime, of: Product) -> list[Way]:
@@ -87,18 +85,3 @@ def _launch(runtime: Runtime, of: Product, ways: list[Way]) -> Launch:
         if way.items <= most or way is ways[-1]:
             return launch
     raise AssertionError("there is always a way")
-
-
-def _sliced(runtime: Runtime, of: Product, ways: list[Way], number: int) -> Callable[..., None]:
-    """Return the product by way of those of ``number`` slices of the inner axis."""
-    part = slices.part_of(of, number)
-    launch = _launch(runtime, part, ways)
-    make = runtime.maker(TensorType(slices.dtype_of(of.dtype), (part.slices, part.slice_by)))
-    close = slices.closer(runtime, of, part)
-
-    def run(a: DeviceBuffer, b: DeviceBuffer, *rest: DeviceBuffer) -> None:
-        parts = make()
-        launch(a, b, parts)
-        close(parts, *rest)
-
-    return run
