@@ -17,7 +17,8 @@ from tensorplug_opencl.kernels import (
     tiled_products,
 )
 from tensorplug_opencl.kernels.gathers import Bound, Digit, Gathered, gathered
-from tensorplug_opencl.kernels.products import NOTHING, Matrix, Product
+from tensorplug_opencl.kernels.matrices import Matrix
+from tensorplug_opencl.kernels.products import NOTHING, Product
 from tensorplug_opencl.kernels.sliding import Convolution
 from tensorplug_opencl.kernels.tiled_products import Tiles
 

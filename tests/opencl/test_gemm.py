@@ -13,7 +13,8 @@ from tensorplug.ops.linalg import BATCH_MAT_MUL
 from tensorplug.spec import TensorType
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import gemm, panels, tiled_products
-from tensorplug_opencl.kernels.gemm import Ending, Matrix, Product
+from tensorplug_opencl.kernels.gemm import Ending, Product
+from tensorplug_opencl.kernels.matrices import Matrix
 
 if TYPE_CHECKING:
     from tensorplug_opencl.buffers import DeviceBuffer

@@ -18,7 +18,8 @@ from tensorplug.windows import channel_axis
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, implicit, moving, patched
 from tensorplug_opencl.kernels.endings import fused
-from tensorplug_opencl.kernels.products import NOTHING, Matrix
+from tensorplug_opencl.kernels.matrices import Matrix
+from tensorplug_opencl.kernels.products import NOTHING
 from tensorplug_opencl.kernels.sliding import Convolution
 
 if TYPE_CHECKING:

@@ -26,8 +26,9 @@ from tensorplug_opencl.kernels import (
     templates,
 )
 from tensorplug_opencl.kernels.endings import fused
+from tensorplug_opencl.kernels.matrices import Matrix
 from tensorplug_opencl.kernels.patches import Images
-from tensorplug_opencl.kernels.products import NOTHING, Ending, Matrix
+from tensorplug_opencl.kernels.products import NOTHING, Ending
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from tensorplug.ops.fused import aligned
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import ctypes
-from tensorplug_opencl.kernels.products import Ending, Matrix
+from tensorplug_opencl.kernels.products import Ending
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tensorplug.shapes import Shape
     from tensorplug.spec import TensorType
     from tensorplug_opencl.buffers import DeviceBuffer
+    from tensorplug_opencl.kernels.matrices import Matrix
 
 __all__ = ["Fused", "fused"]
 

@@ -8,20 +8,19 @@ the row decides and one that only the column does, so that loops find each part 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from tensorplug_opencl.kernels.products import Matrix
+from tensorplug_opencl.kernels.matrices import Matrix
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tensorplug_opencl.kernels import templates
-    from tensorplug_opencl.kernels.products import Operand
     from tensorplug_opencl.layouts import Strides
 
-__all__ = ["Bound", "Digit", "Gathered", "gathered"]
+__all__ = ["Bound", "Digit", "Gathered", "Operand", "gathered"]
 
 NEIGHBOURS: Final = 16  # work-items whose reads become few if they are of the same lines
 LINE: Final = 16  # elements of a line
@@ -51,7 +50,7 @@ class Gathered(NamedTuple):
     """An operand of a product as the digits of its rows and columns, the last ones fastest.
 
     ``start``: the place where all digits are 0, before the array perhaps. ``batch`` is that of
-    ``products.Matrix``, in whose place this stands: there are no others.
+    ``matrices.Matrix``, in whose place this stands: there are no others.
     """
 
     rows: tuple[Digit, ...]
@@ -185,6 +184,8 @@ class Gathered(NamedTuple):
         """Return the condition that two parts make a place in the array; None: they always do."""
         return f"{name}_inside({row}, {column}, {name}_view)" if self.bounds else None
 
+
+Operand: TypeAlias = Matrix | Gathered
 
 # In declarations of several operands, but once in a program. (A product of 64 bits is one
 # instruction; some drivers call a function for mul_hi.)

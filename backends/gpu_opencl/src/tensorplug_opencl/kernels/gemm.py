@@ -13,7 +13,7 @@ import pyopencl as cl
 
 from tensorplug_opencl.kernels import panels, slices, tiled_products
 from tensorplug_opencl.kernels.panels import Panels
-from tensorplug_opencl.kernels.products import NOTHING, Ending, Matrix, Product
+from tensorplug_opencl.kernels.products import NOTHING, Ending, Product
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     Way = Tiles | Panels
 
-__all__ = ["NOTHING", "Ending", "Matrix", "Product", "multiplier"]
+__all__ = ["NOTHING", "Ending", "Product", "multiplier"]
 
 SHORTEST: Final = 256  # inner elements that a slice has at least
 LONGER: Final = 1024  # the same on CPUs, where smaller blocks of C are the other way out

@@ -19,14 +19,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, gemm
 from tensorplug_opencl.kernels.gathers import Bound, Digit, gathered
-from tensorplug_opencl.kernels.products import NOTHING, Ending, Matrix, Product
+from tensorplug_opencl.kernels.matrices import Matrix
+from tensorplug_opencl.kernels.products import NOTHING, Ending, Product
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tensorplug.windows import Window
     from tensorplug_opencl.buffers import DeviceBuffer
-    from tensorplug_opencl.kernels.products import Operand
+    from tensorplug_opencl.kernels.gathers import Operand
     from tensorplug_opencl.kernels.sliding import Convolution
 
 __all__ = [

@@ -13,7 +13,8 @@ from tensorplug.tables import KernelTable
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, gemm, vector_products
 from tensorplug_opencl.kernels.endings import fused
-from tensorplug_opencl.kernels.gemm import NOTHING, Ending, Matrix, Product
+from tensorplug_opencl.kernels.gemm import NOTHING, Ending, Product
+from tensorplug_opencl.kernels.matrices import Matrix
 
 if TYPE_CHECKING:
     from collections.abc import Callable

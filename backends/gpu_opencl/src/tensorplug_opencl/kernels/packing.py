@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tensorplug_opencl.kernels.products import Matrix
+from tensorplug_opencl.kernels.matrices import Matrix
 
 if TYPE_CHECKING:
-    from tensorplug_opencl.kernels.gathers import Digit, Gathered
-    from tensorplug_opencl.kernels.products import Operand
+    from tensorplug_opencl.kernels.gathers import Digit, Gathered, Operand
 
 __all__ = ["call", "form", "function"]
 

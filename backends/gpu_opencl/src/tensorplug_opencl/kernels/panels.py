@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tensorplug_opencl.kernels import ctypes, packing, products
+from tensorplug_opencl.kernels.matrices import Matrix
 
 if TYPE_CHECKING:
     from tensorplug.dtypes import DType
@@ -117,7 +118,7 @@ def _source(
     left = "local V *left = low + place;" if exact else ""
     part, found = of.c.part_type("c"), of.c.part("c", "column", "column + x")
     found_first = ""
-    if not isinstance(of.c, products.Matrix):  # where finding it takes longer than storing
+    if not isinstance(of.c, Matrix):  # where finding it takes longer than storing
         found_first = f"{part} across[WIDE]; for (int x = 0; x < filled; x++) across[x] = {found};"
         found = "across[x]"
     body = f"""  local A packed_a[{at.down * TALL * DEPTH}];

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from tensorplug.spec import TensorType
 from tensorplug_opencl.kernels import gemm, patches
+from tensorplug_opencl.kernels.matrices import Matrix
 from tensorplug_opencl.kernels.patches import Images
-from tensorplug_opencl.kernels.products import Matrix, Product
+from tensorplug_opencl.kernels.products import Product
 
 if TYPE_CHECKING:
     from collections.abc import Callable

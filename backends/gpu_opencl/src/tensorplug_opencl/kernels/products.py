@@ -7,7 +7,7 @@ broadcasting cost nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tensorplug import shapes
 from tensorplug_opencl import layouts
@@ -20,15 +20,13 @@ if TYPE_CHECKING:
 
     from tensorplug.dtypes import DType
     from tensorplug.shapes import Shape
-    from tensorplug_opencl.kernels.gathers import Gathered
-    from tensorplug_opencl.layouts import Strides
+    from tensorplug_opencl.kernels.gathers import Operand
+    from tensorplug_opencl.kernels.matrices import Matrix
 
 __all__ = [
     "BLOCK",
     "NOTHING",
     "Ending",
-    "Matrix",
-    "Operand",
     "Product",
     "constants",
     "contracted",
@@ -44,62 +42,6 @@ __all__ = [
 # Terms that are added one after the other: the rounding error grows with this plus the number
 # of such blocks (and not even with that, where these are added free of error).
 BLOCK: Final = 32
-
-
-class Matrix(NamedTuple):
-    """Distances in elements between rows, columns, and along the batch axes of the product."""
-
-    row: int
-    column: int
-    batch: Strides
-
-    @property
-    def turned(self) -> Matrix:
-        """The transposed matrix."""
-        return Matrix(self.column, self.row, self.batch)
-
-    @property
-    def by_rows(self) -> bool:
-        """Whether neighbours in a row lie no farther apart than neighbours in a column."""
-        return self.column <= self.row
-
-    # What programs are told, and what their bodies say: see ``gathers.Gathered``.
-
-    @property
-    def form(self) -> str:
-        """What the text of its places depends on, for titles: always the same."""
-        return ""
-
-    def parameters(self, name: str) -> list[str]:
-        """Return the declarations of the kernel's parameters for the matrix ``name``."""
-        return templates.indices(f"{name}_row", f"{name}_column")
-
-    def arguments(self, index: templates.Index) -> list[Any]:
-        """Return the values of these."""
-        return [index.type(self.row), index.type(self.column)]
-
-    def declarations(self, _name: str) -> str:
-        """Return what the program has to declare: nothing."""
-        return ""
-
-    def part_type(self, _name: str) -> str:
-        """Return the type of the part of a place that the row, or the column, decides."""
-        return "index_t"
-
-    def part(self, name: str, axis: str, number: str) -> str:
-        """Return the expression of the part that a row's or column's number decides."""
-        return f"({number}) * {name}_{axis}"
-
-    def place(self, row: str, column: str) -> str:
-        """Return the place that two parts, given as names, make together."""
-        return f"{row} + {column}"
-
-    def inside(self, _name: str, _row: str, _column: str) -> str | None:
-        """Return the condition that two parts make a place in the array: they always do."""
-        return None
-
-
-Operand: TypeAlias = "Matrix | Gathered"
 
 
 class Ending(NamedTuple):

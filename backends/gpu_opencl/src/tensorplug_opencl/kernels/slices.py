@@ -8,7 +8,8 @@ from tensorplug import dtypes as dt
 from tensorplug.spec import TensorType
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import products
-from tensorplug_opencl.kernels.products import NOTHING, Matrix, Product
+from tensorplug_opencl.kernels.matrices import Matrix
+from tensorplug_opencl.kernels.products import NOTHING, Product
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tensorplug.shapes import Shape
     from tensorplug.windows import Windows
     from tensorplug_opencl.backend import OpenCLBackend
-    from tensorplug_opencl.kernels.products import Operand
+    from tensorplug_opencl.kernels.gathers import Operand
     from tensorplug_opencl.layouts import Strides
     from tensorplug_opencl.runtime import Runtime
 

@@ -15,7 +15,8 @@ from tensorplug_opencl.kernels import ctypes, products
 if TYPE_CHECKING:
     from tensorplug.dtypes import DType
     from tensorplug_opencl.kernels import templates
-    from tensorplug_opencl.kernels.products import Operand, Product
+    from tensorplug_opencl.kernels.gathers import Operand
+    from tensorplug_opencl.kernels.products import Product
     from tensorplug_opencl.runtime import Launch, Runtime
 
 __all__ = ["TILES", "Tiles", "count", "fits", "launch", "suited"]

@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from tensorplug_opencl.kernels import calls, ctypes, products, slices, vectors
-from tensorplug_opencl.kernels.products import Matrix
+from tensorplug_opencl.kernels.matrices import Matrix
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
