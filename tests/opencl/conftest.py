@@ -11,6 +11,7 @@ from tensorplug import dispatch as seam
 from tensorplug import dtypes as dt
 from tensorplug.catalogue import catalogue
 from tensorplug.engine import Engine, Opened
+from tensorplug.errors import KernelRefusedError
 from tensorplug.ops import creation
 from tensorplug.plugins.assembly import core_registry
 from tensorplug.registry import Owner, Registry
@@ -19,6 +20,8 @@ from tensorplug_opencl.backend import OpenCLBackend
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from tensorplug_opencl.runtime import Runtime
 
 OWNER = Owner("tensorplug-opencl", "under test")
 
@@ -66,6 +69,25 @@ def backend():
     opened = OpenCLBackend.open(None)
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def refusing(monkeypatch) -> Callable[[Runtime, int], list[int]]:
+    """Return what has a runtime refuse groups above a size, and returns those that it refused."""
+
+    def limit(runtime: Runtime, most: int) -> list[int]:
+        launch, refused = runtime.launch, []
+
+        def limited(*args: Any, group: int | None = None, **options: Any) -> Any:
+            if group is not None and group > most:
+                refused.append(group)
+                raise KernelRefusedError("too many")
+            return launch(*args, group=group, **options)
+
+        monkeypatch.setattr(runtime, "launch", limited)
+        return refused
+
+    return limit
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from tensorplug import dtypes as dt
-from tensorplug.errors import KernelRefusedError
 from tensorplug.spec import TensorType
 from tensorplug_opencl.kernels import folds, merging, ranking, rows
 from tensorplug_opencl.kernels.scans import Scan, scanner
@@ -131,18 +130,10 @@ def test_padding_comes_after_the_largest_keys(device):
     np.testing.assert_array_equal(device.to_host(sort(given(device, x))), [[*range(5)]] * 2)
 
 
-def test_groups_that_a_kernel_may_not_have_are_halved(backend, monkeypatch):
+def test_groups_that_a_kernel_may_not_have_are_halved(backend, refusing):
     runtime = backend.runtime
     runtime.is_cpu = False
-    launch, refused = runtime.launch, []
-
-    def limited(*args: Any, group: int | None = None, **options: Any) -> Any:
-        if group is not None and group > 4:
-            refused.append(group)
-            raise KernelRefusedError("too many")
-        return launch(*args, group=group, **options)
-
-    monkeypatch.setattr(runtime, "launch", limited)
+    refused = refusing(runtime, 4)
     x = numbers((2, 700))
     over, out = rows.walk(x.shape, (1,)), TensorType(dt.float32, (2,))
     best = rows.reducer(runtime, "Max", over, dt.float32, out, folds.max_fold(dt.float32))

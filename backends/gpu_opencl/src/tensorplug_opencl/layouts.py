@@ -20,6 +20,7 @@ __all__ = [
     "collapse",
     "index_dtype",
     "packed",
+    "permuted_strides",
     "row_major",
 ]
 
@@ -47,6 +48,12 @@ def row_major(shape: Shape) -> Strides:
     for axis in range(len(shape) - 2, -1, -1):
         strides[axis] = strides[axis + 1] * shape[axis + 1]
     return tuple(strides)
+
+
+def permuted_strides(shape: Shape, axes: Sequence[int]) -> Strides:
+    """Return the strides of a dense array of ``shape`` along these of its axes, in their order."""
+    own = row_major(shape)
+    return tuple(own[axis] for axis in axes)
 
 
 def broadcast_strides(shape: Shape, target: Shape) -> Strides:

@@ -8,7 +8,7 @@ from tensorplug.ops import blocks as ops
 from tensorplug.spec import TensorType
 from tensorplug.tables import KernelTable
 from tensorplug_opencl.kernels import calls, moving
-from tensorplug_opencl.layouts import row_major
+from tensorplug_opencl.layouts import permuted_strides, row_major
 
 if TYPE_CHECKING:
     from tensorplug.shapes import Shape
@@ -22,9 +22,7 @@ kernels = KernelTable()
 
 def _rearranged(runtime: Runtime, apart: Shape, order: tuple[int, ...], out: TensorType) -> Call:
     """Return what reads x as shape ``apart``, its axes in ``order``."""
-    own = row_major(apart)
-    shape = tuple(apart[axis] for axis in order)
-    strides = tuple(own[axis] for axis in order)
+    shape, strides = tuple(apart[axis] for axis in order), permuted_strides(apart, order)
     return moving.reader(runtime, out.dtype, shape, strides, out.size, out)
 
 

@@ -71,8 +71,7 @@ class Depthwise(NamedTuple):
         x, filter, _ = shapes
         data_format = attributes["data_format"]
         order = (0, *spatial_axes(data_format), channel_axis(data_format))
-        own = layouts.row_major(x)
-        strides = tuple(own[axis] for axis in order)
+        strides = layouts.permuted_strides(x, order)
         images = Images(x[0], windows_of(x, filter, attributes), filter[2], strides)
         return cls(backend.runtime, dtype, *shapes, images, order)
 

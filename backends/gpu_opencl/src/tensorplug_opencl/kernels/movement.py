@@ -17,7 +17,7 @@ from tensorplug.ops.movement import (
 )
 from tensorplug.tables import KernelTable
 from tensorplug_opencl.kernels import calls, moving
-from tensorplug_opencl.layouts import broadcast_strides, row_major
+from tensorplug_opencl.layouts import broadcast_strides, permuted_strides, row_major
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,8 +55,7 @@ def transpose(
     x: TensorType, *, perm: tuple[int, ...], backend: OpenCLBackend, out: TensorType
 ) -> Callable[..., DeviceBuffer]:
     """Share the memory if only axes of length 1 change places."""
-    own = row_major(x.shape)
-    strides = tuple(own[axis] for axis in perm)
+    strides = permuted_strides(x.shape, perm)
     return moving.reader(backend.runtime, x.dtype, out.shape, strides, x.size, out)
 
 

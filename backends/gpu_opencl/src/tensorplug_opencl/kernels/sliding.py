@@ -11,8 +11,6 @@ from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels.gathers import Digit, gathered
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tensorplug.dtypes import DType
     from tensorplug.shapes import Shape
     from tensorplug.windows import Windows
@@ -53,7 +51,7 @@ class Convolution(NamedTuple):
         x, filter, y = shapes
         data_format = attributes["data_format"]
         order = (0, *spatial_axes(data_format), channel_axis(data_format))
-        x_by, y_by = (_strides(shape, order) for shape in (x, y))
+        x_by, y_by = (layouts.permuted_strides(shape, order) for shape in (x, y))
         windows = windows_of(x, filter, attributes)
         return cls(backend.runtime, dtype, x, filter, y, windows, x_by, y_by)
 
@@ -97,8 +95,3 @@ class Convolution(NamedTuple):
         image_by, *axes_by, channel_by = self.y_by
         rows = [Digit(each.out, by) for each, by in zip(self.windows, axes_by, strict=True)]
         return gathered([Digit(images, image_by), *rows], [Digit(self.outputs, channel_by)])
-
-
-def _strides(shape: Shape, order: Sequence[int]) -> Strides:
-    own = layouts.row_major(shape)
-    return tuple(own[axis] for axis in order)

@@ -209,11 +209,9 @@ def _state(of: Product, *names: str, ctype: str = "T") -> str:
     return f"  {ctype} {', '.join(both)};"
 
 
-def _closed(of: Product, name: str) -> str:
+def _closed(of: Product, name: str, low: str) -> str:
     """Return the expression of a sum with what it rounded off, unless that is no number."""
-    if not _exact(of):
-        return name
-    return f"({name}_low - {name}_low == 0 ? {name} + {name}_low : {name})"
+    return f"({low} - {low} == 0 ? {name} + {low} : {name})" if _exact(of) else name
 
 
 def _dots(of: Product, way: Way) -> Iterator[str]:
@@ -255,7 +253,7 @@ def _dots(of: Product, way: Way) -> Iterator[str]:
 def _across(of: Product, width: int, name: str) -> Iterator[str]:
     """Yield the declaration of ``across``, the sum of a vector's elements, half by half."""
     last = "across" if width == 1 else f"by{width}"
-    yield f"  const T {last} = {_closed(of, name)};"
+    yield f"  const T {last} = {_closed(of, name, f'{name}_low')};"
     while width > 1:
         width //= 2
         ctype = f"{ctypes.ring(of.dtype)}{width}" if width > 1 else "A"
@@ -287,7 +285,7 @@ def _group(of: Product, way: Way) -> Iterator[str]:
     const A product = (A)b[k] * (A)a[k];
     {products.sum_up(of, "product", "total", "total_low")}
   }}
-  shared[lane] = {_closed(of, "total")};
+  shared[lane] = {_closed(of, "total", "total_low")};
   barrier(CLK_LOCAL_MEM_FENCE);
   for (index_t half_way = {size // 2}; half_way; half_way >>= 1) {{
     if (lane < half_way) shared[lane] += shared[lane + half_way];
@@ -322,11 +320,10 @@ def _sums(of: Product, way: Way) -> Iterator[str]:
         for n in range(deep):
             yield f"      sum = JOIN({_loaded(of, way, f'row{n} + at')}, (T)x{n}, sum);"
         yield f"      }}\n      {products.sum_up(of, 'sum', 'total[t]', 'low[t]')}\n    }}\n  }}"
-    value = "(low[t] - low[t] == 0 ? total[t] + low[t] : total[t])" if _exact(of) else "total[t]"
     element = "closed.lane[lane]"
     yield f"""  {each} {{ {at}
     union {{ A lane[{width}]; T all; }} closed;
-    closed.all = {value};
+    closed.all = {_closed(of, "total[t]", "low[t]")};
     for (index_t lane = 0; lane < {width}; lane++)
       {products.store(of, element, "0", "(at + lane)")}
   }}"""
