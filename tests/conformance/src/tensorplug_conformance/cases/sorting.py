@@ -48,7 +48,7 @@ def top_k(corpus: Corpus) -> Iterator[Case]:
 
 
 def _spotted(corpus: Corpus, shape: tuple[int, ...]) -> Array:
-    """Return a few different numbers, zeros of both signs, and a NaN here and there."""
+    """Return a few different numbers, negative zeros, and a NaN here and there."""
     x = corpus.small(shape) * corpus.of(-1)
     x[..., 3::97] = np.nan
     return x
