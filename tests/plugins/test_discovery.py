@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
+
 import pytest
+
+from tensorplug.errors import BackendNotInstalledError
+from tensorplug.open_devices import INSTALL
+from tensorplug.plugins.metadata import BACKENDS
+from tensorplug.plugins.selection import Selection
+from tensorplug.settings import Settings
 
 RAISES = "raise AssertionError('imported')"
 OURS = ("good", "other", "broken")
@@ -59,32 +68,87 @@ def test_cpu_comes_first_then_the_alphabet(site, good, make_backend):
         ]
 
 
+ANYBODY = (
+    "Any distribution can bring a backend, through the entry-point group 'tensorplug.backends'."
+)
+
+
 @pytest.mark.parametrize(
-    ("name", "starts", "ends"),
+    ("name", "message"),
     [
-        (
-            "no_such",
-            "backend 'no_such' is not installed. Try: pip install tensorplug-no-such. Installed: ",
-            "good",
-        ),
-        (
-            "goood:1",
-            "backend 'goood' is not installed. Try: pip install tensorplug-goood. Installed: ",
-            "good. Did you mean 'good'?",
-        ),
-        ("", "no backend can be called ''. Installed: ", "good"),
-        ("a b", "no backend can be called 'a b'. Installed: ", "good"),
+        ("no_such", f"backend 'no_such' is not installed. {ANYBODY} Installed: good"),
+        ("gpu", f"backend 'gpu' is not installed. {ANYBODY} Installed: good"),
+        ("goood:1", "backend 'goood' is not installed. Did you mean 'good'? Installed: good"),
+        ("GO_OD", "backend 'GO_OD' is not installed. Did you mean 'good'? Installed: good"),
+        # Installed for other tests, though the settings leave it out: nothing to install.
+        ("CPU", "backend 'CPU' is not installed. Did you mean 'cpu'? Installed: good"),
+        ("", "no backend can be called ''. Installed: good"),
+        ("a b", "no backend can be called 'a b'. Installed: good"),
+        ("good ", "no backend can be called 'good '. Did you mean 'good'? Installed: good"),
     ],
 )
-def test_backend_that_is_not_installed(name, starts, ends, site, good):
+def test_backend_that_is_not_installed(name, message, site, good):
     site.install(good)
-    error, message, classes, _ = site.run(
+    error, said, classes, _ = site.run(
         f"import tensorplug as tp; report(attempt(lambda: tp.set_backend({name!r})))",
         TENSORPLUG_PLUGINS="good",
     )
     assert error == "BackendNotInstalledError"
     assert "LookupError" in classes
-    assert message == starts + ends
+    assert said == message
+
+
+CPU = "Try: pip install tensorplug-cpu."
+OPENCL = 'Try: pip install "tensorplug-opencl[cpu]".'
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("cpu", CPU),
+        ("CPU", f"Did you mean 'cpu'? {CPU}"),
+        ("opencl", OPENCL),
+        ("open_cl", f"Did you mean 'opencl'? {OPENCL}"),
+        ("tensorplug-opencl", f"Did you mean 'opencl'? {OPENCL}"),
+        ("opncl", f"Did you mean 'opencl'? {OPENCL}"),
+        ("OpenCL", f"Did you mean 'opencl'? {OPENCL}"),
+        ("nope", ANYBODY),
+        ("tensorplug-nope", ANYBODY),
+    ],
+)
+def test_only_distributions_that_exist_are_advised(name, advice):
+    with pytest.raises(BackendNotInstalledError) as caught:
+        Selection((), Settings()).pick(BACKENDS, name)
+    assert str(caught.value) == f"backend {name!r} is not installed. {advice} Installed: none"
+
+
+def test_a_reserved_name_brings_no_advice():
+    with pytest.raises(BackendNotInstalledError) as caught:
+        Selection((), Settings()).pick(BACKENDS, "auto")
+    assert str(caught.value) == "no backend can be called 'auto'. Installed: none"
+
+
+def test_what_is_advised_is_ours(distributions):
+    """Each command installs a distribution of this repository, which brings that backend."""
+    for name, command in INSTALL.items():
+        (named,) = re.findall(r"tensorplug-\w+", command)
+        project = tomllib.loads((distributions[named] / "pyproject.toml").read_text("utf-8"))
+        assert name in project["project"]["entry-points"][BACKENDS]
+
+
+@pytest.mark.parametrize(
+    "script",
+    ["tp.asarray([1.0])", "tp.use_backend('nope').__enter__()", "tp.devices('nope')"],
+)
+def test_the_same_advice_wherever_a_name_is_asked_for(script, site, good):
+    site.install(good)
+    error, said, _, _ = site.run(
+        f"import tensorplug as tp; report(attempt(lambda: {script}))",
+        TENSORPLUG_PLUGINS="good",
+        TENSORPLUG_BACKEND="nope",
+    )
+    assert error == "BackendNotInstalledError"
+    assert said == f"backend 'nope' is not installed. {ANYBODY} Installed: good"
 
 
 def claimants(site, good, make_backend):

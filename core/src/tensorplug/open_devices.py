@@ -33,7 +33,13 @@ if TYPE_CHECKING:
     from tensorplug.registry import Handle, Owner, Registry
     from tensorplug.tables import KernelTable
 
-__all__ = ["BackendSource", "Devices", "Opened", "split_name"]
+__all__ = ["INSTALL", "BackendSource", "Devices", "Opened", "split_name"]
+
+# What installs tensorplug's own backends, with what they need to run on any machine.
+INSTALL: Final = {
+    "cpu": "pip install tensorplug-cpu",
+    "opencl": 'pip install "tensorplug-opencl[cpu]"',
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +118,7 @@ class Devices:
         """
         names = self._preferred()
         if not names:
-            raise BackendNotInstalledError(
-                "no backend is installed. Try: pip install tensorplug-cpu"
-            )
+            raise BackendNotInstalledError(f"no backend is installed. Try: {INSTALL['cpu']}")
         refused: list[TensorplugError] = []
         for name in names:
             try:

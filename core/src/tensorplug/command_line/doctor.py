@@ -6,15 +6,19 @@ import json
 import signal
 import subprocess
 import sys
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.command_line.listings import installed
+from tensorplug.open_devices import INSTALL
+from tensorplug.plugins import selection
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = ["examine"]
 
 Line = dict[str, Any]
 
-_INSTALL: Final = "pip install tensorplug-cpu"
 _ADVICE: Final = {
     "incompatible": "install versions that fit: pip install --upgrade tensorplug {distribution}",
     "conflict": "two distributions claim this name: uninstall one of them",
@@ -29,16 +33,18 @@ def examine(name: str | None, seconds: float) -> list[Line]:
     ``state`` is "ok" or "failed"; ``advice`` says what to do. ``seconds``: how long a backend
     may take.
     """
-    lines = []
-    for each in installed():
-        if each["kind"] == "backend" and name in (None, each["name"]):
-            lines += _backend(each, seconds)
-    if not lines and name is None:
-        lines.append(_line("", "", "failed", "no backend is installed", _INSTALL))
-    elif not lines:
-        finding = f"no backend {name!r} is installed"
-        lines.append(_line(name or "", "", "failed", finding, f"{_INSTALL}, or the one it is in"))
-    return lines
+    known = [each for each in installed() if each["kind"] == "backend"]
+    lines = [
+        line for each in known if name in (None, each["name"]) for line in _backend(each, seconds)
+    ]
+    return lines or [_missing(name, [each["name"] for each in known])]
+
+
+def _missing(name: str | None, known: Sequence[str]) -> Line:
+    if name is None:
+        return _line("", "", "failed", "no backend is installed", INSTALL["cpu"])
+    cure = f"{selection.advice(name, known)} Installed: {', '.join(known) or 'none'}"
+    return _line(name, "", "failed", f"backend {name!r} is not installed", cure)
 
 
 def _line(backend: str, device: str, state: str, finding: str, advice: str = "") -> Line:

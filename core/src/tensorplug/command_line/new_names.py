@@ -11,6 +11,7 @@ from typing import Final, Literal
 import tensorplug as tp
 from tensorplug import catalogue
 from tensorplug.errors import ArgumentError
+from tensorplug.open_devices import INSTALL
 from tensorplug.plugins.metadata import RESERVED
 
 __all__ = ["Kind", "Names", "checked"]
@@ -20,7 +21,7 @@ Kind = Literal["backend", "extension"]
 _NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _LONGEST: Final = 30
 _PREFIX: Final = "tensorplug-"
-_OURS: Final = ("cpu", "opencl", "conformance")  # tensorplug's own distributions, installed or not
+_OURS: Final = (*INSTALL, "conformance")  # tensorplug's own distributions, installed or not
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,10 @@ Everything here is decided from metadata, before any code of a plugin runs.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from importlib_metadata import PackageNotFoundError
 
@@ -39,7 +40,9 @@ if TYPE_CHECKING:
     from tensorplug.plugins.requirements import Requirement
     from tensorplug.settings import Settings
 
-__all__ = ["Selection"]
+__all__ = ["Selection", "advice"]
+
+_LIKE: Final = 0.7  # of 1, how alike two names are; "gpu" is not like "cpu"
 
 Info = TypeVar("Info", bound=BackendInfo)
 
@@ -131,16 +134,15 @@ class Selection:
     # Errors ---------------------------------------------------------------------------
 
     def _not_installed(self, name: str) -> BackendNotInstalledError:
-        names = self.names(BACKENDS)
-        installed = f"Installed: {', '.join(names) or 'none'}"
-        if not metadata.PLUGIN_NAME.fullmatch(name):
-            return BackendNotInstalledError(f"no backend can be called {name!r}. {installed}")
-        near = get_close_matches(name, names, n=1)
-        hint = f". Did you mean {near[0]!r}?" if near else ""
-        return BackendNotInstalledError(
-            f"backend {name!r} is not installed. Try: pip install tensorplug-{normalize(name)}. "
-            f"{installed}{hint}"
-        )
+        claimed = [each.name for each in self.claims if each.group == BACKENDS]
+        installed = f"Installed: {', '.join(self.names(BACKENDS)) or 'none'}"
+        if name in metadata.RESERVED or not metadata.PLUGIN_NAME.fullmatch(name):
+            hint = _did_you_mean(name, _meant(name, claimed))
+            what = f"no backend can be called {name!r}."
+        else:
+            hint = advice(name, claimed)
+            what = f"backend {name!r} is not installed."
+        return BackendNotInstalledError(" ".join(filter(None, (what, hint, installed))))
 
     def _collision(self, enabled: Sequence[Claim]) -> str:
         first = enabled[0]
@@ -211,6 +213,38 @@ class Selection:
         except TensorplugError as error:
             return "incompatible", str(error)
         return "available", ""
+
+
+def advice(name: str, claimed: Sequence[str]) -> str:
+    """Return what to do about a backend that is not installed, in a sentence or two.
+
+    ``claimed``: the names of those that are.
+    """
+    from tensorplug.open_devices import INSTALL  # the listing does without it
+
+    meant = _meant(name, claimed)
+    if not meant:
+        return f"Any distribution can bring a backend, through the entry-point group {BACKENDS!r}."
+    command = "" if meant in claimed else f"Try: {INSTALL[meant]}."
+    return " ".join(filter(None, (_did_you_mean(name, meant), command)))
+
+
+def _did_you_mean(name: str, meant: str) -> str:
+    return f"Did you mean {meant!r}?" if meant not in ("", name) else ""
+
+
+def _meant(name: str, claimed: Sequence[str]) -> str:
+    """Return the backend whose name is like ``name``, installed or our own; empty if none is."""
+    from tensorplug.open_devices import INSTALL  # the listing does without it
+
+    known = {_plain(each): each for each in (*INSTALL, *claimed)}
+    near = get_close_matches(_plain(name), known, n=1, cutoff=_LIKE)
+    return known[near[0]] if near else ""
+
+
+def _plain(name: str) -> str:
+    """Return ``opencl`` for that, for ``OpenCL``, ``open_cl`` and ``tensorplug-opencl``."""
+    return re.sub(r"[\W_]", "", name).lower().removeprefix(metadata.CORE)
 
 
 def _named(claim: Claim, listed: Iterable[str]) -> bool:
