@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tensorplug.command_line import doctor
 from tensorplug.command_line.commands import main
 
 from .conftest import GOOD, GOOD_SOURCE, Site, backend, clean_environment
@@ -17,17 +18,18 @@ from .conftest import GOOD, GOOD_SOURCE, Site, backend, clean_environment
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+NO_RICH = "raise ModuleNotFoundError('this test does without rich')"
 NEVER = "raise RuntimeError('imported')"  # listing must not do this
 
 
-def command(site: Site, *arguments: str) -> subprocess.CompletedProcess[str]:
+def command(site: Site, *arguments: str, columns: int = 200) -> subprocess.CompletedProcess[str]:
     environment = clean_environment()
     environment["PYTHONPATH"] = os.pathsep.join(
         [str(site.path), *filter(None, [environment.get("PYTHONPATH")])]
     )
     return subprocess.run(
         [sys.executable, "-m", "tensorplug", *arguments],
-        env={**environment, "TENSORPLUG_DISABLE_PLUGINS": "opencl", "COLUMNS": "200"},
+        env={**environment, "TENSORPLUG_DISABLE_PLUGINS": "opencl", "COLUMNS": str(columns)},
         capture_output=True,
         text=True,
         timeout=300,
@@ -68,6 +70,36 @@ def test_a_table_for_people(site: Site) -> None:
         "tensorplug-good",
         "1.2.3",
     ]
+
+
+@pytest.mark.parametrize("arguments", ["backends", "kernels Sof*", "explain Softmax", "doctor"])
+def test_every_command_does_without_rich(site: Site, arguments: str) -> None:
+    site.install(GOOD)
+    (site.path / "rich.py").write_text(NO_RICH)
+    asked = arguments.split()
+    more = ("cpu",) if asked == ["doctor"] else ()
+    more = ("--backend", "cpu") if len(asked) > 1 else more
+    ended = command(site, *asked, *more, columns=80)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert all(len(line) <= 80 for line in ended.stdout.splitlines())
+    assert "│" not in ended.stdout
+
+
+def test_a_table_for_people_without_rich(site: Site) -> None:
+    site.install(GOOD)
+    (site.path / "rich.py").write_text(NO_RICH)
+    title, rule, *lines = command(site, "backends").stdout.splitlines()
+    assert title.split() == ["kind", "name", "distribution", "version", "state", "detail"]
+    assert set(rule) == {"-", " "}
+    (line,) = [each for each in lines if "tensorplug-good" in each]
+    assert line.split() == ["backend", "good", "tensorplug-good", "1.2.3", "available"]
+    assert line.index("tensorplug-good") == title.index("distribution")
+
+
+def test_nothing_installed(site: Site, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.setattr("tensorplug.command_line.listings.installed", list)
+    assert main(["backends"]) == 0
+    assert capsys.readouterr().out == "nothing is installed. Try: pip install tensorplug-cpu\n"
 
 
 CRASHES = """
@@ -169,7 +201,28 @@ def test_no_such_backend(site: Site) -> None:
     site.install()
     code, lines = answer(site, "doctor", "nowhere")
     assert code == 1
-    assert "no backend 'nowhere' is installed" in lines[0]["finding"]
+    assert lines[0]["finding"] == "backend 'nowhere' is not installed"
+    assert "pip" not in lines[0]["advice"]
+    assert "the entry-point group 'tensorplug.backends'" in lines[0]["advice"]
+    assert "minimal" in lines[0]["advice"].rpartition("Installed: ")[2].split(", ")
+    _, lines = answer(site, "doctor", "CPU")
+    assert lines[0]["advice"].startswith("Did you mean 'cpu'?")
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        (None, "pip install tensorplug-cpu"),
+        ("opencl", 'Try: pip install "tensorplug-opencl[cpu]".'),
+    ],
+)
+def test_nothing_to_examine(
+    name: str | None, advice: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tensorplug.command_line.doctor.installed", list)
+    (line,) = doctor.examine(name, 1.0)
+    assert line["state"] == "failed"
+    assert line["advice"].startswith(advice)
 
 
 @pytest.fixture

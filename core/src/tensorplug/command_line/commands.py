@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.command_line import doctor, listings, new
 from tensorplug.errors import TensorplugError
+from tensorplug.observers import text_tables
+from tensorplug.observers.text_tables import Column
+from tensorplug.open_devices import INSTALL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _backends(options: argparse.Namespace) -> int:
-    _show(listings.installed(), options, empty="nothing is installed: pip install tensorplug-cpu")
+    _show(listings.installed(), options, empty=f"nothing is installed. Try: {INSTALL['cpu']}")
     return 0
 
 
@@ -82,6 +86,7 @@ def _new(options: argparse.Namespace) -> int:
     return 0
 
 
+_WHOLE = ("kernel", "name", "state")
 _COLOURS = {"ok": "green", "native": "green", "failed": "bold red", "not possible": "red"}
 
 
@@ -93,21 +98,24 @@ def _show(lines: Lines, options: argparse.Namespace, empty: str = "") -> None:
     if not lines:
         print(empty)
         return
+    columns = [name for name in lines[0] if any(each[name] for each in lines)]
+    cells = [[str(each[name]) for name in columns] for each in lines]
     try:
         from rich.console import Console
         from rich.markup import escape
         from rich.table import Table
-    except ImportError:
-        print("error: tables need rich: pip install 'tensorplug[cli]'; or --json", file=sys.stderr)
-        raise SystemExit(2) from None
-    columns = [name for name in lines[0] if any(each[name] for each in lines)]
+    except ImportError:  # an extra; colours and frames are all that it adds
+        titles = [Column(name, whole=name in _WHOLE) for name in columns]
+        print(text_tables.table(titles, cells, shutil.get_terminal_size().columns))
+        return
     table = Table()
     for name in columns:  # names must stay whole; findings may run over several lines
-        table.add_column(name, no_wrap=name in ("kernel", "name", "state"), overflow="fold")
-    for each in lines:
-        cells = [escape(str(each[name])) for name in columns]
-        styled = [f"[{_COLOURS[cell]}]{cell}[/]" if cell in _COLOURS else cell for cell in cells]
-        table.add_row(*styled)
+        table.add_column(name, no_wrap=name in _WHOLE, overflow="fold")
+    for row in cells:
+        escaped = map(escape, row)
+        table.add_row(
+            *(f"[{_COLOURS[cell]}]{cell}[/]" if cell in _COLOURS else cell for cell in escaped)
+        )
     Console().print(table)
 
 

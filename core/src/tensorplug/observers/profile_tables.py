@@ -1,16 +1,19 @@
-"""Profiles as tables in the terminal, by rich."""
+"""Profiles as tables in the terminal: by rich where it is installed, as plain text elsewhere."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal, TextIO
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, TextIO
 
-from tensorplug.errors import ArgumentError, PackageNotInstalledError
+from tensorplug.errors import ArgumentError
+from tensorplug.observers import text_tables
 from tensorplug.observers.profile_views import bytes_text, groups, heading, types_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rich.console import Console, ConsoleOptions
+    from rich.console import Console, ConsoleOptions, RenderableType
     from rich.measure import Measurement
     from rich.table import Table
     from rich.text import Text
@@ -37,103 +40,166 @@ def show(
     """Print a table; see ``Profile.show``."""
     if by not in ("kernel", "call"):
         raise ArgumentError(f"show: by must be 'kernel' or 'call', got {by!r}")
+    make = _by_kernel if by == "kernel" else _by_call
     try:
         from rich.console import Console  # an extra: the core itself prints nothing
-    except ImportError as error:
-        raise PackageNotInstalledError(
-            "Profile.show needs the package rich. Try: pip install 'tensorplug[cli]'; "
-            "print(profile) gives a summary without it"
-        ) from error
+    except ImportError:
+        found = width or shutil.get_terminal_size().columns
+        figures = make(profile, limit, wide=found >= _WIDE)
+        print(heading(profile), file=file)
+        if figures.rows:
+            print(_plain(figures, found), file=file)
+        for note in _notes(profile, figures, _ASCII_BAR):
+            print(note, file=file)
+        return
     console = Console(file=file, width=width, highlight=False)
-    make = _by_kernel if by == "kernel" else _by_call
-    table = make(profile, limit, wide=console.width >= _WIDE)
+    figures = make(profile, limit, wide=console.width >= _WIDE)
     console.print(heading(profile), style="bold")
-    if table.row_count:
-        console.print(table)
-    rows = len(groups(profile.kernels)) if by == "kernel" else len(profile.kernels)
-    if by == "kernel" and any(each.depth for each in profile.kernels):
-        solid, light = _bar(console.options)
-        console.print(f"{solid} in the kernel itself, {light} in those it calls", style="dim")
-    if rows > table.row_count:
-        console.print(f"and {rows - table.row_count} more; limit=None shows all", style="dim")
+    if figures.rows:
+        console.print(_table(figures))
+    for note in _notes(profile, figures, _bar(console.options)):
+        console.print(note, style="dim")
 
 
-def _table(*columns: tuple[str, Literal["left", "right"]], wide: bool) -> Table:
+@dataclass(frozen=True, slots=True)
+class _Figures:
+    """A table before it is laid out."""
+
+    by: Literal["kernel", "call"]
+    wide: bool
+    columns: tuple[tuple[str, Literal["left", "right"]], ...]
+    rows: list[tuple[str | _Kernel | _Share, ...]]
+
+
+def _notes(profile: Profile, figures: _Figures, bar: tuple[str, str]) -> Iterator[str]:
+    """Yield what stands below the table."""
+    by_kernel = figures.by == "kernel"
+    if by_kernel and any(each.depth for each in profile.kernels):
+        yield f"{bar[0]} in the kernel itself, {bar[1]} in those it calls"
+    rows = len(groups(profile.kernels)) if by_kernel else len(profile.kernels)
+    if rows > len(figures.rows):
+        yield f"and {rows - len(figures.rows)} more; limit=None shows all"
+
+
+def _plain(figures: _Figures, width: int) -> str:
+    columns = [
+        text_tables.Column(
+            title,
+            right=justify == "right",
+            whole=title not in _LONG,
+            most=_most(title, figures),
+        )
+        for title, justify in figures.columns
+    ]
+    return text_tables.table(columns, ([str(cell) for cell in row] for row in figures.rows), width)
+
+
+_LONG: Final = ("Kernel", "On")  # the columns whose cells may go on below
+
+
+def _most(title: str, figures: _Figures) -> int | None:
+    """Return how wide a column may be."""
+    return 10 if title == "On" and not figures.wide else None
+
+
+def _table(figures: _Figures) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     table = Table(
         box=SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold"
     )
-    for title, justify in columns:
+    for title, justify in figures.columns:
         takes_the_rest = title == "Kernel"
         table.add_column(
             title,
             justify=justify,
-            no_wrap=title not in ("Kernel", "On"),
+            no_wrap=title not in _LONG,
             overflow="fold",
             ratio=1 if takes_the_rest else None,
-            max_width=10 if title == "On" and not wide else None,
+            max_width=_most(title, figures),
         )
+    for row in figures.rows:
+        table.add_row(*row)
     return table
 
 
-def _kernel(name: str, types: str, depth: int = 0) -> Any:
-    from rich.padding import Padding
-    from rich.text import Text
-
-    return Padding(Text.assemble((name, "bold"), " ", (types, "dim")), (0, 0, 0, 2 * depth))
-
-
-def _by_kernel(profile: Profile, limit: int | None, *, wide: bool) -> Table:
-    table = _table(
-        ("Kernel", "left"),
-        ("Calls", "right"),
-        ("Total ms", "right"),
-        ("Share", "left"),
-        ("New", "right"),
-        ("On", "left"),
-        wide=wide,
+def _by_kernel(profile: Profile, limit: int | None, *, wide: bool) -> _Figures:
+    return _Figures(
+        "kernel",
+        wide,
+        (
+            ("Kernel", "left"),
+            ("Calls", "right"),
+            ("Total ms", "right"),
+            ("Share", "left"),
+            ("New", "right"),
+            ("On", "left"),
+        ),
+        [
+            (
+                _Kernel(group.name, types_text(group.inputs)),
+                str(group.calls),
+                f"{group.seconds * 1e3:.3f}",
+                _Share(group, profile.kernel_seconds, 24 if wide else 8),
+                bytes_text(group.new_bytes),
+                f"{group.device} {group.how}",
+            )
+            for group in groups(profile.kernels)[:limit]
+        ],
     )
-    for group in groups(profile.kernels)[:limit]:
-        table.add_row(
-            _kernel(group.name, types_text(group.inputs)),
-            str(group.calls),
-            f"{group.seconds * 1e3:.3f}",
-            _Share(group, profile.kernel_seconds, 24 if wide else 8),
-            bytes_text(group.new_bytes),
-            f"{group.device} {group.how}",
-        )
-    return table
 
 
-def _by_call(profile: Profile, limit: int | None, *, wide: bool) -> Table:
+def _by_call(profile: Profile, limit: int | None, *, wide: bool) -> _Figures:
     live: tuple[tuple[str, Literal["left", "right"]], ...] = (("Live", "right"),) if wide else ()
-    table = _table(
-        ("At ms", "right"),
-        ("Kernel", "left"),
-        ("ms", "right"),
-        ("New", "right"),
-        *live,
-        ("On", "left"),
-        ("Line", "left"),
-        wide=wide,
+    return _Figures(
+        "call",
+        wide,
+        (
+            ("At ms", "right"),
+            ("Kernel", "left"),
+            ("ms", "right"),
+            ("New", "right"),
+            *live,
+            ("On", "left"),
+            ("Line", "left"),
+        ),
+        [
+            (
+                f"{each.start * 1e3:.3f}",
+                _Kernel(each.name, types_text(each.inputs), each.depth),
+                f"{each.seconds * 1e3:.3f}",
+                bytes_text(each.new_bytes),
+                *([bytes_text(each.live_bytes)] if wide else []),
+                f"{each.device} {each.how}",
+                "" if each.site is None else each.site.short,
+            )
+            for each in sorted(profile.kernels, key=lambda record: record.start)[:limit]
+        ],
     )
-    for each in sorted(profile.kernels, key=lambda record: record.start)[:limit]:
-        table.add_row(
-            f"{each.start * 1e3:.3f}",
-            _kernel(each.name, types_text(each.inputs), each.depth),
-            f"{each.seconds * 1e3:.3f}",
-            bytes_text(each.new_bytes),
-            *([bytes_text(each.live_bytes)] if wide else []),
-            f"{each.device} {each.how}",
-            "" if each.site is None else each.site.short,
-        )
-    return table
 
 
 def _bar(options: ConsoleOptions) -> tuple[str, str]:
     return _ASCII_BAR if options.ascii_only else _BAR
+
+
+@dataclass(frozen=True, slots=True)
+class _Kernel:
+    """A kernel and the types of its inputs, indented by how deep in others it was called."""
+
+    name: str
+    types: str
+    depth: int = 0
+
+    def __str__(self) -> str:
+        return f"{'  ' * self.depth}{self.name} {self.types}"
+
+    def __rich__(self) -> RenderableType:
+        from rich.padding import Padding
+        from rich.text import Text
+
+        text = Text.assemble((self.name, "bold"), " ", (self.types, "dim"))
+        return Padding(text, (0, 0, 0, 2 * self.depth))
 
 
 class _Share:
@@ -147,6 +213,17 @@ class _Share:
         self._part = group.seconds / whole if whole else 0.0
         self._room = room
 
+    def __str__(self) -> str:
+        return self._percentage + self._drawn(_ASCII_BAR)
+
+    @property
+    def _percentage(self) -> str:
+        return f"{100 * self._part:5.1f}% "
+
+    def _drawn(self, bar: tuple[str, str]) -> str:
+        cells, own = round(self._part * self._room), round(self._own * self._room)
+        return bar[0] * own + bar[1] * (cells - own)
+
     def __rich_measure__(self, _console: Console, _options: ConsoleOptions) -> Measurement:
         from rich.measure import Measurement
 
@@ -155,7 +232,4 @@ class _Share:
     def __rich_console__(self, _console: Console, options: ConsoleOptions) -> Iterator[Text]:
         from rich.text import Text
 
-        solid, light = _bar(options)
-        cells, own = round(self._part * self._room), round(self._own * self._room)
-        bar = solid * own + light * (cells - own)
-        yield Text.assemble(f"{100 * self._part:5.1f}% ", (bar, "cyan"))
+        yield Text.assemble(self._percentage, (self._drawn(_bar(options)), "cyan"))

@@ -1,0 +1,93 @@
+"""Tables as plain text, for terminals and files, where rich is not installed."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = ["Column", "table"]
+
+_GAP: Final = "  "
+_LEAST: Final = 10  # characters, to which a column is narrowed at most
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column, whose cells stand on the left or on the ``right``.
+
+    ``whole``: it is narrowed last. ``most``: characters, from which its cells go on below.
+    """
+
+    title: str
+    right: bool = False
+    whole: bool = False
+    most: int | None = None
+
+
+def table(columns: Sequence[Column], rows: Iterable[Sequence[str]], width: int) -> str:
+    """Return a table of at most ``width`` characters, with a line of titles.
+
+    Where it would be wider, long cells are continued on the lines below, those of ``whole``
+    columns only if nothing else helps. A cell may have several lines; what stands below an
+    indented one is indented too. A terminal too narrow for that gets longer lines.
+    """
+    cells = [[each.title for each in columns], *([*row] for row in rows)]
+    widths = _widths(columns, cells, width)
+    title, *others = (_lines(row, columns, widths) for row in cells)
+    rule = _GAP.join("-" * each for each in widths)
+    return "\n".join([*title, rule, *(line for row in others for line in row)])
+
+
+def _widths(columns: Sequence[Column], cells: Sequence[Sequence[str]], width: int) -> list[int]:
+    """Return how wide each column is; the widest is narrowed, and so on until all fit."""
+    natural = [max(map(_natural, column)) for column in zip(*cells, strict=True)]
+    widths = [
+        min(each, column.most or each) for each, column in zip(natural, columns, strict=True)
+    ]
+    room = width - len(_GAP) * (len(columns) - 1)
+    every = range(len(columns))
+    for some in ([at for at in every if not columns[at].whole], every):
+        while some and sum(widths) > room:
+            widest = max(some, key=widths.__getitem__)
+            if widths[widest] <= _LEAST:
+                break
+            widths[widest] -= 1
+    return widths
+
+
+def _natural(cell: str) -> int:
+    return max(map(len, cell.splitlines()), default=0)
+
+
+def _lines(row: Sequence[str], columns: Sequence[Column], widths: Sequence[int]) -> list[str]:
+    """Return the lines of one row."""
+    wrapped = [_wrapped(cell, width) for cell, width in zip(row, widths, strict=True)]
+    found = []
+    for parts in zip_longest(*wrapped, fillvalue=""):
+        aligned = [
+            part.rjust(width) if column.right else part.ljust(width)
+            for part, column, width in zip(parts, columns, widths, strict=True)
+        ]
+        found.append(_GAP.join(aligned).rstrip())
+    return found
+
+
+def _wrapped(cell: str, width: int) -> list[str]:
+    """Return the lines of a cell, none of them longer than ``width``."""
+    found: list[str] = []
+    for line in cell.splitlines() or [""]:
+        text = line.strip()
+        indent = " " * min(len(line) - len(line.lstrip()), width // 2)
+        found += textwrap.wrap(
+            text,
+            width,
+            initial_indent=indent,
+            subsequent_indent=indent,
+            break_on_hyphens=False,
+        ) or [""]
+    return found
