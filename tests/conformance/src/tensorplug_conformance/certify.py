@@ -14,7 +14,7 @@ from tensorplug_conformance.extensions import extension_tables
 from tensorplug_conformance.supervisor import Limits, supervise
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from tensorplug_conformance.checks import Target
     from tensorplug_conformance.denominator import Row
@@ -59,15 +59,15 @@ def certify(
     limits: Limits | None = None,
     expectations: Iterable[Expectation] = (),
     jobs: int = 1,
-    started: Callable[[int], None] = lambda _total: None,
+    started: Callable[[Sequence[Item]], None] = lambda _items: None,
     heard: Callable[[Outcome], None] = lambda _outcome: None,
 ) -> dict[str, Any]:
     """Run levels 0 to ``level`` on ``target``; return the report.
 
     ``examples``: how many random ones are tried beside the cases, for each row that runs a kernel.
     ``jobs``: how many processes share the items of a level, but for levels 1 and 4, where memory
-    and threads are measured. The report does not depend on it. ``started`` is told how many items
-    there are, ``heard`` each outcome.
+    and threads are measured. The report does not depend on it. ``started`` is told the items of
+    all levels, before the first is run, ``heard`` each outcome.
     """
     began, clock = datetime.now(UTC), time.monotonic()
     chosen = selection or Selection()
@@ -75,8 +75,8 @@ def certify(
     parts = [items_of(each, known, chosen, examples) for each in range(level + 1)]
     listed = [row for _, some in parts for row in some]
     _check_selection(chosen, level, known)
-    cases, digest = fingerprint(listed, known, seed)
-    started(sum(len(items) for items, _ in parts))
+    started([item for items, _ in parts for item in items])
+    cases, digest = fingerprint(listed, known, seed)  # of all levels: many seconds
     backend: dict[str, Any] = {"name": target.backend}
     outcomes: list[Outcome] = []
     last = max((number for number, (items, _) in enumerate(parts) if items), default=level)

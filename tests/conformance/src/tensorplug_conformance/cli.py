@@ -21,6 +21,7 @@ from tensorplug_conformance.checks import Target
 from tensorplug_conformance.denominator import LEVELS, Selection
 from tensorplug_conformance.differences import differences
 from tensorplug_conformance.expectations import ExpectationError
+from tensorplug_conformance.progress import progress
 from tensorplug_conformance.rendering import FORMS, render
 from tensorplug_conformance.rendering.support import write_support
 from tensorplug_conformance.report import ReportError
@@ -35,7 +36,12 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-_WRONG_CALL: Final = (EmptySelectionError, ExpectationError, ReportError, UnknownCaseError)
+_WRONG_CALL: Final = (
+    EmptySelectionError,
+    ExpectationError,
+    ReportError,
+    UnknownCaseError,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -54,7 +60,9 @@ def _run(options: argparse.Namespace, console: Console) -> int:
     target = Target(options.backend)
     selection = Selection(options.kernels, options.dtypes, options.mode)
     expected = [] if options.expect is None else expectations.read(options.expect)
-    with terminal.ProgressDisplay(console, f"level {options.level}") as display:
+    with progress(
+        console, target.backend, options.level, options.jobs, expecting=bool(expected)
+    ) as display:
         result = certify(
             target,
             options.level,

@@ -1,74 +1,25 @@
-"""What a person sees: a progress bar while it runs, then what passed and what did not."""
+"""What a person sees of a report: what passed and what did not."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-)
 from rich.table import Table
 
 from tensorplug_conformance.verdicts import BLOCKING, PASSED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from types import TracebackType
 
     from rich.console import Console
 
     from tensorplug_conformance.differences import Differences
-    from tensorplug_conformance.supervisor import Outcome
 
-__all__ = ["ProgressDisplay", "as_expected", "show", "show_differences"]
+__all__ = ["as_expected", "show", "show_differences"]
 
 _SHOWN = 20  # failures; the report has them all
-
-
-class ProgressDisplay:
-    """A progress bar where there is a terminal, silence elsewhere."""
-
-    def __init__(self, console: Console, what: str) -> None:
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("{task.fields[now]}"),
-            console=console,
-            disable=not console.is_terminal,
-        )
-        self._what = what
-        self._task: TaskID | None = None
-
-    def __enter__(self) -> Self:
-        self._progress.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._progress.stop()
-
-    def started(self, total: int) -> None:
-        """Learn how many items there are."""
-        self._task = self._progress.add_task(self._what, total=total, now="")
-
-    def heard(self, outcome: Outcome) -> None:
-        """Show one item more as done."""
-        if self._task is not None:
-            now = " ".join(str(each) for each in outcome.item[1:])
-            self._progress.update(self._task, advance=1, now=now)
 
 
 def show(report: Mapping[str, Any], console: Console) -> None:
