@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import subprocess
+import sys
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
@@ -13,6 +18,7 @@ from tensorplug_conformance.certify import certify
 from tensorplug_conformance.checks import Target
 from tensorplug_conformance.cli import main
 from tensorplug_conformance.denominator import Selection, entries, rows
+from tensorplug_conformance.opening import NotOpenedError, check_opens
 from tensorplug_conformance.supervisor import Limits, supervise
 
 if TYPE_CHECKING:
@@ -119,6 +125,138 @@ def test_a_pattern_of_kernels_that_finds_nothing_is_named(
 ) -> None:
     assert main(["run", "--backend", "cpu", "--level", "2", "--kernels", globs]) == 2
     assert fault in capsys.readouterr().out
+
+
+# Backends that are not there ------------------------------------------------------------
+
+BROKEN = {
+    "absent": """
+        from tensorplug.errors import BackendUnavailableError
+        from tensorplug.plugins.hookspecs import hookimpl
+
+        @hookimpl
+        def tensorplug_create_backend(device):
+            raise BackendUnavailableError("no card [a1] here:\\nlooked in /dev/acme0")
+    """,
+    "unimportable": "import a_module_that_is_not_there",
+    "old": "raise AssertionError('imported')",
+    "fatal": """
+        import os
+        from tensorplug.plugins.hookspecs import hookimpl
+
+        @hookimpl
+        def tensorplug_create_backend(device):
+            os.abort()
+    """,
+}
+
+
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with installed backends, none of which opens."""
+    folder = tmp_path_factory.mktemp("broken")
+    for name, source in BROKEN.items():
+        (folder / f"acme_{name}.py").write_text(textwrap.dedent(source))
+        info = folder / f"tensorplug_{name}-1.0.dist-info"
+        info.mkdir()
+        core = "tensorplug<0.0.1" if name == "old" else "tensorplug"
+        named = f"Metadata-Version: 2.1\nName: tensorplug-{name}\nVersion: 1.0\n"
+        (info / "METADATA").write_text(f"{named}Requires-Dist: {core}\n")
+        entry = f"[tensorplug.backends]\n{name} = acme_{name}\n"
+        (info / "entry_points.txt").write_text(entry)
+    return folder
+
+
+def _run(folder: Path, *arguments: str, **settings: str) -> tuple[int, list[str]]:
+    """Return exit code and lines of ``run`` in a process whose output is a pipe."""
+    kept = {name: each for name, each in os.environ.items() if not name.startswith("TENSORPLUG_")}
+    path = os.pathsep.join([str(folder), *filter(None, [kept.get("PYTHONPATH")])])
+    done = subprocess.run(
+        [sys.executable, "-m", "tensorplug_conformance", "run", *arguments],
+        env={**kept, "PYTHONPATH": path, **settings},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    return done.returncode, done.stdout.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("absent", " is not available here: no card [a1] here: looked in /dev/acme0"),
+        ("unimportable", "No module named 'a_module_that_is_not_there'"),
+        ("old", "requires 'tensorplug<0.0.1'"),
+        ("fatal", "the process died of signal 6"),
+    ],
+)
+def test_a_backend_that_does_not_open_is_one_line(name: str, said: str, broken: Path) -> None:
+    code, lines = _run(broken, "--backend", name, "--kernels", "Neg")
+    assert (code, len(lines)) == (2, 1), lines
+    assert lines[0].startswith("error: backend ")
+    assert name in lines[0]
+    assert said in lines[0]
+
+
+def test_settings_that_leave_a_backend_out_are_one_line(broken: Path) -> None:
+    code, lines = _run(broken, "--backend", "cpu", TENSORPLUG_DISABLE_PLUGINS="cpu")
+    assert (code, len(lines)) == (2, 1)
+    assert "TENSORPLUG_DISABLE_PLUGINS=cpu disables it" in lines[0]
+    code, lines = _run(broken, "--backend", "cpu", TENSORPLUG_FALLBACK="maybe")
+    assert (code, len(lines)) == (2, 1)
+    assert "TENSORPLUG_FALLBACK='maybe': must be error, warn or allow" in lines[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("nope", "backend 'nope' is not installed. Any distribution can bring a backend, "),
+        ("CPU", "backend 'CPU' is not installed. Did you mean 'cpu'?"),
+        ("cpu:", "'cpu:' names no device after the colon"),
+        ("nope:1", "backend 'nope' is not installed."),
+    ],
+)
+def test_an_unknown_backend_starts_nothing(
+    name: str, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def started(*_: Any, **__: Any) -> None:
+        raise AssertionError("a process or a run was started")
+
+    monkeypatch.setattr(subprocess, "Popen", started)
+    monkeypatch.setattr("tensorplug_conformance.cli.certify", started)
+    assert main(["run", "--backend", name]) == 2
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith(f"error: {said}")
+
+
+def test_a_device_that_is_not_there_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--backend", "cpu:7", "--kernels", "Neg"]) == 2
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith("error: backend 'cpu:7' does not open: ")
+
+
+def test_a_backend_that_hangs_does_not_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "acme_hangs.py").write_text("import time\n\ndef opens():\n    time.sleep(600)\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setattr("tensorplug_conformance.supervisor._START", 1.0)
+    with pytest.raises(NotOpenedError, match=r"'cpu' does not open: it hung: no end within 1 s"):
+        check_opens(Target("cpu", "acme_hangs:opens"), Limits(item=0.5))
+
+
+def test_progress_in_a_log(tmp_path: Path) -> None:
+    few = ("--kernels", "Neg,Abs", "--dtypes", "float32", "--jobs", "2", "--level", "2")
+    code, lines = _run(tmp_path, "--backend", "cpu", *few)
+    assert code == 0
+    assert lines[0] == "backend 'cpu', level 2: 2 rows in 2 processes"
+    assert re.fullmatch(
+        r"1 of 2 done \(50%\), 0 failed, 0:00:\d\d elapsed, about .* left", lines[1]
+    )
+    assert re.fullmatch(r"2 of 2 done \(100%\), 0 failed, 0:00:\d\d elapsed", lines[2])
+    assert lines[3].startswith("cpu (tensorplug-cpu ")
 
 
 def test_several_patterns_of_kernels() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
+from rich.markup import escape
 
 from tensorplug import dtypes as dt
 from tensorplug.errors import DTypeError
@@ -21,6 +22,7 @@ from tensorplug_conformance.checks import Target
 from tensorplug_conformance.denominator import LEVELS, Selection
 from tensorplug_conformance.differences import differences
 from tensorplug_conformance.expectations import ExpectationError
+from tensorplug_conformance.opening import NotOpenedError, check_opens
 from tensorplug_conformance.progress import progress
 from tensorplug_conformance.rendering import FORMS, render
 from tensorplug_conformance.rendering.support import write_support
@@ -39,6 +41,7 @@ __all__ = ["main"]
 _WRONG_CALL: Final = (
     EmptySelectionError,
     ExpectationError,
+    NotOpenedError,
     ReportError,
     UnknownCaseError,
 )
@@ -52,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return command(options, console)
     except _WRONG_CALL as error:
-        console.print(f"[red]error[/]: {error}", soft_wrap=True, highlight=False)
+        console.print(f"[red]error[/]: {escape(str(error))}", soft_wrap=True, highlight=False)
         return 2
 
 
@@ -60,6 +63,8 @@ def _run(options: argparse.Namespace, console: Console) -> int:
     target = Target(options.backend)
     selection = Selection(options.kernels, options.dtypes, options.mode)
     expected = [] if options.expect is None else expectations.read(options.expect)
+    limits = Limits(options.item_limit)
+    check_opens(target, limits)
     with progress(
         console, target.backend, options.level, options.jobs, expecting=bool(expected)
     ) as display:
@@ -71,7 +76,7 @@ def _run(options: argparse.Namespace, console: Console) -> int:
             selection=selection,
             expectations=expected,
             jobs=options.jobs,
-            limits=Limits(options.item_limit),
+            limits=limits,
             started=display.started,
             heard=display.heard,
         )

@@ -36,6 +36,11 @@ class Limits:
 
     item: float = 300.0
 
+    @property
+    def opening(self) -> float:
+        """The limit of what a process does before its first item."""
+        return max(self.item, _START)
+
     def level(self, items: int) -> float:
         """Return the limit of a level of so many items."""
         return self.item * (6 + items / 60)
@@ -93,7 +98,7 @@ class Attendant:
         return found
 
     def _patience(self) -> float:
-        return self._limits.item if self.began else max(self._limits.item, _START)
+        return self._limits.item if self.began else self._limits.opening
 
     def expired(self) -> list[tuple[int, Outcome]]:
         """Return what came of items when there is no more time for them."""

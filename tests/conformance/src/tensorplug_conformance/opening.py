@@ -1,0 +1,66 @@
+"""Whether the backend under test opens: asked once, before anything is run on it."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from tensorplug.errors import TensorplugError
+from tensorplug.open_devices import split_name
+from tensorplug.plugins.metadata import BACKENDS
+from tensorplug.plugins.selection import Selection
+from tensorplug_conformance.process import WorkerProcess
+
+if TYPE_CHECKING:
+    from tensorplug_conformance.checks import Target
+    from tensorplug_conformance.supervisor import Limits
+
+__all__ = ["NotOpenedError", "check_opens"]
+
+_POLL: Final = 0.02  # seconds
+
+
+class NotOpenedError(Exception):
+    """The backend under test does not open; the text says why, on one line."""
+
+
+def check_opens(target: Target, limits: Limits) -> None:
+    """Open the backend in a process of its own, after a look at what is installed.
+
+    Raises:
+        NotOpenedError: it is not installed, refuses to open, takes the process down, or hangs.
+
+    """
+    if target.factory is None:
+        try:
+            backend_name, _ = split_name(target.backend)
+            Selection.read().pick(BACKENDS, backend_name)
+        except TensorplugError as error:
+            raise NotOpenedError(_one_line(str(error))) from error
+    reason = _tried(target, limits.opening)
+    if reason:
+        raise NotOpenedError(f"backend {target.backend!r} does not open: {_one_line(reason)}")
+
+
+def _tried(target: Target, seconds: float) -> str:
+    """Return why the backend does not open within a time; empty if it does."""
+    process = WorkerProcess(target, 0, introduce=True)
+    began = time.monotonic()
+    try:
+        while time.monotonic() - began < seconds:
+            over = process.ended()  # asked before reading, so that nothing said is lost
+            for event in process.heard():
+                if event["event"] == "backend":
+                    process.dismiss()
+                    process.leave()
+                    return str(event.get("error", ""))
+            if over:
+                return process.epitaph()
+            time.sleep(_POLL)
+    finally:
+        process.stop()
+    return f"it hung: no end within {seconds:.0f} s"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
