@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import stat
+from types import SimpleNamespace
 
 import numpy as np
 import pyopencl as cl
 import pytest
 
-from tensorplug_opencl import binaries
+from tensorplug.errors import BackendWarning
+from tensorplug_opencl import binaries, cache_folder, device, faults, processor, program
 from tensorplug_opencl.backend import OpenCLBackend
-from tensorplug_opencl.program import Programs
+from tensorplug_opencl.faults import BuildError
+from tensorplug_opencl.limits import Limits
+from tensorplug_opencl.program import Programs, binary_of, build, options_of
 
 from .conftest import require_device
 
@@ -23,8 +28,9 @@ kernel void run(global const int *x, const long x_at, global int *y, const long 
 
 @pytest.fixture
 def folder(monkeypatch, tmp_path):
+    require_device()  # its verdict is remembered elsewhere
     monkeypatch.delenv("PYOPENCL_NO_CACHE", raising=False)
-    monkeypatch.setenv(binaries.CACHE, str(tmp_path / "made" / "at need"))
+    monkeypatch.setenv(cache_folder.CACHE, str(tmp_path / "made" / "at need"))
     return tmp_path / "made" / "at need"
 
 
@@ -32,10 +38,11 @@ def folder(monkeypatch, tmp_path):
 def opened():
     """Return a function that opens the device anew, as another process would."""
     require_device()
+    found = device.choose(None)
     made = []
 
     def open_():
-        made.append(OpenCLBackend.open(None))
+        made.append(OpenCLBackend(found.device, found.verdict.limits))
         return made[-1]
 
     yield open_
@@ -69,7 +76,7 @@ def test_the_second_process_builds_nothing(folder, opened, built):
     assert add(opened(), 5) == [5, 6, 7]
     assert built == [ADD.format(5)]
     assert add(opened(), 6) == [6, 7, 8]
-    assert len(built) == len(list(folder.glob("*"))) == 2
+    assert len(built) == len(list(folder.glob("*"))) == 2  # nothing but binaries
 
 
 @pytest.mark.parametrize("harm", [lambda _: b"", lambda it: it[:-9], lambda it: it[:40] + b"?"])
@@ -95,7 +102,8 @@ def test_a_binary_that_the_driver_refuses_is_made_anew(folder, opened, built):
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [(binaries.CACHE, "0"), (binaries.CACHE, "off"), ("PYOPENCL_NO_CACHE", "1")]
+    ("name", "value"),
+    [(cache_folder.CACHE, "0"), (cache_folder.CACHE, "off"), ("PYOPENCL_NO_CACHE", "1")],
 )
 def test_without_a_cache(monkeypatch, folder, opened, built, name, value):
     monkeypatch.setenv(name, value)
@@ -108,17 +116,124 @@ def test_without_a_cache(monkeypatch, folder, opened, built, name, value):
 def test_where_nobody_may_write(folder, opened, built):
     folder.parent.mkdir()
     folder.write_text("a file where the folder should be")
-    for _ in range(2):
+    with pytest.warns(BackendWarning, match="it is not a folder"):
         assert add(opened(), 5) == [5, 6, 7]
+    assert add(opened(), 5) == [5, 6, 7]
     assert len(built) == 2
 
 
 def test_other_options_other_binaries(folder):
     require_device()
-    device = OpenCLBackend.open(None).runtime.device
-    binaries.Binaries(device, ["-w"]).keep("source", b"binary")
-    assert binaries.Binaries(device, ["-w"]).find("source") == b"binary"
-    assert binaries.Binaries(device, []).find("source") is None
+    target = device.choose(None).device
+    binaries.Binaries(target, ["-w"]).keep("source", b"binary")
+    assert binaries.Binaries(target, ["-w"]).find("source") == b"binary"
+    assert binaries.Binaries(target, []).find("source") is None
+
+
+def test_another_processor_other_binaries(monkeypatch, folder):
+    """A home that several machines share: their drivers compile for different processors."""
+    require_device()
+    target = device.choose(None).device
+    binaries.Binaries(target, []).keep("source", b"binary")
+    monkeypatch.setattr(processor, "digest", lambda: "another")
+    assert binaries.Binaries(target, []).find("source") is None
+
+
+def test_a_binary_belongs_to_its_program(folder, opened, built):
+    """Two files that were swapped: each is whole, and the other program's."""
+    add(opened(), 5)
+    (five,) = folder.glob("*.bin")
+    add(opened(), 6)
+    (six,) = set(folder.glob("*.bin")) - {five}
+    contents = five.read_bytes(), six.read_bytes()
+    six.write_bytes(contents[0])
+    five.write_bytes(contents[1])
+    assert add(opened(), 5) == [5, 6, 7]
+    assert add(opened(), 6) == [6, 7, 8]
+    assert len(built) == 4
+
+
+def test_a_binary_without_its_kernel_is_not_used(folder, opened, built):
+    """The driver loads it without a word: it is the binary of another kernel."""
+    backend = opened()
+    runtime = backend.runtime
+    other = cl.Program(runtime.context, ADD.format(5).replace("void run", "void walk"))
+    build(other, options_of(runtime.device))
+    runtime.programs._binaries.keep(ADD.format(5), binary_of(other))
+    assert add(opened(), 5) == [5, 6, 7]
+    assert built == [ADD.format(5)]
+
+
+def test_a_binary_that_cannot_be_loaded_again_is_not_kept(monkeypatch, folder, opened, built):
+    monkeypatch.setattr(program, "binary_of", lambda _program: b"nothing that a driver could load")
+    assert add(opened(), 5) == [5, 6, 7]
+    assert not list(folder.glob("*"))
+
+
+def test_a_program_that_nobody_ran_is_not_kept(folder, opened, built):
+    opened().runtime.launch(ADD.format(5), 2, [], 3)
+    assert len(built) == 1
+    assert not list(folder.glob("*"))
+
+
+def test_a_driver_whose_binaries_do_not_load_has_none_kept(folder, built):
+    require_device()
+    target = device.choose(None).device
+    for _ in range(2):
+        backend = OpenCLBackend(target, Limits(binaries=False))
+        assert add(backend, 5) == [5, 6, 7]
+        backend.close()
+    assert len(built) == 2
+    assert not list(folder.glob("*"))
+
+
+@pytest.mark.parametrize("writable", [stat.S_IWGRP, stat.S_IWOTH])
+def test_a_file_that_others_may_write_is_not_used(folder, opened, built, writable):
+    add(opened(), 5)
+    (file,) = folder.glob("*.bin")
+    file.chmod(0o600 | writable)
+    assert add(opened(), 5) == [5, 6, 7]
+    assert len(built) == 2
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600  # it was made anew
+
+
+def test_a_file_behind_a_link_is_not_used(tmp_path, folder, opened, built):
+    add(opened(), 5)
+    (file,) = folder.glob("*.bin")
+    file.rename(tmp_path / "elsewhere")
+    file.symlink_to(tmp_path / "elsewhere")
+    assert add(opened(), 5) == [5, 6, 7]
+    assert len(built) == 2
+
+
+def test_a_compiler_that_leaves_the_kernel_out_is_named(monkeypatch, folder, opened):
+    """As PoCL does with a file in its own cache that a killed process left."""
+    backend = opened()
+    monkeypatch.setattr(program, "has_kernel", lambda _program: False)
+    monkeypatch.setenv("POCL_CACHE_DIR", "/cache/of/pocl")
+    with pytest.raises(BuildError, match=r"'add 5' without a kernel.* own cache: delete "):
+        add(backend, 5)
+    assert not list(folder.glob("*"))
+
+
+@pytest.mark.parametrize(
+    ("platform", "variables", "expected"),
+    [
+        ("Portable Computing Language", {"POCL_CACHE_DIR": "/pocl"}, "/pocl"),
+        ("Portable Computing Language", {"XDG_CACHE_HOME": "/fast"}, "/fast/pocl/kcache"),
+        ("Portable Computing Language", {"HOME": "/home/me"}, "/home/me/.cache/pocl/kcache"),
+        ("NVIDIA CUDA", {"HOME": "/home/me", "XDG_CACHE_HOME": "/x"}, "/home/me/.nv/ComputeCache"),
+        ("rusticl", {"HOME": "/home/me"}, "/home/me/.cache/mesa_shader_cache"),
+        ("Acme", {}, "the folder in which the driver of Acme keeps programs"),
+    ],
+)
+def test_the_drivers_own_cache(monkeypatch, platform, variables, expected):
+    for name in ("HOME", "XDG_CACHE_HOME", "POCL_CACHE_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    target = SimpleNamespace(platform=SimpleNamespace(name=f"{platform} "))
+    assert str(faults.no_kernels(target, "device", "exp")).endswith(f"delete {expected}")
 
 
 def test_the_oldest_go_first(tmp_path):
@@ -132,33 +247,15 @@ def test_the_oldest_go_first(tmp_path):
     assert sorted(each.name for each in tmp_path.iterdir()) == [f"{age}.bin" for age in range(5)]
 
 
-@pytest.mark.parametrize(
-    ("system", "variables", "expected"),
-    [
-        ("linux", {"HOME": "/home/me"}, "/home/me/.cache"),
-        ("linux", {"HOME": "/home/me", "XDG_CACHE_HOME": "/fast"}, "/fast"),
-        ("darwin", {"HOME": "/Users/me"}, "/Users/me/Library/Caches"),
-        ("win32", {"LOCALAPPDATA": "/Local"}, "/Local"),
-    ],
-)
-def test_the_place(monkeypatch, system, variables, expected):
-    for name in ("HOME", "XDG_CACHE_HOME", "LOCALAPPDATA", binaries.CACHE, "PYOPENCL_NO_CACHE"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(binaries.sys, "platform", system)
-    assert binaries.place().as_posix() == f"{expected}/tensorplug-opencl"
-
-
 @pytest.mark.parametrize("code", [cl.status_code.OUT_OF_HOST_MEMORY, -9999])
 def test_a_fault_while_loading_is_no_broken_binary(monkeypatch, folder, opened, code):
     add(opened(), 5)
     backend = opened()
 
-    def program(*_given):
+    def failing(*_given):
         raise cl.RuntimeError(cl._cl._ErrorRecord("clCreateProgramWithBinary", code, ""))
 
-    monkeypatch.setattr(cl, "Program", program)
+    monkeypatch.setattr(cl, "Program", failing)
     with pytest.raises((MemoryError, RuntimeError), match="loading a program"):
         add(backend, 5)
     assert len(list(folder.glob("*.bin"))) == 1

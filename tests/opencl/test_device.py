@@ -10,7 +10,11 @@ import pytest
 from tensorplug import dtypes as dt
 from tensorplug.backend import DeviceInfo
 from tensorplug.errors import BackendUnavailableError
-from tensorplug_opencl import device, plugin
+from tensorplug_opencl import device, loader, plugin
+from tensorplug_opencl.limits import NONE as NO_LIMITS
+from tensorplug_opencl.settings import TRIAL
+from tensorplug_opencl.trial import parent
+from tensorplug_opencl.trial.verdict import UNTRIED, Verdict
 
 GPU, CPU, ACCELERATOR, CUSTOM = (
     cl.device_type.GPU,
@@ -41,9 +45,31 @@ OTHER, ODD = fake("Other GPU", GPU), fake("Odd", CUSTOM)
 ALWAYS = dt.BOOL | dt.INTEGER | {dt.float32, dt.complex64}  # what every device has
 
 
+SOUND = Verdict("sound")
+LIMITED = Verdict("limited", NO_LIMITS._replace(vector_bytes=32), ("vectors of 64 bytes: wrong",))
+UNSOUND = Verdict("unsound", findings=("scalars: 2 + 2 is 5",))
+
+
+@pytest.fixture(autouse=True)
+def untried(monkeypatch):
+    """Devices that are made up are not tried."""
+    monkeypatch.setattr(parent, "verdicts", lambda devices: [UNTRIED] * len(devices))
+
+
 def installed(monkeypatch, *found):
     """Make these the devices of one platform, in the loader's order."""
-    monkeypatch.setattr(cl, "get_platforms", lambda: [platform("any", devices=found)])
+    monkeypatch.setattr(loader, "platforms", lambda: [platform("any", devices=found)])
+
+
+def judged(monkeypatch, **verdicts):
+    """Give devices these verdicts, by the first word of their names."""
+    monkeypatch.setattr(
+        parent, "verdicts", lambda devices: [verdicts[each.name.split()[0]] for each in devices]
+    )
+
+
+def listed():
+    return [found.device for found in device.available()]
 
 
 @pytest.mark.parametrize(
@@ -58,16 +84,69 @@ def installed(monkeypatch, *found):
 )
 def test_the_best_device_is_number_0(monkeypatch, found, ordered):
     installed(monkeypatch, *found)
-    assert device.available() == ordered
-    assert device.choose(None) is ordered[0]
-    assert device.choose("1") is ordered[1]
+    assert listed() == ordered
+    assert device.choose(None).device is ordered[0]
+    assert device.choose("1").device is ordered[1]
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "ordered"),
+    [
+        ({"Old": SOUND, "New": SOUND}, ["New", "Old"]),  # the newest OpenCL
+        ({"Old": SOUND, "New": LIMITED}, ["Old", "New"]),
+        ({"Old": UNTRIED, "New": LIMITED}, ["Old", "New"]),
+        ({"Old": LIMITED, "New": UNSOUND}, ["Old", "New"]),
+        ({"Old": UNSOUND, "New": SOUND}, ["New", "Old"]),
+    ],
+)
+def test_the_soundest_cpu_comes_first(monkeypatch, verdicts, ordered):
+    new = fake("New CPU", CPU)
+    new.version = "OpenCL 3.1"
+    installed(monkeypatch, SLOW, new)
+    judged(monkeypatch, **verdicts)
+    assert [each.name.split()[0] for each in listed()] == ordered
+
+
+def test_an_unsound_device_is_not_opened_and_the_next_one_is(monkeypatch):
+    installed(monkeypatch, FAST, SLOW)
+    judged(monkeypatch, Big=UNSOUND, Old=LIMITED)
+    assert device.choose(None) == (SLOW, LIMITED)
+    with pytest.raises(BackendUnavailableError, match=r"Big GPU .* 1\.2,.* 2 \+ 2 is 5") as e:
+        device.choose("1")
+    assert f"{TRIAL}=again" in str(e.value)
+    old, big = plugin.tensorplug_devices()
+    assert (old.hardware, old.refused) == ("Old CPU (Portable)", "")
+    assert old.driver.endswith("sound with limits: vectors of at most 32 bytes")
+    assert big.driver.endswith("unsound")
+    assert "2 + 2 is 5" in big.refused
+    assert "2 + 2 is 5" in device.diagnostics()["OpenCL device 1"]
+
+
+@pytest.mark.parametrize(
+    ("machine", "system", "cure"),
+    [
+        ("x86_64", "linux", r"pip install 'tensorplug-opencl\[cpu\]'"),
+        ("AMD64", "win32", r"pip install 'tensorplug-opencl\[cpu\]'"),
+        ("aarch64", "linux", "pocl-opencl-icd"),
+        ("x86_64", "darwin", "PoCL"),
+    ],
+)
+def test_where_no_device_is_sound_all_are_named_and_what_helps(monkeypatch, machine, system, cure):
+    installed(monkeypatch, FAST, SLOW)
+    judged(monkeypatch, Big=UNSOUND, Old=UNSOUND)
+    monkeypatch.setattr(device.platform, "machine", lambda: machine)
+    monkeypatch.setattr(device.sys, "platform", system)
+    with pytest.raises(BackendUnavailableError, match=cure) as caught:
+        plugin.tensorplug_create_backend(None)
+    assert "Big GPU" in str(caught.value)
+    assert "Old CPU" in str(caught.value)
 
 
 def test_what_is_known_of_a_device_that_is_not_open(monkeypatch):
     installed(monkeypatch, SLOW, FAST)
     assert plugin.tensorplug_devices() == [
-        DeviceInfo("Big GPU (Vendor)", "OpenCL 3.0, driver 1.2", 1 << 30, ALWAYS),
-        DeviceInfo("Old CPU (Portable)", "OpenCL 3.0, driver 1.2", 1 << 30, ALWAYS),
+        DeviceInfo("Big GPU (Vendor)", "OpenCL 3.0, driver 1.2, not tried", 1 << 30, ALWAYS),
+        DeviceInfo("Old CPU (Portable)", "OpenCL 3.0, driver 1.2, not tried", 1 << 30, ALWAYS),
     ]
 
 
@@ -93,13 +172,13 @@ def failing(code):
 
 
 def test_no_platform_is_no_device(monkeypatch):
-    monkeypatch.setattr(cl, "get_platforms", failing(device.NO_PLATFORM))
+    monkeypatch.setattr(loader, "platforms", failing(device.NO_PLATFORM))
     assert device.available() == []
     assert device.diagnostics()["OpenCL"] == "no device"
 
 
 def test_a_broken_loader_says_so(monkeypatch):
-    monkeypatch.setattr(cl, "get_platforms", failing(cl.status_code.OUT_OF_HOST_MEMORY))
+    monkeypatch.setattr(loader, "platforms", failing(cl.status_code.OUT_OF_HOST_MEMORY))
     with pytest.raises(BackendUnavailableError, match=r"loader failed.*OUT_OF_HOST_MEMORY"):
         device.choose(None)
     assert "OUT_OF_HOST_MEMORY" in device.diagnostics()["OpenCL"]
@@ -116,13 +195,13 @@ def platform(name, code=None, devices=()):
 
 def test_platforms_without_devices_are_passed_over(monkeypatch):
     empty = platform("empty", cl.status_code.DEVICE_NOT_FOUND)
-    monkeypatch.setattr(cl, "get_platforms", lambda: [empty, platform("full", devices=[FAST])])
-    assert device.available() == [FAST]
+    monkeypatch.setattr(loader, "platforms", lambda: [empty, platform("full", devices=[FAST])])
+    assert listed() == [FAST]
 
 
 def test_a_platform_that_fails_is_named(monkeypatch):
     broken = platform("broken", cl.status_code.OUT_OF_RESOURCES)
-    monkeypatch.setattr(cl, "get_platforms", lambda: [broken])
+    monkeypatch.setattr(loader, "platforms", lambda: [broken])
     with pytest.raises(BackendUnavailableError, match="'broken' cannot list"):
         device.available()
     assert "'broken' cannot list" in device.diagnostics()["OpenCL"]
@@ -131,9 +210,9 @@ def test_a_platform_that_fails_is_named(monkeypatch):
 def test_a_platform_that_fails_does_not_hide_the_others(monkeypatch):
     broken = platform("broken", cl.status_code.OUT_OF_RESOURCES)
     full = platform("full", devices=[FAST])
-    monkeypatch.setattr(cl, "get_platforms", lambda: [broken, full])
-    assert device.available() == [FAST]
-    assert device.choose(None) is FAST
+    monkeypatch.setattr(loader, "platforms", lambda: [broken, full])
+    assert listed() == [FAST]
+    assert device.choose(None).device is FAST
     found = device.diagnostics()
     assert "'broken' cannot list" in found["OpenCL"]
     assert "OpenCL device 0" in found
@@ -152,10 +231,10 @@ def test_a_driver_that_cannot_be_used(monkeypatch, wrong, message):
     poor = fake("Poor GPU", GPU)
     vars(poor).update(wrong)
     installed(monkeypatch, poor, SLOW)
+    assert device.choose(None).device is SLOW
     with pytest.raises(BackendUnavailableError, match=message) as caught:
-        plugin.tensorplug_create_backend(None)
-    assert "Poor GPU (Vendor), version 1.2" in str(caught.value)
-    assert device.choose("1") is SLOW
+        plugin.tensorplug_create_backend("1")
+    assert "Poor GPU (Vendor), driver 1.2" in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -177,7 +256,7 @@ def test_diagnostics(monkeypatch):
     assert device.diagnostics() == {
         "pyopencl": cl.VERSION_TEXT,
         "OpenCL platform Portable": "OpenCL 3.0",
-        "OpenCL device 0": "Old CPU, OpenCL 3.0, driver 1.2",
+        "OpenCL device 0": "Old CPU, OpenCL 3.0, driver 1.2, not tried",
     }
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyopencl as cl
 import pytest
 
 from tensorplug import dtypes as dt
+from tensorplug.errors import KernelRefusedError
 from tensorplug.ops import fused
 from tensorplug.ops.linalg import BATCH_MAT_MUL
 from tensorplug.spec import TensorType
@@ -89,8 +91,36 @@ def numbers(shape, dtype="float32", *, turned=False):
 )
 def test_every_way_with_sizes_that_nothing_divides(opened, way, turned):
     a, b = numbers((2, 35, 69), turned=turned), numbers((69, 133), turned=turned)
-    found = product(opened, a, b, way=way, cut=1, before=3)
+    try:
+        found = product(opened, a, b, way=way, cut=1, before=3)
+    except KernelRefusedError as refused:
+        if way in SMALL:
+            raise
+        pytest.skip(f"this device has not got what it takes: {refused}")
     np.testing.assert_array_equal(found, a.astype(float) @ b)
+
+
+@pytest.mark.parametrize("takes", [1, 2, 3])
+def test_a_driver_that_takes_more_local_memory_than_declared(monkeypatch, opened, takes):
+    """As rusticl does, which says so once a program is built: smaller forms are tried."""
+    runtime = opened.runtime
+    real, refused = runtime.launch, []
+
+    def greedy(source, *args, **options):
+        launch = real(source, *args, **options)
+        local = launch.kernel.get_work_group_info(
+            cl.kernel_work_group_info.LOCAL_MEM_SIZE, runtime.device
+        )
+        if takes * local > 64 << 10:
+            refused.append(local)
+            raise KernelRefusedError(f"it takes {takes * local} bytes")
+        return launch
+
+    monkeypatch.setattr(runtime, "launch", greedy)
+    a, b = numbers((200, 150)), numbers((150, 260))
+    np.testing.assert_array_equal(product(opened, a, b), a.astype(float) @ b)
+    assert refused == sorted(refused, reverse=True)
+    assert bool(refused) == runtime.is_cpu
 
 
 @pytest.mark.parametrize("way", SMALL, ids=str)

@@ -236,9 +236,11 @@ class DeviceInfo:
 
     ``hardware`` and ``driver`` are for people; ``memory`` is in bytes, None where unknown;
     ``dtypes`` are those that tensors may have there, None where only opening it would tell.
+    ``refused`` is why the backend does not open it, "" where it does.
     """
 
     hardware: str
     driver: str = ""
     memory: int | None = None
     dtypes: frozenset[DType] | None = None
+    refused: str = ""

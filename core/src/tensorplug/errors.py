@@ -207,7 +207,11 @@ class PluginWarning(UserWarning):
 
 
 class BackendWarning(UserWarning):
-    """A preferred backend does not open, or one that is removed cannot give its tensors back."""
+    """A backend does less than was asked of it, and the program goes on.
+
+    A preferred one does not open, one that is removed cannot give its tensors back, a device or a
+    kernel is left out because it crashed, or nothing can be kept on disk.
+    """
 
 
 class FallbackWarning(UserWarning):

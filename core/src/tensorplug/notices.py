@@ -7,6 +7,7 @@ import warnings
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from types import FrameType
 
 __all__ = ["warn"]
@@ -14,16 +15,16 @@ __all__ = ["warn"]
 _PACKAGE: Final = __name__.partition(".")[0]
 
 
-def warn(message: str, category: type[Warning]) -> None:
-    """Issue a warning at the line that called into this package."""
+def warn(message: str, category: type[Warning], *, within: Collection[str] = ()) -> None:
+    """Issue a warning at the line that called into this package, or into those in ``within``."""
+    packages = {_PACKAGE, *within}
     level = 2  # the caller of this function
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and _is_ours(frame):
+    while frame is not None and _package_of(frame) in packages:
         frame = frame.f_back
         level += 1
     warnings.warn(message, category, stacklevel=level)
 
 
-def _is_ours(frame: FrameType) -> bool:
-    name = str(frame.f_globals.get("__name__"))
-    return name == _PACKAGE or name.startswith(f"{_PACKAGE}.")
+def _package_of(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__")).partition(".")[0]

@@ -10,6 +10,7 @@ from tensorplug import dtypes as dt
 from tensorplug.spec import TensorType
 from tensorplug_opencl import device as devices
 from tensorplug_opencl.buffers import DeviceBuffer
+from tensorplug_opencl.limits import NONE as NO_LIMITS
 from tensorplug_opencl.runtime import Runtime
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from tensorplug.backend import FlatCall, FlatProgram
     from tensorplug.dtypes import DType
+    from tensorplug_opencl.limits import Limits
 
 __all__ = ["OpenCLBackend"]
 
@@ -28,19 +30,20 @@ class OpenCLBackend:
 
     name = "opencl"
 
-    def __init__(self, device: cl.Device) -> None:
-        self.runtime = Runtime(device)
-        self.dtypes: frozenset[DType] = devices.dtypes_of(device)
+    def __init__(self, device: cl.Device, limits: Limits = NO_LIMITS) -> None:
+        self.runtime = Runtime(device, limits)
+        self.dtypes: frozenset[DType] = devices.dtypes_of(device, limits)
 
     @classmethod
     def open(cls, wanted: str | None) -> OpenCLBackend:
         """Open the device with the number ``wanted`` (see ``device.choose``).
 
         Raises:
-            BackendUnavailableError: when there is no such device.
+            BackendUnavailableError: when there is no such device, or its driver is unsound.
 
         """
-        return cls(devices.choose(wanted))
+        found = devices.choose(wanted)
+        return cls(found.device, found.verdict.limits)
 
     @property
     def device(self) -> str:

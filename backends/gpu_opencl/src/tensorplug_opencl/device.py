@@ -1,32 +1,65 @@
-"""Which OpenCL device is meant, and what it can do."""
+"""Which OpenCL devices there are, which is meant, and what it can do."""
 
 from __future__ import annotations
 
+import platform
 import re
-from typing import TYPE_CHECKING, Final
+import sys
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyopencl as cl
 
 from tensorplug import dtypes as dt
 from tensorplug.backend import DeviceInfo
 from tensorplug.errors import BackendUnavailableError
+from tensorplug_opencl import loader
+from tensorplug_opencl.limits import NONE as NO_LIMITS
+from tensorplug_opencl.settings import TRIAL
+from tensorplug_opencl.trial import parent
+from tensorplug_opencl.trial.verdict import UNTRIED
 
 if TYPE_CHECKING:
-    from tensorplug.dtypes import DType
+    from collections.abc import Sequence
 
-__all__ = ["available", "choose", "describe", "diagnostics", "dtypes_of", "infos"]
+    from tensorplug.dtypes import DType
+    from tensorplug_opencl.limits import Limits
+    from tensorplug_opencl.trial.verdict import Verdict
+
+__all__ = ["Found", "available", "choose", "describe", "diagnostics", "dtypes_of", "infos"]
 
 NO_PLATFORM: Final = -1001  # what the ICD loader says where no driver is registered
 OLDEST: Final = (1, 2)  # the version of OpenCL that our programs are written in
 _VERSION: Final = re.compile(r"OpenCL (\d+)\.(\d+)")
 _ORDER: Final = (cl.device_type.GPU, cl.device_type.ACCELERATOR, cl.device_type.CPU)
+_STATES: Final = ("sound", "untried", "limited", "unsound")
+_INTEL: Final = ("x86_64", "amd64")  # the processors that Intel's runtime is made for
 
 
-def available() -> list[cl.Device]:
-    """Return every device of every platform: GPUs first, then accelerators, then CPUs.
+class Found(NamedTuple):
+    """A device, and the verdict of its trial."""
 
-    Among devices of one kind the loader's order holds. So number 0 is the one to use where the
-    user names none. A driver that fails is passed over where another one has devices.
+    device: cl.Device
+    verdict: Verdict
+
+    @property
+    def refused(self) -> str:
+        """Why it is not opened; "" where it is."""
+        if self.verdict.usable:
+            return _lack(self.device)
+        return (
+            f"its driver failed the trial of {'; '.join(self.verdict.findings)} "
+            f"(a new driver is tried by itself; {TRIAL}=again tries this one once more, {TRIAL}=0 "
+            "opens it untried)"
+        )
+
+
+def available() -> list[Found]:
+    """Return every device of every platform, in the order of their numbers.
+
+    Those that cannot be used come last. Else GPUs are first, then accelerators, then CPUs;
+    among devices of one kind those that are sound without limits, and then those whose driver
+    knows the newest OpenCL. So number 0 is the one to use where the user names none. A driver
+    that fails is passed over where another one has devices.
 
     Raises:
         BackendUnavailableError: when the loader fails, or the only drivers there are.
@@ -38,80 +71,110 @@ def available() -> list[cl.Device]:
     return found
 
 
-def _search() -> tuple[list[cl.Device], list[str]]:
+def _search() -> tuple[list[Found], list[str]]:
     """Return the devices in order, and what is wrong with the drivers that cannot be asked."""
     try:
-        platforms = cl.get_platforms()
+        platforms = loader.platforms()
     except cl.Error as error:
         if error.code == NO_PLATFORM:
             return [], []
         raise BackendUnavailableError(f"the OpenCL loader failed: {error}") from error
-    found: list[cl.Device] = []
+    devices: list[cl.Device] = []
     faults: list[str] = []
-    for platform in platforms:
+    for each in platforms:
         try:
-            found.extend(platform.get_devices())
+            devices.extend(each.get_devices())
         except cl.Error as error:
             if error.code != cl.status_code.DEVICE_NOT_FOUND:
-                name = platform.name.strip()
+                name = each.name.strip()
                 faults.append(f"OpenCL platform {name!r} cannot list its devices: {error}")
-    return sorted(found, key=_rank), faults
+    return _ranked(devices), faults
 
 
-def _rank(device: cl.Device) -> int:
-    return next((at for at, kind in enumerate(_ORDER) if device.type & kind), len(_ORDER))
+def _ranked(devices: Sequence[cl.Device]) -> list[Found]:
+    able = [each for each in devices if not _lack(each)]
+    verdicts = dict(zip(map(id, able), parent.verdicts(able), strict=True))
+    found = [Found(each, verdicts.get(id(each), UNTRIED)) for each in devices]
+    return sorted(found, key=_rank)
 
 
-def choose(wanted: str | None) -> cl.Device:
+def _rank(found: Found) -> tuple[bool, int, int, tuple[int, ...]]:
+    device, verdict = found
+    kind = next((at for at, kind in enumerate(_ORDER) if device.type & kind), len(_ORDER))
+    newest_first = tuple(-number for number in _version(device) or ())
+    return bool(found.refused), kind, _STATES.index(verdict.state), newest_first
+
+
+def choose(wanted: str | None) -> Found:
     """Return the device with the number ``wanted``, None for the first.
 
     Raises:
         BackendUnavailableError: when there is none, naming those that there are; or when its
-            driver cannot run our programs.
+            driver cannot run our programs, or computes wrong numbers.
 
     """
     found = available()
     if not found:
         raise BackendUnavailableError(
             "no OpenCL device was found: no driver is installed, or it sees no hardware. "
-            "Install the vendor's driver, or try: pip install 'tensorplug-opencl[pocl]'"
+            f"{_cure()}"
         )
     number = 0 if wanted is None else int(wanted)
-    if number < len(found):
-        _check_driver(found[number])
-        return found[number]
-    listed = "; ".join(f"{number}: {describe(each)}" for number, each in enumerate(found))
-    raise BackendUnavailableError(f"there is no OpenCL device {wanted}. Devices are {listed}")
+    if number >= len(found):
+        listed = "; ".join(f"{number}: {describe(each[0])}" for number, each in enumerate(found))
+        raise BackendUnavailableError(f"there is no OpenCL device {wanted}. Devices are {listed}")
+    chosen = found[number]
+    if not chosen.refused:
+        return chosen
+    if wanted is not None:
+        raise BackendUnavailableError(f"{_told(chosen)}. Choose another device, or a newer driver")
+    # The best one is refused, so all are.
+    raise BackendUnavailableError(f"{'; '.join(map(_told, found))}. {_cure()}")
 
 
-def _check_driver(device: cl.Device) -> None:
-    version = device.version.strip()  # "OpenCL 3.0 " and what the vendor adds
-    found = _VERSION.match(version)
-    if found is None or (int(found[1]), int(found[2])) < OLDEST:
+def _told(found: Found) -> str:
+    """Return why a device is not opened, with its name and its driver's version."""
+    driver = found.device.driver_version.strip()
+    return f"{describe(found.device)}, driver {driver}, cannot be used: {found.refused}"
+
+
+def _cure() -> str:
+    """Return what to install where no device is of use."""
+    if platform.machine().lower() in _INTEL and sys.platform != "darwin":
+        return "Install the vendor's driver, or a CPU's: pip install 'tensorplug-opencl[cpu]'"
+    return "Install the vendor's driver, or PoCL, a CPU's (pocl-opencl-icd in Debian and Ubuntu)"
+
+
+def _version(device: cl.Device) -> tuple[int, int] | None:
+    found = _VERSION.match(device.version.strip())  # "OpenCL 3.0 " and what the vendor adds
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def _lack(device: cl.Device) -> str:
+    """Return what ``device`` lacks to run any program of ours; "" if nothing."""
+    found = _version(device)
+    if found is None or found < OLDEST:
         needed = ".".join(map(str, OLDEST))
-        lack = f"it is {version!r}, and OpenCL {needed} is needed"
-    elif not device.compiler_available:
-        lack = "it has no compiler for OpenCL C"
-    elif not device.available:
-        lack = "it says that the device is not available: another process may have it alone"
-    else:
-        return
-    raise BackendUnavailableError(
-        f"the driver of {describe(device)}, version {device.driver_version.strip()}, cannot be "
-        f"used: {lack}. Install a newer one, or choose another device"
-    )
+        return f"it is {device.version.strip()!r}, and OpenCL {needed} is needed"
+    if not device.compiler_available:
+        return "it has no compiler for OpenCL C"
+    if not device.available:
+        return "it says that the device is not available: another process may have it alone"
+    return ""
 
 
 def infos() -> list[DeviceInfo]:
     """Return what is known of every device without opening it."""
     return [
         DeviceInfo(
-            describe(each),
-            f"{each.version.strip()}, driver {each.driver_version.strip()}",
-            each.global_mem_size,
-            dtypes_of(each),
+            describe(device),
+            f"{device.version.strip()}, driver {device.driver_version.strip()}, {found.verdict}",
+            device.global_mem_size,
+            dtypes_of(device, found.verdict.limits),
+            found.refused,
         )
-        for each in available()
+        for found in available()
+        for device in [found.device]
     ]
 
 
@@ -120,17 +183,17 @@ def describe(device: cl.Device) -> str:
     return f"{device.name.strip()} ({device.platform.name.strip()})"
 
 
-def dtypes_of(device: cl.Device) -> frozenset[DType]:
+def dtypes_of(device: cl.Device, limits: Limits = NO_LIMITS) -> frozenset[DType]:
     """Return the dtypes that tensors may have on ``device``.
 
     double and half arithmetic are optional in OpenCL. Complex numbers are pairs of floats.
     """
     extensions = device.extensions.split()
-    double = bool(device.double_fp_config) and "cl_khr_fp64" in extensions
+    double = limits.float64 and bool(device.double_fp_config) and "cl_khr_fp64" in extensions
     optional = {
         dt.float64: double,
         dt.complex128: double,
-        dt.float16: "cl_khr_fp16" in extensions,
+        dt.float16: limits.float16 and "cl_khr_fp16" in extensions,
     }
     always = dt.BOOL | dt.INTEGER | {dt.float32, dt.complex64}
     return frozenset(always | {dtype for dtype, has in optional.items() if has})
@@ -147,9 +210,10 @@ def diagnostics() -> dict[str, str]:
         result["OpenCL"] = "; ".join(faults)
     elif not found:
         return {**result, "OpenCL": "no device"}
-    for number, device in enumerate(found):
-        platform = device.platform
-        result[f"OpenCL platform {platform.name.strip()}"] = platform.version.strip()
+    for number, (device, verdict) in enumerate(found):
+        of = device.platform
+        result[f"OpenCL platform {of.name.strip()}"] = of.version.strip()
         version, driver = device.version.strip(), device.driver_version.strip()
-        result[f"OpenCL device {number}"] = f"{device.name.strip()}, {version}, driver {driver}"
+        told = (device.name.strip(), version, f"driver {driver}", str(verdict))
+        result[f"OpenCL device {number}"] = "; ".join([", ".join(told), *verdict.findings])
     return result

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import re
+from pathlib import Path
 from typing import Final
 
 import pyopencl as cl
 
-from tensorplug.errors import BackendMemoryError, DeviceLostError, TensorplugError
+from tensorplug.errors import (
+    BackendMemoryError,
+    DeviceLostError,
+    KernelRefusedError,
+    TensorplugError,
+)
 
-__all__ = ["BuildError", "build_failure", "is_lost", "is_memory", "translated"]
+__all__ = ["BuildError", "build_failure", "is_lost", "is_memory", "no_kernels", "translated"]
 
 _code = cl.status_code
 MEMORY_CODES: Final = frozenset(
@@ -31,6 +39,10 @@ LOST_CODES: Final = frozenset(
     }
 )
 LOG_LINES: Final = 20
+# How compilers say it: NVIDIA's, and AMD's and others that are made of LLVM.
+_TOO_MUCH: Final = re.compile(
+    r"too much (shared|local) (data|memory)|(local|shared) memory .*exceeds", re.IGNORECASE
+)
 
 
 class BuildError(TensorplugError, RuntimeError):
@@ -64,14 +76,51 @@ def translated(error: cl.Error, device: str, action: str) -> Exception:
     return error
 
 
-def build_failure(error: cl.Error, device: str, kernel: str) -> BuildError:
-    """Return the error for a program that does not build, with the first lines of the log."""
+def build_failure(error: cl.Error, device: str, kernel: str) -> BuildError | KernelRefusedError:
+    """Return the error for a program that does not build, with the first lines of the log.
+
+    Some compilers refuse a program that takes too much local memory, which others only report.
+    """
     lines = [line for line in str(error).splitlines() if line.strip()]
     kept = lines[:LOG_LINES]
     if len(lines) > LOG_LINES:
         kept.append(f"... and {len(lines) - LOG_LINES} more lines")
     log = "\n".join(kept)
+    if _TOO_MUCH.search(str(error)):
+        return KernelRefusedError(f"{device} has not got what program {kernel!r} takes:\n{log}")
     return BuildError(f"the compiler of {device} refused program {kernel!r}:\n{log}")
+
+
+# Where drivers keep what they compile: the variable that names the folder, and the one that they
+# take without it, below the user's folder of caches (or of everything, after "~").
+_DRIVER_CACHES: Final = {
+    "Portable Computing Language": ("POCL_CACHE_DIR", "pocl/kcache"),
+    "NVIDIA CUDA": ("CUDA_CACHE_PATH", "~/.nv/ComputeCache"),
+    "rusticl": ("MESA_SHADER_CACHE_DIR", "mesa_shader_cache"),
+    "Intel(R) OpenCL Graphics": ("NEO_CACHE_DIR", "neo_compiler_cache"),
+    "AMD Accelerated Parallel Processing": ("AMD_COMGR_CACHE_DIR", "comgr"),
+}
+
+
+def no_kernels(device: cl.Device, name: str, program: str) -> BuildError:
+    """Return the error for a program that the driver builds, and in which it finds no kernel."""
+    return BuildError(
+        f"the compiler of {name} made program {program!r} without a kernel. A process that was "
+        f"killed may have left a broken file in the driver's own cache: delete {_cache_of(device)}"
+    )
+
+
+def _cache_of(device: cl.Device) -> str:
+    """Return the folder in which the driver of ``device`` keeps what it compiles."""
+    named = _DRIVER_CACHES.get(device.platform.name.strip())
+    if named is None:
+        return f"the folder in which the driver of {device.platform.name.strip()} keeps programs"
+    variable, default = named
+    caches = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    folder = os.environ.get(variable) or str(Path(caches, default))
+    if default.startswith("~") and not os.environ.get(variable):
+        folder = default
+    return str(Path(folder).expanduser())
 
 
 def _first_line(error: BaseException) -> str:

@@ -94,6 +94,7 @@ class Launch:
         "_runtime",
         "_set_arg",
         "_set_number",
+        "_untried",
         "kernel",
         "title",
     )
@@ -108,7 +109,12 @@ class Launch:
         self.title = title
         self._items = items
         self._offsets = [0] * arrays  # as last set
+        self._untried: str | None = None  # the program, which nobody has run yet
         self.form_groups(1)
+
+    def is_first_of(self, source: str) -> None:
+        """Take care when the program ``source`` runs: no process has run it to its end yet."""
+        self._untried = source
 
     @property
     def group(self) -> int:
@@ -131,6 +137,9 @@ class Launch:
 
     def __call__(self, *arrays: DeviceBuffer) -> None:
         """Enqueue the kernel on ``arrays``, in the order of its parameters."""
+        if self._untried is not None:
+            self._run_first(arrays)
+            return
         set_arg = self._set_arg
         offsets = self._offsets
         runtime = self._runtime
@@ -151,6 +160,15 @@ class Launch:
             runtime.last = event
             if runtime.measuring:
                 runtime.measurements.note(event)
+
+    def _run_first(self, arrays: Sequence[DeviceBuffer]) -> None:
+        """Run the program to its end, which no process has done yet."""
+        source, self._untried = self._untried, None
+        assert source is not None
+        runtime = self._runtime
+        with runtime.programs.first_run(source):
+            self(*arrays)
+            runtime.synchronize()
 
     def _again(self, error: cl.Error) -> cl.Event:
         """Enqueue once more with the pool emptied, then in ever smaller groups."""

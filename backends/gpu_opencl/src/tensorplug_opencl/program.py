@@ -1,18 +1,32 @@
-"""Programs: built once per source text and context, kept on disk as binaries."""
+"""Programs: built once per source text and context, kept on disk as binaries.
+
+A program that no process has run to its end on this machine may crash its driver, so an attempt
+is noted while it is built and while it first runs (``attempts``). Its binary is kept after that,
+once the driver has loaded it again and found the kernel in it.
+"""
 
 from __future__ import annotations
 
 import os
 import threading
 import warnings
-from typing import Any, Final
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
 
 import pyopencl as cl
 
-from tensorplug_opencl import faults
+from tensorplug import notices
+from tensorplug.errors import BackendWarning, KernelRefusedError
+from tensorplug_opencl import attempts, faults
 from tensorplug_opencl.binaries import Binaries
+from tensorplug_opencl.settings import TRIAL
 
-__all__ = ["ENTRY", "Programs", "title_of"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tensorplug_opencl.attempts import Fatal
+
+__all__ = ["ENTRY", "Programs", "options_of", "title_of"]
 
 ENTRY: Final = "run"  # the name of the one kernel in each program
 
@@ -22,22 +36,60 @@ def title_of(source: str) -> str:
     return source.partition("\n")[0].removeprefix("// ")
 
 
+def options_of(device: cl.Device) -> list[str]:
+    """Return the compiler's options: they never loosen arithmetic.
+
+    Where the device offers correctly rounded float division and square root (OpenCL allows 2.5
+    and 3 ulp otherwise), they ask for them.
+    """
+    options = ["-cl-std=CL1.2", "-w"]  # warnings would be shown to every user
+    if device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT:
+        options.append("-cl-fp32-correctly-rounded-divide-sqrt")
+    return options
+
+
+def build(program: cl.Program, options: list[str]) -> None:
+    """Let the driver build ``program``.
+
+    Some drivers write a log even where nothing is wrong, and pyopencl then warns that there
+    is one. Who sets PYOPENCL_COMPILER_OUTPUT gets another text, the log itself.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Non-empty compiler output", category=cl.CompilerWarning)
+        # pyopencl's own cache would keep what nobody has looked at.
+        program.build(options, cache_dir=False)  # type: ignore[arg-type]  # documented so
+
+
+def binary_of(program: cl.Program) -> bytes:
+    """Return what the driver made of ``program`` for its one device."""
+    binaries: Any = program.get_info(cl.program_info.BINARIES)
+    return bytes(binaries[0])
+
+
+def has_kernel(program: cl.Program, name: str = ENTRY) -> bool:
+    """Return whether the driver finds the kernel ``name`` in a program that it has built."""
+    names: Any = program.get_info(cl.program_info.KERNEL_NAMES)
+    return name in names.split(";")
+
+
 class Programs:
     """The programs built for one context, by source text.
 
-    The options never loosen arithmetic; where the device offers correctly rounded float
-    division and square root (OpenCL allows 2.5 and 3 ulp otherwise), they ask for them.
+    ``keeps``: whether binaries are of use, as the driver's trial has found.
     """
 
-    def __init__(self, context: cl.Context, device: cl.Device, name: str) -> None:
+    def __init__(
+        self, context: cl.Context, device: cl.Device, name: str, *, keeps: bool = True
+    ) -> None:
         self._context = context
         self._device = device
         self._name = name
-        self._options = ["-cl-std=CL1.2", "-w"]  # warnings would be shown to every user
-        if device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT:
-            self._options.append("-cl-fp32-correctly-rounded-divide-sqrt")
+        self._options = options_of(device)
+        self._keeps = keeps
         self._binaries = Binaries(device, self._options)
         self._built: dict[str, cl.Program] = {}
+        self._untried: set[str] = set()  # built here, and not run to the end by anybody yet
+        self._lethal: dict[str, str] = {}  # why programs are left out
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -48,52 +100,92 @@ class Programs:
 
         Raises:
             BuildError: when the program does not build, with the compiler's log.
+            KernelRefusedError: when an earlier process crashed over it.
             DeviceLostError, BackendMemoryError: as the code says.
 
         """
         with self._lock:
             program = self._built.get(source)
             if program is None:
-                program = self._built[source] = self._load(source) or self._build(source)
+                program = self._built[source] = self._load(source) or self._attempt(source)
         try:
             # One of its own for each call; cl.Kernel would also generate code that calls it.
             return next(iter(program.all_kernels()))
         except cl.Error as error:
             raise faults.translated(error, self._name, "creating a kernel") from error
 
+    def untried(self, source: str) -> bool:
+        """Return whether no process has run ``source`` to its end yet."""
+        return source in self._untried
+
+    @contextmanager
+    def first_run(self, source: str) -> Iterator[None]:
+        """Run ``source`` for the first time, to its end, in the ``with`` block."""
+        with attempts.attempting(self._binaries.key(source), **self._story(source, "run")):
+            yield
+            with self._lock:
+                first = source in self._untried
+                self._untried.discard(source)
+            if first and self._keeps:
+                self._keep(source)
+
+    def _story(self, source: str, step: str) -> dict[str, str]:
+        return {"program": title_of(source), "device": self._name, "step": step}
+
     def _load(self, source: str) -> cl.Program | None:
         """Return the program from its binary on disk; None where there is none of use."""
-        if os.environ.get("PYOPENCL_COMPILER_OUTPUT"):
+        if os.environ.get("PYOPENCL_COMPILER_OUTPUT") or not self._keeps:
             return None  # whoever wants to see the compiler's logs needs the compiler
         binary = self._binaries.find(source)
         if binary is None:
             return None
+        program = self._loaded(binary)
+        if program is None:
+            self._binaries.forget(source)  # of another driver, or broken: it is built anew
+        return program
+
+    def _loaded(self, binary: bytes) -> cl.Program | None:
+        """Return the program that the driver loads from ``binary``; None where it finds none."""
         try:
             program = cl.Program(self._context, [self._device], [binary])
-            self._finish(program)
+            build(program, self._options)
+            return program if has_kernel(program) else None
         except cl.Error as error:
             if faults.is_lost(error) or faults.is_memory(error):
                 raise faults.translated(error, self._name, "loading a program") from error
-            self._binaries.forget(source)  # of another driver, or broken: it is built anew
             return None
+
+    def _attempt(self, source: str) -> cl.Program:
+        """Return the program as its driver builds it, unless a process did not survive that."""
+        key = self._binaries.key(source)
+        if source not in self._lethal:
+            found = attempts.fatal(key)
+            if found is not None:
+                self._lethal[source] = self._warned(source, found)
+        if source in self._lethal:
+            raise KernelRefusedError(self._lethal[source])
+        with attempts.attempting(key, **self._story(source, "build")):
+            program = self._build(source)
+        self._untried.add(source)
         return program
 
-    def _finish(self, program: cl.Program) -> None:
-        """Let the driver build ``program``.
-
-        Some drivers write a log even where nothing is wrong, and pyopencl then warns that there
-        is one. Who sets PYOPENCL_COMPILER_OUTPUT gets another text, the log itself.
-        """
-        with warnings.catch_warnings():
-            warnings.filterwarnings(
-                "ignore", "Non-empty compiler output", category=cl.CompilerWarning
-            )
-            program.build(self._options)
+    def _warned(self, source: str, found: Fatal) -> str:
+        """Return why a program is left out, and warn of it."""
+        step = "was built" if found.story.get("step") == "build" else "first ran"
+        reason = f"an earlier process died while program {title_of(source)!r} {step}"
+        notices.warn(
+            f"{reason} on {self._name}. The program is left out, and what needs it is computed in "
+            f"another way. To try it again, delete {found.file}, or set {TRIAL}=again once",
+            BackendWarning,
+            within=("tensorplug_opencl",),
+        )
+        return f"{reason} (to try it again: {TRIAL}=again)"
 
     def _build(self, source: str) -> cl.Program:
         try:
             program = cl.Program(self._context, source)
-            self._finish(program)
+            build(program, self._options)
+            found = has_kernel(program)
         except cl.Error as error:
             if error.code in (
                 cl.status_code.BUILD_PROGRAM_FAILURE,
@@ -102,6 +194,17 @@ class Programs:
             ):
                 raise faults.build_failure(error, self._name, title_of(source)) from error
             raise faults.translated(error, self._name, "building a program") from error
-        binaries: Any = program.get_info(cl.program_info.BINARIES)
-        self._binaries.keep(source, binaries[0])
+        if not found:
+            raise faults.no_kernels(self._device, self._name, title_of(source))
         return program
+
+    def _keep(self, source: str) -> None:
+        """Keep the binary of a program that has run, if the driver can load it again."""
+        try:
+            binary = binary_of(self._built[source])
+        except cl.Error as error:
+            if faults.is_lost(error):
+                raise faults.translated(error, self._name, "asking for a binary") from error
+            return  # it has no binaries
+        if self._loaded(binary) is not None:
+            self._binaries.keep(source, binary)

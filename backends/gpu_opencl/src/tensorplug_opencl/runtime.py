@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyopencl as cl
@@ -20,6 +20,7 @@ from tensorplug_opencl import faults
 from tensorplug_opencl.buffers import DeviceBuffer
 from tensorplug_opencl.device import describe
 from tensorplug_opencl.launch import HEAVY_GROUP, LIGHT_GROUP, Launch, group_of
+from tensorplug_opencl.limits import NONE as NO_LIMITS
 from tensorplug_opencl.measuring import Measurements
 from tensorplug_opencl.memory import Memory
 from tensorplug_opencl.program import Programs, title_of
@@ -31,8 +32,11 @@ if TYPE_CHECKING:
     from pyopencl.tools import PooledBuffer
 
     from tensorplug.spec import TensorType
+    from tensorplug_opencl.limits import Limits
 
 __all__ = ["LIGHT_GROUP", "Launch", "Runtime"]
+
+ATOMICS64: Final = "cl_khr_int64_base_atomics"
 
 HostArray = np.ndarray[Any, Any]
 
@@ -57,8 +61,9 @@ class Runtime:
     ``last`` is the event of what was enqueued last; ``measuring``: events are noted.
     """
 
-    def __init__(self, device: cl.Device) -> None:
+    def __init__(self, device: cl.Device, limits: Limits = NO_LIMITS) -> None:
         self.device = device
+        self.limits = limits
         self.name = describe(device)
         self.pid = _Process.pid
         try:
@@ -72,7 +77,8 @@ class Runtime:
         self.measuring = False
         self.measurements = Measurements(self)
         self.staging = Staging(self.context, device)
-        self.programs = Programs(self.context, device, self.name)
+        self.programs = Programs(self.context, device, self.name, keeps=limits.binaries)
+        self.has_atomics64 = limits.atomics64 and ATOMICS64 in device.extensions.split()
         self.is_cpu = bool(device.type & cl.device_type.CPU)
         self.parallel_items = device.max_compute_units * (512 if self.is_cpu else 2048)
 
@@ -254,4 +260,6 @@ class Runtime:
         except cl.Error as error:
             raise faults.translated(error, self.name, f"preparing {title!r}") from error
         launch.form_groups(size, fixed=group is not None)
+        if self.programs.untried(source):
+            launch.is_first_of(source)
         return launch

@@ -30,8 +30,8 @@ _ADVICE: Final = {
 def examine(name: str | None, seconds: float) -> list[Line]:
     """Return a line per device of each backend, or of ``name`` alone: what came of trying it.
 
-    ``state`` is "ok" or "failed"; ``advice`` says what to do. ``seconds``: how long a backend
-    may take.
+    ``state`` is "ok" or "failed", or "refused" for a device that its backend does not open while
+    it has others; ``advice`` says what to do. ``seconds``: how long a backend may take.
     """
     known = [each for each in installed() if each["kind"] == "backend"]
     lines = [
@@ -109,10 +109,14 @@ def _told(info: Line, output: str, end: str = "", advice: str = "") -> list[Line
             lines += found
     if end:
         lines.append(_line(info["name"], begun, "failed", end, advice))
+    if lines and all(each["state"] == "refused" for each in lines):
+        lines = [{**each, "state": "failed"} for each in lines]
     return lines
 
 
 def _computed(backend: str, hardware: str, event: Line) -> Line:
+    if "refused" in event:
+        return _line(backend, event["device"], "refused", f"{hardware}: {event['refused']}")
     if event["right"]:
         finding = f"{hardware}; a step of gradient descent in {event['seconds']:.2f} s"
         return _line(backend, event["device"], "ok", finding)

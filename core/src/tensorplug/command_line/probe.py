@@ -40,6 +40,9 @@ def main(name: str) -> int:
     wrong = 0
     for device, info in devices.items():
         say(step="device", device=device, hardware=info.hardware, driver=info.driver)
+        if info.refused:
+            say(done="device", device=device, refused=info.refused)
+            continue
         began = time.perf_counter()
         try:
             computed = _compute(device)

@@ -9,14 +9,14 @@ chirp, whose length is a power of two.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tensorplug import dtypes as dt
 from tensorplug.spec import TensorType
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import calls, complex_functions, ctypes, moving, templates
+from tensorplug_opencl.kernels import calls, complex_functions, ctypes, moving, templates, vectors
 from tensorplug_opencl.kernels.butterflies import butterfly, factors
 
 if TYPE_CHECKING:
@@ -25,13 +25,11 @@ if TYPE_CHECKING:
     from tensorplug.dtypes import DType
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
-    from tensorplug_opencl.runtime import Launch
+    from tensorplug_opencl.runtime import Launch, Runtime
 
     Call = Callable[..., DeviceBuffer]
 
 __all__ = ["circle", "element", "elementwise_rows", "table", "transform"]
-
-LANES: Final = 8  # transforms that a work-item of a CPU does at once, in vectors
 
 
 @lru_cache(maxsize=64)
@@ -85,7 +83,7 @@ class _Pass(NamedTuple):
 def _pass(backend: OpenCLBackend, of: _Pass) -> Call:
     runtime, dtype, n = backend.runtime, of.type.dtype, of.type.shape[-1]
     across = n // of.radix
-    lanes = _lanes(across, of.done) if runtime.is_cpu else 1
+    lanes = _lanes(runtime, of, across) if runtime.is_cpu else 1
     items = of.type.size // of.radix // lanes
     index = layouts.index_dtype(of.type.size)
     text = _source(of, lanes, index)
@@ -104,10 +102,13 @@ def _pass(backend: OpenCLBackend, of: _Pass) -> Call:
     return calls.producer(runtime, of.type, lambda x, y: launch(x, twiddles, y))
 
 
-def _lanes(across: int, done: int) -> int:
-    """Return how many transforms side by side are read, turned and written as vectors."""
-    lanes = LANES
-    while across % lanes or (done != 1 and done % lanes):
+def _lanes(runtime: Runtime, of: _Pass, across: int) -> int:
+    """Return how many transforms side by side are read, turned and written as vectors.
+
+    A vector in memory holds both parts of their numbers.
+    """
+    lanes = vectors.lanes(runtime, complex_functions.pair(of.type.dtype)[:-1]) // 2
+    while across % lanes or (of.done != 1 and of.done % lanes):
         lanes //= 2
     return lanes
 

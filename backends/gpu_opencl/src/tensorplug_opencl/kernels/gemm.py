@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import pyopencl as cl
-
+from tensorplug.errors import KernelRefusedError
 from tensorplug_opencl.kernels import panels, slices, tiled_products
 from tensorplug_opencl.kernels.panels import Panels
 from tensorplug_opencl.kernels.products import NOTHING, Ending, Product
@@ -57,7 +56,7 @@ def _chosen(
 
 def _ways(runtime: Runtime, of: Product) -> list[Way]:
     if runtime.is_cpu:
-        return [panels.fitting(runtime, of.dtype)]
+        return [*panels.fitting(runtime, of.dtype)]
     return [*tiled_products.suited(runtime, of)]
 
 
@@ -74,14 +73,24 @@ def _slices(runtime: Runtime, of: Product, way: Way) -> int:
 
 
 def _launch(runtime: Runtime, of: Product, ways: list[Way]) -> Launch:
-    """Return the launch of the first of ``ways`` that the device can run."""
-    for way in ways:
-        if isinstance(way, Panels):
-            return panels.launch(runtime, of, way)
-        launch = tiled_products.launch(runtime, of, way)
-        most = launch.kernel.get_work_group_info(
-            cl.kernel_work_group_info.WORK_GROUP_SIZE, runtime.device
-        )
-        if way.items <= most or way is ways[-1]:
-            return launch
-    raise AssertionError("there is always a way")
+    """Return the launch of the first of ``ways`` that the device can run.
+
+    What a program needs of local memory and registers only its driver knows, once it is built.
+
+    Raises:
+        KernelRefusedError: the device can run none, with what it says of the last.
+
+    """
+    *others, last = ways
+    for way in others:
+        try:
+            return _by(runtime, of, way)
+        except KernelRefusedError:
+            continue  # the next one needs less
+    return _by(runtime, of, last)
+
+
+def _by(runtime: Runtime, of: Product, way: Way) -> Launch:
+    if isinstance(way, Panels):
+        return panels.launch(runtime, of, way)
+    return tiled_products.launch(runtime, of, way)

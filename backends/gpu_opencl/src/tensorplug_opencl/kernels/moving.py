@@ -255,10 +255,28 @@ def _tiles(
     index: templates.Index,
 ) -> Launch:
     """Return the copy by tiles over the axis dense in the source and the one in the target."""
+
+    def of_side(side: int) -> Launch:
+        return _tiles_of(runtime, ctype, layout, sides, starts, index, side)
+
+    if runtime.is_cpu:
+        return of_side(PRIVATE_TILE)
+    return calls.narrowed(of_side, TILE)
+
+
+def _tiles_of(
+    runtime: Runtime,
+    ctype: str,
+    layout: Layout,
+    sides: tuple[int, int],
+    starts: tuple[int, int],
+    index: templates.Index,
+    side: int,
+) -> Launch:
+    """Return it for tiles of ``side`` x ``side`` elements."""
     wide, tall = sides
     outer = _without(layout, sides)
     width, height = layout.sizes[wide], layout.sizes[tall]
-    side = PRIVATE_TILE if runtime.is_cpu else TILE
     across, down = -(-width // side), -(-height // side)
     tiles = shapes.size(outer.sizes) * across * down
     struct = layouts.packed([outer], index)

@@ -15,10 +15,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from tensorplug_opencl.kernels import ctypes, packing, products
+from tensorplug_opencl.kernels import ctypes, packing, products, vectors
 from tensorplug_opencl.kernels.matrices import Matrix
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tensorplug.dtypes import DType
     from tensorplug_opencl.kernels import templates
     from tensorplug_opencl.kernels.products import Product
@@ -49,19 +51,22 @@ def lanes(runtime: Runtime, dtype: DType) -> int:
         "uint": runtime.device.native_vector_width_int,
         "ulong": runtime.device.native_vector_width_long,
     }[ctypes.ring(dtype)]
-    return max(2, min(16, wide))
+    return max(2, min(vectors.lanes(runtime, ctypes.ring(dtype)), wide))
 
 
-def fitting(runtime: Runtime, dtype: DType) -> Panels:
-    """Return the largest block whose panels fit into local memory."""
+def fitting(runtime: Runtime, dtype: DType) -> Sequence[Panels]:
+    """Return the blocks whose panels should fit into local memory, the largest first.
+
+    A driver may take more than is declared: rusticl takes twice as much.
+    """
     width = 2 * lanes(runtime, dtype)
     itemsize = ctypes.host(ctypes.ring(dtype)).itemsize
-    for each in SIZES[:-1]:
+    for number, each in enumerate(SIZES[:-1]):
         rows, columns = each.down * TALL, each.across * width
         elements = DEPTH * (rows + columns) + 2 * rows * columns
         if elements * itemsize <= runtime.device.local_mem_size:
-            return each
-    return SIZES[-1]
+            return SIZES[number:]
+    return SIZES[-1:]
 
 
 def count(runtime: Runtime, of: Product, blocks: Panels) -> int:

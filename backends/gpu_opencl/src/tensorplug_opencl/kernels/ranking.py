@@ -148,7 +148,7 @@ def _blocks(
     """
     items = over.outputs * parts
     index = layouts.index_dtype(over.outputs * over.length, items)
-    width = rows.lanes(best.element, ctypes.stored(dtype))
+    width = vectors.lanes(runtime, best.element, ctypes.stored(dtype))
     element, stored = best.element, ctypes.stored(dtype)
     load = vectors.load(stored, width, "x + at")
     wide = load if element == stored else f"convert_{element}{width}({load})"

@@ -14,7 +14,7 @@ from tensorplug import dtypes as dt
 from tensorplug import shapes
 from tensorplug.spec import TensorType
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import calls, ctypes, rowwise
+from tensorplug_opencl.kernels import calls, ctypes, rowwise, vectors
 from tensorplug_opencl.kernels.rowwise import Form, Pass, Read, Recipe
 from tensorplug_opencl.layouts import Layout
 
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Plan",
     "Walk",
-    "lanes",
     "launch",
     "mapper",
     "parts_of",
@@ -42,8 +41,6 @@ __all__ = [
     "walk",
 ]
 
-VECTOR_BYTES: Final = 64  # a cache line, and two or four registers
-WIDEST: Final = 16  # elements in the longest vector type of OpenCL C
 GROUP: Final = 256  # work-items that share a row on a GPU, if the device takes as many
 FEWEST: Final = 32  # of which GPUs run as many at once
 PART: Final = 8192  # elements for which another work-item pays on a CPU
@@ -116,12 +113,6 @@ class Plan(NamedTuple):
     def units(self) -> int:
         """Number of work-items, or groups, where each walks a whole row (or strip)."""
         return shapes.size(self.walk.kept.sizes) * self.strips
-
-
-def lanes(*ctypes_used: str) -> int:
-    """Return how many elements of these C types there should be in a vector."""
-    widest = max(ctypes.host(each).itemsize for each in ctypes_used)
-    return min(WIDEST, VECTOR_BYTES // widest)
 
 
 def planned(runtime: Runtime, over: Walk, width: int, *, tiled: bool = False) -> Plan:
@@ -271,7 +262,7 @@ def _reduction(
     result: str,
 ) -> tuple[Plan, Recipe]:
     stored = ctypes.stored(source), ctypes.stored(target)
-    plan = planned(runtime, over, lanes(fold.element, *stored), tiled=True)
+    plan = planned(runtime, over, vectors.lanes(runtime, fold.element, *stored), tiled=True)
     only = Pass({"acc": fold}, ("x",), "const A acc_v = x;", cheap=True)
     name = f"{title} {source} to {target}"
     return plan, Recipe(name, fold.element, stored[1], [Read("x", stored[0])], [only], result)
@@ -300,5 +291,5 @@ def mapper(
     The output is written element by element, or gets a number for each row.
     """
     used = {recipe.element, recipe.stored, ctypes.stored(x.dtype)}
-    plan = planned(runtime, over, lanes(*used))
+    plan = planned(runtime, over, vectors.lanes(runtime, *used))
     return calls.producer(runtime, out, launch(runtime, recipe, plan, given=given))

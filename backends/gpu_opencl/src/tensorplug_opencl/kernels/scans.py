@@ -80,7 +80,8 @@ def scanner(
 def _way(runtime: Runtime, scan: Scan, source: DType, target: DType) -> _Way:
     outer, length, inner = scan.shape
     if runtime.is_cpu:
-        widest = rows.lanes(scan.fold.element, ctypes.stored(source), ctypes.stored(target))
+        used = scan.fold.element, ctypes.stored(source), ctypes.stored(target)
+        widest = vectors.lanes(runtime, *used)
         width = min(widest, 1 << (inner.bit_length() - 1))
         units = outer * -(-inner // width)
         wanted = rows.PARTS * runtime.device.max_compute_units // units

@@ -134,7 +134,7 @@ def _accumulated(backend: OpenCLBackend, dtype: DType) -> DType | None:
     Integers wrap, so that any order gives the same. Sums of float64 in any order would lose
     more digits than the error that is promised.
     """
-    wide = "cl_khr_int64_base_atomics" in backend.runtime.device.extensions.split()
+    wide = backend.runtime.has_atomics64
     if dtype in dt.INTEGER:
         if dtype.itemsize < 8:
             return dt.uint32

@@ -86,7 +86,7 @@ def _plain(of: Product) -> bool:
 
 
 def _way(runtime: Runtime, of: Product) -> Way:
-    wide = _width(of) if runtime.is_cpu else 1
+    wide = _width(runtime, of) if runtime.is_cpu else 1
     if of.columns > 1 and _row_by_row(of):
         width = min(wide, 1 << (of.columns.bit_length() - 1))
         side_by_side = -(-of.columns // width)
@@ -104,10 +104,9 @@ def _row_by_row(of: Product) -> bool:
     return isinstance(of.b, Matrix) and of.b.column == 1 <= of.b.row
 
 
-def _width(of: Product) -> int:
-    """Return how many elements there are in a vector: a cache line of the widest type."""
-    used = ctypes.host(ctypes.ring(of.dtype)), ctypes.host(ctypes.stored(of.dtype))
-    return min(16, 64 // max(each.itemsize for each in used))
+def _width(runtime: Runtime, of: Product) -> int:
+    """Return how many elements there are in a vector."""
+    return vectors.lanes(runtime, ctypes.ring(of.dtype), ctypes.stored(of.dtype))
 
 
 def _blocks(of: Product, way: Way) -> int:

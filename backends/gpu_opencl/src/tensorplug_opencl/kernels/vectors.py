@@ -8,18 +8,33 @@ and is read by an instruction.
 
 from __future__ import annotations
 
-__all__ = ["declared", "load", "store"]
+from typing import TYPE_CHECKING, Final
+
+from tensorplug_opencl.kernels import ctypes
+
+if TYPE_CHECKING:
+    from tensorplug_opencl.runtime import Runtime
+
+__all__ = ["declared", "lanes", "load", "store"]
+
+WIDEST: Final = 16  # elements in the longest vector type of OpenCL C
+
+
+def lanes(runtime: Runtime, *used: str) -> int:
+    """Return how many elements of these C types there should be in a vector."""
+    widest = max(ctypes.host(each).itemsize for each in used)
+    return min(WIDEST, runtime.limits.vector_bytes // widest)
 
 
 def _loose(ctype: str, width: int) -> str:
     return f"loose_{ctype}{width}"
 
 
-def declared(width: int, *ctypes: str) -> str:
-    """Return the declarations that loads and stores of ``width`` elements of ``ctypes`` need."""
+def declared(width: int, *types: str) -> str:
+    """Return the declarations that loads and stores of ``width`` elements of ``types`` need."""
     return "\n".join(
         f"typedef struct __attribute__((packed)) {{ {each}{width} v; }} {_loose(each, width)};"
-        for each in sorted(set(ctypes))
+        for each in sorted(set(types))
     )
 
 

@@ -1,0 +1,146 @@
+"""What is done for the first time on this machine, and may crash the process or never end.
+
+A file says so while it lasts. A process that dies leaves its file behind, and the system takes
+back the lock that it had on it: a file without a lock is what ended a process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from tensorplug_opencl import cache_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+__all__ = ["Fatal", "attempting", "fatal", "forget"]
+
+SUFFIX: Final = ".attempt"
+
+Story = dict[str, str]
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock(descriptor: int) -> bool:
+        """Lock the file's first byte; return False where another process has."""
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+else:
+    import fcntl
+
+    def _lock(descriptor: int) -> bool:
+        """Lock the file; return False where another process has."""
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+
+class Fatal(NamedTuple):
+    """What an earlier process did not survive: the file that it left, and what that says."""
+
+    file: Path
+    story: Story
+
+
+def fatal(key: str) -> Fatal | None:
+    """Return what an earlier process did not survive under ``key``, if there is such a thing."""
+    folder = cache_folder.folder()
+    if folder is None:
+        return None
+    file = folder / f"{key}{SUFFIX}"
+    descriptor = cache_folder.opened(file, os.O_RDWR)
+    if descriptor is None:
+        return None
+    try:
+        if not _lock(descriptor):
+            return None  # another process is at it
+        if not os.fstat(descriptor).st_nlink:
+            return None  # it has ended well meanwhile
+        return Fatal(file, _story(descriptor))
+    except OSError:
+        return None  # a file system without locks
+    finally:
+        os.close(descriptor)
+
+
+def _story(descriptor: int) -> Story:
+    try:
+        told: Any = json.loads(os.read(descriptor, 1 << 16))
+    except ValueError:
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+@contextmanager
+def attempting(key: str, **story: str) -> Iterator[None]:
+    """Do what may crash: what the ``with`` block does is an attempt under ``key``.
+
+    ``story`` is what a later process is told of it, if this one does not survive. Where nothing
+    can be kept, or another process is at the same thing, the block just runs.
+    """
+    folder = cache_folder.folder()
+    begun = None if folder is None else _begun(folder, key, story)
+    try:
+        yield
+    finally:
+        if begun is not None:
+            _end(*begun)
+
+
+def _end(file: Path, descriptor: int) -> None:
+    if sys.platform == "win32":  # where no open file can be deleted
+        os.close(descriptor)
+        file.unlink(missing_ok=True)
+        return
+    try:  # before its lock goes: without one it would be a dead process's
+        file.unlink(missing_ok=True)
+    finally:
+        os.close(descriptor)
+
+
+def _begun(folder: Path, key: str, story: Story) -> tuple[Path, int] | None:
+    """Return the file of an attempt, locked, and its descriptor; None where that cannot be had."""
+    # It gets its name only once it is locked: until then it would look like a dead process's.
+    file = folder / f"{key}{SUFFIX}"
+    unnamed = folder / f"{key}.{os.getpid()}{cache_folder.LEFTOVER}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+        descriptor = os.open(unnamed, flags, 0o600)
+    except OSError:
+        return None
+    try:
+        os.write(descriptor, json.dumps({**story, "process": str(os.getpid())}).encode())
+        if _lock(descriptor):
+            os.link(unnamed, file)
+            return file, descriptor
+    except OSError:  # no locks or links here, or another process is at it
+        pass
+    finally:
+        with suppress(OSError):
+            unnamed.unlink()
+    os.close(descriptor)
+    return None
+
+
+def forget() -> None:
+    """Let everything be tried again."""
+    folder = cache_folder.folder()
+    if folder is None:
+        return
+    for file in folder.glob(f"*{SUFFIX}"):
+        found = fatal(file.name.removesuffix(SUFFIX))
+        if found is not None:
+            with suppress(OSError):
+                found.file.unlink()

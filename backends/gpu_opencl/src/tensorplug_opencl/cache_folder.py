@@ -1,0 +1,145 @@
+"""The folder on disk that belongs to this user: built programs, verdicts on devices, attempts.
+
+What lies there is run or believed, so nobody else may have written it: a folder or a file of
+another user, or one that others may write, is not used.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from tensorplug import notices
+from tensorplug.errors import BackendWarning
+
+__all__ = ["CACHE", "LEFTOVER", "folder", "opened", "prune_leftovers", "read", "write"]
+
+CACHE: Final = "TENSORPLUG_OPENCL_CACHE"
+LEFTOVER: Final = ".part"  # ends the name of a file that is being written
+LEFTOVER_SECONDS: Final = 3600  # its process was killed, if it is older
+_OFF: Final = {"0", "off", "no", "false"}
+_OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
+
+_refused: set[Path] = set()  # folders that were warned of
+
+
+def folder() -> Path | None:
+    """Return the folder, which may have to be made.
+
+    None where the environment wants none, where the user has no home, or where somebody else
+    could have written into it.
+    """
+    place = _place()
+    return place if place is not None and _trusted(place) else None
+
+
+def _place() -> Path | None:
+    asked = os.environ.get(CACHE, "").strip()
+    if asked.lower() in _OFF or os.environ.get("PYOPENCL_NO_CACHE"):
+        return None
+    if asked:
+        return Path(asked)
+    caches = _caches()
+    return None if caches is None else caches / "tensorplug-opencl"
+
+
+def _caches() -> Path | None:
+    """Return where programs put what they can make again; None where nobody says."""
+    if sys.platform == "win32":
+        local = os.environ.get("LOCALAPPDATA")
+        return Path(local) if local else None
+    if os.environ.get("XDG_CACHE_HOME"):
+        return Path(os.environ["XDG_CACHE_HOME"])
+    home = os.environ.get("HOME")
+    if not home:
+        return None
+    return Path(home, "Library/Caches" if sys.platform == "darwin" else ".cache")
+
+
+def _trusted(folder: Path) -> bool:
+    """Return whether ``folder`` is this user's own, or is not there yet; warn once if neither."""
+    try:
+        status = folder.stat()
+    except FileNotFoundError:
+        return True
+    except OSError as error:
+        reason = str(error)
+    else:
+        reason = _distrust(status) if stat.S_ISDIR(status.st_mode) else "it is not a folder"
+    if reason and folder not in _refused:
+        _refused.add(folder)
+        notices.warn(
+            f"{folder} is not used to keep OpenCL programs: {reason}. "
+            f"{CACHE} can name another folder, or 0 for none",
+            BackendWarning,
+            within=("tensorplug_opencl",),
+        )
+    return not reason
+
+
+def _distrust(status: os.stat_result) -> str:
+    """Return why what has ``status`` is not to be trusted; "" where it is."""
+    if not hasattr(os, "geteuid"):  # Windows, where the folder's own list of rights decides
+        return ""
+    if status.st_uid != os.geteuid():
+        return "it belongs to another user"
+    if status.st_mode & _OTHERS_WRITE:
+        return "other users may write into it (chmod go-w takes that away)"
+    return ""
+
+
+def opened(file: Path, flags: int = os.O_RDONLY) -> int | None:
+    """Return a descriptor of ``file``; None where it is not there, or not this user's own."""
+    more = ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY")  # a pipe must not hold us up
+    follow = sum(getattr(os, name, 0) for name in more)
+    try:
+        descriptor = os.open(file, flags | follow)
+    except OSError:
+        return None
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode) or _distrust(status):
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def read(file: Path) -> bytes | None:
+    """Return the contents of ``file``; None where it is not there, or not this user's own."""
+    descriptor = opened(file)
+    if descriptor is None:
+        return None
+    with suppress(OSError), os.fdopen(descriptor, "rb") as stream:
+        return stream.read()
+    return None
+
+
+def write(file: Path, content: bytes) -> bool:
+    """Let ``file`` appear whole, with ``content``; return whether it could be written."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor, name = tempfile.mkstemp(suffix=LEFTOVER, dir=file.parent)
+        try:
+            with os.fdopen(descriptor, "wb") as stream:
+                stream.write(content)
+            Path(name).replace(file)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+    except OSError:
+        return False
+    return True
+
+
+def prune_leftovers(folder: Path) -> None:
+    """Delete the files that processes were writing when they were killed."""
+    oldest = time.time() - LEFTOVER_SECONDS
+    for file in folder.glob(f"*{LEFTOVER}"):
+        with suppress(OSError):  # another process may delete it too
+            if file.stat().st_mtime < oldest:
+                file.unlink()

@@ -1,0 +1,48 @@
+"""What built programs and verdicts depend on: the device, its driver, the processor, us."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Final
+
+from tensorplug_opencl import processor
+
+if TYPE_CHECKING:
+    import pyopencl as cl
+
+__all__ = ["facts", "key", "ours"]
+
+_TOLD: Final = ("name", "vendor", "version", "driver_version")
+
+
+def ours() -> str:
+    """Return the version of this distribution."""
+    try:
+        return version("tensorplug-opencl")
+    except PackageNotFoundError:  # its source folder is on the path, and nothing is installed
+        return "unknown"
+
+
+def facts(device: cl.Device) -> dict[str, str]:
+    """Return what tells ``device`` and its driver from others, by name.
+
+    Two devices of one model have the same facts: what holds of one holds of the other.
+    """
+    platform = device.platform
+    told = {name: str(getattr(device, name)).strip() for name in _TOLD}
+    told["platform"] = platform.name.strip()
+    told["platform version"] = platform.version.strip()
+    return told
+
+
+def key(device: cl.Device, *more: str) -> hashlib._Hash:
+    """Return the digest of ``device``, the processor, the compiler's options and ``more``."""
+    parts = (
+        *facts(device).values(),
+        processor.digest(),
+        os.environ.get("PYOPENCL_BUILD_OPTIONS", ""),  # pyopencl adds them
+        *more,
+    )
+    return hashlib.sha256("\0".join(parts).encode())

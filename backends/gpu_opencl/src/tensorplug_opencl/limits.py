@@ -1,0 +1,38 @@
+"""What a device's trial has found it not to do right: the backend keeps to the rest."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+__all__ = ["NONE", "Limits"]
+
+
+class Limits(NamedTuple):
+    """How far a driver is trusted.
+
+    ``vector_bytes``: the longest vectors that kernels may use. ``float64``, ``float16``,
+    ``atomics64``: whether double and half precision and atomics on 64-bit integers may be used
+    where the device declares them. ``binaries``: whether built programs can be loaded again.
+    """
+
+    vector_bytes: int = 64  # a cache line, and two or four registers
+    float64: bool = True
+    float16: bool = True
+    atomics64: bool = True
+    binaries: bool = True
+
+    def told(self) -> list[str]:
+        """Return what is not used, for people."""
+        found = []
+        if self.vector_bytes < NONE.vector_bytes:
+            found.append(f"vectors of at most {self.vector_bytes} bytes")
+        lacks = {
+            "no float64": self.float64,
+            "no float16": self.float16,
+            "no 64-bit atomics": self.atomics64,
+            "programs are built anew in each process": self.binaries,
+        }
+        return found + [text for text, has in lacks.items() if not has]
+
+
+NONE: Final = Limits()

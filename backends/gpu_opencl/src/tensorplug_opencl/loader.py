@@ -1,0 +1,111 @@
+"""OpenCL runtimes that pip has installed, made known to the loader after the system's drivers.
+
+The loader reads one folder of .icd files, each of which names a driver's library. Intel's
+distribution brings its library, but an .icd file that names no place there is.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import threading
+from contextlib import contextmanager, suppress
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pyopencl as cl
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["installed", "platforms"]
+
+VENDORS: Final = "OCL_ICD_VENDORS"
+FILENAMES: Final = "OCL_ICD_FILENAMES"  # where there is no folder, on Windows
+SYSTEM: Final = Path("/etc/OpenCL/vendors")
+# By distribution, the library that is its driver: on Linux, and on Windows.
+_RUNTIMES: Final = {"intel-opencl-rt": ("libintelocl.so", "intelocl64.dll")}
+
+_lock = threading.Lock()
+_asked = False
+
+
+def installed() -> dict[str, Path]:
+    """Return the drivers that pip has installed and the loader does not find by itself.
+
+    By distribution, the library. PoCL's is not among them: pyopencl's own loader finds it.
+    """
+    wanted = 1 if sys.platform == "win32" else 0
+    found = {}
+    for name, libraries in _RUNTIMES.items():
+        library = _library(name, libraries[wanted])
+        if library is not None:
+            found[name] = library
+    return found
+
+
+def _library(name: str, library: str) -> Path | None:
+    try:
+        files = distribution(name).files or []
+    except PackageNotFoundError:
+        return None
+    for file in files:
+        if file.name == library:
+            place = Path(str(file.locate())).resolve()
+            return place if place.exists() else None
+    return None
+
+
+def platforms() -> list[cl.Platform]:
+    """Return all platforms, those of ``installed`` too.
+
+    The loader looks for drivers once in a process. If somebody has asked it before, what pip has
+    installed is not found; ``OCL_ICD_VENDORS`` in the environment then names a folder for all.
+    """
+    global _asked  # noqa: PLW0603  # the loader's own state is the process's, too
+    with _lock:
+        if _asked:
+            return cl.get_platforms()
+        with _known(installed()):
+            found = cl.get_platforms()
+        _asked = True
+        return found
+
+
+@contextmanager
+def _known(drivers: dict[str, Path]) -> Iterator[None]:
+    """Let the loader find ``drivers`` in the block, unless the user says what it finds."""
+    if not drivers or os.environ.get(VENDORS) or sys.platform == "darwin":
+        yield
+        return
+    if sys.platform == "win32":
+        named = [os.environ.get(FILENAMES, ""), *map(str, drivers.values())]
+        with _set(FILENAMES, os.pathsep.join(filter(None, named))):
+            yield
+        return
+    with tempfile.TemporaryDirectory(prefix="tensorplug-opencl-") as folder:
+        registered = ""
+        for file in SYSTEM.glob("*.icd"):
+            with suppress(OSError):  # what we cannot read the loader cannot either
+                Path(folder, file.name).write_bytes(file.read_bytes())
+                registered += file.read_text(errors="replace")
+        for name, library in drivers.items():
+            if library.name not in registered:
+                Path(folder, f"tensorplug-{name}.icd").write_text(f"{library}\n")
+        with _set(VENDORS, folder):
+            yield
+
+
+@contextmanager
+def _set(variable: str, value: str) -> Iterator[None]:
+    before = os.environ.get(variable)
+    os.environ[variable] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop(variable, None)
+        else:
+            os.environ[variable] = before

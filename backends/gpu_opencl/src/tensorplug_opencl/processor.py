@@ -1,0 +1,65 @@
+"""What the processor is: drivers for CPUs compile for it, and so does what they compile."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import platform
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+__all__ = ["digest", "model"]
+
+_CPUINFO: Final = Path("/proc/cpuinfo")
+# What Linux calls the model and the instruction sets, on x86-64, 64-bit Arm and others.
+_FIELDS: Final = (
+    "vendor_id",
+    "cpu family",
+    "model",
+    "model name",
+    "stepping",
+    "flags",
+    "Features",
+    "CPU implementer",
+    "CPU architecture",
+    "CPU part",
+    "CPU variant",
+    "cpu",
+    "isa",
+)
+
+
+@functools.cache
+def facts() -> dict[str, str]:
+    """Return model and instruction sets by the names that the system gives them."""
+    found = {"machine": platform.machine(), "processor": platform.processor()}
+    if sys.platform == "darwin":
+        found["model name"] = _sysctl("machdep.cpu.brand_string")
+        found["flags"] = _sysctl("machdep.cpu.features")
+    elif _CPUINFO.exists():
+        for line in _CPUINFO.read_text(errors="replace").splitlines():
+            name, colon, value = line.partition(":")
+            if colon and name.strip() in _FIELDS:
+                found.setdefault(name.strip(), value.strip())
+    return found
+
+
+def _sysctl(name: str) -> str:
+    command = ["/usr/sbin/sysctl", "-n", name]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  # fixed
+    return done.stdout.strip()
+
+
+def model() -> str:
+    """Return the processor's name, for people."""
+    found = facts()
+    return found.get("model name") or found["processor"] or found["machine"]
+
+
+@functools.cache
+def digest() -> str:
+    """Return a text that differs between processors that programs are compiled differently for."""
+    text = "\0".join(f"{name}={value}" for name, value in sorted(facts().items()))
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,159 @@
+"""The process in which a driver is tried: it says what it begins and how that ended.
+
+Its argument is JSON: the ``device``, by its facts; the stages that ``passed`` and ``failed``
+earlier. It writes a line of JSON at the begin and at the end of each stage, so that a crash is
+known to be of the stage that has no end.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyopencl as cl
+
+from tensorplug import dtypes as dt
+from tensorplug_opencl import device as devices
+from tensorplug_opencl import identity, loader
+from tensorplug_opencl.program import binary_of, build, options_of
+from tensorplug_opencl.runtime import ATOMICS64
+from tensorplug_opencl.trial import checks
+from tensorplug_opencl.trial.stages import VECTORS, limits_of, vectors_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import TextIO
+
+    from tensorplug_opencl.trial.checks import Check, Part
+
+__all__ = ["main"]
+
+
+def main(argument: str) -> None:
+    """Try one device."""
+    said, sys.stdout = sys.stdout, sys.stderr  # drivers print what nobody has asked for
+    warnings.simplefilter("ignore")
+    asked = json.loads(argument)
+    done = [*asked["passed"], *asked["failed"]]
+    tried = _Tried(_found(asked["device"]))
+    failed = set(asked["failed"])
+    for name, stage in tried.stages(failed):
+        if name in done:
+            continue
+        _say(said, begin=name)
+        wrong = stage()
+        if wrong:
+            failed.add(name)
+        _say(said, end=name, wrong=wrong)
+        if limits_of(failed) is None:
+            break  # nothing can make up for it
+    _say(said, done=True)
+
+
+def _say(stream: TextIO, **line: Any) -> None:
+    stream.write(json.dumps(line) + "\n")
+    stream.flush()
+
+
+def _found(facts: dict[str, str]) -> cl.Device:
+    for platform in loader.platforms():
+        if platform.name.strip() != facts["platform"]:
+            continue
+        for device in platform.get_devices():
+            if identity.facts(device) == facts:
+                return device
+    raise SystemExit(f"{facts['name']} is not found by a new process")
+
+
+class _Opened(NamedTuple):
+    device: cl.Device
+    context: cl.Context
+    queue: cl.CommandQueue
+
+
+class _Tried:
+    """One device and what is tried on it."""
+
+    def __init__(self, device: cl.Device) -> None:
+        context = cl.Context([device])
+        self._at = _Opened(device, context, cl.CommandQueue(context, device))
+        declared = devices.dtypes_of(device)
+        self._double = dt.float64 in declared
+        self._half = dt.float16 in declared
+        self._group = min(checks.GROUP, device.max_work_group_size, device.max_work_item_sizes[0])
+        self._atomics = ATOMICS64 in device.extensions.split()
+
+    def stages(self, failed: set[str]) -> Iterator[tuple[str, Callable[[], str]]]:
+        """Yield the stages in order; ``failed`` grows meanwhile."""
+        yield "scalars", partial(self._wrong, checks.scalars())
+        yield "groups", partial(self._wrong, checks.groups(self._group))
+        yield "binaries", partial(self._reloaded, checks.groups(self._group))
+        if self._double:
+            yield "float64", partial(self._wrong, checks.scalars("double"))
+        if self._half:
+            yield "float16", partial(self._wrong, checks.halves())
+        if self._atomics:
+            yield "atomics64", partial(self._wrong, checks.wide_atomics(self._group))
+        double = self._double and "float64" not in failed
+        for nbytes in VECTORS:
+            part = checks.wide(nbytes, double=double)
+            yield vectors_of(nbytes), partial(self._wrong, part)
+            if vectors_of(nbytes) not in failed:
+                return
+
+    def _wrong(self, part: Part) -> str:
+        """Build and run a program; return what is wrong with it, "" if nothing is."""
+        source, wanted = part
+        try:
+            program = cl.Program(self._at.context, source)
+            build(program, options_of(self._at.device))
+            return self._compared(program, wanted)
+        except cl.Error as error:
+            return _told(error)
+
+    def _reloaded(self, part: Part) -> str:
+        """Build a program, load it again from its binary, and run that."""
+        source, wanted = part
+        options = options_of(self._at.device)
+        try:
+            program = cl.Program(self._at.context, source)
+            build(program, options)
+            again = cl.Program(self._at.context, [self._at.device], [binary_of(program)])
+            build(again, options)
+            return self._compared(again, wanted)
+        except cl.Error as error:
+            return _told(error)
+
+    def _compared(self, program: cl.Program, wanted: list[Check]) -> str:
+        for each in wanted:
+            wrong = each.wrong(self._run(program, each))
+            if wrong:
+                return wrong
+        return ""
+
+    def _run(self, program: cl.Program, check: Check) -> np.ndarray[Any, Any]:
+        """Return what a kernel makes of its inputs, in memory that begins as zeros."""
+        queue, context = self._at.queue, self._at.context
+        made = np.zeros_like(check.expected)
+        buffers = []
+        for array in [*check.inputs, made]:
+            memory = cl.Buffer(context, cl.mem_flags.READ_WRITE, array.nbytes)
+            cl.enqueue_copy(queue, memory, array, is_blocking=False)
+            buffers.append(memory)
+        kernel = cl.Kernel(program, check.kernel)
+        for number, memory in enumerate(buffers):
+            kernel.set_arg(number, memory)
+        cl.enqueue_nd_range_kernel(queue, kernel, (check.items,), (check.group,))
+        cl.enqueue_copy(queue, made, buffers[-1], is_blocking=True)
+        return made
+
+
+def _told(error: cl.Error) -> str:
+    """Return OpenCL's error in a line: with the compiler's first complaint, if there is one."""
+    first, *log = str(error).splitlines() or [type(error).__name__]
+    complaints = [line.strip() for line in log if "error" in line.lower()]
+    return " - ".join([first.partition(" - ")[0], *complaints[:1]])

@@ -1,0 +1,160 @@
+"""Trials of devices: each in a process of its own, once, unless it is remembered."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.spawn import get_executable
+from typing import TYPE_CHECKING, Final
+
+from tensorplug_opencl import attempts, identity, settings
+from tensorplug_opencl.trial import stages, verdict
+from tensorplug_opencl.trial.verdict import UNTRIED, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyopencl as cl
+
+__all__ = ["verdicts"]
+
+SECONDS: Final = 60.0  # a trial takes one or two; a compiler that has not ended by then hangs
+TOGETHER: Final = 4  # trials at once
+ENDED: Final = 2  # trials in a row that ended the process that made them, which is a verdict, too
+_CODE: Final = (
+    "import json, sys; asked = json.loads(sys.argv[1]); sys.path[:] = asked['path']; "
+    "from tensorplug_opencl.trial.child import main; main(sys.argv[1])"
+)
+
+_lock = threading.Lock()
+_known: dict[str, Verdict] = {}  # of this process
+_forgot = False
+
+
+def verdicts(devices: Sequence[cl.Device]) -> list[Verdict]:
+    """Return the verdict on each of ``devices``; those not known yet are tried, all at once."""
+    if settings.trial() == "never" or not get_executable() or getattr(sys, "frozen", False):
+        return [UNTRIED] * len(devices)
+    with _lock:
+        _forget_if_asked()
+        keys = [verdict.key_of(device) for device in devices]
+        unknown = {}
+        for key, device in zip(keys, devices, strict=True):
+            if key not in _known:
+                found = verdict.remembered(key)
+                if found is None:
+                    unknown[key] = device  # of several that are alike, one
+                else:
+                    _known[key] = found
+        if unknown:
+            with ThreadPoolExecutor(TOGETHER) as pool:
+                _known.update(zip(unknown, pool.map(_tried, unknown.items()), strict=True))
+        return [_known[key] for key in keys]
+
+
+def _forget_if_asked() -> None:
+    global _forgot  # noqa: PLW0603  # once in a process
+    if settings.trial() == "again" and not _forgot:
+        verdict.forget()
+        attempts.forget()
+        _known.clear()
+        _forgot = True
+
+
+def _tried(named: tuple[str, cl.Device]) -> Verdict:
+    """Return the verdict of a trial of a device, made now, and remember it under its key."""
+    key, device = named
+    name = f"trial-{key}"
+    before = attempts.fatal(name)
+    number = 1 + int(before.story.get("number", "1")) if before else 1
+    if number > ENDED:
+        found = Verdict("unsound", findings=("its trial ended the process that made it, twice",))
+    else:
+        if before:
+            before.file.unlink(missing_ok=True)
+        with attempts.attempting(name, number=str(number), device=device.name.strip()):
+            found = _trial(device)
+    verdict.keep(key, found, device)
+    return found
+
+
+def _trial(device: cl.Device) -> Verdict:
+    """Run child processes until one of them has gone through all stages that are left."""
+    passed: list[str] = []
+    failed: dict[str, str] = {}
+    while True:
+        unfinished = _run(device, passed, failed)
+        limits = stages.limits_of(set(failed))
+        findings = tuple(f"{stage}: {what}" for stage, what in failed.items())
+        if limits is None:
+            return Verdict("unsound", findings=findings)
+        if not unfinished:
+            return Verdict("limited" if failed else "sound", limits, findings)
+
+
+def _run(device: cl.Device, passed: list[str], failed: dict[str, str]) -> bool:
+    """Run one child process, add to ``passed`` and ``failed``; return whether it did not end well.
+
+    A child that ends badly has failed in the stage that it was at.
+    """
+    asked = {
+        "device": identity.facts(device),
+        "passed": passed,
+        "failed": [*failed],
+        "path": sys.path,
+    }
+    command = [get_executable(), "-c", _CODE, json.dumps(asked)]
+    end, output, errors = _output_of(command)
+    at, done = "start", False
+    for line in output.splitlines():
+        if not line.endswith("}"):
+            break  # it was killed while it wrote this
+        told = json.loads(line)
+        if "begin" in told:
+            at = told["begin"]
+        elif "end" in told:
+            if told["wrong"]:
+                failed[told["end"]] = told["wrong"]
+            else:
+                passed.append(told["end"])
+            at = "start"
+        else:
+            done = True
+    if done:
+        return False
+    last = errors.strip().splitlines()[-1:] if at == "start" else []
+    failed[at] = ": ".join([end, *last])
+    return True
+
+
+def _output_of(command: list[str]) -> tuple[str, str, str]:
+    """Return how a process ended, in words, and what it wrote."""
+    with subprocess.Popen(  # noqa: S603  # our own module
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+    ) as process:
+        try:
+            output, errors = process.communicate(timeout=SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            output, errors = process.communicate()
+            return f"it did not end within {SECONDS:.0f} s", output, errors
+        except BaseException:
+            process.kill()
+            raise
+    return _how(process.returncode), output, errors
+
+
+def _how(code: int) -> str:
+    if code >= 0:
+        return f"the process ended with exit status {code}"
+    names = {each.value: each.name for each in signal.Signals}
+    return f"the process died of {names.get(-code, f'signal {-code}')}"

@@ -1,0 +1,27 @@
+"""The stages of a trial, and what each costs a driver that fails it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tensorplug_opencl.limits import NONE as NO_LIMITS
+from tensorplug_opencl.limits import Limits
+
+__all__ = ["VECTORS", "limits_of", "vectors_of"]
+
+VECTORS: Final = (64, 32, 16)  # bytes in a vector, the longest first
+_OPTIONAL: Final = {"binaries", "float64", "float16", "atomics64"}
+
+
+def vectors_of(nbytes: int) -> str:
+    """Return the name of the stage that tries vectors of ``nbytes`` bytes."""
+    return f"vectors of {nbytes} bytes"
+
+
+def limits_of(failed: set[str]) -> Limits | None:
+    """Return what is left when these stages have failed; None where that is not enough."""
+    fitting = [nbytes for nbytes in VECTORS if vectors_of(nbytes) not in failed]
+    others = failed - {vectors_of(nbytes) for nbytes in VECTORS}
+    if not fitting or others - _OPTIONAL:
+        return None
+    return NO_LIMITS._replace(vector_bytes=fitting[0], **dict.fromkeys(others, False))

@@ -1,0 +1,104 @@
+"""What came of a device's trial, and how it is remembered."""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
+
+from tensorplug_opencl import cache_folder, identity
+from tensorplug_opencl.limits import NONE as NO_LIMITS
+from tensorplug_opencl.limits import Limits
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pyopencl as cl
+
+__all__ = ["UNTRIED", "State", "Verdict", "forget", "keep", "key_of", "remembered"]
+
+SUFFIX: Final = ".verdict.json"
+
+State = Literal["sound", "limited", "unsound", "untried"]
+
+
+class Verdict(NamedTuple):
+    """How far a device is trusted.
+
+    ``findings``: what went wrong in the trial, a sentence each.
+    """
+
+    state: State
+    limits: Limits = NO_LIMITS
+    findings: tuple[str, ...] = ()
+
+    @property
+    def usable(self) -> bool:
+        """Whether the device may be opened."""
+        return self.state != "unsound"
+
+    def __str__(self) -> str:
+        if self.state == "limited":
+            return f"sound with limits: {', '.join(self.limits.told())}"
+        return {"untried": "not tried"}.get(self.state, self.state)
+
+
+UNTRIED: Final = Verdict("untried")
+
+
+def key_of(device: cl.Device) -> str:
+    """Return the name of the verdict on ``device``: of driver, processor, version and checks."""
+    checks = resources.files(__package__).joinpath("checks.py").read_text()
+    return identity.key(device, identity.ours(), checks).hexdigest()
+
+
+def remembered(key: str) -> Verdict | None:
+    """Return the verdict that an earlier process came to; None where there is none of use."""
+    file = _file(key)
+    content = None if file is None else cache_folder.read(file)
+    if content is None:
+        return None
+    try:
+        told = json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+    return _read(told)
+
+
+def _read(told: Any) -> Verdict | None:
+    """Return the verdict in what a file holds; None where it holds something else."""
+    if not isinstance(told, dict) or told.get("state") not in get_args(State):
+        return None
+    limits, findings = told.get("limits"), told.get("findings")
+    if not isinstance(limits, dict) or not isinstance(findings, list):
+        return None
+    kinds = {name: type(value) for name, value in NO_LIMITS._asdict().items()}
+    if {name: type(value) for name, value in limits.items()} != kinds:
+        return None
+    return Verdict(told["state"], Limits(**limits), tuple(map(str, findings)))
+
+
+def keep(key: str, verdict: Verdict, device: cl.Device) -> None:
+    """Remember ``verdict``."""
+    file = _file(key)
+    if file is not None:
+        told = {
+            "state": verdict.state,
+            "limits": verdict.limits._asdict(),
+            "findings": verdict.findings,
+            "device": identity.facts(device),
+        }
+        cache_folder.write(file, json.dumps(told, indent=1).encode())
+
+
+def _file(key: str) -> Path | None:
+    folder = cache_folder.folder()
+    return None if folder is None else folder / f"{key}{SUFFIX}"
+
+
+def forget() -> None:
+    """Forget all verdicts."""
+    folder = cache_folder.folder()
+    if folder is not None:
+        for file in folder.glob(f"*{SUFFIX}"):
+            file.unlink(missing_ok=True)

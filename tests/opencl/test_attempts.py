@@ -1,0 +1,199 @@
+"""What kills a process does it once: attempts that nobody survived are known to the next."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from tensorplug_opencl import attempts, cache_folder
+from tensorplug_opencl.settings import TRIAL
+
+from .conftest import require_device
+
+HELD = """
+import sys, time
+from tensorplug_opencl import attempts
+with attempts.attempting("key", program="exp", step=sys.argv[1]):
+    print("begun", flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.fixture
+def folder(monkeypatch, tmp_path):
+    require_device()  # its verdict is remembered elsewhere
+    monkeypatch.delenv("PYOPENCL_NO_CACHE", raising=False)
+    monkeypatch.setenv(cache_folder.CACHE, str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def elsewhere():
+    """Return a function that begins an attempt in another process."""
+    begun = []
+
+    def begin(step):
+        process = subprocess.Popen(
+            [sys.executable, "-c", HELD, step], stdout=subprocess.PIPE, text=True
+        )
+        begun.append(process)
+        assert process.stdout.readline() == "begun\n"
+        return process
+
+    yield begin
+    for process in begun:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def test_what_ends_leaves_nothing(folder):
+    with attempts.attempting("key", program="exp"):
+        (file,) = folder.iterdir()
+        assert json.loads(file.read_text()) == {"program": "exp", "process": str(os.getpid())}
+    assert not list(folder.iterdir())
+    assert attempts.fatal("key") is None
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_an_error_is_no_crash(folder, error):
+    with pytest.raises(error), attempts.attempting("key"):
+        raise error
+    assert not list(folder.iterdir())
+
+
+def test_what_another_process_is_at_is_no_crash(folder, elsewhere):
+    elsewhere("run")
+    assert attempts.fatal("key") is None
+    with attempts.attempting("key"):
+        assert attempts.fatal("key") is None
+    assert len(list(folder.iterdir())) == 1  # still the other process's
+
+
+def test_a_second_thread_at_it_is_no_crash(folder):
+    with attempts.attempting("key"):
+        assert attempts.fatal("key") is None
+        with attempts.attempting("key"):
+            assert attempts.fatal("key") is None
+    assert not list(folder.iterdir())
+
+
+@pytest.mark.parametrize("step", ["build", "run"])
+def test_what_killed_a_process_is_known(folder, elsewhere, step):
+    process = elsewhere(step)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    found = attempts.fatal("key")
+    assert found.story == {"program": "exp", "step": step, "process": str(process.pid)}
+    assert attempts.fatal("key") == found  # until somebody says otherwise
+    attempts.forget()
+    assert attempts.fatal("key") is None
+    assert not list(folder.iterdir())
+
+
+def test_forgetting_spares_what_is_under_way(folder, elsewhere):
+    elsewhere("run")
+    attempts.forget()
+    assert len(list(folder.iterdir())) == 1
+
+
+@pytest.mark.parametrize("content", [b"", b"[1]", b"{", b"\xff" * 9])
+def test_a_file_that_says_nothing_is_a_crash_all_the_same(folder, content):
+    assert cache_folder.write(folder / "key.attempt", content)
+    assert attempts.fatal("key").story == {}
+
+
+def test_without_a_cache_nothing_is_noted(monkeypatch, folder):
+    monkeypatch.setenv(cache_folder.CACHE, "0")
+    with attempts.attempting("key"):
+        assert attempts.fatal("key") is None
+    assert not folder.exists()
+
+
+# With kernels ----------------------------------------------------------------------------------
+
+# A driver that dies over one program: where it is built, or where it runs.
+PROGRAM = """
+import json, os, signal, sys, warnings
+import pyopencl as cl
+import tensorplug as tp
+from tensorplug_opencl import program
+step, lethal = sys.argv[1:]
+build, enqueue = program.build, cl.enqueue_nd_range_kernel
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def building(built, options):
+    if lethal in str(getattr(built, "_source", "")):
+        die()
+    build(built, options)
+
+def running(queue, kernel, *sizes):
+    if lethal in kernel.get_info(cl.kernel_info.PROGRAM).get_info(cl.program_info.SOURCE):
+        die()
+    return enqueue(queue, kernel, *sizes)
+
+if step == "build":
+    program.build = building
+elif step == "run":
+    cl.enqueue_nd_range_kernel = running
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    tp.set_backend("opencl")
+    a = tp.asarray([1.0, 5.0])
+    for _ in range(3):
+        result = tp.squared_difference(a, 2.0).tolist()
+    more = tp.squared_difference(tp.asarray([3.0, 4.0, 9.0]), 2.0).tolist()
+    with tp.profile() as p:
+        tp.squared_difference(a, 2.0)
+print(json.dumps({
+    "result": [result, more],
+    "how": [each.how for each in p.kernels if each.name == "SquaredDifference"],
+    "said": [str(each.message) for each in caught],
+    "at": [each.filename for each in caught],
+}))
+"""
+
+
+def ran(step, lethal="SquaredDifference", **environment):
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(PROGRAM), step, lethal],
+        env={**os.environ, "TENSORPLUG_BACKEND": "opencl", **environment},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("step", ["build", "run"])
+def test_a_kernel_that_kills_the_process_does_it_once(folder, step):
+    assert ran(step).returncode == -signal.SIGKILL
+    after = ran(step)
+    assert after.returncode == 0, after.stderr
+    told = json.loads(after.stdout)
+    assert told["result"] == [[1.0, 9.0], [1.0, 4.0, 49.0]]
+    assert told["how"] == ["decomposed"]
+    assert len(told["said"]) == 1, told["said"]
+    assert "'SquaredDifference" in told["said"][0]
+    assert f"{TRIAL}=again" in told["said"][0]
+    assert told["at"] == ["<string>"]
+    # A driver that was mended is used again when it is asked for, and then for good.
+    again = ran("never", **{TRIAL: "again"})
+    assert json.loads(again.stdout)["how"] == ["native"], again.stderr
+    later = ran("never")
+    assert json.loads(later.stdout)["how"] == ["native"], later.stderr
+    assert json.loads(later.stdout)["said"] == []
+
+
+def test_an_interrupted_run_is_no_crash(folder):
+    told = json.loads(ran("never").stdout)
+    assert (told["how"], told["said"]) == (["native"], [])
+    assert not list(folder.glob("*.attempt"))

@@ -1,0 +1,124 @@
+"""Runtimes that pip has installed are found beside the system's drivers."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tensorplug_opencl import loader
+
+
+@pytest.fixture
+def system(monkeypatch, tmp_path):
+    """A folder of the system's drivers, and a loader that nobody has asked yet."""
+    monkeypatch.delenv(loader.VENDORS, raising=False)
+    monkeypatch.setattr(loader.sys, "platform", "linux")
+    monkeypatch.setattr(loader, "SYSTEM", tmp_path / "vendors")
+    monkeypatch.setattr(loader, "_asked", False)
+    (tmp_path / "vendors").mkdir()
+    return tmp_path / "vendors"
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Return what the loader sees each time it is asked: the contents of the folder by name."""
+    seen = []
+
+    def get_platforms():
+        folder = os.environ.get(loader.VENDORS)
+        files = sorted(Path(folder).iterdir()) if folder else []
+        seen.append({file.name: file.read_text() for file in files})
+        return []
+
+    monkeypatch.setattr(loader.cl, "get_platforms", get_platforms)
+    return seen
+
+
+def with_intel(monkeypatch, tmp_path):
+    library = tmp_path / "lib" / "libintelocl.so"
+    library.parent.mkdir()
+    library.touch()
+    monkeypatch.setattr(loader, "installed", lambda: {"intel-opencl-rt": library})
+    return library
+
+
+def test_after_the_systems_own(monkeypatch, tmp_path, system, asked):
+    library = with_intel(monkeypatch, tmp_path)
+    (system / "nvidia.icd").write_text("libnvidia-opencl.so.1\n")
+    loader.platforms()
+    assert asked == [
+        {
+            "nvidia.icd": "libnvidia-opencl.so.1\n",
+            "tensorplug-intel-opencl-rt.icd": f"{library}\n",
+        }
+    ]
+    assert loader.VENDORS not in os.environ
+    loader.platforms()
+    assert asked[1:] == [{}]  # the loader remembers; the environment is as it was
+
+
+def test_a_driver_that_the_system_has_is_not_named_twice(monkeypatch, tmp_path, system, asked):
+    with_intel(monkeypatch, tmp_path)
+    (system / "intel.icd").write_text("/opt/intel/libintelocl.so\n")
+    loader.platforms()
+    assert [sorted(each) for each in asked] == [["intel.icd"]]
+
+
+def test_a_user_who_names_the_drivers_is_obeyed(monkeypatch, tmp_path, system, asked):
+    with_intel(monkeypatch, tmp_path)
+    (tmp_path / "own").mkdir()
+    monkeypatch.setenv(loader.VENDORS, str(tmp_path / "own"))
+    loader.platforms()
+    assert asked == [{}]
+    assert os.environ[loader.VENDORS] == str(tmp_path / "own")
+
+
+def test_nothing_to_add(monkeypatch, system, asked):
+    monkeypatch.setattr(loader, "installed", dict)
+    loader.platforms()
+    assert asked == [{}]
+
+
+def test_on_windows_by_names(monkeypatch, tmp_path, system):
+    library = with_intel(monkeypatch, tmp_path)
+    monkeypatch.setattr(loader.sys, "platform", "win32")
+    monkeypatch.setenv(loader.FILENAMES, "C:/other.dll")
+    seen = []
+    monkeypatch.setattr(
+        loader.cl, "get_platforms", lambda: seen.append(os.environ[loader.FILENAMES])
+    )
+    loader.platforms()
+    assert seen == [f"C:/other.dll{os.pathsep}{library}"]
+    assert os.environ[loader.FILENAMES] == "C:/other.dll"
+
+
+@pytest.mark.parametrize(
+    ("system_name", "name", "there", "found"),
+    [
+        ("linux", "libintelocl.so", True, True),
+        ("linux", "libintelocl.so", False, False),  # its file was deleted
+        ("linux", "libother.so", True, False),
+        ("win32", "intelocl64.dll", True, True),
+    ],
+)
+def test_where_a_distribution_has_its_driver(
+    monkeypatch, tmp_path, system_name, name, there, found
+):
+    place = tmp_path / name
+    if there:
+        place.touch()
+    file = SimpleNamespace(name=name, locate=lambda: place)
+    monkeypatch.setattr(loader.sys, "platform", system_name)
+    monkeypatch.setattr(loader, "distribution", lambda _name: SimpleNamespace(files=[file]))
+    assert loader.installed() == ({"intel-opencl-rt": place.resolve()} if found else {})
+
+
+def test_a_distribution_that_is_not_installed(monkeypatch):
+    def missing(name):
+        raise loader.PackageNotFoundError(name)
+
+    monkeypatch.setattr(loader, "distribution", missing)
+    assert loader.installed() == {}

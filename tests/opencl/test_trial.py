@@ -1,0 +1,467 @@
+"""Drivers are tried in a process of their own: what they get wrong, and what that costs them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from tensorplug import dtypes as dt
+from tensorplug.errors import SettingsError
+from tensorplug_opencl import attempts, cache_folder, device, identity, settings
+from tensorplug_opencl.backend import OpenCLBackend
+from tensorplug_opencl.kernels import rowwise, vectors
+from tensorplug_opencl.limits import NONE as NO_LIMITS
+from tensorplug_opencl.limits import Limits
+from tensorplug_opencl.trial import checks, parent, stages, verdict
+
+from .conftest import require_device
+
+# A child process whose driver gets stages wrong, dies in them, or never ends: instead of the real
+# child, it is told by the environment which.
+CHILD = """
+import json, os, signal, sys, time
+asked = json.loads(sys.argv[1])
+told = json.loads(os.environ["STAGES"])
+with open(os.environ["RUNS"], "a") as runs:
+    runs.write(sys.argv[1] + "\\n")
+for name, what in told.items():
+    if name in asked["passed"] or name in asked["failed"]:
+        continue
+    print(json.dumps({"begin": name}), flush=True)
+    if what == "dies":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if what == "hangs":
+        time.sleep(600)
+    if what == "exits":
+        sys.exit("no such thing")
+    print(json.dumps({"end": name, "wrong": what}), flush=True)
+print(json.dumps({"done": True}))
+"""
+ALL = ("scalars", "groups", "binaries", "float64", "float16", "atomics64", "vectors of 64 bytes")
+
+
+def fake(name="Big GPU"):
+    platform = SimpleNamespace(name="Vendor", version="OpenCL 3.0")
+    return SimpleNamespace(
+        name=name, vendor="Acme", version="OpenCL 3.0", driver_version="1.2", platform=platform
+    )
+
+
+@pytest.fixture
+def target():
+    """The device that the tests run on."""
+    require_device()
+    return device.choose(None).device
+
+
+@pytest.fixture
+def folder(monkeypatch, tmp_path, target):
+    monkeypatch.delenv("PYOPENCL_NO_CACHE", raising=False)
+    monkeypatch.delenv(settings.TRIAL, raising=False)
+    monkeypatch.setenv(cache_folder.CACHE, str(tmp_path / "cache"))
+    monkeypatch.setattr(parent, "_known", {})
+    monkeypatch.setattr(parent, "_forgot", False)
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def child(monkeypatch, tmp_path, folder):
+    """Return a function that says what a child finds, and returns what children were asked."""
+    monkeypatch.setattr(parent, "_CODE", CHILD)
+    monkeypatch.setattr(parent, "SECONDS", 20.0)
+    monkeypatch.setenv("RUNS", str(tmp_path / "runs"))
+
+    def finds(**told):
+        names = {**dict.fromkeys(ALL, ""), **{key.replace("_", " "): told[key] for key in told}}
+        monkeypatch.setenv("STAGES", json.dumps(names))
+        (tmp_path / "runs").write_text("")
+        return lambda: [json.loads(line) for line in (tmp_path / "runs").read_text().splitlines()]
+
+    return finds
+
+
+def anew(monkeypatch):
+    """Be another process, which knows what is on disk."""
+    monkeypatch.setattr(parent, "_known", {})
+    monkeypatch.setattr(parent, "_forgot", False)
+
+
+# The verdict ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("told", "state", "limits"),
+    [
+        ({}, "sound", NO_LIMITS),
+        ({"float64": "1 is 2"}, "limited", Limits(float64=False)),
+        ({"float16": "dies"}, "limited", Limits(float16=False)),
+        ({"atomics64": "exits"}, "limited", Limits(atomics64=False)),
+        (
+            {"binaries": "dies", "float16": "dies"},
+            "limited",
+            Limits(float16=False, binaries=False),
+        ),
+        (
+            {"vectors_of_64_bytes": "dies", "vectors_of_32_bytes": ""},
+            "limited",
+            Limits(vector_bytes=32),
+        ),
+        (
+            {
+                "vectors_of_64_bytes": "wrong",
+                "vectors_of_32_bytes": "dies",
+                "vectors_of_16_bytes": "",
+            },
+            "limited",
+            Limits(vector_bytes=16),
+        ),
+        ({"scalars": "1 + 1 is 3"}, "unsound", NO_LIMITS),
+        ({"groups": "dies"}, "unsound", NO_LIMITS),
+        (
+            {
+                "vectors_of_64_bytes": "wrong",
+                "vectors_of_32_bytes": "wrong",
+                "vectors_of_16_bytes": "dies",
+            },
+            "unsound",
+            NO_LIMITS,
+        ),
+    ],
+)
+def test_what_a_failure_costs(child, told, state, limits):
+    runs = child(**told)
+    (found,) = parent.verdicts([fake()])
+    assert (found.state, found.limits) == (state, limits)
+    wrong = {name.replace("_", " "): what for name, what in told.items() if what}
+    assert [each.partition(":")[0] for each in found.findings] == [
+        name for name in (*ALL, "vectors of 32 bytes", "vectors of 16 bytes") if name in wrong
+    ]
+    crashes = sum(what in ("dies", "exits") for what in wrong.values())
+    # Each crash takes another child, but for the last of a device that nothing can save.
+    assert len(runs()) == crashes + (state != "unsound" or not crashes)
+
+
+@pytest.mark.parametrize(
+    ("what", "finding"),
+    [
+        ("dies", "groups: the process died of SIGKILL"),
+        ("exits", "groups: the process ended with exit status 1"),
+        ("5 is 6", "groups: 5 is 6"),
+    ],
+)
+def test_how_it_ended_is_said(child, what, finding):
+    child(groups=what)
+    assert parent.verdicts([fake()])[0].findings == (finding,)
+
+
+def test_a_driver_that_hangs_is_not_waited_for(monkeypatch, child):
+    child(float64="hangs")
+    monkeypatch.setattr(parent, "SECONDS", 1.0)
+    (found,) = parent.verdicts([fake()])
+    assert found.limits == Limits(float64=False)
+    assert found.findings == ("float64: it did not end within 1 s",)
+
+
+def test_a_child_that_does_not_start_is_no_proof_of_anything_good(monkeypatch, folder):
+    monkeypatch.setattr(parent, "_CODE", "raise SystemExit('no module named tensorplug_opencl')")
+    (found,) = parent.verdicts([fake()])
+    assert found.state == "unsound"
+    assert found.findings[0].endswith("no module named tensorplug_opencl")
+
+
+# What is remembered -----------------------------------------------------------------------------
+
+
+def test_a_device_is_tried_once(monkeypatch, child):
+    runs = child(float16="1 is 2")
+    first = parent.verdicts([fake(), fake()])  # two that are alike: one trial
+    assert len(runs()) == 1
+    assert parent.verdicts([fake()]) == first[:1]
+    anew(monkeypatch)
+    assert parent.verdicts([fake()]) == first[:1]
+    assert len(runs()) == 1
+    parent.verdicts([fake("Other GPU")])
+    assert len(runs()) == 2
+
+
+@pytest.mark.parametrize("change", ["driver", "processor", "ours"])
+def test_what_it_depends_on_makes_it_be_tried_again(monkeypatch, child, change):
+    runs = child()
+    parent.verdicts([fake()])
+    anew(monkeypatch)
+    other = fake()
+    if change == "driver":
+        other.driver_version = "1.3"
+    elif change == "processor":
+        monkeypatch.setattr(identity.processor, "digest", lambda: "another")
+    else:
+        monkeypatch.setattr(identity, "ours", lambda: "9.9")
+    parent.verdicts([other])
+    assert len(runs()) == 2
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\xff",
+        b"[]",
+        b'{"state": "sound"}',
+        b'{"state": "perfect", "limits": {}, "findings": []}',
+        json.dumps({"state": "sound", "limits": {"vector_bytes": 64}, "findings": []}).encode(),
+        json.dumps(
+            {
+                "state": "sound",
+                "limits": {**NO_LIMITS._asdict(), "vector_bytes": "64"},
+                "findings": [],
+            }
+        ).encode(),
+        b"[" * 100_000,
+    ],
+)
+def test_a_file_that_says_something_else_is_not_believed(monkeypatch, child, folder, content):
+    runs = child()
+    parent.verdicts([fake()])
+    (file,) = folder.iterdir()
+    file.write_bytes(content)
+    anew(monkeypatch)
+    assert parent.verdicts([fake()])[0].state == "sound"
+    assert len(runs()) == 2
+
+
+def test_a_trial_that_ends_its_process_is_made_again_once(monkeypatch, child, folder):
+    """As when a GPU takes the machine down: the second time that is the verdict."""
+    runs = child()
+    key = verdict.key_of(fake())
+    for number, state in ((1, "sound"), (2, "unsound")):
+        told = json.dumps({"number": str(number)}).encode()
+        cache_folder.write(folder / f"trial-{key}.attempt", told)
+        (found,) = parent.verdicts([fake()])
+        assert found.state == state
+        verdict.forget()
+        anew(monkeypatch)
+    assert len(runs()) == 1
+    assert "twice" in found.findings[0]
+
+
+def test_an_interrupted_trial_says_nothing(monkeypatch, child, folder):
+    child()
+
+    def interrupt(_command):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(parent, "_output_of", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            parent.verdicts([fake()])
+    assert not list(folder.glob("*"))
+    assert parent.verdicts([fake()])[0].state == "sound"
+
+
+# What the user can say --------------------------------------------------------------------------
+
+
+def test_never(monkeypatch, child, folder):
+    runs = child(scalars="wrong")
+    monkeypatch.setenv(settings.TRIAL, "0")
+    assert parent.verdicts([fake()]) == [verdict.UNTRIED]
+    assert not runs()
+
+
+def test_again(monkeypatch, child, folder):
+    runs = child(scalars="wrong")
+    assert not parent.verdicts([fake()])[0].usable
+    with attempts.attempting("what is under way"):
+        cache_folder.write(folder / "crashed.attempt", b"{}")
+        anew(monkeypatch)
+        child()
+        monkeypatch.setenv(settings.TRIAL, "again")
+        for _ in range(2):
+            assert parent.verdicts([fake()])[0].state == "sound"
+        assert len(runs()) == 1  # once in a process
+        assert [each.name for each in folder.glob("*.attempt")] == ["what is under way.attempt"]
+
+
+@pytest.mark.parametrize("value", ["yes", "2", "never"])
+def test_a_setting_that_is_none(monkeypatch, value):
+    monkeypatch.setenv(settings.TRIAL, value)
+    with pytest.raises(SettingsError, match=f"{settings.TRIAL}='{value}'"):
+        settings.trial()
+
+
+# The real child ---------------------------------------------------------------------------------
+
+LYING = """
+import json, sys
+import numpy as np
+asked = json.loads(sys.argv[1])
+sys.path[:] = asked["path"]
+from tensorplug_opencl.trial import child
+real = child._Tried._run
+
+def run(self, program, check):
+    made = real(self, program, check)
+    if check.kernel == {kernel!r} and made.size > {least}:
+        made.reshape(-1)[-1] += 1
+    return made
+
+child._Tried._run = run
+child.main(sys.argv[1])
+"""
+
+
+def test_the_device_of_the_tests_is_tried(folder, target):
+    (found,) = parent.verdicts([target])
+    assert found.usable, found
+    (file,) = folder.glob("*.verdict.json")
+    assert json.loads(file.read_text())["device"] == identity.facts(target)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "expected"),
+    [
+        ("functions", "unsound"),
+        ("tree_of_floats", "unsound"),
+        ("atomics", "unsound"),
+        ("fold_int", "unsound"),  # vectors of all lengths
+    ],
+)
+def test_one_wrong_number_is_found(monkeypatch, folder, target, kernel, expected):
+    monkeypatch.setattr(parent, "_CODE", LYING.format(kernel=kernel, least=0))
+    (found,) = parent.verdicts([target])
+    assert found.state == expected
+    assert f"{kernel}: number" in found.findings[-1]
+
+
+def test_wrong_numbers_of_long_vectors_cost_long_vectors(monkeypatch, folder, target):
+    before = parent.verdicts([target])[0].limits.vector_bytes
+    if before < 32:
+        pytest.skip("this driver has no longer vectors")
+    monkeypatch.setattr(parent, "_known", {})
+    verdict.forget()
+    width = before // 4  # pairs of floats: an output for each lane and work-item
+    monkeypatch.setattr(
+        parent, "_CODE", LYING.format(kernel="pairs_float", least=checks.ITEMS * width - 1)
+    )
+    (found,) = parent.verdicts([target])
+    assert (found.state, found.limits.vector_bytes) == ("limited", before // 2)
+
+
+@pytest.mark.parametrize("nbytes", stages.VECTORS)
+@pytest.mark.parametrize("double", [False, True])
+def test_every_check_fails_for_one_wrong_number(nbytes, double):
+    parts = [checks.scalars(), checks.groups(), checks.wide_atomics(), checks.halves()]
+    for _, found in [*parts, checks.wide(nbytes, double=double)]:
+        for check in found:
+            right = check.expected
+            assert not check.wrong(right.copy())
+            for at in (0, right.size // 2, right.size - 1):
+                wrong = right.copy()
+                wrong[at] = 0 if right[at] else 1
+                assert f"number {at} " in check.wrong(wrong)
+
+
+# Limits are kept to ----------------------------------------------------------------------------
+
+
+def test_a_backend_keeps_to_its_limits(target):
+    poor = OpenCLBackend(target, Limits(32, float64=False, float16=False, atomics64=False))
+    try:
+        assert not poor.dtypes & {dt.float64, dt.complex128, dt.float16}
+        assert not poor.runtime.has_atomics64
+        assert vectors.lanes(poor.runtime, "float") == 8
+        assert vectors.lanes(poor.runtime, "uchar", "double") == 4
+    finally:
+        poor.close()
+
+
+PROGRAMS = """
+import re, sys
+import numpy as np
+import tensorplug as tp
+from tensorplug_opencl import device, program
+from tensorplug_opencl.limits import Limits
+from tensorplug_opencl.trial import parent
+from tensorplug_opencl.trial.verdict import Verdict
+parent.verdicts = lambda devices: [Verdict("limited", Limits(vector_bytes=32))] * len(devices)
+texts, kernel = [], program.Programs.kernel
+
+def noted(self, source):
+    texts.append(source)
+    return kernel(self, source)
+
+program.Programs.kernel = noted
+tp.set_backend("opencl")
+size = {"char": 1, "short": 2, "half": 2, "int": 4, "float": 4, "long": 8, "double": 8}
+rng = np.random.default_rng(0)
+for dtype in tp.find_backend("opencl").dtypes:
+    kind = str(dtype).rpartition(".")[2]
+    x = tp.asarray(np.abs(rng.standard_normal((40, 72)) * 8)).astype(dtype)
+    calls = [lambda: tp.sum(x), lambda: tp.sum(x, axis=0), lambda: tp.max(x, axis=1),
+             lambda: tp.argmax(x, axis=1), lambda: tp.cumulative_sum(x, axis=0),
+             lambda: x @ tp.permute_dims(x, (1, 0)), lambda: x[0] @ tp.permute_dims(x, (1, 0)),
+             lambda: tp.nn.softmax(x), lambda: tp.prod(x, axis=1), lambda: tp.fft.fft(x)]
+    for call in calls:
+        try:
+            call()
+        except (TypeError, ValueError, tp.errors.TensorplugError):
+            pass  # not in this dtype
+found = set()
+vector = re.compile(r"\\\\bu?(char|short|int|long|half|float|double)(2|4|8|16)\\\\b")
+for text in (each.partition("\\n")[2] for each in texts):
+    for ctype, width in vector.findall(text):
+        found.add(size[ctype] * int(width))
+        if size[ctype] * int(width) > 32:
+            print(text, file=sys.stderr)
+print(len(texts), max(found))
+"""
+
+
+def test_no_program_has_longer_vectors_than_allowed():
+    require_device()
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAMS.replace("\\\\", "\\")],
+        env={**os.environ, "TENSORPLUG_BACKEND": "opencl"},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    programs, longest = map(int, done.stdout.split())
+    assert programs > 60
+    assert longest == 32, done.stderr
+
+
+def test_what_kernels_call_with_vectors_is_tried(monkeypatch, frame, call):
+    """No recipe over rows calls a built-in function with vectors that the trial leaves out."""
+    from tensorplug.ops import activation, reduction
+
+    texts = []
+    source = rowwise.source
+
+    def noted(recipe, form, index):
+        made = [recipe.statements, recipe.result]
+        made += [text for each in recipe.passes for text in (each.statements, each.after)]
+        made += [fold.joined for each in recipe.passes for fold in each.folds.values()]
+        texts.extend(made)
+        return source(recipe, form, index)
+
+    monkeypatch.setattr(rowwise, "source", noted)
+    x = np.linspace(1, 2, 24, dtype=np.float32).reshape(2, 12)
+    for spec in (reduction.MAX, reduction.MIN, reduction.SUM, reduction.PROD):
+        name = "reduction_indices" if "reduction_indices" in spec.attributes else "axis"
+        call(spec, x + 0.25, **{name: (0,)})
+        call(spec, (x * 9).astype(np.int32), **{name: (0,)})
+    call(activation.SOFTMAX, x + 0.25)
+    call(activation.LOG_SOFTMAX, x + 0.25)
+    called = set(re.findall(r"\b([a-z_0-9]+)\(", " ".join(texts)))
+    assert texts
+    assert called <= checks.WIDE_FUNCTIONS
