@@ -63,8 +63,8 @@ def test_core_then_backends_then_without_them_again(environment, wheels):
         (
             "import tensorplug as tp; report(attempt(lambda: tp.set_backend('opencl')))",
             (
-                "backend 'opencl' is not installed. Try: pip install tensorplug-opencl. "
-                "Installed: none"
+                "backend 'opencl' is not installed. "
+                'Try: pip install "tensorplug-opencl[cpu]". Installed: none'
             ),
         ),
     ]:

@@ -152,7 +152,7 @@ class Profile:
         file: TextIO | None = None,
         width: int | None = None,
     ) -> None:
-        """Print a table.
+        """Print a table: in colours where rich is installed, as plain text elsewhere.
 
         Args:
             by: ``"kernel"``: a row for each kernel and types of inputs, the one that took the
@@ -162,7 +162,6 @@ class Profile:
             width: in characters; the terminal's by default.
 
         Raises:
-            PackageNotInstalledError: rich is not installed; ``print(profile)`` needs nothing.
             ArgumentError: there is no such ``by``.
 
         """
