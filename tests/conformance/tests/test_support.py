@@ -12,6 +12,7 @@ from tensorplug_conformance import report
 from tensorplug_conformance.certify import certify
 from tensorplug_conformance.checks import Target
 from tensorplug_conformance.cli import main
+from tensorplug_conformance.rendering.sections import inserted
 from tensorplug_conformance.rendering.support import support, write_support
 
 from .reports import row, sample
@@ -107,6 +108,26 @@ def test_the_badges(tmp_path: Path) -> None:
     }
     assert json.loads((tmp_path / "badges/bad.json").read_text())["color"] == "b3261e"
     assert ET.fromstring((tmp_path / "badges/good.svg").read_text()).tag.endswith("svg")
+
+
+def test_sections_of_others_are_kept_and_replaced(tmp_path: Path) -> None:
+    reports = [of("acme", [row("Abs", "float32", "native", "pass native")])]
+    bare = support(reports)
+    write_support(reports, tmp_path)
+    page = tmp_path / "support.md"
+    assert page.read_text() == bare
+    one = inserted(bare, "drivers", "## Drivers\n\nold\n")
+    both = inserted(one, "clients", "## Clients")
+    page.write_text(both)
+    write_support(reports, tmp_path)
+    assert page.read_text() == both
+    headings = [line for line in both.splitlines() if line.startswith("#")]
+    assert headings[1:] == ["## Drivers", "## Clients", "## Kernels"]
+    again = inserted(both, "drivers", "## Drivers\n\nnew\n")
+    assert again == both.replace("old", "new")
+    assert cells(again) == cells(bare)
+    with pytest.raises(ValueError, match="no line '## Kernels'"):
+        inserted("# Another page\n", "drivers", "text")
 
 
 def test_the_command_takes_whole_reports_that_hold(

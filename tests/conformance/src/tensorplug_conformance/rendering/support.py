@@ -11,6 +11,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug_conformance.rendering.badge import badge, standing
+from tensorplug_conformance.rendering.sections import PLACE, kept
 from tensorplug_conformance.verdicts import BLOCKING, PASSED
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     Report = Mapping[str, Any]
 
-__all__ = ["support", "write_support"]
+__all__ = ["support", "table", "write_support"]
 
 PAGE: Final = "support.md"
 BADGES: Final = "badges"
@@ -40,10 +41,15 @@ was measured, none is written by hand. A cell says in how many dtypes the backen
 
 
 def write_support(reports: Sequence[Report], folder: Path) -> list[Path]:
-    """Write the page and the badges into ``folder``; return the paths."""
+    """Write the page and the badges into ``folder``; return the paths.
+
+    Sections that others have put into the page are kept.
+    """
     badges = folder / BADGES
     badges.mkdir(parents=True, exist_ok=True)
-    forms = {folder / PAGE: support(reports)}
+    page = folder / PAGE
+    before = page.read_text("utf-8") if page.exists() else ""
+    forms = {page: support(reports, kept(before))}
     for report in reports:
         name = report["backend"]["name"]
         forms[badges / f"{name}.svg"] = badge(report)
@@ -63,12 +69,12 @@ def _endpoint(report: Report) -> str:
     return json.dumps(shown, indent=1) + "\n"
 
 
-def support(reports: Sequence[Report]) -> str:
-    """Return the page in Markdown: a line for each backend, and a matrix of kernels."""
+def support(reports: Sequence[Report], sections: str = "") -> str:
+    """Return the page in Markdown: a line for each backend, ``sections``, a matrix of kernels."""
     ordered = sorted(reports, key=lambda each: str(each["backend"]["name"]))
     names = [each["backend"]["name"] for each in ordered]
-    lines = [_HEAD, *_backends(ordered), "", "## Kernels", ""]
-    lines += _table(["kernel", *names], _matrix(ordered))
+    lines = [_HEAD, *_backends(ordered), "", sections + PLACE]
+    lines += table(["kernel", *names], _matrix(ordered))
     return "\n".join(lines) + "\n"
 
 
@@ -91,7 +97,7 @@ def _backends(reports: Iterable[Report]) -> list[str]:
             ]
         )
     head = ["", "backend", "device", "level", "native", "decomposed", "failed", "cases passed"]
-    return _table([*head, "suite", "date"], lines)
+    return table([*head, "suite", "date"], lines)
 
 
 def _matrix(reports: Sequence[Report]) -> list[list[str]]:
@@ -139,7 +145,7 @@ def _cell(rows: Sequence[Mapping[str, Any]]) -> str:
     return f"{text}{' ∂' if _passed(rows, 'gradient') else ''}" if text else "unsupported"
 
 
-def _table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> list[str]:
+def table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> list[str]:
     """Return a table in Markdown."""
     body = (
         f"| {' | '.join(each.replace('|', chr(92) + '|') for each in line)} |" for line in lines

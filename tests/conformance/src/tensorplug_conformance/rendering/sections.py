@@ -1,0 +1,41 @@
+"""Sections of the support page that others write: they stand between marks and are kept.
+
+``tensorplug-conformance support`` writes the page anew from reports. What else was measured, by
+commands that know one backend, is put into the page between two comments, and stays there.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+__all__ = ["PLACE", "inserted", "kept"]
+
+PLACE: Final = "## Kernels\n"  # sections stand before this line
+_BEGIN: Final = "<!-- section {}: begin -->\n"
+_END: Final = "<!-- section {}: end -->\n"
+_SECTION: Final = re.compile(
+    _BEGIN.format("(?P<name>[a-z]+)") + ".*?" + _END.format("(?P=name)"), re.DOTALL
+)
+
+
+def kept(page: str) -> str:
+    """Return the sections of ``page`` with their marks, an empty line after each."""
+    return "".join(f"{found[0]}\n" for found in _SECTION.finditer(page))
+
+
+def inserted(page: str, name: str, text: str) -> str:
+    """Return ``page`` with ``text`` as its section ``name``, in place of an earlier one.
+
+    Raises:
+        ValueError: ``page`` is no support page.
+
+    """
+    section = f"{_BEGIN.format(name)}\n{text.strip()}\n\n{_END.format(name)}"
+    for found in _SECTION.finditer(page):
+        if found["name"] == name:
+            return page[: found.start()] + section + page[found.end() :]
+    before, place, after = page.partition(f"\n{PLACE}")
+    if not place:
+        raise ValueError(f"the page has no line {PLACE.strip()!r}, before which sections stand")
+    return f"{before}\n{section}{place}{after}"
