@@ -31,9 +31,13 @@ WHOLE ?= cpu opencl minimal
 LEVEL ?= 4
 JOBS ?=
 BACKENDS ?= cpu opencl minimal
+# The drivers to certify the OpenCL backend on, by the names of tests/drivers/drivers.py; all if empty.
+# Minutes are for level 3 of each driver.
+DRIVERS ?=
+MINUTES ?= 20
 
 .DEFAULT_GOAL := help
-.PHONY: help demo install test lint types layers conformance certify support packaging compare docs clients browser bench clean
+.PHONY: help demo install test lint types layers conformance certify drivers support packaging compare docs clients browser bench clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,6 +72,11 @@ certify: $(FOR_WORK) ## certify each backend up to LEVEL; reports go to out/conf
 	  $(BIN)/tensorplug-conformance run --backend $$backend --level $(LEVEL) \
 	    $(if $(JOBS),--jobs $(JOBS)) --report $(OUT)/conformance/$$backend || failed=1; \
 	done; exit $$failed
+
+drivers: LEVEL = 2
+drivers: $(FOR_WORK) ## certify level 2 on every OpenCL driver of pip and Debian (LEVEL=3: more)
+	$(BIN)/python -m tests.drivers --level $(LEVEL) --minutes $(MINUTES) \
+	  $(if $(JOBS),--jobs $(JOBS)) $(if $(DRIVERS),--only $(DRIVERS))
 
 support: $(FOR_WORK) ## write docs/support.md and docs/badges from out/conformance
 	$(BIN)/tensorplug-conformance support $(wildcard $(OUT)/conformance/*/report.json) --output docs

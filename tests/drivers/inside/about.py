@@ -1,0 +1,46 @@
+"""Says what the driver of this environment is, and what came of its trial: a line after ``@@``.
+
+Runs in a driver's environment, where nothing of this repository is but its distributions.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from tensorplug.errors import TensorplugError
+from tensorplug_opencl import device as devices
+from tensorplug_opencl import processor
+
+
+def main() -> None:
+    """Print the facts of the device that ``opencl`` stands for."""
+    try:
+        found = devices.available()
+    except TensorplugError as error:
+        print(f"@@ {json.dumps({'error': str(error)})}")
+        return
+    told: dict[str, object] = {"error": "it has no device"}
+    if found:
+        device, verdict = found[0]
+        told = {
+            "device": device.name.strip(),
+            "version": device.driver_version.strip(),
+            "trial": str(verdict),
+            "findings": verdict.findings,
+            "refused": found[0].refused,
+        }
+    print(f"@@ {json.dumps(told)}")
+
+
+def processor_name() -> str:
+    """Return the processor's name, and what tells models of one name from one another."""
+    facts = processor.facts()
+    given = [each for each in ("cpu family", "model") if each in facts]
+    numbers = [f"{each.removeprefix('cpu ')} {facts[each]}" for each in given]
+    name = re.sub(r"\((R|TM|tm)\)", "", processor.model())
+    return f"{name} ({', '.join(numbers)})" if numbers else name
+
+
+if __name__ == "__main__":
+    main()

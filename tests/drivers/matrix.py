@@ -1,0 +1,108 @@
+"""The section of docs/support.md that says on which drivers the OpenCL backend runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tensorplug_conformance.rendering.support import table
+
+from .results import NO_DEVICE, NOT_INSTALLED, NOT_SET_UP, UNSOUND
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from .results import Result
+
+NAME: Final = "drivers"
+SHOWN: Final = 12  # failures of one driver
+_HEAD: Final = """\
+## Drivers of OpenCL
+
+Written by `make drivers`, which gives each driver an environment of its own; its data are in
+`drivers.json`. A row holds for one driver on one processor, and a new run replaces only that row.
+
+- **trial**: what [the backend](opencl.md) found when it tried the driver, before it opened the
+  device; it refuses one that is **unsound**, and there is nothing to certify
+- **level 2**, **level 3**: the rows of the conformance suite that passed, and those that failed;
+  of level 3 as many kernels as the run had time for
+- **watched**: the device is a simulator that finds accesses out of bounds, data races and wrong
+  calls of OpenCL; the numbers are kernels without and with a finding
+"""
+_COLUMNS: Final = (
+    "driver",
+    "version",
+    "device",
+    "processor",
+    "trial",
+    "level 2",
+    "level 3",
+    "tensorplug",
+    "date",
+)
+
+
+def section(results: Iterable[Result]) -> str:
+    """Return the section in Markdown."""
+    ordered = list(results)
+    lines = [_HEAD, *table(_COLUMNS, [_row(each) for each in ordered])]
+    for each in ordered:
+        found = list(_told(each))
+        if found:
+            lines += ["", f"{each.title}, on {each.processor}:", ""]
+            lines += [f"- {line}" for line in found]
+    return "\n".join(lines) + "\n"
+
+
+def _row(result: Result) -> list[str]:
+    return [
+        result.title,
+        result.version or "·",
+        result.device or "·",
+        result.processor,
+        _trial(result),
+        _level_2(result),
+        _level_3(result),
+        result.tensorplug,
+        result.date,
+    ]
+
+
+def _trial(result: Result) -> str:
+    bad = (UNSOUND, NO_DEVICE, NOT_SET_UP)
+    return f"**{result.trial}**" if result.trial in bad else result.trial
+
+
+def _level_2(result: Result) -> str:
+    counts = _counted(result.passed, result.failed)
+    if result.watched:
+        return f"watched: {counts}, {result.watched} calls"
+    if not result.level:
+        return "·"
+    return f"certified: {counts}" if result.certified else f"**not certified**: {counts}"
+
+
+def _level_3(result: Result) -> str:
+    passed, failed, there = result.beyond
+    return f"{_counted(passed, failed)} of {there}" if there else "·"
+
+
+def _counted(passed: int, failed: int) -> str:
+    return f"{passed} passed, **{failed} failed**" if failed else f"{passed} passed"
+
+
+def _told(result: Result) -> Iterator[str]:
+    """Yield what a reader should know of a driver beside its row."""
+    if result.trial == NOT_INSTALLED:
+        return
+    yield from result.findings
+    if result.refused and not result.findings:
+        yield result.refused
+    if result.note:
+        yield result.note
+    yield from _shortened(result.failures)
+
+
+def _shortened(lines: Sequence[str]) -> Iterator[str]:
+    yield from (f"`{each}`" for each in lines[:SHOWN])
+    if len(lines) > SHOWN:
+        yield f"and {len(lines) - SHOWN} more in `drivers.json`"
