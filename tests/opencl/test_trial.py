@@ -13,12 +13,14 @@ import numpy as np
 import pytest
 
 from tensorplug import dtypes as dt
-from tensorplug.errors import SettingsError
+from tensorplug.errors import KernelRefusedError, SettingsError
+from tensorplug.spec import TensorType
 from tensorplug_opencl import attempts, cache_folder, device, identity, settings
 from tensorplug_opencl.backend import OpenCLBackend
 from tensorplug_opencl.kernels import rowwise, vectors
+from tensorplug_opencl.kernels.catalogue import tables
 from tensorplug_opencl.limits import NONE as NO_LIMITS
-from tensorplug_opencl.limits import Limits
+from tensorplug_opencl.limits import STEPS, Limits
 from tensorplug_opencl.trial import checks, parent, stages, verdict
 
 from .conftest import require_device
@@ -44,7 +46,16 @@ for name, what in told.items():
     print(json.dumps({"end": name, "wrong": what}), flush=True)
 print(json.dumps({"done": True}))
 """
-ALL = ("scalars", "groups", "binaries", "float64", "float16", "atomics64", "vectors of 64 bytes")
+ALL = (
+    "scalars",
+    "groups",
+    "binaries",
+    "float64",
+    "float16",
+    "64-bit atomics",
+    "vectors of 64 bytes",
+)
+MORE = ("vectors of 32 bytes", "vectors of 16 bytes", "long loops")
 
 
 def fake(name="Big GPU"):
@@ -102,7 +113,8 @@ def anew(monkeypatch):
         ({}, "sound", NO_LIMITS),
         ({"float64": "1 is 2"}, "limited", Limits(float64=False)),
         ({"float16": "dies"}, "limited", Limits(float16=False)),
-        ({"atomics64": "exits"}, "limited", Limits(atomics64=False)),
+        ({"64-bit_atomics": "exits"}, "limited", Limits(atomics64=False)),
+        ({"long_loops": "wrong"}, "limited", Limits(long_loops=False)),
         (
             {"binaries": "dies", "float16": "dies"},
             "limited",
@@ -141,7 +153,7 @@ def test_what_a_failure_costs(child, told, state, limits):
     assert (found.state, found.limits) == (state, limits)
     wrong = {name.replace("_", " "): what for name, what in told.items() if what}
     assert [each.partition(":")[0] for each in found.findings] == [
-        name for name in (*ALL, "vectors of 32 bytes", "vectors of 16 bytes") if name in wrong
+        name for name in (*ALL, *MORE) if name in wrong
     ]
     crashes = sum(what in ("dies", "exits") for what in wrong.values())
     # Each crash takes another child, but for the last of a device that nothing can save.
@@ -358,7 +370,7 @@ def test_wrong_numbers_of_long_vectors_cost_long_vectors(monkeypatch, folder, ta
 @pytest.mark.parametrize("double", [False, True])
 def test_every_check_fails_for_one_wrong_number(nbytes, double):
     parts = [checks.scalars(), checks.groups(), checks.wide_atomics(), checks.halves()]
-    for _, found in [*parts, checks.wide(nbytes, double=double)]:
+    for _, found in [*parts, checks.loops(), checks.wide(nbytes, double=double)]:
         for check in found:
             right = check.expected
             assert not check.wrong(right.copy())
@@ -387,7 +399,7 @@ import re, sys
 import numpy as np
 import tensorplug as tp
 from tensorplug_opencl import device, program
-from tensorplug_opencl.limits import Limits
+from tensorplug_opencl.limits import STEPS, Limits
 from tensorplug_opencl.trial import parent
 from tensorplug_opencl.trial.verdict import Verdict
 parent.verdicts = lambda devices: [Verdict("limited", Limits(vector_bytes=32))] * len(devices)
@@ -465,3 +477,51 @@ def test_what_kernels_call_with_vectors_is_tried(monkeypatch, frame, call):
     called = set(re.findall(r"\b([a-z_0-9]+)\(", " ".join(texts)))
     assert texts
     assert called <= checks.WIDE_FUNCTIONS
+
+
+@pytest.mark.parametrize("name", ["sum", "argmax", "cumulative_sum", "matmul", "vector"])
+def test_loops_that_a_driver_would_not_finish_are_refused(target, name):
+    """A work-item of such a device gets its share of a long row, or the kernel is declined."""
+    poor = OpenCLBackend(target, Limits(long_loops=False))
+    monkey = pytest.MonkeyPatch()
+    steps = []
+    check = poor.runtime.check_steps
+    monkey.setattr(poor.runtime, "check_steps", lambda count: steps.append(count) or check(count))
+    prepare = {each.spec.name: each.function for table in tables() for each in table}
+    n = 1 << 27
+    long = TensorType(dt.float32, (1, n))
+    whole = {"backend": poor, "out": TensorType(dt.float32, (1, 1))}
+    calls = {
+        "sum": lambda: prepare["Sum"](long, axis=(1,), keep_dims=True, **whole),
+        "argmax": lambda: prepare["ArgMax"](
+            long, axis=1, backend=poor, out=TensorType(dt.int32, (1,))
+        ),
+        "cumulative_sum": lambda: prepare["Cumsum"](
+            long, axis=1, exclusive=False, reverse=False, backend=poor, out=long
+        ),
+        "matmul": lambda: prepare["BatchMatMul"](
+            TensorType(dt.float32, (64, n)),
+            TensorType(dt.float32, (n, 64)),
+            transpose_a=False,
+            transpose_b=False,
+            backend=poor,
+            out=TensorType(dt.float32, (64, 64)),
+        ),
+        "vector": lambda: prepare["BatchMatMul"](
+            long,
+            TensorType(dt.float32, (n, 1)),
+            transpose_a=False,
+            transpose_b=False,
+            **whole,
+        ),
+    }
+    try:
+        calls[name]()
+        assert max(steps) <= STEPS
+    except KernelRefusedError as refused:
+        assert f"more than {STEPS:,}" in str(refused)
+        assert max(steps) > STEPS
+    finally:
+        monkey.undo()
+        poor.close()
+    assert steps

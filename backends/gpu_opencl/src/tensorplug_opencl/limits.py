@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-__all__ = ["NONE", "Limits"]
+__all__ = ["NONE", "STEPS", "Limits"]
+
+# Mesa's llvmpipe ends all loops of a work-item after 65,535 steps, and says nothing. Half of them
+# are for loops inside of the one that is counted.
+STEPS: Final = 32_768
 
 
 class Limits(NamedTuple):
@@ -13,6 +17,7 @@ class Limits(NamedTuple):
     ``vector_bytes``: the longest vectors that kernels may use. ``float64``, ``float16``,
     ``atomics64``: whether double and half precision and atomics on 64-bit integers may be used
     where the device declares them. ``binaries``: whether built programs can be loaded again.
+    ``long_loops``: whether a work-item may take more than ``STEPS`` steps of loops in all.
     """
 
     vector_bytes: int = 64  # a cache line, and two or four registers
@@ -20,6 +25,7 @@ class Limits(NamedTuple):
     float16: bool = True
     atomics64: bool = True
     binaries: bool = True
+    long_loops: bool = True
 
     def told(self) -> list[str]:
         """Return what is not used, for people."""
@@ -31,6 +37,7 @@ class Limits(NamedTuple):
             "no float16": self.float16,
             "no 64-bit atomics": self.atomics64,
             "programs are built anew in each process": self.binaries,
+            f"no loops of more than {STEPS:,} steps": self.long_loops,
         }
         return found + [text for text, has in lacks.items() if not has]
 

@@ -15,12 +15,13 @@ import numpy as np
 import pyopencl as cl
 
 from tensorplug import dtypes as dt
-from tensorplug.errors import DeviceLostError
+from tensorplug.errors import DeviceLostError, KernelRefusedError
 from tensorplug_opencl import faults
 from tensorplug_opencl.buffers import DeviceBuffer
 from tensorplug_opencl.device import describe
 from tensorplug_opencl.launch import HEAVY_GROUP, LIGHT_GROUP, Launch, group_of
 from tensorplug_opencl.limits import NONE as NO_LIMITS
+from tensorplug_opencl.limits import STEPS
 from tensorplug_opencl.measuring import Measurements
 from tensorplug_opencl.memory import Memory
 from tensorplug_opencl.program import Programs, title_of
@@ -79,8 +80,22 @@ class Runtime:
         self.staging = Staging(self.context, device)
         self.programs = Programs(self.context, device, self.name, keeps=limits.binaries)
         self.has_atomics64 = limits.atomics64 and ATOMICS64 in device.extensions.split()
-        self.is_cpu = bool(device.type & cl.device_type.CPU)
+        # What is written for CPUs has few work-items with long loops.
+        self.is_cpu = bool(device.type & cl.device_type.CPU) and limits.long_loops
         self.parallel_items = device.max_compute_units * (512 if self.is_cpu else 2048)
+
+    def check_steps(self, steps: int) -> None:
+        """Make sure that the device can take so many steps of a loop in a work-item.
+
+        Raises:
+            KernelRefusedError: it cannot, as its trial has found.
+
+        """
+        if not self.limits.long_loops and steps > STEPS:
+            raise KernelRefusedError(
+                f"a work-item would take {steps:,} steps of a loop, and the driver's trial has "
+                f"shown that it does not finish loops of more than {STEPS:,}"
+            )
 
     # Memory ---------------------------------------------------------------------------
 

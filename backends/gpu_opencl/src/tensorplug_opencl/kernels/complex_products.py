@@ -90,6 +90,7 @@ def _folding(runtime: Runtime, over: Walk, parts: int, out: TensorType) -> Launc
     span = -(-over.length // parts)
     packed = layouts.packed([kept, reduced], index)
     constants = [*map(index.type, (items, parts, over.length, span))]
+    runtime.check_steps(span)
     return runtime.launch(
         text, 2, [*constants, *([] if packed is None else [packed])], items, heavy=span > LONG
     )

@@ -136,6 +136,7 @@ def _winners(
     names = ("items", "parts", "length")
     text = _program(f"first by walking {dtype}", over, dtype, order, index, names, body)
     constants = _constants(over, index, items, parts, over.length)
+    runtime.check_steps(over.length // parts)
     return runtime.launch(text, 2, constants, items, heavy=over.length // parts > rows.LONG_WALK)
 
 
@@ -188,6 +189,7 @@ def _blocks(
     )
     span = -(-over.length // parts)
     constants = _constants(over, index, items, parts, over.length, span)
+    runtime.check_steps(span)
     return runtime.launch(text, 2, constants, items, heavy=span > rows.LONG_WALK)
 
 
@@ -211,6 +213,7 @@ def _among(runtime: Runtime, over: Walk, dtype: DType, parts: int, order: str) -
         f"first of candidates {dtype}", over, dtype, order, index, names, body, among=True
     )
     constants = _constants(over, index, items, parts)
+    runtime.check_steps(parts)
     return runtime.launch(text, 3, constants, items, heavy=parts > rows.LONG_WALK)
 
 

@@ -197,6 +197,8 @@ def _sized(
     constants = [*map(index.type, numbers), *([] if struct is None else [struct]), *given]
     text = rowwise.source(recipe, plan.form, index)
     arrays = len(recipe.reads) + 1
+    together = plan.form.width if plan.form.kind == "group" else 1
+    runtime.check_steps(-(-length // (parts * together)))
     if plan.form.kind == "group":
         size = plan.form.width
         return runtime.launch(text, arrays, constants, units * size, group=size)

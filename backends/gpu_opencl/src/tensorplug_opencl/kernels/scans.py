@@ -145,6 +145,7 @@ def _sized(
         declarations=declarations,
     )
     span = -(-length // way.parts)
+    runtime.check_steps(-(-span // (way.group or 1)))
     numbers = map(index.type, (units, way.parts, length, span, inner))
     flags = [np.int32(scan.exclusive), np.int32(scan.reverse)]
     if way.group:

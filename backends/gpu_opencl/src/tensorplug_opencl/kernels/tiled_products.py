@@ -49,9 +49,12 @@ TILES: Final = (
     Tiles(64, 64, 16, 4, 4),
     Tiles(32, 32, 16, 2, 4),
     Tiles(4, 128, 16, 1, 4),  # few rows; few columns are turned into few rows
-    Tiles(8, 8, 8, 1, 1),  # for what devices with small groups or little memory can do
+    # For what devices with small groups or little memory can do.
+    Tiles(8, 8, 8, 1, 1),
+    Tiles(4, 4, 8, 1, 1),
+    Tiles(1, 1, 8, 1, 1),
 )
-LAST: Final = TILES[-1]
+RESORTS: Final = TILES[-3:]
 
 
 def fits(runtime: Runtime, dtype: DType, tiles: Tiles) -> bool:
@@ -73,7 +76,7 @@ def suited(runtime: Runtime, of: Product) -> list[Tiles]:
     Large tiles read least; but what of a tile lies beyond C is computed in vain, and the device
     needs tiles for all of its compute units.
     """
-    able = [each for each in TILES[:-1] if fits(runtime, of.dtype, each)]
+    able = [each for each in TILES if each not in RESORTS and fits(runtime, of.dtype, each)]
     units = runtime.device.max_compute_units
 
     def cost(tiles: Tiles) -> float:
@@ -82,7 +85,7 @@ def suited(runtime: Runtime, of: Product) -> list[Tiles]:
         reads = 1 / tiles.rows + 1 / tiles.columns
         return waves * tiles.rows * tiles.columns * (1 + 24 * reads)
 
-    return [*sorted(able, key=cost), LAST]
+    return [*sorted(able, key=cost), *RESORTS]
 
 
 def launch(runtime: Runtime, of: Product, tiles: Tiles) -> Launch:
@@ -92,6 +95,7 @@ def launch(runtime: Runtime, of: Product, tiles: Tiles) -> Launch:
         "tiles_across": -(-of.columns // tiles.columns),
     }
     groups = count(of, tiles) * of.slices
+    runtime.check_steps(of.span)
     index = products.index_of(of, groups * tiles.items)
     text = _source(of, index, more, tiles)
     arguments = products.constants(of, index, more)

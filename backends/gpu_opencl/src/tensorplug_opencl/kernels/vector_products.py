@@ -154,6 +154,7 @@ def _launch(runtime: Runtime, of: Product, way: Way) -> Launch:
         f"typedef {wide} T;\n{loads}",
     )
     arguments: list[Any] = products.constants(of, index, more)
+    runtime.check_steps(of.span // (way.width if way.kind == "group" else 1))
     arrays = 3 + len(of.ending.inputs)
     if way.kind == "group":
         return runtime.launch(text, arrays, arguments, items, group=way.width)

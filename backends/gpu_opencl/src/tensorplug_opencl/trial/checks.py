@@ -23,6 +23,7 @@ __all__ = [
     "Check",
     "groups",
     "halves",
+    "loops",
     "scalars",
     "wide",
     "wide_atomics",
@@ -143,6 +144,29 @@ def _fused(x: Array, y: Array) -> Array:
     exact: Array = np.add(np.multiply(wide, y), wide)
     rounded: Array = exact.astype(np.float64)
     return rounded
+
+
+def loops() -> Part:
+    """Return a loop in a loop, of so many steps that some drivers give up."""
+    turns, steps = 40, 5_000
+    seeds = np.arange(ITEMS, dtype="u4")
+    program = """kernel void loops(global const uint *x, global uint *y) {
+  const int i = get_global_id(0);
+  uint state = x[i];
+  for (uint turn = 0; turn < x[%d]; turn++)
+    for (uint step = 0; step < x[%d]; step++) state = state * 1664525u + 1013904223u;
+  y[i] = state;
+}
+""" % (ITEMS, ITEMS + 1)
+    factor, term = 1664525, 1013904223  # of one step; then of all of them
+    for bit in bin(turns * steps)[3:]:
+        factor, term = factor * factor, factor * term + term
+        if bit == "1":
+            factor, term = 1664525 * factor, 1664525 * term + 1013904223
+        factor, term = factor % 2**32, term % 2**32
+    right = np.array([(factor * seed + term) % 2**32 for seed in range(ITEMS)], "u4")
+    given = np.concatenate([seeds, np.array([turns, steps], "u4")])
+    return program, [Check("loops", [given], ITEMS, 1, right)]
 
 
 # Work-items that share memory -------------------------------------------------------------------

@@ -91,13 +91,14 @@ class _Tried:
         """Yield the stages in order; ``failed`` grows meanwhile."""
         yield "scalars", partial(self._wrong, checks.scalars())
         yield "groups", partial(self._wrong, checks.groups(self._group))
+        yield "long loops", partial(self._wrong, checks.loops())
         yield "binaries", partial(self._reloaded, checks.groups(self._group))
         if self._double:
             yield "float64", partial(self._wrong, checks.scalars("double"))
         if self._half:
             yield "float16", partial(self._wrong, checks.halves())
         if self._atomics:
-            yield "atomics64", partial(self._wrong, checks.wide_atomics(self._group))
+            yield "64-bit atomics", partial(self._wrong, checks.wide_atomics(self._group))
         double = self._double and "float64" not in failed
         for nbytes in VECTORS:
             part = checks.wide(nbytes, double=double)

@@ -10,7 +10,13 @@ from tensorplug_opencl.limits import Limits
 __all__ = ["VECTORS", "limits_of", "vectors_of"]
 
 VECTORS: Final = (64, 32, 16)  # bytes in a vector, the longest first
-_OPTIONAL: Final = {"binaries", "float64", "float16", "atomics64"}
+_OPTIONAL: Final = {
+    "binaries": "binaries",
+    "float64": "float64",
+    "float16": "float16",
+    "64-bit atomics": "atomics64",
+    "long loops": "long_loops",
+}  # and the limits that they are
 
 
 def vectors_of(nbytes: int) -> str:
@@ -22,6 +28,7 @@ def limits_of(failed: set[str]) -> Limits | None:
     """Return what is left when these stages have failed; None where that is not enough."""
     fitting = [nbytes for nbytes in VECTORS if vectors_of(nbytes) not in failed]
     others = failed - {vectors_of(nbytes) for nbytes in VECTORS}
-    if not fitting or others - _OPTIONAL:
+    if not fitting or others - _OPTIONAL.keys():
         return None
-    return NO_LIMITS._replace(vector_bytes=fitting[0], **dict.fromkeys(others, False))
+    lacking = {_OPTIONAL[stage]: False for stage in others}
+    return NO_LIMITS._replace(vector_bytes=fitting[0], **lacking)
