@@ -14,8 +14,8 @@ EXAMPLES := $(patsubst %/pyproject.toml,%,$(wildcard plugins_example/*/pyproject
 DEVELOPED := $(RUNTIME) tests/conformance $(EXAMPLES)
 DEMONSTRATED := $(RUNTIME) plugins_example/optimizers
 
-# On a machine without an OpenCL driver the PoCL runtime, which this extra installs, takes its place.
-editable = $(foreach path,$(1),-e "./$(path)$(if $(filter backends/gpu_opencl,$(path)),[pocl])")
+# On a machine without an OpenCL driver the extra brings the runtime of a CPU.
+editable = $(foreach path,$(1),-e "./$(path)$(if $(filter backends/gpu_opencl,$(path)),[cpu])")
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 # Stamps: what is installed is installed again only when a pyproject.toml has changed.
@@ -37,17 +37,20 @@ DRIVERS ?=
 MINUTES ?= 20
 
 .DEFAULT_GOAL := help
-.PHONY: help demo install test lint types layers conformance certify drivers support packaging compare docs clients browser bench clean
+.PHONY: help demo install test test-all lint types layers conformance certify drivers support packaging compare docs clients browser bench clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(FOR_DEMO) ## train on handwritten digits, on every backend in turn
 	$(BIN)/python docs/examples/digits/train.py --output $(OUT)/digits.png
 
 install: $(FOR_WORK) ## install everything, editable, with the tools, into .venv
 
-test: $(FOR_WORK) ## run the tests of all distributions
+test: $(FOR_WORK) ## run the tests of all distributions that are not slow
+	$(BIN)/python -m pytest --numprocesses auto -m "not packaging and not slow"
+
+test-all: $(FOR_WORK) ## run the slow tests too
 	$(BIN)/python -m pytest --numprocesses auto --durations=25 -m "not packaging"
 
 lint: $(FOR_WORK) ## check style and format

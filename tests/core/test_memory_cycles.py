@@ -159,6 +159,7 @@ def failing(act):
 ACTS = {**DONE, **{f"{what} fails": failing(act) for what, act in FAILED.items()}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("act", ACTS.values(), ids=ACTS)
 def test_nothing_is_left(act):
     with isolated_engine("cpu"):

@@ -125,6 +125,7 @@ def forget():
         device.constants.clear()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("bounded")
 @pytest.mark.parametrize("compute", COMPUTATIONS, ids=lambda compute: compute.__name__)
 @pytest.mark.parametrize("anew", [False, True], ids=["known plans", "new plans"])

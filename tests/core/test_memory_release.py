@@ -11,12 +11,14 @@ from . import engines
 from .training import STEPS, check_flat, more_kernels, own_garbage
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.__name__)
 def test_training_in_memory(step):
     with engines.using(engines.make({"memory": [more_kernels()]})):
         check_flat(step)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.__name__)
 def test_training_on_the_cpu(step):
     with isolated_engine("cpu"):

@@ -34,6 +34,7 @@ def follow(text, folder, environment):
     return work
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda path: path.stem)
 def test_a_guide_does_what_it_says(guide, tmp_path, own_environment):

@@ -515,13 +515,12 @@ def test_loops_that_a_driver_would_not_finish_are_refused(target, name):
             **whole,
         ),
     }
+    refused = ""
     try:
         calls[name]()
-        assert max(steps) <= STEPS
-    except KernelRefusedError as refused:
-        assert f"more than {STEPS:,}" in str(refused)
-        assert max(steps) > STEPS
+    except KernelRefusedError as error:
+        refused = str(error)
     finally:
         monkey.undo()
         poor.close()
-    assert steps
+    assert (f"more than {STEPS:,}" in refused) == (max(steps) > STEPS)

@@ -69,6 +69,7 @@ def test_training_gives_what_numpy_gives():
     np.testing.assert_allclose(bias.numpy(), expected_bias, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_memory_is_flat_over_training():
     v = tp.Variable(np.ones(256, np.float32), name="v")
 

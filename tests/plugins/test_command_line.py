@@ -148,6 +148,7 @@ def full_backend(name: str, more: str) -> Any:
     return backend(name, GOOD_SOURCE.replace("return [kernels]", tables) + more)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BROKEN)
 def test_the_doctor_survives_what_is_broken(site: Site, name: str) -> None:
     more, finding, advice = BROKEN[name]

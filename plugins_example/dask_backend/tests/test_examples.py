@@ -23,6 +23,7 @@ def example(name, *arguments):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["cpu", "dask"])
 @pytest.mark.parametrize(("name", "found"), [("pca", "cosines"), ("logistic", "weights off by")])
 def test_a_program_finds_what_was_planted(name, found, backend):
@@ -32,6 +33,7 @@ def test_a_program_finds_what_was_planted(name, found, backend):
     assert found in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason=NO_LIMITS)
 @pytest.mark.parametrize("name", ["pca", "logistic"])
 def test_more_data_than_memory(name):

@@ -131,6 +131,7 @@ def outcomes(path: Path) -> dict[str, str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spread", [[], ["-n", "2"]], ids=["alone", "xdist"])
 def test_a_wrong_backend_fails_its_items_and_the_run_goes_on(
     acme: Path, spread: list[str], tmp_path: Path

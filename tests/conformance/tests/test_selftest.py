@@ -82,6 +82,7 @@ def test_what_the_right_kernel_does_not_pass_is_no_escape() -> None:
     assert try_saboteur("cpu", entry, clips).outcome != "escaped"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", MISBEHAVIOUR, ids=lambda each: each.name)
 def test_backends_that_misbehave_get_their_verdict_and_the_run_goes_on(
     wrong: Misbehaviour,
@@ -182,6 +183,7 @@ def test_a_missing_kernel_cannot_be_sabotaged() -> None:
         install(session, Saboteur("odd", "Nothing", _clean))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["zeros", "nothing"])
 def test_null_backends_fail(what: str) -> None:
     trial = try_null(what)

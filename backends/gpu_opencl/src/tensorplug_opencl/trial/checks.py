@@ -150,14 +150,14 @@ def loops() -> Part:
     """Return a loop in a loop, of so many steps that some drivers give up."""
     turns, steps = 40, 5_000
     seeds = np.arange(ITEMS, dtype="u4")
-    program = """kernel void loops(global const uint *x, global uint *y) {
+    program = f"""kernel void loops(global const uint *x, global uint *y) {{
   const int i = get_global_id(0);
   uint state = x[i];
-  for (uint turn = 0; turn < x[%d]; turn++)
-    for (uint step = 0; step < x[%d]; step++) state = state * 1664525u + 1013904223u;
+  for (uint turn = 0; turn < x[{ITEMS}]; turn++)
+    for (uint step = 0; step < x[{ITEMS + 1}]; step++) state = state * 1664525u + 1013904223u;
   y[i] = state;
-}
-""" % (ITEMS, ITEMS + 1)
+}}
+"""
     factor, term = 1664525, 1013904223  # of one step; then of all of them
     for bit in bin(turns * steps)[3:]:
         factor, term = factor * factor, factor * term + term
