@@ -161,6 +161,38 @@ def test_the_doctor_survives_what_is_broken(site: Site, name: str) -> None:
     assert advice in failed[0]["advice"]
 
 
+REFUSES = """
+from tensorplug.backend import DeviceInfo
+
+@hookimpl
+def tensorplug_create_backend(device):
+    assert device is None, "a device that is refused was opened"
+    return Numpy("picky")
+
+@hookimpl
+def tensorplug_devices():
+    sound, unsound = DeviceInfo("Good card"), DeviceInfo("Bad card", refused="2 + 2 is 5 there")
+    return {devices}
+"""
+
+
+@pytest.mark.parametrize(
+    ("devices", "expected", "code"),
+    [
+        ("[sound, unsound]", {"picky": "ok", "picky:1": "refused"}, 0),
+        ("[unsound]", {"picky": "failed"}, 1),
+    ],
+)
+def test_the_doctor_shows_devices_that_are_refused(
+    site: Site, devices: str, expected: dict[str, str], code: int
+) -> None:
+    site.install(full_backend("picky", REFUSES.replace("{devices}", devices)))
+    ended, lines = answer(site, "doctor", "picky")
+    assert {each["device"]: each["state"] for each in lines} == expected
+    assert ended == code
+    assert [each["finding"] for each in lines][-1] == "Bad card: 2 + 2 is 5 there"
+
+
 def test_the_doctor_finds_nothing_wrong_with_the_cpu(site: Site) -> None:
     site.install()
     code, lines = answer(site, "doctor", "cpu")

@@ -74,7 +74,7 @@ def test_core_then_backends_then_without_them_again(environment, wheels):
     assert environment.run(LISTING) == {"cpu": "available"}
     assert environment.run(USE.format(first="")) == {"backend": "cpu", **USED}
 
-    environment.pip("install", f"{wheels['tensorplug-opencl']}[pocl]")
+    environment.pip("install", f"{wheels['tensorplug-opencl']}[cpu]")
     assert environment.run(LISTING) == {"cpu": "available", "opencl": "available"}
     assert environment.run(USE.format(first="")) == {"backend": "cpu", **USED}
     chosen = environment.run(USE.format(first="tp.set_backend('opencl')"))
