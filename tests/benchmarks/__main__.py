@@ -1,16 +1,25 @@
 """Run the benchmarks: ``python tests/benchmarks [--only NAME ...] [--json FILE]``.
 
-PyTorch and JAX take part where they are installed (dependency group "compare").
+PyTorch and JAX take part where they are installed (dependency group "compare"). With
+``--backends opencl --gpu``, PyTorch computes on the GPU, too.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import platform
 import sys
+import traceback
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from harness import Measurement, Workload
 
 # The whole machine is used by everybody, so that libraries are compared and not settings.
 THREADS = str(os.cpu_count() or 1)
@@ -18,9 +27,26 @@ THREADS = str(os.cpu_count() or 1)
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", nargs="*", default=[], help="names of workloads")
+    parser.add_argument(
+        "--only",
+        nargs="*",
+        default=[],
+        help="names of workloads, in order; large ones must be named",
+    )
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--json", type=Path, help="also write the figures to this file")
+    parser.add_argument(
+        "--limit", type=float, default=math.inf, help="seconds for the rounds of one workload"
+    )
+    parser.add_argument(
+        "--large", type=int, default=26, metavar="LOG2", help="elements of large arrays: 2^LOG2"
+    )
+    parser.add_argument("--backends", nargs="*", default=[], help="only these: opencl:1, say")
+    parser.add_argument(
+        "--gpu", action="store_true", help="the backends are on a GPU: so is PyTorch, if it can be"
+    )
+    parser.add_argument(
+        "--json", type=Path, help="also write the figures to this file, after each workload"
+    )
     parser.add_argument(
         "--kernels", nargs="*", help="instead: kernels beside NumPy; all of them if none is named"
     )
@@ -34,45 +60,83 @@ def main() -> int:
             options.json.write_text(json.dumps(figures, indent=2) + "\n")
         return 0
 
+    import peers
     from harness import measure
-    from workloads import available, workloads
+    from workloads import workloads
 
     import tensorplug as tp
 
-    if available("torch"):
+    peers.choose(options.backends, gpu=options.gpu, logarithm=options.large)
+    if peers.available("torch"):
         import torch
 
         torch.set_num_threads(int(THREADS))
     print(f"{platform.machine()}, {THREADS} cores, Python {platform.python_version()}")
-    print(f"tensorplug {tp.__version__}: {', '.join(str(each.name) for each in tp.backends())}\n")
-    rows = []
-    print(f"{'workload':28}{'contender':20}{'median us':>12}{'ratio':>8}  to")
-    for name, make in workloads():
-        if options.only and name not in options.only:
-            continue
-        workload = make()
-        figures = measure(workload, rounds=options.rounds)
+    print(f"tensorplug {tp.__version__}: {', '.join(str(each.name) for each in tp.backends())}")
+    if peers.torch_told():
+        print(peers.torch_told())
+    rows: list[dict[str, object]] = []
+    print(f"\n{'workload':40}{'contender':28}{'median us':>12}{'ratio':>8}  to")
+    for name, make in _chosen(list(workloads()), options.only):
+        try:
+            parts = peers.parts(make())
+            taken = [measure(each, rounds=options.rounds, limit=options.limit) for each in parts]
+        except Exception as error:  # noqa: BLE001  # one workload more or less
+            traceback.print_exc()
+            rows.append({"workload": name, "error": f"{type(error).__name__}: {error}"})
+        else:
+            rows += _rows(taken)
+        if options.json:
+            _write(options.json, rows)
+    return 1 if any("error" in row for row in rows) else 0
+
+
+def _chosen(
+    listed: Sequence[tuple[str, Callable[[], Workload]]], only: Sequence[str]
+) -> list[tuple[str, Callable[[], Workload]]]:
+    """Return names and makers of workloads: those asked for, in order, or all but large ones."""
+    known = dict(listed)
+    assert len(known) == len(listed), "two workloads have the same name"
+    unknown = [each for each in only if each not in known]
+    if unknown:
+        raise SystemExit(f"no workload is called {', '.join(unknown)}")
+    return [(name, known[name]) for name in only or known if only or not name.startswith("large")]
+
+
+def _rows(taken: Sequence[Measurement]) -> list[dict[str, object]]:
+    """Print and return the figures of a workload, whose first part has the baseline."""
+    rows: list[dict[str, object]] = []
+    for figures in taken:
+        workload, baseline = figures.workload, taken[0].workload.baseline
+        base = taken[0].median(baseline)
         for contender in workload.contenders:
-            microseconds = figures.median(contender) * 1e6
-            ratio = figures.ratio(contender)
+            seconds = figures.median(contender)
+            apart = figures is not taken[0]  # rounds of its own: nothing to divide within them
+            ratio = seconds / base if apart else figures.ratio(contender)
+            excess = seconds - base if apart else figures.excess(contender)
             print(
-                f"{workload.name:28}{contender:20}{microseconds:12.2f}{ratio:8.2f}  "
-                f"{workload.baseline}"
+                f"{workload.name:40}{contender:28}{seconds * 1e6:12.2f}{ratio:8.2f}  {baseline}",
+                flush=True,
             )
             rows.append(
                 {
                     "workload": workload.name,
                     "contender": contender,
-                    "microseconds": microseconds,
+                    "microseconds": seconds * 1e6,
                     "ratio": ratio,
-                    "excess_microseconds": figures.excess(contender) * 1e6,
-                    "baseline": workload.baseline,
+                    "excess_microseconds": excess * 1e6,
+                    "baseline": baseline,
                     "calls_per_round": figures.calls,
                 }
             )
-    if options.json:
-        options.json.write_text(json.dumps(rows, indent=2) + "\n")
-    return 0
+    return rows
+
+
+def _write(file: Path, rows: Sequence[dict[str, object]]) -> None:
+    """Let the file have all rows so far, at any time."""
+    part = file.with_name(f"{file.name}.part")
+    part.write_text(json.dumps(rows, indent=2) + "\n")
+    part.replace(file)
 
 
 if __name__ == "__main__":

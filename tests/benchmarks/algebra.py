@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from harness import Workload
-from workloads import available, backends, on
+from peers import available, backends, on, torch_tensor
 
 import tensorplug as tp
 
@@ -54,7 +54,7 @@ def compared(
     if available("torch"):
         import torch
 
-        theirs, tensors = torch_of(torch), [torch.from_numpy(each) for each in arrays]
+        theirs, tensors = torch_of(torch), [torch_tensor(each) for each in arrays]
         contenders["torch"] = lambda: theirs(*tensors)
     return Workload(name, "numpy", contenders)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from harness import Workload
-from workloads import available, backends, on
+from peers import available, backends, on, torch_tensor
 
 import tensorplug as tp
 
@@ -36,8 +36,8 @@ class Convolution:
         rank = len(self.x) - 2
         if self.depthwise:
             taps = taps.reshape(*taps.shape[:2], 1, -1)
-        image = torch.tensor(np.ascontiguousarray(np.moveaxis(x, -1, 1)))
-        weights = torch.tensor(np.ascontiguousarray(np.moveaxis(taps, (-1, -2), (0, 1))))
+        image = torch_tensor(np.ascontiguousarray(np.moveaxis(x, -1, 1)))
+        weights = torch_tensor(np.ascontiguousarray(np.moveaxis(taps, (-1, -2), (0, 1))))
         function = {2: torch.nn.functional.conv2d, 3: torch.nn.functional.conv3d}[rank]
         pads = [length // 2 for length in self.filter[:rank]]
         groups = self.x[-1] if self.depthwise else 1
@@ -118,7 +118,7 @@ def fused() -> Workload:
         import torch
 
         function, p, q = LARGE.theirs()
-        b = torch.from_numpy(bias).reshape(1, -1, 1, 1)
+        b = torch_tensor(bias).reshape(1, -1, 1, 1)
         contenders["torch"] = lambda: torch.relu(function(p, q) + b)
     return Workload("conv, bias, relu 16x32x32x64", baseline, contenders)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from harness import Workload
-from workloads import available, backends, on
+from peers import available, backends, on, torch_device, torch_tensor
 
 import tensorplug as tp
 
@@ -38,7 +38,7 @@ def embedding() -> Workload:
     if available("torch"):
         import torch
 
-        rows, at = torch.from_numpy(table), torch.from_numpy(ids)
+        rows, at = torch_tensor(table), torch_tensor(ids)
         contenders["torch"] = lambda: torch.nn.functional.embedding(at, rows)
     if available("jax"):
         import jax
@@ -71,11 +71,11 @@ def embedding_gradient(name: str, *, natural: bool) -> Workload:
     if available("torch"):
         import torch
 
-        given, at = torch.from_numpy(rows), torch.from_numpy(ids.astype(np.int64))
+        given, at = torch_tensor(rows), torch_tensor(ids.astype(np.int64))
         contenders["torch"] = lambda: torch.ops.aten.embedding_dense_backward(
             given, at, WORDS, -1, False
         )
-        contenders["torch index_add"] = lambda: torch.zeros(WORDS, WIDTH).index_add_(0, at, given)
+        contenders["torch index_add"] = lambda: _summed(at, given)
     if available("jax"):
         import jax
 
@@ -85,6 +85,12 @@ def embedding_gradient(name: str, *, natural: bool) -> Workload:
         contenders["jax jit"] = lambda: add(places, dy).block_until_ready()
         baseline = "jax jit"
     return Workload(name, baseline, contenders)
+
+
+def _summed(at: Any, given: Any) -> Any:
+    import torch
+
+    return torch.zeros(WORDS, WIDTH, device=torch_device()).index_add_(0, at, given)
 
 
 def _scatter(ids: Any, rows: Any) -> Call:
@@ -99,9 +105,7 @@ def mask() -> Workload:
     for backend in backends():
         contenders[f"tensorplug {backend}"] = on(backend, lambda: _positive(x))
     if available("torch"):
-        import torch
-
-        given = torch.from_numpy(x)
+        given = torch_tensor(x)
         contenders["torch"] = lambda: given[given > 0]
     if available("jax"):
         import jax
@@ -136,9 +140,7 @@ def subscripts(name: str, take: Callable[[Any], list[Any]]) -> Workload:
     for backend in backends():
         contenders[f"tensorplug {backend}"] = on(backend, lambda: _parts(x, take))
     if available("torch"):
-        import torch
-
-        given = torch.from_numpy(x)
+        given = torch_tensor(x)
         contenders["torch"] = lambda: take(given)
     return Workload(name, "numpy", contenders)
 
@@ -157,7 +159,7 @@ def assignment() -> Workload:
     if available("torch"):
         import torch
 
-        contenders["torch"] = _assign(torch.zeros(64, 16))
+        contenders["torch"] = _assign(torch.zeros(64, 16, device=torch_device()))
     if available("jax"):
         import jax
 

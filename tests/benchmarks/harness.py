@@ -8,6 +8,7 @@ that lasts longer than a round hits all of them alike.
 from __future__ import annotations
 
 import gc
+import math
 import statistics
 import time
 from dataclasses import dataclass, field
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     Call = Callable[[], object]
+
+LEAST = 3  # rounds, whatever they take
 
 
 @dataclass(frozen=True)
@@ -68,13 +71,16 @@ def measure(
     *,
     rounds: int = 15,
     round_seconds: float = 0.05,
+    limit: float = math.inf,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Measurement:
     """Run ``workload`` in interleaved rounds.
 
     The number of calls per round is the same for all contenders: as many as the slowest makes
-    in ``round_seconds`` by ``clock``.
+    in ``round_seconds`` by ``clock``. After ``limit`` seconds no more rounds begin, but three are
+    the least.
     """
+    began = time.monotonic()
     slowest = max(_once(call, clock) for call in workload.contenders.values())
     calls = max(1, int(round_seconds / slowest))
     result = Measurement(workload, calls, {name: [] for name in workload.contenders})
@@ -83,6 +89,8 @@ def measure(
     gc.disable()
     try:
         for turn in range(rounds):
+            if turn >= LEAST and time.monotonic() - began > limit:
+                break
             for at in range(len(names)):
                 name = names[(turn + at) % len(names)]
                 result.seconds[name].append(_timed(workload.contenders[name], calls, clock))

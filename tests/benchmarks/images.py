@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from harness import Workload
-from workloads import available, backends, on
+from peers import available, backends, on, torch_device, torch_tensor
 
 import tensorplug as tp
 
@@ -28,9 +28,8 @@ def _ours(prepare: Callable[[], Call]) -> dict[str, Call]:
 
 def _channels_first(images: Any) -> Any:
     """Return PyTorch's view of images, in its layout for channels that lie together."""
-    import torch
 
-    return torch.from_numpy(images).permute(0, 3, 1, 2)
+    return torch_tensor(images).permute(0, 3, 1, 2)
 
 
 def resize(mode: str, size: int) -> Workload:
@@ -71,7 +70,7 @@ def resize_gradient(size: int) -> Workload:
         import torch
 
         p = _channels_first(images).requires_grad_()
-        q = torch.ones((SHAPE[0], SHAPE[3], size, size)).contiguous(
+        q = torch.ones((SHAPE[0], SHAPE[3], size, size), device=torch_device()).contiguous(
             memory_format=torch.channels_last
         )
 
@@ -98,7 +97,7 @@ def warp() -> Workload:
         import torch
 
         p = _channels_first(images)
-        theta = torch.from_numpy(rows[:, :6].reshape(-1, 2, 3).copy())
+        theta = torch_tensor(rows[:, :6].reshape(-1, 2, 3).copy())
         theta[:, :, 2] /= SHAPE[1] / 2
 
         def theirs() -> object:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from harness import Workload
-from workloads import available, backends, on
+from peers import available, backends, compiling, on, torch_tensor
 
 import tensorplug as tp
 
@@ -53,7 +53,10 @@ class Model:
     def workload(self) -> Workload:
         """Return the contest."""
         contenders = {f"tensorplug {backend}": on(backend, self._ours) for backend in backends()}
-        contenders["tensorplug cpu compiled"] = on("cpu", self._compiled)
+        contenders |= {
+            f"tensorplug {backend} compiled": on(backend, self._compiled)
+            for backend in compiling()
+        }
         baseline = "tensorplug cpu"
         if available("jax"):
             eager, jit = self._jax()
@@ -93,10 +96,10 @@ class Model:
         import torch
 
         parameters = {
-            name: torch.tensor(self.for_torch(each)).requires_grad_()
+            name: torch_tensor(self.for_torch(each)).requires_grad_()
             for name, each in self.parameters().items()
         }
-        data = [torch.tensor(self.for_torch(each)) for each in self.data]
+        data = [torch_tensor(self.for_torch(each)) for each in self.data]
         leaves = list(parameters.values())
 
         def run() -> Any:
@@ -298,8 +301,7 @@ def chain() -> Workload:
     contenders |= {f"tensorplug {each}": on(each, lambda: called(ours)) for each in backends()}
     contenders |= {
         f"tensorplug {each} compiled": on(each, lambda: called(tp.compile(ours)))
-        for each in backends()
-        if each in ("cpu", "opencl")
+        for each in compiling()
     }
     if available("jax"):
         import jax
@@ -315,4 +317,4 @@ def workloads() -> Iterator[tuple[str, Callable[[], Workload]]]:
     yield "mlp", mlp
     yield "cnn", cnn
     yield "transformer", transformer_block
-    yield "chain", chain
+    yield "chain_of_ten", chain

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from harness import Workload
-from workloads import available, backends, on
+from peers import available, backends, on, torch_tensor
 
 import tensorplug as tp
 
@@ -34,7 +34,7 @@ def _compare(
     if available("torch"):
         import torch
 
-        theirs, given = torch_op(torch), torch.from_numpy(x)
+        theirs, given = torch_op(torch), torch_tensor(x)
         contenders["torch"] = lambda: theirs(given)
     if available("jax"):
         import jax

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from harness import Workload
-from workloads import available, backends, on
+from peers import available, backends, on, torch_tensor
 
 import tensorplug as tp
 
@@ -41,7 +41,7 @@ def curve(name: str) -> Workload:
     if available("torch") and name != "step":
         import torch
 
-        theirs, given = getattr(torch.nn.functional, name), torch.from_numpy(x)
+        theirs, given = getattr(torch.nn.functional, name), torch_tensor(x)
         contenders["torch"] = lambda: theirs(given)
     return Workload(f"{name} 4 MB", "numpy", contenders)
 
@@ -72,7 +72,7 @@ def pooling(op: str, window: int, *, both: bool, channels_last: bool) -> Workloa
 
     function = getattr(torch.nn.functional, f"{op}2d")
     options = {"count_include_pad": False} if op == "avg_pool" else {}
-    image = torch.from_numpy(x).permute(0, 3, 1, 2)
+    image = torch_tensor(x).permute(0, 3, 1, 2)
     image = image if channels_last else image.contiguous()
     if both:
         image.requires_grad_()
@@ -101,8 +101,8 @@ def batch_norm() -> Workload:
     if available("torch"):
         import torch
 
-        image = torch.from_numpy(x).permute(0, 3, 1, 2)
-        m, v, w, b = (torch.from_numpy(each) for each in (mean, variance, scale, offset))
+        image = torch_tensor(x).permute(0, 3, 1, 2)
+        m, v, w, b = (torch_tensor(each) for each in (mean, variance, scale, offset))
         contenders["torch"] = lambda: torch.nn.functional.batch_norm(
             image, m, v, w, b, training=False, eps=1e-3
         )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from harness import Workload
-from workloads import available, backends, on
+from peers import available, backends, on, torch_tensor
 
 import tensorplug as tp
 
@@ -36,7 +36,7 @@ def _compare(
     if torch_op and available("torch"):
         import torch
 
-        theirs, given = getattr(torch, torch_op), torch.from_numpy(x)
+        theirs, given = getattr(torch, torch_op), torch_tensor(x)
         renamed = {{"axis": "dim"}.get(key, key): value for key, value in others.items()}
         contenders["torch"] = lambda: theirs(given, **renamed)
     if jax_op and available("jax"):
@@ -63,7 +63,7 @@ def _search() -> Workload:
     if available("torch"):
         import torch
 
-        a, b = torch.from_numpy(sequence), torch.from_numpy(values)
+        a, b = torch_tensor(sequence), torch_tensor(values)
         contenders["torch"] = lambda: torch.searchsorted(a, b)
     return Workload("searchsorted 1M in 1000", "numpy", contenders)
 
@@ -76,7 +76,7 @@ def _places(sequence: Any, values: Any) -> Call:
 def workloads() -> Iterator[tuple[str, Callable[[], Workload]]]:
     """Yield name and maker of every workload."""
     yield (
-        "sum_columns",
+        "sum_of_columns",
         lambda: _compare(
             "sum of columns, 4 MB",
             ROWS,

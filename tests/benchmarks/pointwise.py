@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from harness import Workload
+from peers import backends, on
 
 import tensorplug as tp
 
@@ -25,8 +26,6 @@ BROADCAST: dict[str, tuple[int, ...]] = {"row": (SIDE,), "column": (SIDE, 1), "n
 
 def beside_numpy(name: str, op: str, *arrays: Any) -> Workload:
     """One op on the arrays, waited for, on each backend that opens."""
-    from workloads import backends, on
-
     numpy_op, ours = getattr(np, op), getattr(tp, op)
 
     def prepared() -> Call:

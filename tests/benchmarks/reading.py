@@ -6,11 +6,12 @@ handing work over to the device and back, and several calls in a row before anyb
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from harness import Workload
-from workloads import backends, on
+from peers import available, backends, on, torch_tensor
 
 import tensorplug as tp
 
@@ -21,11 +22,11 @@ if TYPE_CHECKING:
 
 SIZE: Final = 1 << 20
 ROW: Final = 8  # calls before somebody waits
-REDUCED: Final = {
-    "sum": (tp.sum, np.sum),
-    "max": (tp.max, np.max),
-    "mean": (tp.mean, np.mean),
-    "argmax": (tp.argmax, np.argmax),
+REDUCED: Final = {  # ours, NumPy's, and the name of PyTorch's
+    "sum": (tp.sum, np.sum, "sum"),
+    "max": (tp.max, np.max, "amax"),
+    "mean": (tp.mean, np.mean, "mean"),
+    "argmax": (tp.argmax, np.argmax, "argmax"),
 }
 SHAPES: Final = {"all": ((SIZE,), 0), "rows": ((1024, 1024), 1), "columns": ((1024, 1024), 0)}
 MATRICES: Final = ((1024, 1024), (2048, 2048), (8192, 4096))
@@ -36,6 +37,7 @@ def _compared(
     arrays: list[Any],
     ours: Callable[..., Any],
     theirs: Callable[..., Any],
+    torch_op: Callable[..., Any],
     calls: int,
 ) -> Workload:
     def prepared() -> Call:
@@ -50,19 +52,29 @@ def _compared(
     contenders: dict[str, Call] = {"numpy": lambda: [theirs(*arrays) for _ in range(calls)]}
     for backend in backends():
         contenders[f"tensorplug {backend}"] = on(backend, prepared)
+    if available("torch"):
+        given = [torch_tensor(each) for each in arrays]
+        contenders["torch"] = lambda: [torch_op(*given) for _ in range(calls)][-1].cpu()
     return Workload(title + (f", {calls} in a row" if calls > 1 else ""), "numpy", contenders)
 
 
 def reduction(name: str, where: str, calls: int) -> Workload:
     """One reduction of 2^20 float32."""
     shape, axis = SHAPES[where]
-    ours, theirs = REDUCED[name]
+    ours, theirs, torch_name = REDUCED[name]
+
+    def torch_op(given: Any) -> Any:
+        import torch
+
+        return getattr(torch, torch_name)(given, dim=axis)
+
     x = np.random.default_rng(0).standard_normal(shape, dtype=np.float32)
     return _compared(
         f"{name} of 2^20, {where}",
         [x],
         lambda given: ours(given, axis=axis),
         lambda given: theirs(given, axis=axis),
+        torch_op,
         calls,
     )
 
@@ -74,7 +86,8 @@ def vector(shape: tuple[int, int], *, first: bool, calls: int) -> Workload:
     v = rng.standard_normal(shape[0 if first else 1], dtype=np.float32)
     title = f"{'v @ A' if first else 'A @ v'}, A of {shape[0]} x {shape[1]}"
     arrays = [v, a] if first else [a, v]
-    return _compared(title, arrays, lambda x, y: x @ y, lambda x, y: x @ y, calls)
+    product = operator.matmul
+    return _compared(title, arrays, product, product, product, calls)
 
 
 def workloads() -> Iterator[tuple[str, Callable[[], Workload]]]:

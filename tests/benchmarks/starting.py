@@ -21,7 +21,7 @@ BARE = """
 import numpy as np
 import pyopencl as cl
 from tensorplug_opencl import device
-context = cl.Context([device.choose(None)])
+context = cl.Context([device.choose(None).device])
 queue = cl.CommandQueue(context)
 program = cl.Program(context, "kernel void run(global const float *a, global float *y) {"
                      "size_t i = get_global_id(0); if (i < 1000) y[i] = a[i] + 1; }").build(["-w"])

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from harness import Workload
+from peers import available, backends, on, torch_device, torch_tensor
 
 import tensorplug as tp
 
@@ -19,56 +18,23 @@ if TYPE_CHECKING:
 LARGE = 1 << 24  # float32 elements: 64 MB
 
 
-def available(module: str) -> bool:
-    """Return whether a library to compare with is installed."""
-    return importlib.util.find_spec(module) is not None
-
-
-@cache
-def backends() -> tuple[str, ...]:
-    """Return the names of the installed tensorplug backends that can be opened."""
-    names: list[str] = []
-    for info in tp.backends():
-        try:
-            with tp.use_backend(info.name):
-                tp.zeros((1,))
-        except tp.errors.BackendUnavailableError as error:
-            print(f"left out: {error}")
-        else:
-            names.append(info.name)
-    return tuple(names)
-
-
-def on(backend: str, work: Callable[[], Call]) -> Call:
-    """Return the call that ``work`` prepares, run and prepared on ``backend``."""
-    with tp.use_backend(backend):
-        call = work()
-
-    def run() -> object:
-        with tp.use_backend(backend):
-            result = call()
-            tp.synchronize()
-        return result
-
-    return run
-
-
 def elementwise(name: str, size: int, numpy_op: Any, op: str, operands: int) -> Workload:
     """One elementwise op on fresh results."""
     rng = np.random.default_rng(0)
     arrays = [rng.random(size, dtype=np.float32) + 0.5 for _ in range(operands)]
     contenders: dict[str, Call] = {"numpy": lambda: numpy_op(*arrays)}
-    tp.set_backend("cpu")
-    tensors = [tp.asarray(each) for each in arrays]
     ours = getattr(tp, op)
-    contenders["tensorplug cpu"] = lambda: ours(*tensors)
+    if "cpu" in backends():
+        tp.set_backend("cpu")
+        tensors = [tp.asarray(each) for each in arrays]
+        contenders["tensorplug cpu"] = lambda: ours(*tensors)
     for backend in backends():
         if backend != "cpu":
             contenders[f"tensorplug {backend}"] = on(backend, lambda: _op(ours, arrays))
     if available("torch"):
         import torch
 
-        theirs, given = getattr(torch, op), [torch.from_numpy(each) for each in arrays]
+        theirs, given = getattr(torch, op), [torch_tensor(each) for each in arrays]
         contenders["torch"] = lambda: theirs(*given)
     if available("jax"):
         import jax
@@ -91,9 +57,7 @@ def operator() -> Workload:
     y = x[::-1].copy()
     contenders: dict[str, Call] = {"numpy": lambda: x + y, "tensorplug cpu": lambda: a + b}
     if available("torch"):
-        import torch
-
-        p, q = torch.from_numpy(x), torch.from_numpy(y)
+        p, q = torch_tensor(x), torch_tensor(y)
         contenders["torch"] = lambda: p + q
     return Workload("operator + on 16", "numpy", contenders)
 
@@ -110,8 +74,8 @@ def chain() -> Workload:
     if available("torch"):
         import torch
 
-        p, q = torch.tensor(x, requires_grad=True), torch.tensor(y)
-        ones = torch.ones(16)
+        p, q = torch_tensor(x).requires_grad_(), torch_tensor(y)
+        ones = torch.ones(16, device=torch_device())
         contenders["torch"] = lambda: torch.autograd.grad(_ten_ops(p, q), p, ones)
         baseline = "torch"
     if available("jax"):
@@ -149,7 +113,7 @@ def random_numbers(what: str) -> Workload:
         import torch
 
         torch_draw = {"uniform": torch.rand, "normal": torch.randn}[what]
-        contenders["torch"] = lambda: torch_draw(size)
+        contenders["torch"] = lambda: torch_draw(size, device=torch_device())
     if available("jax"):
         import jax
 
@@ -166,9 +130,7 @@ def matmul(size: int) -> Workload:
     for backend in backends():
         contenders[f"tensorplug {backend}"] = on(backend, lambda: _op(tp.matmul, [x, y]))
     if available("torch"):
-        import torch
-
-        p, q = torch.from_numpy(x), torch.from_numpy(y)
+        p, q = torch_tensor(x), torch_tensor(y)
         contenders["torch"] = lambda: p @ q
     return Workload(f"matmul {size}", "numpy", contenders)
 
@@ -215,7 +177,7 @@ def _enqueue(x: Any) -> Call:
 
     from tensorplug_opencl import device
 
-    context = cl.Context([device.choose(None)])
+    context = cl.Context([device.choose(None).device])
     queue = cl.CommandQueue(context)
     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
     buffers = [cl.Buffer(context, flags, hostbuf=x) for _ in range(3)]
@@ -261,7 +223,7 @@ def workloads() -> Iterator[tuple[str, Callable[[], Workload]]]:
     from pointwise import workloads as of_pointwise
 
     yield from of_pointwise()
-    from order import workloads as of_order  # which needs this module
+    from order import workloads as of_order
 
     yield from of_order()
     from gathers import workloads as of_gathers
@@ -284,3 +246,6 @@ def workloads() -> Iterator[tuple[str, Callable[[], Workload]]]:
     from models import workloads as of_models
 
     yield from of_models()
+    from large import workloads as of_large
+
+    yield from of_large()
