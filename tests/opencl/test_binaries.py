@@ -217,6 +217,26 @@ def test_a_compiler_that_leaves_the_kernel_out_is_named(monkeypatch, folder, ope
 
 
 @pytest.mark.parametrize(
+    ("names", "found"),
+    [
+        ("run", True),
+        ("walk;run", True),
+        ("runner", False),
+        ("", False),
+        (cl.status_code.INVALID_PROGRAM_EXECUTABLE, False),
+    ],
+)
+def test_the_kernels_of_a_program(names, found):
+    def get_info(what):
+        assert what == cl.program_info.KERNEL_NAMES
+        if isinstance(names, str):
+            return names
+        raise cl.LogicError(cl._cl._ErrorRecord("clGetProgramInfo", names, ""))
+
+    assert program.has_kernel(SimpleNamespace(get_info=get_info)) is found
+
+
+@pytest.mark.parametrize(
     ("platform", "variables", "expected"),
     [
         ("Portable Computing Language", {"POCL_CACHE_DIR": "/pocl"}, "/pocl"),

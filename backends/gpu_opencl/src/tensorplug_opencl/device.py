@@ -42,6 +42,14 @@ class Found(NamedTuple):
     verdict: Verdict
 
     @property
+    def judged(self) -> str:
+        """The verdict, with what led to its limits."""
+        if self.verdict.state != "limited":
+            return str(self.verdict)
+        findings = "; ".join(self.verdict.findings)
+        return f"{self.verdict} ({findings}; {TRIAL}=again tries it once more)"
+
+    @property
     def refused(self) -> str:
         """Why it is not opened; "" where it is."""
         if self.verdict.usable:
@@ -168,7 +176,7 @@ def infos() -> list[DeviceInfo]:
     return [
         DeviceInfo(
             describe(device),
-            f"{device.version.strip()}, driver {device.driver_version.strip()}, {found.verdict}",
+            f"{device.version.strip()}, driver {device.driver_version.strip()}, {found.judged}",
             device.global_mem_size,
             dtypes_of(device, found.verdict.limits),
             found.refused,

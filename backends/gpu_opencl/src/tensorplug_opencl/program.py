@@ -68,7 +68,12 @@ def binary_of(program: cl.Program) -> bytes:
 
 def has_kernel(program: cl.Program, name: str = ENTRY) -> bool:
     """Return whether the driver finds the kernel ``name`` in a program that it has built."""
-    names: Any = program.get_info(cl.program_info.KERNEL_NAMES)
+    try:
+        names: Any = program.get_info(cl.program_info.KERNEL_NAMES)
+    except cl.Error as error:
+        if error.code == cl.status_code.INVALID_PROGRAM_EXECUTABLE:
+            return False  # what some say of a program without any kernel
+        raise
     return name in names.split(";")
 
 

@@ -8,6 +8,7 @@ known to be of the stage that has no end.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import warnings
 from functools import partial
@@ -110,24 +111,26 @@ class _Tried:
         """Build and run a program; return what is wrong with it, "" if nothing is."""
         source, wanted = part
         try:
-            program = cl.Program(self._at.context, source)
-            build(program, options_of(self._at.device))
-            return self._compared(program, wanted)
+            return self._compared(self._built(source), wanted)
         except cl.Error as error:
             return _told(error)
 
     def _reloaded(self, part: Part) -> str:
         """Build a program, load it again from its binary, and run that."""
         source, wanted = part
-        options = options_of(self._at.device)
         try:
-            program = cl.Program(self._at.context, source)
-            build(program, options)
-            again = cl.Program(self._at.context, [self._at.device], [binary_of(program)])
-            build(again, options)
+            binary = binary_of(self._built(source))
+            again = cl.Program(self._at.context, [self._at.device], [binary])
+            build(again, options_of(self._at.device))
             return self._compared(again, wanted)
         except cl.Error as error:
             return _told(error)
+
+    def _built(self, source: str) -> cl.Program:
+        """Return a program, by the compiler: what the driver has kept on disk is not on trial."""
+        program = cl.Program(self._at.context, f"{source}\n// {os.urandom(8).hex()}\n")
+        build(program, options_of(self._at.device))
+        return program
 
     def _compared(self, program: cl.Program, wanted: list[Check]) -> str:
         for each in wanted:
