@@ -66,11 +66,12 @@ def write(found: list[Result]) -> None:
 def summary(result: Result) -> str:
     """Return a line for people who wait."""
     told = [result.note, *result.findings] if result.findings else [result.note, result.refused]
-    counts = f"{result.passed} passed, {result.failed} failed"
+    lines = [result.trial, *filter(None, told)]
+    if result.level or result.watched:
+        lines.append(f"{result.passed} passed, {result.failed} failed")
     if result.beyond[2]:
-        counts += "; of level 3 {} passed, {} failed, {} are there".format(*result.beyond)
-    lines = [result.trial, *filter(None, told), counts, *result.failures]
-    return "\n    ".join(lines)
+        lines.append("of level 3: {} passed, {} failed, of {}".format(*result.beyond))
+    return "\n    ".join([*lines, *result.failures])
 
 
 def _parser() -> argparse.ArgumentParser:
