@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import platform
-import subprocess
 import sys
 from pathlib import Path
 from typing import Final
@@ -39,14 +38,19 @@ def facts() -> dict[str, str]:
         found["model name"] = _sysctl("machdep.cpu.brand_string")
         found["flags"] = _sysctl("machdep.cpu.features")
     elif _CPUINFO.exists():
-        for line in _CPUINFO.read_text(errors="replace").splitlines():
-            name, colon, value = line.partition(":")
-            if colon and name.strip() in _FIELDS:
-                found.setdefault(name.strip(), value.strip())
+        with _CPUINFO.open(errors="replace") as lines:
+            for line in lines:
+                name, colon, value = line.partition(":")
+                if not colon:
+                    break  # the next processor: what the system says of hundreds takes long
+                if name.strip() in _FIELDS:
+                    found[name.strip()] = value.strip()
     return found
 
 
 def _sysctl(name: str) -> str:
+    import subprocess  # on macOS only
+
     command = ["/usr/sbin/sysctl", "-n", name]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  # fixed
     return done.stdout.strip()

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
-from multiprocessing.spawn import get_executable
 from typing import TYPE_CHECKING, Final
 
 from tensorplug_opencl import attempts, identity, settings
@@ -37,7 +34,7 @@ _forgot = False
 
 def verdicts(devices: Sequence[cl.Device]) -> list[Verdict]:
     """Return the verdict on each of ``devices``; those not known yet are tried, all at once."""
-    if settings.trial() == "never" or not get_executable() or getattr(sys, "frozen", False):
+    if settings.trial() == "never" or getattr(sys, "frozen", False):  # a program without Python
         return [UNTRIED] * len(devices)
     with _lock:
         _forget_if_asked()
@@ -51,6 +48,8 @@ def verdicts(devices: Sequence[cl.Device]) -> list[Verdict]:
                 else:
                     _known[key] = found
         if unknown:
+            from concurrent.futures import ThreadPoolExecutor  # once on a machine
+
             with ThreadPoolExecutor(TOGETHER) as pool:
                 _known.update(zip(unknown, pool.map(_tried, unknown.items()), strict=True))
         return [_known[key] for key in keys]
@@ -107,6 +106,8 @@ def _run(device: cl.Device, passed: list[str], failed: dict[str, str]) -> bool:
         "failed": [*failed],
         "path": sys.path,
     }
+    from multiprocessing.spawn import get_executable  # once on a machine
+
     command = [get_executable(), "-c", _CODE, json.dumps(asked)]
     end, output, errors = _output_of(command)
     at, done = "start", False
@@ -133,6 +134,8 @@ def _run(device: cl.Device, passed: list[str], failed: dict[str, str]) -> bool:
 
 def _output_of(command: list[str]) -> tuple[str, str, str]:
     """Return how a process ended, in words, and what it wrote."""
+    import subprocess  # once on a machine
+
     with subprocess.Popen(  # noqa: S603  # our own module
         command,
         stdin=subprocess.DEVNULL,
