@@ -36,8 +36,15 @@ BACKENDS ?= cpu opencl minimal
 DRIVERS ?=
 MINUTES ?= 20
 
+# How long `make gpu` may take, and which device it takes: the first GPU if empty; opencl, opencl:1, ...
+SECONDS ?= 600
+DEVICE ?=
+# The Python and the platforms that `make wheels` is for, 3.12 or manylinux_2_28_x86_64: here if empty.
+FOR ?=
+PLATFORM ?=
+
 .DEFAULT_GOAL := help
-.PHONY: help demo install test test-all lint types layers conformance certify drivers support packaging compare docs clients browser bench clean
+.PHONY: help demo install test test-all lint types layers conformance certify drivers support packaging compare docs clients browser bench gpu wheels clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -111,6 +118,18 @@ browser: $(FOR_WORK) ## try the page of a report in Chromium, which must be inst
 
 bench: $(FOR_WORK) ## time workloads against NumPy (and PyTorch and JAX, where installed)
 	$(BIN)/python tests/benchmarks
+
+gpu: $(FOR_WORK) ## try and measure a GPU in SECONDS; out/gpu/summary.md is for an issue
+	$(BIN)/python tests/gpu --seconds $(SECONDS) --out $(OUT)/gpu $(if $(DEVICE),--device $(DEVICE)) \
+	  $(if $(JOBS),--jobs $(JOBS))
+
+wheels: $(FOR_WORK) ## put all wheels that tests/gpu needs elsewhere into out/wheels
+	rm -rf $(OUT)/wheels
+	for path in $(RUNTIME) tests/conformance; do \
+	  $(BIN)/python -m build --wheel --no-isolation --outdir $(OUT)/wheels $$path || exit 1; \
+	done
+	$(PIP) download --only-binary :all: --dest $(OUT)/wheels $(FOR:%=--python-version %) \
+	  $(PLATFORM:%=--platform %) $(OUT)/wheels/*.whl pytest pytest-timeout pytest-xdist
 
 clean: ## remove .venv and everything built or cached
 	rm -rf $(VENV) $(OUT) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis \

@@ -31,7 +31,7 @@ def main() -> int:
         "--only",
         nargs="*",
         default=[],
-        help="names of workloads, in order; large ones must be named",
+        help="workloads in order; large ones are run by name",
     )
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument(

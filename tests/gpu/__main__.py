@@ -1,0 +1,260 @@
+"""Do on a GPU all that there is to do on one, in the time given.
+
+In this order: what the device is and how its driver did in its trial; conformance up to level 2;
+the tests of the backend; bandwidth and FLOP/s as shares of the device's peak; the benchmarks,
+beside PyTorch on the same GPU where it is installed; conformance at levels 3 and 4. Each step runs
+in a process of its own and has a share of the time; what it does not use goes to the later ones.
+
+The exit status is 0 if all was done and nothing failed, 1 if not, 2 if there is no device.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import signal
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from children import run
+from folding import failures
+from icd import register
+from record import Record
+from steps import LEAST, STEPS, allowance
+from telling import FILE
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from steps import Step
+
+HERE: Final = Path(__file__).resolve().parent
+ROOT: Final = HERE.parents[1]
+TRIAL: Final = "TENSORPLUG_OPENCL_TRIAL"
+CACHE: Final = "TENSORPLUG_OPENCL_CACHE"
+LARGE: Final = {True: 26, False: 21}  # elements of large arrays in benchmarks on GPUs, on others
+EPILOG: Final = """\
+OUT gets summary.md, to be pasted into an issue; result.json, with all figures; and for each
+step a log and the records that it told of. All of them are up to date at any time.
+
+On a machine without internet there are two ways.
+
+With wheels. Where there is internet: make wheels FOR=3.12 (the other machine's Python), then
+carry out/wheels and this repository. There:
+  python3 -m venv --system-site-packages gpu
+  gpu/bin/pip install --no-index --no-deps out/wheels/*.whl
+  gpu/bin/python tests/gpu
+Without a virtual environment: pip install --no-index --no-deps --target DIR out/wheels/*.whl,
+then PYTHONPATH=DIR python3 tests/gpu.
+
+From this checkout, if hatchling and editables are there:
+  pip install --no-deps --no-build-isolation -e core -e backends/gpu_opencl -e tests/conformance
+A PYTHONPATH of src folders alone is not enough: backends are found by what is installed.
+
+Needed are numpy, pluggy, importlib-metadata, packaging and pyopencl; hypothesis for conformance
+(jinja2, jsonschema and rich for its report as a page), pytest and hypothesis for the tests
+(pytest-xdist and pytest-timeout make them faster and safer), torch to compare with. A step
+whose packages are not there is not done, and the summary says what it needs.
+"""
+
+
+class StoppedError(Exception):
+    """Somebody wants the run to end."""
+
+
+def main() -> int:
+    options = _parser().parse_args()
+    signal.signal(signal.SIGTERM, _stop)
+    command = shlex.join(["python", "tests/gpu", *sys.argv[1:]])
+    record = Record(options.out.resolve(), ROOT, options.seconds, command)
+    variables, notes = register(record.folder / "vendors")
+    record.result["notes"] += notes
+    variables[CACHE] = str(_cache(record.folder))
+    done = _Run(options, record, {**os.environ, **variables})
+    try:
+        done.all_steps()
+    except (KeyboardInterrupt, StoppedError):
+        done.stopped()
+        print(f"stopped; what was done is in {record.folder}")
+        return 130
+    record.result["finished"] = True
+    record.save()
+    print((record.folder / "summary.md").read_text("utf-8"))
+    print(f"All of this is in {record.folder}")
+    if not done.device:
+        return 2
+    states = {each.get("status") for each in record.result["steps"].values()}
+    return 0 if states == {"done"} else 1
+
+
+def _cache(folder: Path) -> Path:
+    """Return a folder for programs and verdicts that is not the user's own.
+
+    A process that dies while it builds a program leaves a mark, and later ones leave that program
+    out. Here most of those that die were stopped, for lack of time.
+    """
+    cache = folder / "cache"
+    cache.mkdir(mode=0o700, exist_ok=True)
+    for mark in cache.glob("*.attempt"):
+        mark.unlink()
+    return cache
+
+
+def _stop(_number: int, _frame: FrameType | None) -> None:
+    raise StoppedError
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python tests/gpu",
+        description=__doc__,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--device",
+        default="",
+        metavar="NAME",
+        help="opencl, opencl:1, ..., also a CPU (default: the first GPU)",
+    )
+    parser.add_argument("--seconds", type=float, default=600, help="for all (default: 600)")
+    parser.add_argument("--out", type=Path, default=Path("out/gpu"), help="(default: out/gpu)")
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=min(os.cpu_count() or 1, 16),
+        help="processes that share the device in tests and conformance (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--only",
+        nargs="*",
+        default=[],
+        choices=[each.name for each in STEPS],
+        help="only these steps, and the first",
+    )
+    return parser
+
+
+class _Run:
+    """All steps, one after the other."""
+
+    def __init__(
+        self, options: argparse.Namespace, record: Record, environment: dict[str, str]
+    ) -> None:
+        self.options, self.record, self.environment = options, record, environment
+        self.now: Step | None = None
+        self.device: dict[str, Any] = {}
+
+    def all_steps(self) -> None:
+        only = (*self.options.only, STEPS[0].name) if self.options.only else ()
+        steps = [each for each in STEPS if not only or each.name in only]
+        for step in STEPS:
+            if step not in steps:
+                self.record.note(step.name, status="not done", why="it was not asked for")
+        for at, step in enumerate(steps):
+            self.now = step
+            limit = allowance(step, steps[at:], self.options.seconds - self.record.seconds)
+            lacking = [each for each in step.packages if not _importable(each)]
+            if lacking:
+                self.record.note(step.name, status="not done", why=f"needs {', '.join(lacking)}")
+            elif step is not STEPS[0] and not self.device:
+                self.record.note(
+                    step.name, status="not done", why="there is no device to do it on"
+                )
+            elif limit < LEAST:
+                self.record.note(step.name, status="not done", why="no time was left")
+            else:
+                self._do(step, limit)
+                if step is STEPS[0]:
+                    self._meet(limit)
+
+    def _do(self, step: Step, limit: float, **more: str) -> None:
+        print(f"{step.title}: {limit:.0f} s at most", flush=True)
+        self.record.note(step.name, status="running")
+        end = run(
+            self._command(step, limit, **more),
+            log=self.record.file(step.name, "log"),
+            limit=limit,
+            environment={
+                **self.environment,
+                "PYTHONUNBUFFERED": "1",
+                FILE: str(self.record.file(step.name, "jsonl")),
+            },
+            folder=ROOT,
+            look=lambda: self.record.note(step.name),
+        )
+        if end.status is None:
+            status = "out of time"
+            _cache(self.record.folder)
+        else:
+            status = {0: "done", 1: "failed"}.get(end.status, "broken")
+        self.record.note(step.name, status=status, seconds=round(end.seconds, 1))
+        why = end.told
+        if status == "broken":
+            results = self.record.result["steps"][step.name].get("results", {})
+            why = "; ".join([why, *(each["why"] for each in failures(results)[-1:])])
+        why = "" if status in ("done", "failed") else why
+        self.record.note(step.name, why=why)
+        print(f"  {status} after {end.seconds:.0f} s {why}", flush=True)
+
+    def _command(self, step: Step, limit: float, **more: str) -> list[str]:
+        gpu = self.device.get("kind") == "GPU"
+        words = {
+            "asked": self.options.device,
+            "hardware": "",
+            "device": self.device.get("name", ""),
+            "jobs": str(self.options.jobs),
+            "item_limit": f"{max(60.0, limit / 3):.0f}",
+            "folder": str(self.record.folder / "conformance"),
+            "large": str(LARGE[gpu]),
+            **more,
+        }
+        command = [sys.executable, str((HERE / step.program).resolve())]
+        command += [each.format(**words) for each in step.arguments]
+        if step.name == "benchmarks":
+            command += ["--json", str(self.record.file(step.name, "rows.json"))]
+            command += ["--gpu"] if gpu else []
+        return command
+
+    def _meet(self, limit: float) -> None:
+        """Take the device that the first step found; one that is refused is opened untried."""
+        found = self._found()
+        if found.get("refused") and found.get("tried"):
+            before = dict(self.record.result["steps"][STEPS[0].name])
+            self.environment[TRIAL] = "0"
+            self.record.result["untried"] = True
+            records = self.record.file(STEPS[0].name, "jsonl")
+            kept = records.read_bytes()
+            records.unlink()
+            self._do(STEPS[0], limit, hardware=str(found["hardware"]))
+            again = self._found()
+            records.write_bytes(kept)
+            self.record.note(STEPS[0].name, **{k: before[k] for k in ("status", "seconds", "why")})
+            found = {**again, "refused": again.get("refused", "it is gone")}
+        if found and not found["refused"]:
+            self.device = found
+
+    def _found(self) -> dict[str, Any]:
+        results = self.record.result["steps"][STEPS[0].name].get("results", {})
+        device: dict[str, Any] = results.get("device", {})
+        return device
+
+    def stopped(self) -> None:
+        """Note what was at work when somebody wanted the end."""
+        if self.now is not None:
+            self.record.note(self.now.name, status="stopped", why="the run was stopped meanwhile")
+        self.record.save()
+
+
+def _importable(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,105 @@
+"""What is done on a device, in the order of what matters most, and how long each may take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["LEAST", "STEPS", "WORKLOADS", "Step", "allowance"]
+
+LEAST: Final = 5.0  # seconds; nothing is begun with less
+
+# In the order of what they tell: how the device does at large, in models, in single kernels.
+WORKLOADS: Final = (
+    *("large_add", "large_exp", "large_sum", "large_matmul_float32", "large_softmax"),
+    *("large_transpose", "large_conv", "transformer", "cnn", "mlp", "opencl_launch", "add16"),
+    *("conv_large", "conv_large_forward", "matmul512", "large_sum_of_columns"),
+    *("large_cumsum_of_rows", "large_sort", "large_matmul_float16", "large_matmul_float64"),
+    *("chain_of_ten", "depthwise", "conv3d_forward", "embedding", "embedding_grad_text"),
+    *("max_pool_2_both_nhwc", "batch_norm", "resize_bilinear512", "topk", "searchsorted"),
+    *("uniform", "normal", "pad", "concat", "sum_rows", "sum_of_columns", "matrix_vector8192"),
+    *("add64MB", "exp64MB", "matmul64", "mask", "opencl_start"),
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step.
+
+    ``program`` is run by Python, with ``arguments``; words in braces are filled in. ``needs``: the
+    modules it imports. ``share``: of the time, in parts of the sum of all.
+    """
+
+    name: str
+    title: str
+    share: float
+    program: str
+    arguments: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """All modules that the step imports."""
+        return ("numpy", "pyopencl", "tensorplug", "tensorplug_opencl", *self.needs)
+
+
+_SUITE: Final = ("tensorplug_conformance", "hypothesis")
+_CONFORMANCE: Final = ("--jobs", "{jobs}", "--item-limit", "{item_limit}", "--folder", "{folder}")
+
+STEPS: Final = (
+    Step("facts", "Device", 10, "facts.py", ("--device", "{asked}", "--hardware", "{hardware}")),
+    Step(
+        "level2",
+        "Conformance, levels 0 to 2",
+        20,
+        "conformance.py",
+        ("--device", "{device}", "--levels", "0", "1", "2", *_CONFORMANCE),
+        _SUITE,
+    ),
+    Step(
+        "tests",
+        "Tests of the backend",
+        20,
+        "correctness.py",
+        ("--device", "{device}", "--jobs", "{jobs}"),
+        ("pytest", "hypothesis"),
+    ),
+    Step("rates", "Rates", 15, "rates.py", ("--device", "{device}")),
+    Step(
+        "benchmarks",
+        "Benchmarks",
+        20,
+        "../benchmarks",
+        (
+            *("--backends", "{device}", "--large", "{large}", "--rounds", "9", "--limit", "3"),
+            *("--only", *WORKLOADS),
+        ),
+    ),
+    Step(
+        "level3",
+        "Conformance, level 3",
+        15,
+        "conformance.py",
+        ("--device", "{device}", "--levels", "3", *_CONFORMANCE),
+        _SUITE,
+    ),
+    Step(
+        "level4",
+        "Conformance, level 4",
+        5,
+        "conformance.py",
+        ("--device", "{device}", "--levels", "4", *_CONFORMANCE),
+        _SUITE,
+    ),
+)
+
+
+def allowance(step: Step, left: Sequence[Step], seconds: float) -> float:
+    """Return how long ``step`` may take of the seconds that remain for the steps ``left``.
+
+    What earlier steps did not use goes to all that are left.
+    """
+    return seconds * step.share / sum(each.share for each in left)

@@ -1,0 +1,339 @@
+"""The page for an issue: what was found on the device, what failed, what was not done."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from folding import failures
+from peaks import Peak, peak_of, share
+from steps import STEPS, WORKLOADS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+__all__ = ["page"]
+
+SHOWN: Final = 12  # failures of one step; the logs have them all
+LENGTH: Final = 240  # letters of a reason
+WHOLE: Final = ("done", "failed")  # steps that came to their end
+
+# Facts on the page, the others are in result.json.
+_ABOUT: Final = (
+    "hardware",
+    "board",
+    "driver",
+    "verdict",
+    "refused",
+    "OpenCL",
+    "kind",
+    "compute units",
+    "clock MHz",
+    "compute capability",
+    "memory MiB",
+    "largest piece MiB",
+    "local memory KiB",
+    "dtypes",
+    "trial seconds",
+)
+
+
+def page(result: Mapping[str, Any]) -> str:
+    """Return the page, in Markdown, of what is in ``result.json``."""
+    steps: Mapping[str, Any] = result["steps"]
+    blocks = [_head(result), _states(result), _failed(steps), *_rest(result)]
+    for step in STEPS:
+        results = steps.get(step.name, {}).get("results")
+        if results:
+            told = _TABLES[step.name](results, steps)
+            if told:
+                blocks.append([f"## {step.title}", "", *told])
+    return "\n\n".join("\n".join(lines) for lines in blocks if lines) + "\n"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[Any]], numbers: int = 0) -> list[str]:
+    """Return a table in Markdown, whose last ``numbers`` columns are aligned at the right."""
+    kinds = ["---"] * (len(head) - numbers) + ["---:"] * numbers
+    lines = [head, kinds, *([_cell(each) for each in row] for row in rows)]
+    return [f"| {' | '.join(line)} |" for line in lines]
+
+
+def _cell(value: Any) -> str:
+    return " ".join(str("" if value is None else value).split()).replace("|", "\\|")
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= LENGTH else f"{text[: LENGTH - 3]}..."
+
+
+def _head(result: Mapping[str, Any]) -> list[str]:
+    device = _device(result["steps"])
+    paragraphs = [f"# tensorplug on {device.get('hardware', 'no device')}"]
+    if device:
+        paragraphs.append(f"Driver {device['driver']}, verdict of its trial: {device['verdict']}.")
+    if device.get("kind") not in (None, "GPU"):
+        paragraphs.append(
+            f"This is no GPU but a {device['kind']}: the figures only try this program."
+        )
+    if result["untried"]:
+        paragraphs.append(
+            "**The driver failed its trial**, so that programs do not get this device. The steps "
+            "below ran with TENSORPLUG_OPENCL_TRIAL=0, to show what fails."
+        )
+    spent = f"{result['seconds']:.0f} of {result['budget']:.0f} s"
+    state = "" if result["finished"] else ", **not at its end**"
+    where = f"{result['started']}, commit {result['commit']}"
+    paragraphs.append(f"{result['command']}, {where}, {spent}{state}.")
+    paragraphs += [f"{note}." for note in result["notes"]]
+    return "\n\n".join(paragraphs).split("\n")
+
+
+def _device(steps: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = steps.get("facts", {}).get("results", {}).get("device", {})
+    return found
+
+
+def _states(result: Mapping[str, Any]) -> list[str]:
+    rows = []
+    for step in STEPS:
+        state = result["steps"].get(step.name, {"status": "not done"})
+        count = len(failures(state.get("results", {})))
+        seconds = f"{state['seconds']:.0f}" if "seconds" in state else ""
+        rows.append([step.title, state["status"], count or "", seconds, state.get("why", "")])
+    return table(("step", "state", "failures", "s", ""), rows)
+
+
+def _failed(steps: Mapping[str, Any]) -> list[str]:
+    lines: list[str] = []
+    for step in STEPS:
+        found = failures(steps.get(step.name, {}).get("results", {}))
+        if found:
+            lines += ["", f"{step.title}: {len(found)}", ""]
+            lines += [f"- `{each['what']}`: {_short(each['why'])}" for each in found[:SHOWN]]
+            if len(found) > SHOWN:
+                lines.append(f"- and {len(found) - SHOWN} more, in `{step.name}.jsonl`")
+    return (
+        ["## What failed", *lines]
+        if lines
+        else ["## What failed", "", "Nothing of what was done."]
+    )
+
+
+def _rest(result: Mapping[str, Any]) -> list[list[str]]:
+    """Return what was not done, or not to its end."""
+    lines = []
+    for step in STEPS:
+        state = result["steps"].get(step.name, {})
+        if state.get("status") not in WHOLE:
+            why = state.get("why") or "the run has not come to it"
+            left = _left(step.name, state.get("results", {}))
+            lines.append(f"- {step.title}: {'; '.join(filter(None, (_short(why), left)))}")
+    return [["## What was not done", "", *lines]] if lines else []
+
+
+def _left(name: str, results: Mapping[str, Any]) -> str:
+    if name.startswith("level"):
+        parts = [
+            f"level {level}: {each['done']} of {each['items']} rows and checks done"
+            for level, each in results.get("levels", {}).items()
+        ]
+        return ", ".join(parts)
+    if name == "benchmarks" and results:
+        done = len({row["workload"] for row in results["rows"]}) + len(failures(results))
+        return f"{done} of {len(WORKLOADS)} workloads done"
+    if name == "tests" and results.get("collected"):
+        return f"{sum(results['counts'].values())} of {results['collected']} tests done"
+    return ""
+
+
+def _about(results: Mapping[str, Any], _steps: Mapping[str, Any]) -> list[str]:
+    device = results.get("device", {})
+    rows = [(name, device[name]) for name in _ABOUT if device.get(name)]
+    if device:
+        peak = peak_of(device)
+        rows.append(("peak", _peak_told(peak)))
+    rows += list(results.get("environment", {}).items())
+    lines = table(("", ""), rows)
+    others = results.get("devices", {}).get("devices", [])
+    if others:
+        lines += ["", "All devices of OpenCL:", "", *(f"- {each}" for each in others)]
+    if device.get("extensions"):
+        lines += ["", "<details><summary>Extensions</summary>", "", device["extensions"], ""]
+        lines.append("</details>")
+    return lines
+
+
+def _peak_told(peak: Peak | None) -> str:
+    if peak is None:
+        return "not known"
+    parts = [f"{peak.memory:.0f} GB/s"] if peak.memory else []
+    parts += [f"{dtype} {rate / 1000:.3g} TFLOP/s" for dtype, rate in peak.flops.items()]
+    return f"{', '.join(parts)} ({peak.source})"
+
+
+def _levels(results: Mapping[str, Any], _steps: Mapping[str, Any]) -> list[str]:
+    rows = [
+        (
+            level,
+            each["items"],
+            each["done"],
+            each["passed"],
+            each["failed"],
+            ", ".join(f"{count} {status}" for status, count in sorted(each["other"].items())),
+        )
+        for level, each in results["levels"].items()
+    ]
+    if not rows:
+        return []
+    lines = table(("level", "rows and checks", "done", "passed", "failed", "other"), rows)
+    report = results.get("report")
+    if report:
+        state = "Conformant" if report["conformant"] else "Not conformant"
+        because = f": {'; '.join(report['blocked_by'])}" if report["blocked_by"] else ""
+        lines += [
+            "",
+            f"{state} at level {report['level']}{_short(because)}. Report: `conformance/`.",
+        ]
+    return lines
+
+
+def _tests(results: Mapping[str, Any], _steps: Mapping[str, Any]) -> list[str]:
+    kinds = ("passed", "failed", "crashed", "skipped")
+    files = results["files"]
+    bad = [(name, each) for name, each in files.items() if each["failed"] or each["crashed"]]
+    rows = [(f"all, of {len(files)} files", results["counts"]), *bad]
+    lines = [(name, *(each.get(kind) or "" for kind in kinds)) for name, each in rows]
+    return table(("file", *kinds), lines, 4) if files else []
+
+
+def _rates(results: Mapping[str, Any], steps: Mapping[str, Any]) -> list[str]:
+    peak = peak_of(_device(steps)) or Peak()
+    lines: list[str] = []
+    best: dict[tuple[str, str], float] = {}
+    for each in results["ceilings"]:
+        key = (each["unit"], each["dtype"])
+        best[key] = max(best.get(key, 0.0), each["rate"])
+    fastest = [
+        each
+        for each in results["ceilings"]
+        if best[each["unit"], each["dtype"]] == each["rate"] or each["unit"] == "GB/s"
+    ]
+    if fastest:
+        lines += ["Simple OpenCL kernels, the best of some calls by the device's clock:", ""]
+        rows = [
+            (
+                each["what"],
+                each["dtype"],
+                _rate(each["rate"], each["unit"]),
+                _percent(share(each["rate"], _of(peak, each))),
+            )
+            for each in fastest
+        ]
+        lines += [*table(("kernel", "dtype", "rate", "of the peak"), rows, 2), ""]
+    if results["rates"]:
+        lines += [
+            "tensorplug, medians. Wall time is from the call to the device's end; shares are by",
+            "the device's clock, of the peak and of the fastest simple kernel:",
+            "",
+        ]
+        rows = [
+            (
+                each["what"],
+                each["dtype"],
+                each["size"],
+                _milliseconds(each["device_ms"]),
+                _milliseconds(each["wall_ms"]),
+                _rate(_by(each, "device_ms"), each["unit"]),
+                _rate(_by(each, "wall_ms"), each["unit"]),
+                _percent(share(_by(each, "device_ms"), _of(peak, each))),
+                _percent(share(_by(each, "device_ms"), _measured(best, each))),
+            )
+            for each in results["rates"]
+        ]
+        head = ("op", "dtype", "size", "device ms", "wall ms", "rate", "rate, wall")
+        lines += table((*head, "of the peak", "of simple kernels"), rows, 6)
+    return lines
+
+
+def _of(peak: Peak, row: Mapping[str, Any]) -> float | None:
+    if row.get("bus"):
+        return None  # between host and device
+    return peak.memory if row["unit"] == "GB/s" else peak.flops.get(row["dtype"])
+
+
+def _measured(best: Mapping[tuple[str, str], float], row: Mapping[str, Any]) -> float | None:
+    if row.get("bus"):
+        return None
+    if row["unit"] == "GB/s":
+        return max((rate for (unit, _), rate in best.items() if unit == "GB/s"), default=None)
+    return best.get((row["unit"], row["dtype"]))
+
+
+def _by(row: Mapping[str, Any], clock: str) -> float | None:
+    """Return the rate in billions a second by one of the clocks."""
+    taken = row[clock]
+    return row["work"] / taken / 1e6 if taken else None
+
+
+def _rate(rate: float | None, unit: str) -> str:
+    if rate is None:
+        return ""
+    if unit == "GFLOP/s" and rate >= 1000:
+        return f"{rate / 1000:.3g} TFLOP/s"
+    return f"{rate:.3g} {unit}" if rate < 1000 else f"{rate:.0f} {unit}"
+
+
+def _milliseconds(taken: float | None) -> str:
+    return f"{taken:.3g}" if taken else ""
+
+
+def _percent(part: float | None) -> str:
+    return "" if part is None else f"{100 * part:.0f}%"
+
+
+def _benchmarks(results: Mapping[str, Any], steps: Mapping[str, Any]) -> list[str]:
+    rows = results["rows"]
+    if not rows:
+        return []
+    by_workload: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        by_workload.setdefault(row["workload"], {})[row["contender"]] = row
+    peer = steps.get("facts", {}).get("results", {}).get("peer", {})
+    lines = [
+        "Wall time of a call that is waited for, medians of interleaved rounds. A ratio is our",
+        "time divided by the other's: below 1 we are faster.",
+        f"PyTorch: {peer.get('PyTorch', 'not installed')}.",
+        "",
+    ]
+    told = []
+    for workload, contenders in by_workload.items():
+        for name, row in contenders.items():
+            if name.startswith("tensorplug"):
+                others = [_ratio(row, contenders.get(each)) for each in ("torch", "numpy")]
+                told.append((workload, name.removeprefix("tensorplug "), _time(row), *others))
+    return lines + table(("workload", "who", "time", "to PyTorch", "to NumPy"), told, 3)
+
+
+def _time(row: Mapping[str, Any]) -> str:
+    taken = row["microseconds"]
+    return f"{taken:.1f} us" if taken < 1000 else f"{taken / 1000:.3g} ms"
+
+
+def _ratio(ours: Mapping[str, Any], theirs: Mapping[str, Any] | None) -> str:
+    """Return our time by theirs; by rounds where theirs is the baseline."""
+    if theirs is None:
+        return ""
+    if theirs["contender"] == ours["baseline"]:
+        return f"{ours['ratio']:.2f}"
+    return f"{ours['microseconds'] / theirs['microseconds']:.2f}"
+
+
+_TABLES: Final[dict[str, Callable[[Any, Any], list[str]]]] = {
+    "facts": _about,
+    "level2": _levels,
+    "level3": _levels,
+    "level4": _levels,
+    "tests": _tests,
+    "rates": _rates,
+    "benchmarks": _benchmarks,
+}
