@@ -63,6 +63,8 @@ def _cell(value: Any) -> str:
 
 def _short(text: str) -> str:
     text = " ".join(text.split())
+    if text.startswith(("File ", "Traceback")):  # what went wrong stands at its end
+        return text if len(text) <= LENGTH else f"...{text[3 - LENGTH :]}"
     return text if len(text) <= LENGTH else f"{text[: LENGTH - 3]}..."
 
 
@@ -309,9 +311,21 @@ def _benchmarks(results: Mapping[str, Any], steps: Mapping[str, Any]) -> list[st
     for workload, contenders in by_workload.items():
         for name, row in contenders.items():
             if name.startswith("tensorplug"):
-                others = [_ratio(row, contenders.get(each)) for each in ("torch", "numpy")]
-                told.append((workload, name.removeprefix("tensorplug "), _time(row), *others))
-    return lines + table(("workload", "who", "time", "to PyTorch", "to NumPy"), told, 3)
+                ratios = [_ratio(row, contenders.get(each)) for each in ("torch", "numpy")]
+                ratios.append(_others(row, contenders))
+                told.append((workload, name.removeprefix("tensorplug "), _time(row), *ratios))
+    head = ("workload", "who", "time", "to PyTorch", "to NumPy", "to others")
+    return lines + table(head, told, 4)
+
+
+def _others(ours: Mapping[str, Any], contenders: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the ratios to all that is neither ours nor PyTorch nor NumPy, with their names."""
+    known = ("tensorplug", "torch", "numpy")
+    return ", ".join(
+        f"{_ratio(ours, row)} ({name})"
+        for name, row in contenders.items()
+        if not (name.startswith(known[0]) or name in known)
+    )
 
 
 def _time(row: Mapping[str, Any]) -> str:

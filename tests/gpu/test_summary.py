@@ -73,6 +73,15 @@ def test_failures_come_with_their_reasons_and_a_limit():
     assert lines_with("| Conformance, levels 0 to 2 | failed | 40 | 9 |", shown)
 
 
+def test_a_traceback_is_shown_from_its_end():
+    failures = [{"what": "fork", "why": f'File "{"x" * 500}", line 3\nValueError: wrong'}]
+    state = {"status": "failed", "seconds": 9.0, "results": {"levels": {}, "failures": failures}}
+    (line,) = lines_with("`fork`", page(result(level2=state)))
+    assert line.startswith("- `fork`: ...xxx")
+    assert line.endswith("line 3 ValueError: wrong")
+    assert len(line) < 300
+
+
 def test_a_step_out_of_time_says_how_far_it_came():
     levels = {"3": {"items": 100, "done": 40, "passed": 39, "failed": 0, "other": {"missing": 1}}}
     state = {
@@ -141,11 +150,11 @@ def test_benchmarks_have_the_ratio_to_pytorch_and_numpy(baseline):
         }
 
     ours = row("tensorplug opencl", 200.0, 2.1 if baseline == "torch" else 1.0)
-    rows = [ours, row("torch", 100.0, 1.0), row("numpy", 1000.0, 10.0)]
+    rows = [ours, row("torch", 100.0, 1.0), row("numpy", 1000.0, 10.0), row("jax", 50.0, 0.5)]
     state = {"status": "done", "seconds": 1.0, "results": {"rows": rows, "failures": []}}
     shown = page(result(facts=facts(), benchmarks=state))
     expected = "2.10" if baseline == "torch" else "2.00"  # by rounds, or of medians
-    assert f"| add | opencl | 200.0 us | {expected} | 0.20 |" in shown
+    assert f"| add | opencl | 200.0 us | {expected} | 0.20 | 4.00 (jax) |" in shown
 
 
 def test_cells_keep_to_their_line_and_column():
