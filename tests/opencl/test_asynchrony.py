@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import gc
 import threading
 
@@ -23,7 +25,7 @@ kernel void run(global const int *x, const long x_at, global int *y, const long 
   for (int turn = 0; turn < turns; turn++) state = state * 1664525u + 1013904223u;
   y[y_at + i] = state;
 }"""
-TURNS = 100_000_000  # a tenth of a second
+TURNS = 100_000_000  # some tenths of a second
 
 
 def spun(turns):
@@ -53,10 +55,28 @@ def busy(backend):
     return work
 
 
+def tried(times):
+    """Let a test fail and begin anew: on a busy machine the device may be done before the host."""
+
+    def decorate(test):
+        @functools.wraps(test)
+        def several(**fixtures):
+            for _ in range(times - 1):
+                with contextlib.suppress(AssertionError):
+                    return test(**fixtures)
+                fixtures["backend"].synchronize()
+            return test(**fixtures)
+
+        return several
+
+    return decorate
+
+
 def running(event):
     return event.get_info(cl.event_info.COMMAND_EXECUTION_STATUS) > 0
 
 
+@tried(4)
 def test_launches_and_uploads_do_not_wait(backend, busy):
     event, y = busy()
     host = np.arange(70_000)
@@ -84,6 +104,7 @@ def test_an_idle_device_is_written_to_at_once(backend):
     assert backend.to_host(buffer).tolist() == [0, 1, 2, 3, 4]
 
 
+@tried(4)
 def test_copies_under_way_are_bounded(monkeypatch, backend, busy):
     monkeypatch.setattr(staging, "WAITING_BYTES", 100_000)
     event, _ = busy()
@@ -95,6 +116,7 @@ def test_copies_under_way_are_bounded(monkeypatch, backend, busy):
     assert (backend.to_host(second) == 2).all()
 
 
+@tried(4)
 def test_through_pinned_memory(monkeypatch, backend, busy):
     """As on devices with memory of their own, which drivers fill from there directly."""
     stage = backend.runtime.staging
