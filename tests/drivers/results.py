@@ -183,8 +183,8 @@ def _told(lines: Sequence[str]) -> str:
     """Return a message in a line: what, and in which lines of the program."""
     places = [at for at, line in enumerate(lines) if line.startswith("At line ")]
     sources = [lines[at + 1] for at in places if at + 1 < len(lines)]
-    other = [] if places else lines[1:]
-    return ": ".join([_PLACE.sub("", lines[0]), *sorted({*sources}), *other])
+    more = " and ".join(sorted({*sources})) if places else ", ".join(lines[1:])
+    return ": ".join(filter(None, [_PLACE.sub("", lines[0]), more]))
 
 
 # Keeping -----------------------------------------------------------------------------------------

@@ -64,9 +64,9 @@ BackendError: it failed
 @@ done
 @@ end
 """
-RACE = "Read-write data race: old = atom_cmpxchg(place);: ulong old = *place;"
+RACE = "Read-write data race: old = atom_cmpxchg(place); and ulong old = *place;"
 CALL = (
-    "Oclgrind - OpenCL runtime error detected: Function: clEnqueueNDRangeKernel: "
+    "Oclgrind - OpenCL runtime error detected: Function: clEnqueueNDRangeKernel, "
     "Error:    CL_INVALID_WORK_GROUP_SIZE"
 )
 
