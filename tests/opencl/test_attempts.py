@@ -126,6 +126,14 @@ import tensorplug as tp
 from tensorplug_opencl import program
 step, lethal = sys.argv[1:]
 build, enqueue = program.build, cl.enqueue_nd_range_kernel
+created, kernel_of = {}, program.Programs.kernel
+
+def creating(self, source):
+    kernel = kernel_of(self, source)
+    created[kernel.int_ptr] = source
+    return kernel
+
+program.Programs.kernel = creating
 
 def die():
     os.kill(os.getpid(), signal.SIGKILL)
@@ -136,7 +144,7 @@ def building(built, options):
     build(built, options)
 
 def running(queue, kernel, *sizes):
-    if lethal in kernel.get_info(cl.kernel_info.PROGRAM).get_info(cl.program_info.SOURCE):
+    if lethal in created[kernel.int_ptr]:
         die()
     return enqueue(queue, kernel, *sizes)
 

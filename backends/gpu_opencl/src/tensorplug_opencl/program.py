@@ -1,8 +1,9 @@
 """Programs: built once per source text and context, kept on disk as binaries.
 
 A program that no process has run to its end on this machine may crash its driver, so an attempt
-is noted while it is built and while it first runs (``attempts``). Its binary is kept after that,
-once the driver has loaded it again and found the kernel in it.
+is noted while it is built and while it first runs (``attempts``). What runs is loaded from the
+binary already, which is kept once it has run. (Besides, Intel's driver holds 5 MB for a program that
+it has compiled, and half of one for a program that it has loaded.)
 """
 
 from __future__ import annotations
@@ -93,7 +94,8 @@ class Programs:
         self._keeps = keeps
         self._binaries = Binaries(device, self._options)
         self._built: dict[str, cl.Program] = {}
-        self._untried: set[str] = set()  # built here, and not run to the end by anybody yet
+        # Built here, and not run to the end by anybody yet: the binary, where there is one of use.
+        self._untried: dict[str, bytes | None] = {}
         self._lethal: dict[str, str] = {}  # why programs are left out
         self._lock = threading.Lock()
 
@@ -128,19 +130,18 @@ class Programs:
         """Run ``source`` for the first time, to its end, in the ``with`` block."""
         with attempts.attempting(self._binaries.key(source), **self._story(source, "run")):
             yield
-            with self._lock:
-                first = source in self._untried
-                self._untried.discard(source)
-            if first and self._keeps:
-                self._keep(source)
+        with self._lock:
+            binary = self._untried.pop(source, None)
+        if binary is not None:
+            self._binaries.keep(source, binary)
 
     def _story(self, source: str, step: str) -> dict[str, str]:
         return {"program": title_of(source), "device": self._name, "step": step}
 
     def _load(self, source: str) -> cl.Program | None:
         """Return the program from its binary on disk; None where there is none of use."""
-        if os.environ.get("PYOPENCL_COMPILER_OUTPUT") or not self._keeps:
-            return None  # whoever wants to see the compiler's logs needs the compiler
+        if not self._uses_binaries():
+            return None
         binary = self._binaries.find(source)
         if binary is None:
             return None
@@ -148,6 +149,10 @@ class Programs:
         if program is None:
             self._binaries.forget(source)  # of another driver, or broken: it is built anew
         return program
+
+    def _uses_binaries(self) -> bool:
+        """Return whether programs are loaded: their compiler's logs only the compiler shows."""
+        return self._keeps and not os.environ.get("PYOPENCL_COMPILER_OUTPUT")
 
     def _loaded(self, binary: bytes) -> cl.Program | None:
         """Return the program that the driver loads from ``binary``; None where it finds none."""
@@ -170,9 +175,11 @@ class Programs:
         if source in self._lethal:
             raise KernelRefusedError(self._lethal[source])
         with attempts.attempting(key, **self._story(source, "build")):
-            program = self._build(source)
-        self._untried.add(source)
-        return program
+            built = self._build(source)
+            binary = self._binary_of(built) if self._uses_binaries() else None
+            loaded = None if binary is None else self._loaded(binary)
+        self._untried[source] = None if loaded is None else binary
+        return loaded or built
 
     def _warned(self, source: str, found: Fatal) -> str:
         """Return why a program is left out, and warn of it."""
@@ -203,13 +210,11 @@ class Programs:
             raise faults.no_kernels(self._device, self._name, title_of(source))
         return program
 
-    def _keep(self, source: str) -> None:
-        """Keep the binary of a program that has run, if the driver can load it again."""
+    def _binary_of(self, program: cl.Program) -> bytes | None:
+        """Return what the driver made of ``program``; None where it has no binaries."""
         try:
-            binary = binary_of(self._built[source])
+            return binary_of(program)
         except cl.Error as error:
             if faults.is_lost(error):
                 raise faults.translated(error, self._name, "asking for a binary") from error
-            return  # it has no binaries
-        if self._loaded(binary) is not None:
-            self._binaries.keep(source, binary)
+            return None

@@ -25,12 +25,14 @@ __all__ = ["lengths", "place_of"]
 kernels = KernelTable()
 
 # An index as a long, counted from the front; unsigned ones beyond a long's range stay too large.
+# Mesa 22 takes a long that was an int for an unsigned one where it is compared with a constant:
+# so the sign is asked of the index itself, and what is out of range is found without one.
 _POSITION: Final = {
-    "signed": "long position = given[axis]; if (position < 0) position += lengths.of[axis];",
+    "signed": "long position = given[axis]; if (given[axis] < 0) position += lengths.of[axis];",
     "unsigned": "long position = min((ulong)given[axis], (ulong)LONG_MAX);",
 }
 _CLAMPED: Final = "position = clamp(position, (long)0, lengths.of[axis] - 1);"
-_REFUSED: Final = "if (position < 0 || position >= lengths.of[axis]) return -1;"
+_REFUSED: Final = "if ((ulong)position >= (ulong)lengths.of[axis]) return -1;"
 
 
 def place_of(dtype: DType, depth: int, *, clamped: bool) -> str:

@@ -153,7 +153,7 @@ _ATOMICS: Final = {
     # There is no addition of doubles: a sum replaces what it was made from, if that still stands.
     dt.float64: (
         "#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable",
-        """ulong old = *(volatile global ulong *)place, known;
+        """ulong old = 0, known;  // the first exchange says what it is
     do {
       known = old;
       old = atom_cmpxchg((volatile global ulong *)place, known, as_ulong(as_double(known) + v));
