@@ -2,8 +2,8 @@
 
 A program that no process has run to its end on this machine may crash its driver, so an attempt
 is noted while it is built and while it first runs (``attempts``). What runs is loaded from the
-binary already, which is kept once it has run. (Besides, Intel's driver holds 5 MB for a program that
-it has compiled, and half of one for a program that it has loaded.)
+binary already, which is kept once it has run. (Besides, Intel's driver holds 5 MB for a program
+that it has compiled, and half of one for a program that it has loaded.)
 """
 
 from __future__ import annotations
