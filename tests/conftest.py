@@ -3,6 +3,20 @@
 from __future__ import annotations
 
 import gc
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pytest
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Forget the crashes of earlier runs: a run that was killed is no fault of a kernel's."""
+    if not hasattr(session.config, "workerinput"):  # once, not in each of xdist's workers
+        try:
+            from tensorplug_opencl import attempts
+        except ImportError:
+            return  # without pyopencl there are none
+        attempts.forget()
 
 
 def pytest_collection_finish() -> None:
