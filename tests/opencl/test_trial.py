@@ -21,7 +21,7 @@ from tensorplug_opencl.kernels import rowwise, vectors
 from tensorplug_opencl.kernels.catalogue import tables
 from tensorplug_opencl.limits import NONE as NO_LIMITS
 from tensorplug_opencl.limits import STEPS, Limits
-from tensorplug_opencl.trial import checks, parent, stages, verdict
+from tensorplug_opencl.trial import checks, parent, stages, vector_checks, verdict
 
 from .conftest import require_device
 
@@ -370,7 +370,7 @@ def test_wrong_numbers_of_long_vectors_cost_long_vectors(monkeypatch, folder, ta
 @pytest.mark.parametrize("double", [False, True])
 def test_every_check_fails_for_one_wrong_number(nbytes, double):
     parts = [checks.scalars(), checks.groups(), checks.wide_atomics(), checks.halves()]
-    for _, found in [*parts, checks.loops(), checks.wide(nbytes, double=double)]:
+    for _, found in [*parts, checks.loops(), vector_checks.wide(nbytes, double=double)]:
         for check in found:
             right = check.expected
             assert not check.wrong(right.copy())
@@ -476,7 +476,7 @@ def test_what_kernels_call_with_vectors_is_tried(monkeypatch, frame, call):
     call(activation.LOG_SOFTMAX, x + 0.25)
     called = set(re.findall(r"\b([a-z_0-9]+)\(", " ".join(texts)))
     assert texts
-    assert called <= checks.WIDE_FUNCTIONS
+    assert called <= vector_checks.WIDE_FUNCTIONS
 
 
 @pytest.mark.parametrize("name", ["sum", "argmax", "cumulative_sum", "matmul", "vector"])

@@ -22,7 +22,7 @@ from tensorplug_opencl import device as devices
 from tensorplug_opencl import identity, loader
 from tensorplug_opencl.program import binary_of, build, options_of
 from tensorplug_opencl.runtime import ATOMICS64
-from tensorplug_opencl.trial import checks
+from tensorplug_opencl.trial import checks, vector_checks
 from tensorplug_opencl.trial.stages import VECTORS, limits_of, vectors_of
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class _Tried:
             yield "64-bit atomics", partial(self._wrong, checks.wide_atomics(self._group))
         double = self._double and "float64" not in failed
         for nbytes in VECTORS:
-            part = checks.wide(nbytes, double=double)
+            part = vector_checks.wide(nbytes, double=double)
             yield vectors_of(nbytes), partial(self._wrong, part)
             if vectors_of(nbytes) not in failed:
                 return

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["UNTRIED", "State", "Verdict", "forget", "keep", "key_of", "remembered"]
 
 SUFFIX: Final = ".verdict.json"
+_CHECKS: Final = ("checks.py", "vector_checks.py")
 
 State = Literal["sound", "limited", "unsound", "untried"]
 
@@ -48,8 +49,9 @@ UNTRIED: Final = Verdict("untried")
 
 def key_of(device: cl.Device) -> str:
     """Return the name of the verdict on ``device``: of driver, processor, version and checks."""
-    checks = resources.files(__package__).joinpath("checks.py").read_text()
-    return identity.key(device, identity.ours(), checks).hexdigest()
+    folder = resources.files(__package__)
+    checks = (folder.joinpath(name).read_text() for name in _CHECKS)
+    return identity.key(device, identity.ours(), *checks).hexdigest()
 
 
 def remembered(key: str) -> Verdict | None:
