@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", COMPLEX_POINTS, ids=str)
 def test_first_and_second_order(case: Case) -> None:
     f, args = as_function(case)

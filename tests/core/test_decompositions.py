@@ -105,6 +105,7 @@ def test_it_gives_what_the_native_kernel_gives(case: Case, native: dict[str, np.
     compare(run(case), native[str(case)], case.ulps)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("primitive_engine")
 @pytest.mark.parametrize(
     "case", [case for case in GRADIENT_CASES if case.kernel in DECOMPOSED], ids=str

@@ -95,6 +95,7 @@ def test_a_rule_off_by_a_ten_thousandth_is_noticed(key: tuple[str, str]) -> None
     assert noticed(key, scaled)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", CHECKED, ids="-".join)
 def test_a_rule_that_cannot_be_differentiated_is_noticed(key: tuple[str, str]) -> None:
     """Where the first derivative changes at all, which plain differences tell."""

@@ -64,6 +64,7 @@ BYTES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize(("dtype", "nbytes"), BYTES)
 def test_bytes_of_a_dtype(dtype, nbytes):
@@ -80,6 +81,7 @@ def test_bytes_of_a_dtype(dtype, nbytes):
     np.testing.assert_array_equal(figures() - start, [0, 0, 0, 0, 0])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("on_the_cpu")
 @pytest.mark.parametrize(
     ("texts", "nbytes"),

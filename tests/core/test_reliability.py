@@ -137,6 +137,7 @@ def fuse(request, engine):
 NOTE = "in kernel Multiply(a=float32[2], b=float32[2]) of the running program on backend 'memory'"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turn", [1, 2, 3])
 def test_a_kernel_that_fails_in_the_middle_of_a_gradient(engine, fuse, turn):
     """The first multiplication is in the forward pass, the two after it in the backward pass."""

@@ -40,6 +40,7 @@ def checked(frame):
         yield entered
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("checked")
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_no_kernel_leaks(kernel, frame):

@@ -158,6 +158,7 @@ STEPS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.__name__)
 def test_training_leaves_nothing_on_the_device(step):
     """Also no block of the pool: ``check_flat`` compares the backend's own figures."""
@@ -187,6 +188,7 @@ class Pool:
         return getattr(self.real, name)
 
 
+@pytest.mark.slow
 def test_each_allocation_of_the_device_fails_once():
     require_device()
     with isolated_engine("opencl"):

@@ -356,6 +356,7 @@ report({
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_broken_backend_is_named_and_hurts_nobody_else(case: Case, site, good, make_backend):
     source = textwrap.dedent(case.source)

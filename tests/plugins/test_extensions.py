@@ -162,6 +162,7 @@ report(seen)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_broken_extension_is_named_and_left_out(case: Case, site, good, make_extension):
     source = WORKING + textwrap.dedent(case.source)

@@ -153,6 +153,7 @@ def test_the_table_shows_the_largest_difference() -> None:
     assert cells[6] == ["-", "2.5e-01"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backends", [["cpu"], ["acme"], ["cpu", "acme"]])
 def test_the_picture_is_a_png(tmp_path: Path, backends: list[str]) -> None:
     runs = [example_run(name, [2.0, 1.0 / len(name), 0.5], 0.98) for name in backends]
@@ -215,6 +216,7 @@ def test_only_missing_hardware_that_nobody_asked_for_is_no_failure(
     assert "ghost is left out: no device here" in shown.getvalue()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [

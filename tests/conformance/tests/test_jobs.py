@@ -63,12 +63,14 @@ def status(outcome: Outcome) -> str:
     return "lost" if outcome.verdict is None else str(outcome.verdict["status"])
 
 
+@pytest.mark.slow
 def test_the_report_does_not_depend_on_how_many_work_at_it() -> None:
     one, many = (certify(Target("cpu"), 3, selection=FEW, jobs=jobs) for jobs in (1, 2))
     assert told(one) == told(many)
     assert one["totals"]["cases_passed"] > 50
 
 
+@pytest.mark.slow
 def test_a_crash_costs_its_own_item_alone() -> None:
     outcomes, heard, introductions = tried(ROWS, 3, f"{MISBEHAVING}:dies")
     assert [each.item for each in outcomes] == ROWS
@@ -79,6 +81,7 @@ def test_a_crash_costs_its_own_item_alone() -> None:
     assert [each["distribution"] for each in introductions] == ["tensorplug-cpu"]
 
 
+@pytest.mark.slow
 def test_a_hang_costs_its_own_item_alone() -> None:
     outcomes, _, _ = tried(ROWS, 2, f"{MISBEHAVING}:hangs", Limits(item=6.0))
     assert [status(each) for each in outcomes] == [

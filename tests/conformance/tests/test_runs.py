@@ -34,6 +34,7 @@ def statuses(result: dict[str, Any]) -> dict[str, str]:
     return {row["kernel"]: row["status"] for row in result["rows"] if row["mode"] == "native"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("factory", "reason"),
     [("dies", "died of signal 6"), ("hangs", "it hung"), ("exits", "exit status 0")],
