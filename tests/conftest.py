@@ -14,7 +14,7 @@ def pytest_collection_finish() -> None:
     A million objects of thirty thousand tests stay to the end; each full collection, and each
     count of live tensors (``tensorplug.memory``), would go through them, for half a second.
     """
-    if "pyopencl" in sys.modules:
+    if "tensorplug_opencl" in sys.modules:
         from tensorplug_opencl import attempts
 
         attempts.forget()
