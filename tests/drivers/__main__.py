@@ -64,7 +64,7 @@ def write(found: list[Result]) -> None:
 
 
 def summary(result: Result) -> str:
-    """Return a line for people who wait."""
+    """Return the result in a few lines, for the terminal."""
     told = [result.note, *result.findings] if result.findings else [result.note, result.refused]
     lines = [result.trial, *filter(None, told)]
     if result.level or result.watched:
@@ -80,9 +80,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--only", nargs="*", choices=names, metavar="NAME", help=", ".join(names))
     parser.add_argument("--level", type=int, choices=(2, 3), default=2)
     parser.add_argument(
-        "--limit", type=float, default=30, help="minutes after which a step of one driver is ended"
+        "--limit", type=float, default=30, help="minutes that one step of a driver may take"
     )
-    parser.add_argument("--minutes", type=float, default=20, help="for level 3 of one driver")
+    parser.add_argument("--minutes", type=float, default=20, help="minutes for a driver's level 3")
     parser.add_argument("--jobs", type=int, default=0, help="processes of the conformance suite")
     parser.add_argument("--folder", type=Path, default=ROOT / "out" / "drivers")
     parser.add_argument("--dry", action="store_true", help="write no page")

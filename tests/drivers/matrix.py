@@ -18,15 +18,16 @@ SHOWN: Final = 12  # failures of one driver
 _HEAD: Final = """\
 ## Drivers of OpenCL
 
-Written by `make drivers`, which gives each driver an environment of its own; its data are in
-`drivers.json`. A row holds for one driver on one processor, and a new run replaces only that row.
+`make drivers` writes this section. It runs each driver in a separate environment and keeps the
+data in `drivers.json`. Each row is for one driver on one processor; a new run replaces only that
+row.
 
-- **trial**: what [the backend](opencl.md) found when it tried the driver, before it opened the
-  device; it refuses one that is **unsound**, and there is nothing to certify
-- **level 2**, **level 3**: the rows of the conformance suite that passed, and those that failed;
-  of level 3 as many kernels as the run had time for
+- **trial**: the verdict of the trial that [the backend](opencl.md) runs before it opens a device.
+  The backend refuses an **unsound** device, so that there is nothing to certify
+- **level 2**, **level 3**: how many rows of the conformance suite passed and failed. Level 3
+  covers as many kernels as the run had time for
 - **watched**: the device is a simulator that finds accesses out of bounds, data races and wrong
-  calls of OpenCL; the numbers are kernels without and with a finding
+  OpenCL calls. The numbers count the kernels without and with such findings
 """
 _COLUMNS: Final = (
     "driver",

@@ -1,11 +1,12 @@
-"""Do on a GPU all that there is to do on one, in the time given.
+"""Test and measure the OpenCL backend on a GPU, within a given time.
 
-In this order: what the device is and how its driver did in its trial; conformance up to level 2;
-the tests of the backend; bandwidth and FLOP/s as shares of the device's peak; the benchmarks,
-beside PyTorch on the same GPU where it is installed; conformance at levels 3 and 4. Each step runs
-in a process of its own and has a share of the time; what it does not use goes to the later ones.
+The steps, in this order: facts about the device and the verdict of its driver's trial; conformance
+up to level 2; the tests of the backend; bandwidth and FLOP/s as shares of the device's peak; the
+benchmarks, beside PyTorch on the same GPU if it is installed; conformance at levels 3 and 4. Each
+step runs in a separate process and has a share of the time; time that it does not use goes to the
+later steps.
 
-The exit status is 0 if all was done and nothing failed, 1 if not, 2 if there is no device.
+The exit status is 0 if all steps finished and nothing failed, 1 if not, 2 if there is no device.
 """
 
 from __future__ import annotations
@@ -37,32 +38,34 @@ TRIAL: Final = "TENSORPLUG_OPENCL_TRIAL"
 CACHE: Final = "TENSORPLUG_OPENCL_CACHE"
 LARGE: Final = {True: 26, False: 21}  # elements of large arrays in benchmarks on GPUs, on others
 EPILOG: Final = """\
-OUT gets summary.md, to be pasted into an issue; result.json, with all figures; and for each
-step a log and the records that it told of. All of them are up to date at any time.
+The folder OUT gets summary.md, which you paste into an issue; result.json, with all figures; and
+a log and a file of records for each step. All of them are up to date at any time.
 
-On a machine without internet there are two ways.
+For a machine without internet access there are two ways.
 
-With wheels. Where there is internet: make wheels FOR=3.12 (the other machine's Python), then
-carry out/wheels and this repository. There:
+1. With wheels. On a machine with internet access, run make wheels FOR=3.12 (the Python version of
+the other machine). Copy out/wheels and this repository to the other machine, and run there:
   python3 -m venv --system-site-packages gpu
   gpu/bin/pip install --no-index --no-deps out/wheels/*.whl
   gpu/bin/python tests/gpu
-Without a virtual environment: pip install --no-index --no-deps --target DIR out/wheels/*.whl,
-then PYTHONPATH=DIR python3 tests/gpu.
+Or without a virtual environment:
+  pip install --no-index --no-deps --target DIR out/wheels/*.whl
+  PYTHONPATH=DIR python3 tests/gpu
 
-From this checkout, if hatchling and editables are there:
+2. From this checkout, if hatchling and editables are installed:
   pip install --no-deps --no-build-isolation -e core -e backends/gpu_opencl -e tests/conformance
-A PYTHONPATH of src folders alone is not enough: backends are found by what is installed.
+A PYTHONPATH of src folders alone is not enough, because tensorplug finds only installed backends.
 
-Needed are numpy, pluggy, importlib-metadata, packaging and pyopencl; hypothesis for conformance
-(jinja2, jsonschema and rich for its report as a page), pytest and hypothesis for the tests
-(pytest-xdist and pytest-timeout make them faster and safer), torch to compare with. A step
-whose packages are not there is not done, and the summary says what it needs.
+The run needs numpy, pluggy, importlib-metadata, packaging and pyopencl. Conformance also needs
+hypothesis (and jinja2, jsonschema and rich to write its report as a page). The tests need pytest
+and hypothesis (pytest-xdist makes them faster, pytest-timeout ends tests that hang). The
+comparison with PyTorch needs torch. If packages are missing, the run skips the step, and the
+summary says what the step needs.
 """
 
 
 class StoppedError(Exception):
-    """Somebody wants the run to end."""
+    """The run was told to stop."""
 
 
 def main() -> int:
@@ -78,12 +81,12 @@ def main() -> int:
         done.all_steps()
     except (KeyboardInterrupt, StoppedError):
         done.stopped()
-        print(f"stopped; what was done is in {record.folder}")
+        print(f"Stopped. The results so far are in {record.folder}")
         return 130
     record.result["finished"] = True
     record.save()
     print((record.folder / "summary.md").read_text("utf-8"))
-    print(f"All of this is in {record.folder}")
+    print(f"All results are in {record.folder}")
     if not done.device:
         return 2
     states = {each.get("status") for each in record.result["steps"].values()}
@@ -118,10 +121,12 @@ def _parser() -> argparse.ArgumentParser:
         "--device",
         default="",
         metavar="NAME",
-        help="opencl, opencl:1, ..., also a CPU (default: the first GPU)",
+        help="opencl, opencl:1, ...; may be a CPU (default: the first GPU)",
     )
-    parser.add_argument("--seconds", type=float, default=600, help="for all (default: 600)")
-    parser.add_argument("--out", type=Path, default=Path("out/gpu"), help="(default: out/gpu)")
+    parser.add_argument("--seconds", type=float, default=600, help="for all steps (default: 600)")
+    parser.add_argument(
+        "--out", type=Path, default=Path("out/gpu"), help="folder (default: out/gpu)"
+    )
     parser.add_argument(
         "--jobs",
         type=int,
@@ -133,7 +138,7 @@ def _parser() -> argparse.ArgumentParser:
         nargs="*",
         default=[],
         choices=[each.name for each in STEPS],
-        help="only these steps, and the first",
+        help="run only these steps and the first one",
     )
     return parser
 
@@ -153,7 +158,7 @@ class _Run:
         steps = [each for each in STEPS if not only or each.name in only]
         for step in STEPS:
             if step not in steps:
-                self.record.note(step.name, status="not done", why="it was not asked for")
+                self.record.note(step.name, status="not done", why="not among the steps of --only")
         for at, step in enumerate(steps):
             self.now = step
             limit = allowance(step, steps[at:], self.options.seconds - self.record.seconds)
@@ -161,11 +166,9 @@ class _Run:
             if lacking:
                 self.record.note(step.name, status="not done", why=f"needs {', '.join(lacking)}")
             elif step is not STEPS[0] and not self.device:
-                self.record.note(
-                    step.name, status="not done", why="there is no device to do it on"
-                )
+                self.record.note(step.name, status="not done", why="there is no usable device")
             elif limit < LEAST:
-                self.record.note(step.name, status="not done", why="no time was left")
+                self.record.note(step.name, status="not done", why="there was no time left")
             else:
                 self._do(step, limit)
                 if step is STEPS[0]:
@@ -243,9 +246,11 @@ class _Run:
         return device
 
     def stopped(self) -> None:
-        """Note what was at work when somebody wanted the end."""
+        """Note which step was running when the run was stopped."""
         if self.now is not None:
-            self.record.note(self.now.name, status="stopped", why="the run was stopped meanwhile")
+            self.record.note(
+                self.now.name, status="stopped", why="the run was stopped in this step"
+            )
         self.record.save()
 
 

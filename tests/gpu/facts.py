@@ -53,8 +53,12 @@ _ASKED: Final = {
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--device", default="", help="opencl, opencl:1, ...; none for a GPU")
-    parser.add_argument("--hardware", default="", help="instead: its description, all of it")
+    parser.add_argument(
+        "--device", default="", help="opencl, opencl:1, ... (default: the first GPU)"
+    )
+    parser.add_argument(
+        "--hardware", default="", help="instead of --device: the device's full description"
+    )
     options = parser.parse_args()
     tell("environment", **_environment())
     began = time.monotonic()
@@ -74,7 +78,7 @@ def main() -> int:
     number = _chosen([each.device for each in found], options.device, options.hardware)
     if number is None:
         wanted = options.hardware or options.device or "GPU (DEVICE=opencl takes any device)"
-        why = f"there is no {wanted}" if found else "OpenCL finds no device at all"
+        why = f"there is no {wanted}" if found else "OpenCL finds no device"
         tell("none", why=why)
         print(why)
         return 2
@@ -86,7 +90,7 @@ def main() -> int:
     told["name"] = _name(number)
     told["tried"] = trial() != "never"
     if told["tried"]:
-        told["trial seconds"] = f"{seconds:.1f} (0.0: it is remembered)"
+        told["trial seconds"] = f"{seconds:.1f} (0.0: an earlier verdict was used)"
     tell("device", **told)
     for key, value in told.items():
         print(f"{key}: {value}")

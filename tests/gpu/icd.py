@@ -60,4 +60,4 @@ def register(folder: Path, system: Path = SYSTEM) -> tuple[dict[str, str], list[
     for library in found:
         (folder / f"{library.name}.icd").write_text(f"{library}\n")
     named = ", ".join(map(str, found))
-    return {VENDORS: str(folder)}, [f"No .icd file names {named}: found, and named for this run"]
+    return {VENDORS: str(folder)}, [f"No .icd file names {named}; this run registered it"]

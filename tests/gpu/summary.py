@@ -75,15 +75,15 @@ def _head(result: Mapping[str, Any]) -> list[str]:
         paragraphs.append(f"Driver {device['driver']}, verdict of its trial: {device['verdict']}.")
     if device.get("kind") not in (None, "GPU"):
         paragraphs.append(
-            f"This is no GPU but a {device['kind']}: the figures only try this program."
+            f"This is a {device['kind']}, not a GPU: the figures only show that the run works."
         )
     if result["untried"]:
         paragraphs.append(
-            "**The driver failed its trial**, so that programs do not get this device. The steps "
-            "below ran with TENSORPLUG_OPENCL_TRIAL=0, to show what fails."
+            "**The driver failed its trial**, so the backend refuses this device. The steps below "
+            "ran with TENSORPLUG_OPENCL_TRIAL=0, to show what fails."
         )
     spent = f"{result['seconds']:.0f} of {result['budget']:.0f} s"
-    state = "" if result["finished"] else ", **not at its end**"
+    state = "" if result["finished"] else ", **not finished**"
     where = f"{result['started']}, commit {result['commit']}"
     paragraphs.append(f"{result['command']}, {where}, {spent}{state}.")
     paragraphs += [f"{note}." for note in result["notes"]]
@@ -117,7 +117,7 @@ def _failed(steps: Mapping[str, Any]) -> list[str]:
     return (
         ["## What failed", *lines]
         if lines
-        else ["## What failed", "", "Nothing of what was done."]
+        else ["## What failed", "", "Nothing in the steps that ran."]
     )
 
 
@@ -127,7 +127,7 @@ def _rest(result: Mapping[str, Any]) -> list[list[str]]:
     for step in STEPS:
         state = result["steps"].get(step.name, {})
         if state.get("status") not in WHOLE:
-            why = state.get("why") or "the run has not come to it"
+            why = state.get("why") or "the run did not reach this step"
             left = _left(step.name, state.get("results", {}))
             lines.append(f"- {step.title}: {'; '.join(filter(None, (_short(why), left)))}")
     return [["## What was not done", "", *lines]] if lines else []
@@ -158,7 +158,7 @@ def _about(results: Mapping[str, Any], _steps: Mapping[str, Any]) -> list[str]:
     lines = table(("", ""), rows)
     others = results.get("devices", {}).get("devices", [])
     if others:
-        lines += ["", "All devices of OpenCL:", "", *(f"- {each}" for each in others)]
+        lines += ["", "All OpenCL devices:", "", *(f"- {each}" for each in others)]
     if device.get("extensions"):
         lines += ["", "<details><summary>Extensions</summary>", "", device["extensions"], ""]
         lines.append("</details>")
@@ -167,7 +167,7 @@ def _about(results: Mapping[str, Any], _steps: Mapping[str, Any]) -> list[str]:
 
 def _peak_told(peak: Peak | None) -> str:
     if peak is None:
-        return "not known"
+        return "unknown"
     parts = [f"{peak.memory:.0f} GB/s"] if peak.memory else []
     parts += [f"{dtype} {rate / 1000:.3g} TFLOP/s" for dtype, rate in peak.flops.items()]
     return f"{', '.join(parts)} ({peak.source})"
@@ -221,7 +221,10 @@ def _rates(results: Mapping[str, Any], steps: Mapping[str, Any]) -> list[str]:
         if best[each["unit"], each["dtype"]] == each["rate"] or each["unit"] == "GB/s"
     ]
     if fastest:
-        lines += ["Simple OpenCL kernels, the best of some calls by the device's clock:", ""]
+        lines += [
+            "Simple OpenCL kernels, the fastest of several calls, by the device's clock:",
+            "",
+        ]
         rows = [
             (
                 each["what"],
@@ -234,8 +237,8 @@ def _rates(results: Mapping[str, Any], steps: Mapping[str, Any]) -> list[str]:
         lines += [*table(("kernel", "dtype", "rate", "of the peak"), rows, 2), ""]
     if results["rates"]:
         lines += [
-            "tensorplug, medians. Wall time is from the call to the device's end; shares are by",
-            "the device's clock, of the peak and of the fastest simple kernel:",
+            "tensorplug, medians. Wall time runs from the call until the device has finished. The",
+            "shares, by the device's clock, are of the peak and of the fastest simple kernel:",
             "",
         ]
         rows = [
@@ -302,8 +305,8 @@ def _benchmarks(results: Mapping[str, Any], steps: Mapping[str, Any]) -> list[st
         by_workload.setdefault(row["workload"], {})[row["contender"]] = row
     peer = steps.get("facts", {}).get("results", {}).get("peer", {})
     lines = [
-        "Wall time of a call that is waited for, medians of interleaved rounds. A ratio is our",
-        "time divided by the other's: below 1 we are faster.",
+        "Wall time of a call and the wait for its result, medians of interleaved rounds. A ratio",
+        "is tensorplug's time divided by the other's: below 1, tensorplug is faster.",
         f"PyTorch: {peer.get('PyTorch', 'not installed')}.",
         "",
     ]
@@ -314,7 +317,7 @@ def _benchmarks(results: Mapping[str, Any], steps: Mapping[str, Any]) -> list[st
                 ratios = [_ratio(row, contenders.get(each)) for each in ("torch", "numpy")]
                 ratios.append(_others(row, contenders))
                 told.append((workload, name.removeprefix("tensorplug "), _time(row), *ratios))
-    head = ("workload", "who", "time", "to PyTorch", "to NumPy", "to others")
+    head = ("workload", "backend", "time", "to PyTorch", "to NumPy", "to others")
     return lines + table(head, told, 4)
 
 

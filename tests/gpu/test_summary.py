@@ -47,7 +47,7 @@ def test_a_run_without_anything_done_has_a_page():
     shown = page(result())
     assert "# tensorplug on no device" in shown
     assert len(lines_with("| not done |", shown)) == len(STEPS)
-    assert len(lines_with("the run has not come to it", shown)) == len(STEPS)
+    assert len(lines_with("the run did not reach this step", shown)) == len(STEPS)
 
 
 def test_device_and_driver_stand_on_top():
@@ -59,7 +59,7 @@ def test_device_and_driver_stand_on_top():
 def test_all_done_has_no_section_on_what_was_not_done():
     done = {step.name: {"status": "done", "seconds": 1.0} for step in STEPS}
     shown = page(result(**done))
-    assert "Nothing of what was done." in shown
+    assert "Nothing in the steps that ran." in shown
     assert "What was not done" not in shown
 
 
@@ -115,12 +115,12 @@ def test_a_refused_device_is_told_on_top():
 
 
 def test_a_cpu_is_told_on_top():
-    assert "This is no GPU but a CPU" in page(result(facts=facts(kind="CPU")))
+    assert "This is a CPU, not a GPU" in page(result(facts=facts(kind="CPU")))
 
 
 def test_a_run_that_goes_on_or_was_killed_is_not_at_its_end():
-    assert "**not at its end**" in page({**result(), "finished": False})
-    assert "not at its end" not in page(result())
+    assert "**not finished**" in page({**result(), "finished": False})
+    assert "not finished" not in page(result())
 
 
 def test_rates_have_shares_of_the_data_sheet_and_of_simple_kernels():

@@ -1,7 +1,7 @@
-"""What is done for the first time on this machine, and may crash the process or never end.
+"""Notes of attempts: work done for the first time on this machine, which may crash or hang.
 
-A file says so while it lasts. A process that dies leaves its file behind, and the system takes
-back the lock that it had on it: a file without a lock is what ended a process.
+A locked file exists as long as the attempt lasts. A process that dies leaves its file behind, and
+the system releases its lock. So a file without a lock names what crashed a process.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if sys.platform == "win32":
     import msvcrt
 
     def _lock(descriptor: int) -> bool:
-        """Lock the file's first byte; return False where another process has."""
+        """Lock the file's first byte; return False if another process holds the lock."""
         try:
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
         except OSError:
@@ -38,7 +38,7 @@ else:
     import fcntl
 
     def _lock(descriptor: int) -> bool:
-        """Lock the file; return False where another process has."""
+        """Lock the file; return False if another process holds the lock."""
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -47,14 +47,14 @@ else:
 
 
 class Fatal(NamedTuple):
-    """What an earlier process did not survive: the file that it left, and what that says."""
+    """An attempt that ended an earlier process: the file that it left, and its content."""
 
     file: Path
     story: Story
 
 
 def fatal(key: str) -> Fatal | None:
-    """Return what an earlier process did not survive under ``key``, if there is such a thing."""
+    """Return the attempt under ``key`` that ended an earlier process; None if there is none."""
     folder = cache_folder.folder()
     if folder is None:
         return None
@@ -84,10 +84,10 @@ def _story(descriptor: int) -> Story:
 
 @contextmanager
 def attempting(key: str, **story: str) -> Iterator[None]:
-    """Do what may crash: what the ``with`` block does is an attempt under ``key``.
+    """Note the ``with`` block, which may crash, as an attempt under ``key``.
 
-    ``story`` is what a later process is told of it, if this one does not survive. Where nothing
-    can be kept, or another process is at the same thing, the block just runs.
+    If this process dies, a later one reads ``story``. If no file can be kept, or if another
+    process makes the same attempt, the block runs without a note.
     """
     folder = cache_folder.folder()
     begun = None if folder is None else _begun(folder, key, story)
@@ -110,7 +110,7 @@ def _end(file: Path, descriptor: int) -> None:
 
 
 def _begun(folder: Path, key: str, story: Story) -> tuple[Path, int] | None:
-    """Return the file of an attempt, locked, and its descriptor; None where that cannot be had."""
+    """Return the locked file of an attempt and its descriptor; None if that is impossible."""
     # It gets its name only once it is locked: until then it would look like a dead process's.
     file = folder / f"{key}{SUFFIX}"
     unnamed = folder / f"{key}.{os.getpid()}{cache_folder.LEFTOVER}"
@@ -135,7 +135,7 @@ def _begun(folder: Path, key: str, story: Story) -> tuple[Path, int] | None:
 
 
 def forget() -> None:
-    """Let everything be tried again."""
+    """Delete the notes of all crashes, so that everything is tried again."""
     folder = cache_folder.folder()
     if folder is None:
         return

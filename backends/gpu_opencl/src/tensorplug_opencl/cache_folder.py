@@ -1,7 +1,7 @@
-"""The folder on disk that belongs to this user: built programs, verdicts on devices, attempts.
+"""The user's cache folder on disk: built programs, verdicts on devices, notes of attempts.
 
-What lies there is run or believed, so nobody else may have written it: a folder or a file of
-another user, or one that others may write, is not used.
+The backend runs or trusts what lies there. So it does not use a folder or a file that belongs to
+another user, or that other users may write to.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _refused: set[Path] = set()  # folders that were warned of
 
 
 def folder() -> Path | None:
-    """Return the folder, which may have to be made.
+    """Return the folder, which may not exist yet.
 
-    None where the environment wants none, where the user has no home, or where somebody else
-    could have written into it.
+    None if the environment turns it off, if the user has no home, or if another user could have
+    written to it.
     """
     place = _place()
     return place if place is not None and _trusted(place) else None
@@ -50,7 +50,7 @@ def _place() -> Path | None:
 
 
 def _caches() -> Path | None:
-    """Return where programs put what they can make again; None where nobody says."""
+    """Return the system's folder for the user's caches; None if it is not known."""
     if sys.platform == "win32":
         local = os.environ.get("LOCALAPPDATA")
         return Path(local) if local else None
@@ -63,7 +63,7 @@ def _caches() -> Path | None:
 
 
 def _trusted(folder: Path) -> bool:
-    """Return whether ``folder`` is this user's own, or is not there yet; warn once if neither."""
+    """Return whether ``folder`` belongs to this user or does not exist yet; else warn once."""
     try:
         status = folder.stat()
     except FileNotFoundError:
@@ -76,7 +76,7 @@ def _trusted(folder: Path) -> bool:
         _refused.add(folder)
         notices.warn(
             f"{folder} is not used to keep OpenCL programs: {reason}. "
-            f"{CACHE} can name another folder, or 0 for none",
+            f"Set {CACHE} to another folder, or to 0 to keep no programs",
             BackendWarning,
             within=("tensorplug_opencl",),
         )
@@ -84,18 +84,18 @@ def _trusted(folder: Path) -> bool:
 
 
 def _distrust(status: os.stat_result) -> str:
-    """Return why what has ``status`` is not to be trusted; "" where it is."""
+    """Return why a file or folder with ``status`` is not trusted; "" if it is."""
     if not hasattr(os, "geteuid"):  # Windows, where the folder's own list of rights decides
         return ""
     if status.st_uid != os.geteuid():
         return "it belongs to another user"
     if status.st_mode & _OTHERS_WRITE:
-        return "other users may write into it (chmod go-w takes that away)"
+        return "other users may write to it (chmod go-w forbids that)"
     return ""
 
 
 def opened(file: Path, flags: int = os.O_RDONLY) -> int | None:
-    """Return a descriptor of ``file``; None where it is not there, or not this user's own."""
+    """Return a descriptor of ``file``; None if it does not exist or is not trusted."""
     more = ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY")  # a pipe must not hold us up
     follow = sum(getattr(os, name, 0) for name in more)
     try:
@@ -110,7 +110,7 @@ def opened(file: Path, flags: int = os.O_RDONLY) -> int | None:
 
 
 def read(file: Path) -> bytes | None:
-    """Return the contents of ``file``; None where it is not there, or not this user's own."""
+    """Return the contents of ``file``; None if it does not exist or is not trusted."""
     descriptor = opened(file)
     if descriptor is None:
         return None
@@ -120,7 +120,7 @@ def read(file: Path) -> bytes | None:
 
 
 def write(file: Path, content: bytes) -> bool:
-    """Let ``file`` appear whole, with ``content``; return whether it could be written."""
+    """Write ``content`` to ``file`` atomically; return whether that worked."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         descriptor, name = tempfile.mkstemp(suffix=LEFTOVER, dir=file.parent)
@@ -137,7 +137,7 @@ def write(file: Path, content: bytes) -> bool:
 
 
 def prune_leftovers(folder: Path) -> None:
-    """Delete the files that processes were writing when they were killed."""
+    """Delete partly written files of killed processes."""
     oldest = time.time() - LEFTOVER_SECONDS
     for file in folder.glob(f"*{LEFTOVER}"):
         with suppress(OSError):  # another process may delete it too

@@ -1,4 +1,4 @@
-"""Which OpenCL devices there are, which is meant, and what it can do."""
+"""The OpenCL devices: which there are, which one the user means, and what it can do."""
 
 from __future__ import annotations
 
@@ -47,30 +47,30 @@ class Found(NamedTuple):
         if self.verdict.state != "limited":
             return str(self.verdict)
         findings = "; ".join(self.verdict.findings)
-        return f"{self.verdict} ({findings}; {TRIAL}=again tries it once more)"
+        return f"{self.verdict} ({findings}; to try it again, set {TRIAL}=again)"
 
     @property
     def refused(self) -> str:
-        """Why it is not opened; "" where it is."""
+        """Why the backend does not open the device; "" if it does."""
         if self.verdict.usable:
             return _lack(self.device)
         return (
-            f"its driver failed the trial of {'; '.join(self.verdict.findings)} "
-            f"(a new driver is tried by itself; {TRIAL}=again tries this one once more, {TRIAL}=0 "
-            "opens it untried)"
+            f"its driver failed the trial: {'; '.join(self.verdict.findings)} "
+            "(a new version of the driver is tried automatically; to try this one again, set "
+            f"{TRIAL}=again; to use it without a trial, set {TRIAL}=0)"
         )
 
 
 def available() -> list[Found]:
     """Return every device of every platform, in the order of their numbers.
 
-    Those that cannot be used come last. Else GPUs are first, then accelerators, then CPUs;
-    among devices of one kind those that are sound without limits, and then those whose driver
-    knows the newest OpenCL. So number 0 is the one to use where the user names none. A driver
-    that fails is passed over where another one has devices.
+    Devices that cannot be used come last. GPUs come first, then accelerators, then CPUs. Among
+    devices of one kind, those that are sound without limits come first, and then those with the
+    newest OpenCL. So number 0 is the device to use if the user names none. A driver that fails
+    is skipped if another driver has devices.
 
     Raises:
-        BackendUnavailableError: when the loader fails, or the only drivers there are.
+        BackendUnavailableError: when the loader fails, or when every driver fails.
 
     """
     found, faults = _search()
@@ -80,7 +80,7 @@ def available() -> list[Found]:
 
 
 def _search() -> tuple[list[Found], list[str]]:
-    """Return the devices in order, and what is wrong with the drivers that cannot be asked."""
+    """Return the devices in order, and the errors of drivers that cannot list their devices."""
     try:
         platforms = loader.platforms()
     except cl.Error as error:
@@ -114,43 +114,47 @@ def _rank(found: Found) -> tuple[bool, int, int, tuple[int, ...]]:
 
 
 def choose(wanted: str | None) -> Found:
-    """Return the device with the number ``wanted``, None for the first.
+    """Return the device with the number ``wanted``, or the first one for None.
 
     Raises:
-        BackendUnavailableError: when there is none, naming those that there are; or when its
-            driver cannot run our programs, or computes wrong numbers.
+        BackendUnavailableError: when there is no such device (the message lists those that
+            exist), or when its driver cannot run our programs or computes wrong numbers.
 
     """
     found = available()
     if not found:
         raise BackendUnavailableError(
-            "no OpenCL device was found: no driver is installed, or it sees no hardware. "
+            "no OpenCL device was found: no driver is installed, or it finds no hardware. "
             f"{_cure()}"
         )
     number = 0 if wanted is None else int(wanted)
     if number >= len(found):
         listed = "; ".join(f"{number}: {describe(each[0])}" for number, each in enumerate(found))
-        raise BackendUnavailableError(f"there is no OpenCL device {wanted}. Devices are {listed}")
+        raise BackendUnavailableError(f"there is no OpenCL device {wanted}. These exist: {listed}")
     chosen = found[number]
     if not chosen.refused:
         return chosen
     if wanted is not None:
-        raise BackendUnavailableError(f"{_told(chosen)}. Choose another device, or a newer driver")
+        raise BackendUnavailableError(
+            f"{_told(chosen)}. Choose another device, or install a newer driver"
+        )
     # The best one is refused, so all are.
     raise BackendUnavailableError(f"{'; '.join(map(_told, found))}. {_cure()}")
 
 
 def _told(found: Found) -> str:
-    """Return why a device is not opened, with its name and its driver's version."""
+    """Return why a device cannot be used, with its name and its driver's version."""
     driver = found.device.driver_version.strip()
     return f"{describe(found.device)}, driver {driver}, cannot be used: {found.refused}"
 
 
 def _cure() -> str:
-    """Return what to install where no device is of use."""
+    """Return what to install if no device can be used."""
     if platform.machine().lower() in _INTEL and sys.platform != "darwin":
-        return "Install the vendor's driver, or a CPU's: pip install 'tensorplug-opencl[cpu]'"
-    return "Install the vendor's driver, or PoCL, a CPU's (pocl-opencl-icd in Debian and Ubuntu)"
+        runtime = "an OpenCL runtime for the CPU: pip install 'tensorplug-opencl[cpu]'"
+    else:
+        runtime = "PoCL, an OpenCL runtime for the CPU (pocl-opencl-icd in Debian and Ubuntu)"
+    return f"Install the driver of your hardware's vendor, or {runtime}"
 
 
 def _version(device: cl.Device) -> tuple[int, int] | None:
@@ -159,15 +163,15 @@ def _version(device: cl.Device) -> tuple[int, int] | None:
 
 
 def _lack(device: cl.Device) -> str:
-    """Return what ``device`` lacks to run any program of ours; "" if nothing."""
+    """Return why ``device`` cannot run any of our programs; "" if it can."""
     found = _version(device)
     if found is None or found < OLDEST:
         needed = ".".join(map(str, OLDEST))
-        return f"it is {device.version.strip()!r}, and OpenCL {needed} is needed"
+        return f"its version is {device.version.strip()!r}, and OpenCL {needed} is needed"
     if not device.compiler_available:
         return "it has no compiler for OpenCL C"
     if not device.available:
-        return "it says that the device is not available: another process may have it alone"
+        return "it is not available: another process may have exclusive use of it"
     return ""
 
 
@@ -187,7 +191,7 @@ def infos() -> list[DeviceInfo]:
 
 
 def describe(device: cl.Device) -> str:
-    """Return the hardware's name and its platform's, for people."""
+    """Return the names of the hardware and its platform, for display."""
     return f"{device.name.strip()} ({device.platform.name.strip()})"
 
 
@@ -208,7 +212,7 @@ def dtypes_of(device: cl.Device, limits: Limits = NO_LIMITS) -> frozenset[DType]
 
 
 def diagnostics() -> dict[str, str]:
-    """Return versions by name; what could not be asked is said in place of its version."""
+    """Return versions by name; an error takes the place of a version that cannot be read."""
     result = {"pyopencl": cl.VERSION_TEXT}
     try:
         found, faults = _search()

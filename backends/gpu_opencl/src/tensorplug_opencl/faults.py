@@ -46,7 +46,7 @@ _TOO_MUCH: Final = re.compile(
 
 
 class BuildError(TensorplugError, RuntimeError):
-    """The device's compiler refused a program of ours; the message holds its log."""
+    """The device's compiler refused one of our programs; the message contains its log."""
 
 
 def is_memory(error: cl.Error) -> bool:
@@ -60,10 +60,10 @@ def is_lost(error: cl.Error) -> bool:
 
 
 def translated(error: cl.Error, device: str, action: str) -> Exception:
-    """Return what to raise for ``error``, which came while ``action`` was done on ``device``.
+    """Return the exception to raise for ``error``, which came from ``action`` on ``device``.
 
-    A code that is neither about memory nor about a lost device is a fault of this package:
-    the original error is returned, with a note.
+    A code that concerns neither memory nor a lost device is a bug in this package: the original
+    error is returned, with a note.
     """
     text = _first_line(error)
     if error.code in LOST_CODES:
@@ -71,7 +71,9 @@ def translated(error: cl.Error, device: str, action: str) -> Exception:
             f"{device} is lost, and with it all tensors stored there: {action} failed with {text}"
         )
     if error.code in MEMORY_CODES:
-        return BackendMemoryError(f"{device} ran out of memory or resources: {action}: {text}")
+        return BackendMemoryError(
+            f"{device} ran out of memory or resources while {action}: {text}"
+        )
     error.add_note(f"while {action} on {device}")
     return error
 
@@ -79,7 +81,7 @@ def translated(error: cl.Error, device: str, action: str) -> Exception:
 def build_failure(error: cl.Error, device: str, kernel: str) -> BuildError | KernelRefusedError:
     """Return the error for a program that does not build, with the first lines of the log.
 
-    Some compilers refuse a program that takes too much local memory, which others only report.
+    Some compilers refuse a program that takes too much local memory; others only report it.
     """
     lines = [line for line in str(error).splitlines() if line.strip()]
     kept = lines[:LOG_LINES]
@@ -87,7 +89,9 @@ def build_failure(error: cl.Error, device: str, kernel: str) -> BuildError | Ker
         kept.append(f"... and {len(lines) - LOG_LINES} more lines")
     log = "\n".join(kept)
     if _TOO_MUCH.search(str(error)):
-        return KernelRefusedError(f"{device} has not got what program {kernel!r} takes:\n{log}")
+        return KernelRefusedError(
+            f"program {kernel!r} takes more local memory than {device} has:\n{log}"
+        )
     return BuildError(f"the compiler of {device} refused program {kernel!r}:\n{log}")
 
 
@@ -103,10 +107,10 @@ _DRIVER_CACHES: Final = {
 
 
 def no_kernels(device: cl.Device, name: str, program: str) -> BuildError:
-    """Return the error for a program that the driver builds, and in which it finds no kernel."""
+    """Return the error for a program that builds, but in which the driver finds no kernel."""
     return BuildError(
-        f"the compiler of {name} made program {program!r} without a kernel. A process that was "
-        f"killed may have left a broken file in the driver's own cache: delete {_cache_of(device)}"
+        f"the compiler of {name} built program {program!r} without a kernel. A killed process may "
+        f"have left a broken file in the driver's own cache: delete {_cache_of(device)}"
     )
 
 

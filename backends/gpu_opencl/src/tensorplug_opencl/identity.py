@@ -1,4 +1,4 @@
-"""What built programs and verdicts depend on: the device, its driver, the processor, us."""
+"""What built programs and verdicts depend on: device, driver, processor, our version."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def ours() -> str:
 
 
 def facts(device: cl.Device) -> dict[str, str]:
-    """Return what tells ``device`` and its driver from others, by name.
+    """Return, by name, the facts that distinguish ``device`` and its driver from others.
 
-    Two devices of one model have the same facts: what holds of one holds of the other.
+    Two devices of one model have the same facts: what is true for one is true for the other.
     """
     platform = device.platform
     told = {name: str(getattr(device, name)).strip() for name in _TOLD}

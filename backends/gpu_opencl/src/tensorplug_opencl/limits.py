@@ -1,4 +1,4 @@
-"""What a device's trial has found it not to do right: the backend keeps to the rest."""
+"""What failed in a device's trial, and what the backend therefore does not use."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Limits(NamedTuple):
     long_loops: bool = True
 
     def told(self) -> list[str]:
-        """Return what is not used, for people."""
+        """Return what the backend does not use, in words."""
         found = []
         if self.vector_bytes < NONE.vector_bytes:
             found.append(f"vectors of at most {self.vector_bytes} bytes")

@@ -1,7 +1,7 @@
-"""OpenCL runtimes that pip has installed, made known to the loader after the system's drivers.
+"""Registers OpenCL runtimes that pip has installed with the loader, after the system's drivers.
 
 The loader reads one folder of .icd files, each of which names a driver's library. Intel's
-distribution brings its library, but an .icd file that names no place there is.
+distribution contains its library, but the .icd file in it names a path that does not exist.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _asked = False
 
 
 def installed() -> dict[str, Path]:
-    """Return the drivers that pip has installed and the loader does not find by itself.
+    """Return the libraries, by distribution, of the drivers that pip has installed.
 
-    By distribution, the library. PoCL's is not among them: pyopencl's own loader finds it.
+    Those that the loader does not find by itself: PoCL's is not among them.
     """
     wanted = 1 if sys.platform == "win32" else 0
     found = {}
@@ -59,10 +59,11 @@ def _library(name: str, library: str) -> Path | None:
 
 
 def platforms() -> list[cl.Platform]:
-    """Return all platforms, those of ``installed`` too.
+    """Return all platforms, including those of ``installed``.
 
-    The loader looks for drivers once in a process. If somebody has asked it before, what pip has
-    installed is not found; ``OCL_ICD_VENDORS`` in the environment then names a folder for all.
+    The loader looks for drivers once in a process. If other code has asked it before, it does not
+    find the drivers that pip has installed. To make it find them, set ``OCL_ICD_VENDORS`` in the
+    environment to a folder with the .icd files of all drivers.
     """
     global _asked  # noqa: PLW0603  # the loader's own state is the process's, too
     with _lock:
@@ -76,7 +77,7 @@ def platforms() -> list[cl.Platform]:
 
 @contextmanager
 def _known(drivers: dict[str, Path]) -> Iterator[None]:
-    """Let the loader find ``drivers`` in the block, unless the user says what it finds."""
+    """Let the loader find ``drivers`` in the block, unless the user has chosen the drivers."""
     if not drivers or os.environ.get(VENDORS) or sys.platform == "darwin":
         yield
         return

@@ -1,4 +1,4 @@
-"""What the processor is: drivers for CPUs compile for it, and so does what they compile."""
+"""The processor's model and instruction sets, for which drivers for CPUs compile."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _FIELDS: Final = (
 
 @functools.cache
 def facts() -> dict[str, str]:
-    """Return model and instruction sets by the names that the system gives them."""
+    """Return the processor's model and instruction sets, under the system's names."""
     found = {"machine": platform.machine(), "processor": platform.processor()}
     if sys.platform == "darwin":
         found["model name"] = _sysctl("machdep.cpu.brand_string")
@@ -57,13 +57,13 @@ def _sysctl(name: str) -> str:
 
 
 def model() -> str:
-    """Return the processor's name, for people."""
+    """Return the processor's name, for display."""
     found = facts()
     return found.get("model name") or found["processor"] or found["machine"]
 
 
 @functools.cache
 def digest() -> str:
-    """Return a text that differs between processors that programs are compiled differently for."""
+    """Return a digest that differs if drivers compile differently for two processors."""
     text = "\0".join(f"{name}={value}" for name, value in sorted(facts().items()))
     return hashlib.sha256(text.encode()).hexdigest()

@@ -1,9 +1,9 @@
 """Programs: built once per source text and context, kept on disk as binaries.
 
-A program that no process has run to its end on this machine may crash its driver, so an attempt
-is noted while it is built and while it first runs (``attempts``). What runs is loaded from the
-binary already, which is kept once it has run. (Besides, Intel's driver holds 5 MB for a program
-that it has compiled, and half of one for a program that it has loaded.)
+A program that has never run to completion on this machine may crash its driver. So ``attempts``
+notes when a program is built and when it first runs. Even in the process that compiles a program,
+the program is loaded from its binary before it runs; the binary is kept after that run. (This also
+saves memory: Intel's driver holds 5 MB for a compiled program and 0.5 MB for a loaded one.)
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ ENTRY: Final = "run"  # the name of the one kernel in each program
 
 
 def title_of(source: str) -> str:
-    """Return what a program calls itself, in the comment of its first line."""
+    """Return the title of a program, which is the comment in its first line."""
     return source.partition("\n")[0].removeprefix("// ")
 
 
 def options_of(device: cl.Device) -> list[str]:
-    """Return the compiler's options: they never loosen arithmetic.
+    """Return the compiler's options, none of which relaxes arithmetic.
 
-    Where the device offers correctly rounded float division and square root (OpenCL allows 2.5
-    and 3 ulp otherwise), they ask for them.
+    They ask for correctly rounded float division and square root if the device has them
+    (OpenCL otherwise allows 2.5 and 3 ulp).
     """
     options = ["-cl-std=CL1.2", "-w"]  # warnings would be shown to every user
     if device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT:
@@ -52,8 +52,8 @@ def options_of(device: cl.Device) -> list[str]:
 def build(program: cl.Program, options: list[str]) -> None:
     """Let the driver build ``program``.
 
-    Some drivers write a log even where nothing is wrong, and pyopencl then warns that there
-    is one. Who sets PYOPENCL_COMPILER_OUTPUT gets another text, the log itself.
+    Some drivers write a log even if nothing is wrong, and pyopencl then warns that there is
+    one. With PYOPENCL_COMPILER_OUTPUT set, pyopencl shows the log itself, in another warning.
     """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Non-empty compiler output", category=cl.CompilerWarning)
@@ -62,7 +62,7 @@ def build(program: cl.Program, options: list[str]) -> None:
 
 
 def binary_of(program: cl.Program) -> bytes:
-    """Return what the driver made of ``program`` for its one device."""
+    """Return the binary of ``program`` for its one device."""
     binaries: Any = program.get_info(cl.program_info.BINARIES)
     return bytes(binaries[0])
 
@@ -81,7 +81,7 @@ def has_kernel(program: cl.Program, name: str = ENTRY) -> bool:
 class Programs:
     """The programs built for one context, by source text.
 
-    ``keeps``: whether binaries are of use, as the driver's trial has found.
+    ``keeps``: whether the driver's trial has found that its binaries can be loaded again.
     """
 
     def __init__(
@@ -107,8 +107,8 @@ class Programs:
 
         Raises:
             BuildError: when the program does not build, with the compiler's log.
-            KernelRefusedError: when an earlier process crashed over it.
-            DeviceLostError, BackendMemoryError: as the code says.
+            KernelRefusedError: when the program crashed an earlier process.
+            DeviceLostError, BackendMemoryError: as OpenCL's error code says.
 
         """
         with self._lock:
@@ -122,12 +122,12 @@ class Programs:
             raise faults.translated(error, self._name, "creating a kernel") from error
 
     def untried(self, source: str) -> bool:
-        """Return whether no process has run ``source`` to its end yet."""
+        """Return whether ``source`` has never run to completion yet, in any process."""
         return source in self._untried
 
     @contextmanager
     def first_run(self, source: str) -> Iterator[None]:
-        """Run ``source`` for the first time, to its end, in the ``with`` block."""
+        """Run ``source`` for the first time, to completion, in the ``with`` block."""
         with attempts.attempting(self._binaries.key(source), **self._story(source, "run")):
             yield
         with self._lock:
@@ -139,7 +139,7 @@ class Programs:
         return {"program": title_of(source), "device": self._name, "step": step}
 
     def _load(self, source: str) -> cl.Program | None:
-        """Return the program from its binary on disk; None where there is none of use."""
+        """Return the program from its binary on disk; None if there is no usable binary."""
         if not self._uses_binaries():
             return None
         binary = self._binaries.find(source)
@@ -151,11 +151,11 @@ class Programs:
         return program
 
     def _uses_binaries(self) -> bool:
-        """Return whether programs are loaded: their compiler's logs only the compiler shows."""
+        """Return whether to load programs; only compiling them would show the compiler's log."""
         return self._keeps and not os.environ.get("PYOPENCL_COMPILER_OUTPUT")
 
     def _loaded(self, binary: bytes) -> cl.Program | None:
-        """Return the program that the driver loads from ``binary``; None where it finds none."""
+        """Return the program that the driver loads from ``binary``; None if it cannot."""
         try:
             program = cl.Program(self._context, [self._device], [binary])
             build(program, self._options)
@@ -166,7 +166,7 @@ class Programs:
             return None
 
     def _attempt(self, source: str) -> cl.Program:
-        """Return the program as its driver builds it, unless a process did not survive that."""
+        """Build and return the program, unless it crashed an earlier process."""
         key = self._binaries.key(source)
         if source not in self._lethal:
             found = attempts.fatal(key)
@@ -182,16 +182,18 @@ class Programs:
         return loaded or built
 
     def _warned(self, source: str, found: Fatal) -> str:
-        """Return why a program is left out, and warn of it."""
-        step = "was built" if found.story.get("step") == "build" else "first ran"
+        """Warn that a program is skipped, and return why."""
+        building = found.story.get("step") == "build"
+        step = "was being built" if building else "ran for the first time"
         reason = f"an earlier process died while program {title_of(source)!r} {step}"
         notices.warn(
-            f"{reason} on {self._name}. The program is left out, and what needs it is computed in "
-            f"another way. To try it again, delete {found.file}, or set {TRIAL}=again once",
+            f"{reason} on {self._name}. The backend skips this program and computes the op in "
+            f"another way. To try the program again, delete {found.file}, or set {TRIAL}=again "
+            "once",
             BackendWarning,
             within=("tensorplug_opencl",),
         )
-        return f"{reason} (to try it again: {TRIAL}=again)"
+        return f"{reason} (to try it again, set {TRIAL}=again once)"
 
     def _build(self, source: str) -> cl.Program:
         try:
@@ -211,7 +213,7 @@ class Programs:
         return program
 
     def _binary_of(self, program: cl.Program) -> bytes | None:
-        """Return what the driver made of ``program``; None where it has no binaries."""
+        """Return the binary of ``program``; None if the driver has no binaries."""
         try:
             return binary_of(program)
         except cl.Error as error:

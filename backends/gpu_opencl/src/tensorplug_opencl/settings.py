@@ -1,4 +1,4 @@
-"""The environment variables of this backend that are more than a path or a size."""
+"""The environment variables of this backend, except paths and sizes."""
 
 from __future__ import annotations
 
@@ -16,13 +16,16 @@ _TRIALS: Final[dict[str, Trial]] = {"": "once", "1": "once", "0": "never", "agai
 
 
 def trial() -> Trial:
-    """Return when devices are tried: once per driver, never, or now, whatever is remembered.
+    """Return when devices are tried: "once" per driver, "never", or "again" in this process.
 
     Raises:
-        SettingsError: the variable has another value than 0, 1 and again.
+        SettingsError: the variable has a value other than 0, 1 and again.
 
     """
     value = os.environ.get(TRIAL, "").strip().lower()
     if value not in _TRIALS:
-        raise SettingsError(f"{TRIAL}={value!r}: must be 0 (never), 1 (once) or again")
+        raise SettingsError(
+            f"{TRIAL}={value!r}: must be 0 (no trial), 1 (one trial of each driver) or again "
+            "(a new trial now)"
+        )
     return _TRIALS[value]

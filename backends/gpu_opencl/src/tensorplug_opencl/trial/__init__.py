@@ -1,5 +1,5 @@
-"""A driver is tried in a process of its own before it is used in the user's.
+"""Tries each driver in a separate process before the user's process uses it.
 
-``parent`` runs the trials, ``child`` is what they run, ``checks`` what a driver must compute,
-``stages`` what a failure costs, ``verdict`` what is remembered.
+``parent`` runs the trials and ``child`` is the process of one trial. ``checks`` has what a driver
+must compute, ``stages`` what a failure costs, and ``verdict`` what is remembered.
 """

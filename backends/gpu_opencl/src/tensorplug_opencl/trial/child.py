@@ -1,8 +1,8 @@
-"""The process in which a driver is tried: it says what it begins and how that ended.
+"""The process in which a driver is tried: it reports the start and the result of each stage.
 
-Its argument is JSON: the ``device``, by its facts; the stages that ``passed`` and ``failed``
-earlier. It writes a line of JSON at the begin and at the end of each stage, so that a crash is
-known to be of the stage that has no end.
+Its argument is JSON: the facts of the ``device``, and the stages that ``passed`` and ``failed``
+earlier. It writes a line of JSON at the start and at the end of each stage. So a stage without an
+end is the one that crashed.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _found(facts: dict[str, str]) -> cl.Device:
         for device in platform.get_devices():
             if identity.facts(device) == facts:
                 return device
-    raise SystemExit(f"{facts['name']} is not found by a new process")
+    raise SystemExit(f"a new process does not find {facts['name']}")
 
 
 class _Opened(NamedTuple):
@@ -77,7 +77,7 @@ class _Opened(NamedTuple):
 
 
 class _Tried:
-    """One device and what is tried on it."""
+    """The trial of one device."""
 
     def __init__(self, device: cl.Device) -> None:
         context = cl.Context([device])
@@ -89,7 +89,7 @@ class _Tried:
         self._atomics = ATOMICS64 in device.extensions.split()
 
     def stages(self, failed: set[str]) -> Iterator[tuple[str, Callable[[], str]]]:
-        """Yield the stages in order; ``failed`` grows meanwhile."""
+        """Yield the stages in order; the caller adds to ``failed`` meanwhile."""
         yield "scalars", partial(self._wrong, checks.scalars())
         yield "groups", partial(self._wrong, checks.groups(self._group))
         yield "long loops", partial(self._wrong, checks.loops())
@@ -108,7 +108,7 @@ class _Tried:
                 return
 
     def _wrong(self, part: Part) -> str:
-        """Build and run a program; return what is wrong with it, "" if nothing is."""
+        """Build and run a program; return what is wrong with its results, "" if nothing is."""
         source, wanted = part
         try:
             return self._compared(self._built(source), wanted)
@@ -116,7 +116,7 @@ class _Tried:
             return _told(error)
 
     def _reloaded(self, part: Part) -> str:
-        """Build a program, load it again from its binary, and run that."""
+        """Build a program, load it again from its binary, and run the loaded one."""
         source, wanted = part
         try:
             binary = binary_of(self._built(source))
@@ -127,7 +127,7 @@ class _Tried:
             return _told(error)
 
     def _built(self, source: str) -> cl.Program:
-        """Return a program, by the compiler: what the driver has kept on disk is not on trial."""
+        """Compile and return a program; the driver's own cache on disk cannot have it."""
         program = cl.Program(self._at.context, f"{source}\n// {os.urandom(8).hex()}\n")
         build(program, options_of(self._at.device))
         return program
@@ -140,7 +140,7 @@ class _Tried:
         return ""
 
     def _run(self, program: cl.Program, check: Check) -> np.ndarray[Any, Any]:
-        """Return what a kernel makes of its inputs, in memory that begins as zeros."""
+        """Run a kernel and return its output, which starts as zeros."""
         queue, context = self._at.queue, self._at.context
         made = np.zeros_like(check.expected)
         buffers = []
@@ -157,7 +157,7 @@ class _Tried:
 
 
 def _told(error: cl.Error) -> str:
-    """Return OpenCL's error in a line: with the compiler's first complaint, if there is one."""
+    """Return OpenCL's error in one line, with the compiler's first error if there is one."""
     first, *log = str(error).splitlines() or [type(error).__name__]
     complaints = [line.strip() for line in log if "error" in line.lower()]
     return " - ".join([first.partition(" - ")[0], *complaints[:1]])

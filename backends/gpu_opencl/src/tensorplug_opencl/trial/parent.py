@@ -1,4 +1,4 @@
-"""Trials of devices: each in a process of its own, once, unless it is remembered."""
+"""Runs the trial of each device in a separate process, unless its verdict is remembered."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _forgot = False
 
 
 def verdicts(devices: Sequence[cl.Device]) -> list[Verdict]:
-    """Return the verdict on each of ``devices``; those not known yet are tried, all at once."""
+    """Return the verdict on each of ``devices``; new ones are tried, several at a time."""
     if settings.trial() == "never" or getattr(sys, "frozen", False):  # a program without Python
         return [UNTRIED] * len(devices)
     with _lock:
@@ -65,13 +65,13 @@ def _forget_if_asked() -> None:
 
 
 def _tried(named: tuple[str, cl.Device]) -> Verdict:
-    """Return the verdict of a trial of a device, made now, and remember it under its key."""
+    """Try a device, remember the verdict under the device's key, and return the verdict."""
     key, device = named
     name = f"trial-{key}"
     before = attempts.fatal(name)
     number = 1 + int(before.story.get("number", "1")) if before else 1
     if number > ENDED:
-        found = Verdict("unsound", findings=("its trial ended the process that made it, twice",))
+        found = Verdict("unsound", findings=("the process that ran the trial died, twice",))
     else:
         if before:
             before.file.unlink(missing_ok=True)
@@ -82,7 +82,7 @@ def _tried(named: tuple[str, cl.Device]) -> Verdict:
 
 
 def _trial(device: cl.Device) -> Verdict:
-    """Run child processes until one of them has gone through all stages that are left."""
+    """Run child processes until one of them has finished all stages that are left."""
     passed: list[str] = []
     failed: dict[str, str] = {}
     while True:
@@ -96,9 +96,9 @@ def _trial(device: cl.Device) -> Verdict:
 
 
 def _run(device: cl.Device, passed: list[str], failed: dict[str, str]) -> bool:
-    """Run one child process, add to ``passed`` and ``failed``; return whether it did not end well.
+    """Run one child process, add to ``passed`` and ``failed``; return whether stages are left.
 
-    A child that ends badly has failed in the stage that it was at.
+    If the child dies or hangs, the stage that it had begun has failed.
     """
     asked = {
         "device": identity.facts(device),
@@ -133,7 +133,7 @@ def _run(device: cl.Device, passed: list[str], failed: dict[str, str]) -> bool:
 
 
 def _output_of(command: list[str]) -> tuple[str, str, str]:
-    """Return how a process ended, in words, and what it wrote."""
+    """Run a process; return in words how it ended, its output and its errors."""
     import subprocess  # once on a machine
 
     with subprocess.Popen(  # noqa: S603  # our own module

@@ -1,4 +1,4 @@
-"""The stages of a trial, and what each costs a driver that fails it."""
+"""The stages of a trial, and the limits that follow if a driver fails one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def vectors_of(nbytes: int) -> str:
 
 
 def limits_of(failed: set[str]) -> Limits | None:
-    """Return what is left when these stages have failed; None where that is not enough."""
+    """Return the limits after these stages failed; None if the device is then unsound."""
     fitting = [nbytes for nbytes in VECTORS if vectors_of(nbytes) not in failed]
     others = failed - {vectors_of(nbytes) for nbytes in VECTORS}
     if not fitting or others - _OPTIONAL.keys():

@@ -1,4 +1,4 @@
-"""What came of a device's trial, and how it is remembered."""
+"""The verdict of a device's trial, and how it is remembered."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ State = Literal["sound", "limited", "unsound", "untried"]
 
 
 class Verdict(NamedTuple):
-    """How far a device is trusted.
+    """How far the backend trusts a device.
 
-    ``findings``: what went wrong in the trial, a sentence each.
+    ``findings``: what went wrong in the trial, one sentence for each failure.
     """
 
     state: State
@@ -48,14 +48,14 @@ UNTRIED: Final = Verdict("untried")
 
 
 def key_of(device: cl.Device) -> str:
-    """Return the name of the verdict on ``device``: of driver, processor, version and checks."""
+    """Return the key of the verdict on ``device``: driver, processor, our version, checks."""
     folder = resources.files(__package__)
     checks = (folder.joinpath(name).read_text() for name in _CHECKS)
     return identity.key(device, identity.ours(), *checks).hexdigest()
 
 
 def remembered(key: str) -> Verdict | None:
-    """Return the verdict that an earlier process came to; None where there is none of use."""
+    """Return the verdict of an earlier process; None if there is no usable one."""
     file = _file(key)
     content = None if file is None else cache_folder.read(file)
     if content is None:
@@ -68,7 +68,7 @@ def remembered(key: str) -> Verdict | None:
 
 
 def _read(told: Any) -> Verdict | None:
-    """Return the verdict in what a file holds; None where it holds something else."""
+    """Return the verdict in the content of a file; None if the content is no verdict."""
     if not isinstance(told, dict) or told.get("state") not in get_args(State):
         return None
     limits, findings = told.get("limits"), told.get("findings")
