@@ -61,7 +61,7 @@ class Check(NamedTuple):
             return ""
         at = int(np.argmin(same.reshape(-1)))
         given, wanted = actual.reshape(-1)[at], right.reshape(-1)[at]
-        return f"{self.kernel}: number {at} is {given}, and {wanted} is right"
+        return f"{self.kernel}: number {at} is {given}, must be {wanted}"
 
 
 Part = tuple[str, list[Check]]  # the text of a program, and what its kernels must give

@@ -1,7 +1,7 @@
 """What a driver has to compute with vectors as long as kernels use them: see ``checks``.
 
 Folds as those over rows, in every built-in function that kernels call with vectors, conversions,
-and pairs that are taken apart; at addresses that are no multiple of anything.
+and pairs of lanes taken apart, at unaligned addresses.
 """
 
 from __future__ import annotations
