@@ -14,6 +14,7 @@ from weakref import WeakSet
 
 from tensorplug import installation, notices
 from tensorplug.device import Device, device_name
+from tensorplug.distributions import INSTALL
 from tensorplug.errors import (
     ArgumentError,
     BackendClosedError,
@@ -33,13 +34,7 @@ if TYPE_CHECKING:
     from tensorplug.registry import Handle, Owner, Registry
     from tensorplug.tables import KernelTable
 
-__all__ = ["INSTALL", "BackendSource", "Devices", "Opened", "split_name"]
-
-# What installs tensorplug's own backends, with what they need to run on any machine.
-INSTALL: Final = {
-    "cpu": "pip install tensorplug-cpu",
-    "opencl": 'pip install "tensorplug-opencl[cpu]"',
-}
+__all__ = ["BackendSource", "Devices", "Opened", "split_name"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.command_line import doctor, listings, new
+from tensorplug.distributions import INSTALL
 from tensorplug.errors import TensorplugError
 from tensorplug.observers import text_tables
 from tensorplug.observers.text_tables import Column
-from tensorplug.open_devices import INSTALL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

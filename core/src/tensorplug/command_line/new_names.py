@@ -10,8 +10,8 @@ from typing import Final, Literal
 
 import tensorplug as tp
 from tensorplug import catalogue
+from tensorplug.distributions import INSTALL
 from tensorplug.errors import ArgumentError
-from tensorplug.open_devices import INSTALL
 from tensorplug.plugins.metadata import RESERVED
 
 __all__ = ["Kind", "Names", "checked"]

@@ -14,6 +14,7 @@ from importlib_metadata import PackageNotFoundError
 
 from tensorplug import notices
 from tensorplug import settings as environment
+from tensorplug.distributions import INSTALL
 from tensorplug.errors import (
     BackendNotInstalledError,
     BackendUnavailableError,
@@ -220,8 +221,6 @@ def advice(name: str, claimed: Sequence[str]) -> str:
 
     ``claimed``: the names of those that are.
     """
-    from tensorplug.open_devices import INSTALL  # the listing does without it
-
     meant = _meant(name, claimed)
     if not meant:
         return f"Any distribution can bring a backend, through the entry-point group {BACKENDS!r}."
@@ -235,8 +234,6 @@ def _did_you_mean(name: str, meant: str) -> str:
 
 def _meant(name: str, claimed: Sequence[str]) -> str:
     """Return the backend whose name is like ``name``, installed or our own; empty if none is."""
-    from tensorplug.open_devices import INSTALL  # the listing does without it
-
     known = {_plain(each): each for each in (*INSTALL, *claimed)}
     near = get_close_matches(_plain(name), known, n=1, cutoff=_LIKE)
     return known[near[0]] if near else ""
