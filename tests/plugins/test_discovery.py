@@ -7,8 +7,8 @@ import tomllib
 
 import pytest
 
+from tensorplug.distributions import INSTALL
 from tensorplug.errors import BackendNotInstalledError
-from tensorplug.open_devices import INSTALL
 from tensorplug.plugins.metadata import BACKENDS
 from tensorplug.plugins.selection import Selection
 from tensorplug.settings import Settings
