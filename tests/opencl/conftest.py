@@ -47,6 +47,13 @@ def require_device() -> None:
         pytest.skip("there is no sound OpenCL device: install a driver, or tensorplug-opencl[cpu]")
 
 
+@pytest.fixture
+def target():
+    """Return the device that the tests run on."""
+    require_device()
+    return device.choose(None).device
+
+
 @pytest.fixture(scope="session")
 def frame():
     require_device()

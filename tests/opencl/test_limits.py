@@ -1,0 +1,165 @@
+"""The backend keeps to what a driver does right, and the trial asks for what kernels do."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tensorplug import dtypes as dt
+from tensorplug.errors import KernelRefusedError
+from tensorplug.spec import TensorType
+from tensorplug_opencl.backend import OpenCLBackend
+from tensorplug_opencl.kernels import rowwise, vectors
+from tensorplug_opencl.kernels.catalogue import tables
+from tensorplug_opencl.limits import STEPS, Limits
+from tensorplug_opencl.trial import vector_checks
+
+from .conftest import require_device
+
+
+def test_a_backend_keeps_to_its_limits(target):
+    poor = OpenCLBackend(target, Limits(32, float64=False, float16=False, atomics64=False))
+    try:
+        assert not poor.dtypes & {dt.float64, dt.complex128, dt.float16}
+        assert not poor.runtime.has_atomics64
+        assert vectors.lanes(poor.runtime, "float") == 8
+        assert vectors.lanes(poor.runtime, "uchar", "double") == 4
+    finally:
+        poor.close()
+
+
+PROGRAMS = """
+import re, sys
+import numpy as np
+import tensorplug as tp
+from tensorplug_opencl import device, program
+from tensorplug_opencl.limits import STEPS, Limits
+from tensorplug_opencl.trial import parent
+from tensorplug_opencl.trial.verdict import Verdict
+parent.verdicts = lambda devices: [Verdict("limited", Limits(vector_bytes=32))] * len(devices)
+texts, kernel = [], program.Programs.kernel
+
+def noted(self, source):
+    texts.append(source)
+    return kernel(self, source)
+
+program.Programs.kernel = noted
+tp.set_backend("opencl")
+size = {"char": 1, "short": 2, "half": 2, "int": 4, "float": 4, "long": 8, "double": 8}
+rng = np.random.default_rng(0)
+for dtype in tp.find_backend("opencl").dtypes:
+    kind = str(dtype).rpartition(".")[2]
+    x = tp.asarray(np.abs(rng.standard_normal((40, 72)) * 8)).astype(dtype)
+    calls = [lambda: tp.sum(x), lambda: tp.sum(x, axis=0), lambda: tp.max(x, axis=1),
+             lambda: tp.argmax(x, axis=1), lambda: tp.cumulative_sum(x, axis=0),
+             lambda: x @ tp.permute_dims(x, (1, 0)), lambda: x[0] @ tp.permute_dims(x, (1, 0)),
+             lambda: tp.nn.softmax(x), lambda: tp.prod(x, axis=1), lambda: tp.fft.fft(x)]
+    for call in calls:
+        try:
+            call()
+        except (TypeError, ValueError, tp.errors.TensorplugError):
+            pass  # not in this dtype
+found = set()
+vector = re.compile(r"\\\\bu?(char|short|int|long|half|float|double)(2|4|8|16)\\\\b")
+for text in (each.partition("\\n")[2] for each in texts):
+    for ctype, width in vector.findall(text):
+        found.add(size[ctype] * int(width))
+        if size[ctype] * int(width) > 32:
+            print(text, file=sys.stderr)
+print(len(texts), max(found))
+"""
+
+
+def test_no_program_has_longer_vectors_than_allowed():
+    require_device()
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAMS.replace("\\\\", "\\")],
+        env={**os.environ, "TENSORPLUG_BACKEND": "opencl"},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    programs, longest = map(int, done.stdout.split())
+    assert programs > 60
+    assert longest == 32, done.stderr
+
+
+def test_what_kernels_call_with_vectors_is_tried(monkeypatch, frame, call):
+    """No recipe over rows calls a built-in function with vectors that the trial leaves out."""
+    from tensorplug.ops import activation, reduction
+
+    texts = []
+    source = rowwise.source
+
+    def noted(recipe, form, index):
+        made = [recipe.statements, recipe.result]
+        made += [text for each in recipe.passes for text in (each.statements, each.after)]
+        made += [fold.joined for each in recipe.passes for fold in each.folds.values()]
+        texts.extend(made)
+        return source(recipe, form, index)
+
+    monkeypatch.setattr(rowwise, "source", noted)
+    x = np.linspace(1, 2, 24, dtype=np.float32).reshape(2, 12)
+    for spec in (reduction.MAX, reduction.MIN, reduction.SUM, reduction.PROD):
+        name = "reduction_indices" if "reduction_indices" in spec.attributes else "axis"
+        call(spec, x + 0.25, **{name: (0,)})
+        call(spec, (x * 9).astype(np.int32), **{name: (0,)})
+    call(activation.SOFTMAX, x + 0.25)
+    call(activation.LOG_SOFTMAX, x + 0.25)
+    called = set(re.findall(r"\b([a-z_0-9]+)\(", " ".join(texts)))
+    assert texts
+    assert called <= vector_checks.WIDE_FUNCTIONS
+
+
+@pytest.mark.parametrize("name", ["sum", "argmax", "cumulative_sum", "matmul", "vector"])
+def test_loops_that_a_driver_would_not_finish_are_refused(target, name):
+    """A work-item of such a device gets its share of a long row, or the kernel is declined."""
+    poor = OpenCLBackend(target, Limits(long_loops=False))
+    monkey = pytest.MonkeyPatch()
+    steps = []
+    check = poor.runtime.check_steps
+    monkey.setattr(poor.runtime, "check_steps", lambda count: steps.append(count) or check(count))
+    prepare = {each.spec.name: each.function for table in tables() for each in table}
+    n = 1 << 27
+    long = TensorType(dt.float32, (1, n))
+    whole = {"backend": poor, "out": TensorType(dt.float32, (1, 1))}
+    calls = {
+        "sum": lambda: prepare["Sum"](long, axis=(1,), keep_dims=True, **whole),
+        "argmax": lambda: prepare["ArgMax"](
+            long, axis=1, backend=poor, out=TensorType(dt.int32, (1,))
+        ),
+        "cumulative_sum": lambda: prepare["Cumsum"](
+            long, axis=1, exclusive=False, reverse=False, backend=poor, out=long
+        ),
+        "matmul": lambda: prepare["BatchMatMul"](
+            TensorType(dt.float32, (64, n)),
+            TensorType(dt.float32, (n, 64)),
+            transpose_a=False,
+            transpose_b=False,
+            backend=poor,
+            out=TensorType(dt.float32, (64, 64)),
+        ),
+        "vector": lambda: prepare["BatchMatMul"](
+            long,
+            TensorType(dt.float32, (n, 1)),
+            transpose_a=False,
+            transpose_b=False,
+            **whole,
+        ),
+    }
+    refused = ""
+    try:
+        calls[name]()
+    except KernelRefusedError as error:
+        refused = str(error)
+    finally:
+        monkey.undo()
+        poor.close()
+    assert (f"more than {STEPS:,}" in refused) == (max(steps) > STEPS)
