@@ -350,8 +350,20 @@ def test_wrong_numbers_of_long_vectors_cost_long_vectors(monkeypatch, folder, ta
 @pytest.mark.parametrize("nbytes", stages.VECTORS)
 @pytest.mark.parametrize("double", [False, True])
 def test_every_check_fails_for_one_wrong_number(nbytes, double):
-    parts = [checks.scalars(), checks.groups(), checks.wide_atomics(), checks.halves()]
-    for _, found in [*parts, checks.loops(), vector_checks.wide(nbytes, double=double)]:
+    parts = [
+        checks.reals(),
+        checks.reals("double"),
+        checks.integers(),
+        checks.groups(),
+        checks.wide_atomics(),
+        checks.halves(),
+    ]
+    for _, found in [
+        *parts,
+        checks.loops(),
+        checks.sums(),
+        vector_checks.wide(nbytes, double=double),
+    ]:
         for check in found:
             right = check.expected
             assert not check.wrong(right.copy())

@@ -22,9 +22,11 @@ __all__ = [
     "Check",
     "groups",
     "halves",
+    "integers",
     "loops",
     "numbers",
-    "scalars",
+    "reals",
+    "sums",
     "wide_atomics",
 ]
 
@@ -80,12 +82,10 @@ def numbers(dtype: str, seed: int, count: int = LENGTH * ITEMS + 1) -> Array:
 # One work-item, one number ----------------------------------------------------------------------
 
 
-def scalars(real: str = "float") -> Part:
-    """Return arithmetic of integers and of ``real``, and the functions that kernels rest on."""
+def reals(real: str = "float") -> Part:
+    """Return arithmetic of ``real``, and the functions that kernels rest on."""
     dtype = "f4" if real == "float" else "f8"
     x, y = np.abs(numbers(dtype, 1)) + 0.25, numbers(dtype, 2)
-    m, n = numbers("i4", 3), numbers("i4", 4) >> 20
-    n[n == 0] = 7
     wide = real == "double"
     program = f"""{"#pragma OPENCL EXTENSION cl_khr_fp64 : enable" if wide else ""}
 {STRICT}
@@ -97,7 +97,20 @@ kernel void functions(global const {real} *x, global const {real} *y, global {re
   z[10 * n + i] = copysign(x[i], y[i]); z[11 * n + i] = atan2(y[i], x[i]);
   z[12 * n + i] = expm1(y[i]); z[13 * n + i] = fmax(x[i], y[i]); z[14 * n + i] = pow(x[i], y[i]);
 }}
-kernel void integers(global const int *x, global const int *y, global int *z) {{
+"""
+    a, b = x.astype("f8"), y.astype("f8")
+    right = [np.exp(b), np.log(a), np.sin(b), np.cos(b), np.sqrt(a), _fused(x, y), a / b]
+    right += [np.floor(b), np.fmod(b, a), np.log1p(a), np.copysign(a, b), np.arctan2(b, a)]
+    right += [np.expm1(b), np.fmax(a, b), a**b]
+    made = np.concatenate(right).astype(dtype)
+    return program, [Check("functions", [x, y], x.size, 1, made, ulp=16)]
+
+
+def integers() -> Part:
+    """Return arithmetic of integers."""
+    m, n = numbers("i4", 3), numbers("i4", 4) >> 20
+    n[n == 0] = 7
+    program = f"""kernel void integers(global const int *x, global const int *y, global int *z) {{
   const int i = get_global_id(0), n = {m.size};
   z[i] = (int)((uint)x[i] * (uint)y[i]); z[n + i] = x[i] / y[i]; z[2 * n + i] = x[i] % y[i];
   z[3 * n + i] = mul_hi(x[i], y[i]); z[4 * n + i] = clz(x[i]); z[5 * n + i] = x[i] >> 3;
@@ -106,14 +119,10 @@ kernel void integers(global const int *x, global const int *y, global int *z) {{
   z[10 * n + i] = min(x[i], y[i]); z[11 * n + i] = x[i] < y[i] ? -1 : x[i] == y[i];
 }}
 """
-    a, b = x.astype("f8"), y.astype("f8")
-    reals = [np.exp(b), np.log(a), np.sin(b), np.cos(b), np.sqrt(a), _fused(x, y), a / b]
-    reals += [np.floor(b), np.fmod(b, a), np.log1p(a), np.copysign(a, b), np.arctan2(b, a)]
-    reals += [np.expm1(b), np.fmax(a, b), a**b]
     long_m, long_n = m.astype("i8"), n.astype("i8")
     quotient = np.trunc(long_m / long_n).astype("i8")
     unsigned = long_m & 0xFFFFFFFF, long_n & 0xFFFFFFFF
-    integers = [
+    right = [
         long_m * long_n,
         quotient,
         long_m - quotient * long_n,
@@ -127,11 +136,8 @@ kernel void integers(global const int *x, global const int *y, global int *z) {{
         np.minimum(m, n),
         np.where(m < n, -1, m == n),
     ]
-    counted = np.concatenate([each.astype("i8") for each in integers]).astype("i4")
-    return program, [
-        Check("functions", [x, y], x.size, 1, np.concatenate(reals).astype(dtype), ulp=16),
-        Check("integers", [m, n], m.size, 1, counted),
-    ]
+    counted = np.concatenate([each.astype("i8") for each in right]).astype("i4")
+    return program, [Check("integers", [m, n], m.size, 1, counted)]
 
 
 def _fused(x: Array, y: Array) -> Array:
@@ -163,6 +169,17 @@ def loops() -> Part:
     right = np.array([(factor * seed + term) % 2**32 for seed in range(ITEMS)], "u4")
     given = np.concatenate([seeds, np.array([turns, steps], "u4")])
     return program, [Check("loops", [given], ITEMS, 1, right)]
+
+
+def sums() -> Part:
+    """Return a small program, to be loaded from its binary."""
+    x, y = numbers("i4", 9), numbers("i4", 10)
+    program = """kernel void sums(global const int *x, global const int *y, global int *z) {
+  const int i = get_global_id(0);
+  z[i] = (int)((uint)x[i] + (uint)y[i]);
+}
+"""
+    return program, [Check("sums", [x, y], x.size, 1, (x.astype("i8") + y).astype("i4"))]
 
 
 # Work-items that share memory -------------------------------------------------------------------

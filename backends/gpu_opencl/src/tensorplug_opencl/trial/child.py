@@ -90,12 +90,13 @@ class _Tried:
 
     def stages(self, failed: set[str]) -> Iterator[tuple[str, Callable[[], str]]]:
         """Yield the stages in order; the caller adds to ``failed`` meanwhile."""
-        yield "scalars", partial(self._wrong, checks.scalars())
+        yield "integers", partial(self._wrong, checks.integers())
+        yield "scalars", partial(self._wrong, checks.reals())
         yield "groups", partial(self._wrong, checks.groups(self._group))
         yield "long loops", partial(self._wrong, checks.loops())
-        yield "binaries", partial(self._reloaded, checks.groups(self._group))
+        yield "binaries", partial(self._reloaded, checks.sums())
         if self._double:
-            yield "float64", partial(self._wrong, checks.scalars("double"))
+            yield "float64", partial(self._wrong, checks.reals("double"))
         if self._half:
             yield "float16", partial(self._wrong, checks.halves())
         if self._atomics:

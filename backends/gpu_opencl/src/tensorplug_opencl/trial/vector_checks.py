@@ -74,10 +74,12 @@ def _lanes(count: int, join: Callable[[str], str]) -> str:
 
 
 def _integer_folds(ctype: str, ring: str, width: int, own: int) -> str:
-    """Sums and products in ``ring``, extremes in the type itself, of rows that begin at x + 1."""
+    """Sums and products in ``ring``, extremes in the type itself, copies; from x + 1 on."""
     wide, narrow = f"{ring}{width}", f"{ctype}{own}"
+    size = np.dtype(_TYPES[ctype][0]).itemsize
+    slots = 4 + width * size // _BYTES[ring]  # that a work-item writes
     return f"""kernel void fold_{ctype}(global const {ctype} *x, global {ring} *y) {{
-  x += 1 + get_global_id(0) * {LENGTH}; y += get_global_id(0) * 4;
+  x += 1 + get_global_id(0) * {LENGTH}; y += get_global_id(0) * {slots};
   {wide} sums = ({wide})(0), products = ({wide})(1);
   {narrow} least = {_load(ctype, own, "x")}, most = least;
   int c = 0;
@@ -96,11 +98,8 @@ def _integer_folds(ctype: str, ring: str, width: int, own: int) -> str:
   {_lanes(own, lambda s: f"low = min(low, least.{s}); high = max(high, most.{s});")}
   for (; c < {LENGTH}; c++) {{ low = min(low, x[c]); high = max(high, x[c]); }}
   y[0] = sum; y[1] = product; y[2] = ({ring})low; y[3] = ({ring})high;
-}}
-kernel void copy_{ctype}(global const {ctype} *x, global {ctype} *y) {{
-  x += 1 + get_global_id(0) * {LENGTH}; y += get_global_id(0) * {width};
-  const {wide} v = convert_{wide}({_load(ctype, width, "x")}) * ({ring})3;
-  ((global loose_{ctype}{width} *)y)->v = convert_{ctype}{width}(v);
+  const {wide} tripled = convert_{wide}({_load(ctype, width, "x")}) * ({ring})3;
+  ((global loose_{ctype}{width} *)(y + 4))->v = convert_{ctype}{width}(tripled);
 }}"""
 
 
@@ -113,8 +112,8 @@ def _integer_checks(ctype: str, dtype: str, ring: str, width: int) -> Iterator[C
         sums = [ringed.sum(1, dtype=kind), np.multiply.reduce(ringed | kind.type(1), 1, kind)]
         made = np.stack([*sums, rows.min(1).astype(kind), rows.max(1).astype(kind)], 1)
         tripled = (ringed[:, :width] * kind.type(3)).astype(dtype)
+    made = np.concatenate([made, tripled.view(kind)], 1)  # behind one another in memory
     yield Check(f"fold_{ctype}", [x], ITEMS, 1, made.reshape(-1))
-    yield Check(f"copy_{ctype}", [x], ITEMS, 1, tripled.reshape(-1))
 
 
 def _real_folds(ctype: str, width: int) -> str:
