@@ -255,42 +255,28 @@ def _tiles(
     index: templates.Index,
 ) -> Launch:
     """Return the copy by tiles over the axis dense in the source and the one in the target."""
-
-    def of_side(side: int) -> Launch:
-        return _tiles_of(runtime, ctype, layout, sides, starts, index, side)
-
-    if runtime.is_cpu:
-        return of_side(PRIVATE_TILE)
-    return calls.narrowed(of_side, TILE)
-
-
-def _tiles_of(
-    runtime: Runtime,
-    ctype: str,
-    layout: Layout,
-    sides: tuple[int, int],
-    starts: tuple[int, int],
-    index: templates.Index,
-    side: int,
-) -> Launch:
-    """Return it for tiles of ``side`` x ``side`` elements."""
     wide, tall = sides
     outer = _without(layout, sides)
     width, height = layout.sizes[wide], layout.sizes[tall]
-    across, down = -(-width // side), -(-height // side)
-    tiles = shapes.size(outer.sizes) * across * down
     struct = layouts.packed([outer], index)
-    constants = [
-        *map(index.type, (tiles, across, down, width, height)),
-        *_moved(starts, index),
-        *_moved((layout.strides[0][tall], layout.strides[1][wide]), index),
-        *([] if struct is None else [struct]),
-    ]
-    if runtime.is_cpu:
-        text = _tile_text(ctype, outer.rank, index, side, _BY_ITEM)
-        return runtime.launch(text, 2, constants, tiles, heavy=True)
-    text = _tile_text(ctype, outer.rank, index, side, _BY_GROUP)
-    return runtime.launch(text, 2, constants, tiles * LIGHT_GROUP)
+    steps = (layout.strides[0][tall], layout.strides[1][wide])
+
+    def of_side(side: int) -> Launch:
+        across, down = -(-width // side), -(-height // side)
+        tiles = shapes.size(outer.sizes) * across * down
+        constants = [
+            *map(index.type, (tiles, across, down, width, height)),
+            *_moved(starts, index),
+            *_moved(steps, index),
+            *([] if struct is None else [struct]),
+        ]
+        if runtime.is_cpu:
+            text = _tile_text(ctype, outer.rank, index, side, _BY_ITEM)
+            return runtime.launch(text, 2, constants, tiles, heavy=True)
+        text = _tile_text(ctype, outer.rank, index, side, _BY_GROUP)
+        return runtime.launch(text, 2, constants, tiles * LIGHT_GROUP)
+
+    return of_side(PRIVATE_TILE) if runtime.is_cpu else calls.narrowed(of_side, TILE)
 
 
 # Whatever the size of groups, each takes one tile after the other. Rows of the tile are one
