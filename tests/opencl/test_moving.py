@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pyopencl as cl
 import pytest
 
 from tensorplug import dispatch as seam
 from tensorplug import dtypes as dt
+from tensorplug.errors import KernelRefusedError
 from tensorplug.ops import arrangement, creation, diagonals, movement, setting, slicing
 from tensorplug.spec import TensorType
 from tensorplug_opencl.kernels import moving
@@ -52,6 +54,27 @@ def test_axes_in_another_order(backend, shape, perm, dtype):
     expected = x.transpose(perm)
     found = moved(backend, expected.shape, tuple(own[axis] for axis in perm), x)
     np.testing.assert_array_equal(found, expected)
+
+
+def test_smaller_tiles_where_local_memory_is_short(backend, monkeypatch):
+    """The driver says so once a program is built: the next smaller tile is tried."""
+    runtime = backend.runtime
+    monkeypatch.setattr(runtime, "is_cpu", False)
+    real, taken = runtime.launch, []
+
+    def short(source, *args, **options):
+        launch = real(source, *args, **options)
+        local = cl.kernel_work_group_info.LOCAL_MEM_SIZE
+        taken.append(launch.kernel.get_work_group_info(local, runtime.device))
+        if taken[-1] > 1200:
+            raise KernelRefusedError(f"it takes {taken[-1]} bytes")
+        return launch
+
+    monkeypatch.setattr(runtime, "launch", short)
+    x = numbers((64, 96))
+    np.testing.assert_array_equal(moved(backend, (96, 64), (1, 96), x), x.T)
+    assert taken == sorted(taken, reverse=True)
+    assert taken[0] > 1200 >= taken[-1] > 0
 
 
 @pytest.mark.usefixtures("runtime")
