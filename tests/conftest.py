@@ -12,7 +12,7 @@ def pytest_collection_finish() -> None:
     A run that was killed is no fault of a kernel's, and a crash would be remembered as one.
 
     A million objects of thirty thousand tests stay to the end; each full collection, and each
-    count of live tensors (``tensorplug.memory``), would go through them, for half a second.
+    count of live tensors (``tensorplug.memory.scopes``), would go through them, for half a second.
     """
     if "tensorplug_opencl" in sys.modules:
         from tensorplug_opencl import attempts

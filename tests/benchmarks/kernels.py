@@ -16,8 +16,8 @@ from harness import Workload, measure
 from structured import structured
 
 import tensorplug as tp
-from tensorplug.catalogue import catalogue
-from tensorplug.dispatch import dispatch, dispatch_several
+from tensorplug.dispatch.calls import dispatch, dispatch_several
+from tensorplug.engine.catalogue import catalogue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

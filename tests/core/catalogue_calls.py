@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug import dispatch as seam
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.dispatch.calls import dispatch, dispatch_several
 from tensorplug.errors import DTypeError, KernelNotFoundError
 from tensorplug.ops import creation
 from tensorplug_conformance.denominator import Row, cases_of, entries
@@ -29,7 +29,7 @@ def cases(kernel: str) -> Iterator[tuple[Any, Any]]:
 
 def run_twice(spec: Any, case: Any) -> bool:
     """Make the call without a plan and with one; return whether the device has such a kernel."""
-    run = seam.dispatch_several if spec.several else seam.dispatch
+    run = dispatch_several if spec.several else dispatch
     try:
         operands = [_operand(each) for each in case.inputs]
         run(spec, *operands, **case.attributes)

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tensorplug.contract.tables import KernelTable
 from tensorplug.ops import elementwise
-from tensorplug.tables import KernelTable
 
 from . import engines
 
 if TYPE_CHECKING:
     import pytest
 
-    from tensorplug.engine import Engine
+    from tensorplug.engine.engine import Engine
 
 MS = 1_000_000  # nanoseconds
 

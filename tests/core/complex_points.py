@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import tensorplug as tp
-from tensorplug import catalogue
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.engine import catalogue
 
 from .gradient_cases import CASES
 from .gradient_points import RULES, of_the_suite

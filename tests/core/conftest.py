@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 import tensorplug as tp
-from tensorplug import dispatch as seam
+from tensorplug.dispatch.context import current_context
 
 from . import engines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tensorplug.engine import Engine
+    from tensorplug.engine.engine import Engine
 
 
 @pytest.fixture
@@ -35,8 +35,8 @@ def on_the_cpu() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def nothing_left_on() -> Iterator[None]:
     """Check that a test leaves no tape, no scope and no device behind in its context."""
-    before = seam.current()
+    before = current_context()
     yield
-    after = seam.current()
+    after = current_context()
     assert after is before
     assert (after.recording, after.scope) == (None, None)

@@ -8,18 +8,18 @@ from weakref import WeakSet
 
 import numpy as np
 
-from tensorplug import dtypes as dt
-from tensorplug.engine import Opened
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import TensorType
+from tensorplug.engine.engine import Opened
+from tensorplug.engine.registry import Owner
 from tensorplug.errors import BackendMemoryError
-from tensorplug.registry import Owner
-from tensorplug.spec import TensorType
 
 from .engines import MemoryBackend, Source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tensorplug.tables import KernelTable
+    from tensorplug.contract.tables import KernelTable
 
 OWNER = Owner("leaky-distribution", "3.0")
 

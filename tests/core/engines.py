@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug import catalogue
-from tensorplug import dispatch as seam
-from tensorplug import dtypes as dt
-from tensorplug.engine import Engine, Opened
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import KernelSpec, TensorType
+from tensorplug.contract.tables import KernelTable
+from tensorplug.dispatch.context import Context, use_context
+from tensorplug.engine import catalogue
+from tensorplug.engine.engine import Engine, Opened
+from tensorplug.engine.registry import Owner, Registry
 from tensorplug.errors import BackendMemoryError, BackendNotInstalledError, DeviceLostError
 from tensorplug.ops import creation, elementwise, movement, reduction, sorting
-from tensorplug.registry import Owner, Registry
-from tensorplug.spec import KernelSpec, TensorType
-from tensorplug.tables import KernelTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from tensorplug.backend import DeviceInfo
+    from tensorplug.contract.backend import DeviceInfo
 
 CORE = Owner("the-core", "1.0")
 
@@ -197,9 +197,9 @@ def make(
     return Engine(Source(tables), registry, fallback=fallback)
 
 
-def using(engine: Engine) -> seam.entered:
+def using(engine: Engine) -> use_context:
     """Return a context in which ops run on ``engine``."""
-    return seam.entered(seam.Frame(engine))
+    return use_context(Context(engine))
 
 
 def together(count: int, work: Callable[[int], None]) -> None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tensorplug import catalogue
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.engine import catalogue
 
 from .complex_points import COMPLEX_POINTS
 from .gradient_conventions import CONVENTIONS
@@ -19,8 +19,8 @@ from .gradient_points import POINTS, RULES
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tensorplug.spec import KernelSpec
-    from tensorplug.tables import GradientEntry
+    from tensorplug.contract.spec import KernelSpec
+    from tensorplug.contract.tables import GradientEntry
 
 REAL, COMPLEX = (
     {(case.kernel, name) for case in points for name in case.wrt}

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import tensorplug as tp
-from tensorplug import catalogue
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.engine import catalogue
 from tensorplug_conformance.denominator import Row, cases_of, entries
 
 from .gradient_cases import CASES
 from .samples import Case
 
 if TYPE_CHECKING:
-    from tensorplug.tables import GradientEntry
+    from tensorplug.contract.tables import GradientEntry
 
 
 RULES: dict[tuple[str, str], GradientEntry] = {

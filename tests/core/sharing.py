@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorplug.engine import Engine, Opened
+from tensorplug.engine.engine import Engine, Opened
 
 from . import engines
 

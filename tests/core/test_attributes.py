@@ -7,10 +7,10 @@ import re
 import numpy as np
 import pytest
 
-from tensorplug import attributes as kinds
-from tensorplug import dtypes as dt
+from tensorplug.contract import attributes as kinds
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import TensorType
 from tensorplug.errors import TensorplugError
-from tensorplug.spec import TensorType
 
 X = TensorType(dt.float32, (2, 3, 4))
 KNOWN = {"x": X, "xs": [X, X], "none": [], "absent": None}

@@ -13,7 +13,7 @@ from tensorplug.testing import check_grads
 from .tensors import same, tensor
 
 if TYPE_CHECKING:
-    from tensorplug.engine import Engine
+    from tensorplug.engine.engine import Engine
 
 X = np.array([0.3, -1.1], np.float32)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug import dispatch as seam
+from tensorplug.dispatch.context import current_context
 
 from .tensors import live, same, tensor
 
@@ -94,7 +94,7 @@ def test_recordings_form_a_chain() -> None:
     seen: list[list[Any]] = []
 
     def note(x: tp.Tensor) -> tp.Tensor:
-        chain, recording = [], seam.current().recording
+        chain, recording = [], current_context().recording
         while recording is not None:
             chain.append(recording)
             recording = recording.parent

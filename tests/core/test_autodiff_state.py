@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug import dispatch as seam
+from tensorplug.autodiff.tape import Node
+from tensorplug.dispatch.context import current_context
 from tensorplug.errors import ArgumentError, DTypeError, NotConnectedError
-from tensorplug.tape import Node
 from tensorplug.testing import isolated_engine
 
 from .tensors import live, same, tensor
@@ -77,10 +77,10 @@ def test_after_an_exception_nothing_is_recorded_or_held(what: str) -> None:
         gc.collect()
         gc.disable()
         try:
-            before, frame = (live(), _nodes()), seam.current()
+            before, context = (live(), _nodes()), current_context()
             for _ in range(3):
                 assert _type_of_failure(call) in EXPECTED.get(what, {ZeroDivisionError})
-                assert seam.current() is frame
+                assert current_context() is context
             assert (live(), _nodes()) == before
             assert [each() for each in seen] == [None] * 4
         finally:
@@ -116,7 +116,7 @@ def test_a_kernel_that_raises_leaves_the_tape_off() -> None:
         with pytest.raises(ZeroDivisionError) as caught:
             tp.grad(lambda x: tp.square(x * 2.0))(tensor(1.0))
         assert "in kernel Square(x=float32[])" in "".join(caught.value.__notes__)
-        assert seam.current().recording is None
+        assert current_context().recording is None
         same(tp.grad(lambda x: x * x)(tensor(3.0)), 6)
 
 

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug import dispatch as seam
+from tensorplug.dispatch.context import current_context
 from tensorplug.errors import NotConnectedError
 
 from .engines import together, using
 from .tensors import same, tensor
 
 if TYPE_CHECKING:
-    from tensorplug.engine import Engine
+    from tensorplug.engine.engine import Engine
 
 X = np.array([0.3, -0.7], np.float32)
 
@@ -75,7 +75,7 @@ def test_a_thread_started_inside_f(engine: Engine) -> None:
         context = copy_context()
 
         def double() -> tp.Tensor:
-            assert (seam.current().recording is not None) is inside
+            assert (current_context().recording is not None) is inside
             return tp.exp(x) if inside else tp.exp(tp.asarray(X))
 
         (h,) = in_thread((lambda: context.run(double)) if inside else lambda: _on(engine, double))

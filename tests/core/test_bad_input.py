@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug import dispatch as seam
+from tensorplug.dispatch.context import current_context
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError, TensorplugError
 
 from . import bad_calls_computing, bad_calls_images, bad_calls_making_moving
@@ -22,7 +22,7 @@ def cpu():
     """Use the CPU; check afterwards that everything still works and that no tape is on."""
     with tp.use_backend("cpu"):
         yield
-        assert seam.current().recording is None
+        assert current_context().recording is None
         assert tp.add(1, 1)._node is None
         x = tp.asarray([1.0, 2.0])
         assert tp.grad(lambda x: tp.sum(x * x))(x).tolist() == [2, 4]

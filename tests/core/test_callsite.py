@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import tensorplug as tp
-from tensorplug import dispatch as seam
+from tensorplug.dispatch.context import current_context, use_context
 from tensorplug.observers import callsite
 from tensorplug.observers.callsite import CallSite
 from tensorplug.testing import isolated_engine
@@ -50,7 +50,7 @@ class Sites:
 @pytest.fixture
 def sites(engine):
     watching = Sites()
-    with seam.entered(seam.current().replace(observers=(watching,))):
+    with use_context(current_context().replace(observers=(watching,))):
         yield watching.found
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug import chaining
-from tensorplug.dispatch import chained
+from tensorplug.dispatch.calls import chained
 from tensorplug.errors import ArgumentError, RegistrationError, ShapeError
+from tensorplug.tensors import chaining
 
 
 @pytest.fixture

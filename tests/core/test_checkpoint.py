@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug import dispatch as seam
+from tensorplug.dispatch.context import current_context
 from tensorplug.errors import ArgumentError, DisposedError, GradientError, NotConnectedError
 from tensorplug.testing import check_grads
 
@@ -281,11 +281,11 @@ def test_an_exception_in_the_second_call() -> None:
     gc.collect()  # of other tests
     gc.disable()
     try:
-        before, frame = live(), seam.current()
+        before, context = live(), current_context()
         for _ in range(3):
             note = "while checkpoint called Counted again in a backward pass"
             assert _notes_of_failing(lambda: tp.grad(loss)(x)) == [note]
-            assert seam.current() is frame
+            assert current_context() is context
         assert live() == before
     finally:
         gc.enable()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug.tape import Node
+from tensorplug.autodiff.tape import Node
 
 from .tensors import live, same, tensor
 

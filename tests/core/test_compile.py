@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug import tree
-from tensorplug.compilation.functions import LIMIT
+from tensorplug.compile.functions import LIMIT
 from tensorplug.errors import ArgumentError, DisposedError, DTypeError
+from tensorplug.tensors import tree
 
 from .tensors import live, tensor
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug import dispatch as seam
+from tensorplug.dispatch.context import current_context
 from tensorplug.errors import ArgumentError, CopyNeededError, DisposedError, DTypeError
 
 from . import engines
@@ -144,7 +144,7 @@ def test_like_a_tensor_means_where_it_is(there, name, dtype):
     expect(found, dtype or "float32", (1, 2), value)
     assert make(there, dtype=dtype, device="here").device == "here"
     assert make([[0.5, 1]], dtype=dtype).device == "here"
-    assert seam.current().engine.device.counters.transfers_in == 0  # not for its type alone
+    assert current_context().engine.device.counters.transfers_in == 0  # not for its type alone
     assert make(there.to("host"), dtype=dtype).device == "host"
 
 

@@ -11,20 +11,20 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug import dispatch as seam
-from tensorplug import dtypes as dt
-from tensorplug import inference
-from tensorplug.dispatch import Frame
-from tensorplug.engine import Engine, Opened
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract import inference
+from tensorplug.contract.spec import KernelSpec
+from tensorplug.contract.tables import KernelTable
+from tensorplug.dispatch.calls import dispatch_unary
+from tensorplug.dispatch.context import Context, current_context, use_context
+from tensorplug.engine.engine import Engine, Opened
+from tensorplug.engine.registry import Owner, Registry
+from tensorplug.engine.settings import CHECKS, DEFAULT_CHECKS, Settings
 from tensorplug.errors import ArgumentError, KernelOutputError
 from tensorplug.observers import debugging
 from tensorplug.observers.leaks import LeakCheck
 from tensorplug.observers.nonfinite import NonFiniteCheck
 from tensorplug.plugins.assembly import build_engine
-from tensorplug.registry import Owner, Registry
-from tensorplug.settings import CHECKS, DEFAULT_CHECKS, Settings
-from tensorplug.spec import KernelSpec
-from tensorplug.tables import KernelTable
 
 from .engines import MemoryBackend
 
@@ -59,7 +59,7 @@ def engine(*checks: Any) -> Engine:
 
 
 def fickle(x: tp.Tensor) -> tp.Tensor:
-    return seam.dispatch_unary(FICKLE, x)
+    return dispatch_unary(FICKLE, x)
 
 
 WRONG = r"out is float32\[7\], but must be float32\[2\]"
@@ -67,7 +67,7 @@ WRONG = r"out is float32\[7\], but must be float32\[2\]"
 
 @pytest.mark.parametrize("others", [(), ("nan", "inf"), ("leaks",)])
 def test_every_call_of_an_engine_is_compared(others: Any) -> None:
-    with seam.entered(Frame(engine("verify", *others))):
+    with use_context(Context(engine("verify", *others))):
         x = tp.asarray([1.0, 2.0])
         if "leaks" in others:
             with pytest.warns(tp.errors.UncheckedWarning):
@@ -79,7 +79,7 @@ def test_every_call_of_an_engine_is_compared(others: Any) -> None:
 
 
 def test_every_call_in_a_block_is_compared() -> None:
-    with seam.entered(Frame(engine())):
+    with use_context(Context(engine())):
         x = tp.asarray([1.0, 2.0])
         with tp.debug():
             assert fickle(x).shape == (2,)
@@ -93,7 +93,7 @@ def test_every_call_in_a_block_is_compared() -> None:
 
 
 def test_only_the_first_call_is_compared_otherwise() -> None:
-    with seam.entered(Frame(engine())):
+    with use_context(Context(engine())):
         x = tp.asarray([1.0, 2.0])
         for _ in range(3):
             assert fickle(x).shape == (2,)
@@ -119,7 +119,7 @@ def test_the_observers_of_checks(names: Any, expected: list[type]) -> None:
 
 def test_the_defaults_of_debug_are_those_of_the_setting() -> None:
     with tp.debug():
-        made = seam.current().observers
+        made = current_context().observers
     assert [type(each) for each in made] == [
         type(each) for each in debugging.checks(DEFAULT_CHECKS)
     ]

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug import dispatch as seam
-from tensorplug.dispatch import Frame, dispatch, dispatch_several
+from tensorplug.contract.spec import KernelSpec
+from tensorplug.dispatch.calls import dispatch, dispatch_several
+from tensorplug.dispatch.context import Context, current_context, use_context
 from tensorplug.errors import ArgumentError, NonFiniteError
 from tensorplug.observers import debugging
 from tensorplug.observers.callsite import CallSite
-from tensorplug.spec import KernelSpec
 
 from . import engines
 from .engines import spec_of
@@ -269,7 +269,7 @@ def bad():
 
 
 def test_only_inside_the_block_and_the_thread():
-    before = seam.current()
+    before = current_context()
     with tp.debug() as block:
         with pytest.raises(NonFiniteError):
             bad()
@@ -282,20 +282,20 @@ def test_only_inside_the_block_and_the_thread():
             bad()
         with tp.debug(nan=True, inf=False), pytest.raises(NonFiniteError):
             bad()  # the outer one
-    assert seam.current() is before
+    assert current_context() is before
     assert bad().numpy() == [-INF]
     with block, pytest.raises(NonFiniteError):
         bad()
     with pytest.raises(ZeroDivisionError), tp.debug():
         raise ZeroDivisionError
-    assert seam.current() is before
+    assert current_context() is before
 
 
 def test_the_function_form():
     assert tp.debug(lambda a, *, b: (a, b), 1, b=2) == (1, 2)
-    before = seam.current()
+    before = current_context()
     failing(bad)
-    assert seam.current() is before
+    assert current_context() is before
 
     async def later():
         return bad()
@@ -311,7 +311,7 @@ def test_an_engine_s_own_check_watches_all_threads():
 
     def work(_number):
         with (
-            seam.entered(Frame(engine)),
+            use_context(Context(engine)),
             np.errstate(over="ignore"),
             pytest.raises(NonFiniteError) as caught,
         ):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
 from tensorplug.errors import GradientNotFoundError, NonFiniteError
 from tensorplug.observers.callsite import CallSite
 

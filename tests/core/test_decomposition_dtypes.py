@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import tensorplug as tp
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import TensorType
 from tensorplug.errors import KernelNotFoundError
-from tensorplug.spec import TensorType
 from tensorplug.testing import isolated_engine
 
 

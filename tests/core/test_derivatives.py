@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug import dispatch as seam
+from tensorplug.dispatch.context import current_context
 from tensorplug.errors import ArgumentError, DisposedError, DTypeError
 
 from .tensors import live, same, tensor
@@ -158,7 +158,7 @@ def test_what_does_not_fit_is_named(row: Any) -> None:
     _, f, primals, tangents, error, message = row
     with pytest.raises(error, match=message):
         tp.jvp(f, primals, tangents)
-    assert seam.current().recording is None
+    assert current_context().recording is None
 
 
 def test_tangents_are_checked_before_f_is_called() -> None:

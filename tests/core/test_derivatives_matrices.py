@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug import dispatch as seam
+from tensorplug.dispatch.context import current_context
 from tensorplug.errors import ArgumentError, DTypeError, NotConnectedError
 
 from .tensors import live, same, tensor
@@ -209,7 +209,7 @@ def test_misuse_is_named(who: str) -> None:
         derivative(tp.sum)(3)
     with pytest.raises(ArgumentError, match=r"must return a tensor, got float at \['x'\]"):
         derivative(lambda _: {"x": 1.0})(tensor(X))
-    assert seam.current().recording is None
+    assert current_context().recording is None
 
 
 def test_one_tensor_is_left() -> None:

@@ -8,15 +8,11 @@ import threading
 import pytest
 
 import tensorplug as tp
-from tensorplug import catalogue
-from tensorplug.backend import DeviceInfo
-from tensorplug.engine import Engine
-from tensorplug.errors import (
-    ArgumentError,
-    BackendUnavailableError,
-    BackendWarning,
-)
-from tensorplug.registry import Registry
+from tensorplug.contract.backend import DeviceInfo
+from tensorplug.engine import catalogue
+from tensorplug.engine.engine import Engine
+from tensorplug.engine.registry import Registry
+from tensorplug.errors import ArgumentError, BackendUnavailableError, BackendWarning
 
 from . import engines
 from .engines import Source, expect, together, using

@@ -1,4 +1,4 @@
-"""The seam: frames, the default engine, and which engine answers."""
+"""The seam: contexts, the default engine, and which engine answers."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ import sys
 import pytest
 
 import tensorplug as tp
-from tensorplug import dispatch as seam
-from tensorplug.ops import slicing
+from tensorplug.dispatch.calls import chained, dispatch
+from tensorplug.dispatch.context import current_context, engine_of, use_context
+from tensorplug.ops.indexing import slicing
 
 from . import engines
 from .engines import using
 
 
 def test_frames_differ_in_what_is_said(engine):
-    frame = seam.current()
+    context = current_context()
     marks = {"recording": object(), "scope": object(), "device": engine.open("other")}
-    assert not frame.watched
+    assert not context.watched
     for name, value in marks.items():
-        changed = frame.replace(**{name: value})
+        changed = context.replace(**{name: value})
         assert getattr(changed, name) is value
         others = [each for each in marks if each != name]
         assert [getattr(changed, each) for each in others] == [None] * len(others)
@@ -30,11 +31,11 @@ def test_frames_differ_in_what_is_said(engine):
 
 
 def test_a_frame_is_left_after_an_error(engine):
-    outer = seam.current()
+    outer = current_context()
     inner = outer.replace(scope=object())
-    with pytest.raises(ZeroDivisionError), seam.entered(inner):
-        _ = 1 / (seam.current() is not inner)
-    assert seam.current() is outer
+    with pytest.raises(ZeroDivisionError), use_context(inner):
+        _ = 1 / (current_context() is not inner)
+    assert current_context() is outer
     assert outer.engine is engine
 
 
@@ -48,7 +49,7 @@ def test_a_copied_context_keeps_its_engine():
 
 
 def test_frames_follow_the_active_device(engine):
-    inner = seam.current().replace(scope=None)
+    inner = current_context().replace(scope=None)
     x = tp.asarray([1.0])
     tp.add(x, x)
     assert inner.plans is engine.device.plans
@@ -61,7 +62,7 @@ def test_frames_follow_the_active_device(engine):
 def test_chained_marks_a_function():
     def op(x): ...
 
-    assert seam.chained(op) is op
+    assert chained(op) is op
     assert op.__tensorplug_chained__ is True
 
 
@@ -86,8 +87,8 @@ print(sorted(unwanted & set(sys.modules)), dispatch.ROOT.engine)
 def test_the_first_ops_of_many_threads_share_one_engine():
     code = """
 import threading, tensorplug as tp
-from tensorplug import dispatch, frames
-built, build = [], frames._Default.build
+from tensorplug import dispatch, contexts
+built, build = [], contexts._Default.build
 def slow():
     built.append(1)
     threading.Event().wait(0.05)
@@ -106,8 +107,8 @@ print(len(built), len(found), len(set(map(id, found))))
 
 def test_the_seam_alone_has_no_engine():
     code = """
-from tensorplug import dispatch, frames
-frames._Default.build = None
+from tensorplug import dispatch, contexts
+contexts._Default.build = None
 try:
     dispatch.as_tensor(1)
 except RuntimeError as error:
@@ -127,7 +128,7 @@ def test_plans_serve_lists_absent_inputs_and_several_outputs_without_the_engine(
         lambda: [each.tolist() for each in tp.topk(x, 1)],
     )
     first = [call() for call in calls]
-    monkeypatch.setattr(type(seam.runner(seam.current())), "run", None)
+    monkeypatch.setattr(type(engine_of(current_context())), "run", None)
     assert [call() for call in calls] == first
 
 
@@ -135,7 +136,7 @@ def test_a_plan_of_several_outputs_serves_nobody_who_wants_one():
     x = tp.asarray([1.0, 2.0])
     tp.unstack(x)
     with pytest.raises(tp.errors.ArgumentError, match="several outputs"):
-        seam.dispatch(slicing.UNPACK, x, axis=0)
+        dispatch(slicing.UNPACK, x, axis=0)
 
 
 def test_the_tape_sees_lists_and_parts():

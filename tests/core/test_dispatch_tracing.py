@@ -12,7 +12,7 @@ import threading
 import pytest
 
 import tensorplug as tp
-from tensorplug import dispatch as seam
+from tensorplug.dispatch.context import current_context
 from tensorplug.errors import DeviceLostError
 from tensorplug.observers.callsite import CallSite
 from tensorplug.observers.dispatch_tracing import TracedCall
@@ -211,7 +211,7 @@ def test_the_last_line_names_the_kernel_that_kills_the_process(tmp_path):
 
 
 def test_this_thread_and_this_block_only(engine):
-    before = seam.current()
+    before = current_context()
 
     def elsewhere():
         with engines.using(engine):
@@ -224,7 +224,7 @@ def test_this_thread_and_this_block_only(engine):
         tp.negative(tp.asarray([1.0]))
         with pytest.raises(RuntimeError, match="this trace_dispatch is entered already"), t:
             pass
-    assert seam.current() is before
+    assert current_context() is before
     tp.exp(tp.asarray([1.0]))
     assert [each.name for each in t.calls] == ["Neg"]
     assert str(tp.trace_dispatch()) == ""

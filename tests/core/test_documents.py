@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import tensorplug as tp
-from tensorplug import settings
+from tensorplug.engine import settings
 from tensorplug.errors import SettingsError
 from tensorplug.testing import isolated_engine
 

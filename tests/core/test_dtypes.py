@@ -9,7 +9,7 @@ import pickle
 import numpy as np
 import pytest
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
 from tensorplug.errors import ArgumentError, DTypeError
 
 NAMES = [

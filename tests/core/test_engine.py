@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug import attributes
-from tensorplug import dtypes as dt
+from tensorplug.contract import attributes
+from tensorplug.contract import dtypes as dt
 from tensorplug.errors import (
     ArgumentError,
     BackendClosedError,

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug import dispatch as seam
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import TensorType
+from tensorplug.contract.tables import KernelTable
+from tensorplug.dispatch.context import current_context
 from tensorplug.errors import KernelNotFoundError
-from tensorplug.explanation import Explanation
+from tensorplug.introspection.explanation import Explanation
 from tensorplug.ops.elementwise import EXP, NEG, SQUARE, negative
 from tensorplug.plugins.assembly import core_registry
-from tensorplug.spec import TensorType
-from tensorplug.tables import KernelTable
 
 from . import engines
 from .engines import using
@@ -276,12 +276,12 @@ def test_decompositions_that_lead_back_to_themselves(decompose):
 
 
 def test_nothing_is_left_of_a_rehearsal(engine):
-    before = seam.current()
+    before = current_context()
     tp.asarray(1.0)
     memory = tp.memory()
     with tp.register_decomposition(DETOUR, lambda x: tp.add(tp.exp(x * 3.0), [1.0])):
         tp.explain(DETOUR, [TensorType(dt.float32, (1000, 1000))])
-    assert seam.current() is before
+    assert current_context() is before
     assert tp.memory() == memory
     assert engine.open("memory").counters.transfers_in == 0
 

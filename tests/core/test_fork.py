@@ -13,8 +13,8 @@ import warnings
 import pytest
 
 import tensorplug as tp
+from tensorplug.dispatch.locks import Lock
 from tensorplug.errors import BackendClosedError, TensorplugError
-from tensorplug.locks import Lock
 
 from . import engines
 from .engines import using

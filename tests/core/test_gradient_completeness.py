@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from tensorplug import catalogue
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import TensorType
+from tensorplug.engine import catalogue
 from tensorplug.errors import ArgumentError, DTypeError
-from tensorplug.spec import TensorType
 
 from .gradient_points import POINTS, RULES, ordinary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tensorplug.spec import KernelSpec
+    from tensorplug.contract.spec import KernelSpec
 
     from .samples import Case
 

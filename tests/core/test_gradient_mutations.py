@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug import dtypes as dt
-from tensorplug.tables import cotangent_names
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.tables import cotangent_names
+from tensorplug.tensors.tree import flatten
 from tensorplug.testing import check_grads
-from tensorplug.tree import flatten
 
 from .gradient_points import POINTS, RULES, as_function
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug import catalogue
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.engine import catalogue
 
 from .gradient_points import RULES, ordinary
 from .samples import Case

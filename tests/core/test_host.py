@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug import dtypes as dt
-from tensorplug import host
+from tensorplug.contract import dtypes as dt
+from tensorplug.dispatch import host_values
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 
 INF, NAN = float("inf"), float("nan")
@@ -54,7 +54,7 @@ TAKEN = [  # what, dtype asked, dtype that comes, values
 
 @pytest.mark.parametrize(("value", "asked", "dtype", "values"), TAKEN, ids=repr)
 def test_taken(value, asked, dtype, values):
-    found = host.as_array(value, None if asked is None else dt.of(asked))
+    found = host_values.as_array(value, None if asked is None else dt.of(asked))
     expected = np.asarray(values, dtype=dtype)
     assert (found.dtype, found.shape) == (np.dtype(dtype), expected.shape)
     np.testing.assert_array_equal(found, expected)
@@ -62,7 +62,7 @@ def test_taken(value, asked, dtype, values):
 
 @pytest.mark.parametrize("value", ["äß", ["a", "bc"], np.array(["x"]), np.array([["x"]], "T")])
 def test_strings(value):
-    found = host.as_array(value)
+    found = host_values.as_array(value)
     assert dt.of(found.dtype) is dt.string
     assert found.tolist() == np.asarray(value).tolist()
 
@@ -109,7 +109,7 @@ REFUSED = [  # what, dtype asked, error, a part of the message
 @pytest.mark.parametrize(("value", "asked", "error", "message"), REFUSED, ids=repr)
 def test_refused(value, asked, error, message):
     with pytest.raises(error, match=re.escape(message)) as caught:
-        host.as_array(value, None if asked is None else dt.of(asked))
+        host_values.as_array(value, None if asked is None else dt.of(asked))
     assert type(caught.value) is error
 
 
@@ -136,4 +136,4 @@ def test_later_writes_to_the_source_are_not_seen(dtype):
     [(True, True), (1, True), (1.0, True), (1j, True), (np.float64(1), False), ("1", False)],
 )
 def test_which_scalars_are_weak(value, is_one):
-    assert host.is_scalar(value) is is_one
+    assert host_values.is_scalar(value) is is_one

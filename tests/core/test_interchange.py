@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug import dispatch as seam
-from tensorplug import dtypes as dt
-from tensorplug.backend import Backend, SharesHostMemory
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.backend import Backend, SharesHostMemory
+from tensorplug.dispatch.context import current_context, engine_of
 from tensorplug.errors import (
     ArgumentError,
     BackendClosedError,
@@ -61,9 +61,9 @@ def arrays():
 
 
 def tensor_over(array, device="sharing"):
-    frame = seam.current()
+    context = current_context()
     copy = False if device == "sharing" else None
-    return seam.runner(frame).receive(frame, array, device, "x", copy=copy)
+    return engine_of(context).receive(context, array, device, "x", copy=copy)
 
 
 class Producer:

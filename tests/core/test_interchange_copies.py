@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
 
 from . import engines
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
+from tensorplug.contract.tables import KernelTable
 from tensorplug.errors import RegistrationError
 from tensorplug.ops import elementwise
-from tensorplug.tables import KernelTable
 
 from . import engines
 from .engines import expect, using

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug import catalogue
-from tensorplug import dispatch as seam
-from tensorplug.backend import CountsBuffers
-from tensorplug.engine import Engine
+from tensorplug.contract.backend import CountsBuffers
+from tensorplug.dispatch.context import Context, current_context, use_context
+from tensorplug.engine import catalogue
+from tensorplug.engine.engine import Engine
+from tensorplug.engine.registry import Registry
 from tensorplug.errors import KernelOutputError, LeakError, UncheckedWarning
 from tensorplug.observers.leaks import LeakCheck
-from tensorplug.registry import Registry
 
 from .counting import CountingBackend, CountingSource
 from .engines import MemoryBackend, spec_of, together
@@ -36,7 +36,7 @@ def leaks():
         Registry(catalogue.catalogue()),
         fallback="allow",
     )
-    with seam.entered(seam.Frame(engine, observers=(LeakCheck(),))):
+    with use_context(Context(engine, observers=(LeakCheck(),))):
         yield engine
 
 
@@ -116,7 +116,7 @@ CLEAN = [
 @pytest.mark.parametrize(("what", "act"), CLEAN, ids=[what for what, _ in CLEAN])
 def test_clean_kernels_pass(what, act, stash):
     x, y = two(), two((3.0, 4.0))
-    stash.append(seam.current().engine.device.backend.make([1.0]))
+    stash.append(current_context().engine.device.backend.make([1.0]))
     tp.register_kernel(SPEC, "memory", kernel_of(act, stash))
     for _ in range(3):
         result = tp.run_kernel(SPEC, [x, y])
@@ -152,7 +152,7 @@ def test_faults_are_named(act, fault, stash, calls_before):
     """At a plan's first call, and at one that finds its plan."""
     x, y = two(), two((3.0, 4.0))
     tp.register_kernel(SPEC, "memory", kernel_of(at_call(calls_before, act), stash))
-    backend = seam.current().engine.device.backend
+    backend = current_context().engine.device.backend
     stash.extend(backend.make(np.float32([1, 2])) for _ in range(3))
     for _ in range(calls_before):
         assert tp.run_kernel(SPEC, [x, y]).tolist() == [4, 6]
@@ -310,7 +310,7 @@ def test_a_fallback_is_checked_where_it_runs(leaks, stash):
 def test_checked_kernels_of_several_threads_do_not_mix(leaks, stash):
     """Each waits inside for another one, which must not come."""
     inside = threading.Barrier(2)
-    frame = seam.current()
+    context = current_context()
 
     def act(backend, _stash, *_):
         temporary = backend.make([1.0])
@@ -326,7 +326,7 @@ def test_checked_kernels_of_several_threads_do_not_mix(leaks, stash):
     arguments = [(two(), two()) for _ in range(4)]
 
     def work(number):
-        with seam.entered(frame):
+        with use_context(context):
             results.append(tp.run_kernel(SPEC, arguments[number]))
 
     results = []
@@ -348,7 +348,7 @@ def test_no_state_grows(stash):
 
 
 def test_counting_stops_when_the_check_is_finished(leaks, stash):
-    (check,) = seam.current().observers
+    (check,) = current_context().observers
     check.finish()  # nothing was counted yet
     backend = leaks.device.backend
     assert backend.stopped == 0

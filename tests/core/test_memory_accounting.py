@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug.memory import DeviceMemory
-from tensorplug.tape import CallNode
+from tensorplug.autodiff.tape import CallNode
+from tensorplug.memory.scopes import DeviceMemory
 
 from .engines import spec_of, together, using
 

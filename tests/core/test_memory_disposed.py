@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug import catalogue
+from tensorplug.engine import catalogue
 from tensorplug.errors import DisposedError, TensorplugError
 
 from .engines import make, using

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug import catalogue
-from tensorplug import dispatch as seam
-from tensorplug.engine import Engine
+from tensorplug.dispatch.context import Context, current_context, use_context
+from tensorplug.engine import catalogue
+from tensorplug.engine.engine import Engine
+from tensorplug.engine.registry import Registry
 from tensorplug.errors import BackendMemoryError
-from tensorplug.registry import Registry
 
 from . import training
 from .counting import CountingSource, counted
@@ -32,7 +32,7 @@ def bounded():
     forms = (each for table in catalogue.decompositions() for each in table)
     registry.add(CORE, gradients=rules, decompositions=forms)
     engine = Engine(CountingSource(tables), registry, fallback="error")
-    with seam.entered(seam.Frame(engine)):
+    with use_context(Context(engine)):
         tp.register_decomposition(HALF, lambda x: tp.exp(tp.negative(x)) * tp.exp(x) * x * 0.5)
         yield engine
 
@@ -106,7 +106,7 @@ def values(result):
 
 def figures():
     """Return what is held; numbers that the engine keeps are not counted."""
-    constants = sum(len(each.constants) for each in seam.current().engine.devices())
+    constants = sum(len(each.constants) for each in current_context().engine.devices())
     found = Counter({"live": sum(len(each.live) for each in backends()) - constants})
     for name, held in tp.memory().items():
         for figure in ("tensors", "buffers", "bytes", "taped"):
@@ -115,12 +115,12 @@ def figures():
 
 
 def backends():
-    return seam.current().engine.source.backends.values()
+    return current_context().engine.source.backends.values()
 
 
 def forget():
     """Forget plans and constants, so that making them can fail too."""
-    for device in seam.current().engine.devices():
+    for device in current_context().engine.devices():
         device.forget_plans()
         device.constants.clear()
 
@@ -131,7 +131,7 @@ def forget():
 @pytest.mark.parametrize("anew", [False, True], ids=["known plans", "new plans"])
 def test_each_allocation_fails_once(compute, anew):
     expected = values(compute())
-    frame = seam.current()
+    context = current_context()
     for backend in list(backends()):
         gc.collect()
         gc.disable()
@@ -140,7 +140,7 @@ def test_each_allocation_fails_once(compute, anew):
         finally:
             gc.enable()
         assert failures > 0
-        assert seam.current() is frame
+        assert current_context() is context
 
 
 def sweep(backend, compute, expected, *, anew):
@@ -182,7 +182,7 @@ def check_values(result, expected):
 
 
 def fail_at(turn):
-    backend = seam.current().engine.device.backend
+    backend = current_context().engine.device.backend
     backend.made, backend.fails_at = 0, turn
 
 

@@ -9,9 +9,9 @@ import gc
 import threading
 
 import pytest
+from tensorplug.dispatch.copied import current_context, use_context
 
 import tensorplug as tp
-from tensorplug import dispatch as seam
 from tensorplug.errors import ArgumentError
 
 pytestmark = pytest.mark.usefixtures("engine")
@@ -108,7 +108,7 @@ def test_tasks_have_scopes_of_their_own():
         return await asyncio.gather(*(task(turns, float(value)) for value in (1, 2, 3)))
 
     assert [each.tolist() for each in asyncio.run(main())] == [[1], [2], [3]]
-    assert seam.current().scope is None
+    assert current_context().scope is None
 
 
 def test_one_task_ends_its_scope_while_another_is_inside():
@@ -170,11 +170,11 @@ def test_a_thread_shares_the_scope_if_it_runs_in_a_copy_of_the_context():
     def work(name):
         made[name] = make()
 
-    frame = seam.current()
+    context = current_context()
     with tp.tidy():
         for name, run in (
             ("copied", functools.partial(contextvars.copy_context().run, work, "copied")),
-            ("bare", functools.partial(bare, frame, work, "bare")),
+            ("bare", functools.partial(bare, context, work, "bare")),
         ):
             thread = threading.Thread(target=run, name=name)
             thread.start()
@@ -182,8 +182,8 @@ def test_a_thread_shares_the_scope_if_it_runs_in_a_copy_of_the_context():
     assert (made["copied"].is_disposed, made["bare"].is_disposed) == (True, False)
 
 
-def bare(frame, work, name):
-    with seam.entered(frame):
+def bare(context, work, name):
+    with use_context(context):
         work(name)
 
 
@@ -229,7 +229,7 @@ def test_a_generator_that_is_left_half_way(close):
     close(left)
     del left
     assert made[0].is_disposed
-    assert seam.current().scope is None
+    assert current_context().scope is None
 
 
 def test_a_generator_that_is_closed_in_another_context():
@@ -238,18 +238,18 @@ def test_a_generator_that_is_closed_in_another_context():
     def start():
         left = halfway(made)
         next(left)
-        return left, seam.current()
+        return left, current_context()
 
-    context = contextvars.copy_context()
-    left, frame = context.run(start)
+    copied = contextvars.copy_context()
+    left, context = copied.run(start)
     left.close()
     assert made[0].is_disposed
-    assert seam.current().scope is None
-    # The other context goes on in that frame; what it makes is nobody's to free.
-    assert context.run(seam.current) is frame
-    later = context.run(make)
+    assert current_context().scope is None
+    # The other copied goes on in that context; what it makes is nobody's to free.
+    assert copied.run(current_context) is context
+    later = copied.run(make)
     with tp.tidy():
-        inner = context.run(tp.tidy, make, 2.0)
+        inner = copied.run(tp.tidy, make, 2.0)
     assert (later.is_disposed, inner.is_disposed) == (False, False)
 
 
@@ -271,11 +271,11 @@ def test_an_event_loop_closes_an_asynchronous_generator():
         assert tp.tidy(make).tolist() == [1]
 
     asyncio.run(main())
-    assert seam.current().scope is None
+    assert current_context().scope is None
 
 
 def test_scopes_left_in_another_order_than_a_stacks():
-    before = seam.current()
+    before = current_context()
     made = []
     left = halfway(made)
     next(left)
@@ -285,11 +285,11 @@ def test_scopes_left_in_another_order_than_a_stacks():
         assert made[0].is_disposed
         assert not x.is_disposed
     assert x.is_disposed
-    frame = seam.current()
-    assert (frame.scope, frame.device, frame.recording) == (None, before.device, None)
+    context = current_context()
+    assert (context.scope, context.device, context.recording) == (None, before.device, None)
     y = make()
     assert not y.is_disposed
-    seam.entered(before).__enter__()  # the very frame, for the fixture that looks
+    use_context(before).__enter__()  # the very context, for the fixture that looks
 
 
 # Entering ---------------------------------------------------------------------------------------

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug import device as device_module
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import KernelSpec
+from tensorplug.contract.tables import KernelTable
+from tensorplug.dispatch import device as device_module
 from tensorplug.errors import (
     FallbackWarning,
     KernelNotFoundError,
@@ -18,8 +20,6 @@ from tensorplug.errors import (
     KernelRefusedError,
 )
 from tensorplug.ops.elementwise import ADD, EXP, NEG, SQUARED_DIFFERENCE
-from tensorplug.spec import KernelSpec
-from tensorplug.tables import KernelTable
 
 from . import engines
 from .engines import expect, spec_of, using

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug import dispatch as seam
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import TensorType
+from tensorplug.dispatch.context import current_context
 from tensorplug.errors import ArgumentError, DeviceLostError
-from tensorplug.spec import TensorType
 
 from . import clocks, engines
 
@@ -95,7 +95,7 @@ def test_without_kernels_the_figures_are_zero():
 
 
 def test_an_exception_ends_the_profile_and_leaves_what_was_recorded():
-    before = seam.current()
+    before = current_context()
     with engines.using(engines.make()):
         p = tp.profile()
         made = []
@@ -111,7 +111,7 @@ def test_an_exception_ends_the_profile_and_leaves_what_was_recorded():
         assert p.kernel_names == ["Exp"]
         with pytest.raises(ZeroDivisionError):
             tp.profile(lambda: 1 / 0)
-    assert seam.current() is before
+    assert current_context() is before
 
 
 # Times ----------------------------------------------------------------------------------

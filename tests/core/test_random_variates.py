@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug.ops import box_muller
+from tensorplug.ops.random import box_muller
 from tensorplug.testing import isolated_engine
 from tensorplug_cpu import variates
 

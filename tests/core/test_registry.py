@@ -7,9 +7,9 @@ import re
 
 import pytest
 
+from tensorplug.contract.tables import decomposition_entry, gradient_entry, kernel_entry
+from tensorplug.engine.registry import PROGRAM, Owner, Registry
 from tensorplug.errors import ArgumentError, RegistrationError
-from tensorplug.registry import PROGRAM, Owner, Registry
-from tensorplug.tables import decomposition_entry, gradient_entry, kernel_entry
 
 from .engines import spec_of
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug import dispatch as seam
-from tensorplug.device import PLAN_LIMIT
+from tensorplug.dispatch.context import current_context
+from tensorplug.dispatch.device import PLAN_LIMIT
 from tensorplug.errors import BackendMemoryError, DeviceLostError
 
 from . import engines
@@ -32,9 +32,9 @@ def check_gradient(values, y):
 
 def check_healthy(engine):
     """Check that nothing is left on and that ops, gradients and scopes work."""
-    frame = seam.current()
-    assert (frame.recording, frame.scope) == (None, None)
-    assert frame.engine is engine
+    context = current_context()
+    assert (context.recording, context.scope) == (None, None)
+    assert context.engine is engine
     check_gradient([0.5, -1.0], 0.5)
     before = tp.memory()[tp.get_backend()].tensors
     assert tp.tidy(lambda: tp.add(tp.asarray([1.0]), 1.0) * 2.0).tolist() == [4]

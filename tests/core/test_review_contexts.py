@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tensorplug as tp
-from tensorplug import dispatch as seam
+from tensorplug.dispatch.context import current_context
 from tensorplug.errors import ArgumentError, BackendClosedError
 
 from . import engines
@@ -16,7 +16,7 @@ from . import engines
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.engine import Engine
+    from tensorplug.engine.engine import Engine
 
 MANAGERS: list[Callable[[], Any]] = [lambda: tp.use_backend("other"), tp.tidy]
 
@@ -25,16 +25,16 @@ MANAGERS: list[Callable[[], Any]] = [lambda: tp.use_backend("other"), tp.tidy]
 def test_entering_one_context_manager_inside_itself(
     engine: Engine, make: Callable[[], Any]
 ) -> None:
-    manager, outside = make(), seam.current()
+    manager, outside = make(), current_context()
     with manager:
-        inside = seam.current()
+        inside = current_context()
         with pytest.raises(RuntimeError, match="is entered already; make another"), manager:
             pytest.fail("it was entered twice")
-        assert seam.current() is inside
-    assert seam.current() is outside
+        assert current_context() is inside
+    assert current_context() is outside
     with manager:  # once more, now that it is free
-        assert seam.current() is not outside
-    assert seam.current() is outside
+        assert current_context() is not outside
+    assert current_context() is outside
 
 
 @pytest.mark.parametrize("make", MANAGERS, ids=["use_backend", "tidy"])
@@ -45,13 +45,13 @@ def test_entering_one_context_manager_in_two_threads(
 
     def enter() -> None:
         with engines.using(engine):
-            before = seam.current()
+            before = current_context()
             try:
                 with manager:
                     pass
             except RuntimeError as error:
                 raised.append(str(error))
-            assert seam.current() is before
+            assert current_context() is before
 
     with manager:
         thread = threading.Thread(target=enter)

@@ -17,7 +17,7 @@ from . import engines
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.engine import Engine
+    from tensorplug.engine.engine import Engine
 
 COPIES: list[Callable[[Any], Any]] = [copy.copy, copy.deepcopy]
 ALL: list[Callable[[Any], Any]] = [

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug import dispatch as seam
+from tensorplug.contract.tables import KernelTable
+from tensorplug.dispatch.context import current_context
 from tensorplug.errors import ArgumentError
-from tensorplug.tables import KernelTable
 
 from . import engines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.engine import Engine
+    from tensorplug.engine.engine import Engine
 
 Pair = namedtuple("Pair", "height width")  # noqa: PYI024  # its equality is the point
 
@@ -100,4 +100,4 @@ def test_what_is_refused_alone_is_refused_after_its_equal(
     engines.expect(call(good), "float32", (1, 2), [[1, 1]])
     with pytest.raises(ArgumentError, match="must be an integer"):
         call(bad)
-    assert seam.current().engine is engine
+    assert current_context().engine is engine

@@ -9,13 +9,11 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug import inference
-from tensorplug.dispatch import dispatch
-from tensorplug.errors import (
-    ArgumentError,
-)
+from tensorplug.contract import inference
+from tensorplug.contract.spec import KernelSpec
+from tensorplug.dispatch.calls import dispatch
+from tensorplug.errors import ArgumentError
 from tensorplug.ops.elementwise import ADD
-from tensorplug.spec import KernelSpec
 
 from .engines import expect
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug.dispatch import dispatch, dispatch_several
+from tensorplug.dispatch.calls import dispatch, dispatch_several
 from tensorplug.errors import ArgumentError
 from tensorplug.ops.movement import RESHAPE
 from tensorplug.ops.sorting import TOP_K

@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 
-from tensorplug import shapes
+from tensorplug.contract import shapes
 from tensorplug.errors import ArgumentError, ShapeError
 
 SHAPES = [(), (1,), (3,), (0,), (2, 1), (2, 3), (1, 3), (4, 1, 3), (0, 3), (1, 1, 1)]

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from tensorplug import signatures
+from tensorplug.contract import signatures
 from tensorplug.errors import RegistrationError
 
 

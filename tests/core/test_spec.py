@@ -6,8 +6,9 @@ import re
 
 import pytest
 
-from tensorplug import attributes, inference
-from tensorplug import dtypes as dt
+from tensorplug.contract import attributes, inference
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 from tensorplug.errors import (
     ArgumentError,
     DTypeError,
@@ -15,7 +16,6 @@ from tensorplug.errors import (
     RegistrationError,
     ShapeError,
 )
-from tensorplug.spec import Attribute, KernelSpec, TensorType
 
 F = TensorType(dt.float32, (3, 4))
 I = TensorType(dt.int32, (4,))  # noqa: E741  # beside F

@@ -7,7 +7,7 @@ from functools import reduce
 import pytest
 
 import tensorplug as tp
-from tensorplug import spellings
+from tensorplug.introspection import spellings
 
 
 @pytest.mark.parametrize("name", spellings.ELSEWHERE)
@@ -43,7 +43,7 @@ def test_what_nobody_has(name):
 
 
 def test_modules_are_found_all_the_same():
-    from tensorplug.tensor import Tensor
-    from tensorplug.variable import Variable
+    from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.tensors.variable import Variable
 
     assert (Tensor, Variable) == (tp.Tensor, tp.Variable)

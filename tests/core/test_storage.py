@@ -14,7 +14,7 @@ import safetensors
 import safetensors.numpy
 
 import tensorplug as tp
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
 from tensorplug.errors import (
     ArgumentError,
     BackendMemoryError,

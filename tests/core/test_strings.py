@@ -9,7 +9,7 @@ import pytest
 
 import tensorplug as tp
 from tensorplug.errors import ArgumentError, DTypeError, FallbackWarning, ShapeError
-from tensorplug.onhost.fingerprints import fingerprints
+from tensorplug.host_functions.fingerprints import fingerprints
 from tensorplug.testing import isolated_engine
 
 WORDS = ["a", "b", "c", "d", "e", "f"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug import dispatch as seam
+from tensorplug.dispatch.context import current_context
 from tensorplug.errors import ArgumentError, DisposedError, OutOfRangeError
 
 from .engines import expect
@@ -55,7 +55,7 @@ def test_no_loop_fills_the_cache_of_plans(backend):
     if backend == "minimal":
         pytest.skip("it has no kernels that take elements or columns, and plans are made anew")
     x = tp.asarray(X)
-    plans = seam.current().plans
+    plans = current_context().plans
 
     def loop():
         for at in range(190):
@@ -177,7 +177,7 @@ def test_a_mask_makes_one_plan_for_each_number_of_elements(backend):
         pytest.skip("it has no kernel that takes elements by their coordinates")
     x = tp.asarray(X)
     x[x < 5]
-    before = len(seam.current().plans)
+    before = len(current_context().plans)
     for count in range(6, 26):
         expect(x[x < count], "float32", (count,), X[count > X])
-    assert len(seam.current().plans) - before <= 20
+    assert len(current_context().plans) - before <= 20

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tensorplug import inference
+from tensorplug.contract import inference
+from tensorplug.contract.spec import KernelSpec
+from tensorplug.contract.tables import DecompositionTable, GradientTable, KernelTable
+from tensorplug.engine.registry import Owner, Registry
 from tensorplug.errors import RegistrationError
-from tensorplug.registry import Owner, Registry
-from tensorplug.spec import KernelSpec
-from tensorplug.tables import DecompositionTable, GradientTable, KernelTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from tensorplug import attributes
-from tensorplug import dtypes as dt
+from tensorplug.contract import attributes
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import KernelSpec
+from tensorplug.contract.tables import DecompositionTable, GradientTable, KernelTable
 from tensorplug.errors import RegistrationError
-from tensorplug.spec import KernelSpec
-from tensorplug.tables import DecompositionTable, GradientTable, KernelTable
 
 BINARY = KernelSpec(
     "Binary",

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug import dispatch as seam
+from tensorplug.dispatch.context import current_context
 from tensorplug.errors import ArgumentError, DTypeError, NotConnectedError
 from tensorplug.testing import check_grads
 
@@ -75,10 +75,10 @@ ERRORS = {  # TensorFlow.js checks dy's shape only after the backward pass
 @pytest.mark.parametrize("what", ERRORS)
 def test_scenario_17_five_errors(what: str) -> None:
     call, error, message = ERRORS[what]
-    frame = seam.current()
+    context = current_context()
     with pytest.raises(error, match=message):
         call(tensor(X))
-    assert seam.current() is frame
+    assert current_context() is context
     same(tp.grad(square)(tensor(X)), [4, 6])
 
 
@@ -149,7 +149,7 @@ def test_scenario_20_the_user_disposes_of_an_intermediate() -> None:
 
 def test_scenario_20_an_exception_in_the_forward_pass() -> None:
     """Row 74: TensorFlow.js keeps what it had saved until then."""
-    x, frame = tensor(X), seam.current()
+    x, context = tensor(X), current_context()
     same(tp.grad(square)(x), [4, 6])
     gc.collect()
     before = live()
@@ -162,7 +162,7 @@ def test_scenario_20_an_exception_in_the_forward_pass() -> None:
             tp.grad(fails)(x)
     gc.collect()  # the tracebacks
     assert live() == before
-    assert seam.current() is frame
+    assert current_context() is context
 
 
 def test_row_68_the_callers_dy_is_never_disposed_of() -> None:

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug import catalogue
-from tensorplug import dispatch as seam
-from tensorplug import dtypes as dt
-from tensorplug.engine import Engine
+from tensorplug.contract import dtypes as dt
+from tensorplug.dispatch.context import Context, use_context
+from tensorplug.engine import catalogue
+from tensorplug.engine.engine import Engine
+from tensorplug.engine.registry import Registry
 from tensorplug.errors import DisposedError, LeakError
 from tensorplug.observers.leaks import LeakCheck
-from tensorplug.registry import Registry
 from tensorplug.testing import isolated_engine
 
 from .counting import CountingSource
@@ -235,7 +235,7 @@ def checked():
     """Run on a backend that counts its buffers, with the leak check on."""
     registry = Registry(catalogue.catalogue())
     engine = Engine(CountingSource({"memory": []}), registry, fallback="error")
-    with seam.entered(seam.Frame(engine, observers=(LeakCheck(),))):
+    with use_context(Context(engine, observers=(LeakCheck(),))):
         yield
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 import tensorplug as tp
-from tensorplug import dispatch as seam
+from tensorplug.dispatch.context import current_context
 from tensorplug.errors import ArgumentError, NonFiniteError
 from tensorplug.testing import isolated_engine
 
@@ -51,10 +51,10 @@ def test_row_55_each_profile_has_its_own_figures():
 
 def test_row_55_an_exception_ends_the_profile():
     """TensorFlow.js goes on profiling for ever; ours keeps what it has until then."""
-    frame = seam.current()
+    context = current_context()
     with pytest.raises(ZeroDivisionError), tp.profile() as p:
         raise ZeroDivisionError(str(tp.square([1.0]).shape))
-    assert seam.current() is frame
+    assert current_context() is context
     assert p.kernel_names == ["Square"]
     assert tp.profile(tp.square, [2.0]).kernel_names == ["Square"]
     assert len(p.kernels) == 1

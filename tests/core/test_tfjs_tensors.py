@@ -12,14 +12,8 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug import dtypes as dt
-from tensorplug.errors import (
-    ArgumentError,
-    DisposedError,
-    DTypeError,
-    NonFiniteError,
-    ShapeError,
-)
+from tensorplug.contract import dtypes as dt
+from tensorplug.errors import ArgumentError, DisposedError, DTypeError, NonFiniteError, ShapeError
 
 from .engines import expect
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import tensorplug as tp
-from tensorplug import dispatch as seam
+from tensorplug.dispatch.context import current_context
 from tensorplug.errors import ArgumentError
 from tensorplug.observers.timing import Timing
 
@@ -58,12 +58,12 @@ def test_medians_of_calls_after_a_first_one(clock, durations, repeat, median):
 
 def test_the_wall_time_is_taken_without_an_observer(clock):
     seen = []
-    tp.time(lambda: seen.append(len(seam.current().observers)), repeat=2)
+    tp.time(lambda: seen.append(len(current_context().observers)), repeat=2)
     assert seen == [0, 0, 0, 1, 1]
 
 
 def test_arguments_are_handed_on_and_errors_come_through(clock):
-    before = seam.current()
+    before = current_context()
     calls = []
     tp.time(lambda a, *, b: calls.append((a, b)), 1, b=2, repeat=1)
     assert calls == [(1, 2)] * 3
@@ -71,8 +71,8 @@ def test_arguments_are_handed_on_and_errors_come_through(clock):
     with pytest.raises(ZeroDivisionError):
         tp.time(lambda: 1 / (1 - next(counts)), repeat=1)
     with pytest.raises(ZeroDivisionError):
-        tp.time(lambda: 1 / (0 if seam.current().observers else 1), repeat=1)
-    assert seam.current() is before
+        tp.time(lambda: 1 / (0 if current_context().observers else 1), repeat=1)
+    assert current_context() is before
 
 
 def test_as_text():
@@ -96,7 +96,7 @@ def measuring(clock):
 
         return end
 
-    seam.current().engine.open("memory").backend.measure = measure
+    current_context().engine.open("memory").backend.measure = measure
     return opened
 
 

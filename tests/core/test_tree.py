@@ -10,7 +10,7 @@ import pytest
 
 import tensorplug as tp
 from tensorplug.errors import ArgumentError
-from tensorplug.tree import flatten, leaves, matched, paths
+from tensorplug.tensors.tree import flatten, leaves, matched, paths
 
 
 @dataclass(frozen=True)

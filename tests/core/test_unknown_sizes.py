@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import UNKNOWN, KernelSpec, TensorType
+from tensorplug.contract.tables import DecompositionTable
 from tensorplug.errors import DTypeError, KernelOutputError, RegistrationError
-from tensorplug.spec import UNKNOWN, KernelSpec, TensorType
-from tensorplug.tables import DecompositionTable
 
 from .engines import Source, basic_kernels, expect, make, using
 

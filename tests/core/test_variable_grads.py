@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 import tensorplug as tp
-from tensorplug import dispatch as seam
+from tensorplug.dispatch.context import current_context
 from tensorplug.errors import (
     ArgumentError,
     DisposedError,
@@ -207,10 +207,10 @@ MISTAKES = [
 
 @pytest.mark.parametrize(("given", "error", "message"), MISTAKES)
 def test_mistakes(given, error, message):
-    before = seam.current()
+    before = current_context()
     with pytest.raises(error, match=re.escape(message)):
         _call(**given)
-    assert seam.current() is before
+    assert current_context() is before
     same(_call().grads["a"], [1, 4])
 
 

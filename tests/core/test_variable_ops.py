@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug.device import Placement
+from tensorplug.dispatch.device import Placement
 from tensorplug.errors import DTypeError, ShapeError
 
 from .engines import expect

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug.dispatch import dispatch
+from tensorplug.dispatch.calls import dispatch
 from tensorplug.errors import BackendClosedError, DisposedError, DTypeError
 from tensorplug.testing import isolated_engine
 
@@ -252,7 +252,7 @@ def test_each_call_reads_a_variable_once(cpu):
 
 @pytest.mark.usefixtures("engine", "restless")
 def test_a_variable_that_moves_while_others_read():
-    frame = contextvars.copy_context()
+    context = contextvars.copy_context()
     v = tp.Variable(np.zeros(16, np.float32))
     done = threading.Event()
 
@@ -270,7 +270,7 @@ def test_a_variable_that_moves_while_others_read():
             assert len(set(v.numpy())) == 1
             assert v.to("other").device == "other"
 
-    contexts = [frame.copy() for _ in range(4)]
+    contexts = [context.copy() for _ in range(4)]
     together(4, lambda number: contexts[number].run(work, number))
 
 

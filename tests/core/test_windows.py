@@ -8,8 +8,7 @@ import re
 
 import pytest
 
-from tensorplug.errors import ArgumentError, ShapeError
-from tensorplug.windows import (
+from tensorplug.contract.windows import (
     Window,
     arranged,
     axes_attribute,
@@ -20,6 +19,7 @@ from tensorplug.windows import (
     spatial_axes,
     windows,
 )
+from tensorplug.errors import ArgumentError, ShapeError
 
 
 def positions(padded: int, taps: int, stride: int, dilation: int) -> int:

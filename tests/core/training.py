@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 import tensorplug as tp
+from tensorplug.autodiff.tape import Node
 from tensorplug.ops import elementwise, linalg, movement
-from tensorplug.tape import Node
 
 from .engines import basic_kernels
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from tensorplug import dispatch as seam
-from tensorplug import dtypes as dt
-from tensorplug.engine import Engine, Opened
-from tensorplug.registry import Owner, Registry
-from tensorplug.tensor import Tensor
+from tensorplug.contract import dtypes as dt
+from tensorplug.dispatch.calls import dispatch, dispatch_several
+from tensorplug.dispatch.context import Context, use_context
+from tensorplug.dispatch.tensor import Tensor
+from tensorplug.engine.engine import Engine, Opened
+from tensorplug.engine.registry import Owner, Registry
 from tensorplug_cpu import plugin
 
 if TYPE_CHECKING:
@@ -38,10 +39,10 @@ class Source:
 
 
 @pytest.fixture(scope="session")
-def frame():
+def context():
     specs = {entry.spec.name: entry.spec for table in plugin.TABLES for entry in table}
     engine = Engine(Source(), Registry(specs.values()))
-    return seam.Frame(engine, engine.open("cpu"))
+    return Context(engine, engine.open("cpu"))
 
 
 def strided(array: np.ndarray) -> np.ndarray:
@@ -59,7 +60,7 @@ def dense(array: np.ndarray) -> np.ndarray:
 
 
 @pytest.fixture(params=[dense, strided], ids=["dense", "strided"])
-def call(request, frame) -> Callable[..., Any]:
+def call(request, context) -> Callable[..., Any]:
     """Run a kernel on read-only NumPy arrays; return arrays.
 
     NumPy raises at every floating-point flag and every warning is an error, so a kernel that
@@ -74,22 +75,22 @@ def call(request, frame) -> Callable[..., Any]:
                 return [tensor(each) for each in given]
             buffer = request.param(np.asarray(given))
             buffer.flags.writeable = False
-            type_ = frame.device.backend.describe(buffer)
-            return Tensor._of(buffer, frame.device.placement(type_))
+            type_ = context.device.backend.describe(buffer)
+            return Tensor._of(buffer, context.device.placement(type_))
 
         tensors = [tensor(each) for each in inputs]
         with (
             np.errstate(all="raise"),
             warnings.catch_warnings(),
-            seam.entered(frame),
+            use_context(context),
         ):
             warnings.simplefilter("error")
-            run = seam.dispatch_several if spec.several else seam.dispatch
+            run = dispatch_several if spec.several else dispatch
             run(spec, *tensors, **attributes)
             result = run(spec, *tensors, **attributes)  # now from the plan cache
         several = result if isinstance(result, list) else [result]
         for each in several:
-            assert frame.device.backend.describe(each._buffer) == each.type
+            assert context.device.backend.describe(each._buffer) == each.type
         arrays = [each._buffer for each in several]
         return arrays if isinstance(result, list) else arrays[0]
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tensorplug import dispatch as seam
-from tensorplug import dtypes as dt
-from tensorplug.backend import Backend
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.backend import Backend
+from tensorplug.contract.spec import TensorType
+from tensorplug.dispatch.calls import dispatch
+from tensorplug.dispatch.context import use_context
 from tensorplug.errors import BackendMemoryError, BackendUnavailableError
 from tensorplug.ops import creation, movement
-from tensorplug.spec import TensorType
 from tensorplug_cpu import plugin
 from tensorplug_cpu.backend import CpuBackend
 
@@ -87,16 +88,16 @@ def test_no_room_is_our_error(backend):
     ],
     ids=named,
 )
-def test_kernels_without_room(frame, spec, attributes):
-    with seam.entered(frame), pytest.raises(BackendMemoryError, match="allocate"):
-        seam.dispatch(spec, **attributes)
+def test_kernels_without_room(context, spec, attributes):
+    with use_context(context), pytest.raises(BackendMemoryError, match="allocate"):
+        dispatch(spec, **attributes)
 
 
 @pytest.mark.parametrize("dtype", ["int32", "float32"])
-def test_ufuncs_without_room(frame, dtype):
+def test_ufuncs_without_room(context, dtype):
     from tensorplug.ops.elementwise import add
 
-    with seam.entered(frame):
+    with use_context(context):
         x = movement.broadcast_to(creation.ones((), dtype=dtype), (2**24, 2**24))
         with pytest.raises(BackendMemoryError, match="allocate"):
             add(x, x)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
 from tensorplug.errors import ArgumentError, DTypeError
 from tensorplug.ops import creation as ops
 

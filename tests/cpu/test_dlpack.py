@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug import dispatch as seam
-from tensorplug import dtypes as dt
-from tensorplug.backend import SharesHostMemory
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.backend import SharesHostMemory
+from tensorplug.dispatch.context import use_context
 from tensorplug.errors import DTypeError, InterchangeError
-from tensorplug.ops import creation, getting, movement
+from tensorplug.ops import creation, movement
+from tensorplug.ops.indexing import getting
 from tensorplug_cpu.backend import CpuBackend
 
 FIXED = sorted(each.name for each in dt.FIXED)
@@ -22,8 +23,8 @@ JAX = [each for each in FIXED if each == "complex64" or each[-2:] not in ("64", 
 
 
 @pytest.fixture(autouse=True)
-def entered(frame):
-    with seam.entered(frame):
+def entered(context):
+    with use_context(context):
         yield
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from tensorplug import dtypes as dt
-from tensorplug.spec import TensorType
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import TensorType
 from tensorplug.testing import isolated_engine
 from tensorplug_cpu import extending, large
 from tensorplug_cpu.blas import one_thread_each

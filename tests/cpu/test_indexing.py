@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
 from tensorplug.errors import ArgumentError
-from tensorplug.ops import indexing as ops
+from tensorplug.ops.indexing import indexing as ops
 
 ANY = sorted(each.name for each in dt.ANY)
 NUMERIC = sorted(each.name for each in dt.NUMERIC)

@@ -11,14 +11,15 @@ import numpy as np
 import pytest
 from tests.core.catalogue_calls import KERNELS, cases, run_twice
 
-from tensorplug import dispatch as seam
-from tensorplug.backend import CountsBuffers
+from tensorplug.contract.backend import CountsBuffers
+from tensorplug.contract.tables import kernel_entry
+from tensorplug.dispatch.calls import dispatch_binary
+from tensorplug.dispatch.context import use_context
+from tensorplug.engine.registry import Owner
 from tensorplug.errors import LeakError
 from tensorplug.observers.leaks import LeakCheck
 from tensorplug.ops import creation
 from tensorplug.ops.elementwise import ADD
-from tensorplug.registry import Owner
-from tensorplug.tables import kernel_entry
 from tensorplug_cpu import counting
 from tensorplug_cpu.backend import CpuBackend
 
@@ -34,21 +35,21 @@ def traced_here_alone():
 
 
 @pytest.fixture
-def checked(frame):
-    """Enter a frame in which kernels are checked."""
-    with seam.entered(frame.replace(observers=(LeakCheck(),))) as entered:
+def checked(context):
+    """Enter a context in which kernels are checked."""
+    with use_context(context.replace(observers=(LeakCheck(),))) as entered:
         yield entered
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("checked")
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_no_kernel_leaks(kernel, frame):
+def test_no_kernel_leaks(kernel, context):
     called = []
     for spec, case in cases(kernel):
         called.append(run_twice(spec, case))
         counting.stop()  # what was made so far makes counting slow
-    registered = frame.engine.registry.state.kernel(kernel, "cpu") is not None
+    registered = context.engine.registry.state.kernel(kernel, "cpu") is not None
     assert any(called) is registered
 
 
@@ -107,7 +108,7 @@ def test_faults_are_seen(replaced, act, fault):
     replaced(adding(act))
     x, y = creation.asarray([1.0, 2.0]), creation.asarray([3.0, 4.0])
     with pytest.raises(LeakError, match=rf"kernel Add\(.*\) of faulty on backend 'cpu' .*{fault}"):
-        seam.dispatch_binary(ADD, x, y)
+        dispatch_binary(ADD, x, y)
 
 
 @pytest.mark.parametrize("act", [act for _, act in FINE], ids=[what for what, _ in FINE])
@@ -115,7 +116,7 @@ def test_what_is_no_fault(replaced, act):
     replaced(adding(act))
     x, y = creation.asarray([1.0, 2.0]), creation.asarray([3.0, 4.0])
     for _ in range(3):
-        assert seam.dispatch_binary(ADD, x, y).tolist() == [4, 6]
+        assert dispatch_binary(ADD, x, y).tolist() == [4, 6]
 
 
 # Counting -----------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
 from tensorplug.ops import linalg as ops
 
 NUMERIC = sorted(each.name for each in dt.NUMERIC)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
 from tensorplug.errors import ArgumentError, DTypeError
 from tensorplug.ops import movement as ops
 
@@ -127,12 +127,13 @@ def test_slice(call, dtype, shape, begin, size):
     ],
     ids=named,
 )
-def test_views_share_the_memory(frame, spec, attributes):
-    from tensorplug.dispatch import dispatch, entered
+def test_views_share_the_memory(context, spec, attributes):
+    from tensorplug.dispatch.calls import dispatch
+    from tensorplug.dispatch.context import use_context
     from tensorplug.ops.creation import asarray
 
-    allocation = frame.device.backend.allocation
-    with entered(frame):
+    allocation = context.device.backend.allocation
+    with use_context(context):
         x = asarray(numbers((2, 3), "float32"))
         result = dispatch(spec, x, **attributes)
         assert allocation(result._buffer) == allocation(x._buffer) == (id(x._buffer), 24)

@@ -10,7 +10,7 @@ import pytest
 from tests.core.catalogue_calls import KERNELS, cases
 
 import tensorplug as tp
-from tensorplug import dispatch as seam
+from tensorplug.dispatch.calls import dispatch, dispatch_several
 from tensorplug_cpu.recycling import LARGE
 
 S = np.s_
@@ -185,8 +185,8 @@ def _operand(given):
 
 def _run(spec, operands, attributes):
     if spec.several:
-        return seam.dispatch_several(spec, *operands, **attributes)
-    return [seam.dispatch(spec, *operands, **attributes)]
+        return dispatch_several(spec, *operands, **attributes)
+    return [dispatch(spec, *operands, **attributes)]
 
 
 def _text(given):

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from tensorplug import dtypes as dt
-from tensorplug.ops import pooling as ops
+from tensorplug.contract import dtypes as dt
+from tensorplug.ops.convolution import pooling as ops
 from tensorplug_cpu import tiling
 
 REAL = sorted(each.name for each in dt.REAL)

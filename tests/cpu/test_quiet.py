@@ -8,9 +8,9 @@ import warnings
 import numpy as np
 import pytest
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import TensorType
 from tensorplug.errors import BackendMemoryError
-from tensorplug.spec import TensorType
 from tensorplug_cpu import quiet
 
 VECTOR = TensorType(dt.float32, (2,))

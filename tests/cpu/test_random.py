@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tensorplug import dtypes as dt
-from tensorplug.ops import box_muller
-from tensorplug.ops import random as ops
+from tensorplug.contract import dtypes as dt
+from tensorplug.ops.random import box_muller
+from tensorplug.ops.random import random as ops
 from tensorplug_conformance.oracle import random as oracle
 from tensorplug_cpu import philox, variates
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug.spec import TensorType
+from tensorplug.contract.spec import TensorType
 from tensorplug_cpu import large, recycling
 from tensorplug_cpu.recycling import LARGE, Pool
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tensorplug import dtypes as dt
-from tensorplug.spec import TensorType
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import TensorType
 from tensorplug_cpu import large, rowwise, special
 from tensorplug_cpu.kernels import (
     accumulation,

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
 from tensorplug.ops import sorting as ops
 
 NAN, INF = math.nan, math.inf

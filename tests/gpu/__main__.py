@@ -106,7 +106,7 @@ def _cache(folder: Path) -> Path:
     return cache
 
 
-def _stop(_number: int, _frame: FrameType | None) -> None:
+def _stop(_number: int, _context: FrameType | None) -> None:
     raise StoppedError
 
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from tensorplug import dispatch as seam
-from tensorplug import dtypes as dt
-from tensorplug.catalogue import catalogue
-from tensorplug.engine import Engine, Opened
+from tensorplug.contract import dtypes as dt
+from tensorplug.dispatch.context import Context, use_context
+from tensorplug.engine.catalogue import catalogue
+from tensorplug.engine.engine import Engine, Opened
+from tensorplug.engine.registry import Owner, Registry
 from tensorplug.errors import KernelRefusedError
 from tensorplug.ops import creation
 from tensorplug.plugins.assembly import core_registry
-from tensorplug.registry import Owner, Registry
 from tensorplug_opencl import device, plugin
 from tensorplug_opencl.backend import OpenCLBackend
 
@@ -55,10 +55,10 @@ def target():
 
 
 @pytest.fixture(scope="session")
-def frame():
+def context():
     require_device()
     engine = Engine(Source(), Registry(catalogue()), fallback="error")
-    return seam.Frame(engine, engine.open("opencl"))
+    return Context(engine, engine.open("opencl"))
 
 
 @pytest.fixture(scope="session")
@@ -66,7 +66,7 @@ def whole_frame():
     """Return one of an engine that has the core's decompositions too."""
     require_device()
     engine = Engine(Source(), core_registry(), fallback="error")
-    return seam.Frame(engine, engine.open("opencl"))
+    return Context(engine, engine.open("opencl"))
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def refusing(monkeypatch) -> Callable[[Runtime, int], list[int]]:
 
 
 @pytest.fixture
-def call(frame) -> Callable[..., Any]:
+def call(context) -> Callable[..., Any]:
     """Run a kernel on arrays, twice (the second time from the plan cache); return arrays."""
 
     def run(spec: Any, *inputs: Any, **attributes: Any) -> Any:
@@ -107,11 +107,11 @@ def call(frame) -> Callable[..., Any]:
                 return [tensor(each) for each in given]
             return creation.asarray(np.asarray(given))
 
-        with seam.entered(frame):
+        with use_context(context):
             tensors = [tensor(each) for each in inputs]
             before = [each.numpy() for each in tensors if not isinstance(each, list)]
-            first = frame.engine.run(frame, spec, tensors, attributes)
-            result = frame.engine.run(frame, spec, tensors, attributes)
+            first = context.engine.run(context, spec, tensors, attributes)
+            result = context.engine.run(context, spec, tensors, attributes)
             after = [each.numpy() for each in tensors if not isinstance(each, list)]
         for old, new in zip(before, after, strict=True):
             np.testing.assert_array_equal(old, new)

@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tensorplug import dtypes as dt
-from tensorplug.backend import Backend
-from tensorplug.spec import TensorType
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.backend import Backend
+from tensorplug.contract.spec import TensorType
 from tensorplug_opencl.buffers import DeviceBuffer
 
 DTYPES = sorted((each for each in dt.FIXED - {dt.float16}), key=lambda each: each.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
 from tensorplug.ops import (
     accumulation,
     complexes,
@@ -30,8 +30,8 @@ def close(found, wanted, terms=1):
     np.testing.assert_allclose(found, wanted, rtol=0, atol=4e-7 * terms * np.abs(wanted).max())
 
 
-def test_doubles_where_the_device_has_them(call, frame):
-    if dt.complex128 not in frame.device.backend.dtypes:
+def test_doubles_where_the_device_has_them(call, context):
+    if dt.complex128 not in context.device.backend.dtypes:
         pytest.skip("the device has no double")
     x, y = numbers(5).astype(np.complex128), numbers(5, seed=1).astype(np.complex128)
     np.testing.assert_allclose(call(elementwise.REAL_DIV, x, y), x / y, rtol=1e-15)
@@ -129,11 +129,11 @@ def test_products_of_matrices(call, sizes, turns):
     close(found, wanted, terms=4)
 
 
-def test_views_are_read_where_they_start(call, frame):
+def test_views_are_read_where_they_start(call, context):
     x = numbers(6, 3)
     part = call(movement.SLICE, x, begin=(2, 0), size=(3, 3))  # a view: it shares the memory
     np.testing.assert_array_equal(part, x[2:5])
-    backend = frame.device.backend
+    backend = context.device.backend
     view = backend.from_host(x).view((3, 3), 6)
     reals = pairs.as_pairs(view)
     assert (reals.dtype, reals.shape, reals.offset) == (dt.float32, (3, 3, 2), 12)

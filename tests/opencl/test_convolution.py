@@ -7,8 +7,9 @@ import itertools
 import numpy as np
 import pytest
 
-from tensorplug.ops import convolution as conv
-from tensorplug.ops import correlation, depthwise, fused, pooling, volumes
+from tensorplug.ops import fused
+from tensorplug.ops.convolution import convolution as conv
+from tensorplug.ops.convolution import correlation, depthwise, pooling, volumes
 from tensorplug_opencl.kernels import convolution as kernels
 from tensorplug_opencl.kernels import patched, tiled_products
 
@@ -49,10 +50,10 @@ def taps(x, filter, strides, dilations, pad):
 
 
 @pytest.fixture
-def way(request, monkeypatch, frame):
+def way(request, monkeypatch, context):
     """Have convolutions computed in one way, whatever device and shape would choose."""
-    runtime = frame.device.backend.runtime
-    frame.device.forget_plans()
+    runtime = context.device.backend.runtime
+    context.device.forget_plans()
     if request.param == "tiles":  # as on a GPU; the smallest ones are built soonest
         monkeypatch.setattr(runtime, "is_cpu", False)
         monkeypatch.setattr(tiled_products, "fits", lambda *_given: False)
@@ -62,7 +63,7 @@ def way(request, monkeypatch, frame):
         monkeypatch.setattr(kernels, "WIDER", 0)
         monkeypatch.setattr(patched, "WORKSPACE", 3000)  # for some images at a time
     yield request.param
-    frame.device.forget_plans()
+    context.device.forget_plans()
 
 
 # Each way has its programs, which some drivers take a second each to build.
@@ -103,7 +104,7 @@ def test_convolution_and_its_transposes(call, near, way, case, data_format):
 
 @pytest.mark.parametrize("way", ["panels", "tiles"], indirect=True)
 @pytest.mark.parametrize("spec", conv.FAMILY[:3], ids=lambda spec: spec.name)
-def test_no_patches_are_written(call, monkeypatch, frame, way, spec):
+def test_no_patches_are_written(call, monkeypatch, context, way, spec):
     """All that is held at once is less than the patches alone, which are 9 times x."""
     del way
     x, filter = np.ones((1, 32, 32, 16), np.float32), np.ones((3, 3, 16, 16), np.float32)
@@ -112,7 +113,7 @@ def test_no_patches_are_written(call, monkeypatch, frame, way, spec):
         conv.CONV2D_BACKPROP_INPUT: ((x, filter), {"input_shape": x.shape}),
         conv.CONV2D_BACKPROP_FILTER: ((x, x), {"filter_shape": filter.shape}),
     }[spec]
-    backend = frame.device.backend
+    backend = context.device.backend
     allocate, held = backend.runtime.allocate, [backend.memory()["active_bytes"]]
 
     def noted(nbytes):

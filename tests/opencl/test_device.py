@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pyopencl as cl
 import pytest
 
-from tensorplug import dtypes as dt
-from tensorplug.backend import DeviceInfo
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.backend import DeviceInfo
 from tensorplug.errors import BackendUnavailableError
 from tensorplug_opencl import device, loader, plugin
 from tensorplug_opencl.limits import NONE as NO_LIMITS

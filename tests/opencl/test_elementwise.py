@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
 from tensorplug.ops import activation, comparison, powers, rounding, sigmoid_linear, trigonometry
 from tensorplug.ops import elementwise as ops
 

@@ -7,15 +7,15 @@ import doctest
 import numpy as np
 import pytest
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import TensorType
 from tensorplug.errors import KernelRefusedError
-from tensorplug.spec import TensorType
 from tensorplug.testing import isolated_engine
 from tensorplug_opencl import extending
 from tensorplug_opencl.extending import Formula, elementwise, elementwise_several, program
 from tensorplug_opencl.faults import BuildError
 
-pytestmark = pytest.mark.usefixtures("frame")  # skips where there is no device
+pytestmark = pytest.mark.usefixtures("context")  # skips where there is no device
 
 
 def run(backend, formula, arrays, constants=None, out=None, **options):

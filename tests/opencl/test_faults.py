@@ -9,9 +9,9 @@ import numpy as np
 import pyopencl as cl
 import pytest
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import TensorType
 from tensorplug.errors import BackendMemoryError, DeviceLostError
-from tensorplug.spec import TensorType
 from tensorplug_opencl import faults
 from tensorplug_opencl.faults import BuildError
 

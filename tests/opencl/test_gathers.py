@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tensorplug import dtypes as dt
-from tensorplug.spec import TensorType
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import TensorType
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import (
     gathers,
@@ -71,8 +71,8 @@ def test_neighbours_are_those_on_the_same_lines_of_memory(rows, columns, by_rows
 
 
 @pytest.fixture
-def opened(frame):
-    return frame.device.backend
+def opened(context):
+    return context.device.backend
 
 
 # Some drivers take a second for each program, so not every combination is tried.

@@ -8,11 +8,11 @@ import numpy as np
 import pyopencl as cl
 import pytest
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import TensorType
 from tensorplug.errors import KernelRefusedError
 from tensorplug.ops import fused
 from tensorplug.ops.linalg import BATCH_MAT_MUL
-from tensorplug.spec import TensorType
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import gemm, panels, tiled_products
 from tensorplug_opencl.kernels.gemm import Ending, Product
@@ -26,8 +26,8 @@ SMALL = [panels.SIZES[-1], tiled_products.TILES[-1]]  # built soonest
 
 
 @pytest.fixture(scope="module")
-def opened(frame):
-    return frame.device.backend
+def opened(context):
+    return context.device.backend
 
 
 def matrix(array: np.ndarray, batch: tuple[int, ...]) -> Matrix:

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug import dispatch as seam
-from tensorplug.backend import SharesHostMemory
+from tensorplug.contract.backend import SharesHostMemory
+from tensorplug.dispatch.context import use_context
 from tensorplug.errors import CopyNeededError, DisposedError, DTypeError
 from tensorplug.ops import creation, movement
 
@@ -20,13 +20,13 @@ DTYPES = ["bool", "int8", "uint16", "int32", "int64", "uint64", "float32", "comp
 
 
 @pytest.fixture
-def frame(whole_frame):
+def context(whole_frame):
     return whole_frame
 
 
 @pytest.fixture(autouse=True)
-def entered(frame):
-    with seam.entered(frame):
+def entered(context):
+    with use_context(context):
         yield
 
 
@@ -38,8 +38,8 @@ def layouts(x):
     return [x, x.T, x[1:3], x[::-1, ::2], x[:0], x[1, 1], movement.broadcast_to(x[0], (3, 6))]
 
 
-def test_the_capability_is_not_here(frame):
-    assert not isinstance(frame.device.backend, SharesHostMemory)
+def test_the_capability_is_not_here(context):
+    assert not isinstance(context.device.backend, SharesHostMemory)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.lib.stride_tricks import as_strided
 
-from tensorplug import dispatch as seam
+from tensorplug.dispatch.context import use_context
 from tensorplug.errors import KernelRefusedError
 from tensorplug.ops import creation, linalg, movement, reduction
 from tensorplug_opencl import layouts
@@ -57,13 +57,13 @@ def test_too_many_axes_are_refused():
         layouts.packed([many], np.dtype(np.uint64))
 
 
-def test_wide_indices_where_narrow_ones_do_not_reach(monkeypatch, frame):
+def test_wide_indices_where_narrow_ones_do_not_reach(monkeypatch, context):
     """The same kernels with 64-bit indices, as arrays beyond 2**31 elements take them."""
     assert layouts.index_dtype(2**31 - 1) == np.uint32
     assert layouts.index_dtype(5, 2**31) == np.uint64
     monkeypatch.setattr(layouts, "NARROW_LIMIT", 1)
     x = np.arange(3 * 5 * 7, dtype=np.float64).reshape(3, 5, 7)
-    with seam.entered(frame):
+    with use_context(context):
         tensor = creation.asarray(x)
         np.testing.assert_array_equal(movement.permute_dims(tensor).numpy(), x.T)
         column = creation.asarray(x[:, :1])

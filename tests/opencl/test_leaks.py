@@ -10,32 +10,33 @@ from tests.core import training
 from tests.core.catalogue_calls import KERNELS, cases, run_twice
 
 import tensorplug as tp
-from tensorplug import dispatch as seam
-from tensorplug.backend import CountsBuffers
+from tensorplug.contract.backend import CountsBuffers
+from tensorplug.contract.tables import kernel_entry
+from tensorplug.dispatch.calls import dispatch_binary
+from tensorplug.dispatch.context import current_context, use_context
+from tensorplug.engine.registry import Owner
 from tensorplug.errors import BackendMemoryError, LeakError
 from tensorplug.observers.leaks import LeakCheck
 from tensorplug.ops import creation
 from tensorplug.ops.elementwise import ADD
-from tensorplug.registry import Owner
-from tensorplug.tables import kernel_entry
 from tensorplug.testing import isolated_engine
 
 from .conftest import require_device
 
 
 @pytest.fixture
-def checked(frame):
-    """Enter a frame in which kernels are checked."""
-    with seam.entered(frame.replace(observers=(LeakCheck(),))) as entered:
+def checked(context):
+    """Enter a context in which kernels are checked."""
+    with use_context(context.replace(observers=(LeakCheck(),))) as entered:
         yield entered
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("checked")
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_no_kernel_leaks(kernel, frame):
+def test_no_kernel_leaks(kernel, context):
     called = [run_twice(*each) for each in cases(kernel)]
-    registered = frame.engine.registry.state.kernel(kernel, "opencl") is not None
+    registered = context.engine.registry.state.kernel(kernel, "opencl") is not None
     assert any(called) is registered
 
 
@@ -114,7 +115,7 @@ def test_faults_are_seen(replaced, act, fault):
     replaced(act)
     place = r"kernel Add\(.*\) of faulty on backend 'opencl' "
     with pytest.raises(LeakError, match=place + f".*{fault}"):
-        seam.dispatch_binary(ADD, *operands())
+        dispatch_binary(ADD, *operands())
 
 
 @pytest.mark.parametrize("act", [act for _, act in FINE], ids=[what for what, _ in FINE])
@@ -122,7 +123,7 @@ def test_what_is_no_fault(replaced, act):
     replaced(act)
     x, y = operands()
     for _ in range(3):
-        assert seam.dispatch_binary(ADD, x, y).shape == (3,)
+        assert dispatch_binary(ADD, x, y).shape == (3,)
 
 
 # Counting -----------------------------------------------------------------------------------
@@ -164,7 +165,7 @@ def test_training_leaves_nothing_on_the_device(step):
     """Also no block of the pool: ``check_flat`` compares the backend's own figures."""
     require_device()
     with isolated_engine("opencl"):
-        device = seam.current().device
+        device = current_context().device
         training.check_flat(step)
         assert device.backend.live_buffers() == len(device.constants)
         assert tp.memory()["opencl"].buffers == 0
@@ -192,7 +193,7 @@ class Pool:
 def test_each_allocation_of_the_device_fails_once():
     require_device()
     with isolated_engine("opencl"):
-        device = seam.current().device
+        device = current_context().device
         memory = device.backend.runtime.memory
         pool = memory.pool = Pool(memory.pool)
 
@@ -200,7 +201,7 @@ def test_each_allocation_of_the_device_fails_once():
             return training.with_second_order(training.parameters(), 1)["w1"].numpy()
 
         expected = compute()
-        start, frame = device.backend.live_buffers(), seam.current()
+        start, context = device.backend.live_buffers(), current_context()
         gc.collect()
         gc.disable()
         try:
@@ -213,7 +214,7 @@ def test_each_allocation_of_the_device_fails_once():
                 else:
                     break
                 assert device.backend.live_buffers() == start, failing
-                assert seam.current() is frame
+                assert current_context() is context
         finally:
             gc.enable()
         assert failing > 100

@@ -10,9 +10,9 @@ import sys
 import numpy as np
 import pytest
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import TensorType
 from tensorplug.errors import KernelRefusedError
-from tensorplug.spec import TensorType
 from tensorplug_opencl.backend import OpenCLBackend
 from tensorplug_opencl.kernels import rowwise, vectors
 from tensorplug_opencl.kernels.catalogue import tables
@@ -91,7 +91,7 @@ def test_no_program_has_longer_vectors_than_allowed():
     assert longest == 32, done.stderr
 
 
-def test_what_kernels_call_with_vectors_is_tried(monkeypatch, frame, call):
+def test_what_kernels_call_with_vectors_is_tried(monkeypatch, context, call):
     """No recipe over rows calls a built-in function with vectors that the trial leaves out."""
     from tensorplug.ops import activation, reduction
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import TensorType
 from tensorplug.errors import BackendMemoryError, SettingsError
-from tensorplug.spec import TensorType
 from tensorplug.testing import isolated_engine
 from tensorplug_opencl.backend import OpenCLBackend
 from tensorplug_opencl.memory import LIMIT, limit_of

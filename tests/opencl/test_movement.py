@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tensorplug import dispatch as seam
-from tensorplug.ops import creation, indexing, movement, sorting
+from tensorplug.dispatch.context import use_context
+from tensorplug.ops import creation, movement, sorting
+from tensorplug.ops.indexing import indexing
 
 DTYPES = ["bool", "int8", "uint16", "float32", "int64"]
 
@@ -62,19 +63,19 @@ def test_slice(call, near, shape, begin, size):
 @pytest.mark.parametrize(
     ("begin", "size", "shared"), [((1, 0), (2, 5), True), ((0, 1), (4, 2), False)]
 )
-def test_views_share_memory_where_they_are_contiguous(frame, begin, size, shared):
-    with seam.entered(frame):
+def test_views_share_memory_where_they_are_contiguous(context, begin, size, shared):
+    with use_context(context):
         x = creation.asarray(numbers((4, 5)))
         part = movement.slice(x, begin, size)
         flat = movement.reshape(part, (-1,))
-    memory = [frame.device.backend.allocation(each._buffer)[0] for each in (x, part, flat)]
+    memory = [context.device.backend.allocation(each._buffer)[0] for each in (x, part, flat)]
     assert memory[1] == memory[2]
     assert (memory[0] == memory[1]) is shared
 
 
-def test_kernels_read_views_at_their_offset(frame):
+def test_kernels_read_views_at_their_offset(context):
     x = np.arange(24.0).reshape(6, 4)
-    with seam.entered(frame):
+    with use_context(context):
         part = movement.slice(creation.asarray(x), (2, 0), (3, 4))
         found = [(part + part), part.sum(axis=0), movement.permute_dims(part), part @ part.T]
     rows = x[2:5]

@@ -6,11 +6,12 @@ import numpy as np
 import pyopencl as cl
 import pytest
 
-from tensorplug import dispatch as seam
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import TensorType
+from tensorplug.dispatch.context import use_context
 from tensorplug.errors import KernelRefusedError
-from tensorplug.ops import arrangement, creation, diagonals, movement, setting, slicing
-from tensorplug.spec import TensorType
+from tensorplug.ops import arrangement, creation, diagonals, movement
+from tensorplug.ops.indexing import setting, slicing
 from tensorplug_opencl.kernels import moving
 from tensorplug_opencl.layouts import row_major
 
@@ -106,8 +107,8 @@ def test_indices_of_64_bits(backend, monkeypatch):
     np.testing.assert_array_equal(moved(backend, (40, 30), (-30, 1), x, 39 * 30), x[::-1])
 
 
-def memory_of(frame, *tensors):
-    return [frame.device.backend.allocation(each._buffer)[0] for each in tensors]
+def memory_of(context, *tensors):
+    return [context.device.backend.allocation(each._buffer)[0] for each in tensors]
 
 
 def sliced(x, *key):
@@ -129,27 +130,27 @@ def sliced(x, *key):
         lambda x: movement.stack([x]),
     ],
 )
-def test_what_is_contiguous_is_a_view(frame, take):
-    with seam.entered(frame):
+def test_what_is_contiguous_is_a_view(context, take):
+    with use_context(context):
         x = creation.asarray(numbers((6, 5)))
         part = take(x)
-    ours, theirs = memory_of(frame, x, part)
+    ours, theirs = memory_of(context, x, part)
     assert ours == theirs
 
 
-def test_parts_that_are_not_contiguous_are_copies(frame):
-    with seam.entered(frame):
+def test_parts_that_are_not_contiguous_are_copies(context):
+    with use_context(context):
         x = creation.asarray(numbers((6, 5)))
         copies = [x[:, 1:3], x[::2], x[::-1], slicing.unstack(x, axis=1)[0]]
-    ours, *theirs = memory_of(frame, x, *copies)
+    ours, *theirs = memory_of(context, x, *copies)
     assert ours not in theirs
 
 
-def test_kernels_take_views(frame):
+def test_kernels_take_views(context):
     """Each input is a part of a longer tensor: it begins at an offset."""
     whole = numbers((9, 6, 8))
     part = whole[3:5]
-    with seam.entered(frame):
+    with use_context(context):
         x = creation.asarray(whole)[3:5]
         found = {
             "flip": (arrangement.flip(x, axis=(0, 2)), part[::-1, :, ::-1]),

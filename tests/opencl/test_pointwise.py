@@ -7,8 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from tensorplug import dispatch as seam
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.shapes import broadcast
+from tensorplug.contract.spec import TensorType
+from tensorplug.dispatch.context import use_context
 from tensorplug.ops import (
     activation,
     bitwise,
@@ -20,8 +22,6 @@ from tensorplug.ops import (
     rounding,
 )
 from tensorplug.ops import elementwise as ops
-from tensorplug.shapes import broadcast
-from tensorplug.spec import TensorType
 from tensorplug_opencl.kernels import pointwise
 from tensorplug_opencl.kernels.pointwise import RUN, Formula, Rare
 
@@ -191,18 +191,18 @@ def test_sums_of_many_arrays_lose_little(call):
 
 
 @pytest.mark.parametrize("present", [(), ("scale",), ("offset",), ("scale", "offset")], ids=str)
-def test_batch_norm_with_and_without_scale_and_offset(frame, near, present):
+def test_batch_norm_with_and_without_scale_and_offset(context, near, present):
     rng = np.random.default_rng(4)
     x, mean = rng.normal(size=(3, 4, 5)), rng.normal(size=5)
     given = {"scale": rng.normal(size=5), "offset": rng.normal(size=5)}
     scale, offset = (given[name] if name in present else None for name in given)
     variance = rng.uniform(0.5, 2, 5)
-    with seam.entered(frame):
+    with use_context(context):
         tensors = [
             None if each is None else creation.asarray(each)
             for each in (x, scale, offset, mean, variance)
         ]
-        found = frame.engine.run(frame, normalization.FUSED_BATCH_NORM, tensors, {}).numpy()
+        found = context.engine.run(context, normalization.FUSED_BATCH_NORM, tensors, {}).numpy()
     wide = [each.astype(np.longdouble) for each in (x, mean, variance)]
     expected = (wide[0] - wide[1]) / np.sqrt(wide[2] + np.longdouble(0.001))
     expected = expected * (1 if scale is None else scale) + (0 if offset is None else offset)

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug import dispatch as seam
+from tensorplug.dispatch.context import use_context
 from tensorplug.errors import NonFiniteError
 from tensorplug.testing import isolated_engine
 
 
 @pytest.fixture(autouse=True)
-def on_the_device(frame):
-    with seam.entered(frame):
+def on_the_device(context):
+    with use_context(context):
         yield
 
 
@@ -24,9 +24,9 @@ def random(*shape):
     return tp.asarray(np.random.default_rng(0).standard_normal(shape).astype(np.float32))
 
 
-def test_a_kernel_is_waited_for(frame, monkeypatch):
+def test_a_kernel_is_waited_for(context, monkeypatch):
     """The time of the multiplication is the device's, not that of its submission."""
-    runtime = frame.device.backend.runtime
+    runtime = context.device.backend.runtime
     waited = []
     finish = runtime.synchronize
     x = random(64, 64)

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug import dispatch as seam
-from tensorplug import dtypes as dt
-from tensorplug.ops import box_muller, creation, movement
-from tensorplug.ops import random as ops
-from tensorplug.spec import TensorType
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import TensorType
+from tensorplug.dispatch.calls import dispatch
+from tensorplug.dispatch.context import use_context
+from tensorplug.ops import creation, movement
+from tensorplug.ops.random import box_muller
+from tensorplug.ops.random import random as ops
 from tensorplug.testing import isolated_engine
 from tensorplug_conformance.oracle import random as oracle
 from tensorplug_cpu import variates
@@ -35,8 +37,8 @@ KNOWN = [
 ]
 
 
-def needs(frame, dtype):
-    if dt.of(dtype) not in frame.device.backend.dtypes:
+def needs(context, dtype):
+    if dt.of(dtype) not in context.device.backend.dtypes:
         pytest.skip(f"this device has no {dtype}")
 
 
@@ -59,8 +61,8 @@ def test_bits(call, near, shape, start):
     ("spec", "reference", "ulp"), REAL, ids=["uniform", "exponential", "normal"]
 )
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (3,), (7, 3), (20_001,)])
-def test_floats(frame, call, near, spec, reference, ulp, dtype, shape):
-    needs(frame, dtype)
+def test_floats(context, call, near, spec, reference, ulp, dtype, shape):
+    needs(context, dtype)
     found = call(spec, KEY, shape=shape, dtype=dtype)
     near(found, reference(KEY, shape=shape, dtype=dtype), dtype, ulp=ulp)
 
@@ -88,23 +90,23 @@ def test_wide_indices(call, near, monkeypatch):
     near(found, oracle.integers(KEY, spans, shape=shape), "uint32")
 
 
-def test_a_key_may_be_a_view(frame):
+def test_a_key_may_be_a_view(context):
     rows = np.arange(12, dtype=np.uint32).reshape(3, 4)
-    with seam.entered(frame):
+    with use_context(context):
         row = movement.reshape(movement.slice(creation.asarray(rows), (1, 0), (1, 4)), (4,))
-        found = seam.dispatch(ops.RANDOM_BITS, row, shape=(9,))
+        found = dispatch(ops.RANDOM_BITS, row, shape=(9,))
     np.testing.assert_array_equal(found.numpy(), oracle.bits(rows[1], shape=(9,)))
 
 
-def test_one_program_serves_all_keys_shapes_and_starts(frame, call):
+def test_one_program_serves_all_keys_shapes_and_starts(context, call):
     def run(seed, shape, start):
         call(ops.RANDOM_NORMAL, KEY + np.uint32(seed), shape=shape, start=start, dtype="float32")
 
     run(0, (5,), 0)
-    programs = frame.device.backend.memory()["programs"]
+    programs = context.device.backend.memory()["programs"]
     for seed in range(1, 4):
         run(seed, (2 * seed, 3), 2**40 + seed)
-    assert frame.device.backend.memory()["programs"] == programs
+    assert context.device.backend.memory()["programs"] == programs
 
 
 # Bits of variates ---------------------------------------------------------------------------
@@ -120,26 +122,26 @@ def extremes(kind):
 
 
 @pytest.mark.parametrize(("dtype", "kind"), [("float32", np.uint32), ("float64", np.uint64)])
-def test_variates_of_extreme_words(frame, near, dtype, kind):
+def test_variates_of_extreme_words(context, near, dtype, kind):
     """The C functions on words of choice, in a program of the test's own."""
-    needs(frame, dtype)
+    needs(context, dtype)
     words = extremes(np.dtype(kind))
-    found = _run(frame, dtype, words, "minus_log(w[i]).x", 1)
+    found = _run(context, dtype, words, "minus_log(w[i]).x", 1)
     near(found, oracle.minus_logs(words.tolist(), dtype), dtype, ulp=0.25)
     precision = box_muller.precision(dt.of(dtype))
     assert found.tobytes() == variates.minus_log(precision, words)[0].tobytes()
     pairs = np.stack(np.meshgrid(words[::3], words[::4]), axis=-1).ravel()
     both = [
-        _run(frame, dtype, pairs, f"normals(w[2 * i], w[2 * i + 1]).{part}", 2) for part in "xy"
+        _run(context, dtype, pairs, f"normals(w[2 * i], w[2 * i + 1]).{part}", 2) for part in "xy"
     ]
     found = np.stack(both, axis=-1).ravel()
     near(found, oracle.normals(pairs.tolist(), dtype), dtype, ulp=1.0)
-    if rounds_as_ieee(frame, dtype):
+    if rounds_as_ieee(context, dtype):
         assert found.tobytes() == variates.normals(precision, pairs).tobytes()
 
 
-def _run(frame, dtype, words, expression, each):
-    runtime, backend = frame.device.backend.runtime, frame.device.backend
+def _run(context, dtype, words, expression, each):
+    runtime, backend = context.device.backend.runtime, context.device.backend
     precision = box_muller.precision(dt.of(dtype))
     count = words.size // each
     text = templates.program(
@@ -159,20 +161,20 @@ def _run(frame, dtype, words, expression, each):
     return backend.to_host(result)
 
 
-def rounds_as_ieee(frame, dtype):
+def rounds_as_ieee(context, dtype):
     """Return whether division and square root do; addition and multiplication always do."""
     import pyopencl as cl
 
     correct = cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
-    config = frame.device.backend.runtime.device.single_fp_config
+    config = context.device.backend.runtime.device.single_fp_config
     return dtype == "float64" or bool(config & correct)
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("spec", [each for each, _, _ in REAL], ids=str)
-def test_the_cpus_bits(frame, call, spec, dtype):
-    needs(frame, dtype)
-    if spec is ops.RANDOM_NORMAL and not rounds_as_ieee(frame, dtype):
+def test_the_cpus_bits(context, call, spec, dtype):
+    needs(context, dtype)
+    if spec is ops.RANDOM_NORMAL and not rounds_as_ieee(context, dtype):
         pytest.skip("this device's square root is not correctly rounded")
     with isolated_engine("cpu"):
         expected = tp.run_kernel(spec, [KEY], {"shape": (100_003,), "dtype": dtype})

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from tensorplug import dtypes as dt
-from tensorplug.spec import TensorType
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import TensorType
 from tensorplug_opencl.kernels import folds, merging, ranking, rows
 from tensorplug_opencl.kernels.scans import Scan, scanner
 

@@ -10,7 +10,7 @@ import threading
 import numpy as np
 import pytest
 
-from tensorplug import dispatch as seam
+from tensorplug.dispatch.context import use_context
 from tensorplug.ops import creation, elementwise, reduction
 
 ADD_CONSTANT = """
@@ -87,12 +87,12 @@ def test_threads_share_one_launch(backend):
 
 @pytest.mark.parametrize(("size", "times"), [(257, 100), (2**18 + 256, 20)])
 @pytest.mark.usefixtures("eager_switching")
-def test_threads_share_one_plan(frame, size, times):
+def test_threads_share_one_plan(context, size, times):
     """Every thread runs the same cached plans on its own numbers; long sums have two launches."""
     wrong = []
 
     def work(number):
-        with seam.entered(frame):
+        with use_context(context):
             x = creation.asarray(np.full(size, number, np.float32))
             for _ in range(times):
                 product = elementwise.multiply(elementwise.add(x, x), x)
@@ -108,7 +108,7 @@ def test_threads_share_one_plan(frame, size, times):
     assert not wrong
 
 
-@pytest.mark.usefixtures("frame")  # skips where there is no device
+@pytest.mark.usefixtures("context")  # skips where there is no device
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_a_forked_child_gets_an_error_and_does_not_hang():
     code = textwrap.dedent("""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tensorplug import dispatch as seam
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import TensorType
+from tensorplug.dispatch.context import use_context
 from tensorplug.errors import SettingsError
-from tensorplug.ops import creation, indexing
-from tensorplug.spec import TensorType
+from tensorplug.ops import creation
+from tensorplug.ops.indexing import indexing
 from tensorplug_opencl.kernels import indexing as gathering
 from tensorplug_opencl.kernels import replacing, scattering
 
@@ -61,12 +62,12 @@ def test_the_setting_is_0_or_1(monkeypatch):
         scattering.deterministic()
 
 
-def test_updates_in_order_give_the_same_bits_every_time(frame, monkeypatch):
+def test_updates_in_order_give_the_same_bits_every_time(context, monkeypatch):
     monkeypatch.setenv(scattering.SETTING, "1")
     rng = np.random.default_rng(5)
     indices = rng.integers(0, 3, (5000, 1))
     updates = (rng.normal(size=5000) * 10.0 ** rng.integers(-20, 20, 5000)).astype(np.float32)
-    with seam.entered(frame):
+    with use_context(context):
         given = creation.asarray(indices), creation.asarray(updates)
         sums = {indexing.scatter_nd(*given, (3,)).numpy().tobytes() for _ in range(5)}
     assert len(sums) == 1
@@ -118,15 +119,17 @@ def test_indices_of_depth_0_name_the_whole(call):
 
 @pytest.mark.parametrize("default", [None, 7])
 @pytest.mark.parametrize("values", [5, [5, 6, 8]])
-def test_sparse_to_dense(frame, default, values):
+def test_sparse_to_dense(context, default, values):
     indices = [[0, 1], [1, 2], [0, 1]]
     expected = np.full((2, 3), default or 0, np.float32)
     for at, (row, column) in enumerate(indices):
         expected[row, column] = values if isinstance(values, int) else values[at]
-    with seam.entered(frame):
+    with use_context(context):
         given = [creation.asarray(indices), creation.asarray(np.array(values, np.float32))]
         given.append(None if default is None else creation.asarray(np.float32(default)))
-        found = frame.engine.run(frame, indexing.SPARSE_TO_DENSE, given, {"output_shape": (2, 3)})
+        found = context.engine.run(
+            context, indexing.SPARSE_TO_DENSE, given, {"output_shape": (2, 3)}
+        )
     np.testing.assert_array_equal(found.numpy(), expected)
 
 

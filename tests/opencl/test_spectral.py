@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
 from tensorplug.ops import spectral as ops
 from tensorplug_opencl.kernels import butterflies, fourier
 
@@ -50,8 +50,8 @@ def test_signals_are_cut_and_filled_up(call, length):
     close(call(ops.IRFFT, x, fft_length=length), wanted, length)
 
 
-def test_doubles_where_the_device_has_them(call, frame):
-    if dt.complex128 not in frame.device.backend.dtypes:
+def test_doubles_where_the_device_has_them(call, context):
+    if dt.complex128 not in context.device.backend.dtypes:
         pytest.skip("the device has no double")
     for n in (8, 17):
         x = signal(2, n).astype(np.complex128)

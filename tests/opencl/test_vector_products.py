@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import TensorType
 from tensorplug.ops import fused
 from tensorplug.ops.linalg import BATCH_MAT_MUL
-from tensorplug.spec import TensorType
 from tensorplug_opencl.kernels import vector_products
 from tensorplug_opencl.kernels.linalg import product_of
 

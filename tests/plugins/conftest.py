@@ -84,9 +84,9 @@ GOOD_SOURCE = """
 import numpy as np
 from tensorplug import dtypes as dt
 from tensorplug.ops.elementwise import ADD
-from tensorplug.plugins.hookspecs import hookimpl
-from tensorplug.spec import TensorType
-from tensorplug.tables import KernelTable
+from tensorplug.contract.hooks import hookimpl
+from tensorplug.contract.spec import TensorType
+from tensorplug.contract.tables import KernelTable
 
 kernels = KernelTable()
 

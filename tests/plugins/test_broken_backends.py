@@ -19,8 +19,8 @@ SKIP = "TENSORPLUG_DISABLE_PLUGINS=broken"
 WORKING = """
 from tensorplug_good import Numpy, kernels
 from tensorplug.errors import BackendUnavailableError
-from tensorplug.plugins.hookspecs import hookimpl
-from tensorplug.tables import KernelTable
+from tensorplug.contract.hooks import hookimpl
+from tensorplug.contract.tables import KernelTable
 from tensorplug.ops.elementwise import ADD, NEG
 
 @hookimpl
@@ -127,7 +127,7 @@ CASES = {
         ("tensorplug_broken.tensorplug_create_backend takes device=None", "without defaults"),
     ),
     "no backend hook": Case(
-        "from tensorplug.plugins.hookspecs import hookimpl",
+        "from tensorplug.contract.hooks import hookimpl",
         "RegistrationError",
         ("has no hook tensorplug_create_backend",),
         on_top=False,
@@ -246,7 +246,7 @@ CASES = {
     ),
     "a second spec of a known name": Case(
         """
-        from tensorplug.spec import KernelSpec
+        from tensorplug.contract.spec import KernelSpec
         from tensorplug import inference
         table = KernelTable()
         table.register(KernelSpec("Neg", ("x",), inference.same))(lambda x: -x)

@@ -6,17 +6,17 @@ import sys
 
 import pytest
 
-from tensorplug import catalogue
+from tensorplug.contract.spec import KernelSpec
+from tensorplug.contract.tables import DecompositionTable, GradientTable
+from tensorplug.engine import catalogue
 from tensorplug.errors import RegistrationError
 from tensorplug.ops import creation, elementwise, linalg
 from tensorplug.plugins.assembly import core_registry
-from tensorplug.spec import KernelSpec
-from tensorplug.tables import DecompositionTable, GradientTable
 
 ANOTHER_SPEC = """
 from tensorplug.ops.elementwise import ADD
 from tensorplug.ops.elementwise import CAST
-from tensorplug.spec import KernelSpec
+from tensorplug.contract.spec import KernelSpec
 from tensorplug import inference
 {name} = KernelSpec("{kernel}", ("x",), inference.same)
 """
@@ -74,7 +74,9 @@ def test_two_specs_of_one_name(family):
 def test_tables_of_every_family(package, kind, collect, family):
     __import__(f"tensorplug.{package}")
     before = len(collect())
-    table = f"from tensorplug.tables import {kind.__name__}\n{package} = {kind.__name__}()\n"
+    table = (
+        f"from tensorplug.contract.tables import {kind.__name__}\n{package} = {kind.__name__}()\n"
+    )
     family(f"tensorplug.{package}", table)
     after = collect()
     assert len(after) == before + 1
@@ -85,7 +87,10 @@ def test_tables_of_every_family(package, kind, collect, family):
 def test_table_under_a_name_nobody_looks_for(package, family):
     __import__(f"tensorplug.{package}")
     kind = {"gradients": "GradientTable", "decompositions": "DecompositionTable"}[package]
-    family(f"tensorplug.{package}", f"from tensorplug.tables import {kind}\nrules = {kind}()\n")
+    family(
+        f"tensorplug.{package}",
+        f"from tensorplug.contract.tables import {kind}\nrules = {kind}()\n",
+    )
     with pytest.raises(RegistrationError, match=f"zz_another_family.rules is a {kind}"):
         getattr(catalogue, package)()
 

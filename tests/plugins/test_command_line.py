@@ -162,7 +162,7 @@ def test_the_doctor_survives_what_is_broken(site: Site, name: str) -> None:
 
 
 REFUSES = """
-from tensorplug.backend import DeviceInfo
+from tensorplug.contract.backend import DeviceInfo
 
 @hookimpl
 def tensorplug_create_backend(device):

@@ -7,11 +7,11 @@ import tomllib
 
 import pytest
 
-from tensorplug.distributions import INSTALL
+from tensorplug.engine.distributions import INSTALL
+from tensorplug.engine.settings import Settings
 from tensorplug.errors import BackendNotInstalledError
 from tensorplug.plugins.metadata import BACKENDS
 from tensorplug.plugins.selection import Selection
-from tensorplug.settings import Settings
 
 RAISES = "raise AssertionError('imported')"
 OURS = ("good", "other", "broken")

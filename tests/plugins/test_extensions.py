@@ -16,9 +16,9 @@ import numpy as np
 from tensorplug import inference
 from tensorplug.dispatch import chained, dispatch
 from tensorplug.ops.elementwise import ADD, NEG
-from tensorplug.plugins.hookspecs import hookimpl
-from tensorplug.spec import KernelSpec
-from tensorplug.tables import DecompositionTable, GradientTable, KernelTable
+from tensorplug.contract.hooks import hookimpl
+from tensorplug.contract.spec import KernelSpec
+from tensorplug.contract.tables import DecompositionTable, GradientTable, KernelTable
 
 HALVE = KernelSpec("Halve", ("x",), inference.same)
 kernels = KernelTable()

@@ -8,8 +8,8 @@ WORKING = """
 from tensorplug_good import Numpy, kernels
 from tensorplug.errors import ArgumentError, BackendUnavailableError
 from tensorplug.ops.elementwise import ADD, NEG
-from tensorplug.plugins.hookspecs import hookimpl
-from tensorplug.tables import GradientTable, KernelTable
+from tensorplug.contract.hooks import hookimpl
+from tensorplug.contract.tables import GradientTable, KernelTable
 
 @hookimpl
 def tensorplug_create_backend(device):
@@ -218,7 +218,7 @@ def test_rules_of_a_backend_s_own_come_into_force_when_it_opens(acme):
     site = acme("""
 from tensorplug import inference
 from tensorplug.dispatch import chained, dispatch
-from tensorplug.spec import KernelSpec
+from tensorplug.contract.spec import KernelSpec
 
 THIRD = KernelSpec("Third", ("x",), inference.same)
 own, gradients = KernelTable(), GradientTable()

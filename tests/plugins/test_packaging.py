@@ -107,7 +107,7 @@ def test_backends_of_third_parties(environment, wheels):
 
 def test_import_and_listing_load_neither_plugins_nor_what_only_they_need(environment, wheels):
     environment.pip("install", str(wheels["tensorplug-cpu"]))
-    heavy = ["pluggy", "importlib_metadata", "rich", "tensorplug_cpu", "tensorplug.engine"]
+    heavy = ["pluggy", "importlib_metadata", "rich", "tensorplug_cpu", "tensorplug.engine.engine"]
     seen = environment.run(f"""
         heavy = {heavy!r}
         import tensorplug as tp

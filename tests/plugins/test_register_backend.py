@@ -7,8 +7,11 @@ import types
 import pytest
 
 import tensorplug as tp
-from tensorplug import dtypes as dt
-from tensorplug.backend import DeviceInfo
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.backend import DeviceInfo
+from tensorplug.contract.hooks import hookimpl
+from tensorplug.contract.spec import TensorType
+from tensorplug.contract.tables import KernelTable
 from tensorplug.errors import (
     ArgumentError,
     BackendNotInstalledError,
@@ -18,9 +21,6 @@ from tensorplug.errors import (
     RegistrationError,
 )
 from tensorplug.ops import elementwise
-from tensorplug.plugins.hookspecs import hookimpl
-from tensorplug.spec import TensorType
-from tensorplug.tables import KernelTable
 from tensorplug.testing import isolated_engine
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 EXTENSION = """
-from tensorplug.plugins.hookspecs import hookimpl
+from tensorplug.contract.hooks import hookimpl
 times = []
 
 @hookimpl

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tensorplug import settings
+from tensorplug.engine import settings
+from tensorplug.engine.settings import Settings
 from tensorplug.errors import SettingsError, SettingsWarning
-from tensorplug.settings import Settings
 
 
 @pytest.mark.parametrize(

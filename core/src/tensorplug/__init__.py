@@ -14,22 +14,11 @@ from importlib import import_module
 from math import e, inf, nan, pi
 from typing import TYPE_CHECKING, Any
 
-from tensorplug import array_namespace, chaining, dispatch, errors, losses, nn
-from tensorplug.control import (
-    describe_device,
-    devices,
-    find_backend,
-    get_backend,
-    register_backend,
-    remove_backend,
-    set_backend,
-    synchronize,
-    trim_memory,
-    use_backend,
-)
-from tensorplug.differentiation.autodiff import grad, stop_gradient, value_and_grad, vjp
-from tensorplug.dtype_queries import can_cast, finfo, iinfo, isdtype, result_type
-from tensorplug.dtypes import (
+from tensorplug import errors, losses, nn
+from tensorplug.array_api import namespace
+from tensorplug.array_api.dtype_queries import can_cast, finfo, iinfo, isdtype, result_type
+from tensorplug.autodiff.grad import grad, stop_gradient, value_and_grad, vjp
+from tensorplug.contract.dtypes import (
     DType,
     complex64,
     complex128,
@@ -46,9 +35,11 @@ from tensorplug.dtypes import (
     uint32,
     uint64,
 )
-from tensorplug.dtypes import bool_ as bool  # the array API standard's name
-from tensorplug.interchange import from_dlpack
-from tensorplug.memory import dispose, keep, memory, tidy
+from tensorplug.contract.dtypes import bool_ as bool  # the array API standard's name
+from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
+from tensorplug.dispatch import calls
+from tensorplug.dispatch.tensor import Tensor
+from tensorplug.memory.scopes import dispose, keep, memory, tidy
 from tensorplug.ops import (
     accumulation,
     activation,
@@ -60,35 +51,27 @@ from tensorplug.ops import (
     comparison,
     complexes,
     contraction,
-    convolution,
     coordinates,
     counting,
     covariance,
     creation,
     cumulative,
-    depthwise,
     diagonals,
-    dilated_pooling,
     elementwise,
     gaussian_error,
-    indexing,
     interpolation,
     layer_normalization,
     missing_values,
-    morphology,
     movement,
     normalization,
     norms,
-    pooling,
     powers,
     quantiles,
     reduction,
-    resizing,
     rounding,
     searching,
     sets,
     sigmoid_linear,
-    slicing,
     sorting,
     spectral,
     statistics,
@@ -104,6 +87,7 @@ from tensorplug.ops.classification import *
 from tensorplug.ops.comparison import *
 from tensorplug.ops.complexes import *
 from tensorplug.ops.contraction import *
+from tensorplug.ops.convolution import convolution, depthwise, dilated_pooling, morphology, pooling
 from tensorplug.ops.coordinates import *
 from tensorplug.ops.counting import *
 from tensorplug.ops.covariance import *
@@ -111,7 +95,10 @@ from tensorplug.ops.creation import *
 from tensorplug.ops.cumulative import *
 from tensorplug.ops.diagonals import *
 from tensorplug.ops.elementwise import *
-from tensorplug.ops.indexing import *
+from tensorplug.ops.image import resizing
+from tensorplug.ops.indexing import indexing, slicing
+from tensorplug.ops.indexing.indexing import *
+from tensorplug.ops.indexing.slicing import *
 from tensorplug.ops.interpolation import *
 from tensorplug.ops.linalg import *
 from tensorplug.ops.missing_values import *
@@ -122,11 +109,22 @@ from tensorplug.ops.reduction import *
 from tensorplug.ops.rounding import *
 from tensorplug.ops.searching import *
 from tensorplug.ops.sets import *
-from tensorplug.ops.slicing import *
 from tensorplug.ops.sorting import *
 from tensorplug.ops.statistics import *
 from tensorplug.ops.trigonometry import *
-from tensorplug.registration import (
+from tensorplug.plugins.backends import (
+    describe_device,
+    devices,
+    find_backend,
+    get_backend,
+    register_backend,
+    remove_backend,
+    set_backend,
+    synchronize,
+    trim_memory,
+    use_backend,
+)
+from tensorplug.plugins.registration import (
     copy_registered_kernels,
     explain,
     kernels_for,
@@ -137,25 +135,25 @@ from tensorplug.registration import (
     unregister_gradient,
     unregister_kernel,
 )
-from tensorplug.spec import Attribute, KernelSpec, TensorType
-from tensorplug.tensor import Tensor
-from tensorplug.tree import tree_map
-from tensorplug.variable import Variable, dispose_variables
+from tensorplug.tensors import chaining
+from tensorplug.tensors.interchange import from_dlpack
+from tensorplug.tensors.tree import tree_map
+from tensorplug.tensors.variable import Variable, dispose_variables
 
 if TYPE_CHECKING:
     from tensorplug import fft, image, linalg, ragged, random, signal, sparse, strings, train
-    from tensorplug.compilation.functions import compile
-    from tensorplug.differentiation.checkpointing import checkpoint
-    from tensorplug.differentiation.custom_gradients import custom_grad
-    from tensorplug.differentiation.derivatives import hessian, jacobian, jvp
-    from tensorplug.differentiation.variable_gradients import variable_grads
-    from tensorplug.namespace_info import NamespaceInfo
+    from tensorplug.array_api.info import NamespaceInfo
+    from tensorplug.autodiff.checkpointing import checkpoint
+    from tensorplug.autodiff.custom_gradients import custom_grad
+    from tensorplug.autodiff.derivatives import hessian, jacobian, jvp
+    from tensorplug.autodiff.variable_gradients import variable_grads
+    from tensorplug.compile.functions import compile
     from tensorplug.observers.debugging import debug
     from tensorplug.observers.dispatch_tracing import trace_dispatch
     from tensorplug.observers.profiler import profile
     from tensorplug.observers.timing import time
     from tensorplug.plugins.discovery import BackendInfo
-    from tensorplug.storage import load, save
+    from tensorplug.tensors.files import load, save
 
 __version__ = "0.1.0"
 
@@ -281,12 +279,12 @@ __all__ += statistics.__all__
 __all__ += trigonometry.__all__
 
 newaxis = None
-__array_api_version__ = array_namespace.VERSION
+__array_api_version__ = namespace.VERSION
 
 
 def __array_namespace_info__() -> NamespaceInfo:  # noqa: N807  # the array API standard's name
     """Return what answers an array API consumer's questions about devices and dtypes."""
-    from tensorplug.namespace_info import NamespaceInfo  # seldom asked for
+    from tensorplug.array_api.info import NamespaceInfo  # seldom asked for
 
     return NamespaceInfo()
 
@@ -307,7 +305,7 @@ def _default_engine() -> Any:
     return build_engine()
 
 
-dispatch.set_default_engine(_default_engine)
+calls.set_default_engine(_default_engine)
 for _family in (
     activation,
     arrangement,
@@ -353,7 +351,6 @@ for _family in (
 ):
     chaining.attach(chaining.chained_in(_family))
 del _family
-del globals()["tensor"], globals()["variable"]  # the modules; `tp.tensor(...)` shall get a hint
 
 
 # Loaded when they are first asked for: together they would cost a third of the import.
@@ -369,19 +366,19 @@ _LATE_MODULES = (
     "train",
 )
 _LATE = {
-    "checkpoint": "differentiation.checkpointing",
-    "compile": "compilation.functions",
-    "custom_grad": "differentiation.custom_gradients",
+    "checkpoint": "autodiff.checkpointing",
+    "compile": "compile.functions",
+    "custom_grad": "autodiff.custom_gradients",
     "debug": "observers.debugging",
-    "hessian": "differentiation.derivatives",
-    "jacobian": "differentiation.derivatives",
-    "jvp": "differentiation.derivatives",
-    "load": "storage",
+    "hessian": "autodiff.derivatives",
+    "jacobian": "autodiff.derivatives",
+    "jvp": "autodiff.derivatives",
+    "load": "tensors.files",
     "profile": "observers.profiler",
-    "save": "storage",
+    "save": "tensors.files",
     "time": "observers.timing",
     "trace_dispatch": "observers.dispatch_tracing",
-    "variable_grads": "differentiation.variable_gradients",
+    "variable_grads": "autodiff.variable_gradients",
 }
 
 
@@ -401,7 +398,10 @@ if not TYPE_CHECKING:  # a type checker would take every name for one of ours
             return value
         from importlib.util import find_spec
 
-        from tensorplug.spellings import ELSEWHERE, missing  # only where a name is missing
+        from tensorplug.introspection.spellings import (  # only where a name is missing
+            ELSEWHERE,
+            missing,
+        )
 
         # An import asks here before it loads a module; no need to gather all names for that.
         if name not in ELSEWHERE and find_spec(f"tensorplug.{name}") is not None:

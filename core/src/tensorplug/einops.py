@@ -9,9 +9,9 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.dispatch.tensor import Tensor
 from tensorplug.ops import arrangement, contraction, creation, movement
-from tensorplug.tensor import Tensor
 
 if TYPE_CHECKING:
     import numpy as np

@@ -16,13 +16,21 @@ from tensorplug.ops.activation import (
     softplus,
     step,
 )
-from tensorplug.ops.convolution import conv1d, conv2d, conv2d_transpose
-from tensorplug.ops.depthwise import depthwise_conv2d, separable_conv2d
-from tensorplug.ops.dilated_pooling import pool
+from tensorplug.ops.convolution.convolution import conv1d, conv2d, conv2d_transpose
+from tensorplug.ops.convolution.depthwise import depthwise_conv2d, separable_conv2d
+from tensorplug.ops.convolution.dilated_pooling import pool
+from tensorplug.ops.convolution.morphology import dilation2d
+from tensorplug.ops.convolution.pooling import (
+    avg_pool,
+    avg_pool3d,
+    max_pool,
+    max_pool3d,
+    max_pool_with_argmax,
+)
+from tensorplug.ops.convolution.volumes import conv3d, conv3d_transpose
 from tensorplug.ops.fused import fused_conv2d, fused_depthwise_conv2d, fused_matmul
 from tensorplug.ops.gaussian_error import gelu
 from tensorplug.ops.layer_normalization import layer_norm
-from tensorplug.ops.morphology import dilation2d
 from tensorplug.ops.normalization import (
     Moments,
     batch_norm,
@@ -30,17 +38,9 @@ from tensorplug.ops.normalization import (
     moments,
     moving_average,
 )
-from tensorplug.ops.pooling import (
-    avg_pool,
-    avg_pool3d,
-    max_pool,
-    max_pool3d,
-    max_pool_with_argmax,
-)
 from tensorplug.ops.recurrent import basic_lstm_cell, multi_rnn_cell
 from tensorplug.ops.regularization import dropout
 from tensorplug.ops.sigmoid_linear import silu
-from tensorplug.ops.volumes import conv3d, conv3d_transpose
 
 __all__ = [
     "Moments",

@@ -24,13 +24,13 @@ import os
 import threading
 from typing import TYPE_CHECKING, Any
 
-from tensorplug import dispatch as seam
-from tensorplug import dtypes as dt
-from tensorplug import shapes
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract import shapes
+from tensorplug.dispatch.context import current_context
 from tensorplug.errors import ArgumentError
-from tensorplug.ops.choosing import categorical, choice, permutation
-from tensorplug.ops.draws import exponential, integers, normal, uniform
-from tensorplug.ops.random import (
+from tensorplug.ops.random.choosing import categorical, choice, permutation
+from tensorplug.ops.random.draws import exponential, integers, normal, uniform
+from tensorplug.ops.random.random import (
     SPLIT,
     bits,
     block_of,
@@ -41,13 +41,13 @@ from tensorplug.ops.random import (
     of_words,
     split,
 )
-from tensorplug.ops.sampling import bernoulli, gamma, gumbel, truncated_normal
+from tensorplug.ops.random.sampling import bernoulli, gamma, gumbel, truncated_normal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tensorplug.ops.philox import Block
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.ops.random.philox import Block
 
 __all__ = [
     "Generator",
@@ -132,7 +132,7 @@ class Generator:
 
     def key(self) -> Tensor:
         """Return a new key, for a function that takes one."""
-        device = seam.current().device
+        device = current_context().device
         if device is None or device.trace is None:
             return of_words(self._next())
         traced: Tensor = device.trace.draw(self, of_words((0, 0, 0, 0)))
@@ -148,7 +148,7 @@ class Generator:
         count = shapes.index(n, "spawn: n")
         if count < 0:
             raise ArgumentError(f"spawn: n must not be negative, got {count}")
-        trace = seam.current().trace
+        trace = current_context().trace
         if trace is not None:
             raise trace.refusal("the function spawns generators; spawn them outside")
         parent = self._next()

@@ -12,22 +12,22 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from tensorplug import dispatch as seam
-from tensorplug import dtypes as dt
-from tensorplug.differentiation.variable_gradients import VariableGrads, variable_grads
-from tensorplug.dispatch import as_tensor
+from tensorplug.autodiff.variable_gradients import VariableGrads, variable_grads
+from tensorplug.contract import dtypes as dt
+from tensorplug.dispatch.calls import as_tensor
+from tensorplug.dispatch.context import current_context, engine_of
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
-from tensorplug.memory import keep
+from tensorplug.memory.scopes import keep
 from tensorplug.ops import complexes, creation
 from tensorplug.ops import elementwise as ops
 from tensorplug.ops.accumulation import multiply_add
 from tensorplug.ops.movement import stack
-from tensorplug.variable import Variable
+from tensorplug.tensors.variable import Variable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
 __all__ = ["SGD", "Adadelta", "Adagrad", "Adam", "Adamax", "Momentum", "Optimizer", "RMSProp"]
 
@@ -157,7 +157,7 @@ class Optimizer(ABC):
 
 
 def _check_untraced() -> None:
-    trace = seam.current().trace
+    trace = current_context().trace
     if trace is not None:
         raise trace.refusal(
             "an optimizer counts its steps and keeps its state in Python; compile what computes "
@@ -166,7 +166,7 @@ def _check_untraced() -> None:
 
 
 def _called(name: str) -> Variable:
-    for each in seam.runner(seam.current()).variables.listed():
+    for each in engine_of(current_context()).variables.listed():
         if each.name == name:
             return each
     raise ArgumentError(f"apply_gradients: there is no variable {name!r}")

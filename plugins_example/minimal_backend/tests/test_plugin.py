@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug import catalogue
+from tensorplug.engine import catalogue
 from tensorplug_example_minimal.backend import Box, MinimalBackend
 from tensorplug_example_minimal.plugin import kernels
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.tables import kernel_entry
+from tensorplug.engine.registry import Owner
 from tensorplug.errors import KernelRefusedError
 from tensorplug.ops.arrangement import REVERSE
 from tensorplug.ops.elementwise import SQUARE
-from tensorplug.registry import Owner
-from tensorplug.tables import kernel_entry
 from tensorplug_conformance.denominator import Row, entries
 from tensorplug_conformance.kernels import run_row
 from tensorplug_conformance.session import Session, engine_factory
@@ -21,8 +21,8 @@ from tensorplug_conformance.session import Session, engine_factory
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from tensorplug.dtypes import DType
-    from tensorplug.spec import KernelSpec, TensorType
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.spec import KernelSpec, TensorType
     from tensorplug_conformance.verdicts import RowVerdict
 
 FLOATS = (dt.float32, dt.float64)

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import TensorType
 from tensorplug.errors import RegistrationError
 from tensorplug.ops.comparison import IS_INF
 from tensorplug.ops.elementwise import ADD, NEG
 from tensorplug.ops.reduction import ARG_MIN
-from tensorplug.spec import TensorType
 from tensorplug_conformance.corpus import Corpus
 from tensorplug_conformance.denominator import Row, cases_of, entries
 from tensorplug_conformance.oracle import reduction as oracle

@@ -18,7 +18,7 @@ PLUGIN = """
     import numpy as np
     from tensorplug import dtypes as dt
     from tensorplug.ops.elementwise import NEG
-    from tensorplug.plugins.hookspecs import hookimpl
+    from tensorplug.contract.hooks import hookimpl
     from tensorplug_conformance import Case, CaseTable
 
     cases = CaseTable()

@@ -30,8 +30,8 @@ ACME = """
 
     from tensorplug import dtypes as dt
     from tensorplug.ops.elementwise import ABS, COS, FLOOR, MULTIPLY, NEG
-    from tensorplug.plugins.hookspecs import hookimpl
-    from tensorplug.tables import KernelTable
+    from tensorplug.contract.hooks import hookimpl
+    from tensorplug.contract.tables import KernelTable
     from tensorplug_cpu.backend import CpuBackend
     from tensorplug_cpu.plugin import TABLES
 

@@ -133,7 +133,7 @@ def test_a_pattern_of_kernels_that_finds_nothing_is_named(
 BROKEN = {
     "absent": """
         from tensorplug.errors import BackendUnavailableError
-        from tensorplug.plugins.hookspecs import hookimpl
+        from tensorplug.contract.hooks import hookimpl
 
         @hookimpl
         def tensorplug_create_backend(device):
@@ -143,7 +143,7 @@ BROKEN = {
     "old": "raise AssertionError('imported')",
     "fatal": """
         import os
-        from tensorplug.plugins.hookspecs import hookimpl
+        from tensorplug.contract.hooks import hookimpl
 
         @hookimpl
         def tensorplug_create_backend(device):

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
+from tensorplug.contract.tables import gradient_entry
+from tensorplug.engine.registry import Owner
 from tensorplug.ops.activation import SIGMOID
 from tensorplug.ops.elementwise import MULTIPLY, SQUARE
-from tensorplug.registry import Owner
-from tensorplug.tables import gradient_entry
 from tensorplug_conformance.denominator import Row, cases_of, entries
 from tensorplug_conformance.gradient_points import Point
 from tensorplug_conformance.kernels import run_row
@@ -19,7 +19,7 @@ from tensorplug_conformance.second_gradients import curvature
 from tensorplug_conformance.tables import Case
 
 if TYPE_CHECKING:
-    from tensorplug.spec import KernelSpec
+    from tensorplug.contract.spec import KernelSpec
     from tensorplug_conformance.session import Session
 
 KNOWN = entries()

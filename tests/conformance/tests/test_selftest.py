@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from tensorplug.contract.tables import gradient_entry, kernel_entry
+from tensorplug.engine.registry import Owner
 from tensorplug.ops.elementwise import ADD, MULTIPLY, SQUARE
-from tensorplug.registry import Owner
-from tensorplug.tables import gradient_entry, kernel_entry
 from tensorplug_conformance.checks import CheckFailedError, Target, checks
 from tensorplug_conformance.denominator import Row, entries
 from tensorplug_conformance.kernels import run_row

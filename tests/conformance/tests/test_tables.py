@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from tensorplug import dtypes as dt
-from tensorplug.catalogue import catalogue
+from tensorplug.contract import dtypes as dt
+from tensorplug.engine.catalogue import catalogue
 from tensorplug.errors import RegistrationError
 from tensorplug.ops.elementwise import ADD, EXP, NEG
-from tensorplug.ops.indexing import SCATTER_ND
+from tensorplug.ops.indexing.indexing import SCATTER_ND
 from tensorplug_conformance import Case, CaseTable, Corpus
 from tensorplug_conformance.denominator import Selection, cases_of, entries, fingerprint, rows
 from tensorplug_conformance.primitives import PRIMITIVES, REQUIRED_DTYPES

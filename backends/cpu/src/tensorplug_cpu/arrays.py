@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
 from tensorplug.errors import ArgumentError, DTypeError
 
 if TYPE_CHECKING:
-    from tensorplug.dtypes import DType, Scalar
-    from tensorplug.spec import TensorType
+    from tensorplug.contract.dtypes import DType, Scalar
+    from tensorplug.contract.spec import TensorType
 
 __all__ = ["Array", "Call", "constant", "element", "uniform", "working"]
 

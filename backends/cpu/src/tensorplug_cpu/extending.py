@@ -10,7 +10,7 @@ matrices among them; it is called where there is work to do.
     >>> import numpy as np
     >>> import tensorplug as tp
     >>> from tensorplug.dispatch import dispatch_several
-    >>> from tensorplug.spec import KernelSpec
+    >>> from tensorplug.contract.spec import KernelSpec
     >>> POLAR = KernelSpec("Polar", ("x", "y"), lambda x, y: (x, x), outputs=("radius", "angle"))
     >>> def work(results, inputs):
     ...     (radius, angle), (x, y) = results, inputs
@@ -49,7 +49,7 @@ from tensorplug_cpu.quiet import quietly
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from tensorplug.spec import TensorType
+    from tensorplug.contract.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
 __all__ = ["elementwise", "share_out"]

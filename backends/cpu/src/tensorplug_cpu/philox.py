@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug.ops.philox import MULTIPLIERS, ROUNDS, STEPS, block
+from tensorplug.ops.random.philox import MULTIPLIERS, ROUNDS, STEPS, block
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array
@@ -24,7 +24,7 @@ _MULTIPLIERS: Final = tuple(np.uint64(each) for each in MULTIPLIERS)
 def words(key: Array, first: int, count: int) -> Array:
     """Return the words (uint32) of ``count`` blocks from block ``first`` on, modulo 2**64.
 
-    ``key``: four words; ``tensorplug.ops.random`` says what they mean.
+    ``key``: four words; ``tensorplug.ops.random.random`` says what they mean.
     """
     one, two, three, four = (int(each) for each in key)
     if count <= _FEW:

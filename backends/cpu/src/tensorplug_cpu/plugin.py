@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensorplug.contract.hooks import hookimpl
 from tensorplug.errors import BackendUnavailableError
-from tensorplug.plugins.hookspecs import hookimpl
 from tensorplug_cpu.backend import CpuBackend
 from tensorplug_cpu.kernels import (
     accumulation,
@@ -64,8 +64,8 @@ from tensorplug_cpu.kernels import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from tensorplug.backend import Backend
-    from tensorplug.tables import KernelTable
+    from tensorplug.contract.backend import Backend
+    from tensorplug.contract.tables import KernelTable
 
 TABLES: tuple[KernelTable, ...] = (
     accumulation.kernels,

@@ -23,7 +23,7 @@ from tensorplug_cpu.parts import elementwise
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.spec import TensorType
+    from tensorplug.contract.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
 __all__ = ["kernel", "quietly", "ufunc"]

@@ -1,4 +1,4 @@
-"""Exponential and normal variates from random words: ``tensorplug.ops.box_muller`` on arrays.
+"""Exponential and normal variates from random words: ``tensorplug.ops.random.box_muller`` on arrays.
 
 Every step is NumPy's addition, subtraction, multiplication, division or square root of one float
 dtype, in the order given there, so that the bits are those of every other backend.
@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tensorplug import dtypes as dt
-from tensorplug.ops import box_muller
+from tensorplug.contract import dtypes as dt
+from tensorplug.ops.random import box_muller
 
 if TYPE_CHECKING:
-    from tensorplug.ops.box_muller import Pair, Precision
+    from tensorplug.ops.random.box_muller import Pair, Precision
     from tensorplug_cpu.arrays import Array
 
 __all__ = ["joined", "minus_log", "normals"]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.spec import TensorType
+from tensorplug.contract.spec import TensorType
 
 if TYPE_CHECKING:
     import pyopencl as cl
     from pyopencl.tools import PooledBuffer
 
-    from tensorplug.dtypes import DType
-    from tensorplug.shapes import Shape
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.shapes import Shape
 
     Memory = PooledBuffer | cl.Buffer
 

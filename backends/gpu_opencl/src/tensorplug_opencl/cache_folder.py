@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from tensorplug import notices
+from tensorplug.engine import notices
 from tensorplug.errors import BackendWarning
 
 __all__ = ["CACHE", "LEFTOVER", "folder", "opened", "prune_leftovers", "read", "write"]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyopencl as cl
 
-from tensorplug import dtypes as dt
-from tensorplug.backend import DeviceInfo
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.backend import DeviceInfo
 from tensorplug.errors import BackendUnavailableError
 from tensorplug_opencl import loader
 from tensorplug_opencl.limits import NONE as NO_LIMITS
@@ -21,7 +21,7 @@ from tensorplug_opencl.trial.verdict import UNTRIED
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tensorplug.dtypes import DType
+    from tensorplug.contract.dtypes import DType
     from tensorplug_opencl.limits import Limits
     from tensorplug_opencl.trial.verdict import Verdict
 

@@ -7,9 +7,9 @@ per source text, whatever shapes and numbers it runs on) and of translating Open
 
     >>> import tensorplug as tp
     >>> from tensorplug import inference
-    >>> from tensorplug.attributes import number
+    >>> from tensorplug.contract.attributes import number
     >>> from tensorplug.dispatch import dispatch
-    >>> from tensorplug.spec import KernelSpec
+    >>> from tensorplug.contract.spec import KernelSpec
     >>> HINGE = KernelSpec("Hinge", ("x",), inference.same, attributes={"slope": number(0.5)})
     >>> def hinge(x, *, slope, backend, out):
     ...     constants = {"slope": slope}
@@ -28,9 +28,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import TensorType
 from tensorplug.errors import KernelRefusedError
-from tensorplug.spec import TensorType
 from tensorplug_opencl.backend import OpenCLBackend
 from tensorplug_opencl.buffers import DeviceBuffer
 from tensorplug_opencl.kernels import calls, ctypes, joint, pointwise
@@ -39,7 +39,7 @@ from tensorplug_opencl.kernels.pointwise import Formula
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tensorplug.dtypes import DType
+    from tensorplug.contract.dtypes import DType
     from tensorplug_opencl.runtime import Runtime
 
     Number = bool | int | float | np.generic

@@ -11,7 +11,7 @@ from tensorplug.errors import KernelRefusedError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tensorplug.shapes import Shape
+    from tensorplug.contract.shapes import Shape
 
 __all__ = [
     "Layout",

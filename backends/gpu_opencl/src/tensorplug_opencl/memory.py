@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pyopencl.tools import PooledBuffer
 
-    from tensorplug.spec import TensorType
+    from tensorplug.contract.spec import TensorType
 
 __all__ = ["LIMIT", "Memory", "limit_of"]
 

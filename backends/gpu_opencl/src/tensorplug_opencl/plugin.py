@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tensorplug.contract.hooks import hookimpl
 from tensorplug.errors import BackendUnavailableError
-from tensorplug.plugins.hookspecs import hookimpl
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from tensorplug.backend import Backend, DeviceInfo
-    from tensorplug.tables import KernelTable
+    from tensorplug.contract.backend import Backend, DeviceInfo
+    from tensorplug.contract.tables import KernelTable
 
 
 @hookimpl

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyopencl as cl
 
-from tensorplug import notices
+from tensorplug.engine import notices
 from tensorplug.errors import BackendWarning, KernelRefusedError
 from tensorplug_opencl import attempts, faults
 from tensorplug_opencl.binaries import Binaries

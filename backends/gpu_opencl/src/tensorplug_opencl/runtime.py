@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyopencl as cl
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
 from tensorplug.errors import DeviceLostError, KernelRefusedError
 from tensorplug_opencl import faults
 from tensorplug_opencl.buffers import DeviceBuffer
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from pyopencl.tools import PooledBuffer
 
-    from tensorplug.spec import TensorType
+    from tensorplug.contract.spec import TensorType
     from tensorplug_opencl.limits import Limits
 
 __all__ = ["LIGHT_GROUP", "Launch", "Runtime"]

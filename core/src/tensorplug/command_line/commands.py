@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.command_line import doctor, listings, new
-from tensorplug.distributions import INSTALL
+from tensorplug.engine.distributions import INSTALL
 from tensorplug.errors import TensorplugError
 from tensorplug.observers import text_tables
 from tensorplug.observers.text_tables import Column
@@ -104,7 +104,7 @@ def _show(lines: Lines, options: argparse.Namespace, empty: str = "") -> None:
         from rich.console import Console
         from rich.markup import escape
         from rich.table import Table
-    except ImportError:  # an extra; colours and frames are all that it adds
+    except ImportError:  # an extra; colours and contexts are all that it adds
         titles = [Column(name, whole=name in _WHOLE) for name in columns]
         print(text_tables.table(titles, cells, shutil.get_terminal_size().columns))
         return

@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.command_line.listings import installed
-from tensorplug.distributions import INSTALL
+from tensorplug.engine.distributions import INSTALL
 from tensorplug.plugins import selection
 
 if TYPE_CHECKING:

@@ -6,17 +6,18 @@ import fnmatch
 import re
 from typing import TYPE_CHECKING, Any
 
-from tensorplug import control, registration
-from tensorplug import dtypes as dt
-from tensorplug.catalogue import catalogue
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import TensorType
+from tensorplug.engine.catalogue import catalogue
 from tensorplug.errors import ArgumentError
+from tensorplug.plugins import backends as control
+from tensorplug.plugins import registration
 from tensorplug.plugins.discovery import backends, extensions
-from tensorplug.spec import TensorType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tensorplug.explanation import Explanation
+    from tensorplug.introspection.explanation import Explanation
 
 __all__ = ["explained", "installed", "kernels"]
 

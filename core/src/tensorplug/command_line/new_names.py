@@ -9,8 +9,8 @@ from importlib import metadata
 from typing import Final, Literal
 
 import tensorplug as tp
-from tensorplug import catalogue
-from tensorplug.distributions import INSTALL
+from tensorplug.engine import catalogue
+from tensorplug.engine.distributions import INSTALL
 from tensorplug.errors import ArgumentError
 from tensorplug.plugins.metadata import RESERVED
 

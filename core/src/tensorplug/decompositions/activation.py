@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops import activation as ops
 from tensorplug.ops.comparison import not_equal
 from tensorplug.ops.creation import full
@@ -12,10 +13,9 @@ from tensorplug.ops.elementwise import abs as abs_
 from tensorplug.ops.elementwise import exp, log, maximum, minimum, tanh, where
 from tensorplug.ops.reduction import max as max_
 from tensorplug.ops.reduction import sum as sum_
-from tensorplug.tables import DecompositionTable
 
 if TYPE_CHECKING:
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
 decompositions = DecompositionTable()
 

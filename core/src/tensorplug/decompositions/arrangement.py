@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops import arrangement as ops
 from tensorplug.ops.creation import arange
-from tensorplug.ops.indexing import gather
+from tensorplug.ops.indexing.indexing import gather
 from tensorplug.ops.movement import broadcast_to, concat, reshape
 from tensorplug.ops.movement import slice as slice_
-from tensorplug.tables import DecompositionTable
 
 if TYPE_CHECKING:
-    from tensorplug.spec import TensorType
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.spec import TensorType
+    from tensorplug.dispatch.tensor import Tensor
 
 decompositions = DecompositionTable()
 

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops import bitwise as ops
-from tensorplug.ops.comparison import (
-    logical_and,
-    logical_not,
-    logical_or,
-    not_equal,
-)
+from tensorplug.ops.comparison import logical_and, logical_not, logical_or, not_equal
 from tensorplug.ops.creation import asarray
 from tensorplug.ops.elementwise import add_n, astype, pow, where
-from tensorplug.ops.indexing import gather
+from tensorplug.ops.indexing.indexing import gather
 from tensorplug.ops.order import reversed_order
-from tensorplug.tables import DecompositionTable
 
 if TYPE_CHECKING:
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
 decompositions = DecompositionTable()
 

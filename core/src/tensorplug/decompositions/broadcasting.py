@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tensorplug.onhost import broadcasting as host
+from tensorplug.contract.tables import DecompositionTable
+from tensorplug.host_functions import broadcasting as host
 from tensorplug.ops import broadcasting as ops
-from tensorplug.tables import DecompositionTable
 
 decompositions = DecompositionTable()
 decompositions.on_host(ops.BROADCAST_ARGS)(host.broadcast_args)

@@ -6,19 +6,19 @@ import builtins
 from math import inf, nan
 from typing import TYPE_CHECKING
 
-from tensorplug import dtypes as dt
-from tensorplug.onhost import complexes as onhost
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.tables import DecompositionTable
+from tensorplug.host_functions import complexes as onhost
 from tensorplug.ops import complexes as ops
 from tensorplug.ops.comparison import equal, isnan
 from tensorplug.ops.elementwise import abs as abs_
 from tensorplug.ops.elementwise import astype, where
 from tensorplug.ops.powers import hypot
 from tensorplug.ops.rounding import signbit
-from tensorplug.tables import DecompositionTable
 
 if TYPE_CHECKING:
-    from tensorplug.spec import TensorType
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.spec import TensorType
+    from tensorplug.dispatch.tensor import Tensor
 
 decompositions = DecompositionTable()
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops import contraction as ops
 from tensorplug.ops import movement, reduction
 from tensorplug.ops.contraction_order import contraction
 from tensorplug.ops.elementwise import astype
 from tensorplug.ops.linalg import matmul
-from tensorplug.tables import DecompositionTable
 
 if TYPE_CHECKING:
+    from tensorplug.dispatch.tensor import Tensor
     from tensorplug.ops.contraction_order import Arranged, Join, Reduced
-    from tensorplug.tensor import Tensor
 
 decompositions = DecompositionTable()
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.ops import convolution, volumes
-from tensorplug.ops.correlation import windows_of
+from tensorplug.contract.tables import DecompositionTable
+from tensorplug.ops.convolution import convolution, volumes
+from tensorplug.ops.convolution.correlation import windows_of
+from tensorplug.ops.convolution.patches import channels_last, restored, taps, untap
 from tensorplug.ops.linalg import matmul
 from tensorplug.ops.movement import concat, reshape
 from tensorplug.ops.movement import slice as slice_
-from tensorplug.ops.patches import channels_last, restored, taps, untap
-from tensorplug.tables import DecompositionTable
 
 if TYPE_CHECKING:
-    from tensorplug.ops.correlation import Family
-    from tensorplug.shapes import Shape
-    from tensorplug.tensor import Tensor
-    from tensorplug.windows import Windows
+    from tensorplug.contract.shapes import Shape
+    from tensorplug.contract.windows import Windows
+    from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.ops.convolution.correlation import Family
 
 decompositions = DecompositionTable()
 

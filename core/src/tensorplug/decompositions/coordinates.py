@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tensorplug.onhost import coordinates
+from tensorplug.contract.tables import DecompositionTable
+from tensorplug.host_functions import coordinates
 from tensorplug.ops import coordinates as ops
-from tensorplug.tables import DecompositionTable
 
 decompositions = DecompositionTable()
 decompositions.on_host(ops.WHERE)(coordinates.where)

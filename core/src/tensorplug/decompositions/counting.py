@@ -5,18 +5,18 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops import counting as ops
 from tensorplug.ops.creation import arange, ones
 from tensorplug.ops.elementwise import astype, where
-from tensorplug.ops.indexing import scatter_nd
+from tensorplug.ops.indexing.indexing import scatter_nd
 from tensorplug.ops.movement import reshape
 from tensorplug.ops.order import in_range
-from tensorplug.tables import DecompositionTable
 
 if TYPE_CHECKING:
-    from tensorplug.spec import TensorType
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.spec import TensorType
+    from tensorplug.dispatch.tensor import Tensor
 
 decompositions = DecompositionTable()
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.ops import cropping as ops
-from tensorplug.ops import pixel_sampling
-from tensorplug.ops.crop_places import existing, places, samples_of
+from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops.elementwise import astype, where
+from tensorplug.ops.image import cropping as ops
+from tensorplug.ops.image import pixel_sampling
+from tensorplug.ops.image.crop_places import existing, places, samples_of
 from tensorplug.ops.movement import expand_dims, reshape
-from tensorplug.tables import DecompositionTable
 
 if TYPE_CHECKING:
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
 decompositions = DecompositionTable()
 

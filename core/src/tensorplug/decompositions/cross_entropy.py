@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops import cross_entropy as ops
 from tensorplug.ops.activation import log_softmax, softmax
 from tensorplug.ops.movement import expand_dims
 from tensorplug.ops.reduction import sum as sum_
-from tensorplug.tables import DecompositionTable
 
 if TYPE_CHECKING:
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
 decompositions = DecompositionTable()
 

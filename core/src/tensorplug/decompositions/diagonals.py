@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops import diagonals as ops
 from tensorplug.ops.comparison import greater_equal, less, less_equal, logical_and, logical_or
 from tensorplug.ops.creation import arange, full
 from tensorplug.ops.elementwise import where
 from tensorplug.ops.movement import expand_dims, pad, reshape
 from tensorplug.ops.movement import slice as slice_
-from tensorplug.tables import DecompositionTable
 
 if TYPE_CHECKING:
-    from tensorplug.spec import TensorType
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.spec import TensorType
+    from tensorplug.dispatch.tensor import Tensor
 
 decompositions = DecompositionTable()
 

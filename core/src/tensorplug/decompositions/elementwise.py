@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.tables import DecompositionTable
 from tensorplug.decompositions.polynomials import polynomial
 from tensorplug.ops import elementwise as ops
 from tensorplug.ops.comparison import equal
 from tensorplug.ops.order import reversed_order
-from tensorplug.tables import DecompositionTable
 
 if TYPE_CHECKING:
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
 decompositions = DecompositionTable()
 

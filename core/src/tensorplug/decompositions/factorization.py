@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tensorplug.onhost import linalg
+from tensorplug.contract.tables import DecompositionTable
+from tensorplug.host_functions import linalg
 from tensorplug.ops import factorization as ops
-from tensorplug.tables import DecompositionTable
 
 decompositions = DecompositionTable()
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.dispatch import dispatch
+from tensorplug.contract.tables import DecompositionTable
+from tensorplug.dispatch.calls import dispatch
 from tensorplug.ops import activation as nn
-from tensorplug.ops import convolution, depthwise
 from tensorplug.ops import fused as ops
-from tensorplug.ops.correlation import window_attributes
+from tensorplug.ops.convolution import convolution, depthwise
+from tensorplug.ops.convolution.correlation import window_attributes
 from tensorplug.ops.linalg import matmul
-from tensorplug.tables import DecompositionTable
 
 if TYPE_CHECKING:
-    from tensorplug.ops.correlation import Family
-    from tensorplug.spec import KernelSpec
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.spec import KernelSpec
+    from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.ops.convolution.correlation import Family
 
 decompositions = DecompositionTable()
 

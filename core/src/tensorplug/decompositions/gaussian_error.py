@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops import gaussian_error as ops
 from tensorplug.ops.elementwise import erf, exp, maximum, square, tanh
 from tensorplug.ops.rounding import clip
-from tensorplug.tables import DecompositionTable
 
 if TYPE_CHECKING:
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
 decompositions = DecompositionTable()
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
-from tensorplug import dtypes as dt
-from tensorplug.ops import indexing as ops
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops.creation import arange, asarray, full, ones
 from tensorplug.ops.elementwise import astype, maximum, where
+from tensorplug.ops.indexing import indexing as ops
 from tensorplug.ops.movement import broadcast_to, concat, expand_dims, identity, reshape
 from tensorplug.ops.sorting import topk
-from tensorplug.tables import DecompositionTable
 
 if TYPE_CHECKING:
-    from tensorplug.dtypes import DType, Scalar
-    from tensorplug.shapes import Shape
-    from tensorplug.spec import TensorType
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.dtypes import DType, Scalar
+    from tensorplug.contract.shapes import Shape
+    from tensorplug.contract.spec import TensorType
+    from tensorplug.dispatch.tensor import Tensor
 
 decompositions = DecompositionTable()
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops import layer_normalization as ops
 from tensorplug.ops.elementwise import sqrt
 from tensorplug.ops.normalization import moments
 from tensorplug.ops.reduction import mean
-from tensorplug.tables import DecompositionTable
 
 if TYPE_CHECKING:
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
 decompositions = DecompositionTable()
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.ops import morphology as ops
+from tensorplug.contract.tables import DecompositionTable
+from tensorplug.ops.convolution import morphology as ops
+from tensorplug.ops.convolution.patches import largest_sums, untap
 from tensorplug.ops.elementwise import where
 from tensorplug.ops.movement import concat, expand_dims, reshape
-from tensorplug.ops.patches import largest_sums, untap
 from tensorplug.ops.reduction import sum as sum_
-from tensorplug.tables import DecompositionTable
 
 if TYPE_CHECKING:
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
 decompositions = DecompositionTable()
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops import normalization as ops
 from tensorplug.ops.elementwise import sqrt
 from tensorplug.ops.normalization import neighbours_norm, neighbours_sum
-from tensorplug.tables import DecompositionTable
 
 if TYPE_CHECKING:
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
 decompositions = DecompositionTable()
 

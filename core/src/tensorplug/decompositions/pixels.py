@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug import dtypes as dt
-from tensorplug.ops import pixels as ops
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops.creation import full
 from tensorplug.ops.elementwise import astype, floor, maximum, minimum, where
-from tensorplug.ops.fill_modes import Arithmetic
+from tensorplug.ops.image import pixels as ops
+from tensorplug.ops.image.fill_modes import Arithmetic
 from tensorplug.ops.movement import concat, expand_dims
 from tensorplug.ops.movement import slice as slice_
-from tensorplug.tables import DecompositionTable
 
 if TYPE_CHECKING:
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
 decompositions = DecompositionTable()
 

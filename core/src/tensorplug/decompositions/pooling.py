@@ -6,14 +6,12 @@ from functools import reduce
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from tensorplug import dtypes as dt
-from tensorplug.ops import pooling as ops
-from tensorplug.ops.averaging import added, divided_by_counts
-from tensorplug.ops.creation import arange, full
-from tensorplug.ops.dilated_pooling import POOL, pool_geometry
-from tensorplug.ops.elementwise import astype, maximum, where
-from tensorplug.ops.movement import broadcast_to, reshape
-from tensorplug.ops.patches import (
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.tables import DecompositionTable
+from tensorplug.ops.convolution import pooling as ops
+from tensorplug.ops.convolution.averaging import added, divided_by_counts
+from tensorplug.ops.convolution.dilated_pooling import POOL, pool_geometry
+from tensorplug.ops.convolution.patches import (
     channels_last,
     first_matches,
     lowest,
@@ -22,12 +20,14 @@ from tensorplug.ops.patches import (
     taps,
     untap,
 )
-from tensorplug.tables import DecompositionTable
+from tensorplug.ops.creation import arange, full
+from tensorplug.ops.elementwise import astype, maximum, where
+from tensorplug.ops.movement import broadcast_to, reshape
 
 if TYPE_CHECKING:
-    from tensorplug.spec import TensorType
-    from tensorplug.tensor import Tensor
-    from tensorplug.windows import Windows
+    from tensorplug.contract.spec import TensorType
+    from tensorplug.contract.windows import Windows
+    from tensorplug.dispatch.tensor import Tensor
 
 decompositions = DecompositionTable()
 

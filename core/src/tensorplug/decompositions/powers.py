@@ -5,17 +5,17 @@ from __future__ import annotations
 from math import inf, log
 from typing import TYPE_CHECKING
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.tables import DecompositionTable
 from tensorplug.decompositions.polynomials import polynomial
 from tensorplug.decompositions.widening import widened
 from tensorplug.ops import elementwise as elementary
 from tensorplug.ops import powers as ops
 from tensorplug.ops.comparison import equal, isinf, logical_or
 from tensorplug.ops.elementwise import exp, sqrt, where
-from tensorplug.tables import DecompositionTable
 
 if TYPE_CHECKING:
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
 decompositions = DecompositionTable()
 

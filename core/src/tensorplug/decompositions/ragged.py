@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tensorplug.onhost import ragged
+from tensorplug.contract.tables import DecompositionTable
+from tensorplug.host_functions import ragged
 from tensorplug.ops import ragged as ops
-from tensorplug.tables import DecompositionTable
 
 decompositions = DecompositionTable()
 decompositions.on_host(ops.RAGGED_GATHER)(ragged.gather)

@@ -9,11 +9,10 @@ from __future__ import annotations
 from functools import reduce
 from typing import TYPE_CHECKING, Final
 
-from tensorplug import dtypes as dt
-from tensorplug import shapes
-from tensorplug.dispatch import dispatch
-from tensorplug.ops import box_muller, philox
-from tensorplug.ops import random as ops
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract import shapes
+from tensorplug.contract.tables import DecompositionTable
+from tensorplug.dispatch.calls import dispatch
 from tensorplug.ops.activation import softmax
 from tensorplug.ops.comparison import equal, less
 from tensorplug.ops.creation import arange, full, zeros
@@ -22,15 +21,16 @@ from tensorplug.ops.elementwise import add, astype, minimum, sqrt, where
 from tensorplug.ops.elementwise import pow as pow_
 from tensorplug.ops.movement import broadcast_to, concat, expand_dims, permute_dims, reshape, stack
 from tensorplug.ops.movement import slice as slice_
+from tensorplug.ops.random import box_muller, philox
+from tensorplug.ops.random import random as ops
 from tensorplug.ops.reduction import sum as sum_
 from tensorplug.ops.searching import upper_bound
-from tensorplug.tables import DecompositionTable
 
 if TYPE_CHECKING:
-    from tensorplug.dtypes import DType
-    from tensorplug.ops.box_muller import Precision
-    from tensorplug.shapes import Shape
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.shapes import Shape
+    from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.ops.random.box_muller import Precision
 
     Pair = tuple[Tensor, Tensor]  # two halves of a product, or a number as a sum of two floats
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug import dtypes as dt
-from tensorplug.ops import resizing as ops
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops.creation import asarray
 from tensorplug.ops.elementwise import astype
-from tensorplug.ops.indexing import gather, scatter_nd
+from tensorplug.ops.image import resizing as ops
+from tensorplug.ops.indexing.indexing import gather, scatter_nd
 from tensorplug.ops.movement import permute_dims, reshape
-from tensorplug.tables import DecompositionTable
 
 if TYPE_CHECKING:
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
 decompositions = DecompositionTable()
 

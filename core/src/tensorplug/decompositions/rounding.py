@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops import complexes
 from tensorplug.ops import elementwise as elementary
 from tensorplug.ops import rounding as ops
 from tensorplug.ops.comparison import equal, isinf, isnan, less, logical_and, logical_or
 from tensorplug.ops.elementwise import floor, where
-from tensorplug.tables import DecompositionTable
 
 if TYPE_CHECKING:
-    from tensorplug.dtypes import Scalar
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.dtypes import Scalar
+    from tensorplug.dispatch.tensor import Tensor
 
 decompositions = DecompositionTable()
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops import searching as ops
 from tensorplug.ops.comparison import equal, less, logical_and, logical_not, logical_or
 from tensorplug.ops.creation import arange, zeros
 from tensorplug.ops.elementwise import astype, where
-from tensorplug.ops.indexing import gather
+from tensorplug.ops.indexing.indexing import gather
 from tensorplug.ops.movement import reshape
-from tensorplug.tables import DecompositionTable
 
 if TYPE_CHECKING:
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
 decompositions = DecompositionTable()
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tensorplug.onhost import sets
+from tensorplug.contract.tables import DecompositionTable
+from tensorplug.host_functions import sets
 from tensorplug.ops import sets as ops
-from tensorplug.tables import DecompositionTable
 
 decompositions = DecompositionTable()
 decompositions.on_host(ops.UNIQUE)(sets.unique)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug import dtypes as dt
-from tensorplug.dispatch import dispatch
-from tensorplug.ops import setting as ops
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.tables import DecompositionTable
+from tensorplug.dispatch.calls import dispatch
 from tensorplug.ops.creation import ones
 from tensorplug.ops.elementwise import where
+from tensorplug.ops.indexing import setting as ops
+from tensorplug.ops.indexing.slicing import STRIDED_SLICE_GRAD, selection
 from tensorplug.ops.movement import broadcast_to
-from tensorplug.ops.slicing import STRIDED_SLICE_GRAD, selection
-from tensorplug.tables import DecompositionTable
 
 if TYPE_CHECKING:
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
 decompositions = DecompositionTable()
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops import sigmoid_linear as ops
 from tensorplug.ops.activation import sigmoid
 from tensorplug.ops.elementwise import abs as abs_
 from tensorplug.ops.elementwise import exp, maximum, where
 from tensorplug.ops.rounding import clip
-from tensorplug.tables import DecompositionTable
 
 if TYPE_CHECKING:
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
 decompositions = DecompositionTable()
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug import dtypes as dt
-from tensorplug.ops import slicing as ops
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops.arrangement import flip
 from tensorplug.ops.creation import arange
-from tensorplug.ops.indexing import gather
+from tensorplug.ops.indexing import slicing as ops
+from tensorplug.ops.indexing.indexing import gather
 from tensorplug.ops.movement import pad, reshape
 from tensorplug.ops.movement import slice as slice_
-from tensorplug.tables import DecompositionTable
 
 if TYPE_CHECKING:
-    from tensorplug.shapes import Shape
-    from tensorplug.spec import TensorType
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.shapes import Shape
+    from tensorplug.contract.spec import TensorType
+    from tensorplug.dispatch.tensor import Tensor
 
 decompositions = DecompositionTable()
 

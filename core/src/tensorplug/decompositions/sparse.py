@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tensorplug.onhost import sparse
+from tensorplug.contract.tables import DecompositionTable
+from tensorplug.host_functions import sparse
 from tensorplug.ops import sparse as ops
-from tensorplug.tables import DecompositionTable
 
 decompositions = DecompositionTable()
 decompositions.on_host(ops.SPARSE_FILL_EMPTY_ROWS)(sparse.fill_empty_rows)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.dispatch import as_tensor
+from tensorplug.contract.tables import DecompositionTable
+from tensorplug.dispatch.calls import as_tensor
 from tensorplug.ops import spectral as ops
 from tensorplug.ops.arrangement import flip
 from tensorplug.ops.complexes import conj, real
@@ -21,12 +22,11 @@ from tensorplug.ops.elementwise import astype
 from tensorplug.ops.linalg import matmul
 from tensorplug.ops.movement import concat, matrix_transpose, pad, reshape
 from tensorplug.ops.movement import slice as slice_
-from tensorplug.tables import DecompositionTable
 
 if TYPE_CHECKING:
-    from tensorplug.dtypes import DType
-    from tensorplug.spec import TensorType
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.spec import TensorType
+    from tensorplug.dispatch.tensor import Tensor
 
 decompositions = DecompositionTable()
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tensorplug.onhost import strings
+from tensorplug.contract.tables import DecompositionTable
+from tensorplug.host_functions import strings
 from tensorplug.ops import strings as ops
-from tensorplug.tables import DecompositionTable
 
 decompositions = DecompositionTable()
 decompositions.on_host(ops.STRING_N_GRAMS)(strings.n_grams)

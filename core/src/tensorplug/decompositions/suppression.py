@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tensorplug.onhost import suppression
-from tensorplug.ops import suppression as ops
-from tensorplug.tables import DecompositionTable
+from tensorplug.contract.tables import DecompositionTable
+from tensorplug.host_functions import suppression
+from tensorplug.ops.image import suppression as ops
 
 decompositions = DecompositionTable()
 decompositions.on_host(ops.NON_MAX_SUPPRESSION_V3)(suppression.plain)

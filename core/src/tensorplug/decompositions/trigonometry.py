@@ -8,7 +8,8 @@ from __future__ import annotations
 from math import inf, log, pi
 from typing import TYPE_CHECKING
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.tables import DecompositionTable
 from tensorplug.decompositions.polynomials import polynomial
 from tensorplug.decompositions.widening import widened
 from tensorplug.ops import elementwise as elementary
@@ -17,10 +18,9 @@ from tensorplug.ops.comparison import equal, logical_and
 from tensorplug.ops.elementwise import exp, sqrt, where
 from tensorplug.ops.powers import log1p
 from tensorplug.ops.rounding import copysign, signbit
-from tensorplug.tables import DecompositionTable
 
 if TYPE_CHECKING:
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
 decompositions = DecompositionTable()
 

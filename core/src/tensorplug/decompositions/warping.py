@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.ops import pixel_sampling
-from tensorplug.ops import warping as ops
+from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops.creation import arange, asarray, zeros
 from tensorplug.ops.elementwise import astype, where
-from tensorplug.ops.indexing import gather
+from tensorplug.ops.image import pixel_sampling
+from tensorplug.ops.image import warping as ops
+from tensorplug.ops.indexing.indexing import gather
 from tensorplug.ops.movement import expand_dims, reshape
 from tensorplug.ops.projections import project, samples_of
-from tensorplug.tables import DecompositionTable
 
 if TYPE_CHECKING:
-    from tensorplug.dtypes import Scalar
-    from tensorplug.spec import TensorType
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.dtypes import Scalar
+    from tensorplug.contract.spec import TensorType
+    from tensorplug.dispatch.tensor import Tensor
 
 decompositions = DecompositionTable()
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import wraps
 from typing import TYPE_CHECKING
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
 from tensorplug.ops.elementwise import astype
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
 __all__ = ["widened"]
 

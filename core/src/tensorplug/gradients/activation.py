@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.dispatch import dispatch
+from tensorplug.contract.tables import GradientTable
+from tensorplug.dispatch.calls import dispatch
 from tensorplug.ops import activation as ops
 from tensorplug.ops.comparison import logical_and
 from tensorplug.ops.cross_entropy import SOFTMAX_GRAD
 from tensorplug.ops.elementwise import exp, where
 from tensorplug.ops.reduction import sum as sum_
-from tensorplug.tables import GradientTable
 
 if TYPE_CHECKING:
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
 gradients = GradientTable()
 gradients.stop(ops.STEP, because="constant between jumps")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tensorplug.contract.tables import GradientTable
 from tensorplug.ops import bitwise as ops
-from tensorplug.tables import GradientTable
 
 gradients = GradientTable()
 gradients.stop(ops.BITWISE_AND, because="whole numbers")

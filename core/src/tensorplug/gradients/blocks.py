@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tensorplug.contract.tables import GradientTable
 from tensorplug.ops import blocks as ops
-from tensorplug.tables import GradientTable
 
 if TYPE_CHECKING:
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
 gradients = GradientTable()
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tensorplug.contract.tables import GradientTable
 from tensorplug.ops import comparison as ops
-from tensorplug.tables import GradientTable
 
 gradients = GradientTable()
 for spec in (

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tensorplug.contract.tables import GradientTable
 from tensorplug.ops import contraction as ops
 from tensorplug.ops import movement
 from tensorplug.ops.comparison import equal
 from tensorplug.ops.contraction_order import label_sizes, terms
 from tensorplug.ops.creation import arange, zeros_like
 from tensorplug.ops.elementwise import where
-from tensorplug.tables import GradientTable
 
 if TYPE_CHECKING:
-    from tensorplug.shapes import Shape
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.shapes import Shape
+    from tensorplug.dispatch.tensor import Tensor
 
 gradients = GradientTable()
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tensorplug.contract.tables import GradientTable
 from tensorplug.ops import coordinates as ops
-from tensorplug.tables import GradientTable
 
 gradients = GradientTable()
 gradients.stop(ops.WHERE, because="gives coordinates: whole numbers")

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.dispatch import dispatch
-from tensorplug.ops import convolution, depthwise, volumes
-from tensorplug.ops.correlation import window_attributes
-from tensorplug.tables import GradientTable
+from tensorplug.contract.tables import GradientTable
+from tensorplug.dispatch.calls import dispatch
+from tensorplug.ops.convolution import convolution, depthwise, volumes
+from tensorplug.ops.convolution.correlation import window_attributes
 
 if TYPE_CHECKING:
-    from tensorplug.ops.correlation import Family
-    from tensorplug.shapes import Shape
-    from tensorplug.spec import TensorType
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.shapes import Shape
+    from tensorplug.contract.spec import TensorType
+    from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.ops.convolution.correlation import Family
 
 gradients = GradientTable()
 

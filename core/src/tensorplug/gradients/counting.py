@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tensorplug.contract.tables import GradientTable
 from tensorplug.ops import counting as ops
 from tensorplug.ops.creation import full, zeros
 from tensorplug.ops.elementwise import where
-from tensorplug.ops.indexing import gather
+from tensorplug.ops.indexing.indexing import gather
 from tensorplug.ops.movement import reshape
 from tensorplug.ops.order import in_range
-from tensorplug.tables import GradientTable
 
 if TYPE_CHECKING:
-    from tensorplug.spec import TensorType
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.spec import TensorType
+    from tensorplug.dispatch.tensor import Tensor
 
 gradients = GradientTable()
 gradients.stop(ops.UNSORTED_SEGMENT_SUM, "segment_ids", because="whole numbers")

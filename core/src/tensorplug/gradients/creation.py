@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tensorplug.contract.tables import GradientTable
 from tensorplug.ops import creation as ops
-from tensorplug.tables import GradientTable
 
 gradients = GradientTable()
 gradients.stop(ops.ZEROS_LIKE, because="only the shape of x matters")

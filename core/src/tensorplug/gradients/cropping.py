@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.ops import cropping as ops
-from tensorplug.ops import pixel_sampling
+from tensorplug.contract.tables import GradientTable
 from tensorplug.ops.comparison import logical_and
 from tensorplug.ops.creation import asarray, zeros
-from tensorplug.ops.crop_places import (
+from tensorplug.ops.elementwise import astype, where
+from tensorplug.ops.image import cropping as ops
+from tensorplug.ops.image import pixel_sampling
+from tensorplug.ops.image.crop_places import (
     Places,
     existing,
     places,
@@ -16,14 +18,12 @@ from tensorplug.ops.crop_places import (
     shares,
     sloped_samples_of,
 )
-from tensorplug.ops.elementwise import astype, where
 from tensorplug.ops.movement import expand_dims, reshape, stack
 from tensorplug.ops.reduction import sum as sum_
-from tensorplug.tables import GradientTable
 
 if TYPE_CHECKING:
-    from tensorplug.spec import TensorType
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.spec import TensorType
+    from tensorplug.dispatch.tensor import Tensor
 
 gradients = GradientTable()
 gradients.stop(ops.CROP_AND_RESIZE, "box_ind", because="whole numbers")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.dispatch import dispatch
+from tensorplug.contract.tables import GradientTable
+from tensorplug.dispatch.calls import dispatch
 from tensorplug.ops import diagonals as ops
 from tensorplug.ops.movement import pad, reshape
 from tensorplug.ops.movement import slice as slice_
-from tensorplug.tables import GradientTable
 
 if TYPE_CHECKING:
-    from tensorplug.spec import TensorType
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.spec import TensorType
+    from tensorplug.dispatch.tensor import Tensor
 
 gradients = GradientTable()
 gradients.stop(ops.MATRIX_BAND_PART, "num_lower", "num_upper", because="whole numbers")

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.tables import GradientTable
 from tensorplug.errors import GradientNotFoundError
 from tensorplug.ops import factorization as ops
 from tensorplug.ops.arrangement import flip, roll
@@ -28,10 +29,9 @@ from tensorplug.ops.linalg import matmul
 from tensorplug.ops.movement import concat, expand_dims, reshape
 from tensorplug.ops.movement import matrix_transpose as t
 from tensorplug.ops.movement import slice as slice_
-from tensorplug.tables import GradientTable
 
 if TYPE_CHECKING:
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
 gradients = GradientTable()
 

@@ -8,23 +8,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tensorplug.dispatch import dispatch
-from tensorplug.ops import convolution, depthwise, linalg
+from tensorplug.contract.tables import GradientTable
+from tensorplug.contract.windows import channel_axis
+from tensorplug.dispatch.calls import dispatch
 from tensorplug.ops import fused as ops
+from tensorplug.ops import linalg
 from tensorplug.ops.comparison import logical_and
-from tensorplug.ops.correlation import window_attributes
+from tensorplug.ops.convolution import convolution, depthwise
+from tensorplug.ops.convolution.correlation import window_attributes
 from tensorplug.ops.creation import zeros_like
 from tensorplug.ops.elementwise import where
 from tensorplug.ops.reduction import sum as sum_
-from tensorplug.tables import GradientTable
-from tensorplug.windows import channel_axis
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.ops.correlation import Family
-    from tensorplug.spec import KernelSpec, TensorType
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.spec import KernelSpec, TensorType
+    from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.ops.convolution.correlation import Family
 
 gradients = GradientTable()
 

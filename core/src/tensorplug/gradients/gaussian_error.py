@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
-from tensorplug.dispatch import dispatch
+from tensorplug.contract.tables import GradientTable
+from tensorplug.dispatch.calls import dispatch
 from tensorplug.ops import gaussian_error as ops
 from tensorplug.ops.elementwise import exp, square, tanh
 from tensorplug.ops.rounding import clip
-from tensorplug.tables import GradientTable
 
 if TYPE_CHECKING:
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
 gradients = GradientTable()
 

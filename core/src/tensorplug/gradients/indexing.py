@@ -5,17 +5,17 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
-from tensorplug import dtypes as dt
-from tensorplug.ops import indexing as ops
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.tables import GradientTable
 from tensorplug.ops.creation import arange, full, ones, zeros
 from tensorplug.ops.elementwise import astype, where
+from tensorplug.ops.indexing import indexing as ops
 from tensorplug.ops.movement import permute_dims, reshape
-from tensorplug.tables import GradientTable
 
 if TYPE_CHECKING:
-    from tensorplug.shapes import Shape
-    from tensorplug.spec import TensorType
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.shapes import Shape
+    from tensorplug.contract.spec import TensorType
+    from tensorplug.dispatch.tensor import Tensor
 
 gradients = GradientTable()
 gradients.stop(ops.GATHER_V2, "indices", because="whole numbers")

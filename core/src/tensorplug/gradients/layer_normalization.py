@@ -11,15 +11,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.dispatch import dispatch
+from tensorplug.contract.tables import GradientTable
+from tensorplug.dispatch.calls import dispatch
 from tensorplug.ops import layer_normalization as ops
 from tensorplug.ops.normalization import moments
 from tensorplug.ops.powers import rsqrt
 from tensorplug.ops.reduction import mean
-from tensorplug.tables import GradientTable
 
 if TYPE_CHECKING:
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
 gradients = GradientTable()
 

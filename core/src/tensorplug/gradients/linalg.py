@@ -5,13 +5,13 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
+from tensorplug.contract.tables import GradientTable
 from tensorplug.ops import linalg as ops
 from tensorplug.ops.movement import reshape
-from tensorplug.tables import GradientTable
 
 if TYPE_CHECKING:
-    from tensorplug.spec import TensorType
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.spec import TensorType
+    from tensorplug.dispatch.tensor import Tensor
 
 gradients = GradientTable()
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.dispatch import dispatch
-from tensorplug.ops import morphology as ops
+from tensorplug.contract.tables import GradientTable
+from tensorplug.dispatch.calls import dispatch
+from tensorplug.ops.convolution import morphology as ops
+from tensorplug.ops.convolution.patches import largest_sums, taps
 from tensorplug.ops.elementwise import where
 from tensorplug.ops.movement import reshape
-from tensorplug.ops.patches import largest_sums, taps
-from tensorplug.tables import GradientTable
 
 if TYPE_CHECKING:
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
 gradients = GradientTable()
 # They only choose places.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tensorplug.contract.tables import GradientTable
 from tensorplug.ops import movement as ops
-from tensorplug.ops.slicing import unstack
-from tensorplug.tables import GradientTable
+from tensorplug.ops.indexing.slicing import unstack
 
 if TYPE_CHECKING:
-    from tensorplug.spec import TensorType
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.spec import TensorType
+    from tensorplug.dispatch.tensor import Tensor
 
 gradients = GradientTable()
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tensorplug.ops import pixels as ops
-from tensorplug.tables import GradientTable
+from tensorplug.contract.tables import GradientTable
+from tensorplug.ops.image import pixels as ops
 
 gradients = GradientTable()
 gradients.stop(ops.FROM_PIXELS, because="gives whole numbers")

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.dispatch import dispatch
-from tensorplug.ops import pooling as ops
-from tensorplug.ops.averaging import added, divided_by_counts
-from tensorplug.ops.dilated_pooling import POOL, pool_geometry
+from tensorplug.contract.tables import GradientTable
+from tensorplug.dispatch.calls import dispatch
+from tensorplug.ops.convolution import pooling as ops
+from tensorplug.ops.convolution.averaging import added, divided_by_counts
+from tensorplug.ops.convolution.dilated_pooling import POOL, pool_geometry
+from tensorplug.ops.convolution.patches import (
+    channels_last,
+    first_matches,
+    places,
+    restored,
+    taps,
+    untap,
+)
 from tensorplug.ops.elementwise import where
-from tensorplug.ops.patches import channels_last, first_matches, places, restored, taps, untap
-from tensorplug.tables import GradientTable
 
 if TYPE_CHECKING:
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
 gradients = GradientTable()
 gradients.stop(ops.AVG_POOL_GRAD, "input", because="only its shape matters")

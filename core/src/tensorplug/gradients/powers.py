@@ -5,14 +5,14 @@ from __future__ import annotations
 from math import log
 from typing import TYPE_CHECKING
 
+from tensorplug.contract.tables import GradientTable
 from tensorplug.ops import powers as ops
 from tensorplug.ops.activation import sigmoid
 from tensorplug.ops.comparison import equal, isinf, logical_and
 from tensorplug.ops.elementwise import div_no_nan, exp, where
-from tensorplug.tables import GradientTable
 
 if TYPE_CHECKING:
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
 gradients = GradientTable()
 

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug import dtypes as dt
-from tensorplug.dispatch import dispatch, dispatch_several
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.tables import GradientTable
+from tensorplug.dispatch.calls import dispatch, dispatch_several
 from tensorplug.ops import ragged as ops
 from tensorplug.ops.comparison import less
 from tensorplug.ops.counting import unsorted_segment_sum
 from tensorplug.ops.creation import arange, asarray, full
 from tensorplug.ops.elementwise import astype, where
-from tensorplug.ops.indexing import gather
+from tensorplug.ops.indexing.indexing import gather
 from tensorplug.ops.movement import reshape
 from tensorplug.ops.movement import slice as slice_
 from tensorplug.ops.searching import searchsorted
-from tensorplug.tables import GradientTable
 
 if TYPE_CHECKING:
-    from tensorplug.spec import TensorType
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.spec import TensorType
+    from tensorplug.dispatch.tensor import Tensor
 
 gradients = GradientTable()
 gradients.stop(ops.RAGGED_GATHER, "params_nested_splits", "indices", because="whole numbers")

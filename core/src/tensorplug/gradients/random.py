@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tensorplug.ops import random as ops
-from tensorplug.tables import GradientTable
+from tensorplug.contract.tables import GradientTable
+from tensorplug.ops.random import random as ops
 
 gradients = GradientTable()
 gradients.stop(ops.MULTINOMIAL, because="gives the classes drawn: whole numbers")

@@ -5,17 +5,17 @@ from __future__ import annotations
 from math import prod as product
 from typing import TYPE_CHECKING
 
-from tensorplug import shapes
+from tensorplug.contract import shapes
+from tensorplug.contract.tables import GradientTable
 from tensorplug.ops import movement
 from tensorplug.ops import reduction as ops
 from tensorplug.ops.comparison import equal
 from tensorplug.ops.creation import ones
 from tensorplug.ops.elementwise import astype
-from tensorplug.tables import GradientTable
 
 if TYPE_CHECKING:
-    from tensorplug.spec import TensorType
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.spec import TensorType
+    from tensorplug.dispatch.tensor import Tensor
 
 gradients = GradientTable()
 gradients.stop(ops.ARG_MAX, because="gives indices")

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug import dtypes as dt
-from tensorplug.dispatch import dispatch
-from tensorplug.ops import resizing as ops
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.tables import GradientTable
+from tensorplug.dispatch.calls import dispatch
 from tensorplug.ops.complexes import complex as complex_
 from tensorplug.ops.complexes import imag, real
 from tensorplug.ops.creation import zeros
+from tensorplug.ops.image import resizing as ops
 from tensorplug.ops.movement import broadcast_to
-from tensorplug.tables import GradientTable
 
 if TYPE_CHECKING:
-    from tensorplug.spec import KernelSpec, TensorType
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.spec import KernelSpec, TensorType
+    from tensorplug.dispatch.tensor import Tensor
 
 gradients = GradientTable()
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.tables import GradientTable
 from tensorplug.ops import rounding as ops
 from tensorplug.ops.comparison import equal, logical_and
 from tensorplug.ops.complexes import imag
 from tensorplug.ops.elementwise import div_no_nan, where
-from tensorplug.tables import GradientTable
 
 if TYPE_CHECKING:
-    from tensorplug.dtypes import Scalar
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.dtypes import Scalar
+    from tensorplug.dispatch.tensor import Tensor
 
 gradients = GradientTable()
 gradients.stop(ops.CEIL, because="constant between jumps")

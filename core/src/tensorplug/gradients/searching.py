@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tensorplug.contract.tables import GradientTable
 from tensorplug.ops import searching as ops
-from tensorplug.tables import GradientTable
 
 gradients = GradientTable()
 gradients.stop(ops.SEARCH_SORTED, because="gives places: whole numbers")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.dispatch import dispatch
-from tensorplug.ops import setting as ops
+from tensorplug.contract.tables import GradientTable
+from tensorplug.dispatch.calls import dispatch
 from tensorplug.ops.creation import zeros
-from tensorplug.ops.slicing import STRIDED_SLICE
-from tensorplug.tables import GradientTable
+from tensorplug.ops.indexing import setting as ops
+from tensorplug.ops.indexing.slicing import STRIDED_SLICE
 
 if TYPE_CHECKING:
-    from tensorplug.spec import TensorType
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.spec import TensorType
+    from tensorplug.dispatch.tensor import Tensor
 
 gradients = GradientTable()
 

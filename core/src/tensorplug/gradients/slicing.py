@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.dispatch import dispatch
-from tensorplug.ops import slicing as ops
+from tensorplug.contract.tables import GradientTable
+from tensorplug.dispatch.calls import dispatch
+from tensorplug.ops.indexing import slicing as ops
 from tensorplug.ops.movement import concat, stack
-from tensorplug.tables import GradientTable
 
 if TYPE_CHECKING:
-    from tensorplug.spec import TensorType
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.spec import TensorType
+    from tensorplug.dispatch.tensor import Tensor
 
 gradients = GradientTable()
 

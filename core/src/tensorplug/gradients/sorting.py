@@ -5,17 +5,17 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.tables import GradientTable
 from tensorplug.ops import sorting as ops
 from tensorplug.ops.creation import arange
-from tensorplug.ops.indexing import scatter_nd
+from tensorplug.ops.indexing.indexing import scatter_nd
 from tensorplug.ops.movement import permute_dims, reshape
-from tensorplug.tables import GradientTable
 
 if TYPE_CHECKING:
-    from tensorplug.shapes import Shape
-    from tensorplug.spec import TensorType
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.shapes import Shape
+    from tensorplug.contract.spec import TensorType
+    from tensorplug.dispatch.tensor import Tensor
 
 gradients = GradientTable()
 gradients.stop(ops.ARG_SORT, because="gives indices")

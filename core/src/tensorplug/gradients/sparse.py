@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.tables import GradientTable
 from tensorplug.ops import sparse as ops
 from tensorplug.ops.comparison import equal
 from tensorplug.ops.counting import unsorted_segment_sum
 from tensorplug.ops.creation import full, ones
 from tensorplug.ops.elementwise import astype, maximum, where
-from tensorplug.ops.indexing import gather
+from tensorplug.ops.indexing.indexing import gather
 from tensorplug.ops.movement import reshape
-from tensorplug.tables import GradientTable
 
 if TYPE_CHECKING:
-    from tensorplug.spec import TensorType
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.spec import TensorType
+    from tensorplug.dispatch.tensor import Tensor
 
 gradients = GradientTable()
 gradients.stop(ops.SPARSE_FILL_EMPTY_ROWS, "indices", "dense_shape", because="whole numbers")

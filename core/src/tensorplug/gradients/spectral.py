@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.tables import GradientTable
 from tensorplug.ops import spectral as ops
 from tensorplug.ops.complexes import conj
 from tensorplug.ops.creation import full, ones
 from tensorplug.ops.elementwise import astype
 from tensorplug.ops.movement import concat, pad
 from tensorplug.ops.movement import slice as slice_
-from tensorplug.tables import GradientTable
 
 if TYPE_CHECKING:
-    from tensorplug.spec import TensorType
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.spec import TensorType
+    from tensorplug.dispatch.tensor import Tensor
 
 gradients = GradientTable()
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tensorplug.contract.tables import GradientTable
 from tensorplug.ops import strings as ops
-from tensorplug.tables import GradientTable
 
 gradients = GradientTable()
 gradients.stop(ops.STRING_N_GRAMS, because="texts, and whole numbers")

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from tensorplug import dtypes as dt
-from tensorplug.ops import suppression as ops
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.tables import GradientTable
 from tensorplug.ops.comparison import equal, greater, less, logical_and
 from tensorplug.ops.creation import arange, zeros
 from tensorplug.ops.elementwise import astype, exp, maximum, minimum, where
-from tensorplug.ops.indexing import gather, scatter_nd
+from tensorplug.ops.image import suppression as ops
+from tensorplug.ops.indexing.indexing import gather, scatter_nd
 from tensorplug.ops.movement import concat, reshape
 from tensorplug.ops.movement import slice as slice_
 from tensorplug.ops.reduction import sum as sum_
-from tensorplug.tables import GradientTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.spec import TensorType
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.spec import TensorType
+    from tensorplug.dispatch.tensor import Tensor
 
 gradients = GradientTable()
 gradients.stop(ops.NON_MAX_SUPPRESSION_V3, because="gives indices")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.tables import GradientTable
 from tensorplug.ops import trigonometry as ops
 from tensorplug.ops.elementwise import div_no_nan, sqrt
 from tensorplug.ops.powers import hypot
-from tensorplug.tables import GradientTable
 
 if TYPE_CHECKING:
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
 gradients = GradientTable()
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.dispatch import dispatch
-from tensorplug.ops import fill_modes, pixel_sampling
-from tensorplug.ops import warping as ops
+from tensorplug.contract.tables import GradientTable
+from tensorplug.dispatch.calls import dispatch
 from tensorplug.ops.creation import asarray, zeros
 from tensorplug.ops.elementwise import astype, where
-from tensorplug.ops.indexing import scatter_nd
+from tensorplug.ops.image import fill_modes, pixel_sampling
+from tensorplug.ops.image import warping as ops
+from tensorplug.ops.indexing.indexing import scatter_nd
 from tensorplug.ops.movement import expand_dims, permute_dims, reshape, stack
 from tensorplug.ops.projections import BY_OPS, project, samples_of, sloped_samples_of
 from tensorplug.ops.reduction import sum as sum_
-from tensorplug.tables import GradientTable
 
 if TYPE_CHECKING:
-    from tensorplug.dtypes import Scalar
-    from tensorplug.spec import TensorType
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.dtypes import Scalar
+    from tensorplug.contract.spec import TensorType
+    from tensorplug.dispatch.tensor import Tensor
 
 gradients = GradientTable()
 

@@ -13,12 +13,12 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-from tensorplug.locks import Lock
+from tensorplug.dispatch.locks import Lock
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
 
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
 __all__ = ["Allocations"]
 

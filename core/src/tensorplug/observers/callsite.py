@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug import dispatch as seam
+from tensorplug.dispatch.context import current_context
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,7 +92,7 @@ def _within(module: object, packages: Sequence[str]) -> bool:
 
 def _plugins() -> Sequence[str]:
     """Return the packages of the plugins from which the engine in use has taken something."""
-    source: Any = getattr(seam.current().engine, "source", None)
+    source: Any = getattr(current_context().engine, "source", None)
     packages = getattr(source, "packages", None)  # a source of a test's own has none
     return () if packages is None else packages()
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from tensorplug.errors import ArgumentError
-from tensorplug.observation import Observation, observe
 from tensorplug.observers.leaks import LeakCheck
 from tensorplug.observers.nonfinite import NonFiniteCheck
+from tensorplug.observers.observation import Observation, observe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
-    from tensorplug.observation import Observer
-    from tensorplug.plans import Plan
-    from tensorplug.settings import Check
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.engine.plans import Plan
+    from tensorplug.engine.settings import Check
+    from tensorplug.observers.observation import Observer
 
 __all__ = ["SpecCheck", "checks", "debug"]
 

@@ -6,17 +6,17 @@ import threading
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
-from tensorplug.observation import Observation, describe, provenance
+from tensorplug.engine.operands import types_of
 from tensorplug.observers import callsite
-from tensorplug.operands import types_of
+from tensorplug.observers.observation import Observation, describe, provenance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.engine.plans import Plan
+    from tensorplug.engine.promotion import Promotion
     from tensorplug.observers.callsite import CallSite
-    from tensorplug.plans import Plan
-    from tensorplug.promotion import Promotion
-    from tensorplug.tensor import Tensor
 
 __all__ = ["DispatchTrace", "TracedCall", "trace_dispatch"]
 

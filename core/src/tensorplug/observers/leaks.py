@@ -11,17 +11,17 @@ import gc
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug import notices
-from tensorplug.backend import CountsBuffers
+from tensorplug.contract.backend import CountsBuffers
+from tensorplug.dispatch.locks import Lock
+from tensorplug.engine import notices
 from tensorplug.errors import LeakError, UncheckedWarning
-from tensorplug.locks import Lock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Sequence
 
-    from tensorplug.device import Device
-    from tensorplug.plans import Plan
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.device import Device
+    from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.engine.plans import Plan
 
 __all__ = ["LeakCheck"]
 
@@ -99,7 +99,7 @@ class LeakCheck:
             self._unchecked.add(device.name)
             notices.warn(
                 f"backend {device.name!r} does not count its buffers "
-                "(tensorplug.backend.CountsBuffers), so its kernels are not checked for leaks",
+                "(tensorplug.contract.backend.CountsBuffers), so its kernels are not checked for leaks",
                 UncheckedWarning,
             )
 

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import numpy as np
 
-from tensorplug import dispatch as seam
-from tensorplug import dtypes as dt
+from tensorplug.autodiff.tape import CallNode, OutputNode, Recipe
+from tensorplug.contract import dtypes as dt
+from tensorplug.dispatch.context import current_context
+from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import NonFiniteError
-from tensorplug.observation import describe, provenance
 from tensorplug.observers import callsite
-from tensorplug.tape import CallNode, OutputNode, Recipe
-from tensorplug.tensor import Tensor
+from tensorplug.observers.observation import describe, provenance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from tensorplug.autodiff.tape import Node, Step
+    from tensorplug.engine.plans import Plan
     from tensorplug.observers.callsite import CallSite
-    from tensorplug.plans import Plan
-    from tensorplug.tape import Node, Step
 
 __all__ = ["NonFiniteCheck"]
 
@@ -74,7 +74,7 @@ class NonFiniteCheck:
             return outputs
         message = _message(plan, inputs, fault)
         if inside.suspects is None:
-            # Not from a variable: with its traceback it would hold this frame, and this frame it.
+            # Not from a variable: with its traceback it would hold this context, and this context it.
             raise NonFiniteError(message)
         inside.suspects.append(message)
         return outputs
@@ -141,8 +141,8 @@ class NonFiniteCheck:
         raise NonFiniteError(f"{what} has {fault.share}{recorded}")
 
     def _is_on(self) -> bool:
-        frame = seam.current()
-        return self in (*frame.observers, *getattr(frame.engine, "observers", ()))
+        context = current_context()
+        return self in (*context.observers, *getattr(context.engine, "observers", ()))
 
     # Looking --------------------------------------------------------------------------
 

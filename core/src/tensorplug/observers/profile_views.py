@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.spec import show
+from tensorplug.contract.spec import show
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -8,20 +8,20 @@ from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Literal, Self, TextIO
 
+from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import ArgumentError
-from tensorplug.observation import Observation, observe
 from tensorplug.observers import callsite, profile_tables, profile_views
 from tensorplug.observers.allocations import Allocations
+from tensorplug.observers.observation import Observation, observe
 from tensorplug.observers.timing import timed
-from tensorplug.tensor import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from os import PathLike
 
+    from tensorplug.contract.spec import TensorType
+    from tensorplug.engine.plans import How, Plan
     from tensorplug.observers.callsite import CallSite
-    from tensorplug.plans import How, Plan
-    from tensorplug.spec import TensorType
 
 __all__ = ["KernelRecord", "Profile", "profile"]
 

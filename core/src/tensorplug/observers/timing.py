@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tensorplug import shapes
-from tensorplug.backend import Measures
-from tensorplug.current import in_use
+from tensorplug.contract import shapes
+from tensorplug.contract.backend import Measures
+from tensorplug.engine.current import in_use
 from tensorplug.errors import ArgumentError
-from tensorplug.observation import Observation, observe
+from tensorplug.observers.observation import Observation, observe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tensorplug.device import Device
-    from tensorplug.plans import Plan
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.device import Device
+    from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.engine.plans import Plan
 
 __all__ = ["Timing", "time", "timed"]
 

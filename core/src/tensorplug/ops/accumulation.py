@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug import dtypes as dt
-from tensorplug import shapes
-from tensorplug.dispatch import beside, dispatch
-from tensorplug.spec import KernelSpec, TensorType
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract import shapes
+from tensorplug.contract.spec import KernelSpec, TensorType
+from tensorplug.dispatch.calls import beside, dispatch
 
 if TYPE_CHECKING:
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
 __all__ = ["multiply_add"]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug import attributes, inference
-from tensorplug import dtypes as dt
-from tensorplug.dispatch import as_tensor, chained, dispatch, dispatch_unary
-from tensorplug.spec import KernelSpec, TensorType
+from tensorplug.contract import attributes, inference
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import KernelSpec, TensorType
+from tensorplug.dispatch.calls import as_tensor, chained, dispatch, dispatch_unary
 
 if TYPE_CHECKING:
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
 __all__ = [
     "elu",

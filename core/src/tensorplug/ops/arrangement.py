@@ -6,26 +6,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug import aliasing, attributes, inference, shapes
-from tensorplug import dtypes as dt
-from tensorplug.dispatch import as_tensor, chained, dispatch
+from tensorplug.contract import attributes, inference, shapes
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
+from tensorplug.dispatch import aliasing
+from tensorplug.dispatch.calls import as_tensor, chained, dispatch
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
-from tensorplug.ops.indexing import gather
-from tensorplug.ops.movement import (
-    concat,
-    identity,
-    permute_dims,
-    reshape,
-)
+from tensorplug.ops.indexing.indexing import gather
+from tensorplug.ops.movement import concat, identity, permute_dims, reshape
 from tensorplug.ops.movement import slice as slice_
-from tensorplug.spec import Attribute, KernelSpec, TensorType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tensorplug.shapes import Shape
-    from tensorplug.spec import InputTypes
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.shapes import Shape
+    from tensorplug.contract.spec import InputTypes
+    from tensorplug.dispatch.tensor import Tensor
 
 __all__ = ["flip", "mirror_pad", "moveaxis", "repeat", "roll", "tile"]
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from tensorplug import attributes, shapes
-from tensorplug.dispatch import chained, dispatch
+from tensorplug.contract import attributes, shapes
+from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
+from tensorplug.dispatch.calls import chained, dispatch
 from tensorplug.errors import ShapeError
-from tensorplug.spec import Attribute, KernelSpec, TensorType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tensorplug.shapes import Shape
-    from tensorplug.spec import InputTypes
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.shapes import Shape
+    from tensorplug.contract.spec import InputTypes
+    from tensorplug.dispatch.tensor import Tensor
 
 __all__ = ["batch_to_space_nd", "depth_to_space", "space_to_batch_nd", "space_to_depth"]
 

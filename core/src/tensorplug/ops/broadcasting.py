@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from tensorplug import aliasing, shapes
-from tensorplug import dtypes as dt
-from tensorplug.dispatch import as_tensor, dispatch
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract import shapes
+from tensorplug.contract.spec import KernelSpec, TensorType
+from tensorplug.dispatch import aliasing
+from tensorplug.dispatch.calls import as_tensor, dispatch
 from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops.movement import broadcast_to, reshape
-from tensorplug.spec import KernelSpec, TensorType
 
 if TYPE_CHECKING:
-    from tensorplug.shapes import Shape
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.shapes import Shape
+    from tensorplug.dispatch.tensor import Tensor
 
 __all__ = [
     "broadcast_args",

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug import dtypes as dt
-from tensorplug import shapes
-from tensorplug.dispatch import as_tensor
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract import shapes
+from tensorplug.dispatch.calls import as_tensor
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.ops.comparison import equal, less, logical_and, logical_not
 from tensorplug.ops.creation import ones
 from tensorplug.ops.elementwise import astype, where
-from tensorplug.ops.indexing import scatter_nd
+from tensorplug.ops.indexing.indexing import scatter_nd
 from tensorplug.ops.movement import expand_dims, reshape, slice
 from tensorplug.ops.reduction import any
 from tensorplug.ops.sorting import topk
 
 if TYPE_CHECKING:
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
 __all__ = ["confusion_matrix", "in_top_k"]
 

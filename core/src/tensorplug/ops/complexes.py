@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug import aliasing, shapes
-from tensorplug import dtypes as dt
-from tensorplug.dispatch import chained, dispatch_binary, dispatch_unary
-from tensorplug.spec import KernelSpec, TensorType
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract import shapes
+from tensorplug.contract.spec import KernelSpec, TensorType
+from tensorplug.dispatch import aliasing
+from tensorplug.dispatch.calls import chained, dispatch_binary, dispatch_unary
 
 if TYPE_CHECKING:
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
 __all__ = [
     "complex",

@@ -5,17 +5,17 @@ from __future__ import annotations
 from string import ascii_letters
 from typing import TYPE_CHECKING, Any
 
-from tensorplug import dtypes as dt
-from tensorplug.dispatch import dispatch
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
+from tensorplug.dispatch.calls import dispatch
 from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops.contraction_order import label_sizes, terms
-from tensorplug.spec import Attribute, KernelSpec, TensorType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tensorplug.spec import InputTypes
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.spec import InputTypes
+    from tensorplug.dispatch.tensor import Tensor
 
 __all__ = [
     "einsum",

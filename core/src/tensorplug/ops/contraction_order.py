@@ -17,7 +17,7 @@ from tensorplug.errors import ShapeError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tensorplug.shapes import Shape
+    from tensorplug.contract.shapes import Shape
 
 __all__ = ["Arranged", "Contraction", "Join", "Reduced", "contraction", "label_sizes", "terms"]
 

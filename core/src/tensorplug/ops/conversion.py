@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug import dtypes as dt
-from tensorplug.dispatch import as_tensor, current, placed_beside, runner
+from tensorplug.contract import dtypes as dt
+from tensorplug.dispatch.calls import as_tensor, placed_beside
+from tensorplug.dispatch.context import current_context, engine_of
 from tensorplug.errors import CopyNeededError
 from tensorplug.ops.movement import identity
 
 if TYPE_CHECKING:
-    from tensorplug.dtypes import DType
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.dispatch.tensor import Tensor
 
 __all__ = ["asarray"]
 
@@ -89,8 +90,8 @@ def _borrowed(obj: Any, dtype: DType | None, device: str | None) -> Tensor:
     if array.dtype != own.numpy or not array.flags.aligned:
         why = f"its elements ({array.dtype.str!r}) are not laid out as this machine reads them"
         raise CopyNeededError(_refusal(why))
-    frame = current()
-    return runner(frame).receive(frame, array, device, "asarray: obj", copy=False)
+    context = current_context()
+    return engine_of(context).receive(context, array, device, "asarray: obj", copy=False)
 
 
 def _refusal(why: str) -> str:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug import dtypes as dt
-from tensorplug import shapes
-from tensorplug.dispatch import as_tensor, chained, dispatch, dispatch_binary, dispatch_unary
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract import shapes
+from tensorplug.contract.spec import UNKNOWN, KernelSpec, TensorType
+from tensorplug.dispatch.calls import as_tensor, chained, dispatch, dispatch_binary, dispatch_unary
 from tensorplug.errors import DTypeError, ShapeError
-from tensorplug.ops import indexing, movement
-from tensorplug.spec import UNKNOWN, KernelSpec, TensorType
+from tensorplug.ops import movement
+from tensorplug.ops.indexing import indexing
 
 if TYPE_CHECKING:
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
 __all__ = ["argwhere", "boolean_mask", "nonzero"]
 

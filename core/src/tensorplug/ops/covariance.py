@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import nan
 from typing import TYPE_CHECKING, Any
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
 from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops.complexes import conj, real
 from tensorplug.ops.elementwise import sqrt
@@ -16,7 +16,7 @@ from tensorplug.ops.movement import expand_dims, matrix_transpose, reshape
 from tensorplug.ops.reduction import mean
 
 if TYPE_CHECKING:
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
 __all__ = ["corrcoef", "cov"]
 

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug import attributes, inference, shapes
-from tensorplug import dtypes as dt
-from tensorplug.dispatch import as_tensor, dispatch, dispatch_unary, placed, placed_beside
+from tensorplug.contract import attributes, inference, shapes
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
+from tensorplug.dispatch.calls import as_tensor, dispatch, dispatch_unary, placed, placed_beside
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.ops.conversion import asarray
 from tensorplug.ops.movement import BROADCAST_TO, broadcast_to
-from tensorplug.spec import Attribute, KernelSpec, TensorType
 
 if TYPE_CHECKING:
-    from tensorplug.dtypes import DType, Scalar
-    from tensorplug.shapes import Shape
-    from tensorplug.spec import InputTypes
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.dtypes import DType, Scalar
+    from tensorplug.contract.shapes import Shape
+    from tensorplug.contract.spec import InputTypes
+    from tensorplug.dispatch.tensor import Tensor
 
 __all__ = [
     "arange",

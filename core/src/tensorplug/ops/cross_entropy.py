@@ -5,10 +5,10 @@ The kernels take the last axis as the classes. ``tensorplug.losses`` has the pub
 
 from __future__ import annotations
 
-from tensorplug import attributes, inference
-from tensorplug import dtypes as dt
+from tensorplug.contract import attributes, inference
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.errors import ShapeError
-from tensorplug.spec import KernelSpec, TensorType
 
 
 def _classified(labels: TensorType, logits: TensorType) -> TensorType:

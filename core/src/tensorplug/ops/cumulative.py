@@ -5,9 +5,10 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from tensorplug import attributes, shapes
-from tensorplug import dtypes as dt
-from tensorplug.dispatch import as_tensor, chained, dispatch
+from tensorplug.contract import attributes, shapes
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import KernelSpec, TensorType
+from tensorplug.dispatch.calls import as_tensor, chained, dispatch
 from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops.comparison import not_equal
 from tensorplug.ops.creation import full
@@ -17,10 +18,9 @@ from tensorplug.ops.movement import broadcast_to, concat, slice
 from tensorplug.ops.powers import logaddexp
 from tensorplug.ops.reduction import accumulable
 from tensorplug.ops.scans import scan
-from tensorplug.spec import KernelSpec, TensorType
 
 if TYPE_CHECKING:
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
 __all__ = [
     "cumprod",

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug import attributes, inference, shapes
-from tensorplug import dtypes as dt
-from tensorplug.dispatch import (
+from tensorplug.contract import attributes, inference, shapes
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import KernelSpec, TensorType
+from tensorplug.dispatch.calls import (
     as_tensor,
     beside,
     chained,
@@ -23,13 +24,12 @@ from tensorplug.dispatch import (
 from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops.complexes import COMPLEX_ABS
 from tensorplug.ops.movement import IDENTITY
-from tensorplug.spec import KernelSpec, TensorType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tensorplug.dtypes import DType
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.dispatch.tensor import Tensor
 
 __all__ = [
     "abs",

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tensorplug import attributes, shapes
-from tensorplug import dtypes as dt
-from tensorplug.dispatch import as_tensor, dispatch, dispatch_several
+from tensorplug.contract import attributes, shapes
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import KernelSpec, TensorType
+from tensorplug.dispatch.calls import as_tensor, dispatch, dispatch_several
 from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops.complexes import conj
 from tensorplug.ops.movement import expand_dims, matrix_transpose, squeeze
-from tensorplug.spec import KernelSpec, TensorType
 
 if TYPE_CHECKING:
-    from tensorplug.dtypes import DType
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.dispatch.tensor import Tensor
 
 __all__ = [
     "cholesky",

@@ -7,20 +7,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug import attributes as kinds
-from tensorplug import dtypes as dt
-from tensorplug.dispatch import dispatch
+from tensorplug.contract import attributes as kinds
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
+from tensorplug.contract.windows import channel_axis
+from tensorplug.dispatch.calls import dispatch
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
-from tensorplug.ops import convolution, correlation, depthwise, linalg
+from tensorplug.ops import linalg
+from tensorplug.ops.convolution import convolution, correlation, depthwise
 from tensorplug.ops.movement import reshape
-from tensorplug.spec import Attribute, KernelSpec, TensorType
-from tensorplug.windows import channel_axis
 
 if TYPE_CHECKING:
-    from tensorplug.ops.correlation import Attributes, Family
-    from tensorplug.shapes import Shape
-    from tensorplug.spec import InputTypes
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.shapes import Shape
+    from tensorplug.contract.spec import InputTypes
+    from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.ops.convolution.correlation import Attributes, Family
 
 __all__ = [
     "fused_conv2d",

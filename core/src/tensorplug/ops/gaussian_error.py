@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug import attributes, inference
-from tensorplug import dtypes as dt
-from tensorplug.dispatch import chained, dispatch
-from tensorplug.spec import KernelSpec
+from tensorplug.contract import attributes, inference
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import KernelSpec
+from tensorplug.dispatch.calls import chained, dispatch
 
 if TYPE_CHECKING:
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
 __all__ = ["gelu"]
 

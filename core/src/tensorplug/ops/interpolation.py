@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 from tensorplug.errors import ShapeError
 from tensorplug.ops.comparison import equal
 from tensorplug.ops.elementwise import maximum, minimum, where
-from tensorplug.ops.indexing import gather
+from tensorplug.ops.indexing.indexing import gather
 from tensorplug.ops.kinds import floating, inexact
 from tensorplug.ops.searching import searchsorted
 
 if TYPE_CHECKING:
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
 __all__ = ["interp"]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug import dtypes as dt
-from tensorplug.dispatch import as_tensor
+from tensorplug.contract import dtypes as dt
+from tensorplug.dispatch.calls import as_tensor
 from tensorplug.errors import DTypeError
 from tensorplug.ops.elementwise import astype
 
 if TYPE_CHECKING:
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
 __all__ = ["floating", "inexact", "numbers", "real"]
 

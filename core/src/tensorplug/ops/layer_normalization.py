@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug import attributes
-from tensorplug import dtypes as dt
-from tensorplug.dispatch import chained, dispatch
+from tensorplug.contract import attributes
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.shapes import broadcast
+from tensorplug.contract.spec import KernelSpec, TensorType
+from tensorplug.dispatch.calls import chained, dispatch
 from tensorplug.errors import ShapeError
-from tensorplug.shapes import broadcast
-from tensorplug.spec import KernelSpec, TensorType
 
 if TYPE_CHECKING:
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
 __all__ = ["layer_norm"]
 

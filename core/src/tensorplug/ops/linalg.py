@@ -5,17 +5,17 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from tensorplug import attributes, shapes
-from tensorplug import dtypes as dt
-from tensorplug.dispatch import as_tensor, chained, dispatch
+from tensorplug.contract import attributes, shapes
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import KernelSpec, TensorType
+from tensorplug.dispatch.calls import as_tensor, chained, dispatch
 from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops.arrangement import moveaxis
 from tensorplug.ops.complexes import conj
 from tensorplug.ops.movement import permute_dims, reshape
-from tensorplug.spec import KernelSpec, TensorType
 
 if TYPE_CHECKING:
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
 __all__ = [
     "dot",

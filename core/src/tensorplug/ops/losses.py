@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug import dtypes as dt
-from tensorplug.dispatch import as_tensor, dispatch
+from tensorplug.contract import dtypes as dt
+from tensorplug.dispatch.calls import as_tensor, dispatch
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.ops import activation, comparison, elementwise
 from tensorplug.ops.cross_entropy import SOFTMAX_CROSS_ENTROPY
@@ -27,7 +27,7 @@ from tensorplug.ops.reduction import mean
 from tensorplug.ops.reduction import sum as total
 
 if TYPE_CHECKING:
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
 __all__ = [
     "absolute_difference",

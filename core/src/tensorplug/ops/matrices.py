@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug import aliasing, shapes
-from tensorplug import dtypes as dt
-from tensorplug.dispatch import as_tensor
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract import shapes
+from tensorplug.dispatch import aliasing
+from tensorplug.dispatch.calls import as_tensor
 from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops import reduction
 from tensorplug.ops.arrangement import roll
@@ -14,13 +15,13 @@ from tensorplug.ops.comparison import equal, greater, less_equal, logical_and
 from tensorplug.ops.creation import arange
 from tensorplug.ops.elementwise import astype, where
 from tensorplug.ops.factorization import inv, svdvals
-from tensorplug.ops.getting import getitem
+from tensorplug.ops.indexing.getting import getitem
 from tensorplug.ops.linalg import matmul, vecdot
 from tensorplug.ops.movement import broadcast_to, expand_dims, reshape, stack
 from tensorplug.ops.norms import vector_norm
 
 if TYPE_CHECKING:
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
 __all__ = [
     "band_part",

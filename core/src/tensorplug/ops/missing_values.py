@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug import dtypes as dt
-from tensorplug.dispatch import chained
+from tensorplug.contract import dtypes as dt
+from tensorplug.dispatch.calls import chained
 from tensorplug.ops.comparison import isnan, logical_not
 from tensorplug.ops.elementwise import astype, where
 from tensorplug.ops.kinds import numbers, real
@@ -17,7 +17,7 @@ from tensorplug.ops.reduction import all, max, mean, min, sum
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
 __all__ = ["nan_to_num", "nanmax", "nanmean", "nanmin", "nansum"]
 

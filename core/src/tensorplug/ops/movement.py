@@ -5,19 +5,20 @@ from __future__ import annotations
 import builtins
 from typing import TYPE_CHECKING, Any
 
-from tensorplug import aliasing, attributes, inference, shapes
-from tensorplug import dtypes as dt
-from tensorplug.dispatch import as_tensor, chained, dispatch, dispatch_unary
+from tensorplug.contract import attributes, inference, shapes
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
+from tensorplug.dispatch import aliasing
+from tensorplug.dispatch.calls import as_tensor, chained, dispatch, dispatch_unary
 from tensorplug.errors import ArgumentError, CopyNeededError, DTypeError, ShapeError
-from tensorplug.spec import Attribute, KernelSpec, TensorType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tensorplug.dtypes import DType
-    from tensorplug.shapes import Shape
-    from tensorplug.spec import InputTypes
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.shapes import Shape
+    from tensorplug.contract.spec import InputTypes
+    from tensorplug.dispatch.tensor import Tensor
 
 __all__ = [
     "broadcast_to",

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tensorplug import attributes
-from tensorplug import dtypes as dt
-from tensorplug.dispatch import as_tensor, chained, dispatch
+from tensorplug.contract import attributes
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.shapes import broadcast
+from tensorplug.contract.spec import KernelSpec, TensorType
+from tensorplug.dispatch.calls import as_tensor, chained, dispatch
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.ops import movement
 from tensorplug.ops.elementwise import squared_difference
 from tensorplug.ops.reduction import mean as mean_of
-from tensorplug.shapes import broadcast
-from tensorplug.spec import KernelSpec, TensorType
 
 if TYPE_CHECKING:
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
 __all__ = [
     "Moments",

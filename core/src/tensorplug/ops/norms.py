@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from tensorplug import dtypes as dt
-from tensorplug import shapes
-from tensorplug.dispatch import as_tensor, chained
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract import shapes
+from tensorplug.dispatch.calls import as_tensor, chained
 from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops import reduction
 from tensorplug.ops.comparison import equal, not_equal
@@ -17,7 +17,7 @@ from tensorplug.ops.elementwise import astype, sqrt, square, where
 from tensorplug.ops.movement import reshape
 
 if TYPE_CHECKING:
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
 __all__ = ["euclidean_norm", "matrix_norm", "norm", "vector_norm"]
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug import dtypes as dt
-from tensorplug import inference
-from tensorplug.dispatch import chained, dispatch_binary, dispatch_unary
-from tensorplug.spec import KernelSpec
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract import inference
+from tensorplug.contract.spec import KernelSpec
+from tensorplug.dispatch.calls import chained, dispatch_binary, dispatch_unary
 
 if TYPE_CHECKING:
-    from tensorplug.dtypes import DType
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.dispatch.tensor import Tensor
 
 __all__ = [
     "expm1",

@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tensorplug import dtypes as dt
-from tensorplug.ops import fill_modes, pixel_sampling
+from tensorplug.contract import dtypes as dt
 from tensorplug.ops.comparison import equal, logical_and
 from tensorplug.ops.creation import arange
 from tensorplug.ops.elementwise import astype, floor, where
+from tensorplug.ops.image import fill_modes, pixel_sampling
 from tensorplug.ops.movement import reshape
 from tensorplug.ops.movement import slice as slice_
 
 if TYPE_CHECKING:
-    from tensorplug.shapes import Shape
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.shapes import Shape
+    from tensorplug.dispatch.tensor import Tensor
 
 Pair = tuple[int, int]
 BY_OPS = fill_modes.Arithmetic(floor, where)

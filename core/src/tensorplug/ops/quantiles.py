@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug import dtypes as dt
-from tensorplug import shapes
-from tensorplug.dispatch import as_tensor, chained
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract import shapes
+from tensorplug.dispatch.calls import as_tensor, chained
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.ops.comparison import equal, isnan
 from tensorplug.ops.creation import full
 from tensorplug.ops.elementwise import astype, where
-from tensorplug.ops.indexing import take
+from tensorplug.ops.indexing.indexing import take
 from tensorplug.ops.kinds import floating
 from tensorplug.ops.movement import permute_dims, reshape
 from tensorplug.ops.sorting import sort
@@ -22,8 +22,8 @@ from tensorplug.ops.sorting import sort
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.shapes import Shape
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.shapes import Shape
+    from tensorplug.dispatch.tensor import Tensor
 
 __all__ = ["median", "quantile"]
 

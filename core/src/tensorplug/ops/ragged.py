@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from tensorplug import attributes
-from tensorplug import dtypes as dt
-from tensorplug.dispatch import dispatch, dispatch_several
+from tensorplug.contract import attributes
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import UNKNOWN, Attribute, KernelSpec, TensorType
+from tensorplug.dispatch.calls import dispatch, dispatch_several
 from tensorplug.errors import ArgumentError, ShapeError
-from tensorplug.spec import UNKNOWN, Attribute, KernelSpec, TensorType
 
 if TYPE_CHECKING:
-    from tensorplug.spec import InputTypes
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.spec import InputTypes
+    from tensorplug.dispatch.tensor import Tensor
 
 __all__ = ["ragged_gather", "ragged_range", "ragged_tensor_to_tensor"]
 

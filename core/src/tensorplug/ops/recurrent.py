@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug import host
-from tensorplug.dispatch import as_tensor
+from tensorplug.dispatch import host_values
+from tensorplug.dispatch.calls import as_tensor
 from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops import movement
 from tensorplug.ops.activation import sigmoid
@@ -15,7 +15,7 @@ from tensorplug.ops.linalg import matmul
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
     Cell = Callable[[Tensor, Tensor, Tensor], Sequence[Tensor]]
 
@@ -52,7 +52,7 @@ def basic_lstm_cell(
     }
     _check_cell(**{name: each.shape for name, each in tensors.items()})
     forget = forget_bias  # a Python number stays one, and takes the dtype of the gates
-    if not host.is_scalar(forget_bias):
+    if not host_values.is_scalar(forget_bias):
         forget = as_tensor(forget_bias, what="basic_lstm_cell: forget_bias")
     kernel, bias, data, state, output = tensors.values()
     gates = matmul(movement.concat([data, output], axis=1), kernel) + bias

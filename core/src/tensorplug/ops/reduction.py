@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug import attributes, inference, shapes
-from tensorplug import dtypes as dt
-from tensorplug.dispatch import as_tensor, chained, dispatch
+from tensorplug.contract import attributes, inference, shapes
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import KernelSpec, TensorType
+from tensorplug.dispatch.calls import as_tensor, chained, dispatch
 from tensorplug.errors import ShapeError
 from tensorplug.ops.elementwise import astype
 from tensorplug.ops.movement import reshape
-from tensorplug.spec import KernelSpec, TensorType
 
 if TYPE_CHECKING:
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
 __all__ = [
     "all",

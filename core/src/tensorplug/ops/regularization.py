@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug import dtypes as dt
-from tensorplug import shapes
-from tensorplug.dispatch import as_tensor
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract import shapes
+from tensorplug.dispatch.calls import as_tensor
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.ops.elementwise import where
 
 if TYPE_CHECKING:
-    from tensorplug.shapes import Shape
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.shapes import Shape
+    from tensorplug.dispatch.tensor import Tensor
 
 __all__ = ["dropout"]
 
@@ -38,8 +38,10 @@ def dropout(key: Any, x: Any, rate: Any, *, noise_shape: Any = None) -> Tensor:
     al., 2014), with the scaling at training time.
 
     """
-    from tensorplug.ops.random import as_key  # random numbers are loaded when first asked for
-    from tensorplug.ops.sampling import bernoulli
+    from tensorplug.ops.random.random import (
+        as_key,  # random numbers are loaded when first asked for
+    )
+    from tensorplug.ops.random.sampling import bernoulli
 
     checked = as_key(key, "dropout")
     tensor = as_tensor(x, what="dropout: x")

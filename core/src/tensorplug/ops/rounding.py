@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug import dtypes as dt
-from tensorplug import inference
-from tensorplug.dispatch import as_tensor, chained, dispatch, dispatch_binary, dispatch_unary
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract import inference
+from tensorplug.contract.spec import Attribute, KernelSpec
+from tensorplug.dispatch.calls import as_tensor, chained, dispatch, dispatch_binary, dispatch_unary
 from tensorplug.errors import ArgumentError, DTypeError
 from tensorplug.ops.elementwise import astype, maximum, minimum
 from tensorplug.ops.movement import identity
-from tensorplug.spec import Attribute, KernelSpec
 
 if TYPE_CHECKING:
-    from tensorplug.dtypes import DType
-    from tensorplug.spec import InputTypes
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.spec import InputTypes
+    from tensorplug.dispatch.tensor import Tensor
 
 __all__ = [
     "ceil",

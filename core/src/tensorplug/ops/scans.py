@@ -9,7 +9,7 @@ from tensorplug.ops.movement import pad, slice
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
 
 def shifted(x: Tensor, axis: int, by: int, fill: float) -> Tensor:

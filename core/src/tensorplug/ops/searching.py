@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug import attributes
-from tensorplug import dtypes as dt
-from tensorplug.dispatch import as_tensor, dispatch
+from tensorplug.contract import attributes
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import KernelSpec, TensorType
+from tensorplug.dispatch.calls import as_tensor, dispatch
 from tensorplug.errors import ArgumentError, ShapeError
-from tensorplug.ops.indexing import gather
-from tensorplug.spec import KernelSpec, TensorType
+from tensorplug.ops.indexing.indexing import gather
 
 if TYPE_CHECKING:
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
 __all__ = [
     "lower_bound",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tensorplug import dtypes as dt
-from tensorplug import shapes
-from tensorplug.dispatch import as_tensor, chained, dispatch_several
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract import shapes
+from tensorplug.contract.spec import UNKNOWN, Attribute, KernelSpec, TensorType
+from tensorplug.dispatch.calls import as_tensor, chained, dispatch_several
 from tensorplug.errors import DTypeError, ShapeError
 from tensorplug.ops.comparison import equal, logical_and, logical_not, not_equal
 from tensorplug.ops.complexes import imag, real
@@ -14,15 +15,14 @@ from tensorplug.ops.coordinates import flatnonzero
 from tensorplug.ops.creation import arange, full, ones, zeros
 from tensorplug.ops.cumulative import cumsum, diff
 from tensorplug.ops.elementwise import astype, minimum
-from tensorplug.ops.indexing import gather, scatter_nd
+from tensorplug.ops.indexing.indexing import gather, scatter_nd
 from tensorplug.ops.movement import concat, reshape, slice
 from tensorplug.ops.searching import searchsorted
 from tensorplug.ops.sorting import argsort, sort
-from tensorplug.spec import UNKNOWN, Attribute, KernelSpec, TensorType
 
 if TYPE_CHECKING:
-    from tensorplug.spec import InputTypes
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.spec import InputTypes
+    from tensorplug.dispatch.tensor import Tensor
 
 __all__ = [
     "isin",

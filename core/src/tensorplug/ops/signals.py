@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug import dtypes as dt
-from tensorplug import shapes
-from tensorplug.dispatch import as_tensor
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract import shapes
+from tensorplug.dispatch.calls import as_tensor
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.ops.elementwise import astype
-from tensorplug.ops.indexing import gather
+from tensorplug.ops.indexing.indexing import gather
 from tensorplug.ops.movement import pad
 from tensorplug.ops.spectral import rfft
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
 __all__ = [
     "cosine_window",

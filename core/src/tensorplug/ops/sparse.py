@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tensorplug import dtypes as dt
-from tensorplug.dispatch import dispatch, dispatch_several
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import UNKNOWN, KernelSpec, TensorType
+from tensorplug.dispatch.calls import dispatch, dispatch_several
 from tensorplug.errors import ShapeError
-from tensorplug.spec import UNKNOWN, KernelSpec, TensorType
 
 if TYPE_CHECKING:
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
 __all__ = [
     "sparse_fill_empty_rows",

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug import dtypes as dt
-from tensorplug import shapes
-from tensorplug.dispatch import as_tensor
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract import shapes
+from tensorplug.dispatch.calls import as_tensor
 from tensorplug.errors import ArgumentError, DTypeError
 from tensorplug.ops.arrangement import roll
 from tensorplug.ops.creation import asarray
@@ -17,7 +17,7 @@ from tensorplug.ops.spectral import fft, ifft, irfft, rfft
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
 __all__ = [
     "fftfreq",

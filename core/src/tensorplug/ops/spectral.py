@@ -10,21 +10,21 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from tensorplug import dtypes as dt
-from tensorplug import shapes
-from tensorplug.dispatch import as_tensor, chained, dispatch
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract import shapes
+from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
+from tensorplug.dispatch.calls import as_tensor, chained, dispatch
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.ops.complexes import conj
 from tensorplug.ops.elementwise import astype
 from tensorplug.ops.movement import pad, permute_dims
 from tensorplug.ops.movement import slice as slice_
-from tensorplug.spec import Attribute, KernelSpec, TensorType
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.spec import InputTypes
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.spec import InputTypes
+    from tensorplug.dispatch.tensor import Tensor
 
 __all__ = ["fft", "hfft", "ifft", "ihfft", "irfft", "rfft"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import inf, nan
 from typing import TYPE_CHECKING, Any
 
-from tensorplug import dtypes as dt
-from tensorplug import shapes
-from tensorplug.dispatch import chained
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract import shapes
+from tensorplug.dispatch.calls import chained
 from tensorplug.errors import ArgumentError
 from tensorplug.ops.comparison import equal
 from tensorplug.ops.creation import full
@@ -17,7 +17,7 @@ from tensorplug.ops.movement import reshape
 from tensorplug.ops.reduction import max, mean, sum
 
 if TYPE_CHECKING:
-    from tensorplug.tensor import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
 __all__ = [
     "log_sum_exp",

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from tensorplug import attributes, shapes
-from tensorplug import dtypes as dt
-from tensorplug.dispatch import dispatch, dispatch_several
+from tensorplug.contract import attributes, shapes
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import REQUIRED, UNKNOWN, Attribute, KernelSpec, TensorType
+from tensorplug.dispatch.calls import dispatch, dispatch_several
 from tensorplug.errors import ArgumentError, ShapeError
-from tensorplug.onhost.strings import compiled, template
-from tensorplug.spec import REQUIRED, UNKNOWN, Attribute, KernelSpec, TensorType
+from tensorplug.host_functions.strings import compiled, template
 
 if TYPE_CHECKING:
-    from tensorplug.spec import InputTypes
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.spec import InputTypes
+    from tensorplug.dispatch.tensor import Tensor
 
 __all__ = ["static_regex_replace", "string_n_grams", "string_split", "string_to_hash_bucket_fast"]
 

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Final
 
 from importlib_metadata import PackageNotFoundError
 
-from tensorplug import catalogue
-from tensorplug.engine import Engine
+from tensorplug.engine import catalogue
+from tensorplug.engine.engine import Engine
+from tensorplug.engine.registry import Owner, Registry
 from tensorplug.errors import RegistrationError
 from tensorplug.observers import debugging
 from tensorplug.plugins import collecting, metadata
 from tensorplug.plugins.selection import Selection
 from tensorplug.plugins.source import PluginSource
-from tensorplug.registry import Owner, Registry
 
 if TYPE_CHECKING:
-    from tensorplug.settings import Settings
+    from tensorplug.engine.settings import Settings
 
 __all__ = ["build_engine", "core_registry"]
 

@@ -7,13 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tensorplug import chaining
-from tensorplug.backend import Backend, DeviceInfo
-from tensorplug.dtypes import DType
-from tensorplug.errors import RegistrationError
-from tensorplug.plugins.loading import guarded, refused
-from tensorplug.registry import Registry
-from tensorplug.tables import (
+from tensorplug.contract.backend import Backend, DeviceInfo
+from tensorplug.contract.dtypes import DType
+from tensorplug.contract.tables import (
     DecompositionEntry,
     DecompositionTable,
     GradientEntry,
@@ -21,13 +17,17 @@ from tensorplug.tables import (
     KernelEntry,
     KernelTable,
 )
+from tensorplug.engine.registry import Registry
+from tensorplug.errors import RegistrationError
+from tensorplug.plugins.loading import guarded, refused
+from tensorplug.tensors import chaining
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tensorplug.engine.registry import Owner
     from tensorplug.plugins.loading import Loader, Plugin
     from tensorplug.plugins.metadata import Claim
-    from tensorplug.registry import Owner
 
 __all__ = [
     "Rules",
@@ -127,7 +127,7 @@ def check_backend(claim: Claim, backend: Any) -> None:
     lacks = [name for name in members if not hasattr(backend, name)]
     if lacks:
         raise RegistrationError(
-            f"{what} lacks {', '.join(lacks)}; tensorplug.backend.Backend says what it must have"
+            f"{what} lacks {', '.join(lacks)}; tensorplug.contract.backend.Backend says what it must have"
         )
     for name in members:
         is_property = isinstance(vars(Backend)[name], property)
@@ -157,7 +157,7 @@ def device_infos(claim: Claim, given: Any) -> list[DeviceInfo]:
     if not all(isinstance(each, DeviceInfo) for each in items):
         raise RegistrationError(
             f"tensorplug_devices of {claim} returned {given!r}; it must return a sequence of "
-            "tensorplug.backend.DeviceInfo"
+            "tensorplug.contract.backend.DeviceInfo"
         )
     return items
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
-from tensorplug import dispatch as seam
+from tensorplug.dispatch.context import ROOT, current_context
 from tensorplug.plugins.metadata import BackendInfo, ExtensionInfo
 from tensorplug.plugins.selection import Selection
 
@@ -36,6 +36,6 @@ def extensions() -> list[ExtensionInfo]:
 
 
 def _source() -> Lists:
-    engine = seam.current().engine or seam.ROOT.engine
+    engine = current_context().engine or ROOT.engine
     source = getattr(engine, "source", None)
     return source if isinstance(source, Lists) else Selection.read()

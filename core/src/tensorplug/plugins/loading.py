@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pluggy
 
-from tensorplug import signatures
+from tensorplug.contract import hooks, signatures
 from tensorplug.errors import (
     ArgumentError,
     BackendUnavailableError,
@@ -19,7 +19,6 @@ from tensorplug.errors import (
     RegistrationError,
     SettingsError,
 )
-from tensorplug.plugins import hookspecs
 from tensorplug.plugins.metadata import BACKENDS
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ T = TypeVar("T")
 CREATE: Final = "tensorplug_create_backend"
 DEVICES: Final = "tensorplug_devices"
 _SINGLE: Final = (CREATE, DEVICES)  # firstresult: one value or None
-_MARK: Final = f"{hookspecs.PROJECT}_impl"  # the attribute that pluggy's hookimpl leaves
+_MARK: Final = f"{hooks.PROJECT}_impl"  # the attribute that pluggy's hookimpl leaves
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +48,8 @@ class Loader:
     """The plugins of one engine, in one pluggy plugin manager."""
 
     def __init__(self) -> None:
-        self._manager = pluggy.PluginManager(hookspecs.PROJECT)
-        self._manager.add_hookspecs(hookspecs)
+        self._manager = pluggy.PluginManager(hooks.PROJECT)
+        self._manager.add_hookspecs(hooks)
 
     def load(self, claim: Claim) -> Plugin:
         """Import a plugin and register its hooks.
@@ -127,10 +126,10 @@ class Loader:
             mark = getattr(function, _MARK, None)
             if mark is None:
                 near = get_close_matches(name, known, n=1, cutoff=0.85)
-                if name.startswith(f"{hookspecs.PROJECT}_") and near:
+                if name.startswith(f"{hooks.PROJECT}_") and near:
                     raise RegistrationError(
                         f"{signatures.location(function)} looks like the hook {near[0]}, but is "
-                        "not marked with @hookimpl of tensorplug.plugins.hookspecs"
+                        "not marked with @hookimpl of tensorplug.contract.hooks"
                     )
                 continue
             hook = mark.get("specname") or name

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import importlib_metadata
 
-from tensorplug import notices
+from tensorplug.engine import notices
+from tensorplug.engine.registry import Owner
 from tensorplug.errors import PluginWarning
 from tensorplug.plugins.requirements import normalize
-from tensorplug.registry import Owner
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from importlib_metadata import PackageNotFoundError
 
-from tensorplug import notices
-from tensorplug import settings as environment
-from tensorplug.distributions import INSTALL
+from tensorplug.engine import notices
+from tensorplug.engine import settings as environment
+from tensorplug.engine.distributions import INSTALL
 from tensorplug.errors import (
     BackendNotInstalledError,
     BackendUnavailableError,
@@ -24,22 +24,16 @@ from tensorplug.errors import (
     TensorplugError,
 )
 from tensorplug.plugins import metadata
-from tensorplug.plugins.metadata import (
-    BACKENDS,
-    EXTENSIONS,
-    BackendInfo,
-    Claim,
-    ExtensionInfo,
-)
+from tensorplug.plugins.metadata import BACKENDS, EXTENSIONS, BackendInfo, Claim, ExtensionInfo
 from tensorplug.plugins.requirements import normalize, requirements_on
 from tensorplug.plugins.versions import Version
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from tensorplug.engine.settings import Settings
     from tensorplug.plugins.metadata import State
     from tensorplug.plugins.requirements import Requirement
-    from tensorplug.settings import Settings
 
 __all__ = ["Selection", "advice"]
 

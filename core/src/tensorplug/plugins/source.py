@@ -6,8 +6,11 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug import notices, signatures
-from tensorplug.engine import Opened
+from tensorplug.contract import signatures
+from tensorplug.dispatch.locks import Lock
+from tensorplug.engine import notices
+from tensorplug.engine.engine import Opened
+from tensorplug.engine.registry import PROGRAM
 from tensorplug.errors import (
     ArgumentError,
     BackendUnavailableError,
@@ -16,7 +19,6 @@ from tensorplug.errors import (
     RegistrationError,
     TensorplugError,
 )
-from tensorplug.locks import Lock
 from tensorplug.plugins import collecting, contributions, metadata
 from tensorplug.plugins.loading import CREATE, DEVICES, Loader, guarded
 from tensorplug.plugins.metadata import (
@@ -28,17 +30,16 @@ from tensorplug.plugins.metadata import (
     Given,
 )
 from tensorplug.plugins.selection import Selection
-from tensorplug.registry import PROGRAM
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from tensorplug.backend import Backend, DeviceInfo
+    from tensorplug.contract.backend import Backend, DeviceInfo
+    from tensorplug.contract.tables import KernelTable
+    from tensorplug.engine.registry import Owner, Registry
     from tensorplug.plugins.contributions import Rules
     from tensorplug.plugins.loading import Plugin
     from tensorplug.plugins.metadata import State
-    from tensorplug.registry import Owner, Registry
-    from tensorplug.tables import KernelTable
 
 __all__ = ["PluginSource"]
 

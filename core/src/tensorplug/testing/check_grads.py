@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 
-from tensorplug import dtypes as dt
-from tensorplug import shapes
-from tensorplug.differentiation.autodiff import vjp
-from tensorplug.differentiation.derivatives import jvp
-from tensorplug.differentiation.tracing import Argnums
-from tensorplug.dispatch import as_tensor
+from tensorplug.autodiff.derivatives import jvp
+from tensorplug.autodiff.grad import vjp
+from tensorplug.autodiff.tracing import Argnums
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract import shapes
+from tensorplug.dispatch.calls import as_tensor
+from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import ArgumentError
 from tensorplug.ops.complexes import real
 from tensorplug.ops.elementwise import astype, multiply
 from tensorplug.ops.reduction import sum as sum_
-from tensorplug.tensor import Tensor
-from tensorplug.tree import flatten, paths
+from tensorplug.tensors.tree import flatten, paths
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

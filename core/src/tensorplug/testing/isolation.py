@@ -5,14 +5,13 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from tensorplug import dispatch as seam
-from tensorplug.dispatch import Frame
+from tensorplug.dispatch.context import Context, use_context
 from tensorplug.plugins.assembly import build_engine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tensorplug.engine import Engine
+    from tensorplug.engine.engine import Engine
 
 __all__ = ["isolated_engine"]
 
@@ -29,7 +28,7 @@ def isolated_engine(backend: str | None = None) -> Iterator[Engine]:
     engine = build_engine()
     device = engine.open(backend) if backend else None
     try:
-        with seam.entered(Frame(engine, device)):
+        with use_context(Context(engine, device)):
             yield engine
     finally:
         for each in engine.devices():

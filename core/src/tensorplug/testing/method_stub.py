@@ -11,7 +11,9 @@ import pkgutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tensorplug import chaining, methods, ops
+from tensorplug import ops
+from tensorplug.dispatch import methods
+from tensorplug.tensors import chaining
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,8 +24,8 @@ from collections.abc import Sequence
 from typing import Any, overload
 
 from tensorplug import dtypes as dt
-{imports}from tensorplug.shapes import Shape
-from tensorplug.tensor import Tensor
+{imports}from tensorplug.contract.shapes import Shape
+from tensorplug.dispatch.tensor import Tensor
 
 Pair = tuple[int, int]
 

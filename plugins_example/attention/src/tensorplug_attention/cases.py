@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
 from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug_attention import oracle
 from tensorplug_attention.op import ATTENTION, ATTENTION_GRAD, wider

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops.creation import full, zeros
 from tensorplug.ops.elementwise import astype, exp, log, where
 from tensorplug.ops.linalg import matmul
 from tensorplug.ops.movement import squeeze
 from tensorplug.ops.reduction import max as max_
 from tensorplug.ops.reduction import sum as sum_
-from tensorplug.tables import DecompositionTable
 from tensorplug_attention.op import ATTENTION, ATTENTION_GRAD
 from tensorplug_attention.scores import (
     column,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tensorplug import Tensor
-    from tensorplug.spec import TensorType
+    from tensorplug.contract.spec import TensorType
 
 decompositions = DecompositionTable()
 

@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.dispatch import dispatch_several
+from tensorplug.contract.tables import GradientTable
+from tensorplug.dispatch.calls import dispatch_several
 from tensorplug.ops.elementwise import astype
 from tensorplug.ops.linalg import matmul
 from tensorplug.ops.reduction import sum as sum_
-from tensorplug.tables import GradientTable
 from tensorplug_attention.op import ATTENTION, ATTENTION_GRAD
 from tensorplug_attention.scores import (
     column,

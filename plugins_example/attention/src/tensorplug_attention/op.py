@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug import attributes
-from tensorplug import dtypes as dt
-from tensorplug.dispatch import as_tensor, chained, dispatch_several
+from tensorplug.contract import attributes
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.shapes import broadcast
+from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
+from tensorplug.dispatch.calls import as_tensor, chained, dispatch_several
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.ops.movement import broadcast_to
-from tensorplug.shapes import broadcast
-from tensorplug.spec import Attribute, KernelSpec, TensorType
 
 if TYPE_CHECKING:
     from tensorplug import Tensor
-    from tensorplug.dtypes import DType
-    from tensorplug.shapes import Shape
-    from tensorplug.spec import InputTypes
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.shapes import Shape
+    from tensorplug.contract.spec import InputTypes
 
 __all__ = ["ATTENTION", "ATTENTION_GRAD", "scaled_dot_product_attention", "wider"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.plugins.hookspecs import hookimpl
+from tensorplug.contract.hooks import hookimpl
 from tensorplug_attention.decompositions import decompositions
 from tensorplug_attention.gradients import gradients
 from tensorplug_attention.op import scaled_dot_product_attention
@@ -12,8 +12,8 @@ from tensorplug_attention.op import scaled_dot_product_attention
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from tensorplug.backend import Backend
-    from tensorplug.tables import DecompositionTable, GradientTable, KernelTable
+    from tensorplug.contract.backend import Backend
+    from tensorplug.contract.tables import DecompositionTable, GradientTable, KernelTable
     from tensorplug_conformance import CaseTable
 
 

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any, Final
 import dask.array as da
 import numpy as np
 
-from tensorplug import attributes
-from tensorplug import dtypes as dt
-from tensorplug.control import find_backend, use_backend
-from tensorplug.dispatch import dispatch
+from tensorplug.contract import attributes
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import KernelSpec, TensorType
+from tensorplug.contract.tables import KernelTable
+from tensorplug.dispatch.calls import dispatch
 from tensorplug.errors import ArgumentError
-from tensorplug.spec import KernelSpec, TensorType
-from tensorplug.tables import KernelTable
+from tensorplug.plugins.backends import find_backend, use_backend
 from tensorplug_dask.backend import DaskBackend
 from tensorplug_dask.lazy import Lazy
 
 if TYPE_CHECKING:
-    from tensorplug.dtypes import DType
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.dispatch.tensor import Tensor
 
 __all__ = ["from_dask", "kernels", "persist", "to_dask"]
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     import dask.array as da
 
-    from tensorplug.spec import KernelSpec, TensorType
-    from tensorplug.tables import KernelTable
+    from tensorplug.contract.spec import KernelSpec, TensorType
+    from tensorplug.contract.tables import KernelTable
     from tensorplug_dask.backend import DaskBackend
 
     Function = Callable[..., Any]

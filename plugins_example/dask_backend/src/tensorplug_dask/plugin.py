@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import dask
 import numpy as np
 
+from tensorplug.contract.hooks import hookimpl
 from tensorplug.errors import BackendUnavailableError
-from tensorplug.plugins.hookspecs import hookimpl
 from tensorplug_dask import handover, settings
 from tensorplug_dask.backend import DaskBackend
 from tensorplug_dask.kernels import (
@@ -25,8 +25,8 @@ from tensorplug_dask.kernels import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from tensorplug.backend import Backend
-    from tensorplug.tables import KernelTable
+    from tensorplug.contract.backend import Backend
+    from tensorplug.contract.tables import KernelTable
 
 
 @hookimpl

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops.activation import sigmoid
 from tensorplug.ops.elementwise import where
-from tensorplug.tables import DecompositionTable
 from tensorplug_example_swish.op import SWISH
 
 if TYPE_CHECKING:

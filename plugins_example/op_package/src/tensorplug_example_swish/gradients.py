@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tensorplug.contract.tables import GradientTable
 from tensorplug.ops.activation import sigmoid
-from tensorplug.tables import GradientTable
 from tensorplug_example_swish.op import SWISH
 
 if TYPE_CHECKING:

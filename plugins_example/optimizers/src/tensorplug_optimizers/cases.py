@@ -18,7 +18,7 @@ from tensorplug_optimizers.bounds import Arithmetic
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from tensorplug.spec import KernelSpec
+    from tensorplug.contract.spec import KernelSpec
     from tensorplug_conformance import Corpus
     from tensorplug_conformance.tables import Array
     from tensorplug_optimizers.bounds import Near

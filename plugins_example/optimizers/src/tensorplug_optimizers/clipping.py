@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import tensorplug as tp
-from tensorplug import dtypes as dt
-from tensorplug import tree
+from tensorplug.contract import dtypes as dt
 from tensorplug.errors import ArgumentError
+from tensorplug.tensors import tree
 
 if TYPE_CHECKING:
     from tensorplug import Tensor

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops import elementwise as ops
-from tensorplug.tables import DecompositionTable
 from tensorplug_optimizers import specs
 
 if TYPE_CHECKING:

@@ -11,14 +11,14 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 import tensorplug as tp
-from tensorplug.tables import GradientTable
+from tensorplug.contract.tables import GradientTable
 from tensorplug_optimizers.decompositions import decompositions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug import KernelSpec
-    from tensorplug.tables import DecompositionEntry
+    from tensorplug.contract.tables import DecompositionEntry
 
 gradients = GradientTable()
 

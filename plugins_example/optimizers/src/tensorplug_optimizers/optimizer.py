@@ -6,18 +6,18 @@ import math
 from typing import TYPE_CHECKING, Any, Final
 
 import tensorplug as tp
-from tensorplug import dtypes as dt
-from tensorplug import tree
-from tensorplug.dispatch import dispatch, dispatch_several
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import TensorType
+from tensorplug.dispatch.calls import dispatch, dispatch_several
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
-from tensorplug.spec import TensorType
+from tensorplug.tensors import tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from tensorplug import Tensor
-    from tensorplug.dtypes import DType
-    from tensorplug.spec import KernelSpec
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.spec import KernelSpec
 
     LearningRate = float | Tensor | Callable[[Tensor], float | Tensor]
 

@@ -31,13 +31,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug import attributes
-from tensorplug import dtypes as dt
+from tensorplug.contract import attributes
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
-from tensorplug.spec import Attribute, KernelSpec, TensorType
 
 if TYPE_CHECKING:
-    from tensorplug.spec import InputTypes
+    from tensorplug.contract.spec import InputTypes
 
 __all__ = ["ADAGRAD", "ADAM", "ADAMAX", "MOMENTUM", "RMSPROP", "SGD", "SPECS"]
 

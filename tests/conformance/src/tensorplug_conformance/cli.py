@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from rich.console import Console
 from rich.markup import escape
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
 from tensorplug.errors import DTypeError
 from tensorplug_conformance import SUITE_VERSION, expectations, report, terminal
 from tensorplug_conformance.certify import EmptySelectionError, certify

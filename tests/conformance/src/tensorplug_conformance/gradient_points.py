@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from tensorplug import dtypes as dt
-from tensorplug.differentiation.autodiff import vjp
-from tensorplug.dispatch import dispatch, dispatch_several
+from tensorplug.autodiff.grad import vjp
+from tensorplug.contract import dtypes as dt
+from tensorplug.dispatch.calls import dispatch, dispatch_several
 from tensorplug_conformance.tables import Bounded, Relation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tensorplug.dtypes import DType
-    from tensorplug.spec import KernelSpec
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.spec import KernelSpec
+    from tensorplug.dispatch.tensor import Tensor
     from tensorplug_conformance.session import Session
     from tensorplug_conformance.tables import Array, Case, CaseEntry
 

@@ -10,13 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug import dtypes as dt
-from tensorplug.errors import (
-    GradientNotFoundError,
-    KernelNotFoundError,
-    KernelRefusedError,
-)
-from tensorplug.spec import TensorType
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import TensorType
+from tensorplug.errors import GradientNotFoundError, KernelNotFoundError, KernelRefusedError
 from tensorplug_conformance.claims import claimed, in_vain
 from tensorplug_conformance.compare import judge, judge_periods, same_bits
 from tensorplug_conformance.concurrency import disturbed
@@ -32,8 +28,8 @@ from tensorplug_conformance.verdicts import Failure, RowVerdict
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tensorplug.spec import KernelSpec
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.spec import KernelSpec
+    from tensorplug.dispatch.tensor import Tensor
     from tensorplug_conformance.denominator import Row
     from tensorplug_conformance.references import Right
     from tensorplug_conformance.session import Session

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
+from tensorplug.engine.devices import split_name
 from tensorplug.errors import TensorplugError
-from tensorplug.open_devices import split_name
 from tensorplug.plugins.metadata import BACKENDS
 from tensorplug.plugins.selection import Selection
 from tensorplug_conformance.process import WorkerProcess

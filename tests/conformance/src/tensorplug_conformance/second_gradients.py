@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.differentiation.autodiff import vjp
+from tensorplug.autodiff.grad import vjp
 from tensorplug_conformance.gradient_points import (
     STENCIL,
     STEP,

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug import dispatch as seam
-from tensorplug.dispatch import Frame, as_tensor, dispatch, dispatch_several
+from tensorplug.dispatch.calls import as_tensor, dispatch, dispatch_several
+from tensorplug.dispatch.context import Context, use_context
+from tensorplug.ops.indexing.slicing import STRIDED_SLICE
 from tensorplug.ops.movement import SLICE, TRANSPOSE
-from tensorplug.ops.slicing import STRIDED_SLICE
 from tensorplug.plugins.assembly import build_engine
 from tensorplug_conformance.compare import same_bits
 from tensorplug_conformance.primitives import PRIMITIVES
@@ -18,12 +18,12 @@ from tensorplug_conformance.primitives import PRIMITIVES
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tensorplug.device import Device
-    from tensorplug.engine import Engine
-    from tensorplug.plans import How
-    from tensorplug.spec import KernelSpec
-    from tensorplug.tables import KernelEntry
-    from tensorplug.tensor import Tensor
+    from tensorplug.contract.spec import KernelSpec
+    from tensorplug.contract.tables import KernelEntry
+    from tensorplug.dispatch.device import Device
+    from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.engine.engine import Engine
+    from tensorplug.engine.plans import How
     from tensorplug_conformance.tables import Array, Case, Layout, Operand
 
 __all__ = ["Session", "UnfaithfulLayoutError", "engine_factory"]
@@ -65,13 +65,13 @@ class Session:
                     self.engine.registry.remove_kernel(name, owner)
 
     @property
-    def frame(self) -> Frame:
-        """The frame in which everything here runs."""
-        return Frame(self.engine, self.device)
+    def context(self) -> Context:
+        """The context in which everything here runs."""
+        return Context(self.engine, self.device)
 
-    def entered(self) -> seam.entered:
+    def entered(self) -> use_context:
         """Return the context in which ops run on this session's device."""
-        return seam.entered(self.frame)
+        return use_context(self.context)
 
     def registration(self, name: str) -> KernelEntry | None:
         """Return how the backend registers a kernel; None if it does not."""

@@ -23,16 +23,16 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import TensorType
 from tensorplug.errors import RegistrationError
-from tensorplug.spec import TensorType
 from tensorplug_conformance.derivation import derived
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from tensorplug.dtypes import DType
-    from tensorplug.spec import InputType, KernelSpec
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.spec import InputType, KernelSpec
     from tensorplug_conformance.corpus import Corpus
 
 __all__ = [

@@ -24,7 +24,7 @@ from tensorplug_conformance.tables import Relation
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tensorplug.dtypes import DType
+    from tensorplug.contract.dtypes import DType
     from tensorplug_conformance.tables import Array, Case, CaseEntry, Layout, Operand
 
 __all__ = ["DRAWS", "LAYOUTS", "PREFIX", "SIZES", "Variation", "Variations"]

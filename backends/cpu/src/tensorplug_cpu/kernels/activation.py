@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.tables import KernelTable
 from tensorplug.ops import activation as ops
-from tensorplug.tables import KernelTable
 from tensorplug_cpu.arrays import element, working
 from tensorplug_cpu.filling import blank, filling
 from tensorplug_cpu.quiet import kernel, quietly
@@ -17,7 +17,7 @@ from tensorplug_cpu.rowwise import RowSums, by_blocks
 from tensorplug_cpu.summation import summer, summer_in_float64
 
 if TYPE_CHECKING:
-    from tensorplug.spec import TensorType
+    from tensorplug.contract.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()

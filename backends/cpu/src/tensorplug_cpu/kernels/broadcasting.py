@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tensorplug.onhost import broadcasting as host
+from tensorplug.contract.tables import KernelTable
+from tensorplug.host_functions import broadcasting as host
 from tensorplug.ops import broadcasting as ops
-from tensorplug.tables import KernelTable
 from tensorplug_cpu.quiet import quietly
 
 kernels = KernelTable()

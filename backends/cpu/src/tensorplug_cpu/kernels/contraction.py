@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensorplug.contract.tables import KernelTable
 from tensorplug.ops import contraction as ops
 from tensorplug.ops.contraction_order import contraction
-from tensorplug.tables import KernelTable
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.quiet import kernel
 from tensorplug_cpu.summation import summer
@@ -16,8 +16,8 @@ from tensorplug_cpu.summation import summer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tensorplug.contract.spec import TensorType
     from tensorplug.ops.contraction_order import Arranged, Join, Reduced
-    from tensorplug.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
     Step = Callable[[Array], Array]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.onhost.coordinates import where as find
+from tensorplug.contract.tables import KernelTable
+from tensorplug.host_functions.coordinates import where as find
 from tensorplug.ops import coordinates as ops
-from tensorplug.tables import KernelTable
 from tensorplug_cpu.quiet import quietly
 
 if TYPE_CHECKING:
-    from tensorplug.spec import TensorType
+    from tensorplug.contract.spec import TensorType
     from tensorplug_cpu.arrays import Call
 
 kernels = KernelTable()

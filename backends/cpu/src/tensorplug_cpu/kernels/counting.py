@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tensorplug.contract.tables import KernelTable
 from tensorplug.errors import ArgumentError
 from tensorplug.ops import counting as ops
-from tensorplug.tables import KernelTable
 from tensorplug_cpu.quiet import quietly
 from tensorplug_cpu.segments import row_sums
 
 if TYPE_CHECKING:
-    from tensorplug.spec import TensorType
+    from tensorplug.contract.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()

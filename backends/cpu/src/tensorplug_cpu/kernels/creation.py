@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.tables import KernelTable
 from tensorplug.errors import DTypeError
 from tensorplug.ops import creation as ops
-from tensorplug.tables import KernelTable
 from tensorplug_cpu import casting
 from tensorplug_cpu.arrays import uniform
 from tensorplug_cpu.quiet import quietly
 
 if TYPE_CHECKING:
-    from tensorplug.dtypes import DType, Scalar
-    from tensorplug.spec import TensorType
+    from tensorplug.contract.dtypes import DType, Scalar
+    from tensorplug.contract.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.tables import KernelTable
 from tensorplug.ops import elementwise as ops
-from tensorplug.tables import KernelTable
 from tensorplug_cpu import casting, special
 from tensorplug_cpu.channels import per_channel
 from tensorplug_cpu.filling import blank, filling
@@ -16,8 +16,8 @@ from tensorplug_cpu.parts import elementwise
 from tensorplug_cpu.quiet import kernel, quietly, ufunc
 
 if TYPE_CHECKING:
-    from tensorplug.dtypes import DType
-    from tensorplug.spec import KernelSpec, TensorType
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.spec import KernelSpec, TensorType
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tensorplug.onhost import linalg
+from tensorplug.contract.tables import KernelTable
+from tensorplug.host_functions import linalg
 from tensorplug.ops import factorization as ops
-from tensorplug.tables import KernelTable
 
 kernels = KernelTable()
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensorplug.contract.tables import KernelTable
 from tensorplug.ops import fused as ops
-from tensorplug.ops.correlation import windows_of
-from tensorplug.tables import KernelTable
+from tensorplug.ops.convolution.correlation import windows_of
 from tensorplug_cpu import correlation, depthwise
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.quiet import quietly
@@ -17,7 +17,7 @@ from tensorplug_cpu.sliding import layout
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.spec import KernelSpec, TensorType
+    from tensorplug.contract.spec import KernelSpec, TensorType
     from tensorplug_cpu.arrays import Array, Call
     from tensorplug_cpu.kernels.convolution import Products
 

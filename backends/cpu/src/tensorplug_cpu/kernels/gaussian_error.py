@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tensorplug.contract.tables import KernelTable
 from tensorplug.ops import gaussian_error as ops
-from tensorplug.tables import KernelTable
 from tensorplug_cpu import large
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.filling import blank
@@ -23,7 +23,7 @@ from tensorplug_cpu.special import erfc_double
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.spec import TensorType
+    from tensorplug.contract.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
     # Puts what x is multiplied by, or dy, into the first of several arrays.

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.tables import KernelTable
 from tensorplug.errors import OutOfRangeError
-from tensorplug.ops import indexing as ops
-from tensorplug.tables import KernelTable
+from tensorplug.ops.indexing import indexing as ops
 from tensorplug_cpu.arrays import element
 from tensorplug_cpu.quiet import quietly
 from tensorplug_cpu.segments import row_sums
@@ -18,9 +18,9 @@ from tensorplug_cpu.segments import row_sums
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.dtypes import Scalar
-    from tensorplug.shapes import Shape
-    from tensorplug.spec import TensorType
+    from tensorplug.contract.dtypes import Scalar
+    from tensorplug.contract.shapes import Shape
+    from tensorplug.contract.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug import dtypes as dt
-from tensorplug.ops import morphology as ops
-from tensorplug.tables import KernelTable
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.tables import KernelTable
+from tensorplug.ops.convolution import morphology as ops
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.quiet import quietly
 from tensorplug_cpu.sliding import inside
@@ -17,8 +17,8 @@ from tensorplug_cpu.summation import summer
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tensorplug.dtypes import DType
-    from tensorplug.spec import TensorType
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
     from tensorplug_cpu.sliding import Step
 

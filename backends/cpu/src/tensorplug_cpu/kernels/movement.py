@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensorplug.contract.tables import KernelTable
 from tensorplug.ops import movement as ops
-from tensorplug.tables import KernelTable
 from tensorplug_cpu.arrays import constant, uniform
 from tensorplug_cpu.filling import blank
 from tensorplug_cpu.large import is_large
 from tensorplug_cpu.quiet import quietly
 
 if TYPE_CHECKING:
-    from tensorplug.dtypes import Scalar
-    from tensorplug.shapes import Shape
-    from tensorplug.spec import TensorType
+    from tensorplug.contract.dtypes import Scalar
+    from tensorplug.contract.shapes import Shape
+    from tensorplug.contract.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()

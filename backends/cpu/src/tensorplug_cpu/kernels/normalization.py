@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensorplug.contract.tables import KernelTable
 from tensorplug.ops import normalization as ops
-from tensorplug.tables import KernelTable
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.quiet import kernel, quietly
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.spec import TensorType
+    from tensorplug.contract.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug import dtypes as dt
-from tensorplug.ops import pixels as ops
-from tensorplug.ops.fill_modes import Arithmetic
-from tensorplug.tables import KernelTable
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.tables import KernelTable
+from tensorplug.ops.image import pixels as ops
+from tensorplug.ops.image.fill_modes import Arithmetic
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.quiet import quietly
 
 if TYPE_CHECKING:
-    from tensorplug.spec import TensorType
+    from tensorplug.contract.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()

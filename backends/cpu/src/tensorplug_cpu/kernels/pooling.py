@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug import dtypes as dt
-from tensorplug.ops import pooling as ops
-from tensorplug.ops.dilated_pooling import POOL, pool_geometry
-from tensorplug.tables import KernelTable
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.tables import KernelTable
+from tensorplug.ops.convolution import pooling as ops
+from tensorplug.ops.convolution.dilated_pooling import POOL, pool_geometry
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.quiet import quietly
 from tensorplug_cpu.sliding import room
@@ -20,9 +20,9 @@ from tensorplug_cpu.windowed import counts, few, images, joined, overlap, reduce
 from tensorplug_cpu.winners import Winners
 
 if TYPE_CHECKING:
-    from tensorplug.dtypes import DType
-    from tensorplug.spec import TensorType
-    from tensorplug.windows import Windows
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.spec import TensorType
+    from tensorplug.contract.windows import Windows
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()

@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tensorplug.onhost import ragged
+from tensorplug.contract.tables import KernelTable
+from tensorplug.host_functions import ragged
 from tensorplug.ops import ragged as ops
-from tensorplug.tables import KernelTable
 from tensorplug_cpu.quiet import quietly
 
 if TYPE_CHECKING:
-    from tensorplug.spec import TensorType
+    from tensorplug.contract.spec import TensorType
     from tensorplug_cpu.arrays import Call
 
 kernels = KernelTable()

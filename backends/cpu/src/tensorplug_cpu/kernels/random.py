@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug import dtypes as dt
-from tensorplug.ops import box_muller
-from tensorplug.ops import random as ops
-from tensorplug.spec import TensorType
-from tensorplug.tables import KernelTable
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import TensorType
+from tensorplug.contract.tables import KernelTable
+from tensorplug.ops.random import box_muller
+from tensorplug.ops.random import random as ops
 from tensorplug_cpu import philox, variates
 from tensorplug_cpu.kernels.searching import upper_bound
 from tensorplug_cpu.quiet import quietly

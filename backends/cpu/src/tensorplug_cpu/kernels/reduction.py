@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.tables import KernelTable
 from tensorplug.ops import reduction as ops
-from tensorplug.tables import KernelTable
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.parts import Ending, reducing
 from tensorplug_cpu.quiet import kernel, quietly
@@ -18,8 +18,8 @@ from tensorplug_cpu.summation import summer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.dtypes import DType
-    from tensorplug.spec import KernelSpec, TensorType
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.spec import KernelSpec, TensorType
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()

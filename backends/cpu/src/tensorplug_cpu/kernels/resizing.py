@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.ops import resizing as ops
-from tensorplug.tables import KernelTable
+from tensorplug.contract.tables import KernelTable
+from tensorplug.ops.image import resizing as ops
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.quiet import quietly
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.spec import TensorType
+    from tensorplug.contract.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
     Step = Callable[[Array], Array]

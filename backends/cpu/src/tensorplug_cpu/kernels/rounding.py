@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.tables import KernelTable
 from tensorplug.ops import rounding as ops
-from tensorplug.tables import KernelTable
 from tensorplug_cpu.filling import filling
 from tensorplug_cpu.quiet import kernel, ufunc
 
 if TYPE_CHECKING:
-    from tensorplug.spec import KernelSpec, TensorType
+    from tensorplug.contract.spec import KernelSpec, TensorType
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from tensorplug.contract.tables import KernelTable
 from tensorplug.ops import searching as ops
-from tensorplug.tables import KernelTable
 from tensorplug_cpu.quiet import kernel
 
 if TYPE_CHECKING:
-    from tensorplug.spec import TensorType
+    from tensorplug.contract.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
     Side = Literal["left", "right"]

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.onhost.sets import unique_with
+from tensorplug.contract.tables import KernelTable
+from tensorplug.host_functions.sets import unique_with
 from tensorplug.ops import sets as ops
-from tensorplug.tables import KernelTable
 from tensorplug_cpu.ordering import arg_sorted
 from tensorplug_cpu.quiet import quietly
 
 if TYPE_CHECKING:
-    from tensorplug.spec import TensorType
+    from tensorplug.contract.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.ops import setting as ops
-from tensorplug.ops import slicing
-from tensorplug.tables import KernelTable
+from tensorplug.contract.tables import KernelTable
+from tensorplug.ops.indexing import setting as ops
+from tensorplug.ops.indexing import slicing
 from tensorplug_cpu.quiet import quietly
 
 if TYPE_CHECKING:
-    from tensorplug.spec import TensorType
+    from tensorplug.contract.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()

@@ -5,16 +5,16 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Final
 
-from tensorplug.onhost import sparse
+from tensorplug.contract.tables import KernelTable
+from tensorplug.host_functions import sparse
 from tensorplug.ops import sparse as ops
-from tensorplug.tables import KernelTable
 from tensorplug_cpu.quiet import quietly
 from tensorplug_cpu.segments import row_sums
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from tensorplug.spec import TensorType
+    from tensorplug.contract.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()

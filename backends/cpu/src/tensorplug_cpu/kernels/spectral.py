@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.tables import KernelTable
 from tensorplug.ops import spectral as ops
-from tensorplug.tables import KernelTable
 from tensorplug_cpu.quiet import kernel
 
 if TYPE_CHECKING:
-    from tensorplug.spec import TensorType
+    from tensorplug.contract.spec import TensorType
     from tensorplug_cpu.arrays import Call
 
 kernels = KernelTable()

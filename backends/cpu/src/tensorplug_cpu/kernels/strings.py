@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.onhost import strings
+from tensorplug.contract.tables import KernelTable
+from tensorplug.host_functions import strings
 from tensorplug.ops import strings as ops
-from tensorplug.tables import KernelTable
 from tensorplug_cpu.quiet import kernel, quietly
 
 if TYPE_CHECKING:
-    from tensorplug.spec import TensorType
+    from tensorplug.contract.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()

@@ -5,15 +5,15 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.onhost import suppression
-from tensorplug.ops import suppression as ops
-from tensorplug.tables import KernelTable
+from tensorplug.contract.tables import KernelTable
+from tensorplug.host_functions import suppression
+from tensorplug.ops.image import suppression as ops
 from tensorplug_cpu.quiet import quietly
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.spec import KernelSpec, TensorType
+    from tensorplug.contract.spec import KernelSpec, TensorType
     from tensorplug_cpu.arrays import Call
 
 kernels = KernelTable()

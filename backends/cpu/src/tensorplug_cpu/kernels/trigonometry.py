@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tensorplug.contract.tables import KernelTable
 from tensorplug.ops import trigonometry as ops
-from tensorplug.tables import KernelTable
 from tensorplug_cpu.quiet import ufunc
 
 if TYPE_CHECKING:
-    from tensorplug.spec import KernelSpec, TensorType
+    from tensorplug.contract.spec import KernelSpec, TensorType
     from tensorplug_cpu.arrays import Call
 
 kernels = KernelTable()

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug import dtypes as dt
-from tensorplug.ops import fill_modes
-from tensorplug.ops import warping as ops
-from tensorplug.tables import KernelTable
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.tables import KernelTable
+from tensorplug.ops.image import fill_modes
+from tensorplug.ops.image import warping as ops
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.quiet import quietly
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.dtypes import Scalar
-    from tensorplug.spec import TensorType
+    from tensorplug.contract.dtypes import Scalar
+    from tensorplug.contract.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
     Reader = Callable[[Array, Array, Array], Array]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tensorplug.contract.tables import KernelTable
 from tensorplug.ops import arrangement as ops
-from tensorplug.ops.warping import FLIP_LEFT_RIGHT
-from tensorplug.tables import KernelTable
+from tensorplug.ops.image.warping import FLIP_LEFT_RIGHT
 from tensorplug_opencl.kernels import calls, moving
 from tensorplug_opencl.layouts import row_major
 
 if TYPE_CHECKING:
-    from tensorplug.shapes import Shape
-    from tensorplug.spec import TensorType
+    from tensorplug.contract.shapes import Shape
+    from tensorplug.contract.spec import TensorType
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.calls import Call

@@ -12,8 +12,8 @@ from tensorplug_opencl.kernels import templates
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tensorplug.dtypes import DType, Scalar
-    from tensorplug.spec import TensorType
+    from tensorplug.contract.dtypes import DType, Scalar
+    from tensorplug.contract.spec import TensorType
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.templates import Array, Index
     from tensorplug_opencl.runtime import Launch, Runtime

@@ -11,17 +11,17 @@ import pkgutil
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.tables import KernelTable
 from tensorplug.errors import KernelRefusedError, RegistrationError
-from tensorplug.tables import KernelTable
 from tensorplug_opencl import kernels
 from tensorplug_opencl.kernels import pairs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from tensorplug.spec import TensorType
-    from tensorplug.tables import KernelEntry
+    from tensorplug.contract.spec import TensorType
+    from tensorplug.contract.tables import KernelEntry
 
 __all__ = ["tables"]
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tensorplug.contract.spec import TensorType
+from tensorplug.contract.tables import KernelTable
 from tensorplug.ops import blocks as ops
-from tensorplug.spec import TensorType
-from tensorplug.tables import KernelTable
 from tensorplug_opencl.kernels import calls, moving
 from tensorplug_opencl.layouts import permuted_strides, row_major
 
 if TYPE_CHECKING:
-    from tensorplug.shapes import Shape
+    from tensorplug.contract.shapes import Shape
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.calls import Call

@@ -11,11 +11,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
 from tensorplug_opencl.kernels import ctypes
 
 if TYPE_CHECKING:
-    from tensorplug.dtypes import DType
+    from tensorplug.contract.dtypes import DType
 
 __all__ = ["definitions", "pair"]
 

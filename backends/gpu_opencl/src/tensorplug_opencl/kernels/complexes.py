@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import TensorType
+from tensorplug.contract.tables import KernelTable
 from tensorplug.ops import (
     accumulation,
     comparison,
@@ -19,8 +21,6 @@ from tensorplug.ops import (
     trigonometry,
 )
 from tensorplug.ops.activation import SIGMOID
-from tensorplug.spec import TensorType
-from tensorplug.tables import KernelTable
 from tensorplug_opencl.kernels import calls, complex_functions, ctypes, pointwise
 from tensorplug_opencl.kernels.elementwise import cast as cast_real
 from tensorplug_opencl.kernels.pointwise import Input
@@ -28,8 +28,8 @@ from tensorplug_opencl.kernels.pointwise import Input
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.dtypes import DType
-    from tensorplug.spec import KernelSpec
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.spec import KernelSpec
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from tensorplug.contract.spec import TensorType
+from tensorplug.contract.tables import KernelTable
+from tensorplug.contract.windows import channel_axis
 from tensorplug.errors import KernelRefusedError
-from tensorplug.ops import convolution as plane
-from tensorplug.ops import volumes
+from tensorplug.ops.convolution import convolution as plane
+from tensorplug.ops.convolution import volumes
 from tensorplug.ops.fused import FUSED_CONV2D
-from tensorplug.spec import TensorType
-from tensorplug.tables import KernelTable
-from tensorplug.windows import channel_axis
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, implicit, moving, patched
 from tensorplug_opencl.kernels.endings import fused
@@ -25,8 +25,8 @@ from tensorplug_opencl.kernels.sliding import Convolution
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.ops.correlation import Family
-    from tensorplug.shapes import Shape
+    from tensorplug.contract.shapes import Shape
+    from tensorplug.ops.convolution.correlation import Family
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.products import Ending

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.tables import KernelTable
 from tensorplug.errors import KernelRefusedError
 from tensorplug.ops.creation import EYE, FILL, LIN_SPACE, ONES_LIKE, RANGE, ZEROS_LIKE
-from tensorplug.tables import KernelTable
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, ctypes, templates
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.dtypes import Scalar
-    from tensorplug.spec import TensorType
+    from tensorplug.contract.dtypes import Scalar
+    from tensorplug.contract.spec import TensorType
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
 from tensorplug.errors import KernelRefusedError
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from tensorplug.dtypes import DType
+    from tensorplug.contract.dtypes import DType
 
 __all__ = ["LIMITS", "MOVED", "STORED", "computed", "host", "moved", "ring", "stored"]
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug import dtypes as dt
-from tensorplug import shapes
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract import shapes
+from tensorplug.contract.tables import KernelTable
 from tensorplug.ops.cumulative import CUMPROD, CUMSUM
-from tensorplug.tables import KernelTable
 from tensorplug_opencl.kernels import calls, folds
 from tensorplug_opencl.kernels.scans import Scan, scanner
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.dtypes import DType
-    from tensorplug.spec import KernelSpec, TensorType
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.spec import KernelSpec, TensorType
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.folds import Fold

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from tensorplug.contract.spec import TensorType
+from tensorplug.contract.tables import KernelTable
+from tensorplug.contract.windows import channel_axis, spatial_axes
 from tensorplug.errors import KernelRefusedError
-from tensorplug.ops import depthwise as ops
-from tensorplug.ops.correlation import windows_of
+from tensorplug.ops.convolution import depthwise as ops
+from tensorplug.ops.convolution.correlation import windows_of
 from tensorplug.ops.fused import FUSED_DEPTHWISE_CONV2D
-from tensorplug.spec import TensorType
-from tensorplug.tables import KernelTable
-from tensorplug.windows import channel_axis, spatial_axes
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import (
     calls,
@@ -33,8 +33,8 @@ from tensorplug_opencl.kernels.products import NOTHING, Ending
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tensorplug.dtypes import DType
-    from tensorplug.shapes import Shape
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.shapes import Shape
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.runtime import Launch, Runtime

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.tables import KernelTable
 from tensorplug.ops.elementwise import (
     ABS,
     ADD,
@@ -33,15 +34,14 @@ from tensorplug.ops.elementwise import (
     SUB,
     TANH,
 )
-from tensorplug.tables import KernelTable
 from tensorplug_opencl.kernels import ctypes, pointwise
 from tensorplug_opencl.kernels.pointwise import Formula, Input, Rare
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.dtypes import DType
-    from tensorplug.spec import KernelSpec, TensorType
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.spec import KernelSpec, TensorType
     from tensorplug_opencl.backend import OpenCLBackend
 
 kernels = KernelTable()

@@ -12,9 +12,9 @@ from tensorplug_opencl.kernels.products import Ending
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tensorplug.dtypes import DType
-    from tensorplug.shapes import Shape
-    from tensorplug.spec import TensorType
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.shapes import Shape
+    from tensorplug.contract.spec import TensorType
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.matrices import Matrix
 

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tensorplug import dtypes as dt
-from tensorplug.ops import cropping, warping
-from tensorplug.tables import KernelTable
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.tables import KernelTable
+from tensorplug.ops.image import cropping, warping
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, ctypes, templates
 
 if TYPE_CHECKING:
-    from tensorplug.dtypes import DType, Scalar
-    from tensorplug.spec import TensorType
+    from tensorplug.contract.dtypes import DType, Scalar
+    from tensorplug.contract.spec import TensorType
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.calls import Call
@@ -161,7 +161,7 @@ def _of_computed(dtype: DType) -> DType:
 
 # Projection --------------------------------------------------------------------------------
 
-# What lies beyond the edges: see ``tensorplug.ops.fill_modes``.
+# What lies beyond the edges: see ``tensorplug.ops.image.fill_modes``.
 _REPEATED: Final = {
     "constant": "",
     "nearest": "",

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug import shapes
-from tensorplug.ops.indexing import GATHER_ND, GATHER_V2, ONE_HOT
-from tensorplug.tables import KernelTable
+from tensorplug.contract import shapes
+from tensorplug.contract.tables import KernelTable
+from tensorplug.ops.indexing.indexing import GATHER_ND, GATHER_V2, ONE_HOT
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, ctypes, moving, templates
 
 if TYPE_CHECKING:
-    from tensorplug.dtypes import DType, Scalar
-    from tensorplug.shapes import Shape
-    from tensorplug.spec import TensorType
+    from tensorplug.contract.dtypes import DType, Scalar
+    from tensorplug.contract.shapes import Shape
+    from tensorplug.contract.spec import TensorType
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.kernels.calls import Call
     from tensorplug_opencl.runtime import Launch, Runtime

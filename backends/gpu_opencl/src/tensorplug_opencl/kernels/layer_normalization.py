@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from tensorplug.contract.tables import KernelTable
 from tensorplug.errors import KernelRefusedError
 from tensorplug.ops.layer_normalization import LAYER_NORM, LAYER_NORM_GRAD
-from tensorplug.tables import KernelTable
 from tensorplug_opencl.kernels import calls, ctypes, folds, pointwise, rows
 from tensorplug_opencl.kernels.rowwise import Pass, Read, Recipe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tensorplug.dtypes import DType
-    from tensorplug.spec import TensorType
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.spec import TensorType
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.rows import Walk

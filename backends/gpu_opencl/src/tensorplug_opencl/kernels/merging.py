@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tensorplug import dtypes as dt
-from tensorplug.spec import TensorType
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import TensorType
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, ctypes, templates
 from tensorplug_opencl.kernels.templates import Array
@@ -18,7 +18,7 @@ from tensorplug_opencl.kernels.templates import Array
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.dtypes import DType
+    from tensorplug.contract.dtypes import DType
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.runtime import Launch, Runtime
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from tensorplug import dtypes as dt
-from tensorplug.ops import morphology as ops
-from tensorplug.spec import TensorType
-from tensorplug.tables import KernelTable
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import TensorType
+from tensorplug.contract.tables import KernelTable
+from tensorplug.ops.convolution import morphology as ops
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, ctypes, reduction, rows, templates
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tensorplug.windows import Window
+    from tensorplug.contract.windows import Window
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.calls import Call

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tensorplug.contract.tables import KernelTable
 from tensorplug.ops.movement import (
     BROADCAST_TO,
     CONCAT,
@@ -15,15 +16,14 @@ from tensorplug.ops.movement import (
     SLICE,
     TRANSPOSE,
 )
-from tensorplug.tables import KernelTable
 from tensorplug_opencl.kernels import calls, moving
 from tensorplug_opencl.layouts import broadcast_strides, permuted_strides, row_major
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.shapes import Shape
-    from tensorplug.spec import TensorType
+    from tensorplug.contract.shapes import Shape
+    from tensorplug.contract.spec import TensorType
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.layouts import Strides

@@ -10,15 +10,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug import dtypes as dt
-from tensorplug.ops import counting, cumulative, elementwise, indexing, reduction, rounding
-from tensorplug.spec import TensorType
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import TensorType
+from tensorplug.ops import counting, cumulative, elementwise, reduction, rounding
+from tensorplug.ops.indexing import indexing
 from tensorplug_opencl.buffers import DeviceBuffer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.tables import KernelEntry
+    from tensorplug.contract.tables import KernelEntry
 
 __all__ = ["as_pairs", "by_pairs", "paired"]
 

@@ -1,6 +1,6 @@
 """C functions for random numbers: Philox4x32-10, and variates from its words.
 
-``tensorplug.ops.box_muller`` says what the steps are. They are written for a type ``T`` (float
+``tensorplug.ops.random.box_muller`` says what the steps are. They are written for a type ``T`` (float
 or double) in the order in which every backend does them; contraction is off in every program, so
 that none of them is fused with another.
 """
@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tensorplug import dtypes as dt
-from tensorplug.ops.box_muller import LOW
-from tensorplug.ops.philox import MULTIPLIERS, ROUNDS, STEPS
+from tensorplug.contract import dtypes as dt
+from tensorplug.ops.random.box_muller import LOW
+from tensorplug.ops.random.philox import MULTIPLIERS, ROUNDS, STEPS
 from tensorplug_opencl.kernels import ctypes
 
 if TYPE_CHECKING:
-    from tensorplug.ops.box_muller import Precision
+    from tensorplug.ops.random.box_muller import Precision
 
 __all__ = ["PHILOX", "literal", "variates"]
 

@@ -13,10 +13,10 @@ from tensorplug_opencl.kernels.templates import Operand
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tensorplug import dtypes as dt
-    from tensorplug.dtypes import DType
-    from tensorplug.spec import KernelSpec, TensorType
-    from tensorplug.tables import KernelTable
+    from tensorplug.contract import dtypes as dt
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.spec import KernelSpec, TensorType
+    from tensorplug.contract.tables import KernelTable
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.runtime import Runtime

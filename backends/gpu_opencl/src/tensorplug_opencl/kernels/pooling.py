@@ -7,20 +7,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from tensorplug import dtypes as dt
-from tensorplug import shapes
-from tensorplug.ops import pooling as ops
-from tensorplug.ops.dilated_pooling import POOL, pool_geometry
-from tensorplug.spec import TensorType
-from tensorplug.tables import KernelTable
-from tensorplug.windows import Window
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract import shapes
+from tensorplug.contract.spec import TensorType
+from tensorplug.contract.tables import KernelTable
+from tensorplug.contract.windows import Window
+from tensorplug.ops.convolution import pooling as ops
+from tensorplug.ops.convolution.dilated_pooling import POOL, pool_geometry
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, ctypes, reduction, templates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tensorplug.windows import Windows
+    from tensorplug.contract.windows import Windows
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.calls import Call

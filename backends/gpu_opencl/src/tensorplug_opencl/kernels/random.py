@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from tensorplug import dtypes as dt
-from tensorplug.ops import box_muller
-from tensorplug.ops import random as ops
-from tensorplug.tables import KernelTable
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.tables import KernelTable
+from tensorplug.ops.random import box_muller
+from tensorplug.ops.random import random as ops
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, ctypes, philox, templates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tensorplug.spec import TensorType
+    from tensorplug.contract.spec import TensorType
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tensorplug.contract.tables import KernelTable
 from tensorplug.ops.reduction import ALL, ANY, ARG_MAX, ARG_MIN, MAX, MEAN, MIN, PROD, SUM
-from tensorplug.tables import KernelTable
 from tensorplug_opencl.kernels import calls, ranking, rows
 from tensorplug_opencl.kernels.folds import (
     all_fold,
@@ -20,8 +20,8 @@ from tensorplug_opencl.kernels.folds import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.dtypes import DType
-    from tensorplug.spec import KernelSpec, TensorType
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.spec import KernelSpec, TensorType
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.folds import Fold

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug import dtypes as dt
-from tensorplug.ops.indexing import SPARSE_TO_DENSE, TENSOR_SCATTER_UPDATE
-from tensorplug.spec import TensorType
-from tensorplug.tables import KernelTable
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import TensorType
+from tensorplug.contract.tables import KernelTable
+from tensorplug.ops.indexing.indexing import SPARSE_TO_DENSE, TENSOR_SCATTER_UPDATE
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, ctypes, indexing, moving, templates
 from tensorplug_opencl.kernels.scattering import Targets, numbered
@@ -21,7 +21,7 @@ from tensorplug_opencl.kernels.scattering import Targets, numbered
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.shapes import Shape
+    from tensorplug.contract.shapes import Shape
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.calls import Call

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import TensorType
+from tensorplug.contract.tables import KernelTable
 from tensorplug.ops.normalization import LRN, LRN_GRAD
-from tensorplug.spec import TensorType
-from tensorplug.tables import KernelTable
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, ctypes, folds, templates
 from tensorplug_opencl.kernels.templates import Array

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from tensorplug import dtypes as dt
-from tensorplug import shapes
-from tensorplug.spec import TensorType
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract import shapes
+from tensorplug.contract.spec import TensorType
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, ctypes, rowwise, vectors
 from tensorplug_opencl.kernels.rowwise import Form, Pass, Read, Recipe
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from tensorplug.dtypes import DType
-    from tensorplug.shapes import Shape
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.shapes import Shape
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.folds import Fold
     from tensorplug_opencl.runtime import Launch, Runtime

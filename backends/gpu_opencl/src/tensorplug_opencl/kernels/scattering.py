@@ -11,12 +11,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from tensorplug import dtypes as dt
-from tensorplug import shapes
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract import shapes
+from tensorplug.contract.spec import TensorType
+from tensorplug.contract.tables import KernelTable
 from tensorplug.errors import KernelRefusedError, SettingsError
-from tensorplug.ops.indexing import SCATTER_ND, scatter_depth
-from tensorplug.spec import TensorType
-from tensorplug.tables import KernelTable
+from tensorplug.ops.indexing.indexing import SCATTER_ND, scatter_depth
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import (
     calls,
@@ -28,8 +28,8 @@ from tensorplug_opencl.kernels import (
 )
 
 if TYPE_CHECKING:
-    from tensorplug.dtypes import DType
-    from tensorplug.shapes import Shape
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.shapes import Shape
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.calls import Call

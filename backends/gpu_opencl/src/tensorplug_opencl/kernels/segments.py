@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug import dtypes as dt
-from tensorplug import shapes
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract import shapes
+from tensorplug.contract.spec import TensorType
+from tensorplug.contract.tables import KernelTable
 from tensorplug.ops.counting import BINCOUNT, DENSE_BINCOUNT, UNSORTED_SEGMENT_SUM
-from tensorplug.spec import TensorType
-from tensorplug.tables import KernelTable
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, ctypes, pointwise, scattering, templates
 from tensorplug_opencl.kernels.pointwise import Formula

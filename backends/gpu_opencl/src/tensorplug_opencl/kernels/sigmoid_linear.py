@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from tensorplug.contract.tables import KernelTable
 from tensorplug.ops import sigmoid_linear as ops
-from tensorplug.tables import KernelTable
 from tensorplug_opencl.kernels import pointwise
 from tensorplug_opencl.kernels.pointwise import Formula
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.spec import TensorType
+    from tensorplug.contract.spec import TensorType
     from tensorplug_opencl.backend import OpenCLBackend
 
 kernels = KernelTable()

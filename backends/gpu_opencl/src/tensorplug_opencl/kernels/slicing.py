@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.ops import slicing as ops
-from tensorplug.ops.setting import STRIDED_SLICE_UPDATE
-from tensorplug.tables import KernelTable
+from tensorplug.contract.tables import KernelTable
+from tensorplug.ops.indexing import slicing as ops
+from tensorplug.ops.indexing.setting import STRIDED_SLICE_UPDATE
 from tensorplug_opencl.kernels import calls, moving
 from tensorplug_opencl.layouts import broadcast_strides, row_major
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tensorplug.ops.slicing import Selection
-    from tensorplug.shapes import Shape
-    from tensorplug.spec import TensorType
+    from tensorplug.contract.shapes import Shape
+    from tensorplug.contract.spec import TensorType
+    from tensorplug.ops.indexing.slicing import Selection
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.calls import Call

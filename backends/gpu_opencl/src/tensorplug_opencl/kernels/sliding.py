@@ -5,15 +5,15 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tensorplug.ops.correlation import windows_of
-from tensorplug.windows import channel_axis, spatial_axes
+from tensorplug.contract.windows import channel_axis, spatial_axes
+from tensorplug.ops.convolution.correlation import windows_of
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels.gathers import Digit, gathered
 
 if TYPE_CHECKING:
-    from tensorplug.dtypes import DType
-    from tensorplug.shapes import Shape
-    from tensorplug.windows import Windows
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.shapes import Shape
+    from tensorplug.contract.windows import Windows
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.kernels.gathers import Operand
     from tensorplug_opencl.layouts import Strides

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from tensorplug.contract.tables import KernelTable
 from tensorplug.ops.activation import LOG_SOFTMAX, SOFTMAX
 from tensorplug.ops.cross_entropy import (
     SOFTMAX_CROSS_ENTROPY,
     SOFTMAX_CROSS_ENTROPY_GRAD,
     SOFTMAX_GRAD,
 )
-from tensorplug.tables import KernelTable
 from tensorplug_opencl.kernels import calls, ctypes, folds, rows
 from tensorplug_opencl.kernels.rowwise import Pass, Read, Recipe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.dtypes import DType
-    from tensorplug.spec import TensorType
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.spec import TensorType
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
 

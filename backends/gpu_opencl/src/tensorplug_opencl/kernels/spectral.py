@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import TensorType
+from tensorplug.contract.tables import KernelTable
 from tensorplug.errors import KernelRefusedError
 from tensorplug.ops import spectral as ops
-from tensorplug.spec import TensorType
-from tensorplug.tables import KernelTable
 from tensorplug_opencl.buffers import DeviceBuffer
 from tensorplug_opencl.kernels import calls, complex_functions, ctypes, fourier
 

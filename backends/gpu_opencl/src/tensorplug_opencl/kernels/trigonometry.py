@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from tensorplug.contract.tables import KernelTable
 from tensorplug.ops import trigonometry as ops
-from tensorplug.tables import KernelTable
 from tensorplug_opencl.kernels import pointwise
 from tensorplug_opencl.kernels.pointwise import Formula, Rare
 
 if TYPE_CHECKING:
-    from tensorplug.spec import KernelSpec
+    from tensorplug.contract.spec import KernelSpec
 
 kernels = KernelTable()
 

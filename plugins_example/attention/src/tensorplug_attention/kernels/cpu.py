@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug.tables import KernelTable
+from tensorplug.contract.tables import KernelTable
 from tensorplug_attention.op import ATTENTION, ATTENTION_GRAD
 from tensorplug_cpu.extending import share_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from tensorplug.spec import TensorType
+    from tensorplug.contract.spec import TensorType
 
 Array = np.ndarray[Any, Any]
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from tensorplug.contract.tables import KernelTable
 from tensorplug.errors import KernelRefusedError
-from tensorplug.tables import KernelTable
 from tensorplug_attention.kernels import opencl_source as source
 from tensorplug_attention.op import ATTENTION, ATTENTION_GRAD, wider
 from tensorplug_opencl.extending import c_type, on_cpu, program
@@ -24,7 +24,7 @@ from tensorplug_opencl.extending import c_type, on_cpu, program
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tensorplug.spec import TensorType
+    from tensorplug.contract.spec import TensorType
     from tensorplug_opencl.extending import DeviceBuffer, OpenCLBackend
 
     Buffers = list[DeviceBuffer]

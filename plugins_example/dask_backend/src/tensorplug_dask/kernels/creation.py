@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import dask.array as da
 import numpy as np
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.tables import KernelTable
 from tensorplug.ops import creation
-from tensorplug.tables import KernelTable
 from tensorplug_dask.blocks import chunks_of, elementwise, full
 from tensorplug_dask.native import native
 
 if TYPE_CHECKING:
-    from tensorplug.dtypes import DType, Scalar
-    from tensorplug.spec import TensorType
+    from tensorplug.contract.dtypes import DType, Scalar
+    from tensorplug.contract.spec import TensorType
 
 kernels = KernelTable()
 

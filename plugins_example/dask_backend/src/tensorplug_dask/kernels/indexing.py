@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 import dask.array as da
 import numpy as np
 
+from tensorplug.contract.tables import KernelTable
 from tensorplug.errors import OutOfRangeError
-from tensorplug.ops import indexing
-from tensorplug.tables import KernelTable
+from tensorplug.ops.indexing import indexing
 from tensorplug_dask.blocks import Quiet, chunks_of, fresh, meta, starts_of
 from tensorplug_dask.kernels.reduction import tree, wider
 from tensorplug_dask.native import native
 
 if TYPE_CHECKING:
-    from tensorplug.spec import TensorType
+    from tensorplug.contract.spec import TensorType
 
     Array = np.ndarray[Any, Any]
     Shape = tuple[int, ...]

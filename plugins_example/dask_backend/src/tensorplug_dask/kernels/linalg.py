@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensorplug.contract.tables import KernelTable
 from tensorplug.ops import linalg
-from tensorplug.tables import KernelTable
 from tensorplug_dask.blocks import Quiet, blockwise, chunks_of, elementwise, pattern
 from tensorplug_dask.kernels.reduction import tree
 from tensorplug_dask.native import native
@@ -16,7 +16,7 @@ from tensorplug_dask.native import native
 if TYPE_CHECKING:
     import dask.array as da
 
-    from tensorplug.spec import TensorType
+    from tensorplug.contract.spec import TensorType
 
     Array = np.ndarray[Any, Any]
 

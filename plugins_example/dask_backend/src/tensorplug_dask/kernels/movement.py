@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import dask.array as da
 import numpy as np
 
+from tensorplug.contract.tables import KernelTable
 from tensorplug.ops import movement
-from tensorplug.tables import KernelTable
 from tensorplug_dask.blocks import chunks_of, elementwise, full
 from tensorplug_dask.native import native
 
 if TYPE_CHECKING:
-    from tensorplug.dtypes import Scalar
-    from tensorplug.spec import TensorType
+    from tensorplug.contract.dtypes import Scalar
+    from tensorplug.contract.spec import TensorType
     from tensorplug_dask.lazy import Lazy
 
     Array = np.ndarray[Any, Any]

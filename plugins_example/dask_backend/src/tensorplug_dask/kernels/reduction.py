@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import dask.array as da
 import numpy as np
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.tables import KernelTable
 from tensorplug.ops import reduction
-from tensorplug.tables import KernelTable
 from tensorplug_dask.blocks import Quiet, elementwise, meta
 from tensorplug_dask.native import native
 
 if TYPE_CHECKING:
-    from tensorplug.dtypes import DType
-    from tensorplug.spec import KernelSpec, TensorType
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.spec import KernelSpec, TensorType
 
     Array = np.ndarray[Any, Any]
     Axes = tuple[int, ...]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import dask.array as da
 import numpy as np
 
+from tensorplug.contract.tables import KernelTable
 from tensorplug.ops import sorting
-from tensorplug.tables import KernelTable
 from tensorplug_dask.blocks import (
     Quiet,
     concrete,
@@ -22,8 +22,8 @@ from tensorplug_dask.blocks import (
 from tensorplug_dask.lazy import Lazy
 
 if TYPE_CHECKING:
-    from tensorplug import dtypes as dt
-    from tensorplug.spec import TensorType
+    from tensorplug.contract import dtypes as dt
+    from tensorplug.contract.spec import TensorType
     from tensorplug_dask.backend import DaskBackend
 
     Array = np.ndarray[Any, Any]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.tables import KernelTable
+from tensorplug.contract.tables import KernelTable
 from tensorplug_example_swish.op import SWISH
 from tensorplug_opencl.extending import elementwise
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.spec import TensorType
+    from tensorplug.contract.spec import TensorType
     from tensorplug_opencl.extending import DeviceBuffer, OpenCLBackend
 
 kernels = KernelTable()

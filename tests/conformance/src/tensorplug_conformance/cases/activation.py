@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
 from tensorplug.ops import activation as ops
 from tensorplug_conformance import patterns
 from tensorplug_conformance.corpus import LARGE

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
-from tensorplug.ops import cropping as ops
+from tensorplug.ops.image import cropping as ops
 from tensorplug_conformance.oracle import cropping as oracle
 from tensorplug_conformance.tables import Case, CaseTable
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
 from tensorplug.errors import ShapeError
 from tensorplug.ops import cumulative as ops
 from tensorplug_conformance.corpus import LARGE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensorplug.ops import depthwise as ops
+from tensorplug.ops.convolution import depthwise as ops
 from tensorplug_conformance.cases import convolution
 from tensorplug_conformance.cases.convolution import Geometry, enter
 from tensorplug_conformance.oracle import convolution as oracle

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.ops import fused as ops
 from tensorplug_conformance.oracle import fused as oracle

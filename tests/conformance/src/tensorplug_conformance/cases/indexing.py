@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug import dtypes as dt
-from tensorplug.ops import indexing as ops
+from tensorplug.contract import dtypes as dt
+from tensorplug.ops.indexing import indexing as ops
 from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle import indexing as oracle
 from tensorplug_conformance.tables import Case, CaseTable

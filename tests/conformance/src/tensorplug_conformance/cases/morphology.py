@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.ops import morphology as ops
+from tensorplug.ops.convolution import morphology as ops
 from tensorplug_conformance.oracle import morphology as oracle
 from tensorplug_conformance.tables import Case, CaseTable
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
 from tensorplug.errors import ShapeError
 from tensorplug.ops import movement as ops
 from tensorplug_conformance import patterns
@@ -16,7 +16,7 @@ from tensorplug_conformance.tables import Case, CaseTable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tensorplug.spec import KernelSpec
+    from tensorplug.contract.spec import KernelSpec
     from tensorplug_conformance.corpus import Corpus
 
 cases = CaseTable()

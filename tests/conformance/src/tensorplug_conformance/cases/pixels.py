@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.errors import ArgumentError, ShapeError
-from tensorplug.ops import pixels as ops
+from tensorplug.ops.image import pixels as ops
 from tensorplug_conformance.oracle import pixels as oracle
 from tensorplug_conformance.tables import Case, CaseTable
 

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.ops import pooling as ops
-from tensorplug.ops.dilated_pooling import POOL
+from tensorplug.ops.convolution import pooling as ops
+from tensorplug.ops.convolution.dilated_pooling import POOL
 from tensorplug_conformance.oracle import pooling as oracle
 from tensorplug_conformance.tables import Case, CaseTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tensorplug.spec import KernelSpec
+    from tensorplug.contract.spec import KernelSpec
     from tensorplug_conformance.corpus import Corpus
     from tensorplug_conformance.tables import Array
 

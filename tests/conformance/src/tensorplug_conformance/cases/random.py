@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
-from tensorplug.ops import random as ops
+from tensorplug.ops.random import random as ops
 from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle import random as oracle
 from tensorplug_conformance.tables import Case, CaseTable
@@ -16,7 +16,7 @@ from tensorplug_conformance.tables import Case, CaseTable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tensorplug.spec import KernelSpec
+    from tensorplug.contract.spec import KernelSpec
     from tensorplug_conformance.corpus import Corpus
     from tensorplug_conformance.tables import Array, Reference
 

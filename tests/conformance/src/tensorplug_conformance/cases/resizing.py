@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.errors import ArgumentError, ShapeError
-from tensorplug.ops import resizing as ops
+from tensorplug.ops.image import resizing as ops
 from tensorplug_conformance.oracle import resizing as oracle
 from tensorplug_conformance.tables import Case, CaseTable
 

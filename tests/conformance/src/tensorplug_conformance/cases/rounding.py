@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
 from tensorplug.errors import ArgumentError
 from tensorplug.ops import rounding as ops
 from tensorplug_conformance import patterns

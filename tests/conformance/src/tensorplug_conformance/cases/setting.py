@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.ops import setting as ops
+from tensorplug.ops.indexing import setting as ops
 from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle import setting as oracle
 from tensorplug_conformance.tables import Case, CaseTable

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import TensorType
 from tensorplug.errors import ArgumentError, ShapeError
-from tensorplug.ops import slicing as ops
-from tensorplug.spec import TensorType
+from tensorplug.ops.indexing import slicing as ops
 from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle import slicing as oracle
 from tensorplug_conformance.patterns import Rows, points, shaped

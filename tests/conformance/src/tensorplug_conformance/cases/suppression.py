@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.errors import ArgumentError, ShapeError
-from tensorplug.ops import suppression as ops
+from tensorplug.ops.image import suppression as ops
 from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle import suppression as oracle
 from tensorplug_conformance.tables import Case, CaseTable

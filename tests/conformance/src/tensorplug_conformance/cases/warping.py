@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
-from tensorplug.ops import warping as ops
+from tensorplug.ops.image import warping as ops
 from tensorplug_conformance.oracle import warping as oracle
 from tensorplug_conformance.tables import Case, CaseTable
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug.backend import CountsBuffers, Overwrites, SharesHostMemory
+from tensorplug.contract.backend import CountsBuffers, Overwrites, SharesHostMemory
 from tensorplug.ops.elementwise import ADD
 from tensorplug.ops.reduction import SUM
 from tensorplug_conformance.checks.check import Check, CheckFailedError, NotMeasuredError

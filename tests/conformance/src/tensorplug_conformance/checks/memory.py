@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import TensorType
 from tensorplug.ops.elementwise import ADD, MULTIPLY
 from tensorplug.ops.reduction import SUM
-from tensorplug.spec import TensorType
 from tensorplug_conformance.checks.check import Check, CheckFailedError, NotMeasuredError
 from tensorplug_conformance.compare import same_bits
 from tensorplug_conformance.corpus import LARGE, Corpus
@@ -21,7 +21,7 @@ from tensorplug_conformance.corpus import LARGE, Corpus
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tensorplug.dtypes import DType
+    from tensorplug.contract.dtypes import DType
     from tensorplug_conformance.checks.check import Target
     from tensorplug_conformance.session import Session
     from tensorplug_conformance.tables import Array

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import TensorType
 from tensorplug.plugins.assembly import build_engine
-from tensorplug.spec import TensorType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
-    from tensorplug.backend import Backend, DeviceInfo
-    from tensorplug.dtypes import DType
-    from tensorplug.engine import BackendSource, Engine, Opened
+    from tensorplug.contract.backend import Backend, DeviceInfo
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.engine.engine import BackendSource, Engine, Opened
     from tensorplug_conformance.tables import Array
 
 __all__ = ["WRONG_BACKENDS", "Delegate", "Remote", "WrongBackend", "engine_with"]

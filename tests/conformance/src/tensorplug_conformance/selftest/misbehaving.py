@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.tables import decomposition_entry, kernel_entry
+from tensorplug.engine.registry import Owner
 from tensorplug.errors import KernelRefusedError
 from tensorplug.ops.arrangement import REVERSE
 from tensorplug.ops.elementwise import ADD, NEG, SQUARE
 from tensorplug.ops.reduction import SUM
 from tensorplug.plugins.assembly import build_engine
-from tensorplug.registry import Owner
-from tensorplug.tables import decomposition_entry, kernel_entry
 from tensorplug_conformance.selftest.backends import Delegate, Remote, WrongBackend, engine_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.engine import Engine
-    from tensorplug.tables import KernelEntry
+    from tensorplug.contract.tables import KernelEntry
+    from tensorplug.engine.engine import Engine
 
 __all__ = ["REFERENCE"]
 

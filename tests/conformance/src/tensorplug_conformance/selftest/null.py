@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug import dtypes as dt
-from tensorplug.engine import Engine, Opened
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import TensorType
+from tensorplug.contract.tables import KernelEntry
+from tensorplug.engine.engine import Engine, Opened
+from tensorplug.engine.registry import Owner
 from tensorplug.plugins.assembly import core_registry
-from tensorplug.registry import Owner
-from tensorplug.spec import TensorType
-from tensorplug.tables import KernelEntry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
-    from tensorplug.dtypes import DType
-    from tensorplug.spec import KernelSpec
-    from tensorplug.tables import KernelTable
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.spec import KernelSpec
+    from tensorplug.contract.tables import KernelTable
     from tensorplug_conformance.tables import Array
 
 __all__ = ["NULL", "NullBackend", "nothing", "zeros"]

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.registry import Owner
-from tensorplug.spec import TensorType
+from tensorplug.contract.spec import TensorType
+from tensorplug.engine.registry import Owner
 from tensorplug_conformance.compare import same_bits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tensorplug.backend import Backend
-    from tensorplug.registry import Handle
-    from tensorplug.spec import KernelSpec
-    from tensorplug.tables import KernelEntry
+    from tensorplug.contract.backend import Backend
+    from tensorplug.contract.spec import KernelSpec
+    from tensorplug.contract.tables import KernelEntry
+    from tensorplug.engine.registry import Handle
     from tensorplug_conformance.denominator import Mode
     from tensorplug_conformance.session import Session
     from tensorplug_conformance.tables import Array

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 import tensorplug as tp
-from tensorplug.backend import CountsBuffers
+from tensorplug.contract.backend import CountsBuffers
 from tensorplug.errors import ShapeError
 from tensorplug_conformance.checks.check import Check, CheckFailedError
 from tensorplug_conformance.checks.programs import references

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 import tensorplug as tp
-from tensorplug import dtypes as dt
-from tensorplug.backend import SharesHostMemory
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.backend import SharesHostMemory
 from tensorplug_conformance.checks.check import Check, CheckFailedError, NotMeasuredError
 from tensorplug_conformance.checks.programs import references
 from tensorplug_conformance.checks.programs.models import (
@@ -61,7 +61,7 @@ TRAININGS: Final = (
 
 
 class Run:
-    """One training under way, in the current frame."""
+    """One training under way, in the current context."""
 
     def __init__(self, training: Training, dtype: str = "float32", seed: int = 0) -> None:
         model = training.model

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
 from tensorplug_conformance.selftest.programs.engines import compiling
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.backend import FlatCall, FlatProgram
-    from tensorplug.engine import Engine
+    from tensorplug.contract.backend import FlatCall, FlatProgram
+    from tensorplug.engine.engine import Engine
     from tensorplug_conformance.tables import Array
 
 __all__ = [

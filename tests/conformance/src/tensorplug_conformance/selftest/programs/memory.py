@@ -12,8 +12,8 @@ from tensorplug_conformance.selftest.backends import Delegate
 from tensorplug_conformance.selftest.programs.engines import delegating, with_kernel
 
 if TYPE_CHECKING:
-    from tensorplug.backend import Backend
-    from tensorplug.engine import Engine
+    from tensorplug.contract.backend import Backend
+    from tensorplug.engine.engine import Engine
     from tensorplug_conformance.tables import Array
 
 __all__ = [

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.ops.convolution import CONV2D
+from tensorplug.ops.convolution.convolution import CONV2D
 from tensorplug.ops.elementwise import MULTIPLY
 from tensorplug.ops.linalg import BATCH_MAT_MUL
 from tensorplug.ops.reduction import SUM
@@ -18,7 +18,7 @@ from tensorplug_conformance.selftest.backends import Remote
 from tensorplug_conformance.selftest.programs.engines import delegating, with_kernel, with_results
 
 if TYPE_CHECKING:
-    from tensorplug.engine import Engine
+    from tensorplug.engine.engine import Engine
     from tensorplug_conformance.tables import Array
 
 __all__ = [

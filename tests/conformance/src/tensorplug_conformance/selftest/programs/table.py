@@ -13,7 +13,7 @@ from tensorplug_conformance.session import Session, engine_factory
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.engine import Engine
+    from tensorplug.engine.engine import Engine
 
 __all__ = ["WRONG_PROGRAMS", "WrongProgram", "try_program"]
 

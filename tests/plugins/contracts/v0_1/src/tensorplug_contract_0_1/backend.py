@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
 from tensorplug.errors import BackendMemoryError
-from tensorplug.spec import TensorType
+from tensorplug.contract.spec import TensorType
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
@@ -30,7 +30,7 @@ class Box:
 
 
 class MinimalBackend:
-    """The members of ``tensorplug.backend.Backend``, and one that is optional."""
+    """The members of ``tensorplug.contract.backend.Backend``, and one that is optional."""
 
     name, device = "contract-0-1", f"NumPy {np.__version__}, primitives only"
     survives_fork = True  # plain memory is good in a child process too

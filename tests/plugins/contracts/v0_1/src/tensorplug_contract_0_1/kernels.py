@@ -13,26 +13,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
 from tensorplug.errors import ArgumentError
-from tensorplug.ops import (
-    comparison,
-    creation,
-    elementwise,
-    indexing,
-    linalg,
-    movement,
-    reduction,
-    sorting,
-)
-from tensorplug.tables import KernelTable
+from tensorplug.ops import comparison, creation, elementwise, linalg, movement, reduction, sorting
+from tensorplug.ops.indexing import indexing
+from tensorplug.contract.tables import KernelTable
 from tensorplug_contract_0_1.backend import Box
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.dtypes import DType, Scalar
-    from tensorplug.spec import KernelSpec, TensorType
+    from tensorplug.contract.dtypes import DType, Scalar
+    from tensorplug.contract.spec import KernelSpec, TensorType
     from tensorplug_contract_0_1.backend import Array
 
     Axes = tuple[int, ...]

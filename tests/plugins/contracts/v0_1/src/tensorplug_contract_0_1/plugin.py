@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tensorplug.errors import BackendUnavailableError
-from tensorplug.plugins.hookspecs import hookimpl
+from tensorplug.contract.hooks import hookimpl
 from tensorplug_contract_0_1.backend import MinimalBackend
 from tensorplug_contract_0_1.kernels import kernels
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tensorplug.backend import Backend
-    from tensorplug.tables import KernelTable
+    from tensorplug.contract.backend import Backend
+    from tensorplug.contract.tables import KernelTable
 
 
 @hookimpl

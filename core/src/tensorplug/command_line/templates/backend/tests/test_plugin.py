@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tensorplug as tp
-from tensorplug import catalogue
+from tensorplug.engine import catalogue
 
 from tensorplug_acme.backend import AcmeBackend
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from tensorplug import dtypes as dt
+from tensorplug.contract import dtypes as dt
 from tensorplug.errors import BackendMemoryError
-from tensorplug.spec import TensorType
+from tensorplug.contract.spec import TensorType
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
@@ -25,7 +25,7 @@ class Box:  # REPLACE: hold a piece of the device's memory, given back when the 
 
 
 class AcmeBackend:
-    """The members of ``tensorplug.backend.Backend``, and one that is optional."""
+    """The members of ``tensorplug.contract.backend.Backend``, and one that is optional."""
 
     # REPLACE: what the device is, and what tensors may be there: bool, int32, float32 at least.
     name, device = "acme", f"NumPy {np.__version__}, primitives only"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tensorplug.errors import BackendUnavailableError
-from tensorplug.plugins.hookspecs import hookimpl
+from tensorplug.contract.hooks import hookimpl
 
 from tensorplug_acme.backend import AcmeBackend
 from tensorplug_acme.kernels import kernels
@@ -13,8 +13,8 @@ from tensorplug_acme.kernels import kernels
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tensorplug.backend import Backend
-    from tensorplug.tables import KernelTable
+    from tensorplug.contract.backend import Backend
+    from tensorplug.contract.tables import KernelTable
 
 
 @hookimpl

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tensorplug.ops.activation import sigmoid
 from tensorplug.ops.elementwise import where
-from tensorplug.tables import DecompositionTable
+from tensorplug.contract.tables import DecompositionTable
 
 from tensorplug_acme.op import ACME
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tensorplug.ops.activation import sigmoid
-from tensorplug.tables import GradientTable
+from tensorplug.contract.tables import GradientTable
 
 from tensorplug_acme.op import ACME
 

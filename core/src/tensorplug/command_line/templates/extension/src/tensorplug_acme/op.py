@@ -6,15 +6,15 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from tensorplug import dtypes as dt
-from tensorplug import inference
-from tensorplug.dispatch import chained, dispatch
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract import inference
+from tensorplug.dispatch.calls import chained, dispatch
 from tensorplug.errors import ArgumentError
-from tensorplug.spec import Attribute, KernelSpec
+from tensorplug.contract.spec import Attribute, KernelSpec
 
 if TYPE_CHECKING:
     from tensorplug import Tensor
-    from tensorplug.spec import InputTypes
+    from tensorplug.contract.spec import InputTypes
 
 __all__ = ["ACME", "acme"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from tensorplug.tables import KernelTable
+from tensorplug.contract.tables import KernelTable
 
 from tensorplug_acme.op import ACME
 

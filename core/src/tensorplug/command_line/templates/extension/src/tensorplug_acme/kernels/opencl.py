@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.tables import KernelTable
+from tensorplug.contract.tables import KernelTable
 from tensorplug_opencl.extending import elementwise
 
 from tensorplug_acme.op import ACME
@@ -12,7 +12,7 @@ from tensorplug_acme.op import ACME
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.spec import TensorType
+    from tensorplug.contract.spec import TensorType
     from tensorplug_opencl.extending import DeviceBuffer, OpenCLBackend
 
 kernels = KernelTable()

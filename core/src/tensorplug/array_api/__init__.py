@@ -1,0 +1,1 @@
+"""What the array API standard wants beside the functions."""

@@ -1,0 +1,1 @@
+"""Differentiation: the tape, gradients, Jacobians, custom gradients, checkpoints."""

@@ -1,0 +1,43 @@
+"""A recording: one differentiation that is under way in a context."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Recording", "Watched"]
+
+Watched = tuple[Any, Any]  # a variable, and the tensor as which it is read meanwhile
+
+_NOTHING: Final[Mapping[int, Watched]] = MappingProxyType({})
+
+
+class Recording:
+    """Marks a context in which calls leave nodes behind.
+
+    ``parent`` is the recording around it, or None: nested differentiations form a chain.
+    ``watched`` holds the variables that are being differentiated, by identity. A variable's
+    place on the tape stands here and not in the variable, because two threads may
+    differentiate with respect to one variable at the same time.
+    """
+
+    __slots__ = ("parent", "watched")
+
+    def __init__(
+        self, parent: Recording | None = None, watched: Mapping[int, Watched] = _NOTHING
+    ) -> None:
+        self.parent = parent
+        self.watched = watched
+
+    def reading(self, variable: object) -> Any:
+        """Return the tensor as which ``variable`` is read here; None if it is not watched."""
+        recording: Recording | None = self
+        while recording is not None:
+            found = recording.watched.get(id(variable))
+            if found is not None:
+                return found[1]
+            recording = recording.parent
+        return None

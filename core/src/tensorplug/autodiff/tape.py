@@ -1,0 +1,362 @@
+"""The tape: what each kernel call leaves behind so that gradients can flow back through it.
+
+There is no list of calls. A result points to the ``Node`` of the call that made it, a node to
+the nodes of its inputs; what nobody can reach any more is freed by reference count. A saved
+*output* is kept without its node (put back when it is used), so that no cycle arises.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from tensorplug.contract.dtypes import INEXACT
+from tensorplug.contract.tables import cotangent_names, type_names
+from tensorplug.dispatch.context import current_context
+from tensorplug.dispatch.tensor import Tensor
+from tensorplug.errors import GradientNotFoundError
+from tensorplug.tensors.variable import Variable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Iterable, Sequence
+
+    from tensorplug.contract.spec import KernelSpec
+    from tensorplug.contract.tables import GradientEntry
+    from tensorplug.dispatch.device import Placement
+    from tensorplug.engine.registry import State
+
+__all__ = [
+    "CallNode",
+    "Leaf",
+    "Node",
+    "OutputNode",
+    "Recorded",
+    "Step",
+    "boundary",
+    "handle",
+    "mark",
+    "record",
+    "restore",
+    "save",
+    "twin",
+]
+
+_order: Final = itertools.count(1).__next__  # creation order is a topological order
+mark: Final = _order  # a moment: what is recorded later has a higher order
+
+Saved = Any  # (buffer, placement, node) of an input (no node of an output), lists, or None
+
+
+class Node:
+    """A place on the tape. ``parents`` has one entry per input; None where nothing flows."""
+
+    __slots__ = ("__weakref__", "order", "parents")
+
+    def __init__(self, parents: tuple[Node | None, ...]) -> None:
+        self.order = _order()
+        self.parents = parents
+
+    @property
+    def count(self) -> int:
+        """How many outputs there are, each with a gradient that may arrive."""
+        return 1
+
+
+class Leaf(Node):
+    """Where a value enters a tape; its parent is an outer tape's node."""
+
+    __slots__ = ()
+
+
+class OutputNode(Node):
+    """One of several outputs of a call."""
+
+    __slots__ = ("index",)
+
+    def __init__(self, call: Node, index: int) -> None:
+        super().__init__((call,))
+        self.index = index
+
+
+class Recorded(Protocol):
+    """What the tape needs of the plan that ran."""
+
+    spec: KernelSpec
+    attributes: dict[str, Any]
+    state: State
+    inputs: list[Any]
+    outputs: tuple[Placement, ...]
+    recipes: dict[tuple[bool, ...], Recipe | None]
+
+
+class Step:
+    """How the gradient of one input is computed.
+
+    ``first`` is the position of the input's node among the parents, ``count`` how many there
+    are (None unless it is variadic). ``sources`` say where the rule's arguments come from:
+    ("dy", output), ("dys", 0) for all outputs, ("input", place among the saved), ("output",
+    likewise) or ("constant", value).
+    """
+
+    __slots__ = ("count", "first", "name", "rule", "sources", "type")
+
+    def __init__(self, name: str, first: int, type_: Any, rule: Callable[..., Any]) -> None:
+        self.name = name
+        self.first = first
+        self.type = type_
+        self.count = len(type_) if isinstance(type_, list) else None
+        self.rule = rule
+        self.sources: list[tuple[str, Any]] = []
+
+
+class Recipe:
+    """For one plan and one set of inputs that need a gradient: what to save, what to call."""
+
+    __slots__ = ("inputs", "outputs", "steps")
+
+    def __init__(self, plan: Recorded, wanted: tuple[bool, ...]) -> None:
+        spec = plan.spec
+        found = [
+            (name, type_, plan.state.gradient(spec.name, name) if want else None, want)
+            for name, type_, want in zip(spec.input_names, plan.inputs, wanted, strict=True)
+        ]
+        asked = {each for _, _, owned, _ in found if owned for each in owned.entry.asks}
+        self.inputs = tuple(at for at, name in enumerate(spec.input_names) if name in asked)
+        self.outputs = tuple(at for at, name in enumerate(spec.output_names) if name in asked)
+        self.steps: list[Step] = []
+        first = 0
+        for name, type_, owned, want in found:
+            if want and owned is None:
+                # Only an error if a gradient really arrives here: it may be pruned.
+                self.steps.append(Step(name, first, type_, _missing(spec.name, name)))
+            elif owned is not None and (rule := _rule(owned.entry, type_)) is not None:
+                step = Step(name, first, type_, _positional(rule, owned.entry.asks))
+                step.sources = [self._source(plan, each) for each in owned.entry.asks]
+                self.steps.append(step)
+            first += len(type_) if isinstance(type_, list) else 1
+
+    def _source(self, plan: Recorded, name: str) -> tuple[str, Any]:
+        spec = plan.spec
+        cotangents, types = cotangent_names(spec), type_names(spec)
+        if name in cotangents:
+            variadic = spec.outputs[0].endswith("[]")
+            return ("dys", 0) if variadic else ("dy", cotangents.index(name))
+        if name in spec.input_names:
+            return ("input", self.inputs.index(spec.input_names.index(name)))
+        if name in spec.output_names:
+            return ("output", self.outputs.index(spec.output_names.index(name)))
+        if name in types:
+            return ("constant", plan.inputs[types.index(name)])
+        return ("constant", plan.attributes if name == "attributes" else plan.attributes[name])
+
+
+def _rule(entry: GradientEntry, type_: Any) -> Callable[..., Any] | None:
+    several = isinstance(type_, list)
+    return entry.rule_for(type_[0].dtype if several else type_.dtype)
+
+
+def _positional(rule: Callable[..., Any], asks: tuple[str, ...]) -> Callable[..., Any]:
+    """Return ``rule`` taking its parameters in order, also the keyword-only ones."""
+    kinds = {each.kind for each in inspect.signature(rule).parameters.values()}
+    if inspect.Parameter.KEYWORD_ONLY not in kinds:
+        return rule
+    return lambda *values: rule(**dict(zip(asks, values, strict=True)))
+
+
+def _missing(kernel: str, name: str) -> Callable[[], Tensor]:
+    def rule() -> Tensor:
+        raise GradientNotFoundError(
+            f"kernel {kernel!r} has no gradient with respect to its input {name!r}; register "
+            f"one with register_gradient({kernel!r}, {name!r}, rule), or stop_gradient the input"
+        )
+
+    return rule
+
+
+class CallNode(Node):
+    """One kernel call: the recipe, and what its rules asked for."""
+
+    __slots__ = ("plan", "recipe", "saved_inputs", "saved_outputs")
+
+    def __init__(
+        self,
+        parents: tuple[Node | None, ...],
+        plan: Recorded,
+        recipe: Recipe,
+        inputs: Sequence[Any],
+        outputs: Sequence[Tensor],
+    ) -> None:
+        self.order = _order()
+        self.parents = parents
+        self.plan = plan
+        self.recipe = recipe
+        # Not the tensors themselves: the user may dispose of theirs.
+        self.saved_inputs: list[Saved] = []
+        for at in recipe.inputs:
+            given = inputs[at]
+            if given.__class__ is Tensor:
+                self.saved_inputs.append((given._buffer, given._placement, given._node))
+            else:
+                self.saved_inputs.append(save(given))
+        self.saved_outputs: list[Saved] = []
+        for at in recipe.outputs:
+            if plan.spec.outputs[at].endswith("[]"):
+                self.saved_outputs.append([_bare(each) for each in outputs])
+            else:
+                self.saved_outputs.append(_bare(outputs[at]))
+
+    def replace_saved(
+        self, other: Callable[[Any, Placement], tuple[Any, Placement] | None]
+    ) -> None:
+        """Put ``other(buffer, placement)`` in the place of saved values, unless it is None."""
+
+        def replaced(saved: Saved) -> Saved:
+            if isinstance(saved, list):
+                return [replaced(each) for each in saved]
+            found = None if saved is None else other(*saved[:2])
+            return saved if found is None else (*found, *saved[2:])
+
+        self.saved_inputs = [replaced(each) for each in self.saved_inputs]
+        self.saved_outputs = [replaced(each) for each in self.saved_outputs]
+
+    @property
+    def count(self) -> int:
+        """How many outputs the kernel has."""
+        return len(self.plan.outputs)
+
+    def pull(self, dys: list[Any], path: Container[Node]) -> list[tuple[Step, Any]]:
+        """Return what the rules give for each input through which ``path`` goes on.
+
+        ``dys``: the incoming gradient of each output.
+        """
+        result = []
+        parents = self.parents
+        for step in self.recipe.steps:
+            if step.count is None:
+                wanted = parents[step.first] in path
+            else:
+                span = parents[step.first : step.first + step.count]
+                wanted = any(parent in path for parent in span)
+            if wanted:
+                arguments = [self._value(kind, what, dys) for kind, what in step.sources]
+                try:
+                    result.append((step, step.rule(*arguments)))
+                except BaseException as error:
+                    name = self.plan.spec.name
+                    error.add_note(f"in the gradient of {name!r} with respect to {step.name!r}")
+                    raise
+        return result
+
+    def _value(self, kind: str, what: Any, dys: list[Any]) -> Any:
+        if kind == "dy":
+            return dys[what]
+        if kind == "input":
+            return restore(self.saved_inputs[what])
+        if kind == "output":
+            return self._output(self.recipe.outputs[what], self.saved_outputs[what])
+        return dys if kind == "dys" else what
+
+    def _output(self, position: int, saved: Any) -> Any:
+        if isinstance(saved, list):
+            return [self._output(index, each) for index, each in enumerate(saved)]
+        node = OutputNode(self, position) if self.plan.spec.several else self
+        buffer, placement = saved
+        return Tensor._of(buffer, placement, node if placement.type.dtype in INEXACT else None)
+
+
+def _bare(output: Tensor) -> Saved:
+    """Return an output without its node, which would hold the call that holds the output."""
+    return (output._buffer, output._placement)
+
+
+def save(given: Any) -> Saved:
+    """Return what ``restore`` makes a tensor of again; lists of tensors likewise."""
+    if isinstance(given, Tensor):
+        return (given._buffer, given._placement, given._node)
+    return [save(each) for each in given] if isinstance(given, list) else None
+
+
+def restore(saved: Saved) -> Any:
+    """Return a tensor of one's own for what was saved, whatever became of the others."""
+    if isinstance(saved, tuple):
+        return Tensor._of(*saved)
+    return [restore(each) for each in saved] if isinstance(saved, list) else None
+
+
+def handle(tensor: Tensor, node: Node | None) -> Tensor:
+    """Return another tensor of the same data, at ``node`` and in the scope around."""
+    other = twin(tensor)
+    other._node = node
+    scope = current_context().scope
+    if scope is not None:
+        scope.adopt(other)
+    return other
+
+
+def twin(tensor: Tensor) -> Tensor:
+    """Return another tensor of the same data and node, which belongs to no scope.
+
+    Nobody else can dispose of it. Of a variable it holds the present contents.
+    """
+    seen = tensor._reading() if isinstance(tensor, Variable) else tensor
+    return Tensor._of(seen._buffer, seen._placement, seen._node)
+
+
+def boundary(starts: Iterable[Node], since: int) -> list[Node]:
+    """Return the nodes through which what was recorded since a mark hangs on the rest.
+
+    These are the nearest older nodes behind ``starts``, oldest first.
+    """
+    found: dict[Node, None] = {}
+    seen = set(starts)
+    stack = list(seen)
+    while stack:
+        node = stack.pop()
+        if node.order < since:
+            found[node] = None
+            continue
+        for parent in node.parents:
+            if parent is not None and parent not in seen:
+                seen.add(parent)
+                stack.append(parent)
+    return sorted(found, key=attrgetter("order"))
+
+
+def record(plan: Recorded, inputs: Sequence[Any], outputs: Sequence[Tensor]) -> None:
+    """Tie ``outputs`` to the tape if any of ``inputs`` is on it and is not a stop."""
+    nodes: list[Node | None] = []
+    wanted: list[bool] = []
+    for given in inputs:
+        if isinstance(given, list):
+            several = [each._node for each in given]
+            nodes.extend(several)
+            wanted.append(any(node is not None for node in several))
+        else:
+            node = None if given is None else given._node
+            nodes.append(node)
+            wanted.append(node is not None)
+    mask = tuple(wanted)
+    try:
+        recipe = plan.recipes[mask]
+    except KeyError:
+        recipe = plan.recipes[mask] = _recipe(plan, mask)
+    if recipe is None:
+        return
+    call = CallNode(tuple(nodes), plan, recipe, inputs, outputs)
+    if not plan.spec.several:
+        if outputs[0].dtype in INEXACT:  # integers and booleans have no derivative
+            outputs[0]._node = call
+        return
+    for index, output in enumerate(outputs):
+        if output.dtype in INEXACT:
+            output._node = OutputNode(call, index)
+
+
+def _recipe(plan: Recorded, mask: tuple[bool, ...]) -> Recipe | None:
+    """Return the recipe, or None when every input on the tape is a stop."""
+    if not any(mask):
+        return None
+    recipe = Recipe(plan, mask)
+    return recipe if recipe.steps else None

@@ -1,0 +1,109 @@
+"""A program: what is given to it, what it calls and what it returns; and how it looks as text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tensorplug.compile.tracing import Constant, Value
+from tensorplug.contract.backend import FlatCall, FlatProgram
+from tensorplug.dispatch.tensor import Tensor
+from tensorplug.observers.observation import describe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tensorplug.compile.tracing import Call
+    from tensorplug.dispatch.device import Device
+    from tensorplug.engine.plans import Plan
+
+__all__ = ["Program"]
+
+
+@dataclass(eq=False)
+class Program:
+    """A flat program of kernel calls on one device.
+
+    ``inputs`` are given at each run, ``wanted`` are returned. ``slots`` numbers everything, the
+    inputs first.
+    """
+
+    device: Device
+    inputs: Sequence[Value]
+    calls: Sequence[Call]
+    wanted: Sequence[Value | Constant]
+    slots: dict[Value | Constant, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.slots = {each: at for at, each in enumerate(self.inputs)}
+        for call in self.calls:
+            for each in (*call.operands(), *call.outputs):
+                self.slots.setdefault(each, len(self.slots))
+        for each in self.wanted:
+            self.slots.setdefault(each, len(self.slots))
+
+    def flat(self) -> FlatProgram:
+        """Return the program as a backend sees it."""
+        types = [each.placement.type for each in self.slots]
+        constants = {
+            at: each.buffer for each, at in self.slots.items() if isinstance(each, Constant)
+        }
+        wanted = frozenset(self.slots[each] for each in self.wanted)
+        return FlatProgram([self._flat(each) for each in self.calls], types, constants, wanted)
+
+    def _flat(self, call: Call) -> FlatCall:
+        plan, slots = call.plan, self.slots
+        native = plan.how == "native"
+        return FlatCall(
+            plan.spec.name,
+            plan.spec if native else None,
+            plan.attributes,
+            tuple(
+                tuple(slots[one] for one in each)
+                if isinstance(each, list)
+                else None
+                if each is None
+                else slots[each]
+                for each in call.inputs
+            ),
+            tuple(slots[each] for each in call.outputs),
+            plan.spec.several,
+            plan.call if native else _on_buffers(plan, call),
+        )
+
+    def __repr__(self) -> str:
+        lines = [f"<Program on {self.device.name}: {len(self.calls)} calls>"]
+        lines += [f"  %{at}: {each.placement.type}, given" for at, each in enumerate(self.inputs)]
+        for each, at in self.slots.items():
+            if isinstance(each, Constant):
+                lines.append(f"  %{at}: {each.placement.type}, constant")
+        lines += [self._line(call) for call in self.calls]
+        returned = ", ".join(f"%{self.slots[each]}" for each in self.wanted)
+        return "\n".join([*lines, f"  return {returned or 'nothing'}"])
+
+    def _line(self, call: Call) -> str:
+        made = ", ".join(f"%{self.slots[each]}" for each in call.outputs)
+        used = ", ".join(f"%{self.slots[each]}" for each in call.operands())
+        how = "" if call.plan.how == "native" else f" ({call.plan.how})"
+        where = "" if call.site is None else f"  # {call.site.short}"
+        return f"  {made} = {describe(call.plan)} of {used}{how}{where}"
+
+
+def _on_buffers(plan: Plan, call: Call) -> Callable[..., Any]:
+    """Return the call of a plan that takes tensors as one that takes buffers."""
+    placements = [
+        [one.placement for one in each] if isinstance(each, list) else each and each.placement
+        for each in call.inputs
+    ]
+
+    def tensor(buffer: Any, placement: Any) -> Any:
+        if isinstance(placement, list):
+            return [tensor(*each) for each in zip(buffer, placement, strict=True)]
+        return None if placement is None else Tensor._of(buffer, placement)
+
+    def run(*buffers: Any) -> Any:
+        outputs = plan.execute([tensor(*each) for each in zip(buffers, placements, strict=True)])
+        found = [each._buffer for each in outputs]
+        return found if plan.spec.several else found[0]
+
+    return run

@@ -1,0 +1,202 @@
+"""A function for one signature: its program, and the way into it and out of it."""
+
+from __future__ import annotations
+
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tensorplug.compile.passes import without_common, without_dead
+from tensorplug.compile.programs import Program
+from tensorplug.compile.running import Executable
+from tensorplug.compile.tracing import Trace, error
+from tensorplug.dispatch.context import use_context
+from tensorplug.dispatch.tensor import Tensor
+from tensorplug.tensors.tree import flatten
+from tensorplug.tensors.variable import Variable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tensorplug.autodiff.recording import Recording
+    from tensorplug.contract.backend import Buffer
+    from tensorplug.dispatch.context import Context
+    from tensorplug.dispatch.device import Device
+    from tensorplug.engine.engine import Engine
+    from tensorplug.engine.registry import State
+
+__all__ = ["Body", "Result", "Specialized"]
+
+
+class Body(NamedTuple):
+    """A function with the form of its arguments: how they are built around other tensors.
+
+    ``leaves``: those of the arguments, tensors among them; ``places``: where the tensors stand.
+    """
+
+    f: Callable[..., Any]
+    leaves: list[Any]
+    places: list[int]
+    rebuild: Callable[[list[Any]], Any]
+
+    @classmethod
+    def of(cls, f: Callable[..., Any], args: Any, kwargs: Any) -> Body:
+        """Take the form of a call; the tensors' data is not kept."""
+        leaves, rebuild = flatten((args, kwargs))
+        places = [at for at, each in enumerate(leaves) if each.__class__ is Tensor]
+        for at in places:
+            leaves[at] = leaves[at].type
+        return cls(f, leaves, places, rebuild)
+
+    def call(self, tensors: Sequence[Tensor]) -> Any:
+        """Call the function with ``tensors`` in their places."""
+        leaves = list(self.leaves)
+        for at, each in zip(self.places, tensors, strict=True):
+            leaves[at] = each
+        args, kwargs = self.rebuild(leaves)
+        return self.f(*args, **kwargs)
+
+
+class Result(NamedTuple):
+    """What a traced function returned: ``places`` are those of tensors among the ``leaves``."""
+
+    leaves: list[Any]
+    places: list[int]
+    rebuild: Callable[[list[Any]], Any]
+
+    @classmethod
+    def of(cls, returned: Any) -> Result:
+        """Take apart what a function returned.
+
+        Raises:
+            DisposedError: one of the tensors was disposed.
+
+        """
+        leaves, rebuild = flatten(returned)
+        for at, each in enumerate(leaves):
+            if isinstance(each, Tensor):
+                each._live()
+            if isinstance(each, Variable):
+                leaves[at] = each._reading()
+        places = [at for at, each in enumerate(leaves) if isinstance(each, Tensor)]
+        return cls(leaves, places, rebuild)
+
+    @property
+    def tensors(self) -> list[Tensor]:
+        """The tensors, in order."""
+        return [self.leaves[at] for at in self.places]
+
+    def emptied(self) -> Result:
+        """Return the same form without the tensors."""
+        leaves = list(self.leaves)
+        for at in self.places:
+            leaves[at] = None
+        return Result(leaves, self.places, self.rebuild)
+
+    def filled(self, tensors: Sequence[Tensor]) -> Any:
+        """Return the tree around other tensors."""
+        if len(self.leaves) == 1 and self.places:
+            return self.rebuild(list(tensors))
+        leaves = list(self.leaves)
+        for at, each in zip(self.places, tensors, strict=True):
+            leaves[at] = each
+        return self.rebuild(leaves)
+
+
+def traced(
+    trace: Trace, body: Body, arguments: Sequence[Tensor], recording: Recording | None = None
+) -> Result:
+    """Call a function with tensors without data.
+
+    Raises:
+        CompileError: it changes or disposes of an argument.
+
+    """
+    given = [Tensor._of(each._buffer, each._placement, each._node) for each in arguments]
+    with use_context(trace.context(recording)):
+        returned = Result.of(body.call(given))
+    for mine, its in zip(arguments, given, strict=True):
+        if its.is_disposed or its._buffer is not mine._buffer:
+            what = "disposes of" if its.is_disposed else "assigns to elements of"
+            raise error(
+                f"{getattr(body.f, '__name__', 'the function')} {what} an argument "
+                f"({mine.type}), which a program never does to its caller's; work on a copy: "
+                "asarray(x, copy=True)"
+            )
+    return returned
+
+
+class Specialized:
+    """A function for one signature.
+
+    ``reads``: what it takes from variables and generators; ``state``: the registry that its plans
+    come from; ``derivatives``: made for those inputs that need gradients.
+    """
+
+    def __init__(
+        self, engine: Engine, device: Device, body: Body, given: Sequence[Tensor]
+    ) -> None:
+        self.engine = engine
+        self.device = device
+        self.body = body
+        self.state: State = engine.registry.state
+        self.derivatives: dict[tuple[int, ...], Any] = {}
+        trace = Trace(engine, device)
+        entries = [trace.enter(body.leaves[at]) for at in body.places]
+        try:
+            result = traced(trace, body, [tensor for _, tensor in entries])
+            assigned = list(trace.assigned.values())
+            returned = [*result.tensors, *(tensor for _, tensor in assigned)]
+            wanted = [trace.operand(each) for each in returned]
+        finally:
+            trace.over = True
+        calls, wanted = without_common(trace.calls, wanted)
+        # A signature says where tensors are; those elsewhere are brought at each call.
+        self.brought = any(each._placement.device is not device for each in given)
+        self.reads = trace.reads
+        self.assigns = [variable for variable, _ in assigned]
+        self.result = result.emptied()
+        inputs = [*(value for value, _ in entries), *(each.value for each in trace.reads)]
+        self.placements = [each.placement for each in wanted]
+        self.executable = Executable(Program(device, inputs, without_dead(calls, wanted), wanted))
+
+    def enter(self, context: Context, arguments: list[Tensor]) -> list[Tensor]:
+        """Return all that a call is given, reads too, brought to where the program runs."""
+        if not self.reads and not self.brought:
+            return arguments
+        tensors = [*arguments, *(each.fetch() for each in self.reads)]
+        device = self.device
+        for at, each in enumerate(tensors):
+            if each._placement.device is not device:
+                tensors[at] = self.engine.convert(context, each, None, "compile: an argument")
+        return tensors
+
+    def run(self, context: Context, tensors: Sequence[Tensor]) -> Any:
+        """Run the program; return what the function returns."""
+        return self.leave(
+            context, run(self.executable, context, [each._buffer for each in tensors])
+        )
+
+    def returned(self, arguments: Sequence[Tensor]) -> list[Tensor]:
+        """Call the function itself; return the tensors of its result."""
+        return Result.of(self.body.call(arguments)).tensors
+
+    def leave(self, context: Context, buffers: Sequence[Buffer], nodes: Sequence[Any] = ()) -> Any:
+        """Return buffers as what the function returns, and assign what it assigns."""
+        made = list(map(Tensor._of, buffers, self.placements, nodes or repeat(None)))
+        if self.assigns:
+            count = len(self.result.places)
+            for variable, tensor in zip(self.assigns, made[count:], strict=True):
+                variable.assign(tensor)
+            del made[count:]
+        if context.scope is not None:
+            for each in made:
+                context.scope.adopt(each)
+        return self.result.filled(made)
+
+
+def run(executable: Executable, context: Context, buffers: Sequence[Buffer]) -> list[Buffer]:
+    """Run a program: kernel by kernel where somebody watches."""
+    engine: Any = context.engine
+    if context.observers or engine.observers:
+        return executable.observed((*context.observers, *engine.observers), buffers)
+    return executable.run(buffers)

@@ -1,0 +1,124 @@
+"""Kinds of kernel attributes: each turns what a caller gave into the one form kernels see."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract import shapes
+from tensorplug.contract.spec import REQUIRED, Attribute
+from tensorplug.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug.contract.spec import InputTypes
+
+__all__ = [
+    "axes",
+    "axis",
+    "choice",
+    "dtype",
+    "flag",
+    "integer",
+    "integers",
+    "number",
+    "optional",
+    "shape",
+]
+
+
+def _rank(types: InputTypes, of: str) -> int:
+    given = types[of]
+    if isinstance(given, list):
+        if not given:
+            raise ArgumentError(f"input {of!r} is an empty list")
+        given = given[0]
+    return int(given.rank) if given else 0
+
+
+def flag(default: Any = REQUIRED) -> Attribute:
+    """Return a boolean attribute; numbers 0 and 1 are not booleans."""
+
+    def canonical(value: Any, _types: InputTypes) -> bool:
+        if not isinstance(value, bool):
+            raise ArgumentError(f"must be True or False, got {value!r}")
+        return value
+
+    return Attribute(canonical, default)
+
+
+def axis(of: str, default: Any = REQUIRED, *, extra: int = 0) -> Attribute:
+    """Return one axis of input ``of``; ``extra`` widens the range for ops that add axes."""
+
+    def canonical(value: Any, types: InputTypes) -> int:
+        return shapes.normalize_axis(value, _rank(types, of) + extra)
+
+    return Attribute(canonical, default)
+
+
+def axes(of: str, default: Any = None) -> Attribute:
+    """Return several axes of input ``of``: None for all, an int, or a list; sorted."""
+
+    def canonical(value: Any, types: InputTypes) -> tuple[int, ...]:
+        return shapes.normalize_axes(value, _rank(types, of))
+
+    return Attribute(canonical, default)
+
+
+def shape(default: Any = REQUIRED) -> Attribute:
+    """Return a shape: non-negative sizes."""
+    return Attribute(lambda value, _types: shapes.as_shape(value), default)
+
+
+def integers(default: Any = REQUIRED) -> Attribute:
+    """Return a tuple of integers; a single one becomes a tuple of one."""
+    return Attribute(lambda value, _types: shapes.as_ints(value), default)
+
+
+def integer(default: Any = REQUIRED, *, at_least: int | None = None) -> Attribute:
+    """Return an integer, with a lower bound where one is named."""
+
+    def canonical(value: Any, _types: InputTypes) -> int:
+        number = shapes.index(value)
+        if at_least is not None and number < at_least:
+            raise ArgumentError(f"must be at least {at_least}, got {number}")
+        return number
+
+    return Attribute(canonical, default)
+
+
+def number(default: Any = REQUIRED) -> Attribute:
+    """Return a Python number (bool, int, float or complex); NumPy's scalars become one."""
+
+    def canonical(value: Any, _types: InputTypes) -> dt.Scalar:
+        number = value.item() if isinstance(value, np.generic) else value
+        if not isinstance(number, bool | int | float | complex):
+            raise ArgumentError(f"must be a number, got {value!r}")
+        return number
+
+    return Attribute(canonical, default)
+
+
+def dtype(default: Any = REQUIRED) -> Attribute:
+    """Return a dtype, by object or by name."""
+    return Attribute(lambda value, _types: dt.of(value), default)
+
+
+def choice(*allowed: str | None, default: Any = REQUIRED) -> Attribute:
+    """Return one of a few texts."""
+
+    def canonical(value: Any, _types: InputTypes) -> str | None:
+        if not isinstance(value, str | None) or value not in allowed:
+            raise ArgumentError(f"must be one of {', '.join(map(repr, allowed))}, got {value!r}")
+        return value
+
+    return Attribute(canonical, default)
+
+
+def optional(kind: Attribute) -> Attribute:
+    """Return an attribute like ``kind`` that may also be None, and is None by default."""
+    inner: Callable[[Any, InputTypes], Any] = kind.canonical
+    return Attribute(lambda value, types: None if value is None else inner(value, types), None)

@@ -1,0 +1,91 @@
+"""The hooks that a plugin may implement. Third parties import ``hookimpl`` from here.
+
+A hook function asks by naming: it takes any of the parameters shown, in any order, without
+defaults. Hooks are called when a plugin is loaded or a device is opened, never per kernel.
+"""
+
+# mypy: disable-error-code="empty-body"
+# A hook specification has no body: pluggy reads its name and its parameters.
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pluggy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from tensorplug.contract.backend import Backend, DeviceInfo
+    from tensorplug.contract.tables import DecompositionTable, GradientTable, KernelTable
+
+__all__ = ["PROJECT", "hookimpl", "hookspec"]
+
+PROJECT: Final = "tensorplug"
+
+hookspec: Final = pluggy.HookspecMarker(PROJECT)
+hookimpl: Final = pluggy.HookimplMarker(PROJECT)
+
+
+@hookspec(firstresult=True)
+def tensorplug_create_backend(device: str | None) -> Backend | None:
+    """Open a device and return the backend object for it. Backend plugins must have this.
+
+    ``device`` is the number behind the colon in ``set_backend("acme:1")``, as text, or None for
+    number 0, which is the device to use where the user names none. (A plugin that does not say
+    what devices it has also gets what is no number.) The returned object has every member of
+    ``tensorplug.contract.backend.Backend``, and its ``name`` is the entry point's name.
+
+    Return None when there is no such hardware here, or better, raise
+    ``BackendUnavailableError`` with the reason: which driver or device is missing.
+    """
+
+
+@hookspec(firstresult=True)
+def tensorplug_devices() -> Sequence[DeviceInfo]:
+    """Return the devices that are here, number 0 first, without opening any.
+
+    With this, users may also choose by a part of the description: ``"acme:radeon"``. Return
+    ``[]`` where there are none. A plugin with one device does not need it.
+    """
+
+
+@hookspec
+def tensorplug_kernels(backend: Backend) -> Iterable[KernelTable]:
+    """Return tables of kernels for the hardware of ``backend``.
+
+    A backend plugin is asked for its own backend only. An extension is asked for every
+    backend that is opened; it looks at ``backend.name`` and returns ``()`` for those it has
+    nothing for.
+    """
+
+
+@hookspec
+def tensorplug_gradients() -> Iterable[GradientTable]:
+    """Return tables of gradient rules, written with ops and so good for every backend."""
+
+
+@hookspec
+def tensorplug_decompositions() -> Iterable[DecompositionTable]:
+    """Return tables of kernel specs written with other ops, for backends without the kernel."""
+
+
+@hookspec
+def tensorplug_chained_ops() -> Iterable[Callable[..., Any]]:
+    """Return ops marked ``@chained``: they become methods of ``Tensor`` under their names."""
+
+
+@hookspec
+def tensorplug_conformance_cases() -> Iterable[Any]:
+    """Return tables of conformance cases (``tensorplug_conformance``'s), to certify own ops.
+
+    Only the conformance suite calls this, so a plugin may import the suite inside it.
+    """
+
+
+@hookspec
+def tensorplug_diagnostics() -> Mapping[str, str]:
+    """Return versions of drivers and runtimes by name, for ``doctor`` and for reports.
+
+    It is called even where no device opens, and must then still say what it can.
+    """

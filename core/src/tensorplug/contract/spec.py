@@ -1,0 +1,314 @@
+"""Kernel specs: what every kernel of one name must do, on whatever backend.
+
+A spec holds the name (TensorFlow's), the inputs, the attributes with their defaults, which
+dtypes are accepted and promoted, and the rule that gives shape and dtype of every output.
+Kernels, gradients and decompositions never repeat any of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract import shapes, signatures
+from tensorplug.errors import ArgumentError, DTypeError, RegistrationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Sequence
+
+    from tensorplug.contract.dtypes import DType
+
+__all__ = ["REQUIRED", "UNKNOWN", "Attribute", "InputTypes", "KernelSpec", "TensorType"]
+
+UNKNOWN: Final = -1  # a size that only the data tells, in the type that a spec infers
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """Dtype and shape: all that inference, preparation and rules may know of a tensor.
+
+    A size is ``UNKNOWN`` in the inferred type of an output whose shape depends on the data;
+    tensors themselves have none such.
+    """
+
+    dtype: DType
+    shape: shapes.Shape
+
+    @property
+    def rank(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return shapes.size(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the elements, laid out densely."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def known(self) -> bool:
+        """Whether all sizes are known."""
+        return UNKNOWN not in self.shape
+
+    def admits(self, other: TensorType) -> bool:
+        """Return whether ``other`` is this type, with any sizes in the place of unknown ones."""
+        return (
+            self.dtype is other.dtype
+            and len(self.shape) == len(other.shape)
+            and all(a in (UNKNOWN, b) for a, b in zip(self.shape, other.shape, strict=True))
+        )
+
+    def __str__(self) -> str:
+        sizes = ("?" if size == UNKNOWN else str(size) for size in self.shape)
+        return f"{self.dtype}[{','.join(sizes)}]"
+
+
+InputType = TensorType | list[TensorType] | None  # one, a variadic input's list, or absent
+InputTypes = dict[str, Any]  # name -> InputType; Any, because each input's form is the spec's
+
+
+class _Required:
+    def __repr__(self) -> str:
+        return "required"
+
+
+REQUIRED: Final = _Required()
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """One attribute of a kernel.
+
+    ``canonical`` takes the value given and a dict of what is known by name: the input types and
+    the attributes declared before this one. It returns the one form that kernels and rules see
+    (an axis counted from the front, a list as a tuple), or raises ``ArgumentError``.
+    ``default`` is TensorFlow.js's, ``REQUIRED`` where it has none.
+    """
+
+    canonical: Callable[[Any, InputTypes], Hashable]
+    default: Any = REQUIRED
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One input as a spec declares it: ``"x"``, optional ``"scale?"`` or variadic ``"xs[]"``."""
+
+    name: str
+    optional: bool
+    variadic: bool
+
+    @classmethod
+    def parse(cls, text: str) -> Input:
+        """Read the declaration ``text``."""
+        return cls(text.rstrip("?[]"), text.endswith("?"), text.endswith("[]"))
+
+
+@dataclass(frozen=True, eq=False)
+class KernelSpec:
+    """What every kernel called ``name`` must do.
+
+    Args:
+        name: TensorFlow's name, such as ``SquaredDifference``.
+        inputs: names in order; ``"scale?"`` may be absent, ``"xs[]"`` is a list.
+        infer: gives the output type (a tuple of them if there are several outputs) from the
+            input types, positionally, and from the attributes it names as keyword-only
+            parameters (``attributes``: a dict of all). A size that depends on the data is
+            ``UNKNOWN``. It may raise ``ArgumentError`` and ``DTypeError``; the spec adds who.
+        attributes: name -> ``Attribute``, in order.
+        outputs: names; ``("outs[]",)`` where their number depends on the inputs.
+        accepts: dtypes allowed, for all inputs or by input name (others: anything).
+        promote: inputs that are brought to their common dtype before a kernel sees them.
+        inexact: integers and booleans among ``promote`` become the default float.
+
+    """
+
+    name: str
+    inputs: tuple[str, ...]
+    infer: Callable[..., TensorType | tuple[TensorType, ...]]
+    attributes: Mapping[str, Attribute] = field(default_factory=dict)
+    outputs: tuple[str, ...] = ("out",)
+    accepts: frozenset[DType] | Mapping[str, frozenset[DType]] = dt.ANY
+    promote: tuple[str, ...] = ()
+    inexact: bool = False
+
+    # Derived once, read on every call.
+    declared: tuple[Input, ...] = field(init=False, repr=False)
+    input_names: tuple[str, ...] = field(init=False, repr=False)
+    output_names: tuple[str, ...] = field(init=False, repr=False)
+    several: bool = field(init=False, repr=False)
+    _infer_asks: tuple[str, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.outputs:
+            raise RegistrationError(f"kernel spec {self.name!r}: it must have an output")
+        if not isinstance(self.accepts, frozenset | Mapping):
+            raise RegistrationError(
+                f"kernel spec {self.name!r}: accepts must be a frozenset of dtypes, or one for "
+                f"each input by name, got {self.accepts!r}"
+            )
+        if self.inexact and not self.promote:
+            raise RegistrationError(
+                f"kernel spec {self.name!r}: inexact concerns the inputs in promote, but there "
+                "are none"
+            )
+        declared = tuple(Input.parse(text) for text in self.inputs)
+        names = tuple(each.name for each in declared)
+        derive = object.__setattr__  # the dataclass is frozen for everyone else
+        derive(self, "declared", declared)
+        derive(self, "input_names", names)
+        derive(self, "output_names", tuple(text.rstrip("[]") for text in self.outputs))
+        derive(self, "several", len(self.outputs) > 1 or self.outputs[0].endswith("[]"))
+        derive(self, "_infer_asks", self._check(names))
+
+    def _check(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        role = f"kernel spec {self.name!r}"
+        everything = [*names, *self.attributes, *self.output_names]
+        if len(set(everything)) != len(everything):
+            raise RegistrationError(f"{role}: a name is used twice among {everything}")
+        reserved = {"attributes", "backend"} & set(everything)
+        if reserved:
+            raise RegistrationError(f"{role}: {sorted(reserved)} have a meaning of their own")
+        unknown = set(self.promote) - set(names)
+        if not isinstance(self.accepts, frozenset):
+            unknown |= set(self.accepts) - set(names)
+        if unknown:
+            raise RegistrationError(f"{role}: {sorted(unknown)} are not inputs of it")
+        taken, asks = signatures.named(self.infer, role)
+        allowed = {*self.attributes, "attributes"}
+        if len(taken) != len(names) or not set(asks) <= allowed:
+            raise RegistrationError(
+                f"{role}: its infer rule {signatures.location(self.infer)} must take "
+                f"{len(names)} input types, then any of {list(self.attributes)} keyword-only"
+            )
+        return asks
+
+    def __repr__(self) -> str:
+        return f"<KernelSpec {self.name}>"
+
+    def accepted(self, name: str) -> frozenset[DType]:
+        """Return the dtypes that input ``name`` may have."""
+        if isinstance(self.accepts, frozenset):
+            return self.accepts
+        return self.accepts.get(name, dt.ANY)
+
+    def describe(self, types: Sequence[InputType]) -> str:
+        """Return a call with these input types as text, for messages."""
+        parts = [
+            f"{name}={show(each)}" for name, each in zip(self.input_names, types, strict=False)
+        ]
+        return f"{self.name}({', '.join(parts)})"
+
+    def promoted(self, types: Sequence[InputType]) -> DType | None:
+        """Return the dtype to which the ``promote`` inputs are brought; None without any.
+
+        Raises:
+            DTypeError: when they have no common dtype.
+
+        """
+        members = [
+            member
+            for name, each in zip(self.input_names, types, strict=False)
+            if name in self.promote
+            for member in _members(each)
+        ]
+        if not members:  # if one is missing, `resolve` says so
+            return None
+        try:
+            common = dt.promote(each.dtype for each in members)
+        except DTypeError as error:
+            raise DTypeError(f"{self.describe(types)}: {error}") from None
+        return dt.inexact(common) if self.inexact else common
+
+    def resolve(
+        self, types: Sequence[InputType], given: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], tuple[TensorType, ...]]:
+        """Check a call and return its canonical attributes and output types.
+
+        ``types`` are the inputs' types after promotion, one entry per declared input.
+
+        Raises:
+            ArgumentError: a missing input, an unknown or missing or bad attribute, shapes
+                that do not fit.
+            DTypeError: a dtype that an input does not accept.
+
+        """
+        try:
+            self._check_inputs(types)
+            attributes = self._canonical(types, given)
+            known = {**attributes, "attributes": attributes}
+            asked = {name: known[name] for name in self._infer_asks}
+            result = self.infer(*types, **asked)
+        except (ArgumentError, DTypeError) as error:
+            raise type(error)(f"{self.describe(types)}: {error}") from None
+        return attributes, self._checked(result)
+
+    def _checked(self, result: Any) -> tuple[TensorType, ...]:
+        """Return what the infer rule gave as a tuple of one type per output.
+
+        Raises:
+            RegistrationError: when it is something else.
+
+        """
+        outputs = result if isinstance(result, tuple) else (result,)
+        right = len(outputs) == len(self.outputs) or self.outputs[0].endswith("[]")
+        if not right or not all(isinstance(each, TensorType) for each in outputs):
+            raise RegistrationError(
+                f"kernel spec {self.name!r}: its infer rule {signatures.location(self.infer)} "
+                f"returned {result!r} instead of one TensorType for each of {list(self.outputs)}"
+            )
+        return outputs
+
+    def _check_inputs(self, types: Sequence[InputType]) -> None:
+        if len(types) != len(self.declared):
+            raise ArgumentError(f"takes {len(self.declared)} inputs, got {len(types)}")
+        for declared, given in zip(self.declared, types, strict=True):
+            if declared.variadic != isinstance(given, list):
+                form = "a list of tensors" if declared.variadic else "one tensor"
+                raise ArgumentError(f"input {declared.name!r} must be {form}")
+            if given is None and not declared.optional:
+                raise ArgumentError(f"input {declared.name!r} is missing")
+            allowed = self.accepted(declared.name)
+            for each in _members(given):
+                if each.dtype not in allowed:
+                    raise DTypeError(
+                        f"input {declared.name!r} is {each}, but its dtype must be one of "
+                        f"{', '.join(sorted(dtype.name for dtype in allowed))}"
+                    )
+
+    def _canonical(self, types: Sequence[InputType], given: Mapping[str, Any]) -> dict[str, Any]:
+        unknown = [name for name in given if name not in self.attributes]
+        if unknown:
+            known = ", ".join(self.attributes) or "none"
+            raise ArgumentError(f"has no attribute {unknown[0]!r}; its attributes: {known}")
+        by_name: InputTypes = dict(zip(self.input_names, types, strict=True))
+        result: dict[str, Any] = {}
+        for name, attribute in self.attributes.items():
+            value = given.get(name, attribute.default)
+            if value is REQUIRED:
+                raise ArgumentError(f"attribute {name!r} is missing")
+            try:
+                result[name] = by_name[name] = attribute.canonical(value, by_name)
+            except (ArgumentError, DTypeError) as error:
+                raise type(error)(f"attribute {name!r}: {error}") from None
+        return result
+
+
+def _members(given: InputType) -> list[TensorType]:
+    if given is None:
+        return []
+    return given if isinstance(given, list) else [given]
+
+
+def show(given: InputType) -> str:
+    """Return an input's type as text: ``float32[3,4]``, a list of them, or ``absent``."""
+    if given is None:
+        return "absent"
+    if isinstance(given, list):
+        return f"[{', '.join(map(str, given))}]"
+    return str(given)

@@ -1,0 +1,218 @@
+"""The geometry of sliding windows: padding, strides, dilations and output sizes, on any axes.
+
+Padding follows TensorFlow: "same" pads so that the output has ceil(n / stride) positions, the
+odd element after; "valid" pads nothing; an int pads that much on every side; an explicit list
+has one (before, after) pair per dimension of x in its data format, zero for batch and channels.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tensorplug.contract import shapes
+from tensorplug.contract.spec import REQUIRED, Attribute
+from tensorplug.errors import ArgumentError, ShapeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug.contract.shapes import Shape
+    from tensorplug.contract.spec import InputTypes
+
+__all__ = [
+    "Padding",
+    "Window",
+    "Windows",
+    "arranged",
+    "axes_attribute",
+    "channel_axis",
+    "pad_attribute",
+    "pair_attribute",
+    "rounding_attribute",
+    "spatial_axes",
+    "windows",
+]
+
+Pair = tuple[int, int]
+Padding = str | int | tuple[Pair, ...]
+_ROUND: dict[str | None, Callable[[float], int]] = {
+    None: math.floor,
+    "floor": math.floor,
+    "ceil": math.ceil,
+    "round": lambda value: math.floor(value + 0.5),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """One axis of a sliding window.
+
+    ``size``: of the input; ``filter``: taps; ``before`` and ``after``: padding; ``out``:
+    positions. Where a rounding mode makes ``out`` larger, ``after`` grows to cover it.
+    """
+
+    size: int
+    filter: int
+    stride: int
+    dilation: int
+    before: int
+    after: int
+    out: int
+
+    @classmethod
+    def of(
+        cls,
+        size: int,
+        taps: int,
+        stride: int,
+        dilation: int,
+        pad: str | Pair,
+        rounding: str | None,
+    ) -> Window:
+        """Return the window of ``taps`` taps over an axis of ``size`` elements.
+
+        Raises:
+            ShapeError: when not even one position fits.
+
+        """
+        reach = (taps - 1) * dilation + 1
+        if pad == "same":
+            out = -(-size // stride)
+            total = max((out - 1) * stride + reach - size, 0)
+            return cls(size, taps, stride, dilation, total // 2, total - total // 2, out)
+        before, after = (0, 0) if isinstance(pad, str) else pad
+        free = size + before + after - reach
+        out = _ROUND[rounding](free / stride) + 1
+        if out < 0 or (free < 0 and size):
+            raise ShapeError(
+                f"a window of {taps} taps with dilation {dilation} does not fit into "
+                f"{size} elements padded by {before} and {after}"
+            )
+        needed = (out - 1) * stride + reach - size - before
+        return cls(size, taps, stride, dilation, before, max(after, needed), max(out, 0))
+
+
+Windows = tuple[Window, ...]  # one per spatial axis, in the order of the axes
+
+
+def windows(
+    sizes: Shape,
+    taps: Shape,
+    strides: Shape,
+    dilations: Shape,
+    pad: Padding,
+    rounding: str | None,
+    spatial: Shape,
+) -> Windows:
+    """Return the windows of all spatial axes; ``spatial`` are their positions in the data format.
+
+    Raises:
+        ShapeError: when a window has no taps or does not fit, or batch or channels are padded.
+
+    """
+    if min(taps) < 1:
+        raise ShapeError(f"a window must have taps, got {list(taps)}")
+    if isinstance(pad, tuple):
+        if len(pad) != len(spatial) + 2:
+            raise ShapeError(f"pad needs {len(spatial) + 2} (before, after) pairs, got {len(pad)}")
+        if any(any(pair) for at, pair in enumerate(pad) if at not in spatial):
+            raise ShapeError(f"batch and channels cannot be padded, got pad {list(pad)}")
+    return tuple(
+        Window.of(size, count, stride, dilation, _along(pad, axis), rounding)
+        for size, count, stride, dilation, axis in zip(
+            sizes, taps, strides, dilations, spatial, strict=True
+        )
+    )
+
+
+def _along(pad: Padding, axis: int) -> str | Pair:
+    """Return the padding of one axis."""
+    if isinstance(pad, str):
+        return pad
+    return (pad, pad) if isinstance(pad, int) else pad[axis]
+
+
+_NUMERALS = {1: "one", 2: "two", 3: "three"}
+
+
+def axes_attribute(count: int, default: Any = REQUIRED) -> Attribute:
+    """Return an attribute of one positive int per spatial axis; one int stands for all.
+
+    None stands for the default, where there is one.
+    """
+
+    def canonical(value: Any, _known: InputTypes) -> Shape:
+        given = shapes.as_ints(default if value is None and default is not REQUIRED else value)
+        numbers = given * count if len(given) == 1 else given
+        if len(numbers) != count or min(numbers) < 1:
+            raise ArgumentError(
+                f"must be a positive int or {_NUMERALS[count]} of them, got {value!r}"
+            )
+        return tuple(numbers)
+
+    return Attribute(canonical, default)
+
+
+def pair_attribute(default: Any = REQUIRED) -> Attribute:
+    """Return an attribute of two positive ints (height, width); one int stands for both."""
+    return axes_attribute(2, default)
+
+
+_COUNTS = {3: "three", 4: "four", 5: "five"}
+
+
+def pad_attribute(axes: int = 2) -> Attribute:
+    """Return a padding attribute: "same", "valid", an int, or one pair per dimension."""
+
+    def canonical(value: Any, _known: InputTypes) -> Padding:
+        if isinstance(value, str):
+            if value not in ("same", "valid"):
+                raise ArgumentError(f"must be 'same', 'valid', an int or pairs, got {value!r}")
+            return value
+        if not isinstance(value, list | tuple):
+            number = shapes.index(value)
+            if number < 0:
+                raise ArgumentError(f"must not be negative, got {number}")
+            return number
+        pairs = [shapes.as_shape(each, "padding") for each in value]
+        if len(pairs) != axes + 2 or any(len(pair) != 2 for pair in pairs):
+            raise ArgumentError(f"needs {_COUNTS[axes + 2]} (before, after) pairs, got {value!r}")
+        return tuple((pair[0], pair[1]) for pair in pairs)
+
+    return Attribute(canonical)
+
+
+def rounding_attribute() -> Attribute:
+    """Return tfjs's dim_rounding_mode: None (as floor), "floor", "round" or "ceil"."""
+
+    def canonical(value: Any, known: InputTypes) -> str | None:
+        if not isinstance(value, str | None) or value not in _ROUND:
+            raise ArgumentError(f"must be 'floor', 'round', 'ceil' or None, got {value!r}")
+        if value is not None and isinstance(known.get("pad"), str):
+            raise ArgumentError("needs a numeric pad; 'same' and 'valid' leave nothing to round")
+        return value
+
+    return Attribute(canonical, None)
+
+
+# Data formats are named by their axes: N, then C (channels) before or after the spatial ones,
+# such as NHWC, NCHW, NDHWC.
+
+
+def channel_axis(data_format: str) -> int:
+    """Return the axis of the channels: 3 for NHWC, 1 for NCHW."""
+    return data_format.index("C")
+
+
+def spatial_axes(data_format: str) -> Shape:
+    """Return the spatial axes: (1, 2) for NHWC, (2, 3) for NCHW, (1, 2, 3) for NDHWC."""
+    return tuple(at for at, letter in enumerate(data_format) if letter not in "NC")
+
+
+def arranged(batch: int, sizes: Shape, channels: int, data_format: str) -> Shape:
+    """Return a shape in ``data_format``; ``sizes`` are those of the spatial axes."""
+    if data_format[-1] == "C":
+        return (batch, *sizes, channels)
+    return (batch, channels, *sizes)

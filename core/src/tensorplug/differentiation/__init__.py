@@ -1,1 +1,0 @@
-"""Gradients of Python functions: with the tape on forward, along the tape back."""

@@ -1,0 +1,1 @@
+"""What one call of a kernel needs: the Tensor record, the context, and ``dispatch`` itself."""

@@ -1,0 +1,352 @@
+"""The one seam between ops (below) and the engine (above).
+
+Ops call ``dispatch``, which runs what the plans of the current context hold, and asks the context's
+engine for everything else.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from tensorplug.dispatch.context import (
+    ROOT,
+    Context,
+    current_context,
+    engine_of,
+    set_default_engine,
+    use_context,
+)
+from tensorplug.dispatch.keys import exactly
+from tensorplug.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Mapping, Sequence
+
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.spec import KernelSpec
+    from tensorplug.dispatch.tensor import Tensor
+
+__all__ = [
+    "ROOT",
+    "SEVERAL",
+    "Entrance",
+    "Context",
+    "Runner",
+    "as_tensor",
+    "beside",
+    "chained",
+    "current",
+    "dispatch",
+    "dispatch_binary",
+    "dispatch_filed",
+    "dispatch_planned",
+    "dispatch_several",
+    "dispatch_unary",
+    "entered",
+    "placed",
+    "placed_beside",
+    "runner",
+    "set_default_engine",
+]
+
+
+F = TypeVar("F", bound="Callable[..., Any]")
+
+SEVERAL: Final = "several outputs"
+"""Stands in the keys of plans that ``dispatch``, which makes one tensor, must not find."""
+
+_LISTS: Final = (list, tuple)
+_NUMBERS: Final = (bool, int, float, complex)  # not NumPy's scalars, which have dtypes
+
+HOST: Final = "host"  # the name of the host's memory among devices
+_new: Final = object.__new__  # skips Tensor.__init__, whose checks a kernel's result does not need
+
+
+def dispatch(spec: KernelSpec, /, *inputs: Any, **attributes: Any) -> Tensor:
+    """Run the kernel of ``spec``, which has one output, on the current device.
+
+    ``inputs``: one per declared input, tensors or what can become one; a list where the spec
+    says so, None for an absent optional one.
+    """
+    context = current_context()
+    try:
+        placements = [each._placement for each in inputs]
+        options = exactly(attributes) if attributes else ()
+    except (AttributeError, TypeError):  # not only tensors, or attributes that have no hash
+        return _dispatch_lists(context, spec, inputs, attributes)
+    plan = context.plans.get((spec, *placements, *options))
+    if plan is None:
+        return _the_long_way(context, spec, inputs, attributes)
+    try:
+        buffer = plan.call(*[each._buffer for each in inputs])
+    except BaseException as error:
+        plan.annotate(error)
+        raise
+    tensor: Tensor = _new(plan.tensor)
+    tensor._buffer = buffer
+    tensor._placement = plan.output
+    tensor._node = None
+    if context.watched:
+        engine_of(context).watch(context, plan, inputs, (tensor,))
+    return tensor
+
+
+def _dispatch_lists(
+    context: Context, spec: KernelSpec, inputs: tuple[Any, ...], attributes: Mapping[str, Any]
+) -> Tensor:
+    """Do as ``dispatch`` where inputs are lists of tensors, or absent."""
+    try:
+        placements = placements_of(inputs)
+        options = exactly(attributes) if attributes else ()
+    except (AttributeError, TypeError):  # not tensors yet, or attributes that have no hash
+        return _the_long_way(context, spec, inputs, attributes)
+    plan = context.plans.get((spec, *placements, *options))
+    if plan is None:
+        return _the_long_way(context, spec, inputs, attributes)
+    try:
+        buffer = plan.call(*buffers_of(inputs))
+    except BaseException as error:
+        plan.annotate(error)
+        raise
+    tensor: Tensor = _new(plan.tensor)
+    tensor._buffer = buffer
+    tensor._placement = plan.output
+    tensor._node = None
+    if context.watched:
+        engine_of(context).watch(context, plan, _lists(inputs), (tensor,))
+    return tensor
+
+
+def dispatch_several(spec: KernelSpec, /, *inputs: Any, **attributes: Any) -> list[Tensor]:
+    """Run the kernel of ``spec``, which has several outputs; see ``dispatch``."""
+    if not spec.several:
+        raise ArgumentError(f"{spec.name} has one output; call dispatch")
+    context = current_context()
+    plan = None
+    try:
+        placements = placements_of(inputs)
+        options = exactly(attributes) if attributes else ()
+    except (AttributeError, TypeError):
+        pass
+    else:
+        plan = context.plans.get((spec, SEVERAL, *placements, *options))
+    if plan is None:
+        tensors: list[Tensor] = engine_of(context).run(context, spec, inputs, attributes)
+        return tensors
+    try:
+        buffers = plan.call(*buffers_of(inputs))
+    except BaseException as error:
+        plan.annotate(error)
+        raise
+    result: list[Tensor] = []
+    for buffer, placement in zip(buffers, plan.outputs, strict=True):
+        tensor: Tensor = _new(plan.tensor)
+        tensor._buffer = buffer
+        tensor._placement = placement
+        tensor._node = None
+        result.append(tensor)
+    if context.watched:
+        engine_of(context).watch(context, plan, _lists(inputs), result)
+    return result
+
+
+def placements_of(inputs: Sequence[Any]) -> list[Any]:
+    """Return what a plan's key has for inputs: of a list a tuple, None for an absent one."""
+    return [
+        tuple([one._placement for one in each])
+        if each.__class__ in _LISTS
+        else None
+        if each is None
+        else each._placement
+        for each in inputs
+    ]
+
+
+def buffers_of(inputs: Sequence[Any]) -> list[Any]:
+    """Return what a native kernel gets for tensors: of a list a list, None for an absent one."""
+    return [
+        [one._buffer for one in each]
+        if each.__class__ in _LISTS
+        else None
+        if each is None
+        else each._buffer
+        for each in inputs
+    ]
+
+
+def _lists(inputs: tuple[Any, ...]) -> list[Any]:
+    """Return the inputs with lists for tuples, and none that the caller may change later."""
+    return [list(each) if each.__class__ in _LISTS else each for each in inputs]
+
+
+_NONE: Final[Mapping[str, Any]] = {}
+
+# The two functions below are `dispatch` again for the commonest calls, where a microsecond
+# counts: a hit in the plan cache costs one dictionary look-up (measured in docs/performance.md).
+
+
+def dispatch_unary(spec: KernelSpec, x: Any, /) -> Tensor:
+    """Run a kernel of one input and no attributes."""
+    context = current_context()
+    try:
+        plan = context.plans.get((spec, x._placement))
+    except AttributeError:  # not a tensor yet
+        plan = None
+    if plan is None:
+        return _the_long_way(context, spec, (x,))
+    try:
+        buffer = plan.call(x._buffer)
+    except BaseException as error:
+        plan.annotate(error)
+        raise
+    tensor: Tensor = _new(plan.tensor)
+    tensor._buffer = buffer
+    tensor._placement = plan.output
+    tensor._node = None
+    if context.watched and (x._node is not None or context.scope is not None):
+        engine_of(context).watch(context, plan, (x,), (tensor,))
+    return tensor
+
+
+def dispatch_binary(spec: KernelSpec, a: Any, b: Any, /) -> Tensor:
+    """Run a kernel of two inputs and no attributes."""
+    context = current_context()
+    try:
+        plan = context.plans.get((spec, a._placement, b._placement))
+    except AttributeError:  # one of them is not a tensor yet
+        return _with_scalar(context, spec, a, b)
+    if plan is None:
+        return _the_long_way(context, spec, (a, b))
+    try:
+        buffer = plan.call(a._buffer, b._buffer)
+    except BaseException as error:
+        plan.annotate(error)
+        raise
+    tensor: Tensor = _new(plan.tensor)
+    tensor._buffer = buffer
+    tensor._placement = plan.output
+    tensor._node = None
+    if context.watched and (
+        a._node is not None or b._node is not None or context.scope is not None
+    ):
+        engine_of(context).watch(context, plan, (a, b), (tensor,))
+    return tensor
+
+
+def dispatch_filed(key: Hashable, /, *inputs: Any) -> Tensor | None:
+    """Run the plan of one output that ``Runner.file`` has put under ``key``; None without one."""
+    context = current_context()
+    plan = context.plans.get(key)
+    return None if plan is None else dispatch_planned(context, plan, inputs)
+
+
+def dispatch_planned(context: Context, plan: Any, inputs: Sequence[Any]) -> Tensor:
+    """Run a native plan of one output, made for these very inputs."""
+    try:
+        buffer = plan.call(*[each._buffer for each in inputs])
+    except BaseException as error:
+        plan.annotate(error)
+        raise
+    tensor: Tensor = _new(plan.tensor)
+    tensor._buffer = buffer
+    tensor._placement = plan.output
+    tensor._node = None
+    if context.watched:
+        engine_of(context).watch(context, plan, inputs, (tensor,))
+    return tensor
+
+
+def _with_scalar(context: Context, spec: KernelSpec, a: Any, b: Any) -> Tensor:
+    """Try again with a Python scalar beside a tensor as a constant."""
+    engine = engine_of(context)
+    if b.__class__ in _NUMBERS and hasattr(a, "_placement"):
+        return dispatch_binary(spec, a, engine.constant(context, spec, 1, b, a))
+    if a.__class__ in _NUMBERS and hasattr(b, "_placement"):
+        return dispatch_binary(spec, engine.constant(context, spec, 0, a, b), b)
+    return _the_long_way(context, spec, (a, b))
+
+
+def beside(spec: KernelSpec, position: int, value: Any, peer: Any) -> Any:
+    """Return a Python number, input ``position`` of a call beside ``peer``, as a constant.
+
+    Anything else is returned as it is, and what ``dispatch`` makes of it takes longer.
+    """
+    if value.__class__ in _NUMBERS and hasattr(peer, "_placement"):
+        context = current_context()
+        return engine_of(context).constant(context, spec, position, value, peer)
+    return value
+
+
+def _the_long_way(
+    context: Context,
+    spec: KernelSpec,
+    inputs: tuple[Any, ...],
+    attributes: Mapping[str, Any] = _NONE,
+) -> Tensor:
+    if spec.several:
+        raise ArgumentError(f"{spec.name} has several outputs; call dispatch_several")
+    for each in inputs:
+        if hasattr(each.__class__, "_reading"):  # a variable
+            return dispatch(spec, *_read(inputs), **attributes)
+    result: Tensor = engine_of(context).run(context, spec, inputs, attributes)
+    return result
+
+
+def _read(inputs: tuple[Any, ...]) -> list[Any]:
+    """Return the inputs of a call with tensors for variables, each of which is read once."""
+    seen: dict[int, Any] = {}
+    plain = []
+    for each in inputs:
+        value = each
+        if hasattr(each.__class__, "_reading"):
+            value = seen.get(id(each))
+            if value is None:
+                value = seen[id(each)] = each._reading()
+        plain.append(value)
+    return plain
+
+
+def as_tensor(value: Any, dtype: DType | None = None, *, what: str = "the argument") -> Tensor:
+    """Return ``value`` as a tensor: itself, or a copy of numbers on the current device.
+
+    ``what`` names it in messages: ``"squeeze: x"``.
+
+    Raises:
+        DisposedError: when it is a tensor that was disposed.
+        ArgumentError, DTypeError, ShapeError: when it is no array of numbers.
+
+    """
+    context = current_context()
+    return engine_of(context).convert(context, value, dtype, what)
+
+
+def placed(device: str | None, make: Callable[[], Tensor]) -> Tensor:
+    """Return what ``make`` makes while ``device`` is the active one; None: whichever is.
+
+    ``"host"``, where no kernel runs, gets a copy of what the active device makes.
+    """
+    if device is None:
+        return make()
+    context = current_context()
+    engine = engine_of(context)
+    if device == HOST:
+        return engine.move(make(), device)
+    with use_context(context.replace(device=engine.open(device))):
+        return make()
+
+
+def placed_beside(x: Any, device: str | None, make: Callable[[], Tensor]) -> Tensor:
+    """Return what ``make`` makes on ``device``; None: on that of ``x``, if it is a tensor."""
+    there = getattr(x, "_placement", None)
+    if device is None and there is not None and there.device is not None:
+        context = current_context()
+        active = context.device or engine_of(context).device
+        if not active.houses(there):
+            return placed(x.device, make)
+    return placed(device, make)
+
+
+def chained(function: F) -> F:
+    """Mark an op as a method of ``Tensor`` too; the facade attaches it under the same name."""
+    function.__tensorplug_chained__ = True  # type: ignore[attr-defined]  # functions take attributes
+    return function

@@ -1,0 +1,254 @@
+"""The circumstances in which kernels run, and which of them are current.
+
+Which engine answers, on which device, and whether a tape records, is the current ``Context``'s
+business. Frames are immutable and travel in a context variable, so threads and asyncio tasks
+never see one another's.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar, Token
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from tensorplug.dispatch.locks import Lock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Mapping, Sequence
+
+    import numpy as np
+
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.spec import KernelSpec
+    from tensorplug.dispatch.device import Device
+    from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.observers.observation import Observer
+    from tensorplug.tensors.variable import Variables
+
+__all__ = [
+    "ROOT",
+    "ContextGuard",
+    "Context",
+    "EngineProtocol",
+    "current_context",
+    "use_context",
+    "engine_of",
+    "set_default_engine",
+]
+
+
+class EngineProtocol(Protocol):
+    """What a context needs of an engine."""
+
+    @property
+    def device(self) -> Device:
+        """The device that is active where a context names none."""
+
+    @property
+    def variables(self) -> Variables:
+        """The live variables by name."""
+
+    def run(
+        self,
+        context: Context,
+        spec: KernelSpec,
+        inputs: Sequence[Any],
+        attributes: Mapping[str, Any],
+    ) -> Any:
+        """Run one kernel, whatever it takes; return a tensor or a list of them."""
+
+    def convert(self, context: Context, value: Any, dtype: DType | None, what: str) -> Tensor:
+        """Return ``value`` as a tensor on the context's device; ``what`` names it in messages."""
+
+    def receive(
+        self,
+        context: Context,
+        array: np.ndarray[Any, Any],
+        device: str | None,
+        what: str,
+        *,
+        copy: bool | None,
+    ) -> Tensor:
+        """Return an array as a tensor on the device of that name (None: the context's).
+
+        It shares the array's memory where the device can, unless ``copy`` is True.
+        """
+
+    def constant(
+        self, context: Context, spec: KernelSpec, position: int, value: Any, peer: Tensor
+    ) -> Tensor:
+        """Return a Python number, input ``position`` of a call beside ``peer``, as a tensor."""
+
+    def places(self, context: Context, numbers: tuple[int, ...]) -> Tensor:
+        """Return Python's integers, one index for several axes, as a tensor of rank 1."""
+
+    def vary(self, model: Any, attributes: Mapping[str, Any]) -> Any:
+        """Return the plan of the same call as ``model``, which has run, with other attributes.
+
+        They must be canonical, and leave the types of the outputs as they are. It is in no cache.
+        None where the kernel declines.
+        """
+
+    def file(self, context: Context, key: Hashable, plan: Any) -> None:
+        """Let ``dispatch_filed`` find a native plan, which has run, under a key of an op's own.
+
+        It begins with a word of that op's, so that it is nobody else's.
+        """
+
+    def overwrite(self, context: Context, tensor: Tensor, key: Any, value: Tensor) -> bool:
+        """Write a tensor of the same dtype, which broadcasts, to ``tensor[key]``; say whether.
+
+        Nobody but this tensor holds its buffer. Nothing is written where the backend knows of
+        others who may see the data, and where a tape or an observer is to see the call. ``key``
+        holds integers and slices that fit, and None.
+        """
+
+    def watch(
+        self, context: Context, plan: Any, inputs: Sequence[Any], outputs: Sequence[Tensor]
+    ) -> None:
+        """Show what a plan made to the context's tape and scope."""
+
+    def follow(self, context: Context) -> None:
+        """Keep ``context.plans`` those of the active device, now and when it changes."""
+
+    def open(self, name: str) -> Device:
+        """Return the device of that name, opening it if need be."""
+
+    def move(self, tensor: Tensor, device: str) -> Tensor:
+        """Return ``tensor`` on the device of that name: itself if it is there already."""
+
+
+class Context:
+    """The circumstances in which kernels run.
+
+    ``device`` None means the engine's own choice, which ``set_backend`` changes. ``plans`` is
+    the device's cache of native plans (empty until it is known, and where ``observers`` must
+    see every call). ``recording`` is a tape, ``scope`` a tidy scope; ``watched`` says that there
+    is one, so that results are shown to the engine.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "device",
+        "engine",
+        "observers",
+        "plans",
+        "recording",
+        "scope",
+        "watched",
+    )
+
+    def __init__(
+        self,
+        engine: EngineProtocol | None,
+        device: Device | None = None,
+        recording: Any = None,
+        scope: Any = None,
+        observers: tuple[Observer, ...] = (),
+    ) -> None:
+        self.engine = engine
+        self.device = device
+        self.observers = observers
+        self.recording = recording
+        self.scope = scope
+        self.watched = recording is not None or scope is not None
+        self.plans: dict[Hashable, Any] = {}
+        if observers:
+            return
+        if device is not None:
+            self.plans = device.plans
+        elif engine is not None:
+            engine.follow(self)
+
+    @property
+    def trace(self) -> Any:
+        """The trace of the function that is being compiled here; None if none is."""
+        return None if self.device is None else self.device.trace
+
+    def replace(self, **changes: Any) -> Context:
+        """Return a context that differs in ``changes``."""
+        given = changes.get
+        return Context(
+            engine_of(self),
+            given("device", self.device),
+            given("recording", self.recording),
+            given("scope", self.scope),
+            given("observers", self.observers),
+        )
+
+
+ROOT: Final = Context(None)  # the process-wide one; its engine is built at first use
+_context: Final[ContextVar[Context]] = ContextVar("tensorplug.context", default=ROOT)
+current_context: Final = _context.get
+
+
+class _Default:
+    """How the default engine is built; the facade says so at import."""
+
+    build: Callable[[], EngineProtocol] | None = None
+    lock = Lock()  # re-entrant: the builder notices when a plugin runs an op
+
+
+def set_default_engine(build: Callable[[], EngineProtocol]) -> None:
+    """Say how the default engine is built when the first op needs one."""
+    _Default.build = build
+
+
+def engine_of(context: Context) -> EngineProtocol:
+    """Return the context's engine, building the default one at first use."""
+    if context.engine is None:
+        if _Default.build is None:
+            raise RuntimeError("tensorplug.dispatch was used without the tensorplug package")
+        with _Default.lock:  # two threads' first ops must not build two engines
+            if ROOT.engine is None:
+                engine = _Default.build()
+                engine.follow(ROOT)
+                ROOT.engine = engine
+        context.engine = ROOT.engine
+    return context.engine
+
+
+class use_context:  # noqa: N801  # reads as a word: ``with use_context(context):``
+    """Make a context current inside a ``with`` block, in this thread or task only."""
+
+    __slots__ = ("_context", "_token")
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def __enter__(self) -> Context:
+        self._token: Token[Context] = _context.set(self._context)
+        return self._context
+
+    def __exit__(self, *_error: object) -> None:
+        _context.reset(self._token)
+
+
+class ContextGuard:
+    """Lets an object that a user holds make a context current, once at a time.
+
+    Two entries would share one place for the context to go back to, and it would be lost.
+    """
+
+    __slots__ = ("_entered", "_who")
+
+    def __init__(self, who: str) -> None:
+        self._who = who
+        self._entered: use_context | None = None
+
+    def enter(self, context: Context) -> None:
+        """Make ``context`` current.
+
+        Raises:
+            RuntimeError: the object is use_context already, here or in another thread.
+
+        """
+        if self._entered is not None:
+            raise RuntimeError(f"this {self._who} is use_context already; make another")
+        self._entered = use_context(context)
+        self._entered.__enter__()
+
+    def leave(self) -> None:
+        """Make the context before current again."""
+        left, self._entered = self._entered, None
+        if left is not None:
+            left.__exit__()

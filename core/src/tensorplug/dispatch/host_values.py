@@ -1,0 +1,172 @@
+"""What a caller may hand over instead of a tensor, as a NumPy array of one of our dtypes."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug.contract import dtypes as dt
+from tensorplug.errors import ArgumentError, DTypeError, ShapeError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tensorplug.contract.dtypes import DType
+
+__all__ = ["as_array", "is_scalar", "scalar"]
+
+
+_NUMBERS = (bool, int, float, complex)
+_PLAIN = frozenset((*_NUMBERS, str))  # what most lists hold
+_FEW = 32  # elements, up to which two functions of NumPy's take longer than a list
+
+
+def is_scalar(value: object) -> bool:
+    """Return whether ``value`` is a Python number; NumPy's scalars are arrays to us.
+
+    ``numpy.float64`` derives from ``float``, but has a dtype of its own and keeps it.
+    """
+    if value.__class__ in _NUMBERS:
+        return True
+    return isinstance(value, _NUMBERS) and not isinstance(value, np.generic)
+
+
+def scalar(value: dt.Scalar, dtype: DType) -> np.ndarray[Any, Any]:
+    """Return a Python number as an array of rank 0.
+
+    Raises:
+        ArgumentError: when it does not fit ``dtype``.
+        DTypeError: when its kind does not (a complex number for a real dtype).
+
+    """
+    if dtype in dt.INTEGER and isinstance(value, float):
+        raise DTypeError(f"{value!r} is not an integer, but {dtype} is wanted")
+    if dtype not in dt.COMPLEX and isinstance(value, complex):
+        raise DTypeError(f"{value!r} is complex, but {dtype} is wanted")
+    try:
+        with np.errstate(over="ignore"):  # a float too large for float16 is infinite, as in NumPy
+            return np.array(value, dtype=dtype.numpy)
+    except OverflowError:
+        raise ArgumentError(f"{value!r} does not fit into {dtype}") from None
+
+
+def as_array(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
+    """Return numbers, strings, nested lists of them, or anything array-like as an array.
+
+    Without ``dtype``, Python numbers take the default dtypes (integers beyond int32 take
+    int64), and arrays keep theirs.
+
+    Raises:
+        ShapeError: ragged nesting.
+        DTypeError: object arrays and everything that holds neither numbers nor strings.
+
+    """
+    if is_scalar(value):
+        return scalar(value, dtype or _default(np.asarray(value)))
+    listed = isinstance(value, list | tuple | range)
+    kinds = _kinds(value) if listed else frozenset()
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        if listed and ("inhomogeneous" in str(error) or "broadcast" in str(error)):
+            raise ShapeError(f"nested lists must be rectangular: {error}") from None
+        raise DTypeError(f"{type(value).__name__} cannot become a tensor: {error}") from None
+    if array.dtype.kind not in "biufcUT":
+        raise DTypeError(
+            f"{type(value).__name__} {_short(value)} holds {array.dtype}, which is no dtype of a "
+            "tensor; give numbers, booleans or strings"
+        )
+    if array.dtype.kind in "UT" and not kinds <= {str, np.str_, np.ndarray}:
+        raise DTypeError(f"{_short(value)} holds both strings and numbers")
+    if array.dtype.kind == "f" and kinds and kinds <= {int, bool}:
+        raise ArgumentError(f"{_short(value)} holds integers that no integer dtype holds together")
+    wanted = dtype or (_default(array) if listed else dt.of(array.dtype))
+    if wanted.kind == "string" or array.dtype.kind in "UT":
+        return _strings(array, wanted)
+    if wanted in dt.INTEGER and any(issubclass(kind, float | np.floating) for kind in kinds):
+        raise DTypeError(f"{_short(value)} holds floats, but {wanted} is wanted")
+    # A default dtype is chosen so that all fits.
+    return _cast(array, wanted, check=dtype is not None)
+
+
+def _default(array: np.ndarray[Any, Any]) -> DType:
+    kind = array.dtype.kind
+    if kind == "O":  # Python's integers have no limits, those of tensors do
+        raise ArgumentError(f"{_short(array.item())} does not fit into any integer dtype")
+    if kind in "iu":
+        if not array.size:
+            return dt.default_int
+        least, most = _limits(dt.default_int)
+        low, high = _extremes(array)
+        return dt.default_int if least <= low and high <= most else dt.of(array.dtype)
+    return {
+        "b": dt.bool_,
+        "f": dt.default_float,
+        "c": dt.default_complex,
+        "U": dt.string,
+        "T": dt.string,
+    }[kind]
+
+
+@cache
+def _limits(dtype: DType) -> tuple[int, int]:
+    """Return the least and the greatest integer of a dtype; NumPy works them out each time."""
+    limits = np.iinfo(dtype.name)
+    return int(limits.min), int(limits.max)
+
+
+def _extremes(array: np.ndarray[Any, Any]) -> tuple[Any, Any]:
+    """Return the least and the greatest element, of few by Python's own functions."""
+    if array.size > _FEW:
+        return array.min().item(), array.max().item()
+    numbers = array.ravel().tolist()
+    return min(numbers), max(numbers)
+
+
+def _cast(array: np.ndarray[Any, Any], dtype: DType, *, check: bool) -> np.ndarray[Any, Any]:
+    if array.dtype == dtype.numpy:
+        return array
+    if array.dtype.kind == "c" and dtype not in dt.COMPLEX:
+        raise DTypeError(f"complex values are given, but {dtype} is wanted")
+    if check and dtype in dt.INTEGER and array.size:
+        low, high = array.min().item(), array.max().item()
+        least, most = _limits(dtype)
+        # Written so that NaN, which compares with nothing, does not fit either.
+        if not (least - 1 < low and high < most + 1):
+            raise ArgumentError(f"the values from {low} to {high} do not all fit into {dtype}")
+    if array.dtype.kind in "biu" and dtype not in dt.INEXACT:  # nothing that NumPy could warn of
+        return array.astype(dtype.numpy, copy=False)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return array.astype(dtype.numpy, copy=False)
+
+
+def _strings(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
+    if dtype.kind != "string" or array.dtype.kind not in "UT":
+        raise DTypeError(f"{array.dtype} values are given, but {dtype} is wanted")
+    return array.astype(dtype.numpy)
+
+
+def _kinds(value: Sequence[Any]) -> frozenset[type]:
+    """Return the types of the entries at the bottom of nested lists.
+
+    Raises:
+        ArgumentError: for tensors: copying their data would cut them off the tape silently.
+
+    """
+    found = set(map(type, value))
+    if found <= _PLAIN:
+        return frozenset(found)
+    if any(hasattr(kind, "_placement") for kind in found):
+        raise ArgumentError("a list holds tensors; join them with stack or concat")
+    nested = {kind for kind in found if issubclass(kind, list | tuple)}
+    if not nested:
+        return frozenset(found)
+    inner = [_kinds(each) for each in value if type(each) in nested]
+    return frozenset(found - nested).union(*inner)
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

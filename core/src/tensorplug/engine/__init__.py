@@ -1,0 +1,1 @@
+"""How a call runs: registries, open devices, plans, promotion and fallback."""

@@ -1,0 +1,77 @@
+"""The set-up and tear-down functions of kernels: each once per device.
+
+A kernel's ``setup`` runs before the kernel can be called on a device: when the device is opened,
+or when the kernel is registered while it is open. Its ``teardown`` runs when the device is
+closed or the kernel removed. One that is merely overridden stays set up.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tensorplug.contract.tables import KernelEntry
+    from tensorplug.dispatch.device import Device
+    from tensorplug.engine.registry import State
+
+__all__ = ["clear", "update"]
+
+
+def update(device: Device, state: State) -> None:
+    """Set up what is registered for ``device`` and is not set up; tear down what is gone.
+
+    Raises: what a function raises, with a note that names it. If that is a set-up, those done
+        before it in this call are torn down.
+    """
+    wanted = {
+        id(owned.entry): owned.entry
+        for (_, backend_name), stack in state.kernels.items()
+        if backend_name == device.backend_name
+        for owned in stack
+        if owned.entry.setup or owned.entry.teardown
+    }
+    with device.lock:
+        gone = [entry for key, entry in device.installed.items() if key not in wanted]
+        new = [entry for key, entry in wanted.items() if key not in device.installed]
+        _tear_down(device, gone)
+        for at, entry in enumerate(new):
+            try:
+                _set_up(device, entry)
+            except BaseException:
+                _tear_down(device, new[:at])
+                raise
+
+
+def clear(device: Device) -> None:
+    """Tear down everything that is set up on ``device``."""
+    with device.lock:
+        _tear_down(device, list(device.installed.values()))
+
+
+def _set_up(device: Device, entry: KernelEntry) -> None:
+    if entry.setup is not None:
+        try:
+            entry.setup(device.backend)
+        except BaseException as error:
+            error.add_note(f"in the set-up of kernel {entry.spec.name!r} on {device.name!r}")
+            raise
+    device.installed[id(entry)] = entry
+
+
+def _tear_down(device: Device, entries: list[KernelEntry]) -> None:
+    """Tear all of them down, also when one raises; raise the first such error at the end."""
+    first: BaseException | None = None
+    for entry in reversed(entries):
+        del device.installed[id(entry)]
+        if entry.teardown is None:
+            continue
+        try:
+            entry.teardown(device.backend)
+        except BaseException as error:  # noqa: BLE001  # the others must not be left set up
+            error.add_note(f"in the tear-down of kernel {entry.spec.name!r} on {device.name!r}")
+            if first is None:
+                first = error
+            else:
+                first.add_note(f"and then {type(error).__name__}: {error}")
+    if first is not None:
+        raise first

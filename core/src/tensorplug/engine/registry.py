@@ -1,0 +1,293 @@
+"""The registries an engine reads: kernels, gradients, decompositions, and whose they are.
+
+Readers take no lock: a change builds a new ``State`` and swaps it in, all or nothing. Keys are
+tuples of names. Each key holds a stack, so that removing an override uncovers what it hid.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+
+from tensorplug.contract.spec import KernelSpec
+from tensorplug.contract.tables import DecompositionEntry, GradientEntry, KernelEntry
+from tensorplug.dispatch.locks import Lock
+from tensorplug.errors import ArgumentError, RegistrationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Mapping
+    from types import TracebackType
+
+__all__ = ["PROGRAM", "Handle", "Owned", "Owner", "Registry", "State"]
+
+Entry = KernelEntry | GradientEntry | DecompositionEntry
+E = TypeVar("E", KernelEntry, GradientEntry, DecompositionEntry)
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The distribution, or the running program, that an entry came from."""
+
+    distribution: str
+    version: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.distribution} {self.version}".rstrip()
+
+
+PROGRAM = Owner("the running program")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Owned(Generic[E]):
+    """An entry and who registered it."""
+
+    entry: E
+    owner: Owner
+
+
+Stacks = dict[Any, tuple[Owned[E], ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """One consistent picture of everything registered; replaced, never changed.
+
+    Keys: kernels by (kernel name, backend name), gradients by (kernel name, input name),
+    decompositions by kernel name.
+    """
+
+    version: int = 0
+    specs: Mapping[str, KernelSpec] = field(default_factory=dict)
+    kernels: Stacks[KernelEntry] = field(default_factory=dict)
+    gradients: Stacks[GradientEntry] = field(default_factory=dict)
+    decompositions: Stacks[DecompositionEntry] = field(default_factory=dict)
+
+    def kernel(self, name: str, backend: str) -> Owned[KernelEntry] | None:
+        """Return the kernel in force, or None."""
+        stack = self.kernels.get((name, backend))
+        return stack[-1] if stack else None
+
+    def gradient(self, name: str, wrt: str) -> Owned[GradientEntry] | None:
+        """Return the gradient rule in force for input ``wrt``, or None."""
+        stack = self.gradients.get((name, wrt))
+        return stack[-1] if stack else None
+
+    def decomposition(self, name: str) -> Owned[DecompositionEntry] | None:
+        """Return the decomposition in force, or None."""
+        stack = self.decompositions.get(name)
+        return stack[-1] if stack else None
+
+
+Addition = tuple[str, Any, Owned[Any]]  # which stacks, key, what is put on top
+
+
+class Handle:
+    """What a registration returns: ``remove()`` undoes it; also a context manager."""
+
+    def __init__(self, registry: Registry, additions: list[Addition]) -> None:
+        self._registry = registry
+        self._additions = additions
+
+    def remove(self) -> None:
+        """Take the entries out again, uncovering what they overrode. Twice does nothing."""
+        additions, self._additions = self._additions, []
+        if additions:
+            self._registry.discard(additions)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.remove()
+
+
+class Registry:
+    """Everything registered with one engine."""
+
+    def __init__(self, catalogue: Iterable[KernelSpec] = ()) -> None:
+        self._lock = Lock()
+        self._catalogue = {spec.name: spec for spec in catalogue}
+        self._listeners: list[Callable[[], None]] = []
+        self.state = State(specs=dict(self._catalogue))
+
+    def on_change(self, listener: Callable[[], None]) -> None:
+        """Call ``listener`` after every change, before the change returns."""
+        self._listeners.append(listener)
+
+    def spec(self, spec_or_name: KernelSpec | str) -> KernelSpec:
+        """Return the spec, looked up by name if need be.
+
+        Raises:
+            ArgumentError: when no spec has that name, with the nearest names, or another one.
+
+        """
+        if isinstance(spec_or_name, KernelSpec):
+            self.check(spec_or_name)
+            return spec_or_name
+        if not isinstance(spec_or_name, str):
+            raise ArgumentError(f"give a kernel spec or its name, not {spec_or_name!r}")
+        found = self.state.specs.get(spec_or_name)
+        if found is None:
+            raise ArgumentError(_unknown_spec(spec_or_name, self.state.specs))
+        return found
+
+    def check(self, spec: KernelSpec) -> None:
+        """Refuse a spec that bears the name of another: its kernels do something else.
+
+        Raises:
+            ArgumentError: when one of that name is known already.
+
+        """
+        if self.state.specs.get(spec.name, spec) is not spec:
+            raise ArgumentError(
+                f"another kernel spec called {spec.name!r} is known; import that one, or rename "
+                "yours"
+            )
+
+    def add(
+        self,
+        owner: Owner,
+        *,
+        kernels: Iterable[tuple[str, KernelEntry]] = (),
+        gradients: Iterable[GradientEntry] = (),
+        decompositions: Iterable[DecompositionEntry] = (),
+        override: bool = False,
+    ) -> Handle:
+        """Register entries, all or none; ``kernels`` are (backend name, entry) pairs.
+
+        What the running program registered stays on top of what a plugin brings later.
+
+        Raises:
+            RegistrationError: when one is registered already and ``override`` is not said,
+                or when its spec is another object than the known one of that name.
+
+        """
+        additions: list[Addition] = [
+            ("kernels", (entry.spec.name, backend), Owned(entry, owner))
+            for backend, entry in kernels
+        ]
+        additions += [
+            ("gradients", (rule.spec.name, rule.wrt), Owned(rule, owner)) for rule in gradients
+        ]
+        additions += [
+            ("decompositions", entry.spec.name, Owned(entry, owner)) for entry in decompositions
+        ]
+        with self._lock:
+            stacks = self._copies()
+            for which, key, owned in additions:
+                old = stacks[which].get(key, ())
+                if old and old[0].owner is PROGRAM and owner is not PROGRAM:
+                    stacks[which][key] = (owned, *old)
+                elif old and not (override or owned.entry.override):
+                    raise RegistrationError(_duplicate(which, key, old[-1].owner, owner))
+                else:
+                    stacks[which][key] = (*old, owned)
+            self._commit(stacks)
+        return Handle(self, additions)
+
+    def discard(self, additions: Iterable[Addition]) -> None:
+        """Take single entries out, wherever in their stacks they are."""
+        with self._lock:
+            stacks = self._copies()
+            for which, key, owned in additions:
+                _drop(stacks[which], key, owned)
+            self._commit(stacks)
+
+    def remove_kernel(self, name: str, backend: str) -> None:
+        """Remove the kernel in force.
+
+        Raises:
+            RegistrationError: when there is none.
+
+        """
+        with self._lock:
+            owned = self.state.kernel(name, backend)
+            if owned is None:
+                raise RegistrationError(
+                    f"kernel {name!r} is not registered for backend {backend!r}"
+                )
+            self.discard([("kernels", (name, backend), owned)])
+
+    def remove_gradient(self, name: str, wrt: str | None = None) -> None:
+        """Remove the gradient rules in force: of one input, or of all.
+
+        Raises:
+            RegistrationError: when there is none.
+
+        """
+        with self._lock:
+            found: list[Addition] = [
+                ("gradients", key, stack[-1])
+                for key, stack in self.state.gradients.items()
+                if key[0] == name and wrt in (None, key[1])
+            ]
+            if not found:
+                of = "" if wrt is None else f" with respect to {wrt!r}"
+                raise RegistrationError(f"no gradient of {name!r}{of} is registered")
+            self.discard(found)
+
+    def _copies(self) -> dict[str, Stacks[Any]]:
+        state = self.state
+        return {
+            "kernels": dict(state.kernels),
+            "gradients": dict(state.gradients),
+            "decompositions": dict(state.decompositions),
+        }
+
+    def _commit(self, stacks: dict[str, Stacks[Any]]) -> None:
+        specs = dict(self._catalogue)
+        for family in stacks.values():
+            for stack in family.values():
+                for owned in stack:
+                    spec: KernelSpec = owned.entry.spec
+                    known = specs.setdefault(spec.name, spec)
+                    if known is not spec:
+                        raise RegistrationError(
+                            f"{owned.owner} brings its own spec {spec.name!r}, but one of that "
+                            "name is known already; import the known one, or rename it"
+                        )
+        before = self.state
+        self.state = State(before.version + 1, specs, **stacks)
+        try:
+            self._tell()
+        except BaseException:
+            # A kernel could not be set up. What was in force before is again, as a new state,
+            # because plans may have been made from the one that failed.
+            self.state = replace(before, version=self.state.version + 1)
+            self._tell()
+            raise
+
+    def _tell(self) -> None:
+        for listener in self._listeners:
+            listener()
+
+
+def _drop(stacks: Stacks[Any], key: Hashable, owned: Owned[Any]) -> None:
+    left = tuple(each for each in stacks.get(key, ()) if each is not owned)
+    if left:
+        stacks[key] = left
+    else:
+        stacks.pop(key, None)
+
+
+def _duplicate(which: str, key: Any, old: Owner, new: Owner) -> str:
+    what = {
+        "kernels": lambda: f"kernel {key[0]!r} for backend {key[1]!r}",
+        "gradients": lambda: f"the gradient of {key[0]!r} with respect to {key[1]!r}",
+        "decompositions": lambda: f"the decomposition of {key!r}",
+    }[which]()
+    return f"{what} is registered already by {old}; {new} must say override=True to replace it"
+
+
+def _unknown_spec(name: str, known: Iterable[str]) -> str:
+    from difflib import get_close_matches  # only when something went wrong
+
+    near = get_close_matches(name, list(known), n=3)
+    hint = f"; did you mean {' or '.join(near)}?" if near else ""
+    return f"no kernel is called {name!r}{hint}"

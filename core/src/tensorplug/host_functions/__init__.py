@@ -1,0 +1,1 @@
+"""Functions that no ops can express, on NumPy arrays."""

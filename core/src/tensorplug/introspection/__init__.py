@@ -1,0 +1,1 @@
+"""What a call would do, found out without running it."""

@@ -1,0 +1,164 @@
+"""Which calls a decomposition would make: its ops are run on types, without data or kernels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from tensorplug.dispatch.context import Context, use_context
+from tensorplug.dispatch.device import Device
+from tensorplug.dispatch.tensor import Tensor
+from tensorplug.engine import operands
+from tensorplug.errors import TensorplugError
+from tensorplug.ops.elementwise import CAST
+from tensorplug.dispatch.context import Context
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Mapping, Sequence
+
+    import numpy as np
+
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.spec import KernelSpec, TensorType
+    from tensorplug.engine.engine import Engine
+    from tensorplug.engine.plans import Plan
+    from tensorplug.tensors.variable import Variables
+
+    Resolve = Callable[[KernelSpec, Sequence[Any], Mapping[str, Any]], Sequence[TensorType]]
+
+__all__ = ["DataNeededError", "Rehearsal"]
+
+
+class DataNeededError(TensorplugError, RuntimeError):
+    """A decomposition reads the values of a tensor, which in a rehearsal has none."""
+
+
+class _NoData:
+    """The backend of a rehearsal: it knows the dtypes of the real one, and holds nothing."""
+
+    def __init__(self, device: Device) -> None:
+        self.name = device.backend_name
+        self.device = device.backend.device
+        self.dtypes = device.backend.dtypes
+
+    def from_host(self, _array: np.ndarray[Any, Any]) -> object:
+        """Return something that is no data."""
+        return self
+
+    def to_host(self, _buffer: object) -> NoReturn:
+        """Refuse.
+
+        Raises:
+            DataNeededError: always.
+
+        """
+        raise DataNeededError("it reads the values of a tensor")
+
+    def allocation(self, _buffer: object) -> tuple[Hashable, int]:
+        """Return no bytes: who counts memory in another thread comes by here."""
+        return id(self), 0
+
+
+class Rehearsal:
+    """Answers in an engine's place; ``resolve`` is asked for the types of each call's outputs."""
+
+    def __init__(self, engine: Engine, device: Device, resolve: Resolve) -> None:
+        self._engine = engine
+        self._resolve = resolve
+        backend: Any = _NoData(device)
+        self._device = Device(device.name, device.backend_name, backend, device.owner, device.host)
+
+    def play(self, plan: Plan) -> None:
+        """Call a decomposition on tensors of the plan's types that hold no data.
+
+        Raises:
+            DataNeededError: it reads the values of one. Besides, what it raises.
+
+        """
+        tensors = [self._tensor(each) for each in plan.inputs]
+        # With an observer nothing is looked up in a plan cache, which holds real kernels.
+        observers: Any = (self,)
+        try:
+            with use_context(Context(self, observers=observers)):
+                plan.call(*tensors)
+        finally:
+            self._device.constants.clear()  # they refer to the device, which refers to them
+
+    def _tensor(self, type_: Any) -> Any:
+        if isinstance(type_, list):
+            return [self._tensor(each) for each in type_]
+        return None if type_ is None else Tensor._of(self, self._device.placement(type_))
+
+    # What a context asks ----------------------------------------------------------------
+
+    @property
+    def device(self) -> Device:
+        """The device without data."""
+        return self._device
+
+    @property
+    def variables(self) -> Variables:
+        """The engine's."""
+        return self._engine.variables
+
+    def run(
+        self,
+        _context: Context,
+        spec: KernelSpec,
+        inputs: Sequence[Any],
+        attributes: Mapping[str, Any],
+    ) -> Any:
+        """Return tensors of the types that the call would give."""
+        tensors = operands.operands(self._device, spec, inputs)
+        types = operands.types_of(tensors)
+        found = self._resolve(spec, types, attributes)
+        if not all(each.known for each in found):
+            raise DataNeededError(f"the shape of what {spec.name} gives depends on its data")
+        outputs = [self._tensor(each) for each in found]
+        return outputs if spec.several else outputs[0]
+
+    def convert(self, context: Context, value: Any, dtype: DType | None, what: str) -> Tensor:
+        """Return a tensor of the type that ``value`` would have."""
+        if not isinstance(value, Tensor):
+            return operands.outside(value, dtype, self._device, what)
+        # Another device's is one that the decomposition keeps.
+        known = value._placement.device is self._device
+        tensor: Tensor = value if known else self._tensor(value.type)
+        if dtype is not None and tensor.dtype is not dtype:
+            tensor = self.run(context, CAST, (tensor,), {"dtype": dtype})
+        return tensor
+
+    def receive(
+        self,
+        _context: Context,
+        array: np.ndarray[Any, Any],
+        _device: str | None,
+        what: str,
+        *,
+        copy: bool | None,
+    ) -> Tensor:
+        """Return a tensor of the array's type."""
+        del copy  # there is nothing to copy
+        return operands.outside(array, None, self._device, what)
+
+    def constant(
+        self, _context: Context, spec: KernelSpec, position: int, value: Any, peer: Tensor
+    ) -> Tensor:
+        """Return a tensor of the type that a Python number takes beside ``peer``."""
+        return operands.weak(self._device, spec, position, value, peer.dtype)
+
+    def places(self, _context: Context, numbers: tuple[int, ...]) -> Tensor:
+        """Return a tensor of the type that one index for several axes has."""
+        return operands.places(self._device, numbers)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)  # what is registered, for example
+
+    def watch(self, *_shown: object) -> None:
+        """Look away: what has no data has no gradient."""
+
+    def follow(self, _context: Context) -> None:
+        """Keep no plans."""
+
+    def move(self, tensor: Tensor, _device: str) -> Tensor:
+        """Return the tensor itself: nothing is anywhere."""
+        return tensor

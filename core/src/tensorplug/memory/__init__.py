@@ -1,0 +1,1 @@
+"""How memory is counted, and freed before the garbage collector would."""

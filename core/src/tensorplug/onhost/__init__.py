@@ -1,1 +1,0 @@
-"""What no device's ops can express, as pure functions of NumPy arrays, by family."""

@@ -1,0 +1,1 @@
+"""Windows that slide: convolution, pooling, morphology."""

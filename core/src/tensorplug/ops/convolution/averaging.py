@@ -1,0 +1,54 @@
+"""Averages over windows: sums of taps, and how many elements a window has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug.dispatch.calls import as_tensor
+from tensorplug.ops.movement import reshape
+
+if TYPE_CHECKING:
+    from tensorplug.contract.windows import Window, Windows
+    from tensorplug.dispatch.tensor import Tensor
+
+__all__ = ["added", "counts", "divided_by_counts"]
+
+
+def added(parts: list[Tensor]) -> Tensor:
+    """Return the sum of tensors of one shape, added in pairs, so that errors stay small."""
+    while len(parts) > 1:
+        pairs = [a + b for a, b in zip(parts[::2], parts[1::2], strict=False)]
+        parts = [*pairs, parts[-1]] if len(parts) % 2 else pairs
+    return parts[0]
+
+
+def counts(window: Window) -> list[int]:
+    """Return for each position how many taps lie on elements, not on padding."""
+    return [
+        sum(
+            0 <= at * window.stride + tap * window.dilation - window.before < window.size
+            for tap in range(window.filter)
+        )
+        for at in range(window.out)
+    ]
+
+
+def divided_by_counts(x: Tensor, windows: Windows) -> Tensor:
+    """Return ``x``, [batch, positions, channels], divided by the elements in each window.
+
+    Their number is the product of the counts along the axes.
+    """
+    whole = 1
+    number: Tensor | None = None
+    for axis, window in enumerate(windows, start=1):
+        along = counts(window)
+        if all(each == window.filter for each in along):
+            whole *= window.filter
+            continue
+        shape = [1] * x.ndim
+        shape[axis] = window.out
+        factor = reshape(as_tensor([float(each) for each in along], x.dtype), shape)
+        number = factor if number is None else number * factor
+    if number is None:
+        return x / float(whole)
+    return x / (number * float(whole))

@@ -1,0 +1,202 @@
+"""Convolution in two dimensions and its two transposes, which are its gradients.
+
+Filters are [height, width, in channels, out channels]. Like everywhere in this field the
+"convolution" is a cross-correlation: filters are not flipped. (TensorFlow's Conv2D family.)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorplug.contract import shapes
+from tensorplug.dispatch.calls import as_tensor, chained, dispatch
+from tensorplug.errors import ArgumentError
+from tensorplug.ops.convolution import correlation
+from tensorplug.ops.movement import expand_dims, squeeze
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tensorplug.contract.shapes import Shape
+    from tensorplug.contract.windows import Window
+    from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.ops.convolution.correlation import Attributes
+
+__all__ = [
+    "conv1d",
+    "conv2d",
+    "conv2d_transpose",
+]
+
+Pair = tuple[int, int]
+
+FAMILY = correlation.family(
+    ("Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter"),
+    correlation.options(2, "NHWC", "NCHW"),
+    lambda taps: taps[3],
+)
+CONV2D = FAMILY.forward
+CONV2D_BACKPROP_INPUT = FAMILY.backprop_input
+CONV2D_BACKPROP_FILTER = FAMILY.backprop_filter
+
+
+def windows_of(x: Shape, filter: Shape, attributes: Attributes) -> tuple[Window, Window]:
+    """Return the windows of height and width for the attributes of any of the three kernels."""
+    height, width = correlation.windows_of(x, filter, attributes)
+    return height, width
+
+
+@chained
+def conv2d(
+    x: Any,
+    filter: Any,
+    strides: int | Pair = 1,
+    pad: Any = "valid",
+    *,
+    data_format: str = "NHWC",
+    dilations: int | Pair = 1,
+    dim_rounding_mode: str | None = None,
+) -> Tensor:
+    """Return the 2-D convolution of ``x`` with ``filter``.
+
+    ``out[n, p, q, o] = sum(x[n, p*s + i*d, q*s + j*d, c] * filter[i, j, c, o])`` over the taps
+    i, j and the channels c, for strides s and dilations d; padding counts as 0.
+
+    Args:
+        x: [batch, height, width, in channels], or [batch, in channels, height, width] for
+            ``data_format="NCHW"``; the batch axis may be missing.
+        filter: [height, width, in channels, out channels].
+        strides: steps between positions, (height, width) or one int.
+        pad: "valid" (none), "same" (ceil(n / stride) positions), an int for every side, or one
+            (before, after) pair per dimension of x, the batch included.
+        data_format: "NHWC" or "NCHW", of x and of the result.
+        dilations: distance between taps, (height, width) or one int.
+        dim_rounding_mode: how a fractional number of positions is rounded for numeric ``pad``.
+
+    Raises:
+        ShapeError: ranks, channels or window do not fit.
+        DTypeError: operands that are not floating.
+
+    """
+    return correlation.per_image(
+        "conv2d",
+        x,
+        4,
+        lambda images: dispatch(
+            CONV2D,
+            images,
+            filter,
+            strides=strides,
+            pad=pad,
+            data_format=data_format,
+            dilations=dilations,
+            dim_rounding_mode=dim_rounding_mode,
+        ),
+    )
+
+
+@chained
+def conv1d(
+    x: Any,
+    filter: Any,
+    stride: int = 1,
+    pad: Any = "valid",
+    *,
+    data_format: str = "NWC",
+    dilation: int = 1,
+    dim_rounding_mode: str | None = None,
+) -> Tensor:
+    """Return the 1-D convolution of ``x`` with ``filter``: ``conv2d`` of height 1.
+
+    Args:
+        x: [batch, width, in channels], or [batch, in channels, width] for
+            ``data_format="NCW"``; the batch axis may be missing.
+        filter: [width, in channels, out channels].
+        stride: steps between positions.
+        pad: "valid", "same", an int for both sides, or one (before, after) pair per dimension
+            of x.
+        data_format: "NWC" or "NCW", of x and of the result.
+        dilation: distance between taps.
+        dim_rounding_mode: how a fractional number of positions is rounded for numeric ``pad``.
+
+    Raises:
+        ArgumentError: a data format or padding that is none.
+        ShapeError: ranks, channels or window do not fit.
+        DTypeError: operands that are not floating.
+
+    """
+    if data_format not in ("NWC", "NCW"):
+        raise ArgumentError(f"conv1d: data_format must be 'NWC' or 'NCW', got {data_format!r}")
+    height = data_format.index("W")
+    taps = as_tensor(filter, what="conv1d: filter")
+
+    def convolve(rows: Tensor) -> Tensor:
+        wide = conv2d(
+            expand_dims(rows, axis=height),
+            expand_dims(taps, axis=0),
+            (1, shapes.index(stride, "conv1d: stride")),
+            _flat_padding(pad, height),
+            data_format=data_format.replace("W", "HW"),
+            dilations=(1, shapes.index(dilation, "conv1d: dilation")),
+            dim_rounding_mode=dim_rounding_mode,
+        )
+        return squeeze(wide, axis=height)
+
+    return correlation.per_image("conv1d", x, 3, convolve)
+
+
+def _flat_padding(pad: Any, height: int) -> Any:
+    """Return a padding of one axis as that of two, the first of which, ``height``, has none."""
+    if isinstance(pad, str):
+        return pad
+    if isinstance(pad, list | tuple):
+        return (*pad[:height], (0, 0), *pad[height:])
+    pairs = [(0, 0)] * 4
+    pairs[height + 1] = (pad, pad)
+    return pairs
+
+
+@chained
+def conv2d_transpose(
+    x: Any,
+    filter: Any,
+    output_shape: Sequence[int],
+    strides: int | Pair = 1,
+    pad: Any = "valid",
+    *,
+    data_format: str = "NHWC",
+    dilations: int | Pair = 1,
+    dim_rounding_mode: str | None = None,
+) -> Tensor:
+    """Return the transpose of ``conv2d``: every element spreads over the window it stands for.
+
+    It is the gradient of the convolution that makes ``x`` from ``output_shape``, and no inverse.
+
+    Args:
+        x: [batch, height, width, in channels]; the batch axis may be missing, in
+            ``output_shape`` too.
+        filter: [height, width, out channels, in channels]: as of that convolution.
+        output_shape: of the result, [batch, height, width, out channels].
+        strides: steps between the elements of x, (height, width) or one int.
+        pad: of that convolution: "valid", "same", an int or pairs.
+        data_format: "NHWC" or "NCHW", of x, ``output_shape`` and the result.
+        dilations: distance between taps, (height, width) or one int.
+        dim_rounding_mode: of that convolution.
+
+    Raises:
+        ShapeError: that convolution would not give the shape of x.
+        DTypeError: operands that are not floating.
+
+    """
+    return correlation.transposed(
+        "conv2d_transpose",
+        CONV2D_BACKPROP_INPUT,
+        x,
+        filter,
+        output_shape,
+        strides=strides,
+        pad=pad,
+        data_format=data_format,
+        dilations=dilations,
+        dim_rounding_mode=dim_rounding_mode,
+    )

@@ -1,0 +1,181 @@
+"""What the convolutions share: where their windows lie, and how their kernels are declared.
+
+A convolution has three kernels, each linear in both of its inputs: the convolution itself and
+its transposes in x and in the filter, which are its gradients. They take the same attributes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tensorplug.contract import attributes as kinds
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract import shapes
+from tensorplug.contract.spec import KernelSpec, TensorType
+from tensorplug.contract.windows import (
+    arranged,
+    axes_attribute,
+    channel_axis,
+    pad_attribute,
+    rounding_attribute,
+    spatial_axes,
+    windows,
+)
+from tensorplug.dispatch.calls import as_tensor, dispatch
+from tensorplug.errors import ShapeError
+from tensorplug.ops.movement import expand_dims, squeeze
+
+if TYPE_CHECKING:
+    from tensorplug.contract.shapes import Shape
+    from tensorplug.contract.spec import Attribute
+    from tensorplug.contract.windows import Padding, Windows
+    from tensorplug.dispatch.tensor import Tensor
+
+__all__ = [
+    "Attributes",
+    "Family",
+    "family",
+    "geometry",
+    "options",
+    "per_image",
+    "transposed",
+    "window_attributes",
+    "windows_of",
+]
+
+Attributes = Mapping[str, Any]
+
+_NAMES = ("strides", "pad", "data_format", "dilations", "dim_rounding_mode")
+
+
+def options(axes: int, *formats: str) -> dict[str, Attribute]:
+    """Return the attributes that say how the window moves over ``axes`` spatial axes."""
+    return {
+        "strides": axes_attribute(axes),
+        "pad": pad_attribute(axes),
+        "data_format": kinds.choice(*formats, default=formats[0]),
+        "dilations": axes_attribute(axes, 1),
+        "dim_rounding_mode": rounding_attribute(),
+    }
+
+
+def window_attributes(attributes: Attributes) -> dict[str, Any]:
+    """Return those attributes of a kernel that say how the window moves."""
+    return {name: attributes[name] for name in _NAMES}
+
+
+def geometry(
+    x: Shape,
+    filter: Shape,
+    *,
+    strides: Shape,
+    pad: Padding,
+    data_format: str,
+    dilations: Shape,
+    dim_rounding_mode: str | None,
+) -> Windows:
+    """Return the windows of a convolution of shapes ``x`` and ``filter``.
+
+    Raises:
+        ShapeError: when ranks or channels do not fit.
+
+    """
+    rank = len(data_format)
+    if len(x) != rank or len(filter) != rank:
+        raise ShapeError(f"x and filter must have rank {rank}, got {list(x)} and {list(filter)}")
+    channels, spatial = x[channel_axis(data_format)], spatial_axes(data_format)
+    if channels != filter[-2]:
+        raise ShapeError(f"x has {channels} channels, but the filter takes {filter[-2]}")
+    sizes = tuple(x[axis] for axis in spatial)
+    return windows(sizes, filter[:-2], strides, dilations, pad, dim_rounding_mode, spatial)
+
+
+def windows_of(x: Shape, filter: Shape, attributes: Attributes) -> Windows:
+    """Return ``geometry`` for the attributes of any of the kernels."""
+    return geometry(x, filter, **window_attributes(attributes))
+
+
+class Family(NamedTuple):
+    """The three kernels of one convolution."""
+
+    forward: KernelSpec
+    backprop_input: KernelSpec
+    backprop_filter: KernelSpec
+    output_shape: Callable[[Shape, Shape, Attributes], Shape]  # of x's and the filter's
+
+
+def family(
+    names: tuple[str, str, str],
+    attributes: Mapping[str, Attribute],
+    outputs: Callable[[Shape], int],
+) -> Family:
+    """Return the kernels called ``names``; ``outputs`` gives a filter's output channels."""
+
+    def output_shape(x: Shape, filter: Shape, given: Attributes) -> Shape:
+        sizes = tuple(each.out for each in windows_of(x, filter, given))
+        return arranged(x[0], sizes, outputs(filter), given["data_format"])
+
+    def check(dy: TensorType, x: Shape, filter: Shape, given: Attributes) -> None:
+        expected = output_shape(x, filter, given)
+        if dy.shape != expected:
+            raise ShapeError(f"dy must have shape {list(expected)}")
+
+    def forward(x: TensorType, filter: TensorType, *, attributes: Attributes) -> TensorType:
+        return TensorType(x.dtype, output_shape(x.shape, filter.shape, attributes))
+
+    def backprop_input(
+        dy: TensorType, filter: TensorType, *, attributes: Attributes, input_shape: Shape
+    ) -> TensorType:
+        check(dy, input_shape, filter.shape, attributes)
+        return TensorType(dy.dtype, input_shape)
+
+    def backprop_filter(
+        x: TensorType, dy: TensorType, *, attributes: Attributes, filter_shape: Shape
+    ) -> TensorType:
+        check(dy, x.shape, filter_shape, attributes)
+        return TensorType(dy.dtype, filter_shape)
+
+    def spec(name: str, inputs: tuple[str, str], infer: Any, **more: Attribute) -> KernelSpec:
+        return KernelSpec(
+            name,
+            inputs,
+            infer,
+            attributes={**attributes, **more},
+            accepts=dt.FLOATING,
+            promote=inputs,
+        )
+
+    return Family(
+        spec(names[0], ("x", "filter"), forward),
+        spec(names[1], ("dy", "filter"), backprop_input, input_shape=kinds.shape()),
+        spec(names[2], ("x", "dy"), backprop_filter, filter_shape=kinds.shape()),
+        output_shape,
+    )
+
+
+def per_image(what: str, x: Any, rank: int, convolve: Callable[[Tensor], Tensor]) -> Tensor:
+    """Return ``convolve(x)``; x without its batch axis is one image, and so is the result then."""
+    tensor = as_tensor(x, what=f"{what}: x")
+    if tensor.ndim != rank - 1:
+        return convolve(tensor)
+    return squeeze(convolve(expand_dims(tensor, axis=0)), axis=0)
+
+
+def transposed(
+    what: str,
+    spec: KernelSpec,
+    x: Any,
+    filter: Any,
+    output_shape: Any,
+    **attributes: Any,
+) -> Tensor:
+    """Return the transposed convolution by kernel ``spec``; without batch if x has none."""
+    shape = shapes.as_shape(output_shape, f"{what}: output_shape")
+    rank = len(spec.attributes["data_format"].default)
+
+    def convolve(images: Tensor) -> Tensor:
+        full = (1, *shape) if len(shape) == rank - 1 else shape
+        return dispatch(spec, images, filter, input_shape=full, **attributes)
+
+    return per_image(what, x, rank, convolve)

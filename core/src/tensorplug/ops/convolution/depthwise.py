@@ -1,0 +1,123 @@
+"""Depthwise convolution: every channel is convolved by itself, and its two transposes.
+
+Filters are [height, width, in channels, multiplier]; output channel ``c * multiplier + m`` is
+channel c convolved with ``filter[:, :, c, m]``. (TensorFlow's DepthwiseConv2dNative family.)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorplug.dispatch.calls import as_tensor, chained, dispatch
+from tensorplug.ops.convolution import correlation
+from tensorplug.ops.convolution.convolution import conv2d
+
+if TYPE_CHECKING:
+    from tensorplug.dispatch.tensor import Tensor
+
+__all__ = [
+    "depthwise_conv2d",
+    "separable_conv2d",
+]
+
+Pair = tuple[int, int]
+
+FAMILY = correlation.family(
+    (
+        "DepthwiseConv2dNative",
+        "DepthwiseConv2dNativeBackpropInput",
+        "DepthwiseConv2dNativeBackpropFilter",
+    ),
+    correlation.options(2, "NHWC", "NCHW"),
+    lambda taps: taps[2] * taps[3],
+)
+DEPTHWISE_CONV2D = FAMILY.forward
+DEPTHWISE_CONV2D_BACKPROP_INPUT = FAMILY.backprop_input
+DEPTHWISE_CONV2D_BACKPROP_FILTER = FAMILY.backprop_filter
+
+
+@chained
+def depthwise_conv2d(
+    x: Any,
+    filter: Any,
+    strides: int | Pair = 1,
+    pad: Any = "valid",
+    *,
+    data_format: str = "NHWC",
+    dilations: int | Pair = 1,
+    dim_rounding_mode: str | None = None,
+) -> Tensor:
+    """Return the 2-D convolution of every channel of ``x`` with filters of its own.
+
+    ``out[n, p, q, c*m + k] = sum(x[n, p*s + i*d, q*s + j*d, c] * filter[i, j, c, k])`` over the
+    taps i, j, for strides s, dilations d and m filters per channel; padding counts as 0.
+
+    Args:
+        x: [batch, height, width, channels], or [batch, channels, height, width] for
+            ``data_format="NCHW"``; the batch axis may be missing.
+        filter: [height, width, channels, multiplier].
+        strides: steps between positions, (height, width) or one int.
+        pad: "valid" (none), "same" (ceil(n / stride) positions), an int for every side, or one
+            (before, after) pair per dimension of x, the batch included.
+        data_format: "NHWC" or "NCHW", of x and of the result.
+        dilations: distance between taps, (height, width) or one int.
+        dim_rounding_mode: how a fractional number of positions is rounded for numeric ``pad``.
+
+    Raises:
+        ShapeError: ranks, channels or window do not fit.
+        DTypeError: operands that are not floating.
+
+    """
+    return correlation.per_image(
+        "depthwise_conv2d",
+        x,
+        4,
+        lambda images: dispatch(
+            DEPTHWISE_CONV2D,
+            images,
+            filter,
+            strides=strides,
+            pad=pad,
+            data_format=data_format,
+            dilations=dilations,
+            dim_rounding_mode=dim_rounding_mode,
+        ),
+    )
+
+
+@chained
+def separable_conv2d(
+    x: Any,
+    depthwise_filter: Any,
+    pointwise_filter: Any,
+    strides: int | Pair = 1,
+    pad: Any = "valid",
+    *,
+    dilation: int | Pair = 1,
+    data_format: str = "NHWC",
+) -> Tensor:
+    """Return a depthwise convolution of ``x`` followed by a convolution of 1 by 1 taps.
+
+    Args:
+        x: [batch, height, width, channels], or [batch, channels, height, width] for
+            ``data_format="NCHW"``; the batch axis may be missing.
+        depthwise_filter: [height, width, channels, multiplier].
+        pointwise_filter: [1, 1, channels * multiplier, out channels].
+        strides: of the depthwise convolution, (height, width) or one int.
+        pad: of the depthwise convolution, as for ``depthwise_conv2d``.
+        dilation: of the depthwise convolution, (height, width) or one int.
+        data_format: "NHWC" or "NCHW", of x and of the result.
+
+    Raises:
+        ShapeError: ranks, channels or window do not fit.
+        DTypeError: operands that are not floating.
+
+    """
+    what = "separable_conv2d"
+    images = as_tensor(x, what=f"{what}: x")
+    depthwise = as_tensor(depthwise_filter, what=f"{what}: depthwise_filter")
+    pointwise = as_tensor(pointwise_filter, what=f"{what}: pointwise_filter")
+    inner = depthwise_conv2d(
+        images, depthwise, strides, pad, data_format=data_format, dilations=dilation
+    )
+    return conv2d(inner, pointwise, 1, "valid", data_format=data_format)

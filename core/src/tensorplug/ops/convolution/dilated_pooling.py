@@ -1,0 +1,134 @@
+"""Pooling over one to three axes, by windows whose taps may lie apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from tensorplug.contract import attributes as kinds
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract import shapes
+from tensorplug.contract import windows as sliding
+from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
+from tensorplug.contract.windows import axes_attribute
+from tensorplug.dispatch.calls import as_tensor, chained
+from tensorplug.errors import ShapeError
+from tensorplug.ops.convolution.pooling import geometry, over_batch
+
+if TYPE_CHECKING:
+    from tensorplug.contract.shapes import Shape
+    from tensorplug.contract.spec import InputTypes
+    from tensorplug.contract.windows import Padding, Windows
+    from tensorplug.dispatch.tensor import Tensor
+
+__all__ = ["pool"]
+
+Attributes = Mapping[str, Any]
+
+_FORMATS = {3: "NWC", 4: "NHWC", 5: "NDHWC"}
+
+
+def pool_geometry(
+    input: Shape,
+    *,
+    window_shape: Shape,
+    pad: Padding,
+    dilations: Shape,
+    strides: Shape,
+    dim_rounding_mode: str | None,
+    **_rest: object,
+) -> Windows:
+    """Return the windows of kernel Pool, which takes one to three spatial axes."""
+    return geometry(
+        input,
+        filter_size=window_shape,
+        strides=strides,
+        pad=pad,
+        dim_rounding_mode=dim_rounding_mode,
+        data_format=_FORMATS[len(input)],
+        dilations=dilations,
+    )
+
+
+def _spatial(kind: Any, **options: Any) -> Attribute:
+    """Return an attribute whose canonical form depends on how many spatial axes there are."""
+
+    def canonical(value: Any, known: InputTypes) -> Any:
+        axes = known["input"].rank - 2
+        if axes not in (1, 2, 3):
+            raise ShapeError(
+                "input must be [batch, one to three spatial axes, channels], got "
+                f"{list(known['input'].shape)}"
+            )
+        return kind(axes, **options).canonical(value, known)
+
+    return Attribute(canonical, *options.values())
+
+
+def _pool(input: TensorType, *, pooling_type: str, attributes: Attributes) -> TensorType:
+    windows = pool_geometry(input.shape, **attributes)
+    dtype = dt.inexact(input.dtype) if pooling_type == "avg" else input.dtype
+    return TensorType(dtype, (input.shape[0], *(each.out for each in windows), input.shape[-1]))
+
+
+POOL = KernelSpec(
+    "Pool",
+    ("input",),
+    _pool,
+    attributes={
+        "window_shape": _spatial(axes_attribute),
+        "pooling_type": kinds.choice("avg", "max"),
+        "pad": _spatial(sliding.pad_attribute),
+        "dilations": _spatial(axes_attribute, default=1),
+        "strides": _spatial(axes_attribute, default=1),
+        "dim_rounding_mode": sliding.rounding_attribute(),
+    },
+    accepts=dt.REAL,
+)
+
+
+@chained
+def pool(
+    input: Any,
+    window_shape: int | Shape,
+    pooling_type: str,
+    pad: Any = "valid",
+    *,
+    dilations: Any = None,
+    strides: Any = None,
+    dim_rounding_mode: str | None = None,
+) -> Tensor:
+    """Return the largest element or the average under each window, whose taps may lie apart.
+
+    Args:
+        input: [batch, one to three spatial axes, channels]; batch may be left out.
+        window_shape: taps along each spatial axis. One int stands for all; then x without batch
+            is an image.
+        pooling_type: "avg" or "max".
+        pad: "same", "valid", an int, or one (before, after) pair per dimension. Padding is never
+            the largest, and not counted in an average.
+        dilations: distance between taps, along each axis or one int; None is 1.
+        strides: steps between positions, likewise.
+        dim_rounding_mode: as for ``max_pool``.
+
+    Raises:
+        ArgumentError: ``pooling_type`` is something else.
+        ShapeError: input has another rank, or the window does not fit.
+
+    """
+    tensor = as_tensor(input, what="pool: input")
+    taps = shapes.as_ints(window_shape, "pool: window_shape")
+    axes = len(taps) if len(taps) > 1 or not isinstance(window_shape, int) else None
+    rank = 2 + axes if axes else max(tensor.ndim, 4)
+    return over_batch(
+        "pool",
+        POOL,
+        tensor,
+        rank,
+        window_shape=window_shape,
+        pooling_type=pooling_type,
+        pad=pad,
+        dilations=dilations,
+        strides=strides,
+        dim_rounding_mode=dim_rounding_mode,
+    )

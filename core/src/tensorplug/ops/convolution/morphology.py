@@ -1,0 +1,147 @@
+"""Grayscale morphological dilation and the two kernels that are its gradients.
+
+``out[n, p, q, c] = max(x[n, p*s + i*d, q*s + j*d, c] + filter[i, j, c])`` over the taps i, j that
+lie on the image. (TensorFlow's Dilation2D family.)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import KernelSpec, TensorType
+from tensorplug.contract.windows import axes_attribute, pad_attribute, windows
+from tensorplug.dispatch.calls import chained, dispatch
+from tensorplug.errors import ArgumentError, ShapeError
+from tensorplug.ops.convolution import correlation
+from tensorplug.ops.convolution.patches import channels_last, restored
+
+if TYPE_CHECKING:
+    from tensorplug.contract.shapes import Shape
+    from tensorplug.contract.windows import Windows
+    from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.ops.convolution.correlation import Attributes
+
+__all__ = [
+    "dilation2d",
+]
+
+Pair = tuple[int, int]
+
+
+def windows_of(x: Shape, filter: Shape, attributes: Attributes) -> Windows:
+    """Return the windows of height and width.
+
+    Raises:
+        ShapeError: when ranks or channels do not fit, or no position does.
+
+    """
+    if len(x) != 4 or len(filter) != 3:
+        raise ShapeError(f"x must have rank 4 and filter rank 3, got {list(x)} and {list(filter)}")
+    if x[3] != filter[2]:
+        raise ShapeError(f"x has {x[3]} channels, but the filter takes {filter[2]}")
+    strides, dilations = attributes["strides"], attributes["dilations"]
+    return windows(x[1:3], filter[:2], strides, dilations, attributes["pad"], None, (1, 2))
+
+
+def _dilated(x: TensorType, filter: TensorType, *, attributes: Attributes) -> TensorType:
+    height, width = windows_of(x.shape, filter.shape, attributes)
+    return TensorType(x.dtype, (x.shape[0], height.out, width.out, x.shape[3]))
+
+
+def _check_dy(x: TensorType, filter: TensorType, dy: TensorType, attributes: Attributes) -> None:
+    expected = _dilated(x, filter, attributes=attributes)
+    if dy.shape != expected.shape:
+        raise ShapeError(f"dy must have shape {list(expected.shape)}")
+
+
+def _backprop_input(
+    x: TensorType, filter: TensorType, dy: TensorType, *, attributes: Attributes
+) -> TensorType:
+    _check_dy(x, filter, dy, attributes)
+    return x
+
+
+def _backprop_filter(
+    x: TensorType, filter: TensorType, dy: TensorType, *, attributes: Attributes
+) -> TensorType:
+    _check_dy(x, filter, dy, attributes)
+    return filter
+
+
+_OPTIONS = {
+    "strides": axes_attribute(2),
+    "pad": pad_attribute(),
+    "dilations": axes_attribute(2, 1),
+}
+
+DILATION2D = KernelSpec(
+    "Dilation2D",
+    ("x", "filter"),
+    _dilated,
+    attributes=_OPTIONS,
+    accepts=dt.REAL,
+    promote=("x", "filter"),
+)
+DILATION2D_BACKPROP_INPUT = KernelSpec(
+    "Dilation2DBackpropInput",
+    ("x", "filter", "dy"),
+    _backprop_input,
+    attributes=_OPTIONS,
+    accepts=dt.FLOATING,
+    promote=("x", "filter", "dy"),
+)
+DILATION2D_BACKPROP_FILTER = KernelSpec(
+    "Dilation2DBackpropFilter",
+    ("x", "filter", "dy"),
+    _backprop_filter,
+    attributes=_OPTIONS,
+    accepts=dt.FLOATING,
+    promote=("x", "filter", "dy"),
+)
+
+
+@chained
+def dilation2d(
+    x: Any,
+    filter: Any,
+    strides: int | Pair = 1,
+    pad: Any = "valid",
+    *,
+    dilations: int | Pair = 1,
+    data_format: str = "NHWC",
+) -> Tensor:
+    """Return the grayscale dilation of ``x`` by ``filter``: the largest ``x + filter`` per window.
+
+    ``out[n, p, q, c] = max(x[n, p*s + i*d, q*s + j*d, c] + filter[i, j, c])`` over the taps i, j
+    that lie on the image, for strides s and dilations d: padding never wins, NaN always does.
+    Where no tap lies on the image it is -inf, and the lowest number of an integer dtype.
+
+    Args:
+        x: [batch, height, width, channels], or [batch, channels, height, width] for
+            ``data_format="NCHW"``; the batch axis may be missing.
+        filter: [height, width, channels].
+        strides: steps between positions, (height, width) or one int.
+        pad: "valid" (none), "same" (ceil(n / stride) positions), an int for every side, or one
+            (before, after) pair per dimension of an NHWC image, the batch included.
+        dilations: distance between taps, (height, width) or one int.
+        data_format: "NHWC" or "NCHW", of x and of the result.
+
+    Its gradient goes to the first largest sum of each window, in row-major order.
+
+    Raises:
+        ArgumentError: a data format that is none.
+        ShapeError: ranks, channels or window do not fit.
+
+    """
+    if data_format not in ("NHWC", "NCHW"):
+        raise ArgumentError(
+            f"dilation2d: data_format must be 'NHWC' or 'NCHW', got {data_format!r}"
+        )
+
+    def dilate(images: Tensor) -> Tensor:
+        last = channels_last(images, data_format) if images.ndim == 4 else images
+        out = dispatch(DILATION2D, last, filter, strides=strides, pad=pad, dilations=dilations)
+        return restored(out, data_format)
+
+    return correlation.per_image("dilation2d", x, 4, dilate)

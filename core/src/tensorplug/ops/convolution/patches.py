@@ -1,0 +1,151 @@
+"""Windows as lists of taps: what convolution and pooling look like in primitive ops.
+
+For tensors with one or more spatial axes between batch and channels (NHWC, NDHWC). Tap (i, j) of
+a window is the tensor [batch, out height, out width, channels] of the elements that lie under it
+at every position.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from itertools import product
+from typing import TYPE_CHECKING
+
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.windows import channel_axis
+from tensorplug.ops import creation, movement
+from tensorplug.ops.comparison import equal, logical_and, logical_not, logical_or, not_equal
+from tensorplug.ops.elementwise import maximum, where
+from tensorplug.ops.indexing.getting import getitem
+
+if TYPE_CHECKING:
+    from tensorplug.contract.dtypes import DType, Scalar
+    from tensorplug.contract.shapes import Shape
+    from tensorplug.contract.windows import Window, Windows
+    from tensorplug.dispatch.tensor import Tensor
+
+
+def lowest(dtype: DType) -> Scalar:
+    """Return the value of ``dtype`` that loses against every other in a maximum."""
+    if dtype in dt.FLOATING:
+        return float("-inf")
+    bits = 8 * dtype.itemsize
+    return 0 if dtype in dt.UNSIGNED else -(1 << (bits - 1))
+
+
+def places(windows: Windows) -> product[tuple[int, ...]]:
+    """Return where the taps of the window stand, in row-major order: (0, 0), (0, 1), ..."""
+    return product(*(range(each.filter) for each in windows))
+
+
+def taps(x: Tensor, windows: Windows, fill: Scalar) -> list[Tensor]:
+    """Return the taps of ``x``, padded with ``fill``, in row-major order of the window."""
+    padded = movement.pad(x, ((0, 0), *(_padding(each) for each in windows), (0, 0)), fill)
+    return [
+        getitem(padded, (slice(None), *map(_positions, windows, tap))) for tap in places(windows)
+    ]
+
+
+def untap(parts: list[Tensor], windows: Windows) -> Tensor:
+    """Return the sum of the taps put back in their places: the transpose of ``taps``."""
+    total = None
+    for part, place in zip(parts, places(windows), strict=True):
+        spread = part
+        for axis, (window, tap) in enumerate(zip(windows, place, strict=True), start=1):
+            spread = _spread(spread, window, tap, axis)
+        total = spread if total is None else total + spread
+    assert total is not None  # a window has at least one tap
+    begin = (0, *(each.before for each in windows), 0)
+    sizes = (total.shape[0], *(each.size for each in windows), total.shape[-1])
+    return movement.slice(total, begin, sizes)
+
+
+def channels_last(x: Tensor, data_format: str) -> Tensor:
+    """Return ``x`` with its channels on the last axis."""
+    axis = channel_axis(data_format)
+    if axis == x.ndim - 1:
+        return x
+    return movement.permute_dims(x, (*(at for at in range(x.ndim) if at != axis), axis))
+
+
+def restored(x: Tensor, data_format: str) -> Tensor:
+    """Return ``x``, whose channels are on the last axis, in ``data_format``."""
+    axis = channel_axis(data_format)
+    if axis == x.ndim - 1:
+        return x
+    return movement.permute_dims(x, (*range(axis), x.ndim - 1, *range(axis, x.ndim - 1)))
+
+
+def first_matches(x: Tensor, out: Tensor, windows: Windows) -> list[Tensor]:
+    """Return for each tap whether it is the first, in row-major order, that is the maximum.
+
+    A NaN is a maximum; padding is none.
+    """
+    return _first(taps(x, windows, 0), _inside(x.shape, windows), out)
+
+
+def largest_sums(x: Tensor, filter: Tensor, windows: Windows) -> tuple[Tensor, list[Tensor]]:
+    """Return the largest ``tap + filter[tap]`` of each window, and for each tap where it is that.
+
+    Of several the first in row-major order is; a NaN is a maximum; padding is none.
+    """
+    inside = _inside(x.shape, windows)
+    least = lowest(x.dtype)
+    sums = [
+        where(real, tap + getitem(filter, place), least)
+        for tap, place, real in zip(taps(x, windows, 0), places(windows), inside, strict=True)
+    ]
+    best = reduce(maximum, sums)
+    return best, _first(sums, inside, best)
+
+
+def _inside(shape: Shape, windows: Windows) -> list[Tensor]:
+    """Return for each tap whether it lies on the image."""
+    return taps(creation.full(shape, fill_value=True), windows, fill=False)
+
+
+def _first(candidates: list[Tensor], inside: list[Tensor], out: Tensor) -> list[Tensor]:
+    """Return for each candidate whether it is the first inside that is ``out``, or a NaN."""
+    taken = None
+    chosen = []
+    for each, real in zip(candidates, inside, strict=True):
+        same = logical_and(real, logical_or(equal(each, out), not_equal(each, each)))
+        first = same if taken is None else logical_and(same, logical_not(taken))
+        chosen.append(first)
+        taken = first if taken is None else logical_or(taken, first)
+    return chosen
+
+
+def _padding(window: Window) -> tuple[int, int]:
+    return (window.before, max(window.after, 0))
+
+
+def _positions(window: Window, tap: int) -> slice:
+    first = tap * window.dilation
+    return slice(first, first + _reach(window), window.stride)
+
+
+def _reach(window: Window) -> int:
+    """Return how far apart a tap's first and last positions are, both counted."""
+    return (window.out - 1) * window.stride + 1 if window.out else 0
+
+
+def _spread(part: Tensor, window: Window, tap: int, axis: int) -> Tensor:
+    """Return ``part`` with its positions along ``axis`` put where tap ``tap`` saw them."""
+    shape = list(part.shape)
+    if window.stride > 1:
+        # Interleave with zeros: a new axis of length 1 is padded to the stride and merged.
+        opened = movement.expand_dims(part, axis=axis + 1)
+        pads = [(0, 0)] * opened.ndim
+        pads[axis + 1] = (0, window.stride - 1)
+        shape[axis] *= window.stride
+        part = movement.reshape(movement.pad(opened, pads), shape)
+    reach = _reach(window)
+    length = window.before + window.size + max(window.after, 0)
+    begin, size = [0] * part.ndim, list(part.shape)
+    size[axis] = reach
+    pads = [(0, 0)] * part.ndim
+    # Without positions there is nothing to place, and a tap may lie outside an empty axis.
+    first = tap * window.dilation if reach else 0
+    pads[axis] = (first, length - first - reach)
+    return movement.pad(movement.slice(part, begin, size), pads)

@@ -1,0 +1,340 @@
+"""Pooling: the largest element or the average of every window, over two axes or three.
+
+TensorFlow's kernels. Channels come last but where a data format says otherwise. Padding is not
+there: it is never the largest, and averages are divided by the number of elements that are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from tensorplug.contract import attributes as kinds
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract import windows as sliding
+from tensorplug.contract.spec import KernelSpec, TensorType
+from tensorplug.contract.windows import arranged, axes_attribute, channel_axis, spatial_axes
+from tensorplug.dispatch.calls import as_tensor, chained, dispatch, dispatch_several
+from tensorplug.errors import ShapeError
+from tensorplug.ops.movement import reshape
+
+if TYPE_CHECKING:
+    from tensorplug.contract.shapes import Shape
+    from tensorplug.contract.spec import Attribute
+    from tensorplug.contract.windows import Padding, Windows
+    from tensorplug.dispatch.tensor import Tensor
+
+__all__ = [
+    "avg_pool",
+    "avg_pool3d",
+    "max_pool",
+    "max_pool3d",
+    "max_pool_with_argmax",
+]
+
+Attributes = Mapping[str, Any]
+
+
+def geometry(
+    x: Shape,
+    *,
+    filter_size: Shape,
+    strides: Shape,
+    pad: Padding,
+    dim_rounding_mode: str | None = None,
+    data_format: str = "NHWC",
+    dilations: Shape = (1, 1, 1),
+) -> Windows:
+    """Return the windows of a pooling over shape ``x``, one per spatial axis.
+
+    Raises:
+        ShapeError: when the rank is not that of the data format, or a window does not fit.
+
+    """
+    if len(x) != len(data_format):
+        raise ShapeError(f"x must have rank {len(data_format)}, got {list(x)}")
+    axes = spatial_axes(data_format)
+    sizes = tuple(x[axis] for axis in axes)
+    spread = dilations[: len(axes)]
+    return sliding.windows(sizes, filter_size, strides, spread, pad, dim_rounding_mode, axes)
+
+
+def _pooled(x: TensorType, *, attributes: Attributes) -> TensorType:
+    windows = geometry(x.shape, **attributes)
+    form = attributes.get("data_format", "NHWC")
+    sizes = tuple(each.out for each in windows)
+    return TensorType(x.dtype, arranged(x.shape[0], sizes, x.shape[channel_axis(form)], form))
+
+
+def _averaged_grad(dy: TensorType, input: TensorType, *, attributes: Attributes) -> TensorType:
+    expected = _pooled(input, attributes=attributes)
+    if dy != expected:
+        raise ShapeError(f"dy must be {expected}")
+    return input
+
+
+def _largest_grad(
+    dy: TensorType, input: TensorType, output: TensorType, *, attributes: Attributes
+) -> TensorType:
+    expected = _pooled(input, attributes=attributes)
+    if dy != expected or output != expected:
+        raise ShapeError(f"dy and output must be {expected}")
+    return input
+
+
+def _options(axes: int) -> dict[str, Attribute]:
+    options = {
+        "filter_size": axes_attribute(axes),
+        "strides": axes_attribute(axes),
+        "pad": sliding.pad_attribute(axes),
+        "dim_rounding_mode": sliding.rounding_attribute(),
+    }
+    if axes == 3:
+        options["data_format"] = kinds.choice("NDHWC", "NCDHW", default="NDHWC")
+    return options
+
+
+def _average(name: str, axes: int) -> KernelSpec:
+    return KernelSpec(
+        name,
+        ("x",),
+        _pooled,
+        attributes=_options(axes),
+        accepts=dt.REAL,
+        promote=("x",),
+        inexact=True,
+    )
+
+
+def _average_grad(name: str, axes: int) -> KernelSpec:
+    return KernelSpec(
+        name,
+        ("dy", "input"),
+        _averaged_grad,
+        attributes=_options(axes),
+        accepts=dt.FLOATING,
+        promote=("dy", "input"),
+    )
+
+
+def _largest(name: str, axes: int) -> KernelSpec:
+    return KernelSpec(name, ("x",), _pooled, attributes=_options(axes), accepts=dt.REAL)
+
+
+def _largest_gradient(name: str, axes: int) -> KernelSpec:
+    return KernelSpec(
+        name,
+        ("dy", "input", "output"),
+        _largest_grad,
+        attributes=_options(axes),
+        accepts=dt.FLOATING,
+    )
+
+
+AVG_POOL = _average("AvgPool", 2)
+AVG_POOL_GRAD = _average_grad("AvgPoolGrad", 2)
+AVG_POOL_3D = _average("AvgPool3D", 3)
+AVG_POOL_3D_GRAD = _average_grad("AvgPool3DGrad", 3)
+MAX_POOL = _largest("MaxPool", 2)
+MAX_POOL_GRAD = _largest_gradient("MaxPoolGrad", 2)
+MAX_POOL_3D = _largest("MaxPool3D", 3)
+MAX_POOL_3D_GRAD = _largest_gradient("MaxPool3DGrad", 3)
+
+
+def _with_argmax(
+    x: TensorType, *, filter_size: Shape, strides: Shape, pad: Padding
+) -> tuple[TensorType, TensorType]:
+    options = {"filter_size": filter_size, "strides": strides, "pad": pad}
+    result = _pooled(x, attributes=options)
+    return result, TensorType(dt.default_int, result.shape)
+
+
+MAX_POOL_WITH_ARGMAX = KernelSpec(
+    "MaxPoolWithArgmax",
+    ("x",),
+    _with_argmax,
+    attributes={
+        "filter_size": axes_attribute(2),
+        "strides": axes_attribute(2),
+        "pad": sliding.pad_attribute(),
+        "include_batch_in_index": kinds.flag(default=False),
+    },
+    outputs=("result", "indexes"),
+    accepts=dt.REAL,
+)
+
+
+def over_batch(who: str, spec: KernelSpec, x: Any, rank: int, **options: Any) -> Tensor:
+    """Dispatch ``spec``; an ``x`` without batch gets one of 1, which the result leaves out."""
+    tensor = as_tensor(x, what=f"{who}: {spec.input_names[0]}")
+    if tensor.ndim != rank - 1:
+        return dispatch(spec, tensor, **options)
+    result = dispatch(spec, reshape(tensor, (1, *tensor.shape)), **options)
+    return reshape(result, result.shape[1:])
+
+
+@chained
+def max_pool(
+    x: Any,
+    filter_size: int | Shape,
+    strides: int | Shape,
+    pad: Any = "valid",
+    *,
+    dim_rounding_mode: str | None = None,
+) -> Tensor:
+    """Return the largest element under each window; padding never wins, NaN always does.
+
+    Args:
+        x: [batch, height, width, channels], or one image without batch.
+        filter_size: of the window, (height, width) or one int.
+        strides: steps between positions, (height, width) or one int.
+        pad: as for ``conv2d``.
+        dim_rounding_mode: how a fractional number of positions is rounded for numeric ``pad``:
+            "floor" (None too), "round" or "ceil".
+
+    Under a window of nothing but padding it is the smallest number of the dtype, -inf for
+    floats. Its gradient goes to the first largest element of each window, in row-major order.
+
+    Raises:
+        ShapeError: x has another rank, or the window does not fit.
+
+    """
+    return over_batch(
+        "max_pool",
+        MAX_POOL,
+        x,
+        4,
+        filter_size=filter_size,
+        strides=strides,
+        pad=pad,
+        dim_rounding_mode=dim_rounding_mode,
+    )
+
+
+@chained
+def avg_pool(
+    x: Any,
+    filter_size: int | Shape,
+    strides: int | Shape,
+    pad: Any = "valid",
+    *,
+    dim_rounding_mode: str | None = None,
+) -> Tensor:
+    """Return the average of the elements under each window; padding is not counted.
+
+    Arguments and errors are those of ``max_pool``. Integers become floats first. Under a window
+    of nothing but padding the average is NaN.
+    """
+    return over_batch(
+        "avg_pool",
+        AVG_POOL,
+        x,
+        4,
+        filter_size=filter_size,
+        strides=strides,
+        pad=pad,
+        dim_rounding_mode=dim_rounding_mode,
+    )
+
+
+def max_pool3d(
+    x: Any,
+    filter_size: int | Shape,
+    strides: int | Shape,
+    pad: Any = "valid",
+    *,
+    dim_rounding_mode: str | None = None,
+    data_format: str = "NDHWC",
+) -> Tensor:
+    """Return the largest element under each window that slides over depth, height and width.
+
+    Args:
+        x: [batch, depth, height, width, channels] or as ``data_format`` says; batch may be left
+            out.
+        filter_size: of the window, (depth, height, width) or one int.
+        strides: steps between positions, likewise.
+        pad: as for ``conv3d``.
+        dim_rounding_mode: as for ``max_pool``.
+        data_format: "NDHWC" or "NCDHW".
+
+    Otherwise it is as ``max_pool``.
+
+    Raises:
+        ShapeError: x has another rank, or the window does not fit.
+
+    """
+    return over_batch(
+        "max_pool3d",
+        MAX_POOL_3D,
+        x,
+        5,
+        filter_size=filter_size,
+        strides=strides,
+        pad=pad,
+        dim_rounding_mode=dim_rounding_mode,
+        data_format=data_format,
+    )
+
+
+def avg_pool3d(
+    x: Any,
+    filter_size: int | Shape,
+    strides: int | Shape,
+    pad: Any = "valid",
+    *,
+    dim_rounding_mode: str | None = None,
+    data_format: str = "NDHWC",
+) -> Tensor:
+    """Return the average under each window that slides over depth, height and width.
+
+    Arguments and errors are those of ``max_pool3d``; padding is not counted, and integers become
+    floats first.
+    """
+    return over_batch(
+        "avg_pool3d",
+        AVG_POOL_3D,
+        x,
+        5,
+        filter_size=filter_size,
+        strides=strides,
+        pad=pad,
+        dim_rounding_mode=dim_rounding_mode,
+        data_format=data_format,
+    )
+
+
+def max_pool_with_argmax(
+    x: Any,
+    filter_size: int | Shape,
+    strides: int | Shape,
+    pad: Any = "valid",
+    *,
+    include_batch_in_index: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """Return what ``max_pool`` does, and where in ``x`` it was found (int32).
+
+    A place is ``(row * width + column) * channels + channel``, with ``include_batch_in_index``
+    ``((image * height + row) * width + column) * channels + channel``: the index into x without,
+    or with, its batch axis, flattened. Of several largest it is the first; under a window of
+    nothing but padding -1.
+
+    Args:
+        x: [batch, height, width, channels].
+        filter_size: of the window, (height, width) or one int.
+        strides: steps between positions, (height, width) or one int.
+        pad: as for ``conv2d``.
+        include_batch_in_index: see above.
+
+    Raises:
+        ShapeError: x has another rank, or the window does not fit.
+
+    """
+    result, indexes = dispatch_several(
+        MAX_POOL_WITH_ARGMAX,
+        x,
+        filter_size=filter_size,
+        strides=strides,
+        pad=pad,
+        include_batch_in_index=include_batch_in_index,
+    )
+    return result, indexes

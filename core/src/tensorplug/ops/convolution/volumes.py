@@ -1,0 +1,122 @@
+"""Convolution in three dimensions and its two transposes, which are its gradients.
+
+Filters are [depth, height, width, in channels, out channels]. (TensorFlow's Conv3D family.)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorplug.dispatch.calls import dispatch
+from tensorplug.ops.convolution import correlation
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tensorplug.dispatch.tensor import Tensor
+
+__all__ = [
+    "conv3d",
+    "conv3d_transpose",
+]
+
+Triple = tuple[int, int, int]
+
+FAMILY = correlation.family(
+    ("Conv3D", "Conv3DBackpropInputV2", "Conv3DBackpropFilterV2"),
+    correlation.options(3, "NDHWC", "NCDHW"),
+    lambda taps: taps[4],
+)
+CONV3D = FAMILY.forward
+CONV3D_BACKPROP_INPUT = FAMILY.backprop_input
+CONV3D_BACKPROP_FILTER = FAMILY.backprop_filter
+
+
+def conv3d(
+    x: Any,
+    filter: Any,
+    strides: int | Triple = 1,
+    pad: Any = "valid",
+    *,
+    data_format: str = "NDHWC",
+    dilations: int | Triple = 1,
+    dim_rounding_mode: str | None = None,
+) -> Tensor:
+    """Return the 3-D convolution of ``x`` with ``filter``: ``conv2d`` with a depth axis.
+
+    Args:
+        x: [batch, depth, height, width, in channels], or [batch, in channels, depth, height,
+            width] for ``data_format="NCDHW"``; the batch axis may be missing.
+        filter: [depth, height, width, in channels, out channels].
+        strides: steps between positions, (depth, height, width) or one int.
+        pad: "valid" (none), "same" (ceil(n / stride) positions), an int for every side, or one
+            (before, after) pair per dimension of x, the batch included.
+        data_format: "NDHWC" or "NCDHW", of x and of the result.
+        dilations: distance between taps, (depth, height, width) or one int.
+        dim_rounding_mode: how a fractional number of positions is rounded for numeric ``pad``.
+
+    Raises:
+        ShapeError: ranks, channels or window do not fit.
+        DTypeError: operands that are not floating.
+
+    """
+    return correlation.per_image(
+        "conv3d",
+        x,
+        5,
+        lambda volumes: dispatch(
+            CONV3D,
+            volumes,
+            filter,
+            strides=strides,
+            pad=pad,
+            data_format=data_format,
+            dilations=dilations,
+            dim_rounding_mode=dim_rounding_mode,
+        ),
+    )
+
+
+def conv3d_transpose(
+    x: Any,
+    filter: Any,
+    output_shape: Sequence[int],
+    strides: int | Triple = 1,
+    pad: Any = "valid",
+    *,
+    data_format: str = "NDHWC",
+    dilations: int | Triple = 1,
+    dim_rounding_mode: str | None = None,
+) -> Tensor:
+    """Return the transpose of ``conv3d``: every element spreads over the window it stands for.
+
+    It is the gradient of the convolution that makes ``x`` from ``output_shape``, and no inverse.
+
+    Args:
+        x: [batch, depth, height, width, in channels]; the batch axis may be missing, in
+            ``output_shape`` too.
+        filter: [depth, height, width, out channels, in channels]: as of that convolution.
+        output_shape: of the result, [batch, depth, height, width, out channels].
+        strides: steps between the elements of x, (depth, height, width) or one int.
+        pad: of that convolution: "valid", "same", an int or pairs.
+        data_format: "NDHWC" or "NCDHW", of x, ``output_shape`` and the result.
+        dilations: distance between taps, (depth, height, width) or one int.
+        dim_rounding_mode: of that convolution.
+
+    Raises:
+        ShapeError: that convolution would not give the shape of x.
+        DTypeError: operands that are not floating.
+
+    """
+    return correlation.transposed(
+        "conv3d_transpose",
+        CONV3D_BACKPROP_INPUT,
+        x,
+        filter,
+        output_shape,
+        strides=strides,
+        pad=pad,
+        data_format=data_format,
+        dilations=dilations,
+        dim_rounding_mode=dim_rounding_mode,
+    )

@@ -1,0 +1,109 @@
+"""Boxes cut out of images and brought to one size."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorplug.contract import attributes
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
+from tensorplug.dispatch.calls import as_tensor, dispatch
+from tensorplug.errors import ArgumentError, ShapeError
+from tensorplug.ops.elementwise import astype
+from tensorplug.ops.image.resizing import size_attribute
+
+if TYPE_CHECKING:
+    from tensorplug.contract.spec import InputTypes
+    from tensorplug.dispatch.tensor import Tensor
+
+__all__ = ["crop_and_resize"]
+
+Pair = tuple[int, int]
+
+
+def _real(value: Any, _known: InputTypes) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ArgumentError(f"must be a real number, got {value!r}")
+    return float(value)
+
+
+def _cropped(
+    image: TensorType, boxes: TensorType, box_ind: TensorType, *, crop_size: Pair
+) -> TensorType:
+    if image.rank != 4:
+        raise ShapeError("image must have rank 4: [batch, height, width, channels]")
+    if boxes.rank != 2 or boxes.shape[1] != 4:
+        raise ShapeError("boxes must have shape [boxes, 4]: y1, x1, y2, x2 of each")
+    if box_ind.shape != boxes.shape[:1]:
+        raise ShapeError(f"box_ind must have shape {list(boxes.shape[:1])}")
+    out = TensorType(image.dtype, (boxes.shape[0], *crop_size, image.shape[3]))
+    if out.size and not image.size:
+        raise ShapeError(f"there is nothing to crop from {image}")
+    return out
+
+
+CROP_AND_RESIZE = KernelSpec(
+    "CropAndResize",
+    ("image", "boxes", "box_ind"),
+    _cropped,
+    attributes={
+        "crop_size": size_attribute(),
+        "method": attributes.choice("bilinear", "nearest", default="bilinear"),
+        "extrapolation_value": Attribute(_real, 0.0),
+    },
+    accepts={
+        "image": dt.REAL | dt.BOOL,
+        "boxes": dt.FLOATING,
+        "box_ind": dt.INTEGER,
+    },
+    promote=("image",),
+    inexact=True,
+)
+
+
+def crop_and_resize(
+    image: Any,
+    boxes: Any,
+    box_ind: Any,
+    crop_size: Any,
+    method: str = "bilinear",
+    extrapolation_value: float = 0.0,
+) -> Tensor:
+    """Return boxes cut out of images, each resized to ``crop_size`` (height, width).
+
+    Row ``i`` of ``n`` of a crop lies at ``(y1 + (y2 - y1) * i / (n - 1)) * (height - 1)`` in
+    its image, the only row of one at the middle; columns likewise. A box with ``y1 > y2`` is
+    turned upside down.
+
+    Args:
+        image: [batch, height, width, channels].
+        boxes: [boxes, 4], y1, x1, y2, x2 of each, where 0 and 1 are the centres of the first
+            and the last row or column.
+        box_ind: [boxes], integers: the image that a box is cut out of. A box of an image that
+            does not exist is all zeros.
+        crop_size: (height, width) of every crop.
+        method: "bilinear" or "nearest" (halves upwards).
+        extrapolation_value: of places outside the image.
+
+    Returns:
+        [boxes, *crop_size, channels] in the image's dtype, float32 for integers. It is
+        differentiable in the image and, where ``method`` is "bilinear", in the boxes.
+        (TensorFlow's CropAndResize.)
+
+    Raises:
+        ShapeError: a wrong rank or shape.
+        DTypeError: a ``box_ind`` that does not hold integers.
+
+    """
+    corners = as_tensor(boxes, what="crop_and_resize: boxes")
+    if corners.dtype in dt.INTEGER:
+        corners = astype(corners, dt.default_float)
+    return dispatch(
+        CROP_AND_RESIZE,
+        image,
+        corners,
+        box_ind,
+        crop_size=crop_size,
+        method=method,
+        extrapolation_value=extrapolation_value,
+    )

@@ -1,0 +1,155 @@
+"""Reading images at places between pixels, and the transposes of that, in primitive ops.
+
+A value at a place is made of samples: pixels with weights. Where the places are numbers that
+ops computed, so are pixels and weights; their slopes are the weights' derivatives along y and x.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from tensorplug.contract import dtypes as dt
+from tensorplug.ops.comparison import greater_equal, less_equal, logical_and
+from tensorplug.ops.elementwise import add, astype, floor, maximum, minimum, where
+from tensorplug.ops.indexing.indexing import gather, scatter_nd
+from tensorplug.ops.movement import broadcast_to, concat, expand_dims, reshape
+from tensorplug.ops.reduction import sum as sum_
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tensorplug.contract.dtypes import DType, Scalar
+    from tensorplug.contract.shapes import Shape
+    from tensorplug.dispatch.tensor import Tensor
+
+    Taps = Sequence["Tap"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tap:
+    """A pixel of one axis (a whole number in a float tensor), its weight and that one's slope."""
+
+    pixel: Tensor
+    weight: Tensor
+    slope: float
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A pixel of a batch of images: its number, whether there is one, its weight and slopes."""
+
+    pixel: Tensor
+    inside: Tensor
+    weight: Tensor
+    along_y: Tensor
+    along_x: Tensor
+
+
+def linear(at: Tensor, *, closed: bool) -> Taps:
+    """Return the pixels below and above ``at``.
+
+    A whole number has itself as upper neighbour if ``closed``, else the next one, which then
+    counts nothing.
+    """
+    below = floor(at)
+    part = at - below
+    above = where(part > 0, below + 1, below) if closed else below + 1
+    return Tap(below, 1 - part, -1.0), Tap(above, part, 1.0)
+
+
+def between(at: Tensor, length: int) -> Taps:
+    """Return the neighbours between which ``at`` lies: on a pixel that one and the next.
+
+    There ``linear`` reads one pixel, which has the value, but no slope.
+    """
+    below = maximum(minimum(floor(at), length - 2), 0)
+    part = at - below
+    return Tap(below, 1 - part, -1.0), Tap(below + 1, part, 1.0)
+
+
+def nearest(at: Tensor) -> Taps:
+    """Return the pixel nearest to ``at``, the upper one of two equally near."""
+    below = floor(at)
+    upper = astype(at - below >= 0.5, at.dtype)
+    return (Tap(below + upper, at * 0 + 1, 0.0),)
+
+
+def samples(image: Shape, first: Tensor, rows: Taps, columns: Taps) -> list[Sample]:
+    """Return what a value is made of, for images of shape [batch, height, width, channels].
+
+    ``first``: the number of the image's first pixel, int32. It, ``rows`` and ``columns``
+    broadcast.
+    """
+    _, height, width, _ = image
+    result = []
+    for y in rows:
+        for x in columns:
+            inside = logical_and(_within(y.pixel, height), _within(x.pixel, width))
+            pixel = first + _index(y.pixel, height) * width + _index(x.pixel, width)
+            along = (y.slope * x.weight, y.weight * x.slope)
+            result.append(Sample(pixel, inside, y.weight * x.weight, *along))
+    return result
+
+
+def working(dtype: DType) -> DType:
+    """Return the dtype in which values of ``dtype`` are weighed."""
+    if dtype in dt.FLOATING and dtype is not dt.float16:
+        return dtype
+    return dt.float32 if dtype.itemsize <= 2 else dt.float64
+
+
+def interpolated(image: Tensor, parts: Sequence[Sample], fill: Scalar, work: DType) -> Tensor:
+    """Return the weighted sum of the samples, each pixel that does not exist being ``fill``."""
+    terms = (
+        astype(picked(image, each, fill), work) * _each_channel(each.weight, work)
+        for each in parts
+    )
+    return reduce(add, terms)
+
+
+def picked(image: Tensor, part: Sample, fill: Scalar) -> Tensor:
+    """Return the pixels of one sample as they are, ``fill`` for those that do not exist."""
+    batch, height, width, channels = image.shape
+    pixels = gather(reshape(image, (batch * height * width, channels)), part.pixel)
+    return where(expand_dims(part.inside, axis=-1), pixels, fill)
+
+
+def scattered(dy: Tensor, parts: Sequence[Sample], image: Shape) -> Tensor:
+    """Return the transpose of ``interpolated``: to each pixel its share of ``dy``."""
+    batch, height, width, channels = image
+    pixels, shares = [], []
+    for each in parts:
+        inside = expand_dims(each.inside, axis=-1)
+        share = where(inside, dy * _each_channel(each.weight, dy.dtype), 0)
+        shares.append(reshape(share, (-1, channels)) if channels else share)
+        pixels.append(reshape(broadcast_to(each.pixel, dy.shape[:-1]), (-1, 1)))
+    flat = scatter_nd(concat(pixels), concat(shares), (batch * height * width, channels))
+    return reshape(flat, image)
+
+
+def slopes(
+    dy: Tensor, image: Tensor, parts: Sequence[Sample], fill: Scalar
+) -> tuple[Tensor, Tensor]:
+    """Return how ``dy`` times the value changes with the place, along y and along x."""
+    pulls = [sum_(dy * astype(picked(image, each, fill), dy.dtype), axis=-1) for each in parts]
+    along_y = (
+        pull * astype(each.along_y, dy.dtype) for pull, each in zip(pulls, parts, strict=True)
+    )
+    along_x = (
+        pull * astype(each.along_x, dy.dtype) for pull, each in zip(pulls, parts, strict=True)
+    )
+    return reduce(add, along_y), reduce(add, along_x)
+
+
+def _within(pixel: Tensor, length: int) -> Tensor:
+    return logical_and(greater_equal(pixel, 0), less_equal(pixel, length - 1))
+
+
+def _index(pixel: Tensor, length: int) -> Tensor:
+    return astype(minimum(maximum(pixel, 0), length - 1), dt.int32)
+
+
+def _each_channel(weight: Tensor, dtype: DType) -> Tensor:
+    return expand_dims(astype(weight, dtype), axis=-1)

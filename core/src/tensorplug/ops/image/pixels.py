@@ -1,0 +1,219 @@
+"""Images of other libraries as tensors, and tensors as images that can be seen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug.contract import attributes
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
+from tensorplug.dispatch.calls import as_tensor, dispatch
+from tensorplug.errors import ArgumentError, ShapeError
+from tensorplug.ops.comparison import greater, less, logical_or
+from tensorplug.ops.reduction import any as any_
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+    from tensorplug.contract.spec import InputTypes
+    from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.ops.image.fill_modes import Arithmetic
+
+__all__ = ["draw", "from_pixels", "to_pixels"]
+
+OPAQUE = 255
+# Where red, green, blue and alpha are found among an image's channels; None: opaque.
+CHANNELS: dict[int, tuple[int | None, ...]] = {
+    1: (0, 0, 0, None),
+    2: (0, 0, 0, 1),
+    3: (0, 1, 2, None),
+    4: (0, 1, 2, 3),
+}
+# Pillow's modes whose arrays are what they look like; others are palettes or other colours.
+_PLAIN_MODES = frozenset({"1", "L", "LA", "RGB", "RGBA", "I", "I;16"})
+
+
+def levels(x: Any, by: Arithmetic) -> Any:
+    """Return ``x`` from 0 to 1 as whole numbers from 0 to 255, rounded, halves upwards.
+
+    For tensors and arrays alike. 255 x may round to a half that it does not reach; 256 x is
+    exact, and so is what it lacks to the number above.
+    """
+    level = by.floor(x * 255 + 0.5)
+    return by.where(x * 256 - (level - 0.5) < x, level - 1, level)
+
+
+def _pixels(pixels: TensorType, *, num_channels: int) -> TensorType:
+    if pixels.rank not in (2, 3):
+        raise ShapeError("pixels must have shape [height, width] or [height, width, channels]")
+    if pixels.rank == 3 and pixels.shape[2] not in CHANNELS:
+        raise ShapeError(f"pixels must have 1 to 4 channels, got {pixels.shape[2]}")
+    return TensorType(dt.int32, (*pixels.shape[:2], num_channels))
+
+
+def _num_channels(value: Any, known: InputTypes) -> int:
+    number: int = attributes.integer(at_least=1).canonical(value, known)  # type: ignore[assignment]  # as it says
+    if number > 4:
+        raise ArgumentError(f"must be 1 to 4, got {number}")
+    return number
+
+
+FROM_PIXELS = KernelSpec(
+    "FromPixels",
+    ("pixels",),
+    _pixels,
+    attributes={"num_channels": Attribute(_num_channels, 3)},
+    accepts=dt.BOOL | dt.FLOATING | {dt.int8, dt.int16, dt.int32, dt.uint8, dt.uint16},
+)
+
+
+def from_pixels(pixels: Any, num_channels: int = 3) -> Tensor:
+    """Return an image as an int32 tensor [height, width, num_channels] of levels from 0 to 255.
+
+    Channels are red, green, blue, alpha; gray counts as all three colours, and what has no
+    alpha is opaque. ``num_channels`` 1 takes the red alone.
+
+    Args:
+        pixels: a Pillow image, an array or tensor [height, width] or [height, width, 1 to 4]
+            (gray, gray and alpha, RGB, RGBA), anything that NumPy reads as one, or what holds
+            RGBA bytes as ``data`` with ``width`` and ``height``. Integers are levels and stay
+            as they are, False and True become 0 and 255, floats from 0 to 1 are multiplied by
+            255 and rounded (outside they are cut off, NaN is 0).
+        num_channels: of the result, 1 to 4.
+
+    Raises:
+        ShapeError: it has another rank, or too many channels.
+        DTypeError: its dtype is none of an image (int64, complex64, ...).
+        ArgumentError: ``num_channels``, or as many bytes as do not fit width and height.
+
+    Source: tf.browser.fromPixels. In ``run_kernel``, images with a palette are not translated.
+
+    """
+    return dispatch(FROM_PIXELS, _readable(pixels), num_channels=num_channels)
+
+
+def _readable(pixels: Any) -> Any:
+    """Return what is no array as one, or as what NumPy can read."""
+    if isinstance(pixels, Mapping) and {"data", "width", "height"} <= pixels.keys():
+        return _bytes(pixels["data"], pixels["width"], pixels["height"])
+    if hasattr(pixels, "mode") and hasattr(pixels, "convert"):  # a Pillow image
+        if pixels.mode in _PLAIN_MODES:
+            return pixels
+        return pixels.convert("L" if pixels.mode == "F" else "RGBA")  # F: floats from 0 to 255
+    if hasattr(pixels, "width") and isinstance(getattr(pixels, "data", None), _BYTES):
+        return _bytes(pixels.data, pixels.width, pixels.height)
+    return pixels
+
+
+_BYTES = (bytes, bytearray, memoryview, np.ndarray)
+
+
+def _bytes(data: Any, width: int, height: int) -> Any:
+    if not isinstance(data, _BYTES):
+        raise ArgumentError(f"from_pixels: data must be bytes, got {type(data).__name__}")
+    flat = data.reshape(-1) if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8)
+    if flat.dtype != np.uint8 or flat.size != width * height * 4:
+        raise ArgumentError(
+            f"from_pixels: {width} by {height} pixels need {width * height * 4} bytes, red, "
+            f"green, blue and alpha of each, got {flat.size} of {flat.dtype}"
+        )
+    return flat.reshape(height, width, 4)
+
+
+def _drawn(image: TensorType) -> TensorType:
+    if image.rank not in (2, 3) or (image.rank == 3 and image.shape[2] not in (1, 3, 4)):
+        raise ShapeError("image must have shape [height, width] or [height, width, 1, 3 or 4]")
+    return TensorType(dt.uint8, (*image.shape[:2], 4))
+
+
+def _options(value: Any, _known: InputTypes) -> float:
+    """Return tfjs's DrawOptions as what they say of the picture: its alpha."""
+    if value is None:
+        return 1.0
+    given = value.get("image_options", {}) if isinstance(value, Mapping) else None
+    if not isinstance(given, Mapping) or set(value) - {"image_options"} or set(given) - {"alpha"}:
+        raise ArgumentError(
+            f'must be None or {{"image_options": {{"alpha": ...}}}}, got {value!r}'
+        )
+    alpha = given.get("alpha", 1)
+    if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 <= alpha <= 1:
+        raise ArgumentError(f"alpha must be a number from 0 to 1, got {alpha!r}")
+    return float(alpha)
+
+
+DRAW = KernelSpec(
+    "Draw",
+    ("image",),
+    _drawn,
+    attributes={"options": Attribute(_options, None)},
+    accepts=dt.REAL | dt.BOOL,
+)
+
+
+def to_pixels(image: Any, *, alpha: float = 1.0) -> Tensor:
+    """Return an image as RGBA bytes, a uint8 tensor [height, width, 4].
+
+    Args:
+        image: [height, width] or [height, width, 1] (gray), [height, width, 3] (RGB) or
+            [height, width, 4] (RGBA). Integers are levels from 0 to 255, floats from 0 to 1
+            are multiplied by 255 and rounded, halves upwards; NaN is 0.
+        alpha: of an image that has no alpha channel, from 0 to 1.
+
+    Raises:
+        ShapeError: it is no such image.
+        ArgumentError: a level out of range.
+
+    Source: tf.browser.toPixels.
+
+    """
+    return _bytes_of(image, alpha, "to_pixels")
+
+
+def _bytes_of(image: Any, alpha: float, who: str) -> Tensor:
+    tensor = as_tensor(image, what=f"{who}: image")
+    plain = alpha.__class__ in (int, float) and alpha == 1
+    options = None if plain else {"image_options": {"alpha": alpha}}
+    drawn = dispatch(DRAW, tensor, options=options)
+    _check_range(tensor, who)
+    return drawn
+
+
+def _check_range(image: Tensor, who: str) -> None:
+    if image.dtype in (dt.bool_, dt.uint8):
+        return
+    most = 1 if image.dtype in dt.FLOATING else OPAQUE
+    outside = less(image, 0)
+    if image.dtype is not dt.int8:
+        outside = logical_or(outside, greater(image, most))
+    if bool(any_(outside)):
+        values = image.numpy()
+        raise ArgumentError(
+            f"{who}: levels of {image.dtype} must lie in [0, {most}], but they reach from "
+            f"{np.nanmin(values)} to {np.nanmax(values)}"
+        )
+
+
+def draw(image: Any, *, alpha: float = 1.0) -> Image:
+    """Return an image as a Pillow image, which notebooks display and ``show`` opens.
+
+    Args:
+        image: as for ``to_pixels``.
+        alpha: of an image that has no alpha channel, from 0 to 1.
+
+    Raises:
+        ImportError: Pillow is not installed.
+        ShapeError, ArgumentError: as ``to_pixels``.
+
+    Source: tf.browser.draw.
+
+    """
+    try:
+        from PIL import Image  # an optional dependency
+    except ImportError as error:
+        raise ImportError(
+            "draw needs Pillow to make images. Try: pip install 'tensorplug[image]'"
+        ) from error
+    return Image.fromarray(np.array(_bytes_of(image, alpha, "draw").numpy()))

@@ -1,0 +1,254 @@
+"""Images of another size: bilinear and nearest-neighbour, and the transposes of both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug.contract import attributes, shapes
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
+from tensorplug.dispatch.calls import as_tensor, chained, dispatch
+from tensorplug.errors import ArgumentError, ShapeError
+from tensorplug.ops.movement import expand_dims, squeeze
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tensorplug.contract.spec import InputTypes
+    from tensorplug.dispatch.tensor import Tensor
+
+__all__ = [
+    "resize_bilinear",
+    "resize_nearest_neighbor",
+]
+
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Taps:
+    """Between which two pixels of an axis each new pixel lies, and how far from the lower one."""
+
+    lower: NDArray[np.int32]
+    upper: NDArray[np.int32]
+    fraction: NDArray[np.float64]
+
+    def shares(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
+        """Return all pairs of an old pixel and a new one it counts in, and how much it counts."""
+        counted = np.arange(self.lower.size, dtype=np.int32)
+        old = np.concatenate([self.lower, self.upper])
+        share = np.concatenate([1 - self.fraction, self.fraction])
+        some = np.flatnonzero(share)  # 0 times infinity would be NaN
+        return old[some], np.tile(counted, 2)[some], share[some]
+
+
+def bilinear_taps(
+    old: int, new: int, *, align_corners: bool, half_pixel_centers: bool
+) -> Taps | None:
+    """Return where ``new`` pixels lie on an axis of ``old``; None where they are the old ones.
+
+    Outside, the nearest pixel stands for all that is missing.
+    """
+    if old == new:
+        return None
+    at = _positions(old, new, align_corners=align_corners, half_pixel_centers=half_pixel_centers)
+    if half_pixel_centers:
+        at = np.maximum(at - 0.5, 0)
+    lower = np.floor(at)
+    upper = np.minimum(np.ceil(at), old - 1)
+    fraction = np.where(upper > lower, at - lower, 0)
+    return Taps(lower.astype(np.int32), upper.astype(np.int32), fraction)
+
+
+def nearest_pixels(
+    old: int, new: int, *, align_corners: bool, half_pixel_centers: bool
+) -> NDArray[np.int32]:
+    """Return for each of ``new`` pixels which of ``old`` it shows."""
+    at = _positions(old, new, align_corners=align_corners, half_pixel_centers=half_pixel_centers)
+    pixel = np.floor(at)
+    if align_corners:
+        pixel += at - pixel >= 0.5
+    return np.minimum(pixel, old - 1).astype(np.int32)
+
+
+def _positions(
+    old: int, new: int, *, align_corners: bool, half_pixel_centers: bool
+) -> NDArray[np.float64]:
+    """Return each new pixel's place on the old axis; of its centre, counted from the edge."""
+    places = np.arange(new, dtype=np.float64)
+    if half_pixel_centers:
+        places += 0.5
+    if align_corners and new > 1:
+        return places * ((old - 1) / (new - 1))
+    return places * (old / max(new, 1))
+
+
+def size_attribute() -> Attribute:
+    """Return an attribute of two sizes, (height, width)."""
+
+    def canonical(value: Any, _known: InputTypes) -> Pair:
+        pair = shapes.as_shape(value, "size")
+        if len(pair) != 2:
+            raise ArgumentError(f"must be two sizes, (height, width), got {value!r}")
+        return pair[0], pair[1]
+
+    return Attribute(canonical)
+
+
+def _half_pixel_centers(value: Any, known: InputTypes) -> bool:
+    if not isinstance(value, bool):
+        raise ArgumentError(f"must be True or False, got {value!r}")
+    if value and known["align_corners"]:
+        raise ArgumentError("must be False where align_corners is True")
+    return value
+
+
+_OPTIONS = {
+    "size": size_attribute(),
+    "align_corners": attributes.flag(default=False),
+    "half_pixel_centers": Attribute(_half_pixel_centers, default=False),
+}
+_GRAD_OPTIONS = {**_OPTIONS, "size": attributes.optional(size_attribute())}
+
+
+def _resized(images: TensorType, *, size: Pair) -> TensorType:
+    if images.rank != 4:
+        raise ShapeError("images must have rank 4: [batch, height, width, channels]")
+    batch, height, width, channels = images.shape
+    out = TensorType(images.dtype, (batch, *size, channels))
+    if out.size and not height * width:
+        raise ShapeError(f"images of {height} by {width} pixels cannot be resized")
+    return out
+
+
+def _resized_grad(images: TensorType, dy: TensorType, *, size: Pair | None) -> TensorType:
+    if dy.rank != 4:
+        raise ShapeError("dy must have rank 4: [batch, height, width, channels]")
+    expected = _resized(images, size=size or (dy.shape[1], dy.shape[2]))
+    if dy != expected:
+        raise ShapeError(f"dy must be {expected}")
+    return images
+
+
+RESIZE_BILINEAR = KernelSpec(
+    "ResizeBilinear",
+    ("images",),
+    _resized,
+    attributes=_OPTIONS,
+    accepts=dt.REAL | dt.BOOL,
+    promote=("images",),
+    inexact=True,
+)
+RESIZE_BILINEAR_GRAD = KernelSpec(
+    "ResizeBilinearGrad",
+    ("images", "dy"),
+    _resized_grad,
+    attributes=_GRAD_OPTIONS,
+    accepts=dt.FLOATING,
+    promote=("images", "dy"),
+    inexact=True,
+)
+RESIZE_NEAREST_NEIGHBOR = KernelSpec(
+    "ResizeNearestNeighbor", ("images",), _resized, attributes=_OPTIONS, accepts=dt.FIXED
+)
+RESIZE_NEAREST_NEIGHBOR_GRAD = KernelSpec(
+    "ResizeNearestNeighborGrad",
+    ("images", "dy"),
+    _resized_grad,
+    attributes=_GRAD_OPTIONS,
+    accepts=dt.FLOATING,
+    promote=("images", "dy"),
+    inexact=True,
+)
+
+
+@chained
+def resize_bilinear(
+    images: Any,
+    size: Any,
+    align_corners: bool = False,  # noqa: FBT001, FBT002  # TensorFlow.js's parameters
+    half_pixel_centers: bool = False,  # noqa: FBT001, FBT002
+) -> Tensor:
+    """Return images of another size, each new pixel a mean of the four old ones around it.
+
+    New pixel ``i`` of ``new`` lies at ``i * old / new`` on an axis of ``old`` pixels.
+
+    Args:
+        images: [batch, height, width, channels], or one image [height, width, channels].
+        size: the new (height, width).
+        align_corners: the centres of the corner pixels stay where they are: pixel ``i`` lies
+            at ``i * (old - 1) / (new - 1)``.
+        half_pixel_centers: pixels are squares and their centres are what is interpolated:
+            pixel ``i`` lies at ``(i + 0.5) * old / new - 0.5``. Not with ``align_corners``.
+
+    Returns:
+        A tensor of the images' dtype, float32 for integers and booleans. An axis that keeps
+        its size keeps its pixels. (TensorFlow's ResizeBilinear.)
+
+    Raises:
+        ShapeError: the rank is neither 3 nor 4, or there are no pixels.
+        ArgumentError: ``size`` is not two sizes; both options at once.
+
+    """
+    return _resize(
+        RESIZE_BILINEAR, "resize_bilinear", images, size, align_corners, half_pixel_centers
+    )
+
+
+@chained
+def resize_nearest_neighbor(
+    images: Any,
+    size: Any,
+    align_corners: bool = False,  # noqa: FBT001, FBT002  # TensorFlow.js's parameters
+    half_pixel_centers: bool = False,  # noqa: FBT001, FBT002
+) -> Tensor:
+    """Return images of another size, each new pixel one of the old ones.
+
+    New pixel ``i`` of ``new`` shows old pixel ``floor(i * old / new)`` of ``old``.
+
+    Args:
+        images: [batch, height, width, channels], or one image [height, width, channels].
+        size: the new (height, width).
+        align_corners: it shows ``i * (old - 1) / (new - 1)``, rounded, halves upwards.
+        half_pixel_centers: it shows ``floor((i + 0.5) * old / new)``, the pixel under its
+            centre. Not with ``align_corners``.
+
+    Returns:
+        A tensor of the images' dtype. (TensorFlow's ResizeNearestNeighbor.)
+
+    Raises:
+        ShapeError: the rank is neither 3 nor 4, or there are no pixels.
+        ArgumentError: ``size`` is not two sizes; both options at once.
+
+    """
+    return _resize(
+        RESIZE_NEAREST_NEIGHBOR,
+        "resize_nearest_neighbor",
+        images,
+        size,
+        align_corners,
+        half_pixel_centers,
+    )
+
+
+def _resize(
+    spec: KernelSpec,
+    who: str,
+    images: Any,
+    size: Any,
+    align_corners: bool,  # noqa: FBT001
+    half_pixel_centers: bool,  # noqa: FBT001
+) -> Tensor:
+    tensor = as_tensor(images, what=f"{who}: images")
+    single = tensor.ndim == 3
+    result = dispatch(
+        spec,
+        expand_dims(tensor, axis=0) if single else tensor,
+        size=size,
+        align_corners=align_corners,
+        half_pixel_centers=half_pixel_centers,
+    )
+    return squeeze(result, 0) if single else result

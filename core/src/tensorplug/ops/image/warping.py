@@ -1,0 +1,250 @@
+"""Images turned, mirrored and projected."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug.contract import attributes
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
+from tensorplug.dispatch.calls import dispatch
+from tensorplug.errors import ArgumentError, ShapeError
+from tensorplug.ops.image.resizing import size_attribute
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tensorplug.contract.dtypes import Scalar
+    from tensorplug.contract.spec import InputTypes
+    from tensorplug.dispatch.tensor import Tensor
+
+__all__ = [
+    "flip_left_right",
+    "rotate_with_offset",
+    "transform",
+]
+
+Pair = tuple[int, int]
+Fill = tuple[float, ...] | float
+
+
+def _check_rank(image: TensorType) -> None:
+    if image.rank != 4:
+        raise ShapeError("image must have rank 4: [batch, height, width, channels]")
+
+
+# Mirroring ---------------------------------------------------------------------------------
+
+
+def _flipped(image: TensorType) -> TensorType:
+    _check_rank(image)
+    return image
+
+
+FLIP_LEFT_RIGHT = KernelSpec("FlipLeftRight", ("image",), _flipped, accepts=dt.FIXED)
+
+
+def flip_left_right(image: Any) -> Tensor:
+    """Return images with left and right exchanged.
+
+    Args:
+        image: [batch, height, width, channels], of any dtype.
+
+    Raises:
+        ShapeError: the rank is not 4.
+
+    """
+    return dispatch(FLIP_LEFT_RIGHT, image)
+
+
+# Rotation ----------------------------------------------------------------------------------
+
+
+def _number(value: Any, _known: InputTypes) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ArgumentError(f"must be a finite number, got {value!r}")
+    return float(value)
+
+
+def _center(value: Any, known: InputTypes) -> tuple[float, float]:
+    if isinstance(value, list | tuple):
+        if len(value) != 2:
+            raise ArgumentError(f"must be a number or two of them, (x, y), got {value!r}")
+        return _number(value[0], known), _number(value[1], known)
+    both = _number(value, known)
+    return both, both
+
+
+def _fill(value: Any, known: InputTypes) -> Fill:
+    """Return the fill of every channel, or one for each."""
+    image: TensorType = known["image"]
+    given = value if isinstance(value, list | tuple) else (value,)
+    for each in given:
+        if isinstance(each, bool) or not isinstance(each, int | float):
+            raise ArgumentError(f"must be a number or one for each channel, got {value!r}")
+        dt.check_number(each, image.dtype)
+    if not isinstance(value, list | tuple):
+        return value  # type: ignore[no-any-return]  # a number, as was just checked
+    channels = image.shape[-1] if image.rank else 0
+    if len(value) == 3 and channels <= 4:  # red, green and blue; alpha is opaque
+        return (*value, 255)[:channels]
+    if len(value) != channels:
+        raise ArgumentError(f"has {len(value)} numbers for {channels} channels")
+    return tuple(value)
+
+
+def _rotated(image: TensorType) -> TensorType:
+    _check_rank(image)
+    return image
+
+
+ROTATE_WITH_OFFSET = KernelSpec(
+    "RotateWithOffset",
+    ("image",),
+    _rotated,
+    attributes={
+        "radians": Attribute(_number),
+        "fill_value": Attribute(_fill, 0),
+        "center": Attribute(_center, 0.5),
+    },
+    accepts=dt.REAL,
+)
+
+
+def rotation_sources(
+    height: int, width: int, radians: float, center: tuple[float, float]
+) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+    """Return for each place of a rotated image which pixel is there, and whether there is one.
+
+    Pixels are numbered row by row; where there is none, the number is 0.
+    """
+    center_x, center_y = center[0] * width, center[1] * height
+    x = np.arange(width)[None, :] - center_x
+    y = np.arange(height)[:, None] - center_y
+    sine, cosine = math.sin(radians), math.cos(radians)
+    column = _rounded(x * cosine - y * sine + center_x)
+    row = _rounded(x * sine + y * cosine + center_y)
+    inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
+    pixel = np.where(inside, row * width + column, 0).astype(np.int32)
+    return pixel.reshape(-1), inside.reshape(-1)
+
+
+def _rounded(at: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Round halves upwards, as JavaScript does."""
+    below = np.floor(at)
+    return below + (at - below >= 0.5)
+
+
+def rotate_with_offset(
+    image: Any, radians: float, fill_value: Any = 0, center: Any = 0.5
+) -> Tensor:
+    """Return images turned counterclockwise by ``radians``.
+
+    Each pixel is the nearest one of the original, without interpolation.
+
+    Args:
+        image: [batch, height, width, channels], of any real dtype.
+        radians: the angle.
+        fill_value: where there is nothing: a number, one for each channel, or (red, green,
+            blue) with an alpha channel of 255.
+        center: what stays where it is, as parts of the image's size: one number for both axes,
+            or (x, y).
+
+    Raises:
+        ShapeError: the rank is not 4.
+        ArgumentError: a ``fill_value`` that does not fit the channels.
+
+    """
+    return dispatch(
+        ROTATE_WITH_OFFSET, image, radians=radians, fill_value=fill_value, center=center
+    )
+
+
+# Projection --------------------------------------------------------------------------------
+
+
+def _filled(value: Any, known: InputTypes) -> Scalar:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ArgumentError(f"must be a number, got {value!r}")
+    image: TensorType = known["image"]
+    dt.check_number(value, image.dtype)
+    return value
+
+
+def _transformed(
+    image: TensorType, transforms: TensorType, *, output_shape: Pair | None
+) -> TensorType:
+    _check_rank(image)
+    batch, height, width, channels = image.shape
+    if transforms.rank != 2 or transforms.shape[1] != 8 or transforms.shape[0] not in (1, batch):
+        several = f" or [{batch}, 8]" if batch != 1 else ""
+        raise ShapeError(f"transforms must have shape [1, 8]{several}")
+    out = TensorType(image.dtype, (batch, *(output_shape or (height, width)), channels))
+    if out.size and not image.size:
+        raise ShapeError(f"there is nothing to transform in {image}")
+    return out
+
+
+TRANSFORM = KernelSpec(
+    "Transform",
+    ("image", "transforms"),
+    _transformed,
+    attributes={
+        "interpolation": attributes.choice("nearest", "bilinear", default="nearest"),
+        "fill_mode": attributes.choice(
+            "constant", "reflect", "wrap", "nearest", default="constant"
+        ),
+        "fill_value": Attribute(_filled, 0),
+        "output_shape": attributes.optional(size_attribute()),
+    },
+    accepts={"image": dt.REAL, "transforms": dt.FLOATING},
+    promote=("transforms",),
+    inexact=True,
+)
+
+
+def transform(
+    image: Any,
+    transforms: Any,
+    interpolation: str = "nearest",
+    fill_mode: str = "constant",
+    fill_value: float = 0,
+    output_shape: Any = None,
+) -> Tensor:
+    """Return images seen through projective transforms.
+
+    The pixel at (x, y) of the result is read at
+    ``((a0 x + a1 y + a2) / k, (b0 x + b1 y + b2) / k)`` of the image, with
+    ``k = c0 x + c1 y + 1``.
+
+    Args:
+        image: [batch, height, width, channels], of any real dtype.
+        transforms: [batch, 8], or [1, 8] for all images: a0, a1, a2, b0, b1, b2, c0, c1.
+        interpolation: "nearest" (halves upwards) or "bilinear". Integers are truncated.
+        fill_mode: what is beyond the edges: "constant": ``fill_value``; "reflect"
+            (dcba|abcd|dcba); "wrap" (abcd|abcd|abcd); "nearest" (aaaa|abcd|dddd).
+        fill_value: for "constant", and for what is infinitely far away.
+        output_shape: (height, width) of the result; by default the image's.
+
+    Returns:
+        [batch, *output_shape, channels] in the image's dtype. It is differentiable in the
+        image, and in the transforms where the interpolation is bilinear. (TensorFlow's
+        ImageProjectiveTransformV3.)
+
+    Raises:
+        ShapeError: a wrong rank or shape.
+        ArgumentError: an unknown interpolation or fill mode.
+
+    """
+    return dispatch(
+        TRANSFORM,
+        image,
+        transforms,
+        interpolation=interpolation,
+        fill_mode=fill_mode,
+        fill_value=fill_value,
+        output_shape=output_shape,
+    )

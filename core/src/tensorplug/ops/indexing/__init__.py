@@ -1,0 +1,1 @@
+"""Indexing: gather, scatter, slices, and subscripts as NumPy has them."""

@@ -1,0 +1,159 @@
+"""Random choices among things. The functions live in ``tensorplug.random``."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug.contract import shapes
+from tensorplug.dispatch import host_values
+from tensorplug.dispatch.calls import as_tensor
+from tensorplug.errors import ArgumentError, ShapeError
+from tensorplug.ops import elementwise, movement, reduction, sorting
+from tensorplug.ops.comparison import less
+from tensorplug.ops.elementwise import where
+from tensorplug.ops.indexing import indexing
+from tensorplug.ops.random.draws import fitting, integers, parameters
+from tensorplug.ops.random.random import as_key, bits, split
+from tensorplug.ops.random.sampling import gumbel
+
+if TYPE_CHECKING:
+    from tensorplug.contract.shapes import Shape
+    from tensorplug.dispatch.tensor import Tensor
+
+__all__ = ["categorical", "choice", "permutation"]
+
+
+def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None) -> Tensor:
+    """Return indices (int32) drawn with probabilities ``softmax(logits)`` along ``axis``.
+
+    The largest of ``logits`` plus Gumbel noise is taken, which holds an element for each
+    probability of each draw at once.
+
+    Args:
+        key: a key.
+        logits: logarithms of probabilities, up to a constant; -inf for what never comes.
+        axis: of ``logits``, along which they belong together.
+        shape: of the result; by default that of ``logits`` without ``axis``, which must broadcast
+            to it: ``(1000, 3)`` draws a thousand times from each of three rows.
+
+    Raises:
+        ArgumentError: ``key`` is no key.
+        ShapeError: ``axis`` is out of range or empty, or ``shape`` does not fit.
+        DTypeError: ``logits`` are no real numbers.
+
+    """
+    checked = as_key(key, "categorical")
+    _, chosen, (scores,) = parameters("categorical", None, None, logits=logits)
+    if host_values.is_scalar(scores) or not scores.ndim:
+        raise ShapeError("categorical: logits must have at least rank 1, got a number")
+    at = shapes.normalize_axis(axis, scores.ndim, "categorical: axis")
+    others = [each for each in range(scores.ndim) if each != at]
+    last = movement.permute_dims(scores, (*others, at))
+    batch, classes = last.shape[:-1], last.shape[-1]
+    if not classes:
+        raise ShapeError(f"categorical: axis {axis} of logits {scores.type} is empty")
+    sizes = fitting("categorical", shape, [batch])
+    return reduction.argmax(last + gumbel(checked, (*sizes, classes), chosen), axis=-1)
+
+
+def permutation(key: Any, x: Any, axis: int = 0) -> Tensor:
+    """Return ``x`` with its slices along ``axis`` in random order, each order as likely.
+
+    Args:
+        key: a key.
+        x: a tensor of at least rank 1; or an integer n for the numbers 0 to n - 1 (int32).
+        axis: whose slices change places.
+
+    Raises:
+        ArgumentError: ``key`` is no key, or ``x`` a negative number.
+        ShapeError: ``axis`` is out of range.
+
+    """
+    checked = as_key(key, "permutation")
+    count, source = _choices("permutation", x, axis)
+    order = _order(checked, count)
+    return order if source is None else indexing.gather(source, order, axis=axis)
+
+
+def _choices(who: str, a: Any, axis: int) -> tuple[int, Tensor | None]:
+    """Return of how many things there is to choose, and the tensor whose slices they are."""
+    if host_values.is_scalar(a) or isinstance(a, np.generic):
+        count = shapes.index(a, f"{who}: a number")
+        if count < 0:
+            raise ArgumentError(f"{who}: a number must not be negative, got {count}")
+        return count, None
+    tensor = as_tensor(a, what=f"{who}: the tensor")
+    at = shapes.normalize_axis(axis, tensor.ndim, f"{who} of {tensor.type}: axis")
+    return tensor.shape[at], tensor
+
+
+def _order(key: Tensor, count: int) -> Tensor:
+    """Return a random order of ``count`` numbers.
+
+    Words of 32 bits are sorted with their places, twice: a sort keeps the order of equals, and
+    without the second one equal words, of which there are some among 2**16, would show.
+    """
+    one, two = (sorting.topk(bits(each, (count,)), count)[1] for each in split(key))
+    return indexing.gather(one, two) if count else one
+
+
+def choice(
+    key: Any, a: Any, shape: Any = (), *, replace: bool = True, p: Any = None, axis: int = 0
+) -> Tensor:
+    """Return slices of ``a`` along ``axis``, chosen at random.
+
+    Args:
+        key: a key.
+        a: a tensor of at least rank 1; or an integer n for the numbers 0 to n - 1 (int32).
+        shape: how many are chosen; it takes the place of ``axis`` in the shape of the result.
+        replace: whether a slice may be chosen more than once.
+        p: how likely each is, up to a factor: one number per slice, along one axis; what is not
+            positive never comes. Without ``replace``, they are chosen one after the other, each
+            time among those that are left.
+        axis: of ``a``.
+
+    Raises:
+        ArgumentError: ``key`` is no key; there is nothing to choose from, or without ``replace``
+            not enough.
+        ShapeError, DTypeError: ``axis`` or ``p`` do not fit ``a``.
+
+    """
+    checked = as_key(key, "choice")
+    count, source = _choices("choice", a, axis)
+    sizes = shapes.as_shape(shape, "choice: shape")
+    wanted = prod(sizes)
+    if wanted > count and (not replace or not count):
+        raise ArgumentError(f"choice: cannot choose {wanted} of {count} without repetition")
+    weights = None if p is None else _log_weights(p, count)
+    pick = _with_repetition if replace else _without_repetition
+    picked = pick(checked, count, sizes, weights)
+    return picked if source is None else indexing.gather(source, picked, axis=axis)
+
+
+def _with_repetition(key: Tensor, count: int, shape: Shape, weights: Tensor | None) -> Tensor:
+    if weights is not None and count:
+        return categorical(key, weights, shape=shape)
+    return integers(key, 0, max(count, 1), shape)
+
+
+def _without_repetition(key: Tensor, count: int, shape: Shape, weights: Tensor | None) -> Tensor:
+    wanted = prod(shape)
+    if weights is None:
+        return movement.reshape(movement.slice(_order(key, count), (0,), (wanted,)), shape)
+    _, order = sorting.topk(weights + gumbel(key, (count,), weights.dtype), wanted)
+    return movement.reshape(order, shape)
+
+
+def _log_weights(p: Any, count: int) -> Tensor:
+    _, chosen, (given,) = parameters("choice", None, None, p=p)
+    if host_values.is_scalar(given) or given.shape != (count,):
+        shown = given if host_values.is_scalar(given) else given.type
+        raise ShapeError(f"choice: p must hold one number for each of {count}, got {shown}")
+    weights = elementwise.astype(given, chosen)
+    positive = less(0.0, weights)
+    # Not minus infinity, so that nothing infinite is made on the way.
+    never = float(np.finfo(chosen.name).min)
+    return where(positive, elementwise.log(where(positive, weights, 1.0)), never)

@@ -1,0 +1,293 @@
+"""Draws from the distributions that have kernels of their own, and what all draws check.
+
+The functions live in ``tensorplug.random``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract import shapes
+from tensorplug.dispatch import host_values
+from tensorplug.dispatch.calls import as_tensor, dispatch
+from tensorplug.errors import ArgumentError, DTypeError, ShapeError
+from tensorplug.ops import elementwise, movement
+from tensorplug.ops.comparison import less
+from tensorplug.ops.elementwise import astype
+from tensorplug.ops.random.random import (
+    RANDOM_EXPONENTIAL,
+    RANDOM_INTEGERS,
+    RANDOM_NORMAL,
+    RANDOM_UNIFORM,
+    as_key,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.shapes import Shape
+    from tensorplug.dispatch.tensor import Tensor
+
+__all__ = ["exponential", "integers", "normal", "uniform"]
+
+
+def uniform(
+    key: Any, shape: Any = None, dtype: Any = None, low: Any = 0.0, high: Any = 1.0
+) -> Tensor:
+    """Return numbers drawn uniformly from [low, high).
+
+    Args:
+        key: a key.
+        shape: of the result; by default what ``low`` and ``high`` broadcast to.
+        dtype: a floating one; by default that of ``low`` and ``high`` where they are floating
+            tensors, else float32.
+        low: a number or a tensor that broadcasts to ``shape``.
+        high: likewise. Where it is not above ``low``, ``low`` is what comes out.
+
+    Returns:
+        ``low + u * (high - low)``, u in [0, 1) in steps of 2**-24 (2**-53 for float64, 2**-11 for
+        float16); ``low`` where rounding would make it ``high``. It is differentiable in ``low``
+        and ``high``. u is the same to the last bit on all backends, and so is the result on those
+        that add and multiply as IEEE 754 says.
+
+    Raises:
+        ArgumentError: ``key`` is no key; ``low`` and ``high`` are numbers in the wrong order, or
+            one of them or their difference is not finite.
+        ShapeError, DTypeError: as said above.
+
+    """
+    checked = as_key(key, "uniform")
+    sizes, chosen, (below, above) = parameters("uniform", shape, dtype, low=low, high=high)
+    if host_values.is_scalar(below) and host_values.is_scalar(above):
+        _check_ends(below, above, chosen)
+    u = dispatch(RANDOM_UNIFORM, checked, shape=sizes, dtype=chosen)
+    if is_number(below, 0) and is_number(above, 1):
+        return u
+    x = below + u * (above - below)
+    return elementwise.where(less(x, above), x, below)
+
+
+def _check_ends(low: float, high: float, dtype: DType) -> None:
+    with np.errstate(over="ignore"):  # what is too large is infinite, and refused
+        reach = np.array([low, high, high - low]).astype(dtype.numpy)
+    if not low <= high or not np.isfinite(reach).all():
+        raise ArgumentError(
+            f"uniform: low must not be above high, and both and their difference must be finite "
+            f"in {dtype}, got {low!r} and {high!r}"
+        )
+
+
+def normal(
+    key: Any, shape: Any = None, dtype: Any = None, loc: Any = 0.0, scale: Any = 1.0
+) -> Tensor:
+    """Return numbers drawn from the normal distribution of mean ``loc`` and deviation ``scale``.
+
+    Args:
+        key: a key.
+        shape: of the result; by default what ``loc`` and ``scale`` broadcast to.
+        dtype: a floating one; by default that of ``loc`` and ``scale`` where they are floating
+            tensors, else float32.
+        loc: a number or a tensor that broadcasts to ``shape``.
+        scale: likewise.
+
+    Returns:
+        ``loc + z * scale``, differentiable in both. Every z is within 2 units in the last place
+        of what its random bits stand for, and the same to the last bit on all backends that add,
+        multiply, divide and take square roots as IEEE 754 says. ``|z|`` is at most 6.7 (8.6 for
+        float64), and never 0.
+
+    Raises:
+        ArgumentError, ShapeError, DTypeError: as said above.
+
+    """
+    checked = as_key(key, "normal")
+    sizes, chosen, (mean, deviation) = parameters("normal", shape, dtype, loc=loc, scale=scale)
+    z = dispatch(RANDOM_NORMAL, checked, shape=sizes, dtype=chosen)
+    return placed(z, mean, deviation)
+
+
+def exponential(key: Any, shape: Any = None, dtype: Any = None, scale: Any = 1.0) -> Tensor:
+    """Return numbers drawn from the exponential distribution of mean ``scale``.
+
+    Shape, dtype, accuracy and errors are as for ``normal``. The numbers are never 0 and at most
+    22.2 times ``scale`` (36.8 times for float64).
+    """
+    checked = as_key(key, "exponential")
+    sizes, chosen, (mean,) = parameters("exponential", shape, dtype, scale=scale)
+    x = dispatch(RANDOM_EXPONENTIAL, checked, shape=sizes, dtype=chosen)
+    return placed(x, 0, mean)
+
+
+def integers(key: Any, low: Any, high: Any = None, shape: Any = None, dtype: Any = None) -> Tensor:
+    """Return integers drawn uniformly from [low, high), or from [0, low) without ``high``.
+
+    Args:
+        key: a key.
+        low: an integer, or an integer tensor that broadcasts to ``shape``.
+        high: likewise.
+        shape: of the result; by default what ``low`` and ``high`` broadcast to.
+        dtype: an integer one; by default that of ``low`` and ``high`` where they are tensors,
+            else int32.
+
+    Returns:
+        The same integers on every backend, and, between Python's numbers, in every dtype. No
+        integer's probability is off by more than 2**-32 of itself. Tensors are not read: where
+        ``high`` is not above ``low``, the result is any number of the dtype.
+
+    Raises:
+        ArgumentError: ``key`` is no key; numbers of which ``high`` is not above ``low``, or that
+            do not fit ``dtype``.
+        ShapeError, DTypeError: shapes that do not broadcast, what is no integer.
+
+    """
+    checked = as_key(key, "integers")
+    bounds = (0, low) if high is None else (low, high)
+    first, last = (
+        _integer(each, f"integers: {name}")
+        for each, name in zip(bounds, ("low", "high"), strict=True)
+    )
+    tensors = [each for each in (first, last) if not isinstance(each, int)]
+    chosen = _integer_dtype(dtype, tensors)
+    sizes = fitting("integers", shape, [each.shape for each in tensors])
+    span = _span(first, last, chosen) if tensors else _span_of_numbers(first, last, chosen)
+    if span.shape not in ((), sizes):
+        span = movement.broadcast_to(span, sizes)
+    drawn = astype(dispatch(RANDOM_INTEGERS, checked, span, shape=sizes), chosen)
+    if is_number(first, 0):
+        return drawn
+    return drawn + (first if isinstance(first, int) else astype(first, chosen))
+
+
+def _integer(value: Any, what: str) -> Any:
+    """Return a Python integer as it is, anything else as a tensor of integers."""
+    if host_values.is_scalar(value) or isinstance(value, np.generic):
+        return shapes.index(value, what)
+    tensor = as_tensor(value, what=what)
+    if tensor.dtype not in dt.INTEGER:
+        raise DTypeError(f"{what} must hold integers, got {tensor.type}")
+    return tensor
+
+
+def _integer_dtype(dtype: Any, tensors: list[Tensor]) -> DType:
+    if dtype is None:
+        return dt.promote(each.dtype for each in tensors) if tensors else dt.default_int
+    chosen = dt.of(dtype, "integers")
+    if chosen not in dt.INTEGER:
+        raise DTypeError(f"integers: dtype must be an integer's, got {chosen}")
+    return chosen
+
+
+def _span_of_numbers(low: int, high: int, dtype: DType) -> Tensor:
+    """Return how many integers there are: in 64 bits only where 32 will not do."""
+    if not low < high:
+        raise ArgumentError(f"integers: low must be below high, got {low} and {high}")
+    limits = np.iinfo(dtype.name)
+    if low < limits.min or high > int(limits.max) + 1:
+        raise ArgumentError(f"integers: [{low}, {high}) does not fit into {dtype}")
+    unsigned = dt.uint32 if high - low <= 1 << 32 else dt.uint64
+    return _wrapped(high - low, unsigned)
+
+
+def _span(low: Any, high: Any, dtype: DType) -> Tensor:
+    unsigned = dt.uint64 if dtype.itemsize == 8 else dt.uint32
+    first, last = (
+        _wrapped(each, unsigned) if isinstance(each, int) else astype(each, unsigned)
+        for each in (low, high)
+    )
+    return last - first
+
+
+def _wrapped(number: int, dtype: DType) -> Tensor:
+    return as_tensor(np.array(number % (1 << 8 * dtype.itemsize), dtype.numpy))
+
+
+# What the arguments of all draws have in common -------------------------------------------
+
+
+def parameters(
+    who: str, shape: Any, dtype: Any, *, widen: bool = False, **given: Any
+) -> tuple[Shape, DType, tuple[Any, ...]]:
+    """Return the shape and dtype of a draw, and its parameters: numbers, or tensors.
+
+    Args:
+        who: asks; it begins every message.
+        shape: of the result; None for what the parameters broadcast to.
+        dtype: a floating one; None for that of the floating tensors among the parameters, or
+            the default.
+        widen: whether the tensors get the dtype in which that one is computed with, or it.
+        given: the parameters by name.
+
+    Raises:
+        ArgumentError, ShapeError, DTypeError: what is wrong, and where.
+
+    """
+    values = [_parameter(each, f"{who}: {name}") for name, each in given.items()]
+    tensors = [each for each in values if not host_values.is_scalar(each)]
+    chosen = _real_dtype(who, dtype, tensors)
+    sizes = fitting(who, shape, [each.shape for each in tensors])
+    work = widened(chosen) if widen else chosen
+    converted = (each if host_values.is_scalar(each) else astype(each, work) for each in values)
+    return sizes, chosen, tuple(converted)
+
+
+def widened(dtype: DType) -> DType:
+    """Return the dtype in which longer formulas are computed: float32 for float16."""
+    return dt.float32 if dtype is dt.float16 else dtype
+
+
+def _parameter(value: Any, what: str) -> Any:
+    """Return a Python number as it is, anything else as a tensor of real numbers."""
+    if host_values.is_scalar(value):
+        if isinstance(value, complex):
+            raise ArgumentError(f"{what} must be a real number, got {value!r}")
+        return value
+    tensor = as_tensor(value, what=what)
+    if tensor.dtype not in dt.REAL:
+        raise DTypeError(f"{what} must hold real numbers, got {tensor.type}")
+    return tensor
+
+
+def _real_dtype(who: str, dtype: Any, tensors: list[Tensor]) -> DType:
+    if dtype is None:
+        floating = [each.dtype for each in tensors if each.dtype in dt.FLOATING]
+        return dt.promote(floating) if floating else dt.default_float
+    chosen = dt.of(dtype, who)
+    if chosen not in dt.FLOATING:
+        raise DTypeError(f"{who}: dtype must be float16, float32 or float64, got {chosen}")
+    return chosen
+
+
+def fitting(who: str, shape: Any, given: Sequence[Shape]) -> Shape:
+    """Return the shape of a draw whose parameters have the shapes ``given``.
+
+    Raises:
+        ShapeError: they do not broadcast to ``shape``, or to one another where it is None.
+        ArgumentError: ``shape`` is none.
+
+    """
+    sizes = None if shape is None else shapes.as_shape(shape, f"{who}: shape")
+    try:
+        common = shapes.broadcast(*given)
+        if sizes is None or shapes.broadcast(sizes, common) == sizes:
+            return common if sizes is None else sizes
+    except ShapeError as error:
+        raise ShapeError(f"{who}: {error}") from None
+    raise ShapeError(
+        f"{who}: the parameters have shape {list(common)}, which does not broadcast to "
+        f"{list(sizes)}"
+    )
+
+
+def placed(x: Tensor, loc: Any, scale: Any) -> Tensor:
+    """Return ``loc + x * scale``, without computing what changes nothing."""
+    scaled = x if is_number(scale, 1) else x * scale
+    return scaled if is_number(loc, 0) else loc + scaled
+
+
+def is_number(given: Any, number: float) -> bool:
+    """Return whether a parameter is that Python number, so that nothing need be computed."""
+    return host_values.is_scalar(given) and given == number

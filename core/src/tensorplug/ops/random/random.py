@@ -1,0 +1,296 @@
+"""Random numbers from explicit keys: the kernel specs, the keys, and bits.
+
+A key is a tensor ``uint32[4]``: two words choose one of the maps of Philox4x32-10, two are the
+upper half of its counter. The lower half numbers the blocks of a draw, and a block is four words.
+So element j of a draw depends on the key and on j and on nothing else: not on the shape, the
+order of calls, threads or the device (docs/adr/0008). The functions live in ``tensorplug.random``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tensorplug.contract import attributes, shapes
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
+from tensorplug.dispatch import host_values
+from tensorplug.dispatch.calls import as_tensor, dispatch
+from tensorplug.errors import ArgumentError, DTypeError, ShapeError
+from tensorplug.ops import creation, elementwise, movement, reduction
+from tensorplug.ops.comparison import less
+from tensorplug.ops.elementwise import astype
+from tensorplug.ops.random import philox
+
+if TYPE_CHECKING:
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.shapes import Shape
+    from tensorplug.contract.spec import InputTypes
+    from tensorplug.dispatch.tensor import Tensor
+
+__all__ = ["bits", "fold_in", "key", "split"]
+
+KEY: Final = TensorType(dt.uint32, (4,))
+# No draw has 2**63 blocks, so what keys are made of starts there: SPLIT for the keys of `split`,
+# FOLD for those of `fold_in`.
+SPLIT: Final = 1 << 63
+FOLD: Final = SPLIT | (1 << 62)
+_LARGEST: Final = (1 << 64) - 1
+
+
+def _start(value: Any, _types: InputTypes) -> int:
+    number = shapes.index(value)
+    if not 0 <= number <= _LARGEST:
+        raise ArgumentError(f"must be in [0, 2**64), got {number}")
+    return number
+
+
+def _floating(value: Any, _types: InputTypes) -> DType:
+    dtype = dt.of(value)
+    if dtype not in dt.FLOATING:
+        raise DTypeError(f"must be float16, float32 or float64, got {dtype}")
+    return dtype
+
+
+def _check_key(key: TensorType) -> None:
+    if key.shape != KEY.shape:
+        raise ShapeError(f"a key is {KEY}, got {key}")
+
+
+def _bits(key: TensorType, *, shape: Shape) -> TensorType:
+    _check_key(key)
+    return TensorType(dt.uint32, shape)
+
+
+def _real(key: TensorType, *, shape: Shape, dtype: DType) -> TensorType:
+    _check_key(key)
+    return TensorType(dtype, shape)
+
+
+def _integers(key: TensorType, span: TensorType, *, shape: Shape) -> TensorType:
+    _check_key(key)
+    if span.shape not in ((), shape):
+        raise ShapeError(f"span must have shape [] or {list(shape)}")
+    return TensorType(span.dtype, shape)
+
+
+def _seed(value: Any, _types: InputTypes) -> int:
+    """Return an integer as it is; of a fraction, such as TensorFlow.js's own seeds, the bits."""
+    if isinstance(value, float | np.floating):
+        exact = float(value)
+        value = int(exact) if exact.is_integer() else int(np.float64(exact).view(np.uint64))
+    return _start(value, _types)
+
+
+def _samples(logits: TensorType, *, num_samples: int) -> TensorType:
+    if logits.rank not in (1, 2) or not logits.shape[-1]:
+        raise ShapeError("logits must have rank 1 or 2, and at least one outcome")
+    return TensorType(dt.default_int, (*logits.shape[:-1], num_samples))
+
+
+# `start` numbers the first block.
+_WHERE: Final = {"shape": attributes.shape(), "start": Attribute(_start, 0)}
+_REAL: Final = {**_WHERE, "dtype": Attribute(_floating, dt.default_float)}
+_ACCEPTS: Final = {"key": frozenset({dt.uint32})}
+
+# Element j is word j % 4 of block j // 4; words are counted through below.
+RANDOM_BITS = KernelSpec("RandomBits", ("key",), _bits, attributes=_WHERE, accepts=_ACCEPTS)
+
+# In [0, 1). float32: the upper 24 bits of word j, over 2**24. float16: the upper 11 bits, over
+# 2**11. float64: the upper 53 of 64 bits, over 2**53; of the words 2j and 2j + 1 the second is
+# the upper half, here and below.
+RANDOM_UNIFORM = KernelSpec("RandomUniform", ("key",), _real, attributes=_REAL, accepts=_ACCEPTS)
+
+# `ops.box_muller` says how. Element j is made of word j; for float64, of the words 2j and 2j + 1.
+# float16 is float32, rounded.
+RANDOM_EXPONENTIAL = KernelSpec(
+    "RandomExponential", ("key",), _real, attributes=_REAL, accepts=_ACCEPTS
+)
+
+# `ops.box_muller` says how. The elements 2i and 2i + 1 are a pair: for float32, of the radius from
+# word 2i and the angle from word 2i + 1; for float64, of the two halves of block i.
+RANDOM_NORMAL = KernelSpec("RandomNormal", ("key",), _real, attributes=_REAL, accepts=_ACCEPTS)
+
+# floor(w * span / 2**64), w the 64 bits of the words 2j and 2j + 1; a span of 0 stands for 2**32.
+# With a span of 64 bits, floor(w * span / 2**128), w the 128 bits of block j; 0 stands for 2**64.
+RANDOM_INTEGERS = KernelSpec(
+    "RandomIntegers",
+    ("key", "span"),
+    _integers,
+    attributes=_WHERE,
+    accepts={**_ACCEPTS, "span": frozenset({dt.uint32, dt.uint64})},
+)
+
+
+# Element [b, j] is the least i with p[b, 0] + ... + p[b, i] > u[b, j] * (the sum of all p[b]),
+# with p the logits if `normalized`, else their softmax. u is what RandomUniform draws with the key
+# of the seed, in float64 for logits in that, else in float32.
+MULTINOMIAL = KernelSpec(
+    "Multinomial",
+    ("logits",),
+    _samples,
+    attributes={
+        "num_samples": attributes.integer(at_least=0),
+        "seed": Attribute(_seed),
+        "normalized": attributes.flag(default=False),
+    },
+    accepts=dt.REAL,
+    promote=("logits",),
+    inexact=True,
+)
+
+
+# Keys -------------------------------------------------------------------------------------
+
+
+def key(seed: Any, /) -> Tensor:
+    """Return the key that ``seed`` names.
+
+    Args:
+        seed: an integer in [0, 2**64), or an integer tensor of rank 0 (a negative one counts as
+            its two's complement).
+
+    Returns:
+        A tensor ``uint32[4]``, to be used once: for one draw, or for ``split`` or ``fold_in``.
+
+    Raises:
+        ArgumentError: ``seed`` is no integer, or out of range.
+        DTypeError, ShapeError: it is another kind of tensor.
+
+    """
+    return _placed(seed, "key: seed", 0)
+
+
+def split(key: Any, /, num: int = 2) -> Tensor:
+    """Return ``num`` new keys, as the rows of a tensor ``uint32[num,4]``.
+
+    They have nothing in common with one another, nor with what is drawn from ``key``:
+    ``a, b = split(key)``. The first rows do not depend on ``num``.
+
+    Raises:
+        ArgumentError: ``num`` is no integer, or negative; ``key`` is no key.
+
+    """
+    rows = shapes.index(num, "split: num")
+    if rows < 0:
+        raise ArgumentError(f"split: num must not be negative, got {rows}")
+    return dispatch(RANDOM_BITS, as_key(key, "split"), shape=(rows, 4), start=SPLIT)
+
+
+def fold_in(key: Any, data: Any, /) -> Tensor:
+    """Return a new key made of ``key`` and a number, such as that of a step or of a layer.
+
+    Args:
+        key: a key.
+        data: an integer in [0, 2**64), or an integer tensor of rank 0 (a negative one counts as
+            its two's complement). Different numbers give different keys.
+
+    Raises:
+        ArgumentError: ``data`` is no integer, or out of range; ``key`` is no key.
+        DTypeError, ShapeError: ``data`` is another kind of tensor.
+
+    """
+    parent = as_key(key, "fold_in")
+    number = _placed(data, "fold_in: data", 2)
+    # First away from what the key shares with its sisters, then to the place of the number.
+    inner = dispatch(RANDOM_BITS, parent, shape=KEY.shape, start=FOLD)
+    return dispatch(RANDOM_BITS, inner + number, shape=KEY.shape, start=FOLD)
+
+
+def fold_words(words: philox.Block, number: int) -> philox.Block:
+    """Return the words of ``fold_in(key, number)`` for the key of these words."""
+    low, high = halves(number, "fold_in: data")
+    one, two, three, four = block_of(words, FOLD)
+    moved = (one, two, (three + low) % 2**32, (four + high) % 2**32)
+    return block_of(moved, FOLD)
+
+
+def block_of(words: philox.Block, number: int) -> philox.Block:
+    """Return the words of one block of the key of these words."""
+    one, two, three, four = words
+    return philox.block((number % 2**32, number >> 32, three, four), (one, two))
+
+
+def of_words(words: philox.Block) -> Tensor:
+    """Return the key of these words, on the current device."""
+    return as_tensor(np.array(words, np.uint32))
+
+
+def as_key(key: Any, who: str) -> Tensor:
+    """Return ``key`` as a tensor on the current device; ``who`` asks for it.
+
+    Raises:
+        ArgumentError, DTypeError, ShapeError: it is none.
+
+    """
+    how = "a key is made by tensorplug.random.key(seed)"
+    if host_values.is_scalar(key) or isinstance(key, np.generic):
+        raise ArgumentError(f"{who}: {how}, got the number {key!r}")
+    tensor = as_tensor(key, what=f"{who}: key")
+    if tensor.dtype is not KEY.dtype:
+        raise DTypeError(f"{who}: {how} and is {KEY}, got {tensor.type}")
+    if tensor.shape != KEY.shape:
+        raise ShapeError(f"{who}: {how} and is {KEY}, got {tensor.type}; of several, give one row")
+    return tensor
+
+
+def halves(number: int, what: str) -> tuple[int, int]:
+    """Return the lower and the upper 32 bits of an integer.
+
+    Raises:
+        ArgumentError: when it lies outside [0, 2**64).
+
+    """
+    if not 0 <= number <= _LARGEST:
+        raise ArgumentError(f"{what} must be in [0, 2**64), got {number}")
+    return number & 0xFFFFFFFF, number >> 32
+
+
+def _placed(value: Any, what: str, at: int) -> Tensor:
+    """Return the 64 bits of an integer as the words ``at`` and ``at`` + 1 of four, others 0."""
+    if hasattr(value, "_placement"):
+        both = _words_of(value, what)
+        rest = creation.zeros((2,), dtype=dt.uint32)
+        return movement.concat([rest, both] if at else [both, rest])
+    words = np.zeros(4, np.uint32)
+    words[at : at + 2] = halves(shapes.index(value, what), what)
+    return as_tensor(words)
+
+
+def _words_of(number: Tensor, what: str) -> Tensor:
+    if number.dtype not in dt.INTEGER:
+        raise DTypeError(f"{what} must be an integer, got {number.type}")
+    if number.shape:
+        raise ShapeError(f"{what} must have rank 0, got {number.type}")
+    if number.dtype.itemsize == 8:
+        upper = astype(elementwise.floor_divide(number, 1 << 32), dt.uint32)
+    else:
+        upper = -astype(less(number, 0), dt.uint32)  # the sign, 32 times
+    return movement.stack([astype(number, dt.uint32), upper])
+
+
+def bits(key: Any, shape: Any = (), dtype: Any = dt.uint32) -> Tensor:
+    """Return random bits as unsigned integers, each as likely as any other.
+
+    Args:
+        key: a key.
+        shape: of the result.
+        dtype: uint8 and uint16 are the lower bits of what uint32 gives; uint64 takes two words
+            for each element, the lower half first.
+
+    Raises:
+        ArgumentError, ShapeError, DTypeError: ``key`` is no key, ``shape`` no shape, ``dtype`` not
+            unsigned.
+
+    """
+    wanted = dt.of(dtype, "bits")
+    if wanted not in dt.UNSIGNED:
+        raise DTypeError(f"bits: dtype must be an unsigned integer's, got {wanted}")
+    checked, sizes = as_key(key, "bits"), shapes.as_shape(shape, "bits: shape")
+    if wanted is not dt.uint64:
+        words = dispatch(RANDOM_BITS, checked, shape=sizes)
+        return words if wanted is dt.uint32 else astype(words, wanted)
+    words = dispatch(RANDOM_BITS, checked, shape=(*sizes, 2))
+    weights = as_tensor(np.array([1, 1 << 32], np.uint64))
+    return reduction.sum(astype(words, wanted) * weights, axis=-1)

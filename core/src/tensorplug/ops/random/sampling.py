@@ -1,0 +1,259 @@
+"""Distributions composed of other draws and ops. The functions live in ``tensorplug.random``."""
+
+from __future__ import annotations
+
+from math import erf, inf, nan, pi, sqrt
+from typing import TYPE_CHECKING, Any, Final
+
+from tensorplug.contract import dtypes as dt
+from tensorplug.dispatch import host_values
+from tensorplug.dispatch.context import current_context, use_context
+from tensorplug.errors import ArgumentError
+from tensorplug.ops import comparison, elementwise, movement, reduction
+from tensorplug.ops.comparison import less
+from tensorplug.ops.creation import full
+from tensorplug.ops.elementwise import astype, where
+from tensorplug.ops.random.draws import exponential, normal, parameters, placed, uniform, widened
+from tensorplug.ops.random.random import as_key, fold_in, split
+
+if TYPE_CHECKING:
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.shapes import Shape
+    from tensorplug.dispatch.tensor import Tensor
+
+__all__ = [
+    "bernoulli",
+    "gamma",
+    "gumbel",
+    "truncated_normal",
+]
+
+
+def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Tensor:
+    """Return booleans that are True with probability ``p``.
+
+    Args:
+        key: a key.
+        p: a number in [0, 1], or a tensor that broadcasts to ``shape``. It counts in steps of
+            2**-24 (2**-53 for a float64 tensor).
+        shape: of the result; by default that of ``p``.
+
+    Raises:
+        ArgumentError: ``key`` is no key, ``p`` a number outside [0, 1].
+        ShapeError, DTypeError: ``p`` does not broadcast, or does not hold real numbers.
+
+    """
+    checked = as_key(key, "bernoulli")
+    sizes, chosen, (chance,) = parameters("bernoulli", shape, None, p=p)
+    if host_values.is_scalar(chance) and not 0 <= chance <= 1:
+        raise ArgumentError(f"bernoulli: p must be in [0, 1], got {chance!r}")
+    return less(uniform(checked, sizes, chosen), chance)
+
+
+def gumbel(
+    key: Any, shape: Any = None, dtype: Any = None, loc: Any = 0.0, scale: Any = 1.0
+) -> Tensor:
+    """Return numbers drawn from the Gumbel distribution: ``loc - scale * log(x)``, x exponential.
+
+    Arguments and errors are as for ``normal``. The numbers lie in [-3.1, 22.2] for float32, if
+    ``loc`` is 0 and ``scale`` 1.
+    """
+    checked = as_key(key, "gumbel")
+    sizes, chosen, (place, width) = parameters("gumbel", shape, dtype, loc=loc, scale=scale)
+    x = -elementwise.log(exponential(checked, sizes, chosen))
+    return placed(x, place, width)
+
+
+# How far out one bound may lie: beyond, few floats are left to tell the numbers there apart.
+_REACH: Final = {dt.float32: 4.0, dt.float64: 7.0}
+
+
+def truncated_normal(
+    key: Any,
+    shape: Any = None,
+    dtype: Any = None,
+    lower: Any = -2.0,
+    upper: Any = 2.0,
+    loc: Any = 0.0,
+    scale: Any = 1.0,
+) -> Tensor:
+    """Return ``loc + z * scale``, z drawn from the standard normal distribution in [lower, upper].
+
+    The distribution function is inverted, so every number costs one uniform one, and the result
+    is differentiable in ``lower``, ``upper``, ``loc`` and ``scale``. float16 is made in float32.
+
+    Args:
+        key: a key.
+        shape: of the result; by default what the other arguments broadcast to.
+        dtype: a floating one; by default that of floating tensors among the arguments, else
+            float32.
+        lower: the smallest z, a number or a tensor that broadcasts to ``shape``.
+        upper: the largest z, likewise. Bounds are in deviations: TensorFlow cuts at -2 and 2.
+        loc: a number or a tensor.
+        scale: a number or a tensor.
+
+    Raises:
+        ArgumentError: ``key`` is no key; numbers of which ``lower`` is not below ``upper``, or so
+            far out that the numbers between them cannot be told apart (from 4 on; in float64
+            from 7 on).
+        ShapeError, DTypeError: as said above.
+
+    """
+    who = "truncated_normal"
+    checked = as_key(key, who)
+    sizes, chosen, (low, high, mean, deviation) = parameters(
+        who, shape, dtype, widen=True, lower=lower, upper=upper, loc=loc, scale=scale
+    )
+    work = widened(chosen)
+    _check_bounds(low, high, work)
+    first, last = _erf(low, sqrt(0.5)), _erf(high, sqrt(0.5))
+    largest = 1.0 - 2.0 ** (-24 if work is dt.float32 else -53)
+    drawn = first + uniform(checked, sizes, work) * (last - first)
+    inside = elementwise.minimum(elementwise.maximum(drawn, -largest), largest)
+    z = _inverse_erf(inside) * sqrt(2.0)
+    cut = elementwise.minimum(elementwise.maximum(z, low), high)
+    return astype(placed(cut, mean, deviation), chosen)
+
+
+def _erf(bound: Any, factor: float) -> Any:
+    """Return ``erf(bound * factor)`` of a number or of a tensor."""
+    return erf(bound * factor) if host_values.is_scalar(bound) else elementwise.erf(bound * factor)
+
+
+def _check_bounds(lower: Any, upper: Any, dtype: DType) -> None:
+    reach = _REACH[dtype]
+    both = host_values.is_scalar(lower) and host_values.is_scalar(upper)
+    if both and not lower < upper:
+        raise ArgumentError(
+            f"truncated_normal: lower must be below upper, got {lower!r} and {upper!r}"
+        )
+    if (host_values.is_scalar(lower) and not lower <= reach) or (
+        host_values.is_scalar(upper) and not upper >= -reach
+    ):
+        raise ArgumentError(
+            f"truncated_normal: {dtype} has too few numbers between {lower!r} and {upper!r}; "
+            f"lower may be up to {reach} and upper down to {-reach}, for float64 up to 7.0"
+        )
+
+
+# M. Giles, "Approximating the erfinv function", GPU Computing Gems 2, 2010: polynomials in
+# w - 2.5 and sqrt(w) - 3, w = -log(1 - x**2), the highest power first.
+_CENTRAL: Final = (
+    2.81022636e-08,
+    3.43273939e-07,
+    -3.5233877e-06,
+    -4.39150654e-06,
+    0.00021858087,
+    -0.00125372503,
+    -0.00417768164,
+    0.246640727,
+    1.50140941,
+)
+_TAIL: Final = (
+    -0.000200214257,
+    0.000100950558,
+    0.00134934322,
+    -0.00367342844,
+    0.00573950773,
+    -0.0076224613,
+    0.00943887047,
+    1.00167406,
+    2.83297682,
+)
+
+
+def _inverse_erf(x: Tensor) -> Tensor:
+    """Return y with erf(y) = x for |x| < 1."""
+    w = -elementwise.log((1.0 - x) * (1.0 + x))
+    tail = less(5.0, w)
+    central = _polynomial(_CENTRAL, where(tail, 0.0, w - 2.5))
+    y = x * where(tail, _polynomial(_TAIL, elementwise.sqrt(where(tail, w, 5.0)) - 3.0), central)
+    if x.dtype is not dt.float64:
+        return y
+    # One step of Halley's makes seven digits twenty.
+    slope = elementwise.exp(-y * y) * (2.0 / sqrt(pi))
+    off = (elementwise.erf(y) - x) / slope
+    return y - off / (1.0 + y * off)
+
+
+def _polynomial(coefficients: tuple[float, ...], x: Tensor) -> Tensor:
+    result = x * coefficients[0] + coefficients[1]
+    for each in coefficients[2:]:
+        result = result * x + each
+    return result
+
+
+def gamma(
+    key: Any, concentration: Any, shape: Any = None, dtype: Any = None, scale: Any = 1.0
+) -> Tensor:
+    """Return numbers drawn from the gamma distribution of mean ``concentration * scale``.
+
+    Marsaglia and Tsang's method ("A simple method for generating gamma variables", ACM TOMS 26,
+    2000): candidates are drawn for all elements, round by round, until each has one that is
+    accepted. So the device is waited for after every round; four or five are the rule. float16
+    is made in float32.
+
+    Args:
+        key: a key.
+        concentration: a positive number, or a tensor that broadcasts to ``shape``; NaN comes out
+            where it is not positive and finite.
+        shape: of the result; by default what ``concentration`` and ``scale`` broadcast to.
+        dtype: a floating one; by default that of ``concentration`` and ``scale`` where they are
+            floating tensors, else float32.
+        scale: a number or a tensor that broadcasts to ``shape``.
+
+    Returns:
+        The numbers, differentiable in ``scale``; in ``concentration`` they count as constants.
+
+    Raises:
+        ArgumentError: ``key`` is no key; ``concentration`` is a number, but not a positive one.
+        ShapeError, DTypeError: as said above.
+
+    """
+    checked = as_key(key, "gamma")
+    sizes, chosen, (a, width) = parameters(
+        "gamma", shape, dtype, widen=True, concentration=concentration, scale=scale
+    )
+    if host_values.is_scalar(a):
+        if not 0 < a < inf:
+            raise ArgumentError(f"gamma: concentration must be positive and finite, got {a!r}")
+        a = full((), a, dtype=widened(chosen))
+    with use_context(current_context().replace(recording=None)):
+        drawn = _standard_gamma(checked, a, sizes)
+    return astype(placed(drawn, 0, width), chosen)
+
+
+def _standard_gamma(key: Tensor, a: Tensor, shape: Shape) -> Tensor:
+    rounds, boost = split(key)
+    small = less(a, 1.0)
+    possible = comparison.logical_and(less(0.0, a), less(a, inf))
+    d = where(small, a + 1.0, a) - 1.0 / 3.0
+    c = 1.0 / elementwise.sqrt(d * 9.0)
+    result = where(possible, full(shape, 0.0, dtype=a.dtype), nan)
+    open_ = movement.broadcast_to(possible, shape)
+    number = 0
+    while bool(reduction.any(open_)):
+        candidates, accepted = _candidates(fold_in(rounds, number), c, d, shape)
+        taken = comparison.logical_and(open_, accepted)
+        result = where(taken, candidates, result)
+        open_ = comparison.logical_and(open_, comparison.logical_not(accepted))
+        number += 1
+    # Below 1, a number of concentration a + 1 times the a-th root of a uniform one.
+    power = elementwise.exp(-exponential(boost, shape, a.dtype) / a)
+    return where(small, result * power, result)
+
+
+def _candidates(key: Tensor, c: Tensor, d: Tensor, shape: Shape) -> tuple[Tensor, Tensor]:
+    """Return a candidate for every element, and whether it is accepted."""
+    one, two = split(key)
+    x = normal(one, shape, d.dtype)
+    minus_log_u = exponential(two, shape, d.dtype)
+    root = 1.0 + c * x
+    v = root * root * root
+    positive = less(0.0, v)
+    log_v = elementwise.log(where(positive, v, 1.0))
+    square = x * x
+    exactly = less(square * -0.5 - d * (1.0 - v + log_v), minus_log_u)
+    # Implied by the above, but safe from its cancellation where d is large.
+    simply = less(elementwise.exp(-minus_log_u), 1.0 - square * square * 0.0331)
+    return d * v, comparison.logical_and(positive, comparison.logical_or(simply, exactly))

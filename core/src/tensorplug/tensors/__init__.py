@@ -1,0 +1,1 @@
+"""What users do with tensors: operators, assignment, variables, trees, interchange, files."""
