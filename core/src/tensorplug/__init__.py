@@ -42,7 +42,6 @@ from tensorplug.dispatch.tensor import Tensor
 from tensorplug.memory.scopes import dispose, keep, memory, tidy
 from tensorplug.ops import (
     accumulation,
-    activation,
     arrangement,
     bitwise,
     blocks,
@@ -58,26 +57,20 @@ from tensorplug.ops import (
     cumulative,
     diagonals,
     elementwise,
-    gaussian_error,
     interpolation,
-    layer_normalization,
+    matrix_products,  # tp.linalg is the submodule
     missing_values,
     movement,
-    normalization,
-    norms,
     powers,
     quantiles,
     reduction,
     rounding,
     searching,
     sets,
-    sigmoid_linear,
     sorting,
-    spectral,
     statistics,
     trigonometry,
 )
-from tensorplug.ops import linalg as matrix_products  # tp.linalg is the submodule
 from tensorplug.ops.accumulation import *
 from tensorplug.ops.arrangement import *
 from tensorplug.ops.bitwise import *
@@ -87,7 +80,6 @@ from tensorplug.ops.classification import *
 from tensorplug.ops.comparison import *
 from tensorplug.ops.complexes import *
 from tensorplug.ops.contraction import *
-from tensorplug.ops.convolution import convolution, depthwise, dilated_pooling, morphology, pooling
 from tensorplug.ops.coordinates import *
 from tensorplug.ops.counting import *
 from tensorplug.ops.covariance import *
@@ -95,14 +87,30 @@ from tensorplug.ops.creation import *
 from tensorplug.ops.cumulative import *
 from tensorplug.ops.diagonals import *
 from tensorplug.ops.elementwise import *
+from tensorplug.ops.fft import spectral
 from tensorplug.ops.image import resizing
 from tensorplug.ops.indexing import indexing, slicing
 from tensorplug.ops.indexing.indexing import *
 from tensorplug.ops.indexing.slicing import *
 from tensorplug.ops.interpolation import *
-from tensorplug.ops.linalg import *
+from tensorplug.ops.linalg import norms
+from tensorplug.ops.matrix_products import *
 from tensorplug.ops.missing_values import *
 from tensorplug.ops.movement import *
+from tensorplug.ops.nn import (
+    activation,
+    gaussian_error,
+    layer_normalization,
+    normalization,
+    sigmoid_linear,
+)
+from tensorplug.ops.nn.convolution import (
+    convolution,
+    depthwise,
+    dilated_pooling,
+    morphology,
+    pooling,
+)
 from tensorplug.ops.powers import *
 from tensorplug.ops.quantiles import *
 from tensorplug.ops.reduction import *
@@ -398,10 +406,7 @@ if not TYPE_CHECKING:  # a type checker would take every name for one of ours
             return value
         from importlib.util import find_spec
 
-        from tensorplug.introspection.spellings import (  # only where a name is missing
-            ELSEWHERE,
-            missing,
-        )
+        from tensorplug.introspection.spellings import ELSEWHERE, missing
 
         # An import asks here before it loads a module; no need to gather all names for that.
         if name not in ELSEWHERE and find_spec(f"tensorplug.{name}") is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensorplug.ops.spectra import (
+from tensorplug.ops.fft.spectra import (
     fftfreq,
     fftn,
     fftshift,
@@ -12,7 +12,7 @@ from tensorplug.ops.spectra import (
     rfftfreq,
     rfftn,
 )
-from tensorplug.ops.spectral import fft, hfft, ifft, ihfft, irfft, rfft
+from tensorplug.ops.fft.spectral import fft, hfft, ifft, ihfft, irfft, rfft
 
 __all__ = [
     "fft",

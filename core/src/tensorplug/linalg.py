@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensorplug.ops.factorization import (
+from tensorplug.ops.linalg.factorization import (
     cholesky,
     det,
     eig,
@@ -17,8 +17,7 @@ from tensorplug.ops.factorization import (
     svd,
     svdvals,
 )
-from tensorplug.ops.linalg import matmul, tensordot, vecdot
-from tensorplug.ops.matrices import (
+from tensorplug.ops.linalg.matrices import (
     band_part,
     cross,
     diagonal,
@@ -28,8 +27,9 @@ from tensorplug.ops.matrices import (
     outer,
     trace,
 )
+from tensorplug.ops.linalg.norms import euclidean_norm, matrix_norm, norm, vector_norm
+from tensorplug.ops.matrix_products import matmul, tensordot, vecdot
 from tensorplug.ops.movement import matrix_transpose
-from tensorplug.ops.norms import euclidean_norm, matrix_norm, norm, vector_norm
 
 __all__ = [
     "band_part",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensorplug.ops.activation import (
+from tensorplug.ops.nn.activation import (
     elu,
     leaky_relu,
     log_sigmoid,
@@ -16,31 +16,31 @@ from tensorplug.ops.activation import (
     softplus,
     step,
 )
-from tensorplug.ops.convolution.convolution import conv1d, conv2d, conv2d_transpose
-from tensorplug.ops.convolution.depthwise import depthwise_conv2d, separable_conv2d
-from tensorplug.ops.convolution.dilated_pooling import pool
-from tensorplug.ops.convolution.morphology import dilation2d
-from tensorplug.ops.convolution.pooling import (
+from tensorplug.ops.nn.convolution.convolution import conv1d, conv2d, conv2d_transpose
+from tensorplug.ops.nn.convolution.depthwise import depthwise_conv2d, separable_conv2d
+from tensorplug.ops.nn.convolution.dilated_pooling import pool
+from tensorplug.ops.nn.convolution.morphology import dilation2d
+from tensorplug.ops.nn.convolution.pooling import (
     avg_pool,
     avg_pool3d,
     max_pool,
     max_pool3d,
     max_pool_with_argmax,
 )
-from tensorplug.ops.convolution.volumes import conv3d, conv3d_transpose
-from tensorplug.ops.fused import fused_conv2d, fused_depthwise_conv2d, fused_matmul
-from tensorplug.ops.gaussian_error import gelu
-from tensorplug.ops.layer_normalization import layer_norm
-from tensorplug.ops.normalization import (
+from tensorplug.ops.nn.convolution.volumes import conv3d, conv3d_transpose
+from tensorplug.ops.nn.fused import fused_conv2d, fused_depthwise_conv2d, fused_matmul
+from tensorplug.ops.nn.gaussian_error import gelu
+from tensorplug.ops.nn.layer_normalization import layer_norm
+from tensorplug.ops.nn.normalization import (
     Moments,
     batch_norm,
     local_response_normalization,
     moments,
     moving_average,
 )
-from tensorplug.ops.recurrent import basic_lstm_cell, multi_rnn_cell
-from tensorplug.ops.regularization import dropout
-from tensorplug.ops.sigmoid_linear import silu
+from tensorplug.ops.nn.recurrent import basic_lstm_cell, multi_rnn_cell
+from tensorplug.ops.nn.regularization import dropout
+from tensorplug.ops.nn.sigmoid_linear import silu
 
 __all__ = [
     "Moments",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensorplug.ops.signals import (
+from tensorplug.ops.signal import (
     cosine_window,
     enclosing_power_of_two,
     frame,

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import DecompositionTable
-from tensorplug.ops import activation as ops
 from tensorplug.ops.comparison import not_equal
 from tensorplug.ops.creation import full
 from tensorplug.ops.elementwise import abs as abs_
 from tensorplug.ops.elementwise import exp, log, maximum, minimum, tanh, where
+from tensorplug.ops.nn import activation as ops
 from tensorplug.ops.reduction import max as max_
 from tensorplug.ops.reduction import sum as sum_
 

@@ -10,7 +10,7 @@ from tensorplug.ops import contraction as ops
 from tensorplug.ops import movement, reduction
 from tensorplug.ops.contraction_order import contraction
 from tensorplug.ops.elementwise import astype
-from tensorplug.ops.linalg import matmul
+from tensorplug.ops.matrix_products import matmul
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor

@@ -6,18 +6,18 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract.tables import DecompositionTable
-from tensorplug.ops.convolution import convolution, volumes
-from tensorplug.ops.convolution.correlation import windows_of
-from tensorplug.ops.convolution.patches import channels_last, restored, taps, untap
-from tensorplug.ops.linalg import matmul
+from tensorplug.ops.matrix_products import matmul
 from tensorplug.ops.movement import concat, reshape
 from tensorplug.ops.movement import slice as slice_
+from tensorplug.ops.nn.convolution import convolution, volumes
+from tensorplug.ops.nn.convolution.correlation import windows_of
+from tensorplug.ops.nn.convolution.patches import channels_last, restored, taps, untap
 
 if TYPE_CHECKING:
     from tensorplug.contract.shapes import Shape
     from tensorplug.contract.windows import Windows
     from tensorplug.dispatch.tensor import Tensor
-    from tensorplug.ops.convolution.correlation import Family
+    from tensorplug.ops.nn.convolution.correlation import Family
 
 decompositions = DecompositionTable()
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tensorplug.contract.tables import DecompositionTable
-from tensorplug.ops import cross_entropy as ops
-from tensorplug.ops.activation import log_softmax, softmax
 from tensorplug.ops.movement import expand_dims
+from tensorplug.ops.nn import cross_entropy as ops
+from tensorplug.ops.nn.activation import log_softmax, softmax
 from tensorplug.ops.reduction import sum as sum_
 
 if TYPE_CHECKING:

@@ -6,12 +6,12 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract.tables import DecompositionTable
-from tensorplug.ops.convolution import depthwise as ops
-from tensorplug.ops.convolution.correlation import windows_of
-from tensorplug.ops.convolution.patches import channels_last, restored, taps, untap
-from tensorplug.ops.linalg import matmul
+from tensorplug.ops.matrix_products import matmul
 from tensorplug.ops.movement import concat, expand_dims, permute_dims, reshape
 from tensorplug.ops.movement import slice as slice_
+from tensorplug.ops.nn.convolution import depthwise as ops
+from tensorplug.ops.nn.convolution.correlation import windows_of
+from tensorplug.ops.nn.convolution.patches import channels_last, restored, taps, untap
 
 if TYPE_CHECKING:
     from tensorplug.contract.shapes import Shape

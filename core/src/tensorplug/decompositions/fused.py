@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract.tables import DecompositionTable
 from tensorplug.dispatch.calls import dispatch
-from tensorplug.ops import activation as nn
-from tensorplug.ops import fused as ops
-from tensorplug.ops.convolution import convolution, depthwise
-from tensorplug.ops.convolution.correlation import window_attributes
-from tensorplug.ops.linalg import matmul
+from tensorplug.ops.matrix_products import matmul
+from tensorplug.ops.nn import activation as nn
+from tensorplug.ops.nn import fused as ops
+from tensorplug.ops.nn.convolution import convolution, depthwise
+from tensorplug.ops.nn.convolution.correlation import window_attributes
 
 if TYPE_CHECKING:
     from tensorplug.contract.spec import KernelSpec
     from tensorplug.dispatch.tensor import Tensor
-    from tensorplug.ops.convolution.correlation import Family
+    from tensorplug.ops.nn.convolution.correlation import Family
 
 decompositions = DecompositionTable()
 

@@ -6,8 +6,8 @@ import math
 from typing import TYPE_CHECKING
 
 from tensorplug.contract.tables import DecompositionTable
-from tensorplug.ops import gaussian_error as ops
 from tensorplug.ops.elementwise import erf, exp, maximum, square, tanh
+from tensorplug.ops.nn import gaussian_error as ops
 from tensorplug.ops.rounding import clip
 
 if TYPE_CHECKING:

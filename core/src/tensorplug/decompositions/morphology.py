@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract.tables import DecompositionTable
-from tensorplug.ops.convolution import morphology as ops
-from tensorplug.ops.convolution.patches import largest_sums, untap
 from tensorplug.ops.elementwise import where
 from tensorplug.ops.movement import concat, expand_dims, reshape
+from tensorplug.ops.nn.convolution import morphology as ops
+from tensorplug.ops.nn.convolution.patches import largest_sums, untap
 from tensorplug.ops.reduction import sum as sum_
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tensorplug.contract.tables import DecompositionTable
-from tensorplug.ops import normalization as ops
 from tensorplug.ops.elementwise import sqrt
-from tensorplug.ops.normalization import neighbours_norm, neighbours_sum
+from tensorplug.ops.nn import normalization as ops
+from tensorplug.ops.nn.normalization import neighbours_norm, neighbours_sum
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import DecompositionTable
-from tensorplug.ops.convolution import pooling as ops
-from tensorplug.ops.convolution.averaging import added, divided_by_counts
-from tensorplug.ops.convolution.dilated_pooling import POOL, pool_geometry
-from tensorplug.ops.convolution.patches import (
+from tensorplug.ops.creation import arange, full
+from tensorplug.ops.elementwise import astype, maximum, where
+from tensorplug.ops.movement import broadcast_to, reshape
+from tensorplug.ops.nn.convolution import pooling as ops
+from tensorplug.ops.nn.convolution.averaging import added, divided_by_counts
+from tensorplug.ops.nn.convolution.dilated_pooling import POOL, pool_geometry
+from tensorplug.ops.nn.convolution.patches import (
     channels_last,
     first_matches,
     lowest,
@@ -20,9 +23,6 @@ from tensorplug.ops.convolution.patches import (
     taps,
     untap,
 )
-from tensorplug.ops.creation import arange, full
-from tensorplug.ops.elementwise import astype, maximum, where
-from tensorplug.ops.movement import broadcast_to, reshape
 
 if TYPE_CHECKING:
     from tensorplug.contract.spec import TensorType

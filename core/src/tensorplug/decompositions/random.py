@@ -13,7 +13,6 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
 from tensorplug.contract.tables import DecompositionTable
 from tensorplug.dispatch.calls import dispatch
-from tensorplug.ops.activation import softmax
 from tensorplug.ops.comparison import equal, less
 from tensorplug.ops.creation import arange, full, zeros
 from tensorplug.ops.cumulative import cumsum
@@ -21,6 +20,7 @@ from tensorplug.ops.elementwise import add, astype, minimum, sqrt, where
 from tensorplug.ops.elementwise import pow as pow_
 from tensorplug.ops.movement import broadcast_to, concat, expand_dims, permute_dims, reshape, stack
 from tensorplug.ops.movement import slice as slice_
+from tensorplug.ops.nn.activation import softmax
 from tensorplug.ops.random import box_muller, philox
 from tensorplug.ops.random import random as ops
 from tensorplug.ops.reduction import sum as sum_

@@ -15,11 +15,11 @@ import numpy as np
 
 from tensorplug.contract.tables import DecompositionTable
 from tensorplug.dispatch.calls import as_tensor
-from tensorplug.ops import spectral as ops
 from tensorplug.ops.arrangement import flip
 from tensorplug.ops.complexes import conj, real
 from tensorplug.ops.elementwise import astype
-from tensorplug.ops.linalg import matmul
+from tensorplug.ops.fft import spectral as ops
+from tensorplug.ops.matrix_products import matmul
 from tensorplug.ops.movement import concat, matrix_transpose, pad, reshape
 from tensorplug.ops.movement import slice as slice_
 

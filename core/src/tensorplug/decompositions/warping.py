@@ -10,8 +10,8 @@ from tensorplug.ops.elementwise import astype, where
 from tensorplug.ops.image import pixel_sampling
 from tensorplug.ops.image import warping as ops
 from tensorplug.ops.indexing.indexing import gather
+from tensorplug.ops.linalg.projections import project, samples_of
 from tensorplug.ops.movement import expand_dims, reshape
-from tensorplug.ops.projections import project, samples_of
 
 if TYPE_CHECKING:
     from tensorplug.contract.dtypes import Scalar

@@ -239,11 +239,11 @@ class ContextGuard:
         """Make ``context`` current.
 
         Raises:
-            RuntimeError: the object is use_context already, here or in another thread.
+            RuntimeError: the object is entered already, here or in another thread.
 
         """
         if self._entered is not None:
-            raise RuntimeError(f"this {self._who} is use_context already; make another")
+            raise RuntimeError(f"this {self._who} is entered already; make another")
         self._entered = use_context(context)
         self._entered.__enter__()
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from tensorplug.contract.tables import GradientTable
 from tensorplug.dispatch.calls import dispatch
-from tensorplug.ops import activation as ops
 from tensorplug.ops.comparison import logical_and
-from tensorplug.ops.cross_entropy import SOFTMAX_GRAD
 from tensorplug.ops.elementwise import exp, where
+from tensorplug.ops.nn import activation as ops
+from tensorplug.ops.nn.cross_entropy import SOFTMAX_GRAD
 from tensorplug.ops.reduction import sum as sum_
 
 if TYPE_CHECKING:

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract.tables import GradientTable
 from tensorplug.dispatch.calls import dispatch
-from tensorplug.ops.convolution import convolution, depthwise, volumes
-from tensorplug.ops.convolution.correlation import window_attributes
+from tensorplug.ops.nn.convolution import convolution, depthwise, volumes
+from tensorplug.ops.nn.convolution.correlation import window_attributes
 
 if TYPE_CHECKING:
     from tensorplug.contract.shapes import Shape
     from tensorplug.contract.spec import TensorType
     from tensorplug.dispatch.tensor import Tensor
-    from tensorplug.ops.convolution.correlation import Family
+    from tensorplug.ops.nn.convolution.correlation import Family
 
 gradients = GradientTable()
 

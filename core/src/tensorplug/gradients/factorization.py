@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import GradientTable
 from tensorplug.errors import GradientNotFoundError
-from tensorplug.ops import factorization as ops
 from tensorplug.ops.arrangement import flip, roll
 from tensorplug.ops.comparison import equal, greater
 from tensorplug.ops.complexes import complex as complex_
@@ -25,7 +24,8 @@ from tensorplug.ops.complexes import conj as conjugate
 from tensorplug.ops.complexes import imag, real
 from tensorplug.ops.creation import arange, asarray, ones_like
 from tensorplug.ops.elementwise import astype, where
-from tensorplug.ops.linalg import matmul
+from tensorplug.ops.linalg import factorization as ops
+from tensorplug.ops.matrix_products import matmul
 from tensorplug.ops.movement import concat, expand_dims, reshape
 from tensorplug.ops.movement import matrix_transpose as t
 from tensorplug.ops.movement import slice as slice_

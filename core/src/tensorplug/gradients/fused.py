@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tensorplug.contract.tables import GradientTable
 from tensorplug.contract.windows import channel_axis
 from tensorplug.dispatch.calls import dispatch
-from tensorplug.ops import fused as ops
-from tensorplug.ops import linalg
+from tensorplug.ops import matrix_products
 from tensorplug.ops.comparison import logical_and
-from tensorplug.ops.convolution import convolution, depthwise
-from tensorplug.ops.convolution.correlation import window_attributes
 from tensorplug.ops.creation import zeros_like
 from tensorplug.ops.elementwise import where
+from tensorplug.ops.nn import fused as ops
+from tensorplug.ops.nn.convolution import convolution, depthwise
+from tensorplug.ops.nn.convolution.correlation import window_attributes
 from tensorplug.ops.reduction import sum as sum_
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from tensorplug.contract.spec import KernelSpec, TensorType
     from tensorplug.dispatch.tensor import Tensor
-    from tensorplug.ops.convolution.correlation import Family
+    from tensorplug.ops.nn.convolution.correlation import Family
 
 gradients = GradientTable()
 
@@ -174,7 +174,7 @@ def _product(
     attributes: Attributes,
 ) -> _Call:
     flags = {name: attributes[name] for name in ("transpose_a", "transpose_b")}
-    return _Call(lambda: linalg.matmul(a, b, **flags), bias, weights, out, attributes)
+    return _Call(lambda: matrix_products.matmul(a, b, **flags), bias, weights, out, attributes)
 
 
 @gradients.wrt(ops.FUSED_MAT_MUL, "a")
@@ -190,8 +190,8 @@ def fused_mat_mul_wrt_a(
     inner = _product(a, b, bias, prelu_activation_weights, out, attributes).through(dy)
     turned = attributes["transpose_b"]
     if attributes["transpose_a"]:
-        return linalg.matmul(b, inner, transpose_a=turned, transpose_b=True)
-    return linalg.matmul(inner, b, transpose_b=not turned)
+        return matrix_products.matmul(b, inner, transpose_a=turned, transpose_b=True)
+    return matrix_products.matmul(inner, b, transpose_b=not turned)
 
 
 @gradients.wrt(ops.FUSED_MAT_MUL, "b")
@@ -207,8 +207,8 @@ def fused_mat_mul_wrt_b(
     inner = _product(a, b, bias, prelu_activation_weights, out, attributes).through(dy)
     turned = attributes["transpose_a"]
     if attributes["transpose_b"]:
-        return linalg.matmul(inner, a, transpose_a=True, transpose_b=turned)
-    return linalg.matmul(a, inner, transpose_a=not turned)
+        return matrix_products.matmul(inner, a, transpose_a=True, transpose_b=turned)
+    return matrix_products.matmul(a, inner, transpose_a=not turned)
 
 
 @gradients.wrt(ops.FUSED_MAT_MUL, "bias")

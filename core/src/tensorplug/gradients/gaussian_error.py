@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from tensorplug.contract.tables import GradientTable
 from tensorplug.dispatch.calls import dispatch
-from tensorplug.ops import gaussian_error as ops
 from tensorplug.ops.elementwise import exp, square, tanh
+from tensorplug.ops.nn import gaussian_error as ops
 from tensorplug.ops.rounding import clip
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract.tables import GradientTable
 from tensorplug.dispatch.calls import dispatch
-from tensorplug.ops import layer_normalization as ops
-from tensorplug.ops.normalization import moments
+from tensorplug.ops.nn import layer_normalization as ops
+from tensorplug.ops.nn.normalization import moments
 from tensorplug.ops.powers import rsqrt
 from tensorplug.ops.reduction import mean
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract.tables import GradientTable
 from tensorplug.dispatch.calls import dispatch
-from tensorplug.ops.convolution import morphology as ops
-from tensorplug.ops.convolution.patches import largest_sums, taps
 from tensorplug.ops.elementwise import where
 from tensorplug.ops.movement import reshape
+from tensorplug.ops.nn.convolution import morphology as ops
+from tensorplug.ops.nn.convolution.patches import largest_sums, taps
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor

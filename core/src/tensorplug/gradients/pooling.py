@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract.tables import GradientTable
 from tensorplug.dispatch.calls import dispatch
-from tensorplug.ops.convolution import pooling as ops
-from tensorplug.ops.convolution.averaging import added, divided_by_counts
-from tensorplug.ops.convolution.dilated_pooling import POOL, pool_geometry
-from tensorplug.ops.convolution.patches import (
+from tensorplug.ops.elementwise import where
+from tensorplug.ops.nn.convolution import pooling as ops
+from tensorplug.ops.nn.convolution.averaging import added, divided_by_counts
+from tensorplug.ops.nn.convolution.dilated_pooling import POOL, pool_geometry
+from tensorplug.ops.nn.convolution.patches import (
     channels_last,
     first_matches,
     places,
@@ -17,7 +18,6 @@ from tensorplug.ops.convolution.patches import (
     taps,
     untap,
 )
-from tensorplug.ops.elementwise import where
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor

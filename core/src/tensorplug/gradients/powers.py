@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from tensorplug.contract.tables import GradientTable
 from tensorplug.ops import powers as ops
-from tensorplug.ops.activation import sigmoid
 from tensorplug.ops.comparison import equal, isinf, logical_and
 from tensorplug.ops.elementwise import div_no_nan, exp, where
+from tensorplug.ops.nn.activation import sigmoid
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor

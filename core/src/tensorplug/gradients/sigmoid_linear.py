@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from tensorplug.contract.tables import GradientTable
 from tensorplug.dispatch.calls import dispatch
-from tensorplug.ops import sigmoid_linear as ops
-from tensorplug.ops.activation import sigmoid
+from tensorplug.ops.nn import sigmoid_linear as ops
+from tensorplug.ops.nn.activation import sigmoid
 from tensorplug.ops.rounding import clip
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import GradientTable
-from tensorplug.ops import spectral as ops
 from tensorplug.ops.complexes import conj
 from tensorplug.ops.creation import full, ones
 from tensorplug.ops.elementwise import astype
+from tensorplug.ops.fft import spectral as ops
 from tensorplug.ops.movement import concat, pad
 from tensorplug.ops.movement import slice as slice_
 

@@ -11,8 +11,8 @@ from tensorplug.ops.elementwise import astype, where
 from tensorplug.ops.image import fill_modes, pixel_sampling
 from tensorplug.ops.image import warping as ops
 from tensorplug.ops.indexing.indexing import scatter_nd
+from tensorplug.ops.linalg.projections import BY_OPS, project, samples_of, sloped_samples_of
 from tensorplug.ops.movement import expand_dims, permute_dims, reshape, stack
-from tensorplug.ops.projections import BY_OPS, project, samples_of, sloped_samples_of
 from tensorplug.ops.reduction import sum as sum_
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine import operands
 from tensorplug.errors import TensorplugError
 from tensorplug.ops.elementwise import CAST
-from tensorplug.dispatch.context import Context
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["CallSite", "find"]
 
 _CORE: Final = __name__.partition(".")[0]
-_ENGINE: Final = f"{_CORE}.engine"
+_ENGINE: Final = f"{_CORE}.engine.engine"
 
 
 @dataclass(frozen=True, slots=True)

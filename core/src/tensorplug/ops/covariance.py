@@ -10,8 +10,8 @@ from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops.complexes import conj, real
 from tensorplug.ops.elementwise import sqrt
 from tensorplug.ops.kinds import inexact
-from tensorplug.ops.linalg import matmul
-from tensorplug.ops.matrices import diagonal
+from tensorplug.ops.linalg.matrices import diagonal
+from tensorplug.ops.matrix_products import matmul
 from tensorplug.ops.movement import expand_dims, matrix_transpose, reshape
 from tensorplug.ops.reduction import mean
 

@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Any, Final
 from tensorplug.contract import dtypes as dt
 from tensorplug.dispatch.calls import as_tensor, dispatch
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
-from tensorplug.ops import activation, comparison, elementwise
-from tensorplug.ops.cross_entropy import SOFTMAX_CROSS_ENTROPY
+from tensorplug.ops import comparison, elementwise
 from tensorplug.ops.movement import broadcast_to
+from tensorplug.ops.nn import activation
+from tensorplug.ops.nn.cross_entropy import SOFTMAX_CROSS_ENTROPY
 from tensorplug.ops.reduction import mean
 from tensorplug.ops.reduction import sum as total
 

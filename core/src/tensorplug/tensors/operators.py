@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from tensorplug.contract.dtypes import string
-from tensorplug.ops import comparison, elementwise, linalg, movement
+from tensorplug.ops import comparison, elementwise, matrix_products, movement
 from tensorplug.ops.bitwise import (
     bitwise_and,
     bitwise_invert,
@@ -90,10 +90,10 @@ class Operators:
         return elementwise.pow(other, self) if isinstance(other, KNOWN) else NotImplemented
 
     def __matmul__(self, other: Any) -> Tensor:
-        return linalg.matmul(self, other) if isinstance(other, KNOWN) else NotImplemented
+        return matrix_products.matmul(self, other) if isinstance(other, KNOWN) else NotImplemented
 
     def __rmatmul__(self, other: Any) -> Tensor:
-        return linalg.matmul(other, self) if isinstance(other, KNOWN) else NotImplemented
+        return matrix_products.matmul(other, self) if isinstance(other, KNOWN) else NotImplemented
 
     def __and__(self, other: Any) -> Tensor:
         return bitwise_and(self, other) if isinstance(other, KNOWN) else NotImplemented

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.ops.activation import sigmoid
+from tensorplug.ops.nn.activation import sigmoid
 from tensorplug.ops.elementwise import where
 from tensorplug.contract.tables import DecompositionTable
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.ops.activation import sigmoid
+from tensorplug.ops.nn.activation import sigmoid
 from tensorplug.contract.tables import GradientTable
 
 from tensorplug_acme.op import ACME

@@ -13,15 +13,15 @@ from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 from tensorplug.contract.windows import channel_axis
 from tensorplug.dispatch.calls import dispatch
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
-from tensorplug.ops import linalg
-from tensorplug.ops.convolution import convolution, correlation, depthwise
+from tensorplug.ops import matrix_products
 from tensorplug.ops.movement import reshape
+from tensorplug.ops.nn.convolution import convolution, correlation, depthwise
 
 if TYPE_CHECKING:
     from tensorplug.contract.shapes import Shape
     from tensorplug.contract.spec import InputTypes
     from tensorplug.dispatch.tensor import Tensor
-    from tensorplug.ops.convolution.correlation import Attributes, Family
+    from tensorplug.ops.nn.convolution.correlation import Attributes, Family
 
 __all__ = [
     "fused_conv2d",
@@ -125,7 +125,9 @@ def _matmul(
     transpose_b: bool,
     activation: str,
 ) -> TensorType:
-    out = linalg.BATCH_MAT_MUL.infer(a, b, transpose_a=transpose_a, transpose_b=transpose_b)
+    out = matrix_products.BATCH_MAT_MUL.infer(
+        a, b, transpose_a=transpose_a, transpose_b=transpose_b
+    )
     assert isinstance(out, TensorType)  # the product has one output
     return _checked(out, bias, prelu_activation_weights, activation)
 

@@ -12,7 +12,7 @@ from tensorplug.dispatch.calls import as_tensor
 from tensorplug.errors import ArgumentError, DTypeError
 from tensorplug.ops.arrangement import roll
 from tensorplug.ops.creation import asarray
-from tensorplug.ops.spectral import fft, ifft, irfft, rfft
+from tensorplug.ops.fft.spectral import fft, ifft, irfft, rfft
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

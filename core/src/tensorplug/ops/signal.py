@@ -12,9 +12,9 @@ from tensorplug.contract import shapes
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.ops.elementwise import astype
+from tensorplug.ops.fft.spectral import rfft
 from tensorplug.ops.indexing.indexing import gather
 from tensorplug.ops.movement import pad
-from tensorplug.ops.spectral import rfft
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,9 +8,9 @@ from tensorplug.dispatch import host_values
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops import movement
-from tensorplug.ops.activation import sigmoid
 from tensorplug.ops.elementwise import tanh
-from tensorplug.ops.linalg import matmul
+from tensorplug.ops.matrix_products import matmul
+from tensorplug.ops.nn.activation import sigmoid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

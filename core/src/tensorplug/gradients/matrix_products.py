@@ -6,7 +6,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from tensorplug.contract.tables import GradientTable
-from tensorplug.ops import linalg as ops
+from tensorplug.ops import matrix_products as ops
 from tensorplug.ops.movement import reshape
 
 if TYPE_CHECKING:

@@ -119,7 +119,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tenso
         extreme = reduction.max if ord > 0 else reduction.min
         return extreme(sums, axis=(-2, -1), keepdims=keepdims)
     if ord in (2, -2, "nuc"):
-        from tensorplug.ops.factorization import svdvals  # not needed to import tensorplug
+        from tensorplug.ops.linalg.factorization import svdvals  # not needed to import tensorplug
 
         values = svdvals(tensor)
         reduce = {2: reduction.max, -2: reduction.min, "nuc": reduction.sum}[ord]

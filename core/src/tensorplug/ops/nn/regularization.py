@@ -38,9 +38,7 @@ def dropout(key: Any, x: Any, rate: Any, *, noise_shape: Any = None) -> Tensor:
     al., 2014), with the scaling at training time.
 
     """
-    from tensorplug.ops.random.random import (
-        as_key,  # random numbers are loaded when first asked for
-    )
+    from tensorplug.ops.random.random import as_key
     from tensorplug.ops.random.sampling import bernoulli
 
     checked = as_key(key, "dropout")

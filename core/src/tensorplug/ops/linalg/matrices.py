@@ -14,11 +14,11 @@ from tensorplug.ops.arrangement import roll
 from tensorplug.ops.comparison import equal, greater, less_equal, logical_and
 from tensorplug.ops.creation import arange
 from tensorplug.ops.elementwise import astype, where
-from tensorplug.ops.factorization import inv, svdvals
 from tensorplug.ops.indexing.getting import getitem
-from tensorplug.ops.linalg import matmul, vecdot
+from tensorplug.ops.linalg.factorization import inv, svdvals
+from tensorplug.ops.linalg.norms import vector_norm
+from tensorplug.ops.matrix_products import matmul, vecdot
 from tensorplug.ops.movement import broadcast_to, expand_dims, reshape, stack
-from tensorplug.ops.norms import vector_norm
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
