@@ -9,9 +9,9 @@ import gc
 import threading
 
 import pytest
-from tensorplug.dispatch.copied import current_context, use_context
 
 import tensorplug as tp
+from tensorplug.dispatch.context import current_context, use_context
 from tensorplug.errors import ArgumentError
 
 pytestmark = pytest.mark.usefixtures("engine")

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
+from tensorplug.contract import dtypes
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.testing import check_grads, isolated_engine
 
@@ -121,7 +122,7 @@ def test_dtype(draw: Any, dtype: str) -> None:
         drawn = draw(key(), **{name: given})
         assert (drawn.dtype.name, drawn.shape) == (expected, (2,))
         assert draw(key(), (3, 2), dtype, **{name: given}).type == tp.TensorType(
-            tp.dtypes.of(dtype), (3, 2)
+            dtypes.of(dtype), (3, 2)
         )
 
 

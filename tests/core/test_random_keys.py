@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
+from tensorplug.contract import dtypes
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 
 from . import exact_random as exact
@@ -39,7 +40,7 @@ def test_a_seed_is_the_lower_half_of_its_key(seed: Any, words: list[int]) -> Non
     expect(random.key(seed), "uint32", (4,), [*words, 0, 0])
 
 
-@pytest.mark.parametrize("dtype", sorted(each.name for each in tp.dtypes.INTEGER))
+@pytest.mark.parametrize("dtype", sorted(each.name for each in dtypes.INTEGER))
 def test_a_seed_may_be_a_tensor_of_any_integer_dtype(dtype: str) -> None:
     limits = np.iinfo(dtype)
     for number in {int(limits.min), int(limits.max), 0, 5}:

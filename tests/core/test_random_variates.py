@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
+from tensorplug.contract import dtypes
 from tensorplug.ops.random import box_muller
 from tensorplug.testing import isolated_engine
 from tensorplug_cpu import variates
@@ -62,7 +63,7 @@ def width(dtype: str) -> int:
 
 
 def precision(dtype: str) -> box_muller.Precision:
-    return box_muller.precision(tp.dtypes.of(dtype))
+    return box_muller.precision(dtypes.of(dtype))
 
 
 def array(numbers: list[int], dtype: str) -> np.ndarray:

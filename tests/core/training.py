@@ -10,7 +10,7 @@ import numpy as np
 
 import tensorplug as tp
 from tensorplug.autodiff.tape import Node
-from tensorplug.ops import elementwise, linalg, movement
+from tensorplug.ops import elementwise, matrix_products, movement
 
 from .engines import basic_kernels
 
@@ -22,7 +22,7 @@ def more_kernels() -> Any:
     """Return what the network needs beside the basic kernels."""
     kernels = basic_kernels()
 
-    @kernels.register(linalg.BATCH_MAT_MUL)
+    @kernels.register(matrix_products.BATCH_MAT_MUL)
     def matmul(a, b, *, transpose_a, transpose_b):
         a = np.swapaxes(a, -1, -2) if transpose_a else a
         b = np.swapaxes(b, -1, -2) if transpose_b else b

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from tensorplug.ops import activation as ops
+from tensorplug.ops.nn import activation as ops
 
 INF, NAN = math.inf, math.nan
 FLOATS = ["float16", "float32", "float64"]

@@ -6,8 +6,7 @@ import math
 
 import numpy as np
 import pytest
-
-from tensorplug.ops.convolution import convolution as ops
+from tensorplug.ops.nn.convolution import convolution as ops
 
 SAME = "same"
 CASES = [  # x (NHWC), filter, options

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from tensorplug.ops import gaussian_error as ops
+from tensorplug.ops.nn import gaussian_error as ops
 
 X = np.concatenate([np.linspace(-7, 7, 70_001), [-1e30, -40, 0.0, 40, 1e30]])
 

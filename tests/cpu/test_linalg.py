@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tensorplug.contract import dtypes as dt
-from tensorplug.ops import linalg as ops
+from tensorplug.ops import matrix_products as ops
 
 NUMERIC = sorted(each.name for each in dt.NUMERIC)
 

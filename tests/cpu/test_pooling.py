@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 import pytest
+from tensorplug.ops.nn.convolution import pooling as ops
 
 from tensorplug.contract import dtypes as dt
-from tensorplug.ops.convolution import pooling as ops
 from tensorplug_cpu import tiling
 
 REAL = sorted(each.name for each in dt.REAL)

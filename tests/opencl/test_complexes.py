@@ -10,7 +10,7 @@ from tensorplug.ops import (
     accumulation,
     complexes,
     elementwise,
-    linalg,
+    matrix_products,
     movement,
     powers,
     reduction,
@@ -125,7 +125,7 @@ def test_products_of_matrices(call, sizes, turns):
         np.ascontiguousarray(each.swapaxes(-1, -2)) if turned else each
         for each, turned in zip((a, b), turns, strict=True)
     ]
-    found = call(linalg.BATCH_MAT_MUL, *given, transpose_a=turns[0], transpose_b=turns[1])
+    found = call(matrix_products.BATCH_MAT_MUL, *given, transpose_a=turns[0], transpose_b=turns[1])
     close(found, wanted, terms=4)
 
 

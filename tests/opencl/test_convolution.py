@@ -6,10 +6,10 @@ import itertools
 
 import numpy as np
 import pytest
+from tensorplug.ops.nn.convolution import convolution as conv
+from tensorplug.ops.nn.convolution import correlation, depthwise, pooling, volumes
 
-from tensorplug.ops import fused
-from tensorplug.ops.convolution import convolution as conv
-from tensorplug.ops.convolution import correlation, depthwise, pooling, volumes
+from tensorplug.ops.nn import fused
 from tensorplug_opencl.kernels import convolution as kernels
 from tensorplug_opencl.kernels import patched, tiled_products
 

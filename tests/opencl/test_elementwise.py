@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from tensorplug.contract import dtypes as dt
-from tensorplug.ops import activation, comparison, powers, rounding, sigmoid_linear, trigonometry
+from tensorplug.ops import comparison, powers, rounding, trigonometry
 from tensorplug.ops import elementwise as ops
+from tensorplug.ops.nn import activation, sigmoid_linear
 
 FLOATS = ["float32", "float64"]
 INTEGERS = sorted(each.name for each in dt.INTEGER)

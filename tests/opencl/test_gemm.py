@@ -11,8 +11,8 @@ import pytest
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import TensorType
 from tensorplug.errors import KernelRefusedError
-from tensorplug.ops import fused
-from tensorplug.ops.linalg import BATCH_MAT_MUL
+from tensorplug.ops.matrix_products import BATCH_MAT_MUL
+from tensorplug.ops.nn import fused
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import gemm, panels, tiled_products
 from tensorplug_opencl.kernels.gemm import Ending, Product

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tensorplug.ops.nn.convolution import pooling
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import TensorType
-from tensorplug.ops.convolution import pooling
 from tensorplug.ops.image import cropping, resizing, warping
 from tensorplug_opencl.kernels import images
 from tensorplug_opencl.kernels import resizing as resizing_kernels

@@ -6,7 +6,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from tensorplug.dispatch.context import use_context
 from tensorplug.errors import KernelRefusedError
-from tensorplug.ops import creation, linalg, movement, reduction
+from tensorplug.ops import creation, matrix_products, movement, reduction
 from tensorplug_opencl import layouts
 from tensorplug_opencl.layouts import Layout
 
@@ -69,5 +69,5 @@ def test_wide_indices_where_narrow_ones_do_not_reach(monkeypatch, context):
         column = creation.asarray(x[:, :1])
         np.testing.assert_array_equal((tensor + column).numpy(), x + x[:, :1])
         np.testing.assert_array_equal(reduction.sum(tensor, axis=(0, 2)).numpy(), x.sum((0, 2)))
-        product = linalg.matmul(tensor, tensor, transpose_b=True).numpy()
+        product = matrix_products.matmul(tensor, tensor, transpose_b=True).numpy()
         np.testing.assert_array_equal(product, x @ x.transpose(0, 2, 1))

@@ -93,7 +93,8 @@ def test_no_program_has_longer_vectors_than_allowed():
 
 def test_what_kernels_call_with_vectors_is_tried(monkeypatch, context, call):
     """No recipe over rows calls a built-in function with vectors that the trial leaves out."""
-    from tensorplug.ops import activation, reduction
+    from tensorplug.ops import reduction
+    from tensorplug.ops.nn import activation
 
     texts = []
     source = rowwise.source

@@ -11,17 +11,9 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract.shapes import broadcast
 from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch.context import use_context
-from tensorplug.ops import (
-    activation,
-    bitwise,
-    comparison,
-    creation,
-    gaussian_error,
-    normalization,
-    powers,
-    rounding,
-)
+from tensorplug.ops import bitwise, comparison, creation, powers, rounding
 from tensorplug.ops import elementwise as ops
+from tensorplug.ops.nn import activation, gaussian_error, normalization
 from tensorplug_opencl.kernels import pointwise
 from tensorplug_opencl.kernels.pointwise import RUN, Formula, Rare
 

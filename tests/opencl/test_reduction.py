@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tensorplug.contract import dtypes as dt
-from tensorplug.ops import linalg, reduction
+from tensorplug.ops import matrix_products, reduction
 
 SHAPES = [
     ((), ()),
@@ -190,4 +190,4 @@ def test_matrix_product(call, near, left, right, turned, dtype):
         for each, turn in zip((a, b), turned, strict=True)
     ]
     flags = dict(zip(("transpose_a", "transpose_b"), turned, strict=True))
-    near(call(linalg.BATCH_MAT_MUL, *given, **flags), expected, dtype, bound=bound)
+    near(call(matrix_products.BATCH_MAT_MUL, *given, **flags), expected, dtype, bound=bound)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tensorplug.contract import dtypes as dt
-from tensorplug.ops import spectral as ops
+from tensorplug.ops.fft import spectral as ops
 from tensorplug_opencl.kernels import butterflies, fourier
 
 # Powers of two, products of small primes, each small prime, large primes; vectors of 8, 4, 2, 1.

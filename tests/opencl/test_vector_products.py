@@ -10,10 +10,10 @@ import pytest
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import TensorType
-from tensorplug.ops import fused
-from tensorplug.ops.linalg import BATCH_MAT_MUL
+from tensorplug.ops.matrix_products import BATCH_MAT_MUL
+from tensorplug.ops.nn import fused
 from tensorplug_opencl.kernels import vector_products
-from tensorplug_opencl.kernels.linalg import product_of
+from tensorplug_opencl.kernels.matrix_products import product_of
 
 if TYPE_CHECKING:
     from tensorplug_opencl.backend import OpenCLBackend

@@ -10,7 +10,7 @@ from tensorplug.contract.spec import KernelSpec
 from tensorplug.contract.tables import DecompositionTable, GradientTable
 from tensorplug.engine import catalogue
 from tensorplug.errors import RegistrationError
-from tensorplug.ops import creation, elementwise, linalg
+from tensorplug.ops import creation, elementwise, matrix_products
 from tensorplug.plugins.assembly import core_registry
 
 ANOTHER_SPEC = """
@@ -45,7 +45,7 @@ def test_catalogue_holds_each_spec_once():
     assert len(set(names)) == len(names)
     by_name = dict(zip(names, found, strict=True))
     assert by_name["Add"] is elementwise.ADD
-    assert by_name["BatchMatMul"] is linalg.BATCH_MAT_MUL
+    assert by_name["BatchMatMul"] is matrix_products.BATCH_MAT_MUL
     assert by_name["Fill"] is creation.FILL
 
 

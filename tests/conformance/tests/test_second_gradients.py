@@ -10,8 +10,8 @@ import pytest
 import tensorplug as tp
 from tensorplug.contract.tables import gradient_entry
 from tensorplug.engine.registry import Owner
-from tensorplug.ops.activation import SIGMOID
 from tensorplug.ops.elementwise import MULTIPLY, SQUARE
+from tensorplug.ops.nn.activation import SIGMOID
 from tensorplug_conformance.denominator import Row, cases_of, entries
 from tensorplug_conformance.gradient_points import Point
 from tensorplug_conformance.kernels import run_row

@@ -7,116 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensorplug.contract.families import tables_of
 from tensorplug.contract.hooks import hookimpl
+from tensorplug.contract.tables import KernelTable
 from tensorplug.errors import BackendUnavailableError
+from tensorplug_cpu import kernels
 from tensorplug_cpu.backend import CpuBackend
-from tensorplug_cpu.kernels import (
-    accumulation,
-    activation,
-    arrangement,
-    bitwise,
-    blocks,
-    broadcasting,
-    comparison,
-    complexes,
-    contraction,
-    convolution,
-    coordinates,
-    counting,
-    creation,
-    cropping,
-    cross_entropy,
-    cumulative,
-    depthwise,
-    diagonals,
-    elementwise,
-    factorization,
-    fused,
-    gaussian_error,
-    indexing,
-    layer_normalization,
-    linalg,
-    morphology,
-    movement,
-    normalization,
-    pixels,
-    pooling,
-    powers,
-    ragged,
-    random,
-    reduction,
-    resizing,
-    rounding,
-    searching,
-    sets,
-    setting,
-    sigmoid_linear,
-    slicing,
-    sorting,
-    sparse,
-    spectral,
-    strings,
-    suppression,
-    trigonometry,
-    warping,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from tensorplug.contract.backend import Backend
-    from tensorplug.contract.tables import KernelTable
 
-TABLES: tuple[KernelTable, ...] = (
-    accumulation.kernels,
-    activation.kernels,
-    arrangement.kernels,
-    bitwise.kernels,
-    blocks.kernels,
-    broadcasting.kernels,
-    comparison.kernels,
-    complexes.kernels,
-    contraction.kernels,
-    convolution.kernels,
-    coordinates.kernels,
-    counting.kernels,
-    creation.kernels,
-    cropping.kernels,
-    cross_entropy.kernels,
-    cumulative.kernels,
-    depthwise.kernels,
-    diagonals.kernels,
-    elementwise.kernels,
-    factorization.kernels,
-    fused.kernels,
-    gaussian_error.kernels,
-    indexing.kernels,
-    layer_normalization.kernels,
-    linalg.kernels,
-    morphology.kernels,
-    movement.kernels,
-    normalization.kernels,
-    pixels.kernels,
-    pooling.kernels,
-    powers.kernels,
-    ragged.kernels,
-    random.kernels,
-    reduction.kernels,
-    resizing.kernels,
-    rounding.kernels,
-    searching.kernels,
-    sets.kernels,
-    sigmoid_linear.kernels,
-    setting.kernels,
-    slicing.kernels,
-    sorting.kernels,
-    sparse.kernels,
-    spectral.kernels,
-    strings.kernels,
-    suppression.kernels,
-    trigonometry.kernels,
-    warping.kernels,
-)
+TABLES = tables_of(kernels, KernelTable, "kernels")
 
 
 @hookimpl

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops.creation import full, zeros
 from tensorplug.ops.elementwise import astype, exp, log, where
-from tensorplug.ops.linalg import matmul
+from tensorplug.ops.matrix_products import matmul
 from tensorplug.ops.movement import squeeze
 from tensorplug.ops.reduction import max as max_
 from tensorplug.ops.reduction import sum as sum_

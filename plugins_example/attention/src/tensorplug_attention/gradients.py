@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from tensorplug.contract.tables import GradientTable
 from tensorplug.dispatch.calls import dispatch_several
 from tensorplug.ops.elementwise import astype
-from tensorplug.ops.linalg import matmul
+from tensorplug.ops.matrix_products import matmul
 from tensorplug.ops.reduction import sum as sum_
 from tensorplug_attention.op import ATTENTION, ATTENTION_GRAD
 from tensorplug_attention.scores import (

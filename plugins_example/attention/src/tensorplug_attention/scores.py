@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tensorplug.ops.comparison import greater_equal
 from tensorplug.ops.creation import arange
 from tensorplug.ops.elementwise import astype, exp, where
-from tensorplug.ops.linalg import matmul
+from tensorplug.ops.matrix_products import matmul
 from tensorplug.ops.movement import expand_dims
 from tensorplug_attention.op import wider
 

@@ -8,25 +8,17 @@ from typing import TYPE_CHECKING
 import dask
 import numpy as np
 
+from tensorplug.contract.families import tables_of
 from tensorplug.contract.hooks import hookimpl
+from tensorplug.contract.tables import KernelTable
 from tensorplug.errors import BackendUnavailableError
-from tensorplug_dask import handover, settings
+from tensorplug_dask import handover, kernels, settings
 from tensorplug_dask.backend import DaskBackend
-from tensorplug_dask.kernels import (
-    creation,
-    elementwise,
-    indexing,
-    linalg,
-    movement,
-    reduction,
-    sorting,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from tensorplug.contract.backend import Backend
-    from tensorplug.contract.tables import KernelTable
 
 
 @hookimpl
@@ -48,16 +40,7 @@ def tensorplug_create_backend(device: str | None) -> Backend:
 @hookimpl
 def tensorplug_kernels() -> Iterable[KernelTable]:
     """Return the kernels. A backend plugin is asked for its own backend only."""
-    return (
-        creation.kernels,
-        elementwise.kernels,
-        handover.kernels,
-        indexing.kernels,
-        linalg.kernels,
-        movement.kernels,
-        reduction.kernels,
-        sorting.kernels,
-    )
+    return (*tables_of(kernels, KernelTable, "kernels"), handover.kernels)
 
 
 @hookimpl

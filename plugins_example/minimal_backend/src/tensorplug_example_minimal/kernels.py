@@ -15,7 +15,15 @@ import numpy as np
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import KernelTable
 from tensorplug.errors import ArgumentError
-from tensorplug.ops import comparison, creation, elementwise, linalg, movement, reduction, sorting
+from tensorplug.ops import (
+    comparison,
+    creation,
+    elementwise,
+    matrix_products,
+    movement,
+    reduction,
+    sorting,
+)
 from tensorplug.ops.indexing import indexing
 from tensorplug_example_minimal.backend import Box
 
@@ -229,7 +237,7 @@ def arg_max(x: Array, *, axis: int, out: TensorType) -> Any:
     return np.argmax(x, axis=axis).astype(np.int32) if out.size else np.empty(out.shape, np.int32)
 
 
-@native(linalg.BATCH_MAT_MUL)
+@native(matrix_products.BATCH_MAT_MUL)
 def matmul(a: Array, b: Array, *, transpose_a: bool, transpose_b: bool) -> Any:
     """Multiply the last two axes; the leading ones broadcast."""
     return np.matmul(a.mT if transpose_a else a, b.mT if transpose_b else b)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tensorplug.contract.tables import DecompositionTable
-from tensorplug.ops.activation import sigmoid
 from tensorplug.ops.elementwise import where
+from tensorplug.ops.nn.activation import sigmoid
 from tensorplug_example_swish.op import SWISH
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tensorplug.contract.tables import GradientTable
-from tensorplug.ops.activation import sigmoid
+from tensorplug.ops.nn.activation import sigmoid
 from tensorplug_example_swish.op import SWISH
 
 if TYPE_CHECKING:

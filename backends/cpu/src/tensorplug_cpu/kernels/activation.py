@@ -8,7 +8,7 @@ import numpy as np
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import KernelTable
-from tensorplug.ops import activation as ops
+from tensorplug.ops.nn import activation as ops
 from tensorplug_cpu.arrays import element, working
 from tensorplug_cpu.filling import blank, filling
 from tensorplug_cpu.quiet import kernel, quietly

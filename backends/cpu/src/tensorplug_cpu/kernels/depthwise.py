@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from tensorplug.ops.nn.convolution import depthwise as ops
+
 from tensorplug.contract.tables import KernelTable
-from tensorplug.ops.convolution import depthwise as ops
 from tensorplug_cpu import depthwise
 from tensorplug_cpu.kernels.convolution import enter
 

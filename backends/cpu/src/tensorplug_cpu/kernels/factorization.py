@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tensorplug.contract.tables import KernelTable
 from tensorplug.host_functions import linalg
-from tensorplug.ops import factorization as ops
+from tensorplug.ops.linalg import factorization as ops
 
 kernels = KernelTable()
 

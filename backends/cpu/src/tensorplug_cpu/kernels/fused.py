@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from tensorplug.ops.nn.convolution.correlation import windows_of
 
 from tensorplug.contract.tables import KernelTable
-from tensorplug.ops import fused as ops
-from tensorplug.ops.convolution.correlation import windows_of
+from tensorplug.ops.nn import fused as ops
 from tensorplug_cpu import correlation, depthwise
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.quiet import quietly

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tensorplug.contract.tables import KernelTable
-from tensorplug.ops import gaussian_error as ops
+from tensorplug.ops.nn import gaussian_error as ops
 from tensorplug_cpu import large
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.filling import blank

@@ -10,7 +10,7 @@ import numpy as np
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import TensorType
 from tensorplug.contract.tables import KernelTable
-from tensorplug.ops import layer_normalization as ops
+from tensorplug.ops.nn import layer_normalization as ops
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.filling import blank
 from tensorplug_cpu.quiet import quietly

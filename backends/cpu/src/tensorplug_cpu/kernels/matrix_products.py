@@ -9,7 +9,7 @@ import numpy as np
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import KernelTable
-from tensorplug.ops import linalg as ops
+from tensorplug.ops import matrix_products as ops
 from tensorplug_cpu.quiet import kernel
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.contract.tables import KernelTable
-from tensorplug.ops import normalization as ops
+from tensorplug.ops.nn import normalization as ops
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.quiet import kernel, quietly
 

@@ -7,11 +7,11 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from tensorplug.ops.nn.convolution import pooling as ops
+from tensorplug.ops.nn.convolution.dilated_pooling import POOL, pool_geometry
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import KernelTable
-from tensorplug.ops.convolution import pooling as ops
-from tensorplug.ops.convolution.dilated_pooling import POOL, pool_geometry
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.quiet import quietly
 from tensorplug_cpu.sliding import room

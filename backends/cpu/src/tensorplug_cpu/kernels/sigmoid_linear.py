@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tensorplug.contract.tables import KernelTable
-from tensorplug.ops import sigmoid_linear as ops
+from tensorplug.ops.nn import sigmoid_linear as ops
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.filling import filling
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import KernelTable
-from tensorplug.ops import spectral as ops
+from tensorplug.ops.fft import spectral as ops
 from tensorplug_cpu.quiet import kernel
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.contract.tables import KernelTable
-from tensorplug.ops import activation as ops
+from tensorplug.ops.nn import activation as ops
 from tensorplug_opencl.kernels import pointwise
 from tensorplug_opencl.kernels.pointwise import Formula
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from tensorplug.contract.spec import TensorType
 from tensorplug.contract.tables import KernelTable
-from tensorplug.ops.linalg import BATCH_MAT_MUL
+from tensorplug.ops.matrix_products import BATCH_MAT_MUL
 from tensorplug.ops.reduction import PROD
 from tensorplug_opencl import layouts
 from tensorplug_opencl.buffers import DeviceBuffer

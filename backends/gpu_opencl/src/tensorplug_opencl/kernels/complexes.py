@@ -20,7 +20,7 @@ from tensorplug.ops import (
     rounding,
     trigonometry,
 )
-from tensorplug.ops.activation import SIGMOID
+from tensorplug.ops.nn.activation import SIGMOID
 from tensorplug_opencl.kernels import calls, complex_functions, ctypes, pointwise
 from tensorplug_opencl.kernels.elementwise import cast as cast_real
 from tensorplug_opencl.kernels.pointwise import Input

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from tensorplug.ops.nn.convolution import depthwise as ops
+from tensorplug.ops.nn.convolution.correlation import windows_of
+
 from tensorplug.contract.spec import TensorType
 from tensorplug.contract.tables import KernelTable
 from tensorplug.contract.windows import channel_axis, spatial_axes
 from tensorplug.errors import KernelRefusedError
-from tensorplug.ops.convolution import depthwise as ops
-from tensorplug.ops.convolution.correlation import windows_of
-from tensorplug.ops.fused import FUSED_DEPTHWISE_CONV2D
+from tensorplug.ops.nn.fused import FUSED_DEPTHWISE_CONV2D
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import (
     calls,

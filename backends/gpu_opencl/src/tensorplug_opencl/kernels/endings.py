@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from tensorplug.ops.fused import aligned
+from tensorplug.ops.nn.fused import aligned
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import ctypes
 from tensorplug_opencl.kernels.products import Ending

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.contract.tables import KernelTable
-from tensorplug.ops import gaussian_error as ops
+from tensorplug.ops.nn import gaussian_error as ops
 from tensorplug_opencl.kernels import pointwise
 from tensorplug_opencl.kernels.pointwise import Formula
 

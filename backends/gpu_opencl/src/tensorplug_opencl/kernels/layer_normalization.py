@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.contract.tables import KernelTable
 from tensorplug.errors import KernelRefusedError
-from tensorplug.ops.layer_normalization import LAYER_NORM, LAYER_NORM_GRAD
+from tensorplug.ops.nn.layer_normalization import LAYER_NORM, LAYER_NORM_GRAD
 from tensorplug_opencl.kernels import calls, ctypes, folds, pointwise, rows
 from tensorplug_opencl.kernels.rowwise import Pass, Read, Recipe
 

@@ -8,8 +8,8 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
 from tensorplug.contract.tables import KernelTable
 from tensorplug.errors import KernelRefusedError
-from tensorplug.ops.fused import FUSED_MAT_MUL
-from tensorplug.ops.linalg import BATCH_MAT_MUL
+from tensorplug.ops.matrix_products import BATCH_MAT_MUL
+from tensorplug.ops.nn.fused import FUSED_MAT_MUL
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, gemm, vector_products
 from tensorplug_opencl.kernels.endings import fused

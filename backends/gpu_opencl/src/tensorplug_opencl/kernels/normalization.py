@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract.tables import KernelTable
-from tensorplug.ops import normalization as ops
+from tensorplug.ops.nn import normalization as ops
 from tensorplug_opencl.kernels import pointwise
 from tensorplug_opencl.kernels.pointwise import Formula
 

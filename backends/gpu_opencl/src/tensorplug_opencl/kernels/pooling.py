@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from tensorplug.ops.nn.convolution import pooling as ops
+from tensorplug.ops.nn.convolution.dilated_pooling import POOL, pool_geometry
+
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
 from tensorplug.contract.spec import TensorType
 from tensorplug.contract.tables import KernelTable
 from tensorplug.contract.windows import Window
-from tensorplug.ops.convolution import pooling as ops
-from tensorplug.ops.convolution.dilated_pooling import POOL, pool_geometry
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, ctypes, reduction, templates
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import TensorType
 from tensorplug.contract.tables import KernelTable
-from tensorplug.ops.normalization import LRN, LRN_GRAD
+from tensorplug.ops.nn.normalization import LRN, LRN_GRAD
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, ctypes, folds, templates
 from tensorplug_opencl.kernels.templates import Array

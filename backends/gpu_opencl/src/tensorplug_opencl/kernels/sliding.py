@@ -5,8 +5,9 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tensorplug.ops.nn.convolution.correlation import windows_of
+
 from tensorplug.contract.windows import channel_axis, spatial_axes
-from tensorplug.ops.convolution.correlation import windows_of
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels.gathers import Digit, gathered
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tensorplug.contract.tables import KernelTable
-from tensorplug.ops.activation import LOG_SOFTMAX, SOFTMAX
-from tensorplug.ops.cross_entropy import (
+from tensorplug.ops.nn.activation import LOG_SOFTMAX, SOFTMAX
+from tensorplug.ops.nn.cross_entropy import (
     SOFTMAX_CROSS_ENTROPY,
     SOFTMAX_CROSS_ENTROPY_GRAD,
     SOFTMAX_GRAD,

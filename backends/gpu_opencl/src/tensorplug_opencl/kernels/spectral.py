@@ -12,7 +12,7 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import TensorType
 from tensorplug.contract.tables import KernelTable
 from tensorplug.errors import KernelRefusedError
-from tensorplug.ops import spectral as ops
+from tensorplug.ops.fft import spectral as ops
 from tensorplug_opencl.buffers import DeviceBuffer
 from tensorplug_opencl.kernels import calls, complex_functions, ctypes, fourier
 

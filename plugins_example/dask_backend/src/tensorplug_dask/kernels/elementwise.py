@@ -9,7 +9,8 @@ import numpy as np
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import KernelTable
-from tensorplug.ops import activation, comparison, complexes, elementwise, powers, trigonometry
+from tensorplug.ops import comparison, complexes, elementwise, powers, trigonometry
+from tensorplug.ops.nn import activation
 from tensorplug_dask.native import native_elementwise
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.contract.tables import KernelTable
-from tensorplug.ops import linalg
+from tensorplug.ops import matrix_products
 from tensorplug_dask.blocks import Quiet, blockwise, chunks_of, elementwise, pattern
 from tensorplug_dask.kernels.reduction import tree
 from tensorplug_dask.native import native
@@ -67,7 +67,7 @@ def _as(x: Array, *, dtype: Any) -> Any:
     return x.astype(dtype, copy=False)
 
 
-@native(kernels, linalg.BATCH_MAT_MUL, chunked=_product)
+@native(kernels, matrix_products.BATCH_MAT_MUL, chunked=_product)
 def batch_mat_mul(
     a: Array, b: Array, *, transpose_a: bool, transpose_b: bool, out: TensorType
 ) -> Any:

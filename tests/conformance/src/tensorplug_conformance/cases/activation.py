@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tensorplug.contract import dtypes as dt
-from tensorplug.ops import activation as ops
+from tensorplug.ops.nn import activation as ops
 from tensorplug_conformance import patterns
 from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle import activation as oracle

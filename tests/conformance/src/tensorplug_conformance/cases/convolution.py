@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tensorplug.ops.nn.convolution import convolution as ops
+
 from tensorplug.contract import dtypes as dt
-from tensorplug.ops.convolution import convolution as ops
 from tensorplug_conformance.oracle import convolution as oracle
 from tensorplug_conformance.oracle.windows import all_axes
 from tensorplug_conformance.tables import Case, CaseTable
@@ -13,7 +14,8 @@ from tensorplug_conformance.tables import Case, CaseTable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tensorplug.ops.convolution.correlation import Family
+    from tensorplug.ops.nn.convolution.correlation import Family
+
     from tensorplug_conformance.corpus import Corpus
 
 cases = CaseTable()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tensorplug.ops.convolution import depthwise as ops
+from tensorplug.ops.nn.convolution import depthwise as ops
+
 from tensorplug_conformance.cases import convolution
 from tensorplug_conformance.cases.convolution import Geometry, enter
 from tensorplug_conformance.oracle import convolution as oracle

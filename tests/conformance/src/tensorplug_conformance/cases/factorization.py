@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.errors import LinAlgError, ShapeError
-from tensorplug.ops import factorization as ops
+from tensorplug.ops.linalg import factorization as ops
 from tensorplug_conformance.oracle import factorization as oracle
 from tensorplug_conformance.tables import Bounded, Case, CaseTable
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
-from tensorplug.ops import fused as ops
+from tensorplug.ops.nn import fused as ops
 from tensorplug_conformance.oracle import fused as oracle
 from tensorplug_conformance.tables import Case, CaseTable
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.ops import gaussian_error as ops
+from tensorplug.ops.nn import gaussian_error as ops
 from tensorplug_conformance import patterns
 from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle import gaussian_error as oracle

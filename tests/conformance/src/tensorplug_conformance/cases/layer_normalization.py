@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.ops import layer_normalization as ops
+from tensorplug.ops.nn import layer_normalization as ops
 from tensorplug_conformance.oracle import layer_normalization as oracle
 from tensorplug_conformance.tables import Case, CaseTable
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.errors import ShapeError
-from tensorplug.ops import linalg as ops
+from tensorplug.ops import matrix_products as ops
 from tensorplug_conformance.oracle import linalg as oracle
 from tensorplug_conformance.tables import Case, CaseTable
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tensorplug.errors import ShapeError
-from tensorplug.ops import spectral as ops
+from tensorplug.ops.fft import spectral as ops
 from tensorplug_conformance.oracle import spectral as oracle
 from tensorplug_conformance.tables import Case, CaseTable
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from tensorplug.contract import shapes
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch
 from tensorplug.errors import ArgumentError
-from tensorplug.ops.convolution import correlation
 from tensorplug.ops.movement import expand_dims, squeeze
+from tensorplug.ops.nn.convolution import correlation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.shapes import Shape
     from tensorplug.contract.windows import Window
     from tensorplug.dispatch.tensor import Tensor
-    from tensorplug.ops.convolution.correlation import Attributes
+    from tensorplug.ops.nn.convolution.correlation import Attributes
 
 __all__ = [
     "conv1d",

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch
-from tensorplug.ops.convolution import correlation
-from tensorplug.ops.convolution.convolution import conv2d
+from tensorplug.ops.nn.convolution import correlation
+from tensorplug.ops.nn.convolution.convolution import conv2d
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor

@@ -13,7 +13,7 @@ from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 from tensorplug.contract.windows import axes_attribute
 from tensorplug.dispatch.calls import as_tensor, chained
 from tensorplug.errors import ShapeError
-from tensorplug.ops.convolution.pooling import geometry, over_batch
+from tensorplug.ops.nn.convolution.pooling import geometry, over_batch
 
 if TYPE_CHECKING:
     from tensorplug.contract.shapes import Shape

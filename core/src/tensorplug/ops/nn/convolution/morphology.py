@@ -13,14 +13,14 @@ from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.contract.windows import axes_attribute, pad_attribute, windows
 from tensorplug.dispatch.calls import chained, dispatch
 from tensorplug.errors import ArgumentError, ShapeError
-from tensorplug.ops.convolution import correlation
-from tensorplug.ops.convolution.patches import channels_last, restored
+from tensorplug.ops.nn.convolution import correlation
+from tensorplug.ops.nn.convolution.patches import channels_last, restored
 
 if TYPE_CHECKING:
     from tensorplug.contract.shapes import Shape
     from tensorplug.contract.windows import Windows
     from tensorplug.dispatch.tensor import Tensor
-    from tensorplug.ops.convolution.correlation import Attributes
+    from tensorplug.ops.nn.convolution.correlation import Attributes
 
 __all__ = [
     "dilation2d",

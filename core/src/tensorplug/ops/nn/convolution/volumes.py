@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.dispatch.calls import dispatch
-from tensorplug.ops.convolution import correlation
+from tensorplug.ops.nn.convolution import correlation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

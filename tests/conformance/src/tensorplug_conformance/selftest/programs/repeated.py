@@ -9,10 +9,10 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from tensorplug.ops.nn.convolution.convolution import CONV2D
 
-from tensorplug.ops.convolution.convolution import CONV2D
 from tensorplug.ops.elementwise import MULTIPLY
-from tensorplug.ops.linalg import BATCH_MAT_MUL
+from tensorplug.ops.matrix_products import BATCH_MAT_MUL
 from tensorplug.ops.reduction import SUM
 from tensorplug_conformance.selftest.backends import Remote
 from tensorplug_conformance.selftest.programs.engines import delegating, with_kernel, with_results
