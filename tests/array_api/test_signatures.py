@@ -27,7 +27,7 @@ EITHER = inspect.Parameter.POSITIONAL_OR_KEYWORD
 
 
 def names(module: Any) -> list[str]:
-    return sorted({each for each in module.__all__ if not each.startswith("__")} - OWN)
+    return sorted({item for item in module.__all__ if not item.startswith("__")} - OWN)
 
 
 MODULES = [
@@ -53,22 +53,22 @@ def test_signature(reference: Any, module: Any, name: str) -> None:
     function = getattr(module, name)
     wanted = list(inspect.signature(reference).parameters.values())
     found = list(inspect.signature(function).parameters.values())
-    by_name = {each.name: each for each in found}
-    for position, each in enumerate(wanted):
-        if each.kind is BY_POSITION:
+    by_name = {item.name: item for item in found}
+    for position, item in enumerate(wanted):
+        if item.kind is BY_POSITION:
             assert position < len(found), f"{name} takes no argument {position}"
             assert found[position].kind is BY_POSITION, f"argument {position} of {name}"
-        elif each.kind is each.VAR_POSITIONAL:
-            assert any(one.kind is each.kind for one in found), f"{name} takes any number"
+        elif item.kind is item.VAR_POSITIONAL:
+            assert any(one.kind is item.kind for one in found), f"{name} takes any number"
         else:
-            assert each.name in by_name, f"{name} takes {each.name}"
-            ours = by_name[each.name]
-            assert ours.kind is each.kind or ours.kind is EITHER, f"{each.name} of {name}"
-            _same_default(name, ours, each)
-    extra = [each for each in found if each.name not in {one.name for one in wanted}]
-    for each in extra:  # ours may take more, but must not ask for it
-        optional = each.default is not EMPTY or each.kind in (each.VAR_POSITIONAL, BY_POSITION)
-        assert optional, f"{name} must not need {each.name}"
+            assert item.name in by_name, f"{name} takes {item.name}"
+            ours = by_name[item.name]
+            assert ours.kind is item.kind or ours.kind is EITHER, f"{item.name} of {name}"
+            _same_default(name, ours, item)
+    extra = [item for item in found if item.name not in {one.name for one in wanted}]
+    for item in extra:  # ours may take more, but must not ask for it
+        optional = item.default is not EMPTY or item.kind in (item.VAR_POSITIONAL, BY_POSITION)
+        assert optional, f"{name} must not need {item.name}"
 
 
 def _same_default(name: str, ours: inspect.Parameter, theirs: inspect.Parameter) -> None:
@@ -85,12 +85,12 @@ ARRAY = type(standard.asarray(1))
 
 def test_methods_and_attributes() -> None:
     wanted = {
-        each
-        for each in dir(ARRAY)
-        if each not in dir(object) and (not each.startswith("_") or each.startswith("__"))
+        item
+        for item in dir(ARRAY)
+        if item not in dir(object) and (not item.startswith("_") or item.startswith("__"))
     }
     wanted -= {"__buffer__", "__weakref__", "__module__", "__dict__"}
-    assert sorted(each for each in wanted if not hasattr(tp.Tensor, each)) == []
+    assert sorted(item for item in wanted if not hasattr(tp.Tensor, item)) == []
 
 
 @pytest.mark.parametrize("name", ["e", "inf", "nan", "newaxis", "pi"])

@@ -16,7 +16,7 @@ import tensorplug as tp
 
 INF, NAN, PI = math.inf, math.nan, math.pi
 POSITIVE = (1e-30, 0.5, 1.0, 2.0, 3.0, 1e30)
-NEGATIVE = tuple(-each for each in POSITIVE)
+NEGATIVE = tuple(-item for item in POSITIVE)
 CLASSES: dict[str, tuple[float, ...]] = {
     "nan": (NAN,),
     "+inf": (INF,),
@@ -161,7 +161,7 @@ def cases(text: str) -> list[tuple[tuple[float, ...], str]]:
     found: list[tuple[tuple[float, ...], str]] = []
     for line in text.split("; "):
         operands, result = line.split(": ")
-        classes = [CLASSES[each] for each in operands.split(", ")]
+        classes = [CLASSES[part] for part in operands.split(", ")]
         found += [(numbers, result) for numbers in product(*classes)]
     return found
 
@@ -196,7 +196,9 @@ def test_special_cases(name: str, dtype: tp.DType) -> None:
 
 def test_halves_are_rounded_to_even() -> None:
     halves = np.arange(-9, 10) + 0.5
-    assert np.array_equal(tp.round(tp.asarray(halves)), [2.0 * round(each / 2) for each in halves])
+    assert np.array_equal(
+        tp.round(tp.asarray(halves)), [2.0 * round(halve / 2) for halve in halves]
+    )
 
 
 def test_the_sign_of_nan_is_a_bit() -> None:

@@ -72,7 +72,9 @@ def main() -> int:
 
         torch.set_num_threads(int(THREADS))
     print(f"{platform.machine()}, {THREADS} cores, Python {platform.python_version()}")
-    print(f"tensorplug {tp.__version__}: {', '.join(str(each.name) for each in tp.backends())}")
+    print(
+        f"tensorplug {tp.__version__}: {', '.join(str(backend.name) for backend in tp.backends())}"
+    )
     if peers.torch_told():
         print(peers.torch_told())
     rows: list[dict[str, object]] = []
@@ -80,7 +82,7 @@ def main() -> int:
     for name, make in _chosen(list(workloads()), options.only):
         try:
             parts = peers.parts(make())
-            taken = [measure(each, rounds=options.rounds, limit=options.limit) for each in parts]
+            taken = [measure(part, rounds=options.rounds, limit=options.limit) for part in parts]
         except Exception as error:  # noqa: BLE001  # one workload more or less
             traceback.print_exc()
             rows.append({"workload": name, "error": f"{type(error).__name__}: {error}"})
@@ -97,7 +99,7 @@ def _chosen(
     """Return names and makers of workloads: those asked for, in order, or all but large ones."""
     known = dict(listed)
     assert len(known) == len(listed), "two workloads have the same name"
-    unknown = [each for each in only if each not in known]
+    unknown = [item for item in only if item not in known]
     if unknown:
         raise SystemExit(f"no workload is called {', '.join(unknown)}")
     return [(name, known[name]) for name in only or known if only or not name.startswith("large")]

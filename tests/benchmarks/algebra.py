@@ -33,7 +33,7 @@ def _floats(*shape: int) -> Any:
 
 def _ours(function: Callable[..., Any], arrays: list[Any]) -> Callable[[], Call]:
     def prepared() -> Call:
-        tensors = [tp.asarray(each) for each in arrays]
+        tensors = [tp.asarray(array) for array in arrays]
         return lambda: function(*tensors)
 
     return prepared
@@ -54,7 +54,7 @@ def compared(
     if available("torch"):
         import torch
 
-        theirs, tensors = torch_of(torch), [torch_tensor(each) for each in arrays]
+        theirs, tensors = torch_of(torch), [torch_tensor(array) for array in arrays]
         contenders["torch"] = lambda: theirs(*tensors)
     return Workload(name, "numpy", contenders)
 

@@ -79,11 +79,11 @@ class Convolution:
         return Workload(self.name, baseline, contenders)
 
     def _prepared(self) -> Call:
-        image, taps = (tp.asarray(each) for each in self.operands())
+        image, taps = (tp.asarray(operand) for operand in self.operands())
         return lambda: self.ours(image, taps, 1, "same")
 
     def _gradient(self) -> Call:
-        image, taps = (tp.asarray(each) for each in self.operands())
+        image, taps = (tp.asarray(operand) for operand in self.operands())
         gradient = tp.grad(lambda i, t: self.ours(i, t, 1, "same").sum(), argnums=(0, 1))
         return lambda: gradient(image, taps)
 
@@ -104,7 +104,7 @@ def fused() -> Workload:
     x, taps = LARGE.operands()
     bias = np.linspace(-1, 1, 64, dtype=np.float32)
     tp.set_backend("cpu")
-    image, weights, offsets = (tp.asarray(each) for each in (x, taps, bias))
+    image, weights, offsets = (tp.asarray(item) for item in (x, taps, bias))
     contenders: dict[str, Call] = {
         "tensorplug cpu": lambda: tp.nn.fused_conv2d(
             image, weights, 1, "same", bias=offsets, activation="relu"

@@ -51,7 +51,7 @@ def embedding() -> Workload:
 
 def _gather(table: Any, ids: Any) -> Call:
     shared = tp.get_backend() == "cpu"  # on the same memory as NumPy: it is in the cache or not
-    x, at = (tp.asarray(each, copy=False if shared else None) for each in (table, ids))
+    x, at = (tp.asarray(item, copy=False if shared else None) for item in (table, ids))
     return lambda: tp.gather(x, at)
 
 
@@ -184,6 +184,6 @@ def workloads() -> Iterator[tuple[str, Callable[[], Workload]]]:
     yield "embedding_grad", lambda: embedding_gradient(name, natural=False)
     yield "embedding_grad_text", lambda: embedding_gradient(f"{name}, text", natural=True)
     yield "mask", mask
-    for key, each in SUBSCRIPTS.items():
-        yield key, partial(subscripts, *each)
+    for key, subscript in SUBSCRIPTS.items():
+        yield key, partial(subscripts, *subscript)
     yield "assignment", assignment

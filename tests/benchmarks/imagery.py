@@ -48,7 +48,7 @@ def _beside(
         if volume:
             x = _cube(size, dtype)
         inner = (slice(None), *[slice(None, length - less) for length in x.shape[1:-1]])
-        others = [None if each is None else made("unit", each, dtype) for each in shapes]
+        others = [None if shape is None else made("unit", shape, dtype) for shape in shapes]
         return [np.ascontiguousarray(x[inner]), *others]
 
     return make

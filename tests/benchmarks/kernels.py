@@ -41,10 +41,10 @@ def missing() -> list[str]:
 
 def workload(row: Row, size: int, dtype: str) -> Workload:
     """Return both contenders for one kernel at one size."""
-    spec = next(each for each in catalogue() if each.name == row.kernel)
+    spec = next(item for item in catalogue() if item.name == row.kernel)
     arrays = row.inputs(size, dtype)
     tp.set_backend("cpu")
-    tensors = [_passed(each) for each in arrays]
+    tensors = [_passed(array) for array in arrays]
     attributes = row.attributes(size)
     run = dispatch_several if spec.several else dispatch
     return Workload(
@@ -63,7 +63,7 @@ def _passed(given: Any) -> Any:
     Where an array lies makes a tenth and more of the time of light functions.
     """
     if isinstance(given, list):
-        return [_passed(each) for each in given]
+        return [_passed(item) for item in given]
     if given is None:
         return None
     shared = given.ndim and given.dtype.kind != "T"  # neither scalars nor strings can be
@@ -104,10 +104,10 @@ def _chosen(names: Sequence[str]) -> Iterator[tuple[Row, int, str]]:
 
 def _summary(figures: list[dict[str, object]], size: int) -> None:
     """Print the typical ratio and excess at one size."""
-    here = [each for each in figures if each["size"] == size]
+    here = [figure for figure in figures if figure["size"] == size]
     if here:
         ratio, excess = (
-            statistics.median(float(str(each[what])) for each in here)
+            statistics.median(float(str(item[what])) for item in here)
             for what in ("ratio", "excess")
         )
         print(f"median at {size}: ratio {ratio:.2f}, {excess:.2f} us above NumPy")

@@ -30,17 +30,17 @@ def _compared(
     """The same function of the same arrays; ``torch_of``: the module to PyTorch's function."""
 
     def prepared() -> Call:
-        tensors = [tp.asarray(each) for each in arrays]
+        tensors = [tp.asarray(array) for array in arrays]
         return lambda: ours(*tensors)
 
-    contenders = {f"tensorplug {each}": on(each, prepared) for each in backends()}
+    contenders = {f"tensorplug {backend}": on(backend, prepared) for backend in backends()}
     if numpy is not None:
         contenders["numpy"] = lambda: numpy(*arrays)
     baseline = "numpy" if numpy is not None else next(iter(contenders))
     if available("torch"):
         import torch
 
-        theirs, given = torch_of(torch), [torch_tensor(for_torch(each)) for each in arrays]
+        theirs, given = torch_of(torch), [torch_tensor(for_torch(array)) for array in arrays]
         contenders["torch"] = lambda: theirs(*given)
         baseline = "torch"
     return Workload(name, baseline, contenders)

@@ -88,18 +88,18 @@ class Model:
         return step
 
     def _called(self, step: Loss) -> Call:
-        parameters = {name: tp.asarray(each) for name, each in self.parameters().items()}
-        data = [tp.asarray(each) for each in self.data]
+        parameters = {name: tp.asarray(parameter) for name, parameter in self.parameters().items()}
+        data = [tp.asarray(item) for item in self.data]
         return lambda: step(parameters, *data)
 
     def _torch(self) -> Call:
         import torch
 
         parameters = {
-            name: torch_tensor(self.for_torch(each)).requires_grad_()
-            for name, each in self.parameters().items()
+            name: torch_tensor(self.for_torch(parameter)).requires_grad_()
+            for name, parameter in self.parameters().items()
         }
-        data = [torch_tensor(self.for_torch(each)) for each in self.data]
+        data = [torch_tensor(self.for_torch(item)) for item in self.data]
         leaves = list(parameters.values())
 
         def run() -> Any:
@@ -115,8 +115,10 @@ class Model:
     def _jax(self) -> tuple[Call, Call]:
         import jax
 
-        parameters = {name: jax.numpy.asarray(each) for name, each in self.parameters().items()}
-        data = [jax.numpy.asarray(each) for each in self.data]
+        parameters = {
+            name: jax.numpy.asarray(parameter) for name, parameter in self.parameters().items()
+        }
+        data = [jax.numpy.asarray(item) for item in self.data]
 
         def step(parameters: Any, *data: Any) -> Any:
             loss, gradients = jax.value_and_grad(self.jax)(parameters, *data)
@@ -224,7 +226,7 @@ def transformer_block() -> Workload:
             return tp.permute_dims(tp.reshape(x, (BATCH, LENGTH, HEADS, -1)), (0, 2, 1, 3))
 
         y = norm(x, "1")
-        q, k, v = (heads(y @ p[each]) for each in ("wq", "wk", "wv"))
+        q, k, v = (heads(y @ p[name]) for name in ("wq", "wk", "wv"))
         scores = tp.matmul(q, k, transpose_b=True) * (1 / math.sqrt(DEPTH // HEADS))
         seen = tp.permute_dims(tp.nn.softmax(scores) @ v, (0, 2, 1, 3))
         x = x + tp.reshape(seen, x.shape) @ p["wo"]
@@ -242,7 +244,7 @@ def transformer_block() -> Workload:
             return x.reshape(BATCH, LENGTH, HEADS, -1).transpose(1, 2)
 
         y = norm(x, "1")
-        q, k, v = (heads(y @ p[each]) for each in ("wq", "wk", "wv"))
+        q, k, v = (heads(y @ p[name]) for name in ("wq", "wk", "wv"))
         scores = q @ k.transpose(-1, -2) * (1 / math.sqrt(DEPTH // HEADS))
         seen = (torch.softmax(scores, -1) @ v).transpose(1, 2)
         x = x + seen.reshape(x.shape) @ p["wo"]
@@ -262,7 +264,7 @@ def transformer_block() -> Workload:
             return x.reshape(BATCH, LENGTH, HEADS, -1).transpose(0, 2, 1, 3)
 
         y = norm(x, "1")
-        q, k, v = (heads(y @ p[each]) for each in ("wq", "wk", "wv"))
+        q, k, v = (heads(y @ p[name]) for name in ("wq", "wk", "wv"))
         scores = q @ k.swapaxes(-1, -2) * (1 / math.sqrt(DEPTH // HEADS))
         seen = (jax.nn.softmax(scores) @ v).transpose(0, 2, 1, 3)
         x = x + seen.reshape(x.shape) @ p["wo"]
@@ -283,7 +285,7 @@ def transformer_block() -> Workload:
 def chain() -> Workload:
     """Ten elementwise kernels one after another on 2**22 elements."""
     array = np.random.default_rng(3).random(1 << 22, dtype=np.float32)
-    numbers = [np.float32(each) for each in (2, 1, 0.25, 3, 0.5)]
+    numbers = [np.float32(item) for item in (2, 1, 0.25, 3, 0.5)]
 
     def theirs(x: Any, np: Any, two: Any, one: Any, quarter: Any, three: Any, half: Any) -> Any:
         y = np.sqrt(np.abs(x * two + one)) - x
@@ -298,10 +300,12 @@ def chain() -> Workload:
         return lambda: f(x)
 
     contenders: dict[str, Call] = {"numpy": lambda: theirs(array, np, *numbers)}
-    contenders |= {f"tensorplug {each}": on(each, lambda: called(ours)) for each in backends()}
     contenders |= {
-        f"tensorplug {each} compiled": on(each, lambda: called(tp.compile(ours)))
-        for each in compiling()
+        f"tensorplug {backend}": on(backend, lambda: called(ours)) for backend in backends()
+    }
+    contenders |= {
+        f"tensorplug {item} compiled": on(item, lambda: called(tp.compile(ours)))
+        for item in compiling()
     }
     if available("jax"):
         import jax

@@ -102,7 +102,7 @@ def batch_norm() -> Workload:
         import torch
 
         image = torch_tensor(x).permute(0, 3, 1, 2)
-        m, v, w, b = (torch_tensor(each) for each in (mean, variance, scale, offset))
+        m, v, w, b = (torch_tensor(item) for item in (mean, variance, scale, offset))
         contenders["torch"] = lambda: torch.nn.functional.batch_norm(
             image, m, v, w, b, training=False, eps=1e-3
         )
@@ -110,7 +110,7 @@ def batch_norm() -> Workload:
 
 
 def _batch_norm(*arrays: Any) -> Call:
-    x, mean, variance, offset, scale = (tp.asarray(each) for each in arrays)
+    x, mean, variance, offset, scale = (tp.asarray(array) for array in arrays)
     return lambda: tp.nn.batch_norm(x, mean, variance, offset, scale)
 
 

@@ -86,7 +86,7 @@ def backends() -> tuple[str, ...]:
 
 def compiling() -> list[str]:
     """Return those of ``backends()`` that have a compiler for whole programs."""
-    return [each for each in backends() if each.partition(":")[0] in ("cpu", "opencl")]
+    return [backend for backend in backends() if backend.partition(":")[0] in ("cpu", "opencl")]
 
 
 def on(backend: str, work: Callable[[], Call]) -> Call:
@@ -151,7 +151,7 @@ def parts(workload: Workload) -> list[Workload]:
     first = {name: call for name, call in taken.items() if name in ours or _is_beside(name)}
     rest = {name: call for name, call in taken.items() if name not in first}
     wanted = (workload.baseline, "torch", "numpy", *first)
-    baseline = next(each for each in wanted if each in first)
+    baseline = next(item for item in wanted if item in first)
     found = [replace(workload, contenders=first, baseline=baseline)]
     if rest:
         found.append(replace(workload, contenders=rest, baseline=next(iter(rest))))
@@ -171,9 +171,9 @@ def _is_beside(name: str) -> bool:
 
 def _is_ours(name: str) -> bool:
     """Return whether ``name`` is a contender of a backend that takes part."""
-    named = (f"tensorplug {each}" for each in _chosen.backends)
+    named = (f"tensorplug {backend}" for backend in _chosen.backends)
     return not _chosen.backends or any(
-        name == each or name.startswith((f"{each} ", f"{each},")) for each in named
+        name == item or name.startswith((f"{item} ", f"{item},")) for item in named
     )
 
 

@@ -29,11 +29,11 @@ def beside_numpy(name: str, op: str, *arrays: Any) -> Workload:
     numpy_op, ours = getattr(np, op), getattr(tp, op)
 
     def prepared() -> Call:
-        tensors = [tp.asarray(each) for each in arrays]
+        tensors = [tp.asarray(array) for array in arrays]
         return lambda: ours(*tensors)
 
     contenders: dict[str, Call] = {"numpy": lambda: numpy_op(*arrays)}
-    contenders |= {f"tensorplug {each}": on(each, prepared) for each in backends()}
+    contenders |= {f"tensorplug {backend}": on(backend, prepared) for backend in backends()}
     return Workload(name, "numpy", contenders)
 
 

@@ -41,7 +41,7 @@ def _compared(
     calls: int,
 ) -> Workload:
     def prepared() -> Call:
-        tensors = [tp.asarray(each) for each in arrays]
+        tensors = [tp.asarray(array) for array in arrays]
 
         def call() -> object:
             results = [ours(*tensors) for _ in range(calls)]
@@ -53,7 +53,7 @@ def _compared(
     for backend in backends():
         contenders[f"tensorplug {backend}"] = on(backend, prepared)
     if available("torch"):
-        given = [torch_tensor(each) for each in arrays]
+        given = [torch_tensor(array) for array in arrays]
 
         def theirs_read() -> Any:
             return [torch_op(*given) for _ in range(calls)][-1].cpu()

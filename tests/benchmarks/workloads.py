@@ -26,7 +26,7 @@ def elementwise(name: str, size: int, numpy_op: Any, op: str, operands: int) -> 
     ours = getattr(tp, op)
     if "cpu" in backends():
         tp.set_backend("cpu")
-        tensors = [tp.asarray(each) for each in arrays]
+        tensors = [tp.asarray(array) for array in arrays]
         contenders["tensorplug cpu"] = lambda: ours(*tensors)
     for backend in backends():
         if backend != "cpu":
@@ -34,18 +34,18 @@ def elementwise(name: str, size: int, numpy_op: Any, op: str, operands: int) -> 
     if available("torch"):
         import torch
 
-        theirs, given = getattr(torch, op), [torch_tensor(each) for each in arrays]
+        theirs, given = getattr(torch, op), [torch_tensor(array) for array in arrays]
         contenders["torch"] = lambda: theirs(*given)
     if available("jax"):
         import jax
 
-        jax_op, passed = getattr(jax.numpy, op), [jax.numpy.asarray(each) for each in arrays]
+        jax_op, passed = getattr(jax.numpy, op), [jax.numpy.asarray(array) for array in arrays]
         contenders["jax"] = lambda: jax_op(*passed).block_until_ready()
     return Workload(name, "numpy", contenders)
 
 
 def _op(ours: Callable[..., object], arrays: list[Any]) -> Call:
-    tensors = [tp.asarray(each) for each in arrays]
+    tensors = [tp.asarray(array) for array in arrays]
     return lambda: ours(*tensors)
 
 

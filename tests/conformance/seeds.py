@@ -38,7 +38,7 @@ def of_seed(backend: str, level: int, seed: int) -> Told:
     statuses: Counter[str] = Counter()
     flagged: list[str] = []
     cases = 0
-    for row in (row for each in range(2, level + 1) for row in rows(each, known)):
+    for row in (row for index in range(2, level + 1) for row in rows(index, known)):
         session = alone if row.mode == "decomposed" else native
         verdict = run_row(session, known[row.kernel], row, seed, references)
         statuses[verdict.status] += 1

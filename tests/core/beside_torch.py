@@ -26,7 +26,7 @@ def _equal(actual: Any, expected: Any) -> None:
 
 def agree(ours: Any, theirs: Any, args: tuple[np.ndarray, ...]) -> None:
     """Compare the value, and its gradients for a random incoming one."""
-    leaves = [torch.tensor(each, requires_grad=True) for each in args]
+    leaves = [torch.tensor(argument, requires_grad=True) for argument in args]
     expected = theirs(*leaves)
     (dy,) = _draws([expected.shape])
     expected.backward(torch.from_numpy(dy))
@@ -38,9 +38,9 @@ def agree(ours: Any, theirs: Any, args: tuple[np.ndarray, ...]) -> None:
 
 def agree_in_second_order(ours: Any, theirs: Any, args: tuple[np.ndarray, ...]) -> None:
     """Compare the gradients of <v, gradients>: the Hessian times random v."""
-    leaves = [torch.tensor(each, requires_grad=True) for each in args]
+    leaves = [torch.tensor(argument, requires_grad=True) for argument in args]
     expected = theirs(*leaves)
-    dy, *vs = _draws([expected.shape, *(each.shape for each in args)])
+    dy, *vs = _draws([expected.shape, *(argument.shape for argument in args)])
     first = torch.autograd.grad((expected * torch.from_numpy(dy)).sum(), leaves, create_graph=True)
     along = sum((g * torch.from_numpy(v)).sum() for g, v in zip(first, vs, strict=True))
     connected = along + sum((leaf * 0).sum() for leaf in leaves)  # also where first is constant

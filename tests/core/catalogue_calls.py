@@ -22,7 +22,7 @@ def cases(kernel: str) -> Iterator[tuple[Any, Any]]:
     whole = dt.float32 if dt.float32 in entry.dtypes else entry.dtypes[0]
     for dtype in entry.dtypes:
         found = cases_of(entry, Row(kernel, dtype.name, "native"), 0)
-        valid = [each for each in found if not isinstance(each.expected, type)]
+        valid = [item for item in found if not isinstance(item.expected, type)]
         for case in valid if dtype is whole else valid[:2]:
             yield entry.spec, case
 
@@ -31,7 +31,7 @@ def run_twice(spec: Any, case: Any) -> bool:
     """Make the call without a plan and with one; return whether the device has such a kernel."""
     run = dispatch_several if spec.several else dispatch
     try:
-        operands = [_operand(each) for each in case.inputs]
+        operands = [_operand(operand) for operand in case.inputs]
         run(spec, *operands, **case.attributes)
     except (DTypeError, KernelNotFoundError):
         return False  # not declared, or left to a decomposition
@@ -41,5 +41,5 @@ def run_twice(spec: Any, case: Any) -> bool:
 
 def _operand(given: Any) -> Any:
     if isinstance(given, list):
-        return [_operand(each) for each in given]
+        return [_operand(item) for item in given]
     return None if given is None else creation.asarray(given)

@@ -55,14 +55,14 @@ def _points() -> list[Case]:
     own = [_moved(case) for case in CASES]
     suite = [
         Case(
-            each.kernel,
-            each.what,
-            each.inputs,
-            tuple(name for name in each.wrt if has_rule(each.kernel, name)),
-            {**each.attributes, **VALUES.get(each.kernel, {})},
+            item.kernel,
+            item.what,
+            item.inputs,
+            tuple(name for name in item.wrt if has_rule(item.kernel, name)),
+            {**item.attributes, **VALUES.get(item.kernel, {})},
         )
-        for each in of_the_suite(dt.complex128)[0]
-        if each.kernel not in {case.kernel for case in own}
+        for item in of_the_suite(dt.complex128)[0]
+        if item.kernel not in {case.kernel for case in own}
     ]
     return [case for case in [*own, *suite] if case.wrt]
 

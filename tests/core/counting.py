@@ -124,17 +124,17 @@ def counted(table: KernelTable) -> Any:
 
 def _counted(entry: Any) -> Any:
     def kernel(*given: Any, backend: CountingBackend, **options: Any) -> Any:
-        buffers = [each for one in given for each in (one if isinstance(one, list) else [one])]
+        buffers = [item for one in given for item in (one if isinstance(one, list) else [one])]
         result = entry.function(*map(_arrays, given), **options)
 
         def wrapped(array: np.ndarray) -> Buffer:
-            shared = [each for each in buffers if np.shares_memory(each.array, array)]
+            shared = [buffer for buffer in buffers if np.shares_memory(buffer.array, array)]
             return backend.view(shared[0], array) if shared else backend.make(array)
 
-        return [wrapped(each) for each in result] if isinstance(result, list) else wrapped(result)
+        return [wrapped(item) for item in result] if isinstance(result, list) else wrapped(result)
 
     return dataclasses.replace(entry, function=kernel, asks=(*entry.asks, "backend"))
 
 
 def _arrays(given: Any) -> Any:
-    return [each.array for each in given] if isinstance(given, list) else given.array
+    return [item.array for item in given] if isinstance(given, list) else given.array

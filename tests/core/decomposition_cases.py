@@ -354,13 +354,13 @@ def pooling(window: Sliding, dtype: str) -> list[Case]:
 
 
 SLIDING = [
-    *(each for w in (*WINDOWS, *ONLY_CONVOLUTION) for each in convolution(w, "float32")),
+    *(item for w in (*WINDOWS, *ONLY_CONVOLUTION) for item in convolution(w, "float32")),
     *(
-        each
+        item
         for w in (*WINDOWS, *ONLY_CONVOLUTION)
         if w.data_format == "NHWC" and w.dilations == 1
         for dtype in ("float64", "int32", "uint8")
-        for each in pooling(w, dtype)
+        for item in pooling(w, dtype)
     ),
 ]
 

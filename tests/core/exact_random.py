@@ -137,4 +137,4 @@ def extreme_words(bits: int, seed: int = 1) -> list[int]:
     ]
     turning = int(0.70703125 * 2**bits)  # where the kernels turn from one interval to the other
     near += [(turning >> p) + d for p in range(8) for d in range(-3, 4)]
-    return ordinary + [each % (1 << bits) for each in near]
+    return ordinary + [item % (1 << bits) for item in near]

@@ -52,13 +52,13 @@ def ordinary(kernel: str) -> list[Case]:
     return [
         Case(
             kernel,
-            each.id,
-            {n: x for n, x in zip(names, each.inputs, strict=True) if x is not None},
+            item.id,
+            {n: x for n, x in zip(names, item.inputs, strict=True) if x is not None},
             (),
-            dict(each.attributes),
+            dict(item.attributes),
         )
-        for each in cases_of(entry, Row(kernel, dtype, "native"), 0)
-        if not isinstance(each.expected, type)
+        for item in cases_of(entry, Row(kernel, dtype, "native"), 0)
+        if not isinstance(item.expected, type)
     ]
 
 
@@ -86,6 +86,6 @@ def as_function(case: Case, dtype: str = "float64") -> tuple[Any, list[Any]]:
         if not isinstance(result, list):
             return result
         # Those that can have a gradient: others hold indices and the like.
-        return [each for each in result if each.dtype.kind in ("float", "complex")]
+        return [item for item in result if item.dtype.kind in ("float", "complex")]
 
     return f, [given[name] for name in case.wrt]

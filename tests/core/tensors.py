@@ -24,4 +24,4 @@ def tensor(values: Any) -> tp.Tensor:
 
 def live() -> int:
     """Return how many tensors there are."""
-    return sum(type(each) is tp.Tensor for each in gc.get_objects())
+    return sum(type(get_object_) is tp.Tensor for get_object_ in gc.get_objects())

@@ -21,7 +21,7 @@ def on_the_cpu():
 
 
 def _erf(x):
-    return np.array([math.erf(each) for each in x])
+    return np.array([math.erf(item) for item in x])
 
 
 CURVES = {

@@ -85,12 +85,12 @@ def test_neither_a_view_nor_its_base_can_be_changed_while_both_live(view, change
     x = tensor()
     y = view(x)
     shown = y.numpy().copy()
-    for each in (x, y):
+    for item in (x, y):
         with pytest.raises(AliasError, match="NumPy would change both"):
-            change(each)
+            change(item)
     np.testing.assert_array_equal(y.numpy(), shown)
     np.testing.assert_array_equal(x.numpy(), X)
-    del each, y
+    del item, y
     write(x)
     assert x.tolist() == np.ones((4, 6)).tolist()
     y = view(x)
@@ -298,10 +298,10 @@ def test_threads_make_and_drop_views_of_one_tensor():
             errors.append(error)
 
     threads = [threading.Thread(target=work) for _ in range(4)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert not errors
     x[0] = 1.0
     y = x.T

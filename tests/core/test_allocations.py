@@ -28,14 +28,14 @@ def test_views_share_and_inputs_are_not_new(engine):
         assert p.new_bytes == 12
         del z
         assert p.new_bytes == 0
-    assert [each.new_bytes for each in p.kernels] == [12, 0, 0]
-    assert [each.live_bytes for each in p.kernels] == [12, 12, 12]
+    assert [kernel.new_bytes for kernel in p.kernels] == [12, 0, 0]
+    assert [kernel.live_bytes for kernel in p.kernels] == [12, 12, 12]
     assert (p.new_tensors, p.peak_bytes) == (0, 12)
 
 
 def test_what_a_decomposition_returns_is_new_to_it_too(engine):
     p = tp.profile(tp.square, floats())
-    assert [(each.name, each.new_bytes) for each in p.kernels] == [
+    assert [(kernel.name, kernel.new_bytes) for kernel in p.kernels] == [
         ("Multiply", 12),
         ("Square", 12),
     ]
@@ -80,7 +80,7 @@ def test_nothing_is_left_behind_in_a_loop_without_the_garbage_collector(engine):
                 assert p.new_bytes == 0
     finally:
         gc.enable()
-    assert len({each.live_bytes for each in p.kernels if each.name == "Exp"}) == 1
+    assert len({kernel.live_bytes for kernel in p.kernels if kernel.name == "Exp"}) == 1
 
 
 # Counting -------------------------------------------------------------------------------
@@ -129,8 +129,8 @@ def test_devices_have_memory_of_their_own(engine):
     memory = Allocations()
     x = floats()
     y = x.to("other")
-    for each in ("memory", "other"):
-        engine.open(each).backend.allocation = lambda _buffer: ("same", 12)
+    for name in ("memory", "other"):
+        engine.open(name).backend.allocation = lambda _buffer: ("same", 12)
     memory.count([x, y])
     assert memory.bytes == 24
 
@@ -180,8 +180,8 @@ def test_buffers_without_weak_references_live_as_long_as_their_tensors(solid):
 def test_other_threads_may_free_what_was_counted(engine):
     memory = Allocations()
     tensors = [[floats() for _ in range(200)] for _ in range(8)]
-    for each in tensors:
-        memory.count(each)
+    for tensor in tensors:
+        memory.count(tensor)
     assert memory.bytes == 8 * 200 * 12
     go = threading.Event()
 
@@ -189,7 +189,7 @@ def test_other_threads_may_free_what_was_counted(engine):
         go.wait()
         each.clear()
 
-    threads = [threading.Thread(target=drop, args=(each,)) for each in tensors[1:]]
+    threads = [threading.Thread(target=drop, args=(tensor,)) for tensor in tensors[1:]]
     for thread in threads:
         thread.start()
     go.set()

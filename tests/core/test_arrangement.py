@@ -164,9 +164,9 @@ def test_kernels_by_name(what):
 
 def test_kernels_of_several_outputs():
     rows = tp.run_kernel("Unpack", {"value": X})
-    assert [each.shape for each in rows] == [(3, 4)] * 2
+    assert [row.shape for row in rows] == [(3, 4)] * 2
     parts = tp.run_kernel("SplitV", {"x": X}, {"num_or_size_splits": [2, -1], "axis": -1})
-    assert [each.shape for each in parts] == [(2, 3, 2)] * 2
+    assert [part.shape for part in parts] == [(2, 3, 2)] * 2
 
 
 # Masks of StridedSlice, against Python's own indexing ---------------------------------------

@@ -57,7 +57,7 @@ def test_devices():
 def test_dtypes_of_a_device():
     info = tp.__array_namespace_info__()
     assert sorted(info.dtypes()) == sorted(DTYPES.split())
-    assert all(each is getattr(tp, name) for name, each in info.dtypes(device="cpu").items())
+    assert all(dtype is getattr(tp, name) for name, dtype in info.dtypes(device="cpu").items())
     assert set(info.dtypes(kind="real floating")) == {"float32", "float64"}
     assert set(info.dtypes(kind=("bool", "complex floating"))) == {
         "bool",

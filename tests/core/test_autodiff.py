@@ -48,8 +48,8 @@ def test_argnums(argnums: Any, expected: Any) -> None:
         return
     assert isinstance(found, tuple)
     assert len(found) == len(expected)
-    for each, value in zip(found, expected, strict=True):
-        same(each, value)
+    for item, value in zip(found, expected, strict=True):
+        same(item, value)
 
 
 @pytest.mark.parametrize("argnums", [2, -3, (0, 5)])
@@ -284,7 +284,7 @@ def test_tidy_frees_the_value_too() -> None:
         value, gradient = tp.value_and_grad(lambda x: x * x)(x)
         y, pull = tp.vjp(lambda a, b: a + b, x, x)
         made = [value, gradient, y, *pull(tensor([1.0, 1.0])), tp.stop_gradient(x), own(x)]
-    assert [each.is_disposed for each in made] == [True] * 7
+    assert [item.is_disposed for item in made] == [True] * 7
     same(x, [1, 2])
 
 

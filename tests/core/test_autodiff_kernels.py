@@ -104,7 +104,7 @@ def parts(own_engine: None) -> Any:
     seen: list[list[tuple[int, ...]]] = []
 
     def rule(dy: list[tp.Tensor]) -> tp.Tensor:
-        seen.append([each.shape for each in dy])
+        seen.append([item.shape for item in dy])
         return tp.concat(dy, axis=0)
 
     tp.register_kernel(PARTS, "cpu", lambda x: [x[at : at + 1] for at in range(len(x))])
@@ -151,7 +151,7 @@ def test_unused_outputs_count_as_zero(parts: Any, use: Any, expected: Any) -> No
 
 def test_outputs_as_a_tree_of_results(parts: Any) -> None:
     y, pull = tp.vjp(parts, tensor(X))
-    assert [each.shape for each in y] == [(1,)] * 3
+    assert [item.shape for item in y] == [(1,)] * 3
     same(pull([[1], [10], [100]])[0], [1, 10, 100])
 
 

@@ -126,7 +126,7 @@ def test_second_order_through_a_tree() -> None:
 def test_variables_among_arguments_and_results() -> None:
     v = tp.Variable(tensor([2.0, 3.0]))
     y, pull = tp.vjp(lambda x: {"v": v, "x": x * x}, v)
-    assert [type(each) for each in y.values()] == [tp.Tensor, tp.Tensor]
+    assert [type(item) for item in y.values()] == [tp.Tensor, tp.Tensor]
     v.assign(tensor([7.0, 7.0]))
     same(y["v"], [2, 3])
     same(pull({"v": v, "x": v})[0], [28, 42])

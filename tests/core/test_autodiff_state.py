@@ -82,7 +82,7 @@ def test_after_an_exception_nothing_is_recorded_or_held(what: str) -> None:
                 assert _type_of_failure(call) in EXPECTED.get(what, {ZeroDivisionError})
                 assert current_context() is context
             assert (live(), _nodes()) == before
-            assert [each() for each in seen] == [None] * 4
+            assert [item() for item in seen] == [None] * 4
         finally:
             gc.enable()
         assert (x * x)._node is None
@@ -107,7 +107,7 @@ def _type_of_failure(call: Any) -> type[Exception] | None:
 
 
 def _nodes() -> int:
-    return sum(issubclass(type(each), Node) for each in gc.get_objects())
+    return sum(issubclass(type(get_object_), Node) for get_object_ in gc.get_objects())
 
 
 def test_a_kernel_that_raises_leaves_the_tape_off() -> None:

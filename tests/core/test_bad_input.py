@@ -287,7 +287,7 @@ SLOTS = [(op, at) for op, (tensors, _) in CALLS.items() for at in range(len(tens
 def test_what_is_no_tensor(op, at, kind):
     bad, error, message = BAD_VALUES[kind]
     tensors, rest = CALLS[op]
-    given = [bad if position == at else each for position, each in enumerate(tensors)]
+    given = [bad if position == at else tensor for position, tensor in enumerate(tensors)]
     with pytest.raises(error, match=message) as caught:
         FUNCTIONS[op](*given, *rest)
     assert re.split(r"[:(]", str(caught.value))[0] in names(op), caught.value
@@ -299,7 +299,7 @@ NOT_ASARRAY = [(op, at) for op, at in SLOTS if op != "asarray"]
 @pytest.mark.parametrize(("op", "at"), NOT_ASARRAY)
 def test_none(op, at):
     tensors, rest = CALLS[op]
-    given = [None if position == at else each for position, each in enumerate(tensors)]
+    given = [None if position == at else tensor for position, tensor in enumerate(tensors)]
     with pytest.raises(TensorplugError) as caught:
         FUNCTIONS[op](*given, *rest)
     assert re.split(r"[:(]", str(caught.value))[0] in names(op), caught.value
@@ -309,7 +309,7 @@ def test_none(op, at):
 def test_strings_are_no_numbers(op, at):
     tensors, rest = CALLS[op]
     text = np.full(np.shape(tensors[at]), "a")
-    given = [text if position == at else each for position, each in enumerate(tensors)]
+    given = [text if position == at else tensor for position, tensor in enumerate(tensors)]
     if op in TAKE_STRINGS or (op, at) in TAKE_STRINGS_AT:
         assert isinstance(FUNCTIONS[op](*given, *rest), tp.Tensor | tuple)
         return

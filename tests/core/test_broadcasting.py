@@ -246,12 +246,12 @@ def test_every_call_of_the_standard_is_one_of_ours(name):
     theirs = pytest.importorskip("array_api_strict")
     ours = list(inspect.signature(getattr(tp, name)).parameters.values())
     wanted = list(inspect.signature(getattr(theirs, name)).parameters.values())
-    by_name = {each.name: each for each in ours}
-    for at, each in enumerate(wanted):
-        if each.kind is each.KEYWORD_ONLY:
-            assert by_name[each.name].kind in (each.KEYWORD_ONLY, each.POSITIONAL_OR_KEYWORD)
+    by_name = {our.name: our for our in ours}
+    for at, item in enumerate(wanted):
+        if item.kind is item.KEYWORD_ONLY:
+            assert by_name[item.name].kind in (item.KEYWORD_ONLY, item.POSITIONAL_OR_KEYWORD)
             continue
-        assert ours[at].kind is each.kind
-        assert each.kind is not each.POSITIONAL_OR_KEYWORD or ours[at].name == each.name
+        assert ours[at].kind is item.kind
+        assert item.kind is not item.POSITIONAL_OR_KEYWORD or ours[at].name == item.name
     extra = ours[len(wanted) :]
-    assert all(each.default is not each.empty for each in extra)
+    assert all(item.default is not item.empty for item in extra)

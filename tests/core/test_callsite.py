@@ -87,13 +87,13 @@ def through_the_standard_library(x):
 
 def in_a_comprehension(x):
     return [
-        tp.exp(each)  # here
-        for each in [x]
+        tp.exp(item)  # here
+        for item in [x]
     ]
 
 
 def by_a_lambda(x):
-    apply = lambda each: tp.exp(each) + 1.0  # noqa: E731  # here
+    apply = lambda item: tp.exp(item) + 1.0  # noqa: E731  # here
     return apply(x)
 
 

@@ -149,7 +149,7 @@ def test_which_ops_have_forms_of_their_own():
     def needed(x, k=3, *, axis): ...
     def two(x, /, shape, order): ...
 
-    assert all(chaining.as_method(each) is each for each in (plain, last, needed, two))
+    assert all(chaining.as_method(item) is item for item in (plain, last, needed, two))
 
 
 def test_an_op_that_wraps_another_function():

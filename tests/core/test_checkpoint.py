@@ -130,8 +130,8 @@ def test_trees_keywords_and_what_is_no_tensor() -> None:
     check_grads(lambda *args: f(*args, tp.checkpoint), [X, W, X], order=2)
     found = tp.grad(lambda *args: f(*args, tp.checkpoint), (0, 1, 2))(X, W, X)
     wanted = tp.grad(lambda *args: f(*args, lambda step: step), (0, 1, 2))(X, W, X)
-    for each, other in zip(found, wanted, strict=True):
-        same(each, other.numpy(), dtype=tp.float64)
+    for item, other in zip(found, wanted, strict=True):
+        same(item, other.numpy(), dtype=tp.float64)
 
 
 RESULTS: dict[str, tuple[Any, Any, int]] = {  # f, the gradient of what it makes of 2, calls

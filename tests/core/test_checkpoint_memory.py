@@ -34,7 +34,7 @@ class Buffers:
         return made
 
     def held(self) -> int:
-        return sum(each() is not None for each in self.made)
+        return sum(item() is not None for item in self.made)
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def segment(x: tp.Tensor) -> tp.Tensor:
 
 
 def nodes() -> int:
-    return sum(issubclass(type(each), Node) for each in gc.get_objects())
+    return sum(issubclass(type(get_object_), Node) for get_object_ in gc.get_objects())
 
 
 def forward(wrap: Any, buffers: Buffers) -> tuple[Any, list[tuple[int, int]]]:

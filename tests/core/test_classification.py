@@ -36,7 +36,7 @@ def test_in_top_k(k):
     found = tp.in_top_k(scores, targets, k)
     assert (found.dtype, found.shape) == (tp.bool, (3, 7))
     for at in np.ndindex(3, 7):
-        best = sorted(range(5), key=lambda each, at=at: -scores[at][each])[:k]
+        best = sorted(range(5), key=lambda index, at=at: -scores[at][index])[:k]
         assert found.numpy()[at] == (targets[at] in best)
 
 

@@ -34,7 +34,7 @@ on_cpu = pytest.mark.usefixtures("on_the_cpu")
 
 def numbers(given: Any) -> list[Any]:
     """Return the leaves of a tree with arrays for tensors."""
-    return [each.numpy() if isinstance(each, tp.Tensor) else each for each in tree.leaves(given)]
+    return [leaf.numpy() if isinstance(leaf, tp.Tensor) else leaf for leaf in tree.leaves(given)]
 
 
 def agree(actual: Any, expected: Any, rtol: float = 2e-6) -> None:
@@ -63,7 +63,7 @@ class Counted:
 
 def kernels(program: Any) -> list[str]:
     """Return the names of the kernels that a program calls."""
-    return [each.plan.spec.name for each in program.calls]
+    return [call.plan.spec.name for call in program.calls]
 
 
 # Programs -------------------------------------------------------------------------------
@@ -76,7 +76,7 @@ def _loss(p: dict[str, Any], x: Any, y: Any) -> Any:
 
 def _step(p: dict[str, Any], x: Any, y: Any) -> Any:
     loss, gradients = tp.value_and_grad(_loss)(p, x, y)
-    return loss, {name: each - 0.1 * gradients[name] for name, each in p.items()}
+    return loss, {name: item - 0.1 * gradients[name] for name, item in p.items()}
 
 
 def _unrolled(a: Any, b: Any) -> Any:
@@ -113,7 +113,7 @@ def _reduced(a: Any, b: Any) -> Any:
 
 
 PROGRAMS = {
-    each.__name__: each for each in (_unrolled, _indexing, _assigning, _several, _mixed, _reduced)
+    item.__name__: item for item in (_unrolled, _indexing, _assigning, _several, _mixed, _reduced)
 }
 
 
@@ -131,7 +131,7 @@ def test_results_are_those_of_the_function(name):
 def test_a_training_step():
     rng = np.random.default_rng(0)
     shapes = {"w1": (5, 7), "b1": (7,), "w2": (7, 3), "b2": (3,)}
-    eager = {name: tensor(rng.standard_normal(each)) for name, each in shapes.items()}
+    eager = {name: tensor(rng.standard_normal(shape)) for name, shape in shapes.items()}
     compiled = dict(eager)
     x, y = tensor(rng.standard_normal((4, 5))), tensor(np.eye(3)[[0, 2, 1, 1]])
     step = Counted(_step)
@@ -436,10 +436,10 @@ def test_threads_share_programs():
                     wrong.append(result)
 
     threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert not wrong
     assert f.calls == 2
 
@@ -462,7 +462,7 @@ def test_observers_see_each_kernel():
     compiled(x)
     with tp.profile() as profile:
         compiled(x)
-    assert [each.name for each in profile.kernels] == ["Sin", "Multiply", "Sum"]
+    assert [kernel.name for kernel in profile.kernels] == ["Sin", "Multiply", "Sum"]
 
 
 @pytest.mark.parametrize("given", [3, None, "f"])
@@ -478,6 +478,6 @@ def test_coroutines_and_generators_cannot():
     def some():
         yield
 
-    for each in (later, some):
+    for item in (later, some):
         with pytest.raises(ArgumentError, match="does not run when it is called"):
-            tp.compile(each)
+            tp.compile(item)

@@ -74,8 +74,8 @@ def test_a_whole_training_step_with_variables():
                 return tp.mean((tp.tanh(x @ w + b) - y) ** 2)
 
             value, gradients = tp.variable_grads(loss, [w, b])
-            for each in (w, b):
-                each.assign(each - 0.1 * gradients[each.name])
+            for item in (w, b):
+                item.assign(item - 0.1 * gradients[item.name])
             return value
 
         return w, b, step
@@ -288,7 +288,7 @@ class _Watcher:
 
     def around(self, plan, _inputs, run):
         outputs = run()
-        self.seen.append((plan.spec.name, [each.numpy().shape for each in outputs]))
+        self.seen.append((plan.spec.name, [output.numpy().shape for output in outputs]))
         return outputs
 
     def uploaded(self, _tensor):

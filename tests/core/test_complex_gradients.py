@@ -40,7 +40,7 @@ def test_losses_against_differences(ours: Any, theirs: Any, args: tuple[np.ndarr
 @losses
 def test_losses_against_torch(ours: Any, theirs: Any, args: tuple[np.ndarray, ...]) -> None:
     torch = pytest.importorskip("torch")
-    leaves = [torch.tensor(each, requires_grad=True) for each in args]
+    leaves = [torch.tensor(argument, requires_grad=True) for argument in args]
     expected = theirs(torch, *leaves)
     expected.backward()
     value, found = tp.value_and_grad(ours, range(len(args)))(*map(tp.asarray, args))
@@ -55,7 +55,7 @@ NATIVE = {"elementary functions", "expm1 and log1p"}
 
 def _gradients() -> dict[str, list[np.ndarray]]:
     return {
-        name: [each.numpy() for each in tp.grad(ours, range(len(args)))(*map(tp.asarray, args))]
+        name: [item.numpy() for item in tp.grad(ours, range(len(args)))(*map(tp.asarray, args))]
         for name, ours, _, args in LOSSES
         if name not in NATIVE
     }

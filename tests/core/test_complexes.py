@@ -97,5 +97,5 @@ def test_gradients_through_complex_numbers(what):
 def test_the_gradient_of_a_modulus_at_0_is_0():
     zero = np.zeros(2, np.float32)
     gradients = tp.grad(lambda x, y: tp.sum(tp.abs(tp.complex(x, y))), (0, 1))(zero, zero)
-    for each in gradients:
-        expect(each, "float32", (2,), [0, 0])
+    for gradient in gradients:
+        expect(gradient, "float32", (2,), [0, 0])

@@ -84,7 +84,7 @@ def test_what_an_equation_leaves_out(equation, written_out):
         equation.replace("->", ",").split(",")[1] if "," in equation else "", real(3, 3, salt=1)
     )
     operands = [first, second] if "," in equation else [first]
-    got, expected = (tp.einsum(each, *operands) for each in (equation, written_out))
+    got, expected = (tp.einsum(item, *operands) for item in (equation, written_out))
     assert got.shape == expected.shape
     assert got.tolist() == expected.tolist()
 
@@ -125,7 +125,7 @@ def test_einsum_refuses(equation, operands, error, message):
 def flops(equation, shapes):
     """Return how many multiplications the joins of a plan take."""
     plan = contraction(equation, shapes)
-    made = [dict(zip(each.labels, (10,) * len(each.labels), strict=True)) for each in plan.reduced]
+    made = [dict(zip(item.labels, (10,) * len(item.labels), strict=True)) for item in plan.reduced]
     sizes = {}
     for labels, shape in zip(equation.split("->")[0].split(","), shapes, strict=True):
         sizes.update(zip(labels, shape, strict=True))

@@ -47,8 +47,8 @@ def links(x: Shape, taps: Shape, options: dict[str, Any]) -> tuple[list[Any], Sh
     if isinstance(pad, int):
         pads = [(pad, pad)] * count
     axes = [
-        axis(*each, options.get("dim_rounding_mode"))
-        for each in zip(x, taps, strides, dilations, pads, strict=True)
+        axis(*item, options.get("dim_rounding_mode"))
+        for item in zip(x, taps, strides, dilations, pads, strict=True)
     ]
     found = []
     outs = tuple(out for _, out in axes)

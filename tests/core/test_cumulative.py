@@ -27,8 +27,8 @@ def running(row, combine, *, exclusive, reverse):
     given = list(row)[::-1] if reverse else list(row)
     total = 0 if combine == "sum" else 1
     result = []
-    for each in given:
-        after = total + each if combine == "sum" else total * each
+    for item in given:
+        after = total + item if combine == "sum" else total * item
         result.append(total if exclusive else after)
         total = after
     return result[::-1] if reverse else result

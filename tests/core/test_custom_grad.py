@@ -223,7 +223,7 @@ def _weighted(xs: list[np.ndarray]) -> np.ndarray:
 
 def test_a_list_of_inputs_gets_a_list_of_gradients() -> None:
     def rule(dy: tp.Tensor, xs: list[tp.Tensor]) -> list[tp.Tensor]:
-        assert [each.shape for each in xs] == [(3, 3), (3, 3)]
+        assert [item.shape for item in xs] == [(3, 3), (3, 3)]
         return [dy * float(weight) for weight in range(1, len(xs) + 1)]
 
     tp.register_kernel(WEIGHTED, "cpu", _weighted)
@@ -297,7 +297,7 @@ UNSTACK = KernelSpec(
 
 @pytest.fixture
 def unstack() -> Any:
-    tp.register_kernel(UNSTACK, "cpu", lambda x: [np.asarray(each) for each in x])
+    tp.register_kernel(UNSTACK, "cpu", lambda x: [np.asarray(item) for item in x])
     tp.register_gradient(UNSTACK, "x", lambda dy: tp.stack(dy, axis=0))
     return lambda x: tp.run_kernel(UNSTACK, {"x": x})
 

@@ -145,10 +145,10 @@ def test_gradients_without_nan(name):
 def test_covariances(dtype):
     x = (X + 0.5j * X[..., ::-1]).astype(dtype) if dtype == "complex128" else X.astype(dtype)
     for correction in (0, 1, 0.5):
-        wanted = [np.cov(each, ddof=0) * 5 / (5 - correction) for each in x]
+        wanted = [np.cov(item, ddof=0) * 5 / (5 - correction) for item in x]
         near(tp.cov(x, correction=correction), wanted, dtype)
         near(tp.cov(x[0, 0], correction=correction), wanted[0][0, 0], dtype)
-    near(tp.corrcoef(x), [np.corrcoef(each) for each in x], dtype)
+    near(tp.corrcoef(x), [np.corrcoef(item) for item in x], dtype)
     near(tp.corrcoef(x[0, 0]), 1, dtype)
 
 

@@ -112,16 +112,16 @@ def test_only_the_first_call_is_compared_otherwise() -> None:
     ],
 )
 def test_the_observers_of_checks(names: Any, expected: list[type]) -> None:
-    assert [type(each) for each in debugging.checks(names)] == expected
+    assert [type(check) for check in debugging.checks(names)] == expected
     made = build_engine(Settings(denied=("cpu", "opencl"), debug=frozenset(names)))
-    assert [type(each) for each in made.observers] == expected
+    assert [type(observer) for observer in made.observers] == expected
 
 
 def test_the_defaults_of_debug_are_those_of_the_setting() -> None:
     with tp.debug():
         made = current_context().observers
-    assert [type(each) for each in made] == [
-        type(each) for each in debugging.checks(DEFAULT_CHECKS)
+    assert [type(item) for item in made] == [
+        type(check) for check in debugging.checks(DEFAULT_CHECKS)
     ]
 
 

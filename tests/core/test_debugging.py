@@ -319,4 +319,4 @@ def test_an_engine_s_own_check_watches_all_threads():
         raised.append(str(caught.value))
 
     engines.together(4, work)
-    assert [each.count("made 1 infinity") for each in raised] == [1] * 4
+    assert [item.count("made 1 infinity") for item in raised] == [1] * 4

@@ -213,7 +213,7 @@ def test_ordinary_gradients_raise_nothing(case):
 
     def total(*given):
         y = f(*given)
-        return tp.add_n([tp.real(tp.sum(each)) for each in (y if isinstance(y, list) else [y])])
+        return tp.add_n([tp.real(tp.sum(item)) for item in (y if isinstance(y, list) else [y])])
 
     gradient = tp.grad(total, tuple(range(len(inputs))), unconnected="zeros")
     for watched, plain in zip(tp.debug(gradient, *inputs), gradient(*inputs), strict=True):

@@ -184,7 +184,7 @@ DIFFERENTIATED = [case for case in GRADIENT_CASES if case.kernel in ("Softmax", 
 @pytest.mark.usefixtures("_own_engine")
 def test_rules_and_inner_ops_agree(case: Any) -> None:
     f, args = as_function(case)
-    arguments = [tp.asarray(each) for each in args]
+    arguments = [tp.asarray(argument) for argument in args]
     dy = np.random.default_rng(0).normal(size=f(*arguments).shape)
     by_rule = tp.vjp(f, *arguments)[1](tp.asarray(dy))
     tp.unregister_gradient(case.kernel)

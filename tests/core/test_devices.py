@@ -54,7 +54,7 @@ def test_every_backend_that_was_passed_over_is_named():
     engine = preferring((), refused=("first", "second"))
     with pytest.warns(BackendWarning) as caught:
         assert engine.device.name == "third"
-    texts = [str(each.message) for each in caught]
+    texts = [str(item.message) for item in caught]
     assert len(texts) == 2
     assert "first has no hardware" in texts[0]
     assert "second has no hardware" in texts[1]

@@ -1,4 +1,4 @@
-"""The seam: contexts, the default engine, and which engine answers."""
+"""Dispatch: contexts, the default engine, and which engine answers."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def test_frames_differ_in_what_is_said(engine):
     for name, value in marks.items():
         changed = context.replace(**{name: value})
         assert getattr(changed, name) is value
-        others = [each for each in marks if each != name]
-        assert [getattr(changed, each) for each in others] == [None] * len(others)
+        others = [mark for mark in marks if mark != name]
+        assert [getattr(changed, other) for other in others] == [None] * len(others)
         assert changed.watched is (name != "device")
         assert changed.replace(**{name: None}).watched is False
 
@@ -77,9 +77,9 @@ def run_alone(code: str) -> str:
 def test_importing_loads_no_plugin_machinery_and_builds_nothing():
     code = """
 import sys, tensorplug
-from tensorplug import dispatch
+from tensorplug.dispatch import calls, context
 unwanted = {"pluggy", "importlib_metadata", "tensorplug_cpu", "tensorplug_opencl", "asyncio"}
-print(sorted(unwanted & set(sys.modules)), dispatch.ROOT.engine)
+print(sorted(unwanted & set(sys.modules)), context.ROOT.engine)
 """
     assert run_alone(code) == "[] None"
 
@@ -87,13 +87,13 @@ print(sorted(unwanted & set(sys.modules)), dispatch.ROOT.engine)
 def test_the_first_ops_of_many_threads_share_one_engine():
     code = """
 import threading, tensorplug as tp
-from tensorplug import dispatch, contexts
-built, build = [], contexts._Default.build
+from tensorplug.dispatch import calls, context
+built, build = [], context._Default.build
 def slow():
     built.append(1)
     threading.Event().wait(0.05)
     return build()
-dispatch.set_default_engine(slow)
+context.set_default_engine(slow)
 found, barrier = [], threading.Barrier(10)
 def work():
     barrier.wait()
@@ -105,12 +105,12 @@ print(len(built), len(found), len(set(map(id, found))))
     assert run_alone(code) == "1 10 1"
 
 
-def test_the_seam_alone_has_no_engine():
+def test_dispatch_alone_has_no_engine():
     code = """
-from tensorplug import dispatch, contexts
-contexts._Default.build = None
+from tensorplug.dispatch import calls, context
+context._Default.build = None
 try:
-    dispatch.as_tensor(1)
+    calls.as_tensor(1)
 except RuntimeError as error:
     print(error)
 """
@@ -124,8 +124,8 @@ def test_plans_serve_lists_absent_inputs_and_several_outputs_without_the_engine(
         lambda: tp.concat([x, y]).tolist(),
         lambda: tp.concat((x, y, x), axis=1).tolist(),
         lambda: tp.nn.fused_conv2d(image, taps, 1, "valid", bias=bias).tolist(),
-        lambda: [each.tolist() for each in tp.unstack(x, axis=1)],
-        lambda: [each.tolist() for each in tp.topk(x, 1)],
+        lambda: [item.tolist() for item in tp.unstack(x, axis=1)],
+        lambda: [item.tolist() for item in tp.topk(x, 1)],
     )
     first = [call() for call in calls]
     monkeypatch.setattr(type(engine_of(current_context())), "run", None)

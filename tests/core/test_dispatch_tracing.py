@@ -83,8 +83,8 @@ def test_decompositions_are_a_tree(engine):
         f"  Add(a=float32[1], b=float32[1]) -> float32[1]  native {HOME}",
         f"Neg(x=float32[1]) -> float32[1]  native {HOME}",
     ]
-    assert [each.depth for each in t.calls] == [0, 1, 2, 1, 1, 0]
-    assert len({each.site for each in t.calls}) == 2
+    assert [call.depth for call in t.calls] == [0, 1, 2, 1, 1, 0]
+    assert len({call.site for call in t.calls}) == 2
 
 
 def test_promotions_stand_around_the_casts_and_the_call(engine):
@@ -100,7 +100,7 @@ def test_promotions_stand_around_the_casts_and_the_call(engine):
         f"  Cast(x=int32[2], dtype=float32) -> float32[2]  native {HOME}",
         f"  Concat(xs=[float32[2], float32[2]], axis=0) -> float32[4]  native {HOME}",
     ]
-    assert [each.how for each in t.calls[:3]] == ["promoted", "native", "native"]
+    assert [call.how for call in t.calls[:3]] == ["promoted", "native", "native"]
 
 
 def test_fallbacks_and_what_runs_there(engine):
@@ -143,8 +143,8 @@ def test_what_raises_says_so(engine):
         f"  Exp(x=float32[1]) -> float32[1]  native {HOME}",
         "  raised DeviceLostError: the device is gone",
     ]
-    assert [each.raised for each in t.calls] == ["DeviceLostError: the device\nis gone", "", ""]
-    assert [each.depth for each in t.calls] == [0, 1, 0]
+    assert [call.raised for call in t.calls] == ["DeviceLostError: the device\nis gone", "", ""]
+    assert [call.depth for call in t.calls] == [0, 1, 0]
     assert file.getvalue() == f"{t}\n"
 
 
@@ -152,7 +152,7 @@ def test_gradients_are_traced_too(engine):
     x = tp.asarray([1.0])
     with tp.trace_dispatch() as t:
         tp.grad(lambda x: tp.sum(x * x))(x)
-    names = [each.name for each in t.calls]
+    names = [call.name for call in t.calls]
     assert names[:2] == ["Multiply", "Sum"]
     assert names.count("Multiply") == 3
 
@@ -175,7 +175,7 @@ def test_each_line_is_written_before_the_kernel_runs(engine):
     with tp.register_kernel("Log", "home", kernel), tp.trace_dispatch(file):
         tp.log(tp.asarray([1.0]))
         tp.exp(tp.log(tp.asarray([1.0])))
-    assert [each.count("\n") for each in seen] == [1, 2]
+    assert [item.count("\n") for item in seen] == [1, 2]
     assert seen[0].startswith("Log(x=float32[1]) -> float32[1]  native by the running program on")
 
 
@@ -226,5 +226,5 @@ def test_this_thread_and_this_block_only(engine):
             pass
     assert current_context() is before
     tp.exp(tp.asarray([1.0]))
-    assert [each.name for each in t.calls] == ["Neg"]
+    assert [call.name for call in t.calls] == ["Neg"]
     assert str(tp.trace_dispatch()) == ""

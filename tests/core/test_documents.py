@@ -26,13 +26,13 @@ def blocks(name):
     """Return the fenced Python of a document, with the lines at which the blocks begin."""
     text = (DOCS / name).read_text(encoding="utf-8")
     found = re.finditer(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-    return [(text[: each.start()].count("\n") + 2, each[1]) for each in found]
+    return [(text[: item.start()].count("\n") + 2, item[1]) for item in found]
 
 
 def comments(code):
     """Return the comments by the lines on which they stand."""
     tokens = tokenize.generate_tokens(io.StringIO(code).readline)
-    return {each.start[0]: each.string for each in tokens if each.type == tokenize.COMMENT}
+    return {token.start[0]: token.string for token in tokens if token.type == tokenize.COMMENT}
 
 
 def run(code, names, where):
@@ -74,7 +74,7 @@ def spans():
 
 
 def named(pattern):
-    return sorted({each for span in spans() for each in re.findall(pattern, span)})
+    return sorted({item for span in spans() for item in re.findall(pattern, span)})
 
 
 @pytest.mark.parametrize("name", named(r"\btp\.([a-zA-Z_][\w.]*)"))
@@ -120,6 +120,6 @@ def test_every_row_stands_once_and_in_order():
 
 def test_every_scenario_has_a_test():
     tests = Path(__file__).parent.glob("test_tfjs_*.py")
-    text = "".join(each.read_text(encoding="utf-8") for each in tests)
-    found = {int(each) for each in re.findall(r"^def test_scenario_(\d\d)_", text, re.MULTILINE)}
+    text = "".join(test.read_text(encoding="utf-8") for test in tests)
+    found = {int(item) for item in re.findall(r"^def test_scenario_(\d\d)_", text, re.MULTILINE)}
     assert found == set(range(1, 31))

@@ -11,7 +11,7 @@ import tensorplug as tp
 from tensorplug.contract import dtypes as dt
 from tensorplug.errors import ArgumentError, DTypeError
 
-NAMES = sorted(each.name for each in dt.FIXED)
+NAMES = sorted(item.name for item in dt.FIXED)
 
 
 @pytest.mark.parametrize("name", ["float16", "float32", "float64", "complex64", "complex128"])
@@ -26,10 +26,10 @@ def test_limits_of_floats(name):
         assert found.max == -found.min == (2 - 2.0**-digits) * 2.0**highest
         assert found.smallest_normal == 2.0 ** (1 - highest)
         assert found.dtype is getattr(tp, part)
-        assert {type(getattr(found, each)) for each in ("eps", "max", "min")} == {float}
+        assert {type(getattr(found, word)) for word in ("eps", "max", "min")} == {float}
 
 
-@pytest.mark.parametrize("name", [each for each in NAMES if "int" in each])
+@pytest.mark.parametrize("name", [item for item in NAMES if "int" in item])
 def test_limits_of_integers(name):
     bits = int(name.removeprefix("u").removeprefix("int"))
     low, high = (0, 2**bits - 1) if name[0] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
@@ -113,7 +113,7 @@ def test_casts_by_name(source, target, possible):
 def test_result_types():
     for a, b in itertools.product(NAMES, NAMES):
         x, y = tp.asarray(0, dtype=a), tp.asarray(0, dtype=b)
-        if {a, b} in ({"uint64", each} for each in ("int8", "int16", "int32", "int64")):
+        if {a, b} in ({"uint64", name} for name in ("int8", "int16", "int32", "int64")):
             with pytest.raises(DTypeError, match="no common dtype"):
                 tp.result_type(x, y)
             continue

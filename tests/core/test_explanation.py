@@ -151,7 +151,7 @@ def decompose():
 
 
 def calls(explained):
-    return [(each.call, each.how) for each in explained.inner]
+    return [(item.call, item.how) for item in explained.inner]
 
 
 def test_the_calls_of_a_decomposition(decompose):

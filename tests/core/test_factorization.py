@@ -183,7 +183,7 @@ def test_gram_schmidt_as_tfjs_has_it():
     close(basis @ tp.matrix_transpose(basis), np.eye(3))
     np.testing.assert_allclose(np.cross(basis.numpy()[0], REGULAR[0, 0]), 0, atol=1e-12)
     listed = L.gram_schmidt([[3.0, 0.0], [1.0, 2.0]])
-    assert [each.tolist() for each in listed] == [[1, 0], [0, 1]]
+    assert [item.tolist() for item in listed] == [[1, 0], [0, 1]]
 
 
 @pytest.mark.parametrize(
@@ -227,11 +227,11 @@ def test_signatures_are_the_standards():
         for name in theirs.__all__:
             wanted = inspect.signature(getattr(theirs, name)).parameters
             found = inspect.signature(getattr(ours, name)).parameters
-            for at, (parameter, each) in enumerate(wanted.items()):
-                if each.kind is each.POSITIONAL_ONLY:
+            for at, (parameter, item) in enumerate(wanted.items()):
+                if item.kind is item.POSITIONAL_ONLY:
                     continue
                 assert parameter in found, f"{name} lacks {parameter}"
-                assert found[parameter].default == each.default, f"{name}: {parameter}, {at}"
+                assert found[parameter].default == item.default, f"{name}: {parameter}, {at}"
 
 
 # Gradients ----------------------------------------------------------------------------------

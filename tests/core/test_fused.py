@@ -59,7 +59,9 @@ def test_activations(name: str) -> None:
     same(found, formula(matrix + BIAS, SLOPES))
 
 
-@pytest.mark.parametrize("name", [each for each in ACTIVATIONS if each != "prelu"])
+@pytest.mark.parametrize(
+    "name", [activation for activation in ACTIVATIONS if activation != "prelu"]
+)
 def test_depthwise(name: str) -> None:
     product = tp.nn.depthwise_conv2d(X, FILTER, 2, 1, dilations=(1, 2)).numpy()
     found = tp.nn.fused_depthwise_conv2d(
@@ -125,7 +127,7 @@ def test_gradients_equal_those_of_the_parts(name: str, data_format: str) -> None
             return tp.nn.leaky_relu(total, alpha) + 0 * tp.sum(slopes)
         return (getattr(tp.nn, name)(total) if name != "linear" else total) + 0 * tp.sum(slopes)
 
-    given = [tp.asarray(each) for each in (x, FILTER, BIAS, SLOPES)]
+    given = [tp.asarray(item) for item in (x, FILTER, BIAS, SLOPES)]
     value, pull = tp.vjp(fused, *given)
     dy = tp.asarray(numbers(*value.shape, salt=9))
     _, pull_parts = tp.vjp(parts, *given)

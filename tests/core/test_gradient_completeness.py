@@ -87,7 +87,7 @@ def features(case: Case) -> Iterator[str]:
             yield f"{name}: {'one' if len(given) == 1 else 'several'}"
         arrays = given if declared.variadic else [given]
         if name in rules(spec):
-            yield from of_shapes(name, [np.shape(each) for each in arrays])
+            yield from of_shapes(name, [np.shape(array) for array in arrays])
         elif name in INDICES and np.unique(given).size < np.size(given):
             yield f"{name} that repeat"
     yield from of_broadcasting(spec, case)
@@ -147,10 +147,10 @@ def of_value(name: str, value: Any) -> Iterator[str]:
     elif isinstance(value, str | bool):
         yield f"{name}={value!r}"
     elif isinstance(value, int | tuple | list):
-        numbers = [each for each in np.ravel(np.array(value, object)) if isinstance(each, int)]
-        if any(each < 0 for each in numbers):
+        numbers = [item for item in np.ravel(np.array(value, object)) if isinstance(item, int)]
+        if any(number < 0 for number in numbers):
             yield f"negative {name}"
-        if any(each > 1 for each in numbers):
+        if any(number > 1 for number in numbers):
             yield f"{name} above 1"
 
 
@@ -171,7 +171,7 @@ WINDOWS = {
 
 
 def wanted(kernel: str) -> set[str]:
-    found = {each for case in ordinary(kernel) for each in features(case)}
+    found = {feature for case in ordinary(kernel) for feature in features(case)}
     for name, attribute in SPECS[kernel].attributes.items():
         if name in AXES:
             found.add(f"negative {name}")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def size(case: Case) -> int:
     """Return how many elements are differentiated."""
     given = [case.inputs[name] for name in case.wrt]
-    return sum(x.size for each in given for x in (each if isinstance(each, list) else [each]))
+    return sum(x.size for item in given for x in (item if isinstance(item, list) else [item]))
 
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
@@ -69,7 +69,7 @@ def frozen(rule: Rule, cotangents: set[str]) -> Rule:
 
 def _stopped(value: Any) -> Any:
     if isinstance(value, list):
-        return [_stopped(each) for each in value]
+        return [_stopped(item) for item in value]
     return tp.stop_gradient(value) if isinstance(value, tp.Tensor) else value
 
 
@@ -107,14 +107,14 @@ def curved(case: Case, name: str) -> bool:
     f, args = as_function(case)
     random = np.random.default_rng(0)
     own = [
-        _steps(each, random, moved=which == name)
-        for which, each in zip(case.wrt, args, strict=True)
+        _steps(argument, random, moved=which == name)
+        for which, argument in zip(case.wrt, args, strict=True)
     ]
-    every = [_steps(each, random, moved=True) for each in args]
+    every = [_steps(argument, random, moved=True) for argument in args]
 
     def at(first: int, second: int) -> list[np.ndarray]:
         moved = tp.tree_map(lambda x, u, v: x + first * u + second * v, args, own, every)
-        return [each.numpy() for each in flatten(f(*moved))[0]]
+        return [item.numpy() for item in flatten(f(*moved))[0]]
 
     corners = zip(at(1, 1), at(1, -1), at(-1, 1), at(-1, -1), strict=True)
     return any(np.abs(a - b - c + d).max(initial=0) > 1e-11 for a, b, c, d in corners)

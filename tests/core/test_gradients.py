@@ -38,7 +38,7 @@ def test_a_gradient_has_its_inputs_type(case: Case) -> None:
     tp.tree_map(_same_type, inputs, list(pull(tp.tree_map(tp.ones_like, value))))
 
 
-@pytest.mark.parametrize("case", [each for each in POINTS if len(each.wrt) > 1], ids=str)
+@pytest.mark.parametrize("case", [point for point in POINTS if len(point.wrt) > 1], ids=str)
 def test_so_it_has_where_dtypes_are_mixed(case: Case) -> None:
     f, args = as_function(case, "float32")
     *narrow, wide = tp.tree_map(tp.asarray, args)

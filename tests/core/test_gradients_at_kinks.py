@@ -206,8 +206,8 @@ SECOND_ORDER = [  # function, x, gradient of the sum of its gradient
 
 @pytest.mark.parametrize(
     ("f", "x", "expected"),
-    [each[1:] for each in SECOND_ORDER],
-    ids=[each[0] for each in SECOND_ORDER],
+    [item[1:] for item in SECOND_ORDER],
+    ids=[item[0] for item in SECOND_ORDER],
 )
 def test_second_order(f: Any, x: Any, expected: Any) -> None:
     first = tp.grad(lambda x: tp.sum(f(x)))

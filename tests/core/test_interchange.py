@@ -30,7 +30,7 @@ from . import engines, sharing
 
 VERSIONS = [None, (0, 8), (1, 0), (1, 1), (2, 0)]
 LEGACY = [None, (0, 8)]
-FIXED = sorted(each.name for each in dt.FIXED)
+FIXED = sorted(item.name for item in dt.FIXED)
 
 
 @pytest.fixture(autouse=True)
@@ -251,7 +251,7 @@ def test_what_the_producer_writes_is_seen_unless_copied():
         tp.from_dlpack(array, device="memory"),
     )
     array[:] = 1
-    assert [each.tolist() for each in (seen, apart, elsewhere)] == [[1, 1], [0, 0], [0, 0]]
+    assert [item.tolist() for item in (seen, apart, elsewhere)] == [[1, 1], [0, 0], [0, 0]]
 
 
 def test_the_producer_lives_as_long_as_the_tensor():

@@ -147,14 +147,14 @@ def test_all_are_torn_down_when_one_fails(engine):
     lives = [Life() for _ in range(3)]
     specs = (elementwise.SIN, elementwise.COS, elementwise.SQRT)
     tables = [KernelTable() for _ in specs]
-    for table, spec, each in zip(tables, specs, lives, strict=True):
-        table.register(spec, setup=each.setup, teardown=each.teardown)(sine)
+    for table, spec, live in zip(tables, specs, lives, strict=True):
+        table.register(spec, setup=live.setup, teardown=live.teardown)(sine)
     engine.source.tables = {"memory": tables}
     tp.set_backend("memory")
     lives[1].fails = lives[2].fails = "teardown"
     with pytest.raises(OSError, match="teardown failed") as caught:
         engine.close("memory")
-    assert [each.names for each in lives] == [["setup", "teardown"]] * 3
+    assert [live.names for live in lives] == [["setup", "teardown"]] * 3
     assert any("and then OSError" in note for note in caught.value.__notes__)
     assert engine.source.backends["memory"].closed
     assert engine.devices() == []

@@ -93,8 +93,8 @@ def at_call(number, act):
 
 def both(*acts):
     def act(*args):
-        for each in acts:
-            each(*args)
+        for item in acts:
+            item(*args)
 
     return act
 
@@ -146,7 +146,7 @@ START = "kernel Suspect(a=float32[2], b=float32[2]) of the running program on ba
 
 
 @pytest.mark.usefixtures("leaks")
-@pytest.mark.parametrize(("act", "fault"), [each[1:] for each in LEAKY], ids=[e[0] for e in LEAKY])
+@pytest.mark.parametrize(("act", "fault"), [item[1:] for item in LEAKY], ids=[e[0] for e in LEAKY])
 @pytest.mark.parametrize("calls_before", [0, 1])
 def test_faults_are_named(act, fault, stash, calls_before):
     """At a plan's first call, and at one that finds its plan."""
@@ -191,7 +191,7 @@ def test_several_outputs(shared, stash):
 
     tp.register_kernel(SEVERAL, "memory", kernel)
     if shared:
-        assert [each.tolist() for each in tp.run_kernel(SEVERAL, [two()])] == [[1, 2]] * 3
+        assert [item.tolist() for item in tp.run_kernel(SEVERAL, [two()])] == [[1, 2]] * 3
         return
     with pytest.raises(LeakError, match="leaked 1 buffer"):
         tp.run_kernel(SEVERAL, [two()])
@@ -332,7 +332,7 @@ def test_checked_kernels_of_several_threads_do_not_mix(leaks, stash):
     results = []
     together(4, work)
     assert stash == []
-    assert [each.tolist() for each in results] == [[2, 4]] * 4
+    assert [result.tolist() for result in results] == [[2, 4]] * 4
 
 
 @pytest.mark.usefixtures("leaks")

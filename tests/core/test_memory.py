@@ -98,10 +98,10 @@ def test_tidy_keeps_what_is_returned(what, build):
     x = tp.asarray([1.0])
     result = tp.tidy(work, x)
     kept = leaves(result)
-    assert {id(each) for each in made if not each.is_disposed} == {id(each) for each in kept}
+    assert {id(item) for item in made if not item.is_disposed} == {id(item) for item in kept}
     assert made[2].is_disposed
     assert not x.is_disposed
-    assert {each.item() for each in kept} <= {2.0, 3.0}
+    assert {item.item() for item in kept} <= {2.0, 3.0}
     assert len(kept) == {"tensor": 1, "the same twice": 1, "none": 0}.get(what, 2)
 
 
@@ -152,7 +152,7 @@ def test_an_exception_frees_everything(error):
 
     with pytest.raises(error):
         tp.tidy(work)
-    assert [each.is_disposed for each in made] == [True, True]
+    assert [item.is_disposed for item in made] == [True, True]
 
 
 @pytest.mark.usefixtures("engine")
@@ -184,7 +184,7 @@ def test_three_survive_of_a_tree_with_text_and_numbers():
     before = held()[0]
     result = tp.tidy(work)
     assert held()[0] == before + 2
-    assert [each.item() for each in (result["a"], *result["c"][:1], x)] == [1, 2, 3]
+    assert [item.item() for item in (result["a"], *result["c"][:1], x)] == [1, 2, 3]
 
 
 @pytest.mark.usefixtures("engine")
@@ -265,11 +265,11 @@ def test_dispose_of_a_tree():
     assert len(tensors) == 3
     tp.dispose(tree)
     tp.dispose(tree)
-    assert all(each.is_disposed for each in tensors)
+    assert all(tensor.is_disposed for tensor in tensors)
     cyclic = cycle(tp.asarray(1.0), tp.asarray(2.0))
     tensors = leaves(cyclic)
     tp.dispose(cyclic)
-    assert [each.is_disposed for each in tensors] == [True, True]
+    assert [tensor.is_disposed for tensor in tensors] == [True, True]
     tp.dispose(["no", {"tensor": None}, np.zeros(3)])
 
 

@@ -118,8 +118,8 @@ def test_two_devices_and_an_alias(engine):
         assert tp.memory()["other"].transfers == 1
     five.dispose()
     assert alias.tolist() == [5]
-    for each in (alias, three, eight):
-        each.dispose()
+    for item in (alias, three, eight):
+        item.dispose()
     assert (tp.memory().tensors, tp.memory().buffers, tp.memory().bytes) == (0, 0, 0)
 
 

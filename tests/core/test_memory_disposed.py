@@ -17,7 +17,7 @@ from tensorplug.errors import DisposedError, TensorplugError
 
 from .engines import make, using
 
-SPECS = [each for each in catalogue.catalogue() if each.input_names]
+SPECS = [item for item in catalogue.catalogue() if item.input_names]
 
 
 def gone(shape=(2, 2), dtype="float32"):
@@ -32,8 +32,8 @@ def test_every_input_of_every_kernel(spec):
     with using(make()):
         for declared in spec.declared:
             inputs = {
-                each.name: [tp.asarray(1.0), tp.asarray(2.0)] if each.variadic else tp.asarray(1.0)
-                for each in spec.declared
+                item.name: [tp.asarray(1.0), tp.asarray(2.0)] if item.variadic else tp.asarray(1.0)
+                for item in spec.declared
             }
             inputs[declared.name] = [tp.asarray(1.0), gone()] if declared.variadic else gone()
             text = f"{spec.name}: input {declared.name!r}: this tensor (float32[2,2]) was disposed"

@@ -28,8 +28,8 @@ def bounded():
     """Yield an engine whose backends can run out of room at any allocation."""
     tables = {name: [counted(training.more_kernels())] for name in ("memory", "other")}
     registry = Registry(catalogue.catalogue())
-    rules = (each for table in catalogue.gradients() for each in table)
-    forms = (each for table in catalogue.decompositions() for each in table)
+    rules = (item for table in catalogue.gradients() for item in table)
+    forms = (item for table in catalogue.decompositions() for item in table)
     registry.add(CORE, gradients=rules, decompositions=forms)
     engine = Engine(CountingSource(tables), registry, fallback="error")
     with use_context(Context(engine)):
@@ -100,14 +100,14 @@ COMPUTATIONS = [
 
 def values(result):
     found = []
-    tp.tree_map(lambda each: found.append(each.numpy()), result)
+    tp.tree_map(lambda item: found.append(item.numpy()), result)
     return found
 
 
 def figures():
     """Return what is held; numbers that the engine keeps are not counted."""
-    constants = sum(len(each.constants) for each in current_context().engine.devices())
-    found = Counter({"live": sum(len(each.live) for each in backends()) - constants})
+    constants = sum(len(device.constants) for device in current_context().engine.devices())
+    found = Counter({"live": sum(len(backend.live) for backend in backends()) - constants})
     for name, held in tp.memory().items():
         for figure in ("tensors", "buffers", "bytes", "taped"):
             found[name, figure] = getattr(held, figure)
@@ -203,7 +203,7 @@ PLACES = [
 
 @pytest.mark.usefixtures("bounded")
 @pytest.mark.parametrize(
-    ("turn", "call", "notes"), [each[1:] for each in PLACES], ids=[each[0] for each in PLACES]
+    ("turn", "call", "notes"), [place[1:] for place in PLACES], ids=[place[0] for place in PLACES]
 )
 def test_where_it_failed_is_said(turn, call, notes):
     x = tp.asarray([1.0, 2.0])

@@ -46,7 +46,7 @@ def pooled(x, reduce, taps, strides, pad, dilations=1, rounding=None):
     ]
     out = np.empty((x.shape[0], *map(len, starts), x.shape[-1]))
     for image in range(x.shape[0]):
-        for at in itertools.product(*(range(len(each)) for each in starts)):
+        for at in itertools.product(*(range(len(start)) for start in starts)):
             seen = [starts[a][at[a]] + apart[a] * np.arange(taps[a]) for a in axes]
             inside = [s[(s >= 0) & (s < x.shape[1 + a])] for a, s in zip(axes, seen, strict=True)]
             out[(image, *at)] = reduce(x[image][np.ix_(*inside)].reshape(-1, x.shape[-1]))

@@ -252,12 +252,12 @@ def saved(profile, path):
 
 
 def calls(events):
-    return [each for each in events if each["ph"] == "X"]
+    return [event for event in events if event["ph"] == "X"]
 
 
 def test_a_trace_holds_the_calls(clock, tmp_path):
     events = saved(work(clock), tmp_path / "trace.json")
-    assert [(each["name"], each["ts"], each["dur"], each["cat"]) for each in calls(events)] == [
+    assert [(call["name"], call["ts"], call["dur"], call["cat"]) for call in calls(events)] == [
         ("Detour", 0, 35_000, "decomposed"),
         ("Exp", 10_000, 20_000, "native"),
         ("Multiply", 30_000, 5_000, "native"),
@@ -276,7 +276,7 @@ def test_a_trace_holds_the_calls(clock, tmp_path):
         "device": "memory",
         "new bytes": 12,
     }
-    counted = [(each["ts"], each["args"]["bytes"]) for each in events if each["ph"] == "C"]
+    counted = [(event["ts"], event["args"]["bytes"]) for event in events if event["ph"] == "C"]
     assert counted == [(30_000, 24), (35_000, 36), (35_000, 24), (36_000, 24), (37_000, 36)]
 
 
@@ -290,27 +290,27 @@ def test_calls_of_a_real_program_nest_and_time_goes_on(tmp_path):
             for _ in range(3):
                 tp.grad(loss)(tp.asarray([[1.0, 2.0, 3.0]]))
     events = saved(p, tmp_path / "trace.json")
-    times = [each["ts"] for each in events if "ts" in each]
+    times = [event["ts"] for event in events if "ts" in event]
     assert times == sorted(times)
     found = calls(events)
     assert len(found) == len(p.kernels)
     open_until = []
     depths = []
-    for each in found:  # a stack, as the viewer builds it
-        start, end = each["ts"], each["ts"] + each["dur"]
+    for item in found:  # a stack, as the viewer builds it
+        start, end = item["ts"], item["ts"] + item["dur"]
         while open_until and open_until[-1] <= start:
             open_until.pop()
         assert all(end <= until + 0.0005 for until in open_until)
         depths.append(len(open_until))
         open_until.append(end)
     in_order = sorted(p.kernels, key=lambda record: record.start)
-    assert depths == [each.depth for each in in_order]
+    assert depths == [item.depth for item in in_order]
     assert 1 in depths
-    for first, second in pairwise(each for each in in_order if each.depth == 0):
+    for first, second in pairwise(item for item in in_order if item.depth == 0):
         assert first.start + first.seconds <= second.start
 
 
 @pytest.mark.usefixtures("clock")
 def test_a_trace_without_calls_is_one_too(tmp_path):
     events = saved(tp.profile(lambda: None), tmp_path / "trace.json")
-    assert [each["args"]["name"] for each in events] == ["tensorplug"]
+    assert [event["args"]["name"] for event in events] == ["tensorplug"]

@@ -48,8 +48,8 @@ def test_square_dispose_square_dispose():
     assert (p.new_bytes, p.peak_bytes, p.new_tensors) == (12, 24, 1)
     assert p.kernel_names == ["Square"]
     assert [
-        (each.name, each.new_bytes, each.live_bytes, each.inputs, each.outputs)
-        for each in p.kernels
+        (kernel.name, kernel.new_bytes, kernel.live_bytes, kernel.inputs, kernel.outputs)
+        for kernel in p.kernels
     ] == [("Square", 12, 24, (FLOATS,), (FLOATS,))] * 2
     assert p.result.tolist() == [1.0, 2.0, 3.0]
     assert (p.uploads, p.transfers) == (1, 0)
@@ -68,9 +68,9 @@ def test_calls_of_a_decomposition_stand_before_it():
             tp.register_kernel(name, "memory", function)
         p = tp.profile(tp.nn.log_softmax, [[1.0, 2.0]])
     names = ["Max", "Sub", "Exp", "Sum", "Log", "Sub", "LogSoftmax"]
-    assert [each.name for each in p.kernels] == names
-    assert [each.depth for each in p.kernels] == [1] * 6 + [0]
-    assert [each.how for each in p.kernels] == ["native"] * 6 + ["decomposed"]
+    assert [kernel.name for kernel in p.kernels] == names
+    assert [kernel.depth for kernel in p.kernels] == [1] * 6 + [0]
+    assert [kernel.how for kernel in p.kernels] == ["native"] * 6 + ["decomposed"]
     assert p.kernel_names == ["Max", "Sub", "Exp", "Sum", "Log", "LogSoftmax"]
 
 
@@ -87,10 +87,10 @@ def test_without_kernels_the_figures_are_zero():
         p = tp.profile(lambda: 7)
         fresh = tp.profile()
     assert p.result == 7
-    for each in (p, fresh):
-        assert (each.new_bytes, each.peak_bytes, each.new_tensors) == (0, 0, 0)
-        assert (each.kernels, each.kernel_names, each.kernel_seconds) == ([], [], 0)
-        assert (each.uploads, each.transfers) == (0, 0)
+    for item in (p, fresh):
+        assert (item.new_bytes, item.peak_bytes, item.new_tensors) == (0, 0, 0)
+        assert (item.kernels, item.kernel_names, item.kernel_seconds) == ([], [], 0)
+        assert (item.uploads, item.transfers) == (0, 0)
     assert fresh.seconds == 0
 
 
@@ -142,14 +142,14 @@ def test_the_time_of_a_decomposition_is_its_own_and_that_of_its_calls(clock):
     spec = engines.spec_of("Detour")
     with tp.register_decomposition(spec, decomposed):
         p = tp.profile(lambda: tp.run_kernel(spec, [floats()]))
-    assert [(each.name, each.depth) for each in p.kernels] == [
+    assert [(kernel.name, kernel.depth) for kernel in p.kernels] == [
         ("Exp", 1),
         ("Multiply", 2),
         ("Square", 1),
         ("Detour", 0),
     ]
-    assert [each.seconds for each in p.kernels] == pytest.approx([0.020, 0.005, 0.005, 0.027])
-    assert [each.self_seconds for each in p.kernels] == pytest.approx([0.020, 0.005, 0, 0.002])
+    assert [kernel.seconds for kernel in p.kernels] == pytest.approx([0.020, 0.005, 0.005, 0.027])
+    assert [kernel.self_seconds for kernel in p.kernels] == pytest.approx([0.020, 0.005, 0, 0.002])
     assert p.kernel_seconds == pytest.approx(0.027)
 
 
@@ -163,7 +163,7 @@ def test_a_call_that_raises_is_not_recorded_but_what_it_called_is(clock):
         with pytest.raises(DeviceLostError):
             tp.run_kernel(spec, [floats()])
         tp.negative(floats())
-    assert [(each.name, each.depth) for each in p.kernels] == [("Exp", 1), ("Neg", 0)]
+    assert [(kernel.name, kernel.depth) for kernel in p.kernels] == [("Exp", 1), ("Neg", 0)]
 
 
 def test_the_figures_may_be_read_meanwhile(clock):
@@ -222,7 +222,7 @@ def test_fallbacks_and_transfers():
                 tp.negative(x)  # brought there for the call
             x.to("away")
             x.to("home")  # there already
-    assert [(each.name, each.how, each.device, each.depth) for each in p.kernels] == [
+    assert [(kernel.name, kernel.how, kernel.device, kernel.depth) for kernel in p.kernels] == [
         ("Exp", "native", "away", 1),
         ("Exp", "fallback", "home", 0),
         ("Neg", "native", "away", 0),
@@ -265,8 +265,8 @@ def test_a_thread_with_a_copy_of_the_context_is_seen_as_itself(engine):
 
     p = asyncio.run(work())
     assert p.kernel_names == ["Exp", "Neg"]
-    assert len({each.thread for each in p.kernels}) == len(p.threads) == 2
-    assert {each.depth for each in p.kernels} == {0}
+    assert len({kernel.thread for kernel in p.kernels}) == len(p.threads) == 2
+    assert {kernel.depth for kernel in p.kernels} == {0}
 
 
 def test_tasks_have_profiles_of_their_own(engine):
@@ -281,8 +281,8 @@ def test_tasks_have_profiles_of_their_own(engine):
         return await asyncio.gather(one(tp.exp, 3), one(tp.negative, 2))
 
     first, second = asyncio.run(both())
-    assert [each.name for each in first.kernels] == ["Exp"] * 3
-    assert [each.name for each in second.kernels] == ["Neg"] * 2
+    assert [kernel.name for kernel in first.kernels] == ["Exp"] * 3
+    assert [kernel.name for kernel in second.kernels] == ["Neg"] * 2
 
 
 def test_profiles_nest(engine):
@@ -291,9 +291,9 @@ def test_profiles_nest(engine):
         with tp.profile() as inner, tp.tidy(), tp.use_backend("other"):
             tp.negative(floats())
         tp.exp(floats())
-    assert [each.name for each in inner.kernels] == ["Neg"]
-    assert [each.name for each in outer.kernels] == ["Exp", "Neg", "Exp"]
-    assert [each.device for each in outer.kernels] == ["memory", "other", "memory"]
+    assert [kernel.name for kernel in inner.kernels] == ["Neg"]
+    assert [kernel.name for kernel in outer.kernels] == ["Exp", "Neg", "Exp"]
+    assert [kernel.device for kernel in outer.kernels] == ["memory", "other", "memory"]
 
 
 def test_one_profile_is_made_once(engine):

@@ -28,7 +28,7 @@ def expect(actual, expected, dtype="float32"):
 
 
 def splits(lists):
-    return [np.array(each, dtype=np.int32) for each in lists]
+    return [np.array(listed, dtype=np.int32) for listed in lists]
 
 
 # Gathering ---------------------------------------------------------------------------------
@@ -108,7 +108,7 @@ def test_ranges_of_the_largest_integers():
     found = tp.ragged.ragged_range(np.array([high - 2, low]), high, np.array([1, 2**62]))
     expect(found.rt_nested_splits, [0, 2, 6], "int32")
     wanted = [high - 2, high - 1, low, -(2**62), 0, 2**62]
-    assert found.rt_dense_values.tolist() == [int(each) for each in wanted]
+    assert found.rt_dense_values.tolist() == [int(item) for item in wanted]
 
 
 # To a dense tensor -------------------------------------------------------------------------

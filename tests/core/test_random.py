@@ -48,8 +48,8 @@ DRAWS = {
 def test_a_draw_depends_on_its_key_and_on_nothing_else(name: str) -> None:
     draw = DRAWS[name]
     keys = random.split(random.key(5), 3)
-    before = [draw(each, (3, 5)).numpy() for each in keys]
-    after = [draw(each, (3, 5)).numpy() for each in reversed(list(keys))][::-1]
+    before = [draw(item, (3, 5)).numpy() for item in keys]
+    after = [draw(item, (3, 5)).numpy() for item in reversed(list(keys))][::-1]
     for one, two in zip(before, after, strict=True):
         np.testing.assert_array_equal(one, two)
     assert not np.array_equal(before[0], before[1])
@@ -69,8 +69,8 @@ def test_fewer_are_the_first_of_more(name: str) -> None:
 def test_a_new_key_needs_no_new_plan(name: str) -> None:
     with isolated_engine("cpu") as engine:
         keys = list(random.split(random.key(1), 40))
-        for number, each in enumerate(keys):
-            DRAWS[name](random.fold_in(each, number), (3, 5))
+        for number, item in enumerate(keys):
+            DRAWS[name](random.fold_in(item, number), (3, 5))
             if number == 0:
                 before = [len(cache) for cache in _caches(engine)]
         assert [len(cache) for cache in _caches(engine)] == before
@@ -200,7 +200,7 @@ def test_integers_are_the_same_in_every_dtype() -> None:
         random.integers(key(), 3, 100, (20,), dtype).tolist()
         for dtype in ("int8", "uint8", "int16", "int32", "uint32", "int64", "uint64")
     ]
-    assert all(each == found[0] for each in found)
+    assert all(item == found[0] for item in found)
 
 
 def test_integers_between_tensors() -> None:

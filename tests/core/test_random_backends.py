@@ -45,7 +45,7 @@ NEAR = {  # by way of log, exp and erf, which are each backend's own
 def other(request: Any) -> str:
     """Return the name of a backend that is installed and can be opened."""
     name: str = request.param
-    if name not in {each.name for each in tp.backends()}:
+    if name not in {backend.name for backend in tp.backends()}:
         pytest.skip(f"backend {name} is not installed")
     try:
         with isolated_engine(name):

@@ -119,7 +119,7 @@ def test_bits_are_fair() -> None:
 def test_keys_of_one_parent_are_independent() -> None:
     """The same place of many keys' draws, split and folded."""
     parent, count = key(3), 2000
-    split = [random.uniform(each, (2,)).numpy() for each in random.split(parent, count)]
+    split = [random.uniform(part, (2,)).numpy() for part in random.split(parent, count)]
     folded = [random.uniform(random.fold_in(parent, n), (2,)).numpy() for n in range(count)]
     seeds = [random.uniform(random.key(n), (2,)).numpy() for n in range(count)]
     for drawn in (split, folded, seeds):
@@ -174,7 +174,7 @@ def test_categorical() -> None:
 
 
 def test_every_order_is_as_likely() -> None:
-    orders = [random.permutation(each, 4).numpy() for each in random.split(key(8), 2400)]
+    orders = [random.permutation(part, 4).numpy() for part in random.split(key(8), 2400)]
     _, counts = np.unique(orders, axis=0, return_counts=True)
     assert counts.size == 24
     assert pearson(counts, 100) < 4
@@ -184,8 +184,8 @@ def test_choice_without_repetition_by_weight() -> None:
     """P(first is i) = p_i, P(second is j | first is i) = p_j / (1 - p_i)."""
     p = np.array([0.5, 0.3, 0.2])
     picked = [
-        random.choice(each, 3, (2,), replace=False, p=p).numpy()
-        for each in random.split(key(9), 3000)
+        random.choice(part, 3, (2,), replace=False, p=p).numpy()
+        for part in random.split(key(9), 3000)
     ]
     counts = np.bincount(np.array(picked) @ [3, 1], minlength=9).reshape(3, 3)
     expected = np.array(

@@ -55,7 +55,7 @@ def test_methods_hand_on_all_their_arguments(name: str, monkeypatch: pytest.Monk
         called.update(inspect.signature(function).bind(*args, **kwargs).arguments)
 
     monkeypatch.setattr(random, name, record)
-    given = {each.name: object() for each in passed}
+    given = {item.name: object() for item in passed}
     getattr(random.Generator(0), name)(**given)
     assert {key: value for key, value in called.items() if key != "key"} == given
 
@@ -124,14 +124,14 @@ def test_spawned_generators_share_nothing() -> None:
     rng = random.Generator(5)
     children = [*rng.spawn(3), *rng.spawn(2), *rng.spawn(0)]
     assert rng.state["count"] == 3
-    made = [each.key().numpy().tobytes() for each in (rng, *children)]
+    made = [item.key().numpy().tobytes() for item in (rng, *children)]
     assert len(set(made)) == 6
     again = random.Generator(5)
-    assert [each.state for each in again.spawn(3)] == [
-        {**each.state, "count": 0} for each in children[:3]
+    assert [item.state for item in again.spawn(3)] == [
+        {**item.state, "count": 0} for item in children[:3]
     ]
     parent = random.fold_in(random.key(5), 0)
-    assert [each.state["key"] for each in children[:3]] == random.split(parent, 3).tolist()
+    assert [item.state["key"] for item in children[:3]] == random.split(parent, 3).tolist()
 
 
 def test_threads_never_get_the_same_key() -> None:
@@ -143,7 +143,7 @@ def test_threads_never_get_the_same_key() -> None:
             found[number] = [rng.key().numpy().tobytes() for _ in range(200)]
 
     together(8, work)
-    assert len({each for some in found for each in some}) == 1600
+    assert len({item for some in found for item in some}) == 1600
     assert rng.state["count"] == 1600
 
 

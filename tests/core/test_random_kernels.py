@@ -100,7 +100,7 @@ def test_uniform(how: str, count: int) -> None:
         ("float32", words, 24, 32),
         ("float64", exact.longs(words), 53, 64),
     ):
-        expected = [(each >> (width - kept)) / 2**kept for each in drawn[:count]]
+        expected = [(item >> (width - kept)) / 2**kept for item in drawn[:count]]
         same_bits(
             run("RandomUniform", key(), shape=(count,), dtype=dtype), np.array(expected, dtype)
         )
@@ -189,7 +189,7 @@ def test_elements_do_not_depend_on_shape_or_number(
 @pytest.mark.usefixtures("on_the_cpu")
 def test_bad_calls(kernel: str, inputs: Any, attributes: Any, error: Any, message: str) -> None:
     with pytest.raises(error, match=message):
-        tp.run_kernel(kernel, [key(each) for each in inputs], attributes)
+        tp.run_kernel(kernel, [key(operand) for operand in inputs], attributes)
 
 
 @pytest.mark.usefixtures("on_the_cpu")

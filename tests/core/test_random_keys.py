@@ -40,7 +40,7 @@ def test_a_seed_is_the_lower_half_of_its_key(seed: Any, words: list[int]) -> Non
     expect(random.key(seed), "uint32", (4,), [*words, 0, 0])
 
 
-@pytest.mark.parametrize("dtype", sorted(each.name for each in dtypes.INTEGER))
+@pytest.mark.parametrize("dtype", sorted(item.name for item in dtypes.INTEGER))
 def test_a_seed_may_be_a_tensor_of_any_integer_dtype(dtype: str) -> None:
     limits = np.iinfo(dtype)
     for number in {int(limits.min), int(limits.max), 0, 5}:
@@ -94,12 +94,12 @@ def test_made_keys_and_drawn_numbers_have_nothing_in_common() -> None:
     parent = key()
     drawn = set(map(bytes, random.bits(parent, (4096, 4)).numpy()))
     made = [*random.split(parent, 500), *(random.fold_in(parent, n) for n in range(200))]
-    rows = {each.numpy().tobytes() for each in made}
+    rows = {item.numpy().tobytes() for item in made}
     assert len(rows) == len(made)
     assert not rows & drawn
     words = set(random.bits(parent, (4096,)).numpy().tolist())
-    for each in made[::50]:  # nor what is drawn from them: chance gives less than 1 in 100 words
-        assert len(words & set(random.bits(each, (1000,)).numpy().tolist())) < 10
+    for item in made[::50]:  # nor what is drawn from them: chance gives less than 1 in 100 words
+        assert len(words & set(random.bits(item, (1000,)).numpy().tolist())) < 10
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,10 @@ class Words:
 
     def of(self, numbers: list[int], dtype: str) -> int:
         """Hand out these numbers of 32 or 64 bits; return how many there are."""
-        parts = [[each] if dtype == "float32" else [each % 2**32, each >> 32] for each in numbers]
+        parts = [
+            [number] if dtype == "float32" else [number % 2**32, number >> 32]
+            for number in numbers
+        ]
         self.given = np.array(parts, np.uint32).ravel()
         return len(numbers)
 
@@ -85,9 +88,9 @@ def test_normal(chosen: Words, dtype: str) -> None:
     """Extreme radii with ordinary angles, ordinary radii with extreme angles, and both."""
     extreme = exact.extreme_words(width(dtype))
     mixed = np.random.default_rng(3).permutation(len(extreme))
-    angles = [extreme[each] for each in mixed] + extreme
+    angles = [extreme[item] for item in mixed] + extreme
     pairs = zip(extreme + extreme, angles, strict=True)
-    numbers = [each for pair in pairs for each in pair]
+    numbers = [item for pair in pairs for item in pair]
     found = drawn("RandomNormal", chosen.of(numbers, dtype), dtype)
     assert exact.units_off(found, exact.normal(numbers, dtype)) <= 1.5
     assert (found != 0).all()

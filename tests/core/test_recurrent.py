@@ -37,7 +37,7 @@ def given(inputs, units, batch=2):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_basic_lstm_cell(dtype):
-    arrays = [each.astype(dtype) for each in given(3, 2)]
+    arrays = [item.astype(dtype) for item in given(3, 2)]
     found = tp.nn.basic_lstm_cell(1.0, *arrays)
     for got, wanted in zip(found, cell(1.0, *arrays), strict=True):
         assert (got.shape, got.dtype.name) == ((2, 2), dtype)
@@ -46,7 +46,7 @@ def test_basic_lstm_cell(dtype):
 
 def test_multi_rnn_cell():
     first, second = given(3, 2), given(2, 4)
-    cells = [partial(tp.nn.basic_lstm_cell, 1.0, *each[:2]) for each in (first, second)]
+    cells = [partial(tp.nn.basic_lstm_cell, 1.0, *item[:2]) for item in (first, second)]
     states, outputs = tp.nn.multi_rnn_cell(
         cells, first[2], [first[3], second[3]], [first[4], second[4]]
     )

@@ -68,7 +68,7 @@ def test_handles_are_removed_in_any_order(family, order):
     added, make = family[:2]
     registry = Registry([SPEC])
     entries = [make() for _ in range(3)]
-    handles = [registry.add(A, **added(each), override=True) for each in entries]
+    handles = [registry.add(A, **added(entry), override=True) for entry in entries]
     left = list(entries)
     for at in order:
         assert in_force(registry, family) is left[-1]
@@ -199,4 +199,4 @@ def test_removal_by_name():
 
 
 def test_owners_as_text():
-    assert [str(each) for each in (A, PROGRAM)] == ["dist-a 1.0", "the running program"]
+    assert [str(item) for item in (A, PROGRAM)] == ["dist-a 1.0", "the running program"]

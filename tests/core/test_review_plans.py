@@ -71,7 +71,7 @@ def test_a_decomposition_stays_on_its_device(engine: Engine, recording: bool) ->
 
 
 def _sizes(engine: Engine) -> int:
-    return sum(len(each.plans) + len(each.detours) for each in engine.devices())
+    return sum(len(device.plans) + len(device.detours) for device in engine.devices())
 
 
 def test_what_cannot_be_hashed_fills_no_cache(engine: Engine) -> None:

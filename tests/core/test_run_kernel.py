@@ -42,7 +42,7 @@ def test_several_outputs_come_as_a_list(engine):
     split = KernelSpec("Split", ("x",), lambda x: (x, x, x), outputs=("outs[]",))
     with tp.register_kernel(split, engine.device.name, lambda x: (x, x + 1, x + 2)):
         outputs = tp.run_kernel(split, [x])
-        assert [each.tolist() for each in outputs] == [
+        assert [output.tolist() for output in outputs] == [
             [[1, 3, 2]],
             [[2, 4, 3]],
             [[3, 5, 4]],

@@ -13,7 +13,7 @@ from tensorplug.errors import ArgumentError, ShapeError
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
-ORDERED = sorted(each.name for each in dt.REAL | dt.BOOL)
+ORDERED = sorted(item.name for item in dt.REAL | dt.BOOL)
 NAN = math.nan
 
 

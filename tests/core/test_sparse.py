@@ -115,8 +115,8 @@ def test_segments(what, backend):
     indices, ids, rows = ROWS[what]
     given = (np.array(indices, np.int32), np.array(ids, np.int32))
     for data in (TABLE, TABLE[:, 0].copy(), TABLE.reshape(10, 2, 2)):
-        sums = [data[each].sum(axis=0) for each in rows]
-        means = [data[each].mean(axis=0) if each else data[0] * 0 for each in rows]
+        sums = [data[row].sum(axis=0) for row in rows]
+        means = [data[row].mean(axis=0) if row else data[0] * 0 for row in rows]
         empty = np.zeros((0, *data.shape[1:]))
         expect(tp.sparse.sparse_segment_sum(data, *given), sums or empty)
         expect(tp.sparse.sparse_segment_mean(data, *given), means or empty)

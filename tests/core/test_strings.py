@@ -323,7 +323,7 @@ def test_a_kernel_that_runs_elsewhere_is_named_once():
                 expect(tp.concat([text, text]), ["a", "b", "a", "b"])
                 found = tp.strings.string_split(text, " ").values  # on the host, without a warning
                 expect(found == text, [True, True], "bool")
-        named = [str(each.message).split(" runs")[0] for each in caught]
+        named = [str(item.message).split(" runs")[0] for item in caught]
         assert named == ["kernel 'Concat'", "kernel 'Equal'"]
         engine.fallback = "error"
         with pytest.raises(tp.errors.KernelNotFoundError, match="TENSORPLUG_FALLBACK=error"):

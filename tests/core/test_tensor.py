@@ -88,7 +88,7 @@ def test_unary_operators(operate, expected):
     expect(operate(tp.asarray(A)), "float32", (2, 3), expected)
 
 
-@pytest.mark.parametrize("symbol", [each for each in BINARY if each not in ("==", "!=")] + ["@"])
+@pytest.mark.parametrize("symbol", [item for item in BINARY if item not in ("==", "!=")] + ["@"])
 @pytest.mark.parametrize("other", [None, [1, 2, 3], {}, frozenset(), object()])
 def test_unknown_types_give_type_error(symbol, other):
     operate = BINARY.get(symbol, operator.matmul)
@@ -367,8 +367,8 @@ def filled(given):
     if isinstance(given, tuple) and given and given[0] == "x":
         return disposed(*given[1], dtype=given[2] if len(given) > 2 else "float32")
     if isinstance(given, dict):
-        return {name: filled(each) for name, each in given.items()}
-    return [filled(each) for each in given] if isinstance(given, list) else given
+        return {name: filled(item) for name, item in given.items()}
+    return [filled(item) for item in given] if isinstance(given, list) else given
 
 
 def guessed(function):
@@ -377,15 +377,15 @@ def guessed(function):
     booleans = function.__name__.startswith("logical_")
     return [
         disposed(2, 2, dtype="bool" if booleans else "float32")
-        for each in parameters
-        if each.default is each.empty and each.kind is not each.KEYWORD_ONLY
+        for parameter in parameters
+        if parameter.default is parameter.empty and parameter.kind is not parameter.KEYWORD_ONLY
     ]
 
 
 @pytest.mark.parametrize(("name", "function"), list(public_functions()))
 def test_public_functions_refuse_a_disposed_tensor(name, function):
     given = ARGUMENTS.get(name)
-    arguments = guessed(function) if given is None else [filled(each) for each in given]
+    arguments = guessed(function) if given is None else [filled(item) for item in given]
     with pytest.raises(DisposedError, match="was disposed"):
         function(*arguments)
     assert tp.add(1, 1).item() == 2

@@ -65,8 +65,8 @@ def test_cells_take_the_lines_that_they_need(width, expected):
 def test_nothing_is_lost_however_narrow_the_terminal(width):
     text = table(width)
     given = "".join(cell for row in FINDINGS for cell in row)
-    for each in set(given) - set(" \n-"):
-        assert text.count(each) == given.count(each), each
+    for item in set(given) - set(" \n-"):
+        assert text.count(item) == given.count(item), item
     assert max(map(len, text.splitlines())) <= max(width, 43)
 
 
@@ -144,7 +144,7 @@ def test_a_profile_by_call(profile):
     lines = shown(profile, by="call", width=110)
     assert lines[2].split() == ["At", "ms", "Kernel", "ms", "New", "Live", "On", "Line"]
     names = [line[lines[2].index("Kernel") :].rstrip() for line in lines[4:]]
-    assert [each.partition(" float32")[0] for each in names] == [
+    assert [name.partition(" float32")[0] for name in names] == [
         "Detour",
         "  Exp",
         "  Multiply",

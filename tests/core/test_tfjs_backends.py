@@ -32,7 +32,7 @@ MINE = spec_of("Mine")
 @pytest.fixture(autouse=True)
 def engine(monkeypatch):
     """Run on an engine of the installed backends, whatever the environment prefers."""
-    for name in [each for each in os.environ if each.startswith("TENSORPLUG_")]:
+    for name in [item for item in os.environ if item.startswith("TENSORPLUG_")]:
         if name != "TENSORPLUG_DISABLE_PLUGINS":
             monkeypatch.delenv(name)
     with isolated_engine() as engine:
@@ -55,7 +55,7 @@ class Factory:
 
 
 def known():
-    return {each.name for each in tp.backends()}
+    return {backend.name for backend in tp.backends()}
 
 
 # Scenario 1 -----------------------------------------------------------------------------
@@ -228,7 +228,9 @@ def test_row_17_underscores_in_names_mean_nothing():
     """TensorFlow.js lists no kernel for "my_backend", and one of its kernels for "my"."""
     tp.register_backend("my_backend", Factory("my_backend"), kernels=[basic_kernels()])
     tp.register_backend("my", Factory("my"))
-    assert tp.kernels_for("my_backend") == sorted(each.spec.name for each in basic_kernels())
+    assert tp.kernels_for("my_backend") == sorted(
+        basic_kernel.spec.name for basic_kernel in basic_kernels()
+    )
     assert tp.kernels_for("my") == []
 
 

@@ -33,10 +33,10 @@ def test_scenario_09_profile():
     p = tp.profile(squares)
     assert (p.new_bytes, p.peak_bytes, p.new_tensors) == (12, 24, 1)
     assert p.kernel_names == ["Square"]
-    assert [(each.name, each.new_bytes, each.live_bytes) for each in p.kernels] == [
+    assert [(kernel.name, kernel.new_bytes, kernel.live_bytes) for kernel in p.kernels] == [
         ("Square", 12, 24)
     ] * 2
-    assert [(each.inputs, each.outputs) for each in p.kernels] == [((THREE,), (THREE,))] * 2
+    assert [(kernel.inputs, kernel.outputs) for kernel in p.kernels] == [((THREE,), (THREE,))] * 2
     expect(p.result, "float32", (3,), [1, 2, 3])
 
 
@@ -69,7 +69,7 @@ def test_scenario_30_the_kernels_of_log_softmax():
     with isolated_engine("cpu"):
         tp.unregister_kernel("LogSoftmax", "cpu")
         p = tp.profile(tp.nn.log_softmax, [1.0, 2.0])
-    assert [(each.name, each.how, each.depth) for each in p.kernels] == [
+    assert [(kernel.name, kernel.how, kernel.depth) for kernel in p.kernels] == [
         ("Max", "native", 1),
         ("Sub", "native", 1),
         ("Exp", "native", 1),
@@ -82,7 +82,7 @@ def test_scenario_30_the_kernels_of_log_softmax():
 
 def test_row_54_the_native_kernel_is_one():
     p = tp.profile(tp.nn.log_softmax, [1.0, 2.0])
-    assert [(each.name, each.how) for each in p.kernels] == [("LogSoftmax", "native")]
+    assert [(kernel.name, kernel.how) for kernel in p.kernels] == [("LogSoftmax", "native")]
 
 
 def test_row_54_coroutines_use_the_with_form():

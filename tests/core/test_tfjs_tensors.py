@@ -30,7 +30,7 @@ SAMPLES = {"bool": True, "int32": 1, "float32": 0.5, "complex64": 1j}
 @pytest.mark.parametrize(("a", "b"), list(itertools.combinations(UPCAST, 2)))
 def test_scenario_24_the_upcast_table(a, b):
     x, y = (tp.asarray([SAMPLES[dtype]]) for dtype in (a, b))
-    assert [str(each.dtype) for each in (x, y)] == [a, b]
+    assert [str(item.dtype) for item in (x, y)] == [a, b]
     assert str((x * y).dtype) == str((y * x).dtype) == b
 
 
@@ -217,5 +217,5 @@ def test_row_78_ranks_have_no_limit():
 
 def test_row_78_dtypes():
     here = tp.find_backend("cpu").dtypes
-    assert {str(each) for each in here} >= {*UPCAST, "string", "float64", "float16", "int64"}
+    assert {str(item) for item in here} >= {*UPCAST, "string", "float64", "float16", "int64"}
     assert here == dt.ANY

@@ -106,7 +106,7 @@ def test_what_the_device_says_of_its_work(clock, measuring):
     assert (timing.kernel_ms, timing.device_ms) == (25.0, 12.5)
     with tp.profile() as p:
         tp.square(tp.exp(x))
-    assert [each.device_seconds for each in p.kernels] == [0.010, 0.0025, 0.0025]
+    assert [kernel.device_seconds for kernel in p.kernels] == [0.010, 0.0025, 0.0025]
     assert p.device_seconds == pytest.approx(0.0125)
     assert "the device worked 12.500 ms" in str(p)
     assert not measuring

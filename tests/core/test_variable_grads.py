@@ -50,7 +50,7 @@ def test_all_trainable_variables_by_default():
     value, grads = found
     assert value is found.value
     assert found.value._node is None
-    assert all(each._node is None for each in grads.values())
+    assert all(grad._node is None for grad in grads.values())
 
 
 def test_the_default_is_in_the_order_of_making():

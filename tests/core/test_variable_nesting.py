@@ -62,7 +62,7 @@ def test_a_variable_as_an_argument():
     same(tree["w"][0], 3)
     y, pull = tp.vjp(lambda a, b: a * b, v, w)
     same(y, 15)
-    assert [each.item() for each in pull(2.0)] == [10, 6]
+    assert [item.item() for item in pull(2.0)] == [10, 6]
     same(tp.jacobian(lambda x: x * w)(v), 5)
     same(tp.hessian(lambda x: x * x * w)(v), 10)
     same(tp.jvp(lambda x: x * w, [v], [tp.asarray(1.0)])[1], 5)
@@ -172,7 +172,7 @@ def test_a_model_learns():
     for _ in range(200):
         with tp.tidy():
             grads = tp.variable_grads(loss).grads
-            for each in (weight, bias):
-                each -= 0.1 * grads[each.name]  # noqa: PLW2901  # it stays the same variable
+            for item in (weight, bias):
+                item -= 0.1 * grads[item.name]  # noqa: PLW2901  # it stays the same variable
     np.testing.assert_allclose(weight.numpy(), truth, atol=1e-3)
     np.testing.assert_allclose(bias.numpy(), [3], atol=1e-3)

@@ -65,7 +65,7 @@ def test_ops_take_variables_and_give_tensors(what, compute, wanted):
 def test_data_protocols():
     v = tp.Variable([1.0, 2.0])
     assert (v.tolist(), len(v), 2.0 in v) == ([1, 2], 2, True)
-    assert [each.item() for each in tp.reshape(v, (2, 1))] == [1, 2]
+    assert [item.item() for item in tp.reshape(v, (2, 1))] == [1, 2]
     np.testing.assert_array_equal(np.asarray(v), X)
     np.testing.assert_array_equal(np.from_dlpack(v), X)
     assert v.__dlpack_device__() == tp.asarray([1.0]).__dlpack_device__()

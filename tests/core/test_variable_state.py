@@ -107,7 +107,7 @@ def test_observers_see_no_transfer_when_a_variable_is_read(engine):
             self.kinds = []
 
         def around(self, _plan, inputs, run):
-            self.kinds += [type(each) for each in inputs]
+            self.kinds += [type(operand) for operand in inputs]
             return run()
 
         def transferred(self, _tensor):
@@ -154,7 +154,7 @@ def test_threads_differentiate_the_same_variables(cpu):
         scale, chosen = float(number + 1), [None, [v], [w], [v, w]][number % 4]
         for _ in range(50):
             grads = tp.variable_grads(lambda: tp.sum(v * w * scale), chosen).grads
-            assert sorted(grads) == sorted(each.name for each in chosen or (v, w))
+            assert sorted(grads) == sorted(item.name for item in chosen or (v, w))
             if "v" in grads:
                 expect(grads["v"], "float32", (2,), [3 * scale, 5 * scale])
             if "w" in grads:
@@ -281,7 +281,7 @@ def test_names_are_given_once_to_many_threads(cpu):
         kept.extend([tp.Variable(0.0) for _ in range(50)])
 
     cpu(8, work)
-    assert len({each.name for each in kept}) == 400
+    assert len({item.name for item in kept}) == 400
 
 
 def test_a_context_copied_inside_reads_what_is_watched(cpu):
@@ -377,7 +377,7 @@ def test_a_deepcopy_of_a_model_keeps_shared_variables_shared():
     v = tp.Variable([1.0], name="w")
     model = copy.deepcopy({"encoder": v, "decoder": [v, tp.Variable([2.0], name="b")]})
     assert model["encoder"] is model["decoder"][0]
-    assert [each.name for each in model["decoder"]] == ["w_1", "b_1"]
+    assert [item.name for item in model["decoder"]] == ["w_1", "b_1"]
     again = pickle.loads(pickle.dumps(model))
     assert again["encoder"] is again["decoder"][0]
 

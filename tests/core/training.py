@@ -51,7 +51,7 @@ def parameters() -> dict[str, Any]:
     random = np.random.default_rng(3)
     shapes = {"w1": (4, 6), "b1": (6,), "w2": (6, 3), "b2": (3,)}
     made = {name: random.normal(size=shape) * 0.3 for name, shape in shapes.items()}
-    return {name: tp.asarray(each.astype(np.float32)) for name, each in made.items()}
+    return {name: tp.asarray(item.astype(np.float32)) for name, item in made.items()}
 
 
 def loss(p: Any, activation: Any = None) -> tp.Tensor:
@@ -61,7 +61,7 @@ def loss(p: Any, activation: Any = None) -> tp.Tensor:
 
 
 def updated(p: Any, gradient: Any) -> Any:
-    return tp.tree_map(lambda each, slope: each - 0.1 * slope, p, gradient)
+    return tp.tree_map(lambda item, slope: item - 0.1 * slope, p, gradient)
 
 
 # Each takes the parameters and the number of the step, and returns new parameters -----------
@@ -81,8 +81,8 @@ def tidied_as_a_block(p: Any, _number: int) -> Any:
     with tp.tidy():
         gradient = tp.tidy(tp.grad(lambda p: tp.tidy(loss, p)), p)
         new = updated(p, gradient)
-        for each in new.values():
-            tp.keep(each)
+        for item in new.values():
+            tp.keep(item)
     return new
 
 
@@ -105,7 +105,7 @@ def with_second_order(p: Any, _number: int) -> Any:
 
     def penalized(p: Any) -> tp.Tensor:
         slopes = tp.grad(lambda p: loss(p, own_tanh))(p)
-        return loss(p) + 0.01 * sum(tp.sum(each * each) for each in slopes.values())
+        return loss(p) + 0.01 * sum(tp.sum(slope * slope) for slope in slopes.values())
 
     return updated(p, tp.grad(penalized)(p))
 
@@ -161,11 +161,11 @@ def _fails_backward(x: Any) -> Any:
 
 
 def with_variables(p: Any, _number: int) -> Any:
-    variables = {name: tp.Variable(each) for name, each in p.items()}
+    variables = {name: tp.Variable(item) for name, item in p.items()}
     _, slopes = tp.variable_grads(lambda: loss(variables), list(variables.values()))
-    for each in variables.values():
-        each.assign(each - 0.1 * slopes[each.name])
-    return {name: each.read() for name, each in variables.items()}
+    for variable in variables.values():
+        variable.assign(variable - 0.1 * slopes[variable.name])
+    return {name: variable.read() for name, variable in variables.items()}
 
 
 STEPS = [
@@ -185,8 +185,8 @@ STEPS = [
 def census() -> Counter[str]:
     """Return how many objects of ours there are by type, tape nodes together, and memory()."""
     found: Counter[str] = Counter()
-    for each in gc.get_objects():
-        kind = type(each)
+    for get_object_ in gc.get_objects():
+        kind = type(get_object_)
         if issubclass(kind, Node):
             found["tape nodes"] += 1
         elif _ours(kind):
@@ -237,7 +237,7 @@ def own_garbage() -> list[str]:
     gc.set_debug(gc.DEBUG_SAVEALL)
     try:
         gc.collect()
-        kinds = [type(each) for each in gc.garbage]
+        kinds = [type(item) for item in gc.garbage]
         return sorted(kind.__qualname__ for kind in kinds if _ours(kind))
     finally:
         gc.set_debug(0)

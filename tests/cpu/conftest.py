@@ -72,13 +72,13 @@ def call(request, context) -> Callable[..., Any]:
             if given is None:
                 return None
             if isinstance(given, list):
-                return [tensor(each) for each in given]
+                return [tensor(item) for item in given]
             buffer = request.param(np.asarray(given))
             buffer.flags.writeable = False
             type_ = context.device.backend.describe(buffer)
             return Tensor._of(buffer, context.device.placement(type_))
 
-        tensors = [tensor(each) for each in inputs]
+        tensors = [tensor(operand) for operand in inputs]
         with (
             np.errstate(all="raise"),
             warnings.catch_warnings(),
@@ -89,9 +89,9 @@ def call(request, context) -> Callable[..., Any]:
             run(spec, *tensors, **attributes)
             result = run(spec, *tensors, **attributes)  # now from the plan cache
         several = result if isinstance(result, list) else [result]
-        for each in several:
-            assert context.device.backend.describe(each._buffer) == each.type
-        arrays = [each._buffer for each in several]
+        for item in several:
+            assert context.device.backend.describe(item._buffer) == item.type
+        arrays = [item._buffer for item in several]
         return arrays if isinstance(result, list) else arrays[0]
 
     return run

@@ -32,7 +32,7 @@ def test_follows_the_protocol(backend):
     assert backend.dtypes == dt.ANY
 
 
-@pytest.mark.parametrize("dtype", sorted(each.name for each in dt.ANY))
+@pytest.mark.parametrize("dtype", sorted(item.name for item in dt.ANY))
 @pytest.mark.parametrize("shape", [(), (0,), (2, 3)])
 def test_round_trip_copies(backend, dtype, shape):
     kind = dt.of(dtype)
@@ -69,7 +69,7 @@ def test_allocation_names_the_owner(backend):
         whole[::2].reshape(-1)[:0],
         np.broadcast_to(whole, (2, 4, 3)),
     ]
-    owned = [backend.allocation(each) for each in views]
+    owned = [backend.allocation(view) for view in views]
     assert owned[:3] + owned[4:] == [(id(whole), 48)] * 4
     assert backend.allocation(whole.copy()) != owned[0]
 

@@ -73,7 +73,7 @@ def test_not(call, shape):
     assert not result.any()
 
 
-@pytest.mark.parametrize("spec", [each for each, _ in ORDER + EQUALITY], ids=lambda x: x.name)
+@pytest.mark.parametrize("spec", [item for item, _ in ORDER + EQUALITY], ids=lambda x: x.name)
 @pytest.mark.parametrize(
     ("a", "b", "out"), [((), (), ()), ((0,), (1,), (0,)), ((2, 1), (3,), (2, 3))]
 )

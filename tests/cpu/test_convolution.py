@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+
 from tensorplug.ops.nn.convolution import convolution as ops
 
 SAME = "same"
@@ -35,7 +36,7 @@ CASES = [  # x (NHWC), filter, options
 
 def pairs(options):
     strides, dilations = options["strides"], options.get("dilations", 1)
-    return [each if isinstance(each, tuple) else (each, each) for each in (strides, dilations)]
+    return [item if isinstance(item, tuple) else (item, item) for item in (strides, dilations)]
 
 
 def layout(size, taps, stride, dilation, options, axis):

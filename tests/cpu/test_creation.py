@@ -11,7 +11,7 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.errors import ArgumentError, DTypeError
 from tensorplug.ops import creation as ops
 
-FIXED = sorted(each.name for each in dt.FIXED)
+FIXED = sorted(item.name for item in dt.FIXED)
 
 
 @pytest.mark.parametrize("dtype", FIXED)
@@ -78,5 +78,5 @@ def test_range(call, near, start, stop, step, dtype, expected):
 
 
 def test_range_adds_up_no_rounding_errors(call, near):
-    expected = [0.1 * each for each in range(100_000)]
+    expected = [0.1 * index for index in range(100_000)]
     near(call(ops.RANGE, start=0, stop=10_000.0, step=0.1, dtype="float32"), expected, "float32")

@@ -17,9 +17,9 @@ from tensorplug.ops import creation, movement
 from tensorplug.ops.indexing import getting
 from tensorplug_cpu.backend import CpuBackend
 
-FIXED = sorted(each.name for each in dt.FIXED)
+FIXED = sorted(item.name for item in dt.FIXED)
 # Without its x64 mode JAX narrows the rest.
-JAX = [each for each in FIXED if each == "complex64" or each[-2:] not in ("64", "28")]
+JAX = [item for item in FIXED if item == "complex64" or item[-2:] not in ("64", "28")]
 
 
 @pytest.fixture(autouse=True)
@@ -79,8 +79,8 @@ def test_allocations_of_memory_that_others_own():
     lent = np.from_dlpack(np.arange(12.0).reshape(4, 3))
     buffer = backend.share_from_host(lent)
     views = [buffer, buffer[1:], buffer.T, buffer.reshape(12)[:2]]
-    assert {backend.allocation(each)[1] for each in views} == {96}
-    assert len({backend.allocation(each)[0] for each in views}) == 1
+    assert {backend.allocation(view)[1] for view in views} == {96}
+    assert len({backend.allocation(view)[0] for view in views}) == 1
 
 
 def test_memory_counts_what_is_lent_once():

@@ -78,7 +78,7 @@ def three_threads(monkeypatch):
 
 
 def threads_of_blas():
-    return {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
+    return {item["num_threads"] for item in threadpool_info() if item["user_api"] == "blas"}
 
 
 @pytest.mark.usefixtures("three_threads")
@@ -135,8 +135,8 @@ def test_a_piece_that_shares_out_does_all_of_it_itself():
         share_out(lambda inner: found.append((number, inner, threading.get_ident())), 4)
 
     share_out(outer, 3)
-    assert sorted(each[:2] for each in found) == [(a, b) for a in range(3) for b in range(4)]
-    assert len({each[::2] for each in found}) == 3
+    assert sorted(item[:2] for item in found) == [(a, b) for a in range(3) for b in range(4)]
+    assert len({item[::2] for item in found}) == 3
 
 
 @pytest.mark.usefixtures("three_threads")

@@ -179,7 +179,7 @@ def test_each_kind_of_kernel(f, size, monkeypatch):
     compiled = tp.compile(f)
     for _ in range(2):
         np.testing.assert_array_equal(compiled(x).numpy(), f(x).numpy())
-    assert any("+" in each for each in fused(compiled))
+    assert any("+" in item for item in fused(compiled))
 
 
 def test_inputs_are_not_written_into():

@@ -8,7 +8,7 @@ import pytest
 from tensorplug.contract import dtypes as dt
 from tensorplug.ops import matrix_products as ops
 
-NUMERIC = sorted(each.name for each in dt.NUMERIC)
+NUMERIC = sorted(item.name for item in dt.NUMERIC)
 
 
 def product(a, b):

@@ -14,7 +14,7 @@ def named(each):
     return getattr(each, "name", "")
 
 
-DTYPES = sorted(each.name for each in dt.ANY)
+DTYPES = sorted(item.name for item in dt.ANY)
 
 
 def numbers(shape, dtype):
@@ -23,7 +23,7 @@ def numbers(shape, dtype):
     plain = np.arange(1, count + 1).reshape(shape)
     if dtype == "string":
         return np.array(
-            [f"element number {each}" for each in plain.flat], dt.string.numpy
+            [f"element number {item}" for item in plain.flat], dt.string.numpy
         ).reshape(shape)
     return (plain % 2 if dtype == "bool" else plain).astype(dtype)
 
@@ -139,7 +139,7 @@ def test_views_share_the_memory(context, spec, attributes):
         assert allocation(result._buffer) == allocation(x._buffer) == (id(x._buffer), 24)
 
 
-@pytest.mark.parametrize("dtype", sorted(each.name for each in dt.FIXED))
+@pytest.mark.parametrize("dtype", sorted(item.name for item in dt.FIXED))
 @pytest.mark.parametrize(
     ("shape", "paddings"),
     [

@@ -145,7 +145,7 @@ def test_who_observes_sees_an_assignment():
     x[0] = 1.0
     with tp.profile() as p:
         x[0] = 2.0
-    assert [each.name for each in p.kernels] == ["BroadcastTo", "TensorScatterUpdate"]
+    assert [kernel.name for kernel in p.kernels] == ["BroadcastTo", "TensorScatterUpdate"]
 
 
 def test_a_value_that_does_not_fit_changes_nothing():
@@ -163,23 +163,23 @@ def test_a_value_that_does_not_fit_changes_nothing():
 def test_no_kernel_keeps_what_it_returned_or_shares_it_unseen(kernel):
     """What is assigned to a result reaches neither its inputs nor the next result."""
     for spec, case in itertools.islice(cases(kernel), 2):
-        operands = [_operand(each) for each in case.inputs]
-        before = [_text(each) for each in operands]
+        operands = [_operand(operand) for operand in case.inputs]
+        before = [_text(operand) for operand in operands]
         try:
             first, second = (_run(spec, operands, case.attributes) for _ in range(2))
         except (tp.errors.DTypeError, tp.errors.KernelNotFoundError):
             continue  # not declared, or left to a decomposition
         expected = _text(second)
-        for each in first:
-            each[...] = tp.asarray(np.zeros((), each.dtype.numpy))
+        for item in first:
+            item[...] = tp.asarray(np.zeros((), item.dtype.numpy))
         assert _text(second) == expected
         assert _text(_run(spec, operands, case.attributes)) == expected
-        assert [_text(each) for each in operands] == before
+        assert [_text(operand) for operand in operands] == before
 
 
 def _operand(given):
     if isinstance(given, list):
-        return [_operand(each) for each in given]
+        return [_operand(item) for item in given]
     return None if given is None else tp.asarray(given)
 
 
@@ -191,5 +191,5 @@ def _run(spec, operands, attributes):
 
 def _text(given):
     if isinstance(given, list):
-        return [_text(each) for each in given]
+        return [_text(item) for item in given]
     return None if given is None else repr(given.tolist())

@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 import pytest
-from tensorplug.ops.nn.convolution import pooling as ops
 
 from tensorplug.contract import dtypes as dt
+from tensorplug.ops.nn.convolution import pooling as ops
 from tensorplug_cpu import tiling
 
-REAL = sorted(each.name for each in dt.REAL)
+REAL = sorted(item.name for item in dt.REAL)
 FLOATS = ["float16", "float32", "float64"]
 CASES = [  # x, window, strides, pad, rounding
     ((1, 4, 4, 1), 2, 2, "valid", None),

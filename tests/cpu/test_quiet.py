@@ -58,10 +58,10 @@ def test_every_thread_has_its_own_context():
         results.extend(np.isinf(call(ONE, ZERO)).all() for _ in range(500))
 
     threads = [threading.Thread(target=work) for _ in range(4)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert len(results) == 2000
     assert all(results)
 

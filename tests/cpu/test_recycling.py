@@ -80,13 +80,13 @@ def test_it_is_not_handed_out_while_it_is_seen(what, matrix):
 
 def test_values_stay_while_others_come_and_go(matrix):
     rows = [matrix + float(i) for i in range(4)]
-    views = [each.numpy()[i] for i, each in enumerate(rows)]
+    views = [row.numpy()[i] for i, row in enumerate(rows)]
     expected = [matrix.numpy()[i] + np.float32(i) for i in range(4)]
     del rows
     for i in range(12):
         _ = tp.exp(matrix * float(i))
-    for view, each in zip(views, expected, strict=True):
-        np.testing.assert_array_equal(view, each)
+    for view, item in zip(views, expected, strict=True):
+        np.testing.assert_array_equal(view, item)
 
 
 def test_small_results_are_not_recycled():
@@ -169,10 +169,10 @@ def test_threads_never_share_a_piece():
                 wrong.append(number)
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert not wrong
 
 
@@ -215,7 +215,7 @@ SHAPES = [
 ]
 
 
-@pytest.mark.parametrize(("what", "a", "b"), SHAPES, ids=[each[0] for each in SHAPES])
+@pytest.mark.parametrize(("what", "a", "b"), SHAPES, ids=[shape[0] for shape in SHAPES])
 @pytest.mark.parametrize("function", [np.add, np.power])
 def test_parts_make_the_whole(what, a, b, function):
     rng = np.random.default_rng(1)

@@ -11,7 +11,7 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.ops import sorting as ops
 
 NAN, INF = math.nan, math.inf
-REAL = sorted(each.name for each in dt.REAL)
+REAL = sorted(item.name for item in dt.REAL)
 
 
 def expected(row, k):
@@ -32,7 +32,7 @@ def check(call, x, k, **attributes):
     assert (indices.dtype, indices.shape) == (np.dtype("int32"), shape)
     assert (values.dtype, values.shape) == (x.dtype, shape)
     for at in np.ndindex(*x.shape[:-1]):
-        row = [each.item() for each in x[at]]
+        row = [item.item() for item in x[at]]
         assert indices[at].tolist() == expected(row, k)
         np.testing.assert_array_equal(values[at], x[at][indices[at]])
 

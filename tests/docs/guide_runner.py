@@ -75,13 +75,13 @@ class Block:
 def blocks(guide: str) -> Iterator[Block]:
     """Return the blocks of a guide that are run or written, in order."""
     end = 0
-    for each in _BLOCK.finditer(guide):
-        kind, file = each["kind"], each["file"] or ""
+    for item in _BLOCK.finditer(guide):
+        kind, file = item["kind"], item["file"] or ""
         if file or kind in ("python", "console"):
-            line = guide[: each.start()].count("\n") + 1
-            above = guide[end : each.start()]
-            yield Block(kind, file, each["text"], each["printed"] or "", line, above)
-        end = each.end()
+            line = guide[: item.start()].count("\n") + 1
+            above = guide[end : item.start()]
+            yield Block(kind, file, item["text"], item["printed"] or "", line, above)
+        end = item.end()
 
 
 def matches(expected: str, printed: str) -> bool:
@@ -94,16 +94,16 @@ def changed(text: str, diff: str) -> str:
     """Return a file's text after the changes of a ``diff`` block."""
     lines = text.splitlines()
     for part in re.split(r"^@@.*\n", diff, flags=re.MULTILINE):
-        marked = [each or " " for each in part.splitlines()]
-        wrong = [each for each in marked if each[0] not in " +-"]
+        marked = [line or " " for line in part.splitlines()]
+        wrong = [item for item in marked if item[0] not in " +-"]
         assert not wrong, f"neither kept, added nor removed: {wrong}"
-        old = [each[1:] for each in marked if each[0] != "+"]
-        new = [each[1:] for each in marked if each[0] != "-"]
+        old = [item[1:] for item in marked if item[0] != "+"]
+        new = [item[1:] for item in marked if item[0] != "-"]
         places = [at for at in range(len(lines)) if lines[at : at + len(old)] == old]
         shown = "\n".join(old)
         assert len(places) == 1, f"to be found once, found {len(places)} times:\n{shown}"
         lines[places[0] : places[0] + len(old)] = new
-    return "".join(f"{each}\n" for each in lines)
+    return "".join(f"{line}\n" for line in lines)
 
 
 class Reader:
@@ -197,8 +197,8 @@ def make_environment(folder: Path) -> dict[str, str]:
             )
             path.chmod(0o755)
     kept = {
-        name: each
-        for name, each in os.environ.items()
+        name: item
+        for name, item in os.environ.items()
         if not name.startswith(("TENSORPLUG_", "PYTEST_", "PYTHON", "PIP_"))
     }
     return {

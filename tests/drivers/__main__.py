@@ -52,7 +52,7 @@ def main() -> int:
         found.append(result)
         if not options.dry:
             write(found)
-    return 1 if any(each.wrong for each in found) else 0
+    return 1 if any(item.wrong for item in found) else 0
 
 
 def write(found: list[Result]) -> None:
@@ -76,7 +76,7 @@ def summary(result: Result) -> str:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.drivers", description=__doc__)
-    names = [each.name for each in DRIVERS]
+    names = [driver.name for driver in DRIVERS]
     parser.add_argument("--only", nargs="*", choices=names, metavar="NAME", help=", ".join(names))
     parser.add_argument("--level", type=int, choices=(2, 3), default=2)
     parser.add_argument(

@@ -49,14 +49,14 @@ class Environment:
             SetUpError: pip fails, or does not end in time.
 
         """
-        for each in (self._vendors, self._cache):
-            shutil.rmtree(each, ignore_errors=True)
-            each.mkdir(parents=True)
+        for item in (self._vendors, self._cache):
+            shutil.rmtree(item, ignore_errors=True)
+            item.mkdir(parents=True)
         self.log.write_bytes(b"")
         if not (self._bin / "python").exists():
             self._done([sys.executable, "-m", "venv", str(self._site)], seconds)
         extra = f"[{self.driver.extra}]" if self.driver.extra else ""
-        ours = [str(ROOT / each) for each in _OURS]
+        ours = [str(ROOT / our) for our in _OURS]
         pip = [str(self._bin / "python"), "-m", "pip", "--quiet", "--disable-pip-version-check"]
         self._done([*pip, "install", *ours, f"{ROOT / 'backends/gpu_opencl'}{extra}"], seconds)
 

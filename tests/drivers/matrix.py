@@ -45,11 +45,11 @@ _COLUMNS: Final = (
 def section(results: Iterable[Result]) -> str:
     """Return the section in Markdown."""
     ordered = list(results)
-    lines = [_HEAD, *table(_COLUMNS, [_row(each) for each in ordered])]
-    for each in ordered:
-        found = list(_told(each))
+    lines = [_HEAD, *table(_COLUMNS, [_row(item) for item in ordered])]
+    for item in ordered:
+        found = list(_told(item))
         if found:
-            lines += ["", f"{each.title}, on {each.processor}:", ""]
+            lines += ["", f"{item.title}, on {item.processor}:", ""]
             lines += [f"- {line}" for line in found]
     return "\n".join(lines) + "\n"
 
@@ -104,6 +104,6 @@ def _told(result: Result) -> Iterator[str]:
 
 
 def _shortened(lines: Sequence[str]) -> Iterator[str]:
-    yield from (f"`{each}`" for each in lines[:SHOWN])
+    yield from (f"`{line}`" for line in lines[:SHOWN])
     if len(lines) > SHOWN:
         yield f"and {len(lines) - SHOWN} more in `drivers.json`"

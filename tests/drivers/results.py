@@ -86,7 +86,7 @@ def certified(result: Result, report: Report) -> Result:
 
 def with_part(result: Result, report: Report, there: int) -> Result:
     """Return ``result`` with a report of some kernels of level 3, which has ``there`` rows."""
-    rows = [each for each in report["rows"] if beyond_primitives(each)]
+    rows = [item for item in report["rows"] if beyond_primitives(item)]
     passed, failed = _counted(rows)
     lines = _failures({"rows": rows, "checks": []})
     return replace(
@@ -102,17 +102,17 @@ def beyond_primitives(row: Mapping[str, Any]) -> bool:
 
 
 def _counted(rows: Iterable[Mapping[str, Any]]) -> tuple[int, int]:
-    counts = Counter(each["status"] for each in rows)
-    return sum(counts[each] for each in PASSED), sum(counts[each] for each in _FAILED)
+    counts = Counter(row["status"] for row in rows)
+    return sum(counts[item] for item in PASSED), sum(counts[item] for item in _FAILED)
 
 
 def _failures(report: Report) -> list[str]:
-    checks = [each for each in report["checks"] if each["status"] == "fail"]
-    found = [f"check {each['check']}: {_first(each['message'])}" for each in checks]
+    checks = [item for item in report["checks"] if item["status"] == "fail"]
+    found = [f"check {check['check']}: {_first(check['message'])}" for check in checks]
     for row in report["rows"]:
         if row["status"] in _FAILED:
             name = f"{row['kernel']} {row['dtype']} {row['mode']}"
-            told = [f"{each['case']}: {_first(each['message'])}" for each in row["failures"][:1]]
+            told = [f"{item['case']}: {_first(item['message'])}" for item in row["failures"][:1]]
             count = f"{len(row['failed'])} of {row['cases']} cases"
             found.append(f"{name}, {count}: {(told or [_first(row['reason'])])[0]}")
     return found
@@ -176,7 +176,7 @@ def _said(text: str) -> tuple[list[tuple[str, str]], list[list[str]], bool]:
                 messages[-1][-1].append(line.strip())
             else:
                 messages[-1].append([line.strip()])
-    return calls, [[_told(each) for each in of if _QUESTION not in each] for of in messages], ended
+    return calls, [[_told(item) for item in of if _QUESTION not in item] for of in messages], ended
 
 
 def _told(lines: Sequence[str]) -> str:
@@ -194,18 +194,18 @@ def read(path: Path) -> list[Result]:
     """Return the results that ``path`` holds; none where there is no such file."""
     if not path.exists():
         return []
-    return [_of(each) for each in json.loads(path.read_text("utf-8"))]
+    return [_of(load) for load in json.loads(path.read_text("utf-8"))]
 
 
 def _of(told: Mapping[str, Any]) -> Result:
     return Result(
-        **{name: tuple(each) if isinstance(each, list) else each for name, each in told.items()}
+        **{name: tuple(item) if isinstance(item, list) else item for name, item in told.items()}
     )
 
 
 def write(path: Path, results: Iterable[Result]) -> None:
     """Write ``results`` to ``path``."""
-    path.write_text(json.dumps([asdict(each) for each in results], indent=1) + "\n", "utf-8")
+    path.write_text(json.dumps([asdict(result) for result in results], indent=1) + "\n", "utf-8")
 
 
 def joined(before: Iterable[Result], now: Iterable[Result]) -> list[Result]:
@@ -213,8 +213,8 @@ def joined(before: Iterable[Result], now: Iterable[Result]) -> list[Result]:
 
     That a driver could not be tried replaces nothing.
     """
-    found = {each.key: each for each in before}
-    for each in now:
-        if each.trial not in _UNTRIED or each.key not in found:
-            found[each.key] = each
+    found = {item.key: item for item in before}
+    for item in now:
+        if item.trial not in _UNTRIED or item.key not in found:
+            found[item.key] = item
     return [found[key] for key in sorted(found)]

@@ -89,7 +89,7 @@ def main() -> int:
     print(f"All results are in {record.folder}")
     if not done.device:
         return 2
-    states = {each.get("status") for each in record.result["steps"].values()}
+    states = {item.get("status") for item in record.result["steps"].values()}
     return 0 if states == {"done"} else 1
 
 
@@ -137,7 +137,7 @@ def _parser() -> argparse.ArgumentParser:
         "--only",
         nargs="*",
         default=[],
-        choices=[each.name for each in STEPS],
+        choices=[step.name for step in STEPS],
         help="run only these steps and the first one",
     )
     return parser
@@ -155,14 +155,14 @@ class _Run:
 
     def all_steps(self) -> None:
         only = (*self.options.only, STEPS[0].name) if self.options.only else ()
-        steps = [each for each in STEPS if not only or each.name in only]
+        steps = [item for item in STEPS if not only or item.name in only]
         for step in STEPS:
             if step not in steps:
                 self.record.note(step.name, status="not done", why="not among the steps of --only")
         for at, step in enumerate(steps):
             self.now = step
             limit = allowance(step, steps[at:], self.options.seconds - self.record.seconds)
-            lacking = [each for each in step.packages if not _importable(each)]
+            lacking = [package for package in step.packages if not _importable(package)]
             if lacking:
                 self.record.note(step.name, status="not done", why=f"needs {', '.join(lacking)}")
             elif step is not STEPS[0] and not self.device:
@@ -198,7 +198,7 @@ class _Run:
         why = end.told
         if status == "broken":
             results = self.record.result["steps"][step.name].get("results", {})
-            why = "; ".join([why, *(each["why"] for each in failures(results)[-1:])])
+            why = "; ".join([why, *(failure["why"] for failure in failures(results)[-1:])])
         why = "" if status in ("done", "failed") else why
         self.record.note(step.name, why=why)
         print(f"  {status} after {end.seconds:.0f} s {why}", flush=True)
@@ -216,7 +216,7 @@ class _Run:
             **more,
         }
         command = [sys.executable, str((HERE / step.program).resolve())]
-        command += [each.format(**words) for each in step.arguments]
+        command += [argument.format(**words) for argument in step.arguments]
         if step.name == "benchmarks":
             command += ["--json", str(self.record.file(step.name, "rows.json"))]
             command += ["--gpu"] if gpu else []

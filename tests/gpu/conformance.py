@@ -78,7 +78,7 @@ def _run(level: int, target: Target, limits: Limits, jobs: int, folder: Path) ->
         introduced=backend.update,
         jobs=1 if level in ALONE else jobs,
     )
-    kept = [(each.item, each.verdict, each.error) for each in outcomes]
+    kept = [(item.item, item.verdict, item.error) for item in outcomes]
     _file(folder, level).write_text(json.dumps({"backend": backend, "outcomes": kept}))
 
 
@@ -96,13 +96,13 @@ def _report(level: int, folder: Path, began: str, seconds: float) -> int:
     outcomes: list[Outcome] = []
     rows = []
     backend: dict[str, Any] = {}
-    for each in range(level + 1):
-        if not _file(folder, each).exists():
-            print(f"no report: level {each} is not complete")
+    for index in range(level + 1):
+        if not _file(folder, index).exists():
+            print(f"no report: level {index} is not complete")
             return 0
-        kept = json.loads(_file(folder, each).read_text())
+        kept = json.loads(_file(folder, index).read_text())
         backend |= kept["backend"]
-        items, some = items_of(each, known, Selection())
+        items, some = items_of(index, known, Selection())
         rows += some
         outcomes += _in_order(items, kept["outcomes"])
     cases, digest = fingerprint(rows, known, SEED)
@@ -131,7 +131,7 @@ def _report(level: int, folder: Path, began: str, seconds: float) -> int:
 
 def _in_order(items: Sequence[Item], kept: Sequence[Any]) -> list[Outcome]:
     by_item = {tuple(item): (verdict, error) for item, verdict, error in kept}
-    return [Outcome(each, *by_item[tuple(each)]) for each in items]
+    return [Outcome(entry, *by_item[tuple(entry)]) for entry in items]
 
 
 def _render(found: dict[str, Any], folder: Path) -> None:

@@ -48,7 +48,7 @@ def main() -> int:
         if len(told()) == before:  # it dies before any test
             tell("error", why=f"pytest ended with exit status {status}, see tests.log")
             break
-    failed = any(each.get("outcome") in ("failed", "crashed") for each in records())
+    failed = any(record.get("outcome") in ("failed", "crashed") for record in records())
     return 1 if failed or status not in ENDED else 0
 
 
@@ -64,7 +64,7 @@ def _configuration(jobs: int) -> list[str]:
 def _crashed(status: int) -> None:
     """Tell of the test that was begun last and has no outcome."""
     done = told()
-    begun = [each["test"] for each in records() if each["about"] == "start"]
+    begun = [record["test"] for record in records() if record["about"] == "start"]
     if begun and begun[-1] not in done:
         why = f"the process ended with exit status {status} in this test"
         tell("outcome", test=begun[-1], outcome="crashed", message=why)

@@ -42,9 +42,9 @@ def failures(results: dict[str, Any]) -> list[dict[str, str]]:
 
 def _facts(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {"failures": []}
-    for each in records:
-        about = each["about"]
-        found[about] = {key: value for key, value in each.items() if key != "about"}
+    for record in records:
+        about = record["about"]
+        found[about] = {key: value for key, value in record.items() if key != "about"}
     refused = found.get("device", {}).get("refused")
     if refused:
         found["failures"].append({"what": "trial of the driver", "why": refused})
@@ -56,16 +56,16 @@ def _facts(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def _conformance(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
     levels: dict[str, dict[str, Any]] = {}
     found: dict[str, Any] = {"levels": levels, "failures": []}
-    for each in records:
-        if each["about"] == "level":
-            counts = {"items": each["items"], "done": 0, "passed": 0, "failed": 0, "other": {}}
-            levels[str(each["level"])] = counts
-        elif each["about"] == "outcome":
-            _count(levels[str(each["level"])], each, found["failures"])
-        elif each["about"] == "report":
-            found["report"] = {key: each[key] for key in ("level", "conformant", "blocked_by")}
-        elif each["about"] == "error":
-            found["failures"].append({"what": "the suite", "why": each["why"]})
+    for record in records:
+        if record["about"] == "level":
+            counts = {"items": record["items"], "done": 0, "passed": 0, "failed": 0, "other": {}}
+            levels[str(record["level"])] = counts
+        elif record["about"] == "outcome":
+            _count(levels[str(record["level"])], record, found["failures"])
+        elif record["about"] == "report":
+            found["report"] = {key: record[key] for key in ("level", "conformant", "blocked_by")}
+        elif record["about"] == "error":
+            found["failures"].append({"what": "the suite", "why": record["why"]})
     return found
 
 
@@ -93,44 +93,50 @@ def _why(outcome: dict[str, Any]) -> str:
 
 
 def _tests(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    outcomes = [each for each in records if each["about"] == "outcome"]
-    counts = Counter(each["outcome"] for each in outcomes)
+    outcomes = [record for record in records if record["about"] == "outcome"]
+    counts = Counter(outcome["outcome"] for outcome in outcomes)
     files: dict[str, dict[str, int]] = {}
-    for each in outcomes:
-        file = each["test"].partition("::")[0].rpartition("/")[2]
+    for outcome in outcomes:
+        file = outcome["test"].partition("::")[0].rpartition("/")[2]
         line = files.setdefault(file, {"passed": 0, "failed": 0, "skipped": 0, "crashed": 0})
-        line[each["outcome"]] += 1
+        line[outcome["outcome"]] += 1
     return {
         "collected": next(
-            (each["count"] for each in records if each["about"] == "collected"), None
+            (record["count"] for record in records if record["about"] == "collected"), None
         ),
         "counts": dict(counts),
         "files": dict(sorted(files.items())),
         "failures": [
-            {"what": each["test"].rpartition("/")[2], "why": each["message"]}
-            for each in outcomes
-            if each["outcome"] in ("failed", "crashed")
+            {"what": outcome["test"].rpartition("/")[2], "why": outcome["message"]}
+            for outcome in outcomes
+            if outcome["outcome"] in ("failed", "crashed")
         ]
-        + [{"what": "pytest", "why": each["why"]} for each in records if each["about"] == "error"],
+        + [
+            {"what": "pytest", "why": record["why"]}
+            for record in records
+            if record["about"] == "error"
+        ],
     }
 
 
 def _rates(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
     kinds: dict[str, list[dict[str, Any]]] = {"ceiling": [], "rate": [], "error": []}
-    for each in records:
-        kinds[each["about"]].append({key: each[key] for key in each if key != "about"})
+    for record in records:
+        kinds[record["about"]].append({key: record[key] for key in record if key != "about"})
     return {
         "ceilings": kinds["ceiling"],
         "rates": kinds["rate"],
-        "failures": [{"what": each["what"], "why": each["why"]} for each in kinds["error"]],
+        "failures": [{"what": kind["what"], "why": kind["why"]} for kind in kinds["error"]],
     }
 
 
 def _benchmarks(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return {
-        "rows": [each for each in records if "error" not in each],
+        "rows": [record for record in records if "error" not in record],
         "failures": [
-            {"what": each["workload"], "why": each["error"]} for each in records if "error" in each
+            {"what": record["workload"], "why": record["error"]}
+            for record in records
+            if "error" in record
         ],
     }
 

@@ -32,7 +32,7 @@ PLACES: Final = (
 
 def unregistered(places: Iterable[str | Path] = (), system: Path = SYSTEM) -> list[Path]:
     """Return the libraries of GPUs' drivers that no .icd file in ``system`` names."""
-    told = "\n".join(each.read_text(errors="replace") for each in sorted(system.glob("*.icd")))
+    told = "\n".join(path.read_text(errors="replace") for path in sorted(system.glob("*.icd")))
     found: dict[str, Path] = {}
     for place in places:
         for name in LIBRARIES:

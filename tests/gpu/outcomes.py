@@ -52,7 +52,7 @@ def _first(config: pytest.Config) -> bool:
 
 def told() -> set[str]:
     """Return the tests whose outcomes are known."""
-    return {each["test"] for each in records() if each["about"] == "outcome"}
+    return {record["test"] for record in records() if record["about"] == "outcome"}
 
 
 def records() -> list[dict[str, Any]]:

@@ -75,7 +75,7 @@ def main() -> int:
 
     chosen = devices.choose(options.device.partition(":")[2] or None).device
     tp.set_backend(options.device)
-    has = {each.name for each in tp.devices("opencl")[options.device].dtypes}
+    has = {item.name for item in tp.devices("opencl")[options.device].dtypes}
     memory = _trying("simple kernels", lambda: _ceilings(chosen)) or 10.0
     most = min(chosen.max_mem_alloc_size, chosen.global_mem_size // 8)
     for name, (dtypes, moved, prepare) in OPS.items():
@@ -114,10 +114,12 @@ def _trying(what: str, run: Callable[[], Any]) -> Any:
 def _ceilings(device: Any) -> float:
     """Tell what simple kernels reach; return GB/s of a copy."""
     copied = 0.0
-    for each in ceilings(device):
-        tell("ceiling", **each._asdict())
-        print(f"{each.what:32}{each.dtype:10}{each.rate:12.1f} {each.unit}", flush=True)
-        copied = copied or each.rate
+    for ceiling in ceilings(device):
+        tell("ceiling", **ceiling._asdict())
+        print(
+            f"{ceiling.what:32}{ceiling.dtype:10}{ceiling.rate:12.1f} {ceiling.unit}", flush=True
+        )
+        copied = copied or ceiling.rate
     return copied
 
 

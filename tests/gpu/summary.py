@@ -53,7 +53,7 @@ def page(result: Mapping[str, Any]) -> str:
 def table(head: Sequence[str], rows: Iterable[Sequence[Any]], numbers: int = 0) -> list[str]:
     """Return a table in Markdown, whose last ``numbers`` columns are aligned at the right."""
     kinds = ["---"] * (len(head) - numbers) + ["---:"] * numbers
-    lines = [head, kinds, *([_cell(each) for each in row] for row in rows)]
+    lines = [head, kinds, *([_cell(item) for item in row] for row in rows)]
     return [f"| {' | '.join(line)} |" for line in lines]
 
 
@@ -111,7 +111,7 @@ def _failed(steps: Mapping[str, Any]) -> list[str]:
         found = failures(steps.get(step.name, {}).get("results", {}))
         if found:
             lines += ["", f"{step.title}: {len(found)}", ""]
-            lines += [f"- `{each['what']}`: {_short(each['why'])}" for each in found[:SHOWN]]
+            lines += [f"- `{item['what']}`: {_short(item['why'])}" for item in found[:SHOWN]]
             if len(found) > SHOWN:
                 lines.append(f"- and {len(found) - SHOWN} more, in `{step.name}.jsonl`")
     return (
@@ -136,8 +136,8 @@ def _rest(result: Mapping[str, Any]) -> list[list[str]]:
 def _left(name: str, results: Mapping[str, Any]) -> str:
     if name.startswith("level"):
         parts = [
-            f"level {level}: {each['done']} of {each['items']} rows and checks done"
-            for level, each in results.get("levels", {}).items()
+            f"level {level}: {item['done']} of {item['items']} rows and checks done"
+            for level, item in results.get("levels", {}).items()
         ]
         return ", ".join(parts)
     if name == "benchmarks" and results:
@@ -158,7 +158,7 @@ def _about(results: Mapping[str, Any], _steps: Mapping[str, Any]) -> list[str]:
     lines = table(("", ""), rows)
     others = results.get("devices", {}).get("devices", [])
     if others:
-        lines += ["", "All OpenCL devices:", "", *(f"- {each}" for each in others)]
+        lines += ["", "All OpenCL devices:", "", *(f"- {other}" for other in others)]
     if device.get("extensions"):
         lines += ["", "<details><summary>Extensions</summary>", "", device["extensions"], ""]
         lines.append("</details>")
@@ -177,13 +177,13 @@ def _levels(results: Mapping[str, Any], _steps: Mapping[str, Any]) -> list[str]:
     rows = [
         (
             level,
-            each["items"],
-            each["done"],
-            each["passed"],
-            each["failed"],
-            ", ".join(f"{count} {status}" for status, count in sorted(each["other"].items())),
+            result["items"],
+            result["done"],
+            result["passed"],
+            result["failed"],
+            ", ".join(f"{count} {status}" for status, count in sorted(result["other"].items())),
         )
-        for level, each in results["levels"].items()
+        for level, result in results["levels"].items()
     ]
     if not rows:
         return []
@@ -202,9 +202,9 @@ def _levels(results: Mapping[str, Any], _steps: Mapping[str, Any]) -> list[str]:
 def _tests(results: Mapping[str, Any], _steps: Mapping[str, Any]) -> list[str]:
     kinds = ("passed", "failed", "crashed", "skipped")
     files = results["files"]
-    bad = [(name, each) for name, each in files.items() if each["failed"] or each["crashed"]]
+    bad = [(name, file) for name, file in files.items() if file["failed"] or file["crashed"]]
     rows = [(f"all, of {len(files)} files", results["counts"]), *bad]
-    lines = [(name, *(each.get(kind) or "" for kind in kinds)) for name, each in rows]
+    lines = [(name, *(row.get(kind) or "" for kind in kinds)) for name, row in rows]
     return table(("file", *kinds), lines, 4) if files else []
 
 
@@ -212,13 +212,13 @@ def _rates(results: Mapping[str, Any], steps: Mapping[str, Any]) -> list[str]:
     peak = peak_of(_device(steps)) or Peak()
     lines: list[str] = []
     best: dict[tuple[str, str], float] = {}
-    for each in results["ceilings"]:
-        key = (each["unit"], each["dtype"])
-        best[key] = max(best.get(key, 0.0), each["rate"])
+    for result in results["ceilings"]:
+        key = (result["unit"], result["dtype"])
+        best[key] = max(best.get(key, 0.0), result["rate"])
     fastest = [
-        each
-        for each in results["ceilings"]
-        if best[each["unit"], each["dtype"]] == each["rate"] or each["unit"] == "GB/s"
+        result
+        for result in results["ceilings"]
+        if best[result["unit"], result["dtype"]] == result["rate"] or result["unit"] == "GB/s"
     ]
     if fastest:
         lines += [
@@ -227,12 +227,12 @@ def _rates(results: Mapping[str, Any], steps: Mapping[str, Any]) -> list[str]:
         ]
         rows = [
             (
-                each["what"],
-                each["dtype"],
-                _rate(each["rate"], each["unit"]),
-                _percent(share(each["rate"], _of(peak, each))),
+                item["what"],
+                item["dtype"],
+                _rate(item["rate"], item["unit"]),
+                _percent(share(item["rate"], _of(peak, item))),
             )
-            for each in fastest
+            for item in fastest
         ]
         lines += [*table(("kernel", "dtype", "rate", "of the peak"), rows, 2), ""]
     if results["rates"]:
@@ -243,17 +243,17 @@ def _rates(results: Mapping[str, Any], steps: Mapping[str, Any]) -> list[str]:
         ]
         rows = [
             (
-                each["what"],
-                each["dtype"],
-                each["size"],
-                _milliseconds(each["device_ms"]),
-                _milliseconds(each["wall_ms"]),
-                _rate(_by(each, "device_ms"), each["unit"]),
-                _rate(_by(each, "wall_ms"), each["unit"]),
-                _percent(share(_by(each, "device_ms"), _of(peak, each))),
-                _percent(share(_by(each, "device_ms"), _measured(best, each))),
+                result["what"],
+                result["dtype"],
+                result["size"],
+                _milliseconds(result["device_ms"]),
+                _milliseconds(result["wall_ms"]),
+                _rate(_by(result, "device_ms"), result["unit"]),
+                _rate(_by(result, "wall_ms"), result["unit"]),
+                _percent(share(_by(result, "device_ms"), _of(peak, result))),
+                _percent(share(_by(result, "device_ms"), _measured(best, result))),
             )
-            for each in results["rates"]
+            for result in results["rates"]
         ]
         head = ("op", "dtype", "size", "device ms", "wall ms", "rate", "rate, wall")
         lines += table((*head, "of the peak", "of simple kernels"), rows, 6)
@@ -314,7 +314,7 @@ def _benchmarks(results: Mapping[str, Any], steps: Mapping[str, Any]) -> list[st
     for workload, contenders in by_workload.items():
         for name, row in contenders.items():
             if name.startswith("tensorplug"):
-                ratios = [_ratio(row, contenders.get(each)) for each in ("torch", "numpy")]
+                ratios = [_ratio(row, contenders.get(word)) for word in ("torch", "numpy")]
                 ratios.append(_others(row, contenders))
                 told.append((workload, name.removeprefix("tensorplug "), _time(row), *ratios))
     head = ("workload", "backend", "time", "to PyTorch", "to NumPy", "to others")

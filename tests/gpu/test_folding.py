@@ -64,7 +64,7 @@ def test_tests_are_counted_by_file():
     assert found["collected"] == 5
     assert found["counts"] == {"passed": 1, "failed": 1, "crashed": 1}
     assert found["files"]["test_a.py"] == {"passed": 1, "failed": 1, "skipped": 0, "crashed": 0}
-    assert [each["what"] for each in failures(found)] == [
+    assert [failure["what"] for failure in failures(found)] == [
         "test_a.py::test_y[1::2]",
         "test_b.py::test_z",
     ]

@@ -23,7 +23,7 @@ def test_a_library_that_no_file_names_is_named_beside_those_that_are(machine):
     (system / "pocl.icd").write_text("libpocl.so\n")
     variables, notes = icd.register(out, system)
     assert variables == {icd.VENDORS: str(out)}
-    assert {each.name: each.read_text() for each in out.iterdir()} == {
+    assert {path.name: path.read_text() for path in out.iterdir()} == {
         "pocl.icd": "libpocl.so\n",
         "libnvidia-opencl.so.1.icd": f"{libraries}/libnvidia-opencl.so.1\n",
     }

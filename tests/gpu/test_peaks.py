@@ -47,7 +47,7 @@ def test_a_cpu_has_no_peak_even_if_it_has_the_name_of_a_gpu():
 
 
 @pytest.mark.parametrize(
-    ("_pattern", "peak"), KNOWN, ids=lambda each: getattr(each, "pattern", "")
+    ("_pattern", "peak"), KNOWN, ids=lambda name: getattr(name, "pattern", "")
 )
 def test_each_row_is_of_a_plausible_size_and_names_its_source(_pattern, peak):
     assert 100 <= peak.memory <= 10_000
@@ -60,7 +60,7 @@ def test_each_row_can_be_found():
     texts = [pattern.pattern for pattern, _ in KNOWN]
     assert len(set(texts)) == len(texts)
     plain = [text.split("(?!")[0].replace(r"\b", "").replace(".*", " ") for text in texts]
-    found = [next(p.pattern for p, _ in KNOWN if p.search(each)) for each in plain]
+    found = [next(p.pattern for p, _ in KNOWN if p.search(item)) for item in plain]
     hidden = [text for text, other in zip(texts, found, strict=True) if text != other]
     assert not hidden, f"an earlier row takes their place: {hidden}"
 

@@ -33,8 +33,8 @@ def test_all_steps_that_take_what_they_may_end_with_the_time():
 
 
 def test_what_a_step_leaves_goes_to_the_others_in_proportion():
-    after_none = [allowance(each, STEPS[1:], 600) for each in STEPS[1:]]
-    after_all = [allowance(each, STEPS[1:], 500) for each in STEPS[1:]]
+    after_none = [allowance(step, STEPS[1:], 600) for step in STEPS[1:]]
+    after_all = [allowance(step, STEPS[1:], 500) for step in STEPS[1:]]
     assert all(one > other for one, other in zip(after_none, after_all, strict=True))
 
 

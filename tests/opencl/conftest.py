@@ -104,21 +104,21 @@ def call(context) -> Callable[..., Any]:
     def run(spec: Any, *inputs: Any, **attributes: Any) -> Any:
         def tensor(given: Any) -> Any:
             if isinstance(given, list):
-                return [tensor(each) for each in given]
+                return [tensor(item) for item in given]
             return creation.asarray(np.asarray(given))
 
         with use_context(context):
-            tensors = [tensor(each) for each in inputs]
-            before = [each.numpy() for each in tensors if not isinstance(each, list)]
+            tensors = [tensor(operand) for operand in inputs]
+            before = [item.numpy() for item in tensors if not isinstance(item, list)]
             first = context.engine.run(context, spec, tensors, attributes)
             result = context.engine.run(context, spec, tensors, attributes)
-            after = [each.numpy() for each in tensors if not isinstance(each, list)]
+            after = [item.numpy() for item in tensors if not isinstance(item, list)]
         for old, new in zip(before, after, strict=True):
             np.testing.assert_array_equal(old, new)
         if not isinstance(result, list):
             np.testing.assert_array_equal(first.numpy(), result.numpy())
             return result.numpy()
-        return [each.numpy() for each in result]
+        return [item.numpy() for item in result]
 
     return run
 

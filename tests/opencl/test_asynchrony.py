@@ -87,8 +87,8 @@ def test_launches_and_uploads_do_not_wait(backend, busy):
     host[:] = 0  # it was copied
     assert running(event)
     assert len(backend.runtime.staging) == 4
-    for each in buffers:
-        np.testing.assert_array_equal(backend.to_host(each), np.arange(70_000))
+    for buffer in buffers:
+        np.testing.assert_array_equal(backend.to_host(buffer), np.arange(70_000))
     assert not running(event)
     np.testing.assert_array_equal(backend.to_host(strided), np.arange(0, 70_000, 7))
     assert (backend.to_host(filled) == 5).all()
@@ -125,12 +125,12 @@ def test_through_pinned_memory(monkeypatch, backend, busy):
     for turn in range(3):
         event, _ = busy()
         hosts = [np.full(16_000, turn * 10 + n, np.int32) for n in range(4)]
-        buffers = [backend.from_host(each) for each in hosts]  # the last finds no pinned memory
+        buffers = [backend.from_host(host) for host in hosts]  # the last finds no pinned memory
         assert running(event)
         pinned = [copy.block is not None for copy in stage._waiting]
         assert pinned == [True, True, True, False]
-        for n, each in enumerate(buffers):
-            assert (backend.to_host(each) == turn * 10 + n).all()
+        for n, buffer in enumerate(buffers):
+            assert (backend.to_host(buffer) == turn * 10 + n).all()
         backend.synchronize()
     assert stage._pinned == 3 << 16
     event, _ = busy()
@@ -185,7 +185,7 @@ def test_a_queue_waits_for_the_other_one(monkeypatch, backend, busy):
     barrier, waits = cl.enqueue_barrier, []
 
     def noted(queue, wait_for):
-        waits.append((queue, [each.command_queue for each in wait_for]))
+        waits.append((queue, [item.command_queue for item in wait_for]))
         return barrier(queue, wait_for=wait_for)
 
     monkeypatch.setattr(cl, "enqueue_barrier", noted)

@@ -46,8 +46,8 @@ def opened():
         return made[-1]
 
     yield open_
-    for each in made:
-        each.close()
+    for item in made:
+        item.close()
 
 
 def add(backend, number):
@@ -264,7 +264,7 @@ def test_the_oldest_go_first(tmp_path):
     binaries._prune(tmp_path, 800)
     assert len(list(tmp_path.iterdir())) == 8
     binaries._prune(tmp_path, 799)
-    assert sorted(each.name for each in tmp_path.iterdir()) == [f"{age}.bin" for age in range(5)]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"{age}.bin" for age in range(5)]
 
 
 @pytest.mark.parametrize("code", [cl.status_code.OUT_OF_HOST_MEMORY, -9999])

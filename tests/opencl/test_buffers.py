@@ -8,7 +8,7 @@ from tensorplug.contract.backend import Backend
 from tensorplug.contract.spec import TensorType
 from tensorplug_opencl.buffers import DeviceBuffer
 
-DTYPES = sorted((each for each in dt.FIXED - {dt.float16}), key=lambda each: each.name)
+DTYPES = sorted((item for item in dt.FIXED - {dt.float16}), key=lambda item: item.name)
 SHAPES = [(), (1,), (5,), (2, 3), (0,), (3, 0, 2), (1, 2, 1, 2, 1, 2, 1, 2)]
 
 
@@ -66,8 +66,8 @@ def test_views_share_memory(backend):
 
 def test_distinct_buffers_have_distinct_memory(backend):
     buffers = [backend.from_host(np.zeros(n)) for n in (0, 0, 3, 3)]
-    assert len({backend.allocation(each)[0] for each in buffers}) == 4
-    assert [backend.allocation(each)[1] > 0 for each in buffers] == [False, False, True, True]
+    assert len({backend.allocation(buffer)[0] for buffer in buffers}) == 4
+    assert [backend.allocation(buffer)[1] > 0 for buffer in buffers] == [False, False, True, True]
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ import itertools
 
 import numpy as np
 import pytest
-from tensorplug.ops.nn.convolution import convolution as conv
-from tensorplug.ops.nn.convolution import correlation, depthwise, pooling, volumes
 
 from tensorplug.ops.nn import fused
+from tensorplug.ops.nn.convolution import convolution as conv
+from tensorplug.ops.nn.convolution import correlation, depthwise, pooling, volumes
 from tensorplug_opencl.kernels import convolution as kernels
 from tensorplug_opencl.kernels import patched, tiled_products
 
@@ -80,7 +80,7 @@ WAYS = {"panels": CASES, "tiles": CASES[2::2], "patches": CASES[2:5:2]}
 def test_convolution_and_its_transposes(call, near, way, case, data_format):
     shape, filter_shape, strides, dilations, pad = case
     rng = np.random.default_rng(9)
-    x, filter = (rng.integers(-9, 9, each).astype(float) for each in (shape, filter_shape))
+    x, filter = (rng.integers(-9, 9, item).astype(float) for item in (shape, filter_shape))
     options = options_of(strides, dilations, pad, data_format)
     given = arranged(x, data_format)
     high, wide = correlation.geometry(given.shape, filter_shape, dim_rounding_mode=None, **options)
@@ -209,7 +209,7 @@ def test_depthwise_convolution_and_its_transposes(
     call, near, shape, filter_shape, strides, dilations, pad, data_format
 ):
     rng = np.random.default_rng(11)
-    x, filter = (rng.integers(-9, 9, each).astype(np.float32) for each in (shape, filter_shape))
+    x, filter = (rng.integers(-9, 9, item).astype(np.float32) for item in (shape, filter_shape))
     options = options_of(strides, dilations, pad, data_format)
     given = arranged(x, data_format)
     high, wide = correlation.geometry(given.shape, filter_shape, dim_rounding_mode=None, **options)

@@ -64,7 +64,7 @@ def installed(monkeypatch, *found):
 def judged(monkeypatch, **verdicts):
     """Give devices these verdicts, by the first word of their names."""
     monkeypatch.setattr(
-        parent, "verdicts", lambda devices: [verdicts[each.name.split()[0]] for each in devices]
+        parent, "verdicts", lambda devices: [verdicts[item.name.split()[0]] for item in devices]
     )
 
 
@@ -104,7 +104,7 @@ def test_the_soundest_cpu_comes_first(monkeypatch, verdicts, ordered):
     new.version = "OpenCL 3.1"
     installed(monkeypatch, SLOW, new)
     judged(monkeypatch, **verdicts)
-    assert [each.name.split()[0] for each in listed()] == ordered
+    assert [item.name.split()[0] for item in listed()] == ordered
 
 
 def test_an_unsound_device_is_not_opened_and_the_next_one_is(monkeypatch):

@@ -20,12 +20,12 @@ pytestmark = pytest.mark.usefixtures("context")  # skips where there is no devic
 
 def run(backend, formula, arrays, constants=None, out=None, **options):
     """Prepare and run an elementwise kernel on arrays by name."""
-    arrays = {name: np.asarray(each) for name, each in arrays.items()}
+    arrays = {name: np.asarray(array) for name, array in arrays.items()}
     types = {name: TensorType(dt.of(a.dtype), a.shape) for name, a in arrays.items()}
-    shape = np.broadcast_shapes(*(each.shape for each in arrays.values()))
+    shape = np.broadcast_shapes(*(array.shape for array in arrays.values()))
     made = TensorType(out or dt.of(next(iter(arrays.values())).dtype), shape)
     call = elementwise(backend, "Own", formula, types, made, constants, **options)
-    result = call(*(backend.from_host(each) for each in arrays.values()))
+    result = call(*(backend.from_host(array) for array in arrays.values()))
     assert backend.describe(result) == made
     return backend.to_host(result)
 
@@ -152,7 +152,7 @@ def test_several_outputs_views_and_passes(backend):
     x, y = np.arange(300, dtype=np.int32), np.arange(1, 301, dtype=np.int32)
     views = [backend.from_host(x).view((150,), 150), backend.from_host(y).view((150,), 3)]
     quotient, rest = divide(*views)
-    assert [backend.describe(each) for each in (quotient, rest)] == outs
+    assert [backend.describe(item) for item in (quotient, rest)] == outs
     np.testing.assert_array_equal(backend.to_host(quotient), x[150:] // y[3:153])
     np.testing.assert_array_equal(backend.to_host(rest), x[150:] % y[3:153])
     again, _ = divide(quotient, views[1])  # the output of one pass is the input of the next
@@ -185,7 +185,7 @@ def test_empty_outputs_need_no_program(backend, several):
     call = program(backend, TOTAL, 1, [nothing, nothing] if several else nothing, items=0)
     result = call(backend.from_host(np.zeros(3, np.int32)))
     found = result if several else [result]
-    assert [backend.describe(each) for each in found] == [nothing] * (1 + several)
+    assert [backend.describe(item) for item in found] == [nothing] * (1 + several)
     assert backend.memory()["programs"] == 0
 
 
@@ -227,10 +227,10 @@ def test_several_results_are_computed_together(backend, dtype):
     for shape in ((2, 3), (2049,), (0, 2), ()):
         x = np.linspace(0, 2, int(np.prod(shape))).reshape(shape).astype(dtype.numpy)
         by = np.full((1,) * (x.ndim + 1), 0.25, dtype.numpy)
-        types = {name: TensorType(dtype, each.shape) for name, each in (("x", x), ("by", by))}
+        types = {name: TensorType(dtype, item.shape) for name, item in (("x", x), ("by", by))}
         outs = {"run": TensorType(dtype, shape), "n": TensorType(dt.int32, shape)}
         call = elementwise_several(backend, "Own", STATEMENTS, types, outs, {"scale": 2.0})
-        root, above = (backend.to_host(each) for each in call(*map(backend.from_host, (x, by))))
+        root, above = (backend.to_host(item) for item in call(*map(backend.from_host, (x, by))))
         inner = x.astype(np.float64) * 2 + 0.25
         assert (root.dtype, root.shape, above.shape) == (dtype.numpy, shape, shape)
         np.testing.assert_allclose(root, np.sqrt(inner), rtol=2 * np.finfo(dtype.numpy).eps)

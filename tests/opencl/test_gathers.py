@@ -125,7 +125,7 @@ def test_arguments_of_the_largest_products_fit(opened):
     for product in found:
         constants = products.constants(product, np.dtype(np.uint64), more)
         pointers_and_offsets = 3 * 2 * 8
-        assert sum(each.nbytes for each in constants) + pointers_and_offsets <= 1024
+        assert sum(constant.nbytes for constant in constants) + pointers_and_offsets <= 1024
 
 
 def test_tiles_of_many_elements(opened):

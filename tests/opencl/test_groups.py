@@ -149,7 +149,7 @@ def test_a_refused_kernel_is_decomposed(monkeypatch):
     monkeypatch.setattr(Runtime, "launch", poor)
     with isolated_engine("opencl"), tp.profile() as p:
         assert tp.squared_difference(tp.asarray([1.0, 5.0]), 2.0).tolist() == [1.0, 9.0]
-    assert [each.how for each in p.kernels][-1] == "decomposed"
+    assert [kernel.how for kernel in p.kernels][-1] == "decomposed"
 
 
 ON_A_SMALL_DEVICE = """

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tensorplug.ops.nn.convolution import pooling
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import TensorType
 from tensorplug.ops.image import cropping, resizing, warping
+from tensorplug.ops.nn.convolution import pooling
 from tensorplug_opencl.kernels import images
 from tensorplug_opencl.kernels import resizing as resizing_kernels
 
@@ -19,7 +19,7 @@ def numbers(*shape, seed=1):
 
 def run(backend, prepare, shape, *arrays, **attributes):
     """Prepare a kernel and run it on arrays."""
-    types = [TensorType(dt.of(each.dtype), each.shape) for each in arrays]
+    types = [TensorType(dt.of(array.dtype), array.shape) for array in arrays]
     out = TensorType(types[0].dtype, shape)
     call = prepare(*types, backend=backend, out=out, **attributes)
     return backend.to_host(call(*map(backend.from_host, arrays)))

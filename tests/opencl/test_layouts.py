@@ -23,7 +23,7 @@ def test_row_major(shape):
 )
 def test_broadcast_strides(shape, target):
     dense = np.arange(np.prod(shape, dtype=int))
-    strides = [8 * each for each in layouts.broadcast_strides(shape, target)]
+    strides = [8 * stride for stride in layouts.broadcast_strides(shape, target)]
     walked = as_strided(dense, target, strides)
     np.testing.assert_array_equal(walked, np.broadcast_to(dense.reshape(shape), target))
 

@@ -35,7 +35,7 @@ def checked(context):
 @pytest.mark.usefixtures("checked")
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_no_kernel_leaks(kernel, context):
-    called = [run_twice(*each) for each in cases(kernel)]
+    called = [run_twice(*case) for case in cases(kernel)]
     registered = context.engine.registry.state.kernel(kernel, "opencl") is not None
     assert any(called) is registered
 
@@ -133,7 +133,7 @@ def test_counts_are_exact(backend):
     assert isinstance(backend, CountsBuffers)
     assert backend.live_buffers() == 0
     buffers = [backend.from_host(np.zeros(n, np.float32)) for n in (1, 1000, 0, 3)]
-    assert [backend.counts(each) for each in buffers] == [True, True, False, True]
+    assert [backend.counts(buffer) for buffer in buffers] == [True, True, False, True]
     assert backend.live_buffers() == 3
     view = buffers[1].view((10,), 5)
     buffers[1] = None

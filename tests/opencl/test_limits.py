@@ -101,8 +101,8 @@ def test_what_kernels_call_with_vectors_is_tried(monkeypatch, context, call):
 
     def noted(recipe, form, index):
         made = [recipe.statements, recipe.result]
-        made += [text for each in recipe.passes for text in (each.statements, each.after)]
-        made += [fold.joined for each in recipe.passes for fold in each.folds.values()]
+        made += [text for pass_ in recipe.passes for text in (pass_.statements, pass_.after)]
+        made += [fold.joined for pass_ in recipe.passes for fold in pass_.folds.values()]
         texts.extend(made)
         return source(recipe, form, index)
 
@@ -127,7 +127,7 @@ def test_loops_that_a_driver_would_not_finish_are_refused(target, name):
     steps = []
     check = poor.runtime.check_steps
     monkey.setattr(poor.runtime, "check_steps", lambda count: steps.append(count) or check(count))
-    prepare = {each.spec.name: each.function for table in tables() for each in table}
+    prepare = {item.spec.name: item.function for table in tables() for item in table}
     n = 1 << 27
     long = TensorType(dt.float32, (1, n))
     whole = {"backend": poor, "out": TensorType(dt.float32, (1, 1))}

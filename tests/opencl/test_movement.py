@@ -68,7 +68,7 @@ def test_views_share_memory_where_they_are_contiguous(context, begin, size, shar
         x = creation.asarray(numbers((4, 5)))
         part = movement.slice(x, begin, size)
         flat = movement.reshape(part, (-1,))
-    memory = [context.device.backend.allocation(each._buffer)[0] for each in (x, part, flat)]
+    memory = [context.device.backend.allocation(item._buffer)[0] for item in (x, part, flat)]
     assert memory[1] == memory[2]
     assert (memory[0] == memory[1]) is shared
 

@@ -95,7 +95,7 @@ def test_smaller_tiles_where_local_memory_is_short(backend, monkeypatch):
 def test_any_strides(backend, shape, strides, start):
     x = numbers((1500,))
     step = x.itemsize
-    view = np.lib.stride_tricks.as_strided(x[start:], shape, [step * each for each in strides])
+    view = np.lib.stride_tricks.as_strided(x[start:], shape, [step * stride for stride in strides])
     np.testing.assert_array_equal(moved(backend, shape, strides, x, start), view)
 
 
@@ -108,7 +108,7 @@ def test_indices_of_64_bits(backend, monkeypatch):
 
 
 def memory_of(context, *tensors):
-    return [context.device.backend.allocation(each._buffer)[0] for each in tensors]
+    return [context.device.backend.allocation(tensor._buffer)[0] for tensor in tensors]
 
 
 def sliced(x, *key):
@@ -189,18 +189,18 @@ def test_assignment_to_a_slice(call, key):
     with_masks = {"begin": [], "end": [], "strides": []}
     masks = dict.fromkeys(("ellipsis_mask", "new_axis_mask", "shrink_axis_mask"), 0)
     open_ends = {"begin_mask": 0, "end_mask": 0}
-    for at, each in enumerate(key):
+    for at, item in enumerate(key):
         begin, end, step = 0, 0, 1
-        if each is Ellipsis:
+        if item is Ellipsis:
             masks["ellipsis_mask"] |= 1 << at
-        elif each is None:
+        elif item is None:
             masks["new_axis_mask"] |= 1 << at
-        elif isinstance(each, int):
-            begin, masks["shrink_axis_mask"] = each, masks["shrink_axis_mask"] | 1 << at
+        elif isinstance(item, int):
+            begin, masks["shrink_axis_mask"] = item, masks["shrink_axis_mask"] | 1 << at
         else:
-            begin, end, step = each.start or 0, each.stop or 0, each.step or 1
-            open_ends["begin_mask"] |= (each.start is None) << at
-            open_ends["end_mask"] |= (each.stop is None) << at
+            begin, end, step = item.start or 0, item.stop or 0, item.step or 1
+            open_ends["begin_mask"] |= (item.start is None) << at
+            open_ends["end_mask"] |= (item.stop is None) << at
         for name, number in zip(with_masks, (begin, end, step), strict=True):
             with_masks[name].append(number)
     found = call(setting.STRIDED_SLICE_UPDATE, x, value, **with_masks, **masks, **open_ends)

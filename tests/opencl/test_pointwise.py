@@ -29,11 +29,13 @@ def device(request, backend):
 
 def compute(backend, formula, **inputs):
     """Return a formula's values for arrays of one dtype."""
-    out = broadcast(*(each.shape for each in inputs.values()))
-    types = {name: TensorType(dt.of(each.dtype), each.shape) for name, each in inputs.items()}
+    out = broadcast(*(operand.shape for operand in inputs.values()))
+    types = {
+        name: TensorType(dt.of(operand.dtype), operand.shape) for name, operand in inputs.items()
+    }
     result = TensorType(next(iter(types.values())).dtype, out)
     kernel = pointwise.of_formula(backend.runtime, "test", formula, types, result)
-    return backend.to_host(kernel(*(backend.from_host(each) for each in inputs.values())))
+    return backend.to_host(kernel(*(backend.from_host(operand) for operand in inputs.values())))
 
 
 # Whole, a number, a row, a column, and both ways at once; ends within and at runs and groups.
@@ -160,7 +162,7 @@ CLASSES = [
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "uint64"])
-@pytest.mark.parametrize(("spec", "function"), CLASSES, ids=lambda each: getattr(each, "name", ""))
+@pytest.mark.parametrize(("spec", "function"), CLASSES, ids=lambda name: getattr(name, "name", ""))
 def test_classes_of_numbers(call, near, spec, function, dtype):
     x = np.array(ODD, dtype) if dtype.startswith("f") else np.arange(-3, 3).astype(dtype)
     near(
@@ -191,11 +193,11 @@ def test_batch_norm_with_and_without_scale_and_offset(context, near, present):
     variance = rng.uniform(0.5, 2, 5)
     with use_context(context):
         tensors = [
-            None if each is None else creation.asarray(each)
-            for each in (x, scale, offset, mean, variance)
+            None if item is None else creation.asarray(item)
+            for item in (x, scale, offset, mean, variance)
         ]
         found = context.engine.run(context, normalization.FUSED_BATCH_NORM, tensors, {}).numpy()
-    wide = [each.astype(np.longdouble) for each in (x, mean, variance)]
+    wide = [item.astype(np.longdouble) for item in (x, mean, variance)]
     expected = (wide[0] - wide[1]) / np.sqrt(wide[2] + np.longdouble(0.001))
     expected = expected * (1 if scale is None else scale) + (0 if offset is None else offset)
     near(found, expected, "float64", bound=1e-14)

@@ -37,11 +37,11 @@ def test_a_kernel_is_waited_for(context, monkeypatch):
     with tp.profile() as p:
         y = x @ x
         tp.exp(y)
-    assert [each.name for each in p.kernels] == ["BatchMatMul", "Exp"]
+    assert [kernel.name for kernel in p.kernels] == ["BatchMatMul", "Exp"]
     assert waited == [0, 0, 1, 1]  # before and after each
-    assert all(each.seconds > 0 for each in p.kernels)
-    assert {each.device for each in p.kernels} == {"opencl"}
-    assert {each.how for each in p.kernels} == {"native"}
+    assert all(kernel.seconds > 0 for kernel in p.kernels)
+    assert {kernel.device for kernel in p.kernels} == {"opencl"}
+    assert {kernel.how for kernel in p.kernels} == {"native"}
 
 
 def test_memory_is_the_device_s():
@@ -56,7 +56,7 @@ def test_memory_is_the_device_s():
         held = p.new_bytes
         del view
         assert p.new_bytes == 0
-    assert [each.new_bytes for each in p.kernels] == [held, held, 0]
+    assert [kernel.new_bytes for kernel in p.kernels] == [held, held, 0]
     assert p.peak_bytes == 2 * held
     assert (p.new_bytes, p.new_tensors, p.uploads, p.transfers) == (0, 0, 0, 0)
 

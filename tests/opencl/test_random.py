@@ -118,7 +118,7 @@ def extremes(kind):
     powers = [m for p in range(size) for m in (1 << p, (1 << size) - (1 << p))]
     turning = int(box_muller.LOW * 2**size)
     near = [m + d for m in (*powers, turning, turning >> 1) for d in range(-2, 3)]
-    return np.array([each % (1 << size) for each in near], kind)
+    return np.array([item % (1 << size) for item in near], kind)
 
 
 @pytest.mark.parametrize(("dtype", "kind"), [("float32", np.uint32), ("float64", np.uint64)])
@@ -171,7 +171,7 @@ def rounds_as_ieee(context, dtype):
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("spec", [each for each, _, _ in REAL], ids=str)
+@pytest.mark.parametrize("spec", [item for item, _, _ in REAL], ids=str)
 def test_the_cpus_bits(context, call, spec, dtype):
     needs(context, dtype)
     if spec is ops.RANDOM_NORMAL and not rounds_as_ieee(context, dtype):

@@ -40,7 +40,7 @@ def name(value):
     return getattr(value, "name", None)
 
 
-@pytest.mark.parametrize("dtype", sorted(each.name for each in dt.INTEGER))
+@pytest.mark.parametrize("dtype", sorted(item.name for item in dt.INTEGER))
 @pytest.mark.parametrize(("spec", "formula", "attribute"), REDUCTIONS, ids=name)
 def test_integers(call, near, spec, formula, attribute, dtype):
     limits = np.iinfo(dtype)
@@ -186,8 +186,8 @@ def test_matrix_product(call, near, left, right, turned, dtype):
     eps = 0 if exact else np.finfo(dtype).eps * math.log2(terms)
     bound = np.abs(a).astype(np.longdouble) @ np.abs(b).astype(np.longdouble) * eps
     given = [
-        np.ascontiguousarray(np.swapaxes(each, -1, -2)) if turn else each
-        for each, turn in zip((a, b), turned, strict=True)
+        np.ascontiguousarray(np.swapaxes(item, -1, -2)) if turn else item
+        for item, turn in zip((a, b), turned, strict=True)
     ]
     flags = dict(zip(("transpose_a", "transpose_b"), turned, strict=True))
     near(call(matrix_products.BATCH_MAT_MUL, *given, **flags), expected, dtype, bound=bound)

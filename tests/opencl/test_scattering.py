@@ -139,9 +139,9 @@ def test_rows_as_either_kind_of_device_copies_them(backend, cpu, inner):
     backend.runtime.is_cpu = cpu
     x = np.arange(7.0 * inner, dtype=np.float32).reshape(7, inner)
     indices = np.array([[6], [0], [-2]], np.int32)
-    given = [TensorType(dt.of(each.dtype), each.shape) for each in (x, indices)]
+    given = [TensorType(dt.of(item.dtype), item.shape) for item in (x, indices)]
     rows = TensorType(dt.float32, (3, inner))
-    buffers = [backend.from_host(each) for each in (x, indices)]
+    buffers = [backend.from_host(item) for item in (x, indices)]
     read = gathering.gather_nd(*given, backend=backend, out=rows)(*buffers)
     np.testing.assert_array_equal(backend.to_host(read), x[[6, 0, 5]])
     write = replacing.tensor_scatter_update(*given, rows, backend=backend, out=given[0])

@@ -72,11 +72,11 @@ def test_factors_are_small_and_many_enough(n):
         assert any(n % prime == 0 for prime in range(17, n + 1) if _is_prime(prime))
     else:
         assert math.prod(found) == n
-        assert all(1 < each <= butterflies.LARGEST for each in found)
+        assert all(1 < item <= butterflies.LARGEST for item in found)
 
 
 def _is_prime(n):
-    return all(n % each for each in range(2, math.isqrt(n) + 1))
+    return all(n % index for index in range(2, math.isqrt(n) + 1))
 
 
 def test_passes_of_equal_size_need_fewer_registers():
@@ -92,8 +92,8 @@ def test_butterflies_are_transforms(n):
     names = {f"a{at}": z.real for at, z in enumerate(x)}
     names |= {f"b{at}": z.imag for at, z in enumerate(x)}
     for line in lines:
-        for each in line.strip().removeprefix("const V ").removesuffix(";").split(", "):
-            name, _, value = each.partition(" = ")
+        for part in line.strip().removeprefix("const V ").removesuffix(";").split(", "):
+            name, _, value = part.partition(" = ")
             names[name] = eval(value.replace("(E)", ""), {}, dict(names))
     found = [eval(re, {}, names) + 1j * eval(im, {}, names) for re, im in results]
     np.testing.assert_allclose(found, np.fft.fft(x), rtol=0, atol=1e-13)

@@ -133,7 +133,7 @@ def test_what_a_failure_costs(child, told, state, limits):
     (found,) = parent.verdicts([fake()])
     assert (found.state, found.limits) == (state, limits)
     wrong = {name.replace("_", " "): what for name, what in told.items() if what}
-    assert [each.partition(":")[0] for each in found.findings] == [
+    assert [finding.partition(":")[0] for finding in found.findings] == [
         name for name in (*ALL, *MORE) if name in wrong
     ]
     crashes = sum(what in ("dies", "exits") for what in wrong.values())
@@ -279,7 +279,7 @@ def test_again(monkeypatch, child, folder):
         for _ in range(2):
             assert parent.verdicts([fake()])[0].state == "sound"
         assert len(runs()) == 1  # once in a process
-        assert [each.name for each in folder.glob("*.attempt")] == ["what is under way.attempt"]
+        assert [path.name for path in folder.glob("*.attempt")] == ["what is under way.attempt"]
 
 
 @pytest.mark.parametrize("value", ["yes", "2", "never"])

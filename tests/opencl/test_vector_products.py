@@ -58,9 +58,9 @@ def product(
 ) -> np.ndarray[Any, Any]:
     """Return the product of two arrays that are dense, or whose last two axes are swapped."""
     given, types, turned = [], [], []
-    for each in (a, b):
-        swapped = not each.flags.c_contiguous
-        dense = np.ascontiguousarray(each.swapaxes(-1, -2) if swapped else each)
+    for item in (a, b):
+        swapped = not item.flags.c_contiguous
+        dense = np.ascontiguousarray(item.swapaxes(-1, -2) if swapped else item)
         padded = np.concatenate([np.full(before, 99, dense.dtype), dense.ravel()])
         given.append(device.from_host(padded).view(dense.shape, before))
         types.append(TensorType(dt.of(dense.dtype), dense.shape))
@@ -154,7 +154,7 @@ def test_batches_broadcast(device, a, b):
 @pytest.mark.parametrize("shapes", [((1, 50), (50, 30)), ((30, 50), (50, 1))])
 @pytest.mark.parametrize("inner", [50, 40_000])
 def test_bias_and_activation(call, shapes, inner):
-    a, b = (numbers(*(inner if each == 50 else each for each in shape)) for shape in shapes)
+    a, b = (numbers(*(inner if item == 50 else item for item in shape)) for shape in shapes)
     bias, slope = numbers(b.shape[1]), numbers(b.shape[1])
     found = call(fused.FUSED_MAT_MUL, a, b, bias, slope, activation="prelu")
     total = a.astype(float) @ b + bias

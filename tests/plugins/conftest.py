@@ -46,7 +46,7 @@ class Distribution:
     def files(self) -> dict[str, str]:
         """Return its files by path, as a wheel holds them."""
         info = f"{self.name.replace('-', '_')}-{self.version}.dist-info"
-        requires = "".join(f"Requires-Dist: {each}\n" for each in self.requires)
+        requires = "".join(f"Requires-Dist: {require}\n" for require in self.requires)
         entries = "".join(
             f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in names.items())
             for group, names in self.entries.items()
@@ -177,8 +177,8 @@ class Site:
         path.mkdir()
 
     def install(self, *distributions: Distribution) -> None:
-        for each in distributions:
-            each.write(self.path)
+        for distribution in distributions:
+            distribution.write(self.path)
 
     def run(self, script: str, **environment: str) -> Any:
         """Run `script` in a fresh interpreter; return what it passed to `report(...)`."""
@@ -270,7 +270,7 @@ class Environment:
 
     def variables(self) -> dict[str, str]:
         hidden = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
-        return {name: each for name, each in clean_environment().items() if name not in hidden}
+        return {name: item for name, item in clean_environment().items() if name not in hidden}
 
     def pip(self, *arguments: str) -> None:
         command = [str(self.python), "-m", "pip", "--quiet", "--disable-pip-version-check"]

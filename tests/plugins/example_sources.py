@@ -53,6 +53,6 @@ def _sorted(text, path):
 
 
 if __name__ == "__main__":
-    for each in DERIVED:
-        for path, text in sources(each).items():
+    for item in DERIVED:
+        for path, text in sources(item).items():
             path.write_text(text, "utf-8")

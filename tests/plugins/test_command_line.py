@@ -46,7 +46,7 @@ def answer(site: Site, *arguments: str) -> tuple[int, Any]:
 def test_listing_imports_no_plugin(site: Site) -> None:
     site.install(GOOD, backend("never", NEVER))
     code, lines = answer(site, "backends")
-    states = {each["name"]: each["state"] for each in lines if each["kind"] == "backend"}
+    states = {line["name"]: line["state"] for line in lines if line["kind"] == "backend"}
     assert code == 0
     # The environment may hold more backends, installed for other tests.
     assert {
@@ -56,15 +56,15 @@ def test_listing_imports_no_plugin(site: Site) -> None:
         "never": "available",
         "opencl": "disabled",
     }.items() <= states.items()
-    extensions = {each["name"] for each in lines if each["kind"] == "extension"}
+    extensions = {line["name"] for line in lines if line["kind"] == "extension"}
     assert {"attention", "example_swish"} <= extensions
 
 
 def test_a_table_for_people(site: Site) -> None:
     site.install(GOOD)
     ended = command(site, "backends")
-    (line,) = [each for each in ended.stdout.splitlines() if "tensorplug-good" in each]
-    assert [each.strip() for each in line.split("│")[1:5]] == [
+    (line,) = [item for item in ended.stdout.splitlines() if "tensorplug-good" in item]
+    assert [part.strip() for part in line.split("│")[1:5]] == [
         "backend",
         "good",
         "tensorplug-good",
@@ -91,7 +91,7 @@ def test_a_table_for_people_without_rich(site: Site) -> None:
     title, rule, *lines = command(site, "backends").stdout.splitlines()
     assert title.split() == ["kind", "name", "distribution", "version", "state", "detail"]
     assert set(rule) == {"-", " "}
-    (line,) = [each for each in lines if "tensorplug-good" in each]
+    (line,) = [item for item in lines if "tensorplug-good" in item]
     assert line.split() == ["backend", "good", "tensorplug-good", "1.2.3", "available"]
     assert line.index("tensorplug-good") == title.index("distribution")
 
@@ -155,7 +155,7 @@ def test_the_doctor_survives_what_is_broken(site: Site, name: str) -> None:
     site.install(full_backend(name, more))
     code, lines = answer(site, "doctor", name, "--timeout", "20")
     assert code == 1
-    failed = [each for each in lines if each["state"] == "failed"]
+    failed = [line for line in lines if line["state"] == "failed"]
     assert len(failed) == 1, lines
     assert finding in failed[0]["finding"]
     assert advice in failed[0]["advice"]
@@ -188,9 +188,9 @@ def test_the_doctor_shows_devices_that_are_refused(
 ) -> None:
     site.install(full_backend("picky", REFUSES.replace("{devices}", devices)))
     ended, lines = answer(site, "doctor", "picky")
-    assert {each["device"]: each["state"] for each in lines} == expected
+    assert {line["device"]: line["state"] for line in lines} == expected
     assert ended == code
-    assert [each["finding"] for each in lines][-1] == "Bad card: 2 + 2 is 5 there"
+    assert [line["finding"] for line in lines][-1] == "Bad card: 2 + 2 is 5 there"
 
 
 def test_the_doctor_finds_nothing_wrong_with_the_cpu(site: Site) -> None:
@@ -217,7 +217,7 @@ def test_the_doctor_names_what_to_do(site: Site, source: str, finding: str, advi
     site.install(backend("odd", source))
     code, lines = answer(site, "doctor", "odd")
     assert code == 1
-    (failed,) = [each for each in lines if each["state"] == "failed"]
+    (failed,) = [line for line in lines if line["state"] == "failed"]
     assert finding in failed["finding"]
     assert advice in failed["advice"]
 
@@ -271,8 +271,8 @@ def test_kernels(run: Callable[..., tuple[int, str]]) -> None:
     code, text = run("kernels", "soft*", "--backend", "minimal", "--json")
     lines = json.loads(text)
     assert code == 0
-    assert [each["kernel"] for each in lines] == sorted(each["kernel"] for each in lines)
-    assert {each["kernel"]: each["how"] for each in lines}["Softplus"] == "decomposed"
+    assert [line["kernel"] for line in lines] == sorted(line["kernel"] for line in lines)
+    assert {line["kernel"]: line["how"] for line in lines}["Softplus"] == "decomposed"
     code, text = run("kernels", "add", "--backend", "minimal", "--dtype", "complex64", "--json")
     assert json.loads(text)[0]["how"] == "not possible"
 

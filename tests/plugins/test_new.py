@@ -82,9 +82,9 @@ def test_its_metadata(project):
     assert (about["name"], about["license"]) == (names.distribution, "Apache-2.0")
     assert about["authors"] == [{"name": f"The {names.distribution} developers"}]
     extras = about["optional-dependencies"]
-    for each in map(Requirement, [*about["dependencies"], *extras["test"]]):
-        if each.name.startswith("tensorplug"):
-            assert each.specifier.contains(tp.__version__), each
+    for item in map(Requirement, [*about["dependencies"], *extras["test"]]):
+        if item.name.startswith("tensorplug"):
+            assert item.specifier.contains(tp.__version__), item
 
 
 def test_places_to_be_replaced_are_marked(project):
@@ -143,8 +143,8 @@ def test_the_command_says_what_comes_next(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["new", "hard-tanh", "--extension", "--license", "MIT"]) == 0
     said = capsys.readouterr().out
-    for each in ("tensorplug-hard-tanh: ", "cd tensorplug-hard-tanh", "--kernels HardTanh"):
-        assert each in said
+    for name in ("tensorplug-hard-tanh: ", "cd tensorplug-hard-tanh", "--kernels HardTanh"):
+        assert name in said
     assert (tmp_path / "tensorplug-hard-tanh/src/tensorplug_hard_tanh/op.py").is_file()
 
 
@@ -185,7 +185,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("name", "kind", "message"), REFUSED, ids=[each[0] for each in REFUSED])
+@pytest.mark.parametrize(("name", "kind", "message"), REFUSED, ids=[item[0] for item in REFUSED])
 def test_a_name_that_cannot_be(name, kind, message, tmp_path):
     with pytest.raises(ArgumentError, match=re.escape(message)):
         make(name, kind, tmp_path / "new")
@@ -208,7 +208,7 @@ def test_what_is_there_stays(occupied, tmp_path):
     else:
         with pytest.raises(ArgumentError, match=r"not empty.*--directory"):
             make("x", folder=tmp_path)
-        assert [each.name for each in tmp_path.iterdir()] == [occupied]
+        assert [file.name for file in tmp_path.iterdir()] == [occupied]
     assert path.read_text() == "mine"
 
 

@@ -122,7 +122,7 @@ def test_import_and_listing_load_neither_plugins_nor_what_only_they_need(environ
 def test_broken_wheel_beside_a_good_one(environment, good, make_backend, tmp_path):
     """What the other tests write as folders is what pip makes of the same wheels."""
     broken = make_backend("broken", "import a_module_that_is_not_there")
-    files = [str(each.wheel(tmp_path)) for each in (good, broken)]
+    files = [str(item.wheel(tmp_path)) for item in (good, broken)]
     environment.pip("install", "--no-index", *files)
     outcome, added, listed = environment.run("""
         import tensorplug as tp
@@ -134,7 +134,7 @@ def test_broken_wheel_beside_a_good_one(environment, good, make_backend, tmp_pat
     for text in ("tensorplug-broken 1.2.3", "a_module_that_is_not_there"):
         assert text in outcome[1]
     assert added == ["float32", [2], [3.0, 7.0], "good"]
-    assert {name: each[2] for name, each in listed.items()} == {
+    assert {name: item[2] for name, item in listed.items()} == {
         "good": "loaded",
         "broken": "failed",
     }
@@ -151,25 +151,25 @@ def test_every_source_file_is_in_its_wheel(distributions, wheels):
             if path.is_file() and "__pycache__" not in path.parts
         }
         _, _, names = metadata(wheels[name])
-        packed = {each for each in names if ".dist-info/" not in each}
+        packed = {item for item in names if ".dist-info/" not in item}
         assert packed == expected, name
-        assert any(each.endswith("/py.typed") for each in packed), name
+        assert any(item.endswith("/py.typed") for item in packed), name
 
 
 def test_wheels_say_which_core_they_need_and_what_they_offer(wheels):
     for name, wheel in wheels.items():
         fields, entries, _ = metadata(wheel)
-        needed = [Requirement(each) for each in fields.get_all("Requires-Dist", [])]
-        on_core = [each for each in needed if canonicalize_name(each.name) == "tensorplug"]
+        needed = [Requirement(item) for item in fields.get_all("Requires-Dist", [])]
+        on_core = [item for item in needed if canonicalize_name(item.name) == "tensorplug"]
         if name == "tensorplug":
-            assert {canonicalize_name(each.name) for each in needed if not each.marker} == {
+            assert {canonicalize_name(item.name) for item in needed if not item.marker} == {
                 "numpy",
                 "pluggy",
                 "importlib-metadata",
             }
-            assert not [each for each in entries if each.group.startswith("tensorplug.")]
+            assert not [entry for entry in entries if entry.group.startswith("tensorplug.")]
         else:
-            assert [bool(each.specifier) for each in on_core] == [True], name
+            assert [bool(item.specifier) for item in on_core] == [True], name
 
 
 @pytest.mark.parametrize("extra", ["cpu", "opencl"])
@@ -183,7 +183,7 @@ def test_extras_of_the_core_name_the_backends(extra, wheels):
     ]
     backend, entries, _ = metadata(wheels[canonicalize_name(wanted.name)])
     assert wanted.specifier.contains(backend["Version"])
-    assert extra in {each.name for each in entries if each.group == "tensorplug.backends"}
+    assert extra in {entry.name for entry in entries if entry.group == "tensorplug.backends"}
 
 
 def test_the_core_says_its_distribution_s_version(environment):

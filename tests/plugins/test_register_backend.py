@@ -73,7 +73,7 @@ def engine():
 
 
 def listed(name: str):
-    return [each for each in tp.backends() if each.name == name]
+    return [backend for backend in tp.backends() if backend.name == name]
 
 
 def test_a_function_is_enough():

@@ -117,7 +117,10 @@ def test_any_specifiers(specifiers, version):
         with pytest.raises(ValueError, match=r"."):
             parse_specifiers(text)
     else:
-        ours = all(each.allows(Version.parse(version)) for each in parse_specifiers(text))
+        ours = all(
+            parse_specifier.allows(Version.parse(version))
+            for parse_specifier in parse_specifiers(text)
+        )
         assert ours == reference
 
 
@@ -197,7 +200,7 @@ def test_markers_that_cannot_be_read(marker):
 )
 def test_requirements_on_the_core(line, conditions):
     found = [
-        [str(each) for each in requirement.specifiers]
+        [str(specifier) for specifier in requirement.specifiers]
         for requirement in requirements_on("tensorplug", [line, "numpy>=2"])
     ]
     assert found == ([] if conditions is None else [conditions])

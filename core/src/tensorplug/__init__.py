@@ -412,9 +412,9 @@ if not TYPE_CHECKING:  # a type checker would take every name for one of ours
         if name not in ELSEWHERE and find_spec(f"tensorplug.{name}") is not None:
             raise AttributeError(f"module 'tensorplug.{name}' is not loaded", name=name)
 
-        ours = {each: each for each in __all__}
-        late = [import_module(f"tensorplug.{each}") for each in _LATE_MODULES]
+        ours = {item: item for item in __all__}
+        late = [import_module(f"tensorplug.{late_module}") for late_module in _LATE_MODULES]
         for module in (nn, losses, *late):
             part = module.__name__.partition(".")[2]
-            ours.update((each, f"{part}.{each}") for each in module.__all__ if each not in ours)
+            ours.update((item, f"{part}.{item}") for item in module.__all__ if item not in ours)
         raise missing(name, ours)

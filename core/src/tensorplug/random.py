@@ -153,8 +153,8 @@ class Generator:
             raise trace.refusal("the function spawns generators; spawn them outside")
         parent = self._next()
         made = [Generator.__new__(Generator) for _ in range(count)]
-        for number, each in enumerate(made):
-            each._start(block_of(parent, SPLIT + number), 0)
+        for number, item in enumerate(made):
+            item._start(block_of(parent, SPLIT + number), 0)
         return made
 
     def bits(self, shape: Any = (), dtype: Any = dt.uint32) -> Tensor:
@@ -232,13 +232,13 @@ def _checked(state: Mapping[str, Any]) -> tuple[Block, int]:
 
     """
     try:
-        one, two, three, four = (shapes.index(each, "a word") for each in state["key"])
+        one, two, three, four = (shapes.index(item, "a word") for item in state["key"])
         count = shapes.index(state["count"], "count")
     except (KeyError, TypeError, ValueError) as error:
         raise ArgumentError(
             f"a generator's state is {{'key': four words, 'count': an integer}}, got {state!r}"
         ) from error
     words = (one, two, three, four)
-    if any(not 0 <= each < 2**32 for each in words) or not 0 <= count < 2**64:
+    if any(not 0 <= word < 2**32 for word in words) or not 0 <= count < 2**64:
         raise ArgumentError(f"a generator's state has a number that is out of range: {state!r}")
     return words, count

@@ -111,7 +111,7 @@ class Optimizer(ABC):
         for variable, value, state in steps:
             variable.assign(value)
             # Like a variable it lives until the next step, whatever scope this one is taken in.
-            self._states[variable.name] = {name: keep(each) for name, each in state.items()}
+            self._states[variable.name] = {name: keep(item) for name, item in state.items()}
 
     def _fresh(self, g: Tensor) -> State:
         return {name: creation.zeros_like(g) + start for name, start in self.slots.items()}
@@ -166,9 +166,9 @@ def _check_untraced() -> None:
 
 
 def _called(name: str) -> Variable:
-    for each in engine_of(current_context()).variables.listed():
-        if each.name == name:
-            return each
+    for item in engine_of(current_context()).variables.listed():
+        if item.name == name:
+            return item
     raise ArgumentError(f"apply_gradients: there is no variable {name!r}")
 
 

@@ -113,9 +113,9 @@ def test_a_query_that_sees_no_key_gets_zeros_and_passes_nothing_on():
             argnums=(0, 1, 2),
         )(*map(tp.asarray, (q, k, v)))
         assert dq[1].tolist() == [0.0, 0.0]
-        for each in (dq, dk, dv):
-            assert np.isfinite(each.numpy()).all()
-            assert np.any(each.numpy() != 0)
+        for item in (dq, dk, dv):
+            assert np.isfinite(item.numpy()).all()
+            assert np.any(item.numpy() != 0)
 
 
 @pytest.mark.usefixtures("place")
@@ -168,7 +168,7 @@ def test_in_large_groups_of_a_cpu(monkeypatch):
     """As many rows as one core's group has, and more, so that the second group is not full."""
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     inputs = [rng.standard_normal((2, 300, 4)) for _ in range(4)]
-    q, k, v, dy = (tp.asarray(each, dtype=tp.float32) for each in inputs)
+    q, k, v, dy = (tp.asarray(operand, dtype=tp.float32) for operand in inputs)
     y, pull = tp.vjp(lambda *qkv: scaled_dot_product_attention(*qkv, causal=True), q, k, v)
     assert tp.explain(ATTENTION, [[q, k, v], None, None]).how == "native"
     for got, expected in zip((y, *pull(dy)), by_definition(*inputs), strict=True):

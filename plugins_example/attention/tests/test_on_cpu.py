@@ -119,7 +119,7 @@ def test_results_are_the_same_bits_whatever_the_number_of_threads():
         ).stdout
         for count in ("1", "2")
     }
-    assert [len(each.split()) for each in found] == [12]
+    assert [len(item.split()) for item in found] == [12]
 
 
 @pytest.mark.parametrize("shape", [(1, 2048, 4), (8, 256, 4)], ids=str)
@@ -155,7 +155,7 @@ def test_one_gradient_kernel_gives_all_three():
     )
     with tp.profile() as profile:
         gradient(q, k, v)
-    names = [each.name for each in profile.kernels]
+    names = [kernel.name for kernel in profile.kernels]
     assert names.count(ATTENTION.name) == names.count(ATTENTION_GRAD.name) == 1
 
 

@@ -48,7 +48,7 @@ def block(rows: int, seed: int) -> np.ndarray:
 
 def run(x: tp.Tensor) -> str:
     """Compare what is found with what was planted; return what to print."""
-    variances, directions = (each.numpy() for each in components(x, len(VARIANCES)))
+    variances, directions = (component.numpy() for component in components(x, len(VARIANCES)))
     cosines = np.abs(np.sum(directions * planted(), axis=0))
     spread = 8 / np.sqrt(x.shape[0])  # a sample's variance and directions are off by about this
     np.testing.assert_allclose(variances, VARIANCES, rtol=spread)

@@ -16,7 +16,7 @@ SMALL_CHUNKS = pytest.mark.parametrize("chunk_bytes", ["4KiB"], indirect=True)
 def largest(tensor):
     """Return the bytes of a tensor's largest block."""
     array = to_dask(tensor)
-    return np.prod([max(each) for each in array.chunks]) * array.dtype.itemsize
+    return np.prod([max(chunk) for chunk in array.chunks]) * array.dtype.itemsize
 
 
 @SMALL_CHUNKS

@@ -61,12 +61,12 @@ CASES = [
      i32(2, -2, -(2**31), 2 * 2**32 - 10**10, 0, 0)),
     ("Cast", [COMPLEX], {"dtype": "float32"}, COMPLEX.real.astype(float)),
     ("Imag", [COMPLEX], {}, COMPLEX.imag.astype(float)),
-    ("Complex", [EDGES, EDGES[::-1].copy()], {}, [complex(*each) for each in
+    ("Complex", [EDGES, EDGES[::-1].copy()], {}, [complex(*item) for item in
      zip(EDGES.tolist(), EDGES[::-1].tolist(), strict=True)]),
     ("Fill", [], {"shape": (3, 5), "value": 7, "dtype": "int32"}, np.array([[7] * 5] * 3, "i4")),
     ("Range", [], {"start": 40, "stop": -4, "step": -3, "dtype": "int32"},
-     np.array([40 - 3 * each for each in range(15)], np.int32)),
-    ("Range", [], {"start": 0.5, "stop": 9, "step": 0.25}, [0.5 + each / 4 for each in range(34)]),
+     np.array([40 - 3 * position for position in range(15)], np.int32)),
+    ("Range", [], {"start": 0.5, "stop": 9, "step": 0.25}, [0.5 + n / 4 for n in range(34)]),
     ("Reshape", [CUBE], {"shape": (10, 6)}, np.array(CUBE.ravel().tolist()).reshape(10, 6)),
     ("Transpose", [CUBE], {"perm": (2, 0, 1)}, np.moveaxis(CUBE.astype(float), 2, 0)),
     ("BroadcastTo", [COLUMN], {"shape": (2, 6, 9)}, np.ones((2, 1, 9)) * COLUMN),
@@ -75,10 +75,10 @@ CASES = [
      np.vstack([np.full((1, 8), 9), np.hstack([A, np.full((6, 3), 9)]), np.full((2, 8), 9)])),
     ("PadV2", [np.zeros((0, 2), "f4")], {"paddings": ((4, 5), (0, 1))}, np.zeros((9, 3))),
     ("Concat", [[A, A[:, :2], A]], {"axis": 1}, np.hstack([A, A[:, :2], A]).astype(float)),
-    ("GatherV2", [A, PLACES], {}, np.array([A[each].astype(float) for each in PLACES])),
+    ("GatherV2", [A, PLACES], {}, np.array([A[item].astype(float) for item in PLACES])),
     ("GatherV2", [EDGES, i32(2, 6, 3, 0)], {}, [-0.0, math.nan, 0.0, -math.inf]),
     ("GatherV2", [EDGES, np.int32(4)], {}, 2.5),
-    ("GatherV2", [CUBE > 0, PLACES % 3], {"axis": 1}, np.stack([CUBE[:, each] > 0 for each in
+    ("GatherV2", [CUBE > 0, PLACES % 3], {"axis": 1}, np.stack([CUBE[:, item] > 0 for item in
      PLACES % 3], 1)),
     ("GatherV2", [CUBE, PLACES[:8].reshape(4, 2) % 5], {"axis": 2, "batch_dims": 1},
      np.stack([CUBE[n][:, row].astype(float) for n, row in enumerate(PLACES[:8].reshape(4, 2) % 5)

@@ -194,6 +194,8 @@ def expected_dtype(inputs, wide):
     """What is right is computed in float64 where the inputs may be narrower."""
     if wide.dtype.kind != "f":
         return wide.dtype
-    flat = [one for each in inputs for one in (each if isinstance(each, list) else [each])]
-    floats = (each.dtype for each in flat if each.dtype.kind == "f")
+    flat = [
+        one for operand in inputs for one in (operand if isinstance(operand, list) else [operand])
+    ]
+    floats = (item.dtype for item in flat if item.dtype.kind == "f")
     return next(floats, np.dtype(np.float32))

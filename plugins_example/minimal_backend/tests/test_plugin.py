@@ -30,7 +30,7 @@ PRIMITIVES = {
 
 
 def test_it_is_listed_with_its_distribution():
-    info = next(each for each in tp.backends() if each.name == "minimal")
+    info = next(backend for backend in tp.backends() if backend.name == "minimal")
     assert (info.distribution, info.version) == (DISTRIBUTION, version(DISTRIBUTION))
 
 
@@ -94,7 +94,7 @@ def test_only_a_box_of_an_array_is_a_buffer(buffer):
         MinimalBackend().describe(buffer)
 
 
-@pytest.mark.parametrize("dtype", sorted(each.name for each in MinimalBackend.dtypes))
+@pytest.mark.parametrize("dtype", sorted(item.name for item in MinimalBackend.dtypes))
 @pytest.mark.parametrize("shape", [(), (0, 3), (2, 3)])
 def test_data_comes_back_as_it_went(dtype, shape):
     given = np.array(np.arange(np.prod(shape)).reshape(shape) % 2, dtype)

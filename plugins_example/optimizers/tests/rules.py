@@ -25,7 +25,7 @@ class Rule(NamedTuple):
 
 def decaying(values, share):
     """Return the sum of all values, each weighted with ``share`` to the power of its age."""
-    return sum(share**age * each for age, each in enumerate(reversed(values)))
+    return sum(share**age * value for age, value in enumerate(reversed(values)))
 
 
 def mean(values, share):
@@ -34,7 +34,7 @@ def mean(values, share):
 
 
 def squares(g):
-    return [each**2 for each in g]
+    return [item**2 for item in g]
 
 
 def adam(g):
@@ -42,7 +42,7 @@ def adam(g):
 
 
 def adamax(g):
-    norms = [0.999**age * (np.abs(each) + 1e-8) for age, each in enumerate(reversed(g))]
+    norms = [0.999**age * (np.abs(item) + 1e-8) for age, item in enumerate(reversed(g))]
     return mean(g, 0.9) / np.max(norms, axis=0)
 
 
@@ -127,8 +127,8 @@ def gradients(shape, dtype="float64", steps=STEPS):
 def expected(rule, start, given):
     """Return the parameter after each step, in float64, from the whole history of gradients."""
     p, history, found = start.astype(np.float64), [], []
-    for each in given:
-        history.append(each + (0.0 if rule.shrinks else rule.weight_decay) * p)
+    for item in given:
+        history.append(item + (0.0 if rule.shrinks else rule.weight_decay) * p)
         p = p * (1 - rule.rate * rule.weight_decay) if rule.shrinks else p
         p = p - rule.rate * rule.moved(history)
         found.append(p)

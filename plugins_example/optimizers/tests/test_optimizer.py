@@ -106,8 +106,8 @@ def test_learning_rates(name):
     params, state = step_of(optimizer, params)
     params, state = step_of(optimizer, params, state=state)
     total = 0.75 if "function" in name else 1.0
-    assert [each.tolist() for each in params] == [(ONE - total).tolist()] * 2
-    assert [each.dtype for each in params] == [tp.float32, tp.float64]
+    assert [param.tolist() for param in params] == [(ONE - total).tolist()] * 2
+    assert [param.dtype for param in params] == [tp.float32, tp.float64]
 
 
 def test_a_schedule_of_tensors_is_compiled_once():
@@ -148,7 +148,7 @@ def test_one_can_learn_the_learning_rate(make):
 
     rate, h = np.array(0.05), 1e-6
     slope = float(tp.grad(after_three_steps)(tp.asarray(rate)))
-    ends = [float(after_three_steps(tp.asarray(rate + each))) for each in (h, -h)]
+    ends = [float(after_three_steps(tp.asarray(rate + item))) for item in (h, -h)]
     assert slope == pytest.approx((ends[0] - ends[1]) / (2 * h), rel=1e-6)
 
 
@@ -262,7 +262,7 @@ def test_clipped_gradients_keep_their_direction(most):
     assert norm.tolist() == 5
     assert clipped["a"].numpy() == pytest.approx([3 * share, 0])
     assert clipped["b"].numpy() == pytest.approx(np.array([[4j * share]]))
-    assert [each.dtype for each in clipped.values()] == [each.dtype for each in given.values()]
+    assert [item.dtype for item in clipped.values()] == [item.dtype for item in given.values()]
 
 
 def test_float16_does_not_overflow_in_a_norm():

@@ -14,7 +14,7 @@ TOLERANCE = {"float16": 4e-3, "float32": 3e-6, "float64": 1e-12}
 
 
 def tree(arrays):
-    made = {name: tp.asarray(each) for name, each in arrays.items()}
+    made = {name: tp.asarray(array) for name, array in arrays.items()}
     return {"matrix": [made["matrix"]], "others": (made["one"], made["none"])}
 
 
@@ -33,16 +33,16 @@ def follow(rule, dtype):
     start = {key: np.full(shape, 0.75, dtype) for key, shape in SHAPES.items()}
     given = {key: gradients(shape, dtype) for key, shape in SHAPES.items()}
     wanted = {
-        key: expected(rule, start[key], [each.astype(np.float64) for each in given[key]])
+        key: expected(rule, start[key], [item.astype(np.float64) for item in given[key]])
         for key in SHAPES
     }
     params = tree(start)
     state = rule.optimizer.init(params)
     for step in range(len(given["one"])):
-        now = tree({key: each[step] for key, each in given.items()})
+        now = tree({key: item[step] for key, item in given.items()})
         params, state = rule.optimizer.update(params, state, now)
-        for key, each in arrays_of(params).items():
-            agree(each, wanted[key][step], dtype)
+        for key, item in arrays_of(params).items():
+            agree(item, wanted[key][step], dtype)
     assert (int(state["step"]), state["step"].dtype) == (12, tp.int32)
 
 
@@ -76,9 +76,9 @@ def test_compiled_it_is_one_program_for_all_steps(name):
 
     params = eager = tp.asarray(np.full((5, 3), 0.75, np.float32))
     state = eager_state = rule.optimizer.init(params)
-    for each in gradients((5, 3), "float32"):
-        params, state = step(params, state, tp.asarray(each))
-        eager, eager_state = rule.optimizer.update(eager, eager_state, tp.asarray(each))
+    for gradient in gradients((5, 3), "float32"):
+        params, state = step(params, state, tp.asarray(gradient))
+        eager, eager_state = rule.optimizer.update(eager, eager_state, tp.asarray(gradient))
         agree(params, eager.numpy().astype(np.float64), "float32")
     assert traced == [1]
     assert int(state["step"]) == 12
@@ -90,11 +90,11 @@ def test_float16_steps_in_float32_and_is_rounded_once(name):
     start = np.full((5, 3), 0.75, np.float16)
     params = tp.asarray(start)
     state = rule.optimizer.init(params)
-    assert {each.dtype for key, each in state.items() if key != "step"} <= {tp.float32}
+    assert {item.dtype for key, item in state.items() if key != "step"} <= {tp.float32}
     given = gradients((5, 3), "float16")
-    wanted = expected(rule, start, [each.astype(np.float64) for each in given])
-    for each in given:
-        params, state = rule.optimizer.update(params, state, tp.asarray(each))
+    wanted = expected(rule, start, [item.astype(np.float64) for item in given])
+    for item in given:
+        params, state = rule.optimizer.update(params, state, tp.asarray(item))
     agree(params, wanted[-1], "float16")
 
 
@@ -107,10 +107,10 @@ def test_a_complex_number_moves_as_its_two_parts_do(active, name, backend):
     params = tp.asarray(start)
     state = rule.optimizer.init(params)
     given = gradients((4,), "complex64")
-    for each in given:
-        params, state = rule.optimizer.update(params, state, tp.asarray(each))
+    for item in given:
+        params, state = rule.optimizer.update(params, state, tp.asarray(item))
     assert (params.dtype, params.shape) == (tp.complex64, (4,))
     for part in ("real", "imag"):
-        alone = [getattr(each, part).astype(np.float64) for each in given]
+        alone = [getattr(item, part).astype(np.float64) for item in given]
         wanted = expected(rule, getattr(start, part), alone)[-1]
         np.testing.assert_allclose(getattr(params.numpy(), part), wanted, rtol=3e-6, atol=3e-6)

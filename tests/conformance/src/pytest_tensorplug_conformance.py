@@ -52,7 +52,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Load the suite where a backend is to be tried."""
     if config.getoption("tensorplug_backend") is None:
-        asked = [each for each in config.args if each.startswith(_PACKAGE)]
+        asked = [argument for argument in config.args if argument.startswith(_PACKAGE)]
         if asked and config.getoption("pyargs") and not config.getoption("help"):
             raise pytest.UsageError(f"--pyargs {_PACKAGE} needs --tensorplug-backend NAME")
         return

@@ -28,13 +28,13 @@ def entry_of(spec: Any, *inputs: Any, oracle: Any, ordinary: tuple[str, ...] = (
 
 
 def derived_of(entry: CaseEntry, dtype: dt.DType) -> dict[str, Case]:
-    return {each.id: each for each in entry.cases(Corpus(dtype)) if each.id != "only"}
+    return {case.id: case for case in entry.cases(Corpus(dtype)) if case.id != "only"}
 
 
 def test_each_input_gets_special_values_one_at_a_time() -> None:
     row = np.arange(6, dtype=np.float32)
     found = derived_of(entry_of(ADD, row, row[::-1].copy(), oracle=np.add), dt.float32)
-    assert [each for each in found if "stepped" not in each and "sliced" not in each] == [
+    assert [item for item in found if "stepped" not in item and "sliced" not in item] == [
         f"only, {what} in {name}"
         for name in "ab"
         for what in ("NaN", "infinities", "close values")
@@ -67,7 +67,7 @@ def test_kernels_that_pick_elements_get_some_of_which_it_matters(what: str, lost
     (x,) = found[f"only, telling {what} in x"].inputs
     assert np.argmin(lost(x)) != np.argmin(x)
     moved = derived_of(entry_of(NEG, row, oracle=np.negative), dt.float64)
-    assert not any("telling" in each for each in moved)
+    assert not any("telling" in item for item in moved)
 
 
 def test_integers_get_what_no_float_holds() -> None:
@@ -81,7 +81,7 @@ def test_integers_get_what_no_float_holds() -> None:
 def test_an_ordinary_input_keeps_its_values() -> None:
     row = np.arange(6, dtype=np.float32)
     entry = entry_of(ADD, row, row, oracle=np.add, ordinary=("a",))
-    assert not any(" in a" in each for each in derived_of(entry, dt.float32))
+    assert not any(" in a" in item for item in derived_of(entry, dt.float32))
     with pytest.raises(RegistrationError, match="'c'"):
         entry_of(ADD, row, row, oracle=np.add, ordinary=("c",))
 
@@ -89,7 +89,7 @@ def test_an_ordinary_input_keeps_its_values() -> None:
 def test_some_case_tells_the_last_element_from_the_one_before() -> None:
     row = np.array([np.inf, 1, 2, 3], dtype=np.float32)
     found = derived_of(entry_of(IS_INF, row, oracle=np.isinf), dt.float32)
-    (turned,) = (each for each in found.values() if "turned" in each.id)
+    (turned,) = (item for item in found.values() if "turned" in item.id)
     last = np.isinf(turned.inputs[0])[-2:]
     assert last[0] != last[1]
 
@@ -115,12 +115,12 @@ def test_cases_try_more_than_one_value_of_every_attribute() -> None:
     for entry in entries().values():
         if not entry.spec.attributes:
             continue
-        names = [each.name for each in entry.dtypes]
+        names = [item.name for item in entry.dtypes]
         dtype = "float32" if "float32" in names else names[0]
         values: dict[str, set[str]] = {name: set() for name in entry.spec.attributes}
         for case in cases_of(entry, Row(entry.spec.name, dtype, "native"), 0):
             if not isinstance(case.expected, type):
-                types = [type_of(each) for each in case.inputs]
+                types = [type_of(operand) for operand in case.inputs]
                 for name, value in entry.spec.resolve(types, case.attributes)[0].items():
                     values[name].add(repr(value))
         lacking += [
@@ -133,5 +133,5 @@ def test_cases_try_more_than_one_value_of_every_attribute() -> None:
 
 def type_of(given: Any) -> Any:
     if isinstance(given, list):
-        return [type_of(each) for each in given]
+        return [type_of(item) for item in given]
     return None if given is None else TensorType(dt.of(given.dtype), given.shape)

@@ -59,16 +59,16 @@ def test_an_id_says_all_about_an_example(kernel: str, dtype: str) -> None:
 
 
 def arrays(case: Case) -> list[Array]:
-    listed = [each if isinstance(each, list) else [each] for each in case.inputs]
-    return [each for each in itertools.chain(*listed) if each is not None]
+    listed = [operand if isinstance(operand, list) else [operand] for operand in case.inputs]
+    return [item for item in itertools.chain(*listed) if item is not None]
 
 
 def test_sizes_that_are_equal_stay_equal() -> None:
     varied = Variations(KNOWN["Add"], dt.float32)
     case = varied.made(Variation("outer", sizes=(8, 4)))
-    assert [each.shape for each in arrays(case)] == [(8, 1), (1, 4)]
+    assert [array.shape for array in arrays(case)] == [(8, 1), (1, 4)]
     case = varied.made(Variation("row", sizes=(8, 4)))
-    assert [each.shape for each in arrays(case)] == [(8,), (4, 8)]
+    assert [array.shape for array in arrays(case)] == [(8,), (4, 8)]
 
 
 def test_operands_that_are_multiplied_stay_small_together() -> None:
@@ -77,8 +77,8 @@ def test_operands_that_are_multiplied_stay_small_together() -> None:
         plain = arrays(varied.made(Variation(name)))
         for size in (16, 127):
             given = arrays(varied.made(Variation(name, sizes=(size,) * varied.sizes(name))))
-            most = max(2**20, math.prod(each.size for each in plain))
-            assert math.prod(each.size for each in given) <= most
+            most = max(2**20, math.prod(item.size for item in plain))
+            assert math.prod(item.size for item in given) <= most
 
 
 def test_what_the_spec_refuses_is_left_out() -> None:
@@ -90,7 +90,7 @@ def test_what_the_spec_refuses_is_left_out() -> None:
     varied = Variations(KNOWN["Conv2DBackpropInput"], dt.float32)
     plain = varied.made(Variation("valid"))
     other = varied.made(Variation("valid", sizes=(9,) * varied.sizes("valid")))
-    assert [each.shape for each in arrays(other)] == [each.shape for each in arrays(plain)]
+    assert [array.shape for array in arrays(other)] == [array.shape for array in arrays(plain)]
 
 
 def test_special_values_are_those_of_cases_with_the_same_attributes() -> None:
@@ -138,10 +138,10 @@ def test_a_clean_backend_passes(kernel: str, dtype: str, mode: Any) -> None:
 
 def _zeroed(condition: Callable[[Call], bool]) -> Callable[[Call], Any]:
     def wrong(call: Call) -> Any:
-        outputs = [np.array(each) for each in call.clean()]
+        outputs = [np.array(item) for item in call.clean()]
         if condition(call):
-            for each in outputs:
-                each[...] = 0
+            for output in outputs:
+                output[...] = 0
         return outputs
 
     return wrong
@@ -254,7 +254,7 @@ def test_any_variation_of_any_kernel_is_a_call(kernel: str, data: st.DataObject)
     varied = Variations(entry, dtype)
     if varied.cases:
         case = varied.made(data.draw(strategy(varied)))
-        types = [each.dtype for each in arrays(case)]
-        own = [each.dtype for each in arrays(varied.made(Variation(Variation.of(case.id).case)))]
+        types = [array.dtype for array in arrays(case)]
+        own = [array.dtype for array in arrays(varied.made(Variation(Variation.of(case.id).case)))]
         assert types == own
-        assert all(each.size <= 512 for each in arrays(case))
+        assert all(array.size <= 512 for array in arrays(case))

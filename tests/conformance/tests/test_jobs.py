@@ -34,7 +34,7 @@ def told(report: dict[str, Any]) -> dict[str, Any]:
     """Return what a report says, but for when and how fast."""
     untimed = {key: value for key, value in report.items() if key not in ("started", "seconds")}
     for part in ("checks", "rows"):
-        untimed[part] = [{**each, "seconds": 0} for each in report[part]]
+        untimed[part] = [{**item, "seconds": 0} for item in report[part]]
     return untimed
 
 
@@ -73,18 +73,18 @@ def test_the_report_does_not_depend_on_how_many_work_at_it() -> None:
 @pytest.mark.slow
 def test_a_crash_costs_its_own_item_alone() -> None:
     outcomes, heard, introductions = tried(ROWS, 3, f"{MISBEHAVING}:dies")
-    assert [each.item for each in outcomes] == ROWS
-    lost = {each.item[1] for each in outcomes if each.verdict is None}
+    assert [outcome.item for outcome in outcomes] == ROWS
+    lost = {outcome.item[1] for outcome in outcomes if outcome.verdict is None}
     assert lost == {"Neg"}
-    assert {status(each) for each in outcomes} == {"lost", "pass native"}
-    assert sorted(each.item for each in heard) == sorted(ROWS)
-    assert [each["distribution"] for each in introductions] == ["tensorplug-cpu"]
+    assert {status(outcome) for outcome in outcomes} == {"lost", "pass native"}
+    assert sorted(item.item for item in heard) == sorted(ROWS)
+    assert [introduction["distribution"] for introduction in introductions] == ["tensorplug-cpu"]
 
 
 @pytest.mark.slow
 def test_a_hang_costs_its_own_item_alone() -> None:
     outcomes, _, _ = tried(ROWS, 2, f"{MISBEHAVING}:hangs", Limits(item=6.0))
-    assert [status(each) for each in outcomes] == [
+    assert [status(outcome) for outcome in outcomes] == [
         "lost" if item[1] == "Neg" else "pass native" for item in ROWS
     ]
     assert "it hung: no end within 6 s" in outcomes[1].error
@@ -92,7 +92,7 @@ def test_a_hang_costs_its_own_item_alone() -> None:
 
 def test_more_workers_than_items_do_no_harm() -> None:
     outcomes, heard, _ = tried(ROWS[:1], 4)
-    assert [status(each) for each in outcomes] == ["pass native"]
+    assert [status(outcome) for outcome in outcomes] == ["pass native"]
     assert heard == outcomes
 
 
@@ -104,9 +104,9 @@ def test_no_items_need_no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_where_no_worker_starts_the_run_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.executable", "/bin/false")
     outcomes, heard, _ = tried(ROWS, 2)
-    assert [each.item for each in outcomes] == ROWS
-    assert {status(each) for each in outcomes} == {"lost"}
-    texts = [each.error for each in outcomes]
+    assert [outcome.item for outcome in outcomes] == ROWS
+    assert {status(outcome) for outcome in outcomes} == {"lost"}
+    texts = [outcome.error for outcome in outcomes]
     assert texts[0] == "the process ended with exit status 1"
     assert texts[-1].startswith("not run:")
     assert len(heard) == len(ROWS)
@@ -114,7 +114,7 @@ def test_where_no_worker_starts_the_run_ends(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_when_the_time_of_a_level_is_spent_nothing_passes() -> None:
     outcomes, _, _ = tried(ROWS, 2, limits=Limits(item=0.01))
-    assert {status(each) for each in outcomes} == {"lost"}
+    assert {status(outcome) for outcome in outcomes} == {"lost"}
     assert outcomes[-1].error.startswith("not run: the time limit of the level was spent")
 
 
@@ -139,11 +139,11 @@ def test_where_memory_is_measured_one_works_alone(monkeypatch: pytest.MonkeyPatc
 def test_a_backend_cannot_read_the_items_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lines = (each.removeprefix("    ") for each in READS_STDIN.splitlines())
+    lines = (line.removeprefix("    ") for line in READS_STDIN.splitlines())
     (tmp_path / "acme_reads.py").write_text("\n".join(lines))
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
     outcomes, _, _ = tried(ROWS[:2], 1, "acme_reads:reads", Limits(item=30.0))
-    assert {status(each) for each in outcomes} == {"pass native"}
+    assert {status(outcome) for outcome in outcomes} == {"pass native"}
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def cpu() -> Iterator[Session]:
     session.close()
 
 
-@pytest.mark.parametrize("check", PROGRAMS, ids=lambda each: each.id)
+@pytest.mark.parametrize("check", PROGRAMS, ids=lambda item: item.id)
 def test_the_cpu_passes(check: Check, cpu: Session) -> None:
     if check.id == "training stays on the device":
         with pytest.raises(NotMeasuredError, match="host's memory"):
@@ -46,24 +46,29 @@ def test_the_cpu_passes(check: Check, cpu: Session) -> None:
 
 
 def test_a_backend_of_primitives_keeps_its_training_to_itself() -> None:
-    (check,) = (each for each in PROGRAMS if each.id == "training stays on the device")
+    (check,) = (program for program in PROGRAMS if program.id == "training stays on the device")
     session = Session(engine_factory(None), "minimal")
     check.run(Target("minimal"), lambda: session)
 
 
-@pytest.mark.parametrize("wrong", WRONG_PROGRAMS, ids=lambda each: f"{each.name}, {each.check}")
+@pytest.mark.parametrize("wrong", WRONG_PROGRAMS, ids=lambda item: f"{item.name}, {item.check}")
 def test_what_goes_wrong_in_programs_is_caught(wrong: WrongProgram) -> None:
     _, caught, evidence = try_program(wrong)
     assert caught, evidence
 
 
 def test_every_check_has_something_to_find() -> None:
-    assert {each.id for each in PROGRAMS} == {each.check for each in WRONG_PROGRAMS}
+    assert {program.id for program in PROGRAMS} == {
+        wrong_program.check for wrong_program in WRONG_PROGRAMS
+    }
 
 
 # In other processes the very backend is tried above.
 @pytest.mark.parametrize(
-    "check", sorted({each.check for each in WRONG_PROGRAMS} - {"same bits in two processes"})
+    "check",
+    sorted(
+        {wrong_program.check for wrong_program in WRONG_PROGRAMS} - {"same bits in two processes"}
+    ),
 )
 def test_a_backend_that_rewrites_and_is_right_passes(check: str) -> None:
     _, caught, evidence = try_program(WrongProgram(clean, check))
@@ -73,25 +78,25 @@ def test_a_backend_that_rewrites_and_is_right_passes(check: str) -> None:
 def test_its_checks_run_under_supervision() -> None:
     items = [("check", 4, "scopes"), ("check", 4, "disposal")]
     outcomes = supervise(Target("cpu"), items, 0, Limits(), lambda _: None)
-    verdicts = [each.verdict for each in outcomes]
-    assert [each and each["status"] for each in verdicts] == ["pass", "pass"]
-    assert [each and each["level"] for each in verdicts] == [4, 4]
+    verdicts = [outcome.verdict for outcome in outcomes]
+    assert [verdict and verdict["status"] for verdict in verdicts] == ["pass", "pass"]
+    assert [verdict and verdict["level"] for verdict in verdicts] == [4, 4]
 
 
 def test_a_whole_report_has_all_checks_of_its_level() -> None:
     assert max(LEVELS) == 4
     report = {**sample(), "level": 4, "partial": False}
     report["checks"] = [
-        {"level": level, "check": each.id, "status": "pass", "message": "", "seconds": 0.0}
+        {"level": level, "check": check.id, "status": "pass", "message": "", "seconds": 0.0}
         for level in LEVELS
-        for each in checks(level)
+        for check in checks(level)
     ]
-    assert not any("checks are missing" in each for each in verify(report))
+    assert not any("checks are missing" in item for item in verify(report))
     del report["checks"][-2:]
-    (fault,) = (each for each in verify(report) if "checks are missing" in each)
+    (fault,) = (item for item in verify(report) if "checks are missing" in item)
     assert fault.startswith("2 checks are missing, such as 'threads that")
     report["checks"].append(report["checks"][-1])
-    assert any("two verdicts on check" in each for each in verify(report))
+    assert any("two verdicts on check" in item for item in verify(report))
 
 
 # The references ---------------------------------------------------------------------------
@@ -99,7 +104,7 @@ def test_a_whole_report_has_all_checks_of_its_level() -> None:
 
 @pytest.mark.parametrize("model", [LOGISTIC, PERCEPTRON, CONVOLUTIONAL], ids=lambda m: m.name)
 def test_gradients_of_references_are_slopes(model: Model) -> None:
-    p = {name: each.astype(np.float64) for name, each in model.start().items()}
+    p = {name: item.astype(np.float64) for name, item in model.start().items()}
     x, y = model.batch("float64")
     _, gradients = model.reference(p, x, y)
     for name, start in p.items():
@@ -112,7 +117,7 @@ def test_gradients_of_references_are_slopes(model: Model) -> None:
         np.testing.assert_allclose(gradients[name], slope, rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.parametrize("training", TRAININGS, ids=lambda each: each.name)
+@pytest.mark.parametrize("training", TRAININGS, ids=lambda item: item.name)
 def test_trainings_train(training: Any) -> None:
     losses, _ = references.trained(training.model, training.update, STEPS)
     assert losses[-1] < losses[0] / 2
@@ -140,7 +145,7 @@ def test_a_training_that_is_off_is_judged_so(what: str) -> None:
     training = TRAININGS[0]
     losses, parameters = references.trained(training.model, training.update, STEPS)
     found = list(losses)
-    values = {name: each.astype(np.float32) for name, each in parameters.items()}
+    values = {name: parameter.astype(np.float32) for name, parameter in parameters.items()}
     judge(found, losses, values, parameters, "float32")
     if what == "loss":
         found[7] += 16 * 2**-23 * 9 * losses[0]

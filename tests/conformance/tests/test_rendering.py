@@ -43,7 +43,7 @@ def judged(conformant: bool | None, **rows: int) -> dict[str, Any]:
 def test_the_badge(report: dict[str, Any], text: str, colour: str) -> None:
     assert standing(report) == text
     image = ET.fromstring(badge(report))
-    shown = [each.text for each in image.iter("{http://www.w3.org/2000/svg}text")]
+    shown = [item.text for item in image.iter("{http://www.w3.org/2000/svg}text")]
     assert shown == ["tensorplug conformance", text]
     assert colour in badge(report)
 
@@ -57,7 +57,7 @@ def test_the_badge(report: dict[str, Any], text: str, colour: str) -> None:
 )
 def test_the_page_says_how_many_cases_a_kernel_declined(declined: int, title: str) -> None:
     report = sample()
-    (exp,) = (each for each in report["rows"] if each["kernel"] == "Exp")
+    (exp,) = (item for item in report["rows"] if item["kernel"] == "Exp")
     exp.update(declined=declined, passed=9 - declined)
     assert f'title="{title}"' in page(report)
 
@@ -88,8 +88,8 @@ def test_the_summary() -> None:
 
 def test_every_form_is_written(tmp_path: Path) -> None:
     paths = render(sample(), tmp_path)
-    assert sorted(each.name for each in paths) == sorted(FORMS)
-    assert all(each.stat().st_size for each in paths)
+    assert sorted(path.name for path in paths) == sorted(FORMS)
+    assert all(path.stat().st_size for path in paths)
 
 
 def test_the_page_is_self_contained_and_escapes() -> None:
@@ -128,7 +128,7 @@ def shown(browser: Any, tmp_path: Path) -> Iterator[Any]:
 
 def names(view: Any) -> list[str]:
     rows = view.locator("#matrix tbody tr:visible th")
-    return [each.strip() for each in rows.all_text_contents()]
+    return [content.strip() for content in rows.all_text_contents()]
 
 
 def test_the_page_sorts_and_filters(shown: Any) -> None:
@@ -147,7 +147,7 @@ def test_the_page_sorts_numbers_as_numbers(shown: Any) -> None:
     button.click()
     button.click()
     cells = shown.locator("#ulps tbody td:nth-child(3)").all_text_contents()
-    assert [float(each) for each in cells] == [0.5, 1.5, 2.75]
+    assert [float(cell) for cell in cells] == [0.5, 1.5, 2.75]
 
 
 def test_the_page_fits_a_phone(shown: Any) -> None:

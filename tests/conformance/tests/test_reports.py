@@ -30,8 +30,8 @@ def test_a_report_that_holds() -> None:
 
 def _set(*path: Any, to: Any) -> Callable[[dict[str, Any]], None]:
     def change(found: dict[str, Any]) -> None:
-        for each in path[:-1]:
-            found = found[each]
+        for item in path[:-1]:
+            found = found[item]
         found[path[-1]] = to
 
     return change
@@ -60,7 +60,7 @@ def test_what_does_not_hold_is_named(name: str) -> None:
     found = copy.deepcopy(sample())
     change(found)
     faults = verify(found)
-    assert any(message in each for each in faults), faults
+    assert any(message in fault for fault in faults), faults
 
 
 def test_the_command_verifies(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_the_command_renders_again_and_accepts(tmp_path: Path) -> None:
     path = tmp_path / "report.json"
     path.write_text(json.dumps(sample()), "utf-8")
     assert main(["report", str(path), "--output", str(tmp_path / "out")]) == 0
-    assert {each.name for each in (tmp_path / "out").iterdir()} >= {"report.html", "repros"}
+    assert {file.name for file in (tmp_path / "out").iterdir()} >= {"report.html", "repros"}
     known = tmp_path / "known.toml"
     accept = ["accept", str(path), "--output", str(known), "--reason", "driver"]
     assert main(accept) == 0
@@ -161,5 +161,5 @@ def test_a_run_with_expectations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(cli, "Target", lambda name: Target(name, factory))
     assert main([*run, "--expect", str(known), "--report", str(tmp_path)]) == 0
     found = json.loads((tmp_path / "report.json").read_text("utf-8"))
-    assert [each["status"] for each in found["rows"]] == ["expected fail"]
+    assert [item["status"] for item in found["rows"]] == ["expected fail"]
     assert found["blocked_by"] == ["1 rows: expected fail", "nothing passed"]

@@ -58,7 +58,7 @@ def test_a_chatty_backend_is_no_pass() -> None:
     outcomes: list[Outcome] = supervise(
         Target("cpu", f"{MISBEHAVING}:prints"), items, 0, Limits(), lambda _outcome: None
     )
-    verdicts = [each.verdict for each in outcomes]
+    verdicts = [outcome.verdict for outcome in outcomes]
     assert verdicts[0] is not None
     assert verdicts[0]["status"] == "fail"
     assert "hello from the driver" in verdicts[0]["message"]
@@ -170,7 +170,7 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _run(folder: Path, *arguments: str, **settings: str) -> tuple[int, list[str]]:
     """Return exit code and lines of ``run`` in a process whose output is a pipe."""
-    kept = {name: each for name, each in os.environ.items() if not name.startswith("TENSORPLUG_")}
+    kept = {name: item for name, item in os.environ.items() if not name.startswith("TENSORPLUG_")}
     path = os.pathsep.join([str(folder), *filter(None, [kept.get("PYTHONPATH")])])
     done = subprocess.run(
         [sys.executable, "-m", "tensorplug_conformance", "run", *arguments],

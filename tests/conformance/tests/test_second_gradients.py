@@ -82,7 +82,7 @@ def test_curvature_of_a_product(cpu: Session) -> None:
 def test_curvature_of_complex_numbers(cpu: Session) -> None:
     z = np.array([0.5 + 1j, -1.25 - 0.5j])
     found = Point.of(cpu, KNOWN["Square"], Case("one", (z,)))
-    u, v = (each + 1j * np.roll(each, 1) / 2 for each in (direction(7, 2), direction(5, 2)))
+    u, v = (item + 1j * np.roll(item, 1) / 2 for item in (direction(7, 2), direction(5, 2)))
     (w,) = found.weights
     assert curvature(found).inputs == pytest.approx(np.sum(2 * w * u * v).real, rel=1e-9)
 
@@ -144,7 +144,7 @@ def test_rules_that_are_wrong_in_second_order_are_caught(name: str, cpu: Session
     cpu.engine.registry.add(owner, gradients=[gradient_entry(spec, wrt, rule)], override=True)
     verdict = run_row(cpu, KNOWN[spec.name], Row(spec.name, "float64", "gradient"), 0)
     assert verdict.status == "fail"
-    assert all(message in each.message for each in verdict.failures), verdict.failures
+    assert all(message in failure.message for failure in verdict.failures), verdict.failures
 
 
 def test_at_kinks_first_gradients_are_given_and_second_ones_are_not_tried(cpu: Session) -> None:

@@ -58,14 +58,14 @@ def of(backend: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
 def cells(page: str) -> dict[str, list[str]]:
     """Return the matrix by kernel."""
     lines = page.partition("## Kernels")[2].strip().splitlines()
-    parts = [[each.strip() for each in line.strip("|").split("|")] for line in lines]
+    parts = [[part.strip() for part in line.strip("|").split("|")] for line in lines]
     assert parts[0][0] == "kernel"
     return {name.strip("`"): rest for name, *rest in (parts[0], *parts[2:])}
 
 
 @pytest.mark.parametrize("meant", list(CELLS))
 def test_what_a_cell_says(meant: str) -> None:
-    rows = [row("Kernel", *each) for each in CELLS[meant]]
+    rows = [row("Kernel", *cell) for cell in CELLS[meant]]
     assert cells(support([of("acme", rows)]))["Kernel"] == [meant]
 
 
@@ -82,8 +82,8 @@ def test_backends_stand_side_by_side() -> None:
 def test_a_line_for_each_backend() -> None:
     found = of("acme", [row("Abs", "float32", "native", "pass native")])
     page = support([{**found, "conformant": True, "partial": False}])
-    (line,) = [each for each in page.splitlines() if each.startswith("| ![acme")]
-    parts = [each.strip() for each in line.strip("|").split("|")]
+    (line,) = [item for item in page.splitlines() if item.startswith("| ![acme")]
+    parts = [part.strip() for part in line.strip("|").split("|")]
     assert parts[0] == "![acme: level 3](badges/acme.svg)"
     assert parts[1:7] == ["acme, tensorplug-acme 1.2", "Acme <One>", "3", "1", "0", "0"]
     assert parts[-1] == "2026-11-01"
@@ -94,7 +94,7 @@ def test_the_badges(tmp_path: Path) -> None:
         {**of("good", []), "conformant": True, "level": 2},
         {**of("bad", [row("Abs", "float32", "native", "fail")]), "conformant": False},
     ]
-    written = {each.relative_to(tmp_path).as_posix() for each in write_support(reports, tmp_path)}
+    written = {item.relative_to(tmp_path).as_posix() for item in write_support(reports, tmp_path)}
     assert written == {
         "support.md",
         *(f"badges/{n}.{e}" for n in ("good", "bad") for e in ("svg", "json")),
@@ -147,5 +147,5 @@ def test_the_command_takes_whole_reports_that_hold(
         (["part"], "a partial run proves too little"),
         (["cpu", "cpu"], "one report for each backend"),
     ):
-        assert main(["support", *(str(tmp_path / each) for each in wrong)]) == 2
+        assert main(["support", *(str(tmp_path / item) for item in wrong)]) == 2
         assert fault in capsys.readouterr().out

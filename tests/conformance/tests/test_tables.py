@@ -34,7 +34,7 @@ def test_rows_have_a_fixed_order_also_where_a_table_gives_a_set_of_dtypes() -> N
     table = CaseTable()
     table.of(NEG, oracle=np.negative, dtypes=dt.NUMERIC)(lambda _corpus: [])
     for entry in (*table, *entries().values()):
-        names = [each.name for each in entry.dtypes]
+        names = [dtype.name for dtype in entry.dtypes]
         assert names == sorted(names)
 
 
@@ -49,7 +49,7 @@ def test_level_2_has_every_primitive_in_every_dtype_it_can_see() -> None:
     for spec in catalogue():
         if spec.name in PRIMITIVES and spec.name != "Range":
             assert {name for kernel, name in found if kernel == spec.name} == {
-                each.name for each in row_dtypes(spec)
+                row_dtype.name for row_dtype in row_dtypes(spec)
             }
 
 

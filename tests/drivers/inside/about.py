@@ -36,8 +36,8 @@ def main() -> None:
 def processor_name() -> str:
     """Return the processor's name, and what tells models of one name from one another."""
     facts = processor.facts()
-    given = [each for each in ("cpu family", "model") if each in facts]
-    numbers = [f"{each.removeprefix('cpu ')} {facts[each]}" for each in given]
+    given = [word for word in ("cpu family", "model") if word in facts]
+    numbers = [f"{item.removeprefix('cpu ')} {facts[item]}" for item in given]
     name = re.sub(r"\((R|TM|tm)\)", "", processor.model())
     return f"{name} ({', '.join(numbers)})" if numbers else name
 

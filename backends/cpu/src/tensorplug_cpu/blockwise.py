@@ -67,10 +67,10 @@ class _Chain:
         self.operands: list[Operand] = list(operands)
         self.members = list(members)
         self.size = members[0].type.size
-        widest = max(each.type.dtype.itemsize for each in members)
+        widest = max(member.type.dtype.itemsize for member in members)
         length = max(1, BLOCK // widest)
         self.row = row
-        self.columns = any(each.kind == "column" for each in operands)
+        self.columns = any(operand.kind == "column" for operand in operands)
         if not self.columns:
             self._spell_out()
         if row is not None:
@@ -80,8 +80,8 @@ class _Chain:
         self.scratch: list[np.dtype[Any]] = []
         self.ends: list[tuple[int, Ending]] = []
         self._plan(ends)
-        first = len(self.operands) + sum(each.output is not None for each in members)
-        kinds = [each.kind for each in self.operands]
+        first = len(self.operands) + sum(member.output is not None for member in members)
+        kinds = [operand.kind for operand in self.operands]
         # Registers of which each block has another part, and those that all blocks use.
         self.moving = [at for at in range(first) if at >= len(kinds) or kinds[at] == "all"]
         self.resting = list(range(first, first + len(self.scratch)))
@@ -99,7 +99,7 @@ class _Chain:
     def _plan(self, ends: Sequence[tuple[int, Ending]]) -> None:
         """Choose registers: the inputs', the outputs', then scratch ones, used again when free."""
         inputs, members = len(self.operands), self.members
-        outputs = sum(each.output is not None for each in members)
+        outputs = sum(item.output is not None for item in members)
         last: dict[int, int] = {}
         for at, member in enumerate(members):
             last.update(dict.fromkeys(member.given, at))
@@ -107,8 +107,8 @@ class _Chain:
         register = {at: at for at in range(inputs)}
         free: list[int] = []
         for at, member in enumerate(members):
-            done = [register[each] for each in {*member.given} if last[each] == at]
-            done = [each for each in done if each >= inputs + outputs]
+            done = [register[item] for item in {*member.given} if last[item] == at]
+            done = [item for item in done if item >= inputs + outputs]
             in_place = isinstance(member.work, np.ufunc)  # other work reads inputs after writing
             if in_place:
                 free += done
@@ -117,7 +117,7 @@ class _Chain:
                 free += done
             register[inputs + at] = target
             self.steps.append(
-                (member.work, tuple(register[each] for each in member.given), target)
+                (member.work, tuple(register[item] for item in member.given), target)
             )
         self.ends = [(register[source], ending) for source, ending in ends]
 
@@ -125,10 +125,10 @@ class _Chain:
         if member.output is not None:
             return inputs + member.output
         dtype, first = member.type.dtype.numpy, inputs + outputs
-        for each in reversed(free):
-            if self.scratch[each - first] == dtype:
-                free.remove(each)
-                return each
+        for item in reversed(free):
+            if self.scratch[item - first] == dtype:
+                free.remove(item)
+                return item
         self.scratch.append(dtype)
         return first + len(self.scratch) - 1
 
@@ -148,15 +148,15 @@ class _Chain:
         length = self.length
         scratch = [np.empty(length, dtype) for dtype in self.scratch]
         repeated = [
-            self._repeated(each, operand)
-            for each, operand in zip(flat, self.operands, strict=True)
+            self._repeated(item, operand)
+            for item, operand in zip(flat, self.operands, strict=True)
         ]
         arrays = [*repeated, *results, *scratch]
         parts = [(at, arrays[at]) for at in self.moving]
         for first in range(start, stop, length):
             end = min(first + length, stop)
-            for at, each in parts:
-                arrays[at] = each[first:end]
+            for at, part in parts:
+                arrays[at] = part[first:end]
             if end - first < length:
                 self._shorten(arrays, end - first)
             if self.row is not None and self.columns:
@@ -166,8 +166,8 @@ class _Chain:
                     work(*[arrays[at] for at in given], out=arrays[target])
                 else:
                     work(arrays[target], *[arrays[at] for at in given])
-            for (at, ending), each in zip(self.ends, numbers, strict=True):
-                each[first // length] = ending.block(arrays[at].reshape(-1))
+            for (at, ending), number in zip(self.ends, numbers, strict=True):
+                number[first // length] = ending.block(arrays[at].reshape(-1))
 
     def _shorten(self, arrays: list[Array], length: int) -> None:
         """Cut what is as long as a block, at the end of the elements."""
@@ -178,9 +178,9 @@ class _Chain:
         """Take blocks as rows, and of columns the part beside them."""
         for at in (*self.moving, *self.resting):
             arrays[at] = arrays[at].reshape(-1, self.row or 1)
-        for at, (each, operand) in enumerate(zip(given, self.operands, strict=True)):
+        for at, (item, operand) in enumerate(zip(given, self.operands, strict=True)):
             if operand.kind == "column":
-                arrays[at] = each[first:end].reshape(-1, 1)
+                arrays[at] = item[first:end].reshape(-1, 1)
 
     def _repeated(self, array: Array, operand: Operand) -> Array:
         """Return a row as often as a block has rows; others as they are."""
@@ -201,18 +201,19 @@ def whole(
     """
     chain = _Chain(operands, members, ends, row)
     outputs = sorted(
-        (each for each in members if each.output is not None), key=lambda each: each.output or 0
+        (member for member in members if member.output is not None),
+        key=lambda item: item.output or 0,
     )
-    makers = [blank(each.type) for each in outputs]
-    kinds = [each.kind for each in operands]
+    makers = [blank(output.type) for output in outputs]
+    kinds = [operand.kind for operand in operands]
     blocks = -(-chain.size // chain.length)
     shared = chain.size >= _SHARED and blocks > 1
 
     def run(*inputs: Array) -> list[Array]:
         results = [make() for make in makers]
         totals = [np.empty(blocks) for _ in ends]
-        flat = [_flat(each, kind) for each, kind in zip(inputs, kinds, strict=True)]
-        into = [each.reshape(-1) for each in results]
+        flat = [_flat(operand, kind) for operand, kind in zip(inputs, kinds, strict=True)]
+        into = [result.reshape(-1) for result in results]
 
         def work(numbers: Array) -> None:
             start, stop = int(numbers[0]) * chain.length, (int(numbers[-1]) + 1) * chain.length
@@ -222,7 +223,7 @@ def whole(
             large.share_out(work, (), np.arange(blocks))
         else:
             chain.run(flat, into, totals, 0, chain.size)
-        reduced = [end.finish(each) for (_, end), each in zip(ends, totals, strict=True)]
+        reduced = [end.finish(total) for (_, end), total in zip(ends, totals, strict=True)]
         return [*results, *reduced]
 
     return quietly(run)

@@ -62,4 +62,4 @@ def _full(x: TensorType, numbers: TensorType, out: TensorType) -> bool:
 
 def _pixels(count: int, most: int) -> int:
     """Return the largest divisor of ``count`` up to ``most``."""
-    return next(each for each in range(max(1, most), 0, -1) if count % each == 0)
+    return next(index for index in range(max(1, most), 0, -1) if count % index == 0)

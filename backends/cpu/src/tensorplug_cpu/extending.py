@@ -75,18 +75,18 @@ def elementwise(
         ValueError: the results have several shapes; when called, an input has another one.
 
     """
-    shapes = {each.shape for each in outs}
+    shapes = {output.shape for output in outs}
     if len(shapes) != 1:
         raise ValueError(f"elementwise: results must have one shape, got {list(map(str, outs))}")
     (shape,) = shapes
     size = outs[0].size
-    makers = [blank(each) for each in outs]
+    makers = [blank(output) for output in outs]
     blocks = np.arange(-(-size // _BLOCK))
 
     def run(*inputs: Array | None) -> list[Array]:
         results = [make() for make in makers]
-        into = [each.reshape(-1) for each in results]
-        given = [_flat(each, shape) for each in inputs]
+        into = [result.reshape(-1) for result in results]
+        given = [_flat(operand, shape) for operand in inputs]
         if size <= _BLOCK:
             if size:
                 work(into, given)
@@ -95,8 +95,8 @@ def elementwise(
         def several(numbers: Array) -> None:
             for first in range(int(numbers[0]) * _BLOCK, (int(numbers[-1]) + 1) * _BLOCK, _BLOCK):
                 part = slice(first, first + _BLOCK)
-                parts = [each if each is None or not each.ndim else each[part] for each in given]
-                work([each[part] for each in into], parts)
+                parts = [item if item is None or not item.ndim else item[part] for item in given]
+                work([item[part] for item in into], parts)
 
         if size >= _SHARED:
             large.share_out(several, (), blocks)

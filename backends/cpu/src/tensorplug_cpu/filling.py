@@ -60,11 +60,11 @@ def _in_pieces(work: Callable[..., Any]) -> Callable[..., None]:
 
     def run(result: Array, *inputs: Array) -> None:
         arrays = (result, *inputs)
-        if not all(each.flags.c_contiguous for each in arrays):
+        if not all(array.flags.c_contiguous for array in arrays):
             work(*arrays)
             return
-        flat = [each.reshape(-1) for each in arrays]
+        flat = [array.reshape(-1) for array in arrays]
         for start in range(0, result.size, _PIECE):
-            work(*[each[start : start + _PIECE] for each in flat])
+            work(*[item[start : start + _PIECE] for item in flat])
 
     return run

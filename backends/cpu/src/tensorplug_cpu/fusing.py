@@ -66,11 +66,11 @@ class _Grouping:
         for slot in self.reduced.intersection(slots):
             self.groups[slot].open = False
         found = (self.groups.get(slot) for slot in slots)
-        used = dict.fromkeys(each for each in found if each is not None)
+        used = dict.fromkeys(item for item in found if item is not None)
         group = self._candidate(call)
-        for each in used:
-            if group is None or not self._merge(group, each):
-                each.open = False
+        for item in used:
+            if group is None or not self._merge(group, item):
+                item.open = False
         if group is not None:
             group.places.append(at)
             self.groups[call.outputs[0]] = group
@@ -105,8 +105,8 @@ class _Grouping:
         if not other.open or other.shape != group.shape or not _agree(group, other.row):
             return False
         group.places += other.places
-        for slot, each in self.groups.items():
-            if each is other:
+        for slot, item in self.groups.items():
+            if item is other:
                 self.groups[slot] = group
         return True
 
@@ -167,11 +167,11 @@ def _ending(call: FlatCall) -> Ending:
 def _slots(call: FlatCall) -> list[int]:
     """Return the slots that a call reads."""
     found: list[int] = []
-    for each in call.inputs:
-        if isinstance(each, tuple):
-            found += each
-        elif each is not None:
-            found.append(each)
+    for operand in call.inputs:
+        if isinstance(operand, tuple):
+            found += operand
+        elif operand is not None:
+            found.append(operand)
     return found
 
 

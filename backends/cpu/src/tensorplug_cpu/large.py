@@ -109,8 +109,8 @@ def _into(function: np.ufunc, result: Array, *inputs: Array) -> None:
 
 def _like(inputs: Sequence[Array], shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """Return an empty array laid out as the inputs are, so that both are walked in one order."""
-    full = [each for each in inputs if each.shape == shape]
-    if not full or any(each.flags.c_contiguous for each in full):
+    full = [operand for operand in inputs if operand.shape == shape]
+    if not full or any(item.flags.c_contiguous for item in full):
         return empty(shape, dtype)
     strides = full[0].strides
     order = sorted(range(len(shape)), key=lambda axis: -abs(strides[axis]))
@@ -136,15 +136,15 @@ def share_out(
         partial(
             work,
             _part(result, axis - result.ndim, start, stop),
-            *[_part(each, axis - result.ndim, start, stop) for each in inputs],
+            *[_part(operand, axis - result.ndim, start, stop) for operand in inputs],
         )
         for start, stop in pairwise(edges)
     ]
-    pending = [_workers.submit(partial(_silent, each)) for each in calls[1:]]
+    pending = [_workers.submit(partial(_silent, call)) for call in calls[1:]]
     try:
         calls[0]()
     finally:
-        raised = [each.exception() for each in pending]
+        raised = [item.exception() for item in pending]
     for error in raised:
         if error is not None:
             raise error

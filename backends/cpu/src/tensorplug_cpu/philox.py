@@ -18,7 +18,7 @@ _FEW: Final = 8  # blocks that Python's integers make faster than a hundred call
 
 _MASK: Final = np.uint64(0xFFFFFFFF)
 _HALF: Final = np.uint64(32)
-_MULTIPLIERS: Final = tuple(np.uint64(each) for each in MULTIPLIERS)
+_MULTIPLIERS: Final = tuple(np.uint64(multiplier) for multiplier in MULTIPLIERS)
 
 
 def words(key: Array, first: int, count: int) -> Array:
@@ -26,10 +26,12 @@ def words(key: Array, first: int, count: int) -> Array:
 
     ``key``: four words; ``tensorplug.ops.random.random`` says what they mean.
     """
-    one, two, three, four = (int(each) for each in key)
+    one, two, three, four = (int(item) for item in key)
     if count <= _FEW:
-        numbers = ((first + each) % 2**64 for each in range(count))
-        few = [block((each % 2**32, each >> 32, three, four), (one, two)) for each in numbers]
+        numbers = ((first + index) % 2**64 for index in range(count))
+        few = [
+            block((number % 2**32, number >> 32, three, four), (one, two)) for number in numbers
+        ]
         return np.array(few, np.uint32).reshape(-1)
     counters = np.arange(count, dtype=np.uint64) + np.uint64(first % 2**64)
     a: Any = counters & _MASK

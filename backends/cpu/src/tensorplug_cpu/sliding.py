@@ -43,13 +43,13 @@ def extent(window: Window) -> int:
 
 def padded(x: Array, at: Windows, value: Array | float) -> Array:
     """Return ``x`` (NHWC) with its padding, contiguous; itself if it is that already."""
-    if not any(each.before or each.after for each in at):
+    if not any(item.before or item.after for item in at):
         return np.ascontiguousarray(x)
     result = room((x.shape[0], *map(extent, at), x.shape[-1]), x.dtype)
-    for axis, each in enumerate(at, start=1):
+    for axis, item in enumerate(at, start=1):
         around = (slice(None),) * axis
-        result[*around, : each.before] = value
-        result[*around, each.before + each.size :] = value
+        result[*around, : item.before] = value
+        result[*around, item.before + item.size :] = value
     unpadded(result, at)[...] = x
     return result
 
@@ -67,7 +67,7 @@ def room(shape: Shape, dtype: np.dtype[Any]) -> Array:
 
 def unpadded(x: Array, at: Windows) -> Array:
     """Return the view of a padded array that leaves its padding out."""
-    return x[(slice(None), *(slice(each.before, each.before + each.size) for each in at))]
+    return x[(slice(None), *(slice(item.before, item.before + item.size) for item in at))]
 
 
 def _positions(window: Window, tap: int) -> slice:
@@ -78,7 +78,7 @@ def _positions(window: Window, tap: int) -> slice:
 
 def taps(at: Windows) -> Iterator[Block]:
     """Yield, in row-major order of the taps, the index of the elements each tap reads."""
-    for tap in product(*(range(each.filter) for each in at)):
+    for tap in product(*(range(item.filter) for item in at)):
         yield slice(None), *map(_positions, at, tap)
 
 
@@ -90,14 +90,14 @@ def columns(x: Array, at: Windows) -> Array:
     over_batch, *over_axes, over_channels = x.strides
     shape = (
         x.shape[0],
-        *(each.out for each in at),
-        *(each.filter for each in at),
+        *(item.out for item in at),
+        *(item.filter for item in at),
         x.shape[-1],
     )
     strides = (
         over_batch,
-        *(step * each.stride for step, each in zip(over_axes, at, strict=True)),
-        *(step * each.dilation for step, each in zip(over_axes, at, strict=True)),
+        *(step * item.stride for step, item in zip(over_axes, at, strict=True)),
+        *(step * item.dilation for step, item in zip(over_axes, at, strict=True)),
         over_channels,
     )
     return np.ndarray(shape, x.dtype, x, 0, strides)
@@ -105,8 +105,8 @@ def columns(x: Array, at: Windows) -> Array:
 
 def inside(at: Windows) -> Iterator[Step]:
     """Yield each tap, the positions at which it lies on the image, and the elements it reads."""
-    for tap in product(*(range(each.filter) for each in at)):
-        found = [_on_image(each, number) for each, number in zip(at, tap, strict=True)]
+    for tap in product(*(range(item.filter) for item in at)):
+        found = [_on_image(item, number) for item, number in zip(at, tap, strict=True)]
         yield (
             tap,
             (slice(None), *(positions for positions, _ in found)),

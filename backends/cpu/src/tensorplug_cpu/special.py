@@ -129,8 +129,8 @@ def _ratio(pair: tuple[Coefficients, Coefficients], x: Array) -> Array:
 
 def _horner(coefficients: Coefficients, x: Array) -> Array:
     result = np.asarray(x * coefficients[-1])
-    for each in coefficients[-2:0:-1]:
-        result += each
+    for coefficient in coefficients[-2:0:-1]:
+        result += coefficient
         result *= x
     result += coefficients[0]
     return result
@@ -188,8 +188,8 @@ def _single(result: Array, x: Array) -> None:
         inside = np.clip(part, -_REACH, _REACH, dtype=np.float32)
         np.square(inside, out=square)
         np.multiply(square, np.float32(_SINGLE[-1]), out=power)
-        for each in _SINGLE[-2:0:-1]:
-            power += np.float32(each)
+        for item in _SINGLE[-2:0:-1]:
+            power += np.float32(item)
             power *= square
         power += np.float32(_SINGLE[0])
         power *= inside

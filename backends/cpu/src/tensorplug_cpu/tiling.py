@@ -31,18 +31,18 @@ _BLOCK = 1 << 19  # elements: two dozen calls of NumPy per block cost more than 
 def tiled(windows: Windows) -> bool:
     """Return whether windows along several axes tile what they cover."""
     return len(windows) > 1 and all(
-        each.out > 0
-        and each.before == 0
-        and each.stride == each.filter
-        and each.dilation == 1
-        and each.out * each.stride <= each.size
-        for each in windows
+        window.out > 0
+        and window.before == 0
+        and window.stride == window.filter
+        and window.dilation == 1
+        and window.out * window.stride <= window.size
+        for window in windows
     )
 
 
 def covered(windows: Windows) -> bool:
     """Return whether windows tile the whole image."""
-    return tiled(windows) and all(each.out * each.stride == each.size for each in windows)
+    return tiled(windows) and all(window.out * window.stride == window.size for window in windows)
 
 
 def _shifts(row: Array, step: int, count: int) -> list[tuple[int, Array]]:
@@ -59,8 +59,8 @@ class Tiles:
         self._channels = channels
         self._repeats = last.filter
         row = last.out * last.filter * channels
-        inner = [(each.out, each.filter) for each in others[1:]]
-        self._split = (-1, *(n for each in others for n in (each.out, each.filter)), row)
+        inner = [(other.out, other.filter) for other in others[1:]]
+        self._split = (-1, *(n for other in others for n in (other.out, other.filter)), row)
         self._whole = covered(windows)
         # Blocks: some images, or some windows along the first axis of one.
         across = prod(out * taps for out, taps in inner) * row * others[0].filter
@@ -71,7 +71,7 @@ class Tiles:
             for image in range(0, batch, images)
             for first in range(0, others[0].out, rows)
         ]
-        self._taps = list(product(*(range(each.filter) for each in others)))
+        self._taps = list(product(*(range(other.filter) for other in others)))
         # Within a row, windows follow one another: where in its window stands each element?
         width = last.filter * channels
         size = min(images, batch) * rows * prod(out for out, _ in inner) * row
@@ -81,7 +81,7 @@ class Tiles:
 
     def _parted(self, x: Array) -> Array:
         """Return what windows cover, each axis but the last as windows and taps; rows whole."""
-        covered = (slice(None), *(slice(each.out * each.stride) for each in self._windows))
+        covered = (slice(None), *(slice(window.out * window.stride) for window in self._windows))
         return x[covered].reshape(self._split)
 
     def _result(self, x_shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
@@ -116,7 +116,7 @@ class Tiles:
     def _places(self) -> Iterator[Index]:
         """Yield, for the taps of all axes but the last, the index after images and windows."""
         for first, *others in self._taps:
-            yield (first, *(each for tap in others for each in (slice(None), tap)))
+            yield (first, *(item for tap in others for item in (slice(None), tap)))
 
     def to_first_equal(self, dy: Array, x: Array, largest: Array) -> Array:
         """Return ``dy`` where the first element, in row-major order, has the window's ``largest``.

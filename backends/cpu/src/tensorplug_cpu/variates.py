@@ -1,4 +1,4 @@
-"""Exponential and normal variates from random words: ``tensorplug.ops.random.box_muller`` on arrays.
+"""Exponential and normal variates from random words: Box-Muller's transform on arrays.
 
 Every step is NumPy's addition, subtraction, multiplication, division or square root of one float
 dtype, in the order given there, so that the bits are those of every other backend.
@@ -30,8 +30,8 @@ def joined(words: Array) -> Array:
 
 def _polynomial(coefficients: tuple[float, ...], x: Array) -> Array:
     result = x * coefficients[-1]
-    for each in coefficients[-2:0:-1]:
-        result += each
+    for coefficient in coefficients[-2:0:-1]:
+        result += coefficient
         result *= x
     result += coefficients[0]
     return result
@@ -92,7 +92,7 @@ def normals(precision: Precision, words: Array) -> Array:
     cosine, sine = _octant(precision, part)
     radius = box_muller.root(precision, minus_log(precision, radii), np.sqrt)
     # The angle's upper three bits: change places, the first one's sign, the second one's.
-    one, two = (box_muller.product(radius, each).view(words.dtype) for each in (cosine, sine))
+    one, two = (box_muller.product(radius, item).view(words.dtype) for item in (cosine, sine))
     swap = one ^ two
     swap &= kind(0) - (angles >> kind(width - 1))
     sign = kind(1 << (width - 1))

@@ -92,8 +92,8 @@ def _along(
         total += _along(x, axis, window, taps[half:], function, identity)
         return total
     before = (slice(None),) * axis
-    whole = [each for each in taps if each[0] == slice(0, window.out)]
-    rest = [each for each in taps if each not in whole]
+    whole = [tap for tap in taps if tap[0] == slice(0, window.out)]
+    rest = [tap for tap in taps if tap not in whole]
     result = room((*x.shape[:axis], window.out, *x.shape[axis + 1 :]), x.dtype)
     if len(whole) > 1:
         function(x[*before, whole[0][1]], x[*before, whole[1][1]], out=result)

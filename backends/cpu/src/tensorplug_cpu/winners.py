@@ -32,11 +32,11 @@ class Winners:
 
     def __init__(self, batch: int, windows: Windows, channels: int) -> None:
         first, *others = windows
-        row = prod(each.out for each in others) * channels
+        row = prod(other.out for other in others) * channels
         self.rows = max(1, _BLOCK // max(row, 1))  # of the first spatial axis, in a block
         self.images = max(1, self.rows // max(first.out, 1))
         self.batch = batch
-        self._shape = (*(each.out for each in others), channels)
+        self._shape = (*(other.out for other in others), channels)
         self._out = first.out
         rest = list(product(*map(tap_slices, others)))
         self._blocks: list[tuple[int, int, list[tuple[int, Index, Index]]]] = []
@@ -46,13 +46,13 @@ class Winners:
             seen = [
                 (
                     number,
-                    (slice(None), own[0], *(each[0] for each in more)),
-                    (slice(None), own[1], *(each[1] for each in more)),
+                    (slice(None), own[0], *(item[0] for item in more)),
+                    (slice(None), own[1], *(item[1] for item in more)),
                 )
                 for number, (own, more) in enumerate(taps)
             ]
             # A tap that sees nothing in this block has an empty slice somewhere.
-            kept = [each for each in seen if all(one != slice(0) for one in each[1])]
+            kept = [item for item in seen if all(one != slice(0) for one in item[1])]
             self._blocks.append((start, stop, kept))
 
     def visit(self, x: Array, output: Array, visit: Callable[..., None]) -> None:

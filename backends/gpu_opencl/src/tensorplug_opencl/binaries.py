@@ -97,11 +97,11 @@ def _sealed(key: bytes, binary: bytes) -> bytes:
 
 def _prune(folder: Path, kept: int) -> None:
     """Delete the files not used for longest, until three quarters of ``kept`` bytes remain."""
-    files = [(each.stat(), each) for each in folder.glob("*.bin")]
+    files = [(path.stat(), path) for path in folder.glob("*.bin")]
     total = sum(status.st_size for status, _ in files)
     if total <= kept:
         return
-    for status, file in sorted(files, key=lambda each: each[0].st_mtime):
+    for status, file in sorted(files, key=lambda item: item[0].st_mtime):
         if total <= kept * 3 // 4:
             return
         file.unlink(missing_ok=True)  # another process may be at it, too

@@ -89,20 +89,20 @@ def _search() -> tuple[list[Found], list[str]]:
         raise BackendUnavailableError(f"the OpenCL loader failed: {error}") from error
     devices: list[cl.Device] = []
     faults: list[str] = []
-    for each in platforms:
+    for item in platforms:
         try:
-            devices.extend(each.get_devices())
+            devices.extend(item.get_devices())
         except cl.Error as error:
             if error.code != cl.status_code.DEVICE_NOT_FOUND:
-                name = each.name.strip()
+                name = item.name.strip()
                 faults.append(f"OpenCL platform {name!r} cannot list its devices: {error}")
     return _ranked(devices), faults
 
 
 def _ranked(devices: Sequence[cl.Device]) -> list[Found]:
-    able = [each for each in devices if not _lack(each)]
+    able = [device for device in devices if not _lack(device)]
     verdicts = dict(zip(map(id, able), parent.verdicts(able), strict=True))
-    found = [Found(each, verdicts.get(id(each), UNTRIED)) for each in devices]
+    found = [Found(device, verdicts.get(id(device), UNTRIED)) for device in devices]
     return sorted(found, key=_rank)
 
 
@@ -129,7 +129,7 @@ def choose(wanted: str | None) -> Found:
         )
     number = 0 if wanted is None else int(wanted)
     if number >= len(found):
-        listed = "; ".join(f"{number}: {describe(each[0])}" for number, each in enumerate(found))
+        listed = "; ".join(f"{number}: {describe(item[0])}" for number, item in enumerate(found))
         raise BackendUnavailableError(f"there is no OpenCL device {wanted}. These exist: {listed}")
     chosen = found[number]
     if not chosen.refused:

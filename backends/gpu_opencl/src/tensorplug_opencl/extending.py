@@ -112,7 +112,7 @@ def elementwise(
     dtype = _common(inputs)
     _check_names([*inputs, *given])
     ctype = ctypes.ring(dtype) if formula.ring else ctypes.computed(dtype)
-    converted = [_constant(backend, each, given[each], dtype, ctype) for each in given]
+    converted = [_constant(backend, item, given[item], dtype, ctype) for item in given]
     title = f"{name} {dtype}"
     return pointwise.of_formula(backend.runtime, title, formula, inputs, out, converted, functions)
 
@@ -160,24 +160,24 @@ def elementwise_several(
     twice = outs.keys() & {*inputs, *given}
     if twice:
         raise ValueError(f"{sorted(twice)} are results and something else")
-    shapes = {each.shape for each in outs.values()}
-    fitting = {each.shape in shapes or each.size == 1 for each in inputs.values()}
+    shapes = {output.shape for output in outs.values()}
+    fitting = {operand.shape in shapes or operand.size == 1 for operand in inputs.values()}
     if len(shapes) != 1 or fitting != {True}:
-        shown = ", ".join(f"{key}={each}" for key, each in (*inputs.items(), *outs.items()))
+        shown = ", ".join(f"{key}={operand}" for key, operand in (*inputs.items(), *outs.items()))
         raise ValueError(f"results must have one shape, inputs that one or one element: {shown}")
     runtime = backend.runtime
     if not next(iter(outs.values())).size:
         return _several(runtime, list(outs.values()), _nothing)
     ctype = ctypes.computed(dtype)
-    converted = [_constant(backend, each, given[each], dtype, ctype) for each in given]
+    converted = [_constant(backend, item, given[item], dtype, ctype) for item in given]
     write = joint.launch(runtime, f"{name} {dtype}", statements, inputs, outs, converted, dtype)
     return _several(runtime, list(outs.values()), write)
 
 
 def _common(inputs: Mapping[str, TensorType]) -> DType:
-    dtypes = {each.dtype for each in inputs.values()}
+    dtypes = {operand.dtype for operand in inputs.values()}
     if len(dtypes) != 1:
-        shown = ", ".join(f"{name}={each}" for name, each in inputs.items()) or "none"
+        shown = ", ".join(f"{name}={operand}" for name, operand in inputs.items()) or "none"
         raise TypeError(f"elementwise takes inputs of one dtype, got {shown}")
     return dtypes.pop()
 
@@ -285,7 +285,7 @@ def program(
         if not isinstance(constant, np.generic | np.ndarray):
             raise TypeError(f"constant {constant!r} has no C type; give a NumPy scalar")
     write: Callable[..., None] = _nothing
-    if any(each.size for each in outs):
+    if any(output.size for output in outs):
         if items < 1:
             raise ValueError(f"items must be positive, got {items}")
         arrays = inputs + len(outs)
@@ -302,7 +302,7 @@ def _nothing(*_buffers: DeviceBuffer) -> None:
 def _several(
     runtime: Runtime, outs: Sequence[TensorType], write: Callable[..., None]
 ) -> Callable[..., list[DeviceBuffer]]:
-    makers = [runtime.maker(each) for each in outs]
+    makers = [runtime.maker(output) for output in outs]
 
     def run(*inputs: DeviceBuffer) -> list[DeviceBuffer]:
         results = [make() for make in makers]

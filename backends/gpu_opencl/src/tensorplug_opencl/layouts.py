@@ -76,7 +76,7 @@ def collapse(sizes: Shape, strides: Sequence[Strides]) -> Layout:
     for axis, length in enumerate(sizes):
         if length == 1:
             continue
-        step = [each[axis] for each in strides]
+        step = [stride[axis] for stride in strides]
         if kept and all(
             outer == inner * length for outer, inner in zip(kept[-1], step, strict=True)
         ):

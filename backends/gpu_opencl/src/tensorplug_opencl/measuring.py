@@ -53,7 +53,7 @@ class Measurements:
         mine.append(events)
 
         def end() -> int:
-            mine[:] = [each for each in mine if each is not events]
+            mine[:] = [item for item in mine if item is not events]
             with runtime.lock:
                 self._count -= 1
                 if not self._count:
@@ -96,4 +96,4 @@ class Measurements:
 def _busy(events: list[cl.Event]) -> int:
     if events:
         cl.wait_for_events(events)
-    return sum(each.profile.end - each.profile.start for each in events)
+    return sum(event.profile.end - event.profile.start for event in events)

@@ -127,27 +127,30 @@ class Memory:
     def largest(self) -> list[str]:
         """Return what holds most memory, the largest first: looks through the heap."""
         kinds = Counter(self._types())
-        sizes = sorted(kinds, key=lambda each: each.nbytes * kinds[each], reverse=True)
+        sizes = sorted(kinds, key=lambda kind: kind.nbytes * kinds[kind], reverse=True)
         return [
-            f"{each} ({kinds[each]} of {each.nbytes:,} bytes)"
-            if kinds[each] > 1
-            else f"{each} ({each.nbytes:,} bytes)"
-            for each in sizes[:SHOWN]
+            f"{size} ({kinds[size]} of {size.nbytes:,} bytes)"
+            if kinds[size] > 1
+            else f"{size} ({size.nbytes:,} bytes)"
+            for size in sizes[:SHOWN]
         ]
 
     def _types(self) -> Iterator[TensorType]:
         """Yield the type under each piece of memory: of its largest view."""
         found: dict[int, DeviceBuffer] = {}
-        for each in gc.get_objects():
-            if type(each) is not DeviceBuffer or getattr(each, "shape", None) is None:
+        for get_object_ in gc.get_objects():
+            if (
+                type(get_object_) is not DeviceBuffer
+                or getattr(get_object_, "shape", None) is None
+            ):
                 continue  # or it is just being made
-            memory = each.memory
+            memory = get_object_.memory
             if memory is None or memory.context != self._queue.context:
                 continue
             before = found.get(id(memory))
-            if before is None or before.type.nbytes < each.type.nbytes:
-                found[id(memory)] = each
-        return (each.type for each in found.values())
+            if before is None or before.type.nbytes < get_object_.type.nbytes:
+                found[id(memory)] = get_object_
+        return (item.type for item in found.values())
 
     def trim(self) -> int:
         """Give what is kept for reuse back to the device; return how many bytes that were.

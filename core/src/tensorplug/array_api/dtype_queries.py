@@ -106,7 +106,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     """
     asked = dt.of(dtype, "isdtype")
     if isinstance(kind, tuple):
-        found = [isdtype(asked, each) for each in kind]  # every one is checked
+        found = [isdtype(asked, item) for item in kind]  # every one is checked
         return any(found)
     if isinstance(kind, str):
         if kind not in KINDS:
@@ -135,11 +135,11 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
         DTypeError: they have no common dtype.
 
     """
-    scalars = [each for each in arrays_and_dtypes if host_values.is_scalar(each)]
+    scalars = [dtype for dtype in arrays_and_dtypes if host_values.is_scalar(dtype)]
     others = [
-        _dtype_of(each, "result_type")
-        for each in arrays_and_dtypes
-        if not host_values.is_scalar(each)
+        _dtype_of(dtype, "result_type")
+        for dtype in arrays_and_dtypes
+        if not host_values.is_scalar(dtype)
     ]
     if not others:
         raise ArgumentError("result_type: at least one tensor or dtype is needed")

@@ -55,7 +55,7 @@ class NamespaceInfo:
         engine = in_use()
         place = engine.device_of(current_context()) if device is None else engine.open(device)
         return {
-            each.name: each
-            for each in sorted(place.backend.dtypes, key=lambda one: one.name)
-            if each not in (dt.float16, dt.string) and (kind is None or isdtype(each, kind))
+            dtype.name: dtype
+            for dtype in sorted(place.backend.dtypes, key=lambda one: one.name)
+            if dtype not in (dt.float16, dt.string) and (kind is None or isdtype(dtype, kind))
         }

@@ -1,6 +1,6 @@
 """Backpropagation: from a result's node back over the tape to the leaves that were asked for.
 
-The work is done by ops in the context of whoever asks. If that context records, what they do can be
+Ops do the work in the caller's context. If that context records, what they do can be
 differentiated in turn.
 """
 

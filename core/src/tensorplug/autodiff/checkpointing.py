@@ -73,7 +73,7 @@ class _Call(NamedTuple):
     def of(cls, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call:
         context = current_context()
         leaves, rebuild = flatten((args, kwargs))
-        kept = [_kept(each) for each in leaves]
+        kept = [_kept(leaf) for leaf in leaves]
         return cls(f, kept, rebuild, context.device, context.recording)
 
     def make(self) -> Any:
@@ -81,7 +81,7 @@ class _Call(NamedTuple):
         context = current_context()
         device = context.device if self.device is None or self.device.closed else self.device
         # Again others: f may dispose of those that it gets, and change arrays.
-        args, kwargs = self.rebuild([_kept(each) for each in self.leaves])
+        args, kwargs = self.rebuild([_kept(leaf) for leaf in self.leaves])
         try:
             with use_context(context.replace(device=device, recording=self.recording)):
                 return self.f(*args, **kwargs)
@@ -126,11 +126,11 @@ class _CheckpointNode(FunctionNode):
     def _nodes(self, result: Any) -> list[Node | None]:
         leaves = flatten(result)[0]
         found = [leaves[at] for at in self.places if at < len(leaves)]
-        tensors = [each for each in found if isinstance(each, Tensor)]
-        types = [each.type for each in tensors]
+        tensors = [item for item in found if isinstance(item, Tensor)]
+        types = [tensor.type for tensor in tensors]
         if types != self.types:
             raise self._differs(f"has {_listed(types)} instead of {_listed(self.types)}")
-        return [each._node for each in tensors]
+        return [tensor._node for tensor in tensors]
 
     def _differs(self, how: str) -> GradientError:
         return GradientError(

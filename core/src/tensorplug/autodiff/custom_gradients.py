@@ -54,7 +54,7 @@ def custom_grad(f: Callable[..., tuple[Any, Callable[..., Any]]]) -> Callable[..
         node = None
         if context.recording is not None and value.dtype in dt.INEXACT:
             _check_captured(value, tensors, since, name)
-            if any(each._node for each in tensors):
+            if any(tensor._node for tensor in tensors):
                 node = CustomNode(tensors, name, backward)
         return handle(value, node)
 
@@ -99,7 +99,7 @@ def _value_and_backward(
     f: Callable[..., Any], tensors: Sequence[Tensor], context: Context, name: str
 ) -> tuple[Tensor, Callable[..., Any]]:
     """Call ``f`` so that what its backward function uses lives as long as that does."""
-    own = [twin(each) for each in tensors]
+    own = [twin(tensor) for tensor in tensors]
     if context.recording is None or context.scope is None:
         result = f(*own)
     else:
@@ -120,7 +120,7 @@ def _value_and_backward(
 def _check_captured(value: Tensor, tensors: Sequence[Tensor], since: int, name: str) -> None:
     if value._node is None:
         return
-    arguments = {each._node for each in tensors}
+    arguments = {tensor._node for tensor in tensors}
     captured = [node for node in boundary([value._node], since) if node not in arguments]
     if captured:
         one = len(captured) == 1

@@ -61,8 +61,8 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
     directions = matching(tuple(tangents), points, "tangents", "primal")
     y, pull = vjp(f, *points, unconnected="zeros")
     outputs, build = flatten(y)
-    zeros = [creation.zeros_like(each) for each in outputs]
-    smooth = [at for at, each in enumerate(outputs) if each.dtype in dt.INEXACT]
+    zeros = [creation.zeros_like(output) for output in outputs]
+    smooth = [at for at, output in enumerate(outputs) if output.dtype in dt.INEXACT]
 
     def pulled(dys: list[Tensor]) -> list[Tensor]:
         full = list(zeros)
@@ -137,16 +137,19 @@ def _block(
     if not y.size:  # one pull, for what it says of connections
         sample = traced.gradients([(y, creation.zeros_like(y))], unconnected)
         return traced.regroup(
-            [creation.zeros((*y.shape, *each.shape), dtype=each.dtype) for each in sample]
+            [creation.zeros((*y.shape, *item.shape), dtype=item.dtype) for item in sample]
         )
     rows = [traced.gradients([(y, dy)], unconnected) for dy in _basis(y)]
     if not holomorphic:
-        rows = [[conjugated(each) for each in row] for row in rows]
+        rows = [[conjugated(item) for item in row] for row in rows]
     if not y.shape:
         return traced.regroup(rows[0])
     columns = list(zip(*rows, strict=True))
     return traced.regroup(
-        [movement.reshape(movement.stack(each), (*y.shape, *each[0].shape)) for each in columns]
+        [
+            movement.reshape(movement.stack(column), (*y.shape, *column[0].shape))
+            for column in columns
+        ]
     )
 
 
@@ -184,10 +187,10 @@ def hessian(
     @functools.wraps(f)
     def gradients(*args: Any, **kwargs: Any) -> Any:
         found = first(*args, **kwargs)
-        for each in () if holomorphic else flatten(found)[0]:
-            if each.dtype in dt.COMPLEX:
+        for item in () if holomorphic else flatten(found)[0]:
+            if item.dtype in dt.COMPLEX:
                 raise DTypeError(
-                    f"hessian: an argument is {each.dtype}; differentiate a real function by "
+                    f"hessian: an argument is {item.dtype}; differentiate a real function by "
                     "real and imaginary parts, as hessian(lambda x, y: f(complex(x, y)), (0, 1)) "
                     "does, or say holomorphic=True for a holomorphic one"
                 )

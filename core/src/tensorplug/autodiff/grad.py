@@ -100,7 +100,7 @@ def value_and_grad(
             trees = traced.pull([(y, start)], unconnected)
         else:
             found = traced.gradients([(y, conjugated(start))], unconnected)
-            trees = traced.regroup([conjugated(each) for each in found])
+            trees = traced.regroup([conjugated(item) for item in found])
         value = (detached(y), traced.aux) if has_aux else detached(y)
         return value, trees if choice.several else trees[0]
 
@@ -182,7 +182,7 @@ def vjp(
     result = detached(traced.y)
     leaves, rebuild = flatten(traced.y)
     # Handles of one's own: the user, or a tidy, may dispose of theirs.
-    twins = [twin(each) for each in leaves]
+    twins = [twin(leaf) for leaf in leaves]
     kept = Traced(rebuild(twins), None, traced.entries)
 
     def pull(dy: Any) -> tuple[Any, ...]:

@@ -122,7 +122,7 @@ class Recipe:
             (name, type_, plan.state.gradient(spec.name, name) if want else None, want)
             for name, type_, want in zip(spec.input_names, plan.inputs, wanted, strict=True)
         ]
-        asked = {each for _, _, owned, _ in found if owned for each in owned.entry.asks}
+        asked = {ask for _, _, owned, _ in found if owned for ask in owned.entry.asks}
         self.inputs = tuple(at for at, name in enumerate(spec.input_names) if name in asked)
         self.outputs = tuple(at for at, name in enumerate(spec.output_names) if name in asked)
         self.steps: list[Step] = []
@@ -133,7 +133,7 @@ class Recipe:
                 self.steps.append(Step(name, first, type_, _missing(spec.name, name)))
             elif owned is not None and (rule := _rule(owned.entry, type_)) is not None:
                 step = Step(name, first, type_, _positional(rule, owned.entry.asks))
-                step.sources = [self._source(plan, each) for each in owned.entry.asks]
+                step.sources = [self._source(plan, ask) for ask in owned.entry.asks]
                 self.steps.append(step)
             first += len(type_) if isinstance(type_, list) else 1
 
@@ -159,7 +159,7 @@ def _rule(entry: GradientEntry, type_: Any) -> Callable[..., Any] | None:
 
 def _positional(rule: Callable[..., Any], asks: tuple[str, ...]) -> Callable[..., Any]:
     """Return ``rule`` taking its parameters in order, also the keyword-only ones."""
-    kinds = {each.kind for each in inspect.signature(rule).parameters.values()}
+    kinds = {parameter.kind for parameter in inspect.signature(rule).parameters.values()}
     if inspect.Parameter.KEYWORD_ONLY not in kinds:
         return rule
     return lambda *values: rule(**dict(zip(asks, values, strict=True)))
@@ -203,7 +203,7 @@ class CallNode(Node):
         self.saved_outputs: list[Saved] = []
         for at in recipe.outputs:
             if plan.spec.outputs[at].endswith("[]"):
-                self.saved_outputs.append([_bare(each) for each in outputs])
+                self.saved_outputs.append([_bare(output) for output in outputs])
             else:
                 self.saved_outputs.append(_bare(outputs[at]))
 
@@ -214,12 +214,12 @@ class CallNode(Node):
 
         def replaced(saved: Saved) -> Saved:
             if isinstance(saved, list):
-                return [replaced(each) for each in saved]
+                return [replaced(item) for item in saved]
             found = None if saved is None else other(*saved[:2])
             return saved if found is None else (*found, *saved[2:])
 
-        self.saved_inputs = [replaced(each) for each in self.saved_inputs]
-        self.saved_outputs = [replaced(each) for each in self.saved_outputs]
+        self.saved_inputs = [replaced(saved_operand) for saved_operand in self.saved_inputs]
+        self.saved_outputs = [replaced(saved_output) for saved_output in self.saved_outputs]
 
     @property
     def count(self) -> int:
@@ -260,7 +260,7 @@ class CallNode(Node):
 
     def _output(self, position: int, saved: Any) -> Any:
         if isinstance(saved, list):
-            return [self._output(index, each) for index, each in enumerate(saved)]
+            return [self._output(index, item) for index, item in enumerate(saved)]
         node = OutputNode(self, position) if self.plan.spec.several else self
         buffer, placement = saved
         return Tensor._of(buffer, placement, node if placement.type.dtype in INEXACT else None)
@@ -275,14 +275,14 @@ def save(given: Any) -> Saved:
     """Return what ``restore`` makes a tensor of again; lists of tensors likewise."""
     if isinstance(given, Tensor):
         return (given._buffer, given._placement, given._node)
-    return [save(each) for each in given] if isinstance(given, list) else None
+    return [save(item) for item in given] if isinstance(given, list) else None
 
 
 def restore(saved: Saved) -> Any:
     """Return a tensor of one's own for what was saved, whatever became of the others."""
     if isinstance(saved, tuple):
         return Tensor._of(*saved)
-    return [restore(each) for each in saved] if isinstance(saved, list) else None
+    return [restore(item) for item in saved] if isinstance(saved, list) else None
 
 
 def handle(tensor: Tensor, node: Node | None) -> Tensor:
@@ -330,7 +330,7 @@ def record(plan: Recorded, inputs: Sequence[Any], outputs: Sequence[Tensor]) -> 
     wanted: list[bool] = []
     for given in inputs:
         if isinstance(given, list):
-            several = [each._node for each in given]
+            several = [item._node for item in given]
             nodes.extend(several)
             wanted.append(any(node is not None for node in several))
         else:

@@ -59,7 +59,7 @@ class Argnums(NamedTuple):
         """Read what a user gave: a position, or a sequence of them."""
         several = isinstance(argnums, Sequence)
         listed: Sequence[Any] = argnums if isinstance(argnums, Sequence) else [argnums]
-        return cls([shapes.index(each, "argnums") for each in listed], several)
+        return cls([shapes.index(item, "argnums") for item in listed], several)
 
     def within(self, args: Sequence[Any]) -> list[int]:
         """Return the positions among ``args``.
@@ -199,8 +199,8 @@ class Traced(NamedTuple):
         (name,) = [
             entry.name + place
             for entry in self.entries
-            for each, place in zip(entry.twins, paths(entry.rebuild([*entry.twins])), strict=True)
-            if each is leaf
+            for item, place in zip(entry.twins, paths(entry.rebuild([*entry.twins])), strict=True)
+            if item is leaf
         ]
         return NotConnectedError(
             f"no differentiable path leads from the result ({types}) back to {name} "

@@ -65,11 +65,11 @@ def variable_grads(
     chosen = _all_trainable() if var_list is None else _checked(var_list)
     leaves: dict[int, Leaf] = {}
     watched = {}
-    for each in chosen:
-        if each.trainable:
-            seen = each._reading()
-            leaf = leaves[id(each)] = Leaf((seen._node,))
-            watched[id(each)] = (each, Tensor._of(seen._buffer, seen._placement, leaf))
+    for item in chosen:
+        if item.trainable:
+            seen = item._reading()
+            leaf = leaves[id(item)] = Leaf((seen._node,))
+            watched[id(item)] = (item, Tensor._of(seen._buffer, seen._placement, leaf))
     traced = Traced.of(f, (), {}, (), has_aux=has_aux, watched=watched)
     y = _scalar(traced.y)
     value = detached(y)
@@ -77,21 +77,21 @@ def variable_grads(
     if not found:
         raise _not_connected(y, chosen)
     grads: dict[str, Tensor | None] = {}
-    for each in chosen:
-        if id(each) not in leaves:
-            grads[each.name] = None
+    for item in chosen:
+        if id(item) not in leaves:
+            grads[item.name] = None
             continue
-        gradient = found.get(leaves[id(each)])
+        gradient = found.get(leaves[id(item)])
         if gradient is not None:
             # One tensor may serve two variables; who disposes of one must not lose the other.
             gradient = conjugated(gradient)
-            grads[each.name] = handle(gradient, gradient._node)
+            grads[item.name] = handle(gradient, gradient._node)
     return VariableGrads((value, traced.aux) if has_aux else value, grads)
 
 
 def _all_trainable() -> list[Variable]:
     every = engine_of(current_context()).variables.listed()
-    chosen = [each for each in every if each.trainable and each.dtype in dt.INEXACT]
+    chosen = [item for item in every if item.trainable and item.dtype in dt.INEXACT]
     if not every:
         raise ArgumentError(
             "variable_grads: this engine has no variables; one lives while something refers to it"
@@ -111,35 +111,35 @@ def _checked(var_list: Any) -> list[Variable]:
     """
     chosen: dict[int, Variable] = {}
     names: set[str] = set()
-    for each in tree.leaves(var_list):
-        if not isinstance(each, Variable):
+    for leaf in tree.leaves(var_list):
+        if not isinstance(leaf, Variable):
             raise ArgumentError(
                 "variable_grads: var_list must be a list of variables, or a tree of them, but "
-                f"holds {type(each).__name__}"
+                f"holds {type(leaf).__name__}"
             )
-        if id(each) in chosen:
+        if id(leaf) in chosen:
             continue
-        each._live()
-        if each.trainable and each.dtype not in dt.INEXACT:
+        leaf._live()
+        if leaf.trainable and leaf.dtype not in dt.INEXACT:
             raise DTypeError(
-                f"variable_grads: variable {each.name!r} is {each.type}; only floating and "
+                f"variable_grads: variable {leaf.name!r} is {leaf.type}; only floating and "
                 "complex variables can be differentiated"
             )
-        if each.name in names:
+        if leaf.name in names:
             raise ArgumentError(
-                f"variable_grads: var_list holds two variables called {each.name!r}, of two "
+                f"variable_grads: var_list holds two variables called {leaf.name!r}, of two "
                 "engines, but gradients are given by name"
             )
-        chosen[id(each)] = each
-        names.add(each.name)
-    if not any(each.trainable for each in chosen.values()):
+        chosen[id(leaf)] = leaf
+        names.add(leaf.name)
+    if not any(item.trainable for item in chosen.values()):
         listed = _names(list(chosen.values()))
         raise ArgumentError(f"variable_grads: none of var_list ({listed}) is trainable")
     return list(chosen.values())
 
 
 def _names(variables: Sequence[Variable]) -> str:
-    shown = [repr(each.name) for each in variables[:5]]
+    shown = [repr(variable.name) for variable in variables[:5]]
     more = [f"{len(variables) - 5} more"] if len(variables) > 5 else []
     return ", ".join(shown + more) or "empty"
 
@@ -156,7 +156,7 @@ def _scalar(y: Any) -> Tensor:
 
 
 def _not_connected(y: Tensor, chosen: Sequence[Variable]) -> NotConnectedError:
-    trainable = [each for each in chosen if each.trainable]
+    trainable = [item for item in chosen if item.trainable]
     return NotConnectedError(
         f"variable_grads: no differentiable path leads from the result ({y.type}) back to any of "
         f"the variables ({_names(trainable)}); does f use them itself, and not only tensors read "

@@ -43,9 +43,9 @@ def _backends(options: argparse.Namespace) -> int:
 
 def _kernels(options: argparse.Namespace) -> int:
     lines = listings.kernels(options.pattern, options.backend, options.dtype)
-    for each in lines:
-        each["inputs"] = ", ".join(each["inputs"])
-        each["outputs"] = ", ".join(each["outputs"])
+    for line in lines:
+        line["inputs"] = ", ".join(line["inputs"])
+        line["outputs"] = ", ".join(line["outputs"])
     _show(lines, options)
     return 0
 
@@ -76,7 +76,7 @@ def _explain(options: argparse.Namespace) -> int:
 def _doctor(options: argparse.Namespace) -> int:
     lines = doctor.examine(options.backend, options.timeout)
     _show(lines, options)
-    return 1 if any(each["state"] == "failed" for each in lines) else 0
+    return 1 if any(line["state"] == "failed" for line in lines) else 0
 
 
 def _new(options: argparse.Namespace) -> int:
@@ -98,8 +98,8 @@ def _show(lines: Lines, options: argparse.Namespace, empty: str = "") -> None:
     if not lines:
         print(empty)
         return
-    columns = [name for name in lines[0] if any(each[name] for each in lines)]
-    cells = [[str(each[name]) for name in columns] for each in lines]
+    columns = [name for name in lines[0] if any(line[name] for line in lines)]
+    cells = [[str(line[name]) for name in columns] for line in lines]
     try:
         from rich.console import Console
         from rich.markup import escape

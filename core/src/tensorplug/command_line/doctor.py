@@ -33,11 +33,11 @@ def examine(name: str | None, seconds: float) -> list[Line]:
     ``state`` is "ok" or "failed", or "refused" for a device that its backend does not open while
     it has others; ``advice`` says what to do. ``seconds``: how long a backend may take.
     """
-    known = [each for each in installed() if each["kind"] == "backend"]
+    known = [item for item in installed() if item["kind"] == "backend"]
     lines = [
-        line for each in known if name in (None, each["name"]) for line in _backend(each, seconds)
+        line for item in known if name in (None, item["name"]) for line in _backend(item, seconds)
     ]
-    return lines or [_missing(name, [each["name"] for each in known])]
+    return lines or [_missing(name, [item["name"] for item in known])]
 
 
 def _missing(name: str | None, known: Sequence[str]) -> Line:
@@ -83,7 +83,7 @@ def _end(code: int, output: str) -> str:
     """Return how a process ended, with the last lines that it wrote."""
     how = f"it ended with exit status {code}"
     if code < 0:
-        names = {each.value: each.name for each in signal.Signals}
+        names = {item.value: item.name for item in signal.Signals}
         how = f"it died of {names.get(-code, f'signal {-code}')}"
     last = output.strip().splitlines()[-3:]
     return "\n".join([how, *last])
@@ -105,12 +105,12 @@ def _told(info: Line, output: str, end: str = "", advice: str = "") -> list[Line
             lines.append(_line(info["name"], about, "failed", event["error"], _hint(info, event)))
             begun = ""
         elif event.get("done") == "backend":
-            found = [_line(info["name"], "", "warning", each) for each in event["warnings"]]
+            found = [_line(info["name"], "", "warning", item) for item in event["warnings"]]
             lines += found
     if end:
         lines.append(_line(info["name"], begun, "failed", end, advice))
-    if lines and all(each["state"] == "refused" for each in lines):
-        lines = [{**each, "state": "failed"} for each in lines]
+    if lines and all(line["state"] == "refused" for line in lines):
+        lines = [{**line, "state": "failed"} for line in lines]
     return lines
 
 

@@ -26,18 +26,18 @@ Line = dict[str, Any]
 
 def installed() -> list[Line]:
     """Return the installed backends and extensions, from metadata alone: no plugin is imported."""
-    found = [("backend", each) for each in backends()]
-    found += [("extension", each) for each in extensions()]
+    found = [("backend", backend) for backend in backends()]
+    found += [("extension", extension) for extension in extensions()]
     return [
         {
             "kind": kind,
-            "name": each.name,
-            "distribution": each.distribution,
-            "version": each.version,
-            "state": each.state,
-            "detail": each.detail,
+            "name": item.name,
+            "distribution": item.distribution,
+            "version": item.version,
+            "state": item.state,
+            "detail": item.detail,
         }
-        for kind, each in found
+        for kind, item in found
     ]
 
 
@@ -81,7 +81,7 @@ def explained(
     options = dict(map(_attribute, attributes))
     if options and not inputs:
         raise ArgumentError("attributes explain a call; give the types of its inputs too")
-    types = [_type(each) for each in inputs]
+    types = [_type(operand) for operand in inputs]
     name = backend or control.get_backend()
     return registration.explain(kernel, types or None, options, backend=name)
 
@@ -94,7 +94,7 @@ def _type(text: str) -> TensorType | list[TensorType] | None:
     if text == "-":
         return None
     if "+" in text:
-        return [_one_type(each) for each in text.split("+")]
+        return [_one_type(part) for part in text.split("+")]
     return _one_type(text)
 
 
@@ -103,7 +103,7 @@ def _one_type(text: str) -> TensorType:
     if match is None:
         raise ArgumentError(f"{text!r} is no type of a tensor, such as float32[2,3]")
     sizes = (match["shape"] or "").replace(" ", "")
-    shape = tuple(int(each) for each in sizes.split(",") if each)
+    shape = tuple(int(part) for part in sizes.split(",") if part)
     return TensorType(dt.of(match["dtype"]), shape)
 
 

@@ -88,16 +88,16 @@ def _replaced(text: str, words: Mapping[str, str]) -> str:
 
 
 def _texts(folder: Traversable, above: str = "") -> Iterator[tuple[str, str]]:
-    for each in folder.iterdir():
-        if each.is_dir():
-            if not _CACHE.fullmatch(each.name):
-                yield from _texts(each, f"{above}{each.name}/")
+    for path in folder.iterdir():
+        if path.is_dir():
+            if not _CACHE.fullmatch(path.name):
+                yield from _texts(path, f"{above}{path.name}/")
         else:
-            yield f"{above}{each.name}", each.read_text("utf-8")
+            yield f"{above}{path.name}", path.read_text("utf-8")
 
 
 def _write(texts: Mapping[str, str], folder: Path) -> None:
-    if folder.exists() and any(each.name != ".git" for each in folder.iterdir()):
+    if folder.exists() and any(file.name != ".git" for file in folder.iterdir()):
         raise ArgumentError(
             f"{folder} is not empty, and nothing is overwritten; name another with --directory"
         )

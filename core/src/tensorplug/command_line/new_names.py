@@ -89,11 +89,11 @@ def _check_spelling(name: str) -> None:
 
 
 def _check_backend(names: Names) -> None:
-    for each in tp.backends():
-        if each.name.lower().replace("_", "-") == names.name:
+    for backend in tp.backends():
+        if backend.name.lower().replace("_", "-") == names.name:
             raise ArgumentError(
-                f"backend {each.name!r} is installed already, by {each.distribution}; choose "
-                f"another name, or uninstall it first: pip uninstall {each.distribution}"
+                f"backend {backend.name!r} is installed already, by {backend.distribution}; "
+                f"choose another name, or uninstall it first: pip uninstall {backend.distribution}"
             )
 
 

@@ -49,15 +49,15 @@ class Derivative(NamedTuple):
 
 def differentiated(special: Specialized, context: Context, tensors: Sequence[Tensor]) -> Any:
     """Run a program and leave one node on the tape for it."""
-    wanted = tuple(at for at, each in enumerate(tensors) if each._node is not None)
+    wanted = tuple(at for at, tensor in enumerate(tensors) if tensor._node is not None)
     derivative = special.derivatives.get(wanted)
     if derivative is None:
         derivative = special.derivatives[wanted] = _derivative(special, wanted)
-    buffers = run(derivative.forward, context, [each._buffer for each in tensors])
+    buffers = run(derivative.forward, context, [tensor._buffer for tensor in tensors])
     count = len(special.executable.program.wanted)
     results, kept = buffers[:count], buffers[count:]
     places = derivative.forward.program.wanted[count:]
-    saved = [Tensor._of(each, at.placement) for each, at in zip(kept, places, strict=True)]
+    saved = [Tensor._of(item, at.placement) for item, at in zip(kept, places, strict=True)]
     node = _ProgramNode(special, derivative, wanted, tensors, saved)
     nodes: list[Node | None] = [None] * count
     for index, at in enumerate(derivative.starts):
@@ -75,17 +75,17 @@ def _derivative(special: Specialized, wanted: Sequence[int]) -> Derivative:
     trace.expect(special.reads)
     first = len(entries)
     watched: dict[int, Watched] = {}
-    for at, each in enumerate(trace.reads, first):
+    for at, read in enumerate(trace.reads, first):
         if at in leaves:
-            placement = trace.device.placement(each.value.placement.type)
-            held = Tensor._of(each.value, placement, leaves[at])
-            watched[id(each.source)] = (each.source, held)
+            placement = trace.device.placement(read.value.placement.type)
+            held = Tensor._of(read.value, placement, leaves[at])
+            watched[id(read.source)] = (read.source, held)
     try:
         result = traced(trace, body, [tensor for _, tensor in entries], Recording(None, watched))
-        assigned = [trace.assigned[id(each)][1] for each in special.assigns]
-        results = [trace.operand(each) for each in (*result.tensors, *assigned)]
+        assigned = [trace.assigned[id(assign)][1] for assign in special.assigns]
+        results = [trace.operand(item) for item in (*result.tensors, *assigned)]
         boundary = len(trace.calls)
-        starts = [at for at, each in enumerate(result.tensors) if _flows(each)]
+        starts = [at for at, item in enumerate(result.tensors) if _flows(item)]
         dys = [trace.enter(result.tensors[at].type) for at in starts]
         with use_context(trace.context()):
             found = backpropagate(
@@ -96,14 +96,14 @@ def _derivative(special: Specialized, wanted: Sequence[int]) -> Derivative:
         gradients = [trace.operand(found[leaves[at]]) for at in reached]
     finally:
         trace.over = True
-    inputs = [value for value, _ in entries] + [each.value for each in trace.reads]
+    inputs = [value for value, _ in entries] + [read.value for read in trace.reads]
     forward, backward = trace.calls[:boundary], trace.calls[boundary:]
     later = {value for call in backward for value in call.outputs}
     calls, both = without_common(trace.calls, [*results, *gradients])
     results, gradients = both[: len(results)], both[len(results) :]
     live = without_dead(calls, both)
-    forward = [each for each in live if later.isdisjoint(each.outputs)]
-    backward = [each for each in live if not later.isdisjoint(each.outputs)]
+    forward = [item for item in live if later.isdisjoint(item.outputs)]
+    backward = [item for item in live if not later.isdisjoint(item.outputs)]
     before = [*inputs, *(value for call in forward for value in call.outputs)]
     kept = crossing(before, backward, gradients)
     device = special.device
@@ -136,7 +136,7 @@ class _ProgramNode(FunctionNode):
         self.special = special
         self.derivative = derivative
         self.wanted = wanted
-        self.tensors = [twin(each) for each in tensors]  # whatever their owners do to theirs
+        self.tensors = [twin(tensor) for tensor in tensors]  # whatever their owners do to theirs
         self.kept = kept  # as tensors, which memory() counts and remove_backend finds
 
     @property
@@ -181,7 +181,7 @@ class _ProgramNode(FunctionNode):
             dy if dy._placement.device is device else self.special.engine.move(dy, device.name)
             for dy in dys
         ]
-        buffers = run(backward, context, [each._buffer for each in (*self.kept, *there)])
+        buffers = run(backward, context, [item._buffer for item in (*self.kept, *there)])
         return {
             at: Tensor._of(buffer, operand.placement)
             for at, buffer, operand in zip(
@@ -192,7 +192,7 @@ class _ProgramNode(FunctionNode):
     def _pull_again(self, context: Context, dys: Sequence[Tensor]) -> dict[int, Tensor]:
         """Call the function itself with the tape on, so that what is pulled back is on it too."""
         special = self.special
-        if special.assigns or any(not hasattr(each.source, "_reading") for each in special.reads):
+        if special.assigns or any(not hasattr(item.source, "_reading") for item in special.reads):
             raise GradientError(
                 "compile: a gradient through a compiled function is differentiated again, for "
                 "which the function would run a second time; but it assigns to variables or draws "
@@ -201,8 +201,8 @@ class _ProgramNode(FunctionNode):
         outer = context.recording is not None
         leaves = {at: Leaf((self.tensors[at]._node if outer else None,)) for at in self.wanted}
         given = [
-            Tensor._of(each._buffer, each._placement, leaves.get(at))
-            for at, each in enumerate(self.tensors)
+            Tensor._of(item._buffer, item._placement, leaves.get(at))
+            for at, item in enumerate(self.tensors)
         ]
         first = len(special.body.places)
         watched = {

@@ -108,7 +108,7 @@ class Compiled:
         tensors: list[Tensor] = []
         special = self._specialized(engine, device, (args, kwargs), tensors)
         given = special.enter(context, tensors)
-        if context.recording is not None and any(each._node is not None for each in given):
+        if context.recording is not None and any(item._node is not None for item in given):
             return differentiated(special, context, given)
         return special.run(context, given)
 
@@ -136,8 +136,8 @@ class Compiled:
         with self._lock:
             found = self._known.get(signature)
             if found is None or found.state is not engine.registry.state:
-                for each in tensors:
-                    each._live()
+                for tensor in tensors:
+                    tensor._live()
                 found = Specialized(engine, device, Body.of(self._f, *given), tensors)
                 self._remember(signature, found)
         return found

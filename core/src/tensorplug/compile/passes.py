@@ -29,19 +29,19 @@ def without_common(
 
     def now(operand: Any) -> Any:
         if isinstance(operand, list):
-            return [now(each) for each in operand]
+            return [now(item) for item in operand]
         return same.get(operand, operand) if isinstance(operand, Value) else operand
 
     for call in calls:
-        inputs: list[Operand] = [now(each) for each in call.inputs]
-        key = (call.plan, *[tuple(each) if isinstance(each, list) else each for each in inputs])
+        inputs: list[Operand] = [now(item) for item in call.inputs]
+        key = (call.plan, *[tuple(item) if isinstance(item, list) else item for item in inputs])
         earlier = first.get(key)
         if earlier is None:
             first[key] = call
             kept.append(Call(call.plan, inputs, call.outputs, call.site))
         else:
             same.update(zip(call.outputs, earlier.outputs, strict=True))
-    return kept, [now(each) for each in wanted]
+    return kept, [now(item) for item in wanted]
 
 
 def without_dead(calls: Sequence[Call], wanted: Iterable[Wanted]) -> list[Call]:
@@ -63,4 +63,4 @@ def crossing(
     used: set[Wanted] = set(wanted)
     for call in calls:
         used.update(call.operands())
-    return [each for each in before if each in used]
+    return [item for item in before if item in used]

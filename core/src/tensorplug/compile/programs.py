@@ -35,21 +35,19 @@ class Program:
     slots: dict[Value | Constant, int] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.slots = {each: at for at, each in enumerate(self.inputs)}
+        self.slots = {operand: at for at, operand in enumerate(self.inputs)}
         for call in self.calls:
-            for each in (*call.operands(), *call.outputs):
-                self.slots.setdefault(each, len(self.slots))
-        for each in self.wanted:
-            self.slots.setdefault(each, len(self.slots))
+            for operand in (*call.operands(), *call.outputs):
+                self.slots.setdefault(operand, len(self.slots))
+        for item in self.wanted:
+            self.slots.setdefault(item, len(self.slots))
 
     def flat(self) -> FlatProgram:
         """Return the program as a backend sees it."""
-        types = [each.placement.type for each in self.slots]
-        constants = {
-            at: each.buffer for each, at in self.slots.items() if isinstance(each, Constant)
-        }
-        wanted = frozenset(self.slots[each] for each in self.wanted)
-        return FlatProgram([self._flat(each) for each in self.calls], types, constants, wanted)
+        types = [slot.placement.type for slot in self.slots]
+        constants = {at: key.buffer for key, at in self.slots.items() if isinstance(key, Constant)}
+        wanted = frozenset(self.slots[item] for item in self.wanted)
+        return FlatProgram([self._flat(call) for call in self.calls], types, constants, wanted)
 
     def _flat(self, call: Call) -> FlatCall:
         plan, slots = call.plan, self.slots
@@ -59,31 +57,33 @@ class Program:
             plan.spec if native else None,
             plan.attributes,
             tuple(
-                tuple(slots[one] for one in each)
-                if isinstance(each, list)
+                tuple(slots[one] for one in operand)
+                if isinstance(operand, list)
                 else None
-                if each is None
-                else slots[each]
-                for each in call.inputs
+                if operand is None
+                else slots[operand]
+                for operand in call.inputs
             ),
-            tuple(slots[each] for each in call.outputs),
+            tuple(slots[output] for output in call.outputs),
             plan.spec.several,
             plan.call if native else _on_buffers(plan, call),
         )
 
     def __repr__(self) -> str:
         lines = [f"<Program on {self.device.name}: {len(self.calls)} calls>"]
-        lines += [f"  %{at}: {each.placement.type}, given" for at, each in enumerate(self.inputs)]
-        for each, at in self.slots.items():
-            if isinstance(each, Constant):
-                lines.append(f"  %{at}: {each.placement.type}, constant")
+        lines += [
+            f"  %{at}: {operand.placement.type}, given" for at, operand in enumerate(self.inputs)
+        ]
+        for key, at in self.slots.items():
+            if isinstance(key, Constant):
+                lines.append(f"  %{at}: {key.placement.type}, constant")
         lines += [self._line(call) for call in self.calls]
-        returned = ", ".join(f"%{self.slots[each]}" for each in self.wanted)
+        returned = ", ".join(f"%{self.slots[item]}" for item in self.wanted)
         return "\n".join([*lines, f"  return {returned or 'nothing'}"])
 
     def _line(self, call: Call) -> str:
-        made = ", ".join(f"%{self.slots[each]}" for each in call.outputs)
-        used = ", ".join(f"%{self.slots[each]}" for each in call.operands())
+        made = ", ".join(f"%{self.slots[output]}" for output in call.outputs)
+        used = ", ".join(f"%{self.slots[operand]}" for operand in call.operands())
         how = "" if call.plan.how == "native" else f" ({call.plan.how})"
         where = "" if call.site is None else f"  # {call.site.short}"
         return f"  {made} = {describe(call.plan)} of {used}{how}{where}"
@@ -92,18 +92,20 @@ class Program:
 def _on_buffers(plan: Plan, call: Call) -> Callable[..., Any]:
     """Return the call of a plan that takes tensors as one that takes buffers."""
     placements = [
-        [one.placement for one in each] if isinstance(each, list) else each and each.placement
-        for each in call.inputs
+        [one.placement for one in operand]
+        if isinstance(operand, list)
+        else operand and operand.placement
+        for operand in call.inputs
     ]
 
     def tensor(buffer: Any, placement: Any) -> Any:
         if isinstance(placement, list):
-            return [tensor(*each) for each in zip(buffer, placement, strict=True)]
+            return [tensor(*item) for item in zip(buffer, placement, strict=True)]
         return None if placement is None else Tensor._of(buffer, placement)
 
     def run(*buffers: Any) -> Any:
-        outputs = plan.execute([tensor(*each) for each in zip(buffers, placements, strict=True)])
-        found = [each._buffer for each in outputs]
+        outputs = plan.execute([tensor(*item) for item in zip(buffers, placements, strict=True)])
+        found = [output._buffer for output in outputs]
         return found if plan.spec.several else found[0]
 
     return run

@@ -49,10 +49,10 @@ class Executable:
         self._fused = calls is not flat.calls
         self._given = len(program.inputs)
         self._blank = [flat.constants.get(at) for at in range(self._given, len(flat.types))]
-        self._outputs = [program.slots[each] for each in program.wanted]
+        self._outputs = [program.slots[item] for item in program.wanted]
         self._steps = _steps(calls, flat)
         # Results of kernels that have never run are compared with their specs once.
-        self._unproven = any(not each.plan.published for each in program.calls)
+        self._unproven = any(not call.plan.published for call in program.calls)
 
     def run(self, buffers: Sequence[Buffer]) -> list[Buffer]:
         """Return the wanted buffers."""
@@ -67,8 +67,8 @@ class Executable:
                 if isinstance(target, int):
                     values[target] = made
                 else:
-                    for at, each in zip(target, made, strict=True):
-                        values[at] = each
+                    for at, item in zip(target, made, strict=True):
+                        values[at] = item
                 for at in done:
                     values[at] = None
         except BaseException as error:
@@ -91,13 +91,13 @@ class Executable:
         """Run kernel by kernel, each with the observers around it."""
         slots, program = self.program.slots, self.program
         last = _last_uses(
-            [[slots[one] for one in each.operands()] for each in program.calls],
-            [[slots[one] for one in each.outputs] for each in program.calls],
+            [[slots[one] for one in item.operands()] for item in program.calls],
+            [[slots[one] for one in item.outputs] for item in program.calls],
             frozenset(self._outputs),
         )
         values = [*buffers, *self._blank]
         for call, done in zip(program.calls, last, strict=True):
-            tensors = [_tensor(each, values, slots) for each in call.inputs]
+            tensors = [_tensor(operand, values, slots) for operand in call.inputs]
             try:
                 outputs = observation.execute(
                     observers, call.plan, tensors, partial(_verified, call, tensors)
@@ -113,10 +113,10 @@ class Executable:
         return [values[at] for at in self._outputs]
 
     def _annotate(self, error: BaseException, call: FlatCall) -> None:
-        for each in self.program.calls:
-            if self.program.slots[each.outputs[0]] in call.outputs and call.spec is each.plan.spec:
-                each.plan.annotate(error)
-                _locate(error, each)
+        for item in self.program.calls:
+            if self.program.slots[item.outputs[0]] in call.outputs and call.spec is item.plan.spec:
+                item.plan.annotate(error)
+                _locate(error, item)
                 return
         error.add_note(f"in {call.name} of a compiled program on {self.program.device.name!r}")
 
@@ -137,7 +137,7 @@ def _locate(error: BaseException, call: Call) -> None:
 def _tensor(operand: Any, values: Sequence[Any], slots: dict[Any, int]) -> Any:
     """Return the tensor, the list of them, or none that an operand means now."""
     if isinstance(operand, list):
-        return [_tensor(each, values, slots) for each in operand]
+        return [_tensor(item, values, slots) for item in operand]
     if operand is None:
         return None
     buffer = operand.buffer if isinstance(operand, Constant) else values[slots[operand]]
@@ -145,16 +145,16 @@ def _tensor(operand: Any, values: Sequence[Any], slots: dict[Any, int]) -> Any:
 
 
 def _steps(calls: Sequence[FlatCall], flat: FlatProgram) -> list[_Step]:
-    used = [_flattened(each.inputs) for each in calls]
+    used = [_flattened(item.inputs) for item in calls]
     kept = flat.outputs.union(flat.constants)
-    last = _last_uses(used, [each.outputs for each in calls], kept)
+    last = _last_uses(used, [item.outputs for item in calls], kept)
     return [_step(call, tuple(done)) for call, done in zip(calls, last, strict=True)]
 
 
 def _step(call: FlatCall, done: tuple[int, ...]) -> _Step:
     places = _flattened(call.inputs)
     run = call.run
-    if any(each.__class__ is not int for each in call.inputs):
+    if any(operand.__class__ is not int for operand in call.inputs):
         run = partial(_regrouped, run, tuple(_sizes(call)))
     target: int | tuple[int, ...] = call.outputs if call.several else call.outputs[0]
     if not places:
@@ -168,19 +168,19 @@ def _nothing(_: list[Any]) -> tuple[()]:
 
 def _flattened(inputs: Sequence[int | tuple[int, ...] | None]) -> list[int]:
     found: list[int] = []
-    for each in inputs:
-        if isinstance(each, tuple):
-            found += each
-        elif each is not None:
-            found.append(each)
+    for operand in inputs:
+        if isinstance(operand, tuple):
+            found += operand
+        elif operand is not None:
+            found.append(operand)
     return found
 
 
 def _sizes(call: FlatCall) -> list[int | None]:
     """Return for each input how many buffers its list has: -1 for no list, None if absent."""
     return [
-        len(each) if isinstance(each, tuple) else None if each is None else -1
-        for each in call.inputs
+        len(operand) if isinstance(operand, tuple) else None if operand is None else -1
+        for operand in call.inputs
     ]
 
 

@@ -43,12 +43,12 @@ def signed(given: Any, key: list[Hashable], tensors: list[Tensor]) -> None:
         tensors.append(given)
     elif kind is dict:
         key.append((dict, *given))
-        for each in given.values():
-            signed(each, key, tensors)
+        for item in given.values():
+            signed(item, key, tensors)
     elif kind is tuple or kind is list:
         key.append((kind, len(given)))
-        for each in given:
-            signed(each, key, tensors)
+        for item in given:
+            signed(item, key, tensors)
     else:
         _otherwise(given, key, tensors)
 
@@ -62,13 +62,13 @@ def _otherwise(given: Any, key: list[Hashable], tensors: list[Tensor]) -> None:
         key.append(_static(given))
         return
     key.append((type(given), *parts, *_fixed(given)))
-    for each in parts.values():
-        signed(each, key, tensors)
+    for part in parts.values():
+        signed(part, key, tensors)
 
 
 def _fixed(given: Any) -> list[Hashable]:
     """Return the static fields of a dataclass, which its tree does not hold."""
-    return [_static(each) for each in tree.fixed(given)]
+    return [_static(item) for item in tree.fixed(given)]
 
 
 def _static(given: Any) -> Hashable:

@@ -42,7 +42,7 @@ class Body(NamedTuple):
     def of(cls, f: Callable[..., Any], args: Any, kwargs: Any) -> Body:
         """Take the form of a call; the tensors' data is not kept."""
         leaves, rebuild = flatten((args, kwargs))
-        places = [at for at, each in enumerate(leaves) if each.__class__ is Tensor]
+        places = [at for at, leaf in enumerate(leaves) if leaf.__class__ is Tensor]
         for at in places:
             leaves[at] = leaves[at].type
         return cls(f, leaves, places, rebuild)
@@ -50,8 +50,8 @@ class Body(NamedTuple):
     def call(self, tensors: Sequence[Tensor]) -> Any:
         """Call the function with ``tensors`` in their places."""
         leaves = list(self.leaves)
-        for at, each in zip(self.places, tensors, strict=True):
-            leaves[at] = each
+        for at, tensor in zip(self.places, tensors, strict=True):
+            leaves[at] = tensor
         args, kwargs = self.rebuild(leaves)
         return self.f(*args, **kwargs)
 
@@ -72,12 +72,12 @@ class Result(NamedTuple):
 
         """
         leaves, rebuild = flatten(returned)
-        for at, each in enumerate(leaves):
-            if isinstance(each, Tensor):
-                each._live()
-            if isinstance(each, Variable):
-                leaves[at] = each._reading()
-        places = [at for at, each in enumerate(leaves) if isinstance(each, Tensor)]
+        for at, leaf in enumerate(leaves):
+            if isinstance(leaf, Tensor):
+                leaf._live()
+            if isinstance(leaf, Variable):
+                leaves[at] = leaf._reading()
+        places = [at for at, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
         return cls(leaves, places, rebuild)
 
     @property
@@ -97,8 +97,8 @@ class Result(NamedTuple):
         if len(self.leaves) == 1 and self.places:
             return self.rebuild(list(tensors))
         leaves = list(self.leaves)
-        for at, each in zip(self.places, tensors, strict=True):
-            leaves[at] = each
+        for at, tensor in zip(self.places, tensors, strict=True):
+            leaves[at] = tensor
         return self.rebuild(leaves)
 
 
@@ -111,7 +111,9 @@ def traced(
         CompileError: it changes or disposes of an argument.
 
     """
-    given = [Tensor._of(each._buffer, each._placement, each._node) for each in arguments]
+    given = [
+        Tensor._of(argument._buffer, argument._placement, argument._node) for argument in arguments
+    ]
     with use_context(trace.context(recording)):
         returned = Result.of(body.call(given))
     for mine, its in zip(arguments, given, strict=True):
@@ -146,34 +148,34 @@ class Specialized:
             result = traced(trace, body, [tensor for _, tensor in entries])
             assigned = list(trace.assigned.values())
             returned = [*result.tensors, *(tensor for _, tensor in assigned)]
-            wanted = [trace.operand(each) for each in returned]
+            wanted = [trace.operand(item) for item in returned]
         finally:
             trace.over = True
         calls, wanted = without_common(trace.calls, wanted)
         # A signature says where tensors are; those elsewhere are brought at each call.
-        self.brought = any(each._placement.device is not device for each in given)
+        self.brought = any(item._placement.device is not device for item in given)
         self.reads = trace.reads
         self.assigns = [variable for variable, _ in assigned]
         self.result = result.emptied()
-        inputs = [*(value for value, _ in entries), *(each.value for each in trace.reads)]
-        self.placements = [each.placement for each in wanted]
+        inputs = [*(value for value, _ in entries), *(read.value for read in trace.reads)]
+        self.placements = [item.placement for item in wanted]
         self.executable = Executable(Program(device, inputs, without_dead(calls, wanted), wanted))
 
     def enter(self, context: Context, arguments: list[Tensor]) -> list[Tensor]:
         """Return all that a call is given, reads too, brought to where the program runs."""
         if not self.reads and not self.brought:
             return arguments
-        tensors = [*arguments, *(each.fetch() for each in self.reads)]
+        tensors = [*arguments, *(read.fetch() for read in self.reads)]
         device = self.device
-        for at, each in enumerate(tensors):
-            if each._placement.device is not device:
-                tensors[at] = self.engine.convert(context, each, None, "compile: an argument")
+        for at, tensor in enumerate(tensors):
+            if tensor._placement.device is not device:
+                tensors[at] = self.engine.convert(context, tensor, None, "compile: an argument")
         return tensors
 
     def run(self, context: Context, tensors: Sequence[Tensor]) -> Any:
         """Run the program; return what the function returns."""
         return self.leave(
-            context, run(self.executable, context, [each._buffer for each in tensors])
+            context, run(self.executable, context, [tensor._buffer for tensor in tensors])
         )
 
     def returned(self, arguments: Sequence[Tensor]) -> list[Tensor]:
@@ -189,8 +191,8 @@ class Specialized:
                 variable.assign(tensor)
             del made[count:]
         if context.scope is not None:
-            for each in made:
-                context.scope.adopt(each)
+            for item in made:
+                context.scope.adopt(item)
         return self.result.filled(made)
 
 

@@ -69,11 +69,11 @@ class Call:
     def operands(self) -> list[Value | Constant]:
         """Return the inputs as one list, without those that are absent."""
         found: list[Value | Constant] = []
-        for each in self.inputs:
-            if isinstance(each, list):
-                found += each
-            elif each is not None:
-                found.append(each)
+        for operand in self.inputs:
+            if isinstance(operand, list):
+                found += operand
+            elif operand is not None:
+                found.append(operand)
         return found
 
 
@@ -212,9 +212,9 @@ class Trace:
 
     def expect(self, reads: Sequence[Read]) -> None:
         """Let the function read what it read in an earlier trace, in the same order."""
-        for each in reads:
-            value, _ = self.enter(each.value.placement.type)
-            self.reads.append(Read(each.source, each.fetch, value))
+        for read in reads:
+            value, _ = self.enter(read.value.placement.type)
+            self.reads.append(Read(read.source, read.fetch, value))
         self._expected = list(self.reads)
 
     def read(self, variable: Any, held: Tensor) -> Tensor:
@@ -222,18 +222,18 @@ class Trace:
         assigned = self.assigned.get(id(variable))
         if assigned is not None:
             return assigned[1]
-        for each in self.reads:
-            if each.source is variable:
-                return self._tensor(each.value)
+        for item in self.reads:
+            if item.source is variable:
+                return self._tensor(item.value)
         return self._tensor(self._taken(variable, variable._reading, held.type).value)
 
     def draw(self, generator: Any, like: Tensor) -> Tensor:
         """Return what stands for a new key of a generator; ``like`` is of its type."""
         if self._expected is not None:
-            for each in self._expected:
-                if each.source is generator:
-                    self._expected.remove(each)
-                    return self._tensor(each.value)
+            for item in self._expected:
+                if item.source is generator:
+                    self._expected.remove(item)
+                    return self._tensor(item.value)
         return self._tensor(self._taken(generator, generator.key, like.type).value)
 
     def _taken(self, source: Any, fetch: Callable[[], Tensor], type_: TensorType) -> Read:
@@ -293,7 +293,7 @@ class Trace:
 
     def resolve(self, engine: Engine, plan: Plan) -> list[Step]:
         """Let calls of ``plan`` be noted as calls of the real device's; enter decompositions."""
-        outputs = [each.type for each in plan.outputs]
+        outputs = [output.type for output in plan.outputs]
         real = Plan(plan.spec, plan.attributes, self.real, plan.inputs, outputs, plan.state)
         steps = resolve(engine, real)
         if real.how == "decomposed":
@@ -307,19 +307,19 @@ class Trace:
 
         def call(*tensors: Any) -> Any:
             operands: list[Operand] = [
-                [self.operand(one) for one in each]
-                if isinstance(each, list)
+                [self.operand(one) for one in tensor]
+                if isinstance(tensor, list)
                 else None
-                if each is None
-                else self.operand(each)
-                for each in tensors
+                if tensor is None
+                else self.operand(tensor)
+                for tensor in tensors
             ]
             noted = Call(plan, operands, [])
             filler = _OF_TYPES.get(plan.spec)
             if filler is not None:
                 type_ = plan.output.type
                 outputs = [filler(type_.shape, dtype=type_.dtype)]
-            elif not any(isinstance(each, Value) for each in noted.operands()):
+            elif not any(isinstance(operand, Value) for operand in noted.operands()):
                 outputs = self._compute(plan, tensors)
             elif not plan.settled:
                 raise error(
@@ -327,26 +327,28 @@ class Trace:
                     "compiled function has fixed shapes"
                 )
             else:
-                noted.outputs = [Value(each) for each in plan.outputs]
+                noted.outputs = [Value(output) for output in plan.outputs]
                 noted.site = callsite.find()
                 self.calls.append(noted)
-                outputs = [self._tensor(each) for each in noted.outputs]
+                outputs = [self._tensor(output) for output in noted.outputs]
             return outputs if plan.spec.several else outputs[0]
 
         return call
 
     def _compute(self, plan: Plan, tensors: Sequence[Any]) -> list[Tensor]:
         """Run a call that depends on no argument."""
-        outputs = plan.execute([_really(self.real, each) for each in tensors])
+        outputs = plan.execute([_really(self.real, tensor) for tensor in tensors])
         if not plan.published:
             plan.verify(outputs)
-        return [Tensor._of(each._buffer, self.device.placement(each.type)) for each in outputs]
+        return [
+            Tensor._of(output._buffer, self.device.placement(output.type)) for output in outputs
+        ]
 
 
 def _really(device: Device, given: Any) -> Any:
     """Return constants, one, a list or none, as tensors of the real device."""
     if isinstance(given, list):
-        return [_really(device, each) for each in given]
+        return [_really(device, item) for item in given]
     if given is None:
         return None
     home = device.home(given.dtype) or device

@@ -34,7 +34,7 @@ def tensorplug_create_backend(device: str | None) -> Backend | None:
     ``device`` is the number behind the colon in ``set_backend("acme:1")``, as text, or None for
     number 0, which is the device to use where the user names none. (A plugin that does not say
     what devices it has also gets what is no number.) The returned object has every member of
-    ``tensorplug.contract.backend.Backend``, and its ``name`` is the entry point's name.
+    ``tensorplug.plugin.Backend``, and its ``name`` is the entry point's name.
 
     Return None when there is no such hardware here, or better, raise
     ``BackendUnavailableError`` with the reason: which driver or device is missing.

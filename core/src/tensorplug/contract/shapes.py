@@ -69,7 +69,7 @@ def broadcast(*shapes: Shape) -> Shape:
             if result[axis] == 1:
                 result[axis] = length
             elif length not in (1, result[axis]):
-                listed = " and ".join(str(list(each)) for each in shapes)
+                listed = " and ".join(str(list(item)) for item in shapes)
                 raise ShapeError(f"shapes {listed} do not broadcast")
     return tuple(result)
 

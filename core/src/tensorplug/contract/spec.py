@@ -158,7 +158,7 @@ class KernelSpec:
                 "are none"
             )
         declared = tuple(Input.parse(text) for text in self.inputs)
-        names = tuple(each.name for each in declared)
+        names = tuple(item.name for item in declared)
         derive = object.__setattr__  # the dataclass is frozen for everyone else
         derive(self, "declared", declared)
         derive(self, "input_names", names)
@@ -200,7 +200,7 @@ class KernelSpec:
     def describe(self, types: Sequence[InputType]) -> str:
         """Return a call with these input types as text, for messages."""
         parts = [
-            f"{name}={show(each)}" for name, each in zip(self.input_names, types, strict=False)
+            f"{name}={show(type_)}" for name, type_ in zip(self.input_names, types, strict=False)
         ]
         return f"{self.name}({', '.join(parts)})"
 
@@ -213,14 +213,14 @@ class KernelSpec:
         """
         members = [
             member
-            for name, each in zip(self.input_names, types, strict=False)
+            for name, type_ in zip(self.input_names, types, strict=False)
             if name in self.promote
-            for member in _members(each)
+            for member in _members(type_)
         ]
         if not members:  # if one is missing, `resolve` says so
             return None
         try:
-            common = dt.promote(each.dtype for each in members)
+            common = dt.promote(item.dtype for item in members)
         except DTypeError as error:
             raise DTypeError(f"{self.describe(types)}: {error}") from None
         return dt.inexact(common) if self.inexact else common
@@ -257,7 +257,7 @@ class KernelSpec:
         """
         outputs = result if isinstance(result, tuple) else (result,)
         right = len(outputs) == len(self.outputs) or self.outputs[0].endswith("[]")
-        if not right or not all(isinstance(each, TensorType) for each in outputs):
+        if not right or not all(isinstance(output, TensorType) for output in outputs):
             raise RegistrationError(
                 f"kernel spec {self.name!r}: its infer rule {signatures.location(self.infer)} "
                 f"returned {result!r} instead of one TensorType for each of {list(self.outputs)}"
@@ -274,10 +274,10 @@ class KernelSpec:
             if given is None and not declared.optional:
                 raise ArgumentError(f"input {declared.name!r} is missing")
             allowed = self.accepted(declared.name)
-            for each in _members(given):
-                if each.dtype not in allowed:
+            for member in _members(given):
+                if member.dtype not in allowed:
                     raise DTypeError(
-                        f"input {declared.name!r} is {each}, but its dtype must be one of "
+                        f"input {declared.name!r} is {member}, but its dtype must be one of "
                         f"{', '.join(sorted(dtype.name for dtype in allowed))}"
                     )
 

@@ -111,9 +111,9 @@ def kernel_entry(
     role = f"kernel {spec.name!r}"
     asks = signatures.check_split(function, role, spec.input_names, allowed)
     native = None if dtypes is None else frozenset(dtypes)
-    for what, each in (("setup", setup), ("teardown", teardown)):
-        if each is not None:
-            signatures.check_split(each, f"{what} of {role}", ("backend",), ())
+    for what, item in (("setup", setup), ("teardown", teardown)):
+        if item is not None:
+            signatures.check_split(item, f"{what} of {role}", ("backend",), ())
     return KernelEntry(spec, function, prepares, native, asks, override, setup, teardown)
 
 
@@ -193,7 +193,7 @@ def decomposition_entry(
 
 
 def _twice(what: str, old: Callable[..., Any] | None, new: Callable[..., Any] | None) -> str:
-    places = [signatures.location(each) if each else "a stop" for each in (old, new)]
+    places = [signatures.location(item) if item else "a stop" for item in (old, new)]
     return f"{what} is in this table twice: {places[0]} and {places[1]}"
 
 

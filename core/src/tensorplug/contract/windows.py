@@ -176,7 +176,7 @@ def pad_attribute(axes: int = 2) -> Attribute:
             if number < 0:
                 raise ArgumentError(f"must not be negative, got {number}")
             return number
-        pairs = [shapes.as_shape(each, "padding") for each in value]
+        pairs = [shapes.as_shape(item, "padding") for item in value]
         if len(pairs) != axes + 2 or any(len(pair) != 2 for pair in pairs):
             raise ArgumentError(f"needs {_COUNTS[axes + 2]} (before, after) pairs, got {value!r}")
         return tuple((pair[0], pair[1]) for pair in pairs)

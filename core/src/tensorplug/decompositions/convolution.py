@@ -32,7 +32,7 @@ def _family(family: Family) -> None:
         windows = windows_of(x.shape, filter.shape, attributes)
         image = channels_last(x, data_format)
         rows = matmul(_columns(image, windows), _matrix(filter))
-        shape = (image.shape[0], *(each.out for each in windows), filter.shape[-1])
+        shape = (image.shape[0], *(window.out for window in windows), filter.shape[-1])
         return restored(reshape(rows, shape), data_format)
 
     @decompositions.of(family.backprop_filter)

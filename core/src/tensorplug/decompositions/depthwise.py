@@ -30,7 +30,7 @@ def depthwise_conv2d(
     windows = windows_of(x.shape, filter.shape, attributes)
     image = channels_last(x, data_format)
     rows = matmul(_columns(image, windows), _matrices(filter))  # [channels, positions, multiplier]
-    shape = (image.shape[0], *(each.out for each in windows), prod(filter.shape[2:]))
+    shape = (image.shape[0], *(window.out for window in windows), prod(filter.shape[2:]))
     return restored(reshape(permute_dims(rows, (1, 0, 2)), shape), data_format)
 
 

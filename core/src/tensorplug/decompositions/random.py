@@ -68,7 +68,7 @@ def random_integers(key: Tensor, span: Tensor, *, shape: Shape, start: int) -> T
     if half == 16:
         lower, upper = _words(key, shape, 2, start)
     else:
-        words = [astype(each, span.dtype) for each in _words(key, shape, 4, start)]
+        words = [astype(word, span.dtype) for word in _words(key, shape, 4, start)]
         lower, upper = words[0] + words[1] * 2**32, words[2] + words[3] * 2**32
     above, below = _product(upper, span, half)
     carried = less(below + _product(lower, span, half)[0], below)
@@ -147,7 +147,7 @@ def _blocks(key: Tensor, first: int, count: int) -> Tensor:
 
 
 def _column(numbers: tuple[int, int]) -> Tensor:
-    return concat([full((1, 1), each, dtype=dt.uint32) for each in numbers])
+    return concat([full((1, 1), number, dtype=dt.uint32) for number in numbers])
 
 
 def _turned(x: Tensor) -> Tensor:
@@ -169,7 +169,7 @@ def _product(a: Tensor, b: Tensor, half: int) -> Pair:
 
 def _xor(*words: Tensor) -> Tensor:
     powers = pow_(full((32,), 2, dtype=dt.uint32), arange(32, dtype=dt.uint32))
-    counts = [expand_dims(each, axis=-1) // powers % 2 for each in words]
+    counts = [expand_dims(word, axis=-1) // powers % 2 for word in words]
     return sum_(reduce(add, counts) % 2 * powers, axis=-1)
 
 
@@ -194,8 +194,8 @@ def _parted(x: Tensor) -> Pair:
 
 def _polynomial(coefficients: tuple[float, ...], x: Tensor) -> Tensor:
     result = x * coefficients[-1] + coefficients[-2]
-    for each in reversed(coefficients[:-2]):
-        result = result * x + each
+    for coefficient in reversed(coefficients[:-2]):
+        result = result * x + coefficient
     return result
 
 
@@ -236,7 +236,7 @@ def _octant(precision: Precision, *words: Tensor) -> tuple[Pair, Pair]:
     """Return cosine and sine of an angle in (0, pi/4), made of one word or of two."""
     top = words[-1] % 2**29
     if len(words) == 1:
-        part, rest = (each * 2.0**-29 for each in _parted(_odd(top)))
+        part, rest = (item * 2.0**-29 for item in _parted(_odd(top)))
     else:
         part = _joined(top, _odd(words[0] // 2**11), 21) * 2.0**-50
         rest = zeros((), dtype=dt.float64)

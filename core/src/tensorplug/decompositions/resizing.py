@@ -84,7 +84,7 @@ def _along(weights: Any, axis: int, like: Tensor) -> Tensor:
 
 def _put(x: Tensor, at: Any, size: int, axis: int) -> Tensor:
     """Return zeros, ``size`` along ``axis``, with slice i of ``x`` added at ``at[i]``."""
-    order = (axis, *(each for each in range(x.ndim) if each != axis))
+    order = (axis, *(index for index in range(x.ndim) if index != axis))
     moved = permute_dims(x, order)
     added = scatter_nd(asarray(at.reshape(-1, 1)), moved, (size, *moved.shape[1:]))
-    return permute_dims(added, [order.index(each) for each in range(x.ndim)])
+    return permute_dims(added, [order.index(index) for index in range(x.ndim)])

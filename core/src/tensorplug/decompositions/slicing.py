@@ -25,8 +25,8 @@ decompositions = DecompositionTable()
 def unpack(value: Tensor, *, axis: int, out: tuple[TensorType, ...]) -> list[Tensor]:
     ones = (1,) * len(out)
     return [
-        reshape(part, each.shape)
-        for part, each in zip(_parts(value, axis, ones), out, strict=True)
+        reshape(part, item.shape)
+        for part, item in zip(_parts(value, axis, ones), out, strict=True)
     ]
 
 

@@ -23,6 +23,6 @@ def widened(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     def decomposed(*inputs: Tensor) -> Tensor:
         if inputs[0].dtype is not dt.float16:
             return function(*inputs)
-        return astype(function(*[astype(each, dt.float32) for each in inputs]), dt.float16)
+        return astype(function(*[astype(operand, dt.float32) for operand in inputs]), dt.float16)
 
     return decomposed

@@ -87,7 +87,7 @@ class Region:
 
     def equals(self, other: Region) -> bool:
         """Return whether they have the same elements in the same places."""
-        mine, others = (each.array.__array_interface__ for each in (self, other))
+        mine, others = (item.array.__array_interface__ for item in (self, other))
         return self.root is other.root and all(
             mine[name] == others[name] for name in ("data", "shape", "strides", "typestr")
         )

@@ -1,7 +1,7 @@
-"""The one seam between ops (below) and the engine (above).
+"""Dispatch: the way from an op to a kernel.
 
-Ops call ``dispatch``, which runs what the plans of the current context hold, and asks the context's
-engine for everything else.
+A call whose plan is in the current context's cache runs at once (the fast path). The context's
+engine handles every other call (the slow path).
 """
 
 from __future__ import annotations
@@ -9,11 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tensorplug.dispatch.context import (
-    ROOT,
     Context,
     current_context,
     engine_of,
-    set_default_engine,
     use_context,
 )
 from tensorplug.dispatch.keys import exactly
@@ -27,26 +25,18 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
 __all__ = [
-    "ROOT",
     "SEVERAL",
-    "Entrance",
-    "Context",
-    "Runner",
     "as_tensor",
     "beside",
     "chained",
-    "current",
     "dispatch",
     "dispatch_binary",
     "dispatch_filed",
     "dispatch_planned",
     "dispatch_several",
     "dispatch_unary",
-    "entered",
     "placed",
     "placed_beside",
-    "runner",
-    "set_default_engine",
 ]
 
 
@@ -70,7 +60,7 @@ def dispatch(spec: KernelSpec, /, *inputs: Any, **attributes: Any) -> Tensor:
     """
     context = current_context()
     try:
-        placements = [each._placement for each in inputs]
+        placements = [operand._placement for operand in inputs]
         options = exactly(attributes) if attributes else ()
     except (AttributeError, TypeError):  # not only tensors, or attributes that have no hash
         return _dispatch_lists(context, spec, inputs, attributes)
@@ -78,7 +68,7 @@ def dispatch(spec: KernelSpec, /, *inputs: Any, **attributes: Any) -> Tensor:
     if plan is None:
         return _the_long_way(context, spec, inputs, attributes)
     try:
-        buffer = plan.call(*[each._buffer for each in inputs])
+        buffer = plan.call(*[operand._buffer for operand in inputs])
     except BaseException as error:
         plan.annotate(error)
         raise
@@ -153,30 +143,30 @@ def dispatch_several(spec: KernelSpec, /, *inputs: Any, **attributes: Any) -> li
 def placements_of(inputs: Sequence[Any]) -> list[Any]:
     """Return what a plan's key has for inputs: of a list a tuple, None for an absent one."""
     return [
-        tuple([one._placement for one in each])
-        if each.__class__ in _LISTS
+        tuple([one._placement for one in operand])
+        if operand.__class__ in _LISTS
         else None
-        if each is None
-        else each._placement
-        for each in inputs
+        if operand is None
+        else operand._placement
+        for operand in inputs
     ]
 
 
 def buffers_of(inputs: Sequence[Any]) -> list[Any]:
     """Return what a native kernel gets for tensors: of a list a list, None for an absent one."""
     return [
-        [one._buffer for one in each]
-        if each.__class__ in _LISTS
+        [one._buffer for one in operand]
+        if operand.__class__ in _LISTS
         else None
-        if each is None
-        else each._buffer
-        for each in inputs
+        if operand is None
+        else operand._buffer
+        for operand in inputs
     ]
 
 
 def _lists(inputs: tuple[Any, ...]) -> list[Any]:
     """Return the inputs with lists for tuples, and none that the caller may change later."""
-    return [list(each) if each.__class__ in _LISTS else each for each in inputs]
+    return [list(operand) if operand.__class__ in _LISTS else operand for operand in inputs]
 
 
 _NONE: Final[Mapping[str, Any]] = {}
@@ -243,7 +233,7 @@ def dispatch_filed(key: Hashable, /, *inputs: Any) -> Tensor | None:
 def dispatch_planned(context: Context, plan: Any, inputs: Sequence[Any]) -> Tensor:
     """Run a native plan of one output, made for these very inputs."""
     try:
-        buffer = plan.call(*[each._buffer for each in inputs])
+        buffer = plan.call(*[operand._buffer for operand in inputs])
     except BaseException as error:
         plan.annotate(error)
         raise
@@ -285,8 +275,8 @@ def _the_long_way(
 ) -> Tensor:
     if spec.several:
         raise ArgumentError(f"{spec.name} has several outputs; call dispatch_several")
-    for each in inputs:
-        if hasattr(each.__class__, "_reading"):  # a variable
+    for operand in inputs:
+        if hasattr(operand.__class__, "_reading"):  # a variable
             return dispatch(spec, *_read(inputs), **attributes)
     result: Tensor = engine_of(context).run(context, spec, inputs, attributes)
     return result
@@ -296,12 +286,12 @@ def _read(inputs: tuple[Any, ...]) -> list[Any]:
     """Return the inputs of a call with tensors for variables, each of which is read once."""
     seen: dict[int, Any] = {}
     plain = []
-    for each in inputs:
-        value = each
-        if hasattr(each.__class__, "_reading"):
-            value = seen.get(id(each))
+    for operand in inputs:
+        value = operand
+        if hasattr(operand.__class__, "_reading"):
+            value = seen.get(id(operand))
             if value is None:
-                value = seen[id(each)] = each._reading()
+                value = seen[id(operand)] = operand._reading()
         plain.append(value)
     return plain
 

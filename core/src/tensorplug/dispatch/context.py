@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ROOT",
-    "ContextGuard",
     "Context",
+    "ContextGuard",
     "EngineProtocol",
     "current_context",
-    "use_context",
     "engine_of",
     "set_default_engine",
+    "use_context",
 ]
 
 

@@ -163,7 +163,7 @@ def _kinds(value: Sequence[Any]) -> frozenset[type]:
     nested = {kind for kind in found if issubclass(kind, list | tuple)}
     if not nested:
         return frozenset(found)
-    inner = [_kinds(each) for each in value if type(each) in nested]
+    inner = [_kinds(item) for item in value if type(item) in nested]
     return frozenset(found - nested).union(*inner)
 
 

@@ -37,7 +37,7 @@ def _exact(value: Any) -> Hashable:
     if kind is str or kind is DType or value is None:
         return value  # type: ignore[no-any-return]  # these can be hashed, and equal only their like
     if isinstance(value, tuple | list):  # named tuples too
-        return (kind, *[_exact(each) for each in value])
+        return (kind, *[_exact(item) for item in value])
     if isinstance(value, _SPELT):
         return (kind, repr(value))
     hash(value)  # raises where it cannot be part of a key

@@ -36,8 +36,8 @@ _all: Final[WeakSet[Lock]] = WeakSet()
 
 
 def _renew() -> None:
-    for each in list(_all):
-        each._lock = threading.RLock()
+    for item in list(_all):
+        item._lock = threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which cannot fork

@@ -121,9 +121,9 @@ class Devices:
             except TensorplugError as error:
                 refused.append(error)
                 continue
-            for each in refused:
+            for item in refused:
                 notices.warn(
-                    f"{device.name!r} is used, because a preferred backend does not open: {each}",
+                    f"{device.name!r} is used, because a preferred backend does not open: {item}",
                     BackendWarning,
                 )
             return device
@@ -244,11 +244,11 @@ class Devices:
 
         """
         backend_name, selector = split_name(name)
-        of_backend = [each for each in self.devices() if each.backend_name == backend_name]
+        of_backend = [device for device in self.devices() if device.backend_name == backend_name]
         if not selector:
             return of_backend
         full = device_name(backend_name, self._number(backend_name, selector))
-        found = [each for each in of_backend if each.name == full]
+        found = [item for item in of_backend if item.name == full]
         if not found:
             raise ArgumentError(f"no open device is called {name!r}")
         return found
@@ -365,8 +365,8 @@ _inherited: Final[list[Device]] = []
 
 
 def _in_child() -> None:
-    for each in list(_living):
-        each.forked()
+    for item in list(_living):
+        item.forked()
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which cannot fork

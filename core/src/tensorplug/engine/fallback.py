@@ -31,11 +31,11 @@ def on_host(
     """
 
     def call(*tensors: Any) -> Tensor | list[Tensor]:
-        arrays = [_read(each) for each in tensors]
+        arrays = [_read(tensor) for tensor in tensors]
         with np.errstate(all="ignore"):  # NaN and infinity are values here as on any device
             result = function(*arrays, **extras)
         if several:
-            return [upload(np.asarray(each), device) for each in _sequence(result)]
+            return [upload(np.asarray(item), device) for item in _sequence(result)]
         return upload(np.asarray(result), device)
 
     return call
@@ -52,7 +52,7 @@ def _read(given: Any) -> Any:
     if given is None:
         return None
     if isinstance(given, list):
-        return [_read(each) for each in given]
+        return [_read(item) for item in given]
     return given._placement.device.backend.to_host(given._buffer)
 
 
@@ -74,7 +74,7 @@ def on_backend(engine: Engine, plan: Plan, device: Device) -> Callable[..., Any]
         with use_context(context):
             result = engine.run(context, spec, tensors, attributes)
         if isinstance(result, list):
-            return [transfer(each, home) for each in result]
+            return [transfer(item, home) for item in result]
         return transfer(result, home)
 
     return call

@@ -45,7 +45,7 @@ __all__ = [
 
 def unsupported(type_: TensorType, device: Device) -> str:
     """Return the message that ``device`` has no such dtype."""
-    names = ", ".join(sorted(each.name for each in device.backend.dtypes))
+    names = ", ".join(sorted(dtype.name for dtype in device.backend.dtypes))
     return f"{type_} is not possible on backend {device.name!r}, whose dtypes are {names}"
 
 
@@ -106,7 +106,7 @@ def operands(device: Device, spec: KernelSpec, inputs: Sequence[Any]) -> list[An
         else:
             what = f"{spec.name}: input {declared.name!r}"
             if declared.variadic and isinstance(value, list | tuple):
-                result.append([_operand(device, each, what, seen) for each in value])
+                result.append([_operand(device, item, what, seen) for item in value])
             else:
                 result.append(_operand(device, value, what, seen))
     return _fill_scalars(device, spec, result) if weak else result
@@ -171,14 +171,14 @@ def received(
 def _fill_scalars(device: Device, spec: KernelSpec, values: list[Any]) -> list[Any]:
     """Replace Python scalars by constants of the dtype they take beside the tensors."""
     peer: DType | None = None
-    for name, each in zip(spec.input_names, values, strict=True):
-        if name in spec.promote and isinstance(each, Tensor) and each.dtype is not peer:
-            peer = each.dtype if peer is None else _common(spec, peer, each.dtype)
+    for name, value in zip(spec.input_names, values, strict=True):
+        if name in spec.promote and isinstance(value, Tensor) and value.dtype is not peer:
+            peer = value.dtype if peer is None else _common(spec, peer, value.dtype)
     return [
-        each
-        if each is None or isinstance(each, Tensor | list)
-        else weak(device, spec, at, each, peer)
-        for at, each in enumerate(values)
+        value
+        if value is None or isinstance(value, Tensor | list)
+        else weak(device, spec, at, value, peer)
+        for at, value in enumerate(values)
     ]
 
 
@@ -235,8 +235,8 @@ def _constant(device: Device, what: str, value: dt.Scalar, beside: DType | None)
 def types_of(tensors: Sequence[Any]) -> list[Any]:
     """Return the types of a call's inputs: of a list a list, None of an absent one."""
     return [
-        types_of(each) if isinstance(each, list) else None if each is None else each.type
-        for each in tensors
+        types_of(tensor) if isinstance(tensor, list) else None if tensor is None else tensor.type
+        for tensor in tensors
     ]
 
 

@@ -77,9 +77,9 @@ class Plan:
         self.spec = spec
         self.attributes = attributes
         self.device = device
-        self.inputs = [_interned(device, each) for each in inputs]
-        self.outputs = tuple(_placed(device, each) for each in outputs)
-        self.settled = all(each.known for each in outputs)
+        self.inputs = [_interned(device, operand) for operand in inputs]
+        self.outputs = tuple(_placed(device, output) for output in outputs)
+        self.settled = all(output.known for output in outputs)
         self.output: Placement = self.outputs[0] if self.outputs else None  # type: ignore[assignment]  # a call may have no outputs
         self.state = state
         self.tensor = Tensor
@@ -121,14 +121,14 @@ class Plan:
                 f"{came} instead of a list of {len(self.outputs)} outputs"
             )
         return [
-            self._adopt(each, placement)
-            for each, placement in zip(result, self.outputs, strict=True)
+            self._adopt(item, placement)
+            for item, placement in zip(result, self.outputs, strict=True)
         ]
 
     def bound(self, outputs: Sequence[Tensor]) -> Plan:
         """Return this plan with the types that its outputs turned out to have, for the tape."""
         other = copy.copy(self)
-        other.outputs = tuple(each._placement for each in outputs)
+        other.outputs = tuple(output._placement for output in outputs)
         return other
 
     def _adopt(self, result: Any, placement: Placement) -> Tensor:
@@ -189,7 +189,7 @@ def _interned(device: Device, given: InputType) -> InputType:
     """Return the one object of each type, so that backpropagation compares by identity."""
     if isinstance(given, TensorType):
         return _placed(device, given).type
-    return None if given is None else [_placed(device, each).type for each in given]
+    return None if given is None else [_placed(device, item).type for item in given]
 
 
 def _unresolved(*_inputs: Any) -> Any:
@@ -295,7 +295,7 @@ def _missing_dtypes(plan: Plan, served: frozenset[DType] | None) -> str:
             flat.append(given)
         elif given is not None:
             flat.extend(given)
-    lacking = {each.dtype.name for each in flat if each.dtype not in served}
+    lacking = {item.dtype.name for item in flat if item.dtype not in served}
     return ", ".join(sorted(lacking))
 
 
@@ -343,7 +343,7 @@ def decomposed(plan: Plan, steps: list[Step]) -> bool:
 def _bare(result: Any) -> Any:
     """Return results without their place on the tape: one may be an input handed through."""
     if isinstance(result, list | tuple):
-        return [_bare(each) for each in result]
+        return [_bare(item) for item in result]
     return Tensor._of(result._buffer, result._placement) if isinstance(result, Tensor) else result
 
 
@@ -373,8 +373,8 @@ def _refused_on(engine: Engine, plan: Plan, device: Device) -> str:
     A decomposition there, or yet another fallback, would be no better than one here, and two
     backends that decline would send the call to and fro for ever.
     """
-    types = [each for each in plan.inputs if isinstance(each, TensorType)]
-    types += [each for given in plan.inputs if isinstance(given, list) for each in given]
+    types = [operand for operand in plan.inputs if isinstance(operand, TensorType)]
+    types += [item for given in plan.inputs if isinstance(given, list) for item in given]
     outputs = [placement.type for placement in plan.outputs]
     for type_ in (*types, *outputs):
         if type_.dtype not in device.backend.dtypes:

@@ -36,7 +36,7 @@ class Promotion:
 
     def promoted(self, types: Sequence[Any]) -> list[Any]:
         """Return the types that the inputs have after the casts."""
-        return self._over(types, lambda each: TensorType(self.dtype, each.shape))
+        return self._over(types, lambda item: TensorType(self.dtype, item.shape))
 
     def apply(self, engine: EngineProtocol, context: Context, tensors: Sequence[Any]) -> list[Any]:
         """Return the inputs with a Cast, on the tape as any other kernel, where one is due."""
@@ -57,6 +57,6 @@ class Promotion:
             return None if each is None else change(each)
 
         return [
-            changed(each) if name in self.spec.promote else each
-            for name, each in zip(self.spec.input_names, given, strict=True)
+            changed(item) if name in self.spec.promote else item
+            for name, item in zip(self.spec.input_names, given, strict=True)
         ]

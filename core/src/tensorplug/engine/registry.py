@@ -269,7 +269,7 @@ class Registry:
 
 
 def _drop(stacks: Stacks[Any], key: Hashable, owned: Owned[Any]) -> None:
-    left = tuple(each for each in stacks.get(key, ()) if each is not owned)
+    left = tuple(item for item in stacks.get(key, ()) if item is not owned)
     if left:
         stacks[key] = left
     else:

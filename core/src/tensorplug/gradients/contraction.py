@@ -29,11 +29,12 @@ def einsum(dy: Tensor, xs: list[Tensor], equation: str) -> list[Tensor]:
         # An axis of length 1 that was broadcast is summed over.
         own = [label for label, n in zip(labels, x.shape, strict=True) if n == sizes[label]]
         known = label_sizes(
-            [out, *(each for _, each in others)], [dy.shape, *(each.shape for each, _ in others)]
+            [out, *(other for _, other in others)],
+            [dy.shape, *(other.shape for other, _ in others)],
         )
         wanted = "".join(label for label in dict.fromkeys(own) if known.get(label) == sizes[label])
-        inputs = ",".join([out, *(each for _, each in others)])
-        partial = ops.einsum(f"{inputs}->{wanted}", dy, *(each for each, _ in others))
+        inputs = ",".join([out, *(other for _, other in others)])
+        partial = ops.einsum(f"{inputs}->{wanted}", dy, *(other for other, _ in others))
         result.append(_placed(partial, wanted, labels, x.shape, sizes))
     return result
 

@@ -70,7 +70,7 @@ def _counted(dy: Tensor, box_ind: Tensor, found: Places, batch: int) -> Tensor:
 def _to_edges(pull: Tensor, length: int) -> tuple[Tensor, Tensor]:
     """Return [boxes, places] as what pulls the boxes' first edges and their last."""
     first, last = (
-        sum_(pull * asarray(each, dtype=pull.dtype), axis=1)
-        for each in shares(pull.shape[1], length)
+        sum_(pull * asarray(share, dtype=pull.dtype), axis=1)
+        for share in shares(pull.shape[1], length)
     )
     return first, last

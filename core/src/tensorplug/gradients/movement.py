@@ -57,10 +57,10 @@ def pad(dy: Tensor, x_type: TensorType, paddings: tuple[tuple[int, int], ...]) -
 @gradients.wrt(ops.CONCAT, "xs")
 def concat(dy: Tensor, xs_type: list[TensorType], axis: int) -> list[Tensor]:
     parts, at = [], 0
-    for each in xs_type:
-        begin = [at if dimension == axis else 0 for dimension in range(each.rank)]
-        parts.append(ops.slice(dy, begin, each.shape))
-        at += each.shape[axis]
+    for item in xs_type:
+        begin = [at if dimension == axis else 0 for dimension in range(item.rank)]
+        parts.append(ops.slice(dy, begin, item.shape))
+        at += item.shape[axis]
     return parts
 
 

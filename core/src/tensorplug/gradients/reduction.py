@@ -33,7 +33,7 @@ def sum_(dy: Tensor, x_type: TensorType, axis: Axes) -> Tensor:
 
 @gradients.wrt(ops.MEAN, "x")
 def mean(dy: Tensor, x_type: TensorType, axis: Axes) -> Tensor:
-    count = product(x_type.shape[each] for each in axis)
+    count = product(x_type.shape[item] for item in axis)
     kept = _kept(dy, x_type, axis)
     share = kept / count if count else kept  # without elements there is nothing to divide
     return movement.broadcast_to(share, x_type.shape)
@@ -74,10 +74,10 @@ def _product_of_others(x: Tensor, axis: Axes) -> Tensor:
     upwards, then down again, each child taking its parent's others times its sibling. It is a
     polynomial in x, so its own gradient is right at zeros too.
     """
-    kept = tuple(each for each in range(x.ndim) if each not in axis)
+    kept = tuple(index for index in range(x.ndim) if index not in axis)
     rows, count = (
-        product(x.shape[each] for each in kept),
-        product(x.shape[each] for each in axis),
+        product(x.shape[item] for item in kept),
+        product(x.shape[item] for item in axis),
     )
     moved = movement.permute_dims(x, (*kept, *axis))
     level = movement.reshape(moved, (rows, count))
@@ -95,4 +95,4 @@ def _product_of_others(x: Tensor, axis: Axes) -> Tensor:
         others = movement.reshape(pairs, (rows, width))
     back = movement.reshape(others[:, :count], moved.shape)
     order = (*kept, *axis)
-    return movement.permute_dims(back, [order.index(each) for each in range(x.ndim)])
+    return movement.permute_dims(back, [order.index(index) for index in range(x.ndim)])

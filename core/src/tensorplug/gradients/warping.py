@@ -79,5 +79,5 @@ def transforms(
     both = -(x * found.x + y * found.y)
     columns, rows = found.columns, found.rows
     pulls = (x * columns, x * rows, x, y * columns, y * rows, y, both * columns, both * rows)
-    gathered = stack([sum_(each, axis=(1, 2)) for each in pulls], axis=1)
+    gathered = stack([sum_(item, axis=(1, 2)) for item in pulls], axis=1)
     return astype(gathered, transforms.dtype)

@@ -67,11 +67,11 @@ def gather(
         found.append(np.concatenate(([0], np.cumsum(lengths))))
         rows = expanded(splits[:-1][rows], lengths)
     kept = found if indices.ndim else found[1:]  # of one row, the outermost dimension goes
-    return [*(_narrowed(each, kind) for each in kept), params_dense_values[rows]]
+    return [*(_narrowed(item, kind) for item in kept), params_dense_values[rows]]
 
 
 def _nested(nested: list[Array], size: int) -> list[Array]:
-    sizes = [len(each) - 1 for each in nested[1:]] + [size]
+    sizes = [len(item) - 1 for item in nested[1:]] + [size]
     return [
         check_splits(splits, rows, f"params_nested_splits[{at}]")
         for at, (splits, rows) in enumerate(zip(nested, sizes, strict=True))
@@ -82,7 +82,7 @@ def _picked(indices: Array, rows: int) -> Array:
     wrong = (indices < 0) | (indices >= rows)
     if wrong.any():
         at = np.unravel_index(int(np.argmax(wrong)), indices.shape)
-        place = ", ".join(str(int(each)) for each in at)
+        place = ", ".join(str(int(item)) for item in at)
         raise OutOfRangeError(f"indices[{place}] is {indices[at]}, not in [0, {rows})")
     return indices.reshape(-1).astype(np.intp)
 
@@ -103,7 +103,7 @@ def ragged_range(starts: Array, limits: Array, deltas: Array) -> tuple[Array, Ar
     )
     if (delta == 0).any():
         raise ArgumentError(f"deltas must not be 0, but element {int(np.argmax(delta == 0))} is")
-    if not all(np.isfinite(each).all() for each in (start, limit, delta)):
+    if not all(np.isfinite(item).all() for item in (start, limit, delta)):
         raise ArgumentError("starts, limits and deltas must be finite")
     lengths = _lengths(start, limit, delta)
     ends = np.cumsum(lengths)
@@ -154,7 +154,7 @@ def to_tensor(
     count, partitions = _partitions(row_partition_tensors, row_partition_types)
     if [kind for kind, _ in partitions] == ["ROW_SPLITS"]:
         return _rows_side_by_side(shape, values, default_value, count, partitions[0][1])
-    coordinates = [_coordinates(each, at) for at, each in enumerate(partitions, start=1)]
+    coordinates = [_coordinates(partition, at) for at, partition in enumerate(partitions, start=1)]
     longest = [int(column.max(initial=-1)) + 1 for _, column in coordinates]
     sizes = _output(shape, values, count, longest)
     depth = len(partitions) + 1
@@ -253,12 +253,12 @@ def _row_lengths(splits: Array, what: str) -> Array:
 
 def _output(shape: Array, values: Array, count: int, longest: list[int]) -> list[int]:
     """Return the sizes of the result: those given, else the longest row's in each dimension."""
-    given = [int(each) for each in shape] if shape.ndim else None
+    given = [int(item) for item in shape] if shape.ndim else None
     if given is None:
         if int(shape) != -1:
             raise ShapeError(f"shape must be a list of sizes, or -1 for any, got {shape}")
         given = [-1] * (len(longest) + values.ndim)
-    if any(each < -1 for each in given):
+    if any(item < -1 for item in given):
         raise ShapeError(f"shape {given} has a negative size other than -1")
     natural = [count, *longest, *values.shape[1:]]
     inner = len(longest) + 1
@@ -268,4 +268,4 @@ def _output(shape: Array, values: Array, count: int, longest: list[int]) -> list
                 f"shape {given} has size {given[at]} in dimension {at}, but the values have "
                 f"{natural[at]}"
             )
-    return [own if each == -1 else each for each, own in zip(given, natural, strict=True)]
+    return [own if item == -1 else item for item, own in zip(given, natural, strict=True)]

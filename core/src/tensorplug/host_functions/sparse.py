@@ -70,7 +70,7 @@ def fill_empty_rows(
 def reshape(input_indices: Array, input_shape: Array, new_shape: Array) -> tuple[Array, Array]:
     """Return the coordinates of the same elements in a tensor of another shape, and its shape."""
     old = _sizes(input_shape, "input_shape")
-    new = _completed([int(each) for each in new_shape], old)
+    new = _completed([int(item) for item in new_shape], old)
     flat = np.zeros(len(input_indices), np.int64)
     for axis, size in enumerate(old):
         flat = flat * size + _within(input_indices[:, axis], size, f"column {axis} of indices")
@@ -90,22 +90,22 @@ def _check_fit(largest: int, dtype: np.dtype[Any]) -> None:
 
 
 def _sizes(shape: Array, what: str) -> list[int]:
-    sizes = [int(each) for each in shape]
-    if any(each < 0 for each in sizes):
+    sizes = [int(item) for item in shape]
+    if any(size < 0 for size in sizes):
         raise ShapeError(f"{what} {sizes} has a negative size")
     return sizes
 
 
 def _completed(new: list[int], old: list[int]) -> list[int]:
     """Return ``new`` with a size for its -1, so that it has as many elements as ``old``."""
-    if new.count(-1) > 1 or any(each < -1 for each in new):
+    if new.count(-1) > 1 or any(item < -1 for item in new):
         raise ShapeError(f"new_shape {new} may have one -1, and no other negative size")
     total = prod(old)
     if -1 in new:
-        known = prod(each for each in new if each != -1)
+        known = prod(item for item in new if item != -1)
         if not known or total % known:
             raise ShapeError(f"shape {old} has {total} elements, which no {new} has")
-        new = [total // known if each == -1 else each for each in new]
+        new = [total // known if item == -1 else item for item in new]
     if prod(new) != total:
         raise ShapeError(f"shape {old} has {total} elements, but {new} has {prod(new)}")
     return new

@@ -73,7 +73,7 @@ class Rehearsal:
             DataNeededError: it reads the values of one. Besides, what it raises.
 
         """
-        tensors = [self._tensor(each) for each in plan.inputs]
+        tensors = [self._tensor(operand) for operand in plan.inputs]
         # With an observer nothing is looked up in a plan cache, which holds real kernels.
         observers: Any = (self,)
         try:
@@ -84,7 +84,7 @@ class Rehearsal:
 
     def _tensor(self, type_: Any) -> Any:
         if isinstance(type_, list):
-            return [self._tensor(each) for each in type_]
+            return [self._tensor(item) for item in type_]
         return None if type_ is None else Tensor._of(self, self._device.placement(type_))
 
     # What a context asks ----------------------------------------------------------------
@@ -110,9 +110,9 @@ class Rehearsal:
         tensors = operands.operands(self._device, spec, inputs)
         types = operands.types_of(tensors)
         found = self._resolve(spec, types, attributes)
-        if not all(each.known for each in found):
+        if not all(item.known for item in found):
             raise DataNeededError(f"the shape of what {spec.name} gives depends on its data")
-        outputs = [self._tensor(each) for each in found]
+        outputs = [self._tensor(item) for item in found]
         return outputs if spec.several else outputs[0]
 
     def convert(self, context: Context, value: Any, dtype: DType | None, what: str) -> Tensor:

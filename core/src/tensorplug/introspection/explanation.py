@@ -86,7 +86,7 @@ class Explanation:
         for what, outcome in self.steps:
             into = ", into" if what == "decomposed" and self.inner else ""
             yield f"{indent}  {what}: {outcome}{into}"
-        for line, count in _counted(each._short(f"{indent}    ") for each in self.inner):
+        for line, count in _counted(item._short(f"{indent}    ") for item in self.inner):
             yield line if count == 1 else f"{line}, {count} times"
         if self.reason:
             yield f"{indent}  {self.reason}"
@@ -96,7 +96,7 @@ class Explanation:
         head = f"{indent}{self.call}: {self.how or 'not possible'}"
         if self.how is None:
             return f"{head}: {self.reason}"
-        lines = _counted(each._short(f"{indent}  ") for each in self.inner)
+        lines = _counted(item._short(f"{indent}  ") for item in self.inner)
         inside = [line if count == 1 else f"{line}, {count} times" for line, count in lines]
         return "\n".join([head, *inside])
 

@@ -144,8 +144,8 @@ def missing(name: str, ours: Mapping[str, str]) -> AttributeError:
 
     ``ours``: where each public name stands, by name: ``{"relu": "nn.relu"}``.
     """
-    plain = {_plain(each): place for each, place in ours.items()}
-    elsewhere = {_plain(each): place for each, place in ELSEWHERE.items()}
+    plain = {_plain(key): place for key, place in ours.items()}
+    elsewhere = {_plain(key): place for key, place in ELSEWHERE.items()}
     found = elsewhere.get(_plain(name)) or plain.get(_plain(name))
     if found is not None:
         hint = f"; here it is tensorplug.{found}"

@@ -48,22 +48,22 @@ class Memory(dict[str, DeviceMemory]):
     @property
     def tensors(self) -> int:
         """Live tensors."""
-        return sum(each.tensors for each in self.values())
+        return sum(item.tensors for item in self.values())
 
     @property
     def buffers(self) -> int:
         """Allocations under tensors and under what tapes have saved."""
-        return sum(each.buffers for each in self.values())
+        return sum(item.buffers for item in self.values())
 
     @property
     def bytes(self) -> int:
         """Bytes of these allocations."""
-        return sum(each.bytes for each in self.values())
+        return sum(item.bytes for item in self.values())
 
     @property
     def taped(self) -> int:
         """Those of the allocations that only a tape holds."""
-        return sum(each.taped for each in self.values())
+        return sum(item.taped for item in self.values())
 
 
 def memory() -> Memory:
@@ -74,7 +74,7 @@ def memory() -> Memory:
     drop at that moment is counted or not. Tensors whose backend was removed are on ``"host"``.
     """
     engine: Any = engine_of(current_context())
-    counts = {id(each): _Count(each) for each in (*engine.devices(), engine.host)}
+    counts = {id(device): _Count(device) for device in (*engine.devices(), engine.host)}
     for found in gc.get_objects():
         kind = type(found)
         if kind is Tensor:  # variables hold such a one
@@ -94,7 +94,7 @@ class _Count:
     def __init__(self, device: Device) -> None:
         self.device = device
         constants = list(device.constants.values())  # other threads may add some
-        self.constants = {id(each): each._buffer for each in constants}
+        self.constants = {id(constant): constant._buffer for constant in constants}
         self.tensors: list[Any] = []  # their buffers
         self.saved: list[Any] = []
 
@@ -139,8 +139,8 @@ def _count_saved(counts: Mapping[int, _Count], node: CallNode) -> None:
 
 def _values(saved: Iterable[Saved]) -> Iterator[Any]:
     """Yield (buffer, placement, ...) of what a call has saved, lists flattened."""
-    for each in saved:
-        if isinstance(each, list):
-            yield from _values(each)
-        elif each is not None:
-            yield each
+    for item in saved:
+        if isinstance(item, list):
+            yield from _values(item)
+        elif item is not None:
+            yield item

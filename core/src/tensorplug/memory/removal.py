@@ -43,7 +43,7 @@ def remove(engine: Engine, name: str) -> list[str]:
     backend_name = split_name(name)[0]
     if not engine.opened(backend_name):
         engine.unregister(backend_name)
-    return [each.name for each in devices]
+    return [item.name for item in devices]
 
 
 REMOVED = "was removed"
@@ -63,16 +63,18 @@ class _Move:
 
     def everything(self) -> None:
         """Move all live tensors and saved values; those that cannot be read stay."""
-        for each in gc.get_objects():
-            kind = type(each)
+        for get_object_ in gc.get_objects():
+            kind = type(get_object_)
             if kind is Tensor:  # variables hold such a one
-                placement = getattr(each, "_placement", None)  # absent while it is being made
+                placement = getattr(
+                    get_object_, "_placement", None
+                )  # absent while it is being made
                 if placement is not None and placement.device is self._source:
-                    saved = self._saved(each._buffer, placement)
+                    saved = self._saved(get_object_._buffer, placement)
                     if saved is not None:
-                        each._buffer, each._placement = saved
+                        get_object_._buffer, get_object_._placement = saved
             elif kind is CallNode:
-                each.replace_saved(self._saved_again)
+                get_object_.replace_saved(self._saved_again)
 
     def report(self) -> None:
         """Warn of what could not be read back."""

@@ -86,7 +86,7 @@ def _asked_from() -> FrameType | None:
 def _within(module: object, packages: Sequence[str]) -> bool:
     """Return whether a module, if it has a name at all, is in one of ``packages``."""
     return isinstance(module, str) and any(
-        module == each or module.startswith(f"{each}.") for each in packages
+        module == package or module.startswith(f"{package}.") for package in packages
     )
 
 

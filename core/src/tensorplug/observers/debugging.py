@@ -84,9 +84,9 @@ class _Debug:
 
     def __exit__(self, *_error: object) -> None:
         self._observation.stop()
-        for each in self._checks:
-            if isinstance(each, LeakCheck):
-                each.finish()
+        for check in self._checks:
+            if isinstance(check, LeakCheck):
+                check.finish()
 
 
 def checks(names: Collection[Check]) -> list[Observer]:

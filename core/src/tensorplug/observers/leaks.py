@@ -99,7 +99,7 @@ class LeakCheck:
             self._unchecked.add(device.name)
             notices.warn(
                 f"backend {device.name!r} does not count its buffers "
-                "(tensorplug.contract.backend.CountsBuffers), so its kernels are not checked for leaks",
+                "(tensorplug.plugin.CountsBuffers), so its kernels are not checked for leaks",
                 UncheckedWarning,
             )
 
@@ -129,8 +129,8 @@ class _Given:
 
     def new(self, outputs: Sequence[Tensor]) -> int:
         """Return how many pieces of memory lie under ``outputs`` and under no input."""
-        counted = (each._buffer for each in outputs if self._backend.counts(each._buffer))
-        return len({self._backend.allocation(each)[0] for each in counted} - self._memory.keys())
+        counted = (output._buffer for output in outputs if self._backend.counts(output._buffer))
+        return len({self._backend.allocation(item)[0] for item in counted} - self._memory.keys())
 
 
 @contextmanager
@@ -148,7 +148,7 @@ def _no_collection() -> Iterator[None]:
 def _message(plan: Plan, leaked: int, harmed: Sequence[str]) -> str:
     faults = []
     if harmed:
-        names = ", ".join(repr(each) for each in dict.fromkeys(harmed))
+        names = ", ".join(repr(fromkey) for fromkey in dict.fromkeys(harmed))
         faults.append(
             f"took memory from its input {names}: inputs belong to their tensors, so leave them"
         )

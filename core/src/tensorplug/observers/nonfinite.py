@@ -74,7 +74,7 @@ class NonFiniteCheck:
             return outputs
         message = _message(plan, inputs, fault)
         if inside.suspects is None:
-            # Not from a variable: with its traceback it would hold this context, and this context it.
+            # Not from a variable: its traceback would hold this stack frame, and the frame it.
             raise NonFiniteError(message)
         inside.suspects.append(message)
         return outputs
@@ -98,7 +98,7 @@ class NonFiniteCheck:
 
     def recorded(self, plan: Plan, outputs: Sequence[Tensor]) -> None:
         """Guard the gradient rules of a call that the tape has just taken in."""
-        nodes = dict.fromkeys(_call_node(each._node) for each in outputs)
+        nodes = dict.fromkeys(_call_node(output._node) for output in outputs)
         for node in nodes:
             if node is not None and node.plan is plan:
                 node.recipe = self._guarded(node.recipe, plan.spec.name, callsite.find())
@@ -108,7 +108,7 @@ class NonFiniteCheck:
     def _guarded(self, recipe: Recipe, kernel: str, site: CallSite | None) -> Recipe:
         """Return a recipe whose rules are checked; other calls of the plan share the old one."""
         guarded = copy.copy(recipe)
-        guarded.steps = [self._guarded_step(each, kernel, site) for each in recipe.steps]
+        guarded.steps = [self._guarded_step(step, kernel, site) for step in recipe.steps]
         return guarded
 
     def _guarded_step(self, step: Step, kernel: str, site: CallSite | None) -> Step:
@@ -131,8 +131,8 @@ class NonFiniteCheck:
         finally:
             inside.suspects = before
         results = result if isinstance(result, list | tuple) else [result]
-        given = [("", each) for argument in arguments for each in _tensors(argument)]
-        fault = self._fault([("", each) for each in results if isinstance(each, Tensor)], given)
+        given = [("", tensor) for argument in arguments for tensor in _tensors(argument)]
+        fault = self._fault([("", item) for item in results if isinstance(item, Tensor)], given)
         if fault is None:
             return result
         recorded = _at("recorded", site)
@@ -155,7 +155,7 @@ class NonFiniteCheck:
             if values is None or np.isfinite(values).all():
                 continue
             nan, inf = np.isnan(values), np.isinf(values)
-            if self._nan and nan.any() and not any(_has_nan(each) for _, each in given):
+            if self._nan and nan.any() and not any(_has_nan(item) for _, item in given):
                 return _Fault("NaN", label, nan, values)
             if self._inf and inf.any() and not _excused(given, plan):
                 return _Fault("infinity", label, inf, values)
@@ -195,23 +195,26 @@ def _has_nan(tensor: Tensor) -> bool:
 
 def _is_constant(tensor: Tensor) -> bool:
     constants = list(tensor._placement.device.constants.values())
-    return any(each is tensor for each in constants)
+    return any(constant is tensor for constant in constants)
 
 
 def _excused(given: Sequence[tuple[str, Tensor]], plan: Plan | None) -> bool:
     """Return whether an infinity may come out, because one (or a NaN) went in."""
     attributes = () if plan is None else plan.attributes.values()
-    if any(isinstance(each, float | complex) and cmath.isinf(each) for each in attributes):
+    if any(
+        isinstance(attribute, float | complex) and cmath.isinf(attribute)
+        for attribute in attributes
+    ):
         return True
-    arrays = (_inexact(each) for _, each in given)
+    arrays = (_inexact(item) for _, item in given)
     return any(values is not None and not np.isfinite(values).all() for values in arrays)
 
 
 def _tensors(given: Any) -> Iterator[Tensor]:
     """Yield the tensors of an input: itself, those of a list, none if it is absent."""
-    for each in given if isinstance(given, list) else [given]:
-        if isinstance(each, Tensor):
-            yield each
+    for item in given if isinstance(given, list) else [given]:
+        if isinstance(item, Tensor):
+            yield item
 
 
 def _labelled(plan: Plan, inputs: Sequence[Any]) -> Iterator[tuple[str, Tensor]]:
@@ -237,7 +240,7 @@ def _message(plan: Plan, inputs: Sequence[Any], fault: _Fault) -> str:
     lines = [
         f"{plan.spec.name} made {fault.share}{where}",
         f"  {describe(plan)}, {provenance(plan)}",
-        *(f"  {each}" for each in accounts if each),
+        *(f"  {account}" for account in accounts if account),
     ]
     return "\n".join(lines) + _at("called", callsite.find())
 
@@ -250,7 +253,7 @@ def _share(kind: str, bad: Array, values: Any) -> str:
     if not bad.ndim:
         return f"a value that is {values}"
     first = np.unravel_index(int(np.argmax(bad)), bad.shape)
-    at = [int(each) for each in first]
+    at = [int(item) for item in first]
     return f"{number}, {'at' if count == 1 else 'the first at'} {at}: {values[first]}"
 
 

@@ -99,9 +99,9 @@ def notify(
 def describe(plan: Plan) -> str:
     """Return a call as text: ``Sum(x=float32[3], axis=(0,)) -> float32[]``."""
     named = zip(plan.spec.input_names, plan.inputs, strict=True)
-    parts = [f"{name}={show(each)}" for name, each in named]
+    parts = [f"{name}={show(item)}" for name, item in named]
     parts += [f"{name}={_short(value)}" for name, value in plan.attributes.items()]
-    outputs = ", ".join(str(each.type) for each in plan.outputs)
+    outputs = ", ".join(str(output.type) for output in plan.outputs)
     return f"{plan.spec.name}({', '.join(parts)}) -> {outputs}"
 
 

@@ -74,7 +74,7 @@ class _Figures:
 def _notes(profile: Profile, figures: _Figures, bar: tuple[str, str]) -> Iterator[str]:
     """Yield what stands below the table."""
     by_kernel = figures.by == "kernel"
-    if by_kernel and any(each.depth for each in profile.kernels):
+    if by_kernel and any(kernel.depth for kernel in profile.kernels):
         yield f"{bar[0]} in the kernel itself, {bar[1]} in those it calls"
     rows = len(groups(profile.kernels)) if by_kernel else len(profile.kernels)
     if rows > len(figures.rows):
@@ -166,15 +166,15 @@ def _by_call(profile: Profile, limit: int | None, *, wide: bool) -> _Figures:
         ),
         [
             (
-                f"{each.start * 1e3:.3f}",
-                _Kernel(each.name, types_text(each.inputs), each.depth),
-                f"{each.seconds * 1e3:.3f}",
-                bytes_text(each.new_bytes),
-                *([bytes_text(each.live_bytes)] if wide else []),
-                f"{each.device} {each.how}",
-                "" if each.site is None else each.site.short,
+                f"{kernel.start * 1e3:.3f}",
+                _Kernel(kernel.name, types_text(kernel.inputs), kernel.depth),
+                f"{kernel.seconds * 1e3:.3f}",
+                bytes_text(kernel.new_bytes),
+                *([bytes_text(kernel.live_bytes)] if wide else []),
+                f"{kernel.device} {kernel.how}",
+                "" if kernel.site is None else kernel.site.short,
             )
-            for each in sorted(profile.kernels, key=lambda record: record.start)[:limit]
+            for kernel in sorted(profile.kernels, key=lambda record: record.start)[:limit]
         ],
     )
 

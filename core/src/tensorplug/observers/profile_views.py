@@ -55,7 +55,7 @@ def _s(count: int) -> str:
 
 def types_text(given: Types) -> str:
     """Return the types of inputs: ``float32[3], [int32[], int32[]]``."""
-    return ", ".join(show(list(each) if isinstance(each, tuple) else each) for each in given)
+    return ", ".join(show(list(item) if isinstance(item, tuple) else item) for item in given)
 
 
 def bytes_text(count: int) -> str:
@@ -85,13 +85,13 @@ class Group:
 def groups(records: Sequence[KernelRecord]) -> list[Group]:
     """Return the calls grouped, those that took the longest first."""
     found: dict[Any, Group] = {}
-    for each in records:
-        key = (each.name, each.inputs, each.how, each.device)
+    for record in records:
+        key = (record.name, record.inputs, record.how, record.device)
         group = found.setdefault(key, Group(*key))
         group.calls += 1
-        group.seconds += each.seconds
-        group.self_seconds += each.self_seconds
-        group.new_bytes += each.new_bytes
+        group.seconds += record.seconds
+        group.self_seconds += record.self_seconds
+        group.new_bytes += record.new_bytes
     return sorted(found.values(), key=lambda group: -group.seconds)
 
 
@@ -122,16 +122,16 @@ def _name(what: str, thread: int, name: str) -> dict[str, Any]:
 def _calls(profile: Profile) -> Iterator[dict[str, Any]]:
     """Yield an event for each call and for the bytes held after it, in the order of time."""
     events = []
-    for each in profile.kernels:
-        end = each.start + each.seconds
-        events.append(_call(each))
+    for kernel in profile.kernels:
+        end = kernel.start + kernel.seconds
+        events.append(_call(kernel))
         events.append(
             {
                 "ph": "C",
                 "name": "live bytes",
                 "ts": _microseconds(end),
                 "pid": os.getpid(),
-                "args": {"bytes": each.live_bytes},
+                "args": {"bytes": kernel.live_bytes},
             }
         )
     yield from sorted(events, key=lambda event: event["ts"])

@@ -109,19 +109,19 @@ class Profile:
     @property
     def kernel_seconds(self) -> float:
         """The time spent in kernels, in seconds."""
-        return sum(each.seconds for each in self.kernels if not each.depth)
+        return sum(kernel.seconds for kernel in self.kernels if not kernel.depth)
 
     @property
     def device_seconds(self) -> float | None:
         """The time that devices worked by their own clocks; None where none has one."""
-        found = [each.device_seconds for each in self.kernels if not each.depth]
-        measured = [each for each in found if each is not None]
+        found = [kernel.device_seconds for kernel in self.kernels if not kernel.depth]
+        measured = [item for item in found if item is not None]
         return sum(measured) if measured else None
 
     @property
     def kernel_names(self) -> list[str]:
         """The names of the kernels that ran, each once, in the order of ``kernels``."""
-        return list(dict.fromkeys(each.name for each in self.kernels))
+        return list(dict.fromkeys(kernel.name for kernel in self.kernels))
 
     @property
     def new_bytes(self) -> int:
@@ -254,8 +254,10 @@ class _Recorder:
         fresh = self._profile._memory.count(outputs, _tensors(inputs), since)
         record = KernelRecord(
             name=plan.spec.name,
-            inputs=tuple(tuple(each) if isinstance(each, list) else each for each in plan.inputs),
-            outputs=tuple(each.type for each in plan.outputs),
+            inputs=tuple(
+                tuple(operand) if isinstance(operand, list) else operand for operand in plan.inputs
+            ),
+            outputs=tuple(output.type for output in plan.outputs),
             attributes=plan.attributes,
             how=plan.how,
             backend=plan.device.backend_name,
@@ -296,9 +298,11 @@ def _tensors(inputs: Sequence[Any]) -> Iterator[Tensor]:
 def _holding(memory: Allocations) -> int:
     """Return how many live tensors hold memory that was counted; looks through the heap."""
     count = 0
-    for each in gc.get_objects():
-        if type(each) is not Tensor:  # variables hold such a one
+    for get_object_ in gc.get_objects():
+        if type(get_object_) is not Tensor:  # variables hold such a one
             continue
-        made = getattr(each, "_placement", None) is not None  # not so while it is being made
-        count += made and memory.holds(each)
+        made = (
+            getattr(get_object_, "_placement", None) is not None
+        )  # not so while it is being made
+        count += made and memory.holds(get_object_)
     return count

@@ -36,10 +36,10 @@ def table(columns: Sequence[Column], rows: Iterable[Sequence[str]], width: int) 
     columns only if nothing else helps. A cell may have several lines; what stands below an
     indented one is indented too. A terminal too narrow for that gets longer lines.
     """
-    cells = [[each.title for each in columns], *([*row] for row in rows)]
+    cells = [[column.title for column in columns], *([*row] for row in rows)]
     widths = _widths(columns, cells, width)
     title, *others = (_lines(row, columns, widths) for row in cells)
-    rule = _GAP.join("-" * each for each in widths)
+    rule = _GAP.join("-" * item for item in widths)
     return "\n".join([*title, rule, *(line for row in others for line in row)])
 
 
@@ -47,7 +47,7 @@ def _widths(columns: Sequence[Column], cells: Sequence[Sequence[str]], width: in
     """Return how wide each column is; the widest is narrowed, and so on until all fit."""
     natural = [max(map(_natural, column)) for column in zip(*cells, strict=True)]
     widths = [
-        min(each, column.most or each) for each, column in zip(natural, columns, strict=True)
+        min(item, column.most or item) for item, column in zip(natural, columns, strict=True)
     ]
     room = width - len(_GAP) * (len(columns) - 1)
     every = range(len(columns))

@@ -97,10 +97,10 @@ def time(function: Callable[..., Any], /, *args: Any, repeat: int = 5, **kwargs:
     _wall(function, args, kwargs)
     walls = [_wall(function, args, kwargs) for _ in range(repeat)]
     inside = [_in_kernels(function, args, kwargs) for _ in range(repeat)]
-    busy = [each.busy for each in inside if each.measured]
+    busy = [item.busy for item in inside if item.measured]
     return Timing(
         float(np.median(walls)) / 1e6,
-        float(np.median([each.total for each in inside])) / 1e6,
+        float(np.median([item.total for item in inside])) / 1e6,
         repeat,
         float(np.median(busy)) / 1e6 if busy else None,
     )

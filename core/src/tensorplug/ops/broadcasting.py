@@ -26,9 +26,9 @@ __all__ = [
 
 
 def _longer(s0: TensorType, s1: TensorType) -> TensorType:
-    for name, each in (("s0", s0), ("s1", s1)):
-        if each.rank != 1:
-            raise ShapeError(f"{name} must be a vector of sizes, got {each}")
+    for name, item in (("s0", s0), ("s1", s1)):
+        if item.rank != 1:
+            raise ShapeError(f"{name} must be a vector of sizes, got {item}")
     return TensorType(s0.dtype, (max(s0.size, s1.size),))
 
 
@@ -58,7 +58,7 @@ def broadcast_shapes(*given: Any) -> Shape:
         ShapeError: they do not broadcast, or a size is negative.
 
     """
-    return shapes.broadcast(*(shapes.as_shape(each, "broadcast_shapes: shape") for each in given))
+    return shapes.broadcast(*(shapes.as_shape(item, "broadcast_shapes: shape") for item in given))
 
 
 def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
@@ -68,12 +68,12 @@ def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
         ShapeError: their shapes do not broadcast.
 
     """
-    tensors = [as_tensor(each, what="broadcast_arrays: an argument") for each in arrays]
+    tensors = [as_tensor(array, what="broadcast_arrays: an argument") for array in arrays]
     try:
-        shape = shapes.broadcast(*(each.shape for each in tensors))
+        shape = shapes.broadcast(*(tensor.shape for tensor in tensors))
     except ShapeError as error:
         raise ShapeError(f"broadcast_arrays: {error}") from None
-    return tuple(broadcast_to(each, shape) for each in tensors)
+    return tuple(broadcast_to(tensor, shape) for tensor in tensors)
 
 
 def meshgrid(*arrays: Any, indexing: Literal["xy", "ij"] = "xy") -> tuple[Tensor, ...]:
@@ -94,22 +94,22 @@ def meshgrid(*arrays: Any, indexing: Literal["xy", "ij"] = "xy") -> tuple[Tensor
     """
     if indexing not in ("xy", "ij"):
         raise ArgumentError(f"meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}")
-    tensors = [as_tensor(each, what="meshgrid: an argument") for each in arrays]
-    for each in tensors:
-        if each.ndim > 1:
-            raise ShapeError(f"meshgrid: vectors are needed, got {each.type}")
+    tensors = [as_tensor(array, what="meshgrid: an argument") for array in arrays]
+    for tensor in tensors:
+        if tensor.ndim > 1:
+            raise ShapeError(f"meshgrid: vectors are needed, got {tensor.type}")
     places = list(range(len(tensors)))
     if indexing == "xy":
         places[:2] = places[:2][::-1]
     shape = [1] * len(tensors)
-    for each, place in zip(tensors, places, strict=True):
-        shape[place] = each.size
+    for tensor, place in zip(tensors, places, strict=True):
+        shape[place] = tensor.size
     grids = (
         broadcast_to(
-            reshape(each, tuple(each.size if at == place else 1 for at in range(len(places)))),
+            reshape(tensor, tuple(tensor.size if at == place else 1 for at in range(len(places)))),
             tuple(shape),
         )
-        for each, place in zip(tensors, places, strict=True)
+        for tensor, place in zip(tensors, places, strict=True)
     )
     return tuple(map(aliasing.apart, grids))
 

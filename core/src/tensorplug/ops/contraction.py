@@ -37,8 +37,8 @@ def _equation(value: Any, known: InputTypes) -> str:
             f"{value!r} names {len(inputs)} operands, but {len(operands)} are given"
         )
     covered = [
-        _covered(term, each, at)
-        for term, each, at in zip(inputs, operands, range(len(inputs)), strict=True)
+        _covered(term, operand, at)
+        for term, operand, at in zip(inputs, operands, range(len(inputs)), strict=True)
     ]
     free = [letter for letter in ascii_letters if letter not in text]
     if max(covered) > len(free):
@@ -62,7 +62,7 @@ def _equation(value: Any, known: InputTypes) -> str:
 
 def _check_term(term: str, equation: str) -> None:
     letters = term.replace("...", "", 1)
-    wrong = [each for each in letters if each not in ascii_letters]
+    wrong = [letter for letter in letters if letter not in ascii_letters]
     if wrong:
         raise ArgumentError(
             f"{equation!r} holds {wrong[0]!r}: a term consists of letters and at most one '...', "
@@ -84,7 +84,9 @@ def _covered(term: str, operand: TensorType, at: int) -> int:
 
 def _implied(left: str) -> str:
     """Return the labels that occur once, in alphabetical order."""
-    return "".join(sorted(each for each in ascii_letters if left.count(each) == 1))
+    return "".join(
+        sorted(ascii_letter for ascii_letter in ascii_letters if left.count(ascii_letter) == 1)
+    )
 
 
 def _check_out(out: str, inputs: Sequence[str], equation: str) -> None:
@@ -97,7 +99,7 @@ def _check_out(out: str, inputs: Sequence[str], equation: str) -> None:
 
 def _einsum(xs: list[TensorType], *, equation: str) -> TensorType:
     labelled, out = terms(equation)
-    sizes = label_sizes(labelled, [each.shape for each in xs])
+    sizes = label_sizes(labelled, [item.shape for item in xs])
     return TensorType(xs[0].dtype, tuple(sizes[label] for label in out))
 
 

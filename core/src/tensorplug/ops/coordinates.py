@@ -69,7 +69,7 @@ def nonzero(x: Any, /) -> tuple[Tensor, ...]:
     if x.ndim == 1:
         return (movement.reshape(found, (count,)),)
     columns = (movement.slice(found, (0, axis), (count, 1)) for axis in range(x.ndim))
-    return tuple(movement.reshape(each, (count,)) for each in columns)
+    return tuple(movement.reshape(column, (count,)) for column in columns)
 
 
 def flatnonzero(x: Tensor) -> Tensor:

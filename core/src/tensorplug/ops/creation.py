@@ -70,7 +70,7 @@ def range_length(start: float, stop: float, step: float) -> int:
         ArgumentError: when there are infinitely many, or no telling.
 
     """
-    if any(isinstance(each, complex) or not isfinite(each) for each in (start, stop, step)):
+    if any(isinstance(item, complex) or not isfinite(item) for item in (start, stop, step)):
         raise ArgumentError(
             f"start, stop and step must be finite real numbers, got {start!r}, {stop!r}, {step!r}"
         )
@@ -86,9 +86,9 @@ def _ends(start: float, stop: float, step: float) -> tuple[float, ...]:
 
 
 def _range(*, start: float, stop: float, step: float, dtype: DType) -> TensorType:
-    for each in _ends(start, stop, step):
+    for end in _ends(start, stop, step):
         if dtype in dt.INTEGER:  # in between lie only numbers that fit too
-            dt.check_number(trunc(each), dtype)
+            dt.check_number(trunc(end), dtype)
     return TensorType(dtype, (range_length(start, stop, step),))
 
 
@@ -96,7 +96,7 @@ def _step(value: Any, known: InputTypes) -> Any:
     """Return the step; 1, which is its default, stands for -1 where the range leads down."""
     step = attributes.number().canonical(value, known)
     start, stop = known["start"], known["stop"]
-    real = not any(isinstance(each, complex) for each in (start, stop))
+    real = not any(isinstance(item, complex) for item in (start, stop))
     return -step if step == 1 and real and stop < start else step
 
 
@@ -116,8 +116,8 @@ RANGE = KernelSpec(
 def _linspace(*, start: Scalar, stop: Scalar, num: int, dtype: DType) -> TensorType:
     if dtype not in dt.INEXACT:
         raise DTypeError(f"dtype must be a floating or complex one, got {dtype}")
-    for each in (start, stop):
-        dt.check_number(each, dtype)
+    for item in (start, stop):
+        dt.check_number(item, dtype)
     return TensorType(dtype, (num,))
 
 
@@ -280,12 +280,12 @@ def _is_real(value: object) -> bool:
 
 
 def _range_dtype(*given: Any) -> DType:
-    if not all(isinstance(each, int | np.integer) for each in given):
+    if not all(isinstance(item, int | np.integer) for item in given):
         return dt.default_float
     start, stop, step = map(int, given)
     limits = np.iinfo(dt.default_int.name)
     ends = _ends(start, stop, step) if step else ()  # the op refuses a step of 0
-    fits = all(limits.min <= each <= limits.max for each in ends)
+    fits = all(limits.min <= end <= limits.max for end in ends)
     return dt.default_int if fits else dt.int64
 
 
@@ -317,7 +317,7 @@ def linspace(
 
     """
     wanted = dt.of(dtype, "linspace") if dtype is not None else dt.default_float
-    if dtype is None and any(np.iscomplexobj(each) for each in (start, stop)):
+    if dtype is None and any(np.iscomplexobj(item) for item in (start, stop)):
         wanted = dt.default_complex
     return placed(
         device,

@@ -30,9 +30,9 @@ def _of_matrices(x: TensorType) -> TensorType:
 
 
 def _band(input: TensorType, num_lower: TensorType, num_upper: TensorType) -> TensorType:
-    for name, each in (("num_lower", num_lower), ("num_upper", num_upper)):
-        if each.size != 1:
-            raise ShapeError(f"{name} must be one number, got {each}")
+    for name, item in (("num_lower", num_lower), ("num_upper", num_upper)):
+        if item.size != 1:
+            raise ShapeError(f"{name} must be one number, got {item}")
     return _of_matrices(input)
 
 

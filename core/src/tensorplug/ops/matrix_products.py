@@ -122,12 +122,12 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
     """
     left, right = as_tensor(x1, what="vecdot: x1"), as_tensor(x2, what="vecdot: x2")
     who = f"vecdot of {left.type} and {right.type}"
-    places = [shapes.normalize_axis(axis, each.ndim, f"{who}: axis") for each in (left, right)]
+    places = [shapes.normalize_axis(axis, item.ndim, f"{who}: axis") for item in (left, right)]
     if left.shape[places[0]] != right.shape[places[1]]:
         raise ShapeError(f"{who}: the vectors have different lengths")
     if axis >= 0 and left.ndim != right.ndim:
         raise ShapeError(f"{who}: count the axis from the end, as -1, where ranks differ")
-    a, b = (moveaxis(each, at, -1) for each, at in zip((left, right), places, strict=True))
+    a, b = (moveaxis(item, at, -1) for item, at in zip((left, right), places, strict=True))
     if a.dtype in dt.COMPLEX:
         a = conj(a)
     rows, columns = reshape(a, (*a.shape[:-1], 1, a.shape[-1])), reshape(b, (*b.shape, 1))
@@ -172,7 +172,7 @@ def _paired(left: Tensor, right: Tensor, axes: Any, who: str) -> tuple[list[int]
     if isinstance(axes, list | tuple):
         if len(axes) != 2:
             raise ArgumentError(f"{who}: axes must be a number or two sequences, got {axes!r}")
-        listed = [shapes.as_ints(each, f"{who}: axes") for each in axes]
+        listed = [shapes.as_ints(axis, f"{who}: axes") for axis in axes]
         if len(listed[0]) != len(listed[1]):
             raise ArgumentError(f"{who}: axes must name as many of x1 as of x2, got {axes!r}")
         first = [shapes.normalize_axis(at, left.ndim, f"{who}: axes") for at in listed[0]]

@@ -179,17 +179,17 @@ def _concat(xs: list[TensorType], *, axis: int) -> TensorType:
     if not xs:
         raise ArgumentError("xs is empty")
     first = xs[0]
-    for each in xs[1:]:
-        if each.dtype is not first.dtype:
-            raise DTypeError(f"xs hold {first.dtype} and {each.dtype}")
-        same = each.rank == first.rank and all(
+    for item in xs[1:]:
+        if item.dtype is not first.dtype:
+            raise DTypeError(f"xs hold {first.dtype} and {item.dtype}")
+        same = item.rank == first.rank and all(
             a == b
-            for at, (a, b) in enumerate(zip(each.shape, first.shape, strict=True))
+            for at, (a, b) in enumerate(zip(item.shape, first.shape, strict=True))
             if at != axis
         )
         if not same:
-            raise ShapeError(f"{first} and {each} differ outside axis {axis}")
-    total = sum(each.shape[axis] for each in xs)
+            raise ShapeError(f"{first} and {item} differ outside axis {axis}")
+    total = sum(item.shape[axis] for item in xs)
     return TensorType(first.dtype, (*first.shape[:axis], total, *first.shape[axis + 1 :]))
 
 
@@ -204,11 +204,11 @@ CONCAT = KernelSpec(
 
 def _packed(xs: list[TensorType], *, axis: int) -> TensorType:
     first = xs[0]
-    for each in xs[1:]:
-        if each.dtype is not first.dtype:
-            raise DTypeError(f"xs hold {first.dtype} and {each.dtype}")
-        if each.shape != first.shape:
-            raise ShapeError(f"{first} and {each} differ, but must have one shape")
+    for item in xs[1:]:
+        if item.dtype is not first.dtype:
+            raise DTypeError(f"xs hold {first.dtype} and {item.dtype}")
+        if item.shape != first.shape:
+            raise ShapeError(f"{first} and {item} differ, but must have one shape")
     shape = first.shape
     return TensorType(first.dtype, (*shape[:axis], len(xs), *shape[axis:]))
 
@@ -324,9 +324,9 @@ def squeeze(x: Any, /, axis: Any = None) -> Tensor:
     if axis is None:
         return reshape(tensor, tuple(size for size in tensor.shape if size != 1))
     axes = shapes.normalize_axes(axis, tensor.ndim, f"squeeze of {tensor.type}: axis")
-    for each in axes:
-        if tensor.shape[each] != 1:
-            raise ShapeError(f"squeeze: axis {each} of {tensor.type} has not length 1")
+    for item in axes:
+        if tensor.shape[item] != 1:
+            raise ShapeError(f"squeeze: axis {item} of {tensor.type} has not length 1")
     return reshape(tensor, shapes.reduce(tensor.shape, axes, keep_dims=False))
 
 
@@ -375,7 +375,7 @@ def concat(xs: Sequence[Any], /, *, axis: int | None = 0) -> Tensor:
     """
     listed = _listed(xs, "concat")
     if axis is None:
-        return dispatch(CONCAT, [reshape(each, (-1,)) for each in listed], axis=0)
+        return dispatch(CONCAT, [reshape(item, (-1,)) for item in listed], axis=0)
     return dispatch(CONCAT, listed, axis=axis)
 
 

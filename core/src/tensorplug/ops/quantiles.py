@@ -117,16 +117,16 @@ def _quantiles(
 
 def _rows(x: Tensor, axes: Shape) -> Tensor:
     """Return ``x`` with ``axes`` together as its last one."""
-    others = [each for each in range(x.ndim) if each not in axes]
+    others = [index for index in range(x.ndim) if index not in axes]
     moved = permute_dims(x, (*others, *axes))
-    length = shapes.size(tuple(x.shape[each] for each in axes))
-    return reshape(moved, (*(x.shape[each] for each in others), length))
+    length = shapes.size(tuple(x.shape[axis] for axis in axes))
+    return reshape(moved, (*(x.shape[other] for other in others), length))
 
 
 def _between(ordered: Tensor, positions: np.ndarray[Any, Any], method: str) -> Tensor:
     """Return what stands at ``positions`` along the last axis."""
-    parts = [_METHODS[method](float(each)) for each in positions]
-    below = [floor(each) for each in positions]
+    parts = [_METHODS[method](float(position)) for position in positions]
+    below = [floor(position) for position in positions]
     low = [place + (part == 1) for place, part in zip(below, parts, strict=True)]
     high = [place + (part > 0) for place, part in zip(below, parts, strict=True)]
     lower = take(ordered, np.asarray(low, np.int32), axis=-1)

@@ -46,8 +46,8 @@ def _gathered(
 ) -> tuple[TensorType, ...]:
     if not params_nested_splits:
         raise ArgumentError("params_nested_splits is an empty list; without splits, use gather")
-    for at, each in enumerate(params_nested_splits):
-        if each.rank != 1:
+    for at, split in enumerate(params_nested_splits):
+        if split.rank != 1:
             raise ShapeError(f"params_nested_splits[{at}] must have rank 1")
     if not params_dense_values.rank:
         raise ShapeError("params_dense_values must have at least rank 1")
@@ -85,8 +85,8 @@ RAGGED_GATHER = KernelSpec(
 def _ranges(
     starts: TensorType, limits: TensorType, deltas: TensorType
 ) -> tuple[TensorType, TensorType]:
-    shapes = {each.shape for each in (starts, limits, deltas)} - {()}
-    if len(shapes) > 1 or any(len(each) > 1 for each in shapes):
+    shapes = {item.shape for item in (starts, limits, deltas)} - {()}
+    if len(shapes) > 1 or any(len(shape) > 1 for shape in shapes):
         raise ShapeError("starts, limits and deltas must have rank 0, or rank 1 and one length")
     rows = next(iter(shapes), (1,))[0]
     return TensorType(dt.int32, (rows + 1,)), TensorType(starts.dtype, (UNKNOWN,))
@@ -104,12 +104,12 @@ RAGGED_RANGE = KernelSpec(
 
 
 def _kinds(value: Any, _types: InputTypes) -> tuple[str, ...]:
-    if not isinstance(value, list | tuple) or not all(isinstance(each, str) for each in value):
+    if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
         raise ArgumentError(f"must be a list of names, got {value!r}")
-    kinds = tuple(each.upper() for each in value)
-    for each in kinds:
-        if each not in PARTITIONS:
-            raise ArgumentError(f"must hold {', '.join(PARTITIONS)}, got {each!r}")
+    kinds = tuple(item.upper() for item in value)
+    for kind in kinds:
+        if kind not in PARTITIONS:
+            raise ArgumentError(f"must hold {', '.join(PARTITIONS)}, got {kind!r}")
     if not kinds or kinds[0] == "VALUE_ROWIDS" or "FIRST_DIM_SIZE" in kinds[1:]:
         raise ArgumentError(
             "must begin with FIRST_DIM_SIZE or ROW_SPLITS, and go on with ROW_SPLITS or "
@@ -131,8 +131,8 @@ def _dense(
             f"there must be as many row_partition_tensors as row_partition_types, got "
             f"{len(row_partition_tensors)} and {len(row_partition_types)}"
         )
-    for kind, each in zip(row_partition_types, row_partition_tensors, strict=True):
-        _check_partition(kind, each)
+    for kind, tensor in zip(row_partition_types, row_partition_tensors, strict=True):
+        _check_partition(kind, tensor)
     if not values.rank:
         raise ShapeError("values must have at least rank 1")
     ragged = len(row_partition_types) - (row_partition_types[0] == "FIRST_DIM_SIZE")

@@ -259,7 +259,7 @@ def _together(x1: Any, x2: Any, who: str) -> tuple[Tensor, Tensor]:
     except DTypeError as error:
         raise DTypeError(f"{who}: {error}") from None
     left, right = (
-        each if each.dtype is common else astype(each, common) for each in (left, right)
+        item if item.dtype is common else astype(item, common) for item in (left, right)
     )
     return left, reshape(right, (right.size,))
 

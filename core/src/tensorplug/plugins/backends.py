@@ -102,7 +102,7 @@ def register_backend(
     Args:
         name: what ``set_backend`` will know it by.
         plugin: a function that opens a device, ``create(device)`` or ``create()``, and returns
-            a ``tensorplug.contract.backend.Backend``; or an object with hook functions, as the module
+            a ``tensorplug.plugin.Backend``; or an object with hook functions, as the module
             behind an entry point has them.
         kernels: tables of its kernels; an object with hooks has a hook for them instead.
         priority: where no backend is set, the one of highest priority that opens becomes the
@@ -230,4 +230,4 @@ def trim_memory(backend: str | None = None) -> int:
     """
     engine = in_use()
     found = engine.devices() if backend is None else engine.opened(backend)
-    return sum(each.backend.trim() for each in found if isinstance(each.backend, Trims))
+    return sum(item.backend.trim() for item in found if isinstance(item.backend, Trims))

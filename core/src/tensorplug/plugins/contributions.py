@@ -77,9 +77,11 @@ def rules(loader: Loader, plugin: Plugin) -> Rules:
         _check_chained(plugin.claim, function)
     claim = plugin.claim
     return Rules(
-        tuple(each for table in gradients for each in _entries(claim, table, GradientEntry)),
+        tuple(entry for table in gradients for entry in _entries(claim, table, GradientEntry)),
         tuple(
-            each for table in decompositions for each in _entries(claim, table, DecompositionEntry)
+            entry
+            for table in decompositions
+            for entry in _entries(claim, table, DecompositionEntry)
         ),
         tuple(chained),
     )
@@ -127,7 +129,7 @@ def check_backend(claim: Claim, backend: Any) -> None:
     lacks = [name for name in members if not hasattr(backend, name)]
     if lacks:
         raise RegistrationError(
-            f"{what} lacks {', '.join(lacks)}; tensorplug.contract.backend.Backend says what it must have"
+            f"{what} lacks {', '.join(lacks)}; tensorplug.plugin.Backend says what it must have"
         )
     for name in members:
         is_property = isinstance(vars(Backend)[name], property)
@@ -138,7 +140,7 @@ def check_backend(claim: Claim, backend: Any) -> None:
             f"{what} calls itself {backend.name!r}, but its entry point is {claim.name!r}"
         )
     dtypes = backend.dtypes
-    if not isinstance(dtypes, frozenset) or not all(isinstance(each, DType) for each in dtypes):
+    if not isinstance(dtypes, frozenset) or not all(isinstance(dtype, DType) for dtype in dtypes):
         raise RegistrationError(
             f"{what} has dtypes {dtypes!r}; it must be a frozenset of tensorplug's dtypes"
         )
@@ -154,10 +156,10 @@ def device_infos(claim: Claim, given: Any) -> list[DeviceInfo]:
 
     """
     items = list(given) if isinstance(given, Iterable) else [given]
-    if not all(isinstance(each, DeviceInfo) for each in items):
+    if not all(isinstance(item, DeviceInfo) for item in items):
         raise RegistrationError(
             f"tensorplug_devices of {claim} returned {given!r}; it must return a sequence of "
-            "tensorplug.contract.backend.DeviceInfo"
+            "tensorplug.plugin.DeviceInfo"
         )
     return items
 

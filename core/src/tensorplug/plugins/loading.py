@@ -83,13 +83,19 @@ class Loader:
             BackendUnavailableError, ArgumentError: as raised by it, with the plugin's name.
 
         """
-        others = [each for each in self._manager.get_plugins() if each is not plugin.module]
+        others = [
+            get_plugin
+            for get_plugin in self._manager.get_plugins()
+            if get_plugin is not plugin.module
+        ]
         caller = self._manager.subset_hook_caller(hook, others)
         result = guarded(plugin.claim, f"in {hook}", partial(caller, **arguments))
         if hook in _SINGLE:
             return [] if result is None else [result]
         implementations = [
-            each for each in caller.get_hookimpls() if not (each.wrapper or each.hookwrapper)
+            get_hookimpl
+            for get_hookimpl in caller.get_hookimpls()
+            if not (get_hookimpl.wrapper or get_hookimpl.hookwrapper)
         ]
         if len(result) < len(implementations):  # pluggy leaves out what is None
             raise RegistrationError(f"{plugin.claim}: {hook} returned None; return () for nothing")
@@ -146,7 +152,7 @@ class Loader:
     def _known(self) -> dict[str, tuple[str, ...]]:
         """Return the parameters of every hook by its name."""
         callers = vars(self._manager.hook).items()
-        return {name: each.spec.argnames for name, each in callers if each.spec is not None}
+        return {name: caller.spec.argnames for name, caller in callers if caller.spec is not None}
 
 
 def _check_parameters(hook: str, function: Callable[..., Any], may_ask: tuple[str, ...]) -> None:

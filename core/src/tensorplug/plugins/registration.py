@@ -144,11 +144,11 @@ def copy_registered_kernels(source: str, target: str, *, override: bool = False)
     for name in (source, target):
         _check_backend_name(name, "copy_registered_kernels")
     engine = in_use()
-    if not any(each.backend_name == source for each in engine.devices()):
+    if not any(device.backend_name == source for device in engine.devices()):
         engine.open(source)  # its kernels are known from then on
     state = engine.registry.state
     owned = [state.kernel(kernel, owner) for kernel, owner in state.kernels if owner == source]
-    copies = [(target, replace(each.entry)) for each in owned if each is not None]
+    copies = [(target, replace(item.entry)) for item in owned if item is not None]
     return engine.registry.add(PROGRAM, kernels=copies, override=override)
 
 
@@ -251,12 +251,12 @@ def explain(
     if inputs is None:
         wanted = None if dtype is None else dt.of(dtype, "explain")
         return Explanation.in_general(engine, found, device, wanted)
-    lists = [each.variadic for each in found.declared]
+    lists = [item.variadic for item in found.declared]
     types = [
-        [_type(one) for one in each]
-        if at < len(lists) and lists[at] and isinstance(each, list | tuple)
-        else _type(each)
-        for at, each in enumerate(_in_order(inputs, found))
+        [_type(one) for one in item]
+        if at < len(lists) and lists[at] and isinstance(item, list | tuple)
+        else _type(item)
+        for at, item in enumerate(_in_order(inputs, found))
     ]
     return Explanation.of(engine, found, device, types, _attributes(attributes, found))
 

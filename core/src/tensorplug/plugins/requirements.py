@@ -49,7 +49,7 @@ class Requirement:
 
     def refused(self, version: Version) -> tuple[Specifier, ...]:
         """Return the conditions that ``version`` does not fulfil."""
-        return tuple(each for each in self.specifiers if not each.allows(version))
+        return tuple(specifier for specifier in self.specifiers if not specifier.allows(version))
 
 
 def requirements_on(name: str, lines: Iterable[str]) -> tuple[Requirement, ...]:

@@ -66,8 +66,8 @@ class Selection:
         Those of higher priority stand before those of lower. Among equals ``cpu`` is first,
         which needs no driver and so is the default wherever it is installed; then by name.
         """
-        enabled = [each for each in self.claims if each.group == group]
-        enabled = [each for each in enabled if not self._disabled_by(each)]
+        enabled = [item for item in self.claims if item.group == group]
+        enabled = [item for item in enabled if not self._disabled_by(item)]
         enabled.sort(key=lambda claim: (-claim.priority, claim.name != "cpu", claim.name))
         return list(dict.fromkeys(claim.name for claim in enabled))
 
@@ -96,10 +96,10 @@ class Selection:
         return enabled[0]
 
     def _claimed(self, group: str, name: str) -> list[Claim]:
-        return [each for each in self.claims if (each.group, each.name) == (group, name)]
+        return [claim for claim in self.claims if (claim.group, claim.name) == (group, name)]
 
     def _enabled(self, group: str, name: str) -> list[Claim]:
-        return [each for each in self._claimed(group, name) if not self._disabled_by(each)]
+        return [item for item in self._claimed(group, name) if not self._disabled_by(item)]
 
     def _disabled_by(self, claim: Claim) -> str:
         """Return what in the environment leaves a claim out, or an empty text."""
@@ -115,21 +115,21 @@ class Selection:
 
     def warn_of_unknown(self) -> None:
         """Warn of names in ``TENSORPLUG_PLUGINS`` that nothing installed has: typing errors."""
-        for each in self.settings.allowed or ():
-            if any(_named(claim, (each,)) for claim in self.claims):
+        for item in self.settings.allowed or ():
+            if any(_named(claim, (item,)) for claim in self.claims):
                 continue
             known = sorted({claim.name for claim in self.claims})
-            near = get_close_matches(each, known, n=1)
+            near = get_close_matches(item, known, n=1)
             hint = f"did you mean {near[0]}?" if near else f"installed: {', '.join(known)}"
             notices.warn(
-                f"TENSORPLUG_PLUGINS names {each!r}, but no installed plugin is called so; {hint}",
+                f"TENSORPLUG_PLUGINS names {item!r}, but no installed plugin is called so; {hint}",
                 SettingsWarning,
             )
 
     # Errors ---------------------------------------------------------------------------
 
     def _not_installed(self, name: str) -> BackendNotInstalledError:
-        claimed = [each.name for each in self.claims if each.group == BACKENDS]
+        claimed = [claim.name for claim in self.claims if claim.group == BACKENDS]
         installed = f"Installed: {', '.join(self.names(BACKENDS)) or 'none'}"
         if name in metadata.RESERVED or not metadata.PLUGIN_NAME.fullmatch(name):
             hint = _did_you_mean(name, _meant(name, claimed))
@@ -142,12 +142,13 @@ class Selection:
     def _collision(self, enabled: Sequence[Claim]) -> str:
         first = enabled[0]
         others = [
-            each.name
-            for each in self.claims
-            if (each.group, each.name) != (first.group, first.name) and not self._disabled_by(each)
+            claim.name
+            for claim in self.claims
+            if (claim.group, claim.name) != (first.group, first.name)
+            and not self._disabled_by(claim)
         ]
         choice = ",".join([f"{first.distribution}:{first.name}", *dict.fromkeys(others)])
-        owners = " and ".join(str(each.owner) for each in enabled)
+        owners = " and ".join(str(item.owner) for item in enabled)
         return (
             f"{first.kind} {first.name!r} is claimed by {owners}. Uninstall one of them, or "
             f"choose: TENSORPLUG_PLUGINS={choice}"
@@ -185,7 +186,7 @@ class Selection:
     ) -> list[Info]:
         """Return the claims of ``group`` with what became of them; ``outcomes`` of loading."""
         names = dict.fromkeys(
-            [*self.names(group), *(each.name for each in self.claims if each.group == group)]
+            [*self.names(group), *(item.name for item in self.claims if item.group == group)]
         )
         return [
             info(name, claim.distribution, claim.version, *self._state(claim, outcomes))
@@ -228,7 +229,7 @@ def _did_you_mean(name: str, meant: str) -> str:
 
 def _meant(name: str, claimed: Sequence[str]) -> str:
     """Return the backend whose name is like ``name``, installed or our own; empty if none is."""
-    known = {_plain(each): each for each in (*INSTALL, *claimed)}
+    known = {_plain(item): item for item in (*INSTALL, *claimed)}
     near = get_close_matches(_plain(name), known, n=1, cutoff=_LIKE)
     return known[near[0]] if near else ""
 
@@ -240,8 +241,8 @@ def _plain(name: str) -> str:
 
 def _named(claim: Claim, listed: Iterable[str]) -> bool:
     """Return whether a list of ``name`` and ``distribution:name`` means this claim."""
-    for each in listed:
-        distribution, colon, name = each.rpartition(":")
+    for item in listed:
+        distribution, colon, name = item.rpartition(":")
         if name == claim.name and (not colon or normalize(distribution) == claim.distribution):
             return True
     return False
@@ -254,12 +255,12 @@ def _check(claim: Claim, wanted: Iterable[Requirement], installed: Version) -> N
             continue
         # An upgrade of the core mends what asks for a later one; otherwise the plugin is old.
         later = any(
-            each.version is not None
-            and each.operator not in ("<", "<=", "!=")
-            and each.version.key > installed.key
-            for each in refused
+            item.version is not None
+            and item.operator not in ("<", "<=", "!=")
+            and item.version.key > installed.key
+            for item in refused
         )
-        conditions = ",".join(str(each) for each in requirement.specifiers)
+        conditions = ",".join(str(specifier) for specifier in requirement.specifiers)
         what = f'"tensorplug{conditions}"' if later else f"--upgrade {claim.distribution}"
         raise PluginVersionError(
             f"{claim} requires {requirement.line!r}, but tensorplug {installed} is installed. "

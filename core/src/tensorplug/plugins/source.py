@@ -75,7 +75,7 @@ class PluginSource:
         """
         enabled = self._selection.names(BACKENDS)
         claims = self._selection.claims
-        return enabled or sorted({each.name for each in claims if each.group == BACKENDS})
+        return enabled or sorted({claim.name for claim in claims if claim.group == BACKENDS})
 
     def devices(self, name: str) -> list[DeviceInfo] | None:
         """Return what devices a backend says it has, number 0 first; None if it does not say.
@@ -194,7 +194,9 @@ class PluginSource:
                     _warn(error)
 
     def _pick(self, name: str) -> Claim:
-        known = any((each.group, each.name) == (BACKENDS, name) for each in self._selection.claims)
+        known = any(
+            (claim.group, claim.name) == (BACKENDS, name) for claim in self._selection.claims
+        )
         if not known:
             self._refresh()
         return self._selection.pick(BACKENDS, name)
@@ -276,7 +278,7 @@ class PluginSource:
 
     def _extensions(self) -> Iterator[Plugin]:
         yield from (
-            each for claim, each in list(self._plugins.items()) if claim.group == EXTENSIONS
+            plugin for claim, plugin in list(self._plugins.items()) if claim.group == EXTENSIONS
         )
 
     # What tools ask -------------------------------------------------------------------
@@ -284,9 +286,9 @@ class PluginSource:
     def packages(self) -> list[str]:
         """Return the packages of the loaded plugins, but for those of the running program."""
         entries = [claim.entry for claim in list(self._plugins)]
-        names = [each.module for each in entries if not isinstance(each, Given)]
+        names = [entry.module for entry in entries if not isinstance(entry, Given)]
         modules = [sys.modules[name] for name in names if name in sys.modules]
-        return [each.__package__ or each.__name__ for each in modules]
+        return [module.__package__ or module.__name__ for module in modules]
 
     def backends(self) -> list[BackendInfo]:
         """Return the installed backends with what became of them; imports none."""

@@ -185,7 +185,11 @@ def _stored_by_call(frame: FrameType, view: Any, what: str) -> bool:
 
 def _stored_next(frame: FrameType) -> tuple[Any, Any] | None:
     """Return x and key if the call that ``frame`` is at, and then ``x[key] = it``, is all."""
-    steps = (each for each in get_instructions(frame.f_code) if each.offset >= frame.f_lasti)
+    steps = (
+        get_instruction
+        for get_instruction in get_instructions(frame.f_code)
+        if get_instruction.offset >= frame.f_lasti
+    )
     called = False
     loaded: list[Any] = []
     for step in steps:

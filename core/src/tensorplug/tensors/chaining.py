@@ -29,9 +29,10 @@ _MOVED: Final = frozenset(("axis", *_SPREAD))  # parameters without which an op 
 def chained_in(module: ModuleType) -> list[Callable[..., Any]]:
     """Return the ops that ``module`` defines and marks as chained."""
     return [
-        each
-        for each in vars(module).values()
-        if getattr(each, "__tensorplug_chained__", False) and each.__module__ == module.__name__
+        variable
+        for variable in vars(module).values()
+        if getattr(variable, "__tensorplug_chained__", False)
+        and variable.__module__ == module.__name__
     ]
 
 
@@ -69,7 +70,11 @@ def as_method(function: Callable[..., Any]) -> Callable[..., Any]:
     signature = inspect.signature(function)
     if takes_numbers(function):
         return _taking_numbers(function, signature)
-    named = [each for each in signature.parameters.values() if each.kind is each.KEYWORD_ONLY]
+    named = [
+        parameter
+        for parameter in signature.parameters.values()
+        if parameter.kind is parameter.KEYWORD_ONLY
+    ]
     if named and named[0].name == "axis" and named[0].default is not signature.empty:
         return _taking_the_axis(function, signature)
     return function
@@ -88,7 +93,7 @@ def _parameters(function: Callable[..., Any]) -> Iterable[str]:
 def takes_numbers(function: Callable[..., Any]) -> bool:
     """Return whether the method of an op takes the numbers of its shape one by one."""
     rest = list(inspect.signature(function).parameters.values())[1:]
-    positional = [each for each in rest if each.kind is not each.KEYWORD_ONLY]
+    positional = [item for item in rest if item.kind is not item.KEYWORD_ONLY]
     return len(positional) == 1 and positional[0].name in _SPREAD
 
 
@@ -109,8 +114,8 @@ def _taking_the_axis(
     function: Callable[..., Any], signature: inspect.Signature
 ) -> Callable[..., Any]:
     listed = list(signature.parameters.values())
-    count = sum(each.kind is not each.KEYWORD_ONLY for each in listed)
-    others = ", ".join(each.name for each in listed[count + 1 :])
+    count = sum(item.kind is not item.KEYWORD_ONLY for item in listed)
+    others = ", ".join(item.name for item in listed[count + 1 :])
 
     @functools.wraps(function)
     def method(*given: Any, **options: Any) -> Any:

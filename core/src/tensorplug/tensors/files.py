@@ -163,9 +163,9 @@ def _checked(metadata: object) -> dict[str, str] | None:
     if not isinstance(metadata, Mapping):
         raise ArgumentError(f"save: metadata is a dict of texts, not {type(metadata).__name__}")
     texts = dict(metadata)
-    for each in (*texts.keys(), *texts.values()):
-        if not isinstance(each, str) or not _encodes(each):
-            raise ArgumentError(f"save: metadata is text by name, and {each!r} is none")
+    for key in (*texts.keys(), *texts.values()):
+        if not isinstance(key, str) or not _encodes(key):
+            raise ArgumentError(f"save: metadata is text by name, and {key!r} is none")
     return texts
 
 
@@ -265,8 +265,8 @@ def _wanted(path: object, found: list[str], names: Iterable[str] | None) -> list
 def _check_nesting(names: Iterable[str]) -> None:
     known = set(names)
     for name in known:
-        for end, each in enumerate(name):
-            if each == "." and name[:end] in known:
+        for end, item in enumerate(name):
+            if item == "." and name[:end] in known:
                 raise ArgumentError(
                     f"load: {name[:end]!r} cannot be a tensor beside {name!r} in nested dicts; "
                     "load without nested=True"
@@ -286,8 +286,8 @@ def _split(flat: Mapping[str, Tensor]) -> dict[str, Any]:
     for name, tensor in flat.items():
         *outer, last = name.split(".")
         level = tree
-        for each in outer:
-            level = level.setdefault(each, {})
+        for item in outer:
+            level = level.setdefault(item, {})
         level[last] = tensor
     return tree
 

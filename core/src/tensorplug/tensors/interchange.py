@@ -190,7 +190,7 @@ def _received(x: Any, *, copy: bool | None) -> np.ndarray[Any, Any]:
     except (BufferError, RuntimeError) as error:  # NumPy has either for what it cannot read
         dtype = str(getattr(x, "dtype", "an unknown dtype")).rpartition(".")[2]
         message = f"from_dlpack: {given} of {dtype} cannot be read: {error}"
-        if dtype in {each.name for each in dt.FIXED}:
+        if dtype in {item.name for item in dt.FIXED}:
             raise InterchangeError(message) from error
         raise DTypeError(
             f"{message} Convert it first; tensors have {', '.join(sorted(map(str, dt.FIXED)))}"

@@ -88,7 +88,7 @@ def tree_map(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
         return f"tree_map: tree{where} is {mine} in the first tree, but {theirs} in another"
 
     rest = [matched(tree, other, message) for other in others]
-    return rebuild([function(*each) for each in zip(first, *rest, strict=True)])
+    return rebuild([function(*item) for item in zip(first, *rest, strict=True)])
 
 
 def matched(
@@ -118,7 +118,7 @@ def fixed(tree: Any) -> list[Any]:
     if not dataclasses.is_dataclass(tree) or isinstance(tree, type):
         return []
     fields = dataclasses.fields(tree)
-    return [getattr(tree, each.name) for each in fields if each.metadata.get("static")]
+    return [getattr(tree, field.name) for field in fields if field.metadata.get("static")]
 
 
 class _Matching(NamedTuple):
@@ -206,8 +206,8 @@ def _filler(tree: list[Any]) -> Callable[[list[Any]], Any]:
 
 def _open_dataclass(tree: Any) -> _Opened:
     fields = dataclasses.fields(tree)
-    names = [each.name for each in fields if each.init and not each.metadata.get("static")]
-    others = [each.name for each in fields if not each.init]
+    names = [field.name for field in fields if field.init and not field.metadata.get("static")]
+    others = [field.name for field in fields if not field.init]
 
     def build(values: list[Any]) -> Any:
         made = dataclasses.replace(tree, **dict(zip(names, values, strict=True)))
@@ -228,7 +228,7 @@ def _below(tree: Any) -> Iterable[Any] | None:
     if isinstance(tree, list | tuple):
         return list(tree)
     if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
-        names = [each.name for each in dataclasses.fields(tree)]
+        names = [field.name for field in dataclasses.fields(tree)]
         return [getattr(tree, name) for name in names if hasattr(tree, name)]
     return None
 

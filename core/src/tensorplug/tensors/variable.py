@@ -54,7 +54,7 @@ class Variables:
         """
         with self._lock:
             if name is None:
-                name = next(each for each in self._automatic() if each not in self._named)
+                name = next(item for item in self._automatic() if item not in self._named)
             taken = self._named.get(name)
             if taken is not None:
                 raise ArgumentError(

@@ -109,22 +109,22 @@ class _Value(NamedTuple):
     @classmethod
     def of(cls, result: Any) -> Self:
         tensors: list[Any] = flatten(result)[0]
-        for each in tensors or [result]:
-            if not isinstance(each, Tensor):
-                name = type(each).__name__
+        for tensor in tensors or [result]:
+            if not isinstance(tensor, Tensor):
+                name = type(tensor).__name__
                 raise ArgumentError(f"check_grads: f must return a tensor, got {name}")
-            if each.dtype not in dt.INEXACT:
+            if tensor.dtype not in dt.INEXACT:
                 raise ArgumentError(
-                    f"check_grads: f must return a floating or complex tensor, got {each.type}"
+                    f"check_grads: f must return a floating or complex tensor, got {tensor.type}"
                 )
-        row = np.concatenate([np.ravel(_array(each)) for each in tensors])
+        row = np.concatenate([np.ravel(_array(tensor)) for tensor in tensors])
         return cls(row, tensors, paths(result))
 
     def direction(self, random: np.random.Generator) -> list[Numbers]:
         """Return random numbers of the tensors' shapes and kinds, of length 1 together."""
-        draws = [_drawn(random, each.shape, each.dtype.numpy.kind) for each in self.tensors]
-        length = float(np.sqrt(sum(np.sum(np.abs(each) ** 2) for each in draws)))
-        return [each / max(length, np.finfo(np.float64).tiny) for each in draws]
+        draws = [_drawn(random, tensor.shape, tensor.dtype.numpy.kind) for tensor in self.tensors]
+        length = float(np.sqrt(sum(np.sum(np.abs(draw) ** 2) for draw in draws)))
+        return [draw / max(length, np.finfo(np.float64).tiny) for draw in draws]
 
     def like(self, result: Any, values: list[Numbers]) -> Any:
         """Return such numbers in the structure, shapes and dtypes of ``result``."""
@@ -136,7 +136,7 @@ class _Value(NamedTuple):
         """Return which element that is."""
         for tensor, place in zip(self.tensors, self.places, strict=True):
             if position < tensor.size:
-                index = [int(each) for each in np.unravel_index(position, tensor.shape)]
+                index = [int(item) for item in np.unravel_index(position, tensor.shape)]
                 return f"{f' of the result{place}' if place else ''} at element {index}"
             position -= tensor.size
         raise AssertionError("a position outside of the result")
@@ -163,7 +163,7 @@ class _Point:
             for place, (value, (at, _)) in enumerate(zip(values, names, strict=True))
             if at in chosen
         }
-        places = [at for at, each in tensors.items() if each.dtype in dt.INEXACT]
+        places = [at for at, tensor in tensors.items() if tensor.dtype in dt.INEXACT]
 
         def flat(*leaves: Tensor) -> Any:
             full: list[Any] = list(values)
@@ -189,7 +189,7 @@ class _Point:
         """Return ``<v, vjp(dy)>`` of leaf ``index`` as a function of the leaves and dy."""
         first = self.call
         y = _Value.of(first(*map(as_tensor, self.leaves)))
-        dys = [_unit(random, _array(each)) for each in y.tensors]
+        dys = [_unit(random, _array(tensor)) for tensor in y.tensors]
         v = _unit(random, self.leaves[index])
         count = len(self.leaves)
 
@@ -197,8 +197,8 @@ class _Point:
             result, pull = vjp(first, *leaves_and_dys[:count], unconnected="zeros")
             tensors, rebuild = flatten(result)
             cotangents = [
-                astype(dy, each.dtype)
-                for dy, each in zip(leaves_and_dys[count:], tensors, strict=True)
+                astype(dy, tensor.dtype)
+                for dy, tensor in zip(leaves_and_dys[count:], tensors, strict=True)
             ]
             gradient = pull(rebuild(cotangents))[index]
             return real(sum_(multiply(gradient, as_tensor(v))))

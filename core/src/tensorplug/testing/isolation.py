@@ -31,5 +31,5 @@ def isolated_engine(backend: str | None = None) -> Iterator[Engine]:
         with use_context(Context(engine, device)):
             yield engine
     finally:
-        for each in engine.devices():
-            engine.close(each.name)
+        for item in engine.devices():
+            engine.close(item.name)

@@ -40,8 +40,8 @@ def path() -> Path:
 
 def stub() -> str:
     """Return the text of the stub for the core's chained ops."""
-    chained = sorted(_chained(), key=lambda each: each.__name__)
-    imports = sorted({line for each in chained for line in _result_class(each)})
+    chained = sorted(_chained(), key=lambda item: item.__name__)
+    imports = sorted({line for item in chained for line in _result_class(item)})
     return _HEAD.format(imports="".join(imports)) + "".join(map(_method, chained))
 
 
@@ -62,31 +62,33 @@ def _method(function: Callable[..., Any]) -> str:
     if not chaining.takes_numbers(function):
         return _declared(function, signature)
     forms = (inspect.signature(function), _of_integers(signature))
-    return "".join(f"    @overload\n{_declared(function, each)}" for each in forms)
+    return "".join(f"    @overload\n{_declared(function, form)}" for form in forms)
 
 
 def _of_integers(signature: inspect.Signature) -> inspect.Signature:
     """Return the signature with integers one by one; one alone is the other overload's."""
     listed = [
-        each.replace(annotation="int") if each.kind is each.VAR_POSITIONAL else each
-        for each in signature.parameters.values()
+        parameter.replace(annotation="int")
+        if parameter.kind is parameter.VAR_POSITIONAL
+        else parameter
+        for parameter in signature.parameters.values()
     ]
     return signature.replace(parameters=listed)
 
 
 def _declared(function: Callable[..., Any], signature: inspect.Signature) -> str:
     first, *rest = signature.parameters.values()
-    positional = [each for each in rest if each.kind is each.POSITIONAL_ONLY]
-    named = [each for each in rest if each.kind is not each.POSITIONAL_ONLY]
+    positional = [item for item in rest if item.kind is item.POSITIONAL_ONLY]
+    named = [item for item in rest if item.kind is not item.POSITIONAL_ONLY]
     parts = ["self", *map(_parameter, positional)]
     if positional or (first.kind is first.POSITIONAL_ONLY and named):
         parts.append("/")
     star = False
-    for each in named:
-        if each.kind is each.KEYWORD_ONLY and not star:
+    for item in named:
+        if item.kind is item.KEYWORD_ONLY and not star:
             parts.append("*")
-        star = star or each.kind in (each.KEYWORD_ONLY, each.VAR_POSITIONAL)
-        parts.append(_parameter(each))
+        star = star or item.kind in (item.KEYWORD_ONLY, item.VAR_POSITIONAL)
+        parts.append(_parameter(item))
     returns = signature.return_annotation
     return f"    def {function.__name__}({', '.join(parts)}) -> {returns}: ...\n"
 

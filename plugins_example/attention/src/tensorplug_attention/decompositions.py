@@ -72,4 +72,4 @@ def attention_grad(
     p = probabilities(scores(qkv, bias, mask, causal=causal, scale=scale), log_sum_exp)
     ds = p * (times_transposed(dy, v) - column(delta)) * scale
     pulled = matmul(ds, k), transposed_times(ds, q), transposed_times(p, dy)
-    return [astype(each, qkv[0].dtype) for each in pulled]
+    return [astype(item, qkv[0].dtype) for item in pulled]

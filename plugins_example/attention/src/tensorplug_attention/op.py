@@ -66,8 +66,8 @@ def _sizes(
     if k.shape[-2] != v.shape[-2]:
         raise ShapeError(f"k has {k.shape[-2]} rows, but v has {v.shape[-2]}")
     scores = (*q.shape[:-1], k.shape[-2])
-    for name, each in (("bias", bias), ("mask", mask)):
-        if each is not None and broadcast(scores, each.shape) != scores:
+    for name, item in (("bias", bias), ("mask", mask)):
+        if item is not None and broadcast(scores, item.shape) != scores:
             raise ShapeError(f"{name} must broadcast to the scores' shape {list(scores)}")
     return scores, v.shape[-1]
 
@@ -90,14 +90,14 @@ def _pulled(
     delta: TensorType,
 ) -> tuple[TensorType, ...]:
     y, rows = _attended(qkv, bias, mask)
-    for name, each, wanted in (
+    for name, item, wanted in (
         ("dy", dy, y),
         ("log_sum_exp", log_sum_exp, rows),
         ("delta", delta, rows),
     ):
-        if each.shape != wanted.shape:
+        if item.shape != wanted.shape:
             raise ShapeError(f"{name} must have shape {list(wanted.shape)}")
-        if each.dtype is not wanted.dtype:
+        if item.dtype is not wanted.dtype:
             raise DTypeError(f"{name} must be {wanted.dtype}")
     return tuple(qkv)
 
@@ -180,14 +180,14 @@ def scaled_dot_product_attention(
 
     """
     tensors = [as_tensor(x, what=f"{WHO}: {name}") for name, x in (("q", q), ("k", k), ("v", v))]
-    low = [each.type for each in tensors if each.ndim < 2]
+    low = [tensor.type for tensor in tensors if tensor.ndim < 2]
     if low:
         raise ShapeError(f"{WHO}: q, k and v must have at least rank 2, got {low[0]}")
-    batch = broadcast(*[each.shape[:-2] for each in tensors])
-    shapes = [(*batch, *each.shape[-2:]) for each in tensors]
+    batch = broadcast(*[tensor.shape[:-2] for tensor in tensors])
+    shapes = [(*batch, *tensor.shape[-2:]) for tensor in tensors]
     qkv = [
-        each if each.shape == shape else broadcast_to(each, shape)
-        for each, shape in zip(tensors, shapes, strict=True)
+        tensor if tensor.shape == shape else broadcast_to(tensor, shape)
+        for tensor, shape in zip(tensors, shapes, strict=True)
     ]
     bias, seen = _sorted_out(mask)
     return dispatch_several(ATTENTION, qkv, bias, seen, causal=causal, scale=scale)[0]

@@ -86,7 +86,9 @@ def one_block(
     """Return the array of one block that ``function`` makes of the only blocks of ``inputs``."""
     call = Quiet(function)
     name = fresh(call.__name__)
-    flat = [one for each in inputs for one in (each if isinstance(each, list) else [each])]
+    flat = [
+        one for operand in inputs for one in (operand if isinstance(operand, list) else [operand])
+    ]
     task = (call, *map(_key, inputs))
     graph = HighLevelGraph.from_collections(name, {(name, *(0,) * out.rank): task}, flat)
     chunks = tuple((size,) for size in out.shape)
@@ -96,7 +98,7 @@ def one_block(
 def _key(given: Any) -> Any:
     """Return what stands for the block of an array, or for those of a list of arrays."""
     if isinstance(given, list):
-        return [_key(each) for each in given]
+        return [_key(item) for item in given]
     return (given.name, *(0,) * given.ndim)
 
 
@@ -112,7 +114,7 @@ def elementwise(
     function: Callable[..., Any], inputs: Sequence[da.Array], out: TensorType, limit: int
 ) -> da.Array:
     """Return what ``function`` makes of blocks that broadcast; blocks hold ``limit`` bytes."""
-    pairs = [(each, pattern(each.ndim)) for each in _fitted(inputs, out, limit)]
+    pairs = [(item, pattern(item.ndim)) for item in _fitted(inputs, out, limit)]
     return blockwise(Quiet(function), pattern(out.rank), pairs, out.dtype.numpy)
 
 
@@ -149,21 +151,21 @@ def _fitted(inputs: Sequence[da.Array], out: TensorType, limit: int) -> list[da.
     """
     longest = 1
     for axis, size in enumerate(out.shape, -out.rank):
-        found = [max(each.chunks[axis]) for each in inputs if each.ndim >= -axis]
+        found = [max(operand.chunks[axis]) for operand in inputs if operand.ndim >= -axis]
         fitting = [one for one in found if one > 1 or size == 1]
         longest *= min(fitting, default=size)
     if longest * out.dtype.itemsize <= 2 * limit:
         return list(inputs)
     chunks = chunks_of(out.shape, out.dtype.numpy, limit)
     return [
-        each.rechunk(
+        operand.rechunk(
             {
-                axis: chunks[axis - each.ndim]
-                for axis, size in enumerate(each.shape)
-                if size == out.shape[axis - each.ndim]
+                axis: chunks[axis - operand.ndim]
+                for axis, size in enumerate(operand.shape)
+                if size == out.shape[axis - operand.ndim]
             }
         )
-        for each in inputs
+        for operand in inputs
     ]
 
 

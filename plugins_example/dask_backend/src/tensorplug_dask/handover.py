@@ -94,10 +94,10 @@ def persist(*tensors: Tensor) -> None:
     left as they are, so that the same program runs there.
     """
     waiting: dict[int, tuple[DaskBackend, list[Any]]] = {}
-    for each in tensors:
-        backend = _backend(each)
+    for tensor in tensors:
+        backend = _backend(tensor)
         if isinstance(backend, DaskBackend):
-            waiting.setdefault(id(backend), (backend, []))[1].append(each._buffer)
+            waiting.setdefault(id(backend), (backend, []))[1].append(tensor._buffer)
     for backend, buffers in waiting.values():
         backend.persist(buffers)
 

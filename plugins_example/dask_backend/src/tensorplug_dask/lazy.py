@@ -71,7 +71,7 @@ class Pending:
 
     def result(self, array: da.Array, inputs: Iterable[Lazy]) -> Lazy:
         """Return the buffer of what a kernel made of ``inputs``, which may compute it."""
-        sources: frozenset[str] = frozenset().union(*(each.sources for each in inputs))
+        sources: frozenset[str] = frozenset().union(*(operand.sources for operand in inputs))
         if array.npartitions > 1:
             return Lazy(array, sources or frozenset({array.name}))
         box = Lazy(array, sources)
@@ -83,19 +83,19 @@ class Pending:
 
     def ready(self, inputs: Sequence[Lazy]) -> None:
         """Compute those of a kernel's inputs that must not wait, since another one is large."""
-        if all(each.small for each in inputs):
+        if all(operand.small for operand in inputs):
             return
-        for each in inputs:
-            if each.waits:
-                self.settle(each)
+        for operand in inputs:
+            if operand.waits:
+                self.settle(operand)
 
     def settle(self, box: Lazy) -> None:
         """Compute a small buffer if it is pending, and the others that wait for the same data."""
         with self._lock:
             if box not in self._boxes:
                 return
-            waiting = [each for each in self._boxes if _related(each, box)]
-        others = [each for each in waiting if each is not box]
+            waiting = [item for item in self._boxes if _related(item, box)]
+        others = [item for item in waiting if item is not box]
         try:
             self.compute([box, *others])
         except Exception:  # see below; this one's own error comes again
@@ -106,7 +106,7 @@ class Pending:
 
     def compute(self, boxes: Sequence[Lazy]) -> None:
         """Compute buffers together and keep what came out, in as many blocks as before."""
-        for box, array in zip(boxes, self._persist([each.array for each in boxes]), strict=True):
+        for box, array in zip(boxes, self._persist([item.array for item in boxes]), strict=True):
             box.array = array
             box.sources = frozenset() if box.small else frozenset({array.name})
         with self._lock:

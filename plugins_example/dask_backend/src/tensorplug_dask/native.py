@@ -50,9 +50,9 @@ def native(
                 return Lazy(concrete(np.empty(out.shape, out.dtype.numpy)))
             boxes = _flat(buffers)
             backend.pending.ready(boxes)
-            inputs = [_arrays(each) for each in buffers]
+            inputs = [_arrays(buffer) for buffer in buffers]
             if out.nbytes <= backend.chunk_bytes and all(
-                each.npartitions == 1 for each in _flat(inputs)
+                item.npartitions == 1 for item in _flat(inputs)
             ):
                 function = partial(whole, **{name: given[name] for name in for_whole})
                 array = one_block(function, inputs, out)
@@ -84,7 +84,9 @@ def _asks(function: Function) -> tuple[str, ...]:
     if isinstance(function, np.ufunc):  # its keywords are no attributes
         return ()
     parameters = inspect.signature(function).parameters.values()
-    return tuple(each.name for each in parameters if each.kind is each.KEYWORD_ONLY)
+    return tuple(
+        parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY
+    )
 
 
 def _signature(spec: KernelSpec, asked: set[str]) -> inspect.Signature:
@@ -95,13 +97,13 @@ def _signature(spec: KernelSpec, asked: set[str]) -> inspect.Signature:
 
 
 def _flat(given: Sequence[Any]) -> list[Any]:
-    return [one for each in given for one in (each if isinstance(each, list) else [each])]
+    return [one for item in given for one in (item if isinstance(item, list) else [item])]
 
 
 def _arrays(buffer: Lazy | list[Lazy]) -> Any:
     """Return the arrays; one without elements is as well one block."""
     if isinstance(buffer, list):
-        return [_arrays(each) for each in buffer]
+        return [_arrays(item) for item in buffer]
     array = buffer.array
     if array.size or array.npartitions == 1:
         return array

@@ -56,8 +56,8 @@ class Executor:
 
         """
         try:
-            if self._here() and all(each.npartitions == 1 for each in arrays):
-                return [concrete(each) for each in self._in_one_go(arrays)]
+            if self._here() and all(array.npartitions == 1 for array in arrays):
+                return [concrete(item) for item in self._in_one_go(arrays)]
             kept: tuple[da.Array, ...] = dask.persist(*arrays, scheduler=self._scheduler)
         except MemoryError as error:
             raise BackendMemoryError(f"dask: {error}") from error
@@ -94,9 +94,9 @@ class Executor:
         this thread does it, without the threads and optimizations that cost more than they gain.
         """
         graph: dict[Any, Any] = {}
-        for each in arrays:
-            graph.update(each.__dask_graph__().to_dict())
-        keys = [(each.name, *(0,) * each.ndim) for each in arrays]
+        for array in arrays:
+            graph.update(array.__dask_graph__().to_dict())
+        keys = [(array.name, *(0,) * array.ndim) for array in arrays]
         if any(key[1:] != (0,) * (len(key) - 1) for key in graph if isinstance(key, tuple)):
             several: Sequence[Any] = dask.compute(*arrays, scheduler=self._scheduler)
             return several
@@ -110,12 +110,12 @@ class Executor:
             return
         from distributed import futures_of, wait  # a client is there, so this is installed
 
-        futures = [future for each in arrays for future in futures_of(each)]
+        futures = [future for array in arrays for future in futures_of(array)]
         with client.as_current():
             wait(futures)
-        for each in futures:
-            if each.status != "finished":
-                each.result()  # raises
+        for item in futures:
+            if item.status != "finished":
+                item.result()  # raises
 
 
 def _connected(address: str) -> Any:

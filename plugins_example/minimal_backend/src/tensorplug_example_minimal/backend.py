@@ -26,7 +26,7 @@ class Box:  # REPLACE: hold a piece of the device's memory, given back when the 
 
 
 class MinimalBackend:
-    """The members of ``tensorplug.contract.backend.Backend``, and one that is optional."""
+    """The members of ``tensorplug.plugin.Backend``, and one that is optional."""
 
     # REPLACE: what the device is, and what tensors may be there: bool, int32, float32 at least.
     name, device = "minimal", f"NumPy {np.__version__}, primitives only"

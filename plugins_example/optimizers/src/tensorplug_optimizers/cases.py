@@ -38,7 +38,7 @@ class _Step:
     ) -> None:
         self._arithmetic = Arithmetic(inputs[0].dtype)
         self._attributes = {
-            name: given.get(name, each.default) for name, each in spec.attributes.items()
+            name: given.get(name, attribute.default) for name, attribute in spec.attributes.items()
         }
         self._inputs = dict(zip(spec.input_names, inputs, strict=True))
         self.p = self["parameter"]
@@ -76,7 +76,7 @@ def _oracle(spec: KernelSpec) -> Callable[[Callable[[_Step], tuple[Near, ...]]],
 
     def decorate(formula: Callable[[_Step], tuple[Near, ...]]) -> Callable[..., Answer | Bounded]:
         def oracle(*inputs: Array | None, **attributes: Any) -> Answer | Bounded:
-            answer = tuple(each.bounded() for each in formula(_Step(spec, inputs, attributes)))
+            answer = tuple(item.bounded() for item in formula(_Step(spec, inputs, attributes)))
             return answer if spec.several else answer[0]
 
         return oracle
@@ -178,7 +178,7 @@ def _inputs(
     if spec is specs.RMSPROP and mean is not None and square is not None:
         with np.errstate(over="ignore", invalid="ignore"):  # a variance is not negative
             given["square"] = corpus.of(square + mean * mean)
-    return tuple(None if name in without else each for name, each in given.items())
+    return tuple(None if name in without else item for name, item in given.items())
 
 
 def _many(spec: KernelSpec, corpus: Corpus, without: tuple[str, ...] = ()) -> Iterator[Case]:

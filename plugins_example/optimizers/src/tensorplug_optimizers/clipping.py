@@ -22,7 +22,7 @@ def global_norm(gradients: Any) -> Tensor:
 
     In float32 for float16. A tree without leaves has norm 0.
     """
-    squares = [_sum_of_squares(each) for each in tree.flatten(gradients)[0]]
+    squares = [_sum_of_squares(item) for item in tree.flatten(gradients)[0]]
     return tp.sqrt(sum(squares[1:], squares[0])) if squares else tp.asarray(0.0)
 
 

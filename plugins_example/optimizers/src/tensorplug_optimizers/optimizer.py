@@ -64,7 +64,7 @@ class Optimizer:
             _check_number(name, f"initial_{slot}", slots[slot])
         self._learning_rate = _checked_rate(name, learning_rate)
         self._attributes = _checked_attributes(name, spec, attributes)
-        self._betas = [self._attributes[each] for each in corrections]
+        self._betas = [self._attributes[correction] for correction in corrections]
 
     @property
     def kernel(self) -> str:
@@ -93,11 +93,11 @@ class Optimizer:
 
         """
         leaves, rebuild = tree.flatten(params)
-        movable = [self._movable(*each) for each in zip(tree.paths(params), leaves, strict=True)]
+        movable = [self._movable(*item) for item in zip(tree.paths(params), leaves, strict=True)]
         state: dict[str, Any] = {_STEP: tp.asarray(0, dtype=tp.int32)}
         for slot in self._kept:
             start = self._slots[slot]
-            state[slot] = rebuild([tp.full_like(_stepped(each), start) for each in movable])
+            state[slot] = rebuild([tp.full_like(_stepped(item), start) for item in movable])
         return state
 
     def update(self, params: Any, state: Mapping[str, Any], gradients: Any) -> tuple[Any, Any]:
@@ -121,21 +121,21 @@ class Optimizer:
         """
         leaves, rebuild = tree.flatten(params)
         names = tree.paths(params)
-        movable = [self._movable(*each) for each in zip(names, leaves, strict=True)]
+        movable = [self._movable(*item) for item in zip(names, leaves, strict=True)]
         given = self._matched("gradients", params, gradients)
-        for where, parameter, each in zip(names, movable, given, strict=True):
-            self._check("gradients", where, each, parameter.dtype, parameter.shape)
+        for where, parameter, item in zip(names, movable, given, strict=True):
+            self._check("gradients", where, item, parameter.dtype, parameter.shape)
         kept = self._kept_by(state, params, movable, names)
-        numbers = self._numbers(state[_STEP], {_stepping(each.dtype) for each in movable})
+        numbers = self._numbers(state[_STEP], {_stepping(item.dtype) for item in movable})
         moved = []
         after: dict[str, list[Tensor]] = {slot: [] for slot in self._kept}
         for at, (parameter, gradient) in enumerate(zip(movable, given, strict=True)):
             slots = {slot: kept[slot][at] for slot in self._kept}
             new, *others = self._step(parameter, gradient, slots, numbers)
             moved.append(new)
-            for slot, each in zip(self._kept, others, strict=True):
-                after[slot].append(each)
-        trees = {slot: rebuild(each) for slot, each in after.items()}
+            for slot, other in zip(self._kept, others, strict=True):
+                after[slot].append(other)
+        trees = {slot: rebuild(item) for slot, item in after.items()}
         return rebuild(moved), {_STEP: state[_STEP] + 1, **trees}
 
     def _step(
@@ -213,9 +213,9 @@ class Optimizer:
         for slot in self._kept:
             what = f"state[{slot!r}]"
             leaves = found[slot] = self._matched(what, params, state[slot])
-            for where, parameter, each in zip(names, movable, leaves, strict=True):
+            for where, parameter, leaf in zip(names, movable, leaves, strict=True):
                 shape = parameter.shape + ((2,) if parameter.dtype in dt.COMPLEX else ())
-                self._check(what, where, each, _stepping(parameter.dtype), shape)
+                self._check(what, where, leaf, _stepping(parameter.dtype), shape)
         return found
 
     def _matched(self, what: str, params: Any, other: Any) -> list[Any]:
@@ -259,11 +259,11 @@ def _checked_attributes(
 ) -> dict[str, Any]:
     """Return attributes in the form that kernels see; wrong ones are told where they are given."""
     checked = {}
-    for each, value in attributes.items():
+    for key, value in attributes.items():
         try:
-            checked[each] = spec.attributes[each].canonical(value, {})
+            checked[key] = spec.attributes[key].canonical(value, {})
         except ArgumentError as error:
-            raise ArgumentError(f"{name}: {each} {error}") from None
+            raise ArgumentError(f"{name}: {key} {error}") from None
     return checked
 
 

@@ -60,14 +60,14 @@ def _number(default: float, *, below: float = math.inf) -> Attribute:
 def _stepped(arrays: dict[str, TensorType], **numbers: TensorType) -> tuple[TensorType, ...]:
     """Return the type of the parameter for all arrays but the gradient, after checking all."""
     parameter = arrays["parameter"]
-    for name, each in (*arrays.items(), *numbers.items()):
-        if each.dtype is not parameter.dtype:
+    for name, array in (*arrays.items(), *numbers.items()):
+        if array.dtype is not parameter.dtype:
             raise DTypeError(f"{name} must be {parameter.dtype}, as parameter is")
-    for name, each in arrays.items():
-        if each.shape != parameter.shape:
+    for name, array in arrays.items():
+        if array.shape != parameter.shape:
             raise ShapeError(f"{name} must have the shape of parameter")
-    for name, each in numbers.items():
-        if each.rank:
+    for name, number in numbers.items():
+        if number.rank:
             raise ShapeError(f"{name} must be of rank 0")
     return (parameter,) * (len(arrays) - 1)
 

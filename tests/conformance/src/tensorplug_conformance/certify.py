@@ -41,7 +41,7 @@ def items_of(
     """
     found: list[Item] = []
     if not selection.partial:
-        found.extend(("check", each.level, each.id) for each in checks(level))
+        found.extend(("check", check.level, check.id) for check in checks(level))
     chosen = [row for row in rows(level, known) if selection.takes(row)]
     for row in chosen:
         more = (examples,) if examples and row.mode != "gradient" else ()
@@ -72,7 +72,7 @@ def certify(
     began, clock = datetime.now(UTC), time.monotonic()
     chosen = selection or Selection()
     known = entries(extension_tables())
-    parts = [items_of(each, known, chosen, examples) for each in range(level + 1)]
+    parts = [items_of(index, known, chosen, examples) for index in range(level + 1)]
     listed = [row for _, some in parts for row in some]
     _check_selection(chosen, level, known)
     started([item for items, _ in parts for item in items])
@@ -119,10 +119,10 @@ def _check_selection(chosen: Selection, level: int, known: Mapping[str, CaseEntr
     """
     if not chosen.partial:
         return
-    by_level = {each: rows(each, known) for each in LEVELS}
+    by_level = {item: rows(item, known) for item in LEVELS}
     for glob in chosen.kernels or ("*",):
         part = replace(chosen, kernels=(glob,))
-        found = [each for each in LEVELS if any(map(part.takes, by_level[each]))]
+        found = [item for item in LEVELS if any(map(part.takes, by_level[item]))]
         if not found:
             raise EmptySelectionError(
                 f"no kernel of the catalogue is called {glob!r} in these dtypes and modes"

@@ -36,7 +36,7 @@ def in_vain(session: Session, entry: CaseEntry, row: Row, seed: int) -> str:
     found = session.registration(name)
     if found is not None and found.dtypes is not None:
         return f"backend {backend!r} claims {name} in {row.dtype} and never runs it"
-    others = [Row(name, each.name, "native") for each in entry.dtypes if each.name != row.dtype]
+    others = [Row(name, dtype.name, "native") for dtype in entry.dtypes if dtype.name != row.dtype]
     if any(_runs(session, entry, other, seed) for other in others):
         return ""
     return f"backend {backend!r} claims {name} and never runs it, in any dtype"
@@ -47,7 +47,7 @@ def _runs(session: Session, entry: CaseEntry, row: Row, seed: int) -> bool:
     if dt.of(row.dtype) not in session.device.backend.dtypes:
         return False
     cases = cases_of(entry, row, seed)
-    return any(_native(session, entry, each) for each in cases)
+    return any(_native(session, entry, case) for case in cases)
 
 
 def _native(session: Session, entry: CaseEntry, case: Case) -> bool:

@@ -100,7 +100,7 @@ def _accept(options: argparse.Namespace, console: Console) -> int:
     found = report.read(options.report)
     before = expectations.read(options.output) if options.output.exists() else []
     more = expectations.accepted(found, options.reason, options.issue, options.expires)
-    expectations.write([*before, *(each for each in more if each not in before)], options.output)
+    expectations.write([*before, *(item for item in more if item not in before)], options.output)
     console.print(f"{options.output}: {len(more)} rows more are expected to fail", soft_wrap=True)
     return 0
 
@@ -126,8 +126,8 @@ def _diff(options: argparse.Namespace, console: Console) -> int:
 def _verify(options: argparse.Namespace, console: Console) -> int:
     found = report.read(options.report)
     faults = verify(found)
-    for each in faults:
-        console.print(f"[red]wrong[/] {each}", soft_wrap=True, highlight=False)
+    for fault in faults:
+        console.print(f"[red]wrong[/] {fault}", soft_wrap=True, highlight=False)
     if not faults:
         console.print("the report holds", style="green")
         terminal.show(found, console)
@@ -147,12 +147,12 @@ def _report(options: argparse.Namespace, console: Console) -> int:
 
 
 def _support(options: argparse.Namespace, console: Console) -> int:
-    reports = [report.read(each) for each in options.reports]
-    names = [each["backend"]["name"] for each in reports]
+    reports = [report.read(item) for item in options.reports]
+    names = [item["backend"]["name"] for item in reports]
     if len(set(names)) < len(names):
         raise ReportError(f"one report for each backend, not {', '.join(names)}")
-    for path, each in zip(options.reports, reports, strict=True):
-        faults = verify(each) or ["a partial run proves too little"] * each["partial"]
+    for path, item in zip(options.reports, reports, strict=True):
+        faults = verify(item) or ["a partial run proves too little"] * item["partial"]
         if faults:
             raise ReportError(f"{path}: {'; '.join(faults)}")
     console.print("\n".join(map(str, write_support(reports, options.output))), soft_wrap=True)

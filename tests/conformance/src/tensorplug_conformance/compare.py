@@ -68,7 +68,7 @@ def judge_periods(
         found = judge(first, one, reference, ulp=ulp, signed_zero=signed_zero)
         if found.fault or same_bits(np.resize(first, actual.shape), actual):
             return found
-    repeated = [np.resize(each, type_.shape) for each in parts]
+    repeated = [np.resize(part, type_.shape) for part in parts]
     whole = Bounded(*repeated) if isinstance(reference, Bounded) else repeated[0]
     return judge(actual, type_, whole, ulp=ulp, signed_zero=signed_zero)
 
@@ -135,7 +135,7 @@ def _infinite(x: Array) -> Array:
 
 def _describe(wrong: Array, actual: Array, value: Array) -> str:
     count = int(np.count_nonzero(wrong))
-    at = tuple(int(each) for each in np.argwhere(wrong)[0])
+    at = tuple(int(item) for item in np.argwhere(wrong)[0])
     got = np.atleast_1d(actual)[at]
     meant = np.atleast_1d(value)[at]
     place = f"[{', '.join(map(str, at))}]" if actual.ndim else "the scalar"

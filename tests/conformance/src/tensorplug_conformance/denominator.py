@@ -110,10 +110,10 @@ def _catalogue_rows(entry: CaseEntry) -> Iterator[Row]:
 def _decomposed_dtypes() -> dict[str, frozenset[DType]]:
     """Return the dtypes of those of the core's decompositions that do not serve all."""
     return {
-        each.spec.name: each.dtypes
+        item.spec.name: item.dtypes
         for table in catalogue.decompositions()
-        for each in table
-        if each.dtypes is not None
+        for item in table
+        if item.dtypes is not None
     }
 
 
@@ -126,7 +126,7 @@ def cases_of(entry: CaseEntry, row: Row, seed: int) -> Sequence[Case]:
     if row.mode == "gradient":
         return list(entry.gradient_cases(corpus))
     native = row.mode == "native"
-    return [each for each in entry.cases(corpus) if native or not each.period]
+    return [case for case in entry.cases(corpus) if native or not case.period]
 
 
 def _corpus(entry: CaseEntry, dtype: DType, mode: Mode, seed: int) -> Corpus:

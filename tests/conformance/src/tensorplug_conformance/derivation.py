@@ -64,13 +64,13 @@ def _has_rows(case: Case) -> bool:
     # Of two elements or one column, other strides make no difference.
     return (
         _is_answered(case)
-        and any(each.size > 2 for each in arrays)
-        and all(0 < each.size <= _SMALL for each in arrays)
+        and any(array.size > 2 for array in arrays)
+        and all(0 < array.size <= _SMALL for array in arrays)
     )
 
 
 def _ranks(case: Case) -> list[int]:
-    return [each.ndim for each in _arrays(case)]
+    return [array.ndim for array in _arrays(case)]
 
 
 # Values.
@@ -84,18 +84,18 @@ def _valued(
         return
     name = entry.spec.input_names[position]
     tried = [
-        each
+        item
         for case in cases
         if _is_answered(case) and not case.period  # those have what others have, many times
-        for each in _given(case, position)
+        for item in _given(case, position)
     ]
     dtype = _given(base, position)[0].dtype
     exact = tolerances().of(entry, dt.of(dtype)) == 0
     found = []
     for what, fits, shown, put in (*_VALUES, *(_EXACT if exact else ())):
         if all(map(fits, _given(base, position))) and not any(map(shown, tried)):
-            several = [_changed(base, position, each, f"{what} in {name}") for each in put]
-            found.append(next((each for each in several if _shows(entry, each)), several[0]))
+            several = [_changed(base, position, item, f"{what} in {name}") for item in put]
+            found.append(next((item for item in several if _shows(entry, item)), several[0]))
     losses = _LOSSES if exact or dtype.kind in "iu" else {}
     found += _telling(entry, (*small, *found), base, position, losses.get(dtype.kind, ()))
     yield from found
@@ -131,7 +131,7 @@ def _suffers(entry: CaseEntry, case: Case, position: int, lost: Callable[[Array]
     given = _given(case, position)
     if not given:
         return False
-    changed = [lost(each) for each in given]
+    changed = [lost(item) for item in given]
     dtype = given[0].dtype
     concerned = [position]
     if changed[0].dtype != dtype:
@@ -169,20 +169,20 @@ def _same(x: Array, other: Array) -> bool:
 def _base(small: Sequence[Case], position: int) -> Case | None:
     """Return the first case with room for other values in an input, else that with the most."""
     sized = [
-        (max(each.size for each in _given(case, position)), case)
+        (max(item.size for item in _given(case, position)), case)
         for case in small
         if _given(case, position)
     ]
     roomy = [case for size, case in sized if size >= _ENOUGH]
     if roomy:
         return roomy[0]
-    return max(sized, key=lambda each: each[0])[1] if sized else None
+    return max(sized, key=lambda item: item[0])[1] if sized else None
 
 
 def _changed(case: Case, position: int, put: Callable[[Array], Array], what: str) -> Case:
     def anew(given: Operand) -> Operand:
         if isinstance(given, list):
-            return [put(each) for each in given]
+            return [put(item) for item in given]
         return None if given is None else put(given)
 
     inputs = tuple(
@@ -195,7 +195,7 @@ def _shows(entry: CaseEntry, case: Case) -> bool:
     """Return whether a special value comes through; kernels that pick elements may leave it."""
     found = _answers(entry, case)
     return found is None or any(
-        each.dtype.kind not in "fc" or not bool(np.isfinite(each).all()) for each in found
+        item.dtype.kind not in "fc" or not bool(np.isfinite(item).all()) for item in found
     )
 
 
@@ -327,8 +327,8 @@ def _ends_apart(entry: CaseEntry, case: Case) -> bool:
     found = _answers(entry, case)
     if found is None:
         return True  # nothing is known of the elements one by one
-    several = [np.ravel(each) for each in found if each.size > 1]
-    return bool(several) and all(each[-1] != each[-2] for each in several)
+    several = [np.ravel(item) for item in found if item.size > 1]
+    return bool(several) and all(item[-1] != item[-2] for item in several)
 
 
 def _turned(entry: CaseEntry, small: Sequence[Case]) -> Iterator[Case]:
@@ -339,7 +339,7 @@ def _turned(entry: CaseEntry, small: Sequence[Case]) -> Iterator[Case]:
             for at, name in enumerate(entry.spec.input_names)
             if name not in entry.ordinary and entry.spec.accepted(name) != dt.INTEGER
         ]
-        most = max((each.size for each in _arrays(case)), default=0)
+        most = max((array.size for array in _arrays(case)), default=0)
         for by in range(1, most):
             turned = case
             for position in data:
@@ -359,8 +359,8 @@ def _answers(entry: CaseEntry, case: Case) -> list[Array] | None:
     if found is None:
         found = entry.answer(case)
     outputs = found if isinstance(found, tuple) else (found,)
-    arrays: list[Any] = [getattr(each, "value", each) for each in outputs]
-    return arrays if all(isinstance(each, np.ndarray) for each in arrays) else None
+    arrays: list[Any] = [getattr(output, "value", output) for output in outputs]
+    return arrays if all(isinstance(array, np.ndarray) for array in arrays) else None
 
 
 # Cases.
@@ -376,7 +376,7 @@ def _is_small(case: Case) -> bool:
     return (
         case.expected is None
         and case.layout == "dense"
-        and all(0 < each.size <= _FEW for each in arrays)
+        and all(0 < array.size <= _FEW for array in arrays)
     )
 
 

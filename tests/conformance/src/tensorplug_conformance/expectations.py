@@ -59,7 +59,7 @@ class Expectation:
 
     def describe(self) -> str:
         """Return the entry in one line."""
-        parts = [self.kernel, *self.dtypes, *self.modes, *(repr(each) for each in self.cases)]
+        parts = [self.kernel, *self.dtypes, *self.modes, *(repr(case) for case in self.cases)]
         return " ".join(parts)
 
 
@@ -80,8 +80,8 @@ def read(path: Path) -> list[Expectation]:
             f"{path}: unknown {', '.join(sorted(unknown))}; entries are [[expect]]"
         )
     return [
-        _entry(each, f"{path}, entry {number}")
-        for number, each in enumerate(table.get("expect", []), start=1)
+        _entry(item, f"{path}, entry {number}")
+        for number, item in enumerate(table.get("expect", []), start=1)
     ]
 
 
@@ -95,7 +95,7 @@ def _entry(table: Mapping[str, Any], where: str) -> Expectation:
     lists = {}
     for name in ("dtypes", "modes", "cases"):
         given = table.get(name, [])
-        if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
+        if not isinstance(given, list) or not all(isinstance(item, str) for item in given):
             raise ExpectationError(f"{where}: {name} must be a list of texts")
         if name in table and not given:
             raise ExpectationError(f"{where}: {name} is empty; leave it out to mean all")
@@ -119,26 +119,26 @@ def apply(
     for row in rows:
         if row["status"] not in _FAILED:
             continue
-        concerned = [each for each in listed if each.concerns(row)]
+        concerned = [item for item in listed if item.concerns(row)]
         left = set(row["failed"]) or {""}
         reasons = []
-        for each in concerned:
-            covered = left if not each.cases else left & set(each.cases)
+        for item in concerned:
+            covered = left if not item.cases else left & set(item.cases)
             if covered:
-                hit |= {(each, name) for name in (each.cases and covered)}
-                hit.add((each, None))
-                reasons.append(each.reason)
+                hit |= {(item, name) for name in (item.cases and covered)}
+                hit.add((item, None))
+                reasons.append(item.reason)
                 left = left - covered
         if not left:
             row["status"], row["reason"] = "expected fail", "; ".join(reasons)
-    for each in listed:
-        if each.expires is not None and each.expires < today:
-            faults.append(f"expectation expired on {each.expires}: {each.describe()}")
-        if (each, None) not in hit:
-            faults.append(f"expected to fail, but does not: {each.describe()}")
+    for item in listed:
+        if item.expires is not None and item.expires < today:
+            faults.append(f"expectation expired on {item.expires}: {item.describe()}")
+        if (item, None) not in hit:
+            faults.append(f"expected to fail, but does not: {item.describe()}")
         else:
-            gone = [name for name in each.cases if (each, name) not in hit]
-            faults += [f"expected to fail, but does not: {each.kernel} case {n!r}" for n in gone]
+            gone = [name for name in item.cases if (item, name) not in hit]
+            faults += [f"expected to fail, but does not: {item.kernel} case {n!r}" for n in gone]
     return faults
 
 
@@ -164,17 +164,17 @@ def accepted(
 def write(expectations: Iterable[Expectation], path: Path) -> None:
     """Write entries to a file that ``read`` reads."""
     parts = []
-    for each in expectations:
-        lines = ["[[expect]]", f"kernel = {_text(each.kernel)}"]
+    for expectation in expectations:
+        lines = ["[[expect]]", f"kernel = {_text(expectation.kernel)}"]
         for name in ("dtypes", "modes", "cases"):
-            given = getattr(each, name)
+            given = getattr(expectation, name)
             if given:
                 lines.append(f"{name} = [{', '.join(map(_text, given))}]")
-        lines.append(f"reason = {_text(each.reason)}")
-        if each.issue:
-            lines.append(f"issue = {_text(each.issue)}")
-        if each.expires is not None:
-            lines.append(f"expires = {each.expires.isoformat()}")
+        lines.append(f"reason = {_text(expectation.reason)}")
+        if expectation.issue:
+            lines.append(f"issue = {_text(expectation.issue)}")
+        if expectation.expires is not None:
+            lines.append(f"expires = {expectation.expires.isoformat()}")
         parts.append("\n".join(lines) + "\n")
     path.write_text("\n".join(parts), "utf-8")
 
@@ -182,5 +182,5 @@ def write(expectations: Iterable[Expectation], path: Path) -> None:
 def _text(value: str) -> str:
     """Return a TOML string."""
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-    shown = "".join(each if each.isprintable() else f"\\u{ord(each):04x}" for each in escaped)
+    shown = "".join(item if item.isprintable() else f"\\u{ord(item):04x}" for item in escaped)
     return f'"{shown}"'

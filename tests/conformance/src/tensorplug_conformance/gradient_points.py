@@ -62,7 +62,7 @@ class Point:
         operands = session.operands(case)
         with session.entered():
             made = _run(entry.spec, operands, case)
-        outputs = tuple(at for at, each in enumerate(made) if each.dtype in dt.INEXACT)
+        outputs = tuple(at for at, item in enumerate(made) if item.dtype in dt.INEXACT)
         values = _values(entry, case.inputs, case, outputs)
         outputs = outputs[: len(values)]  # a relation determines the first alone
         for at, value in zip(outputs, values, strict=True):
@@ -81,7 +81,7 @@ class Point:
         """Return what the gradients of input ``name`` must be, mostly the dtype of the row."""
         given = self.case.inputs[self.entry.spec.input_names.index(name)]
         members = given if isinstance(given, list) else [given]
-        return [dt.of(each.dtype) for each in members if each is not None]
+        return [dt.of(member.dtype) for member in members if member is not None]
 
     def on(self, session: Session) -> tuple[Callable[..., list[Tensor]], list[Any]]:
         """Return the outputs as a function of the inputs that are differentiated, and these."""
@@ -102,18 +102,18 @@ class Point:
         call, primals = self.on(session)
         with session.entered():
             _, pull = vjp(call, *primals, unconnected="zeros")
-            gradients = pull([session.upload(each) for each in self.weights])
+            gradients = pull([session.upload(weight) for weight in self.weights])
         return [
-            [session.read(one) for one in each]
-            if isinstance(each, list | tuple)
-            else [session.read(each)]
-            for each in gradients
+            [session.read(one) for one in gradient]
+            if isinstance(gradient, list | tuple)
+            else [session.read(gradient)]
+            for gradient in gradients
         ]
 
     def expected(self) -> list[list[Array]]:
         """Return what the gradients must be: given by value, or the slopes of the oracle."""
         if isinstance(self.case.expected, tuple):
-            return [[np.asarray(each)] for each in self.case.expected]
+            return [[np.asarray(item)] for item in self.case.expected]
         return [self.slope(name) for name in self.wrt]
 
     def slope(self, name: str) -> list[Array]:
@@ -145,7 +145,7 @@ class Point:
     def _moved(self, place: Place, by: complex) -> Any:
         """Return the weighted sum of the oracle's outputs with one element moved."""
         position, index, at = place
-        inputs = [widened(each) for each in self.case.inputs]
+        inputs = [widened(operand) for operand in self.case.inputs]
         target = inputs[position]
         if isinstance(target, list):
             target[index][at] += by
@@ -155,7 +155,7 @@ class Point:
 
     def weighted(self, inputs: Sequence[Any], weights: Sequence[Array]) -> Any:
         """Return ``real(sum(weights * oracle))`` at wide inputs."""
-        return sum(each.sum().real for each in self.terms(inputs, weights))
+        return sum(term.sum().real for term in self.terms(inputs, weights))
 
     def terms(self, inputs: Sequence[Any], weights: Sequence[Array]) -> list[Array]:
         """Return what that sum adds up, by output."""
@@ -188,7 +188,7 @@ def _weights(value: Array, dtype: DType, *, plain: bool) -> Array:
 def widened(given: Any) -> Any:
     """Return floating and complex arrays in the widest dtype, everything else as it is."""
     if isinstance(given, list):
-        return [widened(each) for each in given]
+        return [widened(item) for item in given]
     if given is None or given.dtype.kind not in "fc":
         return given
     return given.astype(np.longdouble if given.dtype.kind == "f" else np.clongdouble)
@@ -204,4 +204,4 @@ def _values(
         return [found.first]
     outputs = found if isinstance(found, tuple) else (found,)
     wide = [outputs[at] for at in chosen]
-    return [each.value if isinstance(each, Bounded) else np.asarray(each) for each in wide]
+    return [item.value if isinstance(item, Bounded) else np.asarray(item) for item in wide]

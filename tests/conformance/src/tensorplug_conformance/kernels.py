@@ -77,7 +77,7 @@ def run_row(
             verdict.failed.append(case.id)
             if len(verdict.failures) < KEPT:
                 verdict.failures.append(failure)
-    verdict.status = _status(row, verdict, sum(isinstance(each.expected, type) for each in cases))
+    verdict.status = _status(row, verdict, sum(isinstance(item.expected, type) for item in cases))
     if verdict.status == "not claimed":
         empty = in_vain(session, entry, row, seed)
         if empty:
@@ -156,7 +156,7 @@ def _afterwards(trial: _Trial) -> str:
 def _status(row: Row, verdict: RowVerdict, refusals: int) -> Status:
     """Return the status of a row; ``refusals``: how many cases run nothing, as they raise."""
     if verdict.failed:
-        missing = sum(each.message.startswith("missing: ") for each in verdict.failures)
+        missing = sum(failure.message.startswith("missing: ") for failure in verdict.failures)
         return "missing" if missing == len(verdict.failures) and not verdict.passed else "fail"
     if verdict.passed > refusals:
         return {
@@ -169,16 +169,18 @@ def _status(row: Row, verdict: RowVerdict, refusals: int) -> Status:
 
 def _lacks_dtype(session: Session, spec: KernelSpec, case: Case) -> bool:
     """Return whether the case needs a dtype that the backend does not declare."""
-    needed = {dt.of(each.dtype) for each in _arrays(case.inputs)}
+    needed = {dt.of(array.dtype) for array in _arrays(case.inputs)}
     if not isinstance(case.expected, type):
-        needed.update(each.dtype for each in _outputs(spec, case))
+        needed.update(output.dtype for output in _outputs(spec, case))
     return not needed <= session.device.backend.dtypes
 
 
 def _arrays(inputs: Sequence[Any]) -> list[Array]:
     found: list[Array] = []
-    for each in inputs:
-        found.extend(each if isinstance(each, list) else [] if each is None else [each])
+    for operand in inputs:
+        found.extend(
+            operand if isinstance(operand, list) else [] if operand is None else [operand]
+        )
     return found
 
 
@@ -229,9 +231,9 @@ class _Trial:
         # and handed out again shows in the next one, and the next one must not disturb it.
         decoys = self.decoys()
         earlier = session.call(self.spec, decoys, case.attributes)
-        kept = [session.read(each) for each in earlier]
+        kept = [session.read(item) for item in earlier]
         outputs = session.call(self.spec, operands, case.attributes)
-        results = [session.read(each) for each in outputs]
+        results = [session.read(output) for output in outputs]
         worst = self._judge(outputs, results)
         again = session.call(self.spec, operands, case.attributes)
         for first, second in zip(results, map(session.read, again), strict=True):
@@ -275,7 +277,7 @@ class _Trial:
             if given is None:
                 result.append(None)
             elif isinstance(given, list):
-                result.append([self.session.upload(changed(each)) for each in given])
+                result.append([self.session.upload(changed(item)) for item in given])
             else:
                 result.append(self.session.upload(changed(given)))
         return result

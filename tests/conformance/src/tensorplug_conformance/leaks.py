@@ -34,22 +34,26 @@ def left_behind(session: Session, spec: KernelSpec, case: Case) -> str:
     def call() -> list[weakref.ref[Any]]:
         operands = session.operands(case)
         results = session.call(spec, operands, case.attributes)
-        return [found for each in (*_flat(operands), *results) for found in _watched(each._buffer)]
+        return [
+            found for result in (*_flat(operands), *results) for found in _watched(result._buffer)
+        ]
 
     session.call(spec, session.operands(case), case.attributes)  # plans and pools are made
     watched = [call() for _ in range(CALLS)]
     session.device.backend.synchronize()
     # Of each input and output: the buffers of the calls, and how many of them still live.
-    for number, each in enumerate(zip(*watched, strict=True)):
-        if _alive(each) == CALLS and _alive(each, collect=True) == CALLS:
+    for number, item in enumerate(zip(*watched, strict=True)):
+        if _alive(item) == CALLS and _alive(item, collect=True) == CALLS:
             return f"the buffers of {CALLS} calls are all kept (input or output {number}): a leak"
     return _counted(session, call)
 
 
 def _flat(operands: list[Any]) -> list[Any]:
     found: list[Any] = []
-    for each in operands:
-        found.extend(each if isinstance(each, list) else [] if each is None else [each])
+    for operand in operands:
+        found.extend(
+            operand if isinstance(operand, list) else [] if operand is None else [operand]
+        )
     return found
 
 
@@ -63,7 +67,7 @@ def _watched(buffer: Any) -> list[weakref.ref[Any]]:
 def _alive(references: tuple[weakref.ref[Any], ...], *, collect: bool = False) -> int:
     if collect:
         gc.collect()
-    return len({id(found) for each in references if (found := each()) is not None})
+    return len({id(found) for reference in references if (found := reference()) is not None})
 
 
 def _counted(session: Session, call: Callable[[], object]) -> str:

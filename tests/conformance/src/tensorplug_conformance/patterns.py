@@ -95,7 +95,7 @@ def binary(
 def _huge(corpus: Corpus, *periods: Array) -> Iterator[Case]:
     """Yield the case of millions of elements; dtypes hardly matter to how these are shared out."""
     if corpus.dtype in _HUGE:
-        inputs = tuple(np.resize(each, HUGE) for each in periods)
+        inputs = tuple(np.resize(period, HUGE) for period in periods)
         yield Case("huge", inputs, period=_PERIOD)
 
 
@@ -119,8 +119,8 @@ def apart(case: Case, reference: Callable[..., Array]) -> Case:
     if not places.size:
         return case
     by = -(int(places[-1]) + 2)
-    rows = [np.asarray(each) for each in case.inputs]
-    return replace(case, inputs=tuple(np.roll(each, by) for each in rows))
+    rows = [np.asarray(operand) for operand in case.inputs]
+    return replace(case, inputs=tuple(np.roll(row, by) for row in rows))
 
 
 def function(low: float, high: float) -> Callable[[Corpus], Iterator[Case]]:
@@ -192,7 +192,7 @@ def pairs(
         yield Case("rank 0", (draw(()), draw(())))
         yield Case("empty", (draw((0, 3)), draw((3,))))
         yield Case("empty by broadcast", (draw((1, 3)), draw((2, 0, 3))))
-        yield from (each(corpus) for each in extra)
+        yield from (item(corpus) for item in extra)
 
     return points
 

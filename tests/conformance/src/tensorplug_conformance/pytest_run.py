@@ -60,7 +60,7 @@ class ConformanceRun:
         limit = config.getoption("tensorplug_item_limit")
         self._limits = Limits() if limit is None else Limits(limit)
         self._attendant: Attendant | None = None
-        installed = [each.name for each in tp.backends()]
+        installed = [backend.name for backend in tp.backends()]
         faults = {
             f"no backend {self.target.backend!r} is installed, but {', '.join(installed)}": (
                 self.target.backend not in installed
@@ -127,7 +127,7 @@ class ConformanceRun:
         nodes = (
             getattr(e, "nodeid", "") for some in terminalreporter.stats.values() for e in some
         )
-        if not any(each.startswith(_NODE) for each in nodes):
+        if not any(node.startswith(_NODE) for node in nodes):
             return
         terminalreporter.section("tensorplug conformance")
         terminalreporter.line("A pytest run is no certificate, whatever passed. This makes one:")
@@ -250,7 +250,7 @@ class _Row(_Tried):
         of = f"{verdict['cases']} cases"
         of += f" and {verdict['examples']} examples" * bool(verdict["examples"])
         lines = [f"{verdict['status']}: {len(verdict['failed'])} of {of}"]
-        lines += [f"  {each['case']}: {each['message']}" for each in described]
+        lines += [f"  {item['case']}: {item['message']}" for item in described]
         more = verdict["failed"][len(described) :]
         lines += [f"  {case}" for case in more]
         if not described:

@@ -54,8 +54,8 @@ def assemble(
     expectations: Iterable[Expectation] = (),
 ) -> dict[str, Any]:
     """Return the report as data, its judgement included."""
-    checks = [_check(each) for each in outcomes if each.item[0] == "check"]
-    rows = [_row(each) for each in outcomes if each.item[0] == "row"]
+    checks = [_check(outcome) for outcome in outcomes if outcome.item[0] == "check"]
+    rows = [_row(outcome) for outcome in outcomes if outcome.item[0] == "row"]
     checks += _uncovered(backend, denominator, level, selection)
     unmet = expectations_.apply(rows, expectations, datetime.now(UTC).date())
     reasons = [*blocked(checks, rows, level), *unmet]
@@ -78,9 +78,9 @@ def assemble(
         "environment": _environment(),
         "denominator": {key: denominator[key] for key in ("rows", "cases", "sha256")},
         "totals": {
-            "rows": dict(Counter(each["status"] for each in rows)),
-            "checks": dict(Counter(each["status"] for each in checks)),
-            "cases_passed": sum(each["passed"] for each in rows),
+            "rows": dict(Counter(row["status"] for row in rows)),
+            "checks": dict(Counter(check["status"] for check in checks)),
+            "cases_passed": sum(row["passed"] for row in rows),
         },
         "checks": checks,
         "rows": rows,
@@ -91,20 +91,20 @@ def blocked(
     checks: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]], level: int
 ) -> list[str]:
     """Return what stands between this backend and the level; nothing if it conforms."""
-    reasons = [f"check {each['check']!r} failed" for each in checks if each["status"] == "fail"]
-    counts = Counter(each["status"] for each in rows)
+    reasons = [f"check {check['check']!r} failed" for check in checks if check["status"] == "fail"]
+    counts = Counter(row["status"] for row in rows)
     against = (*BLOCKING, "expected fail")
     reasons += [f"{counts[status]} rows: {status}" for status in against if counts[status]]
-    passed = {(each["kernel"], each["dtype"]) for each in rows if each["status"] in PASSED}
+    passed = {(row["kernel"], row["dtype"]) for row in rows if row["status"] in PASSED}
     if level >= 2 and not passed:
         reasons.append("nothing passed")
     bare = {
-        each["kernel"]
-        for each in rows
-        if each["kernel"] in PRIMITIVES and each["status"] not in (*against, "unsupported dtype")
+        row["kernel"]
+        for row in rows
+        if row["kernel"] in PRIMITIVES and row["status"] not in (*against, "unsupported dtype")
     }
-    for name in sorted({each["kernel"] for each in rows if each["kernel"] in PRIMITIVES} - bare):
-        if not any(each["kernel"] == name and each["status"] in against for each in rows):
+    for name in sorted({row["kernel"] for row in rows if row["kernel"] in PRIMITIVES} - bare):
+        if not any(row["kernel"] == name and row["status"] in against for row in rows):
             reasons.append(f"primitive {name} passed in no dtype")
     return reasons
 
@@ -174,7 +174,7 @@ def _environment() -> dict[str, str]:
         "processors": str(os.cpu_count()),
         "wide float": f"{np.finfo(np.longdouble).nmant + 1} bits",
         "settings": ", ".join(
-            sorted(each for each in os.environ if each.startswith("TENSORPLUG_"))
+            sorted(item for item in os.environ if item.startswith("TENSORPLUG_"))
         ),
     }
 

@@ -38,7 +38,7 @@ def script(report: Mapping[str, Any], row: Mapping[str, Any], failure: Mapping[s
         *failure["message"].splitlines(),
         f"suite {suite['version']}, seed {suite['seed']}",
     ]
-    lines = [f"# {each}".rstrip() for each in head]
+    lines = [f"# {item}".rstrip() for item in head]
     lines += _call(backend, row, failure) if row["mode"] == "native" else []
     lines += [
         "from tensorplug_conformance.reproduction import reproduce",
@@ -71,11 +71,11 @@ def _call(backend: str, row: Mapping[str, Any], failure: Mapping[str, Any]) -> l
 def _inputs(inputs: list[Any]) -> str | None:
     """Return the inputs as Python; None where some are too large to be in the report."""
     written = []
-    for each in inputs:
-        if each is None:
+    for operand in inputs:
+        if operand is None:
             written.append("None")
             continue
-        text = _inputs(each) if isinstance(each, list) else _array(each)
+        text = _inputs(operand) if isinstance(operand, list) else _array(operand)
         if text is None:
             return None
         written.append(text)
@@ -140,4 +140,4 @@ def reproduce(
 
 
 def _case(entry: CaseEntry, row: Row, seed: int, name: str) -> Case | None:
-    return next((each for each in cases_of(entry, row, seed) if each.id == name), None)
+    return next((item for item in cases_of(entry, row, seed) if item.id == name), None)

@@ -53,7 +53,7 @@ def curvature(point: Point) -> Curvature:
     """Return the second differences of the oracle at ``point``."""
     directions = _directions(point, _ALONG)
     bent = _second_difference(point, directions, _directions(point, _ACROSS))
-    incoming = [_uneven(each, _ACROSS) for each in point.weights]
+    incoming = [_uneven(item, _ACROSS) for item in point.weights]
     rising = sum(
         weight
         * (
@@ -78,8 +78,8 @@ def _second_difference(point: Point, v: Sequence[Any], u: Sequence[Any]) -> floa
 
 def _scale(point: Point) -> float:
     """Return how large what is added up in a difference is, and at least 1 in a thousand."""
-    inputs = [widened(each) for each in point.case.inputs]
-    sizes = [np.abs(each).sum() for each in point.terms(inputs, point.weights)]
+    inputs = [widened(operand) for operand in point.case.inputs]
+    sizes = [np.abs(term).sum() for term in point.terms(inputs, point.weights)]
     return max(float(sum(sizes)), 2.0**-10)
 
 
@@ -103,7 +103,7 @@ def _directions(point: Point, period: int) -> list[Operand]:
         if name not in point.wrt or given is None:
             found.append(None)
         elif isinstance(given, list):
-            found.append([_uneven(each, period) for each in given])
+            found.append([_uneven(item, period) for item in given])
         else:
             found.append(_uneven(given, period))
     return found
@@ -111,7 +111,7 @@ def _directions(point: Point, period: int) -> list[Operand]:
 
 def _moved(point: Point, *steps: tuple[Sequence[Operand], float]) -> list[Any]:
     """Return the inputs, wide, moved by so much along directions."""
-    inputs = [widened(each) for each in point.case.inputs]
+    inputs = [widened(operand) for operand in point.case.inputs]
     for direction, by in steps:
         for at, along in enumerate(direction):
             if isinstance(along, list):
@@ -133,9 +133,9 @@ def judge_second(session: Session, point: Point, right: Curvature) -> None:
     along_inputs, along_incoming = _pulled_twice(session, point)
     across = dict(zip(point.entry.spec.input_names, _directions(point, _ACROSS), strict=True))
     named = ", ".join(map(repr, point.wrt))
-    listed = [each for name in point.wrt for each in _listed(across[name])]
+    listed = [item for name in point.wrt for item in _listed(across[name])]
     _compare(f"second gradient by {named}", along_inputs, listed, right.inputs, right)
-    directions = [_uneven(each, _ACROSS) for each in point.weights]
+    directions = [_uneven(weight, _ACROSS) for weight in point.weights]
     what = "gradient of the gradient by what comes in"
     _compare(what, along_incoming, directions, right.incoming, right)
 
@@ -143,7 +143,7 @@ def judge_second(session: Session, point: Point, right: Curvature) -> None:
 def _pulled_twice(session: Session, point: Point) -> tuple[list[Array], list[Array]]:
     """Return H v, input by input, and J v, output by output."""
     call, primals = point.on(session)
-    weights = [session.upload(each) for each in point.weights]
+    weights = [session.upload(weight) for weight in point.weights]
     wanted = _directions(point, _ALONG)
     positions = [point.entry.spec.input_names.index(name) for name in point.wrt]
     v: list[Any] = [wanted[at] for at in positions]
@@ -153,8 +153,8 @@ def _pulled_twice(session: Session, point: Point) -> tuple[list[Array], list[Arr
 
     with session.entered():
         _, pull = vjp(gradient, primals, weights, unconnected="zeros")
-        along_inputs, along_incoming = pull([_uploaded(session, each) for each in v])
-    flat = [one for each in along_inputs for one in _listed(each)]
+        along_inputs, along_incoming = pull([_uploaded(session, item) for item in v])
+    flat = [one for along_operand in along_inputs for one in _listed(along_operand)]
     return [session.read(one) for one in flat], [session.read(one) for one in along_incoming]
 
 
@@ -164,7 +164,7 @@ def _listed(given: Any) -> list[Any]:
 
 def _uploaded(session: Session, given: Any) -> Any:
     if isinstance(given, list):
-        return [session.upload(each) for each in given]
+        return [session.upload(item) for item in given]
     return session.upload(given)
 
 
@@ -173,15 +173,15 @@ def _compare(
 ) -> None:
     """Compare <directions, found> with ``meant``, relative to the sizes of what is added up."""
     total, size, eps = np.longdouble(0), 0.0, 0.0
-    for each, direction in zip(found, directions, strict=True):
-        if each.shape != direction.shape or each.dtype != direction.dtype:
+    for item, direction in zip(found, directions, strict=True):
+        if item.shape != direction.shape or item.dtype != direction.dtype:
             raise WrongGradientError(
-                f"{what} is {each.dtype}{list(each.shape)}, must be "
+                f"{what} is {item.dtype}{list(item.shape)}, must be "
                 f"{direction.dtype}{list(direction.shape)}"
             )
-        terms = (widened(each) * widened(direction)).real
+        terms = (widened(item) * widened(direction)).real
         total, size = total + terms.sum(), size + float(np.abs(terms).sum())
-        eps = max(eps, float(np.finfo(each.dtype).eps))
+        eps = max(eps, float(np.finfo(item.dtype).eps))
     scale = max(size, right.scale)
     allowed = (tolerances().second_gradient * eps + _DIFFERENCES) * scale
     error = abs(float(total) - meant)

@@ -114,7 +114,7 @@ class Session:
         if given is None:
             return None
         if isinstance(given, list):
-            return [self.upload(each, layout) for each in given]
+            return [self.upload(item, layout) for item in given]
         return self.upload(given, layout)
 
     def call(

@@ -88,7 +88,7 @@ class Attendant:
         Once ``over``, the process is gone, and what is still in hand was not begun.
         """
         self.over = self._process.ended()  # asked before reading, so that nothing said is lost
-        found = [each for event in self._process.heard() for each in self._heard(event)]
+        found = [item for event in self._process.heard() for item in self._heard(event)]
         silent = time.monotonic() - self._since
         if self.over:
             found += self._ended(self._process.epitaph())
@@ -184,16 +184,16 @@ class _Queue:
     def work_off(self, jobs: int) -> list[Outcome]:
         try:
             while self._staffed(jobs) and time.monotonic() < self._deadline:
-                for each in list(self._attendants):
-                    self._attend(each, jobs)
+                for attendant in list(self._attendants):
+                    self._attend(attendant, jobs)
                 time.sleep(_POLL)
-            for each in self._attendants:
-                self._close(each.expired())
-            for each in self._leaving:
-                each.leave()
+            for attendant in self._attendants:
+                self._close(attendant.expired())
+            for entry in self._leaving:
+                entry.leave()
         finally:
-            for each in (*self._attendants, *self._leaving):
-                each.stop()
+            for attendant in (*self._attendants, *self._leaving):
+                attendant.stop()
         for number, item in enumerate(self._items):
             if number not in self._outcomes:
                 self._close([(number, Outcome(item, None, _NEVER))])

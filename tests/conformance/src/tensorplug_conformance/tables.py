@@ -107,12 +107,12 @@ class Case:
     def types(self) -> list[InputType]:
         """The types of the inputs: of each in a list, and None of an absent one."""
         return [
-            [_type_of(one) for one in each]
-            if isinstance(each, list)
-            else each
-            if each is None
-            else _type_of(each)
-            for each in self.inputs
+            [_type_of(one) for one in operand]
+            if isinstance(operand, list)
+            else operand
+            if operand is None
+            else _type_of(operand)
+            for operand in self.inputs
         ]
 
 
@@ -164,7 +164,7 @@ class CaseEntry:
         """Return what the oracle says of a case, or of the first period of one that has it."""
         inputs: Sequence[Any] = case.inputs
         if case.period:
-            inputs = [each[: case.period] for each in inputs]
+            inputs = [operand[: case.period] for operand in inputs]
         return self.answered(inputs, case.attributes)
 
     def gradient_cases(self, corpus: Corpus) -> Iterator[Case]:
@@ -198,7 +198,7 @@ def row_dtypes(spec: KernelSpec) -> tuple[DType, ...]:
         allowed = spec.accepted(leading)
     if spec.inexact:
         allowed &= dt.INEXACT
-    return tuple(sorted(allowed, key=lambda each: each.name))
+    return tuple(sorted(allowed, key=lambda item: item.name))
 
 
 def _leading(spec: KernelSpec) -> str:
@@ -251,7 +251,7 @@ class CaseTable:
             if unknown:
                 raise RegistrationError(f"{spec.name}: {sorted(unknown)} are not inputs of it")
             given = row_dtypes(spec) if dtypes is None else dtypes
-            chosen = tuple(sorted(given, key=lambda each: each.name))  # a set has no fixed order
+            chosen = tuple(sorted(given, key=lambda item: item.name))  # a set has no fixed order
             self._entries[spec.name] = CaseEntry(
                 spec, chosen, generate, oracle, dict(ulp or {}), signed_zero, tuple(ordinary)
             )

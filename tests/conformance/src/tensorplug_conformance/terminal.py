@@ -49,9 +49,9 @@ def show(report: Mapping[str, Any], console: Console) -> None:
 def _show_checks(report: Mapping[str, Any], console: Console) -> None:
     counts = ", ".join(f"{count} {status}" for status, count in report["totals"]["checks"].items())
     console.print(f"checks: {counts}")
-    for each in report["checks"]:
-        if each["status"] == "fail":
-            console.print(f"  [red]fail[/] {escape(each['check'])}: {escape(each['message'])}")
+    for item in report["checks"]:
+        if item["status"] == "fail":
+            console.print(f"  [red]fail[/] {escape(item['check'])}: {escape(item['message'])}")
 
 
 def _matrix(report: Mapping[str, Any]) -> Table:
@@ -61,7 +61,7 @@ def _matrix(report: Mapping[str, Any]) -> Table:
         status = "pass" if row["status"] in PASSED else row["status"]
         counts[row["mode"]][status] += 1
     columns = ["pass", *BLOCKING, "expected fail", "unsupported dtype", "not claimed"]
-    columns = [each for each in columns if any(line.get(each) for line in counts.values())]
+    columns = [column for column in columns if any(line.get(column) for line in counts.values())]
     table = Table("rows", *columns, title=None)
     for mode, line in counts.items():
         table.add_row(mode, *(str(line.get(status, 0) or "") for status in columns))
@@ -97,8 +97,8 @@ def as_expected(report: Mapping[str, Any]) -> bool:
     A partial run may have nothing but these, and then nothing passed.
     """
     return all(
-        each.endswith("rows: expected fail") or (report["partial"] and each == "nothing passed")
-        for each in report["blocked_by"]
+        item.endswith("rows: expected fail") or (report["partial"] and item == "nothing passed")
+        for item in report["blocked_by"]
     )
 
 

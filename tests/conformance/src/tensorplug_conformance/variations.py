@@ -159,7 +159,7 @@ class Variations:
         known = at, _key(case)
         if known not in self._pools:
             alike = self._answered.get(known[1], ())
-            shown = [each for one in alike for each in _arrays(one.inputs[at : at + 1])]
+            shown = [array for one in alike for array in _arrays(one.inputs[at : at + 1])]
             closed = self.spec.input_names[at] in self.entry.ordinary
             self._pools[known] = np.zeros(0) if closed else _specials(shown)
         return self._pools[known]
@@ -195,7 +195,7 @@ class Variations:
         if draw not in self._drawings:
             seed = self.seed if not draw else (self.seed + 1) * 1000 + draw
             ledger = _Ledger(self.dtype, seed, self.spec.name)
-            found = {each.id: each for each in self.entry.generate(ledger) if _fits(each)}
+            found = {item.id: item for item in self.entry.generate(ledger) if _fits(item)}
             self._drawings[draw] = _Drawing(ledger, found)
         return self._drawings[draw]
 
@@ -203,7 +203,7 @@ class Variations:
         """Return whether every input is one that can be drawn again."""
         arrays = _arrays(case.inputs)
         return case.expected is None and all(
-            drawing.ledger.redrawn(each) is not None for each in arrays
+            drawing.ledger.redrawn(array) is not None for array in arrays
         )
 
     def _resized(
@@ -218,10 +218,10 @@ class Variations:
 
         def again(given: Operand) -> Operand:
             if isinstance(given, list):
-                return [_resize(drawing.ledger, corpus, each, new) for each in given]
+                return [_resize(drawing.ledger, corpus, item, new) for item in given]
             return None if given is None else _resize(drawing.ledger, corpus, given, new)
 
-        changed = replace(case, inputs=tuple(again(each) for each in case.inputs))
+        changed = replace(case, inputs=tuple(again(operand) for operand in case.inputs))
         if not self._is_call(changed):
             return base, case
         return replace(base, sizes=sizes), changed
@@ -252,18 +252,18 @@ class Variations:
 
     def _is_call(self, case: Case) -> bool:
         """Return whether the spec takes it, and the oracle need not work long."""
-        if any(each.size > _LARGEST for each in _arrays(case.inputs)):
+        if any(array.size > _LARGEST for array in _arrays(case.inputs)):
             return False
         try:
             _, outputs = self.spec.resolve(case.types, case.attributes)
         except (TensorplugError, ValueError, TypeError, IndexError):
             return False
-        return all(not each.known or math.prod(each.shape) <= _LARGEST for each in outputs)
+        return all(not output.known or math.prod(output.shape) <= _LARGEST for output in outputs)
 
 
 def _fits(case: Case) -> bool:
     return not isinstance(case.expected, type) and all(
-        each.size <= _LARGEST for each in _arrays(case.inputs)
+        array.size <= _LARGEST for array in _arrays(case.inputs)
     )
 
 
@@ -273,8 +273,8 @@ def _key(case: Case) -> str:
 
 def _specials(arrays: Sequence[Array]) -> Array:
     """Return what is not finite, no normal number, or zero, each of its bits once."""
-    small = [np.ravel(each) for each in arrays if 0 < each.size <= _SHOWN]
-    if not small or any(each.dtype.kind != "f" for each in small):
+    small = [np.ravel(array) for array in arrays if 0 < array.size <= _SHOWN]
+    if not small or any(item.dtype.kind != "f" for item in small):
         return np.zeros(0)
     values = np.concatenate(small)
     tiny = np.finfo(values.dtype).smallest_normal
@@ -285,7 +285,7 @@ def _specials(arrays: Sequence[Array]) -> Array:
 
 def _sizes(case: Case) -> list[int]:
     """Return the different sizes of more than 1, in the order in which they occur."""
-    return list(dict.fromkeys(n for each in _arrays(case.inputs) for n in each.shape if n > 1))
+    return list(dict.fromkeys(n for array in _arrays(case.inputs) for n in array.shape if n > 1))
 
 
 def _bearable(case: Case, old: Sequence[int], sizes: tuple[int, ...]) -> tuple[int, ...]:
@@ -300,8 +300,8 @@ def _bearable(case: Case, old: Sequence[int], sizes: tuple[int, ...]) -> tuple[i
             return math.prod(new.get(n, n) for n in array.shape)
 
         most = max(map(elements, _arrays(case.inputs)))
-        lists = [each for each in case.inputs if isinstance(each, list)]
-        products = max((math.prod(map(elements, each)) for each in lists), default=0)
+        lists = [operand for operand in case.inputs if isinstance(operand, list)]
+        products = max((math.prod(map(elements, listed)) for listed in lists), default=0)
         if most <= _LARGEST and products <= _PRODUCTS:
             return sizes
         sizes = tuple((n + 1) // 2 for n in sizes)
@@ -315,6 +315,8 @@ def _resize(ledger: _Ledger, corpus: Corpus, array: Array, new: Mapping[int, int
 
 def _arrays(inputs: Sequence[Any]) -> list[Array]:
     found: list[Array] = []
-    for each in inputs:
-        found.extend(each if isinstance(each, list) else [] if each is None else [each])
+    for operand in inputs:
+        found.extend(
+            operand if isinstance(operand, list) else [] if operand is None else [operand]
+        )
     return found

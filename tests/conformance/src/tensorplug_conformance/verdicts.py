@@ -92,8 +92,8 @@ class CheckVerdict:
 def inputs_as_data(case: Case) -> list[Any]:
     """Return small inputs with every element as text that Python reads back exactly."""
     return [
-        [_array(one) for one in each] if isinstance(each, list) else _array(each)
-        for each in case.inputs
+        [_array(one) for one in operand] if isinstance(operand, list) else _array(operand)
+        for operand in case.inputs
     ]
 
 
@@ -102,5 +102,5 @@ def _array(array: Array | None) -> dict[str, Any] | None:
         return None
     described: dict[str, Any] = {"dtype": str(array.dtype), "shape": list(array.shape)}
     if array.size <= SMALL:
-        described["elements"] = [str(each) for each in np.ravel(array).tolist()]
+        described["elements"] = [str(item) for item in np.ravel(array).tolist()]
     return described

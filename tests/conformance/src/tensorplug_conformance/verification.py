@@ -55,7 +55,7 @@ def _versions(found: Mapping[str, Any]) -> list[str]:
 def _denominator(found: Mapping[str, Any]) -> list[str]:
     """Compare the rows with those that a whole run has, and the hash with that of the cases."""
     known = entries(extension_tables())
-    listed = [Row(each["kernel"], each["dtype"], each["mode"]) for each in found["rows"]]
+    listed = [Row(item["kernel"], item["dtype"], item["mode"]) for item in found["rows"]]
     faults = [f"two rows for {row}" for row, count in Counter(listed).items() if count > 1]
     foreign = sorted({row.kernel for row in listed} - set(known))
     if foreign:
@@ -76,12 +76,12 @@ def _denominator(found: Mapping[str, Any]) -> list[str]:
 
 def _checks(found: Mapping[str, Any]) -> list[str]:
     """Compare the checks with those that a whole run has."""
-    listed = Counter((each["level"], each["check"]) for each in found["checks"])
+    listed = Counter((item["level"], item["check"]) for item in found["checks"])
     faults = [f"two verdicts on check {name!r}" for (_, name), n in listed.items() if n > 1]
     if found["partial"]:
         return faults
     levels = range(found["level"] + 1)
-    whole = {(each.level, each.id) for level in levels for each in checks(level)}
+    whole = {(check.level, check.id) for level in levels for check in checks(level)}
     missing = sorted(whole - listed.keys())
     if missing:
         some = ", ".join(f"{name!r} of level {level}" for level, name in missing[:3])
@@ -92,31 +92,31 @@ def _checks(found: Mapping[str, Any]) -> list[str]:
 def _totals(found: Mapping[str, Any]) -> list[str]:
     rows_, totals = found["rows"], found["totals"]
     counted = {
-        "rows": dict(Counter(each["status"] for each in rows_)),
-        "checks": dict(Counter(each["status"] for each in found["checks"])),
-        "cases_passed": sum(each["passed"] for each in rows_),
+        "rows": dict(Counter(row["status"] for row in rows_)),
+        "checks": dict(Counter(item["status"] for item in found["checks"])),
+        "cases_passed": sum(row["passed"] for row in rows_),
     }
     faults = [
         f"totals: {name} is {totals[name]}, but comes to {value}"
         for name, value in counted.items()
         if totals[name] != value
     ]
-    for each in rows_:
-        if each["examples"] > found["suite"]["examples"]:
-            faults.append(f"{each['kernel']}: {each['examples']} examples, more than asked for")
-        parts = each["passed"] + each["declined"] + each["unsupported"] + len(each["failed"])
-        passes = each["status"] in PASSED
-        at_most = each["cases"] + min(each["examples"], 1)  # one that fails is named
-        if parts > at_most or (passes and (each["failed"] or not each["passed"])):
-            what = f"{each['kernel']} {each['dtype']} {each['mode']}"
-            faults.append(f"{what}: {each['status']}, but its cases do not add up to that")
+    for row in rows_:
+        if row["examples"] > found["suite"]["examples"]:
+            faults.append(f"{row['kernel']}: {row['examples']} examples, more than asked for")
+        parts = row["passed"] + row["declined"] + row["unsupported"] + len(row["failed"])
+        passes = row["status"] in PASSED
+        at_most = row["cases"] + min(row["examples"], 1)  # one that fails is named
+        if parts > at_most or (passes and (row["failed"] or not row["passed"])):
+            what = f"{row['kernel']} {row['dtype']} {row['mode']}"
+            faults.append(f"{what}: {row['status']}, but its cases do not add up to that")
     return faults
 
 
 def _judgement(found: Mapping[str, Any]) -> list[str]:
     reasons = report.blocked(found["checks"], found["rows"], found["level"])
-    untold = [each for each in reasons if each not in found["blocked_by"]]
-    faults = [f"the report does not say: {each}" for each in untold]
+    untold = [reason for reason in reasons if reason not in found["blocked_by"]]
+    faults = [f"the report does not say: {item}" for item in untold]
     conformant = None if found["partial"] else not found["blocked_by"]
     if found["conformant"] is not conformant:
         faults.append(f"conformant is {found['conformant']}, but its rows say {conformant}")

@@ -42,7 +42,9 @@ class Worker:
         self.target = target
         self.seed = seed
         self.known = entries(extension_tables())
-        self._checks = {(each.level, each.id): each for level in LEVELS for each in checks(level)}
+        self._checks = {
+            (check.level, check.id): check for level in LEVELS for check in checks(level)
+        }
         self._sessions: dict[bool, Session] = {}
         self._references = References()
 
@@ -87,7 +89,7 @@ class Worker:
             "device": device.backend.device,
             "distribution": device.owner.distribution,
             "version": device.owner.version,
-            "dtypes": sorted(each.name for each in device.backend.dtypes),
+            "dtypes": sorted(dtype.name for dtype in device.backend.dtypes),
             "kernels": sorted(session.engine.registry.state.specs),
         }
 

@@ -30,7 +30,7 @@ def multiply_add(x: TensorType, y: TensorType, z: TensorType, *, out: TensorType
     """Add to the product in its place; float16 is rounded once."""
     narrow = out.dtype.numpy
     dtype = working(out.dtype) if out.dtype in dt.FLOATING else narrow
-    if dtype != narrow or not all(each.size in (1, out.size) for each in (x, y, z)):
+    if dtype != narrow or not all(item.size in (1, out.size) for item in (x, y, z)):
 
         def spread(x: Array, y: Array, z: Array) -> Array:
             product = np.asarray(np.multiply(x, y, dtype=dtype))
@@ -46,13 +46,13 @@ def multiply_add(x: TensorType, y: TensorType, z: TensorType, *, out: TensorType
     def work(result: Array, x: Array, y: Array, z: Array) -> None:
         for start in range(0, len(result), _BLOCK):
             at = slice(start, start + _BLOCK)
-            a, b, c = (each if len(each) == 1 else each[at] for each in (x, y, z))
+            a, b, c = (item if len(item) == 1 else item[at] for item in (x, y, z))
             product = np.multiply(a, b, out=result[at])
             product += c
 
     def in_blocks(*inputs: Array) -> Array:
         result = make()
-        flat = [each.reshape(-1) for each in inputs]
+        flat = [operand.reshape(-1) for operand in inputs]
         large.share_out(work, flat, result.reshape(-1))
         return result
 

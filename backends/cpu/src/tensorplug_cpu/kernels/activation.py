@@ -78,7 +78,7 @@ def _expm1(x: Array) -> Array:
 def _exponential(out: TensorType, scale: float, scale_below: float) -> Call:
     """Return the kernel of ``scale * x`` above 0 and ``scale_below * (e**x - 1)`` below."""
     dtype, narrow = working(out.dtype), out.dtype.numpy
-    zero, above, below = (dtype.type(each) for each in (0, scale, scale_below))
+    zero, above, below = (dtype.type(item) for item in (0, scale, scale_below))
 
     def run(x: Array) -> Array:
         wide = x.astype(dtype, copy=False)

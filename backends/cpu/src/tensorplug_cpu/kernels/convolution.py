@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+from tensorplug.contract.tables import KernelTable
 from tensorplug.ops.nn.convolution import convolution, volumes
 from tensorplug.ops.nn.convolution.correlation import windows_of
-
-from tensorplug.contract.tables import KernelTable
 from tensorplug_cpu import correlation
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.quiet import quietly
 from tensorplug_cpu.sliding import layout
 
 if TYPE_CHECKING:
-    from tensorplug.ops.nn.convolution.correlation import Family
-
     from tensorplug.contract.shapes import Shape
     from tensorplug.contract.spec import TensorType
     from tensorplug.contract.windows import Windows
+    from tensorplug.ops.nn.convolution.correlation import Family
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from tensorplug.ops.nn.convolution.correlation import windows_of
 
 from tensorplug.contract.tables import KernelTable
 from tensorplug.ops.nn import fused as ops
+from tensorplug.ops.nn.convolution.correlation import windows_of
 from tensorplug_cpu import correlation, depthwise
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.quiet import quietly
@@ -79,7 +79,7 @@ def _ending(
     data_format = attributes.get("data_format")
     activation, alpha = attributes["activation"], attributes["leakyrelu_alpha"]
     shapes = [
-        ops.aligned(each.shape, out.rank, data_format) if each else () for each in (bias, weights)
+        ops.aligned(item.shape, out.rank, data_format) if item else () for item in (bias, weights)
     ]
     work, narrow = working(out.dtype), out.dtype.numpy
 

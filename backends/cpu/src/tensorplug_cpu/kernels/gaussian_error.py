@@ -54,7 +54,7 @@ def _ratio(of: Ratio) -> Factor:
     """Return what puts 1/2 and the odd function of float32 into the first room."""
     reach, *parts = of
     top = np.float32(reach)
-    numerator, denominator = ([np.float32(each) for each in part] for part in parts)
+    numerator, denominator = ([np.float32(item) for item in part] for part in parts)
 
     def compute(rooms: list[Array], x: Array) -> Array:
         result, inside, square, below = rooms[:4]
@@ -72,8 +72,8 @@ def _ratio(of: Ratio) -> Factor:
 
 def _polynomial(coefficients: list[np.float32], x: Array, result: Array) -> None:
     np.multiply(x, coefficients[-1], out=result)
-    for each in coefficients[-2:0:-1]:
-        result += each
+    for coefficient in coefficients[-2:0:-1]:
+        result += coefficient
         result *= x
     result += coefficients[0]
 

@@ -26,13 +26,13 @@ class _Rows:
     """Arrays of one type as matrices with an example in each row, and back."""
 
     def __init__(self, out: TensorType, axis: tuple[int, ...]) -> None:
-        kept = tuple(each for each in range(out.rank) if each not in axis)
+        kept = tuple(index for index in range(out.rank) if index not in axis)
         order = (*kept, *axis)
         self._axes = len(axis)
         self._order = None if order == tuple(range(out.rank)) else order
-        self._arranged = tuple(out.shape[each] for each in order)
+        self._arranged = tuple(out.shape[item] for item in order)
         self._back = tuple(map(int, np.argsort(order)))
-        self.length = prod(out.shape[each] for each in axis)
+        self.length = prod(out.shape[item] for item in axis)
         self.count = out.size // self.length
 
     def of(self, x: Array) -> Array:
@@ -82,9 +82,9 @@ def layer_norm(
 
     def run(x: Array, scale: Array | None, offset: Array | None) -> Array:
         result = normalize(x.astype(dtype, copy=False), None, None)
-        for function, each in ((np.multiply, scale), (np.add, offset)):
-            if each is not None:
-                result = function(result, each, dtype=dtype)
+        for function, item in ((np.multiply, scale), (np.add, offset)):
+            if item is not None:
+                result = function(result, item, dtype=dtype)
         return np.asarray(result, narrow)
 
     return quietly(run)
@@ -97,16 +97,16 @@ def _affine(rows: _Rows, epsilon: float, out: TensorType) -> Call:
 
     def run(x: Array, scale: Array | None, offset: Array | None) -> Array:
         result, matrix = make().reshape(rows.count, rows.length), rows.of(x)
-        factors = [None if each is None else each.reshape(1, -1) for each in (scale, offset)]
+        factors = [None if item is None else item.reshape(1, -1) for item in (scale, offset)]
 
         def work(block: slice) -> None:
             target = result[block]
             room = target if dtype == narrow else np.empty(target.shape, dtype)
             wide = matrix[block].astype(dtype, copy=False)
             room *= _centred(wide, small, room, along)
-            for function, each in zip((np.multiply, np.add), factors, strict=True):
-                if each is not None:
-                    function(room, each, out=room)
+            for function, factor in zip((np.multiply, np.add), factors, strict=True):
+                if factor is not None:
+                    function(room, factor, out=room)
             if room is not target:
                 target[...] = room
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from tensorplug.ops.nn.convolution import morphology as ops
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import KernelTable
+from tensorplug.ops.nn.convolution import morphology as ops
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.quiet import quietly
 from tensorplug_cpu.sliding import inside

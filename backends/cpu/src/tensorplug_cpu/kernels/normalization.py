@@ -26,9 +26,9 @@ _BLOCK = 1 << 15  # elements that are taken through all steps while they are in 
 
 def _per_channel(x: TensorType, *others: TensorType | None) -> bool:
     """Return whether the others have one number per channel, or one in all."""
-    given = [each for each in others if each is not None]
+    given = [other for other in others if other is not None]
     return x.rank > 0 and all(
-        each.size in (1, x.shape[-1]) and prod(each.shape[-1:]) == each.size for each in given
+        item.size in (1, x.shape[-1]) and prod(item.shape[-1:]) == item.size for item in given
     )
 
 

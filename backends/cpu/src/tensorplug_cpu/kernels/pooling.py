@@ -7,11 +7,11 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from tensorplug.ops.nn.convolution import pooling as ops
-from tensorplug.ops.nn.convolution.dilated_pooling import POOL, pool_geometry
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import KernelTable
+from tensorplug.ops.nn.convolution import pooling as ops
+from tensorplug.ops.nn.convolution.dilated_pooling import POOL, pool_geometry
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.quiet import quietly
 from tensorplug_cpu.sliding import room
@@ -57,7 +57,7 @@ class _Pooling:
             self.batch, self.inner = self.batch * self.channels, 1
         else:
             self.inner = self.channels
-        self.taken_shape = (self.batch, *(each.size for each in windows), self.inner)
+        self.taken_shape = (self.batch, *(window.size for window in windows), self.inner)
 
     def taken(self, x: Array) -> Array:
         return images(x, self.axis) if self.apart else x
@@ -122,7 +122,7 @@ def _average(pooling: _Pooling) -> Call:
 def _shared(pooling: _Pooling) -> Call:
     """Divide, and spread along one axis after the other."""
     narrow = pooling.out.dtype.numpy
-    if not pooling.out.size or not all(each.out for each in pooling.windows):
+    if not pooling.out.size or not all(window.out for window in pooling.windows):
         return _nothing(pooling.out)
     work = working(pooling.out.dtype)
     number = pooling.counts(work)
@@ -147,13 +147,13 @@ def _to_largest(pooling: _Pooling, *, rows: bool) -> Call:
 
     ``rows``: by whole rows, where windows tile the image.
     """
-    if not pooling.out.size or not all(each.out for each in pooling.windows):
+    if not pooling.out.size or not all(window.out for window in pooling.windows):
         return _nothing(pooling.out)
     if rows:
         tiles = pooling.tiles()
 
         def run_tiles(dy: Array, x: Array, output: Array) -> Array:
-            given, source, largest = (pooling.taken(each) for each in (dy, x, output))
+            given, source, largest = (pooling.taken(item) for item in (dy, x, output))
             return pooling.given(tiles.to_first_equal(given, source, largest))
 
         return quietly(run_tiles)
@@ -165,7 +165,7 @@ def _to_largest(pooling: _Pooling, *, rows: bool) -> Call:
     whole = np.dtype(f"i{pooling.out.dtype.itemsize}")
 
     def run(dy: Array, x: Array, output: Array) -> Array:
-        source, largest, pulled = (pooling.taken(each) for each in (x, output, dy))
+        source, largest, pulled = (pooling.taken(item) for item in (x, output, dy))
         result = room(source.shape, dy.dtype)
         if not whole_image:
             result.fill(0)
@@ -259,10 +259,10 @@ def max_pool_with_argmax(
     at = ops.geometry(x.shape, filter_size=filter_size, strides=strides, pad=pad)
     pooling = _Pooling(x, out[0], at, "NHWC")
     if not out[0].size:
-        return lambda _x: [_nothing(each)() for each in out]
+        return lambda _x: [_nothing(item)() for item in out]
     find = _largest(pooling)
     winners = pooling.winners()
-    taps = list(product(*(range(each.filter) for each in at)))
+    taps = list(product(*(range(item.filter) for item in at)))
     steps = [prod(x.shape[axis + 1 :]) for axis in range(4)]  # between neighbours, flattened
     shifts = [window.dilation * step for window, step in zip(at, steps[1:], strict=False)]
     # Of no tap at all, and of each tap: how far its element lies behind the window's corner.

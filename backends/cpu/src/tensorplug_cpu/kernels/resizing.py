@@ -37,7 +37,7 @@ def resize_bilinear(
     taps = [
         ops.bilinear_taps(images.shape[at], out.shape[at], **_grid(attributes)) for at in (1, 2)
     ]
-    steps = [_blend(each, axis, work) for axis, each in enumerate(taps, 1) if each is not None]
+    steps = [_blend(tap, axis, work) for axis, tap in enumerate(taps, 1) if tap is not None]
     return _sequence(steps, images.shape[1] <= size[0], out, work)
 
 

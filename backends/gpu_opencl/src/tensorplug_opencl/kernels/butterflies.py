@@ -25,7 +25,9 @@ def factors(n: int, largest: int = LARGEST) -> tuple[int, ...] | None:
     """
     found = []
     while n > 1:
-        fitting = [each for each in range(largest, 1, -1) if n % each == 0 and _is_smooth(each)]
+        fitting = [
+            index for index in range(largest, 1, -1) if n % index == 0 and _is_smooth(index)
+        ]
         fitting += [prime for prime in SMALL_PRIMES if n % prime == 0]
         if not fitting:
             return None
@@ -103,14 +105,14 @@ def _transformed(writer: _Writer, points: list[Number]) -> list[Number]:
         return points
     if n == 2:
         return [writer.sum(*points), writer.difference(*points)]
-    prime = next(each for each in SMALL_PRIMES if n % each == 0)
+    prime = next(small_prime for small_prime in SMALL_PRIMES if n % small_prime == 0)
     if prime == n:
         return _prime(writer, points)
     p = 4 if n % 4 == 0 and n > 4 else prime
     q = n // p
     columns = [_transformed(writer, points[at::q]) for at in range(q)]
     turned = [
-        [writer.settled(writer.turned(each, Fraction(at * k, n))) for k, each in enumerate(column)]
+        [writer.settled(writer.turned(item, Fraction(at * k, n))) for k, item in enumerate(column)]
         for at, column in enumerate(columns)
     ]
     rows = [_transformed(writer, [column[k] for column in turned]) for k in range(p)]
@@ -125,8 +127,8 @@ def _prime(writer: _Writer, points: list[Number]) -> list[Number]:
     gaps = [writer.difference(points[j], points[n - j]) for j in range(1, half + 1)]
     first = points[0]
     total = writer.name(
-        " + ".join([first[0], *(each[0] for each in sums)]),
-        " + ".join([first[1], *(each[1] for each in sums)]),
+        " + ".join([first[0], *(sum_[0] for sum_ in sums)]),
+        " + ".join([first[1], *(sum_[1] for sum_ in sums)]),
     )
     results = [total] * n
     for k in range(1, half + 1):
@@ -141,5 +143,5 @@ def _prime(writer: _Writer, points: list[Number]) -> list[Number]:
 
 
 def _combined(begin: list[str], by: list[str], numbers: list[Number], part: int) -> str:
-    terms = [f"{factor} * {each[part]}" for factor, each in zip(by, numbers, strict=True)]
+    terms = [f"{factor} * {number[part]}" for factor, number in zip(by, numbers, strict=True)]
     return " + ".join([*begin, *terms])

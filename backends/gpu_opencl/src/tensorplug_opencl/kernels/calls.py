@@ -51,7 +51,7 @@ def sized(
         index=index,
         declarations=declarations,
     )
-    constants = [index.type(each) for each in sizes.values()]
+    constants = [index.type(size) for size in sizes.values()]
     return runtime.launch(text, len(arrays), constants, sizes["items"], heavy=heavy)
 
 

@@ -37,7 +37,7 @@ class _Joined(KernelTable):
 
 def tables() -> list[KernelTable]:
     """Return the tables called ``kernels`` of every family module, joined with complex ones."""
-    for_complex = {entry.spec.name: entry for each in _found("complex_kernels") for entry in each}
+    for_complex = {entry.spec.name: entry for item in _found("complex_kernels") for entry in item}
     joined: list[KernelTable] = [
         _Joined(_served(entry, for_complex) for entry in table) for table in _found("kernels")
     ]
@@ -48,9 +48,9 @@ def tables() -> list[KernelTable]:
 
 def _found(name: str) -> list[KernelTable]:
     names = sorted(info.name for info in pkgutil.iter_modules(kernels.__path__))
-    modules = [importlib.import_module(f"{kernels.__name__}.{each}") for each in names]
+    modules = [importlib.import_module(f"{kernels.__name__}.{item}") for item in names]
     found = [vars(module).get(name) for module in modules]
-    return [each for each in found if isinstance(each, KernelTable)]
+    return [item for item in found if isinstance(item, KernelTable)]
 
 
 def _served(entry: KernelEntry, for_complex: dict[str, KernelEntry]) -> KernelEntry:
@@ -71,9 +71,9 @@ def _joined(real: KernelEntry | None, other: KernelEntry) -> KernelEntry:
         chosen = other if _has_complex((*types, given["out"])) else real
         if chosen is None:
             raise KernelRefusedError("it serves complex numbers only")
-        dtypes = {each.dtype for each in _flat((*types, given["out"]))}
+        dtypes = {item.dtype for item in _flat((*types, given["out"]))}
         if chosen.dtypes is not None and not dtypes <= chosen.dtypes:
-            lacking = ", ".join(sorted(each.name for each in dtypes - chosen.dtypes))
+            lacking = ", ".join(sorted(dtype.name for dtype in dtypes - chosen.dtypes))
             raise KernelRefusedError(f"it does not take {lacking}")
         asked = {name: given[name] for name in chosen.asks}
         return pairs.prepared(chosen, list(types), asked)
@@ -84,13 +84,13 @@ def _joined(real: KernelEntry | None, other: KernelEntry) -> KernelEntry:
 def _flat(types: Iterable[Any]) -> list[TensorType]:
     """Return the types, those in lists too, without the inputs that are not there."""
     flat: list[TensorType] = []
-    for each in types:
-        if isinstance(each, list | tuple):
-            flat.extend(each)
-        elif each is not None:
-            flat.append(each)
+    for type_ in types:
+        if isinstance(type_, list | tuple):
+            flat.extend(type_)
+        elif type_ is not None:
+            flat.append(type_)
     return flat
 
 
 def _has_complex(types: Iterable[Any]) -> bool:
-    return any(each.dtype in dt.COMPLEX for each in _flat(types))
+    return any(item.dtype in dt.COMPLEX for item in _flat(types))

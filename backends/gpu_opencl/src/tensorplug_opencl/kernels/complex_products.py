@@ -13,7 +13,7 @@ from tensorplug_opencl.buffers import DeviceBuffer
 from tensorplug_opencl.kernels import (
     calls,
     complex_functions,
-    linalg,
+    matrix_products,
     moving,
     pairs,
     rows,
@@ -124,7 +124,7 @@ def batch_mat_mul(
     widen = calls.producer(
         runtime, wide_b, _widening(runtime, b, inner, columns, turned=transpose_b)
     )
-    multiply = linalg.batch_mat_mul(
+    multiply = matrix_products.batch_mat_mul(
         wide_a, wide_b, transpose_a=False, transpose_b=False, backend=backend, out=wide_out
     )
 

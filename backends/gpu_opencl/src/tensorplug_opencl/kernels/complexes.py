@@ -82,7 +82,7 @@ def computed(
     """Return what prepares ``expression`` over complex inputs, given by name."""
     dtype = next(iter(types.values())).dtype
     ctype = complex_functions.pair(dtype)
-    inputs = [Input(name, each, ctype, ctype) for name, each in types.items()]
+    inputs = [Input(name, type_, ctype, ctype) for name, type_ in types.items()]
     result = (
         complex_functions.pair(out.dtype) if out.dtype in dt.COMPLEX else ctypes.stored(out.dtype)
     )
@@ -153,8 +153,8 @@ def complex_(
     """Put both parts side by side."""
     ctype, part = complex_functions.pair(out.dtype), ctypes.stored(dt.real_part(out.dtype))
     inputs = [
-        Input(name, each, ctypes.stored(each.dtype), part)
-        for name, each in (("re", real), ("im", imag))
+        Input(name, item, ctypes.stored(item.dtype), part)
+        for name, item in (("re", real), ("im", imag))
     ]
     title = f"Complex {real.dtype}"
     expression = f"({ctype})(re, im)"

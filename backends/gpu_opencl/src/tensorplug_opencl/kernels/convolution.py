@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug.ops.nn.convolution import convolution as plane
-from tensorplug.ops.nn.convolution import volumes
-
 from tensorplug.contract.spec import TensorType
 from tensorplug.contract.tables import KernelTable
 from tensorplug.contract.windows import channel_axis
 from tensorplug.errors import KernelRefusedError
+from tensorplug.ops.nn.convolution import convolution as plane
+from tensorplug.ops.nn.convolution import volumes
 from tensorplug.ops.nn.fused import FUSED_CONV2D
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, implicit, moving, patched
@@ -26,9 +25,8 @@ from tensorplug_opencl.kernels.sliding import Convolution
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.ops.nn.convolution.correlation import Family
-
     from tensorplug.contract.shapes import Shape
+    from tensorplug.ops.nn.convolution.correlation import Family
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.products import Ending

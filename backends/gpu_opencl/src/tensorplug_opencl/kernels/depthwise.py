@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from tensorplug.ops.nn.convolution import depthwise as ops
-from tensorplug.ops.nn.convolution.correlation import windows_of
-
 from tensorplug.contract.spec import TensorType
 from tensorplug.contract.tables import KernelTable
 from tensorplug.contract.windows import channel_axis, spatial_axes
 from tensorplug.errors import KernelRefusedError
+from tensorplug.ops.nn.convolution import depthwise as ops
+from tensorplug.ops.nn.convolution.correlation import windows_of
 from tensorplug.ops.nn.fused import FUSED_DEPTHWISE_CONV2D
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import (
@@ -109,7 +108,7 @@ def _launch(of: Depthwise, work: Work) -> Launch:
     run = patches.run_of(of.runtime)
     runs = -(-work.channels // run)
     count = work.items * runs
-    sizes = (TensorType(of.dtype, each).size for each in (of.x, of.filter, of.y))
+    sizes = (TensorType(of.dtype, item).size for item in (of.x, of.filter, of.y))
     index = layouts.index_dtype(count, work.items * work.channels, *sizes)
     own = layouts.row_major(of.y)
     values = {

@@ -53,8 +53,8 @@ def _band(
     ctype = ctypes.moved(x.dtype)
     index = layouts.index_dtype(x.size)
     arrays = [templates.Array("x", ctype)]
-    for name, each in zip(("lower", "upper"), counts, strict=False):
-        arrays.append(templates.Array(name, ctypes.stored(each.dtype)))
+    for name, count in zip(("lower", "upper"), counts, strict=False):
+        arrays.append(templates.Array(name, ctypes.stored(count.dtype)))
     arrays.append(templates.Array("y", ctype, written=True))
     of = f" by {counts[0].dtype} and {counts[1].dtype}" if counts else ""
     text = templates.program(
@@ -102,5 +102,5 @@ def triangle(
     diagonal = max(-rows, min(k, columns))  # beyond, nothing changes
     beyond = rows + columns
     limits = (diagonal, beyond) if upper else (-beyond, diagonal)
-    launch = _band(backend, x, (), [np.int64(each) for each in limits])
+    launch = _band(backend, x, (), [np.int64(limit) for limit in limits])
     return calls.producer(backend.runtime, out, launch)

@@ -228,8 +228,8 @@ _LITERAL: Final = re.compile(r"\(A\)(-?\d\w*\.[\w+-]*)")
 def _series(coefficients: list[str], variable: str) -> str:
     """Return a polynomial by Horner's rule; coefficients begin with the constant."""
     result = f"(A){coefficients[-1]}"
-    for each in coefficients[-2::-1]:
-        result = f"(A){each} + {variable} * ({result})"
+    for coefficient in coefficients[-2::-1]:
+        result = f"(A){coefficient} + {variable} * ({result})"
     return result
 
 
@@ -254,7 +254,7 @@ def _functions(ctype: str, real: _Real) -> dict[str, str]:
         assert not numbers.keys() & parts.keys(), "two families mean different numbers by a name"
         numbers.update(parts)
         for name, coefficients in module.series(ctype).items():
-            numbers[name] = _series([repr(each) for each in coefficients], "z")
+            numbers[name] = _series([repr(coefficient) for coefficient in coefficients], "z")
     families = (_TEXTS, circular.TEXTS, angles.TEXTS, exponentiation.TEXTS)
     texts = {name: text for family in families for name, text in family.items()}
     texts["a_erf"] = error_function.TEXTS[ctype]

@@ -71,7 +71,7 @@ def fused(
         (0, "bias", bias),
         (1, "slope", weights if activation == "prelu" else None),
     )
-    used = [(at, name, each.shape) for at, name, each in given if each is not None]
+    used = [(at, name, item.shape) for at, name, item in given if item is not None]
     x = "(x + bias)" if bias is not None else "x"
     if dtype.kind != "float":
         x = f"(({ctypes.stored(dtype)}){x})"  # wrapped, and with its sign

@@ -80,7 +80,7 @@ def parts(ctype: str) -> dict[str, str]:
     base, base_low = _split(_LOG_2_E, bits)
     third, third_low = _split(Fraction(2, 3), bits)
     numbers = {"base": base, "base_low": base_low, "third": third, "third_low": third_low}
-    return {"limit": f"{limit}.0", **{name: each.hex() for name, each in numbers.items()}}
+    return {"limit": f"{limit}.0", **{name: number.hex() for name, number in numbers.items()}}
 
 
 def _split(value: Fraction, bits: int) -> tuple[float, float]:

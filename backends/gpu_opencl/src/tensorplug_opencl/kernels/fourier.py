@@ -203,11 +203,14 @@ def elementwise_rows(
     ``arrays``: (name, C type) of what it reads; ``numbers``: constants, by name.
     """
     ctype = element(out.dtype)
-    index = layouts.index_dtype(out.size, *(each for each in numbers.values()))
+    index = layouts.index_dtype(out.size, *(number for number in numbers.values()))
     length = out.shape[-1]
     text = templates.program(
         title,
-        [*(templates.Array(*each) for each in arrays), templates.Array("y", ctype, written=True)],
+        [
+            *(templates.Array(*array) for array in arrays),
+            templates.Array("y", ctype, written=True),
+        ],
         templates.indices("items", "length", "pieces", "first", "span", "step", *numbers),
         f"""  const index_t item = get_global_id(0);
   if (item >= items) return;

@@ -38,16 +38,16 @@ def fused(program: FlatProgram, runtime: Runtime) -> Sequence[FlatCall]:
 
 def _slots(call: FlatCall) -> list[int]:
     found: list[int] = []
-    for each in call.inputs:
-        if each is not None:
-            found += each if isinstance(each, tuple) else [each]
+    for operand in call.inputs:
+        if operand is not None:
+            found += operand if isinstance(operand, tuple) else [operand]
     return found
 
 
 def _part(call: FlatCall) -> Part | None:
     """Return a call's formula, None where it has none or is not called by single buffers."""
     part: Part | None = getattr(call.run, pointwise.PART, None)
-    plain = all(isinstance(each, int) for each in call.inputs)
+    plain = all(isinstance(operand, int) for operand in call.inputs)
     return part if plain and not call.several else None
 
 
@@ -72,7 +72,7 @@ class _Chains:
         self.members[at] = members
 
     def _grow(self, at: int, members: set[int]) -> bool:
-        for slot in [slot for each in members for slot in _slots(self.program.calls[each])]:
+        for slot in [slot for member in members for slot in _slots(self.program.calls[member])]:
             maker = self.maker.get(slot)
             if maker is None or maker in members or not self._fits(slot, maker, at, members):
                 continue
@@ -112,20 +112,22 @@ def _together(program: FlatProgram, members: Sequence[int], runtime: Runtime) ->
     for number, call in enumerate(calls):
         part: Any = _part(call)
         parameters = [f"const {computed} {name}" for name in part.names]
-        parameters += [f"const {each.ctype} {each.name}" for each in part.constants]
+        parameters += [f"const {constant.ctype} {constant.name}" for constant in part.constants]
         text = f"return ({computed})({part.expression});"
         texts.append(f"INLINE {computed} part_{number}({', '.join(parameters)}) {{ {text} }}")
         called.append(part.expression)
-        own = [each._replace(name=f"k{number}_{each.name}") for each in part.constants]
+        own = [constant._replace(name=f"k{number}_{constant.name}") for constant in part.constants]
         constants += own
-        values = ", ".join([*(names[slot] for slot in _slots(call)), *(each.name for each in own)])
+        values = ", ".join([*(names[slot] for slot in _slots(call)), *(item.name for item in own)])
         names[call.outputs[0]] = f"v{number}"
         lines.append(f"  const {computed} v{number} = part_{number}({values});")
-    parameters = [f"const {computed} {each.name}" for each in inputs]
-    parameters += [f"const {each.ctype} {each.name}" for each in constants]
+    parameters = [f"const {computed} {operand.name}" for operand in inputs]
+    parameters += [f"const {constant.ctype} {constant.name}" for constant in constants]
     body = "\n".join([*lines, f"  return v{len(calls) - 1};"])
     texts.append(f"INLINE {computed} chain({', '.join(parameters)}) {{\n{body}\n}}")
-    arguments = ", ".join([*(each.name for each in inputs), *(each.name for each in constants)])
+    arguments = ", ".join(
+        [*(operand.name for operand in inputs), *(constant.name for constant in constants)]
+    )
     title = "+".join(call.name for call in calls)
     run = pointwise.prepare(
         runtime,

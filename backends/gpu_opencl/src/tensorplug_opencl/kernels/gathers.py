@@ -111,7 +111,9 @@ class Gathered(NamedTuple):
 
     def declarations(self, name: str) -> str:
         """Return the struct, and the functions that find the parts of a place."""
-        divisors = [f"{each}_{part}" for each in self._divisors() for part in ("magic", "shift")]
+        divisors = [
+            f"{divisor}_{part}" for divisor in self._divisors() for part in ("magic", "shift")
+        ]
         fields = ", ".join([*self._numbers(), *divisors])
         parts = ", ".join(["at", *(f"x{axis}" for axis in range(len(self.bounds)))])
         return "\n".join(

@@ -60,15 +60,15 @@ def filter_gradient(of: Convolution) -> Callable[..., None]:
 
 def input_gradient(of: Convolution) -> Callable[..., None]:
     """Return a function (dy, filter, result)."""
-    multiply = [_multiplier(of, each) for each in input_gradient_products(of)]
+    multiply = [_multiplier(of, product) for product in input_gradient_products(of)]
     covered = all(_covers(window, _shares(window)) for window in of.windows)
     zero = None if covered else calls.element(0, of.dtype)
 
     def write(dy: DeviceBuffer, filter: DeviceBuffer, result: DeviceBuffer) -> None:
         if zero is not None:
             of.runtime.fill(result, zero)
-        for each in multiply:
-            each(dy, filter, result)
+        for item in multiply:
+            item(dy, filter, result)
 
     return write
 
@@ -76,7 +76,7 @@ def input_gradient(of: Convolution) -> Callable[..., None]:
 def input_gradient_products(of: Convolution) -> list[Product]:
     """Return products of dy and the filter whose results have no pixel of x in common."""
     shares = [*itertools.product(*(_shares(window) for window in of.windows))]
-    return [_share(of, each, alone=len(shares) == 1) for each in shares]
+    return [_share(of, share, alone=len(shares) == 1) for share in shares]
 
 
 def _product(
@@ -98,15 +98,15 @@ def _patches(of: Convolution) -> Operand:
     """Return the patches of all images: [positions, taps]."""
     image_by, *axes_by, channel_by = of.x_by
     both = [*enumerate(zip(of.windows, axes_by, strict=True))]
-    rows = [Digit(each.out, each.stride * by, axis, each.stride) for axis, (each, by) in both]
+    rows = [Digit(item.out, item.stride * by, axis, item.stride) for axis, (item, by) in both]
     taps = [
-        Digit(each.filter, each.dilation * by, axis, each.dilation) for axis, (each, by) in both
+        Digit(item.filter, item.dilation * by, axis, item.dilation) for axis, (item, by) in both
     ]
     return gathered(
         [Digit(of.x[0], image_by), *rows],
         [*taps, Digit(of.channels, channel_by)],
-        -sum(each.before * by for _, (each, by) in both),
-        [Bound(-each.before, each.size) for each in of.windows],
+        -sum(item.before * by for _, (item, by) in both),
+        [Bound(-window.before, window.size) for window in of.windows],
     )
 
 

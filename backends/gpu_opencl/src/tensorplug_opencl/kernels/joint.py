@@ -38,7 +38,7 @@ def launch(
     index = layouts.index_dtype(size)
     run = RUN if runtime.is_cpu else 1
     source = _source(title, statements, inputs, outs, constants, dtype, index, run)
-    arguments: list[Any] = [index.type(size), *(each.value for each in constants)]
+    arguments: list[Any] = [index.type(size), *(constant.value for constant in constants)]
     arrays = len(inputs) + len(outs)
     return runtime.launch(source, arrays, arguments, -(-size // run), heavy=run > 1)
 
@@ -60,19 +60,23 @@ def _source(
     """
     shape = next(iter(outs.values())).shape
     computed = {
-        name: ctypes.computed(each.dtype) for name, each in (*inputs.items(), *outs.items())
+        name: ctypes.computed(operand.dtype) for name, operand in (*inputs.items(), *outs.items())
     }
     parameters = [
         *(f"const {computed[name]} {name}" for name in inputs),
-        *(f"const {each.ctype} {each.name}" for each in constants),
+        *(f"const {constant.ctype} {constant.name}" for constant in constants),
         *(f"{computed[name]} *{name}_set" for name in outs),
     ]
     local = "".join(f"  {computed[name]} {name};\n" for name in outs)
     end = "".join(f"  *{name}_set = {name};\n" for name in outs)
     function = f"INLINE void values_of({', '.join(parameters)}) {{\n{local}  {statements}\n{end}}}"
-    places = {name: "i" if each.shape == shape else "0" for name, each in inputs.items()}
+    places = {name: "i" if operand.shape == shape else "0" for name, operand in inputs.items()}
     reads = [f"({computed[name]}){name}_in[{at}]" for name, at in places.items()]
-    given = [*reads, *(f"{each.name}_given" for each in constants), *(f"&{name}" for name in outs)]
+    given = [
+        *reads,
+        *(f"{constant.name}_given" for constant in constants),
+        *(f"&{name}" for name in outs),
+    ]
     body = [
         f"  const index_t start = get_global_id(0) * (index_t){run};",
         "  if (start >= n) return;",
@@ -87,15 +91,15 @@ def _source(
     return templates.program(
         title,
         [
-            *(Array(f"{name}_in", stored(each.dtype)) for name, each in inputs.items()),
+            *(Array(f"{name}_in", stored(operand.dtype)) for name, operand in inputs.items()),
             *(
-                Array(f"{name}_out", stored(each.dtype), written=True)
-                for name, each in outs.items()
+                Array(f"{name}_out", stored(output.dtype), written=True)
+                for name, output in outs.items()
             ),
         ],
         [
             *templates.indices("n"),
-            *(f"const {each.ctype} {each.name}_given" for each in constants),
+            *(f"const {constant.ctype} {constant.name}_given" for constant in constants),
         ],
         "\n".join(body),
         index=index,

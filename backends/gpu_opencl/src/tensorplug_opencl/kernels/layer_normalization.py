@@ -68,8 +68,8 @@ def layer_norm(
         return calls.empty(runtime, out)
     over, stored = _walk(x, axis), ctypes.stored(dtype)
     named = {"by": scale, "shift": offset}
-    along = {name: each for name, each in named.items() if each is not None}
-    fused = all(_is_along(each, x, axis, over) for each in along.values())
+    along = {name: item for name, item in named.items() if item is not None}
+    fused = all(_is_along(item, x, axis, over) for item in along.values())
     own = along if fused else {}
     reads = [Read("x", stored), *(Read(name, stored, "along") for name in own)]
     squares = Pass({"squares": folds.sum_fold(dtype)}, ("x",), _SQUARES, _DEVIATION, cheap=True)
@@ -79,11 +79,11 @@ def layer_norm(
     )
     call = rows.mapper(runtime, recipe, over, x, out, given=[_epsilon(dtype, epsilon)])
     if fused:
-        return lambda x, *given: call(x, *(each for each in given if each is not None))
+        return lambda x, *given: call(x, *(item for item in given if item is not None))
     affine = "z" + " * by" * ("by" in along) + " + shift" * ("shift" in along)
     formula, types = pointwise.Formula(affine), {"z": x, **along}
     finish = pointwise.of_formula(runtime, f"LayerNorm affine {dtype}", formula, types, out)
-    return lambda x, *given: finish(call(x), *(each for each in given if each is not None))
+    return lambda x, *given: finish(call(x), *(item for item in given if item is not None))
 
 
 def _is_along(each: TensorType, x: TensorType, axis: tuple[int, ...], over: Walk) -> bool:

@@ -149,7 +149,7 @@ def _without(layout: Layout, axes: tuple[int, ...]) -> Layout:
     kept = [axis for axis in range(layout.rank) if axis not in axes]
     return layouts.Layout(
         tuple(layout.sizes[axis] for axis in kept),
-        tuple(tuple(each[axis] for axis in kept) for each in layout.strides),
+        tuple(tuple(stride[axis] for axis in kept) for stride in layout.strides),
     )
 
 
@@ -173,7 +173,7 @@ def _start(side: str, rank: int, which: str) -> str:
 
 
 def _moved(starts: tuple[int, int], index: templates.Index) -> list[Any]:
-    return [np.int64(each).astype(index) for each in starts]
+    return [np.int64(start).astype(index) for start in starts]
 
 
 def _runs(
@@ -183,7 +183,7 @@ def _runs(
     last = _run_axis(layout, any_axis=runtime.is_cpu)
     outer = _without(layout, (last,)) if layout.rank else layout
     length = layout.sizes[last] if layout.rank else 1
-    steps = [each[last] if layout.rank else 1 for each in layout.strides]
+    steps = [stride[last] if layout.rank else 1 for stride in layout.strides]
     pieces = pieces_of(runtime, length)
     items = shapes.size(outer.sizes) * pieces.number
     text = _run_text(ctype, outer.rank, steps, pieces.place, index, interleaved=not runtime.is_cpu)

@@ -33,7 +33,7 @@ def batch_norm(
 ) -> Callable[..., Any]:
     """Subtract the mean, multiply by scale over deviation, add the offset: in one pass."""
     named = {"x": x, "scale": scale, "offset": offset, "mean": mean, "variance": variance}
-    present = {name: each for name, each in named.items() if each is not None}
+    present = {name: item for name, item in named.items() if item is not None}
     factor = f"{'1' if scale is None else 'scale'} / a_sqrt(variance + epsilon)"
     expression = f"(x - mean) * ({factor}){'' if offset is None else ' + offset'}"
     launch = pointwise.of_formula(
@@ -44,4 +44,4 @@ def batch_norm(
         out,
         [pointwise.constant("epsilon", variance_epsilon, x.dtype)],
     )
-    return lambda *buffers: launch(*[each for each in buffers if each is not None])
+    return lambda *buffers: launch(*[buffer for buffer in buffers if buffer is not None])

@@ -59,7 +59,7 @@ def as_pairs(buffer: DeviceBuffer) -> DeviceBuffer:
 
 def _over(function: Callable[[Any], Any], given: Any) -> Any:
     if isinstance(given, list | tuple):
-        return [function(each) for each in given]
+        return [function(item) for item in given]
     return None if given is None else function(given)
 
 
@@ -74,10 +74,10 @@ def by_pairs(entry: KernelEntry) -> KernelEntry:
         if shaped in given:
             given[shaped] = (*given[shaped], 2)
         asked = {name: given[name] for name in entry.asks}
-        inner = prepared(entry, [_over(paired, each) for each in types], asked)
+        inner = prepared(entry, [_over(paired, type_) for type_ in types], asked)
 
         def run(*buffers: Any) -> DeviceBuffer:
-            result = inner(*[_over(as_pairs, each) for each in buffers])
+            result = inner(*[_over(as_pairs, buffer) for buffer in buffers])
             return DeviceBuffer(result.memory, out.dtype, out.shape, result.offset // 2)
 
         return run

@@ -61,8 +61,8 @@ def fitting(runtime: Runtime, dtype: DType) -> Sequence[Panels]:
     """
     width = 2 * lanes(runtime, dtype)
     itemsize = ctypes.host(ctypes.ring(dtype)).itemsize
-    for number, each in enumerate(SIZES[:-1]):
-        rows, columns = each.down * TALL, each.across * width
+    for number, size in enumerate(SIZES[:-1]):
+        rows, columns = size.down * TALL, size.across * width
         elements = DEPTH * (rows + columns) + 2 * rows * columns
         if elements * itemsize <= runtime.device.local_mem_size:
             return SIZES[number:]
@@ -212,15 +212,15 @@ def _multiply(of: Product) -> str:
                 "void multiply(local const A *x, local const V *y, index_t count, V *made) {",
                 f"  for (index_t from = 0; from < count; from += {block}) {{",
                 f"    const index_t steps = min(count - from, (index_t){block});",
-                f"    V {', '.join(f'{each} = 0' for each in sums)};",
+                f"    V {', '.join(f'{sum_} = 0' for sum_ in sums)};",
                 "    for (index_t k = 0; k < steps; k++, x += TALL, y += 2) {",
                 "      const V left = y[0], right = y[1];",
                 *(f"      {step}" for step in steps),
                 "    }",
                 "    if (from == 0) {",
-                *(f"      made[{v}] = {each};" for v, each in enumerate(sums)),
+                *(f"      made[{v}] = {sum_};" for v, sum_ in enumerate(sums)),
                 "    } else {",
-                *(f"      made[{v}] += {each};" for v, each in enumerate(sums)),
+                *(f"      made[{v}] += {sum_};" for v, sum_ in enumerate(sums)),
                 "    }",
                 "  }",
                 "}",

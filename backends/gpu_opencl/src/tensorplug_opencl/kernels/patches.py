@@ -45,12 +45,12 @@ class Images(NamedTuple):
     @property
     def positions(self) -> int:
         """Output positions in one image."""
-        return prod(each.out for each in self.windows)
+        return prod(window.out for window in self.windows)
 
     @property
     def places(self) -> int:
         """Places of a filter."""
-        return prod(each.filter for each in self.windows)
+        return prod(window.filter for window in self.windows)
 
     @property
     def taps(self) -> int:
@@ -60,7 +60,7 @@ class Images(NamedTuple):
     @property
     def pixels(self) -> int:
         """Elements of one image without its channels."""
-        return prod(each.size for each in self.windows)
+        return prod(window.size for window in self.windows)
 
 
 def run_of(runtime: Runtime) -> int:

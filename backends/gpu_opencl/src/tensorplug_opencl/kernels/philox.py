@@ -1,7 +1,7 @@
 """C functions for random numbers: Philox4x32-10, and variates from its words.
 
-``tensorplug.ops.random.box_muller`` says what the steps are. They are written for a type ``T`` (float
-or double) in the order in which every backend does them; contraction is off in every program, so
+``tensorplug.ops.random.box_muller`` defines the steps. They are written for a type ``T`` (float or
+double) in the order in which every backend does them; contraction is off in every program, so
 that none of them is fused with another.
 """
 
@@ -141,8 +141,8 @@ def literal(value: float, precision: Precision) -> str:
 def _polynomial(name: str, coefficients: tuple[float, ...], precision: Precision) -> str:
     """Return the macro ``name(x)``, by Horner's scheme."""
     text = literal(coefficients[-1], precision)
-    for each in reversed(coefficients[:-1]):
-        text = f"({text} * (x) + {literal(each, precision)})"
+    for coefficient in reversed(coefficients[:-1]):
+        text = f"({text} * (x) + {literal(coefficient, precision)})"
     return f"#define {name}(x) {text}"
 
 
@@ -164,7 +164,10 @@ def variates(precision: Precision) -> str:
         [
             f"typedef {ctype} T;\ntypedef {ctype}2 T2;\n#define WIDTH {width}",
             f"#define LOW {int(LOW * 2**precision.bits)}{'ul' if width == 64 else 'u'}",
-            *(f"#define {name} {literal(each, precision)}" for name, each in constants.items()),
+            *(
+                f"#define {name} {literal(constant, precision)}"
+                for name, constant in constants.items()
+            ),
             _polynomial("LOGARITHM", precision.logarithm, precision),
             _polynomial("SINE", precision.sine, precision),
             _polynomial("COSINE", precision.cosine, precision),

@@ -88,16 +88,16 @@ def prepare(
     """
     if not out.size:
         return calls.empty(runtime, out)
-    strides = [layouts.broadcast_strides(each.type.shape, out.shape) for each in inputs]
+    strides = [layouts.broadcast_strides(operand.type.shape, out.shape) for operand in inputs]
     whole = layouts.row_major(out.shape)
     layout = layouts.collapse(out.shape, [*strides, whole])
     operands, placed = [], []
-    for each, steps in zip(inputs, layout.strides, strict=False):
+    for operand, steps in zip(inputs, layout.strides, strict=False):
         access = _access(steps, layout.strides[-1])
         if access in ("row", "column"):
             placed.append(steps[:-1])
-        operands.append(Operand(each.name, each.stored, each.computed, access))
-    index = layouts.index_dtype(out.size, *(each.type.size for each in inputs))
+        operands.append(Operand(operand.name, operand.stored, operand.computed, access))
+    index = layouts.index_dtype(out.size, *(operand.type.size for operand in inputs))
     run = RUN if runtime.is_cpu else 1
     source = templates.elementwise(
         title,
@@ -107,7 +107,7 @@ def prepare(
         layout.rank - 1 if placed else 0,
         index,
         definitions,
-        [(each.name, each.ctype) for each in constants],
+        [(item.name, item.ctype) for item in constants],
         run=run,
         rare=rare,
     )
@@ -116,7 +116,7 @@ def prepare(
         arguments.append(index.type(layout.sizes[-1]))
         outer = layouts.Layout(layout.sizes[:-1], tuple(placed))
         arguments.append(layouts.packed([outer], index))
-    arguments.extend(each.value for each in constants)
+    arguments.extend(item.value for item in constants)
     items = -(-out.size // run)
     launch = runtime.launch(source, len(inputs) + 1, arguments, items, heavy=run > 1)
     return calls.producer(runtime, out, launch)
@@ -175,7 +175,7 @@ def of_formula(
     if types == {expression: out} and not constants:
         return lambda buffer: buffer
     computed = ctypes.ring(dtype) if formula.ring else ctypes.computed(dtype)
-    inputs = [Input(name, each, ctypes.stored(dtype), computed) for name, each in types.items()]
+    inputs = [Input(name, type_, ctypes.stored(dtype), computed) for name, type_ in types.items()]
     rare = formula.rare if dtype.kind == "float" else None
     called = "".join([declarations, expression, *(rare or ())])
     run = prepare(

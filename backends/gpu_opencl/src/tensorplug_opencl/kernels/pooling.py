@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from tensorplug.ops.nn.convolution import pooling as ops
-from tensorplug.ops.nn.convolution.dilated_pooling import POOL, pool_geometry
-
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
 from tensorplug.contract.spec import TensorType
 from tensorplug.contract.tables import KernelTable
 from tensorplug.contract.windows import Window
+from tensorplug.ops.nn.convolution import pooling as ops
+from tensorplug.ops.nn.convolution.dilated_pooling import POOL, pool_geometry
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, ctypes, reduction, templates
 
@@ -174,7 +173,7 @@ def _search(
         [
             "  A best = LOWEST;\n  int best_tap = -1;\n  long best_place = -1;",
             _VISIT.replace("TAKE", _SEARCH),
-            *(f"  {each.name}[i] = {each.expression};" for each in results),
+            *(f"  {result.name}[i] = {result.expression};" for result in results),
         ]
     )
     return pooling.launch(
@@ -182,7 +181,7 @@ def _search(
         f"{title} {x.dtype}",
         [
             templates.Array("x", ctypes.stored(x.dtype)),
-            *(templates.Array(each.name, each.ctype, written=True) for each in results),
+            *(templates.Array(result.name, result.ctype, written=True) for result in results),
         ],
         pooling.results,
         body,
@@ -372,7 +371,7 @@ def max_pool_with_argmax(
 ) -> Callable[..., Any]:
     """Take the largest, and say where it stands."""
     runtime = backend.runtime
-    makers = [runtime.maker(each) for each in out]
+    makers = [runtime.maker(item) for item in out]
     if not out[0].size:
         return lambda _x: [make() for make in makers]
     at = ops.geometry(x.shape, filter_size=filter_size, strides=strides, pad=pad)

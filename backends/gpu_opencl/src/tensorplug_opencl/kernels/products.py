@@ -125,7 +125,7 @@ def constants(of: Product, index: templates.Index, more: Mapping[str, int]) -> l
     """Return the arguments that ``program`` declares after the arrays."""
     arrays = _arrays(of)
     numbers = [*more.values(), *_sizes(of).values()]
-    places = [each for operand in arrays.values() for each in operand.arguments(index)]
+    places = [argument for operand in arrays.values() for argument in operand.arguments(index)]
     computed = ctypes.host(ctypes.ring(of.dtype))
     given: list[np.generic] = [computed.type(number) for _, number in of.ending.numbers]
     struct = layouts.packed([_batches(of)], index)
@@ -182,7 +182,7 @@ def program(
         ],
         [
             *templates.indices(*more, *_sizes(of)),
-            *(each for name in names for each in operands[name].parameters(name)),
+            *(parameter for name in names for parameter in operands[name].parameters(name)),
             *(f"const A {name}_given" for name, _ in of.ending.numbers),
             *(["const Layout layout"] if rank else []),
         ],
@@ -229,7 +229,7 @@ def put(of: Product, value: str, at: tuple[str, str], parts: tuple[str, str]) ->
 
 def ending_function(ending: Ending, written: str) -> str:
     """Return the C function that ends an element, which then has the type ``written``."""
-    named = [f"const A {each}" for each in ("x", *(name for name, _ in ending.inputs))]
+    named = [f"const A {item}" for item in ("x", *(name for name, _ in ending.inputs))]
     named += [f"const A {name}" for name, _ in ending.numbers]
     return f"{written} ended({', '.join(named)}) {{ return ({written})({ending.expression}); }}"
 

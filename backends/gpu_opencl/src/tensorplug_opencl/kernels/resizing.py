@@ -52,7 +52,10 @@ def _by_tables(
     index = layouts.index_dtype(x.size, out.size)
     arrays = [
         templates.Array("x", ctype),
-        *(templates.Array(each.name, ctypes.stored(dt.of(each.values.dtype))) for each in tables),
+        *(
+            templates.Array(table.name, ctypes.stored(dt.of(table.values.dtype)))
+            for table in tables
+        ),
         templates.Array("y", ctype, written=True),
     ]
     sizes = {
@@ -75,7 +78,7 @@ def _by_tables(
         index=index,
         declarations=declarations,
     )
-    held = [runtime.table(each.values) for each in tables]
+    held = [runtime.table(table.values) for table in tables]
     return calls.producer(runtime, out, lambda x, y: launch(x, *held, y))
 
 
@@ -101,15 +104,15 @@ def resize_bilinear(
     kept = [np.arange(out.shape[at], dtype=np.int32) for at in (1, 2)]
     pixels: list[Whole] = []
     fractions: list[NDArray[np.float64]] = []
-    for own, each in zip(kept, taps, strict=True):
-        pixels += [own, own] if each is None else [each.lower, each.upper]
-        fractions.append(np.zeros(own.size) if each is None else each.fraction)
+    for own, tap in zip(kept, taps, strict=True):
+        pixels += [own, own] if tap is None else [tap.lower, tap.upper]
+        fractions.append(np.zeros(own.size) if tap is None else tap.fraction)
     tables = [
         Table("pixels", np.concatenate(pixels)),
         Table("fractions", np.concatenate(fractions).astype(_weights(out.dtype))),
     ]
     # On an axis that keeps its size pixels are kept, infinite ones too.
-    down, across = ("start" if each is None else "BLEND(start, end, part)" for each in taps)
+    down, across = ("start" if tap is None else "BLEND(start, end, part)" for tap in taps)
     stored, computed = ctypes.stored(out.dtype), ctypes.computed(out.dtype)
     declarations = f"""typedef {computed} A;
 #define BLEND(start, end, part) ((start) + ((end) - (start)) * (part))

@@ -111,13 +111,13 @@ def source(recipe: Recipe, form: Form, index: templates.Index) -> str:
     base = wide if form.kind in SIDEWAYS else recipe.element
     declarations = [f"typedef {recipe.element} S;\ntypedef {wide} W;\ntypedef {base} A;", struct]
     if _vectors(form):
-        moved = [recipe.stored, *(each.stored for each in recipe.reads)]
+        moved = [recipe.stored, *(read.stored for read in recipe.reads)]
         declarations.append(vectors.declared(form.width, *moved))
     if form.kept:
         declarations.append(templates.place("kept_place", form.kept, "size", "by"))
     if form.kind in SIDEWAYS and form.reduced:
         declarations.append(templates.place("place_of", form.reduced, "inner_size", "inner_by"))
-    arrays = [Array(f"{each.name}_in", each.stored) for each in recipe.reads]
+    arrays = [Array(f"{read.name}_in", read.stored) for read in recipe.reads]
     constants = templates.indices(*CONSTANTS, layout=bool(struct))
     constants += [f"const {ctype} {name}_given" for name, ctype in recipe.given]
     return templates.program(
@@ -126,7 +126,7 @@ def source(recipe: Recipe, form: Form, index: templates.Index) -> str:
         constants,
         "\n".join(_Writer(recipe, form).body()),
         index=index,
-        declarations="\n".join(each for each in declarations if each),
+        declarations="\n".join(declaration for declaration in declarations if declaration),
     )
 
 
@@ -140,16 +140,16 @@ class _Writer:
     def __init__(self, recipe: Recipe, form: Form) -> None:
         self._recipe = recipe
         self._form = form
-        self._by_name = {each.name: each for each in recipe.reads}
+        self._by_name = {read.name: read for read in recipe.reads}
 
     def body(self) -> Iterator[str]:
         yield from self._head()
         yield "  const A count = (A)(total);"
         for name, _ in self._recipe.given:
             yield f"  const A {name} = (A)({name}_given);"
-        for each in self._recipe.reads:
-            if each.kind == "row":
-                yield f"  const A {each.name} = {self._row_value(each)};"
+        for read in self._recipe.reads:
+            if read.kind == "row":
+                yield f"  const A {read.name} = {self._row_value(read)};"
         if self._form.kind == "tiles":
             yield from self._by_tiles(self._recipe.passes[0])
             return
@@ -314,7 +314,7 @@ class _Writer:
         ((name, fold),) = step.folds.items()
         low = f"{name}_low = {name}_lows[t]" if fold.compensated else ""
         states = [f"{name}_all", *([f"{name}_lows"] if fold.compensated else [])]
-        yield "  A " + ", ".join(f"{each}[{TILE}]" for each in states) + ";"
+        yield "  A " + ", ".join(f"{item}[{TILE}]" for item in states) + ";"
         yield f"  for (uint t = 0; t < tile; t++) {{ {fold.declare(name)}"
         keep = f"{name}_all[t] = {name};" + (f" {name}_lows[t] = {name}_low;" * bool(low))
         state = f"A {name} = {name}_all[t]" + (f", {low};" if low else ";")

@@ -125,7 +125,7 @@ def _sized(
     element = scan.fold.element
     declarations = f"typedef {element if way.width == 1 else f'{element}{way.width}'} A;"
     if way.width > 1:
-        moved = (ctypes.stored(each) for each in (source, between, target))
+        moved = (ctypes.stored(item) for item in (source, between, target))
         declarations += f"\n{vectors.declared(way.width, *moved)}"
     kind = f"{'totals' if totals else 'runs'}{' from parts' if carried else ''}"
     text = templates.program(

@@ -5,9 +5,8 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tensorplug.ops.nn.convolution.correlation import windows_of
-
 from tensorplug.contract.windows import channel_axis, spatial_axes
+from tensorplug.ops.nn.convolution.correlation import windows_of
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels.gathers import Digit, gathered
 
@@ -84,7 +83,7 @@ class Convolution(NamedTuple):
     @property
     def positions(self) -> int:
         """Output positions in one image."""
-        return prod(each.out for each in self.windows)
+        return prod(window.out for window in self.windows)
 
     @property
     def reach(self) -> int:
@@ -94,5 +93,5 @@ class Convolution(NamedTuple):
     def results(self, images: int) -> Operand:
         """Return the outputs of that many images as a matrix [positions, channels]."""
         image_by, *axes_by, channel_by = self.y_by
-        rows = [Digit(each.out, by) for each, by in zip(self.windows, axes_by, strict=True)]
+        rows = [Digit(window.out, by) for window, by in zip(self.windows, axes_by, strict=True)]
         return gathered([Digit(images, image_by), *rows], [Digit(self.outputs, channel_by)])

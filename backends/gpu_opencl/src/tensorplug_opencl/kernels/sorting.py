@@ -30,7 +30,7 @@ def top_k(
 ) -> Callable[..., Any]:
     """Return values and indices, always sorted."""
     runtime = backend.runtime
-    makers = [runtime.maker(each) for each in out]
+    makers = [runtime.maker(item) for item in out]
     if not out[0].size:
         return lambda _x: [make() for make in makers]
     length = x.shape[-1]
@@ -82,8 +82,8 @@ def _order(
     sorter = merging.sorter(runtime, x.dtype, x.size // length, length, descending=descending)
     others = [*range(axis), *range(axis + 1, x.rank), axis]
     strides = layouts.row_major(x.shape)
-    moved = tuple(x.shape[each] for each in others)
-    by = tuple(strides[each] for each in others)
+    moved = tuple(x.shape[other] for other in others)
+    by = tuple(strides[other] for other in others)
     rows = TensorType(x.dtype, (x.size // length, length))
     arrange = moving.reader(runtime, x.dtype, moved, by, x.size, rows)
     return lambda x: sorter(arrange(x))

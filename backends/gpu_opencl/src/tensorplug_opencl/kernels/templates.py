@@ -132,12 +132,12 @@ def elementwise(
     layout of the ``rank`` axes before the last: sizes, then the strides of each such operand;
     then ``constants``, given as (name, C type).
     """
-    placed = [each.name for each in operands if each.access in ("row", "column")]
+    placed = [operand.name for operand in operands if operand.access in ("row", "column")]
     fields = [("size", rank), *((f"{name}_step", rank) for name in placed)] if placed else []
     declarations = [layout_struct(fields)]
     declarations += [place(f"{name}_place", rank, "size", f"{name}_step") for name in placed]
     declarations.append(functions)
-    named = [f"const {each.computed} {each.name}" for each in operands]
+    named = [f"const {operand.computed} {operand.name}" for operand in operands]
     named += [f"const {ctype} {name}" for name, ctype in constants]
     texts = [(result, "value_of", expression)]
     if rare:
@@ -145,7 +145,7 @@ def elementwise(
     for ctype, name, text in texts:
         line = f"INLINE {ctype} {name}({', '.join(named)}) {{ return ({ctype})({text}); }}"
         declarations.append(line)
-    arrays = [Array(f"{each.name}_in", each.stored) for each in operands]
+    arrays = [Array(f"{operand.name}_in", operand.stored) for operand in operands]
     given = [f"const {ctype} {name}_given" for name, ctype in constants]
     sizes = indices("n", "length", layout=True) if placed else indices("n")
     values = [f"{name}_given" for name, _ in constants]
@@ -171,10 +171,11 @@ def _element(
     """Return the body that computes the element of this work-item's number."""
     at = {"whole": "i", "single": "0"}
     lines = ["  const index_t i = get_global_id(0);", "  if (i >= n) return;"]
-    if any(each.access not in at for each in operands):
+    if any(operand.access not in at for operand in operands):
         lines.append("  const index_t row = i / length, column = i - row * length;")
     values = [
-        _read(each, at.get(each.access) or _in_row(each, "row", "column")) for each in operands
+        _read(operand, at.get(operand.access) or _in_row(operand, "row", "column"))
+        for operand in operands
     ]
     given = ", ".join([*values, *constants])
     chosen = f"is_rare({given}) ? rare_value_of({given}) : " if rare else ""
@@ -227,15 +228,15 @@ def _loop(
     Where values may be rare, it finds out if there are any; another loop replaces them.
     """
     lines, values = [], []
-    for each in operands:
-        name = each.name
-        if each.access in ("whole", "row"):
-            at = start if each.access == "whole" else _in_row(each, "row", "column")
-            lines.append(f"  global const {each.stored} *{name}_run = {name}_in + {at};")
-            values.append(f"({each.computed}){name}_run[k]")
+    for operand in operands:
+        name = operand.name
+        if operand.access in ("whole", "row"):
+            at = start if operand.access == "whole" else _in_row(operand, "row", "column")
+            lines.append(f"  global const {operand.stored} *{name}_run = {name}_in + {at};")
+            values.append(f"({operand.computed}){name}_run[k]")
         else:
-            at = "0" if each.access == "single" else _in_row(each, "row", "column")
-            lines.append(f"  const {each.computed} {name}_value = {_read(each, at)};")
+            at = "0" if operand.access == "single" else _in_row(operand, "row", "column")
+            lines.append(f"  const {operand.computed} {name}_value = {_read(operand, at)};")
             values.append(f"{name}_value")
     given = ", ".join([*values, *constants])
     each_one = f"  for (index_t k = 0; k < {count}; k++)"

@@ -76,7 +76,7 @@ def suited(runtime: Runtime, of: Product) -> list[Tiles]:
     Large tiles read least; but what of a tile lies beyond C is computed in vain, and the device
     needs tiles for all of its compute units.
     """
-    able = [each for each in TILES if each not in RESORTS and fits(runtime, of.dtype, each)]
+    able = [tile for tile in TILES if tile not in RESORTS and fits(runtime, of.dtype, tile)]
     units = runtime.device.max_compute_units
 
     def cost(tiles: Tiles) -> float:
@@ -266,9 +266,9 @@ def _source(of: Product, index: templates.Index, more: dict[str, int], tiles: Ti
     kinds = ["sum", *(["total"] if exact else []), *(["far", "low"] if long else [])]
     tile_vector = max(grid_a.vector, grid_b.vector)
     memory = [
-        f"  local V{tile_vector} {each.name}_tile"
-        f"[{tiles.depth * _stride(each.length) // tile_vector}];"
-        for each in sides
+        f"  local V{tile_vector} {item.name}_tile"
+        f"[{tiles.depth * _stride(item.length) // tile_vector}];"
+        for item in sides
     ]
     fetch = {
         guarded: [line for side in sides for line in side.fetch(guarded=guarded)]

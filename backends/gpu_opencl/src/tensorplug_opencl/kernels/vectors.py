@@ -22,7 +22,7 @@ WIDEST: Final = 16  # elements in the longest vector type of OpenCL C
 
 def lanes(runtime: Runtime, *used: str) -> int:
     """Return how many elements of these C types there should be in a vector."""
-    widest = max(ctypes.host(each).itemsize for each in used)
+    widest = max(ctypes.host(item).itemsize for item in used)
     return min(WIDEST, runtime.limits.vector_bytes // widest)
 
 
@@ -33,8 +33,8 @@ def _loose(ctype: str, width: int) -> str:
 def declared(width: int, *types: str) -> str:
     """Return the declarations that loads and stores of ``width`` elements of ``types`` need."""
     return "\n".join(
-        f"typedef struct __attribute__((packed)) {{ {each}{width} v; }} {_loose(each, width)};"
-        for each in sorted(set(types))
+        f"typedef struct __attribute__((packed)) {{ {type_}{width} v; }} {_loose(type_, width)};"
+        for type_ in sorted(set(types))
     )
 
 

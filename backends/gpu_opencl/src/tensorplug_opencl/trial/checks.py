@@ -127,7 +127,7 @@ def integers() -> Part:
         quotient,
         long_m - quotient * long_n,
         (long_m * long_n) >> 32,
-        np.array([32 - int(each).bit_length() if each > 0 else 32 * (each == 0) for each in m]),
+        np.array([32 - int(item).bit_length() if item > 0 else 32 * (item == 0) for item in m]),
         long_m // 8,
         unsigned[0] // 8,
         long_m.astype("i1"),
@@ -136,7 +136,7 @@ def integers() -> Part:
         np.minimum(m, n),
         np.where(m < n, -1, m == n),
     ]
-    counted = np.concatenate([each.astype("i8") for each in right]).astype("i4")
+    counted = np.concatenate([item.astype("i8") for item in right]).astype("i4")
     return program, [Check("integers", [m, n], m.size, 1, counted)]
 
 

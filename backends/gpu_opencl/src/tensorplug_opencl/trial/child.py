@@ -134,8 +134,8 @@ class _Tried:
         return program
 
     def _compared(self, program: cl.Program, wanted: list[Check]) -> str:
-        for each in wanted:
-            wrong = each.wrong(self._run(program, each))
+        for item in wanted:
+            wrong = item.wrong(self._run(program, item))
             if wrong:
                 return wrong
         return ""

@@ -103,8 +103,8 @@ def working(dtype: DType) -> DType:
 def interpolated(image: Tensor, parts: Sequence[Sample], fill: Scalar, work: DType) -> Tensor:
     """Return the weighted sum of the samples, each pixel that does not exist being ``fill``."""
     terms = (
-        astype(picked(image, each, fill), work) * _each_channel(each.weight, work)
-        for each in parts
+        astype(picked(image, part, fill), work) * _each_channel(part.weight, work)
+        for part in parts
     )
     return reduce(add, terms)
 
@@ -120,11 +120,11 @@ def scattered(dy: Tensor, parts: Sequence[Sample], image: Shape) -> Tensor:
     """Return the transpose of ``interpolated``: to each pixel its share of ``dy``."""
     batch, height, width, channels = image
     pixels, shares = [], []
-    for each in parts:
-        inside = expand_dims(each.inside, axis=-1)
-        share = where(inside, dy * _each_channel(each.weight, dy.dtype), 0)
+    for part in parts:
+        inside = expand_dims(part.inside, axis=-1)
+        share = where(inside, dy * _each_channel(part.weight, dy.dtype), 0)
         shares.append(reshape(share, (-1, channels)) if channels else share)
-        pixels.append(reshape(broadcast_to(each.pixel, dy.shape[:-1]), (-1, 1)))
+        pixels.append(reshape(broadcast_to(part.pixel, dy.shape[:-1]), (-1, 1)))
     flat = scatter_nd(concat(pixels), concat(shares), (batch * height * width, channels))
     return reshape(flat, image)
 
@@ -133,12 +133,12 @@ def slopes(
     dy: Tensor, image: Tensor, parts: Sequence[Sample], fill: Scalar
 ) -> tuple[Tensor, Tensor]:
     """Return how ``dy`` times the value changes with the place, along y and along x."""
-    pulls = [sum_(dy * astype(picked(image, each, fill), dy.dtype), axis=-1) for each in parts]
+    pulls = [sum_(dy * astype(picked(image, part, fill), dy.dtype), axis=-1) for part in parts]
     along_y = (
-        pull * astype(each.along_y, dy.dtype) for pull, each in zip(pulls, parts, strict=True)
+        pull * astype(part.along_y, dy.dtype) for pull, part in zip(pulls, parts, strict=True)
     )
     along_x = (
-        pull * astype(each.along_x, dy.dtype) for pull, each in zip(pulls, parts, strict=True)
+        pull * astype(part.along_x, dy.dtype) for pull, part in zip(pulls, parts, strict=True)
     )
     return reduce(add, along_y), reduce(add, along_x)
 

@@ -160,23 +160,23 @@ def _without_numbers(
     """Return a subscript with whole axes for integers; None if that leaves all as it is."""
     rest: list[slice | None] = []
     whole, axis = True, 0
-    for each in basic:
-        if each is None:
+    for item in basic:
+        if item is None:
             rest.append(None)
             whole = False
             continue
-        if each.__class__ is int:
+        if item.__class__ is int:
             rest.append(slice(0, shape[axis], 1))
         else:
-            rest.append(each)  # type: ignore[arg-type]  # a slice
-            whole = whole and each == slice(0, shape[axis], 1)
+            rest.append(item)  # type: ignore[arg-type]  # a slice
+            whole = whole and item == slice(0, shape[axis], 1)
         axis += 1
     return None if whole else rest
 
 
 def _straight(basic: Sequence[int | slice | None]) -> bool:
     """Return whether there are slices alone, of which none leaves elements out."""
-    return all(each.__class__ is slice and each.step == 1 for each in basic)
+    return all(item.__class__ is slice and item.step == 1 for item in basic)
 
 
 def _at(x: Tensor, axis: int, number: int) -> Tensor:
@@ -244,7 +244,7 @@ def _call(
         return slicing.STRIDED_SLICE, selecting(basic)
     if shape == x.shape:
         return movement.IDENTITY, {}
-    begin = tuple([each.start for each in basic])  # type: ignore[union-attr]  # slices, all of them
+    begin = tuple([item.start for item in basic])  # type: ignore[union-attr]  # slices, all of them
     return movement.SLICE, {"begin": begin, "size": shape}
 
 
@@ -252,17 +252,17 @@ def selecting(basic: Sequence[int | slice | None]) -> dict[str, Any]:
     """Return the attributes of StridedSlice for integers, slices and new axes."""
     begin, end, strides = [], [], []
     end_mask = new_axis_mask = shrink_axis_mask = 0
-    for at, each in enumerate(basic):
+    for at, item in enumerate(basic):
         bit = 1 << at
         span: slice = slice(0, 1, 1)
-        if each is None:
+        if item is None:
             new_axis_mask |= bit
-        elif isinstance(each, slice):
-            span = each
+        elif isinstance(item, slice):
+            span = item
             end_mask |= bit if span.stop is None else 0  # backwards to the first element
         else:
             shrink_axis_mask |= bit
-            span = slice(each, each + 1, 1)
+            span = slice(item, item + 1, 1)
         begin.append(span.start)
         end.append(span.stop or 0)
         strides.append(span.step)
@@ -323,10 +323,10 @@ def addresses(x: Tensor, picks: tuple[Pick, ...]) -> tuple[Tensor, tuple[int, ..
         axes += range(pick.axis, pick.axis + pick.count)
         indices += coordinates.nonzero(index) if pick.mask else (index,)
     try:
-        shape = shapes.broadcast(*(each.shape for each in indices))
+        shape = shapes.broadcast(*(item.shape for item in indices))
     except ArgumentError as error:
         raise type(error)(f"indexing {x.type}: {error}") from None
     wide = (e if e.shape == shape else movement.broadcast_to(e, shape) for e in indices)
-    columns = [movement.reshape(each, (*shape, 1)) for each in wide]
+    columns = [movement.reshape(item, (*shape, 1)) for item in wide]
     rows = columns[0] if len(columns) == 1 else movement.concat(columns, axis=-1)
     return rows, tuple(axes)

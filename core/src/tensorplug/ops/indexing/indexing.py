@@ -259,9 +259,9 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Tensor:
     common = shapes.broadcast(tuple(shape), tuple(index_shape))
     last = x.ndim - 1
     lined_up = []
-    for each in (x, indices):
-        wanted = (*common[:at], each.shape[at], *common[at + 1 :])
-        wide = each if each.shape == wanted else movement.broadcast_to(each, wanted)
+    for item in (x, indices):
+        wanted = (*common[:at], item.shape[at], *common[at + 1 :])
+        wide = item if item.shape == wanted else movement.broadcast_to(item, wanted)
         lined_up.append(_swapped(wide, at, last))
     return _swapped(gather(*lined_up, axis=last, batch_dims=last), at, last)
 

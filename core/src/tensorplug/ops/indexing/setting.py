@@ -140,12 +140,12 @@ def _with_block(x: Tensor, subscript: Subscript, value: Tensor) -> Tensor:
     basic = subscript.basic
     if subscript.whole:
         return movement.identity(_fitted(value, x.shape, x))
-    lead = next((at for at, each in enumerate(basic) if not isinstance(each, int)), len(basic))
+    lead = next((at for at, item in enumerate(basic) if not isinstance(item, int)), len(basic))
     rest = basic[lead:]
     if (
         lead
         and subscript.shape == x.shape[lead:]
-        and all(isinstance(each, slice) and each.step == 1 for each in rest)
+        and all(isinstance(item, slice) and item.step == 1 for item in rest)
     ):
         return _with_row(x, basic[:lead], value)  # type: ignore[arg-type]  # integers
     return dispatch(STRIDED_SLICE_UPDATE, x, value, **selecting(basic))

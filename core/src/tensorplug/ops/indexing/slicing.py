@@ -142,14 +142,14 @@ def _axes_of_entries(
     axis = 0
     for at in range(entries):
         if ellipsis >> at & 1:
-            pairs += [(None, axis + each) for each in range(free)]
+            pairs += [(None, axis + index) for index in range(free)]
             axis, free = axis + free, 0
         elif masks["new_axis_mask"] >> at & 1:
             pairs.append((at, None))
         else:
             pairs.append((at, axis))
             axis += 1
-    return pairs + [(None, axis + each) for each in range(free)]
+    return pairs + [(None, axis + index) for index in range(free)]
 
 
 def _place(index: int, step: int, axis: int, length: int) -> int:
@@ -260,7 +260,7 @@ def split(x: Any, num_or_size_splits: Any, axis: int = 0) -> tuple[Tensor, ...]:
     if parts:
         lead = _lead(parts[0].ndim, axis)
         ends = [*itertools.accumulate(part.shape[axis] for part in parts)]
-        blocks = [(*lead, builtins.slice(*each)) for each in itertools.pairwise([0, *ends])]
+        blocks = [(*lead, builtins.slice(*item)) for item in itertools.pairwise([0, *ends])]
         aliasing.views(parts, x, aliasing.indexed, blocks)
     return tuple(parts)
 

@@ -58,13 +58,13 @@ class Subscript:
     @property
     def numbers(self) -> tuple[int, ...]:
         """The integers alone."""
-        return tuple([each for each in self.basic if each.__class__ is int])
+        return tuple([item for item in self.basic if item.__class__ is int])
 
     @property
     def whole(self) -> bool:
         """Whether the slices take all as it is."""
         return self.shape == self.source and all(
-            isinstance(each, slice) and each.step == 1 for each in self.basic
+            isinstance(item, slice) and item.step == 1 for item in self.basic
         )
 
 
@@ -81,7 +81,7 @@ def parse(x: TensorType, key: Any) -> Subscript:
     blocks = _blocks(x.shape, given)
     if blocks is not None:
         return blocks
-    parts = [_part(x, each) for each in given]
+    parts = [_part(x, item) for item in given]
     parts, scalar = _spread(x, parts)
     reader = _Reader(x, picking=any(part.__class__ is _Array for part in parts))
     for part in parts:
@@ -97,9 +97,9 @@ def form(key: Any) -> tuple[Hashable, ...] | None:
     None for all others; a slice cannot be hashed before Python 3.12.
     """
     parts: list[Hashable] = []
-    for each in key if key.__class__ is tuple else (key,):
-        if each.__class__ is slice:
-            start, stop, step = each.start, each.stop, each.step
+    for item in key if key.__class__ is tuple else (key,):
+        if item.__class__ is slice:
+            start, stop, step = item.start, item.stop, item.step
             if not (
                 start.__class__ in _BOUNDS
                 and stop.__class__ in _BOUNDS
@@ -107,8 +107,8 @@ def form(key: Any) -> tuple[Hashable, ...] | None:
             ):
                 return None
             parts.append((start, stop, step))
-        elif each is None or each is Ellipsis:
-            parts.append(each)
+        elif item is None or item is Ellipsis:
+            parts.append(item)
         else:
             return None
     return tuple(parts)
@@ -122,10 +122,10 @@ def integers(shape: Shape, key: tuple[Any, ...]) -> tuple[int, ...] | None:
     if not 1 < len(key) <= len(shape):
         return None
     found = []
-    for each, size in zip(key, shape, strict=False):  # axes that no integer names come last
-        if each.__class__ is not int or not -size <= each < size:
+    for item, size in zip(key, shape, strict=False):  # axes that no integer names come last
+        if item.__class__ is not int or not -size <= item < size:
             return None
-        found.append(each if each >= 0 else each + size)
+        found.append(item if item >= 0 else item + size)
     return tuple(found)
 
 
@@ -137,10 +137,10 @@ def along(shape: Shape, key: tuple[Any, ...]) -> tuple[int, int] | None:
     if len(key) > len(shape):
         return None
     found = None
-    for axis, each in enumerate(key):
-        if each.__class__ is int and found is None and -shape[axis] <= each < shape[axis]:
-            found = (axis, each if each >= 0 else each + shape[axis])
-        elif each.__class__ is not slice or each != _ALL:
+    for axis, item in enumerate(key):
+        if item.__class__ is int and found is None and -shape[axis] <= item < shape[axis]:
+            found = (axis, item if item >= 0 else item + shape[axis])
+        elif item.__class__ is not slice or item != _ALL:
             return None
     return found
 
@@ -153,24 +153,24 @@ def _blocks(shape: Shape, key: tuple[Any, ...]) -> Subscript | None:
     basic: list[int | slice | None] = []
     left: list[int] = []
     axis, rank = 0, len(shape)
-    for each in key:
-        if each is None:
+    for item in key:
+        if item is None:
             basic.append(None)
             left.append(1)
             continue
         if axis == rank:
             return None
         size = shape[axis]
-        if each.__class__ is int:
-            if not -size <= each < size:
+        if item.__class__ is int:
+            if not -size <= item < size:
                 return None
-            basic.append(each if each >= 0 else each + size)
-        elif each.__class__ is slice:
-            if each.step == 0 or each.start.__class__ not in _BOUNDS:
+            basic.append(item if item >= 0 else item + size)
+        elif item.__class__ is slice:
+            if item.step == 0 or item.start.__class__ not in _BOUNDS:
                 return None
-            if each.stop.__class__ not in _BOUNDS or each.step.__class__ not in _BOUNDS:
+            if item.stop.__class__ not in _BOUNDS or item.step.__class__ not in _BOUNDS:
                 return None
-            start, stop, step = each.indices(size)
+            start, stop, step = item.indices(size)
             count = len(range(start, stop, step))
             basic.append(_span(start, count, step))
             left.append(count)

@@ -21,8 +21,8 @@ def _normalized(
     x: TensorType, scale: TensorType | None, offset: TensorType | None, *, epsilon: dt.Scalar
 ) -> TensorType:
     dt.check_number(epsilon, x.dtype)
-    for name, each in (("scale", scale), ("offset", offset)):
-        if each is not None and broadcast(x.shape, each.shape) != x.shape:
+    for name, item in (("scale", scale), ("offset", offset)):
+        if item is not None and broadcast(x.shape, item.shape) != x.shape:
             raise ShapeError(f"{name} must broadcast to the shape of x")
     return x
 

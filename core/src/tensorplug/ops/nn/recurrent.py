@@ -48,9 +48,9 @@ def basic_lstm_cell(
     """
     given = {"lstm_kernel": lstm_kernel, "lstm_bias": lstm_bias, "data": data, "c": c, "h": h}
     tensors = {
-        name: as_tensor(each, what=f"basic_lstm_cell: {name}") for name, each in given.items()
+        name: as_tensor(item, what=f"basic_lstm_cell: {name}") for name, item in given.items()
     }
-    _check_cell(**{name: each.shape for name, each in tensors.items()})
+    _check_cell(**{name: tensor.shape for name, tensor in tensors.items()})
     forget = forget_bias  # a Python number stays one, and takes the dtype of the gates
     if not host_values.is_scalar(forget_bias):
         forget = as_tensor(forget_bias, what="basic_lstm_cell: forget_bias")

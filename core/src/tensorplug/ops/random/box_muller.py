@@ -210,7 +210,7 @@ def minus_log(precision: Precision, e: Any, f: Any, halves: Pair, rest_of_series
 
 def root(precision: Precision, minus_log: Pair, sqrt: Callable[[Any], Any]) -> Pair:
     """Return ``sqrt(2 * minus_log)``: the root of the first float, and Newton's correction."""
-    twice, rest = (each + each for each in minus_log)
+    twice, rest = (item + item for item in minus_log)
     nearly = sqrt(twice)
     high, low = halved(precision, nearly)
     square = nearly * nearly

@@ -50,7 +50,7 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None) -> Ten
     if host_values.is_scalar(scores) or not scores.ndim:
         raise ShapeError("categorical: logits must have at least rank 1, got a number")
     at = shapes.normalize_axis(axis, scores.ndim, "categorical: axis")
-    others = [each for each in range(scores.ndim) if each != at]
+    others = [index for index in range(scores.ndim) if index != at]
     last = movement.permute_dims(scores, (*others, at))
     batch, classes = last.shape[:-1], last.shape[-1]
     if not classes:
@@ -96,7 +96,7 @@ def _order(key: Tensor, count: int) -> Tensor:
     Words of 32 bits are sorted with their places, twice: a sort keeps the order of equals, and
     without the second one equal words, of which there are some among 2**16, would show.
     """
-    one, two = (sorting.topk(bits(each, (count,)), count)[1] for each in split(key))
+    one, two = (sorting.topk(bits(part, (count,)), count)[1] for part in split(key))
     return indexing.gather(one, two) if count else one
 
 

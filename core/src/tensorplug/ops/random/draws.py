@@ -147,12 +147,12 @@ def integers(key: Any, low: Any, high: Any = None, shape: Any = None, dtype: Any
     checked = as_key(key, "integers")
     bounds = (0, low) if high is None else (low, high)
     first, last = (
-        _integer(each, f"integers: {name}")
-        for each, name in zip(bounds, ("low", "high"), strict=True)
+        _integer(bound, f"integers: {name}")
+        for bound, name in zip(bounds, ("low", "high"), strict=True)
     )
-    tensors = [each for each in (first, last) if not isinstance(each, int)]
+    tensors = [item for item in (first, last) if not isinstance(item, int)]
     chosen = _integer_dtype(dtype, tensors)
-    sizes = fitting("integers", shape, [each.shape for each in tensors])
+    sizes = fitting("integers", shape, [tensor.shape for tensor in tensors])
     span = _span(first, last, chosen) if tensors else _span_of_numbers(first, last, chosen)
     if span.shape not in ((), sizes):
         span = movement.broadcast_to(span, sizes)
@@ -174,7 +174,7 @@ def _integer(value: Any, what: str) -> Any:
 
 def _integer_dtype(dtype: Any, tensors: list[Tensor]) -> DType:
     if dtype is None:
-        return dt.promote(each.dtype for each in tensors) if tensors else dt.default_int
+        return dt.promote(tensor.dtype for tensor in tensors) if tensors else dt.default_int
     chosen = dt.of(dtype, "integers")
     if chosen not in dt.INTEGER:
         raise DTypeError(f"integers: dtype must be an integer's, got {chosen}")
@@ -195,8 +195,8 @@ def _span_of_numbers(low: int, high: int, dtype: DType) -> Tensor:
 def _span(low: Any, high: Any, dtype: DType) -> Tensor:
     unsigned = dt.uint64 if dtype.itemsize == 8 else dt.uint32
     first, last = (
-        _wrapped(each, unsigned) if isinstance(each, int) else astype(each, unsigned)
-        for each in (low, high)
+        _wrapped(item, unsigned) if isinstance(item, int) else astype(item, unsigned)
+        for item in (low, high)
     )
     return last - first
 
@@ -225,12 +225,14 @@ def parameters(
         ArgumentError, ShapeError, DTypeError: what is wrong, and where.
 
     """
-    values = [_parameter(each, f"{who}: {name}") for name, each in given.items()]
-    tensors = [each for each in values if not host_values.is_scalar(each)]
+    values = [_parameter(item, f"{who}: {name}") for name, item in given.items()]
+    tensors = [value for value in values if not host_values.is_scalar(value)]
     chosen = _real_dtype(who, dtype, tensors)
-    sizes = fitting(who, shape, [each.shape for each in tensors])
+    sizes = fitting(who, shape, [tensor.shape for tensor in tensors])
     work = widened(chosen) if widen else chosen
-    converted = (each if host_values.is_scalar(each) else astype(each, work) for each in values)
+    converted = (
+        value if host_values.is_scalar(value) else astype(value, work) for value in values
+    )
     return sizes, chosen, tuple(converted)
 
 
@@ -253,7 +255,7 @@ def _parameter(value: Any, what: str) -> Any:
 
 def _real_dtype(who: str, dtype: Any, tensors: list[Tensor]) -> DType:
     if dtype is None:
-        floating = [each.dtype for each in tensors if each.dtype in dt.FLOATING]
+        floating = [tensor.dtype for tensor in tensors if tensor.dtype in dt.FLOATING]
         return dt.promote(floating) if floating else dt.default_float
     chosen = dt.of(dtype, who)
     if chosen not in dt.FLOATING:

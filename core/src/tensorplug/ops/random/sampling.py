@@ -178,8 +178,8 @@ def _inverse_erf(x: Tensor) -> Tensor:
 
 def _polynomial(coefficients: tuple[float, ...], x: Tensor) -> Tensor:
     result = x * coefficients[0] + coefficients[1]
-    for each in coefficients[2:]:
-        result = result * x + each
+    for coefficient in coefficients[2:]:
+        result = result * x + coefficient
     return result
 
 

@@ -123,12 +123,12 @@ def attention_grad(
             dk[batch, keys] += _transposed(ds) @ call.q[batch, queries]
 
     call.share_out(work, len(pieces))
-    for each in others:
-        dq += each
+    for other in others:
+        dq += other
     dq *= scale  # q itself is scaled already
     return [
-        each.astype(type_.dtype.numpy, copy=False).reshape(type_.shape)
-        for each, type_ in zip((dq, dk, dv), out, strict=True)
+        item.astype(type_.dtype.numpy, copy=False).reshape(type_.shape)
+        for item, type_ in zip((dq, dk, dv), out, strict=True)
     ]
 
 

@@ -100,7 +100,7 @@ def attention_grad(
 
 
 def _given(*buffers: Optional) -> Buffers:
-    return [each for each in buffers if each is not None]
+    return [buffer for buffer in buffers if buffer is not None]
 
 
 class _Call(NamedTuple):
@@ -162,7 +162,7 @@ class _Call(NamedTuple):
         )
         batch = q.shape[:-2]
         groups = -(-rows // (group.items * group.rows))
-        steps = [self._steps(each) for each in self.operands]
+        steps = [self._steps(operand) for operand in self.operands]
         constants: list[np.generic | np.ndarray[Any, Any]] = [
             *(np.uint32(n) for n in (self.queries, self.keys, q.shape[-1], v.shape[-1])),
             np.uint32(self.causal),
@@ -175,7 +175,7 @@ class _Call(NamedTuple):
         return program(
             self.backend,
             text,
-            inputs + sum(each is not None for each in self.operands),
+            inputs + sum(operand is not None for operand in self.operands),
             out,
             constants,
             items=max(math.prod(batch) * groups, 1) * group.items,

@@ -52,8 +52,8 @@ def _gathered(
 ) -> da.Array:
     """Add up what each block of the axis gives: zeros for indices that lie in others."""
     places = indices.ndim - batch_dims
-    x_axes = tuple(f"x{each}" for each in range(x.ndim))
-    i_axes = (*x_axes[:batch_dims], *(f"i{each}" for each in range(places)))
+    x_axes = tuple(f"x{index}" for index in range(x.ndim))
+    i_axes = (*x_axes[:batch_dims], *(f"i{index}" for index in range(places)))
     indices = _narrowed(x, indices, axis, batch_dims, limit)
     _, (x, indices) = da.core.unify_chunks(x, x_axes, indices, i_axes, warn=False)
     starts = starts_of(x.chunks[axis])
@@ -80,8 +80,8 @@ def _gathered(
 
 def _narrowed(x: da.Array, indices: da.Array, axis: int, batch_dims: int, limit: int) -> da.Array:
     """Return the indices in chunks so small that what they pick fits into a block."""
-    slices = math.prod(max(each) for at, each in enumerate(x.chunks) if at != axis)
-    chosen = math.prod(max(each) for each in indices.chunks[batch_dims:])
+    slices = math.prod(max(chunk) for at, chunk in enumerate(x.chunks) if at != axis)
+    chosen = math.prod(max(chunk) for chunk in indices.chunks[batch_dims:])
     if slices * chosen * x.dtype.itemsize <= 2 * limit or batch_dims == indices.ndim:
         return indices
     wanted = (*indices.chunks[:batch_dims], *["auto"] * (indices.ndim - batch_dims))
@@ -155,7 +155,7 @@ def _scattered(
 
 
 def _scatter_part(span: Array, values: Array, table: Array, *, sizes: Shape, dtype: Any) -> Any:
-    start, height = (int(each) for each in span[0])
+    start, height = (int(item) for item in span[0])
     at = _flattened(table, sizes) - start
     inside = (at >= 0) & (at < height)
     return _summed(at[inside], values[inside], height, dtype)[..., None]

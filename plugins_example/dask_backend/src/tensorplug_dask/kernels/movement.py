@@ -73,7 +73,7 @@ def _owned(x: Array, *, whole: int) -> Array:
 
 def _part(x: da.Array, *, begin: Axes, size: Axes, out: TensorType, limit: int) -> da.Array:
     part = x[_key(begin, size)]
-    largest = int(np.prod([max(each) for each in x.chunks])) * x.dtype.itemsize
+    largest = int(np.prod([max(chunk) for chunk in x.chunks])) * x.dtype.itemsize
     return elementwise(partial(_owned, whole=largest), [part], out, limit)
 
 

@@ -50,11 +50,11 @@ def folded(function: Fold, x: Array, axis: Axes, dtype: Any) -> Array:
 
     The axes become the last one, dense: only along such does NumPy add pairwise.
     """
-    kept = [each for each in range(x.ndim) if each not in axis]
-    shape = (*(x.shape[each] for each in kept), math.prod(x.shape[each] for each in axis))
+    kept = [index for index in range(x.ndim) if index not in axis]
+    shape = (*(x.shape[item] for item in kept), math.prod(x.shape[item] for item in axis))
     rows = np.ascontiguousarray(x.transpose(*kept, *axis)).reshape(shape)
     result = np.asarray(function.reduce(rows, axis=-1, dtype=dtype))
-    return result.reshape([1 if each in axis else size for each, size in enumerate(x.shape)])
+    return result.reshape([1 if item in axis else size for item, size in enumerate(x.shape)])
 
 
 def tree(

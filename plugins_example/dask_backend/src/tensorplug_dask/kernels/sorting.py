@@ -37,14 +37,14 @@ def top_k(
 ) -> list[Lazy]:
     """Return values and indices; both orders of ``sorted`` are sorted."""
     if not out[0].size:
-        return [Lazy(concrete(np.empty(each.shape, each.dtype.numpy))) for each in out]
+        return [Lazy(concrete(np.empty(item.shape, item.dtype.numpy))) for item in out]
     array = x.array
     if array.npartitions == 1:
         order = one_block(partial(_order, k=k), [array], out[1])
         found = [one_block(_taken, [array, order], out[0]), order]
     else:
         found = _chunked(array, k, out)
-    return [backend.pending.result(each, [x]) for each in found]
+    return [backend.pending.result(item, [x]) for item in found]
 
 
 def _order(x: Array, *, k: int) -> Any:
@@ -66,11 +66,11 @@ def _chunked(x: da.Array, k: int, out: tuple[TensorType, TensorType]) -> list[da
     order = _rowwise(partial(_order, k=k), [(x, axes)], out[1], kept)
     values = _rowwise(_taken, [(x, axes), (order, axes)], out[0], kept)
     places = _rowwise(np.add, [(order, axes), (starts, (0,))], out[1], kept)
-    whole = [each.rechunk({x.ndim - 1: -1}) for each in (values, places)]
+    whole = [item.rechunk({x.ndim - 1: -1}) for item in (values, places)]
     best = _rowwise(partial(_order, k=k), [(whole[0], axes)], out[1], (k,))
     return [
-        _rowwise(_taken, [(each, axes), (best, axes)], type_, (k,))
-        for each, type_ in zip(whole, out, strict=True)
+        _rowwise(_taken, [(item, axes), (best, axes)], type_, (k,))
+        for item, type_ in zip(whole, out, strict=True)
     ]
 
 

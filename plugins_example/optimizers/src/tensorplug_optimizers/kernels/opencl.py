@@ -37,7 +37,11 @@ def _gradient(attributes: Attributes) -> str:
 
 def _constants(attributes: Attributes) -> dict[str, float]:
     """Return the numbers among the attributes, and what is left to 1 of those that are shares."""
-    numbers = {name: each for name, each in attributes.items() if not isinstance(each, bool)}
+    numbers = {
+        name: attribute
+        for name, attribute in attributes.items()
+        if not isinstance(attribute, bool)
+    }
     shares = [name for name in ("beta1", "beta2", "decay") if name in numbers]
     return {**numbers, **{f"rest_of_{name}": 1.0 - numbers[name] for name in shares}}
 
@@ -200,4 +204,4 @@ def rmsprop(
     inputs["rate"] = rate
     statements += f" const A move = {move};" + _FALL
     step = _step(specs.RMSPROP, statements, inputs, outputs, attributes, backend)
-    return lambda *buffers: step(*[each for each in buffers if each is not None])
+    return lambda *buffers: step(*[buffer for buffer in buffers if buffer is not None])

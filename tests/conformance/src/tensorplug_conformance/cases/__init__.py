@@ -23,7 +23,7 @@ def by_family() -> dict[str, CaseTable]:
 
     """
     found = {}
-    for info in sorted(pkgutil.iter_modules(__path__), key=lambda each: each.name):
+    for info in sorted(pkgutil.iter_modules(__path__), key=lambda iter_module: iter_module.name):
         module = importlib.import_module(f"{__name__}.{info.name}")
         table = getattr(module, "cases", None)
         if not isinstance(table, CaseTable):

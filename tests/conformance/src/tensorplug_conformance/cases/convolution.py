@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tensorplug.ops.nn.convolution import convolution as ops
-
 from tensorplug.contract import dtypes as dt
+from tensorplug.ops.nn.convolution import convolution as ops
 from tensorplug_conformance.oracle import convolution as oracle
 from tensorplug_conformance.oracle.windows import all_axes
 from tensorplug_conformance.tables import Case, CaseTable
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tensorplug.ops.nn.convolution.correlation import Family
-
     from tensorplug_conformance.corpus import Corpus
 
 cases = CaseTable()
@@ -36,8 +34,8 @@ class Geometry(NamedTuple):
         first = oracle.channels_first(self.options)
         sizes = self.x[2:] if first else self.x[1:-1]
         outs = tuple(
-            each.out
-            for each in all_axes(sizes, self.filter[:-2], **{"data_format": "C", **self.options})
+            axis.out
+            for axis in all_axes(sizes, self.filter[:-2], **{"data_format": "C", **self.options})
         )
         return (self.x[0], channels, *outs) if first else (self.x[0], *outs, channels)
 
@@ -149,21 +147,21 @@ def enter(
         return (*geometries, *(large if corpus.dtype is dt.float32 else large[:1]))
 
     def forward(corpus: Corpus, rows: tuple[Geometry, ...]) -> Iterator[Case]:
-        for each in rows:
-            inputs = (ordinary(corpus, each.x), ordinary(corpus, each.filter))
-            yield Case(each.name, inputs, each.options)
+        for row in rows:
+            inputs = (ordinary(corpus, row.x), ordinary(corpus, row.filter))
+            yield Case(row.name, inputs, row.options)
 
     def backprop_input(corpus: Corpus, rows: tuple[Geometry, ...]) -> Iterator[Case]:
-        for each in rows:
-            dy = ordinary(corpus, each.out(outputs(each.filter)))
-            attributes = {**each.options, "input_shape": each.x}
-            yield Case(each.name, (dy, ordinary(corpus, each.filter)), attributes)
+        for row in rows:
+            dy = ordinary(corpus, row.out(outputs(row.filter)))
+            attributes = {**row.options, "input_shape": row.x}
+            yield Case(row.name, (dy, ordinary(corpus, row.filter)), attributes)
 
     def backprop_filter(corpus: Corpus, rows: tuple[Geometry, ...]) -> Iterator[Case]:
-        for each in rows:
-            dy = ordinary(corpus, each.out(outputs(each.filter)))
-            attributes = {**each.options, "filter_shape": each.filter}
-            yield Case(each.name, (ordinary(corpus, each.x), dy), attributes)
+        for row in rows:
+            dy = ordinary(corpus, row.out(outputs(row.filter)))
+            attributes = {**row.options, "filter_shape": row.filter}
+            yield Case(row.name, (ordinary(corpus, row.x), dy), attributes)
 
     @cases.of(family.forward, oracle=oracles[0])
     def forwards(corpus: Corpus) -> Iterator[Case]:

@@ -50,7 +50,7 @@ def unsorted_segment_sum(corpus: Corpus) -> Iterator[Case]:
     outside = np.array([0, -1, 3, 1, -7, 100, 0], dtype=np.int32)
     yield Case("out of range", (corpus.ordinary((7,)), outside), {"num_segments": 3})
     yield Case("rows out of range", (corpus.ordinary((7, 6)), outside), {"num_segments": 3})
-    for dtype in sorted(each.name for each in dt.INTEGER - {dt.int32}):
+    for dtype in sorted(item.name for item in dt.INTEGER - {dt.int32}):
         extreme = np.array([0, 1, np.iinfo(dtype).max, np.iinfo(dtype).min, 1], dtype)
         yield Case(f"by {dtype}", (corpus.ordinary((5,)), extreme), {"num_segments": 3})
     for layout in ("transposed", "sliced"):
@@ -75,7 +75,7 @@ def bincount(corpus: Corpus) -> Iterator[Case]:
         inputs = (corpus.indices(shape, 4), corpus.ordinary(shape))
         yield Case(f"rank {len(shape)}", inputs, {"size": 4})
     yield Case("large", (corpus.indices((LARGE,), 5), corpus.ordinary((LARGE,))), {"size": 5})
-    for dtype in sorted(each.name for each in dt.INTEGER - {dt.int32}):
+    for dtype in sorted(item.name for item in dt.INTEGER - {dt.int32}):
         numbers = np.array([0, 2, 2, np.iinfo(dtype).max], dtype=dtype)
         yield Case(f"of {dtype}", (numbers, corpus.ordinary((4,))), {"size": 3})
     yield Case("sliced", (x, corpus.ordinary((9,))), {"size": 6}, layout="sliced")
@@ -102,7 +102,7 @@ def dense_bincount(corpus: Corpus) -> Iterator[Case]:
     yield Case("empty rows", (np.zeros((2, 0), np.int32), corpus.ordinary((2, 0))), {"size": 2})
     long = (corpus.indices((2, LARGE // 2 + 1), 3), corpus.ordinary((2, LARGE // 2 + 1)))
     yield Case("large", long, {"size": 3})
-    for dtype in sorted(each.name for each in dt.INTEGER - {dt.int32}):
+    for dtype in sorted(item.name for item in dt.INTEGER - {dt.int32}):
         numbers = np.array([[0, 2, 2, np.iinfo(dtype).max]], dtype=dtype)
         yield Case(f"of {dtype}", (numbers, corpus.ordinary((1, 4))), {"size": 3})
     yield Case("transposed", (table, corpus.ordinary((3, 5))), {"size": 4}, layout="transposed")

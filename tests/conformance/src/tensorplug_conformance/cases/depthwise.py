@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tensorplug.ops.nn.convolution import depthwise as ops
-
 from tensorplug_conformance.cases import convolution
 from tensorplug_conformance.cases.convolution import Geometry, enter
 from tensorplug_conformance.oracle import convolution as oracle

@@ -139,7 +139,7 @@ _PRODUCTS: tuple[tuple[str, tuple[Shape, Shape, Shape | None], dict[str, Any]], 
 def fused_mat_mul(corpus: Corpus) -> Iterator[Case]:
     """Integers have few activations, complex numbers none; flags, broadcast batches."""
     for name, (a, b, bias), options in _PRODUCTS:
-        inputs = (*(corpus.ordinary(each, -1, 1) for each in (a, b)), _ordinary(corpus, bias))
+        inputs = (*(corpus.ordinary(item, -1, 1) for item in (a, b)), _ordinary(corpus, bias))
         refused = corpus.dtype in dt.COMPLEX and "activation" in options
         yield Case(name, (*inputs, None), options, expected=DTypeError if refused else None)
     left, right = corpus.ordinary((3, 4), -1, 1), corpus.ordinary((4, 5), -1, 1)

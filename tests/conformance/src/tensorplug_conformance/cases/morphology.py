@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from tensorplug.ops.nn.convolution import morphology as ops
 
+from tensorplug.ops.nn.convolution import morphology as ops
 from tensorplug_conformance.oracle import morphology as oracle
 from tensorplug_conformance.tables import Case, CaseTable
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
 from tensorplug.ops.nn.convolution import pooling as ops
 from tensorplug.ops.nn.convolution.dilated_pooling import POOL
-
 from tensorplug_conformance.oracle import pooling as oracle
 from tensorplug_conformance.tables import Case, CaseTable
 

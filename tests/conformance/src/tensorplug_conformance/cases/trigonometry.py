@@ -31,7 +31,7 @@ def _function(low: float, high: float) -> Callable[[Corpus], Iterator[Case]]:
             yield Case("about 1", (corpus.of([*(1 - steps), *(1 + steps), *(steps - 1)]),))
             sizes = [11.0, 11.7, 18.7, 20.5, 64.3, 88.5, 89.3, 90.0, 300.7, 709.5, 710.3, 711.0]
             sizes += [1e9, 2e9, 1e30]
-            yield Case("large ones", (corpus.of([*sizes, *(-each for each in sizes)]),))
+            yield Case("large ones", (corpus.of([*sizes, *(-size for size in sizes)]),))
 
     return generate
 

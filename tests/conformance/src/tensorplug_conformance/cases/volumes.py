@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from tensorplug.ops.nn.convolution import volumes as ops
-
 from tensorplug_conformance.cases.convolution import Geometry, enter
 from tensorplug_conformance.oracle import convolution as oracle
 from tensorplug_conformance.tables import CaseTable

@@ -91,7 +91,7 @@ def _one(*row: float) -> Array:
 
 _FEW = ("half steps", "sheared")
 _SEVERAL = (*_FEW, "identity", "larger", "far", "horizon")
-_REAL = sorted(dt.REAL, key=lambda each: each.name)
+_REAL = sorted(dt.REAL, key=lambda item: item.name)
 
 
 @cases.of(ops.TRANSFORM, oracle=oracle.transform, dtypes=_REAL)

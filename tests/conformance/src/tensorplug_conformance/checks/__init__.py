@@ -11,7 +11,7 @@ __all__ = ["Check", "CheckFailedError", "NotMeasuredError", "Target", "checks"]
 def checks(level: int) -> tuple[Check, ...]:
     """Return the checks of ``level`` itself, in a fixed order."""
     return tuple(
-        each
-        for each in (*loading.CHECKS, *memory.CHECKS, *capabilities.CHECKS, *programs.CHECKS)
-        if each.level == level
+        check
+        for check in (*loading.CHECKS, *memory.CHECKS, *capabilities.CHECKS, *programs.CHECKS)
+        if check.level == level
     )

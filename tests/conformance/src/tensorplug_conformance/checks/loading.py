@@ -62,7 +62,7 @@ def _quiet(target: Target, _opened: Callable[[], Session]) -> None:
 
 
 def _required_dtypes(_target: Target, opened: Callable[[], Session]) -> None:
-    declared = {each.name for each in opened().device.backend.dtypes}
+    declared = {dtype.name for dtype in opened().device.backend.dtypes}
     lacking = REQUIRED_DTYPES - declared
     if lacking:
         raise CheckFailedError(

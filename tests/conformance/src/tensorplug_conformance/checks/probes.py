@@ -34,7 +34,7 @@ _CLEAR_ERROR: Final = 4
 
 def use(session: Session) -> None:
     """Add two vectors; that must work wherever a backend is open."""
-    a, b = (session.upload(np.array(each, dtype=np.float32)) for each in ([1, 2], [3, 4.5]))
+    a, b = (session.upload(np.array(item, dtype=np.float32)) for item in ([1, 2], [3, 4.5]))
     found = session.read(session.call(ADD, [a, b], {})[0]).tolist()
     if found != [4.0, 6.5]:
         raise CheckFailedError(f"[1, 2] + [3, 4.5] is {found}")
@@ -49,7 +49,7 @@ def discovery(target: Target) -> None:
     """List the backends; no module of the plugin may be imported by that."""
     if target.factory is not None:
         raise NotMeasuredError("this backend is no installed plugin")
-    found = {each.name: each for each in tp.backends()}
+    found = {backend.name: backend for backend in tp.backends()}
     if target.backend not in found:
         raise CheckFailedError(f"it is not listed among {sorted(found)}")
     entry = _entry_point(target.backend)
@@ -153,7 +153,7 @@ def _spawned(target: Target) -> None:
     use(opened(target))
 
 
-PROBES: Final = {each.__name__: each for each in (discovery, open_and_use, reopen, fork, spawn)}
+PROBES: Final = {item.__name__: item for item in (discovery, open_and_use, reopen, fork, spawn)}
 
 
 def main(arguments: list[str]) -> int:

@@ -28,7 +28,7 @@ def tile(x: Array, *, reps: int | Sequence[int]) -> Array:
 def repeat(x: Array, *, repeats: int, axis: int = 0) -> Array:
     """``out[i] = x[i // repeats]`` along the axis."""
     at = axis % x.ndim
-    shape = [n * repeats if each == at else n for each, n in enumerate(x.shape)]
+    shape = [n * repeats if item == at else n for item, n in enumerate(x.shape)]
     out = np.empty(shape, dtype=x.dtype)
     for index in np.ndindex(*shape):
         out[index] = x[(*index[:at], index[at] // repeats, *index[at + 1 :])]

@@ -20,7 +20,7 @@ def elementwise(function: Callable[..., Any], count: int) -> Callable[..., Array
 
     def reference(*inputs: Array) -> Array:
         with np.errstate(invalid="ignore"):  # NumPy warns of NaN even here
-            return np.asarray(ufunc(*(each.astype(object) for each in inputs))).astype(bool)
+            return np.asarray(ufunc(*(operand.astype(object) for operand in inputs))).astype(bool)
 
     return reference
 

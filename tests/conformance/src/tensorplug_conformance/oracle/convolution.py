@@ -29,7 +29,7 @@ def forward(x: Array, filter: Array, sums: tuple[str, str, str], **options: Any)
     last, kernel = channels_last(wide(x), options), wide(filter)
     axes = _axes(last.shape, filter.shape, options)
     channels = kernel.shape[-1:] if sums is FULL else kernel.shape[-2:]
-    out = np.zeros((len(x), *(each.out for each in axes), *channels), dtype=np.longdouble)
+    out = np.zeros((len(x), *(axis.out for axis in axes), *channels), dtype=np.longdouble)
     size = out.copy()
     for tap, positions, elements in places(axes):
         out[positions] += np.einsum(sums[0], last[elements], kernel[tap])
@@ -75,7 +75,7 @@ def backprop_filter(
     size = out.copy()
     for tap, positions, elements in places(axes):
         taken, dys = last[elements], pulled[positions]
-        taken, dys = (each.reshape(-1, *each.shape[1 + len(axes) :]) for each in (taken, dys))
+        taken, dys = (item.reshape(-1, *item.shape[1 + len(axes) :]) for item in (taken, dys))
         out[tap] += np.einsum(sums[2], taken, dys)
         size[tap] += np.einsum(sums[2], np.abs(taken), np.abs(dys))
     return _bounded(out, size, dy.size // max(1, filter_shape[-1]), x, {})

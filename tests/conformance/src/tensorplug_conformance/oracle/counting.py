@@ -21,7 +21,7 @@ def segment_sum(x: Array, segment_ids: Array, *, num_segments: int) -> Reference
     out = np.zeros((num_segments, *rest), dtype=values.dtype)
     bound = np.zeros((num_segments, *rest), dtype=np.longdouble)
     inexact = x.dtype.kind in "fc"
-    present = {int(each) for each in np.unique(segment_ids)}
+    present = {int(item) for item in np.unique(segment_ids)}
     for number in present & set(range(num_segments)):
         picked = values[segment_ids == number]
         out[number] = picked.sum(axis=0)
@@ -58,9 +58,9 @@ def dense_bincount(
     ]
     if not counts:
         return np.zeros((0, size), dtype=dtype)
-    bounded = [each for each in counts if isinstance(each, Bounded)]
+    bounded = [count for count in counts if isinstance(count, Bounded)]
     if not bounded:
-        return np.stack([each for each in counts if isinstance(each, np.ndarray)])
+        return np.stack([count for count in counts if isinstance(count, np.ndarray)])
     return Bounded(
-        np.stack([each.value for each in bounded]), np.stack([each.bound for each in bounded])
+        np.stack([item.value for item in bounded]), np.stack([item.bound for item in bounded])
     )

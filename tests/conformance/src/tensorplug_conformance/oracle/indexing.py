@@ -36,7 +36,7 @@ def gather_nd(params: Array, indices: Array) -> Array:
     lead = indices.shape[:-1]
     out = np.empty((*lead, *params.shape[indices.shape[-1] :]), dtype=params.dtype)
     for at in np.ndindex(lead):
-        out[at] = params[tuple(int(each) for each in indices[at])]
+        out[at] = params[tuple(int(index) for index in indices[at])]
     return out
 
 
@@ -47,7 +47,7 @@ def tensor_scatter_update(tensor: Array, indices: Array, updates: Array) -> Arra
     if indices.ndim == 1 and updates.shape == (len(indices), *tensor.shape[1:]):
         rows = indices[:, None]
     for at in np.ndindex(rows.shape[:-1]):
-        out[tuple(int(each) for each in rows[at])] = updates[at]
+        out[tuple(int(row) for row in rows[at])] = updates[at]
     return out
 
 
@@ -64,7 +64,7 @@ def sparse_to_dense(
         out[...] = default_value
     rows = sparse_indices.reshape(-1, len(output_shape))
     for row, value in zip(rows, np.broadcast_to(sparse_values, (len(rows),)), strict=True):
-        out[tuple(int(each) for each in row)] = value
+        out[tuple(int(item) for item in row)] = value
     return out
 
 
@@ -80,7 +80,7 @@ def scatter_nd(indices: Array, updates: Array, *, shape: Sequence[int]) -> Refer
     sizes = np.zeros(tuple(shape), dtype=np.longdouble)
     counts = np.zeros(tuple(shape), dtype=int)
     for index, update in zip(flat_indices, flat_updates, strict=True):
-        where = tuple(int(each) for each in index)
+        where = tuple(int(item) for item in index)
         out[where] = out[where] + update
         if updates.dtype.kind in "fc":
             sizes[where] += np.abs(update)

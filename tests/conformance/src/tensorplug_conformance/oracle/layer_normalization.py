@@ -20,7 +20,7 @@ class _Scores:
     def __init__(self, x: Array, axis: Any, offset: float) -> None:
         self.axes = normalized(axis, x.ndim)
         z = wide(x)
-        self.terms = int(np.prod([x.shape[each] for each in self.axes], dtype=int))
+        self.terms = int(np.prod([x.shape[item] for item in self.axes], dtype=int))
         centred = z - self.mean(z)
         spread = self.mean(centred**2) + np.longdouble(offset)
         self.deviation = np.sqrt(spread)

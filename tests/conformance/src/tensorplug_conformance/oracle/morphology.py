@@ -48,7 +48,7 @@ def backprop_filter(x: Array, filter: Array, dy: Array, **options: Any) -> Bound
 def _winners(x: Array, filter: Array, options: dict[str, Any]) -> tuple[Array, Array]:
     """Return the first largest sum of each window, and the number of its tap: the first NaN's."""
     axes = _axes(x, filter, options)
-    shape = (x.shape[0], *(each.out for each in axes), x.shape[3])
+    shape = (x.shape[0], *(axis.out for axis in axes), x.shape[3])
     lowest: Any = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
     value, winner = np.full(shape, lowest, dtype=x.dtype), np.full(shape, -1)
     for at, (tap, positions, elements) in enumerate(places(axes)):

@@ -118,14 +118,14 @@ def _winners(x: Array, options: dict[str, Any]) -> tuple[Array, Array]:
 
 def _taps(axes: list[Axis]) -> Iterator[tuple[Index, Index]]:
     """Yield for each tap the positions at which it is not over padding, and what it sees."""
-    for tap in product(*(range(each.taps) for each in axes)):
+    for tap in product(*(range(item.taps) for item in axes)):
         seen = [
-            [(position, at) for position, other, at in each.inside() if other == own]
-            for each, own in zip(axes, tap, strict=True)
+            [(position, at) for position, other, at in item.inside() if other == own]
+            for item, own in zip(axes, tap, strict=True)
         ]
         if all(seen):
             there, here = (
-                np.ix_(*[[pair[side] for pair in each] for each in seen]) for side in (0, 1)
+                np.ix_(*[[pair[side] for pair in item] for item in seen]) for side in (0, 1)
             )
             yield (slice(None), *there), (slice(None), *here)
         else:  # nowhere
@@ -156,11 +156,11 @@ def _axes(x: Array, options: dict[str, Any]) -> list[Axis]:
 
 
 def _shape(x: Array, axes: list[Axis]) -> tuple[int, ...]:
-    return (x.shape[0], *(each.out for each in axes), x.shape[-1])
+    return (x.shape[0], *(item.out for item in axes), x.shape[-1])
 
 
 def _count(x: Array, options: dict[str, Any]) -> int:
-    return prod(each.taps for each in _axes(x, options))
+    return prod(item.taps for item in _axes(x, options))
 
 
 def _last(x: Array, data_format: str) -> Array:

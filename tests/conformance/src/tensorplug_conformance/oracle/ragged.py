@@ -30,28 +30,28 @@ def gather(
     for _ in range(depth):
         lengths = [len(row) for row in picked]
         found.append(np.array(np.cumsum([0, *lengths]), dtype=dtype))
-        picked = [each for row in picked for each in row]
+        picked = [item for row in picked for item in row]
     return (*found, params_dense_values[np.array(picked, dtype=np.intp)])
 
 
 def _picked(nested: list[Any], indices: Any) -> Any:
     if isinstance(indices, list):
-        return [_picked(nested, each) for each in indices]
+        return [_picked(nested, index) for index in indices]
     return nested[indices]
 
 
 def ragged_range(starts: Array, limits: Array, deltas: Array) -> tuple[Array, Array]:
     """Count from each start to its limit, in exact integers or in wide floats."""
-    rows = max(np.size(each) if np.ndim(each) else 1 for each in (starts, limits, deltas))
-    if any(np.shape(each) == (0,) for each in (starts, limits, deltas)):
+    rows = max(np.size(item) if np.ndim(item) else 1 for item in (starts, limits, deltas))
+    if any(np.shape(item) == (0,) for item in (starts, limits, deltas)):
         rows = 0
     whole = starts.dtype.kind in "iu"
     found: list[Any] = []
     splits = [0]
     for row in range(rows):
         start, limit, delta = (
-            (int if whole else np.longdouble)(np.broadcast_to(each, (rows,))[row])
-            for each in (starts, limits, deltas)
+            (int if whole else np.longdouble)(np.broadcast_to(item, (rows,))[row])
+            for item in (starts, limits, deltas)
         )
         step = 0
         while (start + step * delta < limit) if delta > 0 else (start + step * delta > limit):
@@ -71,7 +71,7 @@ def to_tensor(
     row_partition_types: list[str],
 ) -> Array:
     """Put each value where its row numbers say, if there is such a place."""
-    kinds = [each.upper() for each in row_partition_types]
+    kinds = [type_.upper() for type_ in row_partition_types]
     partitions = list(zip(kinds, row_partition_tensors, strict=True))
     if partitions[0][0] == "FIRST_DIM_SIZE":
         rows = int(partitions.pop(0)[1])
@@ -90,7 +90,7 @@ def to_tensor(
         places = [(*places[row], at) for row, at in zip(parents, columns, strict=True)]
     natural = [*longest, *values.shape[1:]]
     given = [-1] * len(natural) if not shape.ndim else shape.tolist()
-    sizes = [own if each == -1 else each for each, own in zip(given, natural, strict=True)]
+    sizes = [own if item == -1 else item for item, own in zip(given, natural, strict=True)]
     result = np.empty(sizes, values.dtype)
     result[...] = default_value
     for place, value in zip(places, values, strict=True):

@@ -33,14 +33,14 @@ def normalized(axis: Axes, rank: int) -> tuple[int, ...]:
     if axis is None:
         return tuple(range(rank))
     listed = (axis,) if isinstance(axis, int) else tuple(axis)
-    return tuple(sorted(each % rank for each in listed))
+    return tuple(sorted(item % rank for item in listed))
 
 
 def rows(x: Array, axes: tuple[int, ...]) -> tuple[Array, tuple[int, ...]]:
     """Return ``x`` as [kept, reduced] and the shape of what is kept."""
-    kept = [each for each in range(x.ndim) if each not in axes]
-    shape = tuple(x.shape[each] for each in kept)
-    count = math.prod(x.shape[each] for each in axes)
+    kept = [index for index in range(x.ndim) if index not in axes]
+    shape = tuple(x.shape[item] for item in kept)
+    count = math.prod(x.shape[axis] for axis in axes)
     return x.transpose(*kept, *axes).reshape(math.prod(shape), count), shape
 
 
@@ -88,7 +88,7 @@ def product(x: Array, *, axis: Axes = None, keep_dims: bool = False) -> Referenc
 def mean(x: Array, *, axis: Axes = None, keep_dims: bool = False) -> Reference:
     """Sum over count; NaN where there is nothing."""
     axes = normalized(axis, x.ndim)
-    count = math.prod(x.shape[each] for each in axes)
+    count = math.prod(x.shape[item] for item in axes)
     summed = total(x, axis=axis, keep_dims=keep_dims)
     if not isinstance(summed, Bounded):
         raise TypeError("the mean is of inexact numbers")

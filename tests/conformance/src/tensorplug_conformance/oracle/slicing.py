@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def unpack(value: Array, *, axis: int = 0) -> tuple[Array, ...]:
     """One part for each place along the axis."""
     at = axis % value.ndim
-    shape = [n for each, n in enumerate(value.shape) if each != at]
+    shape = [n for item, n in enumerate(value.shape) if item != at]
     parts = [np.empty(shape, dtype=value.dtype) for _ in range(value.shape[at])]
     for index in np.ndindex(value.shape):
         parts[index[at]][(*index[:at], *index[at + 1 :])] = value[index]
@@ -64,7 +64,7 @@ def strided_slice(x: Array, **attributes: Any) -> Array:
         else:
             places.append([everywhere[part]])
         axis += 1
-    out = np.empty([len(each) for each in places], dtype=x.dtype)
+    out = np.empty([len(place) for place in places], dtype=x.dtype)
     for to, at in zip(np.ndindex(out.shape), itertools.product(*places), strict=True):
         out[to] = x[at]
     return out.reshape(shape)
@@ -109,6 +109,6 @@ def _key(
     if Ellipsis not in key:
         key.append(Ellipsis)
     at = key.index(Ellipsis)
-    taken = sum(each is not None for each in key) - 1
+    taken = sum(item is not None for item in key) - 1
     key[at : at + 1] = [slice(None)] * (rank - taken)
     return key

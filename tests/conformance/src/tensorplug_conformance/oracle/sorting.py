@@ -20,7 +20,7 @@ def top_k(x: Array, *, k: int = 1, sorted: bool = True) -> tuple[Array, Array]:
         row = x[at].tolist()
         order = sorted_indices(row)[:k]
         indices[at] = order
-        values[at] = [x[at][each] for each in order]
+        values[at] = [x[at][item] for item in order]
     return values, indices
 
 

@@ -35,8 +35,8 @@ def fill_empty_rows(
             places.append([row] + [0] * (rank - 1))
             found.append(default_value[()])
     result = np.empty(len(found), np.result_type(values, default_value))
-    for at, each in enumerate(found):
-        result[at] = each
+    for at, item in enumerate(found):
+        result[at] = item
     return (
         np.array(places, dtype=indices.dtype).reshape(-1, rank),
         result,
@@ -49,13 +49,13 @@ def reshape(input_indices: Array, input_shape: Array, new_shape: Array) -> tuple
     """Go by the number of each element in row-major order."""
     old, new = tuple(input_shape.tolist()), new_shape.tolist()
     if -1 in new:
-        new[new.index(-1)] = prod(old) // prod(each for each in new if each != -1)
+        new[new.index(-1)] = prod(old) // prod(item for item in new if item != -1)
     found = [
         np.unravel_index(np.ravel_multi_index(tuple(place), old) if old else 0, tuple(new))
         for place in input_indices.tolist()
     ]
     shape = (len(found), len(new))
-    table = np.array([[int(each) for each in place] for place in found], dtype=input_indices.dtype)
+    table = np.array([[int(item) for item in place] for place in found], dtype=input_indices.dtype)
     return table.reshape(shape), np.array(new, dtype=new_shape.dtype)
 
 
@@ -75,7 +75,7 @@ def _reduced(data: Array, indices: Array, segment_ids: Array, *, mean: bool) -> 
     out = np.zeros((count, *data.shape[1:]), dtype=values.dtype)
     bound = np.zeros(out.shape, dtype=np.longdouble)
     inexact = data.dtype.kind in "fc"
-    for number in {int(each) for each in segment_ids}:
+    for number in {int(segment_name) for segment_name in segment_ids}:
         picked = values[indices[segment_ids == number]]
         terms = len(picked)
         out[number] = picked.sum(axis=0)
@@ -88,5 +88,5 @@ def _reduced(data: Array, indices: Array, segment_ids: Array, *, mean: bool) -> 
 
 
 def _cut(total: Array, terms: int) -> Array:
-    flat = [abs(int(each)) // terms * (1 if each >= 0 else -1) for each in np.ravel(total)]
+    flat = [abs(int(item)) // terms * (1 if item >= 0 else -1) for item in np.ravel(total)]
     return np.array(flat, dtype=object).reshape(np.shape(total))

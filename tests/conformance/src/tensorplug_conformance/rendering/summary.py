@@ -35,7 +35,7 @@ def summary(report: Mapping[str, Any]) -> str:
         *_counts(report),
     ]
     if report["blocked_by"]:
-        lines += ["", "## In the way", "", *(f"- {each}" for each in report["blocked_by"])]
+        lines += ["", "## In the way", "", *(f"- {item}" for item in report["blocked_by"])]
     failed = [row for row in report["rows"] if row["status"] in (*BLOCKING, "expected fail")]
     if failed:
         lines += ["", "## Rows that fail", "", "| row | status | first case |", "|---|---|---|"]
@@ -53,7 +53,7 @@ def _counts(report: Mapping[str, Any]) -> list[str]:
     columns = ["pass", *BLOCKING, "expected fail", "unsupported dtype", "not claimed"]
     lines = [f"| rows | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|"]
     for mode, line in counted.items():
-        lines.append(f"| {mode} | {' | '.join(str(line[each] or '') for each in columns)} |")
+        lines.append(f"| {mode} | {' | '.join(str(line[column] or '') for column in columns)} |")
     return lines
 
 

@@ -71,8 +71,8 @@ def _endpoint(report: Report) -> str:
 
 def support(reports: Sequence[Report], sections: str = "") -> str:
     """Return the page in Markdown: a line for each backend, ``sections``, a matrix of kernels."""
-    ordered = sorted(reports, key=lambda each: str(each["backend"]["name"]))
-    names = [each["backend"]["name"] for each in ordered]
+    ordered = sorted(reports, key=lambda report: str(report["backend"]["name"]))
+    names = [item["backend"]["name"] for item in ordered]
     lines = [_HEAD, *_backends(ordered), "", sections + PLACE]
     lines += table(["kernel", *names], _matrix(ordered))
     return "\n".join(lines) + "\n"
@@ -80,20 +80,20 @@ def support(reports: Sequence[Report], sections: str = "") -> str:
 
 def _backends(reports: Iterable[Report]) -> list[str]:
     lines = []
-    for each in reports:
-        backend, suite = each["backend"], each["suite"]
+    for report in reports:
+        backend, suite = report["backend"], report["suite"]
         source = f"{backend.get('distribution', '?')} {backend.get('version', '?')}"
-        counts = Counter(_state(rows) for rows in _by_kernel(each).values())
+        counts = Counter(_state(rows) for rows in _by_kernel(report).values())
         lines.append(
             [
-                f"![{backend['name']}: {standing(each)}]({BADGES}/{backend['name']}.svg)",
+                f"![{backend['name']}: {standing(report)}]({BADGES}/{backend['name']}.svg)",
                 f"{backend['name']}, {source}",
                 str(backend.get("device", "?")),
-                str(each["level"]),
+                str(report["level"]),
                 *(str(counts[state]) for state in ("native", "decomposed", "failed")),
-                str(each["totals"]["cases_passed"]),
+                str(report["totals"]["cases_passed"]),
                 f"{suite['version']}, tolerances {suite['tolerances']}",
-                each["started"][:10],
+                report["started"][:10],
             ]
         )
     head = ["", "backend", "device", "level", "native", "decomposed", "failed", "cases passed"]
@@ -101,9 +101,9 @@ def _backends(reports: Iterable[Report]) -> list[str]:
 
 
 def _matrix(reports: Sequence[Report]) -> list[list[str]]:
-    found = [_by_kernel(each) for each in reports]
-    kernels = sorted({name for each in found for name in each}, key=str.lower)
-    return [[f"`{name}`", *(_cell(each.get(name, [])) for each in found)] for name in kernels]
+    found = [_by_kernel(report) for report in reports]
+    kernels = sorted({name for item in found for name in item}, key=str.lower)
+    return [[f"`{name}`", *(_cell(item.get(name, [])) for item in found)] for name in kernels]
 
 
 def _by_kernel(report: Report) -> dict[str, list[Mapping[str, Any]]]:
@@ -148,6 +148,6 @@ def _cell(rows: Sequence[Mapping[str, Any]]) -> str:
 def table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> list[str]:
     """Return a table in Markdown."""
     body = (
-        f"| {' | '.join(each.replace('|', chr(92) + '|') for each in line)} |" for line in lines
+        f"| {' | '.join(item.replace('|', chr(92) + '|') for item in line)} |" for line in lines
     )
     return [f"| {' | '.join(head)} |", "|---" * len(head) + "|", *body]

@@ -67,13 +67,13 @@ def _show(results: Results, console: Console) -> int:
     console.print(_outcomes(results.trials))
     for table in matrix(results.findings, console.width):
         console.print(table)
-    wrong = sum(not each.right for each in results.trials)
+    wrong = sum(not trial.right for trial in results.trials)
     for finding in results.findings:
         if finding.outcome == "escaped":
             name = f"{finding.saboteur.name} {finding.saboteur.dtype}"
             console.print(f"[bold red]ESCAPED[/] {escape(name)}: {escape(finding.evidence)}")
             wrong += 1
-    caught = sum(each.outcome == "caught" for each in results.findings)
+    caught = sum(item.outcome == "caught" for item in results.findings)
     if wrong:
         console.print(f"[bold red]{wrong} came out wrong[/], {caught} saboteurs caught")
         return 1
@@ -84,7 +84,7 @@ def _show(results: Results, console: Console) -> int:
 
 def _outcomes(trials: Sequence[Trial]) -> Table:
     table = Table("tried", "outcome", "what gave it away")
-    for each in trials:
-        mark = "[green]right[/]" if each.right else "[bold red]ESCAPED[/]"
-        table.add_row(escape(each.name), mark, escape(each.evidence[:110]))
+    for trial in trials:
+        mark = "[green]right[/]" if trial.right else "[bold red]ESCAPED[/]"
+        table.add_row(escape(trial.name), mark, escape(trial.evidence[:110]))
     return table

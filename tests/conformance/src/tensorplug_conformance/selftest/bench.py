@@ -88,7 +88,9 @@ class Bench:
             case_id = self._missed(entry, prepared, witness) if witness.struck else ""
             if case_id:
                 return Finding(saboteur, "escaped", f"{case_id}: other results, and passed")
-            shown = [each for each in prepared.probes if run_case(self.session, entry, row, each)]
+            shown = [
+                probe for probe in prepared.probes if run_case(self.session, entry, row, probe)
+            ]
         # What the right kernel does not pass either is no case: the oracle has no answer to it.
         for case in shown:
             if run_case(self.session, entry, row, case) is None:
@@ -161,8 +163,8 @@ def _may_be_special(case: Case) -> bool:
     """Return whether it is answered, and small enough for an oracle of exact arithmetic."""
     sizes = [
         one.size
-        for each in case.inputs
-        for one in (each if isinstance(each, list) else [] if each is None else [each])
+        for operand in case.inputs
+        for one in (operand if isinstance(operand, list) else [] if operand is None else [operand])
     ]
     return case.expected is None and max(sizes, default=0) < _LARGEST
 
@@ -172,7 +174,7 @@ def _special(entry: CaseEntry, case: Case) -> Case:
 
     def filled(array: Any) -> Any:
         if isinstance(array, list):
-            return [filled(each) for each in array]
+            return [filled(item) for item in array]
         if array is None or not array.size:
             return array
         edges = Corpus(dt.of(array.dtype)).edges()

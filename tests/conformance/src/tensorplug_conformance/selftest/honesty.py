@@ -106,7 +106,7 @@ def try_misbehaviour(wrong: Misbehaviour) -> Trial:
     items = [before, wrong.item, after]
     limits = Limits(item=_SOON if wrong.reason == _HUNG else _PATIENCE)
     outcomes = supervise(target, items, 0, limits, lambda _outcome: None)
-    found = [_verdict(each) for each in outcomes]
+    found = [_verdict(outcome) for outcome in outcomes]
     status, reason = found[1]
     around = {found[0][0], found[2][0]}
     right = status == wrong.status and wrong.reason in reason
@@ -121,6 +121,6 @@ def _verdict(outcome: Outcome) -> tuple[str, str]:
     verdict: dict[str, Any] | None = outcome.verdict
     if verdict is None:
         return "none", outcome.error
-    failures = [each["message"] for each in verdict.get("failures", ())]
+    failures = [item["message"] for item in verdict.get("failures", ())]
     said = [verdict.get("message", ""), verdict.get("reason", ""), *failures]
-    return verdict["status"], "; ".join(each for each in said if each)
+    return verdict["status"], "; ".join(item for item in said if item)

@@ -71,11 +71,11 @@ def matrix(findings: Sequence[Finding], width: int = 100) -> Iterator[Table]:
     caught: Counts = Counter()
     tried: Counts = Counter()
     harmless: Counter[str] = Counter()
-    for each in findings:
-        cell = family_of[each.saboteur.kernel], group_of(each.saboteur.kind)
-        harmless[each.saboteur.kind] += each.outcome == "harmless"
-        tried[cell] += each.outcome != "harmless"
-        caught[cell] += each.outcome == "caught"
+    for finding in findings:
+        cell = family_of[finding.saboteur.kernel], group_of(finding.saboteur.kind)
+        harmless[finding.saboteur.kind] += finding.outcome == "harmless"
+        tried[cell] += finding.outcome != "harmless"
+        caught[cell] += finding.outcome == "caught"
     shown = [name for name in (*GROUPS, _OTHER) if _sum(tried, name)]
     across = max(1, (width - _FIRST) // _CELL)
     for first in range(0, len(shown), across):
@@ -86,7 +86,7 @@ def matrix(findings: Sequence[Finding], width: int = 100) -> Iterator[Table]:
 def group_of(kind: str) -> str:
     """Return the group of a kind."""
     for name, kinds in GROUPS.items():
-        if any(fnmatch.fnmatchcase(kind, each) for each in kinds):
+        if any(fnmatch.fnmatchcase(kind, item) for item in kinds):
             return name
     return _OTHER
 
@@ -94,8 +94,8 @@ def group_of(kind: str) -> str:
 def _table(groups: Sequence[str], caught: Counts, tried: Counts) -> Table:
     table = Table(box=box.SIMPLE, padding=(0, 1, 0, 0))
     table.add_column("family", no_wrap=True, min_width=_FIRST - 4)
-    for each in groups:
-        table.add_column(each, min_width=_CELL - 1)
+    for group in groups:
+        table.add_column(group, min_width=_CELL - 1)
     for family in sorted({family for family, _ in tried}):
         table.add_row(family, *(_cell(caught[family, at], tried[family, at]) for at in groups))
     table.add_section()

@@ -50,11 +50,11 @@ class Call:
 
     def inputs(self) -> list[Any]:
         """Return the inputs as host arrays; a variadic one as a list of them."""
-        return [self._host(each) for each in self.buffers]
+        return [self._host(buffer) for buffer in self.buffers]
 
     def _host(self, given: Any) -> Any:
         if isinstance(given, list):
-            return [self._host(each) for each in given]
+            return [self._host(item) for item in given]
         return None if given is None else np.array(self.backend.to_host(given))
 
     def clean(self, inputs: Sequence[Any] | None = None, **changed: Any) -> list[Array]:
@@ -63,16 +63,16 @@ class Call:
         What was not changed goes in as it lies: elsewhere, sums may be rounded otherwise.
         """
         same = inputs is None or _unchanged(inputs, self.inputs())
-        buffers = self.buffers if same else [self._device(each) for each in inputs or ()]
+        buffers = self.buffers if same else [self._device(operand) for operand in inputs or ()]
         return self._results(buffers, {**self.attributes, **changed})
 
     def clean_in_fresh_memory(self) -> list[Array]:
         """Return what the clean kernel gives for copies of the inputs."""
-        return self._results([self._device(each) for each in self.inputs()], self.attributes)
+        return self._results([self._device(operand) for operand in self.inputs()], self.attributes)
 
     def _results(self, buffers: Sequence[Any], attributes: Mapping[str, Any]) -> list[Array]:
         found = self.run(buffers, attributes)
-        return [np.array(self.backend.to_host(each)) for each in found]
+        return [np.array(self.backend.to_host(item)) for item in found]
 
     def as_of(self, inputs: Sequence[Any]) -> list[Array]:
         """Return what the clean kernel gives for inputs that may have other types.
@@ -81,21 +81,21 @@ class Call:
             ArgumentError, DTypeError: when the spec does not allow them.
 
         """
-        buffers = [self._device(each) for each in inputs]
-        types = [self.type_of(each) for each in buffers]
+        buffers = [self._device(operand) for operand in inputs]
+        types = [self.type_of(buffer) for buffer in buffers]
         attributes, outs = self.spec.resolve(types, self.attributes)
         found = self.run(buffers, attributes, types, outs)
-        return [np.array(self.backend.to_host(each)) for each in found]
+        return [np.array(self.backend.to_host(item)) for item in found]
 
     def type_of(self, given: Any) -> Any:
         """Return the type of a buffer, of each in a list, or None of an absent one."""
         if isinstance(given, list):
-            return [self.type_of(each) for each in given]
+            return [self.type_of(item) for item in given]
         return None if given is None else self.backend.describe(given)
 
     def _device(self, given: Any) -> Any:
         if isinstance(given, list):
-            return [self._device(each) for each in given]
+            return [self._device(item) for item in given]
         return None if given is None else self.backend.from_host(given)
 
 
@@ -242,11 +242,11 @@ class _Wrapped:
             found = self.saboteur.wrong(call)
             if not self.saboteur.raw:
                 found = [
-                    backend.from_host(_fitted(each, type_))
-                    for each, type_ in zip(found, outs, strict=True)
+                    backend.from_host(_fitted(item, type_))
+                    for item, type_ in zip(found, outs, strict=True)
                 ]
             if self.witness.watching:
-                self.witness.compare([np.array(backend.to_host(each)) for each in found], before)
+                self.witness.compare([np.array(backend.to_host(item)) for item in found], before)
             return found if several else found[0]
 
         return kernel

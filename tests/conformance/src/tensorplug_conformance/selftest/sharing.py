@@ -78,11 +78,11 @@ def run(
             futures = [pool.submit(work, part) for part in parts]
             for _ in as_completed(futures):
                 heard()
-            told = [each.result() for each in futures]
+            told = [future.result() for future in futures]
     chosen = _chosen(plan)
     trials = [trial for some, _ in told for trial in some]
     clean = _clean_rows(plan)
-    if clean and all(each.right for each in trials if each.name.startswith("clean ")):
+    if clean and all(item.right for item in trials if item.name.startswith("clean ")):
         trials.append(Trial(f"clean {plan.backend}: {len(clean)} rows", True, "all pass"))
     return Results(
         trials,
@@ -97,8 +97,8 @@ def _parts(plan: Plan) -> Iterator[Part]:
         yield from (("misbehaviour", (at,)) for at in range(len(MISBEHAVIOUR)))
         yield from (("program", (at,)) for at in range(len(WRONG_PROGRAMS)))
         yield from (("backend", (at,)) for at in range(len(WRONG_BACKENDS)))
-    yield from (("clean", each) for each in _batches(len(_clean_rows(plan))))
-    yield from (("saboteurs", each) for each in _batches(len(_chosen(plan))))
+    yield from (("clean", batch) for batch in _batches(len(_clean_rows(plan))))
+    yield from (("saboteurs", batch) for batch in _batches(len(_chosen(plan))))
 
 
 def _batches(count: int) -> list[tuple[int, ...]]:
@@ -112,15 +112,15 @@ _NULLS: Final = ("zeros", "nothing")
 def _chosen(plan: Plan) -> list[Saboteur]:
     """Return the saboteurs; those of one row together: its cases are kept for them alone."""
     made = [*saboteurs(), *(selected(plan.thin, plan.offset) if plan.thin else ())]
-    fitting = [each for each in made if fnmatch.fnmatchcase(each.kind, plan.kinds)]
-    return sorted(fitting, key=lambda each: (each.kernel, each.mode, each.dtype))
+    fitting = [item for item in made if fnmatch.fnmatchcase(item.kind, plan.kinds)]
+    return sorted(fitting, key=lambda item: (item.kernel, item.mode, item.dtype))
 
 
 @cache
 def _clean_rows(plan: Plan) -> list[Row]:
     """Return the rows in which those written by hand are tried: on the clean backend they pass."""
-    hand = [each for each in saboteurs() if fnmatch.fnmatchcase(each.kind, plan.kinds)]
-    return sorted({Row(each.kernel, each.dtype, each.mode) for each in hand})
+    hand = [saboteur for saboteur in saboteurs() if fnmatch.fnmatchcase(saboteur.kind, plan.kinds)]
+    return sorted({Row(item.kernel, item.dtype, item.mode) for item in hand})
 
 
 def _carry_out(plan: Plan, part: Part) -> Told:

@@ -42,12 +42,12 @@ def divided_by_counts(x: Tensor, windows: Windows) -> Tensor:
     number: Tensor | None = None
     for axis, window in enumerate(windows, start=1):
         along = counts(window)
-        if all(each == window.filter for each in along):
+        if all(item == window.filter for item in along):
             whole *= window.filter
             continue
         shape = [1] * x.ndim
         shape[axis] = window.out
-        factor = reshape(as_tensor([float(each) for each in along], x.dtype), shape)
+        factor = reshape(as_tensor([float(item) for item in along], x.dtype), shape)
         number = factor if number is None else number * factor
     if number is None:
         return x / float(whole)

@@ -113,7 +113,7 @@ def family(
     """Return the kernels called ``names``; ``outputs`` gives a filter's output channels."""
 
     def output_shape(x: Shape, filter: Shape, given: Attributes) -> Shape:
-        sizes = tuple(each.out for each in windows_of(x, filter, given))
+        sizes = tuple(item.out for item in windows_of(x, filter, given))
         return arranged(x[0], sizes, outputs(filter), given["data_format"])
 
     def check(dy: TensorType, x: Shape, filter: Shape, given: Attributes) -> None:

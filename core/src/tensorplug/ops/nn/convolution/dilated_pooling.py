@@ -68,7 +68,9 @@ def _spatial(kind: Any, **options: Any) -> Attribute:
 def _pool(input: TensorType, *, pooling_type: str, attributes: Attributes) -> TensorType:
     windows = pool_geometry(input.shape, **attributes)
     dtype = dt.inexact(input.dtype) if pooling_type == "avg" else input.dtype
-    return TensorType(dtype, (input.shape[0], *(each.out for each in windows), input.shape[-1]))
+    return TensorType(
+        dtype, (input.shape[0], *(window.out for window in windows), input.shape[-1])
+    )
 
 
 POOL = KernelSpec(

@@ -35,12 +35,12 @@ def lowest(dtype: DType) -> Scalar:
 
 def places(windows: Windows) -> product[tuple[int, ...]]:
     """Return where the taps of the window stand, in row-major order: (0, 0), (0, 1), ..."""
-    return product(*(range(each.filter) for each in windows))
+    return product(*(range(window.filter) for window in windows))
 
 
 def taps(x: Tensor, windows: Windows, fill: Scalar) -> list[Tensor]:
     """Return the taps of ``x``, padded with ``fill``, in row-major order of the window."""
-    padded = movement.pad(x, ((0, 0), *(_padding(each) for each in windows), (0, 0)), fill)
+    padded = movement.pad(x, ((0, 0), *(_padding(window) for window in windows), (0, 0)), fill)
     return [
         getitem(padded, (slice(None), *map(_positions, windows, tap))) for tap in places(windows)
     ]
@@ -55,8 +55,8 @@ def untap(parts: list[Tensor], windows: Windows) -> Tensor:
             spread = _spread(spread, window, tap, axis)
         total = spread if total is None else total + spread
     assert total is not None  # a window has at least one tap
-    begin = (0, *(each.before for each in windows), 0)
-    sizes = (total.shape[0], *(each.size for each in windows), total.shape[-1])
+    begin = (0, *(item.before for item in windows), 0)
+    sizes = (total.shape[0], *(item.size for item in windows), total.shape[-1])
     return movement.slice(total, begin, sizes)
 
 
@@ -108,8 +108,10 @@ def _first(candidates: list[Tensor], inside: list[Tensor], out: Tensor) -> list[
     """Return for each candidate whether it is the first inside that is ``out``, or a NaN."""
     taken = None
     chosen = []
-    for each, real in zip(candidates, inside, strict=True):
-        same = logical_and(real, logical_or(equal(each, out), not_equal(each, each)))
+    for candidate, real in zip(candidates, inside, strict=True):
+        same = logical_and(
+            real, logical_or(equal(candidate, out), not_equal(candidate, candidate))
+        )
         first = same if taken is None else logical_and(same, logical_not(taken))
         chosen.append(first)
         taken = first if taken is None else logical_or(taken, first)

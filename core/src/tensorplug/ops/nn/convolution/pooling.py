@@ -62,7 +62,7 @@ def geometry(
 def _pooled(x: TensorType, *, attributes: Attributes) -> TensorType:
     windows = geometry(x.shape, **attributes)
     form = attributes.get("data_format", "NHWC")
-    sizes = tuple(each.out for each in windows)
+    sizes = tuple(window.out for window in windows)
     return TensorType(x.dtype, arranged(x.shape[0], sizes, x.shape[channel_axis(form)], form))
 
 

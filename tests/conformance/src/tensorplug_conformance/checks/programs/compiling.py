@@ -142,13 +142,13 @@ def _counted_in_numpy(n: Array) -> Any:
 def _descended(w1: Any, b1: Any, w2: Any, b2: Any, x: Any, y: Any) -> Any:
     p = {"w1": w1, "b1": b1, "w2": w2, "b2": b2}
     loss, slopes = tp.value_and_grad(PERCEPTRON.loss)(p, x, y)
-    return loss, *(each - 0.25 * slopes[name] for name, each in p.items())
+    return loss, *(item - 0.25 * slopes[name] for name, item in p.items())
 
 
 def _descended_in_numpy(w1: Array, b1: Array, w2: Array, b2: Array, x: Array, y: Array) -> Any:
     p = {"w1": w1, "b1": b1, "w2": w2, "b2": b2}
     loss, slopes = PERCEPTRON.reference(p, x, y)
-    return loss, *(each - 0.25 * slopes[name] for name, each in p.items())
+    return loss, *(item - 0.25 * slopes[name] for name, item in p.items())
 
 
 def _step_of_training(seed: int) -> tuple[Array, ...]:
@@ -190,7 +190,7 @@ def _compiles(program: Program, _target: Target, opened: Callable[[], Session]) 
     with session.entered():
         for seed in (1, 2, 3, 1):
             given = program.arguments(seed)
-            tensors = [tp.asarray(each) for each in given]
+            tensors = [tp.asarray(item) for item in given]
             eager = _read(program.function(*tensors))
             results = tree.leaves(compiled(*tensors))
             found = _read(results)
@@ -213,11 +213,13 @@ def _float64(array: Array) -> Array:
 
 
 def _wide(results: Any) -> list[Array]:
-    return [np.asarray(each) for each in (results if isinstance(results, tuple) else (results,))]
+    return [
+        np.asarray(result) for result in (results if isinstance(results, tuple) else (results,))
+    ]
 
 
 def _read(results: Any) -> list[Array]:
-    return [np.array(each.numpy()) for each in tree.leaves(results)]
+    return [np.array(leaf.numpy()) for leaf in tree.leaves(results)]
 
 
 def judged(found: list[Array], meant: list[Array], what: str, steps: int = 1) -> None:
@@ -310,7 +312,7 @@ def _through(_target: Target, opened: Callable[[], Session]) -> None:
 
 
 CHECKS: Final = (
-    *(Check(4, f"compiled = eager: {each.name}", partial(_compiles, each)) for each in PROGRAMS),
+    *(Check(4, f"compiled = eager: {item.name}", partial(_compiles, item)) for item in PROGRAMS),
     Check(4, "compiled = eager: random numbers", _random),
     Check(4, "compiled = eager: variables", _variables),
     Check(4, "compiled = eager: gradients through", _through),

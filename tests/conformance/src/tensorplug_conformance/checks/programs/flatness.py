@@ -54,14 +54,14 @@ def _in_a_scope() -> Step:
 
 
 def _compiled() -> Step:
-    start = {name: tp.asarray(each) for name, each in PERCEPTRON.start().items()}
+    start = {name: tp.asarray(item) for name, item in PERCEPTRON.start().items()}
     x, y = map(tp.asarray, PERCEPTRON.batch())
     state = [start]
 
     @tp.compile
     def descended(p: Any, x: Any, y: Any) -> Any:
         slopes = tp.grad(PERCEPTRON.loss)(p, x, y)
-        return {name: each - 0.25 * slopes[name] for name, each in p.items()}
+        return {name: item - 0.25 * slopes[name] for name, item in p.items()}
 
     def step() -> None:
         state[0] = descended(state[0], x, y)
@@ -182,7 +182,7 @@ def _figures(session: Session) -> dict[str, int]:
         figures["live_buffers()"] = backend.live_buffers() - held.constants
     else:
         kind = type(backend.from_host(np.zeros(3, np.float32)))
-        objects = sum(type(each) is kind for each in gc.get_objects())
+        objects = sum(type(get_object_) is kind for get_object_ in gc.get_objects())
         figures[f"objects of {kind.__name__}"] = objects - held.constants
     return figures
 

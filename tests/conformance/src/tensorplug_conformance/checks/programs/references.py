@@ -95,7 +95,7 @@ def adam(rate: float) -> Update:
 
 def trained(model: Any, update: Update, steps: int) -> tuple[list[float], Gradients]:
     """Return the losses before each step, and the parameters after the last."""
-    p = {name: each.astype(np.float64) for name, each in model.start().items()}
+    p = {name: item.astype(np.float64) for name, item in model.start().items()}
     x, y = model.batch("float64")
     states: dict[str, dict[str, Any]] = {name: {} for name in p}
     losses = []

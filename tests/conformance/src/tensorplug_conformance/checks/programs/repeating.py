@@ -35,7 +35,7 @@ def _results(session: Session) -> Iterator[tuple[str, bytes]]:
     for training in TRAININGS:
         run = Run(training)
         losses = np.array(run.steps(_STEPS)).tobytes()
-        yield training.name, losses + b"".join(each.tobytes() for each in run.values().values())
+        yield training.name, losses + b"".join(item.tobytes() for item in run.values().values())
     if dt.uint32 in session.device.backend.dtypes:
         yield "random numbers", _noise()
 
@@ -93,7 +93,7 @@ def main(arguments: list[str]) -> int:
     """Print what each program comes to on a backend: its name, and perhaps an engine factory."""
     backend, *factory = arguments
     session = Session(engine_factory(factory[0] if factory else None), backend)
-    sys.stdout.writelines(f"{_MARK}{each}\n" for each in digests(session))
+    sys.stdout.writelines(f"{_MARK}{digest}\n" for digest in digests(session))
     return 0
 
 

@@ -36,19 +36,20 @@ def _resumed(_target: Target, opened: Callable[[], Session]) -> None:
         run.steps(_STEPS)
         kept = run.optimizer.weights()
         slots = [name for name in kept if name != "iterations"]
-        tensors = {f"p.{name}": each.read() for name, each in run.parameters.items()}
-        names = {each.name: name for name, each in run.parameters.items()}
+        tensors = {f"p.{name}": parameter.read() for name, parameter in run.parameters.items()}
+        names = {parameter.name: name for name, parameter in run.parameters.items()}
         for slot in slots:
             tensors |= {f"{slot}.{names[who]}": state for who, state in kept[slot].items()}
         tp.save(tensors, path, metadata={"iterations": str(kept["iterations"])})
         loaded = tp.load(path)
         other.steps(1)  # its own state must give way
-        for name, each in other.parameters.items():
-            each.assign(loaded[f"p.{name}"])
+        for name, parameter in other.parameters.items():
+            parameter.assign(loaded[f"p.{name}"])
         weights: dict[str, Any] = {"iterations": kept["iterations"]}
         for slot in slots:
             weights[slot] = {
-                each.name: loaded[f"{slot}.{name}"] for name, each in other.parameters.items()
+                parameter.name: loaded[f"{slot}.{name}"]
+                for name, parameter in other.parameters.items()
             }
         other.optimizer.set_weights(weights)
         pairs = [(run.steps(_STEPS), other.steps(_STEPS))]
@@ -61,10 +62,10 @@ def _copies(_target: Target, opened: Callable[[], Session]) -> None:
     """Every dtype of the backend through a file, pickle and a deep copy, to the last bit."""
     session = opened()
     held = dt.ANY - {dt.string, dt.complex128}  # which the files' format lacks
-    dtypes = sorted(session.device.backend.dtypes & held, key=lambda each: each.name)
+    dtypes = sorted(session.device.backend.dtypes & held, key=lambda dtype: dtype.name)
     with session.entered(), tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "all.safetensors")
-        hosts = {each.name: Corpus(each).edges() for each in dtypes}
+        hosts = {dtype.name: Corpus(dtype).edges() for dtype in dtypes}
         hosts["rank 0"] = np.asarray(np.float32(2.5))
         hosts["empty"] = np.zeros((2, 0, 3), np.int32)
         tensors = {name: tp.asarray(host) for name, host in hosts.items()}

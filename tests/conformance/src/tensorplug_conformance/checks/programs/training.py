@@ -66,11 +66,11 @@ class Run:
     def __init__(self, training: Training, dtype: str = "float32", seed: int = 0) -> None:
         model = training.model
         self._loss = model.loss
-        self.x, self.y = (tp.asarray(each) for each in model.batch(dtype))
+        self.x, self.y = (tp.asarray(item) for item in model.batch(dtype))
         start = model.start(dtype, seed)
         self.optimizer: Any = training.optimizer() if training.optimizer else None
         make: Any = tp.Variable if self.optimizer else tp.asarray
-        self.parameters: dict[str, Any] = {name: make(each) for name, each in start.items()}
+        self.parameters: dict[str, Any] = {name: make(item) for name, item in start.items()}
 
     def loss(self) -> Any:
         """Return the loss as it is now."""
@@ -82,7 +82,7 @@ class Run:
             return self.optimizer.minimize(self.loss, list(self.parameters.values()))
         loss, slopes = tp.value_and_grad(self._loss)(self.parameters, self.x, self.y)
         self.parameters = {
-            name: each - 0.5 * slopes[name] for name, each in self.parameters.items()
+            name: parameter - 0.5 * slopes[name] for name, parameter in self.parameters.items()
         }
         return loss
 
@@ -92,7 +92,7 @@ class Run:
 
     def values(self) -> dict[str, Array]:
         """Return copies of the parameters."""
-        return {name: np.array(each.numpy()) for name, each in self.parameters.items()}
+        return {name: np.array(parameter.numpy()) for name, parameter in self.parameters.items()}
 
 
 def _trains(
@@ -181,8 +181,8 @@ def watched(backend: Any, step: Callable[[], object]) -> list[Any]:
 
 CHECKS: Final = (
     *(
-        Check(4, f"training {dtype}: {each.name}", partial(_trains, each, dtype))
-        for each in TRAININGS
+        Check(4, f"training {dtype}: {item.name}", partial(_trains, item, dtype))
+        for item in TRAININGS
         for dtype in ("float32", "float64")
     ),
     Check(4, "training stays on the device", _stays),

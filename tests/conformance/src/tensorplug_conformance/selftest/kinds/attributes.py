@@ -53,7 +53,7 @@ def _with(name: str, replaced: Callable[[Call, str], Any]) -> Callable[[Call], A
             found = call.clean(**{name: replaced(call, name)})
         except _REFUSALS:  # the wrong attribute fits no such call
             found = call.clean()
-        return [call.backend.from_host(each) for each in found]
+        return [call.backend.from_host(item) for item in found]
 
     return wrong
 
@@ -62,7 +62,7 @@ def _default(call: Call, name: str) -> Any:
     attribute = call.spec.attributes[name]
     if attribute.default is REQUIRED:
         return call.attributes[name]
-    types = [call.type_of(each) for each in call.buffers]
+    types = [call.type_of(buffer) for buffer in call.buffers]
     known = dict(zip(call.spec.input_names, types, strict=True))
     return attribute.canonical(attribute.default, {**known, **call.attributes})
 
@@ -98,9 +98,11 @@ def _broadened(call: Call, name: str) -> Any:
 def _next_axis(call: Call, name: str) -> Any:
     """Return the axis after the one that is meant, of several each; after the last the first."""
     value = call.attributes[name]
-    rank = max((each.ndim for each in call.inputs() if isinstance(each, np.ndarray)), default=0)
+    rank = max(
+        (operand.ndim for operand in call.inputs() if isinstance(operand, np.ndarray)), default=0
+    )
     if isinstance(value, int) and rank:
         return (value + 1) % rank
     if isinstance(value, tuple) and rank:
-        return tuple((each + 1) % rank for each in value)
+        return tuple((item + 1) % rank for item in value)
     return value

@@ -59,9 +59,9 @@ class Kind:
 
 def chosen(entry: CaseEntry, dtypes: tuple[str, ...], *, strict: bool = False) -> str | None:
     """Return the first of ``dtypes`` that a kernel has rows for; else any, unless ``strict``."""
-    own = [each.name for each in entry.dtypes]
-    fitting = [each for each in dtypes if each in own]
+    own = [dtype.name for dtype in entry.dtypes]
+    fitting = [dtype for dtype in dtypes if dtype in own]
     if fitting:
         return fitting[0]
-    numeric = [each.name for each in entry.dtypes if each is not dt.string]
+    numeric = [dtype.name for dtype in entry.dtypes if dtype is not dt.string]
     return None if strict else (numeric or own)[0]

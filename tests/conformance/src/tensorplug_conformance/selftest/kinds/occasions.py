@@ -25,90 +25,94 @@ _LARGE: Final = 1 << 16
 def _only(condition: Callable[[Call], bool]) -> Callable[[Call], Any]:
     def wrong(call: Call) -> Any:
         found = call.clean()
-        return [changed(each, -1) for each in found] if condition(call) else found
+        return [changed(item, -1) for item in found] if condition(call) else found
 
     return wrong
 
 
 def _given(call: Call) -> list[Array]:
     found: list[Array] = []
-    for each in call.inputs():
-        found.extend(each if isinstance(each, list) else [] if each is None else [each])
+    for operand in call.inputs():
+        found.extend(
+            operand if isinstance(operand, list) else [] if operand is None else [operand]
+        )
     return found
 
 
 def _wrong_where_large(call: Call) -> Any:
     """Change the last element where inputs or results are large, of whatever size they come."""
     found = call.clean()
-    most = max(each.size for each in (*found, *_given(call)))
-    return [changed(each, -1) for each in found] if most > _LARGE else found
+    most = max(item.size for item in (*found, *_given(call)))
+    return [changed(item, -1) for item in found] if most > _LARGE else found
 
 
 def _strided(call: Call) -> bool:
     buffers: list[Any] = []
-    for each in call.buffers:
-        buffers.extend(each if isinstance(each, list) else [each])
-    return any(isinstance(each, np.ndarray) and not each.flags.c_contiguous for each in buffers)
+    for buffer in call.buffers:
+        buffers.extend(buffer if isinstance(buffer, list) else [buffer])
+    return any(
+        isinstance(buffer, np.ndarray) and not buffer.flags.c_contiguous for buffer in buffers
+    )
 
 
 def _scalar(call: Call) -> bool:
-    return any(each.ndim == 0 for each in _given(call))
+    return any(item.ndim == 0 for item in _given(call))
 
 
 def _one_long(call: Call) -> bool:
-    return any(1 in each.shape for each in _given(call))
+    return any(1 in item.shape for item in _given(call))
 
 
 def _high_rank(call: Call) -> bool:
-    return any(each.ndim > 4 for each in _given(call))
+    return any(item.ndim > 4 for item in _given(call))
 
 
 def _from_nothing(call: Call) -> bool:
-    return any(each.size == 0 for each in _given(call))
+    return any(item.size == 0 for item in _given(call))
 
 
 def _nothing_is_flat(call: Call) -> Any:
     """Give an empty result without its shape."""
     return [
-        call.backend.from_host(each if each.size else each.reshape(-1)) for each in call.clean()
+        call.backend.from_host(item if item.size else item.reshape(-1)) for item in call.clean()
     ]
 
 
 def _nothing_fails(call: Call) -> Any:
     made = any(type_.known and 0 in type_.shape for type_ in call.types)
-    if made or any(each.size == 0 for each in _given(call)):
+    if made or any(item.size == 0 for item in _given(call)):
         raise MemoryError("no grid of size 0")
     return call.clean()
 
 
 def _vector_of_scalar(call: Call) -> Any:
     found = call.clean()
-    return [call.backend.from_host(each if each.ndim else each.reshape(1)) for each in found]
+    return [call.backend.from_host(item if item.ndim else item.reshape(1)) for item in found]
 
 
 def _races(call: Call) -> Any:
     """Lose an element in one call of three, as unsynchronized work does."""
     chance = call.lasting.setdefault("chance", np.random.default_rng(7))
     found = call.clean()
-    return [changed(each, -1) for each in found] if chance.random() < 1 / 3 else found
+    return [changed(item, -1) for item in found] if chance.random() < 1 / 3 else found
 
 
 def _shares_scratch(call: Call) -> Any:
     """Pass results through memory that all calls share, and wait meanwhile as for a device."""
     found = call.clean()
     places = []
-    for at, each in enumerate(found):
-        place = call.lasting.setdefault(f"{at} {each.shape} {each.dtype}", np.array(each))
-        np.copyto(place, each)
+    for at, item in enumerate(found):
+        place = call.lasting.setdefault(f"{at} {item.shape} {item.dtype}", np.array(item))
+        np.copyto(place, item)
         places.append(place)
     time.sleep(_A_MOMENT)
-    return [np.array(each) for each in places]
+    return [np.array(item) for item in places]
 
 
 def _third_call(call: Call) -> Any:
     call.memory["calls"] = call.memory.get("calls", 0) + 1
     found = call.clean()
-    return found if call.memory["calls"] < 3 else [changed(each) for each in found]
+    return found if call.memory["calls"] < 3 else [changed(item) for item in found]
 
 
 def _takes_inputs(entry: CaseEntry) -> bool:

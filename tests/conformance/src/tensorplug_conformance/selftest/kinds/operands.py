@@ -37,7 +37,7 @@ def _misread(call: Call, change: Callable[[Array], Array]) -> list[Any]:
     for name, given in zip(call.spec.input_names, call.inputs(), strict=True):
         misread = _same if call.spec.accepted(name) == dt.INTEGER else change
         if isinstance(given, list):
-            found.append([misread(each) for each in given])
+            found.append([misread(item) for item in given])
         else:
             found.append(None if given is None else misread(given))
     return found
@@ -145,7 +145,7 @@ def _as_signed(call: Call) -> Any:
 
     def seen(given: Any) -> Any:
         if isinstance(given, list):
-            return [seen(each) for each in given]
+            return [seen(item) for item in given]
         if given is None or given.dtype.kind != "u":
             return given
         return given.view(f"i{given.dtype.itemsize}")
@@ -158,7 +158,7 @@ def _saturated(call: Call) -> Any:
 
     def seen(given: Any) -> Any:
         if isinstance(given, list):
-            return [seen(each) for each in given]
+            return [seen(item) for item in given]
         return given.astype(np.int64) if given is not None and given.dtype.kind == "i" else given
 
     return _retyped(call, seen)
@@ -166,10 +166,10 @@ def _saturated(call: Call) -> Any:
 
 def _retyped(call: Call, seen: Callable[[Any], Any]) -> Any:
     try:
-        found = call.as_of([seen(each) for each in call.inputs()])
+        found = call.as_of([seen(operand) for operand in call.inputs()])
     except (ValueError, TypeError, IndexError, ArithmeticError, TensorplugError):
         return call.clean()
-    return [_returned(each, type_) for each, type_ in zip(found, call.types, strict=True)]
+    return [_returned(item, type_) for item, type_ in zip(found, call.types, strict=True)]
 
 
 def _returned(found: Array, type_: Any) -> Array:
@@ -207,7 +207,7 @@ def _last_update(call: Call) -> Any:
     for name, given in zip(call.spec.input_names, call.inputs(), strict=True):
         if call.spec.accepted(name) == dt.INTEGER and isinstance(given, np.ndarray) and given.size:
             lost = _overtaken(given)
-            inputs = [_without(each, lost) for each in inputs]
+            inputs = [_without(operand, lost) for operand in inputs]
     return _attempt(call, inputs)
 
 
@@ -236,7 +236,7 @@ def _without(given: Any, lost: Array) -> Any:
 
 def _chooses(entry: CaseEntry) -> bool:
     """Return whether results are exact: a choice among the inputs, or what they compare to."""
-    return any(each.name == "float32" for each in entry.dtypes) and (
+    return any(dtype.name == "float32" for dtype in entry.dtypes) and (
         tolerances().of(entry, dt.float32) == 0
     )
 
@@ -248,7 +248,7 @@ def _promotes(entry: CaseEntry) -> bool:
 def _swappable(entry: CaseEntry) -> bool:
     spec = entry.spec
     return len(spec.inputs) > 1 and not any(
-        each.variadic or each.optional for each in spec.declared[:2]
+        item.variadic or item.optional for item in spec.declared[:2]
     )
 
 

@@ -22,7 +22,7 @@ def each_result(change: Callable[[Array], Any]) -> Callable[[Call], Any]:
 
     def wrong(call: Call) -> Any:
         with np.errstate(all="ignore"):
-            return [change(each) for each in call.clean()]
+            return [change(item) for item in call.clean()]
 
     return wrong
 
@@ -91,7 +91,7 @@ def _too_far(call: Call) -> Any:
     """Move every result a little further than the table allows, away from zero."""
     ulps = 2 * call.allowed + 2
     found = call.clean()
-    return [_moved(each, ulps) for each in found]
+    return [_moved(item, ulps) for item in found]
 
 
 def _moved(x: Array, ulps: float) -> Array:
@@ -123,20 +123,20 @@ def _wider(call: Call) -> Any:
     }
     found = call.clean()
     return [
-        call.backend.from_host(each.astype(other.get(each.dtype.name, np.float32)))
-        if each.dtype.kind != "T"
-        else call.backend.from_host(np.zeros(each.shape, np.int32))
-        for each in found
+        call.backend.from_host(item.astype(other.get(item.dtype.name, np.float32)))
+        if item.dtype.kind != "T"
+        else call.backend.from_host(np.zeros(item.shape, np.int32))
+        for item in found
     ]
 
 
 def _one_axis_more(call: Call) -> Any:
-    return [call.backend.from_host(each.reshape(*each.shape, 1)) for each in call.clean()]
+    return [call.backend.from_host(item.reshape(*item.shape, 1)) for item in call.clean()]
 
 
 def _later_outputs(call: Call) -> Any:
     first, *rest = call.clean()
-    return [first, *(changed(each) for each in rest)]
+    return [first, *(changed(item) for item in rest)]
 
 
 def _has_several(entry: CaseEntry) -> bool:

@@ -62,10 +62,10 @@ def saboteurs(entry: CaseEntry) -> Iterator[Saboteur]:
 def _stops() -> frozenset[tuple[str, str]]:
     """Return the kernels and inputs that are said to have no derivative."""
     return frozenset(
-        (each.spec.name, each.wrt)
+        (item.spec.name, item.wrt)
         for table in catalogue.gradients()
-        for each in table
-        if each.rule is None
+        for item in table
+        if item.rule is None
     )
 
 
@@ -87,7 +87,7 @@ def _shape_rule(entry: CaseEntry) -> str:
         return ""
     shapes = [(2, 1), (3,), (1,)][: len(spec.inputs)]
     try:
-        _, (out, *_) = spec.resolve([TensorType(dtype, each) for each in shapes], {})
+        _, (out, *_) = spec.resolve([TensorType(dtype, shape) for shape in shapes], {})
     except (ValueError, TypeError, TensorplugError):
         return ""
     return "Broadcast" if out.shape == (2, 3) else ""
@@ -108,7 +108,7 @@ class Pull:
         values = [given[name] for name in self.entry.asks]
         rule = self.entry.rule
         assert rule is not None  # it would not have been made wrong
-        kinds = {each.kind for each in inspect.signature(rule).parameters.values()}
+        kinds = {parameter.kind for parameter in inspect.signature(rule).parameters.values()}
         if inspect.Parameter.KEYWORD_ONLY in kinds:
             return rule(**dict(zip(self.entry.asks, values, strict=True)))
         return rule(*values)
@@ -161,7 +161,7 @@ def install_rule(session: Session, saboteur: Saboteur, witness: Witness) -> Hand
     dys = cotangent_names(entry.spec)
     asks = (
         *entry.asks,
-        *(each for each in dys if each not in entry.asks),
+        *(dy for dy in dys if dy not in entry.asks),
         f"{saboteur.detail}_type",
     )
 

@@ -83,7 +83,9 @@ def remembers_results() -> Engine:
         seen: dict[Any, Any] = {}
         return _running(
             call,
-            lambda found, inputs: seen.setdefault(tuple(np.shape(each) for each in inputs), found),
+            lambda found, inputs: seen.setdefault(
+                tuple(np.shape(operand) for operand in inputs), found
+            ),
         )
 
     return compiling(rewrite)

@@ -9,10 +9,10 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from tensorplug.ops.nn.convolution.convolution import CONV2D
 
 from tensorplug.ops.elementwise import MULTIPLY
 from tensorplug.ops.matrix_products import BATCH_MAT_MUL
+from tensorplug.ops.nn.convolution.convolution import CONV2D
 from tensorplug.ops.reduction import SUM
 from tensorplug_conformance.selftest.backends import Remote
 from tensorplug_conformance.selftest.programs.engines import delegating, with_kernel, with_results
@@ -125,7 +125,7 @@ def computes_on_the_host() -> Engine:
     """Return an engine that fetches large operands to multiply them."""
 
     def product(a: Any, b: Any, *, transpose_a: bool, transpose_b: bool, backend: Any) -> Any:
-        hosts = [backend.to_host(each) for each in (a, b)]
+        hosts = [backend.to_host(item) for item in (a, b)]
         return backend.from_host(
             _product(*hosts, transpose_a=transpose_a, transpose_b=transpose_b)
         )

@@ -30,7 +30,7 @@ class Box:
 
 
 class MinimalBackend:
-    """The members of ``tensorplug.contract.backend.Backend``, and one that is optional."""
+    """The members of ``tensorplug.plugin.Backend``, and one that is optional."""
 
     name, device = "contract-0-1", f"NumPy {np.__version__}, primitives only"
     survives_fork = True  # plain memory is good in a child process too

@@ -14,12 +14,12 @@ from tensorplug.engine import catalogue
 from tensorplug_acme.backend import AcmeBackend
 
 DISTRIBUTION = "tensorplug-acme"
-DTYPES = sorted(each.name for each in AcmeBackend.dtypes)
+DTYPES = sorted(item.name for item in AcmeBackend.dtypes)
 README = Path(__file__).parents[1] / "README.md"
 
 
 def test_it_is_listed_with_its_distribution():
-    info = next(each for each in tp.backends() if each.name == "acme")
+    info = next(backend for backend in tp.backends() if backend.name == "acme")
     assert (info.distribution, info.version) == (DISTRIBUTION, version(DISTRIBUTION))
 
 

@@ -36,7 +36,7 @@ def place(request):
 
 def formula(x, beta):
     """Evaluate the definition number by number; ``math.exp`` is the C library's."""
-    values = [each / (1 + math.exp(-beta * each)) for each in np.ravel(x).tolist()]
+    values = [item / (1 + math.exp(-beta * item)) for item in np.ravel(x).tolist()]
     return np.array(values).reshape(np.shape(x))
 
 

@@ -46,7 +46,7 @@ def native(spec: KernelSpec) -> Callable[[Function], Function]:
             with np.errstate(all="ignore"):  # 1/0 is infinite here as on every other backend
                 result = function(*map(_opened, boxes), **asked)
             if isinstance(result, tuple):
-                return [Box(each) for each in result]
+                return [Box(item) for item in result]
             return Box(np.asarray(result))  # NumPy gives scalars where the rank is 0
 
         kernels.register(spec)(kernel)
@@ -114,8 +114,8 @@ def _accumulated(function: np.ufunc, x: Array, axis: Axes, out: TensorType) -> A
 
 def _rows(x: Array, axis: Axes) -> Array:
     """Return ``x`` with the axes to reduce as the last one, dense: so NumPy adds pairwise."""
-    kept = [each for each in range(x.ndim) if each not in axis]
-    shape = (*(x.shape[each] for each in kept), math.prod(x.shape[each] for each in axis))
+    kept = [index for index in range(x.ndim) if index not in axis]
+    shape = (*(x.shape[item] for item in kept), math.prod(x.shape[item] for item in axis))
     return np.ascontiguousarray(x.transpose(*kept, *axis)).reshape(shape)
 
 
