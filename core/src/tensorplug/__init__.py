@@ -37,7 +37,7 @@ from tensorplug.contract.dtypes import (
 )
 from tensorplug.contract.dtypes import bool_ as bool  # the array API standard's name
 from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
-from tensorplug.dispatch import calls
+from tensorplug.dispatch.context import set_default_engine
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.memory.scopes import dispose, keep, memory, tidy
 from tensorplug.ops import (
@@ -313,7 +313,7 @@ def _default_engine() -> Any:
     return build_engine()
 
 
-calls.set_default_engine(_default_engine)
+set_default_engine(_default_engine)
 for _family in (
     activation,
     arrangement,

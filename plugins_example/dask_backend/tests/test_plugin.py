@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug.engine import catalogue
+from tensorplug.plugin import specs
 from tensorplug_dask import plugin, settings
 from tensorplug_dask.backend import DaskBackend
 
@@ -54,7 +54,7 @@ def test_all_primitives_are_native():
     assert registered >= PRIMITIVES
 
 
-@pytest.mark.parametrize("spec", catalogue.catalogue(), ids=lambda spec: spec.name)
+@pytest.mark.parametrize("spec", specs, ids=lambda spec: spec.name)
 def test_every_kernel_of_the_catalogue_has_a_way(spec):
     assert tp.explain(spec).how in ("native", "decomposed", "host")
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug.engine import catalogue
+from tensorplug.plugin import specs
 from tensorplug_example_minimal.backend import Box, MinimalBackend
 from tensorplug_example_minimal.plugin import kernels
 
@@ -39,7 +39,7 @@ def test_the_kernels_are_the_primitives_and_no_more():
     assert {entry.spec.name for entry in kernels} == PRIMITIVES
 
 
-@pytest.mark.parametrize("spec", catalogue.catalogue(), ids=lambda spec: spec.name)
+@pytest.mark.parametrize("spec", specs, ids=lambda spec: spec.name)
 def test_every_kernel_of_the_catalogue_has_a_way(spec):
     explained = tp.explain(spec)
     own = f"{DISTRIBUTION} {version(DISTRIBUTION)}"

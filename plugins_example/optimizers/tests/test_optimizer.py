@@ -10,7 +10,7 @@ import pytest
 
 import tensorplug as tp
 import tensorplug_optimizers as optimizers
-from tensorplug.errors import ArgumentError, DTypeError, ShapeError
+from tensorplug.plugin import ArgumentError, DTypeError, ShapeError
 
 ONE = np.array([1.0, -2.0], np.float32)
 

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.errors import ArgumentError, DTypeError
-
-if TYPE_CHECKING:
-    from tensorplug.contract.dtypes import DType, Scalar
-    from tensorplug.contract.spec import TensorType
+from tensorplug.plugin import ArgumentError, DType, DTypeError, Scalar, TensorType
+from tensorplug.plugin import dtypes as dt
 
 __all__ = ["Array", "Call", "constant", "element", "uniform", "working"]
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.spec import TensorType
-from tensorplug.errors import BackendMemoryError
+from tensorplug.plugin import BackendMemoryError, DType, FlatCall, FlatProgram, TensorType
+from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu import counting
 from tensorplug_cpu.fusing import fused
 from tensorplug_cpu.owning import alone
@@ -18,8 +17,6 @@ from tensorplug_cpu.recycling import pool
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
 
-    from tensorplug.contract.backend import FlatCall, FlatProgram
-    from tensorplug.contract.dtypes import DType
     from tensorplug_cpu.arrays import Array
 
 __all__ = ["CpuBackend"]

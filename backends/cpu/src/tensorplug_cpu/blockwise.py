@@ -17,7 +17,7 @@ from tensorplug_cpu.quiet import quietly
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tensorplug.contract.spec import TensorType
+    from tensorplug.plugin import TensorType
     from tensorplug_cpu.arrays import Array, Call
     from tensorplug_cpu.parts import Ending
 

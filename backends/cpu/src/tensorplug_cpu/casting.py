@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
+from tensorplug.plugin import DType
+from tensorplug.plugin import dtypes as dt
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.contract.dtypes import DType
     from tensorplug_cpu.arrays import Array
 
 __all__ = ["converter", "copied", "plain"]

@@ -15,7 +15,7 @@ from tensorplug_cpu.parts import elementwise
 from tensorplug_cpu.quiet import quietly
 
 if TYPE_CHECKING:
-    from tensorplug.contract.spec import TensorType
+    from tensorplug.plugin import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
 __all__ = ["per_channel"]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.contract.windows import Window, Windows
+from tensorplug.plugin import Window, Windows
 from tensorplug_cpu.large import share_out
 from tensorplug_cpu.sliding import columns, extent, padded, room, taps, unpadded
 

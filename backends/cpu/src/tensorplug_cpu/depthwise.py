@@ -22,7 +22,7 @@ from tensorplug_cpu.summation import summer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.contract.windows import Windows
+    from tensorplug.plugin import Windows
     from tensorplug_cpu.arrays import Array
 
 __all__ = ["correlate", "correlate_filter", "spread"]

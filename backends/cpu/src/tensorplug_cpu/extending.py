@@ -49,7 +49,7 @@ from tensorplug_cpu.quiet import quietly
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from tensorplug.contract.spec import TensorType
+    from tensorplug.plugin import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
 __all__ = ["elementwise", "share_out"]

@@ -15,7 +15,7 @@ from tensorplug_cpu.recycling import maker
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.contract.spec import TensorType
+    from tensorplug.plugin import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
 __all__ = ["blank", "filling"]

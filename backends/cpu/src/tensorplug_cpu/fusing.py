@@ -10,17 +10,14 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING, Final
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.backend import FlatCall
+from tensorplug.plugin import FlatCall, FlatProgram, Shape, TensorType
+from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.blockwise import Member, Operand, whole
 from tensorplug_cpu.parts import ending_of, work_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tensorplug.contract.backend import FlatProgram
-    from tensorplug.contract.shapes import Shape
-    from tensorplug.contract.spec import TensorType
     from tensorplug_cpu.parts import Ending
 
 __all__ = ["fused"]

@@ -20,7 +20,7 @@ from tensorplug_cpu.recycling import LARGE, empty, maker
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tensorplug.contract.spec import TensorType
+    from tensorplug.plugin import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
 __all__ = ["elementwise", "is_large", "share_out", "threads"]

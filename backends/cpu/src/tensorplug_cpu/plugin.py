@@ -7,17 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.contract.families import tables_of
-from tensorplug.contract.hooks import hookimpl
-from tensorplug.contract.tables import KernelTable
-from tensorplug.errors import BackendUnavailableError
+from tensorplug.plugin import Backend, BackendUnavailableError, KernelTable, hookimpl, tables_of
 from tensorplug_cpu import kernels
 from tensorplug_cpu.backend import CpuBackend
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from tensorplug.contract.backend import Backend
 
 TABLES = tables_of(kernels, KernelTable, "kernels")
 

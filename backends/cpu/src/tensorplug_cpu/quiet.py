@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from tensorplug.errors import BackendMemoryError
+from tensorplug.plugin import BackendMemoryError, TensorType
 from tensorplug_cpu import large
 from tensorplug_cpu.parts import elementwise
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.contract.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
 __all__ = ["kernel", "quietly", "ufunc"]

@@ -25,7 +25,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.contract.shapes import Shape
+    from tensorplug.plugin import Shape
     from tensorplug_cpu.arrays import Array
 
 __all__ = ["LARGE", "Lease", "Piece", "Pool", "empty", "maker", "pool"]

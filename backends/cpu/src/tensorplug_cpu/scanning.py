@@ -17,7 +17,7 @@ from tensorplug_cpu.recycling import empty
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.contract.shapes import Shape
+    from tensorplug.plugin import Shape
     from tensorplug_cpu.arrays import Array
 
 __all__ = ["scanner"]

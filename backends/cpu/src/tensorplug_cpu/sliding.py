@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug.contract.windows import channel_axis
+from tensorplug.plugin import Shape, Window, Windows, channel_axis
 from tensorplug_cpu.recycling import pool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tensorplug.contract.shapes import Shape
-    from tensorplug.contract.windows import Window, Windows
     from tensorplug_cpu.arrays import Array
 
 __all__ = ["columns", "extent", "inside", "layout", "padded", "room", "taps", "unpadded"]

@@ -21,7 +21,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.contract.shapes import Shape
+    from tensorplug.plugin import Shape
     from tensorplug_cpu.arrays import Array
 
     Step = Callable[[Array], Array]

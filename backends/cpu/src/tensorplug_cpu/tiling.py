@@ -18,7 +18,7 @@ from tensorplug_cpu.sliding import room
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tensorplug.contract.windows import Windows
+    from tensorplug.plugin import Windows
     from tensorplug_cpu.arrays import Array
 
     Index = tuple[Any, ...]

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.ops.random import box_muller
+from tensorplug.plugin import box_muller
+from tensorplug.plugin import dtypes as dt
 
 if TYPE_CHECKING:
-    from tensorplug.ops.random.box_muller import Pair, Precision
     from tensorplug_cpu.arrays import Array
 
 __all__ = ["joined", "minus_log", "normals"]
@@ -37,7 +36,7 @@ def _polynomial(coefficients: tuple[float, ...], x: Array) -> Array:
     return result
 
 
-def _parted(precision: Precision, x: Array) -> tuple[Array, Array | None]:
+def _parted(precision: box_muller.Precision, x: Array) -> tuple[Array, Array | None]:
     """Return the nearest float of a float64, and what is left, None where nothing is."""
     if precision.dtype is dt.float64:
         return x, None
@@ -45,14 +44,14 @@ def _parted(precision: Precision, x: Array) -> tuple[Array, Array | None]:
     return nearest, (x - nearest).astype(np.float32)
 
 
-def _split(precision: Precision, x: Array) -> tuple[Array, Array, Array]:
+def _split(precision: box_muller.Precision, x: Array) -> tuple[Array, Array, Array]:
     """Return the nearest float of a float64, and its halves, of which the lower takes the rest."""
     nearest, rest = _parted(precision, x)
     high, low = box_muller.halved(precision, nearest)
     return nearest, high, low if rest is None else low + rest
 
 
-def minus_log(precision: Precision, words: Array) -> Pair:
+def minus_log(precision: box_muller.Precision, words: Array) -> box_muller.Pair:
     """Return ``-ln u``; u is made of a word of 32 bits for float32, of 64 for float64."""
     unused = words.dtype.itemsize * 8 - precision.bits
     m = ((words >> words.dtype.type(unused)) | words.dtype.type(1)).astype(np.float64)
@@ -65,7 +64,9 @@ def minus_log(precision: Precision, words: Array) -> Pair:
     return box_muller.minus_log(precision, e, f, (high, low), rest)
 
 
-def _octant(precision: Precision, angles: Array) -> tuple[Pair, Pair]:
+def _octant(
+    precision: box_muller.Precision, angles: Array
+) -> tuple[box_muller.Pair, box_muller.Pair]:
     """Return cosine and sine of pi/4 times the float64s ``angles``, in (0, 1)."""
     part, high, low = _split(precision, angles)
     first, second = precision.quarter_pi
@@ -80,7 +81,7 @@ def _octant(precision: Precision, angles: Array) -> tuple[Pair, Pair]:
     return box_muller.exact_sum(total, bent + z * z * _polynomial(precision.cosine, z)), sine
 
 
-def normals(precision: Precision, words: Array) -> Array:
+def normals(precision: box_muller.Precision, words: Array) -> Array:
     """Return pairs of normal variates, one after the other.
 
     ``words``: of 32 bits for float32, of 64 for float64; two for each pair.

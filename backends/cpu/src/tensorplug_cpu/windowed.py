@@ -15,7 +15,7 @@ import numpy as np
 from tensorplug_cpu.sliding import room
 
 if TYPE_CHECKING:
-    from tensorplug.contract.windows import Window, Windows
+    from tensorplug.plugin import Window, Windows
     from tensorplug_cpu.arrays import Array
 
 __all__ = ["counts", "few", "images", "joined", "overlap", "reduced", "spread", "tap_slices"]

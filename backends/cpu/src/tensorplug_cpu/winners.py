@@ -16,7 +16,7 @@ from tensorplug_cpu.windowed import tap_slices
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.contract.windows import Windows
+    from tensorplug.plugin import Windows
     from tensorplug_cpu.arrays import Array
 
     Index = tuple[slice, ...]

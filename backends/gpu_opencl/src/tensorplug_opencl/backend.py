@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.spec import TensorType
+from tensorplug.plugin import DType, FlatCall, FlatProgram, TensorType
+from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import device as devices
 from tensorplug_opencl.buffers import DeviceBuffer
 from tensorplug_opencl.limits import NONE as NO_LIMITS
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     import pyopencl as cl
 
-    from tensorplug.contract.backend import FlatCall, FlatProgram
-    from tensorplug.contract.dtypes import DType
     from tensorplug_opencl.limits import Limits
 
 __all__ = ["OpenCLBackend"]

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.contract.spec import TensorType
+from tensorplug.plugin import DType, Shape, TensorType
 
 if TYPE_CHECKING:
     import pyopencl as cl
     from pyopencl.tools import PooledBuffer
-
-    from tensorplug.contract.dtypes import DType
-    from tensorplug.contract.shapes import Shape
 
     Memory = PooledBuffer | cl.Buffer
 

@@ -15,8 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from tensorplug.engine import notices
-from tensorplug.errors import BackendWarning
+from tensorplug.plugin import BackendWarning, warn
 
 __all__ = ["CACHE", "LEFTOVER", "folder", "opened", "prune_leftovers", "read", "write"]
 
@@ -74,7 +73,7 @@ def _trusted(folder: Path) -> bool:
         reason = _distrust(status) if stat.S_ISDIR(status.st_mode) else "it is not a folder"
     if reason and folder not in _refused:
         _refused.add(folder)
-        notices.warn(
+        warn(
             f"{folder} is not used to keep OpenCL programs: {reason}. "
             f"Set {CACHE} to another folder, or to 0 to keep no programs",
             BackendWarning,

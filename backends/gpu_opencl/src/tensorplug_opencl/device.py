@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyopencl as cl
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.backend import DeviceInfo
-from tensorplug.errors import BackendUnavailableError
+from tensorplug.plugin import BackendUnavailableError, DeviceInfo, DType
+from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import loader
 from tensorplug_opencl.limits import NONE as NO_LIMITS
 from tensorplug_opencl.settings import TRIAL
@@ -21,7 +20,6 @@ from tensorplug_opencl.trial.verdict import UNTRIED
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tensorplug.contract.dtypes import DType
     from tensorplug_opencl.limits import Limits
     from tensorplug_opencl.trial.verdict import Verdict
 

@@ -28,9 +28,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.spec import TensorType
-from tensorplug.errors import KernelRefusedError
+from tensorplug.plugin import DType, KernelRefusedError, TensorType
+from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl.backend import OpenCLBackend
 from tensorplug_opencl.buffers import DeviceBuffer
 from tensorplug_opencl.kernels import calls, ctypes, joint, pointwise
@@ -39,7 +38,6 @@ from tensorplug_opencl.kernels.pointwise import Formula
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tensorplug.contract.dtypes import DType
     from tensorplug_opencl.runtime import Runtime
 
     Number = bool | int | float | np.generic

@@ -9,7 +9,7 @@ from typing import Final
 
 import pyopencl as cl
 
-from tensorplug.errors import (
+from tensorplug.plugin import (
     BackendMemoryError,
     DeviceLostError,
     KernelRefusedError,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyopencl as cl
 
-from tensorplug.errors import KernelRefusedError
+from tensorplug.plugin import KernelRefusedError
 from tensorplug_opencl import faults
 
 if TYPE_CHECKING:

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from tensorplug.errors import KernelRefusedError
+from tensorplug.plugin import KernelRefusedError, Shape
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tensorplug.contract.shapes import Shape
 
 __all__ = [
     "Layout",

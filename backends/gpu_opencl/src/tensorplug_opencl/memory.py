@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import pyopencl as cl
 from pyopencl.tools import ImmediateAllocator, MemoryPool
 
-from tensorplug.errors import BackendMemoryError, SettingsError
+from tensorplug.plugin import BackendMemoryError, SettingsError, TensorType
 from tensorplug_opencl import faults
 from tensorplug_opencl.buffers import DeviceBuffer
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from pyopencl.tools import PooledBuffer
 
-    from tensorplug.contract.spec import TensorType
 
 __all__ = ["LIMIT", "Memory", "limit_of"]
 

@@ -8,14 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.contract.hooks import hookimpl
-from tensorplug.errors import BackendUnavailableError
+from tensorplug.plugin import Backend, BackendUnavailableError, DeviceInfo, KernelTable, hookimpl
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-
-    from tensorplug.contract.backend import Backend, DeviceInfo
-    from tensorplug.contract.tables import KernelTable
 
 
 @hookimpl

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyopencl as cl
 
-from tensorplug.engine import notices
-from tensorplug.errors import BackendWarning, KernelRefusedError
+from tensorplug.plugin import BackendWarning, KernelRefusedError, warn
 from tensorplug_opencl import attempts, faults
 from tensorplug_opencl.binaries import Binaries
 from tensorplug_opencl.settings import TRIAL
@@ -186,7 +185,7 @@ class Programs:
         building = found.story.get("step") == "build"
         step = "was being built" if building else "ran for the first time"
         reason = f"an earlier process died while program {title_of(source)!r} {step}"
-        notices.warn(
+        warn(
             f"{reason} on {self._name}. The backend skips this program and computes the op in "
             f"another way. To try the program again, delete {found.file}, or set {TRIAL}=again "
             "once",

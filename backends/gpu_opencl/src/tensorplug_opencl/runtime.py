@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyopencl as cl
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.errors import DeviceLostError, KernelRefusedError
+from tensorplug.plugin import DeviceLostError, KernelRefusedError, TensorType
+from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import faults
 from tensorplug_opencl.buffers import DeviceBuffer
 from tensorplug_opencl.device import describe
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from pyopencl.tools import PooledBuffer
 
-    from tensorplug.contract.spec import TensorType
     from tensorplug_opencl.limits import Limits
 
 __all__ = ["LIGHT_GROUP", "Launch", "Runtime"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Final, Literal
 
-from tensorplug.errors import SettingsError
+from tensorplug.plugin import SettingsError
 
 __all__ = ["TRIAL", "Trial", "trial"]
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.errors import ArgumentError, ShapeError
+from tensorplug.plugin import ArgumentError, ShapeError
+from tensorplug.plugin import dtypes as dt
 from tensorplug_attention import oracle
 from tensorplug_attention.op import ATTENTION, ATTENTION_GRAD, wider
 from tensorplug_conformance import Case, CaseTable

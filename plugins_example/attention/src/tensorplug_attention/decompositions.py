@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.contract.tables import DecompositionTable
-from tensorplug.ops.creation import full, zeros
-from tensorplug.ops.elementwise import astype, exp, log, where
-from tensorplug.ops.matrix_products import matmul
-from tensorplug.ops.movement import squeeze
-from tensorplug.ops.reduction import max as max_
-from tensorplug.ops.reduction import sum as sum_
+import tensorplug as tp
+from tensorplug.plugin import DecompositionTable, TensorType
 from tensorplug_attention.op import ATTENTION, ATTENTION_GRAD
 from tensorplug_attention.scores import (
     column,
@@ -25,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tensorplug import Tensor
-    from tensorplug.contract.spec import TensorType
 
 decompositions = DecompositionTable()
 
@@ -43,15 +37,15 @@ def attention(
     """Subtract the largest score of each row, so that nothing overflows; of none, 0."""
     of_y, of_rows = out
     if not qkv[1].shape[-2]:  # without keys there is no largest score
-        rows = full(of_rows.shape, -float("inf"), dtype=of_rows.dtype)
-        return [zeros(of_y.shape, dtype=of_y.dtype), rows]
+        rows = tp.full(of_rows.shape, -float("inf"), dtype=of_rows.dtype)
+        return [tp.zeros(of_y.shape, dtype=of_y.dtype), rows]
     found = scores(qkv, bias, mask, causal=causal, scale=scale)
-    top = max_(found, axis=-1, keepdims=True)
-    top = where(top == -float("inf"), 0.0, top)
-    parts = exp(found - top)
-    total = sum_(parts, axis=-1, keepdims=True)
-    y = matmul(parts, wide(qkv[2])) / where(total == 0.0, 1.0, total)
-    return [astype(y, of_y.dtype), squeeze(top + log(total), axis=-1)]
+    top = tp.max(found, axis=-1, keepdims=True)
+    top = tp.where(top == -float("inf"), 0.0, top)
+    parts = tp.exp(found - top)
+    total = tp.sum(parts, axis=-1, keepdims=True)
+    y = tp.matmul(parts, wide(qkv[2])) / tp.where(total == 0.0, 1.0, total)
+    return [tp.astype(y, of_y.dtype), tp.squeeze(top + tp.log(total), axis=-1)]
 
 
 @decompositions.of(ATTENTION_GRAD)
@@ -71,5 +65,5 @@ def attention_grad(
     dy = wide(dy)
     p = probabilities(scores(qkv, bias, mask, causal=causal, scale=scale), log_sum_exp)
     ds = p * (times_transposed(dy, v) - column(delta)) * scale
-    pulled = matmul(ds, k), transposed_times(ds, q), transposed_times(p, dy)
-    return [astype(item, qkv[0].dtype) for item in pulled]
+    pulled = tp.matmul(ds, k), transposed_times(ds, q), transposed_times(p, dy)
+    return [tp.astype(item, qkv[0].dtype) for item in pulled]

@@ -19,11 +19,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.contract.tables import GradientTable
-from tensorplug.dispatch.calls import dispatch_several
-from tensorplug.ops.elementwise import astype
-from tensorplug.ops.matrix_products import matmul
-from tensorplug.ops.reduction import sum as sum_
+import tensorplug as tp
+from tensorplug.plugin import GradientTable, dispatch_several
 from tensorplug_attention.op import ATTENTION, ATTENTION_GRAD
 from tensorplug_attention.scores import (
     column,
@@ -82,11 +79,11 @@ def attention_wrt_bias(
     p = probabilities(scores(qkv, bias, mask, causal=causal, scale=scale), log_sum_exp)
     delta = _delta(dy_y, dy_log_sum_exp, y)
     ds = p * (times_transposed(wide(dy_y), wide(qkv[2])) - column(delta))
-    return astype(ds, bias.dtype)
+    return tp.astype(ds, bias.dtype)
 
 
 def _delta(dy: Tensor, of_rows: Tensor, y: Tensor) -> Tensor:
-    return sum_(wide(dy) * wide(y), axis=-1) - of_rows
+    return tp.sum(wide(dy) * wide(y), axis=-1) - of_rows
 
 
 @dataclass(frozen=True)
@@ -131,30 +128,30 @@ class _Second:
 
     def for_dy(self) -> Tensor:
         """Return W v + P c."""
-        of_slope = matmul(self.g * self.p, wide(self.qkv[2]))
-        return astype(of_slope + matmul(self.p, wide(self.abc[2])), self.dy.dtype)
+        of_slope = tp.matmul(self.g * self.p, wide(self.qkv[2]))
+        return tp.astype(of_slope + tp.matmul(self.p, wide(self.abc[2])), self.dy.dtype)
 
     def for_qkv(self) -> list[Tensor]:
         """Return what comes through S and by the factors k, q and v themselves."""
         (a, b, _), (q, k, _) = map(wide, self.abc), map(wide, self.qkv)
         ds = self.p * self.slope
-        of_q = matmul(self.e, k) + matmul(ds, b)
+        of_q = tp.matmul(self.e, k) + tp.matmul(ds, b)
         of_k = transposed_times(self.e, q) + transposed_times(ds, a)
         of_v = transposed_times(self.g * self.p, wide(self.dy))
         found = (of_q * self.scale, of_k * self.scale, of_v)
-        return [astype(item, self.dy.dtype) for item in found]
+        return [tp.astype(item, self.dy.dtype) for item in found]
 
     def for_bias(self) -> Tensor:
         """Return E, which the tape sums to the bias's shape."""
-        return astype(self.e, self.dy.dtype)
+        return tp.astype(self.e, self.dy.dtype)
 
     def for_log_sum_exp(self) -> Tensor:
         """Return minus E, summed along the keys."""
-        return -sum_(self.e, axis=-1)
+        return -tp.sum(self.e, axis=-1)
 
     def for_delta(self) -> Tensor:
         """Return minus W, summed along the keys."""
-        return -sum_(self.g * self.p, axis=-1)
+        return -tp.sum(self.g * self.p, axis=-1)
 
 
 def _rule(answer: Callable[[_Second], Any]) -> Callable[..., Any]:

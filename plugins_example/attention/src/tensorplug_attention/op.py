@@ -12,19 +12,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.contract import attributes
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.shapes import broadcast
-from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
-from tensorplug.dispatch.calls import as_tensor, chained, dispatch_several
-from tensorplug.errors import ArgumentError, DTypeError, ShapeError
-from tensorplug.ops.movement import broadcast_to
+import tensorplug as tp
+from tensorplug.plugin import (
+    ArgumentError,
+    Attribute,
+    DType,
+    DTypeError,
+    InputTypes,
+    KernelSpec,
+    Shape,
+    ShapeError,
+    TensorType,
+    as_tensor,
+    attributes,
+    chained,
+    dispatch_several,
+    shapes,
+)
+from tensorplug.plugin import dtypes as dt
 
 if TYPE_CHECKING:
     from tensorplug import Tensor
-    from tensorplug.contract.dtypes import DType
-    from tensorplug.contract.shapes import Shape
-    from tensorplug.contract.spec import InputTypes
 
 __all__ = ["ATTENTION", "ATTENTION_GRAD", "scaled_dot_product_attention", "wider"]
 
@@ -67,7 +75,7 @@ def _sizes(
         raise ShapeError(f"k has {k.shape[-2]} rows, but v has {v.shape[-2]}")
     scores = (*q.shape[:-1], k.shape[-2])
     for name, item in (("bias", bias), ("mask", mask)):
-        if item is not None and broadcast(scores, item.shape) != scores:
+        if item is not None and shapes.broadcast(scores, item.shape) != scores:
             raise ShapeError(f"{name} must broadcast to the scores' shape {list(scores)}")
     return scores, v.shape[-1]
 
@@ -183,11 +191,11 @@ def scaled_dot_product_attention(
     low = [tensor.type for tensor in tensors if tensor.ndim < 2]
     if low:
         raise ShapeError(f"{WHO}: q, k and v must have at least rank 2, got {low[0]}")
-    batch = broadcast(*[tensor.shape[:-2] for tensor in tensors])
-    shapes = [(*batch, *tensor.shape[-2:]) for tensor in tensors]
+    batch = shapes.broadcast(*[tensor.shape[:-2] for tensor in tensors])
+    full = [(*batch, *tensor.shape[-2:]) for tensor in tensors]
     qkv = [
-        tensor if tensor.shape == shape else broadcast_to(tensor, shape)
-        for tensor, shape in zip(tensors, shapes, strict=True)
+        tensor if tensor.shape == shape else tp.broadcast_to(tensor, shape)
+        for tensor, shape in zip(tensors, full, strict=True)
     ]
     bias, seen = _sorted_out(mask)
     return dispatch_several(ATTENTION, qkv, bias, seen, causal=causal, scale=scale)[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.contract.hooks import hookimpl
+from tensorplug.plugin import Backend, DecompositionTable, GradientTable, KernelTable, hookimpl
 from tensorplug_attention.decompositions import decompositions
 from tensorplug_attention.gradients import gradients
 from tensorplug_attention.op import scaled_dot_product_attention
@@ -12,8 +12,6 @@ from tensorplug_attention.op import scaled_dot_product_attention
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from tensorplug.contract.backend import Backend
-    from tensorplug.contract.tables import DecompositionTable, GradientTable, KernelTable
     from tensorplug_conformance import CaseTable
 
 

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.ops.comparison import greater_equal
-from tensorplug.ops.creation import arange
-from tensorplug.ops.elementwise import astype, exp, where
-from tensorplug.ops.matrix_products import matmul
-from tensorplug.ops.movement import expand_dims
+import tensorplug as tp
 from tensorplug_attention.op import wider
 
 if TYPE_CHECKING:
@@ -23,22 +19,22 @@ _INFINITE = float("inf")
 
 def wide(x: Any) -> Any:
     """Return a tensor in float32 if it is float16, as it is otherwise; None stays None."""
-    return x if x is None or x.dtype is wider(x.dtype) else astype(x, wider(x.dtype))
+    return x if x is None or x.dtype is wider(x.dtype) else tp.astype(x, wider(x.dtype))
 
 
 def column(x: Tensor) -> Tensor:
     """Return one number per query as what is broadcast along the keys."""
-    return expand_dims(x, axis=-1)
+    return tp.expand_dims(x, axis=-1)
 
 
 def times_transposed(a: Tensor, b: Tensor) -> Tensor:
     """Return the products of each row of ``a`` with each row of ``b``."""
-    return matmul(a, b, transpose_b=True)
+    return tp.matmul(a, b, transpose_b=True)
 
 
 def transposed_times(a: Tensor, b: Tensor) -> Tensor:
     """Return the sums of the rows of ``b``, weighted by each column of ``a``."""
-    return matmul(a, b, transpose_a=True)
+    return tp.matmul(a, b, transpose_a=True)
 
 
 def scores(
@@ -50,15 +46,15 @@ def scores(
     if bias is not None:
         found = found + wide(bias)
     if mask is not None:
-        found = where(mask, found, -_INFINITE)
+        found = tp.where(mask, found, -_INFINITE)
     if causal:
         queries, keys = found.shape[-2:]
-        seen = greater_equal(column(arange(queries)), arange(keys))
-        found = where(seen, found, -_INFINITE)
+        seen = tp.greater_equal(column(tp.arange(queries)), tp.arange(keys))
+        found = tp.where(seen, found, -_INFINITE)
     return found
 
 
 def probabilities(of: Tensor, log_sum_exp: Tensor) -> Tensor:
     """Return ``softmax(of)`` from the log-sum-exp of its rows: zeros where a row has no key."""
-    safe = where(log_sum_exp == -_INFINITE, _INFINITE, log_sum_exp)
-    return exp(of - column(safe))
+    safe = tp.where(log_sum_exp == -_INFINITE, _INFINITE, log_sum_exp)
+    return tp.exp(of - column(safe))

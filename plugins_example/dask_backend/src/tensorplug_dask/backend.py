@@ -8,9 +8,8 @@ import dask
 import dask.array as da
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.spec import TensorType
-from tensorplug.errors import BackendMemoryError
+from tensorplug.plugin import BackendMemoryError, TensorType
+from tensorplug.plugin import dtypes as dt
 from tensorplug_dask.blocks import chunks_of, concrete, fresh, meta
 from tensorplug_dask.lazy import Lazy, Pending
 from tensorplug_dask.schedulers import Executor

@@ -17,7 +17,7 @@ from dask.highlevelgraph import HighLevelGraph
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tensorplug.contract.spec import TensorType
+    from tensorplug.plugin import TensorType
 
     Chunks = tuple[tuple[int, ...], ...]
 

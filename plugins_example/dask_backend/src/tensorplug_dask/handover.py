@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import dask.array as da
 import numpy as np
 
-from tensorplug.contract import attributes
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.spec import KernelSpec, TensorType
-from tensorplug.contract.tables import KernelTable
-from tensorplug.dispatch.calls import dispatch
-from tensorplug.errors import ArgumentError
-from tensorplug.plugins.backends import find_backend, use_backend
+import tensorplug as tp
+from tensorplug.plugin import (
+    ArgumentError,
+    DType,
+    KernelSpec,
+    KernelTable,
+    Tensor,
+    TensorType,
+    attributes,
+    dispatch,
+)
+from tensorplug.plugin import dtypes as dt
 from tensorplug_dask.backend import DaskBackend
 from tensorplug_dask.lazy import Lazy
-
-if TYPE_CHECKING:
-    from tensorplug.contract.dtypes import DType
-    from tensorplug.dispatch.tensor import Tensor
 
 __all__ = ["from_dask", "kernels", "persist", "to_dask"]
 
@@ -67,7 +68,7 @@ def from_dask(array: da.Array) -> Tensor:
     dtype = dt.of(array.dtype, "from_dask")
     token = _handed.set(array)
     try:
-        with use_backend("dask"):
+        with tp.use_backend("dask"):
             return dispatch(FROM_DASK, shape=array.shape, dtype=dtype)
     finally:
         _handed.reset(token)
@@ -103,4 +104,4 @@ def persist(*tensors: Tensor) -> None:
 
 
 def _backend(tensor: Tensor) -> Any:
-    return None if tensor.device == "host" else find_backend(tensor.device)
+    return None if tensor.device == "host" else tp.find_backend(tensor.device)

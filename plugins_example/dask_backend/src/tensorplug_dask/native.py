@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
     import dask.array as da
 
-    from tensorplug.contract.spec import KernelSpec, TensorType
-    from tensorplug.contract.tables import KernelTable
+    from tensorplug.plugin import KernelSpec, KernelTable, TensorType
     from tensorplug_dask.backend import DaskBackend
 
     Function = Callable[..., Any]

@@ -8,17 +8,12 @@ from typing import TYPE_CHECKING
 import dask
 import numpy as np
 
-from tensorplug.contract.families import tables_of
-from tensorplug.contract.hooks import hookimpl
-from tensorplug.contract.tables import KernelTable
-from tensorplug.errors import BackendUnavailableError
+from tensorplug.plugin import Backend, BackendUnavailableError, KernelTable, hookimpl, tables_of
 from tensorplug_dask import handover, kernels, settings
 from tensorplug_dask.backend import DaskBackend
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-
-    from tensorplug.contract.backend import Backend
 
 
 @hookimpl

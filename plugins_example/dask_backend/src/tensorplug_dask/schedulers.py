@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import dask
 from dask.base import get_scheduler
 
-from tensorplug.errors import BackendMemoryError, BackendUnavailableError
+from tensorplug.plugin import BackendMemoryError, BackendUnavailableError
 from tensorplug_dask.blocks import concrete
 from tensorplug_dask.settings import SCHEDULER
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import dask
 from dask.utils import parse_bytes
 
-from tensorplug.errors import SettingsError
+from tensorplug.plugin import SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

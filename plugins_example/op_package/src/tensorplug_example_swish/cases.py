@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.errors import ArgumentError
+from tensorplug.plugin import ArgumentError
 from tensorplug_conformance import Bounded, Case, CaseTable
 from tensorplug_conformance.corpus import LARGE, wide
 from tensorplug_example_swish.op import SWISH

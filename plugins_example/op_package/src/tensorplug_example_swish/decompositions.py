@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.contract.tables import DecompositionTable
-from tensorplug.ops.elementwise import where
-from tensorplug.ops.nn.activation import sigmoid
+import tensorplug as tp
+from tensorplug.plugin import DecompositionTable
 from tensorplug_example_swish.op import SWISH
 
 if TYPE_CHECKING:
@@ -19,4 +18,4 @@ decompositions = DecompositionTable()
 @decompositions.of(SWISH)
 def swish(x: Tensor, *, beta: float) -> Tensor:
     """Where x is -inf the product would be -inf * 0, which is NaN and not the limit."""
-    return where(x == float("-inf"), 0.0, x) * sigmoid(x * beta)
+    return tp.where(x == float("-inf"), 0.0, x) * tp.nn.sigmoid(x * beta)

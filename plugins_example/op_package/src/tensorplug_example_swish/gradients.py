@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.contract.tables import GradientTable
-from tensorplug.ops.nn.activation import sigmoid
+import tensorplug as tp
+from tensorplug.plugin import GradientTable
 from tensorplug_example_swish.op import SWISH
 
 if TYPE_CHECKING:
@@ -18,5 +18,5 @@ gradients = GradientTable()
 @gradients.wrt(SWISH, "x")
 def swish(dy: Tensor, x: Tensor, out: Tensor, beta: float) -> Tensor:
     """With s = sigmoid(beta x) the slope is s + x beta s (1 - s), and x s is what came out."""
-    gate = sigmoid(x * beta)
+    gate = tp.nn.sigmoid(x * beta)
     return dy * (gate + out * beta * (1.0 - gate))

@@ -7,15 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract import inference
-from tensorplug.contract.spec import Attribute, KernelSpec
-from tensorplug.dispatch.calls import chained, dispatch
-from tensorplug.errors import ArgumentError
+from tensorplug.plugin import (
+    ArgumentError,
+    Attribute,
+    InputTypes,
+    KernelSpec,
+    chained,
+    dispatch,
+    inference,
+)
+from tensorplug.plugin import dtypes as dt
 
 if TYPE_CHECKING:
     from tensorplug import Tensor
-    from tensorplug.contract.spec import InputTypes
 
 __all__ = ["SWISH", "swish"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.contract.hooks import hookimpl
+from tensorplug.plugin import Backend, DecompositionTable, GradientTable, KernelTable, hookimpl
 from tensorplug_example_swish.decompositions import decompositions
 from tensorplug_example_swish.gradients import gradients
 from tensorplug_example_swish.op import swish
@@ -12,8 +12,6 @@ from tensorplug_example_swish.op import swish
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from tensorplug.contract.backend import Backend
-    from tensorplug.contract.tables import DecompositionTable, GradientTable, KernelTable
     from tensorplug_conformance import CaseTable
 
 

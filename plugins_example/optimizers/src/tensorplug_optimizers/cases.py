@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug.errors import ArgumentError, DTypeError, ShapeError
+from tensorplug.plugin import ArgumentError, DTypeError, KernelSpec, ShapeError
 from tensorplug_conformance import Bounded, Case, CaseTable
 from tensorplug_conformance.corpus import LARGE
 from tensorplug_optimizers import specs
@@ -18,7 +18,6 @@ from tensorplug_optimizers.bounds import Arithmetic
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from tensorplug.contract.spec import KernelSpec
     from tensorplug_conformance import Corpus
     from tensorplug_conformance.tables import Array
     from tensorplug_optimizers.bounds import Near

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import tensorplug as tp
-from tensorplug.contract import dtypes as dt
-from tensorplug.errors import ArgumentError
-from tensorplug.tensors import tree
+from tensorplug.plugin import ArgumentError, tree
+from tensorplug.plugin import dtypes as dt
 
 if TYPE_CHECKING:
     from tensorplug import Tensor

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.contract.tables import DecompositionTable
-from tensorplug.ops import elementwise as ops
+import tensorplug as tp
+from tensorplug.plugin import DecompositionTable
 from tensorplug_optimizers import specs
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def adam(
     start = parameter * (1.0 - rate * weight_decay) if decoupled else parameter
     m = _mean(mean, g, attributes["beta1"])
     s = _mean(square, g * g, attributes["beta2"])
-    scale = ops.sqrt(s) / ops.sqrt(square_correction) + attributes["epsilon"]
+    scale = tp.sqrt(s) / tp.sqrt(square_correction) + attributes["epsilon"]
     return start - m / scale * (rate / mean_correction), m, s
 
 
@@ -83,7 +83,7 @@ def adamax(
     """Divide by a norm that is epsilon at least."""
     g = _decayed(gradient, parameter, attributes["weight_decay"])
     m = _mean(mean, g, attributes["beta1"])
-    n = ops.maximum(norm * attributes["beta2"], ops.abs(g) + attributes["epsilon"])
+    n = tp.maximum(norm * attributes["beta2"], tp.abs(g) + attributes["epsilon"])
     return parameter - m / n * (rate / mean_correction), m, n
 
 
@@ -100,7 +100,7 @@ def adagrad(
     """Add up all squares there ever were."""
     g = _decayed(gradient, parameter, weight_decay)
     s = square + g * g
-    return parameter - g / (ops.sqrt(s) + epsilon) * rate, s
+    return parameter - g / (tp.sqrt(s) + epsilon) * rate, s
 
 
 @decompositions.of(specs.RMSPROP)
@@ -122,8 +122,8 @@ def rmsprop(
     if mean is not None:
         m = _mean(mean, g, decay)
         kept.append(m)
-        under = ops.maximum(s - m * m, 0.0)
-    move = g / (ops.sqrt(under) + attributes["epsilon"])
+        under = tp.maximum(s - m * m, 0.0)
+    move = g / (tp.sqrt(under) + attributes["epsilon"])
     if velocity is not None:
         move = velocity * attributes["momentum"] + move
         kept.append(move)

@@ -11,14 +11,13 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 import tensorplug as tp
-from tensorplug.contract.tables import GradientTable
+from tensorplug.plugin import DecompositionEntry, GradientTable
 from tensorplug_optimizers.decompositions import decompositions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug import KernelSpec
-    from tensorplug.contract.tables import DecompositionEntry
 
 gradients = GradientTable()
 

@@ -6,18 +6,23 @@ import math
 from typing import TYPE_CHECKING, Any, Final
 
 import tensorplug as tp
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.spec import TensorType
-from tensorplug.dispatch.calls import dispatch, dispatch_several
-from tensorplug.errors import ArgumentError, DTypeError, ShapeError
-from tensorplug.tensors import tree
+from tensorplug.plugin import (
+    ArgumentError,
+    DType,
+    DTypeError,
+    KernelSpec,
+    ShapeError,
+    TensorType,
+    dispatch,
+    dispatch_several,
+    tree,
+)
+from tensorplug.plugin import dtypes as dt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from tensorplug import Tensor
-    from tensorplug.contract.dtypes import DType
-    from tensorplug.contract.spec import KernelSpec
 
     LearningRate = float | Tensor | Callable[[Tensor], float | Tensor]
 

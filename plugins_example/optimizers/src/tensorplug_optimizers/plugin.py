@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.contract.hooks import hookimpl
+from tensorplug.plugin import Backend, DecompositionTable, GradientTable, KernelTable, hookimpl
 from tensorplug_optimizers.decompositions import decompositions
 from tensorplug_optimizers.gradients import gradients
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tensorplug.contract.backend import Backend
-    from tensorplug.contract.tables import DecompositionTable, GradientTable, KernelTable
     from tensorplug_conformance import CaseTable
 
 

@@ -29,15 +29,19 @@ rounding may make it the root of a negative number.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from tensorplug.contract import attributes
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
-from tensorplug.errors import ArgumentError, DTypeError, ShapeError
-
-if TYPE_CHECKING:
-    from tensorplug.contract.spec import InputTypes
+from tensorplug.plugin import (
+    ArgumentError,
+    Attribute,
+    DTypeError,
+    InputTypes,
+    KernelSpec,
+    ShapeError,
+    TensorType,
+    attributes,
+)
+from tensorplug.plugin import dtypes as dt
 
 __all__ = ["ADAGRAD", "ADAM", "ADAMAX", "MOMENTUM", "RMSPROP", "SGD", "SPECS"]
 

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops import accumulation as ops
+from tensorplug.plugin import KernelTable, TensorType, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu import large
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.filling import blank
@@ -16,7 +15,6 @@ from tensorplug_cpu.parts import elementwise
 from tensorplug_cpu.quiet import kernel, quietly
 
 if TYPE_CHECKING:
-    from tensorplug.contract.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()
@@ -25,7 +23,7 @@ _BLOCK: Final = 1 << 16  # elements whose product is still in the cache when it 
 _SHARED: Final = 1 << 22  # elements from which several threads are worth their hand-over
 
 
-@kernels.prepare(ops.MULTIPLY_ADD)
+@kernels.prepare(specs.MULTIPLY_ADD)
 def multiply_add(x: TensorType, y: TensorType, z: TensorType, *, out: TensorType) -> Call:
     """Add to the product in its place; float16 is rounded once."""
     narrow = out.dtype.numpy

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops.nn import activation as ops
+from tensorplug.plugin import SELU_ALPHA, SELU_SCALE, KernelTable, TensorType, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import element, working
 from tensorplug_cpu.filling import blank, filling
 from tensorplug_cpu.quiet import kernel, quietly
@@ -17,7 +16,6 @@ from tensorplug_cpu.rowwise import RowSums, by_blocks
 from tensorplug_cpu.summation import summer, summer_in_float64
 
 if TYPE_CHECKING:
-    from tensorplug.contract.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()
@@ -27,7 +25,7 @@ _MANY: Final = 1 << 13  # elements from which rows are taken in blocks
 _CLOSE: Final = 8  # by how much scores may differ that are shifted by one number
 
 
-@kernels.prepare(ops.RELU)
+@kernels.prepare(specs.RELU)
 def relu(x: TensorType, *, out: TensorType) -> Call:
     """Cut off below 0; NaN stays."""
     if x.dtype in dt.UNSIGNED:
@@ -36,7 +34,7 @@ def relu(x: TensorType, *, out: TensorType) -> Call:
     return _bounded(out, element(top, out.dtype))
 
 
-@kernels.prepare(ops.RELU6)
+@kernels.prepare(specs.RELU6)
 def relu6(x: TensorType, *, out: TensorType) -> Call:
     """Cut off below 0 and above 6; NaN stays."""
     return _bounded(out, element(6, out.dtype))
@@ -94,19 +92,19 @@ def _exponential(out: TensorType, scale: float, scale_below: float) -> Call:
     return quietly(run)
 
 
-@kernels.prepare(ops.ELU)
+@kernels.prepare(specs.ELU)
 def elu(x: TensorType, *, out: TensorType) -> Call:
     """Add ``x`` cut off below 0 and ``e**x - 1`` of ``x`` cut off above."""
     return _exponential(out, 1, 1)
 
 
-@kernels.prepare(ops.SELU)
+@kernels.prepare(specs.SELU)
 def selu(x: TensorType, *, out: TensorType) -> Call:
     """Scale what ELU adds."""
-    return _exponential(out, ops.SELU_SCALE, ops.SELU_SCALE * ops.SELU_ALPHA)
+    return _exponential(out, SELU_SCALE, SELU_SCALE * SELU_ALPHA)
 
 
-@kernels.prepare(ops.ELU_GRAD)
+@kernels.prepare(specs.ELU_GRAD)
 def elu_grad(dy: TensorType, y: TensorType, *, out: TensorType) -> Call:
     """Multiply by ``y + 1``, the power itself, where ``y`` is below 0."""
     zero, one = element(0, out.dtype), element(1, out.dtype)
@@ -119,7 +117,7 @@ def elu_grad(dy: TensorType, y: TensorType, *, out: TensorType) -> Call:
     return quietly(run)
 
 
-@kernels.prepare(ops.LEAKY_RELU)
+@kernels.prepare(specs.LEAKY_RELU)
 def leaky_relu(x: TensorType, *, alpha: float, out: TensorType) -> Call:
     """Take the larger of ``x`` and ``alpha * x`` where that says it all."""
     slope = element(alpha, out.dtype)
@@ -133,13 +131,13 @@ def leaky_relu(x: TensorType, *, alpha: float, out: TensorType) -> Call:
     return kernel(lambda x: np.where(x < 0, x * slope, x), out)
 
 
-@kernels.prepare(ops.PRELU)
+@kernels.prepare(specs.PRELU)
 def prelu(x: TensorType, alpha: TensorType, *, out: TensorType) -> Call:
     """Multiply by ``alpha`` below 0."""
     return kernel(lambda x, alpha: np.where(x < 0, x * alpha, x), out)
 
 
-@kernels.prepare(ops.SOFTPLUS)
+@kernels.prepare(specs.SOFTPLUS)
 def softplus(x: TensorType, *, out: TensorType) -> Call:
     """Add ``max(x, 0)`` and ``log(1 + e**-|x|)``.
 
@@ -166,7 +164,7 @@ def softplus(x: TensorType, *, out: TensorType) -> Call:
     return quietly(run)
 
 
-@kernels.prepare(ops.STEP)
+@kernels.prepare(specs.STEP)
 def step(x: TensorType, *, alpha: float, out: TensorType) -> Call:
     """Compare, and make the two levels of the bits of the answers; NaN stays."""
     whole = np.dtype(f"u{out.dtype.itemsize}")
@@ -184,7 +182,7 @@ def step(x: TensorType, *, alpha: float, out: TensorType) -> Call:
     return quietly(run)
 
 
-@kernels.prepare(ops.SIGMOID)
+@kernels.prepare(specs.SIGMOID)
 def sigmoid(x: TensorType, *, out: TensorType) -> Call:
     """Compute from ``e**-|x|``, which neither overflows nor loses small results."""
     if out.dtype not in dt.FLOATING:
@@ -222,7 +220,7 @@ def _shifting(axis: int, dtype: np.dtype[Any], out: TensorType) -> Call:
     return run
 
 
-@kernels.prepare(ops.SOFTMAX)
+@kernels.prepare(specs.SOFTMAX)
 def softmax(logits: TensorType, *, dim: int, out: TensorType) -> Call:
     """Divide ``e**(x - max)`` by its sum."""
     if not out.size:
@@ -272,7 +270,7 @@ def _softmax_of_rows(out: TensorType, dtype: np.dtype[Any]) -> Call:
     return quietly(run)
 
 
-@kernels.prepare(ops.LOG_SOFTMAX)
+@kernels.prepare(specs.LOG_SOFTMAX)
 def log_softmax(logits: TensorType, *, axis: int, out: TensorType) -> Call:
     """Subtract the logarithm of the sum of ``e**(x - max)`` from ``x - max``.
 

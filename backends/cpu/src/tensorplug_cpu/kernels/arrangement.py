@@ -6,21 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops import arrangement as ops
+from tensorplug.plugin import KernelTable, TensorType, lined_up, specs
 from tensorplug_cpu.quiet import quietly
 
 if TYPE_CHECKING:
-    from tensorplug.contract.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()
 
 
-@kernels.prepare(ops.TILE)
+@kernels.prepare(specs.TILE)
 def tile(x: TensorType, *, reps: tuple[int, ...], out: TensorType) -> Call:
     """Repeat from the last axis to the first, so that the later copies are of longer rows."""
-    sizes, counts = ops.lined_up(x.shape, reps)
+    sizes, counts = lined_up(x.shape, reps)
     shape = out.shape
     if out.size == 0:
         return lambda x: np.zeros(shape, x.dtype)
@@ -43,13 +41,13 @@ def tile(x: TensorType, *, reps: tuple[int, ...], out: TensorType) -> Call:
     return quietly(run)
 
 
-@kernels.prepare(ops.REPEAT)
+@kernels.prepare(specs.REPEAT)
 def repeat(x: TensorType, *, repeats: int, axis: int) -> Call:
     """Repeat each element."""
     return quietly(lambda x: x.repeat(repeats, axis))
 
 
-@kernels.prepare(ops.REVERSE)
+@kernels.prepare(specs.REVERSE)
 def reverse(x: TensorType, *, dims: tuple[int, ...]) -> Call:
     """View with negative strides."""
     back, ahead = slice(None, None, -1), slice(None)
@@ -57,8 +55,10 @@ def reverse(x: TensorType, *, dims: tuple[int, ...]) -> Call:
     return lambda x: x[key]
 
 
-@kernels.prepare(ops.MIRROR_PAD)
-def mirror_pad(x: TensorType, *, paddings: ops.Pairs, mode: str, out: TensorType) -> Call:
+@kernels.prepare(specs.MIRROR_PAD)
+def mirror_pad(
+    x: TensorType, *, paddings: tuple[tuple[int, int], ...], mode: str, out: TensorType
+) -> Call:
     """Write the elements into the middle, then mirror axis by axis what stands there."""
     skip = 1 if mode == "reflect" else 0
     inside = zip(paddings, x.shape, strict=True)

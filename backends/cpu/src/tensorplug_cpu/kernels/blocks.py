@@ -6,24 +6,26 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops import blocks as ops
+from tensorplug.plugin import KernelTable, TensorType, cells_first, cut, depth_moves, specs
 from tensorplug_cpu.quiet import quietly
 
 if TYPE_CHECKING:
-    from tensorplug.contract.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()
 
 
-@kernels.prepare(ops.BATCH_TO_SPACE_ND)
+@kernels.prepare(specs.BATCH_TO_SPACE_ND)
 def batch_to_space_nd(
-    x: TensorType, *, block_shape: tuple[int, ...], crops: ops.Pairs, out: TensorType
+    x: TensorType,
+    *,
+    block_shape: tuple[int, ...],
+    crops: tuple[tuple[int, int], ...],
+    out: TensorType,
 ) -> Call:
     """Bring each block together; the crop is a view."""
     ahead = (*block_shape, out.shape[0], *x.shape[1:])
-    order = ops.cells_first(x.rank, len(block_shape))
+    order = cells_first(x.rank, len(block_shape))
     back = [order.index(axis) for axis in range(len(order))]
     sizes = [size + sum(crop) for size, crop in zip(out.shape[1:], crops, strict=False)]
     whole = (out.shape[0], *sizes, *out.shape[1 + len(sizes) :])
@@ -32,16 +34,20 @@ def batch_to_space_nd(
     return quietly(lambda x: x.reshape(ahead).transpose(back).reshape(whole)[key])
 
 
-@kernels.prepare(ops.SPACE_TO_BATCH_ND)
+@kernels.prepare(specs.SPACE_TO_BATCH_ND)
 def space_to_batch_nd(
-    x: TensorType, *, block_shape: tuple[int, ...], paddings: ops.Pairs, out: TensorType
+    x: TensorType,
+    *,
+    block_shape: tuple[int, ...],
+    paddings: tuple[tuple[int, int], ...],
+    out: TensorType,
 ) -> Call:
     """Write the elements into zeros, then bring the cells apart."""
     sizes = [size + sum(pair) for size, pair in zip(x.shape[1:], paddings, strict=False)]
     whole = (x.shape[0], *sizes, *x.shape[1 + len(sizes) :])
     inside = zip(paddings, x.shape[1:], strict=False)
     key: Any = (slice(None), *(slice(before, before + size) for (before, _), size in inside))
-    cells, order = ops.cut(whole, block_shape), ops.cells_first(x.rank, len(block_shape))
+    cells, order = cut(whole, block_shape), cells_first(x.rank, len(block_shape))
     shape, dtype, plain = out.shape, out.dtype.numpy, whole == x.shape
 
     def run(x: Array) -> Array:
@@ -54,17 +60,17 @@ def space_to_batch_nd(
     return quietly(run)
 
 
-@kernels.prepare(ops.DEPTH_TO_SPACE)
+@kernels.prepare(specs.DEPTH_TO_SPACE)
 def depth_to_space(x: TensorType, *, block_size: int, data_format: str, out: TensorType) -> Call:
     """Bring the places in a block beside rows and columns."""
-    apart, order = ops.depth_moves(x, block_size, data_format, into_depth=False)
+    apart, order = depth_moves(x, block_size, data_format, into_depth=False)
     shape = out.shape
     return quietly(lambda x: x.reshape(apart).transpose(order).reshape(shape))
 
 
-@kernels.prepare(ops.SPACE_TO_DEPTH)
+@kernels.prepare(specs.SPACE_TO_DEPTH)
 def space_to_depth(x: TensorType, *, block_size: int, data_format: str, out: TensorType) -> Call:
     """Bring the places in a block before the channels."""
-    apart, order = ops.depth_moves(x, block_size, data_format, into_depth=True)
+    apart, order = depth_moves(x, block_size, data_format, into_depth=True)
     shape = out.shape
     return quietly(lambda x: x.reshape(apart).transpose(order).reshape(shape))

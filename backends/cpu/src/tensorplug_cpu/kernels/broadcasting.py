@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from tensorplug.contract.tables import KernelTable
-from tensorplug.host_functions import broadcasting as host
-from tensorplug.ops import broadcasting as ops
+from tensorplug.plugin import KernelTable, host_functions, specs
 from tensorplug_cpu.quiet import quietly
 
 kernels = KernelTable()
-kernels.register(ops.BROADCAST_ARGS)(quietly(host.broadcast_args))
+kernels.register(specs.BROADCAST_ARGS)(quietly(host_functions.broadcasting.broadcast_args))

@@ -6,34 +6,32 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops import comparison as ops
+from tensorplug.plugin import KernelSpec, KernelTable, TensorType, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.quiet import ufunc
 
 if TYPE_CHECKING:
-    from tensorplug.contract.spec import KernelSpec, TensorType
     from tensorplug_cpu.arrays import Call
 
 kernels = KernelTable()
 
 _BINARY: dict[KernelSpec, np.ufunc] = {
-    ops.EQUAL: np.equal,
-    ops.NOT_EQUAL: np.not_equal,
-    ops.LESS: np.less,
-    ops.LESS_EQUAL: np.less_equal,
-    ops.GREATER: np.greater,
-    ops.GREATER_EQUAL: np.greater_equal,
-    ops.LOGICAL_AND: np.logical_and,
-    ops.LOGICAL_OR: np.logical_or,
-    ops.LOGICAL_XOR: np.logical_xor,
+    specs.EQUAL: np.equal,
+    specs.NOT_EQUAL: np.not_equal,
+    specs.LESS: np.less,
+    specs.LESS_EQUAL: np.less_equal,
+    specs.GREATER: np.greater,
+    specs.GREATER_EQUAL: np.greater_equal,
+    specs.LOGICAL_AND: np.logical_and,
+    specs.LOGICAL_OR: np.logical_or,
+    specs.LOGICAL_XOR: np.logical_xor,
 }
 
 _UNARY: dict[KernelSpec, np.ufunc] = {
-    ops.IS_FINITE: np.isfinite,
-    ops.IS_INF: np.isinf,
-    ops.IS_NAN: np.isnan,
-    ops.LOGICAL_NOT: np.logical_not,
+    specs.IS_FINITE: np.isfinite,
+    specs.IS_INF: np.isinf,
+    specs.IS_NAN: np.isnan,
+    specs.LOGICAL_NOT: np.logical_not,
 }
 
 

@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops import complexes as ops
+from tensorplug.plugin import KernelTable, TensorType, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.filling import filling
 from tensorplug_cpu.quiet import kernel, ufunc
 
 if TYPE_CHECKING:
-    from tensorplug.contract.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()
@@ -23,7 +21,7 @@ def _itself(x: Array) -> Array:
     return x
 
 
-@kernels.prepare(ops.COMPLEX)
+@kernels.prepare(specs.COMPLEX)
 def complex(real: TensorType, imag: TensorType, *, out: TensorType) -> Call:
     """Write both parts into a new array, so that each stays exactly what it is."""
 
@@ -34,13 +32,13 @@ def complex(real: TensorType, imag: TensorType, *, out: TensorType) -> Call:
     return filling(work, out)
 
 
-@kernels.prepare(ops.REAL)
+@kernels.prepare(specs.REAL)
 def real(input: TensorType, *, out: TensorType) -> Call:
     """Return a view of the real part."""
     return kernel(lambda x: x.real, out) if input.dtype in dt.COMPLEX else _itself
 
 
-@kernels.prepare(ops.IMAG)
+@kernels.prepare(specs.IMAG)
 def imag(input: TensorType, *, out: TensorType) -> Call:
     """Return a view of the imaginary part; zeros of real numbers."""
     if input.dtype in dt.COMPLEX:
@@ -49,13 +47,13 @@ def imag(input: TensorType, *, out: TensorType) -> Call:
     return kernel(lambda _: np.zeros(shape, dtype), out)
 
 
-@kernels.prepare(ops.COMPLEX_ABS)
+@kernels.prepare(specs.COMPLEX_ABS)
 def complex_abs(x: TensorType, *, out: TensorType) -> Call:
     """Modulus, without overflow on the way."""
     return ufunc(np.absolute, out, signals=True)
 
 
-@kernels.prepare(ops.CONJ)
+@kernels.prepare(specs.CONJ)
 def conj(x: TensorType, *, out: TensorType) -> Call:
     """Turn the sign of the imaginary part."""
     return ufunc(np.conjugate, out, signals=False) if x.dtype in dt.COMPLEX else _itself

@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops import contraction as ops
-from tensorplug.ops.contraction_order import contraction
+from tensorplug.plugin import KernelTable, TensorType, contraction_order, specs
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.quiet import kernel
 from tensorplug_cpu.summation import summer
@@ -16,8 +14,6 @@ from tensorplug_cpu.summation import summer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.contract.spec import TensorType
-    from tensorplug.ops.contraction_order import Arranged, Join, Reduced
     from tensorplug_cpu.arrays import Array, Call
 
     Step = Callable[[Array], Array]
@@ -25,10 +21,10 @@ if TYPE_CHECKING:
 kernels = KernelTable()
 
 
-@kernels.prepare(ops.EINSUM)
+@kernels.prepare(specs.EINSUM)
 def einsum(xs: list[TensorType], *, equation: str, out: TensorType) -> Call:
     """Join two operands at a time; float16 works in float32 and is rounded once."""
-    plan = contraction(equation, [x.shape for x in xs])
+    plan = contraction_order.contraction(equation, [x.shape for x in xs])
     work = working(out.dtype)
     reduced = [_reduction(x, how, work) for x, how in zip(xs, plan.reduced, strict=True)]
     joins = [(join.left, join.right, _product(join)) for join in plan.joins]
@@ -50,7 +46,7 @@ def einsum(xs: list[TensorType], *, equation: str, out: TensorType) -> Call:
     return kernel(run, out)
 
 
-def _reduction(x: TensorType, how: Reduced, work: np.dtype[Any]) -> Step | None:
+def _reduction(x: TensorType, how: contraction_order.Reduced, work: np.dtype[Any]) -> Step | None:
     """Return what is done to an operand alone; None if that is nothing."""
     if how.shape is None and not how.diagonals and not how.summed:
         return None
@@ -75,7 +71,7 @@ def _adder(shape: tuple[int, ...], axes: tuple[int, ...], work: np.dtype[Any]) -
     return lambda x: np.asarray(np.add.reduce(x, axis=axes, dtype=work))
 
 
-def _arrangement(how: Arranged) -> Step | None:
+def _arrangement(how: contraction_order.Arranged) -> Step | None:
     perm, shape, swapped = how.perm, how.shape, how.swapped
     if perm is None and shape is None and not swapped:
         return None
@@ -90,7 +86,7 @@ def _arrangement(how: Arranged) -> Step | None:
     return run
 
 
-def _product(join: Join) -> Callable[[Array, Array], Array]:
+def _product(join: contraction_order.Join) -> Callable[[Array, Array], Array]:
     multiply: Callable[[Array, Array], Any] = np.matmul if join.matrices else np.multiply
     on_left, on_right = _arrangement(join.arranged_left), _arrangement(join.arranged_right)
     shape = join.shape

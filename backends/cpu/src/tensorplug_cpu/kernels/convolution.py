@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops.nn.convolution import convolution, volumes
-from tensorplug.ops.nn.convolution.correlation import windows_of
+from tensorplug.plugin import (
+    CONVOLUTION_2D,
+    CONVOLUTION_3D,
+    ConvolutionFamily,
+    KernelTable,
+    Shape,
+    TensorType,
+    Windows,
+    convolution_windows,
+)
 from tensorplug_cpu import correlation
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.quiet import quietly
 from tensorplug_cpu.sliding import layout
 
 if TYPE_CHECKING:
-    from tensorplug.contract.shapes import Shape
-    from tensorplug.contract.spec import TensorType
-    from tensorplug.contract.windows import Windows
-    from tensorplug.ops.nn.convolution.correlation import Family
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()
@@ -37,7 +40,7 @@ class Products(Protocol):
         """Return the gradient of the filter."""
 
 
-def enter(kernels: KernelTable, family: Family, products: Products) -> None:
+def enter(kernels: KernelTable, family: ConvolutionFamily, products: Products) -> None:
     """Enter the three kernels of ``family``; float16 works in float32 and is rounded once."""
 
     @kernels.prepare(family.forward)
@@ -49,7 +52,7 @@ def enter(kernels: KernelTable, family: Family, products: Products) -> None:
         data_format: str,
         out: TensorType,
     ) -> Call:
-        at = windows_of(x.shape, filter.shape, attributes)
+        at = convolution_windows(x.shape, filter.shape, attributes)
         work, narrow = working(out.dtype), out.dtype.numpy
         last, back = layout(data_format)
 
@@ -70,7 +73,7 @@ def enter(kernels: KernelTable, family: Family, products: Products) -> None:
         input_shape: Shape,
         out: TensorType,
     ) -> Call:
-        at = windows_of(input_shape, filter.shape, attributes)
+        at = convolution_windows(input_shape, filter.shape, attributes)
         work, narrow = working(out.dtype), out.dtype.numpy
         last, back = layout(data_format)
 
@@ -91,7 +94,7 @@ def enter(kernels: KernelTable, family: Family, products: Products) -> None:
         filter_shape: Shape,
         out: TensorType,
     ) -> Call:
-        at = windows_of(x.shape, filter_shape, attributes)
+        at = convolution_windows(x.shape, filter_shape, attributes)
         work, narrow = working(out.dtype), out.dtype.numpy
         last, _ = layout(data_format)
 
@@ -103,5 +106,5 @@ def enter(kernels: KernelTable, family: Family, products: Products) -> None:
         return quietly(run)
 
 
-for _each in (convolution.FAMILY, volumes.FAMILY):
+for _each in (CONVOLUTION_2D, CONVOLUTION_3D):
     enter(kernels, _each, correlation)

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.contract.tables import KernelTable
-from tensorplug.host_functions.coordinates import where as find
-from tensorplug.ops import coordinates as ops
+from tensorplug.plugin import KernelTable, TensorType, host_functions, specs
 from tensorplug_cpu.quiet import quietly
 
 if TYPE_CHECKING:
-    from tensorplug.contract.spec import TensorType
     from tensorplug_cpu.arrays import Call
 
 kernels = KernelTable()
 
 
-@kernels.prepare(ops.WHERE)
+@kernels.prepare(specs.WHERE)
 def where(condition: TensorType, *, out: TensorType) -> Call:
     """Find them among all elements, and tell the axes apart."""
-    return quietly(find)
+    return quietly(host_functions.coordinates.where)

@@ -7,20 +7,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.contract.tables import KernelTable
-from tensorplug.errors import ArgumentError
-from tensorplug.ops import counting as ops
+from tensorplug.plugin import ArgumentError, KernelTable, TensorType, specs
 from tensorplug_cpu.quiet import quietly
 from tensorplug_cpu.segments import row_sums
 
 if TYPE_CHECKING:
-    from tensorplug.contract.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()
 
 
-@kernels.prepare(ops.UNSORTED_SEGMENT_SUM)
+@kernels.prepare(specs.UNSORTED_SEGMENT_SUM)
 def unsorted_segment_sum(
     x: TensorType, segment_ids: TensorType, *, num_segments: int, out: TensorType
 ) -> Call:
@@ -57,13 +54,13 @@ def _within(x: Array, size: int) -> tuple[Array, Array | None]:
     return flat.astype(np.intp, copy=False), kept
 
 
-@kernels.prepare(ops.BINCOUNT)
+@kernels.prepare(specs.BINCOUNT)
 def bincount(x: TensorType, weights: TensorType | None, *, size: int, out: TensorType) -> Call:
     """Count, or add up weights."""
     return quietly(_counter(x, weights, 1, size, out))
 
 
-@kernels.prepare(ops.DENSE_BINCOUNT)
+@kernels.prepare(specs.DENSE_BINCOUNT)
 def dense_bincount(
     x: TensorType,
     weights: TensorType | None,

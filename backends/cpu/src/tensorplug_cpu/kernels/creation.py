@@ -7,43 +7,39 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.tables import KernelTable
-from tensorplug.errors import DTypeError
-from tensorplug.ops import creation as ops
+from tensorplug.plugin import DType, DTypeError, KernelTable, Scalar, TensorType, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu import casting
 from tensorplug_cpu.arrays import uniform
 from tensorplug_cpu.quiet import quietly
 
 if TYPE_CHECKING:
-    from tensorplug.contract.dtypes import DType, Scalar
-    from tensorplug.contract.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()
 
 
-@kernels.prepare(ops.FILL)
+@kernels.prepare(specs.FILL)
 def fill(*, value: Scalar | str, out: TensorType) -> Call:
     """Fill with one number, or one text."""
     return quietly(uniform(out, value))
 
 
-@kernels.prepare(ops.ZEROS_LIKE)
+@kernels.prepare(specs.ZEROS_LIKE)
 def zeros_like(x: TensorType, *, out: TensorType) -> Call:
     """Fill with 0."""
     shape, dtype = out.shape, out.dtype.numpy
     return quietly(lambda _x: np.zeros(shape, dtype))
 
 
-@kernels.prepare(ops.ONES_LIKE)
+@kernels.prepare(specs.ONES_LIKE)
 def ones_like(x: TensorType, *, out: TensorType) -> Call:
     """Fill with 1."""
     shape, dtype = out.shape, out.dtype.numpy
     return quietly(lambda _x: np.ones(shape, dtype))
 
 
-@kernels.prepare(ops.RANGE)
+@kernels.prepare(specs.RANGE)
 def range(*, start: float, step: float, dtype: DType, out: TensorType) -> Call:
     """Count: each number from its own position, so that no rounding error adds up."""
     if dtype.kind == "string":
@@ -75,7 +71,7 @@ def _whole(start: int, step: int, count: int, dtype: DType) -> Array:
     return signed.astype(dtype.numpy)
 
 
-@kernels.prepare(ops.LIN_SPACE)
+@kernels.prepare(specs.LIN_SPACE)
 def linspace(*, start: Scalar, stop: Scalar, num: int, endpoint: bool, out: TensorType) -> Call:
     """Count in double precision from the end that is nearer, so that both are exact."""
     steps = max(num - 1 if endpoint else num, 1)
@@ -94,7 +90,7 @@ def linspace(*, start: Scalar, stop: Scalar, num: int, endpoint: bool, out: Tens
     return quietly(run) if num > 1 else quietly(lambda: np.full(num, start, out.dtype.numpy))
 
 
-@kernels.prepare(ops.EYE)
+@kernels.prepare(specs.EYE)
 def eye(*, k: int, out: TensorType) -> Call:
     """Write ones at equal distances into zeros."""
     (rows, columns), dtype = out.shape, out.dtype.numpy

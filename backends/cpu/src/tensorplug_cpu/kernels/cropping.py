@@ -6,25 +6,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops.image import cropping as ops
+from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.quiet import quietly
 
 if TYPE_CHECKING:
-    from tensorplug.contract.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()
 
 
-@kernels.prepare(ops.CROP_AND_RESIZE)
+@kernels.prepare(specs.CROP_AND_RESIZE)
 def crop_and_resize(
     image: TensorType,
     boxes: TensorType,
     box_ind: TensorType,
     *,
-    crop_size: ops.Pair,
+    crop_size: tuple[int, int],
     method: str,
     extrapolation_value: float,
     out: TensorType,

@@ -6,15 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops.nn import cross_entropy as ops
+from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.filling import blank
 from tensorplug_cpu.quiet import kernel, quietly
 from tensorplug_cpu.rowwise import RowSums, by_blocks
 
 if TYPE_CHECKING:
-    from tensorplug.contract.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()
@@ -25,7 +23,7 @@ def _shifted(logits: Array, dtype: np.dtype[Any]) -> Array:
     return np.asarray(np.subtract(wide, np.maximum.reduce(wide, axis=-1, keepdims=True)))
 
 
-@kernels.prepare(ops.SOFTMAX_CROSS_ENTROPY)
+@kernels.prepare(specs.SOFTMAX_CROSS_ENTROPY)
 def cross_entropy(labels: TensorType, logits: TensorType, *, out: TensorType) -> Call:
     """Weight what each score lacks to the logarithm of the sum of all powers.
 
@@ -47,7 +45,7 @@ def cross_entropy(labels: TensorType, logits: TensorType, *, out: TensorType) ->
     return kernel(run, out)
 
 
-@kernels.prepare(ops.SOFTMAX_CROSS_ENTROPY_GRAD)
+@kernels.prepare(specs.SOFTMAX_CROSS_ENTROPY_GRAD)
 def cross_entropy_grad(
     dy: TensorType, labels: TensorType, logits: TensorType, *, out: TensorType
 ) -> Call:
@@ -69,7 +67,7 @@ def cross_entropy_grad(
     return quietly(run)
 
 
-@kernels.prepare(ops.SOFTMAX_GRAD)
+@kernels.prepare(specs.SOFTMAX_GRAD)
 def softmax_grad(dy: TensorType, y: TensorType, *, dim: int, out: TensorType) -> Call:
     """Take from dy its mean under the distribution y; multiply by y."""
     dtype = working(out.dtype)

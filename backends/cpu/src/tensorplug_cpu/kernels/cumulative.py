@@ -6,15 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops import cumulative as ops
+from tensorplug.plugin import DType, KernelSpec, KernelTable, TensorType, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.quiet import quietly
 from tensorplug_cpu.scanning import scanner
 
 if TYPE_CHECKING:
-    from tensorplug.contract.dtypes import DType
-    from tensorplug.contract.spec import KernelSpec, TensorType
     from tensorplug_cpu.arrays import Call
 
 kernels = KernelTable()
@@ -39,5 +36,5 @@ def _register(spec: KernelSpec, function: np.ufunc) -> None:
         )
 
 
-_register(ops.CUMSUM, np.add)
-_register(ops.CUMPROD, np.multiply)
+_register(specs.CUMSUM, np.add)
+_register(specs.CUMPROD, np.multiply)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops.nn.convolution import depthwise as ops
+from tensorplug.plugin import CONVOLUTION_DEPTHWISE, KernelTable
 from tensorplug_cpu import depthwise
 from tensorplug_cpu.kernels.convolution import enter
 
 kernels = KernelTable()
-enter(kernels, ops.FAMILY, depthwise)
+enter(kernels, CONVOLUTION_DEPTHWISE, depthwise)

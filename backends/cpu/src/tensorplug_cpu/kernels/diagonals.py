@@ -6,18 +6,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops import diagonals as ops
+from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug_cpu.quiet import quietly
 
 if TYPE_CHECKING:
-    from tensorplug.contract.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()
 
 
-@kernels.prepare(ops.DIAG)
+@kernels.prepare(specs.DIAG)
 def diag(x: TensorType, *, out: TensorType) -> Call:
     """Write at equal distances into zeros."""
     size, shape, dtype = x.size, out.shape, out.dtype.numpy
@@ -30,7 +28,7 @@ def diag(x: TensorType, *, out: TensorType) -> Call:
     return quietly(run)
 
 
-@kernels.prepare(ops.MATRIX_BAND_PART)
+@kernels.prepare(specs.MATRIX_BAND_PART)
 def matrix_band_part(
     input: TensorType, num_lower: TensorType, num_upper: TensorType, *, out: TensorType
 ) -> Call:
@@ -49,7 +47,7 @@ def matrix_band_part(
     return quietly(run)
 
 
-@kernels.prepare(ops.TRIANGLE)
+@kernels.prepare(specs.TRIANGLE)
 def triangle(x: TensorType, *, upper: bool, k: int, out: TensorType) -> Call:
     """Choose between the elements and 0; which of them is known beforehand."""
     (rows, columns), zero = out.shape[-2:], np.zeros((), out.dtype.numpy)

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops import elementwise as ops
+from tensorplug.plugin import DType, KernelSpec, KernelTable, TensorType, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu import casting, special
 from tensorplug_cpu.channels import per_channel
 from tensorplug_cpu.filling import blank, filling
@@ -16,38 +15,36 @@ from tensorplug_cpu.parts import elementwise
 from tensorplug_cpu.quiet import kernel, quietly, ufunc
 
 if TYPE_CHECKING:
-    from tensorplug.contract.dtypes import DType
-    from tensorplug.contract.spec import KernelSpec, TensorType
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()
 
 _UNARY: dict[KernelSpec, np.ufunc] = {
-    ops.NEG: np.negative,
-    ops.ABS: np.absolute,
-    ops.EXP: np.exp,
-    ops.LOG: np.log,
-    ops.SQRT: np.sqrt,
-    ops.SIN: np.sin,
-    ops.COS: np.cos,
-    ops.ATAN: np.arctan,
-    ops.TANH: np.tanh,
-    ops.SQUARE: np.square,
+    specs.NEG: np.negative,
+    specs.ABS: np.absolute,
+    specs.EXP: np.exp,
+    specs.LOG: np.log,
+    specs.SQRT: np.sqrt,
+    specs.SIN: np.sin,
+    specs.COS: np.cos,
+    specs.ATAN: np.arctan,
+    specs.TANH: np.tanh,
+    specs.SQUARE: np.square,
 }
 
 _BINARY: dict[KernelSpec, np.ufunc] = {
-    ops.ADD: np.add,
-    ops.SUB: np.subtract,
-    ops.MULTIPLY: np.multiply,
-    ops.REAL_DIV: np.true_divide,
-    ops.MOD: np.remainder,
-    ops.MAXIMUM: np.maximum,
-    ops.MINIMUM: np.minimum,
+    specs.ADD: np.add,
+    specs.SUB: np.subtract,
+    specs.MULTIPLY: np.multiply,
+    specs.REAL_DIV: np.true_divide,
+    specs.MOD: np.remainder,
+    specs.MAXIMUM: np.maximum,
+    specs.MINIMUM: np.minimum,
 }
 
 _MANY = 4096  # elements that are chosen by their bits
 
-_DIVIDES = {ops.MOD}  # an integer divided by 0 signals too; its result is 0, as it should be
+_DIVIDES = {specs.MOD}  # an integer divided by 0 signals too; its result is 0, as it should be
 
 
 def _register_unary(spec: KernelSpec, function: np.ufunc) -> None:
@@ -75,19 +72,19 @@ def _itself(x: Array) -> Array:
     return x
 
 
-@kernels.prepare(ops.FLOOR)
+@kernels.prepare(specs.FLOOR)
 def floor(x: TensorType, *, out: TensorType) -> Call:
     """Round down; integers are returned as they are."""
     return ufunc(np.floor, out, signals=True) if x.dtype in dt.FLOATING else _itself
 
 
-@kernels.prepare(ops.ERF)
+@kernels.prepare(specs.ERF)
 def erf(x: TensorType, *, out: TensorType) -> Call:
     """Compute the error function; float16 in float32, rounded once."""
     return kernel(special.erf, out)
 
 
-@kernels.prepare(ops.DIV_NO_NAN)
+@kernels.prepare(specs.DIV_NO_NAN)
 def div_no_nan(a: TensorType, b: TensorType, *, out: TensorType) -> Call:
     """Divide, then write zeros over what was divided by 0."""
 
@@ -98,7 +95,7 @@ def div_no_nan(a: TensorType, b: TensorType, *, out: TensorType) -> Call:
     return filling(work, out)
 
 
-@kernels.prepare(ops.ADD_N)
+@kernels.prepare(specs.ADD_N)
 def add_n(xs: list[TensorType], *, out: TensorType) -> Call:
     """Sum halves of the list, so that rounding errors grow with the logarithm of its length."""
     make = blank(out)
@@ -115,7 +112,7 @@ def add_n(xs: list[TensorType], *, out: TensorType) -> Call:
     return quietly(total) if len(xs) > 1 else lambda xs: xs[0]
 
 
-@kernels.prepare(ops.SQUARED_DIFFERENCE)
+@kernels.prepare(specs.SQUARED_DIFFERENCE)
 def squared_difference(a: TensorType, b: TensorType, *, out: TensorType) -> Call:
     """Subtract, then square in place."""
 
@@ -126,7 +123,7 @@ def squared_difference(a: TensorType, b: TensorType, *, out: TensorType) -> Call
     return filling(work, out)
 
 
-@kernels.prepare(ops.FLOOR_DIV)
+@kernels.prepare(specs.FLOOR_DIV)
 def floor_div(a: TensorType, b: TensorType, *, out: TensorType) -> Call:
     """Divide and round down; an integer divided by 0 gives 0, which is what NumPy gives."""
     if out.dtype in dt.INTEGER:
@@ -143,7 +140,7 @@ def floor_div(a: TensorType, b: TensorType, *, out: TensorType) -> Call:
     return kernel(run, out)
 
 
-@kernels.prepare(ops.POW)
+@kernels.prepare(specs.POW)
 def pow(a: TensorType, b: TensorType, *, out: TensorType) -> Call:
     """Raise to a power; integers to a negative one give 1/a rounded towards 0."""
     if out.dtype in dt.SIGNED:
@@ -180,7 +177,7 @@ def _signed_power(a: Array, b: Array) -> Any:
     return np.where(negative, inverse, power).astype(power.dtype, copy=False)
 
 
-@kernels.prepare(ops.CAST)
+@kernels.prepare(specs.CAST)
 def cast(x: TensorType, *, dtype: DType, out: TensorType) -> Call:
     """Convert by the rules of ``casting``."""
     if x.dtype is dtype:
@@ -189,7 +186,7 @@ def cast(x: TensorType, *, dtype: DType, out: TensorType) -> Call:
     return elementwise(call, casting.copied) if casting.plain(x.dtype, dtype) else call
 
 
-@kernels.prepare(ops.SELECT)
+@kernels.prepare(specs.SELECT)
 def select(condition: TensorType, t: TensorType, e: TensorType, *, out: TensorType) -> Call:
     """Choose elementwise: many elements by arithmetic on their bits.
 

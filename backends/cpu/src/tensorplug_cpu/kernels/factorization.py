@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from tensorplug.contract.tables import KernelTable
-from tensorplug.host_functions import linalg
-from tensorplug.ops.linalg import factorization as ops
+from tensorplug.plugin import KernelTable, host_functions, specs
 
 kernels = KernelTable()
 
-kernels.register(ops.CHOLESKY)(linalg.cholesky)
-kernels.register(ops.MATRIX_INVERSE)(linalg.matrix_inverse)
-kernels.register(ops.MATRIX_SOLVE)(linalg.matrix_solve)
-kernels.register(ops.MATRIX_DETERMINANT)(linalg.matrix_determinant)
-kernels.register(ops.LOG_MATRIX_DETERMINANT)(linalg.log_matrix_determinant)
-kernels.register(ops.PSEUDO_INVERSE)(linalg.pseudo_inverse)
-kernels.register(ops.QR)(linalg.qr)
-kernels.register(ops.SVD)(linalg.svd)
-kernels.register(ops.SELF_ADJOINT_EIG)(linalg.self_adjoint_eig)
-kernels.register(ops.EIG)(linalg.eig)
+kernels.register(specs.CHOLESKY)(host_functions.linalg.cholesky)
+kernels.register(specs.MATRIX_INVERSE)(host_functions.linalg.matrix_inverse)
+kernels.register(specs.MATRIX_SOLVE)(host_functions.linalg.matrix_solve)
+kernels.register(specs.MATRIX_DETERMINANT)(host_functions.linalg.matrix_determinant)
+kernels.register(specs.LOG_MATRIX_DETERMINANT)(host_functions.linalg.log_matrix_determinant)
+kernels.register(specs.PSEUDO_INVERSE)(host_functions.linalg.pseudo_inverse)
+kernels.register(specs.QR)(host_functions.linalg.qr)
+kernels.register(specs.SVD)(host_functions.linalg.svd)
+kernels.register(specs.SELF_ADJOINT_EIG)(host_functions.linalg.self_adjoint_eig)
+kernels.register(specs.EIG)(host_functions.linalg.eig)

@@ -6,9 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops.nn import fused as ops
-from tensorplug.ops.nn.convolution.correlation import windows_of
+from tensorplug.plugin import (
+    KernelSpec,
+    KernelTable,
+    TensorType,
+    channel_aligned,
+    convolution_windows,
+    specs,
+)
 from tensorplug_cpu import correlation, depthwise
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.quiet import quietly
@@ -17,7 +22,6 @@ from tensorplug_cpu.sliding import layout
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.contract.spec import KernelSpec, TensorType
     from tensorplug_cpu.arrays import Array, Call
     from tensorplug_cpu.kernels.convolution import Products
 
@@ -79,7 +83,8 @@ def _ending(
     data_format = attributes.get("data_format")
     activation, alpha = attributes["activation"], attributes["leakyrelu_alpha"]
     shapes = [
-        ops.aligned(item.shape, out.rank, data_format) if item else () for item in (bias, weights)
+        channel_aligned(item.shape, out.rank, data_format) if item else ()
+        for item in (bias, weights)
     ]
     work, narrow = working(out.dtype), out.dtype.numpy
 
@@ -113,7 +118,7 @@ def _convolution(spec: KernelSpec, products: Products) -> None:
         data_format: str,
         out: TensorType,
     ) -> Call:
-        at = windows_of(x.shape, filter.shape, attributes)
+        at = convolution_windows(x.shape, filter.shape, attributes)
         end = _ending(bias, prelu_activation_weights, attributes, out)
         work = working(out.dtype)
         last, back = layout(data_format)
@@ -128,11 +133,11 @@ def _convolution(spec: KernelSpec, products: Products) -> None:
         return quietly(run)
 
 
-_convolution(ops.FUSED_CONV2D, correlation)
-_convolution(ops.FUSED_DEPTHWISE_CONV2D, depthwise)
+_convolution(specs.FUSED_CONV2D, correlation)
+_convolution(specs.FUSED_DEPTHWISE_CONV2D, depthwise)
 
 
-@kernels.prepare(ops.FUSED_MAT_MUL)
+@kernels.prepare(specs.FUSED_MAT_MUL)
 def fused_mat_mul(
     a: TensorType,
     b: TensorType,

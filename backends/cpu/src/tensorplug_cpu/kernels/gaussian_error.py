@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops.nn import gaussian_error as ops
+from tensorplug.plugin import GELU_CUBIC, GELU_REACH, KernelTable, TensorType, specs
 from tensorplug_cpu import large
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.filling import blank
@@ -23,7 +22,6 @@ from tensorplug_cpu.special import erfc_double
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.contract.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
     # Puts what x is multiplied by, or dy, into the first of several arrays.
@@ -89,7 +87,7 @@ def _double_distribution(rooms: list[Array], x: Array) -> Array:
 
 
 def _double_slope(rooms: list[Array], x: Array) -> Array:
-    inside = np.clip(x, -ops.REACH, ops.REACH, out=rooms[1])
+    inside = np.clip(x, -GELU_REACH, GELU_REACH, out=rooms[1])
     result = _double_distribution(rooms, inside)
     density = np.exp(np.square(inside) * -0.5)
     density *= _DENSITY
@@ -100,7 +98,7 @@ def _double_slope(rooms: list[Array], x: Array) -> Array:
 
 def _approximate_distribution(rooms: list[Array], x: Array) -> Array:
     result, inside, _, work = rooms[:4]
-    x.clip(-ops.REACH, ops.REACH, out=inside)
+    x.clip(-GELU_REACH, GELU_REACH, out=inside)
     _tanh(inside, result, work)
     result += 1
     result *= 0.5
@@ -109,7 +107,7 @@ def _approximate_distribution(rooms: list[Array], x: Array) -> Array:
 
 def _approximate_slope(rooms: list[Array], x: Array) -> Array:
     result, inside, bend, work = rooms[:4]
-    x.clip(-ops.REACH, ops.REACH, out=inside)
+    x.clip(-GELU_REACH, GELU_REACH, out=inside)
     _tanh(inside, result, work)
     work -= _INNER
     work *= 3
@@ -127,7 +125,7 @@ def _approximate_slope(rooms: list[Array], x: Array) -> Array:
 def _tanh(x: Array, result: Array, work: Array) -> None:
     """Put tanh(x * work) into ``result``; work becomes sqrt(2 / pi) * (1 + 0.044715 * x**2)."""
     np.square(x, out=work)
-    work *= _INNER * ops.CUBIC
+    work *= _INNER * GELU_CUBIC
     work += _INNER
     np.multiply(x, work, out=result)
     np.tanh(result, out=result)
@@ -148,7 +146,7 @@ def _blockwise(factor: Factor, out: TensorType, *, of_x: bool) -> Call:
     dtype, make = working(out.dtype), blank(out)
     parts = None if out.size >= _SHARED else 1
     length = max(1, min(_BLOCK, out.size))
-    low = dtype.type(-ops.REACH)
+    low = dtype.type(-GELU_REACH)
 
     def work(result: Array, x: Array, other: Array) -> None:
         rooms = np.empty((4, length), dtype)
@@ -170,7 +168,7 @@ def _blockwise(factor: Factor, out: TensorType, *, of_x: bool) -> Call:
     return quietly(run)
 
 
-@kernels.prepare(ops.GELU)
+@kernels.prepare(specs.GELU)
 def gelu(x: TensorType, *, approximate: bool, out: TensorType) -> Call:
     """Multiply by the distribution function."""
     factor = _DISTRIBUTIONS[approximate][working(out.dtype).type]
@@ -178,7 +176,7 @@ def gelu(x: TensorType, *, approximate: bool, out: TensorType) -> Call:
     return lambda x: run(x, x)
 
 
-@kernels.prepare(ops.GELU_GRAD)
+@kernels.prepare(specs.GELU_GRAD)
 def gelu_grad(dy: TensorType, x: TensorType, *, approximate: bool, out: TensorType) -> Call:
     """Multiply dy by the slope."""
     factor = _SLOPES[approximate][working(out.dtype).type]

@@ -7,10 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.tables import KernelTable
-from tensorplug.errors import OutOfRangeError
-from tensorplug.ops.indexing import indexing as ops
+from tensorplug.plugin import (
+    KernelTable,
+    OutOfRangeError,
+    Scalar,
+    Shape,
+    TensorType,
+    scatter_depth,
+    specs,
+)
+from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import element
 from tensorplug_cpu.quiet import quietly
 from tensorplug_cpu.segments import row_sums
@@ -18,9 +24,6 @@ from tensorplug_cpu.segments import row_sums
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.contract.dtypes import Scalar
-    from tensorplug.contract.shapes import Shape
-    from tensorplug.contract.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()
@@ -94,7 +97,7 @@ def _taken(x: Array, indices: Array, length: int, axis: int) -> Array:
         raise
 
 
-@kernels.prepare(ops.GATHER_V2)
+@kernels.prepare(specs.GATHER_V2)
 def gather_v2(
     x: TensorType, indices: TensorType, *, axis: int, batch_dims: int, out: TensorType
 ) -> Call:
@@ -129,7 +132,7 @@ def gather_v2(
     return quietly(run_batched)
 
 
-@kernels.prepare(ops.GATHER_ND)
+@kernels.prepare(specs.GATHER_ND)
 def gather_nd(params: TensorType, indices: TensorType, *, out: TensorType) -> Call:
     """Take rows of the axes that the indices name, merged into one."""
     depth, shape = indices.shape[-1], out.shape
@@ -181,10 +184,10 @@ def _with_one(shape: Shape, depth: int) -> Call:
     return quietly(run)
 
 
-@kernels.prepare(ops.SCATTER_ND)
+@kernels.prepare(specs.SCATTER_ND)
 def scatter_nd(indices: TensorType, updates: TensorType, *, shape: Shape, out: TensorType) -> Call:
     """Add slices at positions. A negative position counts from the end, as in GatherV2."""
-    depth = ops.scatter_depth(indices.shape, updates.shape, shape)
+    depth = scatter_depth(indices.shape, updates.shape, shape)
     rows, width = prod(shape[:depth]), prod(shape[depth:])
     count = prod(updates.shape[: updates.rank - (len(shape) - depth)])
     flattened = _flattened(shape[:depth], count)
@@ -195,13 +198,13 @@ def scatter_nd(indices: TensorType, updates: TensorType, *, shape: Shape, out: T
     return quietly(run)
 
 
-@kernels.prepare(ops.TENSOR_SCATTER_UPDATE)
+@kernels.prepare(specs.TENSOR_SCATTER_UPDATE)
 def tensor_scatter_update(
     tensor: TensorType, indices: TensorType, updates: TensorType, *, out: TensorType
 ) -> Call:
     """Copy, then write rows; of equal indices NumPy lets the last one win."""
     shape = tensor.shape
-    depth = ops.scatter_depth(indices.shape, updates.shape, shape)
+    depth = scatter_depth(indices.shape, updates.shape, shape)
     rows, width = prod(shape[:depth]), prod(shape[depth:])
     count = prod(updates.shape[: updates.rank - (len(shape) - depth)])
     flattened = _flattened(shape[:depth], count)
@@ -216,7 +219,7 @@ def tensor_scatter_update(
     return quietly(run)
 
 
-@kernels.prepare(ops.SPARSE_TO_DENSE)
+@kernels.prepare(specs.SPARSE_TO_DENSE)
 def sparse_to_dense(
     sparse_indices: TensorType,
     sparse_values: TensorType,
@@ -241,7 +244,7 @@ def sparse_to_dense(
     return quietly(run)
 
 
-@kernels.prepare(ops.ONE_HOT)
+@kernels.prepare(specs.ONE_HOT)
 def one_hot(
     indices: TensorType, *, depth: int, on_value: Scalar, off_value: Scalar, out: TensorType
 ) -> Call:

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.spec import TensorType
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops.nn import layer_normalization as ops
+from tensorplug.plugin import KernelTable, TensorType, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.filling import blank
 from tensorplug_cpu.quiet import quietly
@@ -61,7 +59,7 @@ def _centred(rows: Array, epsilon: Any, room: Array, along: RowSums) -> Array:
     return np.asarray(np.divide(1, variance, out=variance))
 
 
-@kernels.prepare(ops.LAYER_NORM)
+@kernels.prepare(specs.LAYER_NORM)
 def layer_norm(
     x: TensorType,
     scale: TensorType | None,
@@ -116,7 +114,7 @@ def _affine(rows: _Rows, epsilon: float, out: TensorType) -> Call:
     return run
 
 
-@kernels.prepare(ops.LAYER_NORM_GRAD)
+@kernels.prepare(specs.LAYER_NORM_GRAD)
 def layer_norm_grad(
     dy: TensorType, x: TensorType, *, axis: tuple[int, ...], epsilon: float, out: TensorType
 ) -> Call:

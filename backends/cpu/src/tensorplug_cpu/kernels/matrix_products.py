@@ -7,19 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops import matrix_products as ops
+from tensorplug.plugin import KernelTable, TensorType, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.quiet import kernel
 
 if TYPE_CHECKING:
-    from tensorplug.contract.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()
 
 
-@kernels.prepare(ops.BATCH_MAT_MUL)
+@kernels.prepare(specs.BATCH_MAT_MUL)
 def batch_mat_mul(
     a: TensorType, b: TensorType, *, transpose_a: bool, transpose_b: bool, out: TensorType
 ) -> Call:

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops.nn.convolution import morphology as ops
+from tensorplug.plugin import DType, KernelTable, TensorType, dilation_windows, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.quiet import quietly
 from tensorplug_cpu.sliding import inside
@@ -17,8 +16,6 @@ from tensorplug_cpu.summation import summer
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tensorplug.contract.dtypes import DType
-    from tensorplug.contract.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
     from tensorplug_cpu.sliding import Step
 
@@ -32,12 +29,12 @@ def _lowest(dtype: DType) -> Any:
     return -np.inf if dtype in dt.FLOATING else np.iinfo(dtype.name).min
 
 
-@kernels.prepare(ops.DILATION2D)
+@kernels.prepare(specs.DILATION2D)
 def dilation2d(
     x: TensorType, filter: TensorType, *, attributes: Attributes, out: TensorType
 ) -> Call:
     """Take the maximum over the taps."""
-    steps = list(inside(ops.windows_of(x.shape, filter.shape, attributes)))
+    steps = list(inside(dilation_windows(x.shape, filter.shape, attributes)))
     lowest = _lowest(x.dtype)
 
     def run(x: Array, filter: Array) -> Array:
@@ -78,12 +75,12 @@ def _passed(dy: Array, wins: Array) -> Array:
     return np.asarray(np.multiply(dy.view(f"i{dy.itemsize}"), wins)).view(dy.dtype)
 
 
-@kernels.prepare(ops.DILATION2D_BACKPROP_INPUT)
+@kernels.prepare(specs.DILATION2D_BACKPROP_INPUT)
 def backprop_input(
     x: TensorType, filter: TensorType, dy: TensorType, *, attributes: Attributes
 ) -> Call:
     """Give dy to the element under the winning tap; float16 adds in float32."""
-    steps = list(inside(ops.windows_of(x.shape, filter.shape, attributes)))
+    steps = list(inside(dilation_windows(x.shape, filter.shape, attributes)))
     work, narrow, shape = working(x.dtype), x.dtype.numpy, dy.shape
 
     def run(x: Array, filter: Array, dy: Array) -> Array:
@@ -96,12 +93,12 @@ def backprop_input(
     return quietly(run)
 
 
-@kernels.prepare(ops.DILATION2D_BACKPROP_FILTER)
+@kernels.prepare(specs.DILATION2D_BACKPROP_FILTER)
 def backprop_filter(
     x: TensorType, filter: TensorType, dy: TensorType, *, attributes: Attributes
 ) -> Call:
     """Give dy to the winning tap; float16 adds in float32."""
-    steps = list(inside(ops.windows_of(x.shape, filter.shape, attributes)))
+    steps = list(inside(dilation_windows(x.shape, filter.shape, attributes)))
     work, narrow, shape = working(x.dtype), x.dtype.numpy, dy.shape
 
     def run(x: Array, filter: Array, dy: Array) -> Array:

@@ -7,48 +7,44 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops import movement as ops
+from tensorplug.plugin import KernelTable, Scalar, Shape, TensorType, specs
 from tensorplug_cpu.arrays import constant, uniform
 from tensorplug_cpu.filling import blank
 from tensorplug_cpu.large import is_large
 from tensorplug_cpu.quiet import quietly
 
 if TYPE_CHECKING:
-    from tensorplug.contract.dtypes import Scalar
-    from tensorplug.contract.shapes import Shape
-    from tensorplug.contract.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()
 
 
-@kernels.register(ops.IDENTITY)
+@kernels.register(specs.IDENTITY)
 def identity(x: Array) -> Array:
     """Share the data."""
     return x
 
 
-@kernels.prepare(ops.RESHAPE)
+@kernels.prepare(specs.RESHAPE)
 def reshape(x: TensorType, *, shape: Shape) -> Call:
     """View under another shape; a copy only where the strides leave no other way."""
     return quietly(lambda x: x.reshape(shape))
 
 
-@kernels.prepare(ops.EXPAND_DIMS)
+@kernels.prepare(specs.EXPAND_DIMS)
 def expand_dims(input: TensorType, *, dim: int) -> Call:
     """View with a new axis."""
     key: Any = (*(slice(None) for _ in range(dim)), None, ...)
     return lambda x: x[key]
 
 
-@kernels.prepare(ops.TRANSPOSE)
+@kernels.prepare(specs.TRANSPOSE)
 def transpose(x: TensorType, *, perm: tuple[int, ...]) -> Call:
     """View with the axes in another order."""
     return lambda x: x.transpose(perm)
 
 
-@kernels.prepare(ops.BROADCAST_TO)
+@kernels.prepare(specs.BROADCAST_TO)
 def broadcast_to(x: TensorType, *, shape: Shape) -> Call:
     """View with strides of 0 along the repeated axes."""
     lead = len(shape) - x.rank
@@ -75,7 +71,7 @@ def _strides(shape: Shape, itemsize: int) -> tuple[int, ...]:
     return tuple(itemsize * prod(shape[axis + 1 :]) for axis in range(len(shape)))
 
 
-@kernels.prepare(ops.SLICE)
+@kernels.prepare(specs.SLICE)
 def slice_(x: TensorType, *, begin: tuple[int, ...], size: tuple[int, ...]) -> Call:
     """View of a block."""
     block = tuple(slice(at, at + count) for at, count in zip(begin, size, strict=True))
@@ -83,7 +79,7 @@ def slice_(x: TensorType, *, begin: tuple[int, ...], size: tuple[int, ...]) -> C
     return lambda x: x[key]
 
 
-@kernels.prepare(ops.PAD_V2)
+@kernels.prepare(specs.PAD_V2)
 def pad_v2(
     x: TensorType,
     *,
@@ -122,7 +118,7 @@ def _rim(inside: list[slice], shape: Shape) -> list[Any]:
     return sides
 
 
-@kernels.prepare(ops.CONCAT)
+@kernels.prepare(specs.CONCAT)
 def concat(xs: list[TensorType], *, axis: int, out: TensorType) -> Call:
     """Join along an axis."""
     if not is_large(out):
@@ -131,7 +127,7 @@ def concat(xs: list[TensorType], *, axis: int, out: TensorType) -> Call:
     return quietly(lambda xs: np.concatenate(xs, axis=axis, out=make()))
 
 
-@kernels.prepare(ops.PACK)
+@kernels.prepare(specs.PACK)
 def pack(xs: list[TensorType], *, axis: int, out: TensorType) -> Call:
     """Join views with a new axis along it."""
     key: Any = (*(slice(None) for _ in range(axis)), None, ...)

@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops.nn import normalization as ops
+from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.quiet import kernel, quietly
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.contract.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()
@@ -32,7 +30,7 @@ def _per_channel(x: TensorType, *others: TensorType | None) -> bool:
     )
 
 
-@kernels.prepare(ops.FUSED_BATCH_NORM)
+@kernels.prepare(specs.FUSED_BATCH_NORM)
 def batch_norm(
     x: TensorType,
     scale: TensorType | None,
@@ -164,7 +162,7 @@ class _Response:
         return total
 
 
-@kernels.prepare(ops.LRN)
+@kernels.prepare(specs.LRN)
 def lrn(
     x: TensorType,
     *,
@@ -187,7 +185,7 @@ def lrn(
     return quietly(run)
 
 
-@kernels.prepare(ops.LRN_GRAD)
+@kernels.prepare(specs.LRN_GRAD)
 def lrn_grad(
     x: TensorType,
     y: TensorType,

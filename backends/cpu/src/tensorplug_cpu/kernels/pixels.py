@@ -6,38 +6,43 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops.image import pixels as ops
-from tensorplug.ops.image.fill_modes import Arithmetic
+from tensorplug.plugin import (
+    PIXEL_CHANNELS,
+    PIXEL_OPAQUE,
+    KernelTable,
+    TensorType,
+    fill_modes,
+    pixel_levels,
+    specs,
+)
+from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.quiet import quietly
 
 if TYPE_CHECKING:
-    from tensorplug.contract.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()
 
 _BLOCK = 1 << 15  # elements that are taken through all steps while they are in the cache
-_BY_NUMPY = Arithmetic(np.floor, np.where)
+_BY_NUMPY = fill_modes.Arithmetic(np.floor, np.where)
 
 
-@kernels.prepare(ops.FROM_PIXELS)
+@kernels.prepare(specs.FROM_PIXELS)
 def from_pixels(pixels: TensorType, *, num_channels: int, out: TensorType) -> Call:
     """Bring to levels and write each channel."""
-    return _writer(pixels, num_channels, ops.OPAQUE, out, cut=False)
+    return _writer(pixels, num_channels, PIXEL_OPAQUE, out, cut=False)
 
 
-@kernels.prepare(ops.DRAW)
+@kernels.prepare(specs.DRAW)
 def draw(image: TensorType, *, options: float, out: TensorType) -> Call:
     """Bring to bytes and write each channel."""
-    return _writer(image, 4, int(ops.OPAQUE * options + 0.5), out, cut=True)
+    return _writer(image, 4, int(PIXEL_OPAQUE * options + 0.5), out, cut=True)
 
 
 def _writer(image: TensorType, count: int, alpha: int, out: TensorType, *, cut: bool) -> Call:
     channels = image.shape[2] if image.rank == 3 else 1
-    sources = ops.CHANNELS[channels][:count]
+    sources = PIXEL_CHANNELS[channels][:count]
     shape, narrow = out.shape, out.dtype.numpy
     read = _floats(image) if image.dtype in dt.FLOATING else _whole(image, cut=cut)
     flat = (*image.shape[:2], channels)
@@ -60,7 +65,7 @@ def _floats(image: TensorType) -> Any:
     def read(x: Array) -> Array:
         wide = x.astype(work, copy=False)
         inside = np.where(wide > 0, np.minimum(wide, 1), 0)  # NaN is not above 0
-        return np.asarray(ops.levels(inside, _BY_NUMPY))
+        return np.asarray(pixel_levels(inside, _BY_NUMPY))
 
     return read
 
@@ -73,7 +78,7 @@ def _from_float32(x: Array) -> Array:
         block = slice(start, start + _BLOCK)
         inside = np.fmax(flat[block], 0).astype(np.float64)  # NaN becomes 0
         np.minimum(inside, 1, out=inside)
-        inside *= ops.OPAQUE
+        inside *= PIXEL_OPAQUE
         inside += 0.5
         result[block] = inside.astype(np.uint8)
     return result.reshape(x.shape)
@@ -81,9 +86,9 @@ def _from_float32(x: Array) -> Array:
 
 def _whole(image: TensorType, *, cut: bool) -> Any:
     if image.dtype is dt.bool_:
-        return lambda x: x * np.uint8(ops.OPAQUE)
+        return lambda x: x * np.uint8(PIXEL_OPAQUE)
     if cut and image.dtype.itemsize > 1:
-        return lambda x: x.clip(0, ops.OPAQUE)
+        return lambda x: x.clip(0, PIXEL_OPAQUE)
     if cut and image.dtype is dt.int8:
         return lambda x: x.clip(0, None)
     return lambda x: x

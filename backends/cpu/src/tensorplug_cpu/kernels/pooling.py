@@ -8,10 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops.nn.convolution import pooling as ops
-from tensorplug.ops.nn.convolution.dilated_pooling import POOL, pool_geometry
+from tensorplug.plugin import (
+    DType,
+    KernelTable,
+    TensorType,
+    Windows,
+    dilated_pooling_windows,
+    pooling_windows,
+    specs,
+)
+from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.quiet import quietly
 from tensorplug_cpu.sliding import room
@@ -20,9 +26,6 @@ from tensorplug_cpu.windowed import counts, few, images, joined, overlap, reduce
 from tensorplug_cpu.winners import Winners
 
 if TYPE_CHECKING:
-    from tensorplug.contract.dtypes import DType
-    from tensorplug.contract.spec import TensorType
-    from tensorplug.contract.windows import Windows
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()
@@ -190,36 +193,36 @@ def _form(attributes: Attributes) -> str:
     return str(attributes.get("data_format", "NHWC"))
 
 
-for _spec in (ops.MAX_POOL, ops.MAX_POOL_3D):
+for _spec in (specs.MAX_POOL, specs.MAX_POOL_3D):
 
     @kernels.prepare(_spec)
     def max_pool(x: TensorType, *, attributes: Attributes, out: TensorType) -> Call:
         """Take the largest."""
-        at = ops.geometry(x.shape, **attributes)
+        at = pooling_windows(x.shape, **attributes)
         return _largest(_Pooling(x, out, at, _form(attributes)))
 
 
-for _spec in (ops.AVG_POOL, ops.AVG_POOL_3D):
+for _spec in (specs.AVG_POOL, specs.AVG_POOL_3D):
 
     @kernels.prepare(_spec)
     def avg_pool(x: TensorType, *, attributes: Attributes, out: TensorType) -> Call:
         """Take the average."""
-        at = ops.geometry(x.shape, **attributes)
+        at = pooling_windows(x.shape, **attributes)
         return _average(_Pooling(x, out, at, _form(attributes)))
 
 
-for _spec in (ops.AVG_POOL_GRAD, ops.AVG_POOL_3D_GRAD):
+for _spec in (specs.AVG_POOL_GRAD, specs.AVG_POOL_3D_GRAD):
 
     @kernels.prepare(_spec)
     def avg_pool_grad(
         dy: TensorType, input: TensorType, *, attributes: Attributes, out: TensorType
     ) -> Call:
         """Give every element of a window the same part."""
-        at = ops.geometry(input.shape, **attributes)
+        at = pooling_windows(input.shape, **attributes)
         return _shared(_Pooling(input, out, at, _form(attributes), rows=tiled(at)))
 
 
-for _spec in (ops.MAX_POOL_GRAD, ops.MAX_POOL_3D_GRAD):
+for _spec in (specs.MAX_POOL_GRAD, specs.MAX_POOL_3D_GRAD):
 
     @kernels.prepare(_spec)
     def max_pool_grad(
@@ -231,21 +234,21 @@ for _spec in (ops.MAX_POOL_GRAD, ops.MAX_POOL_3D_GRAD):
         out: TensorType,
     ) -> Call:
         """Give all to the largest."""
-        at = ops.geometry(input.shape, **attributes)
+        at = pooling_windows(input.shape, **attributes)
         form = _form(attributes)
         rows = tiled(at) and form.endswith("C") and 1 < input.shape[-1] <= _ROWS
         return _to_largest(_Pooling(input, out, at, form, rows=rows), rows=rows)
 
 
-@kernels.prepare(POOL)
+@kernels.prepare(specs.POOL)
 def pool(input: TensorType, *, pooling_type: str, attributes: Attributes, out: TensorType) -> Call:
     """Take the largest or the average."""
-    at = pool_geometry(input.shape, **attributes)
+    at = dilated_pooling_windows(input.shape, **attributes)
     pooling = _Pooling(input, out, at, "N" + "." * len(at) + "C")
     return _largest(pooling) if pooling_type == "max" else _average(pooling)
 
 
-@kernels.prepare(ops.MAX_POOL_WITH_ARGMAX)
+@kernels.prepare(specs.MAX_POOL_WITH_ARGMAX)
 def max_pool_with_argmax(
     x: TensorType,
     *,
@@ -256,7 +259,7 @@ def max_pool_with_argmax(
     out: tuple[TensorType, TensorType],
 ) -> Call:
     """Take the largest, find the first tap that holds it, and count where that stands."""
-    at = ops.geometry(x.shape, filter_size=filter_size, strides=strides, pad=pad)
+    at = pooling_windows(x.shape, filter_size=filter_size, strides=strides, pad=pad)
     pooling = _Pooling(x, out[0], at, "NHWC")
     if not out[0].size:
         return lambda _x: [_nothing(item)() for item in out]

@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops import powers as ops
+from tensorplug.plugin import KernelSpec, KernelTable, TensorType, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.filling import filling
 from tensorplug_cpu.quiet import kernel, ufunc
 
 if TYPE_CHECKING:
-    from tensorplug.contract.spec import KernelSpec, TensorType
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()
@@ -21,13 +19,13 @@ kernels = KernelTable()
 _MANY = 1 << 13  # bytes
 
 _UNARY: dict[KernelSpec, np.ufunc] = {
-    ops.LOG2: np.log2,
-    ops.LOG10: np.log10,
+    specs.LOG2: np.log2,
+    specs.LOG10: np.log10,
 }
 
 _BINARY: dict[KernelSpec, np.ufunc] = {
-    ops.HYPOT: np.hypot,
-    ops.LOG_ADD_EXP: np.logaddexp,
+    specs.HYPOT: np.hypot,
+    specs.LOG_ADD_EXP: np.logaddexp,
 }
 
 
@@ -49,7 +47,7 @@ for _spec, _function in _BINARY.items():
     _register_binary(_spec, _function)
 
 
-@kernels.prepare(ops.EXPM1)
+@kernels.prepare(specs.EXPM1)
 def expm1(x: TensorType, *, out: TensorType) -> Call:
     """Exponential less 1."""
     if x.dtype in dt.COMPLEX:
@@ -66,7 +64,7 @@ def _complex_expm1(x: Array) -> Any:
     return result
 
 
-@kernels.prepare(ops.LOG1P)
+@kernels.prepare(specs.LOG1P)
 def log1p(x: TensorType, *, out: TensorType) -> Call:
     """Logarithm of 1 + x."""
     if x.dtype in dt.COMPLEX:
@@ -84,7 +82,7 @@ def _complex_log1p(x: Array) -> Any:
     return result
 
 
-@kernels.prepare(ops.RSQRT)
+@kernels.prepare(specs.RSQRT)
 def rsqrt(x: TensorType, *, out: TensorType) -> Call:
     """Square root, then its reciprocal in place."""
     one = np.ones((), out.dtype.numpy)
@@ -96,7 +94,7 @@ def rsqrt(x: TensorType, *, out: TensorType) -> Call:
     return filling(work, out)
 
 
-@kernels.prepare(ops.RECIPROCAL)
+@kernels.prepare(specs.RECIPROCAL)
 def reciprocal(x: TensorType, *, out: TensorType) -> Call:
     """Divide 1, which NumPy does several at a time, where that is worth another constant."""
     if x.dtype not in dt.FLOATING or out.nbytes < _MANY:

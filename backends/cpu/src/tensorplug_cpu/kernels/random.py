@@ -6,11 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.spec import TensorType
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops.random import box_muller
-from tensorplug.ops.random import random as ops
+from tensorplug.plugin import RANDOM_KEY, KernelTable, TensorType, box_muller, key_halves, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu import philox, variates
 from tensorplug_cpu.kernels.searching import upper_bound
 from tensorplug_cpu.quiet import quietly
@@ -48,12 +45,12 @@ def _drawn(out: TensorType, start: int, each: int, make: Callable[[Array], Array
     return quietly(run)
 
 
-@kernels.prepare(ops.RANDOM_BITS)
+@kernels.prepare(specs.RANDOM_BITS)
 def random_bits(key: TensorType, *, start: int, out: TensorType) -> Call:
     return _drawn(out, start, 4, lambda words: words)
 
 
-@kernels.prepare(ops.RANDOM_UNIFORM)
+@kernels.prepare(specs.RANDOM_UNIFORM)
 def random_uniform(key: TensorType, *, start: int, out: TensorType) -> Call:
     kind = out.dtype.numpy.type
     if out.dtype is dt.float64:
@@ -66,7 +63,7 @@ def random_uniform(key: TensorType, *, start: int, out: TensorType) -> Call:
     return _drawn(out, start, 4, lambda words: (words >> dropped).astype(kind) * small)
 
 
-@kernels.prepare(ops.RANDOM_EXPONENTIAL)
+@kernels.prepare(specs.RANDOM_EXPONENTIAL)
 def random_exponential(key: TensorType, *, start: int, out: TensorType) -> Call:
     precision = box_muller.precision(out.dtype)
     if precision.dtype is dt.float64:
@@ -76,7 +73,7 @@ def random_exponential(key: TensorType, *, start: int, out: TensorType) -> Call:
     return _drawn(out, start, 4, lambda words: variates.minus_log(precision, words)[0])
 
 
-@kernels.prepare(ops.RANDOM_NORMAL)
+@kernels.prepare(specs.RANDOM_NORMAL)
 def random_normal(key: TensorType, *, start: int, out: TensorType) -> Call:
     precision = box_muller.precision(out.dtype)
     if precision.dtype is dt.float64:
@@ -86,7 +83,7 @@ def random_normal(key: TensorType, *, start: int, out: TensorType) -> Call:
     return _drawn(out, start, 4, lambda words: variates.normals(precision, words))
 
 
-@kernels.prepare(ops.RANDOM_INTEGERS)
+@kernels.prepare(specs.RANDOM_INTEGERS)
 def random_integers(key: TensorType, span: TensorType, *, start: int, out: TensorType) -> Call:
     shape, size, dtype = out.shape, out.size, out.dtype.numpy
     narrow = out.dtype is dt.uint32
@@ -102,14 +99,14 @@ def random_integers(key: TensorType, span: TensorType, *, start: int, out: Tenso
     return quietly(run)
 
 
-@kernels.prepare(ops.MULTINOMIAL)
+@kernels.prepare(specs.MULTINOMIAL)
 def multinomial(
     logits: TensorType, *, num_samples: int, seed: int, normalized: bool, out: TensorType
 ) -> Call:
     """Add up probabilities in float64 and search them for uniform numbers."""
-    key = np.array([*ops.halves(seed, "seed"), 0, 0], np.uint32)
+    key = np.array([*key_halves(seed, "seed"), 0, 0], np.uint32)
     drawn = TensorType(logits.dtype if logits.dtype is dt.float64 else dt.float32, out.shape)
-    draw = random_uniform(ops.KEY, start=0, out=drawn)
+    draw = random_uniform(RANDOM_KEY, start=0, out=drawn)
     running = TensorType(dt.float64, logits.shape)
     find = upper_bound(running, TensorType(dt.float64, out.shape), out=out)
     last = np.int32(logits.shape[-1] - 1)

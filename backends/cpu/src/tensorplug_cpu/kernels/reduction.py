@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops import reduction as ops
+from tensorplug.plugin import DType, KernelSpec, KernelTable, TensorType, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.parts import Ending, reducing
 from tensorplug_cpu.quiet import kernel, quietly
@@ -18,8 +17,6 @@ from tensorplug_cpu.summation import summer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.contract.dtypes import DType
-    from tensorplug.contract.spec import KernelSpec, TensorType
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()
@@ -36,7 +33,7 @@ _WIDER: dict[DType, np.dtype[Any]] = {
 }
 
 
-@kernels.prepare(ops.SUM)
+@kernels.prepare(specs.SUM)
 def sum(x: TensorType, *, axis: Axes, keep_dims: bool, out: TensorType) -> Call:
     """Add: inexact numbers as ``summation`` does, integers with wrapping, booleans in int32."""
     narrow = out.dtype.numpy
@@ -49,7 +46,7 @@ def sum(x: TensorType, *, axis: Axes, keep_dims: bool, out: TensorType) -> Call:
     return quietly(lambda x: add(x.astype(work)).astype(narrow))
 
 
-@kernels.prepare(ops.MEAN)
+@kernels.prepare(specs.MEAN)
 def mean(x: TensorType, *, axis: Axes, keep_dims: bool, out: TensorType) -> Call:
     """Add and divide by the number of terms; without terms that is 0/0, NaN."""
     narrow, work = out.dtype.numpy, working(out.dtype)
@@ -75,7 +72,7 @@ def _reducing(call: Call, x: TensorType, out: TensorType, count: int) -> Call:
     return reducing(call, Ending(_add.reduce, finish))
 
 
-@kernels.prepare(ops.PROD)
+@kernels.prepare(specs.PROD)
 def prod(x: TensorType, *, axis: Axes, keep_dims: bool, out: TensorType) -> Call:
     """Multiply: inexact numbers in the next wider dtype, rounded once; integers wrap."""
     narrow = out.dtype.numpy
@@ -95,13 +92,13 @@ def _extreme(function: np.ufunc, axis: Axes, out: TensorType, *, keep_dims: bool
     return kernel(lambda x: function.reduce(x, axis=axis, keepdims=keep_dims), out)
 
 
-@kernels.prepare(ops.MAX)
+@kernels.prepare(specs.MAX)
 def max(x: TensorType, *, reduction_indices: Axes, keep_dims: bool, out: TensorType) -> Call:
     """Take the largest; NaN if there is one."""
     return _extreme(np.maximum, reduction_indices, out, keep_dims=keep_dims)
 
 
-@kernels.prepare(ops.MIN)
+@kernels.prepare(specs.MIN)
 def min(x: TensorType, *, axis: Axes, keep_dims: bool, out: TensorType) -> Call:
     """Take the smallest; NaN if there is one."""
     return _extreme(np.minimum, axis, out, keep_dims=keep_dims)
@@ -113,8 +110,8 @@ def _register_logical(spec: KernelSpec, function: np.ufunc) -> None:
         return kernel(lambda x: function.reduce(x, axis=axis, keepdims=keep_dims), out)
 
 
-_register_logical(ops.ANY, np.logical_or)
-_register_logical(ops.ALL, np.logical_and)
+_register_logical(specs.ANY, np.logical_or)
+_register_logical(specs.ALL, np.logical_and)
 
 
 def _register_index(spec: KernelSpec, find: Callable[..., Any]) -> None:
@@ -126,5 +123,5 @@ def _register_index(spec: KernelSpec, find: Callable[..., Any]) -> None:
         return kernel(lambda x: find(x, axis=axis).astype(np.int32), out)
 
 
-_register_index(ops.ARG_MAX, np.argmax)  # the first of equals; a NaN counts as largest
-_register_index(ops.ARG_MIN, np.argmin)  # and as smallest
+_register_index(specs.ARG_MAX, np.argmax)  # the first of equals; a NaN counts as largest
+_register_index(specs.ARG_MIN, np.argmin)  # and as smallest

@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops.image import resizing as ops
+from tensorplug.plugin import KernelTable, Taps, TensorType, bilinear_taps, nearest_pixels, specs
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.quiet import quietly
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.contract.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
     Step = Callable[[Array], Array]
@@ -28,20 +26,18 @@ kernels = KernelTable()
 _MANY_TERMS = 16  # of one sum, beyond which they are added by a reduction, in float64
 
 
-@kernels.prepare(ops.RESIZE_BILINEAR)
+@kernels.prepare(specs.RESIZE_BILINEAR)
 def resize_bilinear(
-    images: TensorType, *, size: ops.Pair, attributes: dict[str, Any], out: TensorType
+    images: TensorType, *, size: tuple[int, int], attributes: dict[str, Any], out: TensorType
 ) -> Call:
     """Take the two neighbours along an axis and blend them."""
     work = working(out.dtype)
-    taps = [
-        ops.bilinear_taps(images.shape[at], out.shape[at], **_grid(attributes)) for at in (1, 2)
-    ]
+    taps = [bilinear_taps(images.shape[at], out.shape[at], **_grid(attributes)) for at in (1, 2)]
     steps = [_blend(tap, axis, work) for axis, tap in enumerate(taps, 1) if tap is not None]
     return _sequence(steps, images.shape[1] <= size[0], out, work)
 
 
-def _blend(taps: ops.Taps, axis: int, work: np.dtype[Any]) -> Step:
+def _blend(taps: Taps, axis: int, work: np.dtype[Any]) -> Step:
     lower, upper = taps.lower.astype(np.intp), taps.upper.astype(np.intp)
     fraction = _along(taps.fraction.astype(work), axis)
 
@@ -56,13 +52,13 @@ def _blend(taps: ops.Taps, axis: int, work: np.dtype[Any]) -> Step:
     return run
 
 
-@kernels.prepare(ops.RESIZE_NEAREST_NEIGHBOR)
+@kernels.prepare(specs.RESIZE_NEAREST_NEIGHBOR)
 def resize_nearest_neighbor(
-    images: TensorType, *, size: ops.Pair, attributes: dict[str, Any], out: TensorType
+    images: TensorType, *, size: tuple[int, int], attributes: dict[str, Any], out: TensorType
 ) -> Call:
     """Take rows and columns."""
     steps = [
-        _pick(ops.nearest_pixels(images.shape[at], out.shape[at], **_grid(attributes)), at)
+        _pick(nearest_pixels(images.shape[at], out.shape[at], **_grid(attributes)), at)
         for at in (1, 2)
     ]
     return _sequence(steps, images.shape[1] <= size[0], out, out.dtype.numpy)
@@ -73,7 +69,7 @@ def _pick(shown: Any, axis: int) -> Step:
     return lambda x: x.take(at, axis=axis)
 
 
-@kernels.prepare(ops.RESIZE_BILINEAR_GRAD)
+@kernels.prepare(specs.RESIZE_BILINEAR_GRAD)
 def resize_bilinear_grad(
     images: TensorType, dy: TensorType, *, attributes: dict[str, Any], out: TensorType
 ) -> Call:
@@ -82,7 +78,7 @@ def resize_bilinear_grad(
     steps = []
     for axis in (1, 2):
         old, new = images.shape[axis], dy.shape[axis]
-        taps = ops.bilinear_taps(old, new, **_grid(attributes))
+        taps = bilinear_taps(old, new, **_grid(attributes))
         if taps is not None:
             target, source, share = taps.shares()
             steps.append(_collect(target, source, share.astype(work), old, axis))
@@ -90,7 +86,7 @@ def resize_bilinear_grad(
     return lambda _images, dy: run(dy)
 
 
-@kernels.prepare(ops.RESIZE_NEAREST_NEIGHBOR_GRAD)
+@kernels.prepare(specs.RESIZE_NEAREST_NEIGHBOR_GRAD)
 def resize_nearest_neighbor_grad(
     images: TensorType, dy: TensorType, *, attributes: dict[str, Any], out: TensorType
 ) -> Call:
@@ -99,7 +95,7 @@ def resize_nearest_neighbor_grad(
     steps = []
     for axis in (1, 2):
         old, new = images.shape[axis], dy.shape[axis]
-        shown = ops.nearest_pixels(old, new, **_grid(attributes))
+        shown = nearest_pixels(old, new, **_grid(attributes))
         steps.append(_collect(shown, np.arange(new), None, old, axis))
     run = _sequence(steps, images.shape[1] <= dy.shape[1], out, work, backwards=True)
     return lambda _images, dy: run(dy)

@@ -6,22 +6,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops import rounding as ops
+from tensorplug.plugin import KernelSpec, KernelTable, TensorType, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.filling import filling
 from tensorplug_cpu.quiet import kernel, ufunc
 
 if TYPE_CHECKING:
-    from tensorplug.contract.spec import KernelSpec, TensorType
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()
 
 _ROUNDING: dict[KernelSpec, np.ufunc] = {
-    ops.CEIL: np.ceil,
-    ops.ROUND: np.rint,
-    ops.TRUNC: np.trunc,
+    specs.CEIL: np.ceil,
+    specs.ROUND: np.rint,
+    specs.TRUNC: np.trunc,
 }
 
 
@@ -44,13 +42,13 @@ for _spec, _function in _ROUNDING.items():
     _register_rounding(_spec, _function)
 
 
-@kernels.prepare(ops.COPY_SIGN)
+@kernels.prepare(specs.COPY_SIGN)
 def copysign(a: TensorType, b: TensorType, *, out: TensorType) -> Call:
     """Magnitude of one and sign of the other."""
     return ufunc(np.copysign, out, signals=False)
 
 
-@kernels.prepare(ops.NEXT_AFTER)
+@kernels.prepare(specs.NEXT_AFTER)
 def nextafter(a: TensorType, b: TensorType, *, out: TensorType) -> Call:
     """Neighbour; NumPy's of a float16 zero is that zero itself where the other one is wanted."""
     if out.dtype is not dt.float16:
@@ -58,7 +56,7 @@ def nextafter(a: TensorType, b: TensorType, *, out: TensorType) -> Call:
     return kernel(lambda a, b: np.where(np.equal(a, b), b, np.nextafter(a, b)), out)
 
 
-@kernels.prepare(ops.SIGN)
+@kernels.prepare(specs.SIGN)
 def sign(x: TensorType, *, out: TensorType) -> Call:
     """-1, 0, 1 or NaN; a complex number over its modulus."""
     if x.dtype in dt.COMPLEX:
@@ -66,7 +64,7 @@ def sign(x: TensorType, *, out: TensorType) -> Call:
     return ufunc(np.sign, out, signals=x.dtype in dt.INEXACT)
 
 
-@kernels.prepare(ops.SIGN_BIT)
+@kernels.prepare(specs.SIGN_BIT)
 def signbit(x: TensorType, *, out: TensorType) -> Call:
     """Sign bit of floats; of integers whether they are negative."""
     if x.dtype in dt.FLOATING:
@@ -74,7 +72,7 @@ def signbit(x: TensorType, *, out: TensorType) -> Call:
     return kernel(lambda x: np.less(x, 0), out)
 
 
-@kernels.prepare(ops.CLIP_BY_VALUE)
+@kernels.prepare(specs.CLIP_BY_VALUE)
 def clip_by_value(
     x: TensorType, *, clip_value_min: dt.Scalar, clip_value_max: dt.Scalar, out: TensorType
 ) -> Call:

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops import searching as ops
+from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug_cpu.quiet import kernel
 
 if TYPE_CHECKING:
-    from tensorplug.contract.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
     Side = Literal["left", "right"]
@@ -22,7 +20,7 @@ kernels = KernelTable()
 _HEAVY = 64  # values per row from which a call per row costs less than searching all in step
 
 
-@kernels.prepare(ops.SEARCH_SORTED)
+@kernels.prepare(specs.SEARCH_SORTED)
 def search_sorted(
     sorted_sequence: TensorType, values: TensorType, *, side: Side, out: TensorType
 ) -> Call:
@@ -41,13 +39,13 @@ def search_sorted(
     return kernel(run, out)
 
 
-@kernels.prepare(ops.LOWER_BOUND)
+@kernels.prepare(specs.LOWER_BOUND)
 def lower_bound(sorted_sequence: TensorType, values: TensorType, *, out: TensorType) -> Call:
     """Search from the left."""
     return search_sorted(sorted_sequence, values, side="left", out=out)
 
 
-@kernels.prepare(ops.UPPER_BOUND)
+@kernels.prepare(specs.UPPER_BOUND)
 def upper_bound(sorted_sequence: TensorType, values: TensorType, *, out: TensorType) -> Call:
     """Search from the right."""
     return search_sorted(sorted_sequence, values, side="right", out=out)

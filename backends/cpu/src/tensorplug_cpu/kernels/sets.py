@@ -6,23 +6,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.contract.tables import KernelTable
-from tensorplug.host_functions.sets import unique_with
-from tensorplug.ops import sets as ops
+from tensorplug.plugin import KernelTable, TensorType, host_functions, specs
 from tensorplug_cpu.ordering import arg_sorted
 from tensorplug_cpu.quiet import quietly
 
 if TYPE_CHECKING:
-    from tensorplug.contract.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()
 
 
-@kernels.prepare(ops.UNIQUE)
+@kernels.prepare(specs.UNIQUE)
 def unique(x: TensorType, *, axis: int, out: tuple[TensorType, TensorType]) -> Call:
     """Number the values in their order, then in that of their first occurrence."""
-    return quietly(lambda x: unique_with(_order, x, axis))
+    return quietly(lambda x: host_functions.sets.unique_with(_order, x, axis))
 
 
 def _order(flat: Array) -> Array:

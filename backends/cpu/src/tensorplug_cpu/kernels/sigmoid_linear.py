@@ -6,26 +6,24 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops.nn import sigmoid_linear as ops
+from tensorplug.plugin import SILU_REACH, KernelTable, TensorType, specs
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.filling import filling
 
 if TYPE_CHECKING:
-    from tensorplug.contract.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()
 
 
-@kernels.prepare(ops.SILU)
+@kernels.prepare(specs.SILU)
 def silu(x: TensorType, *, out: TensorType) -> Call:
     """Take ``|x| / (1 + e**|x|)`` from what ReLU gives, which is right on both sides of 0.
 
     The power's root is multiplied by twice: it may be subnormal where the result is not.
     """
     dtype = working(out.dtype)
-    zero, half, one, high, top = (dtype.type(item) for item in (0, -0.5, 1, ops.REACH, np.inf))
+    zero, half, one, high, top = (dtype.type(item) for item in (0, -0.5, 1, SILU_REACH, np.inf))
 
     def work(result: Array, x: Array) -> None:
         wide = x.astype(dtype, copy=False)
@@ -44,11 +42,11 @@ def silu(x: TensorType, *, out: TensorType) -> Call:
     return filling(work, out, in_pieces=True)
 
 
-@kernels.prepare(ops.SILU_GRAD)
+@kernels.prepare(specs.SILU_GRAD)
 def silu_grad(dy: TensorType, x: TensorType, *, out: TensorType) -> Call:
     """Compute the slope at ``|x|``; at ``-|x|`` it is 1 less that."""
     dtype = working(out.dtype)
-    half, one, high = (dtype.type(item) for item in (0.5, 1, ops.REACH))
+    half, one, high = (dtype.type(item) for item in (0.5, 1, SILU_REACH))
 
     def work(result: Array, dy: Array, x: Array) -> None:
         wide = x.astype(dtype, copy=False)

@@ -6,19 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops.indexing import slicing as ops
+from tensorplug.plugin import KernelTable, Shape, TensorType, selection, specs
 from tensorplug_cpu.quiet import quietly
 
 if TYPE_CHECKING:
-    from tensorplug.contract.shapes import Shape
-    from tensorplug.contract.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()
 
 
-@kernels.prepare(ops.UNPACK)
+@kernels.prepare(specs.UNPACK)
 def unpack(value: TensorType, *, axis: int) -> Call:
     """View of each place along the axis."""
     lead = (slice(None),) * axis
@@ -26,7 +23,7 @@ def unpack(value: TensorType, *, axis: int) -> Call:
     return lambda x: [x[key] for key in keys]
 
 
-@kernels.prepare(ops.SPLIT_V)
+@kernels.prepare(specs.SPLIT_V)
 def split(x: TensorType, *, num_or_size_splits: tuple[int, ...], axis: int) -> Call:
     """View of each part."""
     lead = (slice(None),) * axis
@@ -38,10 +35,10 @@ def split(x: TensorType, *, num_or_size_splits: tuple[int, ...], axis: int) -> C
     return lambda x: [x[key] for key in keys]
 
 
-@kernels.prepare(ops.STRIDED_SLICE)
+@kernels.prepare(specs.STRIDED_SLICE)
 def strided_slice(x: TensorType, *, attributes: dict[str, Any]) -> Call:
     """View with other strides; axes come and go without a copy."""
-    taken = ops.selection(x.shape, attributes)
+    taken = selection(x.shape, attributes)
     key: Any = (..., *taken.slices())
     if taken.shape == taken.counts:
         return lambda x: x[key]
@@ -49,10 +46,10 @@ def strided_slice(x: TensorType, *, attributes: dict[str, Any]) -> Call:
     return lambda x: x[key].reshape(shape)
 
 
-@kernels.prepare(ops.STRIDED_SLICE_GRAD)
+@kernels.prepare(specs.STRIDED_SLICE_GRAD)
 def strided_slice_grad(dy: TensorType, *, shape: Shape, attributes: dict[str, Any]) -> Call:
     """Write into zeros."""
-    taken = ops.selection(shape, attributes)
+    taken = selection(shape, attributes)
     key: Any = (..., *taken.slices())
     dtype, counts = dy.dtype.numpy, taken.counts
 

@@ -6,13 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops import sorting as ops
+from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug_cpu.ordering import arg_sorted, sorted_values
 from tensorplug_cpu.quiet import quietly
 
 if TYPE_CHECKING:
-    from tensorplug.contract.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()
@@ -47,7 +45,7 @@ def _selected(x: Array, k: int) -> Array:
     return np.take_along_axis(chosen, order, axis=-1)
 
 
-@kernels.prepare(ops.TOP_K)
+@kernels.prepare(specs.TOP_K)
 def top_k(x: TensorType, *, k: int, out: tuple[TensorType, TensorType]) -> Call:
     """Return values and indices of the largest entries; both orders of ``sorted`` are sorted."""
     length, shape = x.shape[-1], out[0].shape
@@ -66,7 +64,7 @@ def top_k(x: TensorType, *, k: int, out: tuple[TensorType, TensorType]) -> Call:
     return quietly(run)
 
 
-@kernels.prepare(ops.SORT)
+@kernels.prepare(specs.SORT)
 def sort(x: TensorType, *, axis: int, descending: bool, stable: bool) -> Call:
     """Sort along any axis by moving it to the end."""
 
@@ -77,7 +75,7 @@ def sort(x: TensorType, *, axis: int, descending: bool, stable: bool) -> Call:
     return quietly(run)
 
 
-@kernels.prepare(ops.ARG_SORT)
+@kernels.prepare(specs.ARG_SORT)
 def arg_sort(x: TensorType, *, axis: int, descending: bool, stable: bool) -> Call:
     """Give the indices instead."""
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Final
 
-from tensorplug.contract.tables import KernelTable
-from tensorplug.host_functions import sparse
-from tensorplug.ops import sparse as ops
+from tensorplug.plugin import KernelTable, TensorType, host_functions, specs
 from tensorplug_cpu.quiet import quietly
 from tensorplug_cpu.segments import row_sums
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from tensorplug.contract.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()
@@ -27,31 +24,31 @@ _FEW: Final = range(2, 16)
 def _sums(ids: Array, rows: Array, count: int) -> Array:
     """Return the sums of rows, in their dtype or a wider one; ids ascend."""
     if rows.shape[1] in _FEW:
-        return sparse.sums_of(rows, ids, count)
+        return host_functions.sparse.sums_of(rows, ids, count)
     return row_sums(ids, rows, count)
 
 
-@kernels.prepare(ops.SPARSE_FILL_EMPTY_ROWS)
+@kernels.prepare(specs.SPARSE_FILL_EMPTY_ROWS)
 def sparse_fill_empty_rows(
     indices: TensorType, values: TensorType, dense_shape: TensorType, default_value: TensorType
 ) -> Call:
-    return quietly(sparse.fill_empty_rows)
+    return quietly(host_functions.sparse.fill_empty_rows)
 
 
-@kernels.prepare(ops.SPARSE_RESHAPE)
+@kernels.prepare(specs.SPARSE_RESHAPE)
 def sparse_reshape(
     input_indices: TensorType, input_shape: TensorType, new_shape: TensorType
 ) -> Call:
-    return quietly(sparse.reshape)
+    return quietly(host_functions.sparse.reshape)
 
 
-@kernels.prepare(ops.SPARSE_SEGMENT_SUM)
+@kernels.prepare(specs.SPARSE_SEGMENT_SUM)
 def sparse_segment_sum(data: TensorType, indices: TensorType, segment_ids: TensorType) -> Call:
     rows, rest = data.shape[0], data.shape[1:]
     width, dtype = prod(rest), data.dtype.numpy
 
     def run(data: Array, indices: Array, segment_ids: Array) -> Array:
-        picked, ids, count = sparse.check_segments(indices, segment_ids, rows)
+        picked, ids, count = host_functions.sparse.check_segments(indices, segment_ids, rows)
         taken = data.reshape(rows, width).take(picked, axis=0)
         sums = _sums(ids, taken, count)
         return sums.astype(dtype, copy=False).reshape(count, *rest)
@@ -59,16 +56,16 @@ def sparse_segment_sum(data: TensorType, indices: TensorType, segment_ids: Tenso
     return quietly(run)
 
 
-@kernels.prepare(ops.SPARSE_SEGMENT_MEAN)
+@kernels.prepare(specs.SPARSE_SEGMENT_MEAN)
 def sparse_segment_mean(data: TensorType, indices: TensorType, segment_ids: TensorType) -> Call:
     rows, rest = data.shape[0], data.shape[1:]
     width, dtype = prod(rest), data.dtype.numpy
-    wide: np.dtype[np.generic] = sparse.widened(dtype)
+    wide: np.dtype[np.generic] = host_functions.sparse.widened(dtype)
 
     def run(data: Array, indices: Array, segment_ids: Array) -> Array:
-        picked, ids, count = sparse.check_segments(indices, segment_ids, rows)
+        picked, ids, count = host_functions.sparse.check_segments(indices, segment_ids, rows)
         taken = data.reshape(rows, width).take(picked, axis=0).astype(wide, copy=False)
-        means = sparse.mean_of(_sums(ids, taken, count), ids)
+        means = host_functions.sparse.mean_of(_sums(ids, taken, count), ids)
         return means.astype(dtype, copy=False).reshape(count, *rest)
 
     return quietly(run)

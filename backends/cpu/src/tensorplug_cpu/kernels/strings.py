@@ -7,45 +7,42 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.contract.tables import KernelTable
-from tensorplug.host_functions import strings
-from tensorplug.ops import strings as ops
+from tensorplug.plugin import KernelTable, TensorType, host_functions, specs
 from tensorplug_cpu.quiet import kernel, quietly
 
 if TYPE_CHECKING:
-    from tensorplug.contract.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()
 
 
-@kernels.prepare(ops.STRING_N_GRAMS)
+@kernels.prepare(specs.STRING_N_GRAMS)
 def string_n_grams(
     data: TensorType, data_splits: TensorType, *, attributes: dict[str, Any]
 ) -> Call:
-    return quietly(partial(strings.n_grams, **attributes))
+    return quietly(partial(host_functions.strings.n_grams, **attributes))
 
 
-@kernels.prepare(ops.STRING_SPLIT)
+@kernels.prepare(specs.STRING_SPLIT)
 def string_split(input: TensorType, delimiter: TensorType, *, skip_empty: bool) -> Call:
-    return quietly(partial(strings.split, skip_empty=skip_empty))
+    return quietly(partial(host_functions.strings.split, skip_empty=skip_empty))
 
 
-@kernels.prepare(ops.STRING_TO_HASH_BUCKET_FAST)
+@kernels.prepare(specs.STRING_TO_HASH_BUCKET_FAST)
 def string_to_hash_bucket_fast(
     input: TensorType,
     *,
     num_buckets: int,
     out: TensorType,
 ) -> Call:
-    return kernel(partial(strings.hash_bucket, num_buckets=num_buckets), out)
+    return kernel(partial(host_functions.strings.hash_bucket, num_buckets=num_buckets), out)
 
 
-@kernels.prepare(ops.STATIC_REGEX_REPLACE)
+@kernels.prepare(specs.STATIC_REGEX_REPLACE)
 def static_regex_replace(
     x: TensorType, *, pattern: str, rewrite: str, replace_global: bool, out: TensorType
 ) -> Call:
-    replace = strings.replacement(pattern, rewrite, replace_global=replace_global)
+    replace = host_functions.strings.replacement(pattern, rewrite, replace_global=replace_global)
 
     def run(x: Array) -> Array:
         return np.asarray(replace(x))

@@ -5,15 +5,12 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.contract.tables import KernelTable
-from tensorplug.host_functions import suppression
-from tensorplug.ops.image import suppression as ops
+from tensorplug.plugin import KernelSpec, KernelTable, TensorType, host_functions, specs
 from tensorplug_cpu.quiet import quietly
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.contract.spec import KernelSpec, TensorType
     from tensorplug_cpu.arrays import Call
 
 kernels = KernelTable()
@@ -25,6 +22,6 @@ def _register(spec: KernelSpec, function: Callable[..., Any]) -> None:
         return quietly(partial(function, **attributes))
 
 
-_register(ops.NON_MAX_SUPPRESSION_V3, suppression.plain)
-_register(ops.NON_MAX_SUPPRESSION_V4, suppression.padded)
-_register(ops.NON_MAX_SUPPRESSION_V5, suppression.scored)
+_register(specs.NON_MAX_SUPPRESSION_V3, host_functions.suppression.plain)
+_register(specs.NON_MAX_SUPPRESSION_V4, host_functions.suppression.padded)
+_register(specs.NON_MAX_SUPPRESSION_V5, host_functions.suppression.scored)

@@ -6,25 +6,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops import trigonometry as ops
+from tensorplug.plugin import KernelSpec, KernelTable, TensorType, specs
 from tensorplug_cpu.quiet import ufunc
 
 if TYPE_CHECKING:
-    from tensorplug.contract.spec import KernelSpec, TensorType
     from tensorplug_cpu.arrays import Call
 
 kernels = KernelTable()
 
 _UNARY: dict[KernelSpec, np.ufunc] = {
-    ops.ACOS: np.arccos,
-    ops.ACOSH: np.arccosh,
-    ops.ASIN: np.arcsin,
-    ops.ASINH: np.arcsinh,
-    ops.ATANH: np.arctanh,
-    ops.COSH: np.cosh,
-    ops.SINH: np.sinh,
-    ops.TAN: np.tan,
+    specs.ACOS: np.arccos,
+    specs.ACOSH: np.arccosh,
+    specs.ASIN: np.arcsin,
+    specs.ASINH: np.arcsinh,
+    specs.ATANH: np.arctanh,
+    specs.COSH: np.cosh,
+    specs.SINH: np.sinh,
+    specs.TAN: np.tan,
 }
 
 
@@ -38,7 +36,7 @@ for _spec, _function in _UNARY.items():
     _register(_spec, _function)
 
 
-@kernels.prepare(ops.ATAN2)
+@kernels.prepare(specs.ATAN2)
 def atan2(a: TensorType, b: TensorType, *, out: TensorType) -> Call:
     """Angle of a point, in its quadrant."""
     return ufunc(np.arctan2, out, signals=True)

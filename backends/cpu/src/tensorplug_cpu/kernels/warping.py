@@ -6,18 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops.image import fill_modes
-from tensorplug.ops.image import warping as ops
+from tensorplug.plugin import KernelTable, Scalar, TensorType, fill_modes, rotation_sources, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.quiet import quietly
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.contract.dtypes import Scalar
-    from tensorplug.contract.spec import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
     Reader = Callable[[Array, Array, Array], Array]
@@ -27,18 +23,18 @@ kernels = KernelTable()
 _BY_NUMPY = fill_modes.Arithmetic(np.floor, np.where)
 
 
-@kernels.prepare(ops.FLIP_LEFT_RIGHT)
+@kernels.prepare(specs.FLIP_LEFT_RIGHT)
 def flip_left_right(image: TensorType) -> Call:
     """View the columns backwards."""
     return lambda image: image[:, :, ::-1]
 
 
-@kernels.prepare(ops.ROTATE_WITH_OFFSET)
+@kernels.prepare(specs.ROTATE_WITH_OFFSET)
 def rotate_with_offset(
     image: TensorType,
     *,
     radians: float,
-    fill_value: ops.Fill,
+    fill_value: tuple[float, ...] | float,
     center: tuple[float, float],
     out: TensorType,
 ) -> Call:
@@ -46,7 +42,7 @@ def rotate_with_offset(
     batch, height, width, channels = image.shape
     if not out.size:
         return lambda image: image
-    pixel, inside = ops.rotation_sources(height, width, radians, center)
+    pixel, inside = rotation_sources(height, width, radians, center)
     outside = np.flatnonzero(~inside)
     fill = np.array(fill_value, out.dtype.numpy)
     pixel = pixel.astype(np.intp)
@@ -60,7 +56,7 @@ def rotate_with_offset(
     return quietly(run)
 
 
-@kernels.prepare(ops.TRANSFORM)
+@kernels.prepare(specs.TRANSFORM)
 def transform(
     image: TensorType,
     transforms: TensorType,

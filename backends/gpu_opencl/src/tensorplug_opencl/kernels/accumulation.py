@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops import accumulation as ops
+from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug_opencl.kernels import pointwise
 from tensorplug_opencl.kernels.pointwise import Formula
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.contract.spec import TensorType
     from tensorplug_opencl.backend import OpenCLBackend
 
 kernels = KernelTable()
 
 
-@kernels.prepare(ops.MULTIPLY_ADD)
+@kernels.prepare(specs.MULTIPLY_ADD)
 def multiply_add(
     x: TensorType, y: TensorType, z: TensorType, *, backend: OpenCLBackend, out: TensorType
 ) -> Callable[..., Any]:

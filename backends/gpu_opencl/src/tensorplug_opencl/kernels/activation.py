@@ -4,34 +4,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops.nn import activation as ops
+from tensorplug.plugin import SELU_ALPHA, SELU_SCALE, KernelSpec, KernelTable, TensorType, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl.kernels import pointwise
 from tensorplug_opencl.kernels.pointwise import Formula
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.contract import dtypes as dt
-    from tensorplug.contract.spec import KernelSpec, TensorType
     from tensorplug_opencl.backend import OpenCLBackend
 
 kernels = KernelTable()
 
-_SELU_BELOW: Final = ops.SELU_SCALE * ops.SELU_ALPHA
+_SELU_BELOW: Final = SELU_SCALE * SELU_ALPHA
 
 EXPRESSIONS: Final[dict[KernelSpec, Formula]] = {
-    ops.RELU: Formula("x > 0 || x != x ? x : 0", unsigned="x"),
-    ops.RELU6: Formula("x > 6 ? 6 : x > 0 || x != x ? x : 0"),
-    ops.SIGMOID: Formula("logistic(x)"),
-    ops.ELU: Formula("scaled_elu(x, 1, 1)"),
-    ops.SELU: Formula(f"scaled_elu(x, (A){ops.SELU_SCALE!r}, (A){_SELU_BELOW!r})"),
-    ops.SOFTPLUS: Formula("(x > 0 ? x : 0) + a_log1p(a_exp(-a_fabs(x)))"),
+    specs.RELU: Formula("x > 0 || x != x ? x : 0", unsigned="x"),
+    specs.RELU6: Formula("x > 6 ? 6 : x > 0 || x != x ? x : 0"),
+    specs.SIGMOID: Formula("logistic(x)"),
+    specs.ELU: Formula("scaled_elu(x, 1, 1)"),
+    specs.SELU: Formula(f"scaled_elu(x, (A){SELU_SCALE!r}, (A){_SELU_BELOW!r})"),
+    specs.SOFTPLUS: Formula("(x > 0 ? x : 0) + a_log1p(a_exp(-a_fabs(x)))"),
 }
 pointwise.register(kernels, EXPRESSIONS)
 
 
-@kernels.prepare(ops.ELU_GRAD)
+@kernels.prepare(specs.ELU_GRAD)
 def elu_grad(
     dy: TensorType, y: TensorType, *, backend: OpenCLBackend, out: TensorType
 ) -> Callable[..., Any]:
@@ -43,7 +41,7 @@ def elu_grad(
 _LEAKY: Final = Formula("x < 0 ? x * alpha : x")
 
 
-@kernels.prepare(ops.LEAKY_RELU)
+@kernels.prepare(specs.LEAKY_RELU)
 def leaky_relu(
     x: TensorType, *, alpha: dt.Scalar, backend: OpenCLBackend, out: TensorType
 ) -> Callable[..., Any]:
@@ -54,7 +52,7 @@ def leaky_relu(
     )
 
 
-@kernels.prepare(ops.PRELU)
+@kernels.prepare(specs.PRELU)
 def prelu(
     x: TensorType, alpha: TensorType, *, backend: OpenCLBackend, out: TensorType
 ) -> Callable[..., Any]:
@@ -63,7 +61,7 @@ def prelu(
     return pointwise.of_formula(backend.runtime, f"Prelu {x.dtype}", _LEAKY, types, out)
 
 
-@kernels.prepare(ops.STEP)
+@kernels.prepare(specs.STEP)
 def step(
     x: TensorType, *, alpha: dt.Scalar, backend: OpenCLBackend, out: TensorType
 ) -> Callable[..., Any]:

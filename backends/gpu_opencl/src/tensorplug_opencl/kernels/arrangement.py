@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops import arrangement as ops
-from tensorplug.ops.image.warping import FLIP_LEFT_RIGHT
+from tensorplug.plugin import KernelTable, Shape, TensorType, lined_up, specs
 from tensorplug_opencl.kernels import calls, moving
 from tensorplug_opencl.layouts import row_major
 
 if TYPE_CHECKING:
-    from tensorplug.contract.shapes import Shape
-    from tensorplug.contract.spec import TensorType
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.calls import Call
@@ -22,10 +18,10 @@ if TYPE_CHECKING:
 kernels = KernelTable()
 
 
-@kernels.prepare(ops.TILE)
+@kernels.prepare(specs.TILE)
 def tile(x: TensorType, *, reps: tuple[int, ...], backend: OpenCLBackend, out: TensorType) -> Call:
     """Give each axis one of repetitions, along which nothing moves, before it."""
-    sizes, counts = ops.lined_up(x.shape, reps)
+    sizes, counts = lined_up(x.shape, reps)
     shape: Shape = ()
     strides: Strides = ()
     for size, count, step in zip(sizes, counts, row_major(sizes), strict=True):
@@ -34,7 +30,7 @@ def tile(x: TensorType, *, reps: tuple[int, ...], backend: OpenCLBackend, out: T
     return moving.reader(backend.runtime, x.dtype, shape, strides, x.size, out)
 
 
-@kernels.prepare(ops.REPEAT)
+@kernels.prepare(specs.REPEAT)
 def repeat(
     x: TensorType, *, repeats: int, axis: int, backend: OpenCLBackend, out: TensorType
 ) -> Call:
@@ -45,7 +41,7 @@ def repeat(
     return moving.reader(backend.runtime, x.dtype, shape, strides, x.size, out)
 
 
-@kernels.prepare(ops.REVERSE)
+@kernels.prepare(specs.REVERSE)
 def reverse(
     x: TensorType, *, dims: tuple[int, ...], backend: OpenCLBackend, out: TensorType
 ) -> Call:
@@ -53,7 +49,7 @@ def reverse(
     return _reversed(backend.runtime, x, dims, out)
 
 
-@kernels.prepare(FLIP_LEFT_RIGHT)
+@kernels.prepare(specs.FLIP_LEFT_RIGHT)
 def flip_left_right(image: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Call:
     """Read columns backwards."""
     return _reversed(backend.runtime, image, (2,), out)
@@ -69,9 +65,14 @@ def _reversed(runtime: Runtime, x: TensorType, axes: tuple[int, ...], out: Tenso
     return moving.reader(runtime, x.dtype, x.shape, strides, x.size, out, start)
 
 
-@kernels.prepare(ops.MIRROR_PAD)
+@kernels.prepare(specs.MIRROR_PAD)
 def mirror_pad(
-    x: TensorType, *, paddings: ops.Pairs, mode: str, backend: OpenCLBackend, out: TensorType
+    x: TensorType,
+    *,
+    paddings: tuple[tuple[int, int], ...],
+    mode: str,
+    backend: OpenCLBackend,
+    out: TensorType,
 ) -> Call:
     """Write the elements into the middle, then mirror axis by axis what stands there."""
     runtime = backend.runtime
@@ -102,7 +103,7 @@ def mirror_pad(
 def _mirrors(
     runtime: Runtime,
     x: TensorType,
-    paddings: ops.Pairs,
+    paddings: tuple[tuple[int, int], ...],
     axis: int,
     out: TensorType,
     *,

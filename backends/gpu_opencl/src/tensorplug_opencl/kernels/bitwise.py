@@ -6,25 +6,21 @@ are undefined in C; here they push all bits out.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops import bitwise as ops
+from tensorplug.plugin import KernelSpec, KernelTable, specs
 from tensorplug_opencl.kernels import pointwise
 from tensorplug_opencl.kernels.pointwise import Formula
-
-if TYPE_CHECKING:
-    from tensorplug.contract.spec import KernelSpec
 
 kernels = KernelTable()
 
 EXPRESSIONS: Final[dict[KernelSpec, Formula]] = {
-    ops.BITWISE_AND: Formula("a & b"),
-    ops.BITWISE_OR: Formula("a | b"),
-    ops.BITWISE_XOR: Formula("a ^ b"),
-    ops.INVERT: Formula("~x", boolean="!x"),
-    ops.LEFT_SHIFT: Formula("b < 8 * sizeof(R) ? a << b : 0", ring=True),
-    ops.RIGHT_SHIFT: Formula(
+    specs.BITWISE_AND: Formula("a & b"),
+    specs.BITWISE_OR: Formula("a | b"),
+    specs.BITWISE_XOR: Formula("a ^ b"),
+    specs.INVERT: Formula("~x", boolean="!x"),
+    specs.LEFT_SHIFT: Formula("b < 8 * sizeof(R) ? a << b : 0", ring=True),
+    specs.RIGHT_SHIFT: Formula(
         "b < 8 * sizeof(A) ? a >> b : 0",
         signed="(R)b < 8 * sizeof(A) ? a >> b : a < 0 ? -1 : 0",
     ),

@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
-from tensorplug.errors import KernelRefusedError
+from tensorplug.plugin import DType, KernelRefusedError, Scalar, TensorType
 from tensorplug_opencl.kernels import templates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tensorplug.contract.dtypes import DType, Scalar
-    from tensorplug.contract.spec import TensorType
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.templates import Array, Index
     from tensorplug_opencl.runtime import Launch, Runtime

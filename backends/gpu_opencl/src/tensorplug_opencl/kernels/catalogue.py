@@ -11,17 +11,20 @@ import pkgutil
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.tables import KernelTable
-from tensorplug.errors import KernelRefusedError, RegistrationError
+from tensorplug.plugin import (
+    KernelEntry,
+    KernelRefusedError,
+    KernelTable,
+    RegistrationError,
+    TensorType,
+)
+from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import kernels
 from tensorplug_opencl.kernels import pairs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from tensorplug.contract.spec import TensorType
-    from tensorplug.contract.tables import KernelEntry
 
 __all__ = ["tables"]
 

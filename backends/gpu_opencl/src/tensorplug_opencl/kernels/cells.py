@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.contract.spec import TensorType
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops import blocks as ops
+from tensorplug.plugin import KernelTable, Shape, TensorType, cells_first, cut, depth_moves, specs
 from tensorplug_opencl.kernels import calls, moving
 from tensorplug_opencl.layouts import permuted_strides, row_major
 
 if TYPE_CHECKING:
-    from tensorplug.contract.shapes import Shape
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.calls import Call
@@ -26,12 +23,12 @@ def _rearranged(runtime: Runtime, apart: Shape, order: tuple[int, ...], out: Ten
     return moving.reader(runtime, out.dtype, shape, strides, out.size, out)
 
 
-@kernels.prepare(ops.BATCH_TO_SPACE_ND)
+@kernels.prepare(specs.BATCH_TO_SPACE_ND)
 def batch_to_space_nd(
     x: TensorType,
     *,
     block_shape: tuple[int, ...],
-    crops: ops.Pairs,
+    crops: tuple[tuple[int, int], ...],
     backend: OpenCLBackend,
     out: TensorType,
 ) -> Call:
@@ -40,7 +37,7 @@ def batch_to_space_nd(
     if not out.size:
         return calls.empty(runtime, out)
     ahead = (*block_shape, out.shape[0], *x.shape[1:])
-    order = ops.cells_first(x.rank, len(block_shape))
+    order = cells_first(x.rank, len(block_shape))
     back = tuple(order.index(axis) for axis in range(len(order)))
     sizes = [size + sum(crop) for size, crop in zip(out.shape[1:], crops, strict=False)]
     whole = TensorType(x.dtype, (out.shape[0], *sizes, *out.shape[1 + len(sizes) :]))
@@ -53,12 +50,12 @@ def batch_to_space_nd(
     return lambda x: cut(together(x))
 
 
-@kernels.prepare(ops.SPACE_TO_BATCH_ND)
+@kernels.prepare(specs.SPACE_TO_BATCH_ND)
 def space_to_batch_nd(
     x: TensorType,
     *,
     block_shape: tuple[int, ...],
-    paddings: ops.Pairs,
+    paddings: tuple[tuple[int, int], ...],
     backend: OpenCLBackend,
     out: TensorType,
 ) -> Call:
@@ -68,8 +65,8 @@ def space_to_batch_nd(
         return calls.constant(runtime, out)
     sizes = [size + sum(pair) for size, pair in zip(x.shape[1:], paddings, strict=False)]
     whole = TensorType(x.dtype, (x.shape[0], *sizes, *x.shape[1 + len(sizes) :]))
-    order = ops.cells_first(x.rank, len(block_shape))
-    apart = _rearranged(runtime, ops.cut(whole.shape, block_shape), order, out)
+    order = cells_first(x.rank, len(block_shape))
+    apart = _rearranged(runtime, cut(whole.shape, block_shape), order, out)
     if whole == x:
         return apart
     strides, zero = row_major(whole.shape), calls.element(0, x.dtype)
@@ -85,19 +82,19 @@ def space_to_batch_nd(
     return lambda x: apart(pad(x))
 
 
-@kernels.prepare(ops.DEPTH_TO_SPACE)
+@kernels.prepare(specs.DEPTH_TO_SPACE)
 def depth_to_space(
     x: TensorType, *, block_size: int, data_format: str, backend: OpenCLBackend, out: TensorType
 ) -> Call:
     """Bring the places in a block beside rows and columns."""
-    apart, order = ops.depth_moves(x, block_size, data_format, into_depth=False)
+    apart, order = depth_moves(x, block_size, data_format, into_depth=False)
     return _rearranged(backend.runtime, apart, order, out)
 
 
-@kernels.prepare(ops.SPACE_TO_DEPTH)
+@kernels.prepare(specs.SPACE_TO_DEPTH)
 def space_to_depth(
     x: TensorType, *, block_size: int, data_format: str, backend: OpenCLBackend, out: TensorType
 ) -> Call:
     """Bring the places in a block before the channels."""
-    apart, order = ops.depth_moves(x, block_size, data_format, into_depth=True)
+    apart, order = depth_moves(x, block_size, data_format, into_depth=True)
     return _rearranged(backend.runtime, apart, order, out)

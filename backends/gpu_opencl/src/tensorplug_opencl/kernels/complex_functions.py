@@ -9,13 +9,11 @@ Functions", 1987); errors are a few ulp of the modulus.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from tensorplug.contract import dtypes as dt
+from tensorplug.plugin import DType
+from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl.kernels import ctypes
-
-if TYPE_CHECKING:
-    from tensorplug.contract.dtypes import DType
 
 __all__ = ["definitions", "pair"]
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tensorplug.contract.spec import TensorType
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops.matrix_products import BATCH_MAT_MUL
-from tensorplug.ops.reduction import PROD
+from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug_opencl import layouts
 from tensorplug_opencl.buffers import DeviceBuffer
 from tensorplug_opencl.kernels import (
@@ -35,7 +32,7 @@ SHORTEST_PART: Final = 256  # elements for which another work-item pays
 LONG: Final = 32  # elements from which on a work-item counts as heavy
 
 
-@complex_kernels.prepare(PROD)
+@complex_kernels.prepare(specs.PROD)
 def prod(x: TensorType, *, axis: tuple[int, ...], backend: OpenCLBackend, out: TensorType) -> Call:
     """Multiply along walks; long ones are cut into parts, whose products are multiplied again."""
     runtime = backend.runtime
@@ -96,7 +93,7 @@ def _folding(runtime: Runtime, over: Walk, parts: int, out: TensorType) -> Launc
     )
 
 
-@complex_kernels.prepare(BATCH_MAT_MUL)
+@complex_kernels.prepare(specs.BATCH_MAT_MUL)
 def batch_mat_mul(
     a: TensorType,
     b: TensorType,

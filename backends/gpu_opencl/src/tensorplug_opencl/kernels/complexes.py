@@ -8,19 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.spec import TensorType
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops import (
-    accumulation,
-    comparison,
-    complexes,
-    elementwise,
-    powers,
-    rounding,
-    trigonometry,
-)
-from tensorplug.ops.nn.activation import SIGMOID
+from tensorplug.plugin import DType, KernelSpec, KernelTable, TensorType, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl.kernels import calls, complex_functions, ctypes, pointwise
 from tensorplug_opencl.kernels.elementwise import cast as cast_real
 from tensorplug_opencl.kernels.pointwise import Input
@@ -28,8 +17,6 @@ from tensorplug_opencl.kernels.pointwise import Input
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.contract.dtypes import DType
-    from tensorplug.contract.spec import KernelSpec
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
 
@@ -39,40 +26,40 @@ kernels = KernelTable()  # of complex numbers as such, and what makes and takes 
 complex_kernels = KernelTable()  # of kernels that families have for other dtypes
 
 EXPRESSIONS: Final[dict[KernelSpec, str]] = {
-    elementwise.MULTIPLY: "times(a, b)",
-    elementwise.REAL_DIV: "over(a, b)",
-    elementwise.DIV_NO_NAN: "b.x == 0 && b.y == 0 ? (A)(0, 0) : over(a, b)",
-    elementwise.SQUARE: "times(x, x)",
-    elementwise.SQUARED_DIFFERENCE: "times(a - b, a - b)",
-    elementwise.EXP: "c_exp(x)",
-    elementwise.LOG: "c_log(x)",
-    elementwise.SQRT: "c_sqrt(x)",
-    elementwise.SIN: "c_sin(x)",
-    elementwise.COS: "c_cos(x)",
-    elementwise.ATAN: "c_atan(x)",
-    elementwise.TANH: "c_tanh(x)",
-    elementwise.POW: "c_pow(a, b)",
-    powers.EXPM1: "c_expm1(x)",
-    powers.LOG1P: "c_log1p(x)",
-    powers.LOG2: "c_log(x) / log((E)2)",
-    powers.LOG10: "c_log(x) / log((E)10)",
-    powers.RECIPROCAL: "over((A)(1, 0), x)",
-    powers.RSQRT: "over((A)(1, 0), c_sqrt(x))",
-    rounding.SIGN: "c_sign(x)",
-    trigonometry.TAN: "c_tan(x)",
-    trigonometry.SINH: "c_sinh(x)",
-    trigonometry.COSH: "c_cosh(x)",
-    trigonometry.ASIN: "c_asin(x)",
-    trigonometry.ACOS: "c_acos(x)",
-    trigonometry.ASINH: "c_asinh(x)",
-    trigonometry.ACOSH: "c_acosh(x)",
-    trigonometry.ATANH: "c_atanh(x)",
-    comparison.EQUAL: "a.x == b.x && a.y == b.y",
-    comparison.NOT_EQUAL: "a.x != b.x || a.y != b.y",
-    comparison.IS_FINITE: "isfinite(x.x) && isfinite(x.y)",
-    comparison.IS_INF: "isinf(x.x) || isinf(x.y)",
-    comparison.IS_NAN: "isnan(x.x) || isnan(x.y)",
-    SIGMOID: "over((A)(1, 0), (A)(1, 0) + c_exp(-x))",
+    specs.MULTIPLY: "times(a, b)",
+    specs.REAL_DIV: "over(a, b)",
+    specs.DIV_NO_NAN: "b.x == 0 && b.y == 0 ? (A)(0, 0) : over(a, b)",
+    specs.SQUARE: "times(x, x)",
+    specs.SQUARED_DIFFERENCE: "times(a - b, a - b)",
+    specs.EXP: "c_exp(x)",
+    specs.LOG: "c_log(x)",
+    specs.SQRT: "c_sqrt(x)",
+    specs.SIN: "c_sin(x)",
+    specs.COS: "c_cos(x)",
+    specs.ATAN: "c_atan(x)",
+    specs.TANH: "c_tanh(x)",
+    specs.POW: "c_pow(a, b)",
+    specs.EXPM1: "c_expm1(x)",
+    specs.LOG1P: "c_log1p(x)",
+    specs.LOG2: "c_log(x) / log((E)2)",
+    specs.LOG10: "c_log(x) / log((E)10)",
+    specs.RECIPROCAL: "over((A)(1, 0), x)",
+    specs.RSQRT: "over((A)(1, 0), c_sqrt(x))",
+    specs.SIGN: "c_sign(x)",
+    specs.TAN: "c_tan(x)",
+    specs.SINH: "c_sinh(x)",
+    specs.COSH: "c_cosh(x)",
+    specs.ASIN: "c_asin(x)",
+    specs.ACOS: "c_acos(x)",
+    specs.ASINH: "c_asinh(x)",
+    specs.ACOSH: "c_acosh(x)",
+    specs.ATANH: "c_atanh(x)",
+    specs.EQUAL: "a.x == b.x && a.y == b.y",
+    specs.NOT_EQUAL: "a.x != b.x || a.y != b.y",
+    specs.IS_FINITE: "isfinite(x.x) && isfinite(x.y)",
+    specs.IS_INF: "isinf(x.x) || isinf(x.y)",
+    specs.IS_NAN: "isnan(x.x) || isnan(x.y)",
+    specs.SIGMOID: "over((A)(1, 0), (A)(1, 0) + c_exp(-x))",
 }
 
 
@@ -111,16 +98,16 @@ for _spec, _expression in EXPRESSIONS.items():
     _register(_spec, _expression)
 
 
-@complex_kernels.prepare(accumulation.MULTIPLY_ADD)
+@complex_kernels.prepare(specs.MULTIPLY_ADD)
 def multiply_add(
     x: TensorType, y: TensorType, z: TensorType, *, backend: OpenCLBackend, out: TensorType
 ) -> Call:
     """Multiply, then add."""
     types = {"x": x, "y": y, "z": z}
-    return computed(accumulation.MULTIPLY_ADD, "times(x, y) + z", types, out)(backend)
+    return computed(specs.MULTIPLY_ADD, "times(x, y) + z", types, out)(backend)
 
 
-@complex_kernels.prepare(elementwise.CAST)
+@complex_kernels.prepare(specs.CAST)
 def cast(x: TensorType, *, dtype: DType, backend: OpenCLBackend, out: TensorType) -> Call:
     """Take the real part, or put 0 beside it; true is what is not 0 in either part."""
     if x.dtype is dtype:
@@ -129,11 +116,11 @@ def cast(x: TensorType, *, dtype: DType, backend: OpenCLBackend, out: TensorType
         return _widened(x, backend, out)
     if dtype in dt.COMPLEX:
         expression = f"convert_{complex_functions.pair(dtype)}(x)"
-        return computed(elementwise.CAST, expression, {"x": x}, out)(backend)
+        return computed(specs.CAST, expression, {"x": x}, out)(backend)
     if dtype is dt.bool_:
-        return computed(elementwise.CAST, "x.x != 0 || x.y != 0", {"x": x}, out)(backend)
+        return computed(specs.CAST, "x.x != 0 || x.y != 0", {"x": x}, out)(backend)
     part = TensorType(dt.real_part(x.dtype), x.shape)
-    first = computed(complexes.REAL, "x.x", {"x": x}, part)(backend)
+    first = computed(specs.REAL, "x.x", {"x": x}, part)(backend)
     rest = cast_real(part, dtype=dtype, backend=backend, out=out)
     return lambda buffer: rest(first(buffer))
 
@@ -146,7 +133,7 @@ def _widened(x: TensorType, backend: OpenCLBackend, out: TensorType) -> Call:
     return pointwise.prepare(backend.runtime, title, inputs, out, ctype, expression)
 
 
-@kernels.prepare(complexes.COMPLEX)
+@kernels.prepare(specs.COMPLEX)
 def complex_(
     real: TensorType, imag: TensorType, *, backend: OpenCLBackend, out: TensorType
 ) -> Call:
@@ -161,31 +148,31 @@ def complex_(
     return pointwise.prepare(backend.runtime, title, inputs, out, ctype, expression)
 
 
-@kernels.prepare(complexes.REAL)
+@kernels.prepare(specs.REAL)
 def real(input: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Call:
     """Take the first of each pair; a real number stays."""
     if input.dtype not in dt.COMPLEX:
         return lambda buffer: buffer
-    return computed(complexes.REAL, "x.x", {"x": input}, out)(backend)
+    return computed(specs.REAL, "x.x", {"x": input}, out)(backend)
 
 
-@kernels.prepare(complexes.IMAG)
+@kernels.prepare(specs.IMAG)
 def imag(input: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Call:
     """Take the second of each pair; 0 of a real number."""
     if input.dtype not in dt.COMPLEX:
         return calls.constant(backend.runtime, out)
-    return computed(complexes.IMAG, "x.y", {"x": input}, out)(backend)
+    return computed(specs.IMAG, "x.y", {"x": input}, out)(backend)
 
 
-@kernels.prepare(complexes.CONJ)
+@kernels.prepare(specs.CONJ)
 def conj(x: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Call:
     """Turn the sign of the second of each pair; a real number stays."""
     if x.dtype not in dt.COMPLEX:
         return lambda buffer: buffer
-    return computed(complexes.CONJ, "(A)(x.x, -x.y)", {"x": x}, out)(backend)
+    return computed(specs.CONJ, "(A)(x.x, -x.y)", {"x": x}, out)(backend)
 
 
-@kernels.prepare(complexes.COMPLEX_ABS)
+@kernels.prepare(specs.COMPLEX_ABS)
 def complex_abs(x: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Call:
     """Return the modulus, without overflow on the way."""
-    return computed(complexes.COMPLEX_ABS, "modulus(x)", {"x": x}, out)(backend)
+    return computed(specs.COMPLEX_ABS, "modulus(x)", {"x": x}, out)(backend)

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug.contract.spec import TensorType
-from tensorplug.contract.tables import KernelTable
-from tensorplug.contract.windows import channel_axis
-from tensorplug.errors import KernelRefusedError
-from tensorplug.ops.nn.convolution import convolution as plane
-from tensorplug.ops.nn.convolution import volumes
-from tensorplug.ops.nn.fused import FUSED_CONV2D
+from tensorplug.plugin import (
+    CONVOLUTION_2D,
+    CONVOLUTION_3D,
+    ConvolutionFamily,
+    KernelRefusedError,
+    KernelTable,
+    Shape,
+    TensorType,
+    channel_axis,
+    specs,
+)
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, implicit, moving, patched
 from tensorplug_opencl.kernels.endings import fused
@@ -25,8 +29,6 @@ from tensorplug_opencl.kernels.sliding import Convolution
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.contract.shapes import Shape
-    from tensorplug.ops.nn.convolution.correlation import Family
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.products import Ending
@@ -92,7 +94,7 @@ def _readable(of: Convolution, shape: Shape, by: Strides) -> tuple[Strides, Copy
     return target, calls.producer(of.runtime, out, copy)
 
 
-def _enter(family: Family) -> None:
+def _enter(family: ConvolutionFamily) -> None:
     @kernels.prepare(family.forward)
     def forward(
         x: TensorType,
@@ -140,11 +142,11 @@ def _enter(family: Family) -> None:
         return calls.producer(backend.runtime, out, _filter_gradient(of))
 
 
-for _each in (plane.FAMILY, volumes.FAMILY):
+for _each in (CONVOLUTION_2D, CONVOLUTION_3D):
     _enter(_each)
 
 
-@kernels.prepare(FUSED_CONV2D)
+@kernels.prepare(specs.FUSED_CONV2D)
 def fused_conv2d(
     x: TensorType,
     filter: TensorType,

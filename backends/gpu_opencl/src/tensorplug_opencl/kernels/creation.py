@@ -6,31 +6,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.tables import KernelTable
-from tensorplug.errors import KernelRefusedError
-from tensorplug.ops.creation import EYE, FILL, LIN_SPACE, ONES_LIKE, RANGE, ZEROS_LIKE
+from tensorplug.plugin import KernelRefusedError, KernelTable, Scalar, TensorType, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, ctypes, templates
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.contract.dtypes import Scalar
-    from tensorplug.contract.spec import TensorType
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
 
 kernels = KernelTable()
 
 
-@kernels.prepare(FILL)
+@kernels.prepare(specs.FILL)
 def fill(*, value: Scalar, backend: OpenCLBackend, out: TensorType) -> Callable[..., DeviceBuffer]:
     """Repeat the bytes of one element."""
     return calls.constant(backend.runtime, out, value)
 
 
-@kernels.prepare(ZEROS_LIKE)
+@kernels.prepare(specs.ZEROS_LIKE)
 def zeros_like(
     x: TensorType,  # the input's type is the output's
     *,
@@ -41,7 +37,7 @@ def zeros_like(
     return calls.constant(backend.runtime, out, 0)
 
 
-@kernels.prepare(ONES_LIKE)
+@kernels.prepare(specs.ONES_LIKE)
 def ones_like(
     x: TensorType,  # the input's type is the output's
     *,
@@ -52,7 +48,7 @@ def ones_like(
     return calls.constant(backend.runtime, out, 1)
 
 
-@kernels.prepare(RANGE)
+@kernels.prepare(specs.RANGE)
 def range_(
     *, start: Any, stop: Any, step: Any, backend: OpenCLBackend, out: TensorType
 ) -> Callable[..., DeviceBuffer]:
@@ -85,7 +81,7 @@ def range_(
     return calls.producer(runtime, out, launch)
 
 
-@kernels.prepare(EYE)
+@kernels.prepare(specs.EYE)
 def eye(*, k: int, backend: OpenCLBackend, out: TensorType) -> Callable[..., DeviceBuffer]:
     """Compare rows with columns."""
     runtime = backend.runtime
@@ -112,7 +108,7 @@ def eye(*, k: int, backend: OpenCLBackend, out: TensorType) -> Callable[..., Dev
     return calls.producer(runtime, out, runtime.launch(text, 1, constants, out.size))
 
 
-@kernels.prepare(LIN_SPACE)
+@kernels.prepare(specs.LIN_SPACE)
 def linspace(
     *,
     start: Scalar,

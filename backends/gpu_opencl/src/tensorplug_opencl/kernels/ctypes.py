@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.errors import KernelRefusedError
+from tensorplug.plugin import DType, KernelRefusedError
+from tensorplug.plugin import dtypes as dt
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from tensorplug.contract.dtypes import DType
 
 __all__ = ["LIMITS", "MOVED", "STORED", "computed", "host", "moved", "ring", "stored"]
 

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract import shapes
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops.cumulative import CUMPROD, CUMSUM
+from tensorplug.plugin import DType, KernelSpec, KernelTable, TensorType, shapes, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl.kernels import calls, folds
 from tensorplug_opencl.kernels.scans import Scan, scanner
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.contract.dtypes import DType
-    from tensorplug.contract.spec import KernelSpec, TensorType
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.folds import Fold
@@ -44,5 +40,5 @@ def _register(
         return scanner(backend.runtime, scan, x.dtype, out)
 
 
-_register(CUMSUM, folds.sum_fold)
-_register(CUMPROD, folds.product_fold, dt.REAL | dt.BOOL)  # complex sums are sums of pairs
+_register(specs.CUMSUM, folds.sum_fold)
+_register(specs.CUMPROD, folds.product_fold, dt.REAL | dt.BOOL)  # complex sums are sums of pairs

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from tensorplug.contract.spec import TensorType
-from tensorplug.contract.tables import KernelTable
-from tensorplug.contract.windows import channel_axis, spatial_axes
-from tensorplug.errors import KernelRefusedError
-from tensorplug.ops.nn.convolution import depthwise as ops
-from tensorplug.ops.nn.convolution.correlation import windows_of
-from tensorplug.ops.nn.fused import FUSED_DEPTHWISE_CONV2D
+from tensorplug.plugin import (
+    DType,
+    KernelRefusedError,
+    KernelTable,
+    Shape,
+    TensorType,
+    channel_axis,
+    convolution_windows,
+    spatial_axes,
+    specs,
+)
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import (
     calls,
@@ -33,8 +37,6 @@ from tensorplug_opencl.kernels.products import NOTHING, Ending
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tensorplug.contract.dtypes import DType
-    from tensorplug.contract.shapes import Shape
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.runtime import Launch, Runtime
@@ -72,7 +74,7 @@ class Depthwise(NamedTuple):
         data_format = attributes["data_format"]
         order = (0, *spatial_axes(data_format), channel_axis(data_format))
         strides = layouts.permuted_strides(x, order)
-        images = Images(x[0], windows_of(x, filter, attributes), filter[2], strides)
+        images = Images(x[0], convolution_windows(x, filter, attributes), filter[2], strides)
         return cls(backend.runtime, dtype, *shapes, images, order)
 
     @property
@@ -198,7 +200,7 @@ def _forward(
     return _launch(of, Work("", items, of.outputs, "outputs", body, ctype, more, ending))
 
 
-@kernels.prepare(ops.DEPTHWISE_CONV2D)
+@kernels.prepare(specs.DEPTHWISE_CONV2D)
 def depthwise_conv2d(
     x: TensorType,
     filter: TensorType,
@@ -214,7 +216,7 @@ def depthwise_conv2d(
     return calls.producer(backend.runtime, out, _forward(of))
 
 
-@kernels.prepare(FUSED_DEPTHWISE_CONV2D)
+@kernels.prepare(specs.FUSED_DEPTHWISE_CONV2D)
 def fused_depthwise_conv2d(
     x: TensorType,
     filter: TensorType,
@@ -238,7 +240,7 @@ def fused_depthwise_conv2d(
     return calls.producer(backend.runtime, out, how.launched(_forward(of, ending, steps)))
 
 
-@kernels.prepare(ops.DEPTHWISE_CONV2D_BACKPROP_INPUT)
+@kernels.prepare(specs.DEPTHWISE_CONV2D_BACKPROP_INPUT)
 def depthwise_conv2d_backprop_input(
     dy: TensorType,
     filter: TensorType,
@@ -272,7 +274,7 @@ def depthwise_conv2d_backprop_input(
     return calls.producer(backend.runtime, out, _launch(of, work))
 
 
-@kernels.prepare(ops.DEPTHWISE_CONV2D_BACKPROP_FILTER)
+@kernels.prepare(specs.DEPTHWISE_CONV2D_BACKPROP_FILTER)
 def depthwise_conv2d_backprop_filter(
     x: TensorType,
     dy: TensorType,

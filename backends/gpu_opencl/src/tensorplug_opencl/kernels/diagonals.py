@@ -6,13 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops import diagonals as ops
+from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, ctypes, moving, templates
 
 if TYPE_CHECKING:
-    from tensorplug.contract.spec import TensorType
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.calls import Call
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
 kernels = KernelTable()
 
 
-@kernels.prepare(ops.DIAG)
+@kernels.prepare(specs.DIAG)
 def diag(x: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Call:
     """Write at equal distances into zeros."""
     runtime = backend.runtime
@@ -75,7 +73,7 @@ def _band(
     return backend.runtime.launch(text, len(arrays), [*sizes, *limits], x.size)
 
 
-@kernels.prepare(ops.MATRIX_BAND_PART)
+@kernels.prepare(specs.MATRIX_BAND_PART)
 def matrix_band_part(
     input: TensorType,
     num_lower: TensorType,
@@ -91,7 +89,7 @@ def matrix_band_part(
     return calls.producer(backend.runtime, out, launch)
 
 
-@kernels.prepare(ops.TRIANGLE)
+@kernels.prepare(specs.TRIANGLE)
 def triangle(
     x: TensorType, *, upper: bool, k: int, backend: OpenCLBackend, out: TensorType
 ) -> Call:

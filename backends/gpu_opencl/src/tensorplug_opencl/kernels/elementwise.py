@@ -4,89 +4,59 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops.elementwise import (
-    ABS,
-    ADD,
-    ADD_N,
-    ATAN,
-    CAST,
-    COS,
-    DIV_NO_NAN,
-    ERF,
-    EXP,
-    FLOOR,
-    FLOOR_DIV,
-    LOG,
-    MAXIMUM,
-    MINIMUM,
-    MOD,
-    MULTIPLY,
-    NEG,
-    POW,
-    REAL_DIV,
-    SELECT,
-    SIN,
-    SQRT,
-    SQUARE,
-    SQUARED_DIFFERENCE,
-    SUB,
-    TANH,
-)
+from tensorplug.plugin import DType, KernelSpec, KernelTable, TensorType, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl.kernels import ctypes, pointwise
 from tensorplug_opencl.kernels.pointwise import Formula, Input, Rare
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.contract.dtypes import DType
-    from tensorplug.contract.spec import KernelSpec, TensorType
     from tensorplug_opencl.backend import OpenCLBackend
 
 kernels = KernelTable()
 
 # In the ring type integers wrap; comparisons and divisions need the type itself.
 EXPRESSIONS: Final[dict[KernelSpec, Formula]] = {
-    NEG: Formula("-x", ring=True),
-    ABS: Formula("a_fabs(x)", signed="x < 0 ? 0 - (R)x : (R)x", unsigned="x"),
-    FLOOR: Formula("a_floor(x)", signed="x", unsigned="x"),
-    EXP: Formula("a_exp(x)"),
-    LOG: Formula("a_log(x)"),
-    SQRT: Formula("a_sqrt(x)"),
-    SIN: Formula("a_sin(x)", rare=Rare("a_is_far(x)", "sin(x)")),
-    COS: Formula("a_cos(x)", rare=Rare("a_is_far(x)", "cos(x)")),
-    ATAN: Formula("a_atan(x)"),
-    ERF: Formula("a_erf(x)"),
-    TANH: Formula("a_tanh(x)"),
-    SQUARE: Formula("x * x", ring=True),
-    ADD: Formula("a + b", ring=True),
-    SUB: Formula("a - b", ring=True),
-    MULTIPLY: Formula("a * b", ring=True),
-    REAL_DIV: Formula("a / b"),
-    DIV_NO_NAN: Formula("b == 0 ? 0 : a / b"),
-    FLOOR_DIV: Formula(
+    specs.NEG: Formula("-x", ring=True),
+    specs.ABS: Formula("a_fabs(x)", signed="x < 0 ? 0 - (R)x : (R)x", unsigned="x"),
+    specs.FLOOR: Formula("a_floor(x)", signed="x", unsigned="x"),
+    specs.EXP: Formula("a_exp(x)"),
+    specs.LOG: Formula("a_log(x)"),
+    specs.SQRT: Formula("a_sqrt(x)"),
+    specs.SIN: Formula("a_sin(x)", rare=Rare("a_is_far(x)", "sin(x)")),
+    specs.COS: Formula("a_cos(x)", rare=Rare("a_is_far(x)", "cos(x)")),
+    specs.ATAN: Formula("a_atan(x)"),
+    specs.ERF: Formula("a_erf(x)"),
+    specs.TANH: Formula("a_tanh(x)"),
+    specs.SQUARE: Formula("x * x", ring=True),
+    specs.ADD: Formula("a + b", ring=True),
+    specs.SUB: Formula("a - b", ring=True),
+    specs.MULTIPLY: Formula("a * b", ring=True),
+    specs.REAL_DIV: Formula("a / b"),
+    specs.DIV_NO_NAN: Formula("b == 0 ? 0 : a / b"),
+    specs.FLOOR_DIV: Formula(
         "a_quotient(a, b, a_near_mod(a, b))",
         signed="floor_div(a, b)",
         unsigned="floor_div(a, b)",
         rare=Rare("a_far_apart(a, b)", "floor_div(a, b)"),
     ),
-    MOD: Formula(
+    specs.MOD: Formula(
         "a_rest(b, a_near_mod(a, b))",
         signed="floor_mod(a, b)",
         unsigned="floor_mod(a, b)",
         rare=Rare("a_far_apart(a, b)", "floor_mod(a, b)"),
     ),
-    POW: Formula("power(a, b)"),
+    specs.POW: Formula("power(a, b)"),
     # A NaN in a is seen by a != a; one in b makes the comparison false.
-    MAXIMUM: Formula("a >= b || a != a ? a : b"),
-    MINIMUM: Formula("a <= b || a != a ? a : b"),
-    SQUARED_DIFFERENCE: Formula("(a - b) * (a - b)", ring=True),
+    specs.MAXIMUM: Formula("a >= b || a != a ? a : b"),
+    specs.MINIMUM: Formula("a <= b || a != a ? a : b"),
+    specs.SQUARED_DIFFERENCE: Formula("(a - b) * (a - b)", ring=True),
 }
 pointwise.register(kernels, EXPRESSIONS)
 
 
-@kernels.prepare(CAST)
+@kernels.prepare(specs.CAST)
 def cast(
     x: TensorType, *, dtype: DType, backend: OpenCLBackend, out: TensorType
 ) -> Callable[..., Any]:
@@ -106,7 +76,7 @@ def _conversion(source: DType, target: DType) -> str:
     return "x"
 
 
-@kernels.prepare(SELECT)
+@kernels.prepare(specs.SELECT)
 def select(
     condition: TensorType,
     t: TensorType,
@@ -130,7 +100,7 @@ def select(
 _ADDENDS: Final = 8
 
 
-@kernels.prepare(ADD_N)
+@kernels.prepare(specs.ADD_N)
 def add_n(xs: list[TensorType], *, backend: OpenCLBackend, out: TensorType) -> Callable[..., Any]:
     """Add up to eight at a time, and what comes of that again: as a tree, in pairs."""
     adders = {n: _adder(backend, out, n) for n in _lengths(len(xs))}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from tensorplug.ops.nn.fused import aligned
+from tensorplug.plugin import DType, Shape, TensorType, channel_aligned
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import ctypes
 from tensorplug_opencl.kernels.products import Ending
@@ -12,9 +12,6 @@ from tensorplug_opencl.kernels.products import Ending
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tensorplug.contract.dtypes import DType
-    from tensorplug.contract.shapes import Shape
-    from tensorplug.contract.spec import TensorType
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.matrices import Matrix
 
@@ -79,6 +76,6 @@ def fused(
     return Fused(
         _EXPRESSIONS[activation].format(x=x),
         numbers,
-        tuple((name, aligned(shape, rank, data_format)) for _, name, shape in used),
+        tuple((name, channel_aligned(shape, rank, data_format)) for _, name, shape in used),
         tuple(at for at, _, _ in used),
     )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from tensorplug_opencl.kernels import ctypes
 
 if TYPE_CHECKING:
-    from tensorplug.contract.dtypes import DType
+    from tensorplug.plugin import DType
 
 __all__ = [
     "Fold",

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.spec import TensorType
+from tensorplug.plugin import DType, TensorType
+from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, complex_functions, ctypes, moving, templates, vectors
 from tensorplug_opencl.kernels.butterflies import butterfly, factors
@@ -22,7 +22,6 @@ from tensorplug_opencl.kernels.butterflies import butterfly, factors
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.contract.dtypes import DType
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.runtime import Launch, Runtime

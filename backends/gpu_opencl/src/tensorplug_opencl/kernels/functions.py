@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from tensorplug_opencl.kernels import ctypes, elementary
 
 if TYPE_CHECKING:
-    from tensorplug.contract.dtypes import DType
+    from tensorplug.plugin import DType
 
 __all__ = ["definitions"]
 

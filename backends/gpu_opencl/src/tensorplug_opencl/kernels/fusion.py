@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug.contract.backend import FlatCall
+from tensorplug.plugin import FlatCall, FlatProgram
 from tensorplug_opencl.kernels import ctypes, functions, pointwise
 from tensorplug_opencl.kernels.pointwise import Input, Part
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from tensorplug.contract.backend import FlatProgram
     from tensorplug_opencl.runtime import Runtime
 
 __all__ = ["fused"]

@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops.nn import gaussian_error as ops
+from tensorplug.plugin import GELU_CUBIC, GELU_REACH, KernelTable, TensorType, specs
 from tensorplug_opencl.kernels import pointwise
 from tensorplug_opencl.kernels.pointwise import Formula
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.contract.spec import TensorType
     from tensorplug_opencl.backend import OpenCLBackend
 
 kernels = KernelTable()
@@ -28,25 +26,25 @@ INLINE A change(A x, A side) {{
 }}""",
     True: f"""
 INLINE A side(A x) {{
-  return a_tanh(x * (1 + (A){ops.CUBIC} * (x * x)) * (A){math.sqrt(2 / math.pi)!r});
+  return a_tanh(x * (1 + (A){GELU_CUBIC} * (x * x)) * (A){math.sqrt(2 / math.pi)!r});
 }}
 INLINE A change(A x, A side) {{
-  const A inside = (1 + (A){3 * ops.CUBIC!r} * (x * x)) * (A){math.sqrt(2 / math.pi)!r};
+  const A inside = (1 + (A){3 * GELU_CUBIC!r} * (x * x)) * (A){math.sqrt(2 / math.pi)!r};
   return (A)0.5 * (1 - side * side) * inside;
 }}""",
 }
 _LOW: Final = f"""
-INLINE A low(A x) {{ return x < -(A){ops.REACH} ? -(A){ops.REACH} : x; }}
+INLINE A low(A x) {{ return x < -(A){GELU_REACH} ? -(A){GELU_REACH} : x; }}
 INLINE A unit(A x) {{ return x * ((A)0.5 * (1 + side(x))); }}"""
 _SLOPE: Final = f"""
-INLINE A cut(A x) {{ return a_fabs(x) > (A){ops.REACH} ? a_copysign((A){ops.REACH}, x) : x; }}
+INLINE A cut(A x) {{ return a_fabs(x) > (A){GELU_REACH} ? a_copysign((A){GELU_REACH}, x) : x; }}
 INLINE A slope(A x) {{
   const A about = side(x);
   return (A)0.5 * (1 + about) + x * change(x, about);
 }}"""
 
 
-@kernels.prepare(ops.GELU)
+@kernels.prepare(specs.GELU)
 def gelu(
     x: TensorType, *, approximate: bool, backend: OpenCLBackend, out: TensorType
 ) -> Callable[..., Any]:
@@ -58,7 +56,7 @@ def gelu(
     )
 
 
-@kernels.prepare(ops.GELU_GRAD)
+@kernels.prepare(specs.GELU_GRAD)
 def gelu_grad(
     dy: TensorType, x: TensorType, *, approximate: bool, backend: OpenCLBackend, out: TensorType
 ) -> Callable[..., Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tensorplug.errors import KernelRefusedError
+from tensorplug.plugin import KernelRefusedError
 from tensorplug_opencl.kernels import panels, slices, tiled_products
 from tensorplug_opencl.kernels.panels import Panels
 from tensorplug_opencl.kernels.products import NOTHING, Ending, Product

@@ -9,15 +9,12 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops.image import cropping, warping
+from tensorplug.plugin import DType, KernelTable, Scalar, TensorType, rotation_sources, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, ctypes, templates
 
 if TYPE_CHECKING:
-    from tensorplug.contract.dtypes import DType, Scalar
-    from tensorplug.contract.spec import TensorType
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.calls import Call
@@ -42,12 +39,12 @@ def _places(backend: OpenCLBackend) -> DType:
     return dt.float64 if dt.float64 in backend.dtypes else dt.float32
 
 
-@kernels.prepare(warping.ROTATE_WITH_OFFSET)
+@kernels.prepare(specs.ROTATE_WITH_OFFSET)
 def rotate_with_offset(
     image: TensorType,
     *,
     radians: float,
-    fill_value: warping.Fill,
+    fill_value: tuple[float, ...] | float,
     center: tuple[float, float],
     backend: OpenCLBackend,
     out: TensorType,
@@ -56,7 +53,7 @@ def rotate_with_offset(
     if not out.size:
         return calls.empty(backend.runtime, out)
     _, height, width, channels = image.shape
-    pixel, inside = warping.rotation_sources(height, width, radians, center)
+    pixel, inside = rotation_sources(height, width, radians, center)
     numbers = backend.runtime.table(np.where(inside, pixel, -1).astype(np.int32))
     fill = np.broadcast_to(np.array(fill_value).astype(out.dtype.numpy), (channels,))
     fills = backend.runtime.table(fill)
@@ -97,7 +94,7 @@ _ROUNDED: Final = (
 )
 
 
-@kernels.prepare(cropping.CROP_AND_RESIZE)
+@kernels.prepare(specs.CROP_AND_RESIZE)
 def crop_and_resize(
     image: TensorType,
     boxes: TensorType,
@@ -197,7 +194,7 @@ _TAKEN: Final = """T taken(global const T *x, P row, P column, index_t height, i
 """
 
 
-@kernels.prepare(warping.TRANSFORM)
+@kernels.prepare(specs.TRANSFORM)
 def transform(
     image: TensorType,
     transforms: TensorType,

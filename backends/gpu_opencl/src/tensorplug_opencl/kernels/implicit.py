@@ -25,7 +25,7 @@ from tensorplug_opencl.kernels.products import NOTHING, Ending, Product
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tensorplug.contract.windows import Window
+    from tensorplug.plugin import Window
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.gathers import Operand
     from tensorplug_opencl.kernels.sliding import Convolution

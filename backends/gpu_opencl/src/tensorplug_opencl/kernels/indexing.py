@@ -6,16 +6,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug.contract import shapes
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops.indexing.indexing import GATHER_ND, GATHER_V2, ONE_HOT
+from tensorplug.plugin import DType, KernelTable, Scalar, Shape, TensorType, shapes, specs
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, ctypes, moving, templates
 
 if TYPE_CHECKING:
-    from tensorplug.contract.dtypes import DType, Scalar
-    from tensorplug.contract.shapes import Shape
-    from tensorplug.contract.spec import TensorType
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.kernels.calls import Call
     from tensorplug_opencl.runtime import Launch, Runtime
@@ -60,7 +55,7 @@ def lengths(shape: Shape) -> np.ndarray[Any, Any]:
     return np.array(shape or (1,), np.int64)
 
 
-@kernels.prepare(GATHER_V2)
+@kernels.prepare(specs.GATHER_V2)
 def gather_v2(
     x: TensorType,
     indices: TensorType,
@@ -82,7 +77,7 @@ def gather_v2(
     return calls.producer(backend.runtime, out, launch)
 
 
-@kernels.prepare(GATHER_ND)
+@kernels.prepare(specs.GATHER_ND)
 def gather_nd(
     params: TensorType, indices: TensorType, *, backend: OpenCLBackend, out: TensorType
 ) -> Call:
@@ -158,7 +153,7 @@ def _gatherer(
     return runtime.launch(text, 3, constants, items, heavy=pieces.heavy)
 
 
-@kernels.prepare(ONE_HOT)
+@kernels.prepare(specs.ONE_HOT)
 def one_hot(
     indices: TensorType,
     *,

@@ -12,8 +12,7 @@ from tensorplug_opencl.kernels.templates import Array
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tensorplug.contract.dtypes import DType
-    from tensorplug.contract.spec import TensorType
+    from tensorplug.plugin import DType, TensorType
     from tensorplug_opencl.kernels.pointwise import Constant
     from tensorplug_opencl.runtime import Runtime
 

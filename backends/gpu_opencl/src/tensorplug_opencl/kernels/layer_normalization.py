@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug.contract.tables import KernelTable
-from tensorplug.errors import KernelRefusedError
-from tensorplug.ops.nn.layer_normalization import LAYER_NORM, LAYER_NORM_GRAD
+from tensorplug.plugin import DType, KernelRefusedError, KernelTable, TensorType, specs
 from tensorplug_opencl.kernels import calls, ctypes, folds, pointwise, rows
 from tensorplug_opencl.kernels.rowwise import Pass, Read, Recipe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tensorplug.contract.dtypes import DType
-    from tensorplug.contract.spec import TensorType
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.rows import Walk
@@ -51,7 +47,7 @@ def _epsilon(dtype: DType, epsilon: float) -> Any:
     return calls.element(epsilon, dtype).astype(ctypes.host(ctypes.computed(dtype)))[()]
 
 
-@kernels.prepare(LAYER_NORM)
+@kernels.prepare(specs.LAYER_NORM)
 def layer_norm(
     x: TensorType,
     scale: TensorType | None,
@@ -93,7 +89,7 @@ def _is_along(each: TensorType, x: TensorType, axis: tuple[int, ...], over: Walk
     return last and each.size == over.length and own == tuple(x.shape[at] for at in axis)
 
 
-@kernels.prepare(LAYER_NORM_GRAD)
+@kernels.prepare(specs.LAYER_NORM_GRAD)
 def layer_norm_grad(
     dy: TensorType,
     x: TensorType,

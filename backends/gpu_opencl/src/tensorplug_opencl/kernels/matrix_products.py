@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract import shapes
-from tensorplug.contract.tables import KernelTable
-from tensorplug.errors import KernelRefusedError
-from tensorplug.ops.matrix_products import BATCH_MAT_MUL
-from tensorplug.ops.nn.fused import FUSED_MAT_MUL
+from tensorplug.plugin import KernelRefusedError, KernelTable, Shape, TensorType, shapes, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, gemm, vector_products
 from tensorplug_opencl.kernels.endings import fused
@@ -19,8 +15,6 @@ from tensorplug_opencl.kernels.matrices import Matrix
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.contract.shapes import Shape
-    from tensorplug.contract.spec import TensorType
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.runtime import Runtime
@@ -32,7 +26,7 @@ kernels = KernelTable()
 REAL = dt.NUMERIC - dt.COMPLEX
 
 
-@kernels.prepare(BATCH_MAT_MUL, dtypes=REAL)
+@kernels.prepare(specs.BATCH_MAT_MUL, dtypes=REAL)
 def batch_mat_mul(
     a: TensorType,
     b: TensorType,
@@ -49,7 +43,7 @@ def batch_mat_mul(
     return calls.producer(backend.runtime, out, _multiplier(backend.runtime, product))
 
 
-@kernels.prepare(FUSED_MAT_MUL, dtypes=REAL)
+@kernels.prepare(specs.FUSED_MAT_MUL, dtypes=REAL)
 def fused_mat_mul(
     a: TensorType,
     b: TensorType,

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.spec import TensorType
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops.nn.convolution import morphology as ops
+from tensorplug.plugin import KernelTable, TensorType, Window, dilation_windows, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, ctypes, reduction, rows, templates
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tensorplug.contract.windows import Window
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.calls import Call
@@ -77,7 +74,7 @@ class _Dilation(NamedTuple):
 
     @classmethod
     def of(cls, x: TensorType, filter: TensorType, attributes: Attributes) -> _Dilation:
-        height, width = ops.windows_of(x.shape, filter.shape, attributes)
+        height, width = dilation_windows(x.shape, filter.shape, attributes)
         shape = (x.shape[0], height.out, width.out, x.shape[3])
         return cls(x, (height, width), TensorType(x.dtype, shape))
 
@@ -133,7 +130,7 @@ class _Dilation(NamedTuple):
         return self.search(runtime, "Dilation2D winners", "int", "best_tap")
 
 
-@kernels.prepare(ops.DILATION2D)
+@kernels.prepare(specs.DILATION2D)
 def dilation2d(
     x: TensorType,
     filter: TensorType,
@@ -151,7 +148,7 @@ def dilation2d(
     return calls.producer(backend.runtime, out, launch)
 
 
-@kernels.prepare(ops.DILATION2D_BACKPROP_INPUT)
+@kernels.prepare(specs.DILATION2D_BACKPROP_INPUT)
 def backprop_input(
     x: TensorType,
     filter: TensorType,
@@ -192,7 +189,7 @@ def backprop_input(
     return calls.producer(runtime, out, write)
 
 
-@kernels.prepare(ops.DILATION2D_BACKPROP_FILTER)
+@kernels.prepare(specs.DILATION2D_BACKPROP_FILTER)
 def backprop_filter(
     x: TensorType,
     filter: TensorType,

@@ -4,26 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops.movement import (
-    BROADCAST_TO,
-    CONCAT,
-    EXPAND_DIMS,
-    IDENTITY,
-    PACK,
-    PAD_V2,
-    RESHAPE,
-    SLICE,
-    TRANSPOSE,
-)
+from tensorplug.plugin import KernelTable, Shape, TensorType, specs
 from tensorplug_opencl.kernels import calls, moving
 from tensorplug_opencl.layouts import broadcast_strides, permuted_strides, row_major
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.contract.shapes import Shape
-    from tensorplug.contract.spec import TensorType
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.layouts import Strides
@@ -31,26 +18,26 @@ if TYPE_CHECKING:
 kernels = KernelTable()
 
 
-@kernels.register(IDENTITY)
+@kernels.register(specs.IDENTITY)
 def identity(x: DeviceBuffer) -> DeviceBuffer:
     """Share the memory."""
     return x
 
 
-@kernels.register(RESHAPE)
+@kernels.register(specs.RESHAPE)
 def reshape(x: DeviceBuffer, *, shape: Shape) -> DeviceBuffer:
     """Share the memory: buffers are always in row-major order."""
     return x.view(shape)
 
 
-@kernels.prepare(EXPAND_DIMS)
+@kernels.prepare(specs.EXPAND_DIMS)
 def expand_dims(input: TensorType, *, out: TensorType) -> Callable[..., DeviceBuffer]:
     """Share the memory."""
     shape = out.shape
     return lambda x: x.view(shape)
 
 
-@kernels.prepare(TRANSPOSE)
+@kernels.prepare(specs.TRANSPOSE)
 def transpose(
     x: TensorType, *, perm: tuple[int, ...], backend: OpenCLBackend, out: TensorType
 ) -> Callable[..., DeviceBuffer]:
@@ -59,7 +46,7 @@ def transpose(
     return moving.reader(backend.runtime, x.dtype, out.shape, strides, x.size, out)
 
 
-@kernels.prepare(BROADCAST_TO)
+@kernels.prepare(specs.BROADCAST_TO)
 def broadcast_to(
     x: TensorType, *, backend: OpenCLBackend, out: TensorType
 ) -> Callable[..., DeviceBuffer]:
@@ -68,7 +55,7 @@ def broadcast_to(
     return moving.reader(backend.runtime, x.dtype, out.shape, strides, x.size, out)
 
 
-@kernels.prepare(SLICE)
+@kernels.prepare(specs.SLICE)
 def slice_(
     x: TensorType, *, begin: tuple[int, ...], backend: OpenCLBackend, out: TensorType
 ) -> Callable[..., DeviceBuffer]:
@@ -78,7 +65,7 @@ def slice_(
     return moving.reader(backend.runtime, x.dtype, out.shape, own, x.size, out, start)
 
 
-@kernels.prepare(PAD_V2)
+@kernels.prepare(specs.PAD_V2)
 def pad_v2(
     x: TensorType,
     *,
@@ -106,7 +93,7 @@ def pad_v2(
     return calls.producer(runtime, out, write)
 
 
-@kernels.prepare(CONCAT)
+@kernels.prepare(specs.CONCAT)
 def concat(
     xs: list[TensorType], *, axis: int, backend: OpenCLBackend, out: TensorType
 ) -> Callable[..., DeviceBuffer]:
@@ -120,7 +107,7 @@ def concat(
     return _joined(backend, xs, [x.shape for x in xs], strides, starts, out)
 
 
-@kernels.prepare(PACK)
+@kernels.prepare(specs.PACK)
 def pack(
     xs: list[TensorType], *, axis: int, backend: OpenCLBackend, out: TensorType
 ) -> Callable[..., DeviceBuffer]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from tensorplug.contract import shapes
+from tensorplug.plugin import DType, Shape, TensorType, shapes
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, ctypes, templates
 from tensorplug_opencl.runtime import LIGHT_GROUP
@@ -20,9 +20,6 @@ from tensorplug_opencl.runtime import LIGHT_GROUP
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.contract.dtypes import DType
-    from tensorplug.contract.shapes import Shape
-    from tensorplug.contract.spec import TensorType
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.layouts import Layout, Strides
     from tensorplug_opencl.runtime import Launch, Runtime

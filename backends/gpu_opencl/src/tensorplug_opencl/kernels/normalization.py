@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops.nn import normalization as ops
+from tensorplug.plugin import KernelTable, TensorType, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl.kernels import pointwise
 from tensorplug_opencl.kernels.pointwise import Formula
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.contract import dtypes as dt
-    from tensorplug.contract.spec import TensorType
     from tensorplug_opencl.backend import OpenCLBackend
 
 kernels = KernelTable()
 
 
-@kernels.prepare(ops.FUSED_BATCH_NORM)
+@kernels.prepare(specs.FUSED_BATCH_NORM)
 def batch_norm(
     x: TensorType,
     scale: TensorType | None,

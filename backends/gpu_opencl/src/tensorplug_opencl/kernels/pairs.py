@@ -10,34 +10,31 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.spec import TensorType
-from tensorplug.ops import counting, cumulative, elementwise, reduction, rounding
-from tensorplug.ops.indexing import indexing
+from tensorplug.plugin import KernelEntry, TensorType, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl.buffers import DeviceBuffer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.contract.tables import KernelEntry
 
 __all__ = ["as_pairs", "by_pairs", "paired"]
 
 # The attributes that hold the shape of the output go along with it.
-_SHAPED: Final = {indexing.SCATTER_ND.name: "shape"}
+_SHAPED: Final = {specs.SCATTER_ND.name: "shape"}
 PAIRED: Final = frozenset(
     spec.name
     for spec in (
-        elementwise.ADD,
-        elementwise.SUB,
-        elementwise.NEG,
-        elementwise.ADD_N,
-        rounding.ROUND,
-        reduction.SUM,
-        reduction.MEAN,
-        cumulative.CUMSUM,
-        indexing.SCATTER_ND,
-        counting.UNSORTED_SEGMENT_SUM,
+        specs.ADD,
+        specs.SUB,
+        specs.NEG,
+        specs.ADD_N,
+        specs.ROUND,
+        specs.SUM,
+        specs.MEAN,
+        specs.CUMSUM,
+        specs.SCATTER_ND,
+        specs.UNSORTED_SEGMENT_SUM,
     )
 )
 

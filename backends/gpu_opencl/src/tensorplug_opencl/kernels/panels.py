@@ -21,7 +21,7 @@ from tensorplug_opencl.kernels.matrices import Matrix
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tensorplug.contract.dtypes import DType
+    from tensorplug.plugin import DType
     from tensorplug_opencl.kernels import templates
     from tensorplug_opencl.kernels.products import Product
     from tensorplug_opencl.runtime import Launch, Runtime

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tensorplug.contract.spec import TensorType
+from tensorplug.plugin import TensorType
 from tensorplug_opencl.kernels import gemm, patches
 from tensorplug_opencl.kernels.matrices import Matrix
 from tensorplug_opencl.kernels.patches import Images

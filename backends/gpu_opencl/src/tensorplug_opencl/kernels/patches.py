@@ -13,8 +13,7 @@ from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, ctypes, templates
 
 if TYPE_CHECKING:
-    from tensorplug.contract.dtypes import DType
-    from tensorplug.contract.windows import Windows
+    from tensorplug.plugin import DType, Windows
     from tensorplug_opencl.layouts import Strides
     from tensorplug_opencl.runtime import Launch, Runtime
 

@@ -7,15 +7,11 @@ that none of them is fused with another.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.ops.random.box_muller import LOW
-from tensorplug.ops.random.philox import MULTIPLIERS, ROUNDS, STEPS
+from tensorplug.plugin import box_muller, philox
+from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl.kernels import ctypes
-
-if TYPE_CHECKING:
-    from tensorplug.ops.random.box_muller import Precision
 
 __all__ = ["PHILOX", "literal", "variates"]
 
@@ -24,14 +20,14 @@ __all__ = ["PHILOX", "literal", "variates"]
 PHILOX: Final = f"""
 uint4 philox(ulong block, uint4 key) {{
   uint a = (uint)block, b = (uint)(block >> 32), c = key.z, d = key.w, one = key.x, two = key.y;
-  for (int number = 0; number < {ROUNDS}; number++) {{
-    const ulong p = (ulong)a * {MULTIPLIERS[0]}u, q = (ulong)c * {MULTIPLIERS[1]}u;
+  for (int number = 0; number < {philox.ROUNDS}; number++) {{
+    const ulong p = (ulong)a * {philox.MULTIPLIERS[0]}u, q = (ulong)c * {philox.MULTIPLIERS[1]}u;
     a = (uint)(q >> 32) ^ b ^ one;
     b = (uint)q;
     c = (uint)(p >> 32) ^ d ^ two;
     d = (uint)p;
-    one += {STEPS[0]}u;
-    two += {STEPS[1]}u;
+    one += {philox.STEPS[0]}u;
+    two += {philox.STEPS[1]}u;
   }}
   return (uint4)(a, b, c, d);
 }}"""
@@ -133,12 +129,14 @@ void angle_of(W drawn, T *part, T *rest) {
 }
 
 
-def literal(value: float, precision: Precision) -> str:
+def literal(value: float, precision: box_muller.Precision) -> str:
     """Return a C constant of exactly this value."""
     return f"({value.hex()}{'' if precision.dtype is dt.float64 else 'f'})"
 
 
-def _polynomial(name: str, coefficients: tuple[float, ...], precision: Precision) -> str:
+def _polynomial(
+    name: str, coefficients: tuple[float, ...], precision: box_muller.Precision
+) -> str:
     """Return the macro ``name(x)``, by Horner's scheme."""
     text = literal(coefficients[-1], precision)
     for coefficient in reversed(coefficients[:-1]):
@@ -146,7 +144,7 @@ def _polynomial(name: str, coefficients: tuple[float, ...], precision: Precision
     return f"#define {name}(x) {text}"
 
 
-def variates(precision: Precision) -> str:
+def variates(precision: box_muller.Precision) -> str:
     """Return the functions ``minus_log`` and ``normals`` of words ``W``, in the type ``T``."""
     ctype = ctypes.stored(precision.dtype)
     width = 8 * precision.dtype.itemsize
@@ -163,7 +161,7 @@ def variates(precision: Precision) -> str:
     return "\n".join(
         [
             f"typedef {ctype} T;\ntypedef {ctype}2 T2;\n#define WIDTH {width}",
-            f"#define LOW {int(LOW * 2**precision.bits)}{'ul' if width == 64 else 'u'}",
+            f"#define LOW {int(box_muller.LOW * 2**precision.bits)}{'ul' if width == 64 else 'u'}",
             *(
                 f"#define {name} {literal(constant, precision)}"
                 for name, constant in constants.items()

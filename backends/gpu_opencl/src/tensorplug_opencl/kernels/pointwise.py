@@ -13,10 +13,8 @@ from tensorplug_opencl.kernels.templates import Operand
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tensorplug.contract import dtypes as dt
-    from tensorplug.contract.dtypes import DType
-    from tensorplug.contract.spec import KernelSpec, TensorType
-    from tensorplug.contract.tables import KernelTable
+    from tensorplug.plugin import DType, KernelSpec, KernelTable, TensorType
+    from tensorplug.plugin import dtypes as dt
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.runtime import Runtime

@@ -7,20 +7,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract import shapes
-from tensorplug.contract.spec import TensorType
-from tensorplug.contract.tables import KernelTable
-from tensorplug.contract.windows import Window
-from tensorplug.ops.nn.convolution import pooling as ops
-from tensorplug.ops.nn.convolution.dilated_pooling import POOL, pool_geometry
+from tensorplug.plugin import (
+    KernelTable,
+    TensorType,
+    Window,
+    Windows,
+    dilated_pooling_windows,
+    pooling_windows,
+    shapes,
+    specs,
+)
+from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, ctypes, reduction, templates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tensorplug.contract.windows import Windows
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.calls import Call
@@ -247,29 +250,29 @@ def _form(attributes: Attributes) -> str:
     return str(attributes.get("data_format", "NHWC"))
 
 
-for _spec in (ops.MAX_POOL, ops.MAX_POOL_3D):
+for _spec in (specs.MAX_POOL, specs.MAX_POOL_3D):
 
     @kernels.prepare(_spec)
     def max_pool(
         x: TensorType, *, attributes: Attributes, backend: OpenCLBackend, out: TensorType
     ) -> Call:
         """Take the largest."""
-        at = ops.geometry(x.shape, **attributes)
+        at = pooling_windows(x.shape, **attributes)
         return _largest(backend.runtime, Pooling.of(x, at, _form(attributes)), x, out)
 
 
-for _spec in (ops.AVG_POOL, ops.AVG_POOL_3D):
+for _spec in (specs.AVG_POOL, specs.AVG_POOL_3D):
 
     @kernels.prepare(_spec)
     def avg_pool(
         x: TensorType, *, attributes: Attributes, backend: OpenCLBackend, out: TensorType
     ) -> Call:
         """Take the average."""
-        at = ops.geometry(x.shape, **attributes)
+        at = pooling_windows(x.shape, **attributes)
         return _average(backend.runtime, Pooling.of(x, at, _form(attributes)), x, out)
 
 
-@kernels.prepare(POOL)
+@kernels.prepare(specs.POOL)
 def pool(
     input: TensorType,
     *,
@@ -279,12 +282,12 @@ def pool(
     out: TensorType,
 ) -> Call:
     """Take the largest or the average; taps may lie apart."""
-    pooling = Pooling.of(input, pool_geometry(input.shape, **attributes))
+    pooling = Pooling.of(input, dilated_pooling_windows(input.shape, **attributes))
     take = _largest if pooling_type == "max" else _average
     return take(backend.runtime, pooling, input, out)
 
 
-for _spec in (ops.AVG_POOL_GRAD, ops.AVG_POOL_3D_GRAD):
+for _spec in (specs.AVG_POOL_GRAD, specs.AVG_POOL_3D_GRAD):
 
     @kernels.prepare(_spec)
     def avg_pool_grad(
@@ -299,7 +302,7 @@ for _spec in (ops.AVG_POOL_GRAD, ops.AVG_POOL_3D_GRAD):
         runtime = backend.runtime
         if not dy.size or not out.size:
             return calls.constant(runtime, out)
-        at = ops.geometry(input.shape, **attributes)
+        at = pooling_windows(input.shape, **attributes)
         pooling = Pooling.of(input, at, _form(attributes))
         counts = " * ".join(
             f"inside({p}_at, {p}_size, {p}_taps, {p}_stride, {p}_before)" for p in "dhw"
@@ -314,7 +317,7 @@ for _spec in (ops.AVG_POOL_GRAD, ops.AVG_POOL_3D_GRAD):
         return calls.producer(runtime, out, write)
 
 
-for _spec in (ops.MAX_POOL_GRAD, ops.MAX_POOL_3D_GRAD):
+for _spec in (specs.MAX_POOL_GRAD, specs.MAX_POOL_3D_GRAD):
 
     @kernels.prepare(_spec)
     def max_pool_grad(
@@ -330,7 +333,7 @@ for _spec in (ops.MAX_POOL_GRAD, ops.MAX_POOL_3D_GRAD):
         runtime = backend.runtime
         if not dy.size or not out.size:
             return calls.constant(runtime, out)
-        at = ops.geometry(input.shape, **attributes)
+        at = pooling_windows(input.shape, **attributes)
         pooling = Pooling.of(input, at, _form(attributes))
         return calls.producer(runtime, out, _winner_takes(runtime, pooling, input, output, out))
 
@@ -358,7 +361,7 @@ def _winner_takes(
     return write
 
 
-@kernels.prepare(ops.MAX_POOL_WITH_ARGMAX)
+@kernels.prepare(specs.MAX_POOL_WITH_ARGMAX)
 def max_pool_with_argmax(
     x: TensorType,
     *,
@@ -374,7 +377,7 @@ def max_pool_with_argmax(
     makers = [runtime.maker(item) for item in out]
     if not out[0].size:
         return lambda _x: [make() for make in makers]
-    at = ops.geometry(x.shape, filter_size=filter_size, strides=strides, pad=pad)
+    at = pooling_windows(x.shape, filter_size=filter_size, strides=strides, pad=pad)
     pooling, stored = Pooling.of(x, at), ctypes.stored(x.dtype)
     first = "0" if include_batch_in_index else "image * (h_size * w_size * channels)"
     place = f"best_place < 0 ? -1 : (int)(best_place - (long)({first}))"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from tensorplug.contract import shapes
+from tensorplug.plugin import DType, Shape, shapes
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import ctypes, functions, templates
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from tensorplug.contract.dtypes import DType
-    from tensorplug.contract.shapes import Shape
     from tensorplug_opencl.kernels.gathers import Operand
     from tensorplug_opencl.kernels.matrices import Matrix
 

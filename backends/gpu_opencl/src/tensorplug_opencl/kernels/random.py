@@ -6,17 +6,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops.random import box_muller
-from tensorplug.ops.random import random as ops
+from tensorplug.plugin import KernelTable, TensorType, box_muller, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, ctypes, philox, templates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tensorplug.contract.spec import TensorType
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
 
@@ -94,12 +91,12 @@ def _launched(
     return calls.producer(backend.runtime, out, launch)
 
 
-@kernels.prepare(ops.RANDOM_BITS)
+@kernels.prepare(specs.RANDOM_BITS)
 def random_bits(key: TensorType, *, start: int, backend: OpenCLBackend, out: TensorType) -> Call:
     return _drawn("RandomBits", _Recipe(_WORDS), start, backend, out)
 
 
-@kernels.prepare(ops.RANDOM_UNIFORM)
+@kernels.prepare(specs.RANDOM_UNIFORM)
 def random_uniform(
     key: TensorType, *, start: int, backend: OpenCLBackend, out: TensorType
 ) -> Call:
@@ -111,7 +108,7 @@ def random_uniform(
     return _drawn("RandomUniform", _Recipe(values), start, backend, out)
 
 
-@kernels.prepare(ops.RANDOM_EXPONENTIAL)
+@kernels.prepare(specs.RANDOM_EXPONENTIAL)
 def random_exponential(
     key: TensorType, *, start: int, backend: OpenCLBackend, out: TensorType
 ) -> Call:
@@ -121,7 +118,7 @@ def random_exponential(
     return _drawn("RandomExponential", recipe, start, backend, out)
 
 
-@kernels.prepare(ops.RANDOM_NORMAL)
+@kernels.prepare(specs.RANDOM_NORMAL)
 def random_normal(key: TensorType, *, start: int, backend: OpenCLBackend, out: TensorType) -> Call:
     words = _LONGS if out.dtype is dt.float64 else _WORDS
     pairs = [f"z{at}" for at in range(0, len(words), 2)]
@@ -150,7 +147,7 @@ ulong scaled(ulong lower, ulong upper, ulong span) {
 }
 
 
-@kernels.prepare(ops.RANDOM_INTEGERS)
+@kernels.prepare(specs.RANDOM_INTEGERS)
 def random_integers(
     key: TensorType, span: TensorType, *, start: int, backend: OpenCLBackend, out: TensorType
 ) -> Call:

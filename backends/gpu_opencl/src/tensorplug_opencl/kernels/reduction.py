@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops.reduction import ALL, ANY, ARG_MAX, ARG_MIN, MAX, MEAN, MIN, PROD, SUM
+from tensorplug.plugin import DType, KernelSpec, KernelTable, TensorType, specs
 from tensorplug_opencl.kernels import calls, ranking, rows
 from tensorplug_opencl.kernels.folds import (
     all_fold,
@@ -20,8 +19,6 @@ from tensorplug_opencl.kernels.folds import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.contract.dtypes import DType
-    from tensorplug.contract.spec import KernelSpec, TensorType
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.folds import Fold
@@ -58,16 +55,16 @@ def _along_axis(spec: KernelSpec, fold: Callable[[DType], Fold]) -> None:
 
 
 for _spec, _fold in {
-    SUM: sum_fold,
-    PROD: product_fold,
-    MIN: min_fold,
-    ANY: any_fold,
-    ALL: all_fold,
+    specs.SUM: sum_fold,
+    specs.PROD: product_fold,
+    specs.MIN: min_fold,
+    specs.ANY: any_fold,
+    specs.ALL: all_fold,
 }.items():
     _along_axis(_spec, _fold)
 
 
-@kernels.prepare(MAX)
+@kernels.prepare(specs.MAX)
 def max_(
     x: TensorType,
     *,
@@ -76,16 +73,16 @@ def max_(
     out: TensorType,
 ) -> Call:
     """Return the largest element, under the attribute name that this one kernel has."""
-    return _prepared(MAX, max_fold, x, reduction_indices, backend, out)
+    return _prepared(specs.MAX, max_fold, x, reduction_indices, backend, out)
 
 
-@kernels.prepare(MEAN)
+@kernels.prepare(specs.MEAN)
 def mean(x: TensorType, *, axis: tuple[int, ...], backend: OpenCLBackend, out: TensorType) -> Call:
     """Return the sum divided once, by the number of elements."""
-    return _prepared(MEAN, sum_fold, x, axis, backend, out, "acc / count")
+    return _prepared(specs.MEAN, sum_fold, x, axis, backend, out, "acc / count")
 
 
-@kernels.prepare(ARG_MAX)
+@kernels.prepare(specs.ARG_MAX)
 def arg_max(x: TensorType, *, axis: int, backend: OpenCLBackend, out: TensorType) -> Call:
     """Return the index of the first largest element."""
     if not out.size:
@@ -93,7 +90,7 @@ def arg_max(x: TensorType, *, axis: int, backend: OpenCLBackend, out: TensorType
     return ranking.arg_max(backend.runtime, rows.walk(x.shape, (axis,)), x.dtype, out)
 
 
-@kernels.prepare(ARG_MIN)
+@kernels.prepare(specs.ARG_MIN)
 def arg_min(x: TensorType, *, axis: int, backend: OpenCLBackend, out: TensorType) -> Call:
     """Return the index of the first smallest element."""
     if not out.size:

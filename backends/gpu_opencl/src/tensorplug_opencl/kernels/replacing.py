@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.spec import TensorType
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops.indexing.indexing import SPARSE_TO_DENSE, TENSOR_SCATTER_UPDATE
+from tensorplug.plugin import KernelTable, Shape, TensorType, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, ctypes, indexing, moving, templates
 from tensorplug_opencl.kernels.scattering import Targets, numbered
@@ -21,7 +19,6 @@ from tensorplug_opencl.kernels.scattering import Targets, numbered
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.contract.shapes import Shape
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.calls import Call
@@ -30,7 +27,7 @@ if TYPE_CHECKING:
 kernels = KernelTable()
 
 
-@kernels.prepare(TENSOR_SCATTER_UPDATE)
+@kernels.prepare(specs.TENSOR_SCATTER_UPDATE)
 def tensor_scatter_update(
     tensor: TensorType,
     indices: TensorType,
@@ -54,7 +51,7 @@ def tensor_scatter_update(
     return calls.producer(runtime, out, write)
 
 
-@kernels.prepare(SPARSE_TO_DENSE)
+@kernels.prepare(specs.SPARSE_TO_DENSE)
 def sparse_to_dense(
     sparse_indices: TensorType,
     sparse_values: TensorType,

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops.image import resizing as ops
+from tensorplug.plugin import DType, KernelTable, TensorType, bilinear_taps, nearest_pixels, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, ctypes, reduction, templates
 
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tensorplug.contract.dtypes import DType
-    from tensorplug.contract.spec import TensorType
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.kernels.calls import Call
     from tensorplug_opencl.runtime import Runtime
@@ -91,16 +88,14 @@ def _weights(dtype: DType) -> np.dtype[Any]:
     return np.dtype(np.float64 if dtype is dt.float64 else np.float32)
 
 
-@kernels.prepare(ops.RESIZE_BILINEAR)
+@kernels.prepare(specs.RESIZE_BILINEAR)
 def resize_bilinear(
     images: TensorType, *, attributes: dict[str, Any], backend: OpenCLBackend, out: TensorType
 ) -> Call:
     """Blend the two pixels on either side, in both rows."""
     if not out.size:
         return calls.empty(backend.runtime, out)
-    taps = [
-        ops.bilinear_taps(images.shape[at], out.shape[at], **_grid(attributes)) for at in (1, 2)
-    ]
+    taps = [bilinear_taps(images.shape[at], out.shape[at], **_grid(attributes)) for at in (1, 2)]
     kept = [np.arange(out.shape[at], dtype=np.int32) for at in (1, 2)]
     pixels: list[Whole] = []
     fractions: list[NDArray[np.float64]] = []
@@ -130,16 +125,14 @@ A between_columns(A start, A end, A part) {{ return {across}; }}
     return _by_tables(backend.runtime, title, stored, tables, images, out, body, declarations)
 
 
-@kernels.prepare(ops.RESIZE_NEAREST_NEIGHBOR)
+@kernels.prepare(specs.RESIZE_NEAREST_NEIGHBOR)
 def resize_nearest_neighbor(
     images: TensorType, *, attributes: dict[str, Any], backend: OpenCLBackend, out: TensorType
 ) -> Call:
     """Read the pixels that are shown."""
     if not out.size:
         return calls.empty(backend.runtime, out)
-    shown = [
-        ops.nearest_pixels(images.shape[at], out.shape[at], **_grid(attributes)) for at in (1, 2)
-    ]
+    shown = [nearest_pixels(images.shape[at], out.shape[at], **_grid(attributes)) for at in (1, 2)]
     ctype = ctypes.moved(out.dtype)
     body = """  const int source = pixels[row], across = pixels[height + column];
   *y = x[((index_t)source * x_width + (index_t)across) * channels];"""
@@ -148,7 +141,7 @@ def resize_nearest_neighbor(
     return _by_tables(backend.runtime, title, ctype, tables, images, out, body)
 
 
-@kernels.prepare(ops.RESIZE_BILINEAR_GRAD)
+@kernels.prepare(specs.RESIZE_BILINEAR_GRAD)
 def resize_bilinear_grad(
     images: TensorType,
     dy: TensorType,
@@ -161,7 +154,7 @@ def resize_bilinear_grad(
     sides = []
     for axis in (1, 2):
         old, new = images.shape[axis], dy.shape[axis]
-        taps = ops.bilinear_taps(old, new, **_grid(attributes)) if new else None
+        taps = bilinear_taps(old, new, **_grid(attributes)) if new else None
         if taps is None:
             own = np.arange(new, dtype=np.int32)
             sides.append(_Shares.of(own, own, np.ones(new), old))
@@ -170,7 +163,7 @@ def resize_bilinear_grad(
     return _collected(backend.runtime, sides, dy, out)
 
 
-@kernels.prepare(ops.RESIZE_NEAREST_NEIGHBOR_GRAD)
+@kernels.prepare(specs.RESIZE_NEAREST_NEIGHBOR_GRAD)
 def resize_nearest_neighbor_grad(
     images: TensorType,
     dy: TensorType,
@@ -183,7 +176,7 @@ def resize_nearest_neighbor_grad(
     sides = []
     for axis in (1, 2):
         old, new = images.shape[axis], dy.shape[axis]
-        shown = ops.nearest_pixels(old, new, **_grid(attributes))
+        shown = nearest_pixels(old, new, **_grid(attributes))
         sides.append(_Shares.of(shown, np.arange(new, dtype=np.int32), np.ones(new), old))
     return _collected(backend.runtime, sides, dy, out)
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.spec import TensorType
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops.nn.normalization import LRN, LRN_GRAD
+from tensorplug.plugin import KernelTable, TensorType, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, ctypes, folds, templates
 from tensorplug_opencl.kernels.templates import Array
@@ -70,7 +68,7 @@ def _launch(
     return backend.runtime.launch(text, len(arrays), constants, x.size)
 
 
-@kernels.prepare(LRN)
+@kernels.prepare(specs.LRN)
 def lrn(
     x: TensorType,
     *,
@@ -92,7 +90,7 @@ def lrn(
     return calls.producer(backend.runtime, out, launch)
 
 
-@kernels.prepare(LRN_GRAD)
+@kernels.prepare(specs.LRN_GRAD)
 def lrn_grad(
     x: TensorType,
     y: TensorType,

@@ -4,32 +4,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops import rounding as ops
+from tensorplug.plugin import KernelSpec, KernelTable, TensorType, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl.kernels import pointwise
 from tensorplug_opencl.kernels.pointwise import Formula
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.contract.spec import KernelSpec, TensorType
     from tensorplug_opencl.backend import OpenCLBackend
 
 kernels = KernelTable()
 
 EXPRESSIONS: Final[dict[KernelSpec, Formula]] = {
-    ops.CEIL: Formula("a_ceil(x)", signed="x", unsigned="x"),
-    ops.ROUND: Formula("a_rint(x)", signed="x", unsigned="x"),
-    ops.TRUNC: Formula("a_trunc(x)", signed="x", unsigned="x"),
-    ops.SIGN: Formula("x > 0 ? 1 : x < 0 ? -1 : x == 0 ? 0 : x"),
-    ops.SIGN_BIT: Formula("a_bits(x) < 0", signed="x < 0", unsigned="0"),
-    ops.COPY_SIGN: Formula("a_copysign(a, b)"),
+    specs.CEIL: Formula("a_ceil(x)", signed="x", unsigned="x"),
+    specs.ROUND: Formula("a_rint(x)", signed="x", unsigned="x"),
+    specs.TRUNC: Formula("a_trunc(x)", signed="x", unsigned="x"),
+    specs.SIGN: Formula("x > 0 ? 1 : x < 0 ? -1 : x == 0 ? 0 : x"),
+    specs.SIGN_BIT: Formula("a_bits(x) < 0", signed="x < 0", unsigned="0"),
+    specs.COPY_SIGN: Formula("a_copysign(a, b)"),
 }
 pointwise.register(kernels, EXPRESSIONS)
 
 
-@kernels.prepare(ops.CLIP_BY_VALUE)
+@kernels.prepare(specs.CLIP_BY_VALUE)
 def clip_by_value(
     x: TensorType,
     *,
@@ -56,7 +54,7 @@ INLINE A neighbour(A a, A b) {
 }"""
 
 
-@kernels.prepare(ops.NEXT_AFTER, dtypes=(dt.float32, dt.float64))
+@kernels.prepare(specs.NEXT_AFTER, dtypes=(dt.float32, dt.float64))
 def nextafter(
     a: TensorType, b: TensorType, *, backend: OpenCLBackend, out: TensorType
 ) -> Callable[..., Any]:

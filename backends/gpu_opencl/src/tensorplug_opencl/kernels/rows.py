@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract import shapes
-from tensorplug.contract.spec import TensorType
+from tensorplug.plugin import DType, Shape, TensorType, shapes
+from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, ctypes, rowwise, vectors
 from tensorplug_opencl.kernels.rowwise import Form, Pass, Read, Recipe
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from tensorplug.contract.dtypes import DType
-    from tensorplug.contract.shapes import Shape
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.folds import Fold
     from tensorplug_opencl.runtime import Launch, Runtime

@@ -11,12 +11,18 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract import shapes
-from tensorplug.contract.spec import TensorType
-from tensorplug.contract.tables import KernelTable
-from tensorplug.errors import KernelRefusedError, SettingsError
-from tensorplug.ops.indexing.indexing import SCATTER_ND, scatter_depth
+from tensorplug.plugin import (
+    DType,
+    KernelRefusedError,
+    KernelTable,
+    SettingsError,
+    Shape,
+    TensorType,
+    scatter_depth,
+    shapes,
+    specs,
+)
+from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import (
     calls,
@@ -28,8 +34,6 @@ from tensorplug_opencl.kernels import (
 )
 
 if TYPE_CHECKING:
-    from tensorplug.contract.dtypes import DType
-    from tensorplug.contract.shapes import Shape
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.calls import Call
@@ -93,7 +97,7 @@ def numbered(count: int) -> int:
     return count
 
 
-@kernels.prepare(SCATTER_ND)
+@kernels.prepare(specs.SCATTER_ND)
 def scatter_nd(
     indices: TensorType,
     updates: TensorType,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal
 
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops.searching import LOWER_BOUND, SEARCH_SORTED, UPPER_BOUND
+from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, ctypes, templates
 from tensorplug_opencl.kernels.templates import Array
@@ -13,7 +12,6 @@ from tensorplug_opencl.kernels.templates import Array
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.contract.spec import TensorType
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
 
@@ -28,7 +26,7 @@ _BEFORE: Final = {
 }
 
 
-@kernels.prepare(SEARCH_SORTED)
+@kernels.prepare(specs.SEARCH_SORTED)
 def search_sorted(
     sorted_sequence: TensorType,
     values: TensorType,
@@ -70,7 +68,7 @@ def search_sorted(
     return calls.producer(runtime, out, runtime.launch(text, 3, [*numbers], values.size))
 
 
-@kernels.prepare(LOWER_BOUND)
+@kernels.prepare(specs.LOWER_BOUND)
 def lower_bound(
     sorted_sequence: TensorType, values: TensorType, *, backend: OpenCLBackend, out: TensorType
 ) -> Call:
@@ -78,7 +76,7 @@ def lower_bound(
     return search_sorted(sorted_sequence, values, side="left", backend=backend, out=out)
 
 
-@kernels.prepare(UPPER_BOUND)
+@kernels.prepare(specs.UPPER_BOUND)
 def upper_bound(
     sorted_sequence: TensorType, values: TensorType, *, backend: OpenCLBackend, out: TensorType
 ) -> Call:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract import shapes
-from tensorplug.contract.spec import TensorType
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops.counting import BINCOUNT, DENSE_BINCOUNT, UNSORTED_SEGMENT_SUM
+from tensorplug.plugin import KernelTable, TensorType, shapes, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, ctypes, pointwise, scattering, templates
 from tensorplug_opencl.kernels.pointwise import Formula
@@ -69,7 +66,7 @@ def _summed(
     return run
 
 
-@kernels.prepare(UNSORTED_SEGMENT_SUM)
+@kernels.prepare(specs.UNSORTED_SEGMENT_SUM)
 def unsorted_segment_sum(
     x: TensorType,
     segment_ids: TensorType,
@@ -85,7 +82,7 @@ def unsorted_segment_sum(
     return lambda x, segment_ids: add(segment_ids, x)
 
 
-@kernels.prepare(BINCOUNT, dtypes=dt.REAL)
+@kernels.prepare(specs.BINCOUNT, dtypes=dt.REAL)
 def bincount(
     x: TensorType,
     weights: TensorType | None,
@@ -98,7 +95,7 @@ def bincount(
     return _counter(backend, x, weights, 1, size, out)
 
 
-@kernels.prepare(DENSE_BINCOUNT, dtypes=dt.REAL)
+@kernels.prepare(specs.DENSE_BINCOUNT, dtypes=dt.REAL)
 def dense_bincount(
     x: TensorType,
     weights: TensorType | None,

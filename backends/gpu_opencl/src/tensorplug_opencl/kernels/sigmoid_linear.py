@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops.nn import sigmoid_linear as ops
+from tensorplug.plugin import SILU_REACH, KernelTable, TensorType, specs
 from tensorplug_opencl.kernels import pointwise
 from tensorplug_opencl.kernels.pointwise import Formula
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.contract.spec import TensorType
     from tensorplug_opencl.backend import OpenCLBackend
 
 kernels = KernelTable()
@@ -23,26 +21,26 @@ _UNIT: Final = f"""
 INLINE A unit(A x) {{
   const A root = a_exp(a_fabs(x) * (A)-0.5);
   const A side = x < 0 ? root : 1;
-  return (x < -(A){ops.REACH} ? -(A){ops.REACH} : x) * side * side / (root * root + 1);
+  return (x < -(A){SILU_REACH} ? -(A){SILU_REACH} : x) * side * side / (root * root + 1);
 }}"""
 # The slope at |x|; at -|x| it is 1 less that.
 _SLOPE: Final = f"""
 INLINE A slope(A x) {{
-  const A size = a_fabs(x) > (A){ops.REACH} ? (A){ops.REACH} : a_fabs(x);
+  const A size = a_fabs(x) > (A){SILU_REACH} ? (A){SILU_REACH} : a_fabs(x);
   const A below = logistic(-size);
   const A above = (1 - below) * (1 + size * below);
   return x < 0 ? 1 - above : above;
 }}"""
 
 
-@kernels.prepare(ops.SILU)
+@kernels.prepare(specs.SILU)
 def silu(x: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Callable[..., Any]:
     """Take the larger side of the sigmoid from the power itself."""
     formula, title = Formula("unit(x)"), f"Silu {x.dtype}"
     return pointwise.of_formula(backend.runtime, title, formula, {"x": x}, out, declarations=_UNIT)
 
 
-@kernels.prepare(ops.SILU_GRAD)
+@kernels.prepare(specs.SILU_GRAD)
 def silu_grad(
     dy: TensorType, x: TensorType, *, backend: OpenCLBackend, out: TensorType
 ) -> Callable[..., Any]:

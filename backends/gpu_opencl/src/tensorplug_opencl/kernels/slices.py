@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.spec import TensorType
+from tensorplug.plugin import DType, TensorType
+from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import products
 from tensorplug_opencl.kernels.matrices import Matrix
@@ -14,7 +14,6 @@ from tensorplug_opencl.kernels.products import NOTHING, Product
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.contract.dtypes import DType
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.runtime import Launch, Runtime
 

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops.indexing import slicing as ops
-from tensorplug.ops.indexing.setting import STRIDED_SLICE_UPDATE
+from tensorplug.plugin import KernelTable, Selection, Shape, TensorType, selection, specs
 from tensorplug_opencl.kernels import calls, moving
 from tensorplug_opencl.layouts import broadcast_strides, row_major
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tensorplug.contract.shapes import Shape
-    from tensorplug.contract.spec import TensorType
-    from tensorplug.ops.indexing.slicing import Selection
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.calls import Call
@@ -24,7 +19,7 @@ if TYPE_CHECKING:
 kernels = KernelTable()
 
 
-@kernels.prepare(ops.UNPACK)
+@kernels.prepare(specs.UNPACK)
 def unpack(
     value: TensorType, *, axis: int, backend: OpenCLBackend, out: list[TensorType]
 ) -> Callable[..., Any]:
@@ -34,7 +29,7 @@ def unpack(
     return _parts(backend, value, strides[:axis] + strides[axis + 1 :], starts, out)
 
 
-@kernels.prepare(ops.SPLIT_V)
+@kernels.prepare(specs.SPLIT_V)
 def split(
     x: TensorType,
     *,
@@ -81,17 +76,17 @@ def _walk(shape: Shape, taken: Selection) -> tuple[int, Strides]:
     return start, tuple(by * step for by, step in zip(taken.steps, own, strict=True))
 
 
-@kernels.prepare(ops.STRIDED_SLICE)
+@kernels.prepare(specs.STRIDED_SLICE)
 def strided_slice(
     x: TensorType, *, attributes: dict[str, Any], backend: OpenCLBackend, out: TensorType
 ) -> Call:
     """Share the memory if what is taken is contiguous."""
-    taken = ops.selection(x.shape, attributes)
+    taken = selection(x.shape, attributes)
     start, strides = _walk(x.shape, taken)
     return moving.reader(backend.runtime, x.dtype, taken.counts, strides, x.size, out, start)
 
 
-@kernels.prepare(ops.STRIDED_SLICE_GRAD)
+@kernels.prepare(specs.STRIDED_SLICE_GRAD)
 def strided_slice_grad(
     dy: TensorType,
     *,
@@ -102,7 +97,7 @@ def strided_slice_grad(
 ) -> Call:
     """Write into zeros."""
     runtime = backend.runtime
-    taken = ops.selection(shape, attributes)
+    taken = selection(shape, attributes)
     if not dy.size:
         return calls.constant(runtime, out)
     start, strides = _walk(shape, taken)
@@ -117,7 +112,7 @@ def strided_slice_grad(
     return calls.producer(runtime, out, write)
 
 
-@kernels.prepare(STRIDED_SLICE_UPDATE)
+@kernels.prepare(specs.STRIDED_SLICE_UPDATE)
 def strided_slice_update(
     tensor: TensorType,
     value: TensorType,
@@ -128,7 +123,7 @@ def strided_slice_update(
 ) -> Call:
     """Copy, then write the value, repeated along the axes that are stretched, into the slice."""
     runtime = backend.runtime
-    taken = ops.selection(tensor.shape, attributes)
+    taken = selection(tensor.shape, attributes)
     if not tensor.size or not all(taken.counts):
         return lambda tensor, _value: tensor
     start, strides = _walk(tensor.shape, taken)

@@ -5,15 +5,18 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tensorplug.contract.windows import channel_axis, spatial_axes
-from tensorplug.ops.nn.convolution.correlation import windows_of
+from tensorplug.plugin import (
+    DType,
+    Shape,
+    Windows,
+    channel_axis,
+    convolution_windows,
+    spatial_axes,
+)
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels.gathers import Digit, gathered
 
 if TYPE_CHECKING:
-    from tensorplug.contract.dtypes import DType
-    from tensorplug.contract.shapes import Shape
-    from tensorplug.contract.windows import Windows
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.kernels.gathers import Operand
     from tensorplug_opencl.layouts import Strides
@@ -52,7 +55,7 @@ class Convolution(NamedTuple):
         data_format = attributes["data_format"]
         order = (0, *spatial_axes(data_format), channel_axis(data_format))
         x_by, y_by = (layouts.permuted_strides(shape, order) for shape in (x, y))
-        windows = windows_of(x, filter, attributes)
+        windows = convolution_windows(x, filter, attributes)
         return cls(backend.runtime, dtype, x, filter, y, windows, x_by, y_by)
 
     @property

@@ -4,21 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops.nn.activation import LOG_SOFTMAX, SOFTMAX
-from tensorplug.ops.nn.cross_entropy import (
-    SOFTMAX_CROSS_ENTROPY,
-    SOFTMAX_CROSS_ENTROPY_GRAD,
-    SOFTMAX_GRAD,
-)
+from tensorplug.plugin import DType, KernelTable, TensorType, specs
 from tensorplug_opencl.kernels import calls, ctypes, folds, rows
 from tensorplug_opencl.kernels.rowwise import Pass, Read, Recipe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.contract.dtypes import DType
-    from tensorplug.contract.spec import TensorType
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
 
@@ -65,7 +57,7 @@ def _recipe(name: str, dtype: DType, reads: list[Read], passes: list[Pass]) -> R
     return Recipe(f"{name} {dtype}", ctypes.computed(dtype), stored, reads, passes)
 
 
-@kernels.prepare(SOFTMAX)
+@kernels.prepare(specs.SOFTMAX)
 def softmax(logits: TensorType, *, dim: int, backend: OpenCLBackend, out: TensorType) -> Call:
     """Exponentials of the distances from the largest, divided by their sum."""
     dtype = logits.dtype
@@ -77,7 +69,7 @@ def softmax(logits: TensorType, *, dim: int, backend: OpenCLBackend, out: Tensor
     return _over(backend, recipe, logits, dim, out)
 
 
-@kernels.prepare(LOG_SOFTMAX)
+@kernels.prepare(specs.LOG_SOFTMAX)
 def log_softmax(logits: TensorType, *, axis: int, backend: OpenCLBackend, out: TensorType) -> Call:
     """Distances from the largest, minus the logarithm of the sum of their exponentials."""
     dtype = logits.dtype
@@ -90,7 +82,7 @@ def log_softmax(logits: TensorType, *, axis: int, backend: OpenCLBackend, out: T
     return _over(backend, recipe, logits, axis, out)
 
 
-@kernels.prepare(SOFTMAX_GRAD)
+@kernels.prepare(specs.SOFTMAX_GRAD)
 def softmax_grad(
     dy: TensorType, y: TensorType, *, dim: int, backend: OpenCLBackend, out: TensorType
 ) -> Call:
@@ -106,7 +98,7 @@ def softmax_grad(
     return _over(backend, recipe, y, dim, out)
 
 
-@kernels.prepare(SOFTMAX_CROSS_ENTROPY)
+@kernels.prepare(specs.SOFTMAX_CROSS_ENTROPY)
 def cross_entropy(
     labels: TensorType, logits: TensorType, *, backend: OpenCLBackend, out: TensorType
 ) -> Call:
@@ -127,7 +119,7 @@ def cross_entropy(
     return calls.constant(backend.runtime, out)
 
 
-@kernels.prepare(SOFTMAX_CROSS_ENTROPY_GRAD)
+@kernels.prepare(specs.SOFTMAX_CROSS_ENTROPY_GRAD)
 def cross_entropy_grad(
     dy: TensorType,
     labels: TensorType,

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.contract import shapes
-from tensorplug.contract.spec import TensorType
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops.sorting import ARG_SORT, SORT, TOP_K
+from tensorplug.plugin import KernelTable, TensorType, shapes, specs
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, ctypes, merging, moving, templates
 from tensorplug_opencl.kernels.templates import Array
@@ -24,7 +21,7 @@ if TYPE_CHECKING:
 kernels = KernelTable()
 
 
-@kernels.prepare(TOP_K)
+@kernels.prepare(specs.TOP_K)
 def top_k(
     x: TensorType, *, k: int, backend: OpenCLBackend, out: tuple[TensorType, TensorType]
 ) -> Callable[..., Any]:
@@ -48,7 +45,7 @@ def top_k(
     return run
 
 
-@kernels.prepare(SORT)
+@kernels.prepare(specs.SORT)
 def sort(
     x: TensorType, *, axis: int, descending: bool, backend: OpenCLBackend, out: TensorType
 ) -> Call:
@@ -60,7 +57,7 @@ def sort(
     return calls.producer(backend.runtime, out, lambda x, y: take(x, order_of(x), y))
 
 
-@kernels.prepare(ARG_SORT)
+@kernels.prepare(specs.ARG_SORT)
 def arg_sort(
     x: TensorType, *, axis: int, descending: bool, backend: OpenCLBackend, out: TensorType
 ) -> Call:

@@ -8,11 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.spec import TensorType
-from tensorplug.contract.tables import KernelTable
-from tensorplug.errors import KernelRefusedError
-from tensorplug.ops.fft import spectral as ops
+from tensorplug.plugin import KernelRefusedError, KernelTable, TensorType, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl.buffers import DeviceBuffer
 from tensorplug_opencl.kernels import calls, complex_functions, ctypes, fourier
 
@@ -26,7 +23,7 @@ if TYPE_CHECKING:
 kernels = KernelTable()
 
 
-@kernels.prepare(ops.FFT)
+@kernels.prepare(specs.FFT)
 def fft(input: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Call:
     """Transform forwards."""
     if not out.size:
@@ -34,7 +31,7 @@ def fft(input: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Call:
     return fourier.transform(backend, input)
 
 
-@kernels.prepare(ops.IFFT)
+@kernels.prepare(specs.IFFT)
 def ifft(input: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Call:
     """Transform backwards; the factor is applied in the last pass."""
     if not out.size:
@@ -42,7 +39,7 @@ def ifft(input: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Call:
     return fourier.transform(backend, input, inverse=True, scale=1 / input.shape[-1])
 
 
-@kernels.prepare(ops.RFFT)
+@kernels.prepare(specs.RFFT)
 def rfft(input: TensorType, *, fft_length: int, backend: OpenCLBackend, out: TensorType) -> Call:
     """Transform n real numbers: as n / 2 complex ones if n is even."""
     if input.dtype is dt.float16:
@@ -138,7 +135,7 @@ def _resized(backend: OpenCLBackend, given: TensorType, out: TensorType) -> Call
     return calls.producer(backend.runtime, out, launch)
 
 
-@kernels.prepare(ops.IRFFT)
+@kernels.prepare(specs.IRFFT)
 def irfft(input: TensorType, *, fft_length: int, backend: OpenCLBackend, out: TensorType) -> Call:
     """Put the spectrum of n / 2 complex numbers together, if n is even; transform it back."""
     if not out.size:

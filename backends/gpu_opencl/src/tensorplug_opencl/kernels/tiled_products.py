@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from tensorplug_opencl.kernels import ctypes, products
 
 if TYPE_CHECKING:
-    from tensorplug.contract.dtypes import DType
+    from tensorplug.plugin import DType
     from tensorplug_opencl.kernels import templates
     from tensorplug_opencl.kernels.gathers import Operand
     from tensorplug_opencl.kernels.products import Product

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyopencl as cl
 
-from tensorplug.contract import dtypes as dt
+from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import device as devices
 from tensorplug_opencl import identity, loader
 from tensorplug_opencl.program import binary_of, build, options_of

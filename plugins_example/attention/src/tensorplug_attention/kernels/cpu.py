@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug.contract.tables import KernelTable
+from tensorplug.plugin import KernelTable, TensorType
 from tensorplug_attention.op import ATTENTION, ATTENTION_GRAD
 from tensorplug_cpu.extending import share_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from tensorplug.contract.spec import TensorType
 
 Array = np.ndarray[Any, Any]
 

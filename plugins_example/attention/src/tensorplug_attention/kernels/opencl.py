@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from tensorplug.contract.tables import KernelTable
-from tensorplug.errors import KernelRefusedError
+from tensorplug.plugin import KernelRefusedError, KernelTable, TensorType
 from tensorplug_attention.kernels import opencl_source as source
 from tensorplug_attention.op import ATTENTION, ATTENTION_GRAD, wider
 from tensorplug_opencl.extending import c_type, on_cpu, program
@@ -24,7 +23,6 @@ from tensorplug_opencl.extending import c_type, on_cpu, program
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tensorplug.contract.spec import TensorType
     from tensorplug_opencl.extending import DeviceBuffer, OpenCLBackend
 
     Buffers = list[DeviceBuffer]

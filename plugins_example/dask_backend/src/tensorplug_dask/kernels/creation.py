@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import dask.array as da
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops import creation
+from tensorplug.plugin import DType, KernelTable, Scalar, TensorType, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_dask.blocks import chunks_of, elementwise, full
 from tensorplug_dask.native import native
-
-if TYPE_CHECKING:
-    from tensorplug.contract.dtypes import DType, Scalar
-    from tensorplug.contract.spec import TensorType
 
 kernels = KernelTable()
 
@@ -25,7 +20,7 @@ def _full(*, value: Scalar, out: TensorType, limit: int) -> da.Array:
     return full(np.array(value, out.dtype.numpy), out, limit)
 
 
-@native(kernels, creation.FILL, chunked=_full)
+@native(kernels, specs.FILL, chunked=_full)
 def fill(*, value: Scalar, out: TensorType) -> Any:
     return np.full(out.shape, value, out.dtype.numpy)
 
@@ -46,6 +41,6 @@ def _counted(*, start: float, step: float, dtype: DType, out: TensorType, limit:
     return elementwise(numbers, [positions], out, limit)
 
 
-@native(kernels, creation.RANGE, chunked=_counted)
+@native(kernels, specs.RANGE, chunked=_counted)
 def range_(*, start: float, step: float, dtype: DType, out: TensorType) -> Any:
     return _numbers(np.arange(out.size), start=start, step=step, dtype=dtype)

@@ -7,17 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops import comparison, complexes, elementwise, powers, trigonometry
-from tensorplug.ops.nn import activation
+from tensorplug.plugin import DType, KernelSpec, KernelTable, TensorType, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_dask.native import native_elementwise
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from tensorplug.contract.dtypes import DType
-    from tensorplug.contract.spec import KernelSpec, TensorType
 
     Array = np.ndarray[Any, Any]
 
@@ -100,57 +95,57 @@ def joined(real: Array, imag: Array, *, out: TensorType) -> Any:
 # Beyond the primitives stand here functions whose decompositions are for real numbers, and the
 # parts of complex ones, which ops would take apart only on the host.
 SIMPLE: Final[dict[KernelSpec, Callable[..., Any]]] = {
-    elementwise.NEG: np.negative,
-    elementwise.ABS: np.absolute,
-    elementwise.FLOOR: floor,
-    elementwise.EXP: np.exp,
-    elementwise.LOG: np.log,
-    elementwise.SQRT: np.sqrt,
-    elementwise.SIN: np.sin,
-    elementwise.COS: np.cos,
-    elementwise.ATAN: np.arctan,
-    elementwise.ERF: erf,
-    elementwise.TANH: np.tanh,
-    trigonometry.ACOS: np.arccos,
-    trigonometry.ACOSH: np.arccosh,
-    trigonometry.ASIN: np.arcsin,
-    trigonometry.ASINH: np.arcsinh,
-    trigonometry.ATANH: np.arctanh,
-    trigonometry.COSH: np.cosh,
-    trigonometry.SINH: np.sinh,
-    trigonometry.TAN: np.tan,
-    powers.EXPM1: expm1,
-    powers.LOG10: np.log10,
-    powers.LOG1P: log1p,
-    powers.LOG2: np.log2,
-    activation.SIGMOID: sigmoid,
-    elementwise.SQUARE: np.square,
-    elementwise.ADD: np.add,
-    elementwise.SUB: np.subtract,
-    elementwise.MULTIPLY: np.multiply,
-    elementwise.REAL_DIV: np.true_divide,
-    elementwise.FLOOR_DIV: floor_div,
-    elementwise.MOD: np.remainder,
-    elementwise.POW: power,
-    elementwise.MAXIMUM: np.maximum,
-    elementwise.MINIMUM: np.minimum,
-    elementwise.SELECT: np.where,
-    elementwise.CAST: cast,
-    comparison.EQUAL: np.equal,
-    comparison.NOT_EQUAL: np.not_equal,
-    comparison.LESS: np.less,
-    comparison.LESS_EQUAL: np.less_equal,
-    comparison.GREATER: np.greater,
-    comparison.GREATER_EQUAL: np.greater_equal,
-    comparison.LOGICAL_AND: np.logical_and,
-    comparison.LOGICAL_OR: np.logical_or,
-    comparison.LOGICAL_NOT: np.logical_not,
-    comparison.IS_FINITE: np.isfinite,
-    comparison.IS_INF: np.isinf,
-    comparison.IS_NAN: np.isnan,
-    complexes.REAL: np.real,
-    complexes.IMAG: np.imag,
-    complexes.COMPLEX: joined,
+    specs.NEG: np.negative,
+    specs.ABS: np.absolute,
+    specs.FLOOR: floor,
+    specs.EXP: np.exp,
+    specs.LOG: np.log,
+    specs.SQRT: np.sqrt,
+    specs.SIN: np.sin,
+    specs.COS: np.cos,
+    specs.ATAN: np.arctan,
+    specs.ERF: erf,
+    specs.TANH: np.tanh,
+    specs.ACOS: np.arccos,
+    specs.ACOSH: np.arccosh,
+    specs.ASIN: np.arcsin,
+    specs.ASINH: np.arcsinh,
+    specs.ATANH: np.arctanh,
+    specs.COSH: np.cosh,
+    specs.SINH: np.sinh,
+    specs.TAN: np.tan,
+    specs.EXPM1: expm1,
+    specs.LOG10: np.log10,
+    specs.LOG1P: log1p,
+    specs.LOG2: np.log2,
+    specs.SIGMOID: sigmoid,
+    specs.SQUARE: np.square,
+    specs.ADD: np.add,
+    specs.SUB: np.subtract,
+    specs.MULTIPLY: np.multiply,
+    specs.REAL_DIV: np.true_divide,
+    specs.FLOOR_DIV: floor_div,
+    specs.MOD: np.remainder,
+    specs.POW: power,
+    specs.MAXIMUM: np.maximum,
+    specs.MINIMUM: np.minimum,
+    specs.SELECT: np.where,
+    specs.CAST: cast,
+    specs.EQUAL: np.equal,
+    specs.NOT_EQUAL: np.not_equal,
+    specs.LESS: np.less,
+    specs.LESS_EQUAL: np.less_equal,
+    specs.GREATER: np.greater,
+    specs.GREATER_EQUAL: np.greater_equal,
+    specs.LOGICAL_AND: np.logical_and,
+    specs.LOGICAL_OR: np.logical_or,
+    specs.LOGICAL_NOT: np.logical_not,
+    specs.IS_FINITE: np.isfinite,
+    specs.IS_INF: np.isinf,
+    specs.IS_NAN: np.isnan,
+    specs.REAL: np.real,
+    specs.IMAG: np.imag,
+    specs.COMPLEX: joined,
 }
 
 for _spec, _function in SIMPLE.items():

@@ -12,16 +12,12 @@ from typing import TYPE_CHECKING, Any
 import dask.array as da
 import numpy as np
 
-from tensorplug.contract.tables import KernelTable
-from tensorplug.errors import OutOfRangeError
-from tensorplug.ops.indexing import indexing
+from tensorplug.plugin import KernelTable, OutOfRangeError, TensorType, scatter_depth, specs
 from tensorplug_dask.blocks import Quiet, chunks_of, fresh, meta, starts_of
 from tensorplug_dask.kernels.reduction import tree, wider
 from tensorplug_dask.native import native
 
 if TYPE_CHECKING:
-    from tensorplug.contract.spec import TensorType
-
     Array = np.ndarray[Any, Any]
     Shape = tuple[int, ...]
 
@@ -118,7 +114,7 @@ class _Overlay:
         return np.add.reduce(rows, axis=axis, dtype=dtype, initial=_nothing(dtype))
 
 
-@native(kernels, indexing.GATHER_V2, chunked=_gathered)
+@native(kernels, specs.GATHER_V2, chunked=_gathered)
 def gather(x: Array, indices: Array, *, axis: int, batch_dims: int) -> Any:
     return _picked(x, _positions(indices, x.shape[axis]), axis, batch_dims)
 
@@ -127,7 +123,7 @@ def _scattered(
     indices: da.Array, updates: da.Array, *, shape: Shape, out: TensorType, limit: int
 ) -> da.Array:
     """Add up, for each block of the result, what each block of the updates brings there."""
-    depth = indexing.scatter_depth(indices.shape, updates.shape, shape)
+    depth = scatter_depth(indices.shape, updates.shape, shape)
     sizes = shape[:depth]
     rows, width = math.prod(sizes), math.prod(shape[depth:])
     count = updates.size // width
@@ -176,9 +172,9 @@ def _summed(at: Array, values: Array, rows: int, dtype: Any) -> Array:
     return result
 
 
-@native(kernels, indexing.SCATTER_ND, chunked=_scattered)
+@native(kernels, specs.SCATTER_ND, chunked=_scattered)
 def scatter_nd(indices: Array, updates: Array, *, shape: Shape, out: TensorType) -> Any:
-    depth = indexing.scatter_depth(indices.shape, updates.shape, shape)
+    depth = scatter_depth(indices.shape, updates.shape, shape)
     width = math.prod(shape[depth:])
     count = math.prod(updates.shape[: updates.ndim + depth - len(shape)])
     at = _flattened(indices.reshape(count, depth), shape[:depth])

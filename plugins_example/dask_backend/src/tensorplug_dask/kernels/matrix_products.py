@@ -7,16 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops import matrix_products
+from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug_dask.blocks import Quiet, blockwise, chunks_of, elementwise, pattern
 from tensorplug_dask.kernels.reduction import tree
 from tensorplug_dask.native import native
 
 if TYPE_CHECKING:
     import dask.array as da
-
-    from tensorplug.contract.spec import TensorType
 
     Array = np.ndarray[Any, Any]
 
@@ -67,7 +64,7 @@ def _as(x: Array, *, dtype: Any) -> Any:
     return x.astype(dtype, copy=False)
 
 
-@native(kernels, matrix_products.BATCH_MAT_MUL, chunked=_product)
+@native(kernels, specs.BATCH_MAT_MUL, chunked=_product)
 def batch_mat_mul(
     a: Array, b: Array, *, transpose_a: bool, transpose_b: bool, out: TensorType
 ) -> Any:

@@ -8,14 +8,11 @@ from typing import TYPE_CHECKING, Any
 import dask.array as da
 import numpy as np
 
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops import movement
+from tensorplug.plugin import KernelTable, Scalar, TensorType, specs
 from tensorplug_dask.blocks import chunks_of, elementwise, full
 from tensorplug_dask.native import native
 
 if TYPE_CHECKING:
-    from tensorplug.contract.dtypes import Scalar
-    from tensorplug.contract.spec import TensorType
     from tensorplug_dask.lazy import Lazy
 
     Array = np.ndarray[Any, Any]
@@ -25,7 +22,7 @@ if TYPE_CHECKING:
 kernels = KernelTable()
 
 
-@kernels.register(movement.IDENTITY)
+@kernels.register(specs.IDENTITY)
 def identity(x: Lazy) -> Lazy:
     """Share the buffer."""
     return x
@@ -39,12 +36,12 @@ def _reshaped(x: da.Array, *, shape: Axes, limit: int) -> da.Array:
         return da.reshape(da.reshape(x, (x.size,), limit=limit), shape, limit=limit)
 
 
-@native(kernels, movement.RESHAPE, chunked=_reshaped)
+@native(kernels, specs.RESHAPE, chunked=_reshaped)
 def reshape(x: Array, *, shape: Axes) -> Array:
     return x.reshape(shape)
 
 
-@native(kernels, movement.TRANSPOSE, chunked=lambda x, *, perm: da.transpose(x, perm))
+@native(kernels, specs.TRANSPOSE, chunked=lambda x, *, perm: da.transpose(x, perm))
 def transpose(x: Array, *, perm: Axes) -> Array:
     return x.transpose(perm)
 
@@ -57,7 +54,7 @@ def _broadcast(x: da.Array, *, shape: Axes, limit: int) -> da.Array:
     return da.broadcast_to(x, shape, chunks=chunks)
 
 
-@native(kernels, movement.BROADCAST_TO, chunked=_broadcast)
+@native(kernels, specs.BROADCAST_TO, chunked=_broadcast)
 def broadcast_to(x: Array, *, shape: Axes) -> Array:
     return np.broadcast_to(x, shape)
 
@@ -77,7 +74,7 @@ def _part(x: da.Array, *, begin: Axes, size: Axes, out: TensorType, limit: int) 
     return elementwise(partial(_owned, whole=largest), [part], out, limit)
 
 
-@native(kernels, movement.SLICE, chunked=_part)
+@native(kernels, specs.SLICE, chunked=_part)
 def slice_(x: Array, *, begin: Axes, size: Axes) -> Array:
     """Without the ellipsis NumPy would give a scalar for rank 0."""
     key: Any = (..., *_key(begin, size))
@@ -93,7 +90,7 @@ def _padded(
     return da.pad(x, paddings, mode="constant", constant_values=value)
 
 
-@native(kernels, movement.PAD_V2, chunked=_padded)
+@native(kernels, specs.PAD_V2, chunked=_padded)
 def pad(x: Array, *, paddings: Pairs, constant_value: Scalar, out: TensorType) -> Array:
     """Fill, then write the elements into the middle."""
     result = np.full(out.shape, constant_value, x.dtype)
@@ -103,6 +100,6 @@ def pad(x: Array, *, paddings: Pairs, constant_value: Scalar, out: TensorType) -
     return result
 
 
-@native(kernels, movement.CONCAT, chunked=lambda xs, *, axis: da.concatenate(xs, axis=axis))
+@native(kernels, specs.CONCAT, chunked=lambda xs, *, axis: da.concatenate(xs, axis=axis))
 def concat(xs: list[Array], *, axis: int) -> Array:
     return np.concatenate(xs, axis=axis)

@@ -9,16 +9,12 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import dask.array as da
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops import reduction
+from tensorplug.plugin import DType, KernelSpec, KernelTable, TensorType, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_dask.blocks import Quiet, elementwise, meta
 from tensorplug_dask.native import native
 
 if TYPE_CHECKING:
-    from tensorplug.contract.dtypes import DType
-    from tensorplug.contract.spec import KernelSpec, TensorType
-
     Array = np.ndarray[Any, Any]
     Axes = tuple[int, ...]
 
@@ -97,8 +93,8 @@ def _register(spec: KernelSpec, function: np.ufunc) -> None:
         return found.astype(out.dtype.numpy).reshape(out.shape)
 
 
-_register(reduction.SUM, np.add)
-_register(reduction.PROD, np.multiply)
+_register(specs.SUM, np.add)
+_register(specs.PROD, np.multiply)
 
 
 def _largest(
@@ -107,7 +103,7 @@ def _largest(
     return tree(np.maximum, x, reduction_indices, out.dtype, keep=keep_dims, work=x.dtype)
 
 
-@native(kernels, reduction.MAX, chunked=_largest)
+@native(kernels, specs.MAX, chunked=_largest)
 def max_(x: Array, *, reduction_indices: Axes, out: TensorType) -> Any:
     return folded(np.maximum, x, reduction_indices, x.dtype).reshape(out.shape)
 
@@ -120,7 +116,7 @@ def _narrow(x: Array) -> Any:
     return x.astype(np.int32)
 
 
-@native(kernels, reduction.ARG_MAX, chunked=_place)
+@native(kernels, specs.ARG_MAX, chunked=_place)
 def arg_max(x: Array, *, axis: int) -> Any:
     """The first among equals; NaN counts as largest, here and in NumPy."""
     return np.argmax(x, axis=axis).astype(np.int32)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import dask.array as da
 import numpy as np
 
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops import sorting
+from tensorplug.plugin import KernelTable, TensorType, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_dask.blocks import (
     Quiet,
     concrete,
@@ -22,8 +22,6 @@ from tensorplug_dask.blocks import (
 from tensorplug_dask.lazy import Lazy
 
 if TYPE_CHECKING:
-    from tensorplug.contract import dtypes as dt
-    from tensorplug.contract.spec import TensorType
     from tensorplug_dask.backend import DaskBackend
 
     Array = np.ndarray[Any, Any]
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
 kernels = KernelTable()
 
 
-@kernels.register(sorting.TOP_K)
+@kernels.register(specs.TOP_K)
 def top_k(
     x: Lazy, *, k: int, backend: DaskBackend, out: tuple[TensorType, TensorType]
 ) -> list[Lazy]:

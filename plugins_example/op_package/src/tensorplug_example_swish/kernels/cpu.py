@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorplug.contract.tables import KernelTable
+from tensorplug.plugin import KernelTable
 from tensorplug_example_swish.op import SWISH
 
 Array = np.ndarray[Any, Any]

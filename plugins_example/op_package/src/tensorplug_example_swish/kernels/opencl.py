@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.contract.tables import KernelTable
+from tensorplug.plugin import KernelTable, TensorType
 from tensorplug_example_swish.op import SWISH
 from tensorplug_opencl.extending import elementwise
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.contract.spec import TensorType
     from tensorplug_opencl.extending import DeviceBuffer, OpenCLBackend
 
 kernels = KernelTable()

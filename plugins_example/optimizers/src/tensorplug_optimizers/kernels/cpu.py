@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.contract.tables import KernelTable
+from tensorplug.plugin import KernelTable, TensorType
 from tensorplug_cpu.extending import elementwise
 from tensorplug_optimizers import specs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from tensorplug.contract.spec import TensorType
 
     Arrays = Sequence[Any]  # vectors, numbers, or None for what is not given
 

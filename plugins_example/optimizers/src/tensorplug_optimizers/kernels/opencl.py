@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug.contract.tables import KernelTable
+from tensorplug.plugin import KernelSpec, KernelTable, TensorType
 from tensorplug_opencl.extending import elementwise_several
 from tensorplug_optimizers import specs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tensorplug.contract.spec import KernelSpec, TensorType
     from tensorplug_opencl.extending import DeviceBuffer, OpenCLBackend
 
 Attributes = dict[str, Any]

@@ -1,0 +1,42 @@
+"""All kernel specs of the core by the names of their constants: ``specs.CONV2D``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from tensorplug.contract.spec import KernelSpec
+
+__all__ = ["Specs"]
+
+
+class Specs:
+    """Kernel specs as attributes, found when the first one is asked for.
+
+    Args:
+        find: returns the specs by the names of their constants.
+
+    """
+
+    def __init__(self, find: Callable[[], Mapping[str, KernelSpec]]) -> None:
+        self._find = find
+        self._found: Mapping[str, KernelSpec] = {}
+
+    def _all(self) -> Mapping[str, KernelSpec]:
+        if not self._found:
+            self._found = self._find()
+        return self._found
+
+    def __getattr__(self, name: str) -> KernelSpec:
+        found = None if name.startswith("_") else self._all().get(name)
+        if found is None:
+            raise AttributeError(f"there is no kernel spec called {name!r}", name=name, obj=self)
+        return found
+
+    def __iter__(self) -> Iterator[KernelSpec]:
+        return iter(self._all().values())
+
+    def __dir__(self) -> list[str]:
+        return sorted(self._all())

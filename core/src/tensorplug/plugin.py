@@ -1,0 +1,186 @@
+"""All that the author of a plugin imports: a backend's, an extension's, a conformance suite's.
+
+``__all__`` is the contract. Within one major version its names keep their meaning; names are only
+added. Everything else in ``tensorplug``, apart from the package's public functions, may move.
+
+===================  =============================================================================
+what                 names
+===================  =============================================================================
+hooks                ``hookimpl`` marks the functions that tensorplug calls
+tables               ``KernelTable``, ``GradientTable``, ``DecompositionTable``, ``tables_of``
+backend              ``Backend``, ``DeviceInfo``, ``Capabilities`` and the protocols behind them
+specs                ``specs.CONV2D``; ``KernelSpec``, ``Attribute``, ``TensorType`` for your own
+rules of specs       ``attributes``, ``inference``, ``shapes``, ``windows``
+dtypes               ``dtypes``, ``DType``
+running ops          ``dispatch``, ``as_tensor``, ``Tensor``, ``chained``
+errors               every class in ``tensorplug.errors``; ``warn``
+algorithms           what several backends compute in the same way, such as ``philox``
+===================  =============================================================================
+"""
+
+from __future__ import annotations
+
+from tensorplug import errors, host_functions, ops
+from tensorplug.contract import attributes, dtypes, inference, shapes, windows
+from tensorplug.contract.backend import (
+    Backend,
+    Buffer,
+    Compiles,
+    CountsBuffers,
+    DeviceInfo,
+    FlatCall,
+    FlatProgram,
+    Measures,
+    Overwrites,
+    SharesHostMemory,
+    SurvivesFork,
+    Trims,
+)
+from tensorplug.contract.dtypes import DType, Scalar
+from tensorplug.contract.families import modules_of, tables_of
+from tensorplug.contract.hooks import hookimpl
+from tensorplug.contract.shapes import Shape
+from tensorplug.contract.spec import REQUIRED, UNKNOWN, Attribute, InputTypes, KernelSpec, TensorType
+from tensorplug.contract.specs import Specs
+from tensorplug.contract.tables import (
+    DecompositionEntry,
+    DecompositionTable,
+    GradientEntry,
+    GradientTable,
+    KernelEntry,
+    KernelTable,
+)
+from tensorplug.contract.windows import Window, Windows, channel_axis, spatial_axes
+from tensorplug.dispatch.calls import as_tensor, chained, dispatch, dispatch_several
+from tensorplug.dispatch.tensor import Tensor
+from tensorplug.engine.notices import warn
+from tensorplug.errors import *
+from tensorplug.ops import contraction_order
+from tensorplug.ops.arrangement import lined_up
+from tensorplug.ops.blocks import cells_first, cut, depth_moves
+from tensorplug.ops.image import fill_modes
+from tensorplug.ops.image.pixels import CHANNELS as PIXEL_CHANNELS
+from tensorplug.ops.image.pixels import OPAQUE as PIXEL_OPAQUE
+from tensorplug.ops.image.pixels import levels as pixel_levels
+from tensorplug.ops.image.resizing import Taps, bilinear_taps, nearest_pixels
+from tensorplug.ops.image.warping import rotation_sources
+from tensorplug.ops.indexing.indexing import scatter_depth
+from tensorplug.ops.indexing.slicing import Selection, selection
+from tensorplug.ops.nn.activation import SELU_ALPHA, SELU_SCALE
+from tensorplug.ops.nn.convolution.convolution import FAMILY as CONVOLUTION_2D
+from tensorplug.ops.nn.convolution.correlation import Family as ConvolutionFamily
+from tensorplug.ops.nn.convolution.correlation import windows_of as convolution_windows
+from tensorplug.ops.nn.convolution.depthwise import FAMILY as CONVOLUTION_DEPTHWISE
+from tensorplug.ops.nn.convolution.dilated_pooling import pool_geometry as dilated_pooling_windows
+from tensorplug.ops.nn.convolution.morphology import windows_of as dilation_windows
+from tensorplug.ops.nn.convolution.pooling import geometry as pooling_windows
+from tensorplug.ops.nn.convolution.volumes import FAMILY as CONVOLUTION_3D
+from tensorplug.ops.nn.fused import aligned as channel_aligned
+from tensorplug.ops.nn.gaussian_error import CUBIC as GELU_CUBIC
+from tensorplug.ops.nn.gaussian_error import REACH as GELU_REACH
+from tensorplug.ops.nn.sigmoid_linear import REACH as SILU_REACH
+from tensorplug.ops.random import box_muller, philox
+from tensorplug.ops.random.random import KEY as RANDOM_KEY
+from tensorplug.ops.random.random import halves as key_halves
+from tensorplug.tensors import tree
+
+__all__ = [
+    "CONVOLUTION_2D",
+    "CONVOLUTION_3D",
+    "CONVOLUTION_DEPTHWISE",
+    "GELU_CUBIC",
+    "GELU_REACH",
+    "PIXEL_CHANNELS",
+    "PIXEL_OPAQUE",
+    "RANDOM_KEY",
+    "REQUIRED",
+    "SELU_ALPHA",
+    "SELU_SCALE",
+    "SILU_REACH",
+    "UNKNOWN",
+    "Attribute",
+    "Backend",
+    "Buffer",
+    "Compiles",
+    "ConvolutionFamily",
+    "CountsBuffers",
+    "DType",
+    "DecompositionEntry",
+    "DecompositionTable",
+    "DeviceInfo",
+    "FlatCall",
+    "FlatProgram",
+    "GradientEntry",
+    "GradientTable",
+    "InputTypes",
+    "KernelEntry",
+    "KernelSpec",
+    "KernelTable",
+    "Measures",
+    "Overwrites",
+    "Scalar",
+    "Selection",
+    "Shape",
+    "SharesHostMemory",
+    "SurvivesFork",
+    "Taps",
+    "Tensor",
+    "TensorType",
+    "Trims",
+    "Window",
+    "Windows",
+    "as_tensor",
+    "attributes",
+    "bilinear_taps",
+    "box_muller",
+    "cells_first",
+    "chained",
+    "channel_aligned",
+    "channel_axis",
+    "contraction_order",
+    "convolution_windows",
+    "cut",
+    "depth_moves",
+    "dilated_pooling_windows",
+    "dilation_windows",
+    "dispatch",
+    "dispatch_several",
+    "dtypes",
+    "fill_modes",
+    "hookimpl",
+    "host_functions",
+    "inference",
+    "key_halves",
+    "lined_up",
+    "nearest_pixels",
+    "philox",
+    "pixel_levels",
+    "pooling_windows",
+    "rotation_sources",
+    "scatter_depth",
+    "selection",
+    "shapes",
+    "spatial_axes",
+    "specs",
+    "tables_of",
+    "tree",
+    "warn",
+    "windows",
+    *errors.__all__,
+]
+
+
+def _specs() -> dict[str, KernelSpec]:
+    return {
+        name: value
+        for module in modules_of(ops)
+        for name, value in vars(module).items()
+        if isinstance(value, KernelSpec)
+    }
+
+
+specs = Specs(_specs)
+"""Every kernel spec of the core: ``specs.CONV2D``."""
+
+for _module in modules_of(host_functions):  # so that `host_functions.linalg` needs no import
+    del _module
