@@ -36,25 +36,23 @@ def unsorted_segment_sum(
 
 @decompositions.of(ops.BINCOUNT)
 def bincount(x: Tensor, weights: Tensor | None, *, size: int, out: TensorType) -> Tensor:
-    each = weights
-    if each is None or not each.size:
-        each = ones(x.shape, dtype=out.dtype)
-    return ops.unsorted_segment_sum(each, x, size)
+    if weights is None or not weights.size:
+        weights = ones(x.shape, dtype=out.dtype)
+    return ops.unsorted_segment_sum(weights, x, size)
 
 
 @decompositions.of(ops.DENSE_BINCOUNT)
 def dense_bincount(
     x: Tensor, weights: Tensor | None, *, size: int, binary_output: bool, out: TensorType
 ) -> Tensor:
-    each = weights
-    if binary_output or each is None or not each.size:
+    if binary_output or weights is None or not weights.size:
         counted = dt.default_int if binary_output else out.dtype
-        each = ones(x.shape, dtype=counted)
+        weights = ones(x.shape, dtype=counted)
     numbers = astype(x, dt.int32)
     if x.ndim == 2:  # the bins of all rows stand in one line
         starts = reshape(arange(x.shape[0], dtype=dt.int32) * size, (x.shape[0], 1))
         numbers = where(in_range(x, size), numbers + starts, -1)
-        sums = reshape(ops.unsorted_segment_sum(each, numbers, x.shape[0] * size), out.shape)
+        sums = reshape(ops.unsorted_segment_sum(weights, numbers, x.shape[0] * size), out.shape)
     else:
-        sums = ops.unsorted_segment_sum(each, x, size)
+        sums = ops.unsorted_segment_sum(weights, x, size)
     return astype(sums > 0, out.dtype) if binary_output else sums

@@ -28,12 +28,12 @@ def dilation2d(x: Tensor, filter: Tensor, *, attributes: Attributes) -> Tensor:
 def backprop_input(x: Tensor, filter: Tensor, dy: Tensor, *, attributes: Attributes) -> Tensor:
     windows = ops.windows_of(x.shape, filter.shape, attributes)
     chosen = largest_sums(x, filter, windows)[1]
-    return untap([where(item, dy, 0.0) for item in chosen], windows)
+    return untap([where(taken, dy, 0.0) for taken in chosen], windows)
 
 
 @decompositions.of(ops.DILATION2D_BACKPROP_FILTER)
 def backprop_filter(x: Tensor, filter: Tensor, dy: Tensor, *, attributes: Attributes) -> Tensor:
     windows = ops.windows_of(x.shape, filter.shape, attributes)
     chosen = largest_sums(x, filter, windows)[1]
-    parts = [expand_dims(sum_(where(item, dy, 0.0), axis=(0, 1, 2)), axis=0) for item in chosen]
+    parts = [expand_dims(sum_(where(taken, dy, 0.0), axis=(0, 1, 2)), axis=0) for taken in chosen]
     return reshape(concat(parts, axis=0), filter.shape)

@@ -21,4 +21,4 @@ def expand_dims(input: Tensor, *, out: TensorType) -> Tensor:
 
 @decompositions.of(ops.PACK)
 def pack(xs: list[Tensor], *, axis: int) -> Tensor:
-    return ops.concat([ops.expand_dims(item, axis=axis) for item in xs], axis=axis)
+    return ops.concat([ops.expand_dims(x, axis=axis) for x in xs], axis=axis)

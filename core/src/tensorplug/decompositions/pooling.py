@@ -48,7 +48,7 @@ def _shared(dy: Tensor, windows: Windows) -> Tensor:
 
 def _to_largest(dy: Tensor, x: Tensor, output: Tensor, windows: Windows) -> Tensor:
     chosen = first_matches(x, output, windows)
-    return untap([where(item, dy, 0.0) for item in chosen], windows)
+    return untap([where(taken, dy, 0.0) for taken in chosen], windows)
 
 
 @decompositions.of(ops.MAX_POOL)
@@ -74,7 +74,7 @@ def max_pool_3d_grad(
     dy: Tensor, input: Tensor, output: Tensor, *, data_format: str, attributes: dict[str, Any]
 ) -> Tensor:
     windows = ops.geometry(input.shape, **attributes)
-    pulled, x, largest = (channels_last(item, data_format) for item in (dy, input, output))
+    pulled, x, largest = (channels_last(image, data_format) for image in (dy, input, output))
     return restored(_to_largest(pulled, x, largest, windows), data_format)
 
 

@@ -85,10 +85,10 @@ def random_exponential(key: Tensor, *, shape: Shape, start: int, dtype: DType) -
 @decompositions.of(ops.RANDOM_NORMAL)
 def random_normal(key: Tensor, *, shape: Shape, start: int, dtype: DType) -> Tensor:
     count, precision = shapes.size(shape), box_muller.precision(dtype)
-    each = precision.dtype.itemsize // 4  # words for the radius, and as many for the angle
-    words = _words(key, (-(-count // 2),), 2 * each, start)
-    radius = box_muller.root(precision, _minus_log(precision, *words[:each]), sqrt)
-    cosine, sine = _octant(precision, *words[each:])
+    needed = precision.dtype.itemsize // 4  # words for the radius, and as many for the angle
+    words = _words(key, (-(-count // 2),), 2 * needed, start)
+    radius = box_muller.root(precision, _minus_log(precision, *words[:needed]), sqrt)
+    cosine, sine = _octant(precision, *words[needed:])
     one, two = box_muller.product(radius, cosine), box_muller.product(radius, sine)
     top = words[-1] // 2**29
     swapped = top >= 4
@@ -115,10 +115,10 @@ def multinomial(logits: Tensor, *, num_samples: int, seed: int, normalized: bool
 # Words -------------------------------------------------------------------------------------
 
 
-def _words(key: Tensor, shape: Shape, each: int, start: int) -> list[Tensor]:
-    """Return ``each`` tensors of ``shape``: the first word of every element, the second, ..."""
-    drawn = dispatch(ops.RANDOM_BITS, key, shape=(*shape, each), start=start)
-    return [_part(drawn, at) for at in range(each)]
+def _words(key: Tensor, shape: Shape, count: int, start: int) -> list[Tensor]:
+    """Return ``count`` tensors of ``shape``: the first word of every element, the second, ..."""
+    drawn = dispatch(ops.RANDOM_BITS, key, shape=(*shape, count), start=start)
+    return [_part(drawn, at) for at in range(count)]
 
 
 def _part(x: Tensor, at: int) -> Tensor:

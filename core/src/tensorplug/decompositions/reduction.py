@@ -24,7 +24,7 @@ Axes = tuple[int, ...]
 def mean(x: Tensor, *, axis: Axes, keep_dims: bool) -> Tensor:
     # A float16 sum may overflow where its mean does not.
     wide = astype(x, dt.float32) if x.dtype is dt.float16 else x
-    count = float(prod(x.shape[item] for item in axis))
+    count = float(prod(x.shape[reduced_axis] for reduced_axis in axis))
     return astype(ops.sum(wide, axis=axis, keepdims=keep_dims) / count, x.dtype)
 
 

@@ -25,8 +25,8 @@ decompositions = DecompositionTable()
 def unpack(value: Tensor, *, axis: int, out: tuple[TensorType, ...]) -> list[Tensor]:
     ones = (1,) * len(out)
     return [
-        reshape(part, item.shape)
-        for part, item in zip(_parts(value, axis, ones), out, strict=True)
+        reshape(part, part_type.shape)
+        for part, part_type in zip(_parts(value, axis, ones), out, strict=True)
     ]
 
 

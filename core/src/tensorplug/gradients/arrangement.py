@@ -20,7 +20,7 @@ gradients = GradientTable()
 @gradients.wrt(ops.TILE, "x")
 def tile(dy: Tensor, x_type: TensorType, reps: tuple[int, ...]) -> Tensor:
     sizes, counts = ops.lined_up(x_type.shape, reps)
-    parts = [item for pair in zip(counts, sizes, strict=True) for item in pair]
+    parts = [size for pair in zip(counts, sizes, strict=True) for size in pair]
     copies = list(range(0, len(parts), 2))
     return reshape(sum_(reshape(dy, parts), axis=copies), x_type.shape)
 

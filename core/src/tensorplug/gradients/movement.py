@@ -57,10 +57,10 @@ def pad(dy: Tensor, x_type: TensorType, paddings: tuple[tuple[int, int], ...]) -
 @gradients.wrt(ops.CONCAT, "xs")
 def concat(dy: Tensor, xs_type: list[TensorType], axis: int) -> list[Tensor]:
     parts, at = [], 0
-    for item in xs_type:
-        begin = [at if dimension == axis else 0 for dimension in range(item.rank)]
-        parts.append(ops.slice(dy, begin, item.shape))
-        at += item.shape[axis]
+    for x_type in xs_type:
+        begin = [at if dimension == axis else 0 for dimension in range(x_type.rank)]
+        parts.append(ops.slice(dy, begin, x_type.shape))
+        at += x_type.shape[axis]
     return parts
 
 

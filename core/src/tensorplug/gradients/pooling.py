@@ -81,7 +81,7 @@ def max_pool_3d_grad(
 ) -> Tensor:
     form = attributes["data_format"]
     windows = ops.geometry(input.shape, **attributes)
-    pulled, x, largest = (channels_last(item, form) for item in (ddy, input, output))
+    pulled, x, largest = (channels_last(image, form) for image in (ddy, input, output))
     return restored(_picked(pulled, x, largest, windows), form)
 
 
@@ -99,6 +99,6 @@ def pool(
     windows = pool_geometry(input.shape, **attributes)
     if pooling_type == "max":
         chosen = first_matches(input, out, windows)
-        return untap([where(item, dy, 0.0) for item in chosen], windows)
+        return untap([where(taken, dy, 0.0) for taken in chosen], windows)
     share = divided_by_counts(dy, windows)
     return untap([share for _ in places(windows)], windows)

@@ -33,7 +33,7 @@ def sum_(dy: Tensor, x_type: TensorType, axis: Axes) -> Tensor:
 
 @gradients.wrt(ops.MEAN, "x")
 def mean(dy: Tensor, x_type: TensorType, axis: Axes) -> Tensor:
-    count = product(x_type.shape[item] for item in axis)
+    count = product(x_type.shape[reduced_axis] for reduced_axis in axis)
     kept = _kept(dy, x_type, axis)
     share = kept / count if count else kept  # without elements there is nothing to divide
     return movement.broadcast_to(share, x_type.shape)
@@ -76,8 +76,8 @@ def _product_of_others(x: Tensor, axis: Axes) -> Tensor:
     """
     kept = tuple(index for index in range(x.ndim) if index not in axis)
     rows, count = (
-        product(x.shape[item] for item in kept),
-        product(x.shape[item] for item in axis),
+        product(x.shape[dimension] for dimension in kept),
+        product(x.shape[dimension] for dimension in axis),
     )
     moved = movement.permute_dims(x, (*kept, *axis))
     level = movement.reshape(moved, (rows, count))

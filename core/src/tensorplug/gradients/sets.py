@@ -22,5 +22,5 @@ def unique(dy_values: Tensor, indices: Tensor, x_type: TensorType, axis: int) ->
     first = reshape(ops.first_occurrences(indices, count), (count, 1))
     swap = list(range(x_type.rank))  # the axis changes places with the first one
     swap[axis], swap[0] = 0, axis
-    shape = tuple(x_type.shape[item] for item in swap)
+    shape = tuple(x_type.shape[old_axis] for old_axis in swap)
     return permute_dims(scatter_nd(first, permute_dims(dy_values, swap), shape), swap)

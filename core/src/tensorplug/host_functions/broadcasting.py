@@ -22,7 +22,7 @@ def broadcast_args(s0: Array, s1: Array) -> Array:
 
     """
     rank = max(s0.size, s1.size)
-    a, b = (np.concatenate([np.ones(rank - item.size, item.dtype), item]) for item in (s0, s1))
+    a, b = (np.concatenate([np.ones(rank - sizes.size, sizes.dtype), sizes]) for sizes in (s0, s1))
     listed = f"shapes {s0.tolist()} and {s1.tolist()}"
     if min(a.min(initial=0), b.min(initial=0)) < 0:
         raise ShapeError(f"BroadcastArgs: {listed} must not hold negative sizes")

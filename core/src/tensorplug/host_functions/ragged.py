@@ -67,11 +67,11 @@ def gather(
         found.append(np.concatenate(([0], np.cumsum(lengths))))
         rows = expanded(splits[:-1][rows], lengths)
     kept = found if indices.ndim else found[1:]  # of one row, the outermost dimension goes
-    return [*(_narrowed(item, kind) for item in kept), params_dense_values[rows]]
+    return [*(_narrowed(splits, kind) for splits in kept), params_dense_values[rows]]
 
 
 def _nested(nested: list[Array], size: int) -> list[Array]:
-    sizes = [len(item) - 1 for item in nested[1:]] + [size]
+    sizes = [len(splits) - 1 for splits in nested[1:]] + [size]
     return [
         check_splits(splits, rows, f"params_nested_splits[{at}]")
         for at, (splits, rows) in enumerate(zip(nested, sizes, strict=True))
@@ -82,7 +82,7 @@ def _picked(indices: Array, rows: int) -> Array:
     wrong = (indices < 0) | (indices >= rows)
     if wrong.any():
         at = np.unravel_index(int(np.argmax(wrong)), indices.shape)
-        place = ", ".join(str(int(item)) for item in at)
+        place = ", ".join(str(int(index)) for index in at)
         raise OutOfRangeError(f"indices[{place}] is {indices[at]}, not in [0, {rows})")
     return indices.reshape(-1).astype(np.intp)
 
@@ -103,7 +103,7 @@ def ragged_range(starts: Array, limits: Array, deltas: Array) -> tuple[Array, Ar
     )
     if (delta == 0).any():
         raise ArgumentError(f"deltas must not be 0, but element {int(np.argmax(delta == 0))} is")
-    if not all(np.isfinite(item).all() for item in (start, limit, delta)):
+    if not all(np.isfinite(ends).all() for ends in (start, limit, delta)):
         raise ArgumentError("starts, limits and deltas must be finite")
     lengths = _lengths(start, limit, delta)
     ends = np.cumsum(lengths)
@@ -253,12 +253,12 @@ def _row_lengths(splits: Array, what: str) -> Array:
 
 def _output(shape: Array, values: Array, count: int, longest: list[int]) -> list[int]:
     """Return the sizes of the result: those given, else the longest row's in each dimension."""
-    given = [int(item) for item in shape] if shape.ndim else None
+    given = [int(size) for size in shape] if shape.ndim else None
     if given is None:
         if int(shape) != -1:
             raise ShapeError(f"shape must be a list of sizes, or -1 for any, got {shape}")
         given = [-1] * (len(longest) + values.ndim)
-    if any(item < -1 for item in given):
+    if any(size < -1 for size in given):
         raise ShapeError(f"shape {given} has a negative size other than -1")
     natural = [count, *longest, *values.shape[1:]]
     inner = len(longest) + 1
@@ -268,4 +268,4 @@ def _output(shape: Array, values: Array, count: int, longest: list[int]) -> list
                 f"shape {given} has size {given[at]} in dimension {at}, but the values have "
                 f"{natural[at]}"
             )
-    return [own if item == -1 else item for item, own in zip(given, natural, strict=True)]
+    return [own if size == -1 else size for size, own in zip(given, natural, strict=True)]

@@ -70,7 +70,7 @@ def fill_empty_rows(
 def reshape(input_indices: Array, input_shape: Array, new_shape: Array) -> tuple[Array, Array]:
     """Return the coordinates of the same elements in a tensor of another shape, and its shape."""
     old = _sizes(input_shape, "input_shape")
-    new = _completed([int(item) for item in new_shape], old)
+    new = _completed([int(size) for size in new_shape], old)
     flat = np.zeros(len(input_indices), np.int64)
     for axis, size in enumerate(old):
         flat = flat * size + _within(input_indices[:, axis], size, f"column {axis} of indices")
@@ -90,7 +90,7 @@ def _check_fit(largest: int, dtype: np.dtype[Any]) -> None:
 
 
 def _sizes(shape: Array, what: str) -> list[int]:
-    sizes = [int(item) for item in shape]
+    sizes = [int(size) for size in shape]
     if any(size < 0 for size in sizes):
         raise ShapeError(f"{what} {sizes} has a negative size")
     return sizes
@@ -98,14 +98,14 @@ def _sizes(shape: Array, what: str) -> list[int]:
 
 def _completed(new: list[int], old: list[int]) -> list[int]:
     """Return ``new`` with a size for its -1, so that it has as many elements as ``old``."""
-    if new.count(-1) > 1 or any(item < -1 for item in new):
+    if new.count(-1) > 1 or any(size < -1 for size in new):
         raise ShapeError(f"new_shape {new} may have one -1, and no other negative size")
     total = prod(old)
     if -1 in new:
-        known = prod(item for item in new if item != -1)
+        known = prod(size for size in new if size != -1)
         if not known or total % known:
             raise ShapeError(f"shape {old} has {total} elements, which no {new} has")
-        new = [total // known if item == -1 else item for item in new]
+        new = [total // known if size == -1 else size for size in new]
     if prod(new) != total:
         raise ShapeError(f"shape {old} has {total} elements, but {new} has {prod(new)}")
     return new

@@ -154,14 +154,14 @@ def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Tensor:
             raise ArgumentError(f"{who}: {len(shifts)} shifts need as many axes")
         return reshape(_rolled(reshape(tensor, (-1,)), shifts[0], 0), tensor.shape)
     given = shapes.as_ints(axis, f"{who}: axis")
-    axes = [shapes.normalize_axis(item, tensor.ndim, f"{who}: axis") for item in given]
+    axes = [shapes.normalize_axis(number, tensor.ndim, f"{who}: axis") for number in given]
     if 1 not in (len(shifts), len(axes)) and len(shifts) != len(axes):
         raise ArgumentError(f"{who}: {len(shifts)} shifts do not fit {len(axes)} axes")
     count = max(len(shifts), len(axes)) if shifts and axes else 0
     totals: dict[int, int] = {}
     for at in range(count):
-        each = axes[at % len(axes)]
-        totals[each] = totals.get(each, 0) + shifts[at % len(shifts)]
+        along = axes[at % len(axes)]
+        totals[along] = totals.get(along, 0) + shifts[at % len(shifts)]
     for key, by in totals.items():
         tensor = _rolled(tensor, by, key)
     return tensor

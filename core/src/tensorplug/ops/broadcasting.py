@@ -26,9 +26,9 @@ __all__ = [
 
 
 def _longer(s0: TensorType, s1: TensorType) -> TensorType:
-    for name, item in (("s0", s0), ("s1", s1)):
-        if item.rank != 1:
-            raise ShapeError(f"{name} must be a vector of sizes, got {item}")
+    for name, sizes in (("s0", s0), ("s1", s1)):
+        if sizes.rank != 1:
+            raise ShapeError(f"{name} must be a vector of sizes, got {sizes}")
     return TensorType(s0.dtype, (max(s0.size, s1.size),))
 
 
@@ -58,7 +58,9 @@ def broadcast_shapes(*given: Any) -> Shape:
         ShapeError: they do not broadcast, or a size is negative.
 
     """
-    return shapes.broadcast(*(shapes.as_shape(item, "broadcast_shapes: shape") for item in given))
+    return shapes.broadcast(
+        *(shapes.as_shape(shape, "broadcast_shapes: shape") for shape in given)
+    )
 
 
 def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:

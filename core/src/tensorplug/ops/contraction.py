@@ -99,7 +99,7 @@ def _check_out(out: str, inputs: Sequence[str], equation: str) -> None:
 
 def _einsum(xs: list[TensorType], *, equation: str) -> TensorType:
     labelled, out = terms(equation)
-    sizes = label_sizes(labelled, [item.shape for item in xs])
+    sizes = label_sizes(labelled, [x.shape for x in xs])
     return TensorType(xs[0].dtype, tuple(sizes[label] for label in out))
 
 

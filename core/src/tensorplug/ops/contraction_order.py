@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from tensorplug.contract.shapes import Shape
 
-__all__ = ["Arranged", "Contraction", "Join", "Reduced", "contraction", "label_sizes", "terms"]
-
 _EXACT = 6
 
 
@@ -109,7 +107,7 @@ def contraction(equation: str, given: Sequence[Shape]) -> Contraction:
         _reduced(axes, labels, shape, _others([left for _, left in kept], at) + out)
         for at, ((axes, labels), shape) in enumerate(zip(kept, given, strict=True))
     )
-    made = [item.labels for item in reduced]
+    made = [operand.labels for operand in reduced]
     joins: list[Join] = []
     pairs = _pairs(made, out, sizes)
     waiting = dict(enumerate(made))
@@ -125,7 +123,7 @@ def contraction(equation: str, given: Sequence[Shape]) -> Contraction:
 
 
 def _others(labelled: Sequence[str], at: int) -> str:
-    return "".join(item for index, item in enumerate(labelled) if index != at)
+    return "".join(labels for index, labels in enumerate(labelled) if index != at)
 
 
 def _kept(labels: str, shape: Shape, sizes: Mapping[str, int]) -> tuple[list[int], str]:
@@ -204,11 +202,11 @@ def _elementwise(
 ) -> Join:
     labels = "".join(dict.fromkeys(out or pair[0] + pair[1]))
     arranged = []
-    for item in pair:
-        perm = tuple(item.index(label) for label in labels if label in item)
-        spread = tuple(sizes[label] if label in item else 1 for label in labels)
-        lead = len(spread) - len(item)
-        plain = all(label not in item for label in labels[:lead])  # broadcasting adds those
+    for operand in pair:
+        perm = tuple(operand.index(label) for label in labels if label in operand)
+        spread = tuple(sizes[label] if label in operand else 1 for label in labels)
+        lead = len(spread) - len(operand)
+        plain = all(label not in operand for label in labels[:lead])  # broadcasting adds those
         arranged.append(
             Arranged(None if perm == tuple(range(len(perm))) else perm, None if plain else spread)
         )
@@ -234,7 +232,7 @@ def _cost(labels: set[str], sizes: Mapping[str, int]) -> int:
 def _cheapest(made: Sequence[str], out: str, sizes: Mapping[str, int]) -> Pairs:
     """Return the joins with the fewest multiplications, by dynamic programming over subsets."""
     count = len(made)
-    sets = [set(item) for item in made]
+    sets = [set(labels) for labels in made]
     full = (1 << count) - 1
 
     def kept(subset: int) -> set[str]:
@@ -285,7 +283,7 @@ def _best_splits(
 
 def _greedy(made: Sequence[str], out: str, sizes: Mapping[str, int]) -> Pairs:
     """Join again and again the two whose product is smallest compared with themselves."""
-    waiting = {at: set(item) for at, item in enumerate(made)}
+    waiting = {at: set(labels) for at, labels in enumerate(made)}
     pairs: Pairs = []
     while len(waiting) > 1:
         ranked = []
@@ -294,11 +292,11 @@ def _greedy(made: Sequence[str], out: str, sizes: Mapping[str, int]) -> Pairs:
             for right in keys[at + 1 :]:
                 a, b = waiting[left], waiting[right]
                 needed = set(out).union(
-                    *(item for key, item in waiting.items() if key not in (left, right))
+                    *(others for key, others in waiting.items() if key not in (left, right))
                 )
                 grown = _cost((a | b) & needed, sizes) - _cost(a, sizes) - _cost(b, sizes)
                 ranked.append((grown, _cost(a | b, sizes), left, right, (a | b) & needed))
-        *_, left, right, result = min(ranked, key=lambda item: item[:4])
+        *_, left, right, result = min(ranked, key=lambda join: join[:4])
         del waiting[left], waiting[right]
         waiting[len(made) + len(pairs)] = result
         pairs.append((left, right))

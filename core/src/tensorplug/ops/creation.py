@@ -70,7 +70,7 @@ def range_length(start: float, stop: float, step: float) -> int:
         ArgumentError: when there are infinitely many, or no telling.
 
     """
-    if any(isinstance(item, complex) or not isfinite(item) for item in (start, stop, step)):
+    if any(isinstance(bound, complex) or not isfinite(bound) for bound in (start, stop, step)):
         raise ArgumentError(
             f"start, stop and step must be finite real numbers, got {start!r}, {stop!r}, {step!r}"
         )
@@ -96,7 +96,7 @@ def _step(value: Any, known: InputTypes) -> Any:
     """Return the step; 1, which is its default, stands for -1 where the range leads down."""
     step = attributes.number().canonical(value, known)
     start, stop = known["start"], known["stop"]
-    real = not any(isinstance(item, complex) for item in (start, stop))
+    real = not any(isinstance(bound, complex) for bound in (start, stop))
     return -step if step == 1 and real and stop < start else step
 
 
@@ -116,8 +116,8 @@ RANGE = KernelSpec(
 def _linspace(*, start: Scalar, stop: Scalar, num: int, dtype: DType) -> TensorType:
     if dtype not in dt.INEXACT:
         raise DTypeError(f"dtype must be a floating or complex one, got {dtype}")
-    for item in (start, stop):
-        dt.check_number(item, dtype)
+    for bound in (start, stop):
+        dt.check_number(bound, dtype)
     return TensorType(dtype, (num,))
 
 
@@ -175,10 +175,10 @@ def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: str | None =
 
 
 def _spread(value: Any, shape: Any, dtype: DType | None) -> Tensor:
-    one = as_tensor(value, dtype, what="full: fill_value")
-    if one.ndim:
-        raise ShapeError(f"full: fill_value must be one number, got {one.type}")
-    return dispatch(BROADCAST_TO, one, shape=shape)
+    fill = as_tensor(value, dtype, what="full: fill_value")
+    if fill.ndim:
+        raise ShapeError(f"full: fill_value must be one number, got {fill.type}")
+    return dispatch(BROADCAST_TO, fill, shape=shape)
 
 
 def zeros(shape: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
@@ -280,7 +280,7 @@ def _is_real(value: object) -> bool:
 
 
 def _range_dtype(*given: Any) -> DType:
-    if not all(isinstance(item, int | np.integer) for item in given):
+    if not all(isinstance(size, int | np.integer) for size in given):
         return dt.default_float
     start, stop, step = map(int, given)
     limits = np.iinfo(dt.default_int.name)
@@ -317,7 +317,7 @@ def linspace(
 
     """
     wanted = dt.of(dtype, "linspace") if dtype is not None else dt.default_float
-    if dtype is None and any(np.iscomplexobj(item) for item in (start, stop)):
+    if dtype is None and any(np.iscomplexobj(bound) for bound in (start, stop)):
         wanted = dt.default_complex
     return placed(
         device,

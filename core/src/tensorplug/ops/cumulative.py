@@ -188,7 +188,7 @@ def diff(
     if times < 0:
         raise ArgumentError(f"diff: n must not be negative, got {times}")
     ends = [_end(prepend, tensor, at, "diff: prepend"), _end(append, tensor, at, "diff: append")]
-    parts = [item for item in (ends[0], tensor, ends[1]) if item is not None]
+    parts = [part for part in (ends[0], tensor, ends[1]) if part is not None]
     result = concat(parts, axis=at) if len(parts) > 1 else tensor
     for _ in range(min(times, result.shape[at])):
         count = result.shape[at] - 1

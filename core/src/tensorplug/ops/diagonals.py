@@ -30,9 +30,9 @@ def _of_matrices(x: TensorType) -> TensorType:
 
 
 def _band(input: TensorType, num_lower: TensorType, num_upper: TensorType) -> TensorType:
-    for name, item in (("num_lower", num_lower), ("num_upper", num_upper)):
-        if item.size != 1:
-            raise ShapeError(f"{name} must be one number, got {item}")
+    for name, limit in (("num_lower", num_lower), ("num_upper", num_upper)):
+        if limit.size != 1:
+            raise ShapeError(f"{name} must be one number, got {limit}")
     return _of_matrices(input)
 
 

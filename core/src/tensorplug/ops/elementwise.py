@@ -117,9 +117,9 @@ SQUARED_DIFFERENCE = KernelSpec(
 def _total(xs: list[TensorType]) -> TensorType:
     if not xs:
         raise ArgumentError("xs is empty")
-    for item in xs[1:]:
-        if item.shape != xs[0].shape:
-            raise ShapeError(f"xs must have one shape, got {xs[0]} and {item}")
+    for x in xs[1:]:
+        if x.shape != xs[0].shape:
+            raise ShapeError(f"xs must have one shape, got {xs[0]} and {x}")
     return xs[0]
 
 

@@ -12,8 +12,6 @@ from tensorplug.ops.elementwise import astype
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-__all__ = ["floating", "inexact", "numbers", "real"]
-
 
 def numbers(value: Any, what: str) -> Tensor:
     """Return ``value``, called ``what`` in messages, as a tensor of anything but strings.

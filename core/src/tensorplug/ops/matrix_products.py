@@ -122,12 +122,12 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
     """
     left, right = as_tensor(x1, what="vecdot: x1"), as_tensor(x2, what="vecdot: x2")
     who = f"vecdot of {left.type} and {right.type}"
-    places = [shapes.normalize_axis(axis, item.ndim, f"{who}: axis") for item in (left, right)]
+    places = [shapes.normalize_axis(axis, x.ndim, f"{who}: axis") for x in (left, right)]
     if left.shape[places[0]] != right.shape[places[1]]:
         raise ShapeError(f"{who}: the vectors have different lengths")
     if axis >= 0 and left.ndim != right.ndim:
         raise ShapeError(f"{who}: count the axis from the end, as -1, where ranks differ")
-    a, b = (moveaxis(item, at, -1) for item, at in zip((left, right), places, strict=True))
+    a, b = (moveaxis(x, place, -1) for x, place in zip((left, right), places, strict=True))
     if a.dtype in dt.COMPLEX:
         a = conj(a)
     rows, columns = reshape(a, (*a.shape[:-1], 1, a.shape[-1])), reshape(b, (*b.shape, 1))

@@ -179,17 +179,17 @@ def _concat(xs: list[TensorType], *, axis: int) -> TensorType:
     if not xs:
         raise ArgumentError("xs is empty")
     first = xs[0]
-    for item in xs[1:]:
-        if item.dtype is not first.dtype:
-            raise DTypeError(f"xs hold {first.dtype} and {item.dtype}")
-        same = item.rank == first.rank and all(
+    for x in xs[1:]:
+        if x.dtype is not first.dtype:
+            raise DTypeError(f"xs hold {first.dtype} and {x.dtype}")
+        same = x.rank == first.rank and all(
             a == b
-            for at, (a, b) in enumerate(zip(item.shape, first.shape, strict=True))
+            for at, (a, b) in enumerate(zip(x.shape, first.shape, strict=True))
             if at != axis
         )
         if not same:
-            raise ShapeError(f"{first} and {item} differ outside axis {axis}")
-    total = sum(item.shape[axis] for item in xs)
+            raise ShapeError(f"{first} and {x} differ outside axis {axis}")
+    total = sum(x.shape[axis] for x in xs)
     return TensorType(first.dtype, (*first.shape[:axis], total, *first.shape[axis + 1 :]))
 
 
@@ -204,11 +204,11 @@ CONCAT = KernelSpec(
 
 def _packed(xs: list[TensorType], *, axis: int) -> TensorType:
     first = xs[0]
-    for item in xs[1:]:
-        if item.dtype is not first.dtype:
-            raise DTypeError(f"xs hold {first.dtype} and {item.dtype}")
-        if item.shape != first.shape:
-            raise ShapeError(f"{first} and {item} differ, but must have one shape")
+    for x in xs[1:]:
+        if x.dtype is not first.dtype:
+            raise DTypeError(f"xs hold {first.dtype} and {x.dtype}")
+        if x.shape != first.shape:
+            raise ShapeError(f"{first} and {x} differ, but must have one shape")
     shape = first.shape
     return TensorType(first.dtype, (*shape[:axis], len(xs), *shape[axis:]))
 
@@ -324,9 +324,9 @@ def squeeze(x: Any, /, axis: Any = None) -> Tensor:
     if axis is None:
         return reshape(tensor, tuple(size for size in tensor.shape if size != 1))
     axes = shapes.normalize_axes(axis, tensor.ndim, f"squeeze of {tensor.type}: axis")
-    for item in axes:
-        if tensor.shape[item] != 1:
-            raise ShapeError(f"squeeze: axis {item} of {tensor.type} has not length 1")
+    for dropped in axes:
+        if tensor.shape[dropped] != 1:
+            raise ShapeError(f"squeeze: axis {dropped} of {tensor.type} has not length 1")
     return reshape(tensor, shapes.reduce(tensor.shape, axes, keep_dims=False))
 
 
@@ -375,7 +375,7 @@ def concat(xs: Sequence[Any], /, *, axis: int | None = 0) -> Tensor:
     """
     listed = _listed(xs, "concat")
     if axis is None:
-        return dispatch(CONCAT, [reshape(item, (-1,)) for item in listed], axis=0)
+        return dispatch(CONCAT, [reshape(x, (-1,)) for x in listed], axis=0)
     return dispatch(CONCAT, listed, axis=axis)
 
 

@@ -85,7 +85,7 @@ RAGGED_GATHER = KernelSpec(
 def _ranges(
     starts: TensorType, limits: TensorType, deltas: TensorType
 ) -> tuple[TensorType, TensorType]:
-    shapes = {item.shape for item in (starts, limits, deltas)} - {()}
+    shapes = {ends.shape for ends in (starts, limits, deltas)} - {()}
     if len(shapes) > 1 or any(len(shape) > 1 for shape in shapes):
         raise ShapeError("starts, limits and deltas must have rank 0, or rank 1 and one length")
     rows = next(iter(shapes), (1,))[0]
@@ -104,9 +104,9 @@ RAGGED_RANGE = KernelSpec(
 
 
 def _kinds(value: Any, _types: InputTypes) -> tuple[str, ...]:
-    if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
+    if not isinstance(value, list | tuple) or not all(isinstance(kind, str) for kind in value):
         raise ArgumentError(f"must be a list of names, got {value!r}")
-    kinds = tuple(item.upper() for item in value)
+    kinds = tuple(kind.upper() for kind in value)
     for kind in kinds:
         if kind not in PARTITIONS:
             raise ArgumentError(f"must hold {', '.join(PARTITIONS)}, got {kind!r}")

@@ -258,9 +258,7 @@ def _together(x1: Any, x2: Any, who: str) -> tuple[Tensor, Tensor]:
         common = dt.promote((left.dtype, right.dtype))
     except DTypeError as error:
         raise DTypeError(f"{who}: {error}") from None
-    left, right = (
-        item if item.dtype is common else astype(item, common) for item in (left, right)
-    )
+    left, right = (x if x.dtype is common else astype(x, common) for x in (left, right))
     return left, reshape(right, (right.size,))
 
 

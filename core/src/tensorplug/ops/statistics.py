@@ -76,7 +76,7 @@ def _variance(x: Tensor, axis: Any, correction: float, who: str, *, keepdims: bo
     squares = away * away
     if not correction:
         return mean(squares, axis=axes, keepdims=keepdims)
-    count = shapes.size(tuple(x.shape[item] for item in axes)) - correction
+    count = shapes.size(tuple(x.shape[at] for at in axes)) - correction
     return sum(squares, axis=axes, keepdims=keepdims) / (count if count > 0 else nan)
 
 

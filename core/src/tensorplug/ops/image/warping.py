@@ -82,10 +82,10 @@ def _fill(value: Any, known: InputTypes) -> Fill:
     """Return the fill of every channel, or one for each."""
     image: TensorType = known["image"]
     given = value if isinstance(value, list | tuple) else (value,)
-    for item in given:
-        if isinstance(item, bool) or not isinstance(item, int | float):
+    for level in given:
+        if isinstance(level, bool) or not isinstance(level, int | float):
             raise ArgumentError(f"must be a number or one for each channel, got {value!r}")
-        dt.check_number(item, image.dtype)
+        dt.check_number(level, image.dtype)
     if not isinstance(value, list | tuple):
         return value  # type: ignore[no-any-return]  # a number, as was just checked
     channels = image.shape[-1] if image.rank else 0

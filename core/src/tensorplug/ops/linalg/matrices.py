@@ -54,10 +54,10 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
 
     """
     a, b = as_tensor(x1, what="cross: x1"), as_tensor(x2, what="cross: x2")
-    for item in (a, b):
-        at = shapes.normalize_axis(axis, item.ndim, f"cross of {item.type}: axis")
-        if item.shape[at] != 3:
-            raise ShapeError(f"cross needs 3 elements along axis {axis}, got {item.type}")
+    for vectors in (a, b):
+        at = shapes.normalize_axis(axis, vectors.ndim, f"cross of {vectors.type}: axis")
+        if vectors.shape[at] != 3:
+            raise ShapeError(f"cross needs 3 elements along axis {axis}, got {vectors.type}")
     if axis >= 0 and a.ndim != b.ndim:
         raise ShapeError(
             f"cross of {a.type} and {b.type}: where ranks differ, count the axis from the end"
@@ -236,7 +236,7 @@ def gram_schmidt(xs: Any) -> Any:
     basis: list[Tensor] = []
     for x in vectors:
         rest = x
-        for item in basis:
-            rest = rest - vecdot(item, rest) * item
+        for done in basis:
+            rest = rest - vecdot(done, rest) * done
         basis.append(rest / vector_norm(rest))
     return basis if listed else stack(basis)

@@ -158,7 +158,7 @@ def norm(x: Any, /, ord: Any = "euclidean", axis: Any = None, *, keepdims: bool 
     if chosen is None or len(chosen) == 1:
         return vector_norm(tensor, axis=chosen, keepdims=keepdims, ord=ord)
     if ord in (1, -1, math.inf, -math.inf) and not isinstance(ord, bool):
-        rows, columns = (shapes.normalize_axis(item, tensor.ndim, "norm: axis") for item in chosen)
+        rows, columns = (shapes.normalize_axis(at, tensor.ndim, "norm: axis") for at in chosen)
         summed = rows if ord in (1, -1) else columns
         sums = reduction.sum(abs_(tensor), axis=summed, keepdims=True)
         extreme = reduction.max if ord > 0 else reduction.min

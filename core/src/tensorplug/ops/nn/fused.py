@@ -69,10 +69,10 @@ def _checked(
     data_format: str | None = None,
 ) -> TensorType:
     """Return ``out`` if everything fits it."""
-    for what, item in (("bias", bias), ("prelu_activation_weights", weights)):
-        if item is None:
+    for what, operand in (("bias", bias), ("prelu_activation_weights", weights)):
+        if operand is None:
             continue
-        shape = aligned(item.shape, out.rank, data_format)
+        shape = aligned(operand.shape, out.rank, data_format)
         behind = zip(reversed(shape), reversed(out.shape), strict=False)
         if len(shape) > out.rank or any(own not in (1, length) for own, length in behind):
             raise ShapeError(f"{what} does not broadcast to the result, {list(out.shape)}")
@@ -107,7 +107,7 @@ def _fused(name: str, family: Family) -> KernelSpec:
     names = ("x", "filter", "bias", "prelu_activation_weights")
     return KernelSpec(
         name,
-        (*names[:2], *(f"{item}?" for item in names[2:])),
+        (*names[:2], *(f"{name}?" for name in names[2:])),
         infer,
         attributes={**correlation.options(2, "NHWC", "NCHW"), **_OPTIONS},
         accepts=dt.FLOATING,

@@ -21,8 +21,8 @@ def _normalized(
     x: TensorType, scale: TensorType | None, offset: TensorType | None, *, epsilon: dt.Scalar
 ) -> TensorType:
     dt.check_number(epsilon, x.dtype)
-    for name, item in (("scale", scale), ("offset", offset)):
-        if item is not None and broadcast(x.shape, item.shape) != x.shape:
+    for name, parameter in (("scale", scale), ("offset", offset)):
+        if parameter is not None and broadcast(x.shape, parameter.shape) != x.shape:
             raise ShapeError(f"{name} must broadcast to the shape of x")
     return x
 

@@ -37,8 +37,8 @@ def _normalized(
 ) -> TensorType:
     dt.check_number(variance_epsilon, x.dtype)
     given = {"scale": scale, "offset": offset, "mean": mean, "variance": variance}
-    for name, item in given.items():
-        if item is not None and broadcast(x.shape, item.shape) != x.shape:
+    for name, parameter in given.items():
+        if parameter is not None and broadcast(x.shape, parameter.shape) != x.shape:
             raise ShapeError(f"{name} must broadcast to the shape of x")
     return x
 
@@ -64,8 +64,8 @@ _RESPONSE = {
 def _response(x: TensorType, *, bias: dt.Scalar, alpha: dt.Scalar, beta: dt.Scalar) -> TensorType:
     if not x.rank:
         raise ShapeError("x must have channels, as its last axis")
-    for item in (bias, alpha, beta):
-        dt.check_number(item, x.dtype)
+    for number in (bias, alpha, beta):
+        dt.check_number(number, x.dtype)
     return x
 
 

@@ -48,7 +48,7 @@ def basic_lstm_cell(
     """
     given = {"lstm_kernel": lstm_kernel, "lstm_bias": lstm_bias, "data": data, "c": c, "h": h}
     tensors = {
-        name: as_tensor(item, what=f"basic_lstm_cell: {name}") for name, item in given.items()
+        name: as_tensor(value, what=f"basic_lstm_cell: {name}") for name, value in given.items()
     }
     _check_cell(**{name: tensor.shape for name, tensor in tensors.items()})
     forget = forget_bias  # a Python number stays one, and takes the dtype of the gates

@@ -42,19 +42,6 @@ if TYPE_CHECKING:
 
     from tensorplug.contract.dtypes import DType
 
-__all__ = [
-    "DOUBLE",
-    "LOW",
-    "SINGLE",
-    "Precision",
-    "exact_sum",
-    "halved",
-    "minus_log",
-    "precision",
-    "product",
-    "root",
-]
-
 LOW: Final = 0.70703125  # nearly sqrt(1/2), and 0xB5 / 256
 
 
@@ -210,7 +197,7 @@ def minus_log(precision: Precision, e: Any, f: Any, halves: Pair, rest_of_series
 
 def root(precision: Precision, minus_log: Pair, sqrt: Callable[[Any], Any]) -> Pair:
     """Return ``sqrt(2 * minus_log)``: the root of the first float, and Newton's correction."""
-    twice, rest = (item + item for item in minus_log)
+    twice, rest = (part + part for part in minus_log)
     nearly = sqrt(twice)
     high, low = halved(precision, nearly)
     square = nearly * nearly

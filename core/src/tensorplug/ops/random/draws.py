@@ -150,7 +150,7 @@ def integers(key: Any, low: Any, high: Any = None, shape: Any = None, dtype: Any
         _integer(bound, f"integers: {name}")
         for bound, name in zip(bounds, ("low", "high"), strict=True)
     )
-    tensors = [item for item in (first, last) if not isinstance(item, int)]
+    tensors = [bound for bound in (first, last) if not isinstance(bound, int)]
     chosen = _integer_dtype(dtype, tensors)
     sizes = fitting("integers", shape, [tensor.shape for tensor in tensors])
     span = _span(first, last, chosen) if tensors else _span_of_numbers(first, last, chosen)
@@ -195,8 +195,8 @@ def _span_of_numbers(low: int, high: int, dtype: DType) -> Tensor:
 def _span(low: Any, high: Any, dtype: DType) -> Tensor:
     unsigned = dt.uint64 if dtype.itemsize == 8 else dt.uint32
     first, last = (
-        _wrapped(item, unsigned) if isinstance(item, int) else astype(item, unsigned)
-        for item in (low, high)
+        _wrapped(bound, unsigned) if isinstance(bound, int) else astype(bound, unsigned)
+        for bound in (low, high)
     )
     return last - first
 
@@ -225,7 +225,7 @@ def parameters(
         ArgumentError, ShapeError, DTypeError: what is wrong, and where.
 
     """
-    values = [_parameter(item, f"{who}: {name}") for name, item in given.items()]
+    values = [_parameter(parameter, f"{who}: {name}") for name, parameter in given.items()]
     tensors = [value for value in values if not host_values.is_scalar(value)]
     chosen = _real_dtype(who, dtype, tensors)
     sizes = fitting(who, shape, [tensor.shape for tensor in tensors])

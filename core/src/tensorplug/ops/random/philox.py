@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["MULTIPLIERS", "ROUNDS", "STEPS", "Block", "block"]
-
 Block = tuple[int, int, int, int]
 
 ROUNDS: Final = 10

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from tensorplug.contract.windows import Window, Windows
     from tensorplug.dispatch.tensor import Tensor
 
-__all__ = ["added", "counts", "divided_by_counts"]
-
 
 def added(parts: list[Tensor]) -> Tensor:
     """Return the sum of tensors of one shape, added in pairs, so that errors stay small."""
@@ -42,12 +40,12 @@ def divided_by_counts(x: Tensor, windows: Windows) -> Tensor:
     number: Tensor | None = None
     for axis, window in enumerate(windows, start=1):
         along = counts(window)
-        if all(item == window.filter for item in along):
+        if all(count == window.filter for count in along):
             whole *= window.filter
             continue
         shape = [1] * x.ndim
         shape[axis] = window.out
-        factor = reshape(as_tensor([float(item) for item in along], x.dtype), shape)
+        factor = reshape(as_tensor([float(count) for count in along], x.dtype), shape)
         number = factor if number is None else number * factor
     if number is None:
         return x / float(whole)

@@ -32,18 +32,6 @@ if TYPE_CHECKING:
     from tensorplug.contract.windows import Padding, Windows
     from tensorplug.dispatch.tensor import Tensor
 
-__all__ = [
-    "Attributes",
-    "Family",
-    "family",
-    "geometry",
-    "options",
-    "per_image",
-    "transposed",
-    "window_attributes",
-    "windows_of",
-]
-
 Attributes = Mapping[str, Any]
 
 _NAMES = ("strides", "pad", "data_format", "dilations", "dim_rounding_mode")
@@ -113,7 +101,7 @@ def family(
     """Return the kernels called ``names``; ``outputs`` gives a filter's output channels."""
 
     def output_shape(x: Shape, filter: Shape, given: Attributes) -> Shape:
-        sizes = tuple(item.out for item in windows_of(x, filter, given))
+        sizes = tuple(window.out for window in windows_of(x, filter, given))
         return arranged(x[0], sizes, outputs(filter), given["data_format"])
 
     def check(dy: TensorType, x: Shape, filter: Shape, given: Attributes) -> None:

@@ -55,8 +55,8 @@ def untap(parts: list[Tensor], windows: Windows) -> Tensor:
             spread = _spread(spread, window, tap, axis)
         total = spread if total is None else total + spread
     assert total is not None  # a window has at least one tap
-    begin = (0, *(item.before for item in windows), 0)
-    sizes = (total.shape[0], *(item.size for item in windows), total.shape[-1])
+    begin = (0, *(window.before for window in windows), 0)
+    sizes = (total.shape[0], *(window.size for window in windows), total.shape[-1])
     return movement.slice(total, begin, sizes)
 
 
