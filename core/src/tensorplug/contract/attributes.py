@@ -47,7 +47,7 @@ def flag(default: Any = REQUIRED) -> Attribute:
             raise ArgumentError(f"must be True or False, got {value!r}")
         return value
 
-    return Attribute(canonical, default)
+    return Attribute(canonical, default, "bool")
 
 
 def axis(of: str, default: Any = REQUIRED, *, extra: int = 0) -> Attribute:
@@ -56,7 +56,8 @@ def axis(of: str, default: Any = REQUIRED, *, extra: int = 0) -> Attribute:
     def canonical(value: Any, types: InputTypes) -> int:
         return shapes.normalize_axis(value, _rank(types, of) + extra)
 
-    return Attribute(canonical, default)
+    rank = f"rank of {of} + {extra}" if extra else f"rank of {of}"
+    return Attribute(canonical, default, f"int in [0, {rank})")
 
 
 def axes(of: str, default: Any = None) -> Attribute:
@@ -65,17 +66,18 @@ def axes(of: str, default: Any = None) -> Attribute:
     def canonical(value: Any, types: InputTypes) -> tuple[int, ...]:
         return shapes.normalize_axes(value, _rank(types, of))
 
-    return Attribute(canonical, default)
+    form = f"sorted tuple of ints in [0, rank of {of}); None becomes all axes"
+    return Attribute(canonical, default, form)
 
 
 def shape(default: Any = REQUIRED) -> Attribute:
     """Return a shape: non-negative sizes."""
-    return Attribute(lambda value, _types: shapes.as_shape(value), default)
+    return Attribute(lambda value, _types: shapes.as_shape(value), default, "tuple of ints >= 0")
 
 
 def integers(default: Any = REQUIRED) -> Attribute:
     """Return a tuple of integers; a single one becomes a tuple of one."""
-    return Attribute(lambda value, _types: shapes.as_ints(value), default)
+    return Attribute(lambda value, _types: shapes.as_ints(value), default, "tuple of ints")
 
 
 def integer(default: Any = REQUIRED, *, at_least: int | None = None) -> Attribute:
@@ -87,7 +89,8 @@ def integer(default: Any = REQUIRED, *, at_least: int | None = None) -> Attribut
             raise ArgumentError(f"must be at least {at_least}, got {number}")
         return number
 
-    return Attribute(canonical, default)
+    form = "int" if at_least is None else f"int >= {at_least}"
+    return Attribute(canonical, default, form)
 
 
 def number(default: Any = REQUIRED) -> Attribute:
@@ -99,12 +102,12 @@ def number(default: Any = REQUIRED) -> Attribute:
             raise ArgumentError(f"must be a number, got {value!r}")
         return number
 
-    return Attribute(canonical, default)
+    return Attribute(canonical, default, "bool, int, float or complex")
 
 
 def dtype(default: Any = REQUIRED) -> Attribute:
     """Return a dtype, by object or by name."""
-    return Attribute(lambda value, _types: dt.of(value), default)
+    return Attribute(lambda value, _types: dt.of(value), default, "DType")
 
 
 def choice(*allowed: str | None, default: Any = REQUIRED) -> Attribute:
@@ -115,10 +118,14 @@ def choice(*allowed: str | None, default: Any = REQUIRED) -> Attribute:
             raise ArgumentError(f"must be one of {', '.join(map(repr, allowed))}, got {value!r}")
         return value
 
-    return Attribute(canonical, default)
+    return Attribute(canonical, default, f"one of {', '.join(map(repr, allowed))}")
 
 
 def optional(kind: Attribute) -> Attribute:
     """Return an attribute like ``kind`` that may also be None, and is None by default."""
     inner: Callable[[Any, InputTypes], Any] = kind.canonical
-    return Attribute(lambda value, types: None if value is None else inner(value, types), None)
+    return Attribute(
+        lambda value, types: None if value is None else inner(value, types),
+        None,
+        f"{kind.form}; or None" if kind.form else "",
+    )

@@ -88,11 +88,13 @@ class Attribute:
     ``canonical`` takes the value given and a dict of what is known by name: the input types and
     the attributes declared before this one. It returns the one form that kernels and rules see
     (an axis counted from the front, a list as a tuple), or raises ``ArgumentError``.
-    ``default`` is TensorFlow.js's, ``REQUIRED`` where it has none.
+    ``default`` is TensorFlow.js's, ``REQUIRED`` where it has none. ``form`` says in a few words
+    what ``canonical`` returns; docs/specs.md shows it.
     """
 
     canonical: Callable[[Any, InputTypes], Hashable]
     default: Any = REQUIRED
+    form: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -152,7 +152,8 @@ def axes_attribute(count: int, default: Any = REQUIRED) -> Attribute:
             )
         return tuple(numbers)
 
-    return Attribute(canonical, default)
+    form = f"tuple of {_NUMERALS[count]} ints >= 1, one per spatial axis"
+    return Attribute(canonical, default, form)
 
 
 def pair_attribute(default: Any = REQUIRED) -> Attribute:
@@ -181,7 +182,11 @@ def pad_attribute(axes: int = 2) -> Attribute:
             raise ArgumentError(f"needs {_COUNTS[axes + 2]} (before, after) pairs, got {value!r}")
         return tuple((pair[0], pair[1]) for pair in pairs)
 
-    return Attribute(canonical)
+    form = (
+        f"'same'; 'valid'; int >= 0; or tuple of {_COUNTS[axes + 2]} pairs of ints >= 0, (before, "
+        "after), one per dimension of the input"
+    )
+    return Attribute(canonical, form=form)
 
 
 def rounding_attribute() -> Attribute:
@@ -194,7 +199,8 @@ def rounding_attribute() -> Attribute:
             raise ArgumentError("needs a numeric pad; 'same' and 'valid' leave nothing to round")
         return value
 
-    return Attribute(canonical, None)
+    form = "'floor', 'round', 'ceil' or None; None where pad is 'same' or 'valid'"
+    return Attribute(canonical, None, form)
 
 
 # Data formats are named by their axes: N, then C (channels) before or after the spatial ones,
