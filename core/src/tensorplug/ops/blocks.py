@@ -53,11 +53,17 @@ def _to_space(x: TensorType, *, block_shape: tuple[int, ...], crops: Pairs) -> T
     return TensorType(x.dtype, (x.shape[0] // blocks, *sizes, *x.shape[1 + len(sizes) :]))
 
 
+_BLOCK_FORM = "tuple of at most rank of x - 1 ints >= 1"
+_PAIRS_FORM = "tuple of one pair of ints >= 0 per entry of block_shape"
+
 BATCH_TO_SPACE_ND = KernelSpec(
     "BatchToSpaceND",
     ("x",),
     _to_space,
-    attributes={"block_shape": Attribute(_block_shape), "crops": Attribute(_pairs)},
+    attributes={
+        "block_shape": Attribute(_block_shape, form=_BLOCK_FORM),
+        "crops": Attribute(_pairs, form=_PAIRS_FORM),
+    },
 )
 
 
@@ -80,7 +86,10 @@ SPACE_TO_BATCH_ND = KernelSpec(
     "SpaceToBatchND",
     ("x",),
     _to_batch,
-    attributes={"block_shape": Attribute(_block_shape), "paddings": Attribute(_pairs)},
+    attributes={
+        "block_shape": Attribute(_block_shape, form=_BLOCK_FORM),
+        "paddings": Attribute(_pairs, form=_PAIRS_FORM),
+    },
 )
 
 

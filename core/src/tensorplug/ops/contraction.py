@@ -107,7 +107,11 @@ EINSUM = KernelSpec(
     "Einsum",
     ("xs[]",),
     _einsum,
-    attributes={"equation": Attribute(_equation)},
+    attributes={
+        "equation": Attribute(
+            _equation, form="str without spaces or ellipsis, such as 'ij,jk->ik'"
+        )
+    },
     accepts=dt.NUMERIC,
     promote=("xs",),
 )

@@ -57,7 +57,7 @@ FILL = KernelSpec(
     _fill,
     attributes={
         "shape": attributes.shape(),
-        "value": Attribute(_constant),
+        "value": Attribute(_constant, form="bool, int, float, complex or str"),
         "dtype": attributes.optional(attributes.dtype()),
     },
 )
@@ -107,7 +107,7 @@ RANGE = KernelSpec(
     attributes={
         "start": attributes.number(),
         "stop": attributes.number(),
-        "step": Attribute(_step, 1),
+        "step": Attribute(_step, 1, "int, float or complex; 1 becomes -1 where stop < start"),
         "dtype": attributes.dtype("float32"),
     },
 )

@@ -165,7 +165,11 @@ RAGGED_TENSOR_TO_TENSOR = KernelSpec(
     "RaggedTensorToTensor",
     ("shape", "values", "default_value", "row_partition_tensors[]"),
     _dense,
-    attributes={"row_partition_types": Attribute(_kinds)},
+    attributes={
+        "row_partition_types": Attribute(
+            _kinds, form=f"tuple of one or more of {', '.join(map(repr, PARTITIONS))}"
+        )
+    },
     accepts={"shape": dt.INTEGER, "row_partition_tensors": dt.INTEGER},
     promote=("values", "default_value"),
 )

@@ -93,13 +93,15 @@ def _upper(value: Any, types: InputTypes) -> dt.Scalar:
     return bound
 
 
+_BOUND_FORM = "int that x's dtype holds; float where that is floating"
+
 CLIP_BY_VALUE = KernelSpec(
     "ClipByValue",
     ("x",),
     inference.same,
     attributes={
-        "clip_value_min": Attribute(_bound),
-        "clip_value_max": Attribute(_upper),
+        "clip_value_min": Attribute(_bound, form=_BOUND_FORM),
+        "clip_value_max": Attribute(_upper, form=f"{_BOUND_FORM}; >= clip_value_min"),
     },
     accepts=dt.REAL,
     promote=("x",),

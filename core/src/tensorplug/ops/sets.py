@@ -87,7 +87,7 @@ UNIQUE = KernelSpec(
     "Unique",
     ("x",),
     _unique,
-    attributes={"axis": Attribute(_axis, 0)},
+    attributes={"axis": Attribute(_axis, 0, "int in [0, rank of x); None becomes 0")},
     outputs=("values", "indices"),
 )
 

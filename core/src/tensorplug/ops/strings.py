@@ -80,10 +80,10 @@ STRING_N_GRAMS = KernelSpec(
     ("data", "data_splits"),
     _grams,
     attributes={
-        "separator": Attribute(_text),
-        "n_gram_widths": Attribute(_widths),
-        "left_pad": Attribute(_text),
-        "right_pad": Attribute(_text),
+        "separator": Attribute(_text, form="str"),
+        "n_gram_widths": Attribute(_widths, form="tuple of one or more ints >= 1"),
+        "left_pad": Attribute(_text, form="str"),
+        "right_pad": Attribute(_text, form="str"),
         "pad_width": attributes.integer(REQUIRED),
         "preserve_short_sequences": attributes.flag(),
     },
@@ -123,7 +123,7 @@ STRING_TO_HASH_BUCKET_FAST = KernelSpec(
     "StringToHashBucketFast",
     ("input",),
     _hashed,
-    attributes={"num_buckets": Attribute(_buckets)},
+    attributes={"num_buckets": Attribute(_buckets, form="int in [1, 2**31]")},
     accepts=TEXT,
 )
 
@@ -133,8 +133,8 @@ STATIC_REGEX_REPLACE = KernelSpec(
     ("x",),
     lambda x: x,
     attributes={
-        "pattern": Attribute(_pattern),
-        "rewrite": Attribute(_rewrite),
+        "pattern": Attribute(_pattern, form="str, a regular expression"),
+        "rewrite": Attribute(_rewrite, form="str, in which \\1 to \\9 stand for groups"),
         "replace_global": attributes.flag(default=True),
     },
     accepts=TEXT,

@@ -63,7 +63,7 @@ def _fft_length(default: Callable[[int], int]) -> Attribute:
             )
         return length
 
-    return Attribute(canonical, None)
+    return Attribute(canonical, None, "int >= 1; None becomes what the last axis of input implies")
 
 
 FFT = KernelSpec("FFT", ("input",), _same, accepts=dt.COMPLEX)

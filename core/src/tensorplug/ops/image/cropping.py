@@ -49,7 +49,7 @@ CROP_AND_RESIZE = KernelSpec(
     attributes={
         "crop_size": size_attribute(),
         "method": attributes.choice("bilinear", "nearest", default="bilinear"),
-        "extrapolation_value": Attribute(_real, 0.0),
+        "extrapolation_value": Attribute(_real, 0.0, "float"),
     },
     accepts={
         "image": dt.REAL | dt.BOOL,

@@ -65,7 +65,7 @@ FROM_PIXELS = KernelSpec(
     "FromPixels",
     ("pixels",),
     _pixels,
-    attributes={"num_channels": Attribute(_num_channels, 3)},
+    attributes={"num_channels": Attribute(_num_channels, 3, "int in [1, 4]")},
     accepts=dt.BOOL | dt.FLOATING | {dt.int8, dt.int16, dt.int32, dt.uint8, dt.uint16},
 )
 
@@ -148,7 +148,9 @@ DRAW = KernelSpec(
     "Draw",
     ("image",),
     _drawn,
-    attributes={"options": Attribute(_options, None)},
+    attributes={
+        "options": Attribute(_options, None, "float in [0, 1], the alpha; None becomes 1.0")
+    },
     accepts=dt.REAL | dt.BOOL,
 )
 

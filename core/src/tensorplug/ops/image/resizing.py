@@ -95,7 +95,7 @@ def size_attribute() -> Attribute:
             raise ArgumentError(f"must be two sizes, (height, width), got {value!r}")
         return pair[0], pair[1]
 
-    return Attribute(canonical)
+    return Attribute(canonical, form="pair of ints >= 0, (height, width)")
 
 
 def _half_pixel_centers(value: Any, known: InputTypes) -> bool:
@@ -109,7 +109,9 @@ def _half_pixel_centers(value: Any, known: InputTypes) -> bool:
 _OPTIONS = {
     "size": size_attribute(),
     "align_corners": attributes.flag(default=False),
-    "half_pixel_centers": Attribute(_half_pixel_centers, default=False),
+    "half_pixel_centers": Attribute(
+        _half_pixel_centers, default=False, form="bool; False where align_corners is True"
+    ),
 }
 _GRAD_OPTIONS = {**_OPTIONS, "size": attributes.optional(size_attribute())}
 

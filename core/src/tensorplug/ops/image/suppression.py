@@ -65,8 +65,8 @@ def _scored(boxes: TensorType, scores: TensorType) -> tuple[TensorType, TensorTy
 _INPUTS = ("boxes", "scores")
 _OPTIONS = {
     "max_output_size": attributes.integer(at_least=0),
-    "iou_threshold": Attribute(_part, 0.5),
-    "score_threshold": Attribute(_number, float("-inf")),
+    "iou_threshold": Attribute(_part, 0.5, "float in [0, 1]"),
+    "score_threshold": Attribute(_number, float("-inf"), "float, not NaN"),
 }
 
 NON_MAX_SUPPRESSION_V3 = KernelSpec(
@@ -93,7 +93,7 @@ NON_MAX_SUPPRESSION_V5 = KernelSpec(
     "NonMaxSuppressionV5",
     _INPUTS,
     _scored,
-    attributes={**_OPTIONS, "soft_nms_sigma": Attribute(_part, 0.0)},
+    attributes={**_OPTIONS, "soft_nms_sigma": Attribute(_part, 0.0, "float in [0, 1]")},
     outputs=("selected_indices", "selected_scores"),
     accepts=dt.FLOATING,
     promote=_INPUTS,

@@ -106,9 +106,9 @@ ROTATE_WITH_OFFSET = KernelSpec(
     ("image",),
     _rotated,
     attributes={
-        "radians": Attribute(_number),
-        "fill_value": Attribute(_fill, 0),
-        "center": Attribute(_center, 0.5),
+        "radians": Attribute(_number, form="finite float"),
+        "fill_value": Attribute(_fill, 0, "int or float; or tuple of them, one per channel"),
+        "center": Attribute(_center, 0.5, "pair of finite floats, (x, y)"),
     },
     accepts=dt.REAL,
 )
@@ -197,7 +197,7 @@ TRANSFORM = KernelSpec(
         "fill_mode": attributes.choice(
             "constant", "reflect", "wrap", "nearest", default="constant"
         ),
-        "fill_value": Attribute(_filled, 0),
+        "fill_value": Attribute(_filled, 0, "int or float"),
         "output_shape": attributes.optional(size_attribute()),
     },
     accepts={"image": dt.REAL, "transforms": dt.FLOATING},

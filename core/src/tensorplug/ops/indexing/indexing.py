@@ -54,7 +54,10 @@ GATHER_V2 = KernelSpec(
     "GatherV2",
     ("x", "indices"),
     _gather,
-    attributes={"axis": attributes.axis("x", 0), "batch_dims": Attribute(_batch_dims, 0)},
+    attributes={
+        "axis": attributes.axis("x", 0),
+        "batch_dims": Attribute(_batch_dims, 0, "int in [0, rank of indices]"),
+    },
     accepts={"indices": dt.INTEGER},
 )
 

@@ -45,7 +45,7 @@ def _slope(value: Any, _known: InputTypes) -> float:
 
 _OPTIONS = {
     "activation": kinds.choice(*_ACTIVATIONS, default="linear"),
-    "leakyrelu_alpha": Attribute(_slope, _SLOPE),
+    "leakyrelu_alpha": Attribute(_slope, _SLOPE, "float"),
 }
 
 

@@ -90,8 +90,8 @@ def _samples(logits: TensorType, *, num_samples: int) -> TensorType:
 
 
 # `start` numbers the first block.
-_WHERE: Final = {"shape": attributes.shape(), "start": Attribute(_start, 0)}
-_REAL: Final = {**_WHERE, "dtype": Attribute(_floating, dt.default_float)}
+_WHERE: Final = {"shape": attributes.shape(), "start": Attribute(_start, 0, "int in [0, 2**64)")}
+_REAL: Final = {**_WHERE, "dtype": Attribute(_floating, dt.default_float, "DType, a floating one")}
 _ACCEPTS: Final = {"key": frozenset({dt.uint32})}
 
 # Element j is word j % 4 of block j // 4; words are counted through below.
@@ -132,7 +132,7 @@ MULTINOMIAL = KernelSpec(
     _samples,
     attributes={
         "num_samples": attributes.integer(at_least=0),
-        "seed": Attribute(_seed),
+        "seed": Attribute(_seed, form="int in [0, 2**64)"),
         "normalized": attributes.flag(default=False),
     },
     accepts=dt.REAL,

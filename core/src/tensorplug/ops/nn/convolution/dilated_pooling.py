@@ -50,7 +50,7 @@ def pool_geometry(
     )
 
 
-def _spatial(kind: Any, **options: Any) -> Attribute:
+def _spatial(kind: Any, form: str, **options: Any) -> Attribute:
     """Return an attribute whose canonical form depends on how many spatial axes there are."""
 
     def canonical(value: Any, known: InputTypes) -> Any:
@@ -62,7 +62,7 @@ def _spatial(kind: Any, **options: Any) -> Attribute:
             )
         return kind(axes, **options).canonical(value, known)
 
-    return Attribute(canonical, *options.values())
+    return Attribute(canonical, *options.values(), form=form)
 
 
 def _pool(input: TensorType, *, pooling_type: str, attributes: Attributes) -> TensorType:
@@ -73,16 +73,19 @@ def _pool(input: TensorType, *, pooling_type: str, attributes: Attributes) -> Te
     )
 
 
+_PER_AXIS = "tuple of one int >= 1 per spatial axis"
+_PAD = "'same'; 'valid'; int >= 0; or tuple of one pair (before, after) of ints >= 0 per axis"
+
 POOL = KernelSpec(
     "Pool",
     ("input",),
     _pool,
     attributes={
-        "window_shape": _spatial(axes_attribute),
+        "window_shape": _spatial(axes_attribute, _PER_AXIS),
         "pooling_type": kinds.choice("avg", "max"),
-        "pad": _spatial(sliding.pad_attribute),
-        "dilations": _spatial(axes_attribute, default=1),
-        "strides": _spatial(axes_attribute, default=1),
+        "pad": _spatial(sliding.pad_attribute, _PAD),
+        "dilations": _spatial(axes_attribute, _PER_AXIS, default=1),
+        "strides": _spatial(axes_attribute, _PER_AXIS, default=1),
         "dim_rounding_mode": sliding.rounding_attribute(),
     },
     accepts=dt.REAL,
