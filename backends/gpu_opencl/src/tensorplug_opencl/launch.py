@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 import pyopencl as cl
@@ -12,11 +12,14 @@ from tensorplug_opencl import faults
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from threading import RLock
 
     from tensorplug_opencl.buffers import DeviceBuffer
-    from tensorplug_opencl.runtime import Runtime
+    from tensorplug_opencl.measuring import Measurements
+    from tensorplug_opencl.memory import Memory
+    from tensorplug_opencl.program import Programs
 
-__all__ = ["Launch", "bind", "group_of"]
+__all__ = ["Launch", "LaunchContext", "bind", "group_of"]
 
 # Work-items per group, for items that do little and for those that loop. PoCL compiles a kernel
 # again for every new group size, so they are fixed, and runs a group on one core, so that
@@ -76,6 +79,26 @@ def bind(kernel: cl.Kernel) -> Callable[[int, Any], None]:
     return direct
 
 
+class LaunchContext(Protocol):
+    """What a launch needs of the runtime: its queue, and what goes along with enqueuing.
+
+    ``lock`` is held from the first argument to the enqueue. A launch sets ``last``, the event of
+    what was enqueued last; while ``measuring``, it passes the event to ``measurements``.
+    """
+
+    name: str
+    queue: cl.CommandQueue
+    lock: RLock
+    last: cl.Event | None
+    measuring: bool
+    measurements: Measurements
+    memory: Memory
+    programs: Programs
+
+    def synchronize(self) -> None:
+        """Wait until all work is done."""
+
+
 class Launch:
     """A kernel whose constants and sizes are fixed: called with buffers, it is enqueued.
 
@@ -100,7 +123,7 @@ class Launch:
     )
 
     def __init__(
-        self, runtime: Runtime, kernel: cl.Kernel, title: str, arrays: int, items: int
+        self, runtime: LaunchContext, kernel: cl.Kernel, title: str, arrays: int, items: int
     ) -> None:
         self._runtime = runtime
         self._set_arg: Callable[[int, Any], None] = kernel.set_arg

@@ -8,16 +8,30 @@ other has done what was enqueued earlier.
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyopencl as cl
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug_opencl.runtime import Runtime
+__all__ = ["MeasuredRuntime", "Measurements"]
 
-__all__ = ["Measurements"]
+
+class MeasuredRuntime(Protocol):
+    """What measurements need of the runtime.
+
+    They replace its ``queue``, and ``measuring`` tells it to pass on events.
+    """
+
+    context: cl.Context
+    device: cl.Device
+    queue: cl.CommandQueue
+    lock: threading.RLock
+    measuring: bool
+
+    def translate(self, action: str, function: Callable[..., None], *args: Any) -> None:
+        """Call ``function``, and translate OpenCL's errors."""
 
 
 class _Open(threading.local):
@@ -30,7 +44,7 @@ class _Open(threading.local):
 class Measurements:
     """What is being measured on one runtime, by any of its threads."""
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: MeasuredRuntime) -> None:
         self._runtime = runtime
         self._plain = runtime.queue
         self._timed: cl.CommandQueue | None = None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.plugin import SELU_ALPHA, SELU_SCALE, KernelSpec, KernelTable, TensorType, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl.kernels import pointwise
+from tensorplug_opencl.kernels import formula_tables, pointwise
 from tensorplug_opencl.kernels.pointwise import Formula
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ EXPRESSIONS: Final[dict[KernelSpec, Formula]] = {
     specs.SELU: Formula(f"scaled_elu(x, (A){SELU_SCALE!r}, (A){_SELU_BELOW!r})"),
     specs.SOFTPLUS: Formula("(x > 0 ? x : 0) + a_log1p(a_exp(-a_fabs(x)))"),
 }
-pointwise.register(kernels, EXPRESSIONS)
+formula_tables.register(kernels, EXPRESSIONS)
 
 
 @kernels.prepare(specs.ELU_GRAD)

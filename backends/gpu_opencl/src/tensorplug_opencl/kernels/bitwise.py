@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from tensorplug.plugin import KernelSpec, KernelTable, specs
-from tensorplug_opencl.kernels import pointwise
+from tensorplug_opencl.kernels import formula_tables
 from tensorplug_opencl.kernels.pointwise import Formula
 
 kernels = KernelTable()
@@ -25,4 +25,4 @@ EXPRESSIONS: Final[dict[KernelSpec, Formula]] = {
         signed="(R)b < 8 * sizeof(A) ? a >> b : a < 0 ? -1 : 0",
     ),
 }
-pointwise.register(kernels, EXPRESSIONS)
+formula_tables.register(kernels, EXPRESSIONS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tensorplug.plugin import KernelSpec, KernelTable, specs
-from tensorplug_opencl.kernels import pointwise
+from tensorplug_opencl.kernels import formula_tables
 from tensorplug_opencl.kernels.pointwise import Formula
 
 kernels = KernelTable()
@@ -26,4 +26,4 @@ EXPRESSIONS: Final[dict[KernelSpec, Formula]] = {
     specs.IS_INF: Formula("x == x && x - x != 0"),
     specs.IS_NAN: Formula("x != x"),
 }
-pointwise.register(kernels, EXPRESSIONS)
+formula_tables.register(kernels, EXPRESSIONS)

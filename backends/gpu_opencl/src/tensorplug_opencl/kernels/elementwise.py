@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.plugin import DType, KernelSpec, KernelTable, TensorType, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl.kernels import ctypes, pointwise
+from tensorplug_opencl.kernels import ctypes, formula_tables, pointwise
 from tensorplug_opencl.kernels.pointwise import Formula, Input, Rare
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ EXPRESSIONS: Final[dict[KernelSpec, Formula]] = {
     specs.MINIMUM: Formula("a <= b || a != a ? a : b"),
     specs.SQUARED_DIFFERENCE: Formula("(a - b) * (a - b)", ring=True),
 }
-pointwise.register(kernels, EXPRESSIONS)
+formula_tables.register(kernels, EXPRESSIONS)
 
 
 @kernels.prepare(specs.CAST)

@@ -13,9 +13,8 @@ from tensorplug_opencl.kernels.templates import Operand
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tensorplug.plugin import DType, KernelSpec, KernelTable, TensorType
+    from tensorplug.plugin import DType, TensorType
     from tensorplug.plugin import dtypes as dt
-    from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.runtime import Runtime
 
@@ -29,7 +28,6 @@ __all__ = [
     "constant",
     "of_formula",
     "prepare",
-    "register",
 ]
 
 PART: Final = "__tensorplug_part__"
@@ -199,26 +197,3 @@ def constant(name: str, value: dt.Scalar, dtype: DType) -> Constant:
     with np.errstate(over="ignore"):  # what is beyond all numbers of the type is an infinity
         rounded = np.array(value).astype(dtype.numpy)
     return Constant(name, ctype, ctypes.host(ctype).type(rounded))
-
-
-def register(kernels: KernelTable, formulas: Mapping[KernelSpec, Formula]) -> None:
-    """Put a kernel of one or two inputs into ``kernels`` for each formula."""
-    for spec, formula in formulas.items():
-        entry = _unary if len(spec.input_names) == 1 else _binary
-        kernels.prepare(spec)(entry(spec, formula))
-
-
-def _unary(spec: KernelSpec, formula: Formula) -> Callable[..., Any]:
-    def unary(x: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Any:
-        title = f"{spec.name} {x.dtype}"
-        return of_formula(backend.runtime, title, formula, {"x": x}, out)
-
-    return unary
-
-
-def _binary(spec: KernelSpec, formula: Formula) -> Callable[..., Any]:
-    def binary(a: TensorType, b: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Any:
-        title = f"{spec.name} {a.dtype}"
-        return of_formula(backend.runtime, title, formula, {"a": a, "b": b}, out)
-
-    return binary

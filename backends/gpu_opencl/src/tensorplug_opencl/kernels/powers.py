@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tensorplug.plugin import KernelSpec, KernelTable, specs
-from tensorplug_opencl.kernels import pointwise
+from tensorplug_opencl.kernels import formula_tables
 from tensorplug_opencl.kernels.pointwise import Formula
 
 kernels = KernelTable()
@@ -20,4 +20,4 @@ EXPRESSIONS: Final[dict[KernelSpec, Formula]] = {
     specs.HYPOT: Formula("a_hypot(a, b)"),
     specs.LOG_ADD_EXP: Formula("a_log_add_exp(a, b)"),
 }
-pointwise.register(kernels, EXPRESSIONS)
+formula_tables.register(kernels, EXPRESSIONS)

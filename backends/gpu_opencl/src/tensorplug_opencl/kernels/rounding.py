@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.plugin import KernelSpec, KernelTable, TensorType, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl.kernels import pointwise
+from tensorplug_opencl.kernels import formula_tables, pointwise
 from tensorplug_opencl.kernels.pointwise import Formula
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ EXPRESSIONS: Final[dict[KernelSpec, Formula]] = {
     specs.SIGN_BIT: Formula("a_bits(x) < 0", signed="x < 0", unsigned="0"),
     specs.COPY_SIGN: Formula("a_copysign(a, b)"),
 }
-pointwise.register(kernels, EXPRESSIONS)
+formula_tables.register(kernels, EXPRESSIONS)
 
 
 @kernels.prepare(specs.CLIP_BY_VALUE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tensorplug.plugin import KernelSpec, KernelTable, specs
-from tensorplug_opencl.kernels import pointwise
+from tensorplug_opencl.kernels import formula_tables
 from tensorplug_opencl.kernels.pointwise import Formula, Rare
 
 kernels = KernelTable()
@@ -21,4 +21,4 @@ EXPRESSIONS: Final[dict[KernelSpec, Formula]] = {
     specs.TAN: Formula("a_tan(x)", rare=Rare("a_is_far(x)", "tan(x)")),
     specs.ATAN2: Formula("a_atan2(a, b)"),
 }
-pointwise.register(kernels, EXPRESSIONS)
+formula_tables.register(kernels, EXPRESSIONS)
