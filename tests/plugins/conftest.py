@@ -82,16 +82,13 @@ class Distribution:
 # A backend that runs one kernel on NumPy: enough to show that it works beside a broken one.
 GOOD_SOURCE = """
 import numpy as np
-from tensorplug import dtypes as dt
-from tensorplug.ops.elementwise import ADD
-from tensorplug.contract.hooks import hookimpl
-from tensorplug.contract.spec import TensorType
-from tensorplug.contract.tables import KernelTable
+from tensorplug.plugin import KernelTable, TensorType, hookimpl, specs
+from tensorplug.plugin import dtypes as dt
 
 kernels = KernelTable()
 
 
-@kernels.register(ADD)
+@kernels.register(specs.ADD)
 def add(a, b):
     return np.add(a, b)
 
@@ -221,11 +218,11 @@ def attempt(function):
             outcome = [type(error).__name__, str(error), [k.__name__ for k in type(error).__mro__]]
         else:
             outcome = ["nothing", repr(result), []]
-    return outcome + [[[each.category.__name__, str(each.message)] for each in caught]]
+    return outcome + [[[warned.category.__name__, str(warned.message)] for warned in caught]]
 
 def listed(infos):
     return {
-        each.name: [each.distribution, each.version, each.state, each.detail] for each in infos
+        info.name: [info.distribution, info.version, info.state, info.detail] for info in infos
     }
 
 def added(tp):

@@ -18,10 +18,7 @@ SKIP = "TENSORPLUG_DISABLE_PLUGINS=broken"
 # The same backend under another name; what a case appends overrides or breaks it.
 WORKING = """
 from tensorplug_good import Numpy, kernels
-from tensorplug.errors import BackendUnavailableError
-from tensorplug.contract.hooks import hookimpl
-from tensorplug.contract.tables import KernelTable
-from tensorplug.ops.elementwise import ADD, NEG
+from tensorplug.plugin import BackendUnavailableError, KernelTable, hookimpl, specs
 
 @hookimpl
 def tensorplug_create_backend(device):
@@ -127,7 +124,7 @@ CASES = {
         ("tensorplug_broken.tensorplug_create_backend takes device=None", "without defaults"),
     ),
     "no backend hook": Case(
-        "from tensorplug.contract.hooks import hookimpl",
+        "from tensorplug.plugin import hookimpl",
         "RegistrationError",
         ("has no hook tensorplug_create_backend",),
         on_top=False,
@@ -136,7 +133,7 @@ CASES = {
         """
         table = KernelTable()
 
-        @table.register(ADD)
+        @table.register(specs.ADD)
         def add(a, b, *, alpha):
             return a + alpha * b
         """,
@@ -231,8 +228,8 @@ CASES = {
     "kernel registered twice": Case(
         """
         other = KernelTable()
-        other.register(NEG)(lambda x: -x)
-        other.register(ADD)(lambda a, b: a + b)
+        other.register(specs.NEG)(lambda x: -x)
+        other.register(specs.ADD)(lambda a, b: a + b)
 
         @hookimpl
         def tensorplug_kernels():
@@ -246,8 +243,7 @@ CASES = {
     ),
     "a second spec of a known name": Case(
         """
-        from tensorplug.contract.spec import KernelSpec
-        from tensorplug import inference
+        from tensorplug.plugin import KernelSpec, inference
         table = KernelTable()
         table.register(KernelSpec("Neg", ("x",), inference.same))(lambda x: -x)
 

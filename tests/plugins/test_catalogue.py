@@ -14,10 +14,9 @@ from tensorplug.ops import creation, elementwise, matrix_products
 from tensorplug.plugins.assembly import core_registry
 
 ANOTHER_SPEC = """
-from tensorplug.ops.elementwise import ADD
-from tensorplug.ops.elementwise import CAST
+from tensorplug.contract import inference
 from tensorplug.contract.spec import KernelSpec
-from tensorplug import inference
+from tensorplug.ops.elementwise import ADD, CAST
 {name} = KernelSpec("{kernel}", ("x",), inference.same)
 """
 

@@ -119,7 +119,7 @@ def tensorplug_create_backend(device):
     return Wrong("wrong")
 """
 ABSENT = """
-from tensorplug.errors import BackendUnavailableError
+from tensorplug.plugin import BackendUnavailableError
 
 @hookimpl
 def tensorplug_create_backend(device):
@@ -162,7 +162,7 @@ def test_the_doctor_survives_what_is_broken(site: Site, name: str) -> None:
 
 
 REFUSES = """
-from tensorplug.contract.backend import DeviceInfo
+from tensorplug.plugin import DeviceInfo
 
 @hookimpl
 def tensorplug_create_backend(device):

@@ -13,12 +13,17 @@ NAMED = ("acme-ops", "4.5.6")
 # An op of its own with a kernel for the good backend, a gradient and a decomposition.
 WORKING = """
 import numpy as np
-from tensorplug import inference
-from tensorplug.dispatch import chained, dispatch
-from tensorplug.ops.elementwise import ADD, NEG
-from tensorplug.contract.hooks import hookimpl
-from tensorplug.contract.spec import KernelSpec
-from tensorplug.contract.tables import DecompositionTable, GradientTable, KernelTable
+from tensorplug.plugin import (
+    DecompositionTable,
+    GradientTable,
+    KernelSpec,
+    KernelTable,
+    chained,
+    dispatch,
+    hookimpl,
+    inference,
+    specs,
+)
 
 HALVE = KernelSpec("Halve", ("x",), inference.same)
 kernels = KernelTable()
@@ -102,11 +107,11 @@ CASES = {
         ("tensorplug_gradients gave", "a KernelTable; it must give GradientTables"),
     ),
     "gradient of the core registered again": Case(
-        "gradients.wrt(NEG, 'x')(lambda dy: -dy)",
+        "gradients.wrt(specs.NEG, 'x')(lambda dy: -dy)",
         ("the gradient of 'Neg' with respect to 'x' is registered already by tensorplug 0.1.0",),
     ),
     "gradient asks for something unknown": Case(
-        "gradients.wrt(ADD, 'a')(lambda dz: dz)",
+        "gradients.wrt(specs.ADD, 'a')(lambda dz: dz)",
         ("gradient of 'Add' with respect to 'a'", "asks for dz", "it may ask for dy, a, b"),
     ),
     "chained name is taken": Case(
@@ -131,7 +136,7 @@ CASES = {
         when="opened",
     ),
     "kernel of the backend registered again": Case(
-        "kernels.register(ADD)(lambda a, b: a + b)",
+        "kernels.register(specs.ADD)(lambda a, b: a + b)",
         (
             "kernel 'Add' for backend 'good' is registered already by tensorplug-good 1.2.3",
             "acme-ops 4.5.6 must say override=True",
@@ -141,15 +146,16 @@ CASES = {
 }
 
 SCRIPT = """
-from tensorplug import dispatch
+from tensorplug.dispatch.context import ROOT
+from tensorplug.engine.current import in_use
 from tensorplug.plugins import discovery
 import tensorplug as tp
 
 seen = {"before": listed(discovery.extensions()), "early": "acme_ops" in sys.modules}
-seen["built"] = attempt(lambda: dispatch.runner(dispatch.ROOT).registry.state.version)
+seen["built"] = attempt(lambda: in_use().registry.state.version)
 seen["opened"] = attempt(lambda: tp.set_backend("good"))
 seen["good"] = added(tp)
-state = dispatch.ROOT.engine.registry.state
+state = ROOT.engine.registry.state
 seen["known"] = "Halve" in state.specs
 seen["owned"] = sorted({
     str(owned.owner)
@@ -190,13 +196,13 @@ def test_extension_brings_op_kernel_gradient_decomposition_and_method(site, good
     site.install(good, make_extension("acme_ops", WORKING))
     seen = site.run("""
         import tensorplug as tp
-        from tensorplug import dispatch
+        from tensorplug.dispatch.context import ROOT
         from tensorplug.plugins import discovery
 
         tp.set_backend("good")
         x = tp.asarray([3.0, 8.0])
         gradient = tp.grad(lambda x: x.halve())(x, dy=tp.asarray([2.0, 6.0]))
-        state = dispatch.ROOT.engine.registry.state
+        state = ROOT.engine.registry.state
         report({
             "result": x.halve().numpy().tolist(),
             "dtype": str(x.halve().dtype),

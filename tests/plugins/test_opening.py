@@ -6,10 +6,18 @@ import pytest
 
 WORKING = """
 from tensorplug_good import Numpy, kernels
-from tensorplug.errors import ArgumentError, BackendUnavailableError
-from tensorplug.ops.elementwise import ADD, NEG
-from tensorplug.contract.hooks import hookimpl
-from tensorplug.contract.tables import GradientTable, KernelTable
+from tensorplug.plugin import (
+    ArgumentError,
+    BackendUnavailableError,
+    GradientTable,
+    KernelSpec,
+    KernelTable,
+    chained,
+    dispatch,
+    hookimpl,
+    inference,
+    specs,
+)
 
 @hookimpl
 def tensorplug_create_backend(device):
@@ -48,14 +56,14 @@ def tensorplug_create_backend(device):
 """)
     seen = site.run("""
         import tensorplug as tp
-        from tensorplug import dispatch
+        from tensorplug.dispatch.context import ROOT
         results = []
         for name in ("acme", "acme:1", "acme:0", "acme:1"):
             tp.set_backend(name)
             results.append(added(tp))
         refused = [attempt(lambda: tp.set_backend(name))[:2] for name in ("acme:9", "acme:x")]
         import tensorplug_acme
-        stack = dispatch.ROOT.engine.registry.state.kernels["Add", "acme"]
+        stack = ROOT.engine.registry.state.kernels["Add", "acme"]
         report({
             "results": results,
             "opened": tensorplug_acme.opened,
@@ -87,10 +95,10 @@ def tensorplug_create_backend(device):
 def test_backend_opens_again_after_it_was_closed(acme):
     seen = acme().run("""
         import tensorplug as tp
-        from tensorplug import dispatch
+        from tensorplug.dispatch.context import ROOT
         tp.set_backend("acme")
         x = tp.asarray([1.0])
-        dispatch.ROOT.engine.close("acme")
+        ROOT.engine.close("acme")
         error = attempt(lambda: x.numpy())[0]
         tp.set_backend("acme")
         report([error, added(tp)])
@@ -166,9 +174,9 @@ def tensorplug_kernels():
             tp.set_backend("acme")
         except tp.errors.RegistrationError as error:
             notes = getattr(error, "__notes__", [])
-        from tensorplug import dispatch
+        from tensorplug.dispatch.context import ROOT
         import tensorplug_acme
-        kept = [key for key in dispatch.ROOT.engine.registry.state.kernels if "acme" in key]
+        kept = [key for key in ROOT.engine.registry.state.kernels if "acme" in key]
         report([notes, tensorplug_acme.closed, kept])
     """)
     assert seen == [notes, ["acme"], []]
@@ -193,7 +201,7 @@ def test_preferred_backends_are_tried_in_order(acme):
 def test_fallback_to_a_backend_that_is_not_open_yet(acme):
     site = acme("""
 kernels = KernelTable()
-kernels.register(NEG)(lambda x: -x)
+kernels.register(specs.NEG)(lambda x: -x)
 """)
     script = """
         import tensorplug as tp
@@ -216,9 +224,6 @@ kernels.register(NEG)(lambda x: -x)
 
 def test_rules_of_a_backend_s_own_come_into_force_when_it_opens(acme):
     site = acme("""
-from tensorplug import inference
-from tensorplug.dispatch import chained, dispatch
-from tensorplug.contract.spec import KernelSpec
 
 THIRD = KernelSpec("Third", ("x",), inference.same)
 own, gradients = KernelTable(), GradientTable()
@@ -269,8 +274,8 @@ def tensorplug_conformance_cases():
 """)
     seen = site.run("""
         import tensorplug as tp
-        from tensorplug import dispatch
-        source = dispatch.runner(dispatch.ROOT).source
+        from tensorplug.engine.current import in_use
+        source = in_use().source
         report([
             source.diagnostics("acme"),
             source.diagnostics("good"),

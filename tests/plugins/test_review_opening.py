@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 EXTENSION = """
-from tensorplug.contract.hooks import hookimpl
+from tensorplug.plugin import hookimpl
 times = []
 
 @hookimpl
