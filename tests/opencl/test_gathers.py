@@ -18,7 +18,7 @@ from tensorplug_opencl.kernels import (
 )
 from tensorplug_opencl.kernels.gathers import Bound, Digit, Gathered, gathered
 from tensorplug_opencl.kernels.matrices import Matrix
-from tensorplug_opencl.kernels.products import NOTHING, Product
+from tensorplug_opencl.kernels.products import NO_EPILOGUE, Product
 from tensorplug_opencl.kernels.sliding import Convolution
 from tensorplug_opencl.kernels.tiled_products import Tiles
 
@@ -120,7 +120,7 @@ def test_arguments_of_the_largest_products_fit(opened):
     shapes = (2, 8, 9, 9, 9), (3, 3, 3, 8, 6), (2, 6, 5, 5, 5)
     of = Convolution.of(opened, dt.float32, shapes, attributes)
     more = dict.fromkeys(("blocks_down", "blocks_across", "down", "across"), 1)  # of panels
-    found = [implicit.forward_product(of, NOTHING), *implicit.input_gradient_products(of)]
+    found = [implicit.forward_product(of, NO_EPILOGUE), *implicit.input_gradient_products(of)]
     assert len(found) == 1 + 2**3
     for product in found:
         constants = products.constants(product, np.dtype(np.uint64), more)
@@ -140,7 +140,7 @@ def test_tiles_of_many_elements(opened):
         (x.shape, filter.shape, (2, 9, 11, 37)),
         {**attributes, "dim_rounding_mode": None},
     )
-    product = implicit.forward_product(of, NOTHING)
+    product = implicit.forward_product(of, NO_EPILOGUE)
     result = opened.runtime.empty(TensorType(dt.float32, of.y))
     multiply = gemm.multiplier(opened.runtime, product, Tiles(16, 16, 8, 2, 4), 1)
     multiply(opened.from_host(x), opened.from_host(filter), result)

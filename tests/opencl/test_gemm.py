@@ -15,7 +15,7 @@ from tensorplug.ops.matrix_products import BATCH_MAT_MUL
 from tensorplug.ops.nn import fused
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import gemm, panels, tiled_products
-from tensorplug_opencl.kernels.gemm import Ending, Product
+from tensorplug_opencl.kernels.gemm import Epilogue, Product
 from tensorplug_opencl.kernels.matrices import Matrix
 
 if TYPE_CHECKING:
@@ -55,9 +55,9 @@ def product(opened, a, b, *, way=None, cut=None, before=0, bias=None):
     out = (*shape, a.shape[-2], b.shape[-1])
     dtype = dt.of(a.dtype)
     target = layouts.row_major(out)
-    ending, more = gemm.NOTHING, []
+    epilogue, more = gemm.NO_EPILOGUE, []
     if bias is not None:
-        ending = Ending("x + bias", (("bias", Matrix(0, 1, (0,) * len(shape))),))
+        epilogue = Epilogue("x + bias", (("bias", Matrix(0, 1, (0,) * len(shape))),))
         more = [opened.from_host(bias)]
     of = Product(
         dtype,
@@ -69,7 +69,7 @@ def product(opened, a, b, *, way=None, cut=None, before=0, bias=None):
         matrix(b, shape),
         Matrix(target[-2], target[-1], target[:-2]),
         max(a.size, b.size, int(np.prod(out))),
-        ending,
+        epilogue,
     )
     result = opened.runtime.empty(TensorType(dtype, out))
     multiply = gemm.multiplier(opened.runtime, of, way, cut)
@@ -125,14 +125,14 @@ def test_a_driver_that_takes_more_local_memory_than_declared(monkeypatch, opened
 
 @pytest.mark.parametrize("way", SMALL, ids=str)
 @pytest.mark.parametrize("cut", [1, 2, 7])
-def test_slices_of_the_inner_axis_and_an_ending(opened, way, cut):
+def test_slices_of_the_inner_axis_and_an_epilogue(opened, way, cut):
     a, b, bias = numbers((3, 130)), numbers((130, 40)), numbers((40,))
     found = product(opened, a, b, way=way, cut=cut, bias=bias)
     np.testing.assert_array_equal(found, a.astype(float) @ b + bias)
 
 
 @pytest.mark.parametrize("way", SMALL, ids=str)
-def test_few_columns_are_turned_with_their_ending(opened, way):
+def test_few_columns_are_turned_with_their_epilogue(opened, way):
     a, b, bias = numbers((2, 50, 33)), numbers((2, 33, 3)), numbers((3,))
     found = product(opened, a, b, way=way, cut=1, bias=bias)
     np.testing.assert_array_equal(found, a.astype(float) @ b + bias)

@@ -15,7 +15,7 @@ from tensorplug.ops import bitwise, comparison, creation, powers, rounding
 from tensorplug.ops import elementwise as ops
 from tensorplug.ops.nn import activation, gaussian_error, normalization
 from tensorplug_opencl.kernels import pointwise
-from tensorplug_opencl.kernels.pointwise import RUN, Formula, Rare
+from tensorplug_opencl.kernels.pointwise import RUN, Formula, SlowPath
 
 GROUP = 8 * RUN  # elements of a group of work-items, on a CPU
 
@@ -76,9 +76,9 @@ def test_views_with_an_offset_are_read_from_there(device):
 
 
 @pytest.mark.parametrize("shapes", [((3000,), (3000,)), ((30, 100), (100,))], ids=str)
-def test_rare_arguments_have_an_expression_of_their_own(device, shapes):
+def test_a_formula_with_a_slow_path(device, shapes):
     a, b = (np.arange(np.prod(shape), dtype=np.float32).reshape(shape) for shape in shapes)
-    formula = Formula("a + b", rare=Rare("a == 77 || a == 2500", "-b"))
+    formula = Formula("a + b", slow_path=SlowPath("a == 77 || a == 2500", "-b"))
     expected = np.where((a == 77) | (a == 2500), -np.broadcast_to(b, a.shape), a + b)
     np.testing.assert_array_equal(compute(device, formula, a=a, b=b), expected)
 

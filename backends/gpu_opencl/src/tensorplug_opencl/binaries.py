@@ -101,7 +101,7 @@ def _prune(folder: Path, kept: int) -> None:
     total = sum(status.st_size for status, _ in files)
     if total <= kept:
         return
-    for status, file in sorted(files, key=lambda item: item[0].st_mtime):
+    for status, file in sorted(files, key=lambda entry: entry[0].st_mtime):
         if total <= kept * 3 // 4:
             return
         file.unlink(missing_ok=True)  # another process may be at it, too

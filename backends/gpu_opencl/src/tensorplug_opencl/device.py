@@ -87,12 +87,12 @@ def _search() -> tuple[list[Found], list[str]]:
         raise BackendUnavailableError(f"the OpenCL loader failed: {error}") from error
     devices: list[cl.Device] = []
     faults: list[str] = []
-    for item in platforms:
+    for opencl_platform in platforms:
         try:
-            devices.extend(item.get_devices())
+            devices.extend(opencl_platform.get_devices())
         except cl.Error as error:
             if error.code != cl.status_code.DEVICE_NOT_FOUND:
-                name = item.name.strip()
+                name = opencl_platform.name.strip()
                 faults.append(f"OpenCL platform {name!r} cannot list its devices: {error}")
     return _ranked(devices), faults
 
@@ -127,7 +127,9 @@ def choose(wanted: str | None) -> Found:
         )
     number = 0 if wanted is None else int(wanted)
     if number >= len(found):
-        listed = "; ".join(f"{number}: {describe(item[0])}" for number, item in enumerate(found))
+        listed = "; ".join(
+            f"{number}: {describe(other.device)}" for number, other in enumerate(found)
+        )
         raise BackendUnavailableError(f"there is no OpenCL device {wanted}. These exist: {listed}")
     chosen = found[number]
     if not chosen.refused:

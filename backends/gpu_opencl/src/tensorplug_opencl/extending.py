@@ -6,11 +6,9 @@ such a function returns, and take care of the output's memory, of programs (each
 per source text, whatever shapes and numbers it runs on) and of translating OpenCL's errors.
 
     >>> import tensorplug as tp
-    >>> from tensorplug import inference
-    >>> from tensorplug.contract.attributes import number
-    >>> from tensorplug.dispatch import dispatch
-    >>> from tensorplug.contract.spec import KernelSpec
-    >>> HINGE = KernelSpec("Hinge", ("x",), inference.same, attributes={"slope": number(0.5)})
+    >>> from tensorplug.plugin import KernelSpec, attributes, dispatch, inference
+    >>> slope = attributes.number(0.5)
+    >>> HINGE = KernelSpec("Hinge", ("x",), inference.same, attributes={"slope": slope})
     >>> def hinge(x, *, slope, backend, out):
     ...     constants = {"slope": slope}
     ...     return elementwise(backend, "Hinge", "x > 0 ? x : slope * x", {"x": x}, out, constants)
@@ -106,11 +104,11 @@ def elementwise(
 
     """
     formula = Formula(formula) if isinstance(formula, str) else formula
-    given = {} if constants is None else constants
+    numbers = {} if constants is None else constants
     dtype = _common(inputs)
-    _check_names([*inputs, *given])
+    _check_names([*inputs, *numbers])
     ctype = ctypes.ring(dtype) if formula.ring else ctypes.computed(dtype)
-    converted = [_constant(backend, item, given[item], dtype, ctype) for item in given]
+    converted = [_constant(backend, key, number, dtype, ctype) for key, number in numbers.items()]
     title = f"{name} {dtype}"
     return pointwise.of_formula(backend.runtime, title, formula, inputs, out, converted, functions)
 
@@ -132,7 +130,7 @@ def elementwise_several(
     instructions.
 
         >>> import numpy as np
-        >>> from tensorplug import dtypes as dt
+        >>> from tensorplug.plugin import dtypes as dt
         >>> backend = OpenCLBackend.open(None)
         >>> type_ = TensorType(dt.float32, (2,))
         >>> polar = elementwise_several(
@@ -142,8 +140,8 @@ def elementwise_several(
         ...     {"x": type_, "y": type_},
         ...     {"radius": type_, "angle": type_},
         ... )
-        >>> x, y = (backend.from_host(np.array(each, np.float32)) for each in ([3, 1], [4, 0]))
-        >>> [backend.to_host(each).round(3).tolist() for each in polar(x, y)]
+        >>> x, y = (backend.from_host(np.array(values, np.float32)) for values in ([3, 1], [4, 0]))
+        >>> [backend.to_host(result).round(3).tolist() for result in polar(x, y)]
         [[5.0, 1.0], [0.9269999861717224, 0.0]]
 
     Args: as for ``elementwise``, but for
@@ -151,11 +149,11 @@ def elementwise_several(
 
     Raises: as ``elementwise``, and ValueError where shapes are not as said above.
     """
-    given = {} if constants is None else constants
+    numbers = {} if constants is None else constants
     dtype = _common(inputs)
-    _check_names([*inputs, *given])
+    _check_names([*inputs, *numbers])
     _check_names(list(outs))
-    twice = outs.keys() & {*inputs, *given}
+    twice = outs.keys() & {*inputs, *numbers}
     if twice:
         raise ValueError(f"{sorted(twice)} are results and something else")
     shapes = {output.shape for output in outs.values()}
@@ -167,7 +165,7 @@ def elementwise_several(
     if not next(iter(outs.values())).size:
         return _several(runtime, list(outs.values()), _nothing)
     ctype = ctypes.computed(dtype)
-    converted = [_constant(backend, item, given[item], dtype, ctype) for item in given]
+    converted = [_constant(backend, key, number, dtype, ctype) for key, number in numbers.items()]
     write = joint.launch(runtime, f"{name} {dtype}", statements, inputs, outs, converted, dtype)
     return _several(runtime, list(outs.values()), write)
 
@@ -241,7 +239,7 @@ def program(
     of one is the input of the next.
 
         >>> import numpy as np
-        >>> from tensorplug import dtypes as dt
+        >>> from tensorplug.plugin import dtypes as dt
         >>> REVERSE = '''// reverse
         ... kernel void run(global const float *x, const long x_at,
         ...                 global float *y, const long y_at, const uint n) {

@@ -67,7 +67,7 @@ class Measurements:
         mine.append(events)
 
         def end() -> int:
-            mine[:] = [item for item in mine if item is not events]
+            mine[:] = [other for other in mine if other is not events]
             with runtime.lock:
                 self._count -= 1
                 if not self._count:

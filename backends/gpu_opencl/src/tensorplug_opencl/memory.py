@@ -45,8 +45,8 @@ def limit_of(text: str) -> int | None:
         return None
     found = _SIZE.fullmatch(text.strip())
     if found:
-        number, unit, ending = found.groups()
-        base = 1000 if (ending or "").lower() == "b" else 1024
+        number, unit, suffix = found.groups()
+        base = 1000 if (suffix or "").lower() == "b" else 1024
         nbytes = int(float(number) * base ** _POWERS.index((unit or " ").lower()))
         if nbytes > 0:
             return nbytes
@@ -137,19 +137,16 @@ class Memory:
     def _types(self) -> Iterator[TensorType]:
         """Yield the type under each piece of memory: of its largest view."""
         found: dict[int, DeviceBuffer] = {}
-        for get_object_ in gc.get_objects():
-            if (
-                type(get_object_) is not DeviceBuffer
-                or getattr(get_object_, "shape", None) is None
-            ):
+        for candidate in gc.get_objects():
+            if type(candidate) is not DeviceBuffer or getattr(candidate, "shape", None) is None:
                 continue  # or it is just being made
-            memory = get_object_.memory
+            memory = candidate.memory
             if memory is None or memory.context != self._queue.context:
                 continue
             before = found.get(id(memory))
-            if before is None or before.type.nbytes < get_object_.type.nbytes:
-                found[id(memory)] = get_object_
-        return (item.type for item in found.values())
+            if before is None or before.type.nbytes < candidate.type.nbytes:
+                found[id(memory)] = candidate
+        return (buffer.type for buffer in found.values())
 
     def trim(self) -> int:
         """Give what is kept for reuse back to the device; return how many bytes that were.

@@ -20,10 +20,10 @@ TEXTS: Final = {
     # infinities are as good as two ones.
     "a_angle": """
 INLINE A a_angle(A y, A x) {$fuse
-  const A given = a_fabs(x);
-  const bool endless = y == INFINITY && given == INFINITY;
-  const A scale = y > (A)$huge || given > (A)$huge ? (A)0.25 : (A)1;
-  const A up = endless ? (A)1 : y * scale, along = endless ? (A)1 : given * scale;
+  const A size = a_fabs(x);
+  const bool endless = y == INFINITY && size == INFINITY;
+  const A scale = y > (A)$huge || size > (A)$huge ? (A)0.25 : (A)1;
+  const A up = endless ? (A)1 : y * scale, along = endless ? (A)1 : size * scale;
   const bool steep = up > along * (A)2.41421356237309504880;
   const bool flat = !(up > along * (A)0.41421356237309504880);
   const A above = steep ? -along : flat ? up : up - along;

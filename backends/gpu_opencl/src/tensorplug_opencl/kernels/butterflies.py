@@ -112,7 +112,10 @@ def _transformed(writer: _Writer, points: list[Number]) -> list[Number]:
     q = n // p
     columns = [_transformed(writer, points[at::q]) for at in range(q)]
     turned = [
-        [writer.settled(writer.turned(item, Fraction(at * k, n))) for k, item in enumerate(column)]
+        [
+            writer.settled(writer.turned(point, Fraction(at * k, n)))
+            for k, point in enumerate(column)
+        ]
         for at, column in enumerate(columns)
     ]
     rows = [_transformed(writer, [column[k] for column in turned]) for k in range(p)]
@@ -127,8 +130,8 @@ def _prime(writer: _Writer, points: list[Number]) -> list[Number]:
     gaps = [writer.difference(points[j], points[n - j]) for j in range(1, half + 1)]
     first = points[0]
     total = writer.name(
-        " + ".join([first[0], *(sum_[0] for sum_ in sums)]),
-        " + ".join([first[1], *(sum_[1] for sum_ in sums)]),
+        " + ".join([first[0], *(pair[0] for pair in sums)]),
+        " + ".join([first[1], *(pair[1] for pair in sums)]),
     )
     results = [total] * n
     for k in range(1, half + 1):

@@ -93,8 +93,8 @@ def empty(runtime: Runtime, out: TensorType) -> Call:
 
 def constant(runtime: Runtime, out: TensorType, value: Scalar = 0) -> Call:
     """Return a callable that gives ``out`` filled with ``value``, whatever the inputs hold."""
-    one = element(value, out.dtype)
-    return producer(runtime, out, lambda *buffers: runtime.fill(buffers[-1], one))
+    filling = element(value, out.dtype)
+    return producer(runtime, out, lambda *buffers: runtime.fill(buffers[-1], filling))
 
 
 def element(value: Scalar, dtype: DType) -> np.ndarray[tuple[int, ...], np.dtype[np.generic]]:

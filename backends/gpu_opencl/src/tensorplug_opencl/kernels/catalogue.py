@@ -40,7 +40,9 @@ class _Joined(KernelTable):
 
 def tables() -> list[KernelTable]:
     """Return the tables called ``kernels`` of every family module, joined with complex ones."""
-    for_complex = {entry.spec.name: entry for item in _found("complex_kernels") for entry in item}
+    for_complex = {
+        entry.spec.name: entry for table in _found("complex_kernels") for entry in table
+    }
     joined: list[KernelTable] = [
         _Joined(_served(entry, for_complex) for entry in table) for table in _found("kernels")
     ]
@@ -51,9 +53,9 @@ def tables() -> list[KernelTable]:
 
 def _found(name: str) -> list[KernelTable]:
     names = sorted(info.name for info in pkgutil.iter_modules(kernels.__path__))
-    modules = [importlib.import_module(f"{kernels.__name__}.{item}") for item in names]
+    modules = [importlib.import_module(f"{kernels.__name__}.{module}") for module in names]
     found = [vars(module).get(name) for module in modules]
-    return [item for item in found if isinstance(item, KernelTable)]
+    return [table for table in found if isinstance(table, KernelTable)]
 
 
 def _served(entry: KernelEntry, for_complex: dict[str, KernelEntry]) -> KernelEntry:
@@ -70,15 +72,15 @@ def _joined(real: KernelEntry | None, other: KernelEntry) -> KernelEntry:
     """Return one kernel of two: ``other`` where a type is complex, ``real`` elsewhere."""
     asks = tuple(dict.fromkeys((*(real.asks if real else ()), *other.asks, "out")))
 
-    def prepare(*types: Any, **given: Any) -> Callable[..., Any]:
-        chosen = other if _has_complex((*types, given["out"])) else real
+    def prepare(*types: Any, **arguments: Any) -> Callable[..., Any]:
+        chosen = other if _has_complex((*types, arguments["out"])) else real
         if chosen is None:
             raise KernelRefusedError("it serves complex numbers only")
-        dtypes = {item.dtype for item in _flat((*types, given["out"]))}
+        dtypes = {type_.dtype for type_ in _flat((*types, arguments["out"]))}
         if chosen.dtypes is not None and not dtypes <= chosen.dtypes:
             lacking = ", ".join(sorted(dtype.name for dtype in dtypes - chosen.dtypes))
             raise KernelRefusedError(f"it does not take {lacking}")
-        asked = {name: given[name] for name in chosen.asks}
+        asked = {name: arguments[name] for name in chosen.asks}
         return pairs.prepared(chosen, list(types), asked)
 
     return replace(other, function=prepare, prepares=True, asks=asks, dtypes=None)
@@ -96,4 +98,4 @@ def _flat(types: Iterable[Any]) -> list[TensorType]:
 
 
 def _has_complex(types: Iterable[Any]) -> bool:
-    return any(item.dtype in dt.COMPLEX for item in _flat(types))
+    return any(type_.dtype in dt.COMPLEX for type_ in _flat(types))

@@ -140,8 +140,8 @@ def complex_(
     """Put both parts side by side."""
     ctype, part = complex_functions.pair(out.dtype), ctypes.stored(dt.real_part(out.dtype))
     inputs = [
-        Input(name, item, ctypes.stored(item.dtype), part)
-        for name, item in (("re", real), ("im", imag))
+        Input(name, type_, ctypes.stored(type_.dtype), part)
+        for name, type_ in (("re", real), ("im", imag))
     ]
     title = f"Complex {real.dtype}"
     expression = f"({ctype})(re, im)"

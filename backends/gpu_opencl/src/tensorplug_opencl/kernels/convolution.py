@@ -21,9 +21,9 @@ from tensorplug.plugin import (
 )
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, implicit, moving, patched
-from tensorplug_opencl.kernels.endings import fused
+from tensorplug_opencl.kernels.epilogues import fused
 from tensorplug_opencl.kernels.matrices import Matrix
-from tensorplug_opencl.kernels.products import NOTHING
+from tensorplug_opencl.kernels.products import NO_EPILOGUE
 from tensorplug_opencl.kernels.sliding import Convolution
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
-    from tensorplug_opencl.kernels.products import Ending
+    from tensorplug_opencl.kernels.products import Epilogue
     from tensorplug_opencl.layouts import Strides
 
     Copy = Callable[[DeviceBuffer], DeviceBuffer]
@@ -48,10 +48,10 @@ FEW: Final = 16
 WIDER: Final = 2
 
 
-def _forward(of: Convolution, ending: Ending) -> Callable[..., None]:
-    """Return a function (x, filter, the ending's inputs, result)."""
+def _forward(of: Convolution, epilogue: Epilogue) -> Callable[..., None]:
+    """Return a function (x, filter, the epilogue's inputs, result)."""
     x_by, copied = _readable(of, of.x, of.x_by)
-    write = implicit.forward(of._replace(x_by=x_by), ending)
+    write = implicit.forward(of._replace(x_by=x_by), epilogue)
     return lambda x, *rest: write(copied(x), *rest)
 
 
@@ -86,7 +86,7 @@ def _readable(of: Convolution, shape: Shape, by: Strides) -> tuple[Strides, Copy
     unless there is but one tap.
     """
     if not of.runtime.is_cpu or by[-1] == 1 or of.places == 1:
-        return by, lambda given: given
+        return by, lambda buffer: buffer
     last = (shape[0], *shape[2:], shape[1])
     target = layouts.row_major(last)
     out = TensorType(of.dtype, last)
@@ -107,7 +107,7 @@ def _enter(family: ConvolutionFamily) -> None:
         of = Convolution.of(backend, x.dtype, (x.shape, filter.shape, out.shape), attributes)
         if of.empty:
             return calls.constant(backend.runtime, out)
-        return calls.producer(backend.runtime, out, _forward(of, NOTHING))
+        return calls.producer(backend.runtime, out, _forward(of, NO_EPILOGUE))
 
     @kernels.prepare(family.backprop_input)
     def backprop_input(
@@ -142,8 +142,8 @@ def _enter(family: ConvolutionFamily) -> None:
         return calls.producer(backend.runtime, out, _filter_gradient(of))
 
 
-for _each in (CONVOLUTION_2D, CONVOLUTION_3D):
-    _enter(_each)
+for _family in (CONVOLUTION_2D, CONVOLUTION_3D):
+    _enter(_family)
 
 
 @kernels.prepare(specs.FUSED_CONV2D)
@@ -169,5 +169,5 @@ def fused_conv2d(
             raise KernelRefusedError("the bias or the slopes differ between positions")
         return Matrix(0, steps[channel], ())
 
-    write = _forward(of, how.ending(out.shape, view))
+    write = _forward(of, how.epilogue(out.shape, view))
     return calls.producer(backend.runtime, out, how.launched(write))

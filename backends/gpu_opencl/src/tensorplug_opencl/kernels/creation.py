@@ -56,12 +56,12 @@ def range_(
     runtime = backend.runtime
     if not out.size:
         return calls.empty(runtime, out)
-    whole = all(isinstance(item, int) for item in (start, stop, step))
+    whole = all(isinstance(number, int) for number in (start, stop, step))
     real = dt.float64 if dt.float64 in backend.dtypes else dt.float32
     wide = dt.int64 if whole else real
     ctype = ctypes.stored(wide)
     try:
-        constants = [np.array(item, dtype=wide.numpy) for item in (start, step)]
+        constants = [np.array(number, dtype=wide.numpy) for number in (start, step)]
     except OverflowError:
         raise KernelRefusedError(f"start {start} or step {step} needs more than 64 bits") from None
     index = layouts.index_dtype(out.size)
@@ -144,6 +144,6 @@ def linspace(
         index=index,
     )
     half_way = num // 2 if num > 1 else 1
-    numbers = [wide.numpy.type(item) for item in (start, stop, step)]
+    numbers = [wide.numpy.type(number) for number in (start, stop, step)]
     constants = [*map(index.type, (num, steps, half_way)), *numbers]
     return calls.producer(runtime, out, runtime.launch(text, 1, constants, out.size))

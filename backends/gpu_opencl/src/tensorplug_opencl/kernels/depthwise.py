@@ -29,10 +29,10 @@ from tensorplug_opencl.kernels import (
     slices,
     templates,
 )
-from tensorplug_opencl.kernels.endings import fused
+from tensorplug_opencl.kernels.epilogues import fused
 from tensorplug_opencl.kernels.matrices import Matrix
 from tensorplug_opencl.kernels.patches import Images
-from tensorplug_opencl.kernels.products import NOTHING, Ending
+from tensorplug_opencl.kernels.products import NO_EPILOGUE, Epilogue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -102,15 +102,15 @@ class Work(NamedTuple):
     body: Sequence[str]
     written: str
     more: Mapping[str, int] = {}
-    ending: Ending = NOTHING
+    epilogue: Epilogue = NO_EPILOGUE
 
 
 def _launch(of: Depthwise, work: Work) -> Launch:
-    """Return the launch on two inputs, those of the ending, and the result."""
+    """Return the launch on two inputs, those of the epilogue, and the result."""
     run = patches.run_of(of.runtime)
     runs = -(-work.channels // run)
     count = work.items * runs
-    sizes = (TensorType(of.dtype, item).size for item in (of.x, of.filter, of.y))
+    sizes = (TensorType(of.dtype, shape).size for shape in (of.x, of.filter, of.y))
     index = layouts.index_dtype(count, work.items * work.channels, *sizes)
     own = layouts.row_major(of.y)
     values = {
@@ -133,34 +133,36 @@ def _launch(of: Depthwise, work: Work) -> Launch:
         f"  for (int c = 0; c < {run}; c++) sum[c] = 0;",
         *work.body,
     ]
-    numbers = work.ending.numbers
+    numbers = work.epilogue.numbers
     text = templates.program(
         f"depthwise convolution {work.title} {of.dtype}",
         [
             templates.Array("x", stored),
             templates.Array("w", stored),
-            *(templates.Array(name, stored) for name, _ in work.ending.inputs),
+            *(templates.Array(name, stored) for name, _ in work.epilogue.inputs),
             templates.Array("y", work.written, written=True),
         ],
-        [*templates.indices(*values), *(f"const A {name}_given" for name, _ in numbers)],
+        [*templates.indices(*values), *(f"const A {name}_argument" for name, _ in numbers)],
         "\n".join(body),
         index=index,
         declarations="\n".join(
             [
-                functions.definitions(work.ending.expression, of.dtype),
-                products.ending_function(work.ending, work.written),
+                functions.definitions(work.epilogue.expression, of.dtype),
+                products.define_epilogue(work.epilogue, work.written),
             ]
         ),
     )
     kind = ctypes.host(computed).type
     arguments = [*map(index.type, values.values()), *(kind(number) for _, number in numbers)]
-    return of.runtime.launch(text, 3 + len(work.ending.inputs), arguments, count)
+    return of.runtime.launch(text, 3 + len(work.epilogue.inputs), arguments, count)
 
 
 def _forward(
-    of: Depthwise, ending: Ending = NOTHING, steps: Mapping[str, Sequence[int]] | None = None
+    of: Depthwise,
+    epilogue: Epilogue = NO_EPILOGUE,
+    steps: Mapping[str, Sequence[int]] | None = None,
 ) -> Launch:
-    """Return the launch (x, filter, the ending's inputs, result).
+    """Return the launch (x, filter, the epilogue's inputs, result).
 
     ``steps``: the distances in each of these inputs along (image, row, column, channel).
     """
@@ -194,10 +196,10 @@ def _forward(
         "  for (index_t c = 0; c < count; c++) sum[c] += row[c];",
         "  }",
         "  for (index_t c = 0; c < count; c++)",
-        f"    y[(first + c) * y3_by] = {products.ended(ending, 'sum[c]', places)};",
+        f"    y[(first + c) * y3_by] = {products.call_epilogue(epilogue, 'sum[c]', places)};",
     ]
     items = of.images.number * of.images.positions
-    return _launch(of, Work("", items, of.outputs, "outputs", body, ctype, more, ending))
+    return _launch(of, Work("", items, of.outputs, "outputs", body, ctype, more, epilogue))
 
 
 @kernels.prepare(specs.DEPTHWISE_CONV2D)
@@ -236,8 +238,8 @@ def fused_depthwise_conv2d(
     for name, shape in how.inputs:
         along = layouts.broadcast_strides(shape, out.shape)
         steps[name] = [along[axis] for axis in of.order]
-    ending = how.ending(out.shape, lambda _steps: Matrix(0, 0, ()))
-    return calls.producer(backend.runtime, out, how.launched(_forward(of, ending, steps)))
+    epilogue = how.epilogue(out.shape, lambda _steps: Matrix(0, 0, ()))
+    return calls.producer(backend.runtime, out, how.launched(_forward(of, epilogue, steps)))
 
 
 @kernels.prepare(specs.DEPTHWISE_CONV2D_BACKPROP_INPUT)

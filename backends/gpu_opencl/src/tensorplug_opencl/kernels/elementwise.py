@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tensorplug.plugin import DType, KernelSpec, KernelTable, TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl.kernels import ctypes, formula_tables, pointwise
-from tensorplug_opencl.kernels.pointwise import Formula, Input, Rare
+from tensorplug_opencl.kernels.pointwise import Formula, Input, SlowPath
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,8 +24,8 @@ EXPRESSIONS: Final[dict[KernelSpec, Formula]] = {
     specs.EXP: Formula("a_exp(x)"),
     specs.LOG: Formula("a_log(x)"),
     specs.SQRT: Formula("a_sqrt(x)"),
-    specs.SIN: Formula("a_sin(x)", rare=Rare("a_is_far(x)", "sin(x)")),
-    specs.COS: Formula("a_cos(x)", rare=Rare("a_is_far(x)", "cos(x)")),
+    specs.SIN: Formula("a_sin(x)", slow_path=SlowPath("a_is_far(x)", "sin(x)")),
+    specs.COS: Formula("a_cos(x)", slow_path=SlowPath("a_is_far(x)", "cos(x)")),
     specs.ATAN: Formula("a_atan(x)"),
     specs.ERF: Formula("a_erf(x)"),
     specs.TANH: Formula("a_tanh(x)"),
@@ -39,13 +39,13 @@ EXPRESSIONS: Final[dict[KernelSpec, Formula]] = {
         "a_quotient(a, b, a_near_mod(a, b))",
         signed="floor_div(a, b)",
         unsigned="floor_div(a, b)",
-        rare=Rare("a_far_apart(a, b)", "floor_div(a, b)"),
+        slow_path=SlowPath("a_far_apart(a, b)", "floor_div(a, b)"),
     ),
     specs.MOD: Formula(
         "a_rest(b, a_near_mod(a, b))",
         signed="floor_mod(a, b)",
         unsigned="floor_mod(a, b)",
-        rare=Rare("a_far_apart(a, b)", "floor_mod(a, b)"),
+        slow_path=SlowPath("a_far_apart(a, b)", "floor_mod(a, b)"),
     ),
     specs.POW: Formula("power(a, b)"),
     # A NaN in a is seen by a != a; one in b makes the comparison false.

@@ -102,11 +102,11 @@ def _ratio_part(part: int) -> str:
     """Return a polynomial in z whose coefficients, one for each interval, are chosen."""
     pieces = [piece[part] for piece in (_NEAR_0, _NEAR_1, _MIDDLE, _FAR)]
     terms = max(map(len, pieces))
-    rows = zip(*([*item, *[0.0] * (terms - len(item))] for item in pieces), strict=True)
-    chosen = [_of_interval([f"{item!r}" for item in row]) for row in rows]
+    rows = zip(*([*piece, *[0.0] * (terms - len(piece))] for piece in pieces), strict=True)
+    chosen = [_of_interval([f"{coefficient!r}" for coefficient in row]) for row in rows]
     result = chosen[-1]
-    for item in chosen[-2::-1]:
-        result = f"{item}\n    + z * ({result})"
+    for coefficient in chosen[-2::-1]:
+        result = f"{coefficient}\n    + z * ({result})"
     return result
 
 

@@ -256,7 +256,7 @@ def _bluestein(backend: OpenCLBackend, type_: TensorType, *, inverse: bool, scal
 
 
 def _times(
-    backend: OpenCLBackend, given: TensorType, out: TensorType, by: np.ndarray[Any, Any]
+    backend: OpenCLBackend, source: TensorType, out: TensorType, by: np.ndarray[Any, Any]
 ) -> Call:
     """Return the product of each row with ``by``, cut or filled up with zeros."""
     ctype = complex_functions.pair(out.dtype)
@@ -267,8 +267,8 @@ def _times(
         [("x", ctype), ("w", ctype)],
         complex_functions.definitions("times(x)", out.dtype),
         "k < filled ? times(x[row * width + k], w[k]) : (A)(0, 0)",
-        width=given.shape[-1],
-        filled=min(given.shape[-1], out.shape[-1]),
+        width=source.shape[-1],
+        filled=min(source.shape[-1], out.shape[-1]),
     )
     factors_ = table(backend, by, out.dtype)
     return calls.producer(backend.runtime, out, lambda x, y: launch(x, factors_, y))

@@ -93,19 +93,21 @@ class _Chains:
 def _arguments(program: FlatProgram, members: Iterable[int]) -> int:
     calls = [program.calls[at] for at in members]
     made = {call.outputs[0] for call in calls}
-    given = {slot for call in calls for slot in _slots(call)} - made
+    sources = {slot for call in calls for slot in _slots(call)} - made
     parts = [_part(call) for call in calls]
-    return len(given) + sum(len(part.constants) for part in parts if part is not None)
+    return len(sources) + sum(len(part.constants) for part in parts if part is not None)
 
 
 def _together(program: FlatProgram, members: Sequence[int], runtime: Runtime) -> FlatCall:
     calls = [program.calls[at] for at in members]
     made = {call.outputs[0] for call in calls}
-    given = list(dict.fromkeys(s for call in calls for s in _slots(call) if s not in made))
+    sources = list(
+        dict.fromkeys(slot for call in calls for slot in _slots(call) if slot not in made)
+    )
     out = program.types[calls[-1].outputs[0]]
     stored, computed = ctypes.stored(out.dtype), ctypes.computed(out.dtype)
-    names = {slot: f"i{at}" for at, slot in enumerate(given)}
-    inputs = [Input(names[slot], program.types[slot], stored, computed) for slot in given]
+    names = {slot: f"i{at}" for at, slot in enumerate(sources)}
+    inputs = [Input(names[slot], program.types[slot], stored, computed) for slot in sources]
     texts, lines, called = [], [], []
     constants: list[pointwise.Constant] = []
     for number, call in enumerate(calls):
@@ -117,7 +119,9 @@ def _together(program: FlatProgram, members: Sequence[int], runtime: Runtime) ->
         called.append(part.expression)
         own = [constant._replace(name=f"k{number}_{constant.name}") for constant in part.constants]
         constants += own
-        values = ", ".join([*(names[slot] for slot in _slots(call)), *(item.name for item in own)])
+        values = ", ".join(
+            [*(names[slot] for slot in _slots(call)), *(constant.name for constant in own)]
+        )
         names[call.outputs[0]] = f"v{number}"
         lines.append(f"  const {computed} v{number} = part_{number}({values});")
     parameters = [f"const {computed} {operand.name}" for operand in inputs]
@@ -138,4 +142,4 @@ def _together(program: FlatProgram, members: Sequence[int], runtime: Runtime) ->
         "\n".join([functions.definitions(" ".join(called), out.dtype), *texts]),
         constants,
     )
-    return FlatCall(title, None, {}, tuple(given), calls[-1].outputs, several=False, run=run)
+    return FlatCall(title, None, {}, tuple(sources), calls[-1].outputs, several=False, run=run)

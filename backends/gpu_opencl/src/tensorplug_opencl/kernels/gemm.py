@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from tensorplug.plugin import KernelRefusedError
 from tensorplug_opencl.kernels import panels, slices, tiled_products
 from tensorplug_opencl.kernels.panels import Panels
-from tensorplug_opencl.kernels.products import NOTHING, Ending, Product
+from tensorplug_opencl.kernels.products import NO_EPILOGUE, Epilogue, Product
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Way = Tiles | Panels
 
-__all__ = ["NOTHING", "Ending", "Product", "multiplier"]
+__all__ = ["NO_EPILOGUE", "Epilogue", "Product", "multiplier"]
 
 SHORTEST: Final = 256  # inner elements that a slice has at least
 LONGER: Final = 1024  # the same on CPUs, where smaller blocks of C are the other way out
@@ -34,7 +34,7 @@ def multiplier(
 ) -> Callable[..., None]:
     """Return a callable that enqueues the product (no axis of which is empty).
 
-    It takes the buffers of A, B, the ending's inputs, and C. ``way`` and ``cut``, the number of
+    It takes the buffers of A, B, the epilogue's inputs, and C. ``way`` and ``cut``, the number of
     slices, are chosen where they are not given.
     """
     if of.columns < of.rows and of.columns < min(tiles.rows for tiles in tiled_products.TILES[:4]):

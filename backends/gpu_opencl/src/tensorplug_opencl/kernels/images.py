@@ -158,7 +158,7 @@ def _of_computed(dtype: DType) -> DType:
 
 # Projection --------------------------------------------------------------------------------
 
-# What lies beyond the edges: see ``tensorplug.ops.image.fill_modes``.
+# What lies beyond the edges: see ``fill_modes`` in ``tensorplug.plugin``.
 _REPEATED: Final = {
     "constant": "",
     "nearest": "",

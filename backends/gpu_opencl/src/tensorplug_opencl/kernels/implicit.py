@@ -20,7 +20,7 @@ from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, gemm
 from tensorplug_opencl.kernels.gathers import Bound, Digit, gathered
 from tensorplug_opencl.kernels.matrices import Matrix
-from tensorplug_opencl.kernels.products import NOTHING, Ending, Product
+from tensorplug_opencl.kernels.products import NO_EPILOGUE, Epilogue, Product
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -39,16 +39,16 @@ __all__ = [
 ]
 
 
-def forward(of: Convolution, ending: Ending) -> Callable[..., None]:
-    """Return a function (x, filter, the ending's inputs, result)."""
-    return _multiplier(of, forward_product(of, ending))
+def forward(of: Convolution, epilogue: Epilogue) -> Callable[..., None]:
+    """Return a function (x, filter, the epilogue's inputs, result)."""
+    return _multiplier(of, forward_product(of, epilogue))
 
 
-def forward_product(of: Convolution, ending: Ending) -> Product:
+def forward_product(of: Convolution, epilogue: Epilogue) -> Product:
     """Return the product of the patches and the filter."""
     sizes = (of.x[0] * of.positions, of.taps, of.outputs)
     operands = (_patches(of), Matrix(of.outputs, 1, ()), of.results(of.x[0]))
-    return _product(of, sizes, operands)._replace(ending=ending)
+    return _product(of, sizes, operands)._replace(epilogue=epilogue)
 
 
 def filter_gradient(of: Convolution) -> Callable[..., None]:
@@ -60,15 +60,15 @@ def filter_gradient(of: Convolution) -> Callable[..., None]:
 
 def input_gradient(of: Convolution) -> Callable[..., None]:
     """Return a function (dy, filter, result)."""
-    multiply = [_multiplier(of, product) for product in input_gradient_products(of)]
+    multipliers = [_multiplier(of, product) for product in input_gradient_products(of)]
     covered = all(_covers(window, _shares(window)) for window in of.windows)
     zero = None if covered else calls.element(0, of.dtype)
 
     def write(dy: DeviceBuffer, filter: DeviceBuffer, result: DeviceBuffer) -> None:
         if zero is not None:
             of.runtime.fill(result, zero)
-        for item in multiply:
-            item(dy, filter, result)
+        for multiply in multipliers:
+            multiply(dy, filter, result)
 
     return write
 
@@ -83,7 +83,7 @@ def _product(
     of: Convolution, sizes: tuple[int, int, int], matrices: tuple[Operand, Operand, Operand]
 ) -> Product:
     """Return the product of (rows, inner, columns)."""
-    return Product(of.dtype, (), *sizes, *matrices, max(of.reach, *sizes), NOTHING)
+    return Product(of.dtype, (), *sizes, *matrices, max(of.reach, *sizes), NO_EPILOGUE)
 
 
 def _multiplier(of: Convolution, product: Product) -> Callable[..., None]:
@@ -98,14 +98,17 @@ def _patches(of: Convolution) -> Operand:
     """Return the patches of all images: [positions, taps]."""
     image_by, *axes_by, channel_by = of.x_by
     both = [*enumerate(zip(of.windows, axes_by, strict=True))]
-    rows = [Digit(item.out, item.stride * by, axis, item.stride) for axis, (item, by) in both]
+    rows = [
+        Digit(window.out, window.stride * by, axis, window.stride) for axis, (window, by) in both
+    ]
     taps = [
-        Digit(item.filter, item.dilation * by, axis, item.dilation) for axis, (item, by) in both
+        Digit(window.filter, window.dilation * by, axis, window.dilation)
+        for axis, (window, by) in both
     ]
     return gathered(
         [Digit(of.x[0], image_by), *rows],
         [*taps, Digit(of.channels, channel_by)],
-        -sum(item.before * by for _, (item, by) in both),
+        -sum(window.before * by for _, (window, by) in both),
         [Bound(-window.before, window.size) for window in of.windows],
     )
 

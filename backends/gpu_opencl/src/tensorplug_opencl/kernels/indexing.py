@@ -23,8 +23,8 @@ kernels = KernelTable()
 # Mesa 22 takes a long that was an int for an unsigned one where it is compared with a constant:
 # so the sign is asked of the index itself, and what is out of range is found without one.
 _POSITION: Final = {
-    "signed": "long position = given[axis]; if (given[axis] < 0) position += lengths.of[axis];",
-    "unsigned": "long position = min((ulong)given[axis], (ulong)LONG_MAX);",
+    "signed": "long position = entry[axis]; if (entry[axis] < 0) position += lengths.of[axis];",
+    "unsigned": "long position = min((ulong)entry[axis], (ulong)LONG_MAX);",
 }
 _CLAMPED: Final = "position = clamp(position, (long)0, lengths.of[axis] - 1);"
 _REFUSED: Final = "if ((ulong)position >= (ulong)lengths.of[axis]) return -1;"
@@ -39,7 +39,7 @@ def place_of(dtype: DType, depth: int, *, clamped: bool) -> str:
     where it is written to, the place is -1.
     """
     return f"""typedef struct {{ long of[{max(depth, 1)}]; }} Lengths;
-long place_of(global const {ctypes.stored(dtype)} *given, Lengths lengths) {{
+long place_of(global const {ctypes.stored(dtype)} *entry, Lengths lengths) {{
   long place = 0;
   for (int axis = 0; axis < {depth}; axis++) {{
     {_POSITION[dtype.kind]}
@@ -113,7 +113,7 @@ def _gatherer(
     pieces = moving.pieces_of(runtime, inner)
     items = blocks * wanted * pieces.number
     index = layouts.index_dtype(out.size, x.size, indices.size, items)
-    ctype, given = ctypes.moved(x.dtype), ctypes.stored(indices.dtype)
+    ctype, index_ctype = ctypes.moved(x.dtype), ctypes.stored(indices.dtype)
     depth = len(named)
     if blocks == 1:
         found = f"place_of(indices + row * {depth}, lengths)"
@@ -134,7 +134,7 @@ def _gatherer(
         f"gather {ctype} by {indices.dtype}",
         [
             templates.Array("x", ctype),
-            templates.Array("indices", given),
+            templates.Array("indices", index_ctype),
             templates.Array("y", ctype, written=True),
         ],
         [

@@ -71,9 +71,9 @@ def _source(
     function = f"INLINE void values_of({', '.join(parameters)}) {{\n{local}  {statements}\n{end}}}"
     places = {name: "i" if operand.shape == shape else "0" for name, operand in inputs.items()}
     reads = [f"({computed[name]}){name}_in[{at}]" for name, at in places.items()]
-    given = [
+    call_arguments = [
         *reads,
-        *(f"{constant.name}_given" for constant in constants),
+        *(f"{constant.name}_argument" for constant in constants),
         *(f"&{name}" for name in outs),
     ]
     body = [
@@ -82,7 +82,7 @@ def _source(
         f"  const index_t end = start + min(n - start, (index_t){run});",
         "  for (index_t i = start; i < end; i++) {",
         *(f"    {computed[name]} {name};" for name in outs),
-        f"    values_of({', '.join(given)});",
+        f"    values_of({', '.join(call_arguments)});",
         *(f"    {name}_out[i] = {name};" for name in outs),
         "  }",
     ]
@@ -98,7 +98,7 @@ def _source(
         ],
         [
             *templates.indices("n"),
-            *(f"const {constant.ctype} {constant.name}_given" for constant in constants),
+            *(f"const {constant.ctype} {constant.name}_argument" for constant in constants),
         ],
         "\n".join(body),
         index=index,

@@ -38,9 +38,9 @@ def _walk(x: TensorType, axis: tuple[int, ...]) -> Walk:
 
 def _recipe(name: str, dtype: DType, reads: Sequence[Read], passes: Sequence[Pass]) -> Recipe:
     computed = ctypes.computed(dtype)
-    given = [("epsilon", computed)]
+    constants = [("epsilon", computed)]
     stored = ctypes.stored(dtype)
-    return Recipe(f"{name} {dtype}", computed, stored, reads, passes, given=given)
+    return Recipe(f"{name} {dtype}", computed, stored, reads, passes, constants=constants)
 
 
 def _epsilon(dtype: DType, epsilon: float) -> Any:
@@ -64,8 +64,8 @@ def layer_norm(
         return calls.empty(runtime, out)
     over, stored = _walk(x, axis), ctypes.stored(dtype)
     named = {"by": scale, "shift": offset}
-    along = {name: item for name, item in named.items() if item is not None}
-    fused = all(_is_along(item, x, axis, over) for item in along.values())
+    along = {name: type_ for name, type_ in named.items() if type_ is not None}
+    fused = all(_is_along(type_, x, axis, over) for type_ in along.values())
     own = along if fused else {}
     reads = [Read("x", stored), *(Read(name, stored, "along") for name in own)]
     squares = Pass({"squares": folds.sum_fold(dtype)}, ("x",), _SQUARES, _DEVIATION, cheap=True)
@@ -73,20 +73,20 @@ def layer_norm(
     recipe = _recipe("LayerNorm", dtype, reads, [_mean(dtype), squares])._replace(
         statements=f"const A value = {value};", final_reads=("x", *own)
     )
-    call = rows.mapper(runtime, recipe, over, x, out, given=[_epsilon(dtype, epsilon)])
+    call = rows.mapper(runtime, recipe, over, x, out, constants=[_epsilon(dtype, epsilon)])
     if fused:
-        return lambda x, *given: call(x, *(item for item in given if item is not None))
+        return lambda x, *inputs: call(x, *(buffer for buffer in inputs if buffer is not None))
     affine = "z" + " * by" * ("by" in along) + " + shift" * ("shift" in along)
     formula, types = pointwise.Formula(affine), {"z": x, **along}
     finish = pointwise.of_formula(runtime, f"LayerNorm affine {dtype}", formula, types, out)
-    return lambda x, *given: finish(call(x), *(item for item in given if item is not None))
+    return lambda x, *inputs: finish(call(x), *(buffer for buffer in inputs if buffer is not None))
 
 
-def _is_along(each: TensorType, x: TensorType, axis: tuple[int, ...], over: Walk) -> bool:
-    """Return whether ``each`` has one number for each place in a row, in the rows' order."""
-    own = each.shape[max(0, each.rank - len(axis)) :]
+def _is_along(operand: TensorType, x: TensorType, axis: tuple[int, ...], over: Walk) -> bool:
+    """Return whether ``operand`` has one number for each place in a row, in the rows' order."""
+    own = operand.shape[max(0, operand.rank - len(axis)) :]
     last = axis == tuple(range(x.rank - len(axis), x.rank))
-    return last and each.size == over.length and own == tuple(x.shape[at] for at in axis)
+    return last and operand.size == over.length and own == tuple(x.shape[at] for at in axis)
 
 
 @kernels.prepare(specs.LAYER_NORM_GRAD)
@@ -106,10 +106,10 @@ def layer_norm_grad(
     over, stored = _walk(x, axis), ctypes.stored(dtype)
     total = folds.sum_fold(dtype)
     second = Pass(
-        {"squares": total, "pulled": total, "along": total},
+        {"squares": total, "plain_sum": total, "along": total},
         ("x", "dy"),
-        f"{_SQUARES} const A pulled_v = dy; const A along_v = dy * c0;",
-        f"{_DEVIATION} const A level = pulled / count; "
+        f"{_SQUARES} const A plain_sum_v = dy; const A along_v = dy * c0;",
+        f"{_DEVIATION} const A level = plain_sum / count; "
         "const A slope = along / count * scale * scale;",
     )
     reads = [Read("dy", stored), Read("x", stored)]
@@ -117,4 +117,4 @@ def layer_norm_grad(
         statements="const A value = (dy - level - (x - mean) * slope) * scale;",
         final_reads=("dy", "x"),
     )
-    return rows.mapper(runtime, recipe, over, x, out, given=[_epsilon(dtype, epsilon)])
+    return rows.mapper(runtime, recipe, over, x, out, constants=[_epsilon(dtype, epsilon)])

@@ -8,8 +8,8 @@ from tensorplug.plugin import KernelRefusedError, KernelTable, Shape, TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, gemm, vector_products
-from tensorplug_opencl.kernels.endings import fused
-from tensorplug_opencl.kernels.gemm import NOTHING, Ending, Product
+from tensorplug_opencl.kernels.epilogues import fused
+from tensorplug_opencl.kernels.gemm import NO_EPILOGUE, Epilogue, Product
 from tensorplug_opencl.kernels.matrices import Matrix
 
 if TYPE_CHECKING:
@@ -61,14 +61,14 @@ def fused_mat_mul(
     if not a.size:
         raise KernelRefusedError("there is nothing to multiply")
     how = fused(out.dtype, out.rank, bias, prelu_activation_weights, attributes)
-    ending = how.ending(out.shape, lambda steps: Matrix(steps[-2], steps[-1], steps[:-2]))
+    epilogue = how.epilogue(out.shape, lambda steps: Matrix(steps[-2], steps[-1], steps[:-2]))
     product = product_of(
         a,
         b,
         out,
         transpose_a=attributes["transpose_a"],
         transpose_b=attributes["transpose_b"],
-        ending=ending,
+        epilogue=epilogue,
     )
     return calls.producer(runtime, out, how.launched(_multiplier(runtime, product)))
 
@@ -84,7 +84,7 @@ def product_of(
     *,
     transpose_a: bool,
     transpose_b: bool,
-    ending: Ending = NOTHING,
+    epilogue: Epilogue = NO_EPILOGUE,
 ) -> Product:
     """Return the product of dense arrays; many matrices times one are one tall matrix."""
     batch = out.shape[:-2]
@@ -99,9 +99,9 @@ def product_of(
         _matrix(b.shape, batch, turned=transpose_b),
         _matrix(out.shape, batch, turned=False),
         max(a.size, b.size, out.size),
-        ending,
+        epilogue,
     )
-    if joined and shapes.size(a.shape[:-2]) == shapes.size(batch) and ending is NOTHING:
+    if joined and shapes.size(a.shape[:-2]) == shapes.size(batch) and epilogue is NO_EPILOGUE:
         none = tuple(0 for _ in batch)
         return product._replace(
             batch=tuple(1 for _ in batch),

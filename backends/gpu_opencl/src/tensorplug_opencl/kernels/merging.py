@@ -87,10 +87,10 @@ def key_function(dtype: DType, *, descending: bool) -> str:
         body = f"  const K up = (K)({signed})x ^ {top};\n"
     else:
         body = "  const K up = (K)x;\n"
-    given = "~up" if descending else "up"
+    ordered = "~up" if descending else "up"
     return (
         f"typedef {ctypes.computed(dtype)} A;\ntypedef {wide} K;\n"
-        f"K key(A x) {{\n{body}  return {given};\n}}"
+        f"K key(A x) {{\n{body}  return {ordered};\n}}"
     )
 
 

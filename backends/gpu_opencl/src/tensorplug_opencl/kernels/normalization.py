@@ -31,7 +31,7 @@ def batch_norm(
 ) -> Callable[..., Any]:
     """Subtract the mean, multiply by scale over deviation, add the offset: in one pass."""
     named = {"x": x, "scale": scale, "offset": offset, "mean": mean, "variance": variance}
-    present = {name: item for name, item in named.items() if item is not None}
+    present = {name: type_ for name, type_ in named.items() if type_ is not None}
     factor = f"{'1' if scale is None else 'scale'} / a_sqrt(variance + epsilon)"
     expression = f"(x - mean) * ({factor}){'' if offset is None else ' + offset'}"
     launch = pointwise.of_formula(

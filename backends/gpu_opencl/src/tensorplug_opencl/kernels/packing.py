@@ -24,8 +24,10 @@ def call(name: str, operand: Operand, to: str, first: str, panels: str) -> str:
     The first of them begins with row or column ``first``.
     """
     across, inner = _AXES[name]
-    given = f"{name}_{across}, {name}_{inner}" if isinstance(operand, Matrix) else f"{name}_view"
-    return f"pack_{name}({to}, {name}, {first}, {panels}, {across}s, k0, count, {given});"
+    arguments = (
+        f"{name}_{across}, {name}_{inner}" if isinstance(operand, Matrix) else f"{name}_view"
+    )
+    return f"pack_{name}({to}, {name}, {first}, {panels}, {across}s, k0, count, {arguments});"
 
 
 def form(name: str, operand: Operand) -> str:

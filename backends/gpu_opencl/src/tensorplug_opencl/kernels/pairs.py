@@ -54,10 +54,10 @@ def as_pairs(buffer: DeviceBuffer) -> DeviceBuffer:
     return DeviceBuffer(buffer.memory, type_.dtype, type_.shape, 2 * buffer.offset)
 
 
-def _over(function: Callable[[Any], Any], given: Any) -> Any:
-    if isinstance(given, list | tuple):
-        return [function(item) for item in given]
-    return None if given is None else function(given)
+def _over(function: Callable[[Any], Any], operand: Any) -> Any:
+    if isinstance(operand, list | tuple):
+        return [function(part) for part in operand]
+    return None if operand is None else function(operand)
 
 
 def by_pairs(entry: KernelEntry) -> KernelEntry:
@@ -65,12 +65,12 @@ def by_pairs(entry: KernelEntry) -> KernelEntry:
     shaped = _SHAPED.get(entry.spec.name)
     asks = tuple(dict.fromkeys((*entry.asks, "out")))
 
-    def prepare(*types: Any, **given: Any) -> Callable[..., DeviceBuffer]:
-        out: TensorType = given["out"]
-        given["out"] = paired(out)
-        if shaped in given:
-            given[shaped] = (*given[shaped], 2)
-        asked = {name: given[name] for name in entry.asks}
+    def prepare(*types: Any, **arguments: Any) -> Callable[..., DeviceBuffer]:
+        out: TensorType = arguments["out"]
+        arguments["out"] = paired(out)
+        if shaped in arguments:
+            arguments[shaped] = (*arguments[shaped], 2)
+        asked = {name: arguments[name] for name in entry.asks}
         inner = prepared(entry, [_over(paired, type_) for type_ in types], asked)
 
         def run(*buffers: Any) -> DeviceBuffer:

@@ -77,7 +77,7 @@ def count(runtime: Runtime, of: Product, blocks: Panels) -> int:
 
 
 def launch(runtime: Runtime, of: Product, largest: Panels) -> Launch:
-    """Return the launch on the buffers of A, B, the ending's inputs and C."""
+    """Return the launch on the buffers of A, B, the epilogue's inputs and C."""
     width = 2 * lanes(runtime, of.dtype)
     tall, wide = -(-of.rows // TALL), -(-of.columns // width)  # panels in all
     down, across = min(tall, largest.down), min(wide, largest.across)
@@ -99,7 +99,7 @@ def launch(runtime: Runtime, of: Product, largest: Panels) -> Launch:
     index = products.index_of(of, items)
     text = _source(of, index, more, largest, width // 2)
     arguments = products.constants(of, index, more)
-    return runtime.launch(text, 3 + len(of.ending.inputs), arguments, items, group=1)
+    return runtime.launch(text, 3 + len(of.epilogue.inputs), arguments, items, group=1)
 
 
 def _source(

@@ -1,8 +1,8 @@
 """C functions for random numbers: Philox4x32-10, and variates from its words.
 
-``tensorplug.ops.random.box_muller`` defines the steps. They are written for a type ``T`` (float or
-double) in the order in which every backend does them; contraction is off in every program, so
-that none of them is fused with another.
+``box_muller`` in ``tensorplug.plugin`` defines the steps. They are written for a type ``T`` (float
+or double) in the order that every backend follows. Contraction is off in every program, so that
+no two steps are fused.
 """
 
 from __future__ import annotations

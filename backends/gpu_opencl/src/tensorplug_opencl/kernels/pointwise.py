@@ -24,7 +24,7 @@ __all__ = [
     "Formula",
     "Input",
     "Part",
-    "Rare",
+    "SlowPath",
     "constant",
     "of_formula",
     "prepare",
@@ -75,12 +75,12 @@ def prepare(
     expression: str,
     definitions: str = "",
     constants: Sequence[Constant] = (),
-    rare: Rare | None = None,
+    slow_path: SlowPath | None = None,
 ) -> Callable[..., DeviceBuffer]:
     """Return a callable of the inputs' buffers that computes ``expression`` into ``out``.
 
     ``result`` is the C type of the output's elements, ``definitions`` C declarations that the
-    expression uses, ``constants`` the numbers it names, ``rare`` what it does not serve for.
+    expression uses, ``constants`` the numbers it names, ``slow_path`` what it does not serve for.
     """
     if not out.size:
         return calls.empty(runtime, out)
@@ -103,16 +103,16 @@ def prepare(
         layout.rank - 1 if placed else 0,
         index,
         definitions,
-        [(item.name, item.ctype) for item in constants],
+        [(constant.name, constant.ctype) for constant in constants],
         run=run,
-        rare=rare,
+        slow_path=slow_path,
     )
     arguments: list[Any] = [index.type(out.size)]
     if placed:
         arguments.append(index.type(layout.sizes[-1]))
         outer = layouts.Layout(layout.sizes[:-1], tuple(placed))
         arguments.append(layouts.packed([outer], index))
-    arguments.extend(item.value for item in constants)
+    arguments.extend(constant.value for constant in constants)
     items = -(-out.size // run)
     launch = runtime.launch(source, len(inputs) + 1, arguments, items, heavy=run > 1)
     return calls.producer(runtime, out, launch)
@@ -126,7 +126,7 @@ def _access(steps: layouts.Strides, whole: layouts.Strides) -> templates.Access:
     return "row" if steps[-1] else "column"  # dense arrays have no other step along a row than 1
 
 
-class Rare(NamedTuple):
+class SlowPath(NamedTuple):
     """When an expression does not serve, and what serves then, however slow."""
 
     when: str
@@ -137,7 +137,7 @@ class Formula(NamedTuple):
     """The C expression of an elementwise kernel over its inputs' names.
 
     ``signed`` and ``unsigned`` replace it for integers, ``boolean`` for booleans. With ``ring``
-    the inputs are read in the ring type, in which integers wrap. ``rare`` concerns floats.
+    the inputs are read in the ring type, in which integers wrap. ``slow_path`` concerns floats.
     """
 
     any: str
@@ -145,7 +145,7 @@ class Formula(NamedTuple):
     unsigned: str | None = None
     ring: bool = False
     boolean: str | None = None
-    rare: Rare | None = None
+    slow_path: SlowPath | None = None
 
     def of(self, dtype: DType) -> str:
         """Return the expression for inputs of ``dtype``."""
@@ -172,8 +172,8 @@ def of_formula(
         return lambda buffer: buffer
     computed = ctypes.ring(dtype) if formula.ring else ctypes.computed(dtype)
     inputs = [Input(name, type_, ctypes.stored(dtype), computed) for name, type_ in types.items()]
-    rare = formula.rare if dtype.kind == "float" else None
-    called = "".join([declarations, expression, *(rare or ())])
+    slow_path = formula.slow_path if dtype.kind == "float" else None
+    called = "".join([declarations, expression, *(slow_path or ())])
     run = prepare(
         runtime,
         title,
@@ -183,10 +183,10 @@ def of_formula(
         expression,
         f"{functions.definitions(called, dtype)}\n{declarations}",
         constants,
-        rare,
+        slow_path,
     )
     # Computed in the dtype itself, without a second formula or C of its own.
-    if computed == ctypes.stored(dtype) and out.dtype is dtype and not (rare or declarations):
+    if computed == ctypes.stored(dtype) and out.dtype is dtype and not (slow_path or declarations):
         setattr(run, PART, Part(tuple(types), expression, tuple(constants)))
     return run
 

@@ -235,13 +235,13 @@ def _collector(
     ``take`` declares ``v``, or continues with the next window.
     """
     fold, stored = reduction.sum_fold(out.dtype), ctypes.stored(out.dtype)
-    each = f"{take}\n        {fold.step}"
+    visit = f"{take}\n        {fold.step}"
     return pooling.launch(
         runtime,
         f"{title} {out.dtype}",
         [*arrays, templates.Array("y", stored, written=True)],
         pooling.pixels,
-        f"  {fold.state}{_COVERING.replace('TAKE', each)}\n  y[i] = ({stored})({fold.result});",
+        f"  {fold.state}{_COVERING.replace('TAKE', visit)}\n  y[i] = ({stored})({fold.result});",
         f"typedef {fold.element} A;{_TAPS_INSIDE}",
     )
 
@@ -374,7 +374,7 @@ def max_pool_with_argmax(
 ) -> Callable[..., Any]:
     """Take the largest, and say where it stands."""
     runtime = backend.runtime
-    makers = [runtime.maker(item) for item in out]
+    makers = [runtime.maker(type_) for type_ in out]
     if not out[0].size:
         return lambda _x: [make() for make in makers]
     at = pooling_windows(x.shape, filter_size=filter_size, strides=strides, pad=pad)

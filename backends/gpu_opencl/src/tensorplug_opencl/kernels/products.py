@@ -1,7 +1,7 @@
 """Matrix products as data, and what the programs that compute them have in common.
 
 Every program computes, for each batch and each slice of the inner axis, tiles of
-``C = ending(A B)``; A, B and C are read and written by strides, so that transposing and
+``C = epilogue(A B)``; A, B and C are read and written by strides, so that transposing and
 broadcasting cost nothing.
 """
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BLOCK",
-    "NOTHING",
-    "Ending",
+    "NO_EPILOGUE",
+    "Epilogue",
     "Product",
+    "call_epilogue",
     "constants",
     "contracted",
-    "ended",
-    "ending_function",
+    "define_epilogue",
     "index_of",
     "program",
     "put",
@@ -42,7 +42,7 @@ __all__ = [
 BLOCK: Final = 32
 
 
-class Ending(NamedTuple):
+class Epilogue(NamedTuple):
     """What becomes of each element ``x`` of the product before it is stored.
 
     ``expression`` is C over x, the names of ``inputs`` (arrays with an element for every
@@ -54,7 +54,7 @@ class Ending(NamedTuple):
     numbers: tuple[tuple[str, float], ...] = ()
 
 
-NOTHING: Final = Ending()
+NO_EPILOGUE: Final = Epilogue()
 
 
 class Product(NamedTuple):
@@ -77,7 +77,7 @@ class Product(NamedTuple):
     b: Operand
     c: Operand
     reach: int
-    ending: Ending = NOTHING
+    epilogue: Epilogue = NO_EPILOGUE
     slices: int = 1
     slice_by: int = 0
     raw: bool = False
@@ -86,14 +86,14 @@ class Product(NamedTuple):
     @property
     def turned(self) -> Product:
         """The same product as that of B's and A's transposes, which gives C's."""
-        inputs = tuple((name, matrix.turned) for name, matrix in self.ending.inputs)
+        inputs = tuple((name, matrix.turned) for name, matrix in self.epilogue.inputs)
         return self._replace(
             rows=self.columns,
             columns=self.rows,
             a=self.b.turned,
             b=self.a.turned,
             c=self.c.turned,
-            ending=self.ending._replace(inputs=inputs),
+            epilogue=self.epilogue._replace(inputs=inputs),
         )
 
     @property
@@ -109,7 +109,7 @@ class Product(NamedTuple):
 
 def _arrays(of: Product) -> dict[str, Operand]:
     factors: dict[str, Operand] = {"a": of.a} if of.summing else {"a": of.a, "b": of.b}
-    return {**factors, **dict(of.ending.inputs), "c": of.c}
+    return {**factors, **dict(of.epilogue.inputs), "c": of.c}
 
 
 def index_of(of: Product, items: int) -> templates.Index:
@@ -125,9 +125,9 @@ def constants(of: Product, index: templates.Index, more: Mapping[str, int]) -> l
     numbers = [*more.values(), *_sizes(of).values()]
     places = [argument for operand in arrays.values() for argument in operand.arguments(index)]
     computed = ctypes.host(ctypes.ring(of.dtype))
-    given: list[np.generic] = [computed.type(number) for _, number in of.ending.numbers]
+    values: list[np.generic] = [computed.type(number) for _, number in of.epilogue.numbers]
     struct = layouts.packed([_batches(of)], index)
-    return [*map(index.type, numbers), *places, *given, *([] if struct is None else [struct])]
+    return [*map(index.type, numbers), *places, *values, *([] if struct is None else [struct])]
 
 
 def _sizes(of: Product) -> dict[str, int]:
@@ -153,7 +153,7 @@ def program(
     body: str,
     declarations: str = "",
 ) -> str:
-    """Return a program whose arrays are A, B, the ending's inputs, and C.
+    """Return a program whose arrays are A, B, the epilogue's inputs, and C.
 
     ``more`` names further constants. The body finds the types S (stored) and A (computed with),
     and calls ``AT(batch)`` once, which brings every pointer to the first element of its batch.
@@ -166,9 +166,9 @@ def program(
     fields = [("size", rank), *((f"{name}_by", rank) for name in names)]
     places = [templates.place(f"{name}_place", rank, "size", f"{name}_by") for name in names]
     moved = " ".join(f"{name} += {name}_place(batch, layout);" for name in names)
-    end = ending_function(of.ending, written)
+    end = define_epilogue(of.epilogue, written)
     if ctypes.computed(of.dtype) == element:
-        library = functions.definitions(of.ending.expression, of.dtype)
+        library = functions.definitions(of.epilogue.expression, of.dtype)
     else:
         library = f"typedef {element} A;"
     return templates.program(
@@ -181,7 +181,7 @@ def program(
         [
             *templates.indices(*more, *_sizes(of)),
             *(parameter for name in names for parameter in operands[name].parameters(name)),
-            *(f"const A {name}_given" for name, _ in of.ending.numbers),
+            *(f"const A {name}_argument" for name, _ in of.epilogue.numbers),
             *(["const Layout layout"] if rank else []),
         ],
         body,
@@ -218,28 +218,30 @@ def put(of: Product, value: str, at: tuple[str, str], parts: tuple[str, str]) ->
     """
     row, column = at
     places = {
-        name: f"{row} * {name}_row + {column} * {name}_column" for name, _ in of.ending.inputs
+        name: f"{row} * {name}_row + {column} * {name}_column" for name, _ in of.epilogue.inputs
     }
     inside = of.c.inside("c", *parts)
     condition = "" if inside is None else f"if ({inside}) "
-    return f"{condition}c[{of.c.place(*parts)}] = {ended(of.ending, value, places)};"
+    return f"{condition}c[{of.c.place(*parts)}] = {call_epilogue(of.epilogue, value, places)};"
 
 
-def ending_function(ending: Ending, written: str) -> str:
+def define_epilogue(epilogue: Epilogue, written: str) -> str:
     """Return the C function that ends an element, which then has the type ``written``."""
-    named = [f"const A {item}" for item in ("x", *(name for name, _ in ending.inputs))]
-    named += [f"const A {name}" for name, _ in ending.numbers]
-    return f"{written} ended({', '.join(named)}) {{ return ({written})({ending.expression}); }}"
+    named = [f"const A {name}" for name in ("x", *(name for name, _ in epilogue.inputs))]
+    named += [f"const A {name}" for name, _ in epilogue.numbers]
+    return (
+        f"{written} epilogue({', '.join(named)}) {{ return ({written})({epilogue.expression}); }}"
+    )
 
 
-def ended(ending: Ending, value: str, places: Mapping[str, str]) -> str:
+def call_epilogue(epilogue: Epilogue, value: str, places: Mapping[str, str]) -> str:
     """Return the call of that function; ``places`` say where each input is read."""
     arguments = [
         value,
         *(f"{name}[{place}]" for name, place in places.items()),
-        *(f"{name}_given" for name, _ in ending.numbers),
+        *(f"{name}_argument" for name, _ in epilogue.numbers),
     ]
-    return f"ended({', '.join(arguments)})"
+    return f"epilogue({', '.join(arguments)})"
 
 
 def sum_up(of: Product, value: str, total: str, low: str) -> str:

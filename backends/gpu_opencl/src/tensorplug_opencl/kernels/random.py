@@ -58,12 +58,12 @@ def _launched(
     if not out.size:
         return calls.empty(backend.runtime, out)
     index = layouts.index_dtype(out.size)
-    ctype, each = ctypes.stored(out.dtype), len(recipe.values)
+    ctype, count = ctypes.stored(out.dtype), len(recipe.values)
     values = [f"({ctype})({value})" for value in recipe.values]
-    rest = "\n".join(f"  if (at + {k} < n) y[at + {k}] = v{k};" for k in range(each))
-    stored = f"vstore{each}(({ctype}{each})({', '.join(f'v{k}' for k in range(each))}), i, y)"
-    whole = f"  if (at + {each} <= n) {{ {stored}; return; }}\n" if each > 1 else ""
-    given = [("n", out.size), ("blocks", -(-out.size // each)), *constants]
+    rest = "\n".join(f"  if (at + {k} < n) y[at + {k}] = v{k};" for k in range(count))
+    stored = f"vstore{count}(({ctype}{count})({', '.join(f'v{k}' for k in range(count))}), i, y)"
+    whole = f"  if (at + {count} <= n) {{ {stored}; return; }}\n" if count > 1 else ""
+    sizes = [("n", out.size), ("blocks", -(-out.size // count)), *constants]
     text = templates.program(
         f"{name} {out.dtype}",
         [
@@ -71,13 +71,13 @@ def _launched(
             *arrays,
             templates.Array("y", ctype, written=True),
         ],
-        [*templates.indices(*(constant for constant, _ in given)), "const ulong start"],
+        [*templates.indices(*(constant for constant, _ in sizes)), "const ulong start"],
         "\n".join(
             [
                 "  const index_t i = get_global_id(0);",
                 "  if (i >= blocks) return;",
                 "  const uint4 w = philox(start + i, vload4(0, key));",
-                f"  const index_t at = i * {each};",
+                f"  const index_t at = i * {count};",
                 recipe.before,
                 *(f"  const {ctype} v{k} = {value};" for k, value in enumerate(values)),
                 whole + rest,
@@ -86,8 +86,8 @@ def _launched(
         index=index,
         declarations=philox.PHILOX + recipe.functions,
     )
-    numbers = [*(index.type(value) for _, value in given), np.uint64(start)]
-    launch = backend.runtime.launch(text, 2 + len(arrays), numbers, given[1][1])
+    numbers = [*(index.type(value) for _, value in sizes), np.uint64(start)]
+    launch = backend.runtime.launch(text, 2 + len(arrays), numbers, sizes[1][1])
     return calls.producer(backend.runtime, out, launch)
 
 

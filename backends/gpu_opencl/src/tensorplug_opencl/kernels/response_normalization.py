@@ -63,8 +63,8 @@ def _launch(
         declarations=f"typedef {fold.element} A;",
     )
     host = ctypes.host(fold.element)
-    given = [calls.element(attributes[name], dtype).astype(host)[()] for name in names]
-    constants = [*map(index.type, (x.size, x.shape[-1], radius)), *given]
+    values = [calls.element(attributes[name], dtype).astype(host)[()] for name in names]
+    constants = [*map(index.type, (x.size, x.shape[-1], radius)), *values]
     return backend.runtime.launch(text, len(arrays), constants, x.size)
 
 
@@ -82,11 +82,11 @@ def lrn(
     """Add the squares of neighbours, raise to a power, multiply."""
     if not out.size:
         return calls.empty(backend.runtime, out)
-    given = {"depth_radius": depth_radius, "bias": bias, "alpha": alpha, "beta": beta}
+    attributes = {"depth_radius": depth_radius, "bias": bias, "alpha": alpha, "beta": beta}
     stored = ctypes.stored(x.dtype)
     arrays = (Array("x", stored), Array("y", stored, written=True))
     value = f"({stored})((A)x[i] * pow({_NORM}, -beta))"
-    launch = _launch(backend, "LRN", x, arrays, "(A)x[j] * (A)x[j]", value, given)
+    launch = _launch(backend, "LRN", x, arrays, "(A)x[j] * (A)x[j]", value, attributes)
     return calls.producer(backend.runtime, out, launch)
 
 
@@ -107,17 +107,17 @@ def lrn_grad(
     runtime = backend.runtime
     if not out.size:
         return calls.empty(runtime, out)
-    given = {"depth_radius": depth_radius, "bias": bias, "alpha": alpha, "beta": beta}
+    attributes = {"depth_radius": depth_radius, "bias": bias, "alpha": alpha, "beta": beta}
     stored, element = ctypes.stored(x.dtype), ctypes.computed(x.dtype)
     kept = dt.float32 if x.dtype is dt.float16 else x.dtype
     make_norms = runtime.maker(TensorType(kept, x.shape))
     arrays = (Array("x", stored), Array("y", element, written=True))
-    norms_of = _launch(backend, "LRN norms", x, arrays, "(A)x[j] * (A)x[j]", _NORM, given)
+    norms_of = _launch(backend, "LRN norms", x, arrays, "(A)x[j] * (A)x[j]", _NORM, attributes)
     term = "(A)z[j] * (A)dy[j] / norm[j]"
     value = f"({stored})((A)dy[i] * pow(norm[i], -beta) - 2 * alpha * beta * (A)x[i] * window)"
     reads = (Array("x", stored), Array("z", stored), Array("dy", stored), Array("norm", element))
     both = (*reads, Array("y", stored, written=True))
-    combine = _launch(backend, "LRNGrad", x, both, term, value, given)
+    combine = _launch(backend, "LRNGrad", x, both, term, value, attributes)
 
     def write(x: DeviceBuffer, y: DeviceBuffer, dy: DeviceBuffer, result: DeviceBuffer) -> None:
         norms = make_norms()

@@ -160,13 +160,13 @@ def launch(
     *,
     parts: int = 1,
     total: int | None = None,
-    given: Sequence[np.generic] = (),
+    constants: Sequence[np.generic] = (),
 ) -> Launch:
     """Return the launch of ``recipe``: of buffers of its reads, then the output's."""
 
     def of_width(width: int) -> Launch:
         sized = plan._replace(form=plan.form._replace(width=width))
-        return _sized(runtime, recipe, sized, parts, total, given)
+        return _sized(runtime, recipe, sized, parts, total, constants)
 
     width = plan.form.width
     return calls.narrowed(of_width, width) if plan.form.kind == "group" else of_width(width)
@@ -178,7 +178,7 @@ def _sized(
     plan: Plan,
     parts: int,
     total: int | None,
-    given: Sequence[np.generic],
+    constants: Sequence[np.generic],
 ) -> Launch:
     """Return it for vectors or groups of exactly the form's width."""
     length = plan.walk.length
@@ -191,17 +191,17 @@ def _sized(
     sideways = plan.form.kind in rowwise.SIDEWAYS
     packed = [plan.walk.kept, plan.walk.reduced] if sideways else [plan.walk.kept]
     struct = layouts.packed(packed, index)
-    constants = [*map(index.type, numbers), *([] if struct is None else [struct]), *given]
+    arguments = [*map(index.type, numbers), *([] if struct is None else [struct]), *constants]
     text = rowwise.source(recipe, plan.form, index)
     arrays = len(recipe.reads) + 1
     together = plan.form.width if plan.form.kind == "group" else 1
     runtime.check_steps(-(-length // (parts * together)))
     if plan.form.kind == "group":
         size = plan.form.width
-        return runtime.launch(text, arrays, constants, units * size, group=size)
+        return runtime.launch(text, arrays, arguments, units * size, group=size)
     # A group of a CPU runs on one core: groups are small unless there are many of them.
     heavy = length > LONG_WALK and (not runtime.is_cpu or units < 64 * runtime.parallel_items)
-    return runtime.launch(text, arrays, constants, units, heavy=heavy)
+    return runtime.launch(text, arrays, arguments, units, heavy=heavy)
 
 
 def reducer(
@@ -283,7 +283,7 @@ def mapper(
     x: TensorType,
     out: TensorType,
     *,
-    given: Sequence[np.generic] = (),
+    constants: Sequence[np.generic] = (),
 ) -> Callable[..., DeviceBuffer]:
     """Return a callable of the buffers of ``recipe``'s reads, along ``over`` of arrays like ``x``.
 
@@ -291,4 +291,4 @@ def mapper(
     """
     used = {recipe.element, recipe.stored, ctypes.stored(x.dtype)}
     plan = planned(runtime, over, vectors.lanes(runtime, *used))
-    return calls.producer(runtime, out, launch(runtime, recipe, plan, given=given))
+    return calls.producer(runtime, out, launch(runtime, recipe, plan, constants=constants))

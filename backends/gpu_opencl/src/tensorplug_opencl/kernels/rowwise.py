@@ -64,7 +64,7 @@ class Recipe(NamedTuple):
 
     ``element`` is the C type computed with, ``stored`` the output's. Either ``result`` is the
     expression of the one value that a row gives, or ``statements`` define ``value`` for each of
-    its elements, from ``final_reads``. ``given`` are constants, as (name, C type); ``count``
+    its elements, from ``final_reads``. ``constants`` are given as (name, C type); ``count``
     names the number of elements in a whole row.
     """
 
@@ -76,7 +76,7 @@ class Recipe(NamedTuple):
     result: str = ""
     statements: str = ""
     final_reads: Sequence[str] = ()
-    given: Sequence[tuple[str, str]] = ()
+    constants: Sequence[tuple[str, str]] = ()
 
 
 class Form(NamedTuple):
@@ -119,7 +119,7 @@ def source(recipe: Recipe, form: Form, index: templates.Index) -> str:
         declarations.append(templates.place("place_of", form.reduced, "inner_size", "inner_by"))
     arrays = [Array(f"{read.name}_in", read.stored) for read in recipe.reads]
     constants = templates.indices(*CONSTANTS, layout=bool(struct))
-    constants += [f"const {ctype} {name}_given" for name, ctype in recipe.given]
+    constants += [f"const {ctype} {name}_argument" for name, ctype in recipe.constants]
     return templates.program(
         f"{recipe.title} by {form.kind} of {form.width}",
         [*arrays, Array("y", recipe.stored, written=True)],
@@ -145,8 +145,8 @@ class _Writer:
     def body(self) -> Iterator[str]:
         yield from self._head()
         yield "  const A count = (A)(total);"
-        for name, _ in self._recipe.given:
-            yield f"  const A {name} = (A)({name}_given);"
+        for name, _ in self._recipe.constants:
+            yield f"  const A {name} = (A)({name}_argument);"
         for read in self._recipe.reads:
             if read.kind == "row":
                 yield f"  const A {read.name} = {self._row_value(read)};"
@@ -174,8 +174,8 @@ class _Writer:
   const index_t row = outer * inner + first;
   const index_t target = (outer * parts + own) * inner + first;"""
         else:
-            item = "get_group_id(0)" if self._form.kind == "group" else "get_global_id(0)"
-            yield f"""  const index_t i = {item};
+            number = "get_group_id(0)" if self._form.kind == "group" else "get_global_id(0)"
+            yield f"""  const index_t i = {number};
   if (i >= items) return;
   const index_t own = i % parts, row = i / parts, target = i;
   const index_t start = {kept.format("row")};"""
@@ -314,7 +314,7 @@ class _Writer:
         ((name, fold),) = step.folds.items()
         low = f"{name}_low = {name}_lows[t]" if fold.compensated else ""
         states = [f"{name}_all", *([f"{name}_lows"] if fold.compensated else [])]
-        yield "  A " + ", ".join(f"{item}[{TILE}]" for item in states) + ";"
+        yield "  A " + ", ".join(f"{state}[{TILE}]" for state in states) + ";"
         yield f"  for (uint t = 0; t < tile; t++) {{ {fold.declare(name)}"
         keep = f"{name}_all[t] = {name};" + (f" {name}_lows[t] = {name}_low;" * bool(low))
         state = f"A {name} = {name}_all[t]" + (f", {low};" if low else ";")

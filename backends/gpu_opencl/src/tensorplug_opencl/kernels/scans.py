@@ -124,7 +124,7 @@ def _sized(
     element = scan.fold.element
     declarations = f"typedef {element if way.width == 1 else f'{element}{way.width}'} A;"
     if way.width > 1:
-        moved = (ctypes.stored(item) for item in (source, between, target))
+        moved = (ctypes.stored(dtype) for dtype in (source, between, target))
         declarations += f"\n{vectors.declared(way.width, *moved)}"
     kind = f"{'totals' if totals else 'runs'}{' from parts' if carried else ''}"
     text = templates.program(
@@ -236,8 +236,8 @@ def _by_groups(scan: Scan, way: _Way, target: DType, *, totals: bool, carried: b
     A inside = lane ? sums[lane - 1] : {neutral};
     for (int k = 0; k < {EACH}; k++) {{
       const A v = held[lane * {EACH} + k];
-      const A after = {join("inside", "v")}, given = exclusive ? inside : after;
-      held[lane * {EACH} + k] = {join("carried", "given")};
+      const A after = {join("inside", "v")}, chosen = exclusive ? inside : after;
+      held[lane * {EACH} + k] = {join("carried", "chosen")};
       inside = after;
     }}
     barrier(CLK_LOCAL_MEM_FENCE);

@@ -42,16 +42,16 @@ def search_sorted(
     if not length:
         return calls.constant(runtime, out)
     alone = sorted_sequence.rank == 1
-    each = values.size if alone else values.shape[-1]
+    count = values.size if alone else values.shape[-1]
     index = layouts.index_dtype(2 * sorted_sequence.size, values.size)
     stored = ctypes.stored(sorted_sequence.dtype)
     text = templates.program(
         f"search {sorted_sequence.dtype} from the {side}",
         [Array("rows", stored), Array("values", stored), Array("y", "int", written=True)],
-        templates.indices("items", "each", "length"),
+        templates.indices("items", "count", "length"),
         f"""  const index_t i = get_global_id(0);
   if (i >= items) return;
-  rows += i / each * length;
+  rows += i / count * length;
   const A v = (A)values[i];
   index_t low = 0, high = length;
   while (low < high) {{
@@ -64,7 +64,7 @@ def search_sorted(
         index=index,
         declarations=f"typedef {ctypes.computed(sorted_sequence.dtype)} A;",
     )
-    numbers = map(index.type, (values.size, each, length))
+    numbers = map(index.type, (values.size, count, length))
     return calls.producer(runtime, out, runtime.launch(text, 3, [*numbers], values.size))
 
 

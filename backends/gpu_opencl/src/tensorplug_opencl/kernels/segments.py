@@ -46,11 +46,11 @@ def _summed(
     text = templates.program(
         f"places of {ids.dtype}",
         [Array("ids", stored), Array("y", "long", written=True)],
-        templates.indices("items", "each", "rows", "size"),
+        templates.indices("items", "count", "rows", "size"),
         """  const index_t i = get_global_id(0);
   if (i >= items) return;
   const int fits = ids[i] >= 0 && (ulong)ids[i] < (ulong)size;
-  y[i] = fits ? (long)(i / each) * size + (long)ids[i] : (long)rows * size;""",
+  y[i] = fits ? (long)(i / count) * size + (long)ids[i] : (long)rows * size;""",
         index=index,
     )
     numbers = map(index.type, (count, count // rows, rows, size))
@@ -130,15 +130,15 @@ def _counter(
     runtime = backend.runtime
     if not out.size or not x.size:
         return calls.constant(runtime, out)
-    given = TensorType(out.dtype, x.shape)
-    add = _summed(backend, x, rows, given, size, out)
+    weights_type = TensorType(out.dtype, x.shape)
+    add = _summed(backend, x, rows, weights_type, size, out)
     if weights is not None and weights.size:
         return add
-    make_ones, one = runtime.maker(given), calls.element(1, out.dtype)
+    make_ones, filling = runtime.maker(weights_type), calls.element(1, out.dtype)
 
     def count(x: DeviceBuffer, _weights: DeviceBuffer | None) -> DeviceBuffer:
         ones = make_ones()
-        runtime.fill(ones, one)
+        runtime.fill(ones, filling)
         return add(x, ones)
 
     return count

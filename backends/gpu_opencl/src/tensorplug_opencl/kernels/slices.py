@@ -9,7 +9,7 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import products
 from tensorplug_opencl.kernels.matrices import Matrix
-from tensorplug_opencl.kernels.products import NOTHING, Product
+from tensorplug_opencl.kernels.products import NO_EPILOGUE, Product
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +34,7 @@ def part_of(of: Product, number: int) -> Product:
     span = -(-of.inner // number)
     return of._replace(
         c=Matrix(strides[-2], strides[-1], strides[:-2]),
-        ending=NOTHING,
+        epilogue=NO_EPILOGUE,
         slices=-(-of.inner // span),
         slice_by=of.batches * of.rows * of.columns,
         raw=True,
@@ -42,7 +42,7 @@ def part_of(of: Product, number: int) -> Product:
 
 
 def closer(runtime: Runtime, of: Product, part: Product) -> Launch:
-    """Return the launch on the parts, the ending's inputs and C that adds up and ends."""
+    """Return the launch on the parts, the epilogue's inputs and C that adds up and ends."""
     sums = of._replace(inner=part.slices, a=part.c, slice_by=part.slice_by, summing=True)
     items = part.slice_by
     index = products.index_of(sums, items)
@@ -59,7 +59,7 @@ def closer(runtime: Runtime, of: Product, part: Product) -> Launch:
   {products.store(of, "total", "row", "column")}"""
     text = products.program("sum of slices", sums, index, {}, body, "typedef A T;")
     arguments = products.constants(sums, index, {})
-    return runtime.launch(text, 2 + len(of.ending.inputs), arguments, items)
+    return runtime.launch(text, 2 + len(of.epilogue.inputs), arguments, items)
 
 
 def in_slices(
@@ -68,7 +68,7 @@ def in_slices(
     """Return the product by way of those of at most ``number`` slices of the inner axis.
 
     ``launch`` prepares a product on the buffers of A, B and C; what is returned takes those of
-    A, B, the ending's inputs, and C.
+    A, B, the epilogue's inputs, and C.
     """
     part = part_of(of, number)
     multiply = launch(part)

@@ -27,7 +27,7 @@ def top_k(
 ) -> Callable[..., Any]:
     """Return values and indices, always sorted."""
     runtime = backend.runtime
-    makers = [runtime.maker(item) for item in out]
+    makers = [runtime.maker(type_) for type_ in out]
     if not out[0].size:
         return lambda _x: [make() for make in makers]
     length = x.shape[-1]

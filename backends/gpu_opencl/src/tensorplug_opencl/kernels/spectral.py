@@ -117,9 +117,9 @@ def _rfft_odd(input: TensorType, fft_length: int, backend: OpenCLBackend, out: T
     return lambda x: cut(transform(first(x)))
 
 
-def _resized(backend: OpenCLBackend, given: TensorType, out: TensorType) -> Call:
-    """Return ``given`` with the last axis of ``out``, cut or filled up with zeros."""
-    if given.shape == out.shape:
+def _resized(backend: OpenCLBackend, source: TensorType, out: TensorType) -> Call:
+    """Return ``source`` with the last axis of ``out``, cut or filled up with zeros."""
+    if source.shape == out.shape:
         return lambda x: x
     ctype = fourier.element(out.dtype)
     launch = fourier.elementwise_rows(
@@ -129,8 +129,8 @@ def _resized(backend: OpenCLBackend, given: TensorType, out: TensorType) -> Call
         [("x", ctype)],
         "",
         f"k < filled ? x[row * width + k] : ({ctype})(0)",
-        width=given.shape[-1],
-        filled=min(given.shape[-1], out.shape[-1]),
+        width=source.shape[-1],
+        filled=min(source.shape[-1], out.shape[-1]),
     )
     return calls.producer(backend.runtime, out, launch)
 

@@ -117,7 +117,7 @@ def elementwise(
     constants: Sequence[tuple[str, str]] = (),
     *,
     run: int = 1,
-    rare: tuple[str, str] | None = None,
+    slow_path: tuple[str, str] | None = None,
 ) -> str:
     """Return ``y[i] = expression`` over the operands' elements, for i < n.
 
@@ -126,7 +126,7 @@ def elementwise(
 
     A work-item computes one element, so that neighbours read neighbours, as GPUs want it; or
     else ``run`` of them, one after the other: CPU drivers turn such a loop into vector
-    instructions. ``rare``: a condition on which another expression serves, at any cost.
+    instructions. ``slow_path``: a condition on which another expression serves, at any cost.
 
     Constants: ``n``; then, if any operand is read by rows, ``length``, that of a row, and the
     layout of the ``rank`` axes before the last: sizes, then the strides of each such operand;
@@ -140,33 +140,36 @@ def elementwise(
     named = [f"const {operand.computed} {operand.name}" for operand in operands]
     named += [f"const {ctype} {name}" for name, ctype in constants]
     texts = [(result, "value_of", expression)]
-    if rare:
-        texts += [("int", "is_rare", rare[0]), (result, "rare_value_of", rare[1])]
+    if slow_path:
+        texts += [
+            ("int", "needs_slow_path", slow_path[0]),
+            (result, "slow_value_of", slow_path[1]),
+        ]
     for ctype, name, text in texts:
         line = f"INLINE {ctype} {name}({', '.join(named)}) {{ return ({ctype})({text}); }}"
         declarations.append(line)
     arrays = [Array(f"{operand.name}_in", operand.stored) for operand in operands]
-    given = [f"const {ctype} {name}_given" for name, ctype in constants]
+    parameters = [f"const {ctype} {name}_argument" for name, ctype in constants]
     sizes = indices("n", "length", layout=True) if placed else indices("n")
-    values = [f"{name}_given" for name, _ in constants]
+    values = [f"{name}_argument" for name, _ in constants]
     one_by_one = _element if run == 1 else _run_of_rows if placed else _run_of_elements
     return program(
         title,
         [*arrays, Array("y", result, written=True)],
-        [*sizes, *given],
-        one_by_one(operands, values, run, rare=rare is not None),
+        [*sizes, *parameters],
+        one_by_one(operands, values, run, slow_path=slow_path is not None),
         index=index,
         declarations="\n".join(declarations),
         apart=True,
     )
 
 
-def _read(each: Operand, at: str) -> str:
-    return f"({each.computed}){each.name}_in[{at}]"
+def _read(operand: Operand, at: str) -> str:
+    return f"({operand.computed}){operand.name}_in[{at}]"
 
 
 def _element(
-    operands: Sequence[Operand], constants: Sequence[str], _run: int, *, rare: bool
+    operands: Sequence[Operand], constants: Sequence[str], _run: int, *, slow_path: bool
 ) -> str:
     """Return the body that computes the element of this work-item's number."""
     at = {"whole": "i", "single": "0"}
@@ -177,26 +180,26 @@ def _element(
         _read(operand, at.get(operand.access) or _in_row(operand, "row", "column"))
         for operand in operands
     ]
-    given = ", ".join([*values, *constants])
-    chosen = f"is_rare({given}) ? rare_value_of({given}) : " if rare else ""
-    return "\n".join([*lines, f"  y[i] = {chosen}value_of({given});"])
+    arguments = ", ".join([*values, *constants])
+    chosen = f"needs_slow_path({arguments}) ? slow_value_of({arguments}) : " if slow_path else ""
+    return "\n".join([*lines, f"  y[i] = {chosen}value_of({arguments});"])
 
 
-def _in_row(each: Operand, row: str, column: str) -> str:
-    start = f"{each.name}_place({row}, layout)"
-    return f"{start} + {column}" if each.access == "row" else start
+def _in_row(operand: Operand, row: str, column: str) -> str:
+    start = f"{operand.name}_place({row}, layout)"
+    return f"{start} + {column}" if operand.access == "row" else start
 
 
 def _run_of_elements(
-    operands: Sequence[Operand], constants: Sequence[str], run: int, *, rare: bool
+    operands: Sequence[Operand], constants: Sequence[str], run: int, *, slow_path: bool
 ) -> str:
     """Return the body that computes a run of elements, of arrays that are walked as one row."""
-    loop = _loop(operands, constants, "start", "end - start", rare=rare)
+    loop = _loop(operands, constants, "start", "end - start", slow_path=slow_path)
     return "\n".join([*_run_limits(run), loop])
 
 
 def _run_of_rows(
-    operands: Sequence[Operand], constants: Sequence[str], run: int, *, rare: bool
+    operands: Sequence[Operand], constants: Sequence[str], run: int, *, slow_path: bool
 ) -> str:
     """Return the body that computes a run of elements, row by row."""
     return "\n".join(
@@ -205,7 +208,7 @@ def _run_of_rows(
             "  for (index_t at = start; at < end;) {",
             "  const index_t row = at / length, column = at - row * length;",
             "  const index_t count = min(length - column, end - at);",
-            _loop(operands, constants, "at", "count", rare=rare),
+            _loop(operands, constants, "at", "count", slow_path=slow_path),
             "  at += count;",
             "  }",
         ]
@@ -221,11 +224,16 @@ def _run_limits(run: int) -> list[str]:
 
 
 def _loop(
-    operands: Sequence[Operand], constants: Sequence[str], start: str, count: str, *, rare: bool
+    operands: Sequence[Operand],
+    constants: Sequence[str],
+    start: str,
+    count: str,
+    *,
+    slow_path: bool,
 ) -> str:
     """Return a loop over ``count`` elements that reads and writes what lies side by side.
 
-    Where values may be rare, it finds out if there are any; another loop replaces them.
+    Where values may be slow_path, it finds out if there are any; another loop replaces them.
     """
     lines, values = [], []
     for operand in operands:
@@ -238,20 +246,20 @@ def _loop(
             at = "0" if operand.access == "single" else _in_row(operand, "row", "column")
             lines.append(f"  const {operand.computed} {name}_value = {_read(operand, at)};")
             values.append(f"{name}_value")
-    given = ", ".join([*values, *constants])
-    each_one = f"  for (index_t k = 0; k < {count}; k++)"
-    if not rare:
-        return "\n".join([*lines, each_one, f"    y[{start} + k] = value_of({given});"])
+    named = ", ".join([*values, *constants])
+    for_each = f"  for (index_t k = 0; k < {count}; k++)"
+    if not slow_path:
+        return "\n".join([*lines, for_each, f"    y[{start} + k] = value_of({named});"])
     return "\n".join(
         [
             *lines,
-            "  int any_rare = 0;",
-            f"{each_one} {{",
-            f"    y[{start} + k] = value_of({given});",
-            f"    any_rare |= is_rare({given});",
+            "  int any_slow = 0;",
+            f"{for_each} {{",
+            f"    y[{start} + k] = value_of({named});",
+            f"    any_slow |= needs_slow_path({named});",
             "  }",
-            "  if (any_rare)",
-            each_one,
-            f"      if (is_rare({given})) y[{start} + k] = rare_value_of({given});",
+            "  if (any_slow)",
+            for_each,
+            f"      if (needs_slow_path({named})) y[{start} + k] = slow_value_of({named});",
         ]
     )

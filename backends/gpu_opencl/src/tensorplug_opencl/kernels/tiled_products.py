@@ -89,7 +89,7 @@ def suited(runtime: Runtime, of: Product) -> list[Tiles]:
 
 
 def launch(runtime: Runtime, of: Product, tiles: Tiles) -> Launch:
-    """Return the launch on the buffers of A, B, the ending's inputs and C."""
+    """Return the launch on the buffers of A, B, the epilogue's inputs and C."""
     more = {
         "tiles_down": -(-of.rows // tiles.rows),
         "tiles_across": -(-of.columns // tiles.columns),
@@ -99,7 +99,7 @@ def launch(runtime: Runtime, of: Product, tiles: Tiles) -> Launch:
     index = products.index_of(of, groups * tiles.items)
     text = _source(of, index, more, tiles)
     arguments = products.constants(of, index, more)
-    arrays = 3 + len(of.ending.inputs)
+    arrays = 3 + len(of.epilogue.inputs)
     return runtime.launch(text, arrays, arguments, groups * tiles.items, group=tiles.items)
 
 
@@ -119,7 +119,7 @@ class Side(NamedTuple):
     inner_first: bool
 
     @property
-    def each(self) -> int:
+    def share(self) -> int:
         """Elements that a work-item brings."""
         return -(-self.length * self.tile.depth // self.tile.items)
 
@@ -150,7 +150,7 @@ class Side(NamedTuple):
     def _parts(self, axis: int) -> dict[str, str]:
         """Return, for each place along the axis that the work-item reads at, a name."""
         word = self._axes[axis]
-        places = [self.place(number)[axis] for number in range(self.each)]
+        places = [self.place(number)[axis] for number in range(self.share)]
         return {place: f"{self.name}_{word}{n}" for n, place in enumerate(dict.fromkeys(places))}
 
     def across(self) -> list[str]:
@@ -172,7 +172,7 @@ class Side(NamedTuple):
             f"{self.operand.part(self.name, self._axes[1], f'k0 + {place}')};"
             for place, name in inner.items()
         ]
-        for number in range(self.each):
+        for number in range(self.share):
             place = self.place(number)
             parts = (across[place[0]], inner[place[1]])
             row, column = parts if self.name == "a" else parts[::-1]
@@ -195,7 +195,7 @@ class Side(NamedTuple):
         """Return statements that put what was read into local memory."""
         stride = _stride(self.length)
         lines = []
-        for number in range(self.each):
+        for number in range(self.share):
             across, inner = self.place(number)
             put = f"((local A *){self.name}_tile)[{inner} * {stride} + {across}]"
             condition = "" if self.whole else f"if ({self._exists(number)}) "
@@ -266,9 +266,9 @@ def _source(of: Product, index: templates.Index, more: dict[str, int], tiles: Ti
     kinds = ["sum", *(["total"] if exact else []), *(["far", "low"] if long else [])]
     tile_vector = max(grid_a.vector, grid_b.vector)
     memory = [
-        f"  local V{tile_vector} {item.name}_tile"
-        f"[{tiles.depth * _stride(item.length) // tile_vector}];"
-        for item in sides
+        f"  local V{tile_vector} {side.name}_tile"
+        f"[{tiles.depth * _stride(side.length) // tile_vector}];"
+        for side in sides
     ]
     fetch = {
         guarded: [line for side in sides for line in side.fetch(guarded=guarded)]
@@ -300,7 +300,7 @@ def _source(of: Product, index: templates.Index, more: dict[str, int], tiles: Ti
         "  AT(batch);",
         "  c += slice * slice_by;",
         *(line for side in sides for line in side.across()),
-        *(f"  A {side.name}_next{n};" for side in sides for n in range(side.each)),
+        *(f"  A {side.name}_next{n};" for side in sides for n in range(side.share)),
         *(f"  T {', '.join(f'{kind}{cell} = 0' for cell in cells)};" for kind in kinds),
         "  index_t k0 = begin;",
         *fetching,

@@ -6,7 +6,7 @@ from typing import Final
 
 from tensorplug.plugin import KernelSpec, KernelTable, specs
 from tensorplug_opencl.kernels import formula_tables
-from tensorplug_opencl.kernels.pointwise import Formula, Rare
+from tensorplug_opencl.kernels.pointwise import Formula, SlowPath
 
 kernels = KernelTable()
 
@@ -18,7 +18,7 @@ EXPRESSIONS: Final[dict[KernelSpec, Formula]] = {
     specs.ATANH: Formula("a_atanh(x)"),
     specs.COSH: Formula("a_cosh(x)"),
     specs.SINH: Formula("a_sinh(x)"),
-    specs.TAN: Formula("a_tan(x)", rare=Rare("a_is_far(x)", "tan(x)")),
+    specs.TAN: Formula("a_tan(x)", slow_path=SlowPath("a_is_far(x)", "tan(x)")),
     specs.ATAN2: Formula("a_atan2(a, b)"),
 }
 formula_tables.register(kernels, EXPRESSIONS)

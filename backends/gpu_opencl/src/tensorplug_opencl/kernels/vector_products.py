@@ -59,7 +59,7 @@ def multiplier(
     """Return a callable that enqueues the product (no axis of which is empty).
 
     None where neither factor is a vector, or not one that lies side by side. The callable takes
-    the buffers of A, B, the ending's inputs, and C. ``way`` and ``cut``, the number of slices,
+    the buffers of A, B, the epilogue's inputs, and C. ``way`` and ``cut``, the number of slices,
     are chosen where they are not given.
     """
     if of.rows != 1 and of.columns == 1:
@@ -134,7 +134,7 @@ def _sliced(runtime: Runtime, of: Product, way: Way, cut: int | None) -> Callabl
 
 
 def _launch(runtime: Runtime, of: Product, way: Way) -> Launch:
-    """Return the launch on the buffers of A, B, the ending's inputs and C."""
+    """Return the launch on the buffers of A, B, the epilogue's inputs and C."""
     blocks = _blocks(of, way)
     units = of.batches * blocks * of.slices
     items = units * way.width if way.kind == "group" else units
@@ -155,14 +155,14 @@ def _launch(runtime: Runtime, of: Product, way: Way) -> Launch:
     )
     arguments: list[Any] = products.constants(of, index, more)
     runtime.check_steps(of.span // (way.width if way.kind == "group" else 1))
-    arrays = 3 + len(of.ending.inputs)
+    arrays = 3 + len(of.epilogue.inputs)
     if way.kind == "group":
         return runtime.launch(text, arrays, arguments, items, group=way.width)
-    each = of.span * -(-of.columns // blocks)
-    if runtime.is_cpu and each > SHARE // 2:
+    elements = of.span * -(-of.columns // blocks)
+    if runtime.is_cpu and elements > SHARE // 2:
         return runtime.launch(text, arrays, arguments, items, group=1)
     # What is little is one group, which takes one thread, and nobody waits for another to wake.
-    light = each <= LIGHT or units * each <= 2 * SHARE
+    light = elements <= LIGHT or units * elements <= 2 * SHARE
     heavy = not (runtime.is_cpu and light)
     return runtime.launch(text, arrays, arguments, items, heavy=heavy)
 
@@ -300,7 +300,9 @@ def _sums(of: Product, way: Way) -> Iterator[str]:
     size = STRIP if way.many > 1 else 1  # arrays of one element can be registers
     low = f", low[{size}]" if _exact(of) else ""
     clear = "low[t] = 0; " if _exact(of) else ""
-    each = "for (index_t t = 0; t < count; t++)" if way.many > 1 else "for (int t = 0; t < 1; t++)"
+    for_each = (
+        "for (index_t t = 0; t < count; t++)" if way.many > 1 else "for (int t = 0; t < 1; t++)"
+    )
     # The last vector overlaps the one before it: both have the same sums.
     place = f"first + (t + 1) * {width} <= columns ? first + t * {width} : columns - {width}"
     at = f"const index_t at = {place};"
@@ -308,20 +310,20 @@ def _sums(of: Product, way: Way) -> Iterator[str]:
   const index_t left = (columns - first + {width - 1}) / {width};
   const index_t count = left < many ? left : many;
   T total[{size}]{low};
-  {each} {{ {clear}total[t] = 0; }}
+  {for_each} {{ {clear}total[t] = 0; }}
   index_t k = begin;"""
     for deep in (DEEP, 1):
         yield f"  for (; k + {deep} <= end; k += {deep}) {{"
         for n in range(deep):
             yield f"    const A x{n} = (A)a[k + {n}];"
             yield f"    global const S *row{n} = b + (k + {n}) * b_row;"
-        yield f"    {each} {{ {at} T sum = 0; {{"
+        yield f"    {for_each} {{ {at} T sum = 0; {{"
         yield "#pragma OPENCL FP_CONTRACT ON"
         for n in range(deep):
             yield f"      sum = JOIN({_loaded(of, way, f'row{n} + at')}, (T)x{n}, sum);"
         yield f"      }}\n      {products.sum_up(of, 'sum', 'total[t]', 'low[t]')}\n    }}\n  }}"
     element = "closed.lane[lane]"
-    yield f"""  {each} {{ {at}
+    yield f"""  {for_each} {{ {at}
     union {{ A lane[{width}]; T all; }} closed;
     closed.all = {_closed(of, "total[t]", "low[t]")};
     for (index_t lane = 0; lane < {width}; lane++)

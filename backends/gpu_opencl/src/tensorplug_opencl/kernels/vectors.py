@@ -22,7 +22,7 @@ WIDEST: Final = 16  # elements in the longest vector type of OpenCL C
 
 def lanes(runtime: Runtime, *used: str) -> int:
     """Return how many elements of these C types there should be in a vector."""
-    widest = max(ctypes.host(item).itemsize for item in used)
+    widest = max(ctypes.host(ctype).itemsize for ctype in used)
     return min(WIDEST, runtime.limits.vector_bytes // widest)
 
 

@@ -62,8 +62,8 @@ class Check(NamedTuple):
         if same.all():
             return ""
         at = int(np.argmin(same.reshape(-1)))
-        given, wanted = actual.reshape(-1)[at], right.reshape(-1)[at]
-        return f"{self.kernel}: number {at} is {given}, must be {wanted}"
+        received, expected = actual.reshape(-1)[at], right.reshape(-1)[at]
+        return f"{self.kernel}: number {at} is {received}, must be {expected}"
 
 
 Part = tuple[str, list[Check]]  # the text of a program, and what its kernels must give
@@ -127,7 +127,9 @@ def integers() -> Part:
         quotient,
         long_m - quotient * long_n,
         (long_m * long_n) >> 32,
-        np.array([32 - int(item).bit_length() if item > 0 else 32 * (item == 0) for item in m]),
+        np.array(
+            [32 - int(number).bit_length() if number > 0 else 32 * (number == 0) for number in m]
+        ),
         long_m // 8,
         unsigned[0] // 8,
         long_m.astype("i1"),
@@ -136,7 +138,7 @@ def integers() -> Part:
         np.minimum(m, n),
         np.where(m < n, -1, m == n),
     ]
-    counted = np.concatenate([item.astype("i8") for item in right]).astype("i4")
+    counted = np.concatenate([column.astype("i8") for column in right]).astype("i4")
     return program, [Check("integers", [m, n], m.size, 1, counted)]
 
 
@@ -167,8 +169,8 @@ def loops() -> Part:
             factor, term = 1664525 * factor, 1664525 * term + 1013904223
         factor, term = factor % 2**32, term % 2**32
     right = np.array([(factor * seed + term) % 2**32 for seed in range(ITEMS)], "u4")
-    given = np.concatenate([seeds, np.array([turns, steps], "u4")])
-    return program, [Check("loops", [given], ITEMS, 1, right)]
+    inputs = np.concatenate([seeds, np.array([turns, steps], "u4")])
+    return program, [Check("loops", [inputs], ITEMS, 1, right)]
 
 
 def sums() -> Part:
@@ -217,9 +219,9 @@ kernel void atomics(global const int *x, volatile global int *y) {{
 }}
 """
 
-    def tree(given: Array) -> Array:
-        rows = given.reshape(-1, size)
-        made: Array = rows.sum(1, dtype=given.dtype, keepdims=True) + rows
+    def tree(terms: Array) -> Array:
+        rows = terms.reshape(-1, size)
+        made: Array = rows.sum(1, dtype=terms.dtype, keepdims=True) + rows
         return made.reshape(-1)
 
     added = [x[at::3].sum(dtype="i4") for at in range(3)]

@@ -134,8 +134,8 @@ class _Tried:
         return program
 
     def _compared(self, program: cl.Program, wanted: list[Check]) -> str:
-        for item in wanted:
-            wrong = item.wrong(self._run(program, item))
+        for check in wanted:
+            wrong = check.wrong(self._run(program, check))
             if wrong:
                 return wrong
         return ""

@@ -159,5 +159,5 @@ def _output_of(command: list[str]) -> tuple[str, str, str]:
 def _how(code: int) -> str:
     if code >= 0:
         return f"the process ended with exit status {code}"
-    names = {item.value: item.name for item in signal.Signals}
+    names = {number.value: number.name for number in signal.Signals}
     return f"the process died of {names.get(-code, f'signal {-code}')}"

@@ -142,8 +142,8 @@ kernel void functions_{ctype}(global const {ctype} *x, global {ctype} *y) {{
   x += 1 + get_global_id(0) * {LENGTH}; y += get_global_id(0) * {5 * width};
   const {wide} v = {_load(ctype, width, "x")};
   const {wide} size = fabs(v);
-  const {wide} given[5] = {{ exp(v), log1p(size), sqrt(size), rsqrt(size), v * v + size }};
-  for (int f = 0; f < 5; f++) ((global loose_{ctype}{width} *)(y + f * {width}))->v = given[f];
+  const {wide} results[5] = {{ exp(v), log1p(size), sqrt(size), rsqrt(size), v * v + size }};
+  for (int f = 0; f < 5; f++) ((global loose_{ctype}{width} *)(y + f * {width}))->v = results[f];
 }}
 kernel void pairs_{ctype}(global const {ctype} *x, global {ctype} *y) {{
   x += 1 + get_global_id(0) * {LENGTH}; y += get_global_id(0) * {width};

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from tensorplug.plugin import DType, Shape, TensorType, channel_aligned
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import ctypes
-from tensorplug_opencl.kernels.products import Ending
+from tensorplug_opencl.kernels.products import Epilogue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -30,19 +30,19 @@ _EXPRESSIONS: Final = {
 
 
 class Fused(NamedTuple):
-    """An ending, and which of (bias, weights) it reads."""
+    """An epilogue, and which of (bias, weights) it reads."""
 
     expression: str
     numbers: tuple[tuple[str, float], ...]
     inputs: tuple[tuple[str, Shape], ...]
     chosen: tuple[int, ...]
 
-    def ending(self, shape: Shape, view: Callable[[layouts.Strides], Matrix]) -> Ending:
-        """Return the ending of a product of ``shape``, which ``view`` reads as matrices."""
+    def epilogue(self, shape: Shape, view: Callable[[layouts.Strides], Matrix]) -> Epilogue:
+        """Return the epilogue of a product of ``shape``, which ``view`` reads as matrices."""
         inputs = tuple(
             (name, view(layouts.broadcast_strides(own, shape))) for name, own in self.inputs
         )
-        return Ending(self.expression, inputs, self.numbers)
+        return Epilogue(self.expression, inputs, self.numbers)
 
     def launched(self, multiply: Callable[..., None]) -> Callable[..., None]:
         """Return ``multiply`` as a function of both factors, bias, weights and the result."""
@@ -64,11 +64,11 @@ def fused(
     """Return what a fused kernel's attributes ask for."""
     activation = attributes["activation"]
     data_format = attributes.get("data_format")
-    given: Sequence[tuple[int, str, TensorType | None]] = (
+    operands: Sequence[tuple[int, str, TensorType | None]] = (
         (0, "bias", bias),
         (1, "slope", weights if activation == "prelu" else None),
     )
-    used = [(at, name, item.shape) for at, name, item in given if item is not None]
+    used = [(at, name, operand.shape) for at, name, operand in operands if operand is not None]
     x = "(x + bias)" if bias is not None else "x"
     if dtype.kind != "float":
         x = f"(({ctypes.stored(dtype)}){x})"  # wrapped, and with its sign
