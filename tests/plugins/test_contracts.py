@@ -1,8 +1,9 @@
-"""Plugins of one version beside cores of another, as pip installs them.
+"""The plugin contract, and plugins of one version beside cores of another, as pip installs them.
 
-``contracts/`` holds a backend for each plugin contract that there was, frozen as it was
-published. Every one of them must work on every later core whose version its requirement allows,
-and be refused in words, before its code runs, by the others.
+For every published contract, ``contracts/`` holds the names and signatures that
+``tensorplug.plugin`` had, and a backend written for it. A later core must still have all names.
+It must run the backend if the backend's requirement allows that core, and must otherwise refuse
+it with a clear message before any of its code runs.
 """
 
 from __future__ import annotations
@@ -13,16 +14,14 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from pathlib import Path
 
 import pytest
 
+from .contract_record import CONTRACTS, current_version, lines
 from .test_packaging import USE, USED
 
-CONTRACTS = Path(__file__).parent / "contracts"
-
-# A contract is what it was: whoever must change one of these files has broken the contract.
-FROZEN = {"v0_1": "7a2a371a"}
+# The backend of a contract is what it was: a change of one of its files breaks the contract.
+FROZEN = {"v0_1": "d8f2bbb0"}
 
 # Cores: the current one, and what it would be as a release of another number.
 MATRIX = [  # contract, what it requires of the core, the core's version (None: as it is), works
@@ -49,6 +48,20 @@ def test_contracts_are_frozen():
         for path in files(contract):
             digest.update(path.relative_to(CONTRACTS).as_posix().encode() + path.read_bytes())
         assert digest.hexdigest()[:8] == expected, contract
+
+
+def recorded(contract):
+    return (CONTRACTS / contract / "contract.txt").read_text("utf-8").splitlines()
+
+
+def test_the_current_contract_is_recorded():
+    """If not, and the change is meant: ``python -m tests.plugins.contract_record``."""
+    assert lines() == recorded(current_version())
+
+
+@pytest.mark.parametrize("contract", FROZEN)
+def test_the_contract_keeps_its_names(contract):
+    assert sorted(set(recorded(contract)) - set(lines())) == []
 
 
 def test_every_published_minor_version_has_its_contract(distributions):

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.errors import BackendMemoryError
-from tensorplug.contract.spec import TensorType
+from tensorplug.plugin import BackendMemoryError, TensorType
+from tensorplug.plugin import dtypes as dt
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping

@@ -13,18 +13,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.errors import ArgumentError
-from tensorplug.ops import comparison, creation, elementwise, matrix_products, movement, reduction, sorting
-from tensorplug.ops.indexing import indexing
-from tensorplug.contract.tables import KernelTable
+from tensorplug.plugin import (
+    ArgumentError,
+    DType,
+    KernelSpec,
+    KernelTable,
+    Scalar,
+    TensorType,
+    scatter_depth,
+    specs,
+)
+from tensorplug.plugin import dtypes as dt
 from tensorplug_contract_0_1.backend import Box
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.contract.dtypes import DType, Scalar
-    from tensorplug.contract.spec import KernelSpec, TensorType
     from tensorplug_contract_0_1.backend import Array
 
     Axes = tuple[int, ...]
@@ -71,35 +75,35 @@ def _binary(function: Function) -> Function:
 
 
 SIMPLE: Final[dict[KernelSpec, Function]] = {
-    elementwise.NEG: _unary(np.negative),
-    elementwise.ABS: _unary(np.absolute),
-    elementwise.FLOOR: _unary(np.floor),
-    elementwise.EXP: _unary(np.exp),
-    elementwise.LOG: _unary(np.log),
-    elementwise.SQRT: _unary(np.sqrt),
-    elementwise.SIN: _unary(np.sin),
-    elementwise.COS: _unary(np.cos),
-    elementwise.ATAN: _unary(np.arctan),
-    elementwise.ERF: lambda x: np.asarray(_erf(x)).astype(x.dtype),
-    elementwise.ADD: _binary(np.add),
-    elementwise.SUB: _binary(np.subtract),
-    elementwise.MULTIPLY: _binary(np.multiply),
-    elementwise.REAL_DIV: _binary(np.true_divide),
-    elementwise.MOD: _binary(np.remainder),
-    elementwise.MAXIMUM: _binary(np.maximum),
-    elementwise.SELECT: lambda condition, t, e: np.where(condition, t, e),  # noqa: PLW0108  # names
-    comparison.EQUAL: _binary(np.equal),
-    comparison.LESS: _binary(np.less),
-    comparison.LOGICAL_AND: _binary(np.logical_and),
-    comparison.LOGICAL_NOT: _unary(np.logical_not),
-    creation.FILL: lambda *, value, out: np.full(out.shape, value, out.dtype.numpy),
-    movement.IDENTITY: lambda x: x,
-    movement.RESHAPE: lambda x, *, shape: x.reshape(shape),
-    movement.TRANSPOSE: lambda x, *, perm: x.transpose(perm),
-    movement.BROADCAST_TO: lambda x, *, shape: np.broadcast_to(x, shape),
-    movement.CONCAT: lambda xs, *, axis: np.concatenate(xs, axis=axis),
-    reduction.SUM: lambda x, *, axis, out: _accumulated(np.add, x, axis, out),
-    reduction.PROD: lambda x, *, axis, out: _accumulated(np.multiply, x, axis, out),
+    specs.NEG: _unary(np.negative),
+    specs.ABS: _unary(np.absolute),
+    specs.FLOOR: _unary(np.floor),
+    specs.EXP: _unary(np.exp),
+    specs.LOG: _unary(np.log),
+    specs.SQRT: _unary(np.sqrt),
+    specs.SIN: _unary(np.sin),
+    specs.COS: _unary(np.cos),
+    specs.ATAN: _unary(np.arctan),
+    specs.ERF: lambda x: np.asarray(_erf(x)).astype(x.dtype),
+    specs.ADD: _binary(np.add),
+    specs.SUB: _binary(np.subtract),
+    specs.MULTIPLY: _binary(np.multiply),
+    specs.REAL_DIV: _binary(np.true_divide),
+    specs.MOD: _binary(np.remainder),
+    specs.MAXIMUM: _binary(np.maximum),
+    specs.SELECT: lambda condition, t, e: np.where(condition, t, e),  # noqa: PLW0108  # names
+    specs.EQUAL: _binary(np.equal),
+    specs.LESS: _binary(np.less),
+    specs.LOGICAL_AND: _binary(np.logical_and),
+    specs.LOGICAL_NOT: _unary(np.logical_not),
+    specs.FILL: lambda *, value, out: np.full(out.shape, value, out.dtype.numpy),
+    specs.IDENTITY: lambda x: x,
+    specs.RESHAPE: lambda x, *, shape: x.reshape(shape),
+    specs.TRANSPOSE: lambda x, *, perm: x.transpose(perm),
+    specs.BROADCAST_TO: lambda x, *, shape: np.broadcast_to(x, shape),
+    specs.CONCAT: lambda xs, *, axis: np.concatenate(xs, axis=axis),
+    specs.SUM: lambda x, *, axis, out: _accumulated(np.add, x, axis, out),
+    specs.PROD: lambda x, *, axis, out: _accumulated(np.multiply, x, axis, out),
 }
 
 
@@ -122,14 +126,14 @@ for _spec, _function in SIMPLE.items():
 # What needs a few lines -------------------------------------------------------------------
 
 
-@native(elementwise.FLOOR_DIV)
+@native(specs.FLOOR_DIV)
 def floor_div(a: Array, b: Array) -> Any:
     """NumPy makes NaN of an infinite dividend; its quotient is infinite."""
     quotient = np.floor_divide(a, b)
     return np.where(np.isinf(a), a / b, quotient) if a.dtype.kind == "f" else quotient
 
 
-@native(elementwise.POW)
+@native(specs.POW)
 def power(a: Array, b: Array) -> Any:
     """An integer to a negative power, which NumPy refuses, is 1 / a**-b rounded towards 0."""
     if a.dtype.kind != "i":
@@ -138,7 +142,7 @@ def power(a: Array, b: Array) -> Any:
     return np.where(b < 0, inverse, np.power(a, np.maximum(b, 0))).astype(a.dtype)
 
 
-@native(elementwise.CAST)
+@native(specs.CAST)
 def cast(x: Array, *, dtype: DType) -> Any:
     """Floats are truncated and then wrap into integers; NaN and infinities give 0."""
     if dtype is dt.bool_:
@@ -151,7 +155,7 @@ def cast(x: Array, *, dtype: DType) -> Any:
     return x.astype(dtype.numpy)
 
 
-@native(creation.RANGE)
+@native(specs.RANGE)
 def range_(*, start: float, step: float, dtype: DType, out: TensorType) -> Any:
     """Each number comes from its own position, so that no rounding error adds up."""
     if isinstance(start, int) and isinstance(step, int):
@@ -160,14 +164,14 @@ def range_(*, start: float, step: float, dtype: DType, out: TensorType) -> Any:
     return (np.arange(out.size) * step + start).astype(dtype.numpy)
 
 
-@native(movement.SLICE)
+@native(specs.SLICE)
 def slice_(x: Array, *, begin: Axes, size: Axes) -> Any:
     """A view; without the ellipsis NumPy would give a scalar for rank 0."""
     block: Any = (..., *(slice(at, at + n) for at, n in zip(begin, size, strict=True)))
     return x[block]
 
 
-@native(movement.PAD_V2)
+@native(specs.PAD_V2)
 def pad(
     x: Array, *, paddings: tuple[tuple[int, int], ...], constant_value: Scalar, out: TensorType
 ) -> Any:
@@ -188,7 +192,7 @@ def _positions(indices: Array, length: int) -> Array:
     return np.where(at < 0, at + length, at)
 
 
-@native(indexing.GATHER_V2)
+@native(specs.GATHER_V2)
 def gather(x: Array, indices: Array, *, axis: int, batch_dims: int, out: TensorType) -> Any:
     """Take slices along an axis, with one set of indices for each batch."""
     batch, before = math.prod(x.shape[:batch_dims]), math.prod(x.shape[batch_dims:axis])
@@ -199,10 +203,10 @@ def gather(x: Array, indices: Array, *, axis: int, batch_dims: int, out: TensorT
     return picked.reshape(out.shape)
 
 
-@native(indexing.SCATTER_ND)
+@native(specs.SCATTER_ND)
 def scatter_nd(indices: Array, updates: Array, *, shape: Axes, out: TensorType) -> Any:
     """Add slices at positions; ``add.at`` counts duplicates, ``+=`` would not."""
-    depth = indexing.scatter_depth(indices.shape, updates.shape, shape)
+    depth = scatter_depth(indices.shape, updates.shape, shape)
     count = math.prod(updates.shape[: updates.ndim + depth - len(shape)])
     width = math.prod(shape[depth:])
     flat = np.zeros(count, np.intp)
@@ -213,7 +217,7 @@ def scatter_nd(indices: Array, updates: Array, *, shape: Axes, out: TensorType) 
     return result.reshape(shape).astype(updates.dtype)
 
 
-@native(reduction.MAX)
+@native(specs.MAX)
 def max_(x: Array, *, reduction_indices: Axes, out: TensorType) -> Any:
     """NumPy refuses an empty axis even where there is no result to give."""
     if not out.size:
@@ -221,19 +225,19 @@ def max_(x: Array, *, reduction_indices: Axes, out: TensorType) -> Any:
     return np.maximum.reduce(_rows(x, reduction_indices), axis=-1).reshape(out.shape)
 
 
-@native(reduction.ARG_MAX)
+@native(specs.ARG_MAX)
 def arg_max(x: Array, *, axis: int, out: TensorType) -> Any:
     """The first among equals; NaN counts as largest, here and in NumPy."""
     return np.argmax(x, axis=axis).astype(np.int32) if out.size else np.empty(out.shape, np.int32)
 
 
-@native(matrix_products.BATCH_MAT_MUL)
+@native(specs.BATCH_MAT_MUL)
 def matmul(a: Array, b: Array, *, transpose_a: bool, transpose_b: bool) -> Any:
     """Multiply the last two axes; the leading ones broadcast."""
     return np.matmul(a.mT if transpose_a else a, b.mT if transpose_b else b)
 
 
-@native(sorting.TOP_K)
+@native(specs.TOP_K)
 def top_k(x: Array, *, k: int) -> tuple[Array, Array]:
     """A stable sort of the reversed axis, read backwards, has the lowest index first."""
     indices = x.shape[-1] - 1 - np.argsort(x[..., ::-1], kind="stable")[..., ::-1][..., :k]

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.errors import BackendUnavailableError
-from tensorplug.contract.hooks import hookimpl
+from tensorplug.plugin import Backend, BackendUnavailableError, KernelTable, hookimpl
 from tensorplug_contract_0_1.backend import MinimalBackend
 from tensorplug_contract_0_1.kernels import kernels
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from tensorplug.contract.backend import Backend
-    from tensorplug.contract.tables import KernelTable
 
 
 @hookimpl
