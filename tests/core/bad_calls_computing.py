@@ -173,7 +173,7 @@ CASES = [  # id, call, error, what the message says
         "conv rounding",
         lambda: tp.nn.conv2d(image, f, dim_rounding_mode="ceil"),
         ArgumentError,
-        "needs a numeric pad",
+        "must be a number or pairs where dim_rounding_mode is",
     ),
     (
         "pool rank",

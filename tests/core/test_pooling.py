@@ -217,7 +217,7 @@ REFUSED = {
     "rounding of nothing": (
         lambda: tp.nn.avg_pool(IMAGE, 2, 2, "same", dim_rounding_mode="ceil"),
         ArgumentError,
-        "'dim_rounding_mode': needs a numeric pad",
+        "'pad': must be a number or pairs where dim_rounding_mode is 'ceil', got 'same'",
     ),
     "kind": (
         lambda: tp.nn.pool(IMAGE, 2, "min"),

@@ -8,6 +8,7 @@ import re
 
 import pytest
 
+from tensorplug.contract.spec import Attribute
 from tensorplug.contract.windows import (
     Window,
     arranged,
@@ -94,6 +95,13 @@ def test_windows_refuse(options, message):
         both(**options)
 
 
+def pad_kind(axes: int = 2) -> Attribute:
+    """Return the padding attribute of windows of 2 taps over an x of 4 by ... by 4 elements."""
+    kind = pad_attribute(axes, lambda _known: ((1, *(4,) * axes, 1), (2,) * axes))
+    steps = {"strides": (1,) * axes}
+    return Attribute(lambda value, known: kind.canonical(value, {**steps, **known}))
+
+
 ATTRIBUTES = [  # kind, given, canonical or a part of the error
     (pair_attribute(), 2, (2, 2)),
     (pair_attribute(), [2, 3], (2, 3)),
@@ -104,17 +112,18 @@ ATTRIBUTES = [  # kind, given, canonical or a part of the error
     (axes_attribute(3), 2, (2, 2, 2)),
     (axes_attribute(3), [2, 3, 4], (2, 3, 4)),
     (axes_attribute(3), [2, 3], "must be a positive int or three of them, got [2, 3]"),
-    (pad_attribute(3), [[0, 0]] * 5, ((0, 0),) * 5),
-    (pad_attribute(3), [[0, 0]] * 4, "needs five (before, after) pairs"),
-    (pad_attribute(), "same", "same"),
-    (pad_attribute(), 2, 2),
-    (pad_attribute(), [[0, 0], [1, 2], [3, 4], [0, 0]], ((0, 0), (1, 2), (3, 4), (0, 0))),
-    (pad_attribute(), "full", "must be 'same', 'valid', an int or pairs, got 'full'"),
-    (pad_attribute(), -1, "must not be negative, got -1"),
-    (pad_attribute(), [[0, 0]], "needs four (before, after) pairs"),
-    (pad_attribute(), [1, 2, 3, 4], "needs four (before, after) pairs"),
-    (pad_attribute(), None, "must be an integer, got None"),
-    (rounding_attribute(), None, None),
+    (pad_kind(3), [[0, 0]] * 5, ((0, 0),) * 5),
+    (pad_kind(3), [[0, 0]] * 4, "needs five (before, after) pairs"),
+    (pad_kind(), "same", ((0, 0), (0, 1), (0, 1), (0, 0))),
+    (pad_kind(), "valid", ((0, 0),) * 4),
+    (pad_kind(), 2, ((0, 0), (2, 2), (2, 2), (0, 0))),
+    (pad_kind(), [[0, 0], [1, 2], [3, 4], [0, 0]], ((0, 0), (1, 2), (3, 4), (0, 0))),
+    (pad_kind(), "full", "must be 'same', 'valid', an int or pairs, got 'full'"),
+    (pad_kind(), -1, "must not be negative, got -1"),
+    (pad_kind(), [[0, 0]], "needs four (before, after) pairs"),
+    (pad_kind(), [1, 2, 3, 4], "needs four (before, after) pairs"),
+    (pad_kind(), None, "must be an integer, got None"),
+    (rounding_attribute(), None, "floor"),
     (rounding_attribute(), "ceil", "ceil"),
     (rounding_attribute(), "up", "must be 'floor', 'round', 'ceil' or None, got 'up'"),
     (rounding_attribute(), [], "must be 'floor', 'round', 'ceil' or None, got []"),
@@ -132,9 +141,17 @@ def test_attributes(kind, given, result):
 
 
 def test_rounding_needs_a_numeric_padding():
-    with pytest.raises(ArgumentError, match="needs a numeric pad"):
-        rounding_attribute().canonical("ceil", {"pad": "same"})
-    assert rounding_attribute().canonical("ceil", {"pad": 1}) == "ceil"
+    known = {"strides": (3, 3), "dim_rounding_mode": "ceil"}
+    with pytest.raises(ArgumentError, match="must be a number or pairs where dim_rounding_mode"):
+        pad_kind().canonical("same", known)
+    assert pad_kind().canonical(0, known) == ((0, 0), (0, 1), (0, 1), (0, 0))
+
+
+def test_shapes_that_do_not_fit_are_left_to_the_rule():
+    kind = pad_attribute(2, lambda known: (known["x"], known["taps"]))
+    known = {"strides": (1, 1), "dim_rounding_mode": "floor"}
+    for x, taps in (((4, 4), (2, 2)), ((1, 4, 4, 1), (2,)), ((1, 1, 1, 1), (5, 5))):
+        assert kind.canonical("valid", {**known, "x": x, "taps": taps}) == ((0, 0),) * 4
 
 
 def test_three_axes():

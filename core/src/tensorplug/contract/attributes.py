@@ -121,11 +121,18 @@ def choice(*allowed: str | None, default: Any = REQUIRED) -> Attribute:
     return Attribute(canonical, default, f"one of {', '.join(map(repr, allowed))}")
 
 
-def optional(kind: Attribute) -> Attribute:
-    """Return an attribute like ``kind`` that may also be None, and is None by default."""
+def optional(kind: Attribute, absent: Callable[[InputTypes], Any] | None = None) -> Attribute:
+    """Return an attribute like ``kind`` that callers may leave out, or give as None.
+
+    ``absent`` returns what kernels get then, from what is known by name: input types and
+    attributes declared earlier. Without it they get None.
+    """
     inner: Callable[[Any, InputTypes], Any] = kind.canonical
-    return Attribute(
-        lambda value, types: None if value is None else inner(value, types),
-        None,
-        f"{kind.form}; or None" if kind.form else "",
-    )
+
+    def canonical(value: Any, known: InputTypes) -> Any:
+        if value is None:
+            return None if absent is None else absent(known)
+        return inner(value, known)
+
+    form = kind.form if absent is not None or not kind.form else f"{kind.form}; or None"
+    return Attribute(canonical, None, form)

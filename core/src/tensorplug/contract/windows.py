@@ -3,6 +3,7 @@
 Padding follows TensorFlow: "same" pads so that the output has ceil(n / stride) positions, the
 odd element after; "valid" pads nothing; an int pads that much on every side; an explicit list
 has one (before, after) pair per dimension of x in its data format, zero for batch and channels.
+Kernels always get the explicit list, which includes what a rounding mode adds.
 """
 
 from __future__ import annotations
@@ -162,44 +163,84 @@ def pair_attribute(default: Any = REQUIRED) -> Attribute:
 
 
 _COUNTS = {3: "three", 4: "four", 5: "five"}
+_CHANNELS_LAST = {1: "NWC", 2: "NHWC", 3: "NDHWC"}
 
 
-def pad_attribute(axes: int = 2) -> Attribute:
-    """Return a padding attribute: "same", "valid", an int, or one pair per dimension."""
+def pad_attribute(axes: int, operands: Callable[[InputTypes], tuple[Shape, Shape]]) -> Attribute:
+    """Return a padding attribute: one (before, after) pair per dimension of x.
 
-    def canonical(value: Any, _known: InputTypes) -> Padding:
-        if isinstance(value, str):
-            if value not in ("same", "valid"):
-                raise ArgumentError(f"must be 'same', 'valid', an int or pairs, got {value!r}")
-            return value
-        if not isinstance(value, list | tuple):
-            number = shapes.index(value)
-            if number < 0:
-                raise ArgumentError(f"must not be negative, got {number}")
-            return number
-        pairs = [shapes.as_shape(item, "padding") for item in value]
-        if len(pairs) != axes + 2 or any(len(pair) != 2 for pair in pairs):
-            raise ArgumentError(f"needs {_COUNTS[axes + 2]} (before, after) pairs, got {value!r}")
-        return tuple((pair[0], pair[1]) for pair in pairs)
+    Callers may also give "same", "valid" or an int. A spec declares this attribute after those
+    that say how the window moves: ``strides``, ``dilations``, ``data_format`` and
+    ``dim_rounding_mode``. The pairs include what the rounding mode adds.
+
+    Args:
+        axes: number of spatial axes.
+        operands: returns the shape of x and the taps along each spatial axis.
+
+    """
+
+    def canonical(value: Any, known: InputTypes) -> tuple[Pair, ...]:
+        pad = _checked_pad(value, axes)
+        rounding = known.get("dim_rounding_mode", "floor")
+        if isinstance(pad, str) and rounding != "floor":
+            raise ArgumentError(
+                f"must be a number or pairs where dim_rounding_mode is {rounding!r}, got {pad!r}"
+            )
+        return _explicit(pad, axes, *operands(known), known)
 
     form = (
-        f"'same'; 'valid'; int >= 0; or tuple of {_COUNTS[axes + 2]} pairs of ints >= 0, (before, "
-        "after), one per dimension of the input"
+        f"tuple of {_COUNTS[axes + 2]} pairs of ints >= 0, (before, after), one per dimension of "
+        "the input; (0, 0) for batch and channels"
     )
     return Attribute(canonical, form=form)
 
 
-def rounding_attribute() -> Attribute:
-    """Return tfjs's dim_rounding_mode: None (as floor), "floor", "round" or "ceil"."""
+def _checked_pad(value: Any, axes: int) -> Padding:
+    if isinstance(value, str):
+        if value not in ("same", "valid"):
+            raise ArgumentError(f"must be 'same', 'valid', an int or pairs, got {value!r}")
+        return value
+    if not isinstance(value, list | tuple):
+        number = shapes.index(value)
+        if number < 0:
+            raise ArgumentError(f"must not be negative, got {number}")
+        return number
+    pairs = [shapes.as_shape(pair, "padding") for pair in value]
+    if len(pairs) != axes + 2 or any(len(pair) != 2 for pair in pairs):
+        raise ArgumentError(f"needs {_COUNTS[axes + 2]} (before, after) pairs, got {value!r}")
+    return tuple((pair[0], pair[1]) for pair in pairs)
 
-    def canonical(value: Any, known: InputTypes) -> str | None:
+
+def _explicit(
+    pad: Padding, axes: int, x: Shape, taps: Shape, known: InputTypes
+) -> tuple[Pair, ...]:
+    """Return ``pad`` as pairs; shapes that do not fit are left to the spec's rule."""
+    spatial = spatial_axes(known.get("data_format", _CHANNELS_LAST[axes]))
+    pairs = [(0, 0)] * (axes + 2) if isinstance(pad, str | int) else list(pad)
+    if len(x) != axes + 2 or len(taps) != axes:
+        return tuple(pairs)
+    strides, dilations = known["strides"], known.get("dilations", (1,) * axes)
+    rounding = known.get("dim_rounding_mode", "floor")
+    for axis, count, stride, dilation in zip(spatial, taps, strides, dilations, strict=True):
+        along = _along(pad, axis)
+        try:
+            window = Window.of(x[axis], count, stride, dilation, along, rounding)
+        except ShapeError:  # the rule raises it too, and names the kernel's inputs
+            pairs[axis] = (0, 0) if isinstance(along, str) else along
+        else:
+            pairs[axis] = (window.before, window.after)
+    return tuple(pairs)
+
+
+def rounding_attribute() -> Attribute:
+    """Return tfjs's dim_rounding_mode: "floor" (None too), "round" or "ceil"."""
+
+    def canonical(value: Any, _known: InputTypes) -> str:
         if not isinstance(value, str | None) or value not in _ROUND:
             raise ArgumentError(f"must be 'floor', 'round', 'ceil' or None, got {value!r}")
-        if value is not None and isinstance(known.get("pad"), str):
-            raise ArgumentError("needs a numeric pad; 'same' and 'valid' leave nothing to round")
-        return value
+        return value or "floor"
 
-    form = "'floor', 'round', 'ceil' or None; None where pad is 'same' or 'valid'"
+    form = "'floor', 'round' or 'ceil'; pad includes what it adds; None becomes 'floor'"
     return Attribute(canonical, None, form)
 
 

@@ -35,9 +35,8 @@ def _register(forward: KernelSpec, transposed: KernelSpec) -> None:
     gradients.stop(transposed, "images", because="only its shape matters")
 
     @gradients.wrt(transposed, "dy")
-    def dy(ddy: Tensor, dy_type: TensorType, attributes: dict[str, Any]) -> Tensor:
-        size = (dy_type.shape[1], dy_type.shape[2])
-        return dispatch(forward, ddy, **{**attributes, "size": size})
+    def dy(ddy: Tensor, attributes: dict[str, Any]) -> Tensor:
+        return dispatch(forward, ddy, **attributes)
 
 
 _register(ops.RESIZE_BILINEAR, ops.RESIZE_BILINEAR_GRAD)

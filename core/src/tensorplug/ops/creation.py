@@ -37,18 +37,22 @@ __all__ = [
 ]
 
 
-def _fill(*, shape: Shape, value: Scalar | str, dtype: DType | None) -> TensorType:
+def _fill(*, shape: Shape, value: Scalar | str, dtype: DType) -> TensorType:
     if isinstance(value, str):
-        if dtype not in (None, dt.string):
+        if dtype is not dt.string:
             raise DTypeError(f"{value!r} cannot become {dtype}")
-        return TensorType(dt.string, shape)
-    wanted = dtype or dt.of_scalar(value, None)
-    dt.check_number(value, wanted)
-    return TensorType(wanted, shape)
+    else:
+        dt.check_number(value, dtype)
+    return TensorType(dtype, shape)
 
 
 def _constant(value: Any, known: InputTypes) -> Any:
     return str(value) if isinstance(value, str) else attributes.number().canonical(value, known)
+
+
+def _dtype_of_value(known: InputTypes) -> DType:
+    value = known["value"]
+    return dt.string if isinstance(value, str) else dt.of_scalar(value, None)
 
 
 FILL = KernelSpec(
@@ -58,7 +62,7 @@ FILL = KernelSpec(
     attributes={
         "shape": attributes.shape(),
         "value": Attribute(_constant, form="bool, int, float, complex or str"),
-        "dtype": attributes.optional(attributes.dtype()),
+        "dtype": attributes.optional(attributes.dtype(), _dtype_of_value),
     },
 )
 
@@ -135,10 +139,10 @@ LIN_SPACE = KernelSpec(
 )
 
 
-def _eye(*, n_rows: int, n_cols: int | None, dtype: DType) -> TensorType:
+def _eye(*, n_rows: int, n_cols: int, dtype: DType) -> TensorType:
     if dtype is dt.string:
         raise DTypeError("an identity matrix has numbers, not strings")
-    return TensorType(dtype, (n_rows, n_rows if n_cols is None else n_cols))
+    return TensorType(dtype, (n_rows, n_cols))
 
 
 EYE = KernelSpec(
@@ -147,7 +151,9 @@ EYE = KernelSpec(
     _eye,
     attributes={
         "n_rows": attributes.integer(at_least=0),
-        "n_cols": attributes.optional(attributes.integer(at_least=0)),
+        "n_cols": attributes.optional(
+            attributes.integer(at_least=0), lambda known: known["n_rows"]
+        ),
         "k": attributes.integer(0),
         "dtype": attributes.dtype("float32"),
     },

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import builtins
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import attributes, inference, shapes
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
-from tensorplug.dispatch import aliasing
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch, dispatch_unary
 from tensorplug.errors import ArgumentError, CopyNeededError, DTypeError, ShapeError
 
@@ -86,10 +84,11 @@ def _broadcast_to(x: TensorType, *, shape: Shape) -> TensorType:
     return TensorType(x.dtype, shape)
 
 
-def _input_shape(value: Any, known: InputTypes) -> Shape | None:
-    if value is not None and shapes.as_shape(value) != known["x"].shape:
+def _input_shape(value: Any, known: InputTypes) -> Shape:
+    shape: Shape = known["x"].shape
+    if value is not None and shapes.as_shape(value) != shape:
         raise ShapeError(f"{value!r} is not the shape of x")
-    return None  # it says nothing that x does not say
+    return shape
 
 
 BROADCAST_TO = KernelSpec(
@@ -243,8 +242,7 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Tensor:
 
     """
     if copy is None:
-        result = dispatch(RESHAPE, x, shape=shape)
-        return aliasing.view(result, x, aliasing.reshaped, result.shape)
+        return dispatch(RESHAPE, x, shape=shape)
     tensor = as_tensor(x, what="reshape: x")
     result = dispatch(RESHAPE, tensor, shape=shape)
     shared = _memory(result) == _memory(tensor)
@@ -252,7 +250,7 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Tensor:
         raise CopyNeededError(f"reshape: {tensor.type} had to be copied, but copy=False was said")
     if copy:
         return _apart(result) if shared else result
-    return aliasing.view(result, x, aliasing.reshaped, result.shape)
+    return result
 
 
 def _memory(tensor: Tensor) -> Any:
@@ -270,9 +268,7 @@ def _apart(tensor: Tensor) -> Tensor:
 @chained
 def permute_dims(x: Any, /, axes: Any = None) -> Tensor:
     """Return ``x`` with its axes in the order ``axes`` (reversed by default)."""
-    result = dispatch(TRANSPOSE, x, perm=axes)
-    order = None if axes is None else shapes.as_ints(axes)
-    return aliasing.view(result, x, aliasing.permuted, order)
+    return dispatch(TRANSPOSE, x, perm=axes)
 
 
 def matrix_transpose(x: Any, /, *, rank: int | None = None) -> Tensor:
@@ -303,8 +299,7 @@ def expand_dims(x: Any, /, axis: Any = 0) -> Tensor:
 
     """
     if not isinstance(axis, list | tuple):
-        result = dispatch(EXPAND_DIMS, x, dim=axis)
-        return aliasing.view(result, x, aliasing.reshaped, result.shape)
+        return dispatch(EXPAND_DIMS, x, dim=axis)
     tensor = as_tensor(x, what="expand_dims: x")
     rank = tensor.ndim + len(axis)
     new = shapes.distinct_axes(axis, rank, f"expand_dims of {tensor.type}: axis")
@@ -333,8 +328,7 @@ def squeeze(x: Any, /, axis: Any = None) -> Tensor:
 @chained
 def broadcast_to(x: Any, /, shape: Any) -> Tensor:
     """Return ``x`` repeated along new and size-1 axes until it has ``shape``."""
-    result = dispatch(BROADCAST_TO, x, shape=shape)
-    return aliasing.view(result, x, aliasing.broadcast, result.shape)
+    return dispatch(BROADCAST_TO, x, shape=shape)
 
 
 @chained
@@ -343,13 +337,7 @@ def slice(x: Any, begin: Any, size: Any = None) -> Tensor:
 
     A size of -1 takes what is left of its axis; missing entries of ``begin`` are 0.
     """
-    result = dispatch(SLICE, x, begin=begin, size=size)
-    starts = (*shapes.as_ints(begin), *(0,) * result.ndim)
-    block = tuple(
-        builtins.slice(first, first + count)
-        for first, count in zip(starts, result.shape, strict=False)
-    )
-    return aliasing.view(result, x, aliasing.indexed, block)
+    return dispatch(SLICE, x, begin=begin, size=size)
 
 
 @chained

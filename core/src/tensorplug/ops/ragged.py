@@ -42,7 +42,7 @@ def _gathered(
     params_dense_values: TensorType,
     indices: TensorType,
     *,
-    output_ragged_rank: int | None,
+    output_ragged_rank: int,
 ) -> tuple[TensorType, ...]:
     if not params_nested_splits:
         raise ArgumentError("params_nested_splits is an empty list; without splits, use gather")
@@ -52,7 +52,7 @@ def _gathered(
     if not params_dense_values.rank:
         raise ShapeError("params_dense_values must have at least rank 1")
     depth = indices.rank - 1 + len(params_nested_splits)
-    if output_ragged_rank not in (None, depth):
+    if output_ragged_rank != depth:
         raise ArgumentError(
             f"output_ragged_rank must be {depth} here (the rank of indices less 1, and one for "
             f"each of params_nested_splits), got {output_ragged_rank}"
@@ -71,11 +71,18 @@ def _gathered(
     )
 
 
+def _ragged_rank(known: InputTypes) -> int:
+    rank: int = known["indices"].rank
+    return rank - 1 + len(known["params_nested_splits"])
+
+
 RAGGED_GATHER = KernelSpec(
     "RaggedGather",
     ("params_nested_splits[]", "params_dense_values", "indices"),
     _gathered,
-    attributes={"output_ragged_rank": attributes.optional(attributes.integer(at_least=0))},
+    attributes={
+        "output_ragged_rank": attributes.optional(attributes.integer(at_least=0), _ragged_rank)
+    },
     outputs=("outs[]",),
     accepts={"params_nested_splits": dt.INTEGER, "indices": dt.INTEGER},
     promote=("params_nested_splits",),

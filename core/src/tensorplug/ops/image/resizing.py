@@ -17,6 +17,7 @@ from tensorplug.ops.movement import expand_dims, squeeze
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from tensorplug.contract.shapes import Shape
     from tensorplug.contract.spec import InputTypes
     from tensorplug.dispatch.tensor import Tensor
 
@@ -113,7 +114,14 @@ _OPTIONS = {
         _half_pixel_centers, default=False, form="bool; False where align_corners is True"
     ),
 }
-_GRAD_OPTIONS = {**_OPTIONS, "size": attributes.optional(size_attribute())}
+
+
+def _size_of_dy(known: InputTypes) -> Pair:
+    shape: Shape = known["dy"].shape
+    return (shape[1], shape[2]) if len(shape) == 4 else (0, 0)  # other ranks are refused later
+
+
+_GRAD_OPTIONS = {**_OPTIONS, "size": attributes.optional(size_attribute(), _size_of_dy)}
 
 
 def _resized(images: TensorType, *, size: Pair) -> TensorType:
@@ -126,10 +134,10 @@ def _resized(images: TensorType, *, size: Pair) -> TensorType:
     return out
 
 
-def _resized_grad(images: TensorType, dy: TensorType, *, size: Pair | None) -> TensorType:
+def _resized_grad(images: TensorType, dy: TensorType, *, size: Pair) -> TensorType:
     if dy.rank != 4:
         raise ShapeError("dy must have rank 4: [batch, height, width, channels]")
-    expected = _resized(images, size=size or (dy.shape[1], dy.shape[2]))
+    expected = _resized(images, size=size)
     if dy != expected:
         raise ShapeError(f"dy must be {expected}")
     return images

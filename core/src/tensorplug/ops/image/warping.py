@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tensorplug.contract.dtypes import Scalar
+    from tensorplug.contract.shapes import Shape
     from tensorplug.contract.spec import InputTypes
     from tensorplug.dispatch.tensor import Tensor
 
@@ -174,18 +175,21 @@ def _filled(value: Any, known: InputTypes) -> Scalar:
     return value
 
 
-def _transformed(
-    image: TensorType, transforms: TensorType, *, output_shape: Pair | None
-) -> TensorType:
+def _transformed(image: TensorType, transforms: TensorType, *, output_shape: Pair) -> TensorType:
     _check_rank(image)
-    batch, height, width, channels = image.shape
+    batch, _, _, channels = image.shape
     if transforms.rank != 2 or transforms.shape[1] != 8 or transforms.shape[0] not in (1, batch):
         several = f" or [{batch}, 8]" if batch != 1 else ""
         raise ShapeError(f"transforms must have shape [1, 8]{several}")
-    out = TensorType(image.dtype, (batch, *(output_shape or (height, width)), channels))
+    out = TensorType(image.dtype, (batch, *output_shape, channels))
     if out.size and not image.size:
         raise ShapeError(f"there is nothing to transform in {image}")
     return out
+
+
+def _size_of_image(known: InputTypes) -> Pair:
+    shape: Shape = known["image"].shape
+    return (shape[1], shape[2]) if len(shape) == 4 else (0, 0)  # other ranks are refused later
 
 
 TRANSFORM = KernelSpec(
@@ -198,7 +202,7 @@ TRANSFORM = KernelSpec(
             "constant", "reflect", "wrap", "nearest", default="constant"
         ),
         "fill_value": Attribute(_filled, 0, "int or float"),
-        "output_shape": attributes.optional(size_attribute()),
+        "output_shape": attributes.optional(size_attribute(), _size_of_image),
     },
     accepts={"image": dt.REAL, "transforms": dt.FLOATING},
     promote=("transforms",),

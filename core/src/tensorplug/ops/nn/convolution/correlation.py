@@ -28,23 +28,30 @@ from tensorplug.ops.movement import expand_dims, squeeze
 
 if TYPE_CHECKING:
     from tensorplug.contract.shapes import Shape
-    from tensorplug.contract.spec import Attribute
+    from tensorplug.contract.spec import Attribute, InputTypes
     from tensorplug.contract.windows import Padding, Windows
     from tensorplug.dispatch.tensor import Tensor
 
 Attributes = Mapping[str, Any]
 
-_NAMES = ("strides", "pad", "data_format", "dilations", "dim_rounding_mode")
+_NAMES = ("strides", "data_format", "dilations", "dim_rounding_mode", "pad")
+
+
+def _operands(known: InputTypes) -> tuple[Shape, Shape]:
+    """Return the shape of x and the taps; a gradient kernel has one of the two as attribute."""
+    x = known["x"].shape if "x" in known else known["input_shape"]
+    filter = known["filter"].shape if "filter" in known else known["filter_shape"]
+    return x, filter[:-2]
 
 
 def options(axes: int, *formats: str) -> dict[str, Attribute]:
     """Return the attributes that say how the window moves over ``axes`` spatial axes."""
     return {
         "strides": axes_attribute(axes),
-        "pad": pad_attribute(axes),
         "data_format": kinds.choice(*formats, default=formats[0]),
         "dilations": axes_attribute(axes, 1),
         "dim_rounding_mode": rounding_attribute(),
+        "pad": pad_attribute(axes, _operands),
     }
 
 
@@ -61,7 +68,7 @@ def geometry(
     pad: Padding,
     data_format: str,
     dilations: Shape,
-    dim_rounding_mode: str | None,
+    dim_rounding_mode: str | None = "floor",
 ) -> Windows:
     """Return the windows of a convolution of shapes ``x`` and ``filter``.
 
@@ -129,7 +136,7 @@ def family(
             name,
             inputs,
             infer,
-            attributes={**attributes, **more},
+            attributes={**more, **attributes},  # pad needs those that come before it
             accepts=dt.FLOATING,
             promote=inputs,
         )

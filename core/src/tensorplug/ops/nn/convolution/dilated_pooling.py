@@ -35,7 +35,7 @@ def pool_geometry(
     pad: Padding,
     dilations: Shape,
     strides: Shape,
-    dim_rounding_mode: str | None,
+    dim_rounding_mode: str | None = "floor",
     **_rest: object,
 ) -> Windows:
     """Return the windows of kernel Pool, which takes one to three spatial axes."""
@@ -74,7 +74,16 @@ def _pool(input: TensorType, *, pooling_type: str, attributes: Attributes) -> Te
 
 
 _PER_AXIS = "tuple of one int >= 1 per spatial axis"
-_PAD = "'same'; 'valid'; int >= 0; or tuple of one pair (before, after) of ints >= 0 per axis"
+_PAD = "tuple of one pair (before, after) of ints >= 0 per dimension of input"
+
+
+def _operands(known: InputTypes) -> tuple[Shape, Shape]:
+    return known["input"].shape, known["window_shape"]
+
+
+def _pad(axes: int) -> Attribute:
+    return sliding.pad_attribute(axes, _operands)
+
 
 POOL = KernelSpec(
     "Pool",
@@ -83,10 +92,10 @@ POOL = KernelSpec(
     attributes={
         "window_shape": _spatial(axes_attribute, _PER_AXIS),
         "pooling_type": kinds.choice("avg", "max"),
-        "pad": _spatial(sliding.pad_attribute, _PAD),
         "dilations": _spatial(axes_attribute, _PER_AXIS, default=1),
         "strides": _spatial(axes_attribute, _PER_AXIS, default=1),
         "dim_rounding_mode": sliding.rounding_attribute(),
+        "pad": _spatial(_pad, _PAD),
     },
     accepts=dt.REAL,
 )

@@ -18,6 +18,7 @@ from tensorplug.ops.nn.convolution.patches import channels_last, restored
 
 if TYPE_CHECKING:
     from tensorplug.contract.shapes import Shape
+    from tensorplug.contract.spec import InputTypes
     from tensorplug.contract.windows import Windows
     from tensorplug.dispatch.tensor import Tensor
     from tensorplug.ops.nn.convolution.correlation import Attributes
@@ -41,7 +42,7 @@ def windows_of(x: Shape, filter: Shape, attributes: Attributes) -> Windows:
     if x[3] != filter[2]:
         raise ShapeError(f"x has {x[3]} channels, but the filter takes {filter[2]}")
     strides, dilations = attributes["strides"], attributes["dilations"]
-    return windows(x[1:3], filter[:2], strides, dilations, attributes["pad"], None, (1, 2))
+    return windows(x[1:3], filter[:2], strides, dilations, attributes["pad"], "floor", (1, 2))
 
 
 def _dilated(x: TensorType, filter: TensorType, *, attributes: Attributes) -> TensorType:
@@ -69,10 +70,14 @@ def _backprop_filter(
     return filter
 
 
+def _operands(known: InputTypes) -> tuple[Shape, Shape]:
+    return known["x"].shape, known["filter"].shape[:-1]
+
+
 _OPTIONS = {
     "strides": axes_attribute(2),
-    "pad": pad_attribute(),
     "dilations": axes_attribute(2, 1),
+    "pad": pad_attribute(2, _operands),
 }
 
 DILATION2D = KernelSpec(

@@ -20,7 +20,7 @@ from tensorplug.ops.movement import reshape
 
 if TYPE_CHECKING:
     from tensorplug.contract.shapes import Shape
-    from tensorplug.contract.spec import Attribute
+    from tensorplug.contract.spec import Attribute, InputTypes
     from tensorplug.contract.windows import Padding, Windows
     from tensorplug.dispatch.tensor import Tensor
 
@@ -41,7 +41,7 @@ def geometry(
     filter_size: Shape,
     strides: Shape,
     pad: Padding,
-    dim_rounding_mode: str | None = None,
+    dim_rounding_mode: str | None = "floor",
     data_format: str = "NHWC",
     dilations: Shape = (1, 1, 1),
 ) -> Windows:
@@ -82,16 +82,20 @@ def _largest_grad(
     return input
 
 
+def _operands(known: InputTypes) -> tuple[Shape, Shape]:
+    x: TensorType = known["x"] if "x" in known else known["input"]
+    return x.shape, known["filter_size"]
+
+
 def _options(axes: int) -> dict[str, Attribute]:
     options = {
         "filter_size": axes_attribute(axes),
         "strides": axes_attribute(axes),
-        "pad": sliding.pad_attribute(axes),
         "dim_rounding_mode": sliding.rounding_attribute(),
     }
     if axes == 3:
         options["data_format"] = kinds.choice("NDHWC", "NCDHW", default="NDHWC")
-    return options
+    return {**options, "pad": sliding.pad_attribute(axes, _operands)}
 
 
 def _average(name: str, axes: int) -> KernelSpec:
@@ -156,7 +160,7 @@ MAX_POOL_WITH_ARGMAX = KernelSpec(
     attributes={
         "filter_size": axes_attribute(2),
         "strides": axes_attribute(2),
-        "pad": sliding.pad_attribute(),
+        "pad": sliding.pad_attribute(2, _operands),
         "include_batch_in_index": kinds.flag(default=False),
     },
     outputs=("result", "indexes"),
