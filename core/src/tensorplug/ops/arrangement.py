@@ -9,7 +9,6 @@ import numpy as np
 from tensorplug.contract import attributes, inference, shapes
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
-from tensorplug.dispatch import aliasing
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.ops.indexing.indexing import gather
@@ -82,7 +81,9 @@ MIRROR_PAD = KernelSpec(
     ("x",),
     _mirrored,
     attributes={
-        "paddings": Attribute(_paddings),
+        "paddings": Attribute(
+            _paddings, form="tuple of one pair (before, after) of ints >= 0 per axis of x"
+        ),
         "mode": attributes.choice("reflect", "symmetric"),
     },
 )
@@ -112,7 +113,7 @@ def flip(x: Any, /, *, axis: Any = None) -> Tensor:
     (TensorFlow's Reverse.)
     """
     axes = None if axis is None else shapes.as_ints(axis)
-    return aliasing.view(dispatch(REVERSE, x, dims=axes), x, aliasing.flipped, axes)
+    return dispatch(REVERSE, x, dims=axes)
 
 
 @chained

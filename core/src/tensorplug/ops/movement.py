@@ -43,7 +43,12 @@ def _target_shape(value: Any, types: InputTypes) -> Shape:
     return shapes.reshape(types["x"].shape, shapes.as_ints(value, "shape"))
 
 
-RESHAPE = KernelSpec("Reshape", ("x",), _reshape, attributes={"shape": Attribute(_target_shape)})
+RESHAPE = KernelSpec(
+    "Reshape",
+    ("x",),
+    _reshape,
+    attributes={"shape": Attribute(_target_shape, form="tuple of ints >= 0")},
+)
 
 
 def _expanded(input: TensorType, *, dim: int) -> TensorType:
@@ -74,7 +79,14 @@ def _permutation(value: Any, types: InputTypes) -> tuple[int, ...]:
 
 
 TRANSPOSE = KernelSpec(
-    "Transpose", ("x",), _transpose, attributes={"perm": Attribute(_permutation, None)}
+    "Transpose",
+    ("x",),
+    _transpose,
+    attributes={
+        "perm": Attribute(
+            _permutation, None, "tuple of all ints in [0, rank of x); None reverses the axes"
+        )
+    },
 )
 
 
@@ -95,7 +107,10 @@ BROADCAST_TO = KernelSpec(
     "BroadcastTo",
     ("x",),
     _broadcast_to,
-    attributes={"shape": attributes.shape(), "input_shape": Attribute(_input_shape, None)},
+    attributes={
+        "shape": attributes.shape(),
+        "input_shape": Attribute(_input_shape, None, "the shape of x"),
+    },
 )
 
 
@@ -133,7 +148,12 @@ SLICE = KernelSpec(
     "Slice",
     ("x",),
     _slice,
-    attributes={"begin": Attribute(_begin), "size": Attribute(_size, None)},
+    attributes={
+        "begin": Attribute(_begin, form="tuple of one int per axis of x"),
+        "size": Attribute(
+            _size, None, "tuple of one int >= 0 per axis of x; None takes all that is left"
+        ),
+    },
 )
 
 
@@ -170,7 +190,14 @@ PAD_V2 = KernelSpec(
     "PadV2",
     ("x",),
     _padded,
-    attributes={"paddings": Attribute(_paddings), "constant_value": Attribute(_constant, None)},
+    attributes={
+        "paddings": Attribute(
+            _paddings, form="tuple of one pair (before, after) of ints >= 0 per axis of x"
+        ),
+        "constant_value": Attribute(
+            _constant, None, "bool, int, float, complex or str; None becomes 0, or '' for strings"
+        ),
+    },
 )
 
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import builtins
-import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import attributes, shapes
 from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
-from tensorplug.dispatch import aliasing
 from tensorplug.dispatch.calls import chained, dispatch, dispatch_several
 from tensorplug.errors import ArgumentError, ShapeError
 
@@ -65,7 +63,12 @@ SPLIT_V = KernelSpec(
     "SplitV",
     ("x",),
     _split,
-    attributes={"axis": attributes.axis("x", 0), "num_or_size_splits": Attribute(_sizes)},
+    attributes={
+        "axis": attributes.axis("x", 0),
+        "num_or_size_splits": Attribute(
+            _sizes, form="tuple of ints >= 0 whose sum is the size of axis"
+        ),
+    },
     outputs=("outs[]",),
 )
 
@@ -189,11 +192,13 @@ def _ellipsis(value: Any, _known: InputTypes) -> int:
 
 SELECTING = {
     "begin": attributes.integers(),
-    "end": Attribute(_end),
-    "strides": Attribute(_strides, None),
+    "end": Attribute(_end, form="tuple of ints, as long as begin"),
+    "strides": Attribute(
+        _strides, None, "tuple of ints other than 0, as long as begin; None becomes ones"
+    ),
     "begin_mask": attributes.integer(0, at_least=0),
     "end_mask": attributes.integer(0, at_least=0),
-    "ellipsis_mask": Attribute(_ellipsis, 0),
+    "ellipsis_mask": Attribute(_ellipsis, 0, "int: 0 or a power of 2"),
     "new_axis_mask": attributes.integer(0, at_least=0),
     "shrink_axis_mask": attributes.integer(0, at_least=0),
 }
@@ -227,17 +232,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:
 
     An axis of length 0 has no parts. (TensorFlow's Unpack.)
     """
-    parts = dispatch_several(UNPACK, x, axis=axis)
-    if parts:
-        lead = _lead(parts[0].ndim + 1, axis)
-        places = [(*lead, at) for at in builtins.range(len(parts))]
-        aliasing.views(parts, x, aliasing.indexed, places)
-    return tuple(parts)
-
-
-def _lead(rank: int, axis: int) -> tuple[builtins.slice, ...]:
-    """Return slices of all axes before ``axis``."""
-    return (builtins.slice(None),) * (axis % rank)
+    return tuple(dispatch_several(UNPACK, x, axis=axis))
 
 
 @chained
@@ -257,11 +252,6 @@ def split(x: Any, num_or_size_splits: Any, axis: int = 0) -> tuple[Tensor, ...]:
 
     """
     parts = dispatch_several(SPLIT_V, x, axis=axis, num_or_size_splits=num_or_size_splits)
-    if parts:
-        lead = _lead(parts[0].ndim, axis)
-        ends = [*itertools.accumulate(part.shape[axis] for part in parts)]
-        blocks = [(*lead, builtins.slice(*item)) for item in itertools.pairwise([0, *ends])]
-        aliasing.views(parts, x, aliasing.indexed, blocks)
     return tuple(parts)
 
 
@@ -302,22 +292,15 @@ def strided_slice(
 
     """
     first = shapes.as_ints(begin)
-    given = {
-        "begin": first,
-        "end": shapes.as_ints(end),
-        "strides": (1,) * len(first) if strides is None else shapes.as_ints(strides),
-        "begin_mask": begin_mask,
-        "end_mask": end_mask,
-        "ellipsis_mask": ellipsis_mask,
-        "new_axis_mask": new_axis_mask,
-        "shrink_axis_mask": shrink_axis_mask,
-    }
-    return aliasing.view(dispatch(STRIDED_SLICE, x, **given), x, _selected, given)
-
-
-def _selected(region: aliasing.Region, given: Mapping[str, Any]) -> aliasing.Region:
-    """Return where a strided slice lies, for ``aliasing``."""
-    taken = selection(region.array.shape, given)
-    key: tuple[Any, ...] = (*taken.slices(), ...)
-    part = region.array[key]
-    return region.viewed(part.reshape(taken.shape, copy=False))
+    return dispatch(
+        STRIDED_SLICE,
+        x,
+        begin=first,
+        end=shapes.as_ints(end),
+        strides=(1,) * len(first) if strides is None else shapes.as_ints(strides),
+        begin_mask=begin_mask,
+        end_mask=end_mask,
+        ellipsis_mask=ellipsis_mask,
+        new_axis_mask=new_axis_mask,
+        shrink_axis_mask=shrink_axis_mask,
+    )
