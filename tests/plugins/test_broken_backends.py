@@ -329,7 +329,7 @@ CASES = {
     "requirement that cannot be read": Case(
         "raise AssertionError('imported, though it may not fit')",
         "PluginVersionError",
-        ("'about 1' is not a version specifier", "pip install --upgrade tensorplug-broken"),
+        ("'tensorplug about 1': Expected ", "pip install --upgrade tensorplug-broken"),
         changes={"requires": ("tensorplug about 1",)},
         state="incompatible",
         state_before="incompatible",

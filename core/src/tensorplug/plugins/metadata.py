@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import importlib_metadata
+from packaging.utils import canonicalize_name
 
 from tensorplug.engine import notices
 from tensorplug.engine.registry import Owner
 from tensorplug.errors import PluginWarning
-from tensorplug.plugins.requirements import normalize
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -136,7 +136,7 @@ def claims() -> tuple[Claim, ...]:
         try:
             if not _mentions_us(candidate):
                 continue
-            name = normalize(candidate.metadata["Name"])
+            name = canonicalize_name(candidate.metadata["Name"])
             # The first of that name on the path counts: it is what imports find.
             for claim in _claims_of(name, importlib_metadata.distribution(name)):
                 found[claim.group, claim.name, claim.distribution] = claim

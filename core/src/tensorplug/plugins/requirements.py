@@ -1,196 +1,91 @@
-"""Requirements on the core in a distribution's metadata, read as PEP 508 writes them.
-
-A plugin's own requirement on ``tensorplug`` is checked before any of its code runs. Only
-lines about ``tensorplug`` are read in full; everything else is pip's business.
-"""
+"""A plugin's requirement on tensorplug, checked against the installed core before any import."""
 
 from __future__ import annotations
 
-import os
-import platform
 import re
-import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from tensorplug.plugins.versions import Specifier, Version, parse_specifiers
+from importlib_metadata import PackageNotFoundError
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from tensorplug.errors import PluginVersionError
+from tensorplug.plugins import metadata
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterator
 
-__all__ = ["Requirement", "environment", "marker_holds", "normalize", "requirements_on"]
+    from packaging.specifiers import Specifier
 
-_NAME: Final = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)")
-_TOKEN: Final = re.compile(
-    r"""\s*(?:
-    (?P<bracket>[()])
-  | (?P<text>'[^']*'|"[^"]*")
-  | (?P<operator><=|>=|===|==|!=|~=|<|>)
-  | (?P<word>[A-Za-z_.]+)
-    )""",
-    re.VERBOSE,
-)
-_VERSIONS: Final = frozenset(
-    {"python_version", "python_full_version", "implementation_version", "platform_release"}
-)
+    from tensorplug.plugins.metadata import Claim
+
+__all__ = ["check_version"]
+
+_NAME: Final = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 
 
-def normalize(name: str) -> str:
-    """Return a distribution's name as PEP 503 compares it: ``Acme_Ops`` is ``acme-ops``."""
-    return re.sub(r"[-_.]+", "-", name).lower()
-
-
-@dataclass(frozen=True, slots=True)
-class Requirement:
-    """The conditions that one line of metadata puts on a version."""
-
-    line: str
-    specifiers: tuple[Specifier, ...]
-
-    def refused(self, version: Version) -> tuple[Specifier, ...]:
-        """Return the conditions that ``version`` does not fulfil."""
-        return tuple(specifier for specifier in self.specifiers if not specifier.allows(version))
-
-
-def requirements_on(name: str, lines: Iterable[str]) -> tuple[Requirement, ...]:
-    """Return what ``lines`` of ``Requires-Dist`` ask of ``name`` in this environment.
+def check_version(claim: Claim) -> None:
+    """Check that the installed core is one that the plugin of ``claim`` requires.
 
     Raises:
-        ValueError: when a line about ``name`` cannot be read.
+        PluginVersionError: it is not, it is not installed as a distribution, or the requirement
+            cannot be read. The message names the pip command that helps.
 
     """
-    found = []
-    for line in lines:
-        match = _NAME.match(line)
-        if match is None or normalize(match[1]) != normalize(name):
-            continue
-        conditions, _, marker = line[match.end() :].partition(";")
-        conditions = re.sub(r"^\s*\[[^]]*\]", "", conditions).strip()
-        if marker.strip() and not marker_holds(marker, environment()):
-            continue
-        if conditions.startswith("@"):  # a direct reference says where from, not which version
-            conditions = ""
-        conditions = conditions.removeprefix("(").removesuffix(")")
-        found.append(Requirement(line.strip(), parse_specifiers(conditions)))
-    return tuple(found)
+    try:
+        for line, requirement in _requirements_on_core(claim):
+            _check(claim, line, requirement, Version(metadata.core_version()))
+    except PackageNotFoundError:
+        raise PluginVersionError(
+            f"{claim} requires a version of tensorplug, but tensorplug itself is not "
+            "installed as a distribution. Try: pip install tensorplug"
+        ) from None
+    except ValueError as error:  # also of packaging, for what is not a requirement or a version
+        raise PluginVersionError(
+            f"{claim}: its requirement on tensorplug cannot be read: {error}. "
+            f"Try: pip install --upgrade {claim.distribution}"
+        ) from error
 
 
-def environment() -> dict[str, str]:
-    """Return the values of PEP 508's marker variables here, with no extra chosen."""
-    implementation = sys.implementation.version
-    level = "" if implementation.releaselevel == "final" else implementation.releaselevel[0]
-    serial = str(implementation.serial) if level else ""
-    return {
-        "os_name": os.name,
-        "sys_platform": sys.platform,
-        "platform_machine": platform.machine(),
-        "platform_python_implementation": platform.python_implementation(),
-        "platform_release": platform.release(),
-        "platform_system": platform.system(),
-        "platform_version": platform.version(),
-        "python_version": ".".join(platform.python_version_tuple()[:2]),
-        "python_full_version": platform.python_version(),
-        "implementation_name": sys.implementation.name,
-        "implementation_version": ".".join(map(str, implementation[:3])) + level + serial,
-        "extra": "",
-    }
+def _requirements_on_core(claim: Claim) -> Iterator[tuple[str, Requirement]]:
+    """Yield the requirements on the core that hold in this environment, as written and as read.
 
-
-def marker_holds(marker: str, values: Mapping[str, str]) -> bool:
-    """Return whether an environment marker is true for ``values``.
-
-    Raises:
-        ValueError: when it cannot be read.
-
+    Other requirements are not even parsed: pip has dealt with them.
     """
-    return _Marker(marker, values).evaluate()
+    for line in map(str.strip, claim.requires):
+        name = _NAME.match(line)
+        if name is None or canonicalize_name(name[1]) != metadata.CORE:
+            continue
+        try:
+            requirement = Requirement(line)
+        except InvalidRequirement as error:
+            raise ValueError(f"{line!r}: {str(error).splitlines()[0]}") from error
+        if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+            yield line, requirement
 
 
-class _Marker:
-    """A recursive-descent evaluation of one marker: ``or`` of ``and`` of comparisons."""
+def _check(claim: Claim, line: str, requirement: Requirement, installed: Version) -> None:
+    refused = [
+        specifier
+        for specifier in requirement.specifier
+        if not specifier.contains(installed, prereleases=True)
+    ]
+    if not refused:
+        return
+    if any(_asks_for_later(specifier, installed) for specifier in refused):
+        conditions = ",".join(sorted(map(str, requirement.specifier), reverse=True))
+        what = f'"tensorplug{conditions}"'
+    else:  # the plugin is too old for this core
+        what = f"--upgrade {claim.distribution}"
+    raise PluginVersionError(
+        f"{claim} requires {line!r}, but tensorplug {installed} is installed. "
+        f"Try: pip install {what}"
+    )
 
-    def __init__(self, marker: str, values: Mapping[str, str]) -> None:
-        self._marker = marker.strip()
-        self._values = values
-        self._tokens = self._split()
 
-    def evaluate(self) -> bool:
-        result = self._any()
-        if self._tokens:
-            raise self._bad()
-        return result
-
-    def _split(self) -> list[tuple[str, str]]:
-        tokens: list[tuple[str, str]] = []
-        at = 0
-        while at < len(self._marker):
-            match = _TOKEN.match(self._marker, at)
-            if match is None or match.lastgroup is None:
-                raise self._bad()
-            tokens.append((match.lastgroup, match[match.lastgroup]))
-            at = match.end()
-        return tokens
-
-    def _bad(self) -> ValueError:
-        return ValueError(f"the environment marker {self._marker!r} cannot be read")
-
-    def _take(self, *texts: str) -> bool:
-        if self._tokens and self._tokens[0][1] in texts:
-            self._tokens.pop(0)
-            return True
+def _asks_for_later(specifier: Specifier, installed: Version) -> bool:
+    """Return whether an upgrade of the core can satisfy ``specifier``."""
+    if specifier.operator in ("<", "<=", "!=", "==="):
         return False
-
-    def _any(self) -> bool:
-        result = self._all()
-        while self._take("or"):
-            result = self._all() or result  # the right side is read even where it decides nothing
-        return result
-
-    def _all(self) -> bool:
-        result = self._one()
-        while self._take("and"):
-            result = self._one() and result
-        return result
-
-    def _one(self) -> bool:
-        if self._take("("):
-            result = self._any()
-            if not self._take(")"):
-                raise self._bad()
-            return result
-        left, left_is_version = self._value()
-        operator = self._operator()
-        right, right_is_version = self._value()
-        return self._compare(left, operator, right, versions=left_is_version or right_is_version)
-
-    def _value(self) -> tuple[str, bool]:
-        """Return the next value, and whether it is a variable that holds a version."""
-        kind, text = self._tokens.pop(0) if self._tokens else ("", "")
-        if kind == "text":
-            return text[1:-1], False
-        if kind != "word" or text not in self._values:
-            raise self._bad()
-        return self._values[text], text in _VERSIONS
-
-    def _operator(self) -> str:
-        kind, text = self._tokens.pop(0) if self._tokens else ("", "")
-        if text == "not" and self._take("in"):
-            return "not in"
-        if kind != "operator" and text != "in":
-            raise self._bad()
-        return text
-
-    def _compare(self, left: str, operator: str, right: str, *, versions: bool) -> bool:
-        if operator == "in":
-            return left in right
-        if operator == "not in":
-            return left not in right
-        if versions:
-            try:
-                return Specifier.parse(operator + right).allows(Version.parse(left))
-            except ValueError:
-                pass  # a kernel's release need not be a version: then it is text
-        if operator not in ("==", "!=", "<", "<=", ">", ">="):
-            raise self._bad()
-        # Text has no order, says the specification; what includes equality may still hold.
-        return (left == right) == (operator != "!=") and operator not in ("<", ">")
+    return Version(specifier.version.removesuffix(".*")) > installed

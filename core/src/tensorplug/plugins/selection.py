@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from importlib_metadata import PackageNotFoundError
+from packaging.utils import canonicalize_name
 
 from tensorplug.engine import notices
 from tensorplug.engine import settings as environment
@@ -19,21 +19,18 @@ from tensorplug.errors import (
     BackendNotInstalledError,
     BackendUnavailableError,
     PluginCollisionError,
-    PluginVersionError,
     SettingsWarning,
     TensorplugError,
 )
 from tensorplug.plugins import metadata
 from tensorplug.plugins.metadata import BACKENDS, EXTENSIONS, BackendInfo, Claim, ExtensionInfo
-from tensorplug.plugins.requirements import normalize, requirements_on
-from tensorplug.plugins.versions import Version
+from tensorplug.plugins.requirements import check_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from tensorplug.engine.settings import Settings
     from tensorplug.plugins.metadata import State
-    from tensorplug.plugins.requirements import Requirement
 
 __all__ = ["Selection", "advice"]
 
@@ -92,7 +89,7 @@ class Selection:
         if len(enabled) > 1:
             raise PluginCollisionError(self._collision(enabled))
         if enabled[0].installed:
-            self._check_version(enabled[0])
+            check_version(enabled[0])
         return enabled[0]
 
     def _claimed(self, group: str, name: str) -> list[Claim]:
@@ -153,23 +150,6 @@ class Selection:
             f"{first.kind} {first.name!r} is claimed by {owners}. Uninstall one of them, or "
             f"choose: TENSORPLUG_PLUGINS={choice}"
         )
-
-    @staticmethod
-    def _check_version(claim: Claim) -> None:
-        try:
-            wanted = requirements_on(metadata.CORE, claim.requires)
-            if wanted:
-                _check(claim, wanted, Version.parse(metadata.core_version()))
-        except PackageNotFoundError:
-            raise PluginVersionError(
-                f"{claim} requires a version of tensorplug, but tensorplug itself is not "
-                "installed as a distribution. Try: pip install tensorplug"
-            ) from None
-        except ValueError as error:
-            raise PluginVersionError(
-                f"{claim}: what it requires of tensorplug cannot be read: {error}. "
-                f"Try: pip install --upgrade {claim.distribution}"
-            ) from error
 
     # Listing --------------------------------------------------------------------------
 
@@ -243,26 +223,8 @@ def _named(claim: Claim, listed: Iterable[str]) -> bool:
     """Return whether a list of ``name`` and ``distribution:name`` means this claim."""
     for item in listed:
         distribution, colon, name = item.rpartition(":")
-        if name == claim.name and (not colon or normalize(distribution) == claim.distribution):
+        if name == claim.name and (
+            not colon or canonicalize_name(distribution) == claim.distribution
+        ):
             return True
     return False
-
-
-def _check(claim: Claim, wanted: Iterable[Requirement], installed: Version) -> None:
-    for requirement in wanted:
-        refused = requirement.refused(installed)
-        if not refused:
-            continue
-        # An upgrade of the core mends what asks for a later one; otherwise the plugin is old.
-        later = any(
-            item.version is not None
-            and item.operator not in ("<", "<=", "!=")
-            and item.version.key > installed.key
-            for item in refused
-        )
-        conditions = ",".join(str(specifier) for specifier in requirement.specifiers)
-        what = f'"tensorplug{conditions}"' if later else f"--upgrade {claim.distribution}"
-        raise PluginVersionError(
-            f"{claim} requires {requirement.line!r}, but tensorplug {installed} is installed. "
-            f"Try: pip install {what}"
-        )
