@@ -139,6 +139,7 @@ CASES = [  # kernel, shapes of the inputs, attributes given, of the canonical on
     ("ResizeBilinearGrad", [IMAGE, (1, 7, 8, 2)], {}, {"size": (7, 8)}),
     ("ResizeNearestNeighborGrad", [IMAGE, (1, 7, 8, 2)], {}, {"size": (7, 8)}),
     ("Transform", [IMAGE, (1, 8)], {}, {"output_shape": (5, 6)}),
+    ("RotateWithOffset", [IMAGE], {"radians": 1}, {"fill_value": (0, 0), "center": (0.5, 0.5)}),
     ("Sum", [IMAGE], {"axis": None}, {"axis": (0, 1, 2, 3)}),
     ("Transpose", [IMAGE], {}, {"perm": (3, 2, 1, 0)}),
     ("Slice", [(4, 5)], {"begin": 1}, {"begin": (1, 0), "size": (3, 5)}),

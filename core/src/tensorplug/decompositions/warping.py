@@ -28,7 +28,7 @@ def flip_left_right(image: Tensor) -> Tensor:
 
 @decompositions.of(ops.ROTATE_WITH_OFFSET)
 def rotate_with_offset(
-    image: Tensor, *, radians: float, fill_value: ops.Fill, center: tuple[float, float]
+    image: Tensor, *, radians: float, fill_value: tuple[float, ...], center: tuple[float, float]
 ) -> Tensor:
     if not image.size:
         return image

@@ -9,7 +9,7 @@ import numpy as np
 from tensorplug.plugin import KernelTable, Scalar, TensorType, fill_modes, rotation_sources, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import working
-from tensorplug_cpu.quiet import quietly
+from tensorplug_cpu.floating_point import without_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +34,7 @@ def rotate_with_offset(
     image: TensorType,
     *,
     radians: float,
-    fill_value: tuple[float, ...] | float,
+    fill_value: tuple[float, ...],
     center: tuple[float, float],
     out: TensorType,
 ) -> Call:
@@ -53,7 +53,7 @@ def rotate_with_offset(
         turned[:, outside] = fill
         return turned.reshape(shape)
 
-    return quietly(run)
+    return without_warnings(run)
 
 
 @kernels.prepare(specs.TRANSFORM)
@@ -103,7 +103,7 @@ def transform(
             result[at] = one(pixels[at : at + 1], item)[0]
         return result
 
-    return quietly(run)
+    return without_warnings(run)
 
 
 def _project(transform: Array, rows: Array, columns: Array) -> tuple[Array, Array]:

@@ -29,7 +29,6 @@ __all__ = [
 ]
 
 Pair = tuple[int, int]
-Fill = tuple[float, ...] | float
 
 
 def _check_rank(image: TensorType) -> None:
@@ -79,17 +78,17 @@ def _center(value: Any, known: InputTypes) -> tuple[float, float]:
     return both, both
 
 
-def _fill(value: Any, known: InputTypes) -> Fill:
-    """Return the fill of every channel, or one for each."""
+def _fill(value: Any, known: InputTypes) -> tuple[float, ...]:
+    """Return one number for each channel."""
     image: TensorType = known["image"]
-    given = value if isinstance(value, list | tuple) else (value,)
-    for level in given:
+    levels = value if isinstance(value, list | tuple) else (value,)
+    for level in levels:
         if isinstance(level, bool) or not isinstance(level, int | float):
             raise ArgumentError(f"must be a number or one for each channel, got {value!r}")
         dt.check_number(level, image.dtype)
-    if not isinstance(value, list | tuple):
-        return value  # type: ignore[no-any-return]  # a number, as was just checked
     channels = image.shape[-1] if image.rank else 0
+    if not isinstance(value, list | tuple):
+        return (value,) * channels
     if len(value) == 3 and channels <= 4:  # red, green and blue; alpha is opaque
         return (*value, 255)[:channels]
     if len(value) != channels:
@@ -108,7 +107,7 @@ ROTATE_WITH_OFFSET = KernelSpec(
     _rotated,
     attributes={
         "radians": Attribute(_number, form="finite float"),
-        "fill_value": Attribute(_fill, 0, "int or float; or tuple of them, one per channel"),
+        "fill_value": Attribute(_fill, 0, "tuple of ints or floats, one per channel"),
         "center": Attribute(_center, 0.5, "pair of finite floats, (x, y)"),
     },
     accepts=dt.REAL,
