@@ -12,8 +12,8 @@ import tensorplug as tp
 from tensorplug.contract import dtypes as dt
 from tensorplug.engine import catalogue
 
+from . import gradient_points
 from .gradient_cases import CASES
-from .gradient_points import RULES, of_the_suite
 from .samples import Case, real
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def takes_complex(kernel: str, name: str) -> bool:
 
 def has_rule(kernel: str, name: str) -> bool:
     """Return whether complex numbers at this input have a gradient rule."""
-    return takes_complex(kernel, name) and RULES[kernel, name].rule_for(dt.complex128) is not None
+    return takes_complex(kernel, name) and gradient_points.has_rule(kernel, name, dt.complex128)
 
 
 def _off_axis(x: np.ndarray) -> np.ndarray:
@@ -61,7 +61,7 @@ def _points() -> list[Case]:
             tuple(name for name in item.wrt if has_rule(item.kernel, name)),
             {**item.attributes, **VALUES.get(item.kernel, {})},
         )
-        for item in of_the_suite(dt.complex128)[0]
+        for item in gradient_points.of_the_suite(dt.complex128)[0]
         if item.kernel not in {case.kernel for case in own}
     ]
     return [case for case in [*own, *suite] if case.wrt]

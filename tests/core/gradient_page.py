@@ -52,10 +52,28 @@ or an infinite one; `test_gradients_at_kinks.py` checks it by value.
 
 
 def page() -> str:
-    """Return the text of the page."""
+    """Return the text of the page.
+
+    Raises:
+        LookupError: an op of the catalogue has an input without a rule and without a stop.
+
+    """
+    missing = without_entry()
+    if missing:
+        raise LookupError(f"no gradient rule and no stop for {', '.join(missing)}")
     specs = sorted(catalogue.catalogue(), key=lambda spec: spec.name.lstrip("_").lower())
     rows = [row for spec in specs if spec.input_names for row in _rows(spec)]
     return HEAD.format(counts=_counts(specs)) + "\n".join(rows) + "\n"
+
+
+def without_entry() -> list[str]:
+    """Return the inputs, as ``Kernel(input)``, that have neither a rule nor a stop."""
+    return [
+        f"{spec.name}({name})"
+        for spec in catalogue.catalogue()
+        for name in spec.input_names
+        if (spec.name, name) not in RULES
+    ]
 
 
 def _counts(specs: list[KernelSpec]) -> str:
@@ -85,9 +103,9 @@ def _rows(spec: KernelSpec) -> Iterator[str]:
 def _rule(entry: GradientEntry) -> str:
     if entry.rule is None:
         return f"none: {entry.reason}"
-    module = entry.rule.__module__.rpartition(".")[2]
-    name = f"{module}.{entry.rule.__name__}"
-    link = f"[{name}](../core/src/tensorplug/gradients/{module}.py)"
+    module = entry.rule.__module__
+    name = f"{module.rpartition('.')[2]}.{entry.rule.__name__}"
+    link = f"[{name}](../core/src/{module.replace('.', '/')}.py)"
     return f"{link}, of complex numbers only" if not entry.rule_for(dt.float64) else link
 
 

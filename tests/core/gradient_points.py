@@ -28,11 +28,17 @@ RULES: dict[tuple[str, str], GradientEntry] = {
 }
 
 
+def has_rule(kernel: str, name: str, dtype: dt.DType) -> bool:
+    """Return whether an input of ``dtype`` has a gradient rule."""
+    entry = RULES.get((kernel, name))
+    return entry is not None and entry.rule_for(dtype) is not None
+
+
 def of_the_suite(dtype: dt.DType) -> tuple[list[Case], list[Case]]:
     """Return the suite's points: the smooth ones, and those whose gradients it gives by value."""
     smooth, kinks = [], []
     for kernel, entry in sorted(entries().items()):
-        ruled = [name for name in entry.wrt if RULES[kernel, name].rule_for(dtype)]
+        ruled = [name for name in entry.wrt if has_rule(kernel, name, dtype)]
         if not ruled or dtype not in entry.dtypes:
             continue
         for point in cases_of(entry, Row(kernel, dtype.name, "gradient"), 0):
