@@ -2,31 +2,8 @@
 
 from __future__ import annotations
 
-from tensorplug.ops.fft.spectra import (
-    fftfreq,
-    fftn,
-    fftshift,
-    ifftn,
-    ifftshift,
-    irfftn,
-    rfftfreq,
-    rfftn,
-)
-from tensorplug.ops.fft.spectral import fft, hfft, ifft, ihfft, irfft, rfft
+from tensorplug import ops
 
-__all__ = [
-    "fft",
-    "fftfreq",
-    "fftn",
-    "fftshift",
-    "hfft",
-    "ifft",
-    "ifftn",
-    "ifftshift",
-    "ihfft",
-    "irfft",
-    "irfftn",
-    "rfft",
-    "rfftfreq",
-    "rfftn",
-]
+_public = ops.public("fft")
+globals().update(_public)
+__all__ = sorted(_public)

@@ -28,19 +28,28 @@ from tensorplug.contract.backend import (
     Compiles,
     CountsBuffers,
     DeviceInfo,
+    ExclusiveBuffer,
     FlatCall,
     FlatProgram,
     Measures,
-    Overwrites,
+    OverwritesBuffers,
     SharesHostMemory,
     SurvivesFork,
     Trims,
 )
+from tensorplug.contract.capabilities import Capabilities
 from tensorplug.contract.dtypes import DType, Scalar
 from tensorplug.contract.families import modules_of, tables_of
 from tensorplug.contract.hooks import hookimpl
 from tensorplug.contract.shapes import Shape
-from tensorplug.contract.spec import REQUIRED, UNKNOWN, Attribute, InputTypes, KernelSpec, TensorType
+from tensorplug.contract.spec import (
+    REQUIRED,
+    UNKNOWN,
+    Attribute,
+    InputTypes,
+    KernelSpec,
+    TensorType,
+)
 from tensorplug.contract.specs import Specs
 from tensorplug.contract.tables import (
     DecompositionEntry,
@@ -101,6 +110,7 @@ __all__ = [
     "Attribute",
     "Backend",
     "Buffer",
+    "Capabilities",
     "Compiles",
     "ConvolutionFamily",
     "CountsBuffers",
@@ -108,6 +118,7 @@ __all__ = [
     "DecompositionEntry",
     "DecompositionTable",
     "DeviceInfo",
+    "ExclusiveBuffer",
     "FlatCall",
     "FlatProgram",
     "GradientEntry",
@@ -117,7 +128,7 @@ __all__ = [
     "KernelSpec",
     "KernelTable",
     "Measures",
-    "Overwrites",
+    "OverwritesBuffers",
     "Scalar",
     "Selection",
     "Shape",

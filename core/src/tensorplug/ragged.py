@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
-from tensorplug.ops.ragged import ragged_gather, ragged_range, ragged_tensor_to_tensor
+from tensorplug import ops
 
-__all__ = ["ragged_gather", "ragged_range", "ragged_tensor_to_tensor"]
+_public = ops.public("ragged")
+globals().update(_public)
+__all__ = sorted(_public)

@@ -2,20 +2,8 @@
 
 from __future__ import annotations
 
-from tensorplug.ops.signal import (
-    cosine_window,
-    enclosing_power_of_two,
-    frame,
-    hamming_window,
-    hann_window,
-    stft,
-)
+from tensorplug import ops
 
-__all__ = [
-    "cosine_window",
-    "enclosing_power_of_two",
-    "frame",
-    "hamming_window",
-    "hann_window",
-    "stft",
-]
+_public = ops.public("signal")
+globals().update(_public)
+__all__ = sorted(_public)

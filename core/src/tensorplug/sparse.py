@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from tensorplug.ops.sparse import (
-    sparse_fill_empty_rows,
-    sparse_reshape,
-    sparse_segment_mean,
-    sparse_segment_sum,
-)
+from tensorplug import ops
 
-__all__ = ["sparse_fill_empty_rows", "sparse_reshape", "sparse_segment_mean", "sparse_segment_sum"]
+_public = ops.public("sparse")
+globals().update(_public)
+__all__ = sorted(_public)

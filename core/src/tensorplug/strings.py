@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from tensorplug.ops.strings import (
-    static_regex_replace,
-    string_n_grams,
-    string_split,
-    string_to_hash_bucket_fast,
-)
+from tensorplug import ops
 
-__all__ = ["static_regex_replace", "string_n_grams", "string_split", "string_to_hash_bucket_fast"]
+_public = ops.public("strings")
+globals().update(_public)
+__all__ = sorted(_public)

@@ -22,7 +22,7 @@ from tensorplug.ops import complexes, creation
 from tensorplug.ops import elementwise as ops
 from tensorplug.ops.accumulation import multiply_add
 from tensorplug.ops.movement import stack
-from tensorplug.tensors.variable import Variable
+from tensorplug.tensors.variable import Variable, variables_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -166,7 +166,7 @@ def _check_untraced() -> None:
 
 
 def _called(name: str) -> Variable:
-    for item in engine_of(current_context()).variables.listed():
+    for item in variables_of(engine_of(current_context())).listed():
         if item.name == name:
             return item
     raise ArgumentError(f"apply_gradients: there is no variable {name!r}")

@@ -9,10 +9,10 @@ import numpy as np
 
 from tensorplug.plugin import BackendMemoryError, DType, FlatCall, FlatProgram, TensorType
 from tensorplug.plugin import dtypes as dt
-from tensorplug_cpu import counting
-from tensorplug_cpu.fusing import fused
-from tensorplug_cpu.owning import alone
-from tensorplug_cpu.recycling import pool
+from tensorplug_cpu import memory_tracing
+from tensorplug_cpu.exclusive import ExclusiveArray
+from tensorplug_cpu.fusion import fused
+from tensorplug_cpu.memory_pool import pool
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
@@ -69,12 +69,9 @@ class CpuBackend:
         """Return the buffer itself."""
         return buffer
 
-    def overwrite(self, buffer: Array, key: tuple[int | slice | None, ...], value: Array) -> bool:
-        """Write into an array over memory that nobody else has."""
-        if not alone(buffer):
-            return False
-        buffer[(*key, ...)] = value
-        return True
+    def exclusive(self, buffer: Array) -> ExclusiveArray | None:
+        """Return a copy that one tensor owns; None for text, which NumPy does not lend."""
+        return None if buffer.dtype == dt.string.numpy else ExclusiveArray(buffer)
 
     def describe(self, buffer: Any) -> TensorType:
         """Return dtype and shape.
@@ -101,20 +98,20 @@ class CpuBackend:
             owner = owner.base
             size = getattr(owner, "nbytes", size)
         if buffer.dtype == dt.string.numpy and isinstance(owner, np.ndarray):
-            size += counting.text_bytes(owner)
+            size += memory_tracing.text_bytes(owner)
         return id(owner), int(size)
 
     def live_buffers(self) -> int:
-        """Return how many arrays hold memory of NumPy's; see ``counting.live_arrays``."""
-        return counting.live_arrays()
+        """Return how many arrays hold memory of NumPy's; see ``memory_tracing.live_arrays``."""
+        return memory_tracing.live_arrays()
 
     def counts(self, buffer: Array) -> bool:
         """Return whether the memory is NumPy's own."""
-        return counting.owns_memory(buffer)
+        return memory_tracing.owns_memory(buffer)
 
     def stop_counting(self) -> None:
         """Stop tracing, if counting has started it."""
-        counting.stop()
+        memory_tracing.stop()
 
     def compile_program(self, program: FlatProgram) -> Sequence[FlatCall]:
         """Return the calls with chains of elementwise ones made one call each."""

@@ -53,9 +53,14 @@ class NamespaceInfo:
         The standard knows neither float16 nor strings, so they are not among them.
         """
         engine = in_use()
-        place = engine.device_of(current_context()) if device is None else engine.open(device)
+        place = engine.devices.of(current_context()) if device is None else engine.open(device)
         return {
             dtype.name: dtype
             for dtype in sorted(place.backend.dtypes, key=lambda one: one.name)
             if dtype not in (dt.float16, dt.string) and (kind is None or isdtype(dtype, kind))
         }
+
+
+def __array_namespace_info__() -> NamespaceInfo:  # noqa: N807  # the array API standard's name
+    """Return what answers an array API consumer's questions about devices and dtypes."""
+    return NamespaceInfo()

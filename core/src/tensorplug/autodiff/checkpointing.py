@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tensorplug.autodiff.backpropagation import FunctionNode, backpropagate
-from tensorplug.autodiff.tape import Node, OutputNode, boundary, handle, mark, twin
+from tensorplug.autodiff.tape import Node, OutputNode, boundary, handle, mark
 from tensorplug.autodiff.tracing import check_function
 from tensorplug.dispatch.context import current_context, use_context
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import GradientError
 from tensorplug.tensors.tree import flatten
+from tensorplug.tensors.variable import twin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Sequence

@@ -6,13 +6,14 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.autodiff.backpropagation import FunctionNode, fit
-from tensorplug.autodiff.tape import Node, boundary, handle, mark, twin
+from tensorplug.autodiff.tape import Node, boundary, handle, mark
 from tensorplug.autodiff.tracing import check_function
 from tensorplug.contract import dtypes as dt
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.dispatch.context import current_context, use_context
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import ArgumentError, GradientError
+from tensorplug.tensors.variable import twin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Sequence

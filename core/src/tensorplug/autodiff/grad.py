@@ -14,7 +14,7 @@ from tensorplug.autodiff.complex_numbers import (
     check_real_loss,
     conjugated,
 )
-from tensorplug.autodiff.tape import handle, twin
+from tensorplug.autodiff.tape import handle
 from tensorplug.autodiff.tracing import (
     Argnums,
     Traced,
@@ -28,6 +28,7 @@ from tensorplug.dispatch.calls import as_tensor
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.ops import creation
 from tensorplug.tensors.tree import flatten
+from tensorplug.tensors.variable import twin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

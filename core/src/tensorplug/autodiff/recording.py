@@ -5,8 +5,13 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from tensorplug.autodiff.tape import record
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
+    from tensorplug.autodiff.tape import Recorded
+    from tensorplug.dispatch.tensor import Tensor
 
 __all__ = ["Recording", "Watched"]
 
@@ -31,6 +36,10 @@ class Recording:
     ) -> None:
         self.parent = parent
         self.watched = watched
+
+    def record(self, plan: Recorded, inputs: Sequence[Any], outputs: Sequence[Tensor]) -> None:
+        """Tie the outputs of a call to the tape."""
+        record(plan, inputs, outputs)
 
     def reading(self, variable: object) -> Any:
         """Return the tensor as which ``variable`` is read here; None if it is not watched."""

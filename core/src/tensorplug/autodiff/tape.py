@@ -17,7 +17,7 @@ from tensorplug.contract.tables import cotangent_names, type_names
 from tensorplug.dispatch.context import current_context
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import GradientNotFoundError
-from tensorplug.tensors.variable import Variable
+from tensorplug.tensors.variable import twin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Sequence
@@ -40,7 +40,6 @@ __all__ = [
     "record",
     "restore",
     "save",
-    "twin",
 ]
 
 _order: Final = itertools.count(1).__next__  # creation order is a topological order
@@ -293,15 +292,6 @@ def handle(tensor: Tensor, node: Node | None) -> Tensor:
     if scope is not None:
         scope.adopt(other)
     return other
-
-
-def twin(tensor: Tensor) -> Tensor:
-    """Return another tensor of the same data and node, which belongs to no scope.
-
-    Nobody else can dispose of it. Of a variable it holds the present contents.
-    """
-    seen = tensor._reading() if isinstance(tensor, Variable) else tensor
-    return Tensor._of(seen._buffer, seen._placement, seen._node)
 
 
 def boundary(starts: Iterable[Node], since: int) -> list[Node]:

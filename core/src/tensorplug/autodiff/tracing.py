@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tensorplug.autodiff.backpropagation import backpropagate
 from tensorplug.autodiff.recording import Recording
-from tensorplug.autodiff.tape import Leaf, handle, twin
+from tensorplug.autodiff.tape import Leaf, handle
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
 from tensorplug.dispatch.calls import as_tensor
@@ -16,6 +16,7 @@ from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import ArgumentError, DTypeError, NotConnectedError
 from tensorplug.ops import creation
 from tensorplug.tensors.tree import flatten, matched, paths
+from tensorplug.tensors.variable import twin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -14,7 +14,7 @@ from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import ArgumentError, DTypeError, NotConnectedError, ShapeError
 from tensorplug.ops import creation
 from tensorplug.tensors import tree
-from tensorplug.tensors.variable import Variable
+from tensorplug.tensors.variable import Variable, variables_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -90,7 +90,7 @@ def variable_grads(
 
 
 def _all_trainable() -> list[Variable]:
-    every = engine_of(current_context()).variables.listed()
+    every = variables_of(engine_of(current_context())).listed()
     chosen = [item for item in every if item.trainable and item.dtype in dt.INEXACT]
     if not every:
         raise ArgumentError(

@@ -11,17 +11,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensorplug.autodiff.backpropagation import FunctionNode, backpropagate
 from tensorplug.autodiff.recording import Recording
-from tensorplug.autodiff.tape import Leaf, Node, OutputNode, twin
+from tensorplug.autodiff.tape import Leaf, Node, OutputNode
 from tensorplug.compile.passes import crossing, without_common, without_dead
 from tensorplug.compile.programs import Program
 from tensorplug.compile.running import Executable
 from tensorplug.compile.specialized import run, traced
 from tensorplug.compile.tracing import Trace
 from tensorplug.contract.dtypes import INEXACT
+from tensorplug.dispatch.calls import to_device
 from tensorplug.dispatch.context import current_context, use_context
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import BackendClosedError, GradientError
 from tensorplug.ops import creation
+from tensorplug.tensors.variable import twin
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
@@ -148,7 +150,7 @@ class _ProgramNode(FunctionNode):
         """Run the backward program; where that is to be differentiated too, the function."""
         context = current_context()
         given = self._complete(arrived)
-        device = self.special.engine.device_of(context)
+        device = self.special.engine.devices.of(context)
         if context.recording is not None or device.trace is not None:
             pulled = self._pull_again(context, given)
         else:
@@ -178,8 +180,7 @@ class _ProgramNode(FunctionNode):
                 "backward pass cannot run"
             )
         there = [
-            dy if dy._placement.device is device else self.special.engine.move(dy, device.name)
-            for dy in dys
+            dy if dy._placement.device is device else to_device(dy, device.name) for dy in dys
         ]
         buffers = run(backward, context, [item._buffer for item in (*self.kept, *there)])
         return {

@@ -102,7 +102,7 @@ class Compiled:
         """Run the program for these arguments, tracing the function if there is none yet."""
         context = current_context()
         engine = cast("Engine", engine_of(context))
-        device = engine.device_of(context)
+        device = engine.devices.of(context)
         if device.trace is not None:
             return self._f(*args, **kwargs)
         tensors: list[Tensor] = []
@@ -119,7 +119,7 @@ class Compiled:
         """
         context = current_context()
         engine = cast("Engine", engine_of(context))
-        device = engine.device_of(context)
+        device = engine.devices.of(context)
         return self._specialized(engine, device, (args, kwargs), []).executable.program
 
     def _specialized(

@@ -7,9 +7,8 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensorplug.compile.tracing import Constant
-from tensorplug.contract.backend import Compiles
+from tensorplug.dispatch.observer import execute
 from tensorplug.dispatch.tensor import Tensor
-from tensorplug.observers import observation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from tensorplug.compile.programs import Program
     from tensorplug.compile.tracing import Call
     from tensorplug.contract.backend import Buffer, FlatCall, FlatProgram
-    from tensorplug.observers.observation import Observer
+    from tensorplug.dispatch.observer import Observer
 
 __all__ = ["Executable"]
 
@@ -42,10 +41,10 @@ class Executable:
     def __init__(self, program: Program) -> None:
         self.program = program
         flat = program.flat()
-        backend = program.device.backend
+        compile_program = program.device.capabilities.compile_program
         calls = flat.calls
-        if isinstance(backend, Compiles):
-            calls = backend.compile_program(flat)
+        if compile_program is not None:
+            calls = compile_program(flat)
         self._fused = calls is not flat.calls
         self._given = len(program.inputs)
         self._blank = [flat.constants.get(at) for at in range(self._given, len(flat.types))]
@@ -99,9 +98,7 @@ class Executable:
         for call, done in zip(program.calls, last, strict=True):
             tensors = [_tensor(operand, values, slots) for operand in call.inputs]
             try:
-                outputs = observation.execute(
-                    observers, call.plan, tensors, partial(_verified, call, tensors)
-                )
+                outputs = execute(observers, call.plan, tensors, partial(_verified, call, tensors))
             except BaseException as error:
                 _locate(error, call)
                 raise

@@ -31,12 +31,12 @@ __all__ = [
 
 
 def _rank(types: InputTypes, of: str) -> int:
-    given = types[of]
-    if isinstance(given, list):
-        if not given:
+    operand = types[of]
+    if isinstance(operand, list):
+        if not operand:
             raise ArgumentError(f"input {of!r} is an empty list")
-        given = given[0]
-    return int(given.rank) if given else 0
+        operand = operand[0]
+    return int(operand.rank) if operand else 0
 
 
 def flag(default: Any = REQUIRED) -> Attribute:

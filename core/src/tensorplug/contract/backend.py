@@ -23,10 +23,11 @@ __all__ = [
     "Compiles",
     "CountsBuffers",
     "DeviceInfo",
+    "ExclusiveBuffer",
     "FlatCall",
     "FlatProgram",
     "Measures",
-    "Overwrites",
+    "OverwritesBuffers",
     "SharesHostMemory",
     "SurvivesFork",
     "Trims",
@@ -166,20 +167,35 @@ class SharesHostMemory(Protocol):
 
 
 @runtime_checkable
-class Overwrites(Protocol):
-    """A backend that can write into a buffer where nobody else can see it.
+class OverwritesBuffers(Protocol):
+    """A backend that can keep memory in which an assignment writes in place.
 
-    ``x[key] = value`` then changes the buffer of x in place. Without this, x is copied each time.
+    Without this, ``x[key] = value`` copies x each time.
     """
 
-    def overwrite(
-        self, buffer: Buffer, key: tuple[int | slice | None, ...], value: Buffer
-    ) -> bool:
-        """Write ``value``, which broadcasts, to ``buffer[key]``, by NumPy's rules; say whether.
+    def exclusive(self, buffer: Buffer) -> ExclusiveBuffer | None:
+        """Return memory with a copy of ``buffer``, for one tensor alone; None if that cannot be.
 
-        One tensor holds ``buffer``, and nobody else does. But another buffer may be a view of the
-        same memory, or another library may see it: then, or where the backend cannot tell, nothing
-        is written.
+        Raises:
+            BackendMemoryError: the device has no room for the copy.
+
+        """
+
+
+class ExclusiveBuffer(Protocol):
+    """Memory that one tensor owns. Others see it only through the buffers that it lends."""
+
+    def lend(self) -> Buffer:
+        """Return a new buffer over the memory, without a copy.
+
+        It is on loan, and so is every buffer, array or capsule that comes from it and shares the
+        memory, for as long as any of them lives.
+        """
+
+    def overwrite(self, key: tuple[int | slice | None, ...], value: Buffer) -> bool:
+        """Write ``value``, which broadcasts, at ``key``, by NumPy's rules; return True.
+
+        Return False, and write nothing, while a loan other than the newest one lives.
         """
 
 

@@ -145,13 +145,14 @@ def axes_attribute(count: int, default: Any = REQUIRED) -> Attribute:
     """
 
     def canonical(value: Any, _known: InputTypes) -> Shape:
-        given = shapes.as_ints(default if value is None and default is not REQUIRED else value)
-        numbers = given * count if len(given) == 1 else given
+        numbers = shapes.as_ints(default if value is None and default is not REQUIRED else value)
+        if len(numbers) == 1:
+            numbers *= count
         if len(numbers) != count or min(numbers) < 1:
             raise ArgumentError(
                 f"must be a positive int or {_NUMERALS[count]} of them, got {value!r}"
             )
-        return tuple(numbers)
+        return numbers
 
     form = f"tuple of {_NUMERALS[count]} ints >= 1, one per spatial axis"
     return Attribute(canonical, default, form)

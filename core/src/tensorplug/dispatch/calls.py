@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
 __all__ = [
-    "SEVERAL",
+    "MULTIPLE_OUTPUTS",
     "as_tensor",
     "beside",
     "chained",
@@ -37,12 +37,13 @@ __all__ = [
     "dispatch_unary",
     "placed",
     "placed_beside",
+    "to_device",
 ]
 
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
-SEVERAL: Final = "several outputs"
+MULTIPLE_OUTPUTS: Final = "multiple outputs"
 """Stands in the keys of plans that ``dispatch``, which makes one tensor, must not find."""
 
 _LISTS: Final = (list, tuple)
@@ -66,7 +67,7 @@ def dispatch(spec: KernelSpec, /, *inputs: Any, **attributes: Any) -> Tensor:
         return _dispatch_lists(context, spec, inputs, attributes)
     plan = context.plans.get((spec, *placements, *options))
     if plan is None:
-        return _the_long_way(context, spec, inputs, attributes)
+        return _slow_path(context, spec, inputs, attributes)
     try:
         buffer = plan.call(*[operand._buffer for operand in inputs])
     except BaseException as error:
@@ -77,7 +78,7 @@ def dispatch(spec: KernelSpec, /, *inputs: Any, **attributes: Any) -> Tensor:
     tensor._placement = plan.output
     tensor._node = None
     if context.watched:
-        engine_of(context).watch(context, plan, inputs, (tensor,))
+        context.record(plan, inputs, (tensor,))
     return tensor
 
 
@@ -89,10 +90,10 @@ def _dispatch_lists(
         placements = placements_of(inputs)
         options = exactly(attributes) if attributes else ()
     except (AttributeError, TypeError):  # not tensors yet, or attributes that have no hash
-        return _the_long_way(context, spec, inputs, attributes)
+        return _slow_path(context, spec, inputs, attributes)
     plan = context.plans.get((spec, *placements, *options))
     if plan is None:
-        return _the_long_way(context, spec, inputs, attributes)
+        return _slow_path(context, spec, inputs, attributes)
     try:
         buffer = plan.call(*buffers_of(inputs))
     except BaseException as error:
@@ -103,7 +104,7 @@ def _dispatch_lists(
     tensor._placement = plan.output
     tensor._node = None
     if context.watched:
-        engine_of(context).watch(context, plan, _lists(inputs), (tensor,))
+        context.record(plan, _lists(inputs), (tensor,))
     return tensor
 
 
@@ -119,7 +120,7 @@ def dispatch_several(spec: KernelSpec, /, *inputs: Any, **attributes: Any) -> li
     except (AttributeError, TypeError):
         pass
     else:
-        plan = context.plans.get((spec, SEVERAL, *placements, *options))
+        plan = context.plans.get((spec, MULTIPLE_OUTPUTS, *placements, *options))
     if plan is None:
         tensors: list[Tensor] = engine_of(context).run(context, spec, inputs, attributes)
         return tensors
@@ -136,7 +137,7 @@ def dispatch_several(spec: KernelSpec, /, *inputs: Any, **attributes: Any) -> li
         tensor._node = None
         result.append(tensor)
     if context.watched:
-        engine_of(context).watch(context, plan, _lists(inputs), result)
+        context.record(plan, _lists(inputs), result)
     return result
 
 
@@ -183,7 +184,7 @@ def dispatch_unary(spec: KernelSpec, x: Any, /) -> Tensor:
     except AttributeError:  # not a tensor yet
         plan = None
     if plan is None:
-        return _the_long_way(context, spec, (x,))
+        return _slow_path(context, spec, (x,))
     try:
         buffer = plan.call(x._buffer)
     except BaseException as error:
@@ -194,7 +195,7 @@ def dispatch_unary(spec: KernelSpec, x: Any, /) -> Tensor:
     tensor._placement = plan.output
     tensor._node = None
     if context.watched and (x._node is not None or context.scope is not None):
-        engine_of(context).watch(context, plan, (x,), (tensor,))
+        context.record(plan, (x,), (tensor,))
     return tensor
 
 
@@ -206,7 +207,7 @@ def dispatch_binary(spec: KernelSpec, a: Any, b: Any, /) -> Tensor:
     except AttributeError:  # one of them is not a tensor yet
         return _with_scalar(context, spec, a, b)
     if plan is None:
-        return _the_long_way(context, spec, (a, b))
+        return _slow_path(context, spec, (a, b))
     try:
         buffer = plan.call(a._buffer, b._buffer)
     except BaseException as error:
@@ -219,12 +220,12 @@ def dispatch_binary(spec: KernelSpec, a: Any, b: Any, /) -> Tensor:
     if context.watched and (
         a._node is not None or b._node is not None or context.scope is not None
     ):
-        engine_of(context).watch(context, plan, (a, b), (tensor,))
+        context.record(plan, (a, b), (tensor,))
     return tensor
 
 
 def dispatch_filed(key: Hashable, /, *inputs: Any) -> Tensor | None:
-    """Run the plan of one output that ``Runner.file`` has put under ``key``; None without one."""
+    """Run the plan that ``Device.add_key`` has put under ``key``; return None if there is none."""
     context = current_context()
     plan = context.plans.get(key)
     return None if plan is None else dispatch_planned(context, plan, inputs)
@@ -242,7 +243,7 @@ def dispatch_planned(context: Context, plan: Any, inputs: Sequence[Any]) -> Tens
     tensor._placement = plan.output
     tensor._node = None
     if context.watched:
-        engine_of(context).watch(context, plan, inputs, (tensor,))
+        context.record(plan, inputs, (tensor,))
     return tensor
 
 
@@ -253,7 +254,7 @@ def _with_scalar(context: Context, spec: KernelSpec, a: Any, b: Any) -> Tensor:
         return dispatch_binary(spec, a, engine.constant(context, spec, 1, b, a))
     if a.__class__ in _NUMBERS and hasattr(b, "_placement"):
         return dispatch_binary(spec, engine.constant(context, spec, 0, a, b), b)
-    return _the_long_way(context, spec, (a, b))
+    return _slow_path(context, spec, (a, b))
 
 
 def beside(spec: KernelSpec, position: int, value: Any, peer: Any) -> Any:
@@ -267,7 +268,7 @@ def beside(spec: KernelSpec, position: int, value: Any, peer: Any) -> Any:
     return value
 
 
-def _the_long_way(
+def _slow_path(
     context: Context,
     spec: KernelSpec,
     inputs: tuple[Any, ...],
@@ -317,12 +318,17 @@ def placed(device: str | None, make: Callable[[], Tensor]) -> Tensor:
     """
     if device is None:
         return make()
-    context = current_context()
-    engine = engine_of(context)
     if device == HOST:
-        return engine.move(make(), device)
-    with use_context(context.replace(device=engine.open(device))):
+        return to_device(make(), device)
+    context = current_context()
+    with use_context(context.replace(device=engine_of(context).open(device))):
         return make()
+
+
+def to_device(tensor: Tensor, device: str) -> Tensor:
+    """Return ``tensor`` on ``device``, with its place on the tape: itself if it is there."""
+    context = current_context()
+    return engine_of(context).convert(context, tensor, None, "to", device=device)
 
 
 def placed_beside(x: Any, device: str | None, make: Callable[[], Tensor]) -> Tensor:
@@ -330,7 +336,7 @@ def placed_beside(x: Any, device: str | None, make: Callable[[], Tensor]) -> Ten
     there = getattr(x, "_placement", None)
     if device is None and there is not None and there.device is not None:
         context = current_context()
-        active = context.device or engine_of(context).device
+        active = context.device or engine_of(context).open(None)
         if not active.houses(there):
             return placed(x.device, make)
     return placed(device, make)

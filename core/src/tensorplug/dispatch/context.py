@@ -1,8 +1,7 @@
-"""The circumstances in which kernels run, and which of them are current.
+"""The context: which engine answers, on which device, and whether a tape records.
 
-Which engine answers, on which device, and whether a tape records, is the current ``Context``'s
-business. Frames are immutable and travel in a context variable, so threads and asyncio tasks
-never see one another's.
+Contexts are immutable and travel in a context variable, so threads and asyncio tasks never see
+one another's.
 """
 
 from __future__ import annotations
@@ -15,14 +14,11 @@ from tensorplug.dispatch.locks import Lock
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
 
-    import numpy as np
-
     from tensorplug.contract.dtypes import DType
     from tensorplug.contract.spec import KernelSpec
     from tensorplug.dispatch.device import Device
+    from tensorplug.dispatch.observer import Observer
     from tensorplug.dispatch.tensor import Tensor
-    from tensorplug.observers.observation import Observer
-    from tensorplug.tensors.variable import Variables
 
 __all__ = [
     "ROOT",
@@ -37,15 +33,9 @@ __all__ = [
 
 
 class EngineProtocol(Protocol):
-    """What a context needs of an engine."""
+    """All that ops and tensors ask of an engine."""
 
-    @property
-    def device(self) -> Device:
-        """The device that is active where a context names none."""
-
-    @property
-    def variables(self) -> Variables:
-        """The live variables by name."""
+    observers: tuple[Observer, ...]
 
     def run(
         self,
@@ -56,74 +46,45 @@ class EngineProtocol(Protocol):
     ) -> Any:
         """Run one kernel, whatever it takes; return a tensor or a list of them."""
 
-    def convert(self, context: Context, value: Any, dtype: DType | None, what: str) -> Tensor:
-        """Return ``value`` as a tensor on the context's device; ``what`` names it in messages."""
-
-    def receive(
+    def convert(
         self,
         context: Context,
-        array: np.ndarray[Any, Any],
-        device: str | None,
+        value: Any,
+        dtype: DType | None,
         what: str,
         *,
-        copy: bool | None,
+        device: str | None = None,
+        copy: bool | None = True,
     ) -> Tensor:
-        """Return an array as a tensor on the device of that name (None: the context's).
+        """Return ``value`` as a tensor on ``device`` (None: the context's).
 
-        It shares the array's memory where the device can, unless ``copy`` is True.
+        A tensor that is there already is returned itself. An array is copied; with ``copy`` None
+        its memory is shared where the device can, with False it must be. ``what`` names the value
+        in messages.
         """
 
     def constant(
         self, context: Context, spec: KernelSpec, position: int, value: Any, peer: Tensor
     ) -> Tensor:
-        """Return a Python number, input ``position`` of a call beside ``peer``, as a tensor."""
+        """Return numbers, input ``position`` of a call, as a tensor that is kept for next time.
 
-    def places(self, context: Context, numbers: tuple[int, ...]) -> Tensor:
-        """Return Python's integers, one index for several axes, as a tensor of rank 1."""
-
-    def vary(self, model: Any, attributes: Mapping[str, Any]) -> Any:
-        """Return the plan of the same call as ``model``, which has run, with other attributes.
-
-        They must be canonical, and leave the types of the outputs as they are. It is in no cache.
-        None where the kernel declines.
+        ``value`` is a Python number, which takes its dtype from ``peer``, or a tuple of integers.
         """
 
-    def file(self, context: Context, key: Hashable, plan: Any) -> None:
-        """Let ``dispatch_filed`` find a native plan, which has run, under a key of an op's own.
-
-        It begins with a word of that op's, so that it is nobody else's.
-        """
-
-    def overwrite(self, context: Context, tensor: Tensor, key: Any, value: Tensor) -> bool:
-        """Write a tensor of the same dtype, which broadcasts, to ``tensor[key]``; say whether.
-
-        Nobody but this tensor holds its buffer. Nothing is written where the backend knows of
-        others who may see the data, and where a tape or an observer is to see the call. ``key``
-        holds integers and slices that fit, and None.
-        """
-
-    def watch(
-        self, context: Context, plan: Any, inputs: Sequence[Any], outputs: Sequence[Tensor]
-    ) -> None:
-        """Show what a plan made to the context's tape and scope."""
+    def open(self, name: str | None) -> Device:
+        """Return the device of that name, opening it if need be; None: the active one."""
 
     def follow(self, context: Context) -> None:
         """Keep ``context.plans`` those of the active device, now and when it changes."""
 
-    def open(self, name: str) -> Device:
-        """Return the device of that name, opening it if need be."""
-
-    def move(self, tensor: Tensor, device: str) -> Tensor:
-        """Return ``tensor`` on the device of that name: itself if it is there already."""
-
 
 class Context:
-    """The circumstances in which kernels run.
+    """What a call of a kernel takes from its surroundings.
 
     ``device`` None means the engine's own choice, which ``set_backend`` changes. ``plans`` is
     the device's cache of native plans (empty until it is known, and where ``observers`` must
     see every call). ``recording`` is a tape, ``scope`` a tidy scope; ``watched`` says that there
-    is one, so that results are shown to the engine.
+    is one, to which results are shown.
     """
 
     __slots__ = (
@@ -166,14 +127,21 @@ class Context:
 
     def replace(self, **changes: Any) -> Context:
         """Return a context that differs in ``changes``."""
-        given = changes.get
         return Context(
             engine_of(self),
-            given("device", self.device),
-            given("recording", self.recording),
-            given("scope", self.scope),
-            given("observers", self.observers),
+            changes.get("device", self.device),
+            changes.get("recording", self.recording),
+            changes.get("scope", self.scope),
+            changes.get("observers", self.observers),
         )
+
+    def record(self, plan: Any, inputs: Sequence[Any], outputs: Sequence[Tensor]) -> None:
+        """Show what a plan computed to the tape and the scope."""
+        if self.recording is not None and plan.taped:
+            self.recording.record(plan, inputs, outputs)
+        if self.scope is not None:
+            for tensor in outputs:
+                self.scope.adopt(tensor)
 
 
 ROOT: Final = Context(None)  # the process-wide one; its engine is built at first use

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
-from tensorplug.contract.backend import Overwrites
+from tensorplug.contract import capabilities
 from tensorplug.contract.dtypes import string
 from tensorplug.dispatch.locks import Lock
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
     from tensorplug.contract.backend import Backend
     from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.owner import Owner
     from tensorplug.contract.shapes import Shape
     from tensorplug.contract.spec import TensorType
     from tensorplug.contract.tables import KernelEntry
-    from tensorplug.engine.registry import Owner
 
 __all__ = ["PLAN_LIMIT", "Counters", "Device", "Placement", "device_name"]
 
@@ -57,14 +57,15 @@ class Device:
     ``plans`` holds native plans by key (read without a lock on every call); ``detours`` what
     else a key may lead to: a promotion, a decomposition, a fallback. ``installed``: the kernels
     whose set-up has run here. ``closed`` says that it is closed, ``fate`` why. ``host`` holds
-    the strings of a device that has none. ``overwrite``: the backend's, where it has it.
-    ``trace``: who notes the calls made here, where none is run; None on a real device.
+    the strings of a device that has none. ``capabilities``: what the backend offers beside the
+    protocol. ``trace``: what notes the calls made here, where none is run; None on a real device.
     """
 
     __slots__ = (
         "_placements",
         "backend",
         "backend_name",
+        "capabilities",
         "closed",
         "constants",
         "counters",
@@ -74,7 +75,6 @@ class Device:
         "installed",
         "lock",
         "name",
-        "overwrite",
         "owner",
         "plans",
         "trace",
@@ -92,7 +92,7 @@ class Device:
         self.name = name
         self.backend_name = backend_name
         self.backend = backend
-        self.overwrite = backend.overwrite if isinstance(backend, Overwrites) else None
+        self.capabilities = capabilities.of(backend)
         self.owner = owner
         self.plans: dict[Hashable, Any] = {}
         self.detours: dict[Hashable, Any] = {}
@@ -141,6 +141,16 @@ class Device:
                 for old in list(cache)[: PLAN_LIMIT // 4]:
                     del cache[old]
             cache[key] = value
+
+    def add_key(self, key: Hashable, plan: Any, known: Hashable, model: Any) -> None:
+        """Let ``plan`` be found under ``key``, if ``model`` is still found under ``known``.
+
+        Both are native plans. What is registered may have changed since the model was found; then
+        the cache was cleared, and the plan must not enter it.
+        """
+        with self.lock:
+            if self.plans.get(known) is model:
+                self.remember(self.plans, key, plan)
 
     def retire(self, fate: str) -> None:
         """Mark it closed, for the reason ``fate``; nothing runs here from now on."""

@@ -1,4 +1,8 @@
-"""The Tensor: a value on a device. Array methods only; ops live in ``ops``."""
+"""The Tensor: a record of a buffer, where and what it is, and its place on the tape.
+
+Operators, indexing, assignment, interchange and chained methods are attached from above, by
+``tensors.methods``. ``tensor.pyi`` declares all of them; it is generated.
+"""
 
 from __future__ import annotations
 
@@ -6,26 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.array_api import namespace
 from tensorplug.contract import dtypes as dt
-from tensorplug.dispatch.context import current_context, engine_of
-from tensorplug.dispatch.methods import Methods
-from tensorplug.errors import (
-    AliasError,
-    ArgumentError,
-    BackendClosedError,
-    DisposedError,
-    ShapeError,
-)
-from tensorplug.ops import complexes, creation, movement
-from tensorplug.ops.indexing import getting
-from tensorplug.tensors import interchange
-from tensorplug.tensors.assignment import InPlace
-from tensorplug.tensors.operators import Operators
+from tensorplug.errors import BackendClosedError, DisposedError, ShapeError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tensorplug.contract.dtypes import DType
     from tensorplug.contract.shapes import Shape
     from tensorplug.contract.spec import TensorType
@@ -49,20 +37,7 @@ class _Disposed:
         return DisposedError(f"{self.what} ({self.type}) was disposed")
 
 
-class _Outdated(_Disposed):
-    """Stands in for the placement of a view that NumPy would have changed."""
-
-    __slots__ = ()
-
-    def error(self) -> Exception:
-        return AliasError(
-            f"{self.what} ({self.type}) is a view of a tensor to which it was then assigned, over "
-            "elements that it shows: NumPy would have changed it. Assign a copy: "
-            "asarray(x, copy=True)"
-        )
-
-
-class Tensor(Operators, InPlace, Methods):
+class Tensor:
     """An array of one dtype on one device. Tensors are values: no op changes one.
 
     ``x[key] = value`` gives this one handle other values.
@@ -71,8 +46,8 @@ class Tensor(Operators, InPlace, Methods):
     freed when the last tensor that shares it dies, or earlier by ``dispose``.
     """
 
-    # `_alias` is there only where a view is concerned; nothing else asks for it.
-    __slots__ = ("__weakref__", "_alias", "_buffer", "_node", "_placement")
+    # `_exclusive` is set by an assignment only: memory that belongs to this tensor alone.
+    __slots__ = ("__weakref__", "_buffer", "_exclusive", "_node", "_placement")
 
     # NumPy's operators must leave `array + tensor` to us instead of making an object array.
     __array_ufunc__ = None
@@ -80,7 +55,7 @@ class Tensor(Operators, InPlace, Methods):
     _buffer: Any
     _placement: Placement
     _node: Any
-    _alias: Any
+    _exclusive: Any
 
     def __init__(self) -> None:
         raise TypeError("tensors are made with tensorplug.asarray(...) and by ops")
@@ -104,11 +79,6 @@ class Tensor(Operators, InPlace, Methods):
     def dtype(self) -> DType:
         """Data type of the elements."""
         return self._placement.type.dtype
-
-    @property
-    def __numpy_dtype__(self) -> np.dtype[Any]:
-        """What NumPy takes for the dtype, where it would not know ours."""
-        return self.dtype.numpy
 
     @property
     def shape(self) -> Shape:
@@ -174,35 +144,6 @@ class Tensor(Operators, InPlace, Methods):
         """Return the elements as nested lists of Python scalars."""
         return self.numpy().tolist()
 
-    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        """Return the package: its functions are the array API standard's.
-
-        Raises:
-            ArgumentError: it does not follow that version of the standard.
-
-        """
-        return namespace.namespace(api_version)
-
-    def to_device(self, device: str, /, *, stream: Any = None) -> Tensor:
-        """Return this tensor on ``device``, as ``to``; under the array API standard's name.
-
-        Raises:
-            ArgumentError: ``stream`` is not None: there are none to choose.
-
-        """
-        if stream is not None:
-            raise ArgumentError(f"to_device: stream must be None, got {stream!r}")
-        return self.to(device)
-
-    def to(self, device: str) -> Tensor:
-        """Return this tensor on ``device``: itself if it is there, else a copy.
-
-        ``"host"`` is the host's memory: kernels that need the copy take it to their own device.
-        """
-        if self._live().name == device:
-            return self
-        return engine_of(current_context()).move(self, device)
-
     def dispose(self) -> None:
         """Free this handle's share of the data now; using it later raises. Twice is fine."""
         self._dispose("this tensor")
@@ -211,82 +152,7 @@ class Tensor(Operators, InPlace, Methods):
         """Free the data; errors will say that ``what`` was disposed."""
         if not self.is_disposed:
             self._placement = _Disposed(self.type, what)  # type: ignore[assignment]  # a stand-in
-            self._buffer = None
-            self._node = None
-
-    def _become(self, other: Tensor) -> None:
-        """Take the values of ``other``, which is of the same type, and its place on the tape."""
-        device = self._live()
-        if other._placement.device is not device:
-            other = engine_of(current_context()).move(other, device.name)
-        self._node = other._node
-        self._buffer = other._buffer
-
-    def _outdate(self) -> None:
-        """Make every later use an ``AliasError``."""
-        self._placement = _Outdated(self.type)  # type: ignore[assignment]  # a stand-in
-        self._buffer = None
-        self._node = None
-
-    def __array__(
-        self,
-        dtype: Any = None,
-        copy: bool | None = None,  # noqa: FBT001  # NumPy's protocol
-    ) -> np.ndarray[Any, Any]:
-        backend = self._live().backend
-        return interchange.to_numpy(backend, self._buffer, self.type, dtype, copy=copy)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        """Return DLPack's number for the host, to which tensors of any device are exported."""
-        self._live()
-        return interchange.HOST
-
-    def __dlpack__(
-        self,
-        *,
-        stream: Any = None,
-        max_version: tuple[int, int] | None = None,
-        dl_device: tuple[Any, int] | None = None,
-        copy: bool | None = None,
-    ) -> Any:
-        """Return the elements as a DLPack capsule, as the array API standard defines it.
-
-        On a device that shares the host's memory (``"cpu"``) the capsule does too: who writes
-        there writes into this tensor. It is flagged read-only if the consumer's DLPack is 1.0
-        or newer. From other devices it is a copy of the consumer's own. A tensor on the tape is
-        exported as a constant, as by ``numpy``.
-
-        Raises:
-            InterchangeError: DLPack has no such dtype, or ``dl_device`` is not the host.
-            CopyNeededError: ``copy`` is False, but the memory cannot be shared.
-            DisposedError: the data is gone.
-
-        """
-        return interchange.to_dlpack(
-            self._live().backend,
-            self._buffer,
-            self.type,
-            stream=stream,
-            max_version=max_version,
-            dl_device=dl_device,
-            copy=copy,
-        )
-
-    def __copy__(self) -> Tensor:
-        """Return another handle: on the same device, at the same place on the tape."""
-        self._live()
-        handle = Tensor._of(self._buffer, self._placement, self._node)
-        scope = current_context().scope
-        if scope is not None:
-            scope.adopt(handle)
-        return handle
-
-    def __deepcopy__(self, _memo: dict[int, Any]) -> Tensor:
-        return self.__copy__()  # no op changes the data, so it is shared
-
-    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
-        """Pickle the elements alone: they come back on the device that is active then."""
-        return creation.asarray, (self.numpy(),)
+            self._buffer = self._exclusive = self._node = None
 
     def __repr__(self) -> str:
         if self.is_disposed:
@@ -327,46 +193,3 @@ class Tensor(Operators, InPlace, Methods):
         if not self.shape:
             raise TypeError("len() of a tensor of rank 0")
         return self.shape[0]
-
-    def __iter__(self) -> Iterator[Tensor]:
-        len(self)  # of rank 0 an error, at once
-        return getting.rows(self)
-
-    def __contains__(self, value: Any) -> bool:
-        return bool(np.isin(value, self.numpy()).all())
-
-    def __getitem__(self, key: Any) -> Tensor:
-        return getting.getitem(self, key)
-
-    @property
-    def T(self) -> Tensor:  # noqa: N802  # the array API standard's name
-        """The transpose of a matrix.
-
-        Raises:
-            ShapeError: when the rank is not 2.
-
-        """
-        return movement.matrix_transpose(self, rank=2)
-
-    @property
-    def mT(self) -> Tensor:  # noqa: N802  # the array API standard's name
-        """The last two axes swapped."""
-        return movement.matrix_transpose(self)
-
-    def transpose(self, *axes: Any) -> Tensor:
-        """Return the axes in another order, as ``permute_dims``: reversed by default.
-
-        As with NumPy's method, which other libraries call, the order is one sequence or several
-        integers.
-        """
-        return movement.permute_dims(self, axes[0] if len(axes) == 1 else axes or None)
-
-    @property
-    def real(self) -> Tensor:
-        """The real parts, as ``tensorplug.real``; a property, as NumPy's arrays have it."""
-        return complexes.real(self)
-
-    @property
-    def imag(self) -> Tensor:
-        """The imaginary parts, as ``tensorplug.imag``; 0 for real numbers."""
-        return complexes.imag(self)

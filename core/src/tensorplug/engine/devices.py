@@ -95,14 +95,14 @@ class Devices:
         _living.add(self)
 
     @property
-    def device(self) -> Device:
+    def active(self) -> Device:
         """The process-wide active device, opened at first use."""
         return self._active or self._choose()
 
     def _choose(self) -> Device:
         with self._lock:
             if self._active is None:
-                self.set_device(self.preferred())
+                self.activate(self.preferred())
             assert self._active is not None
             return self._active
 
@@ -139,21 +139,21 @@ class Devices:
             names.update(dict.fromkeys(self.source.names() if name == "auto" else (name,)))
         return list(names)
 
-    def device_of(self, context: Context) -> Device:
+    def of(self, context: Context) -> Device:
         """Return the device on which kernels run in ``context``.
 
         Raises:
             BackendClosedError: it was closed since it was chosen.
 
         """
-        device = context.device or self.device
+        device = context.device or self.active
         if device.closed:
             raise BackendClosedError(
                 f"backend {device.name!r} is in use here, but it {device.fate}"
             )
         return device
 
-    def set_device(self, device: Device) -> None:
+    def activate(self, device: Device) -> None:
         """Make ``device`` the process-wide active one.
 
         Raises:
@@ -198,6 +198,10 @@ class Devices:
             if full not in self._devices:
                 self._devices[full] = self._open_new(full, backend_name, number)
             return self._devices[full]
+
+    def named(self, name: str) -> Device:
+        """Return the device called ``name``, which may be the host's memory."""
+        return self.host if name == self.host.name else self.open(name)
 
     def _number(self, backend_name: str, selector: str) -> str | None:
         """Return which device is meant, as the source takes it: None for number 0."""
@@ -244,7 +248,7 @@ class Devices:
 
         """
         backend_name, selector = split_name(name)
-        of_backend = [device for device in self.devices() if device.backend_name == backend_name]
+        of_backend = [device for device in self.listed() if device.backend_name == backend_name]
         if not selector:
             return of_backend
         full = device_name(backend_name, self._number(backend_name, selector))
@@ -287,14 +291,14 @@ class Devices:
         with self._lock:
             _undo(self._registered.pop(backend_name, []))
 
-    def devices(self) -> list[Device]:
+    def listed(self) -> list[Device]:
         """Return the open devices."""
         return list(self._devices.values())
 
     def fallback_devices(self, home: Device) -> Iterator[Device]:
         """Yield devices of other backends, open ones first, then those that open now."""
         tried = {home.backend_name}
-        for device in self.devices():
+        for device in self.listed():
             if device.backend_name not in tried:
                 tried.add(device.backend_name)
                 yield device
@@ -309,17 +313,17 @@ class Devices:
     def _changed(self) -> None:
         """Follow a change of the registry."""
         self._forget_plans()
-        for device in self.devices():
+        for device in self.listed():
             kernel_setup.update(device, self.registry.state)
 
     def _forget_plans(self) -> None:
-        for device in self.devices():
+        for device in self.listed():
             device.forget_plans()
 
     def forked(self) -> None:
         """Retire, in a forked child, what does not survive that; called in the child only."""
         for name, device in list(self._devices.items()):
-            if not getattr(device.backend, "survives_fork", False):
+            if not device.capabilities.survives_fork:
                 del self._devices[name]
                 self._forked.add(device.backend_name)
                 device.retire(FORKED)

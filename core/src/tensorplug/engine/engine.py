@@ -9,35 +9,31 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.autodiff.tape import record, twin
 from tensorplug.dispatch import host_values
-from tensorplug.dispatch.context import current_context
+from tensorplug.dispatch.observer import execute, notify, promote
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine import operands, plans
 from tensorplug.engine.devices import BackendSource, Devices, Opened
 from tensorplug.engine.promotion import Promotion
 from tensorplug.errors import DTypeError
-from tensorplug.observers import observation
 from tensorplug.ops.elementwise import CAST
-from tensorplug.tensors.variable import Variable, Variables
+from tensorplug.tensors.variable import Variable, twin
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping, Sequence
-
-    import numpy as np
+    from collections.abc import Hashable, Iterator, Mapping, Sequence
 
     from tensorplug.contract.dtypes import DType
     from tensorplug.contract.spec import KernelSpec
     from tensorplug.dispatch.context import Context
     from tensorplug.dispatch.device import Device
+    from tensorplug.dispatch.observer import Observer
     from tensorplug.engine.registry import Registry
     from tensorplug.engine.settings import Fallback
-    from tensorplug.observers.observation import Observer
 
 __all__ = ["BackendSource", "Engine", "Opened"]
 
 
-class Engine(Devices):
+class Engine:
     """Registries, open devices and the way a kernel is run. Tests build their own.
 
     Args:
@@ -58,66 +54,96 @@ class Engine(Devices):
         *,
         observers: Sequence[Observer] = (),
     ) -> None:
-        super().__init__(source, registry, prefer)
+        self.registry = registry
+        self.devices = Devices(source, registry, prefer)
         self.fallback: Fallback = fallback
         self.observers = tuple(observers)
-        self.variables = Variables()
+
+    # Devices --------------------------------------------------------------------------
+
+    def open(self, name: str | None) -> Device:
+        """Return the device of that name, opening it if need be; None: the active one."""
+        return self.devices.active if name is None else self.devices.open(name)
+
+    def follow(self, context: Context) -> None:
+        """Keep ``context.plans`` those of the active device, now and when it changes."""
+        self.devices.follow(context)
+
+    def fallback_devices(self, home: Device) -> Iterator[Device]:
+        """Yield devices of other backends, open ones first, then those that open now."""
+        return self.devices.fallback_devices(home)
 
     # Tensors --------------------------------------------------------------------------
 
-    def convert(self, context: Context, value: Any, dtype: DType | None, what: str) -> Tensor:
-        """Return ``value`` as a live tensor; a tensor stays where it is unless foreign."""
-        device = self.device_of(context)
+    def convert(
+        self,
+        context: Context,
+        value: Any,
+        dtype: DType | None,
+        what: str,
+        *,
+        device: str | None = None,
+        copy: bool | None = True,
+    ) -> Tensor:
+        """Return ``value`` as a live tensor; a tensor stays where it is unless foreign.
+
+        ``device``: None for the context's; ``"host"`` is the host's memory, where no kernel runs.
+        ``copy`` concerns arrays: None shares their memory where the device can, False must.
+
+        Raises:
+            DTypeError: the device has no such dtype.
+            CopyNeededError: ``copy`` is False, but the device does not share the host's memory.
+            DisposedError, BackendClosedError: the data of a tensor is gone.
+
+        """
         if isinstance(value, Tensor):
-            tensor = self._adopt(context, twin(value)) if isinstance(value, Variable) else value
-            if not device.houses(tensor._placement):
-                tensor = self._adopt(context, operands.bring(tensor, device, what))
-                observation.notify(self._observers(context), "transferred", tensor)
+            tensor = self._here(context, value, what) if device is None else value
+            if device is not None:
+                tensor = self._moved(context, tensor, self.devices.named(device))
             if dtype is None or tensor.dtype is dtype:
                 return tensor
             cast: Tensor = self.run(context, CAST, (tensor,), {"dtype": dtype})
             return cast
-        tensor = self._adopt(context, operands.outside(value, dtype, device, what))
+        target = self.devices.of(context) if device is None else self.devices.named(device)
+        if copy and device is None:
+            tensor = operands.outside(value, dtype, target, what)
+        else:
+            tensor = operands.received(value, target, what, copy=copy)
+        self._adopt(context, tensor)
         for observer in self._observers(context):
             observer.uploaded(tensor)
         return tensor
 
-    def receive(
-        self,
-        context: Context,
-        array: np.ndarray[Any, Any],
-        device: str | None,
-        what: str,
-        *,
-        copy: bool | None,
-    ) -> Tensor:
-        """Return an array as a tensor on the device called ``device``, sharing its memory.
-
-        Copied if ``copy`` is True, or the device cannot share (an error if ``copy`` is False).
-        """
-        target = self.device_of(context) if device is None else self._place(device)
-        tensor = self._adopt(context, operands.received(array, target, what, copy=copy))
-        for observer in self._observers(context):
-            observer.uploaded(tensor)
+    def _here(self, context: Context, value: Tensor, what: str) -> Tensor:
+        """Return a tensor, or what a variable holds, on the context's device."""
+        tensor = self._adopt(context, twin(value)) if isinstance(value, Variable) else value
+        device = self.devices.of(context)
+        if not device.houses(tensor._placement):
+            tensor = self._adopt(context, operands.bring(tensor, device, what))
+            notify(self._observers(context), "transferred", tensor)
         return tensor
 
-    def move(self, tensor: Tensor, device: str) -> Tensor:
-        """Return ``tensor`` on the device called ``device``, keeping its place on the tape.
-
-        ``"host"`` is the host's memory, where no kernel runs.
-        """
-        target = self._place(device)
+    def _moved(self, context: Context, tensor: Tensor, target: Device) -> Tensor:
+        """Return a tensor on ``target``, with its place on the tape."""
         if tensor._placement.device is target:
             return tensor
         if target.home(tensor.dtype) is not target:
             raise DTypeError(operands.unsupported(tensor.type, target))
-        context = current_context()
         moved = self._adopt(context, operands.transfer(tensor, target))
-        observation.notify(self._observers(context), "transferred", moved)
+        notify(self._observers(context), "transferred", moved)
         return moved
 
-    def _place(self, name: str) -> Device:
-        return self.host if name == self.host.name else self.open(name)
+    def constant(
+        self, context: Context, spec: KernelSpec, position: int, value: Any, peer: Tensor
+    ) -> Tensor:
+        """Return numbers, input ``position`` of a call, as a tensor that is kept for next time.
+
+        ``value`` is a Python number, which takes its dtype from ``peer``, or a tuple of integers.
+        """
+        device = self.devices.of(context)
+        if value.__class__ is tuple:
+            return operands.index_constant(device, value)
+        return operands.weak(device, spec, position, value, peer.dtype)
 
     def _observers(self, context: Context) -> tuple[Observer, ...]:
         """Return who watches: those of the context around those of the engine."""
@@ -147,7 +173,7 @@ class Engine(Devices):
             KernelOutputError: the kernel did not return what its spec infers.
 
         """
-        device = self.device_of(context)
+        device = self.devices.of(context)
         tensors = operands.operands(device, spec, inputs)
         observers = (*context.observers, *self.observers) if device.trace is None else ()
         if observers:
@@ -164,11 +190,11 @@ class Engine(Devices):
             if not observers:
                 return self.run(context, spec, plan.apply(self, context, tensors), attributes)
             run = partial(self._promoted, context, plan, tensors, attributes)
-            return observation.promote(observers, plan, tensors, run)
+            return promote(observers, plan, tensors, run)
         outputs: list[Tensor]
         if observers:
             verified = partial(_verified, plan, tensors)
-            outputs = observation.execute(observers, plan, tensors, verified)
+            outputs = execute(observers, plan, tensors, verified)
         else:
             outputs = plan.execute(tensors)
         if not plan.published:
@@ -176,9 +202,9 @@ class Engine(Devices):
             self._publish(device, key, plan)
         if context.watched:
             seen = plan if plan.settled else plan.bound(outputs)
-            self.watch(context, seen, tensors, outputs)
+            context.record(seen, tensors, outputs)
             if observers:
-                observation.notify(observers, "recorded", plan, outputs)
+                notify(observers, "recorded", plan, outputs)
         return outputs if spec.several else outputs[0]
 
     def _promoted(
@@ -191,16 +217,6 @@ class Engine(Devices):
         return self.run(
             context, promotion.spec, promotion.apply(self, context, tensors), attributes
         )
-
-    def watch(
-        self, context: Context, plan: plans.Plan, inputs: Sequence[Any], outputs: Sequence[Tensor]
-    ) -> None:
-        """Show what a plan made to the context's tape and scope."""
-        if context.recording is not None and plan.taped:
-            record(plan, inputs, outputs)
-        if context.scope is not None:
-            for tensor in outputs:
-                context.scope.adopt(tensor)
 
     def explain(
         self,
@@ -259,35 +275,6 @@ class Engine(Devices):
             if plan.state is self.registry.state and not device.closed:
                 device.remember(cache, key, plan)
 
-    def constant(
-        self, context: Context, spec: KernelSpec, position: int, value: Any, peer: Tensor
-    ) -> Tensor:
-        """Return a Python number, input ``position`` of a call beside ``peer``, as a tensor."""
-        return operands.weak(self.device_of(context), spec, position, value, peer.dtype)
-
-    def places(self, context: Context, numbers: tuple[int, ...]) -> Tensor:
-        """Return Python's integers, one index for several axes, as a tensor of rank 1."""
-        return operands.places(self.device_of(context), numbers)
-
-    def vary(self, model: plans.Plan, attributes: Mapping[str, Any]) -> plans.Plan | None:
-        """Return the plan of the same call as ``model``, which has run, with other attributes."""
-        return plans.varied(model, attributes)
-
-    def file(self, context: Context, key: Hashable, plan: plans.Plan) -> None:
-        """Let a native plan, which has run, be found under another key too."""
-        device = plan.device
-        if context.plans is device.plans:
-            self._publish(device, key, plan)
-
-    def overwrite(self, context: Context, tensor: Tensor, key: Any, value: Tensor) -> bool:
-        """Write a tensor of the same dtype to ``tensor[key]``; say whether. See ``Runner``."""
-        device = tensor._placement.device
-        if device.overwrite is None or value._placement.device is not device:
-            return False
-        if context.recording is not None or context.observers or self.observers:
-            return False
-        return device.overwrite(tensor._buffer, key, value._buffer)
-
 
 def _verified(plan: plans.Plan, tensors: Sequence[Any]) -> list[Tensor]:
     """Run a plan; at its first run compare the outputs with its spec before anybody looks."""
@@ -297,16 +284,18 @@ def _verified(plan: plans.Plan, tensors: Sequence[Any]) -> list[Tensor]:
     return outputs
 
 
-def _announce(observers: Sequence[Observer], given: Sequence[Any], tensors: Sequence[Any]) -> None:
+def _announce(
+    observers: Sequence[Observer], inputs: Sequence[Any], tensors: Sequence[Any]
+) -> None:
     """Show the observers what was uploaded or brought from another device for a call."""
-    for before, after in zip(given, tensors, strict=True):
+    for before, after in zip(inputs, tensors, strict=True):
         if isinstance(after, list):
             _announce(observers, before, after)
         elif after is before or host_values.is_scalar(before):
             continue  # a constant is the engine's
         elif isinstance(before, Tensor):
             if before._placement.device is not after._placement.device:  # a variable was read
-                observation.notify(observers, "transferred", after)
+                notify(observers, "transferred", after)
         else:
             for observer in observers:
                 observer.uploaded(after)

@@ -1,8 +1,8 @@
-"""Running a call where its device cannot: on the host, or on another backend."""
+"""Fallback: a call whose device cannot run it runs on the host, or on another backend."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -12,18 +12,39 @@ from tensorplug.engine.operands import transfer, upload
 from tensorplug.errors import FallbackWarning
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from tensorplug.contract.spec import KernelSpec
+    from tensorplug.dispatch.context import Context
     from tensorplug.dispatch.device import Device
     from tensorplug.dispatch.tensor import Tensor
-    from tensorplug.engine.engine import Engine
-    from tensorplug.engine.plans import Plan
+    from tensorplug.engine.registry import Registry
+    from tensorplug.engine.settings import Fallback
 
-__all__ = ["on_backend", "on_host"]
+__all__ = ["Resolver", "on_backend", "on_host"]
+
+
+class Resolver(Protocol):
+    """What resolving a plan takes from an engine."""
+
+    fallback: Fallback
+    registry: Registry
+
+    def run(
+        self,
+        context: Context,
+        spec: KernelSpec,
+        inputs: Sequence[Any],
+        attributes: Mapping[str, Any],
+    ) -> Any:
+        """Run one kernel."""
+
+    def fallback_devices(self, home: Device) -> Iterator[Device]:
+        """Yield devices of other backends, open ones first, then those that open now."""
 
 
 def on_host(
-    device: Device, function: Callable[..., Any], extras: Mapping[str, Any], *, several: bool
+    device: Device, function: Callable[..., Any], extras: Mapping[str, Any], *, multiple: bool
 ) -> Callable[..., Any]:
     """Return what a plan calls with tensors: ``function`` on copies of them in host memory.
 
@@ -34,7 +55,7 @@ def on_host(
         arrays = [_read(tensor) for tensor in tensors]
         with np.errstate(all="ignore"):  # NaN and infinity are values here as on any device
             result = function(*arrays, **extras)
-        if several:
+        if multiple:
             return [upload(np.asarray(item), device) for item in _sequence(result)]
         return upload(np.asarray(result), device)
 
@@ -56,9 +77,10 @@ def _read(given: Any) -> Any:
     return given._placement.device.backend.to_host(given._buffer)
 
 
-def on_backend(engine: Engine, plan: Plan, device: Device) -> Callable[..., Any]:
-    """Return what a plan calls with tensors: the kernel of another backend's device."""
-    spec, home, attributes = plan.spec, plan.device, plan.attributes
+def on_backend(
+    engine: Resolver, spec: KernelSpec, attributes: Mapping[str, Any], home: Device, device: Device
+) -> Callable[..., Any]:
+    """Return what a plan of ``home`` calls with tensors: the kernel of another backend."""
 
     def call(*tensors: Any) -> Any:
         counts = home.counters.fallbacks

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.contract import dtypes as dt
-from tensorplug.contract.backend import SharesHostMemory
 from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch import host_values, keys
-from tensorplug.dispatch.calls import SEVERAL, placements_of
+from tensorplug.dispatch.calls import MULTIPLE_OUTPUTS, placements_of
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import (
     ArgumentError,
@@ -30,10 +29,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "bring",
+    "index_constant",
     "key",
     "operands",
     "outside",
-    "places",
     "received",
     "transfer",
     "types_of",
@@ -153,7 +152,7 @@ def received(
         DTypeError, BackendMemoryError: the device cannot hold it.
 
     """
-    shares = isinstance(device.backend, SharesHostMemory)
+    shares = device.capabilities.shares_memory is not None
     if copy is False and not shares:
         raise CopyNeededError(
             f"{what} must be copied, since backend {device.name!r} does not share the host's "
@@ -204,9 +203,9 @@ def weak(
     return constant
 
 
-def places(device: Device, numbers: tuple[int, ...]) -> Tensor:
+def index_constant(device: Device, numbers: tuple[int, ...]) -> Tensor:
     """Return integers, which are not negative, as a constant of rank 1."""
-    kind = ("places", numbers)
+    kind = ("index", numbers)
     constant: Tensor | None = device.constants.get(kind)
     if constant is None:
         wide = any(number >> 31 for number in numbers)
@@ -247,8 +246,8 @@ def key(
 
     None where an attribute cannot be hashed: such a call is resolved every time.
     """
-    several = [SEVERAL] if spec.several else []
-    placements = [*several, *placements_of(tensors)]
+    multiple = [MULTIPLE_OUTPUTS] if spec.several else []
+    placements = [*multiple, *placements_of(tensors)]
     if not attributes:
         return (spec, *placements)
     try:

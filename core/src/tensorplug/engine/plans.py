@@ -25,14 +25,14 @@ from tensorplug.errors import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tensorplug.autodiff.tape import Recipe
     from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.owner import Owner
     from tensorplug.contract.spec import InputType, KernelSpec
     from tensorplug.dispatch.device import Device, Placement
-    from tensorplug.engine.engine import Engine
-    from tensorplug.engine.registry import Owner, State
+    from tensorplug.engine.fallback import Resolver
+    from tensorplug.engine.registry import State
 
-__all__ = ["How", "Plan", "Step", "decomposed", "resolve", "varied"]
+__all__ = ["How", "Plan", "Step", "decomposed", "resolve"]
 
 How = Literal["native", "decomposed", "host", "fallback", "traced"]
 Step = tuple[str, str]  # (what was tried, what came of it)
@@ -83,7 +83,7 @@ class Plan:
         self.output: Placement = self.outputs[0] if self.outputs else None  # type: ignore[assignment]  # a call may have no outputs
         self.state = state
         self.tensor = Tensor
-        self.recipes: dict[tuple[bool, ...], Recipe | None] = {}
+        self.recipes: dict[tuple[bool, ...], Any] = {}
         self.published = False  # True once it has run, was verified and was cached
         self.varied = 0  # how many plans were made from it, with other attributes
         self.taped = True  # whether the tape gets one node for the whole call
@@ -130,6 +130,20 @@ class Plan:
         other = copy.copy(self)
         other.outputs = tuple(output._placement for output in outputs)
         return other
+
+    def vary(self, attributes: Mapping[str, Any]) -> Plan | None:
+        """Return the native plan of the same call with other attributes, which is in no cache.
+
+        They must be canonical, and leave the types of the outputs as they are. None where the
+        kernel declines.
+        """
+        self.varied += 1
+        other: Plan = object.__new__(Plan)
+        for name in _KEPT:
+            setattr(other, name, getattr(self, name))
+        other.attributes = {**self.attributes, **attributes}
+        other.recipes, other.published, other.varied = {}, True, 0
+        return other if _native(other, []) else None
 
     def _adopt(self, result: Any, placement: Placement) -> Tensor:
         if self.how == "native":
@@ -180,6 +194,10 @@ class Plan:
         return [f"{names[0]}[{index}]" for index in range(len(self.outputs))]
 
 
+_OWN: Final = {"attributes", "call", "owner", "published", "recipes", "varied"}  # of each plan
+_KEPT: Final = [name for name in Plan.__slots__ if name not in _OWN]
+
+
 def _placed(device: Device, type_: TensorType) -> Placement:
     """Return the placement of ``type_`` on ``device``, or where it keeps such tensors."""
     return (device.home(type_.dtype) or device).placement(type_)
@@ -196,7 +214,7 @@ def _unresolved(*_inputs: Any) -> Any:
     raise AssertionError("a plan ran before it was resolved")
 
 
-def resolve(engine: Engine, plan: Plan) -> list[Step]:
+def resolve(engine: Resolver, plan: Plan) -> list[Step]:
     """Decide how ``plan`` runs and set its ``call``, ``how`` and ``owner``.
 
     Returns the steps that were tried, for ``explain``. Where a function is traced, its calls are
@@ -218,21 +236,6 @@ def resolve(engine: Engine, plan: Plan) -> list[Step]:
         f"kernel {spec.name!r} cannot run on backend {device.name!r} for {plan.describe()}: "
         f"{reasons}. Loaded backends that have it: {', '.join(have) or 'none'}"
     )
-
-
-_OWN: Final = {"attributes", "call", "owner", "published", "recipes", "varied"}  # of each plan
-_KEPT: Final = [name for name in Plan.__slots__ if name not in _OWN]
-
-
-def varied(model: Plan, attributes: Mapping[str, Any]) -> Plan | None:
-    """Return a native plan with other, canonical attributes; None where the kernel declines."""
-    model.varied += 1
-    other: Plan = object.__new__(Plan)
-    for name in _KEPT:
-        setattr(other, name, getattr(model, name))
-    other.attributes = {**model.attributes, **attributes}
-    other.recipes, other.published, other.varied = {}, False, 0
-    return other if _native(other, []) else None
 
 
 def _native(plan: Plan, steps: list[Step]) -> bool:
@@ -313,7 +316,7 @@ def decomposed(plan: Plan, steps: list[Step]) -> bool:
         return False
     extras = _asked(plan, entry.asks)
     if entry.on_host:
-        plan.call = fallback.on_host(plan.device, entry.function, extras, several=spec.several)
+        plan.call = fallback.on_host(plan.device, entry.function, extras, multiple=spec.several)
         plan.owner = owned.owner
         plan.how = "host"
         steps.append(("host", f"by {owned.owner}, with copies there and back"))
@@ -347,7 +350,7 @@ def _bare(result: Any) -> Any:
     return Tensor._of(result._buffer, result._placement) if isinstance(result, Tensor) else result
 
 
-def _fallback(engine: Engine, plan: Plan, steps: list[Step]) -> bool:
+def _fallback(engine: Resolver, plan: Plan, steps: list[Step]) -> bool:
     home = plan.device
     if engine.fallback == "error":
         steps.append(("fallback", "not allowed (TENSORPLUG_FALLBACK=error)"))
@@ -357,7 +360,7 @@ def _fallback(engine: Engine, plan: Plan, steps: list[Step]) -> bool:
         if refused:
             steps.append(("fallback", f"backend {device.name!r}: {refused}"))
             continue
-        plan.call = fallback.on_backend(engine, plan, device)
+        plan.call = fallback.on_backend(engine, plan.spec, plan.attributes, home, device)
         plan.owner = device.owner
         plan.how = "fallback"
         steps.append(("fallback", f"runs on backend {device.name!r}"))
@@ -367,11 +370,11 @@ def _fallback(engine: Engine, plan: Plan, steps: list[Step]) -> bool:
     return False
 
 
-def _refused_on(engine: Engine, plan: Plan, device: Device) -> str:
+def _refused_on(engine: Resolver, plan: Plan, device: Device) -> str:
     """Return why ``device`` has no kernel of its own for the call, empty if it has one.
 
     A decomposition there, or yet another fallback, would be no better than one here, and two
-    backends that decline would send the call to and fro for ever.
+    backends that decline would send the call back and forth without end.
     """
     types = [operand for operand in plan.inputs if isinstance(operand, TensorType)]
     types += [item for given in plan.inputs if isinstance(given, list) for item in given]

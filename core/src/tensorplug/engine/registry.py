@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
+from tensorplug.contract.owner import PROGRAM, Owner
 from tensorplug.contract.spec import KernelSpec
 from tensorplug.contract.tables import DecompositionEntry, GradientEntry, KernelEntry
 from tensorplug.dispatch.locks import Lock
@@ -18,24 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping
     from types import TracebackType
 
-__all__ = ["PROGRAM", "Handle", "Owned", "Owner", "Registry", "State"]
+__all__ = ["Handle", "Owned", "Registry", "State"]
 
 Entry = KernelEntry | GradientEntry | DecompositionEntry
 E = TypeVar("E", KernelEntry, GradientEntry, DecompositionEntry)
-
-
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """The distribution, or the running program, that an entry came from."""
-
-    distribution: str
-    version: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.distribution} {self.version}".rstrip()
-
-
-PROGRAM = Owner("the running program")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,4 +1,4 @@
-"""Which calls a decomposition would make: its ops are run on types, without data or kernels."""
+"""Abstract evaluation: the calls that a decomposition makes, found without data or kernels."""
 
 from __future__ import annotations
 
@@ -20,19 +20,18 @@ if TYPE_CHECKING:
     from tensorplug.contract.spec import KernelSpec, TensorType
     from tensorplug.engine.engine import Engine
     from tensorplug.engine.plans import Plan
-    from tensorplug.tensors.variable import Variables
 
     Resolve = Callable[[KernelSpec, Sequence[Any], Mapping[str, Any]], Sequence[TensorType]]
 
-__all__ = ["DataNeededError", "Rehearsal"]
+__all__ = ["AbstractEvaluation", "DataNeededError"]
 
 
 class DataNeededError(TensorplugError, RuntimeError):
-    """A decomposition reads the values of a tensor, which in a rehearsal has none."""
+    """A decomposition reads the values of a tensor, which in an abstract evaluation has none."""
 
 
 class _NoData:
-    """The backend of a rehearsal: it knows the dtypes of the real one, and holds nothing."""
+    """The backend of an abstract evaluation: it has the real one's dtypes, and holds nothing."""
 
     def __init__(self, device: Device) -> None:
         self.name = device.backend_name
@@ -57,7 +56,7 @@ class _NoData:
         return id(self), 0
 
 
-class Rehearsal:
+class AbstractEvaluation:
     """Answers in an engine's place; ``resolve`` is asked for the types of each call's outputs."""
 
     def __init__(self, engine: Engine, device: Device, resolve: Resolve) -> None:
@@ -66,7 +65,7 @@ class Rehearsal:
         backend: Any = _NoData(device)
         self._device = Device(device.name, device.backend_name, backend, device.owner, device.host)
 
-    def play(self, plan: Plan) -> None:
+    def evaluate(self, plan: Plan) -> None:
         """Call a decomposition on tensors of the plan's types that hold no data.
 
         Raises:
@@ -89,16 +88,6 @@ class Rehearsal:
 
     # What a context asks ----------------------------------------------------------------
 
-    @property
-    def device(self) -> Device:
-        """The device without data."""
-        return self._device
-
-    @property
-    def variables(self) -> Variables:
-        """The engine's."""
-        return self._engine.variables
-
     def run(
         self,
         _context: Context,
@@ -115,8 +104,18 @@ class Rehearsal:
         outputs = [self._tensor(item) for item in found]
         return outputs if spec.several else outputs[0]
 
-    def convert(self, context: Context, value: Any, dtype: DType | None, what: str) -> Tensor:
-        """Return a tensor of the type that ``value`` would have."""
+    def convert(
+        self,
+        context: Context,
+        value: Any,
+        dtype: DType | None,
+        what: str,
+        *,
+        device: str | None = None,
+        copy: bool | None = True,
+    ) -> Tensor:
+        """Return a tensor of the type that ``value`` would have; nothing is copied anywhere."""
+        del device, copy
         if not isinstance(value, Tensor):
             return operands.outside(value, dtype, self._device, what)
         # Another device's is one that the decomposition keeps.
@@ -126,38 +125,20 @@ class Rehearsal:
             tensor = self.run(context, CAST, (tensor,), {"dtype": dtype})
         return tensor
 
-    def receive(
-        self,
-        _context: Context,
-        array: np.ndarray[Any, Any],
-        _device: str | None,
-        what: str,
-        *,
-        copy: bool | None,
-    ) -> Tensor:
-        """Return a tensor of the array's type."""
-        del copy  # there is nothing to copy
-        return operands.outside(array, None, self._device, what)
-
     def constant(
         self, _context: Context, spec: KernelSpec, position: int, value: Any, peer: Tensor
     ) -> Tensor:
-        """Return a tensor of the type that a Python number takes beside ``peer``."""
+        """Return a tensor of the type that a constant has."""
+        if value.__class__ is tuple:
+            return operands.index_constant(self._device, value)
         return operands.weak(self._device, spec, position, value, peer.dtype)
 
-    def places(self, _context: Context, numbers: tuple[int, ...]) -> Tensor:
-        """Return a tensor of the type that one index for several axes has."""
-        return operands.places(self._device, numbers)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._engine, name)  # what is registered, for example
-
-    def watch(self, *_shown: object) -> None:
-        """Look away: what has no data has no gradient."""
+    def open(self, name: str | None) -> Device:
+        """Return the device without data, or another one of the engine's."""
+        return self._device if name is None else self._engine.open(name)
 
     def follow(self, _context: Context) -> None:
         """Keep no plans."""
 
-    def move(self, tensor: Tensor, _device: str) -> Tensor:
-        """Return the tensor itself: nothing is anywhere."""
-        return tensor
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)  # what is registered, for example

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.errors import KernelNotFoundError, TensorplugError
-from tensorplug.introspection.abstract_evaluation import DataNeededError, Rehearsal
+from tensorplug.introspection.abstract_evaluation import AbstractEvaluation, DataNeededError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -170,7 +170,7 @@ class _Explainer:
 
         self._around.append(name)
         try:
-            Rehearsal(self._engine, self._device, resolve).play(plan)
+            AbstractEvaluation(self._engine, self._device, resolve).evaluate(plan)
         except DataNeededError as error:
             return tuple(calls), str(error), False
         except KernelNotFoundError as error:

@@ -1,17 +1,18 @@
-"""What other libraries call what we have: for the message about a name that is not there."""
+"""The names that other libraries use, for the message about a name that tensorplug lacks."""
 
 from __future__ import annotations
 
+import sys
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from types import ModuleType
+from typing import Any, Final
 
 __all__ = ["missing"]
 
+_OF_PLUGINS: Final = ("einops", "errors", "plugin", "testing")  # nobody means these by mistake
+
 # From TensorFlow.js, PyTorch, NumPy and JAX, where the spelling alone does not lead to ours.
-ELSEWHERE: Final = {
+FOREIGN: Final = {
     "absolute": "abs",
     "adadelta": "train.Adadelta",
     "adagrad": "train.Adagrad",
@@ -139,20 +140,30 @@ ELSEWHERE: Final = {
 }
 
 
-def missing(name: str, ours: Mapping[str, str]) -> AttributeError:
-    """Return the error for a name that the package lacks, with what may have been meant.
-
-    ``ours``: where each public name stands, by name: ``{"relu": "nn.relu"}``.
-    """
-    plain = {_plain(key): place for key, place in ours.items()}
-    elsewhere = {_plain(key): place for key, place in ELSEWHERE.items()}
-    found = elsewhere.get(_plain(name)) or plain.get(_plain(name))
+def missing(name: str) -> AttributeError:
+    """Return the error for a name that the package lacks, with what may have been meant."""
+    ours = _places()
+    plain = {_plain(known): place for known, place in ours.items()}
+    foreign = {_plain(known): place for known, place in FOREIGN.items()}
+    found = foreign.get(_plain(name)) or plain.get(_plain(name))
     if found is not None:
         hint = f"; here it is tensorplug.{found}"
     else:
         near = get_close_matches(name, ours, n=1)
         hint = f"; did you mean tensorplug.{ours[near[0]]}?" if near else ""
     return AttributeError(f"module 'tensorplug' has no attribute {name!r}{hint}", name=name)
+
+
+def _places() -> dict[str, str]:
+    """Return where each public name stands: ``{"relu": "nn.relu"}``."""
+    package: Any = sys.modules[__name__.partition(".")[0]]
+    places = {name: name for name in package.__all__}
+    for part in places.copy():
+        member = getattr(package, part)
+        if isinstance(member, ModuleType) and part not in _OF_PLUGINS:
+            for name in getattr(member, "__all__", ()):
+                places.setdefault(name, f"{part}.{name}")
+    return places
 
 
 def _plain(name: str) -> str:

@@ -74,7 +74,9 @@ def memory() -> Memory:
     drop at that moment is counted or not. Tensors whose backend was removed are on ``"host"``.
     """
     engine: Any = engine_of(current_context())
-    counts = {id(device): _Count(device) for device in (*engine.devices(), engine.host)}
+    counts = {
+        id(device): _Count(device) for device in (*engine.devices.listed(), engine.devices.host)
+    }
     for found in gc.get_objects():
         kind = type(found)
         if kind is Tensor:  # variables hold such a one
@@ -84,7 +86,7 @@ def memory() -> Memory:
     return Memory(
         (count.device.name, count.summed())
         for count in counts.values()
-        if count.device is not engine.host or count.tensors or count.saved
+        if count.device is not engine.devices.host or count.tensors or count.saved
     )
 
 

@@ -30,19 +30,19 @@ def remove(engine: Engine, name: str) -> list[str]:
         ArgumentError: ``name`` ends with a colon, or names a device that is not open.
 
     """
-    devices = engine.opened(name)
+    devices = engine.devices.opened(name)
     for device in devices:
-        engine.unlist(device)
+        engine.devices.unlist(device)
         device.forget_plans()
-        move = _Move(device, engine.host)
+        move = _Move(device, engine.devices.host)
         move.everything()
         device.retire(REMOVED)
         move.everything()  # what kernels that were running meanwhile have made
-        engine.finish(device, REMOVED)
+        engine.devices.finish(device, REMOVED)
         move.report()
     backend_name = split_name(name)[0]
-    if not engine.opened(backend_name):
-        engine.unregister(backend_name)
+    if not engine.devices.opened(backend_name):
+        engine.devices.unregister(backend_name)
     return [item.name for item in devices]
 
 

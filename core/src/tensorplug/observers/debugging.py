@@ -12,10 +12,10 @@ from tensorplug.observers.observation import Observation, observe
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
+    from tensorplug.dispatch.observer import Observer
     from tensorplug.dispatch.tensor import Tensor
     from tensorplug.engine.plans import Plan
     from tensorplug.engine.settings import Check
-    from tensorplug.observers.observation import Observer
 
 __all__ = ["SpecCheck", "checks", "debug"]
 

@@ -11,7 +11,6 @@ import gc
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug.contract.backend import CountsBuffers
 from tensorplug.dispatch.locks import Lock
 from tensorplug.engine import notices
 from tensorplug.errors import LeakError, UncheckedWarning
@@ -62,8 +61,8 @@ class LeakCheck:
         """
         if plan.how != "native":
             return run()
-        backend = plan.device.backend
-        if not isinstance(backend, CountsBuffers):
+        backend = plan.device.capabilities.counts_buffers
+        if backend is None:
             self._say_unchecked(plan.device)
             return run()
         with _alone, _no_collection():
@@ -87,8 +86,8 @@ class LeakCheck:
         with _alone:
             while self._counting:
                 _, device = self._counting.popitem()
-                backend = device.backend
-                if not device.closed and isinstance(backend, CountsBuffers):
+                backend = device.capabilities.counts_buffers
+                if not device.closed and backend is not None:
                     backend.stop_counting()
 
     def uploaded(self, tensor: Tensor) -> None:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tensorplug.contract import shapes
-from tensorplug.contract.backend import Measures
 from tensorplug.engine.current import in_use
 from tensorplug.errors import ArgumentError
 from tensorplug.observers.observation import Observation, observe
@@ -41,7 +40,8 @@ def timed(device: Device, run: Callable[[], list[Tensor]]) -> Timed:
     """Run and wait."""
     backend = device.backend
     backend.synchronize()
-    measured = backend.measure() if isinstance(backend, Measures) else None
+    measure = device.capabilities.measure
+    measured = None if measure is None else measure()
     busy = None
     start = perf_counter_ns()
     try:

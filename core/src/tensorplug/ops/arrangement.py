@@ -148,16 +148,16 @@ def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Tensor:
 
     """
     tensor = as_tensor(x, what="roll: x")
-    who = f"roll of {tensor.type}"
-    shifts = shapes.as_ints(shift, f"{who}: shift")
+    caller = f"roll of {tensor.type}"
+    shifts = shapes.as_ints(shift, f"{caller}: shift")
     if axis is None:
         if len(shifts) != 1:
-            raise ArgumentError(f"{who}: {len(shifts)} shifts need as many axes")
+            raise ArgumentError(f"{caller}: {len(shifts)} shifts need as many axes")
         return reshape(_rolled(reshape(tensor, (-1,)), shifts[0], 0), tensor.shape)
-    given = shapes.as_ints(axis, f"{who}: axis")
-    axes = [shapes.normalize_axis(number, tensor.ndim, f"{who}: axis") for number in given]
+    numbers = shapes.as_ints(axis, f"{caller}: axis")
+    axes = [shapes.normalize_axis(number, tensor.ndim, f"{caller}: axis") for number in numbers]
     if 1 not in (len(shifts), len(axes)) and len(shifts) != len(axes):
-        raise ArgumentError(f"{who}: {len(shifts)} shifts do not fit {len(axes)} axes")
+        raise ArgumentError(f"{caller}: {len(shifts)} shifts do not fit {len(axes)} axes")
     count = max(len(shifts), len(axes)) if shifts and axes else 0
     totals: dict[int, int] = {}
     for at in range(count):
@@ -206,21 +206,23 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Tensor:
     return gather(tensor, places, axis=at)
 
 
-def _counts(repeats: Any, length: int, who: str) -> int | np.ndarray[Any, Any]:
+def _counts(repeats: Any, length: int, caller: str) -> int | np.ndarray[Any, Any]:
     """Return the number of repetitions: one for all, or one for each of ``length`` elements."""
     if hasattr(repeats, "dtype") or isinstance(repeats, list | tuple):
-        given = as_tensor(repeats, what=f"{who}: repeats")
-        if given.dtype not in dt.INTEGER:
-            raise DTypeError(f"{who}: repeats must be integers, got {given.type}")
-        if given.shape not in ((), (1,), (length,)):
-            raise ShapeError(f"{who}: repeats are {given.type}, but must be 1 or {length} numbers")
-        counts = given.numpy()
+        tensor = as_tensor(repeats, what=f"{caller}: repeats")
+        if tensor.dtype not in dt.INTEGER:
+            raise DTypeError(f"{caller}: repeats must be integers, got {tensor.type}")
+        if tensor.shape not in ((), (1,), (length,)):
+            raise ShapeError(
+                f"{caller}: repeats are {tensor.type}, but must be 1 or {length} numbers"
+            )
+        counts = tensor.numpy()
         if counts.size and counts.min() < 0:
-            raise ArgumentError(f"{who}: repeats must not be negative, got {counts.min()}")
+            raise ArgumentError(f"{caller}: repeats must not be negative, got {counts.min()}")
         return counts.item() if counts.size == 1 else counts.astype(np.int64)
-    count = shapes.index(repeats, f"{who}: repeats")
+    count = shapes.index(repeats, f"{caller}: repeats")
     if count < 0:
-        raise ArgumentError(f"{who}: repeats must not be negative, got {count}")
+        raise ArgumentError(f"{caller}: repeats must not be negative, got {count}")
     return count
 
 
@@ -235,11 +237,11 @@ def moveaxis(x: Any, source: Any, destination: Any, /) -> Tensor:
 
     """
     tensor = as_tensor(x, what="moveaxis: x")
-    rank, who = tensor.ndim, f"moveaxis of {tensor.type}"
-    picked = shapes.distinct_axes(source, rank, f"{who}: source")
-    places = shapes.distinct_axes(destination, rank, f"{who}: destination")
+    rank, caller = tensor.ndim, f"moveaxis of {tensor.type}"
+    picked = shapes.distinct_axes(source, rank, f"{caller}: source")
+    places = shapes.distinct_axes(destination, rank, f"{caller}: destination")
     if len(picked) != len(places):
-        raise ShapeError(f"{who}: {len(picked)} axes cannot go to {len(places)} places")
+        raise ShapeError(f"{caller}: {len(picked)} axes cannot go to {len(places)} places")
     perm = [axis for axis in range(rank) if axis not in picked]
     for place, axis in sorted(zip(places, picked, strict=True)):
         perm.insert(place, axis)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
 from tensorplug.contract.spec import KernelSpec, TensorType
-from tensorplug.dispatch import aliasing
 from tensorplug.dispatch.calls import as_tensor, dispatch
 from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops.movement import broadcast_to, reshape
@@ -51,7 +50,7 @@ def broadcast_args(s0: Any, s1: Any) -> Tensor:
     return dispatch(BROADCAST_ARGS, s0, s1)
 
 
-def broadcast_shapes(*given: Any) -> Shape:
+def broadcast_shapes(*all_shapes: Any) -> Shape:
     """Return the shape to which shapes (tuples or lists of sizes) broadcast; of none, ``()``.
 
     Raises:
@@ -59,7 +58,7 @@ def broadcast_shapes(*given: Any) -> Shape:
 
     """
     return shapes.broadcast(
-        *(shapes.as_shape(shape, "broadcast_shapes: shape") for shape in given)
+        *(shapes.as_shape(shape, "broadcast_shapes: shape") for shape in all_shapes)
     )
 
 
@@ -106,14 +105,13 @@ def meshgrid(*arrays: Any, indexing: Literal["xy", "ij"] = "xy") -> tuple[Tensor
     shape = [1] * len(tensors)
     for tensor, place in zip(tensors, places, strict=True):
         shape[place] = tensor.size
-    grids = (
+    return tuple(
         broadcast_to(
             reshape(tensor, tuple(tensor.size if at == place else 1 for at in range(len(places)))),
             tuple(shape),
         )
         for tensor, place in zip(tensors, places, strict=True)
     )
-    return tuple(map(aliasing.apart, grids))
 
 
 def ensure_shape(x: Any, shape: Any) -> Tensor:

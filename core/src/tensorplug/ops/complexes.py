@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
 from tensorplug.contract.spec import KernelSpec, TensorType
-from tensorplug.dispatch import aliasing
 from tensorplug.dispatch.calls import chained, dispatch_binary, dispatch_unary
 
 if TYPE_CHECKING:
@@ -73,9 +72,9 @@ def conj(x: Any, /) -> Tensor:
 
 def imag(x: Any, /) -> Tensor:
     """Return the imaginary part elementwise, in the dtype of the parts; 0 for real numbers."""
-    return aliasing.view(dispatch_unary(IMAG, x), x, aliasing.imaginary)
+    return dispatch_unary(IMAG, x)
 
 
 def real(x: Any, /) -> Tensor:
     """Return the real part elementwise, in the dtype of the parts; real numbers stay."""
-    return aliasing.view(dispatch_unary(REAL, x), x, aliasing.real)
+    return dispatch_unary(REAL, x)

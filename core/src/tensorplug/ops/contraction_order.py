@@ -78,7 +78,7 @@ def terms(equation: str) -> tuple[list[str], str]:
     return left.split(","), right
 
 
-def label_sizes(labelled: Sequence[str], given: Sequence[Shape]) -> dict[str, int]:
+def label_sizes(labelled: Sequence[str], operands: Sequence[Shape]) -> dict[str, int]:
     """Return how long the axes of each label are; an axis of length 1 stands for any length.
 
     Raises:
@@ -86,7 +86,7 @@ def label_sizes(labelled: Sequence[str], given: Sequence[Shape]) -> dict[str, in
 
     """
     sizes: dict[str, int] = {}
-    for at, (labels, shape) in enumerate(zip(labelled, given, strict=True)):
+    for at, (labels, shape) in enumerate(zip(labelled, operands, strict=True)):
         for label, length in zip(labels, shape, strict=True):
             known = sizes.get(label, 1)
             if length not in (known, 1) and known != 1:
@@ -98,14 +98,14 @@ def label_sizes(labelled: Sequence[str], given: Sequence[Shape]) -> dict[str, in
     return sizes
 
 
-def contraction(equation: str, given: Sequence[Shape]) -> Contraction:
+def contraction(equation: str, operands: Sequence[Shape]) -> Contraction:
     """Return the steps of a canonical ``equation`` for operands of these shapes."""
     labelled, out = terms(equation)
-    sizes = label_sizes(labelled, given)
-    kept = [_kept(labels, shape, sizes) for labels, shape in zip(labelled, given, strict=True)]
+    sizes = label_sizes(labelled, operands)
+    kept = [_kept(labels, shape, sizes) for labels, shape in zip(labelled, operands, strict=True)]
     reduced = tuple(
         _reduced(axes, labels, shape, _others([left for _, left in kept], at) + out)
-        for at, ((axes, labels), shape) in enumerate(zip(kept, given, strict=True))
+        for at, ((axes, labels), shape) in enumerate(zip(kept, operands, strict=True))
     )
     made = [operand.labels for operand in reduced]
     joins: list[Join] = []

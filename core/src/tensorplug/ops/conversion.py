@@ -91,7 +91,9 @@ def _borrowed(obj: Any, dtype: DType | None, device: str | None) -> Tensor:
         why = f"its elements ({array.dtype.str!r}) are not laid out as this machine reads them"
         raise CopyNeededError(_refusal(why))
     context = current_context()
-    return engine_of(context).receive(context, array, device, "asarray: obj", copy=False)
+    return engine_of(context).convert(
+        context, array, None, "asarray: obj", device=device, copy=False
+    )
 
 
 def _refusal(why: str) -> str:

@@ -148,11 +148,11 @@ def dense_bincount(
     return dispatch(DENSE_BINCOUNT, x, weights, size=size, binary_output=binary_output)
 
 
-def _sized(x: Any, size: int | None, who: str, least: int = 0) -> tuple[Any, int]:
+def _sized(x: Any, size: int | None, caller: str, least: int = 0) -> tuple[Any, int]:
     """Return ``x``, and how many counts there are, at least ``least`` if nobody has said it."""
     if size is not None:
         return x, size
-    tensor = as_tensor(x, what=f"{who}: x")
+    tensor = as_tensor(x, what=f"{caller}: x")
     if not tensor.size or tensor.dtype not in dt.INTEGER:  # the kernel refuses what is none
         return tensor, least
     return tensor, max(int(tensor.numpy().max()) + 1, least)

@@ -60,16 +60,16 @@ def corrcoef(x: Any, /) -> Tensor:
     return result if tensor.ndim > 1 else reshape(result, ())
 
 
-def _rows(x: Any, who: str) -> Tensor:
-    tensor = inexact(x, f"{who}: x")
+def _rows(x: Any, caller: str) -> Tensor:
+    tensor = inexact(x, f"{caller}: x")
     if not tensor.ndim:
-        raise ShapeError(f"{who}: x is {tensor.type}, but at least rank 1 is needed")
+        raise ShapeError(f"{caller}: x is {tensor.type}, but at least rank 1 is needed")
     return tensor
 
 
-def _covariances(x: Tensor, correction: float, who: str) -> Tensor:
+def _covariances(x: Tensor, correction: float, caller: str) -> Tensor:
     if isinstance(correction, bool) or not isinstance(correction, int | float):
-        raise ArgumentError(f"{who}: correction must be a number, got {correction!r}")
+        raise ArgumentError(f"{caller}: correction must be a number, got {correction!r}")
     rows = x if x.ndim > 1 else reshape(x, (1, *x.shape))
     away = rows - mean(rows, axis=-1, keepdims=True)
     count = rows.shape[-1] - correction

@@ -232,20 +232,20 @@ def full_like(
     return placed_beside(x, device, lambda: full(shape, fill_value, dtype=wanted))
 
 
-def _like(x: Any, value: int, dtype: Any, device: str | None, who: str) -> Tensor:
+def _like(x: Any, value: int, dtype: Any, device: str | None, caller: str) -> Tensor:
     if dtype is None and device is None:
         spec = ONES_LIKE if value else ZEROS_LIKE
         return placed_beside(x, None, lambda: dispatch_unary(spec, x))
-    shape, own = _type_of(x, who)
-    wanted = own if dtype is None else dt.of(dtype, who)
+    shape, own = _type_of(x, caller)
+    wanted = own if dtype is None else dt.of(dtype, caller)
     return placed_beside(x, device, lambda: full(shape, value, dtype=wanted))
 
 
-def _type_of(x: Any, who: str) -> tuple[Shape, DType]:
+def _type_of(x: Any, caller: str) -> tuple[Shape, DType]:
     """Return shape and dtype of ``x``; a live tensor is not brought here for that."""
     there = getattr(x, "_placement", None)
     if there is None or there.device is None:
-        there = as_tensor(x, what=f"{who}: x")
+        there = as_tensor(x, what=f"{caller}: x")
     return there.type.shape, there.type.dtype
 
 
@@ -285,10 +285,10 @@ def _is_real(value: object) -> bool:
     return isinstance(value, int | float | np.integer | np.floating)
 
 
-def _range_dtype(*given: Any) -> DType:
-    if not all(isinstance(size, int | np.integer) for size in given):
+def _range_dtype(*numbers: Any) -> DType:
+    if not all(isinstance(number, int | np.integer) for number in numbers):
         return dt.default_float
-    start, stop, step = map(int, given)
+    start, stop, step = map(int, numbers)
     limits = np.iinfo(dt.default_int.name)
     ends = _ends(start, stop, step) if step else ()  # the op refuses a step of 0
     fits = all(limits.min <= end <= limits.max for end in ends)

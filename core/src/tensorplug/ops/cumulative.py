@@ -131,22 +131,22 @@ def cumulative_log_sum_exp(
     (TensorFlow's cumulative_logsumexp, PyTorch's logcumsumexp.)
 
     """
-    who = "cumulative_log_sum_exp"
-    tensor = floating(x, f"{who}: x")
-    at = _along(tensor, axis, who)
+    caller = "cumulative_log_sum_exp"
+    tensor = floating(x, f"{caller}: x")
+    at = _along(tensor, axis, caller)
     result = scan(tensor, logaddexp, -inf, axis=at, exclusive=False, reverse=False)
     return _begun(result, at, -inf) if include_initial else result
 
 
-def _cumulative(spec: KernelSpec, who: str, x: Any, axis: int | None) -> Tensor:
-    tensor = as_tensor(x, what=f"{who}: x")
-    return dispatch(spec, tensor, axis=_along(tensor, axis, who))
+def _cumulative(spec: KernelSpec, caller: str, x: Any, axis: int | None) -> Tensor:
+    tensor = as_tensor(x, what=f"{caller}: x")
+    return dispatch(spec, tensor, axis=_along(tensor, axis, caller))
 
 
-def _along(tensor: Tensor, axis: int | None, who: str) -> int:
+def _along(tensor: Tensor, axis: int | None, caller: str) -> int:
     if axis is None and tensor.ndim > 1:
-        raise ArgumentError(f"{who}: x is {tensor.type}; name the axis to run along")
-    return _axis(tensor, 0 if axis is None else axis, who)
+        raise ArgumentError(f"{caller}: x is {tensor.type}; name the axis to run along")
+    return _axis(tensor, 0 if axis is None else axis, caller)
 
 
 def _begun(result: Tensor, axis: int | None, initial: float) -> Tensor:
@@ -155,10 +155,10 @@ def _begun(result: Tensor, axis: int | None, initial: float) -> Tensor:
     return concat([full(first, initial, dtype=result.dtype), result], axis=at)
 
 
-def _axis(tensor: Tensor, axis: int, who: str) -> int:
+def _axis(tensor: Tensor, axis: int, caller: str) -> int:
     if not tensor.ndim:
-        raise ShapeError(f"{who}: x is {tensor.type}, but at least rank 1 is needed")
-    return shapes.normalize_axis(axis, tensor.ndim, f"{who}: axis")
+        raise ShapeError(f"{caller}: x is {tensor.type}, but at least rank 1 is needed")
+    return shapes.normalize_axis(axis, tensor.ndim, f"{caller}: axis")
 
 
 def diff(

@@ -59,20 +59,22 @@ def compute_weighted_loss(
     return _reduced(_numbers(losses, "compute_weighted_loss: losses"), weights, reduction)
 
 
-def _reduced(losses: Tensor, weights: Any, how: str, who: str = "compute_weighted_loss") -> Tensor:
+def _reduced(
+    losses: Tensor, weights: Any, how: str, caller: str = "compute_weighted_loss"
+) -> Tensor:
     if how not in _REDUCTIONS:
         listed = ", ".join(map(repr, _REDUCTIONS))
-        raise ArgumentError(f"{who}: reduction must be one of {listed}, got {how!r}")
+        raise ArgumentError(f"{caller}: reduction must be one of {listed}, got {how!r}")
     if weights is None:
         if how == "none":
             return losses
         return total(losses) if how == "sum" else mean(losses)
-    given = _numbers(weights, f"{who}: weights")
+    factors = _numbers(weights, f"{caller}: weights")
     try:
-        spread = broadcast_to(given, losses.shape)
+        spread = broadcast_to(factors, losses.shape)
     except ShapeError:
         raise ShapeError(
-            f"{who}: weights {given.type} do not broadcast to the losses {losses.type}"
+            f"{caller}: weights {factors.type} do not broadcast to the losses {losses.type}"
         ) from None
     weighted = losses * spread
     if how == "none":
@@ -92,12 +94,12 @@ def _numbers(value: Any, what: str) -> Tensor:
     return tensor
 
 
-def _pair(first: Any, second: Any, who: str, names: tuple[str, str]) -> tuple[Tensor, Tensor]:
+def _pair(first: Any, second: Any, caller: str, names: tuple[str, str]) -> tuple[Tensor, Tensor]:
     """Return two tensors of one shape."""
-    a = _numbers(first, f"{who}: {names[0]}")
-    b = _numbers(second, f"{who}: {names[1]}")
+    a = _numbers(first, f"{caller}: {names[0]}")
+    b = _numbers(second, f"{caller}: {names[1]}")
     if a.shape != b.shape:
-        raise ShapeError(f"{who}: {names[0]} are {a.type}, but {names[1]} are {b.type}")
+        raise ShapeError(f"{caller}: {names[0]} are {a.type}, but {names[1]} are {b.type}")
     return a, b
 
 

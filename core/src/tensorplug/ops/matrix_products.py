@@ -121,12 +121,12 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
 
     """
     left, right = as_tensor(x1, what="vecdot: x1"), as_tensor(x2, what="vecdot: x2")
-    who = f"vecdot of {left.type} and {right.type}"
-    places = [shapes.normalize_axis(axis, x.ndim, f"{who}: axis") for x in (left, right)]
+    caller = f"vecdot of {left.type} and {right.type}"
+    places = [shapes.normalize_axis(axis, x.ndim, f"{caller}: axis") for x in (left, right)]
     if left.shape[places[0]] != right.shape[places[1]]:
-        raise ShapeError(f"{who}: the vectors have different lengths")
+        raise ShapeError(f"{caller}: the vectors have different lengths")
     if axis >= 0 and left.ndim != right.ndim:
-        raise ShapeError(f"{who}: count the axis from the end, as -1, where ranks differ")
+        raise ShapeError(f"{caller}: count the axis from the end, as -1, where ranks differ")
     a, b = (moveaxis(x, place, -1) for x, place in zip((left, right), places, strict=True))
     if a.dtype in dt.COMPLEX:
         a = conj(a)
@@ -152,10 +152,10 @@ def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Tensor:
 
     """
     left, right = as_tensor(x1, what="tensordot: x1"), as_tensor(x2, what="tensordot: x2")
-    who = f"tensordot of {left.type} and {right.type}"
-    first, second = _paired(left, right, axes, who)
+    caller = f"tensordot of {left.type} and {right.type}"
+    first, second = _paired(left, right, axes, caller)
     if [left.shape[at] for at in first] != [right.shape[at] for at in second]:
-        raise ShapeError(f"{who}: the axes {first} and {second} have different lengths")
+        raise ShapeError(f"{caller}: the axes {first} and {second} have different lengths")
     rows = [at for at in range(left.ndim) if at not in first]
     columns = [at for at in range(right.ndim) if at not in second]
     inner = prod(left.shape[at] for at in first)
@@ -167,22 +167,22 @@ def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Tensor:
     return reshape(product, [*kept[0], *kept[1]])
 
 
-def _paired(left: Tensor, right: Tensor, axes: Any, who: str) -> tuple[list[int], list[int]]:
+def _paired(left: Tensor, right: Tensor, axes: Any, caller: str) -> tuple[list[int], list[int]]:
     """Return the axes of both operands that are summed over."""
     if isinstance(axes, list | tuple):
         if len(axes) != 2:
-            raise ArgumentError(f"{who}: axes must be a number or two sequences, got {axes!r}")
-        listed = [shapes.as_ints(axis, f"{who}: axes") for axis in axes]
+            raise ArgumentError(f"{caller}: axes must be a number or two sequences, got {axes!r}")
+        listed = [shapes.as_ints(axis, f"{caller}: axes") for axis in axes]
         if len(listed[0]) != len(listed[1]):
-            raise ArgumentError(f"{who}: axes must name as many of x1 as of x2, got {axes!r}")
-        first = [shapes.normalize_axis(at, left.ndim, f"{who}: axes") for at in listed[0]]
-        second = [shapes.normalize_axis(at, right.ndim, f"{who}: axes") for at in listed[1]]
+            raise ArgumentError(f"{caller}: axes must name as many of x1 as of x2, got {axes!r}")
+        first = [shapes.normalize_axis(at, left.ndim, f"{caller}: axes") for at in listed[0]]
+        second = [shapes.normalize_axis(at, right.ndim, f"{caller}: axes") for at in listed[1]]
         if len({*first}) != len(first) or len({*second}) != len(second):
-            raise ShapeError(f"{who}: axes {axes!r} name one axis twice")
+            raise ShapeError(f"{caller}: axes {axes!r} name one axis twice")
         return first, second
-    count = shapes.index(axes, f"{who}: axes")
+    count = shapes.index(axes, f"{caller}: axes")
     if not 0 <= count <= min(left.ndim, right.ndim):
         raise ShapeError(
-            f"{who}: axes must be between 0 and {min(left.ndim, right.ndim)}, got {count}"
+            f"{caller}: axes must be between 0 and {min(left.ndim, right.ndim)}, got {count}"
         )
     return list(range(left.ndim - count, left.ndim)), list(range(count))

@@ -98,9 +98,15 @@ def nan_to_num(
 
 
 def _extreme(
-    x: Any, extreme: Callable[..., Tensor], neutral: float, who: str, *, axis: Any, keepdims: bool
+    x: Any,
+    extreme: Callable[..., Tensor],
+    neutral: float,
+    caller: str,
+    *,
+    axis: Any,
+    keepdims: bool,
 ) -> Tensor:
-    tensor = real(x, f"{who}: x")
+    tensor = real(x, f"{caller}: x")
     found = extreme(_filled(tensor, neutral), axis=axis, keepdims=keepdims)
     if tensor.dtype not in dt.FLOATING:
         return found

@@ -71,10 +71,10 @@ def _permutation(value: Any, types: InputTypes) -> tuple[int, ...]:
     rank: int = types["x"].rank
     if value is None:
         return tuple(reversed(range(rank)))
-    given = shapes.as_ints(value, "perm")
-    perm = tuple(shapes.normalize_axis(axis, rank) for axis in given)
+    axes = shapes.as_ints(value, "perm")
+    perm = tuple(shapes.normalize_axis(axis, rank) for axis in axes)
     if sorted(perm) != list(range(rank)):
-        raise ShapeError(f"{list(given)} is not a permutation of {rank} axes")
+        raise ShapeError(f"{list(axes)} is not a permutation of {rank} axes")
     return perm
 
 
@@ -124,20 +124,20 @@ def _slice(x: TensorType, *, begin: tuple[int, ...], size: tuple[int, ...]) -> T
 
 
 def _begin(value: Any, types: InputTypes) -> tuple[int, ...]:
-    given = shapes.as_ints(value, "begin")
+    begin = shapes.as_ints(value, "begin")
     rank: int = types["x"].rank
-    if len(given) > rank:
-        raise ShapeError(f"{list(given)} has more entries than the rank {rank}")
-    return given + (0,) * (rank - len(given))
+    if len(begin) > rank:
+        raise ShapeError(f"{list(begin)} has more entries than the rank {rank}")
+    return begin + (0,) * (rank - len(begin))
 
 
 def _size(value: Any, known: InputTypes) -> tuple[int, ...]:
     shape: Shape = known["x"].shape
     begin: tuple[int, ...] = known["begin"]
-    given = () if value is None else shapes.as_ints(value, "size")
-    if len(given) > len(shape):
-        raise ShapeError(f"{list(given)} has more entries than the rank {len(shape)}")
-    counts = given + (-1,) * (len(shape) - len(given))
+    sizes = () if value is None else shapes.as_ints(value, "size")
+    if len(sizes) > len(shape):
+        raise ShapeError(f"{list(sizes)} has more entries than the rank {len(shape)}")
+    counts = sizes + (-1,) * (len(shape) - len(sizes))
     return tuple(
         length - first if count == -1 else count
         for count, first, length in zip(counts, begin, shape, strict=True)
@@ -402,9 +402,9 @@ def stack(xs: Sequence[Any], /, *, axis: int = 0) -> Tensor:
     return dispatch(PACK, _listed(xs, "stack"), axis=axis)
 
 
-def _listed(xs: object, who: str) -> list[Any]:
+def _listed(xs: object, caller: str) -> list[Any]:
     if not isinstance(xs, list | tuple):
-        raise ArgumentError(f"{who}: xs must be a list of tensors, got {type(xs).__name__}")
+        raise ArgumentError(f"{caller}: xs must be a list of tensors, got {type(xs).__name__}")
     if not xs:
-        raise ArgumentError(f"{who}: xs is empty, but needs at least one tensor")
+        raise ArgumentError(f"{caller}: xs is empty, but needs at least one tensor")
     return list(xs)

@@ -85,13 +85,13 @@ def median(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 
 def _fractions(q: Any) -> np.ndarray[Any, Any]:
-    given = as_tensor(q, what="quantile: q")
-    if given.dtype not in dt.REAL:
-        raise DTypeError(f"quantile: q is {given.type}, but must hold real numbers")
-    if given.ndim > 1:
-        raise ShapeError(f"quantile: q is {given.type}, but must be a number or a row of them")
+    fractions = as_tensor(q, what="quantile: q")
+    if fractions.dtype not in dt.REAL:
+        raise DTypeError(f"quantile: q is {fractions.type}, but must hold real numbers")
+    if fractions.ndim > 1:
+        raise ShapeError(f"quantile: q is {fractions.type}, but must be a number or a row of them")
     # A Python number has more digits than float32.
-    exact = given.numpy() if hasattr(q, "dtype") else np.asarray(q)
+    exact = fractions.numpy() if hasattr(q, "dtype") else np.asarray(q)
     fractions = exact.astype(np.float64)
     if not np.all((fractions >= 0) & (fractions <= 1)):
         raise ArgumentError(f"quantile: q must lie between 0 and 1, got {fractions.tolist()}")
@@ -99,10 +99,10 @@ def _fractions(q: Any) -> np.ndarray[Any, Any]:
 
 
 def _quantiles(
-    x: Any, q: np.ndarray[Any, Any], axis: Any, method: str, who: str, *, keepdims: bool
+    x: Any, q: np.ndarray[Any, Any], axis: Any, method: str, caller: str, *, keepdims: bool
 ) -> Tensor:
-    tensor = floating(x, f"{who}: x")
-    axes = shapes.normalize_axes(axis, tensor.ndim, f"{who}: axis")
+    tensor = floating(x, f"{caller}: x")
+    axes = shapes.normalize_axes(axis, tensor.ndim, f"{caller}: axis")
     shape = (*q.shape, *shapes.reduce(tensor.shape, axes, keep_dims=keepdims))
     rows = _rows(tensor, axes)
     length = rows.shape[-1]

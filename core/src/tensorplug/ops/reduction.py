@@ -87,16 +87,16 @@ _WIDENED = {  # what small integers are added and multiplied in
 }
 
 
-def accumulable(x: Any, dtype: Any, who: str) -> Any:
-    """Return what ``who``, a sum or product, works on: ``x`` in ``dtype``.
+def accumulable(x: Any, dtype: Any, caller: str) -> Any:
+    """Return what ``caller``, a sum or product, works on: ``x`` in ``dtype``.
 
     Without ``dtype``, integers smaller than 32 bits are widened to that, as the standard asks.
     """
     if dtype is not None:
-        return astype(x, dt.of(dtype, who))
+        return astype(x, dt.of(dtype, caller))
     own = getattr(x, "dtype", None)
     if not isinstance(own, dt.DType):  # no tensor yet
-        x = as_tensor(x, what=f"{who}: x")
+        x = as_tensor(x, what=f"{caller}: x")
         own = x.dtype
     wide = _WIDENED.get(own)
     return x if wide is None else astype(x, wide)

@@ -215,12 +215,12 @@ def _bounding(tensor: Tensor, bound: Any, name: str) -> Any:
     if bound.__class__ in _NUMBERS:
         _check_kind(tensor, bound)
         return bound
-    given = as_tensor(bound, what=f"clip: {name}")
-    if given.dtype is tensor.dtype or tensor.dtype not in dt.INTEGER:
-        return astype(given, tensor.dtype)
-    if given.dtype not in dt.INTEGER:
+    limit = as_tensor(bound, what=f"clip: {name}")
+    if limit.dtype is tensor.dtype or tensor.dtype not in dt.INTEGER:
+        return astype(limit, tensor.dtype)
+    if limit.dtype not in dt.INTEGER:
         raise DTypeError(
-            f"clip: x is {tensor.type}, but {name} is {given.type}, and the result has the "
+            f"clip: x is {tensor.type}, but {name} is {limit.type}, and the result has the "
             "dtype of x; convert one of them with astype"
         )
-    return astype(clip_by_value(given, *_limits(tensor.dtype)), tensor.dtype)
+    return astype(clip_by_value(limit, *_limits(tensor.dtype)), tensor.dtype)

@@ -110,7 +110,7 @@ def unique(x: Any, /, *, axis: int = 0) -> UniqueResult:
         ShapeError: rank 0, or an axis out of range.
 
     The gradient of ``values`` goes to the first occurrences. (TensorFlow's UniqueV2; the array
-    API standard's functions are ``unique_all`` and its kin.)
+    API standard's functions are ``unique_all`` and those named like it.)
 
     """
     return UniqueResult(*dispatch_several(UNIQUE, x, axis=axis))
@@ -165,9 +165,9 @@ def unique_all(x: Any, /) -> UniqueAllResult:
     return _all(x, "unique_all")
 
 
-def _all(x: Any, who: str) -> UniqueAllResult:
-    tensor = as_tensor(x, what=f"{who}: x")
-    flat = _flat(tensor, who)
+def _all(x: Any, caller: str) -> UniqueAllResult:
+    tensor = as_tensor(x, what=f"{caller}: x")
+    flat = _flat(tensor, caller)
     count = flat.shape[0]
     if not count:
         nothing = zeros((0,), dtype=dt.int32)
@@ -181,8 +181,8 @@ def _all(x: Any, who: str) -> UniqueAllResult:
     return UniqueAllResult(gather(flat, indices), indices, reshape(inverse, tensor.shape), counts)
 
 
-def _flat(x: Any, who: str) -> Tensor:
-    tensor = as_tensor(x, what=f"{who}: x")
+def _flat(x: Any, caller: str) -> Tensor:
+    tensor = as_tensor(x, what=f"{caller}: x")
     return tensor if tensor.ndim == 1 else reshape(tensor, (tensor.size,))
 
 
@@ -245,19 +245,19 @@ def _isin(sought: Tensor, among: Tensor, *, invert: bool) -> Tensor:
     return logical_not(found) if invert else found
 
 
-def _together(x1: Any, x2: Any, who: str) -> tuple[Tensor, Tensor]:
+def _together(x1: Any, x2: Any, caller: str) -> tuple[Tensor, Tensor]:
     """Return both in their common dtype, the second one flat; Python numbers are weak."""
     weak = bool | int | float | complex
-    left = None if isinstance(x1, weak) else as_tensor(x1, what=f"{who}: x1")
-    right = None if isinstance(x2, weak) else as_tensor(x2, what=f"{who}: x2")
+    left = None if isinstance(x1, weak) else as_tensor(x1, what=f"{caller}: x1")
+    right = None if isinstance(x2, weak) else as_tensor(x2, what=f"{caller}: x2")
     if left is None:
-        left = as_tensor(x1, _beside(x1, right), what=f"{who}: x1")
+        left = as_tensor(x1, _beside(x1, right), what=f"{caller}: x1")
     if right is None:
-        right = as_tensor(x2, _beside(x2, left), what=f"{who}: x2")
+        right = as_tensor(x2, _beside(x2, left), what=f"{caller}: x2")
     try:
         common = dt.promote((left.dtype, right.dtype))
     except DTypeError as error:
-        raise DTypeError(f"{who}: {error}") from None
+        raise DTypeError(f"{caller}: {error}") from None
     left, right = (x if x.dtype is common else astype(x, common) for x in (left, right))
     return left, reshape(right, (right.size,))
 

@@ -66,11 +66,11 @@ def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool 
     return astype(root, tensor.dtype)
 
 
-def _variance(x: Tensor, axis: Any, correction: float, who: str, *, keepdims: bool) -> Tensor:
+def _variance(x: Tensor, axis: Any, correction: float, caller: str, *, keepdims: bool) -> Tensor:
     """Return the variance; of float16 in float32, which squares do not overflow."""
     if isinstance(correction, bool) or not isinstance(correction, int | float):
-        raise ArgumentError(f"{who}: correction must be a number, got {correction!r}")
-    axes = shapes.normalize_axes(axis, x.ndim, f"{who}: axis")
+        raise ArgumentError(f"{caller}: correction must be a number, got {correction!r}")
+    axes = shapes.normalize_axes(axis, x.ndim, f"{caller}: axis")
     wide = astype(x, dt.float32) if x.dtype is dt.float16 else x
     away = wide - mean(wide, axis=axes, keepdims=True)
     squares = away * away

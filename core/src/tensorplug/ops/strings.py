@@ -252,10 +252,10 @@ def static_regex_replace(
 
     Args:
         input: strings of any shape.
-        pattern: in the syntax of RE2, which is TensorFlow's, as far as it is that of Python's
-            ``re``: without ``[:alpha:]`` and its kin, ``\p`` and ``\C``, with references back and
-            looks around. ``\d``, ``\s``, ``\w`` and ``\b`` know ASCII alone, as there. ``$``
-            matches before a newline at the end too; ``\Z`` does not.
+        pattern: in the syntax of Python's ``re``, which differs from TensorFlow's RE2: it lacks
+            POSIX classes such as ``[:alpha:]``, ``\p`` and ``\C``, and has backreferences and
+            lookarounds. As in RE2, ``\d``, ``\s``, ``\w`` and ``\b`` know only ASCII. ``$``
+            also matches before a newline at the end; ``\Z`` does not.
         rewrite: what stands instead: ``\1`` to ``\9`` for a group of the pattern, ``\0`` for all
             that matched, ``\\`` for a backslash. A group that matched nothing is empty.
         replace_global: every match, or only the first one.

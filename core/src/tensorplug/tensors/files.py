@@ -216,7 +216,7 @@ def load(
     package = _package("load")
     Path(path).open("rb").close()  # its errors say more than the package's
     context = current_context()
-    receive = engine_of(context).receive
+    convert = engine_of(context).convert
     try:
         with package.safe_open(path, framework="numpy") as file:
             wanted = _wanted(path, list(file.keys()), names)
@@ -225,7 +225,9 @@ def load(
             for name in wanted:
                 _check_dtype(name, file.get_slice(name).get_dtype())
             loaded = {
-                name: receive(context, _read(file, name), device, f"load: {name!r}", copy=None)
+                name: convert(
+                    context, _read(file, name), None, f"load: {name!r}", device=device, copy=None
+                )
                 for name in wanted
             }
     except (package.SafetensorError, _UnreadableError) as error:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tensorplug.contract import dtypes as dt
-from tensorplug.contract.backend import SharesHostMemory
+from tensorplug.dispatch.calls import to_device
 from tensorplug.dispatch.context import current_context, engine_of
+from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import (
     ArgumentError,
     CopyNeededError,
@@ -19,13 +20,15 @@ from tensorplug.errors import (
     DTypeError,
     InterchangeError,
 )
+from tensorplug.ops import creation
+from tensorplug.tensors import array_namespace
 
 if TYPE_CHECKING:
-    from tensorplug.contract.backend import Backend, Buffer
+    from tensorplug.contract.backend import Buffer
     from tensorplug.contract.spec import TensorType
-    from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.dispatch.device import Device
 
-__all__ = ["HOST", "from_dlpack", "to_dlpack", "to_numpy"]
+__all__ = ["Interchange", "from_dlpack"]
 
 HOST: Final = (1, 0)  # DLPack's kDLCPU
 
@@ -46,11 +49,110 @@ _ELSEWHERE: Final = {
 }
 
 
+class Interchange:
+    """Methods of Tensor."""
+
+    __slots__ = ()
+
+    @property
+    def __numpy_dtype__(self: Any) -> np.dtype[Any]:
+        """What NumPy takes for the dtype, where it would not know ours."""
+        return self.dtype.numpy
+
+    def __array_namespace__(self: Any, *, api_version: str | None = None) -> Any:
+        """Return the package: its functions are the array API standard's.
+
+        Raises:
+            ArgumentError: it does not follow that version of the standard.
+
+        """
+        return array_namespace.namespace(api_version)
+
+    def to_device(self: Any, device: str, /, *, stream: Any = None) -> Tensor:
+        """Return this tensor on ``device``, as ``to``; under the array API standard's name.
+
+        Raises:
+            ArgumentError: ``stream`` is not None: there are none to choose.
+
+        """
+        if stream is not None:
+            raise ArgumentError(f"to_device: stream must be None, got {stream!r}")
+        return self.to(device)
+
+    def to(self: Any, device: str) -> Tensor:
+        """Return this tensor on ``device``: itself if it is there, else a copy.
+
+        ``"host"`` is the host's memory: kernels that need the copy take it to their own device.
+        """
+        if self._live().name == device:
+            return self
+        return to_device(self, device)
+
+    def __array__(
+        self: Any,
+        dtype: Any = None,
+        copy: bool | None = None,  # noqa: FBT001  # NumPy's protocol
+    ) -> np.ndarray[Any, Any]:
+        return to_numpy(self._live(), self._buffer, self.type, dtype, copy=copy)
+
+    def __dlpack_device__(self: Any) -> tuple[int, int]:
+        """Return DLPack's number for the host, to which tensors of any device are exported."""
+        self._live()
+        return HOST
+
+    def __dlpack__(
+        self: Any,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[Any, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """Return the elements as a DLPack capsule, as the array API standard defines it.
+
+        On a device that shares the host's memory (``"cpu"``) the capsule does too: who writes
+        there writes into this tensor. It is flagged read-only if the consumer's DLPack is 1.0
+        or newer. From other devices it is a copy of the consumer's own. A tensor on the tape is
+        exported as a constant, as by ``numpy``.
+
+        Raises:
+            InterchangeError: DLPack has no such dtype, or ``dl_device`` is not the host.
+            CopyNeededError: ``copy`` is False, but the memory cannot be shared.
+            DisposedError: the data is gone.
+
+        """
+        return to_dlpack(
+            self._live(),
+            self._buffer,
+            self.type,
+            stream=stream,
+            max_version=max_version,
+            dl_device=dl_device,
+            copy=copy,
+        )
+
+    def __copy__(self: Any) -> Tensor:
+        """Return another handle: on the same device, at the same place on the tape."""
+        self._live()
+        handle = Tensor._of(self._buffer, self._placement, self._node)
+        scope = current_context().scope
+        if scope is not None:
+            scope.adopt(handle)
+        return handle
+
+    def __deepcopy__(self: Any, _memo: dict[int, Any]) -> Tensor:
+        return self.__copy__()  # no op changes the data, so it is shared
+
+    def __reduce__(self: Any) -> tuple[Any, tuple[Any, ...]]:
+        """Pickle the elements alone: they come back on the device that is active then."""
+        return creation.asarray, (self.numpy(),)
+
+
 # From a tensor --------------------------------------------------------------------------
 
 
 def to_numpy(
-    backend: Backend, buffer: Buffer, type_: TensorType, dtype: Any, *, copy: bool | None
+    device: Device, buffer: Buffer, type_: TensorType, dtype: Any, *, copy: bool | None
 ) -> np.ndarray[Any, Any]:
     """Return the elements as ``__array__`` shall: read-only unless they are a copy.
 
@@ -61,17 +163,17 @@ def to_numpy(
     """
     wanted = type_.dtype.numpy if dtype is None else np.dtype(dtype)
     same = wanted == type_.dtype.numpy
-    if copy is False and not (same and isinstance(backend, SharesHostMemory)):
-        into = f"{wanted}" if not same else f"an array, from backend {backend.name!r},"
+    if copy is False and not (same and device.capabilities.shares_memory):
+        into = f"{wanted}" if not same else f"an array, from backend {device.backend.name!r},"
         raise CopyNeededError(f"{type_} cannot become {into} without a copy")
-    array = backend.to_host(buffer)
+    array = device.backend.to_host(buffer)
     if copy or not same:
         return array.astype(wanted)
     return _read_only(array)
 
 
 def to_dlpack(
-    backend: Backend,
+    device: Device,
     buffer: Buffer,
     type_: TensorType,
     *,
@@ -98,10 +200,11 @@ def to_dlpack(
         )
     if type_.dtype not in dt.FIXED:
         raise InterchangeError(f"DLPack has no text: {type_} is read by numpy() or tolist()")
-    why = f"backend {backend.name!r} does not share the host's memory"
-    if isinstance(backend, SharesHostMemory):
+    why = f"backend {device.backend.name!r} does not share the host's memory"
+    shares = device.capabilities.shares_memory
+    if shares is not None:
         if not copy:
-            array = backend.share_to_host(buffer)
+            array = shares.share_to_host(buffer)
             if max_version is not None and max_version[0] >= 1:
                 return _read_only(array).__dlpack__(max_version=max_version)
             # JAX, which asks in this old way, refuses elements that do not lie side by side.
@@ -110,7 +213,7 @@ def to_dlpack(
         why = "its memory is read-only, which DLPack says from version 1.0 on"
     if copy is False:
         raise CopyNeededError(f"{type_} is exported as a copy, since {why}")
-    return backend.to_host(buffer).__dlpack__(max_version=max_version, copy=True)
+    return device.backend.to_host(buffer).__dlpack__(max_version=max_version, copy=True)
 
 
 def _compact(array: np.ndarray[Any, Any]) -> bool:
@@ -163,7 +266,9 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
     """
     context = current_context()
     array = _received(x, copy=copy)
-    return engine_of(context).receive(context, array, device, "from_dlpack: x", copy=copy)
+    return engine_of(context).convert(
+        context, array, None, "from_dlpack: x", device=device, copy=copy
+    )
 
 
 def _received(x: Any, *, copy: bool | None) -> np.ndarray[Any, Any]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
 from tensorplug.contract.dtypes import string
+from tensorplug.dispatch.tensor import Tensor
 from tensorplug.ops import comparison, elementwise, matrix_products, movement
 from tensorplug.ops.bitwise import (
     bitwise_and,
@@ -17,14 +18,11 @@ from tensorplug.ops.bitwise import (
     bitwise_xor,
 )
 
-if TYPE_CHECKING:
-    from tensorplug.dispatch.tensor import Tensor
-
 __all__ = ["Operators"]
 
 
 class Operators:
-    """Base of Tensor. ``&``, ``|``, ``^`` and ``~`` are logical on booleans."""
+    """Methods of Tensor. ``&``, ``|``, ``^`` and ``~`` are logical on booleans."""
 
     __slots__ = ()
 
@@ -156,7 +154,7 @@ class Operators:
         return NotImplemented
 
 
-KNOWN = (Operators, bool, int, float, complex, np.ndarray, np.generic)
+KNOWN = (Tensor, bool, int, float, complex, np.ndarray, np.generic)
 
 
 def _are_texts(tensor: Any, other: object) -> bool:

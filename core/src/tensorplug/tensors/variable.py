@@ -7,13 +7,13 @@ that an assignment in another thread comes before a call or after it, never in b
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any, Self, TypeVar
-from weakref import WeakValueDictionary
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.dispatch import host_values
 from tensorplug.dispatch.calls import as_tensor
-from tensorplug.dispatch.context import current_context, engine_of
+from tensorplug.dispatch.context import EngineProtocol, current_context, engine_of
 from tensorplug.dispatch.locks import Lock
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import ArgumentError, DisposedError, DTypeError, GradientError, ShapeError
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.spec import TensorType
     from tensorplug.dispatch.device import Device
 
-__all__ = ["Variable", "Variables", "dispose_variables"]
+__all__ = ["Variable", "Variables", "dispose_variables", "twin", "variables_of"]
 
 
 class Variables:
@@ -81,6 +81,15 @@ class Variables:
     def _automatic(self) -> Iterator[str]:
         while True:
             yield f"variable_{next(self._count)}"
+
+
+_by_engine: Final[WeakKeyDictionary[EngineProtocol, Variables]] = WeakKeyDictionary()
+
+
+def variables_of(engine: EngineProtocol) -> Variables:
+    """Return the live variables of an engine."""
+    found = _by_engine.get(engine)
+    return _by_engine.setdefault(engine, Variables()) if found is None else found
 
 
 class _Contents:
@@ -153,7 +162,7 @@ class Variable(Tensor):
     def _begin(self, value: Tensor, trainable: bool) -> None:  # noqa: FBT001  # private
         self._hold(value)
         self.trainable = trainable
-        self._registry = engine_of(current_context()).variables
+        self._registry = variables_of(engine_of(current_context()))
 
     def _hold(self, value: Tensor) -> None:
         """Make the data of ``value`` the contents, whatever becomes of ``value``."""
@@ -388,5 +397,14 @@ def _restored(kind: type[V], value: Tensor, trainable: bool, name: str) -> V:  #
 
 def dispose_variables() -> None:
     """Dispose of every live variable of the current engine, which frees their names."""
-    for variable in engine_of(current_context()).variables.listed():
+    for variable in variables_of(engine_of(current_context())).listed():
         variable.dispose()
+
+
+def twin(tensor: Tensor) -> Tensor:
+    """Return another tensor of the same data and node, which belongs to no scope.
+
+    Nobody else can dispose of it. Of a variable it holds the present contents.
+    """
+    seen = tensor._reading() if isinstance(tensor, Variable) else tensor
+    return Tensor._of(seen._buffer, seen._placement, seen._node)

@@ -31,5 +31,5 @@ def isolated_engine(backend: str | None = None) -> Iterator[Engine]:
         with use_context(Context(engine, device)):
             yield engine
     finally:
-        for item in engine.devices():
-            engine.close(item.name)
+        for item in engine.devices.listed():
+            engine.devices.close(item.name)

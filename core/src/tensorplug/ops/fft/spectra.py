@@ -33,23 +33,23 @@ __all__ = [
 Lengths = list[int | None]
 
 
-def _planned(x: Tensor, s: Any, axes: Any, who: str) -> tuple[list[int], Lengths]:
+def _planned(x: Tensor, s: Any, axes: Any, caller: str) -> tuple[list[int], Lengths]:
     """Return the axes to transform, and the length asked for along each; None where none is."""
-    what = f"{who} of {x.type}"
-    given = None if s is None else shapes.as_ints(s, f"{what}: s")
+    what = f"{caller} of {x.type}"
+    lengths = None if s is None else shapes.as_ints(s, f"{what}: s")
     if axes is None:
-        count = x.ndim if given is None else len(given)
+        count = x.ndim if lengths is None else len(lengths)
         if count > x.ndim:
             raise ArgumentError(f"{what}: s has {count} lengths, but there are {x.ndim} axes")
         chosen = list(range(x.ndim - count, x.ndim))
     else:
         listed = shapes.as_ints(axes, f"{what}: axes")
         chosen = [shapes.normalize_axis(axis, x.ndim, f"{what}: axes") for axis in listed]
-    if given is None:
+    if lengths is None:
         return chosen, [None] * len(chosen)
-    if len(given) != len(chosen):
-        raise ArgumentError(f"{what}: s has {len(given)} lengths for {len(chosen)} axes")
-    return chosen, [None if length == -1 else length for length in given]
+    if len(lengths) != len(chosen):
+        raise ArgumentError(f"{what}: s has {len(lengths)} lengths for {len(chosen)} axes")
+    return chosen, [None if length == -1 else length for length in lengths]
 
 
 def _each(
@@ -60,9 +60,9 @@ def _each(
     return x
 
 
-def _some(axes: list[int], x: Tensor, who: str) -> None:
+def _some(axes: list[int], x: Tensor, caller: str) -> None:
     if not axes:
-        raise ArgumentError(f"{who} of {x.type} needs at least one axis")
+        raise ArgumentError(f"{caller} of {x.type} needs at least one axis")
 
 
 def fftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Tensor:
@@ -118,13 +118,13 @@ def irfftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward"
     return irfft(half, n=lengths[-1], axis=chosen[-1], norm=norm)
 
 
-def _frequencies(n: Any, d: float, dtype: Any, device: Any, who: str, *, half: bool) -> Tensor:
-    count = shapes.index(n, f"{who}: n")
+def _frequencies(n: Any, d: float, dtype: Any, device: Any, caller: str, *, half: bool) -> Tensor:
+    count = shapes.index(n, f"{caller}: n")
     if count < 1:
-        raise ArgumentError(f"{who}: n must be at least 1, got {count}")
-    wanted = dt.default_float if dtype is None else dt.of(dtype, who)
+        raise ArgumentError(f"{caller}: n must be at least 1, got {count}")
+    wanted = dt.default_float if dtype is None else dt.of(dtype, caller)
     if wanted not in dt.FLOATING:
-        raise DTypeError(f"{who}: dtype must be floating, got {wanted}")
+        raise DTypeError(f"{caller}: dtype must be floating, got {wanted}")
     places = np.arange(count // 2 + 1 if half else count)
     if not half:
         places = np.where(places < (count + 1) // 2, places, places - count)
@@ -153,9 +153,9 @@ def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None
     return _frequencies(n, d, dtype, device, "rfftfreq", half=True)
 
 
-def _shifted(x: Any, axes: Any, who: str, *, back: bool) -> Tensor:
-    tensor = as_tensor(x, what=f"{who}: x")
-    chosen = shapes.normalize_axes(axes, tensor.ndim, f"{who} of {tensor.type}: axes")
+def _shifted(x: Any, axes: Any, caller: str, *, back: bool) -> Tensor:
+    tensor = as_tensor(x, what=f"{caller}: x")
+    chosen = shapes.normalize_axes(axes, tensor.ndim, f"{caller} of {tensor.type}: axes")
     halves = [tensor.shape[axis] // 2 for axis in chosen]
     return roll(tensor, [-half if back else half for half in halves], axis=chosen)
 

@@ -54,12 +54,11 @@ def _fft_length(default: Callable[[int], int]) -> Attribute:
     """Return how long the real signal is; by default what the last axis says."""
 
     def canonical(value: Any, known: InputTypes) -> int:
-        given = _length(known["input"])
-        length = default(given) if value is None else shapes.index(value)
+        own = _length(known["input"])
+        length = default(own) if value is None else shapes.index(value)
         if length < 1:
             raise ShapeError(
-                f"the transform must have at least 1 point, got {length} "
-                f"for a last axis of {given}"
+                f"the transform must have at least 1 point, got {length} for a last axis of {own}"
             )
         return length
 
@@ -73,7 +72,7 @@ RFFT = KernelSpec(
     "RFFT",
     ("input",),
     _halved,
-    attributes={"fft_length": _fft_length(lambda given: given)},
+    attributes={"fft_length": _fft_length(lambda length: length)},
     accepts=dt.REAL,
     promote=("input",),
     inexact=True,
@@ -82,7 +81,7 @@ IRFFT = KernelSpec(
     "IRFFT",
     ("input",),
     _doubled,
-    attributes={"fft_length": _fft_length(lambda given: 2 * (given - 1))},
+    attributes={"fft_length": _fft_length(lambda length: 2 * (length - 1))},
     accepts=dt.COMPLEX,
 )
 
@@ -95,19 +94,19 @@ _NORM: dict[str, tuple[Callable[[int], float], Callable[[int], float]]] = {
 _MIRRORED = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
-def _complex(x: Any, who: str) -> Tensor:
+def _complex(x: Any, caller: str) -> Tensor:
     """Return ``x`` as a complex tensor; real numbers get imaginary parts of 0."""
-    tensor = as_tensor(x, what=f"{who}: x")
+    tensor = as_tensor(x, what=f"{caller}: x")
     if tensor.dtype in dt.COMPLEX:
         return tensor
     if tensor.dtype not in dt.FIXED:
-        raise DTypeError(f"{who}: x must hold numbers, got {tensor.type}")
+        raise DTypeError(f"{caller}: x must hold numbers, got {tensor.type}")
     return astype(tensor, dt.complex128 if tensor.dtype is dt.float64 else dt.complex64)
 
 
-def _checked(tensor: Tensor, n: Any, axis: Any, norm: Any, who: str) -> tuple[int | None, int]:
+def _checked(tensor: Tensor, n: Any, axis: Any, norm: Any, caller: str) -> tuple[int | None, int]:
     """Return the length asked for and the axis."""
-    what = f"{who} of {tensor.type}"
+    what = f"{caller} of {tensor.type}"
     if norm not in _NORM:
         allowed = ", ".join(map(repr, _NORM))
         raise ArgumentError(f"{what}: norm must be one of {allowed}, got {norm!r}")

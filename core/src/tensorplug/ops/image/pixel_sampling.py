@@ -133,13 +133,10 @@ def slopes(
     dy: Tensor, image: Tensor, parts: Sequence[Sample], fill: Scalar
 ) -> tuple[Tensor, Tensor]:
     """Return how ``dy`` times the value changes with the place, along y and along x."""
-    pulls = [sum_(dy * astype(picked(image, part, fill), dy.dtype), axis=-1) for part in parts]
-    along_y = (
-        pull * astype(part.along_y, dy.dtype) for pull, part in zip(pulls, parts, strict=True)
-    )
-    along_x = (
-        pull * astype(part.along_x, dy.dtype) for pull, part in zip(pulls, parts, strict=True)
-    )
+    weights = [sum_(dy * astype(picked(image, part, fill), dy.dtype), axis=-1) for part in parts]
+    pairs = list(zip(weights, parts, strict=True))
+    along_y = (weight * astype(part.along_y, dy.dtype) for weight, part in pairs)
+    along_x = (weight * astype(part.along_x, dy.dtype) for weight, part in pairs)
     return reduce(add, along_y), reduce(add, along_x)
 
 

@@ -133,12 +133,16 @@ def _options(value: Any, _known: InputTypes) -> float:
     """Return tfjs's DrawOptions as what they say of the picture: its alpha."""
     if value is None:
         return 1.0
-    given = value.get("image_options", {}) if isinstance(value, Mapping) else None
-    if not isinstance(given, Mapping) or set(value) - {"image_options"} or set(given) - {"alpha"}:
+    options = value.get("image_options", {}) if isinstance(value, Mapping) else None
+    if (
+        not isinstance(options, Mapping)
+        or set(value) - {"image_options"}
+        or set(options) - {"alpha"}
+    ):
         raise ArgumentError(
             f'must be None or {{"image_options": {{"alpha": ...}}}}, got {value!r}'
         )
-    alpha = given.get("alpha", 1)
+    alpha = options.get("alpha", 1)
     if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 <= alpha <= 1:
         raise ArgumentError(f"alpha must be a number from 0 to 1, got {alpha!r}")
     return float(alpha)
@@ -174,16 +178,16 @@ def to_pixels(image: Any, *, alpha: float = 1.0) -> Tensor:
     return _bytes_of(image, alpha, "to_pixels")
 
 
-def _bytes_of(image: Any, alpha: float, who: str) -> Tensor:
-    tensor = as_tensor(image, what=f"{who}: image")
+def _bytes_of(image: Any, alpha: float, caller: str) -> Tensor:
+    tensor = as_tensor(image, what=f"{caller}: image")
     plain = alpha.__class__ in (int, float) and alpha == 1
     options = None if plain else {"image_options": {"alpha": alpha}}
     drawn = dispatch(DRAW, tensor, options=options)
-    _check_range(tensor, who)
+    _check_range(tensor, caller)
     return drawn
 
 
-def _check_range(image: Tensor, who: str) -> None:
+def _check_range(image: Tensor, caller: str) -> None:
     if image.dtype in (dt.bool_, dt.uint8):
         return
     most = 1 if image.dtype in dt.FLOATING else OPAQUE
@@ -193,7 +197,7 @@ def _check_range(image: Tensor, who: str) -> None:
     if bool(any_(outside)):
         values = image.numpy()
         raise ArgumentError(
-            f"{who}: levels of {image.dtype} must lie in [0, {most}], but they reach from "
+            f"{caller}: levels of {image.dtype} must lie in [0, {most}], but they reach from "
             f"{np.nanmin(values)} to {np.nanmax(values)}"
         )
 

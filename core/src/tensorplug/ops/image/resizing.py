@@ -246,13 +246,13 @@ def resize_nearest_neighbor(
 
 def _resize(
     spec: KernelSpec,
-    who: str,
+    caller: str,
     images: Any,
     size: Any,
     align_corners: bool,  # noqa: FBT001
     half_pixel_centers: bool,  # noqa: FBT001
 ) -> Tensor:
-    tensor = as_tensor(images, what=f"{who}: images")
+    tensor = as_tensor(images, what=f"{caller}: images")
     single = tensor.ndim == 3
     result = dispatch(
         spec,

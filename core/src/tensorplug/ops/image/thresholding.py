@@ -66,10 +66,10 @@ def rgb_to_grayscale(image: Any) -> Tensor:
     return astype(_luma(tensor), tensor.dtype)
 
 
-def _check_channels(image: Tensor, count: int, who: str) -> None:
+def _check_channels(image: Tensor, count: int, caller: str) -> None:
     if image.ndim < 2 or image.shape[-1] != count:
         raise ShapeError(
-            f"{who}: image must have rank 2 or more and {count} channels last, got {image.type}"
+            f"{caller}: image must have rank 2 or more and {count} channels last, got {image.type}"
         )
 
 

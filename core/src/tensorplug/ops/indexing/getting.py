@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.contract import shapes
-from tensorplug.dispatch import aliasing
 from tensorplug.dispatch.calls import (
     as_tensor,
     dispatch,
@@ -59,17 +58,18 @@ def getitem(x: Any, key: Any) -> Tensor:
         else:
             given = key if key.__class__ is tuple else (key,)
             named = subscripts.form(given)
-            short = _addressed(x, given) if named is None else _known(x, given, named)
+            short = (
+                _addressed(x, given)
+                if named is None
+                else dispatch_filed((_READING, x._placement, named), x)
+            )
         if short is not None:
             return short
     tensor = as_tensor(x, what="indexing: x")
     subscript = subscripts.parse(tensor.type, key)
     if subscript.picks:
         return picked(tensor if subscript.whole else sliced(tensor, subscript), subscript)
-    result = sliced(tensor, subscript, named)
-    if subscript.scalar:  # NumPy's would be no view
-        return result
-    return aliasing.view(result, x, aliasing.indexed, subscript.basic)
+    return sliced(tensor, subscript, named)
 
 
 def _numbered(x: Tensor, number: int) -> Tensor | None:
@@ -80,8 +80,7 @@ def _numbered(x: Tensor, number: int) -> Tensor | None:
     at = number if number >= 0 else number + shape[0]
     context = current_context()
     index = engine_of(context).constant(context, indexing.GATHER_V2, 1, at, x)
-    result = dispatch_binary(indexing.GATHER_V2, x, index)
-    return aliasing.view(result, x, aliasing.indexed, (at,)) if len(shape) > 1 else result
+    return dispatch_binary(indexing.GATHER_V2, x, index)
 
 
 def _addressed(x: Tensor, key: tuple[Any, ...]) -> Tensor | None:
@@ -89,21 +88,9 @@ def _addressed(x: Tensor, key: tuple[Any, ...]) -> Tensor | None:
     shape = x._placement.type.shape
     numbers = subscripts.integers(shape, key)
     if numbers is not None:
-        result = _element(x, numbers)
-        if len(numbers) == len(shape):
-            return result  # NumPy's would be no view
-    else:
-        line = subscripts.along(shape, key) if len(shape) > 1 else None
-        if line is None:
-            return None
-        result = _at(x, *line)
-    return aliasing.view(result, x, aliasing.indexed, key)
-
-
-def _known(x: Tensor, key: tuple[Any, ...], named: tuple[Hashable, ...]) -> Tensor | None:
-    """Return ``x[key]`` for slices and the like if a plan is filed under the key's form."""
-    result = dispatch_filed((_READING, x._placement, named), x)
-    return None if result is None else aliasing.view(result, x, aliasing.indexed, key)
+        return _element(x, numbers)
+    line = subscripts.along(shape, key) if len(shape) > 1 else None
+    return None if line is None else _at(x, *line)
 
 
 def rows(x: Tensor) -> Iterator[Tensor]:
@@ -111,7 +98,7 @@ def rows(x: Tensor) -> Iterator[Tensor]:
 
     From the second on, many are taken at once, and used unless x was assigned to meanwhile.
     """
-    count, rank = len(x), x.ndim
+    count = len(x)
     source: Any = None  # what the rows that are ready were taken from
     ready: list[Tensor] = []  # the next one last
     for at in range(count):
@@ -123,8 +110,6 @@ def rows(x: Tensor) -> Iterator[Tensor]:
             ready.reverse()
         if source is None or source is not x._buffer:
             yield getitem(x, at)
-        elif rank > 1:  # nobody but the caller must hold it, or it would count as a view
-            yield aliasing.view(ready.pop(), x, aliasing.indexed, (at,))
         else:
             yield ready.pop()
 
@@ -182,8 +167,7 @@ def _straight(basic: Sequence[int | slice | None]) -> bool:
 def _at(x: Tensor, axis: int, number: int) -> Tensor:
     """Return ``x`` at one place along an axis; it is data, so that one plan serves for all."""
     context = current_context()
-    engine = engine_of(context)
-    index = engine.constant(context, indexing.GATHER_V2, 1, number, x)
+    index = engine_of(context).constant(context, indexing.GATHER_V2, 1, number, x)
     if not axis:
         return dispatch_binary(indexing.GATHER_V2, x, index)  # the defaults; a shorter way
     key = (_READING, x._placement, axis, index._placement)
@@ -191,16 +175,18 @@ def _at(x: Tensor, axis: int, number: int) -> Tensor:
     if found is None:
         found = dispatch(indexing.GATHER_V2, x, index, axis=axis)
         options = exactly({"axis": axis})
-        plan = context.plans.get((indexing.GATHER_V2, x._placement, index._placement, *options))
+        known = (indexing.GATHER_V2, x._placement, index._placement, *options)
+        plan = context.plans.get(known)
         if plan is not None:
-            engine.file(context, key, plan)
+            plan.device.add_key(key, plan, known, plan)
     return found
 
 
 def _element(x: Tensor, numbers: tuple[int, ...]) -> Tensor:
     """Return ``x`` at one place of its first axes; again data."""
     context = current_context()
-    return dispatch_binary(indexing.GATHER_ND, x, engine_of(context).places(context, numbers))
+    index = engine_of(context).constant(context, indexing.GATHER_ND, 1, numbers, x)
+    return dispatch_binary(indexing.GATHER_ND, x, index)
 
 
 def _block(
@@ -219,20 +205,19 @@ def _block(
     model = (_READING, x._placement, spec, shape)
     plan = context.plans.get(model)
     if plan is not None:
-        engine = engine_of(context)
-        other = engine.vary(plan, attributes) if attributes else plan
+        other = plan.vary(attributes) if attributes else plan
         if other is not None:
             result = dispatch_planned(context, other, (x,))
             if named is not None and plan.varied <= _FEW:
-                engine.file(context, (_READING, x._placement, named), other)
+                plan.device.add_key((_READING, x._placement, named), other, model, plan)
             return result
     result = dispatch(spec, x, **attributes)
-    plan = context.plans.get((spec, x._placement, *exactly(attributes)))
+    known = (spec, x._placement, *exactly(attributes))
+    plan = context.plans.get(known)
     if plan is not None:
-        engine = engine_of(context)
-        engine.file(context, model, plan)
+        plan.device.add_key(model, plan, known, plan)
         if named is not None:
-            engine.file(context, (_READING, x._placement, named), plan)
+            plan.device.add_key((_READING, x._placement, named), plan, known, plan)
     return result
 
 

@@ -157,7 +157,7 @@ def _with_row(x: Tensor, numbers: tuple[int, ...], value: Tensor) -> Tensor:
     They are data, so that one plan serves for all rows.
     """
     context = current_context()
-    index = engine_of(context).places(context, numbers)
+    index = engine_of(context).constant(context, indexing.GATHER_ND, 1, numbers, x)
     row = _fitted(value, x.shape[len(numbers) :], x)
     return indexing.tensor_scatter_update(x, index, row)
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from tensorplug.contract.shapes import Shape
     from tensorplug.contract.spec import TensorType
 
-__all__ = ["Pick", "Subscript", "along", "form", "integers", "parse"]
-
 _ALL: Final = slice(None)
 _BOUNDS: Final = (int, type(None))  # of slices that mean the same whenever they are equal
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
-from tensorplug.dispatch import aliasing
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops import reduction
@@ -35,12 +34,12 @@ __all__ = [
 ]
 
 
-def _matrices(x: Any, who: str, *, square: bool = False) -> Tensor:
-    tensor = as_tensor(x, what=f"{who}: x")
+def _matrices(x: Any, caller: str, *, square: bool = False) -> Tensor:
+    tensor = as_tensor(x, what=f"{caller}: x")
     if tensor.ndim < 2:
-        raise ShapeError(f"{who} needs rank 2 or more, got {tensor.type}")
+        raise ShapeError(f"{caller} needs rank 2 or more, got {tensor.type}")
     if square and tensor.shape[-2] != tensor.shape[-1]:
-        raise ShapeError(f"{who} needs square matrices, got {tensor.type}")
+        raise ShapeError(f"{caller} needs square matrices, got {tensor.type}")
     return tensor
 
 
@@ -99,8 +98,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Tensor:
     flat = reshape(tensor, (*batch, rows * columns))
     step = columns + 1
     stop = first + (length - 1) * step + 1 if length else first
-    result = getitem(flat, (..., slice(first if length else 0, stop if length else 0, step)))
-    return aliasing.view(result, x, aliasing.diagonal, by)
+    return getitem(flat, (..., slice(first if length else 0, stop if length else 0, step)))
 
 
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
@@ -168,8 +166,8 @@ def matrix_rank(x: Any, /, *, rtol: Any = None) -> Tensor:
         eps = {dt.float16: 2.0**-10, dt.float32: 2.0**-23, dt.float64: 2.0**-52}[values.dtype]
         limit = max(tensor.shape[-2:]) * eps
     elif not isinstance(limit, int | float):
-        given = as_tensor(limit, values.dtype, what="matrix_rank: rtol")
-        limit = expand_dims(given, axis=-1)
+        tolerance = as_tensor(limit, values.dtype, what="matrix_rank: rtol")
+        limit = expand_dims(tolerance, axis=-1)
     largest = reduction.max(values, axis=-1, keepdims=True)
     return reduction.sum(astype(greater(values, largest * limit), dt.default_int), axis=-1)
 
@@ -226,8 +224,8 @@ def gram_schmidt(xs: Any) -> Any:
             raise ShapeError(f"gram_schmidt needs vectors or a matrix, got {matrix.type}")
         vectors = [getitem(matrix, row) for row in range(matrix.shape[0])]
     if not vectors or any(x.ndim != 1 or x.shape != vectors[0].shape for x in vectors):
-        given = ", ".join(str(x.type) for x in vectors) or "none"
-        raise ShapeError(f"gram_schmidt needs vectors of one length, got {given}")
+        types = ", ".join(str(x.type) for x in vectors) or "none"
+        raise ShapeError(f"gram_schmidt needs vectors of one length, got {types}")
     if len(vectors) > vectors[0].shape[0]:
         raise ShapeError(
             f"gram_schmidt: {len(vectors)} vectors of {vectors[0].shape[0]} elements cannot be "

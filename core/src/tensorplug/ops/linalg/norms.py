@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["euclidean_norm", "matrix_norm", "norm", "vector_norm"]
 
 
-def _floating(x: Any, who: str) -> Tensor:
-    tensor = as_tensor(x, what=f"{who}: x")
+def _floating(x: Any, caller: str) -> Tensor:
+    tensor = as_tensor(x, what=f"{caller}: x")
     return tensor if tensor.dtype in dt.INEXACT else astype(tensor, dt.default_float)
 
 

@@ -36,8 +36,8 @@ def _normalized(
     variance_epsilon: dt.Scalar,
 ) -> TensorType:
     dt.check_number(variance_epsilon, x.dtype)
-    given = {"scale": scale, "offset": offset, "mean": mean, "variance": variance}
-    for name, parameter in given.items():
+    parameters = {"scale": scale, "offset": offset, "mean": mean, "variance": variance}
+    for name, parameter in parameters.items():
         if parameter is not None and broadcast(x.shape, parameter.shape) != x.shape:
             raise ShapeError(f"{name} must broadcast to the shape of x")
     return x

@@ -46,9 +46,10 @@ def basic_lstm_cell(
     Source: recurrent neural network regularization (Zaremba et al., 2014).
 
     """
-    given = {"lstm_kernel": lstm_kernel, "lstm_bias": lstm_bias, "data": data, "c": c, "h": h}
+    arguments = {"lstm_kernel": lstm_kernel, "lstm_bias": lstm_bias, "data": data, "c": c, "h": h}
     tensors = {
-        name: as_tensor(value, what=f"basic_lstm_cell: {name}") for name, value in given.items()
+        name: as_tensor(value, what=f"basic_lstm_cell: {name}")
+        for name, value in arguments.items()
     }
     _check_cell(**{name: tensor.shape for name, tensor in tensors.items()})
     forget = forget_bias  # a Python number stays one, and takes the dtype of the gates

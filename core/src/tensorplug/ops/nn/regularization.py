@@ -54,10 +54,10 @@ def dropout(key: Any, x: Any, rate: Any, *, noise_shape: Any = None) -> Tensor:
     return where(kept, tensor / (1.0 - rate), 0.0)
 
 
-def _noise_shape(x: Shape, given: Any) -> Shape:
-    if given is None:
+def _noise_shape(x: Shape, noise_shape: Any) -> Shape:
+    if noise_shape is None:
         return x
-    listed = list(given) if isinstance(given, list | tuple) else [given]
+    listed = list(noise_shape) if isinstance(noise_shape, list | tuple) else [noise_shape]
     offset = len(x) - len(listed)
     if offset < 0:
         raise ShapeError(f"dropout: noise_shape {listed} does not broadcast to {list(x)}")

@@ -78,15 +78,15 @@ def permutation(key: Any, x: Any, axis: int = 0) -> Tensor:
     return order if source is None else indexing.gather(source, order, axis=axis)
 
 
-def _choices(who: str, a: Any, axis: int) -> tuple[int, Tensor | None]:
+def _choices(caller: str, a: Any, axis: int) -> tuple[int, Tensor | None]:
     """Return of how many things there is to choose, and the tensor whose slices they are."""
     if host_values.is_scalar(a) or isinstance(a, np.generic):
-        count = shapes.index(a, f"{who}: a number")
+        count = shapes.index(a, f"{caller}: a number")
         if count < 0:
-            raise ArgumentError(f"{who}: a number must not be negative, got {count}")
+            raise ArgumentError(f"{caller}: a number must not be negative, got {count}")
         return count, None
-    tensor = as_tensor(a, what=f"{who}: the tensor")
-    at = shapes.normalize_axis(axis, tensor.ndim, f"{who} of {tensor.type}: axis")
+    tensor = as_tensor(a, what=f"{caller}: the tensor")
+    at = shapes.normalize_axis(axis, tensor.ndim, f"{caller} of {tensor.type}: axis")
     return tensor.shape[at], tensor
 
 
@@ -148,11 +148,11 @@ def _without_repetition(key: Tensor, count: int, shape: Shape, weights: Tensor |
 
 
 def _log_weights(p: Any, count: int) -> Tensor:
-    _, chosen, (given,) = parameters("choice", None, None, p=p)
-    if host_values.is_scalar(given) or given.shape != (count,):
-        shown = given if host_values.is_scalar(given) else given.type
+    _, chosen, (weight,) = parameters("choice", None, None, p=p)
+    if host_values.is_scalar(weight) or weight.shape != (count,):
+        shown = weight if host_values.is_scalar(weight) else weight.type
         raise ShapeError(f"choice: p must hold one number for each of {count}, got {shown}")
-    weights = elementwise.astype(given, chosen)
+    weights = elementwise.astype(weight, chosen)
     positive = less(0.0, weights)
     # Not minus infinity, so that nothing infinite is made on the way.
     never = float(np.finfo(chosen.name).min)

@@ -209,26 +209,26 @@ def _wrapped(number: int, dtype: DType) -> Tensor:
 
 
 def parameters(
-    who: str, shape: Any, dtype: Any, *, widen: bool = False, **given: Any
+    caller: str, shape: Any, dtype: Any, *, widen: bool = False, **named: Any
 ) -> tuple[Shape, DType, tuple[Any, ...]]:
     """Return the shape and dtype of a draw, and its parameters: numbers, or tensors.
 
     Args:
-        who: asks; it begins every message.
+        caller: asks; it begins every message.
         shape: of the result; None for what the parameters broadcast to.
         dtype: a floating one; None for that of the floating tensors among the parameters, or
             the default.
         widen: whether the tensors get the dtype in which that one is computed with, or it.
-        given: the parameters by name.
+        named: the parameters by name.
 
     Raises:
         ArgumentError, ShapeError, DTypeError: what is wrong, and where.
 
     """
-    values = [_parameter(parameter, f"{who}: {name}") for name, parameter in given.items()]
+    values = [_parameter(parameter, f"{caller}: {name}") for name, parameter in named.items()]
     tensors = [value for value in values if not host_values.is_scalar(value)]
-    chosen = _real_dtype(who, dtype, tensors)
-    sizes = fitting(who, shape, [tensor.shape for tensor in tensors])
+    chosen = _real_dtype(caller, dtype, tensors)
+    sizes = fitting(caller, shape, [tensor.shape for tensor in tensors])
     work = widened(chosen) if widen else chosen
     converted = (
         value if host_values.is_scalar(value) else astype(value, work) for value in values
@@ -253,33 +253,33 @@ def _parameter(value: Any, what: str) -> Any:
     return tensor
 
 
-def _real_dtype(who: str, dtype: Any, tensors: list[Tensor]) -> DType:
+def _real_dtype(caller: str, dtype: Any, tensors: list[Tensor]) -> DType:
     if dtype is None:
         floating = [tensor.dtype for tensor in tensors if tensor.dtype in dt.FLOATING]
         return dt.promote(floating) if floating else dt.default_float
-    chosen = dt.of(dtype, who)
+    chosen = dt.of(dtype, caller)
     if chosen not in dt.FLOATING:
-        raise DTypeError(f"{who}: dtype must be float16, float32 or float64, got {chosen}")
+        raise DTypeError(f"{caller}: dtype must be float16, float32 or float64, got {chosen}")
     return chosen
 
 
-def fitting(who: str, shape: Any, given: Sequence[Shape]) -> Shape:
-    """Return the shape of a draw whose parameters have the shapes ``given``.
+def fitting(caller: str, shape: Any, parameters: Sequence[Shape]) -> Shape:
+    """Return the shape of a draw whose parameters have the shapes ``parameters``.
 
     Raises:
         ShapeError: they do not broadcast to ``shape``, or to one another where it is None.
         ArgumentError: ``shape`` is none.
 
     """
-    sizes = None if shape is None else shapes.as_shape(shape, f"{who}: shape")
+    sizes = None if shape is None else shapes.as_shape(shape, f"{caller}: shape")
     try:
-        common = shapes.broadcast(*given)
+        common = shapes.broadcast(*parameters)
         if sizes is None or shapes.broadcast(sizes, common) == sizes:
             return common if sizes is None else sizes
     except ShapeError as error:
-        raise ShapeError(f"{who}: {error}") from None
+        raise ShapeError(f"{caller}: {error}") from None
     raise ShapeError(
-        f"{who}: the parameters have shape {list(common)}, which does not broadcast to "
+        f"{caller}: the parameters have shape {list(common)}, which does not broadcast to "
         f"{list(sizes)}"
     )
 
@@ -290,6 +290,6 @@ def placed(x: Tensor, loc: Any, scale: Any) -> Tensor:
     return scaled if is_number(loc, 0) else loc + scaled
 
 
-def is_number(given: Any, number: float) -> bool:
+def is_number(value: Any, number: float) -> bool:
     """Return whether a parameter is that Python number, so that nothing need be computed."""
-    return host_values.is_scalar(given) and given == number
+    return host_values.is_scalar(value) and value == number

@@ -217,8 +217,8 @@ def of_words(words: philox.Block) -> Tensor:
     return as_tensor(np.array(words, np.uint32))
 
 
-def as_key(key: Any, who: str) -> Tensor:
-    """Return ``key`` as a tensor on the current device; ``who`` asks for it.
+def as_key(key: Any, caller: str) -> Tensor:
+    """Return ``key`` as a tensor on the current device; ``caller`` asks for it.
 
     Raises:
         ArgumentError, DTypeError, ShapeError: it is none.
@@ -226,12 +226,14 @@ def as_key(key: Any, who: str) -> Tensor:
     """
     how = "a key is made by tensorplug.random.key(seed)"
     if host_values.is_scalar(key) or isinstance(key, np.generic):
-        raise ArgumentError(f"{who}: {how}, got the number {key!r}")
-    tensor = as_tensor(key, what=f"{who}: key")
+        raise ArgumentError(f"{caller}: {how}, got the number {key!r}")
+    tensor = as_tensor(key, what=f"{caller}: key")
     if tensor.dtype is not KEY.dtype:
-        raise DTypeError(f"{who}: {how} and is {KEY}, got {tensor.type}")
+        raise DTypeError(f"{caller}: {how} and is {KEY}, got {tensor.type}")
     if tensor.shape != KEY.shape:
-        raise ShapeError(f"{who}: {how} and is {KEY}, got {tensor.type}; of several, give one row")
+        raise ShapeError(
+            f"{caller}: {how} and is {KEY}, got {tensor.type}; of several, give one row"
+        )
     return tensor
 
 

@@ -99,10 +99,10 @@ def truncated_normal(
         ShapeError, DTypeError: as said above.
 
     """
-    who = "truncated_normal"
-    checked = as_key(key, who)
+    caller = "truncated_normal"
+    checked = as_key(key, caller)
     sizes, chosen, (low, high, mean, deviation) = parameters(
-        who, shape, dtype, widen=True, lower=lower, upper=upper, loc=loc, scale=scale
+        caller, shape, dtype, widen=True, lower=lower, upper=upper, loc=loc, scale=scale
     )
     work = widened(chosen)
     _check_bounds(low, high, work)

@@ -107,12 +107,12 @@ def family(
 ) -> Family:
     """Return the kernels called ``names``; ``outputs`` gives a filter's output channels."""
 
-    def output_shape(x: Shape, filter: Shape, given: Attributes) -> Shape:
-        sizes = tuple(window.out for window in windows_of(x, filter, given))
-        return arranged(x[0], sizes, outputs(filter), given["data_format"])
+    def output_shape(x: Shape, filter: Shape, attributes: Attributes) -> Shape:
+        sizes = tuple(window.out for window in windows_of(x, filter, attributes))
+        return arranged(x[0], sizes, outputs(filter), attributes["data_format"])
 
-    def check(dy: TensorType, x: Shape, filter: Shape, given: Attributes) -> None:
-        expected = output_shape(x, filter, given)
+    def check(dy: TensorType, x: Shape, filter: Shape, attributes: Attributes) -> None:
+        expected = output_shape(x, filter, attributes)
         if dy.shape != expected:
             raise ShapeError(f"dy must have shape {list(expected)}")
 

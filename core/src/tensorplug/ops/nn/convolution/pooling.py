@@ -168,9 +168,9 @@ MAX_POOL_WITH_ARGMAX = KernelSpec(
 )
 
 
-def over_batch(who: str, spec: KernelSpec, x: Any, rank: int, **options: Any) -> Tensor:
+def over_batch(caller: str, spec: KernelSpec, x: Any, rank: int, **options: Any) -> Tensor:
     """Dispatch ``spec``; an ``x`` without batch gets one of 1, which the result leaves out."""
-    tensor = as_tensor(x, what=f"{who}: {spec.input_names[0]}")
+    tensor = as_tensor(x, what=f"{caller}: {spec.input_names[0]}")
     if tensor.ndim != rank - 1:
         return dispatch(spec, tensor, **options)
     result = dispatch(spec, reshape(tensor, (1, *tensor.shape)), **options)

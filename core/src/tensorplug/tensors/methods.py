@@ -1,9 +1,8 @@
-"""Chained methods: ops marked ``@chained`` become methods of Tensor under the same name.
+"""The methods of Tensor: operators, indexing and the like, and ops marked ``@chained``.
 
 The facade attaches the core's own; the plugin layer attaches those of extension packages. A
-method takes what its op takes, and besides, as NumPy's and PyTorch's methods do, an axis by
-position and a shape number by number: ``x.sum(0)``, ``x.reshape(2, 3)``. The ops themselves keep
-to the signatures of the array API standard.
+chained method takes what its op takes. As NumPy's and PyTorch's methods do, it also takes an axis
+by position and a shape number by number: ``x.sum(0)``, ``x.reshape(2, 3)``.
 """
 
 from __future__ import annotations
@@ -15,15 +14,31 @@ from typing import TYPE_CHECKING, Any, Final
 from tensorplug.contract.signatures import location
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import RegistrationError
+from tensorplug.tensors.assignment import Assignment
+from tensorplug.tensors.indexing import Indexing
+from tensorplug.tensors.interchange import Interchange
+from tensorplug.tensors.operators import Operators
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import ModuleType
 
-__all__ = ["as_method", "attach", "chained_in", "takes_numbers"]
+__all__ = ["PARTS", "as_method", "attach", "attach_parts", "chained_in", "takes_numbers"]
+
+PARTS: Final = (Operators, Indexing, Assignment, Interchange)
+"""The classes whose members become members of Tensor."""
 
 _SPREAD: Final = ("shape", "axes")  # parameters that hold one number per axis
+_OWN: Final = ("__dict__", "__doc__", "__module__", "__slots__", "__weakref__")  # every class's
 _MOVED: Final = frozenset(("axis", *_SPREAD))  # parameters without which an op is its method
+
+
+def attach_parts() -> None:
+    """Make the members of ``PARTS`` members of Tensor."""
+    for part in PARTS:
+        for name, member in vars(part).items():
+            if name not in _OWN:
+                setattr(Tensor, name, member)
 
 
 def chained_in(module: ModuleType) -> list[Callable[..., Any]]:

@@ -1,0 +1,86 @@
+"""What a backend may offer beside the ``Backend`` protocol, read once when a device is opened.
+
+===================  =======================================  =================================
+field                methods of the backend                   without them
+===================  =======================================  =================================
+``survives_fork``    the property ``survives_fork``           a forked child cannot use it
+``counts_buffers``   ``live_buffers``, ``counts``,            debug mode does not check for
+                     ``stop_counting``                        leaks
+``measure``          ``measure``                              profiles take times from outside
+``trim``             ``trim``                                 ``trim_memory`` does nothing
+``shares_memory``    ``share_from_host``, ``share_to_host``   other libraries get copies
+``exclusive``        ``exclusive``                            each assignment copies the tensor
+``compile_program``  ``compile_program``                      programs run kernel by kernel
+===================  =======================================  =================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tensorplug.contract.backend import (
+    Compiles,
+    CountsBuffers,
+    Measures,
+    OverwritesBuffers,
+    SharesHostMemory,
+    Trims,
+)
+from tensorplug.errors import RegistrationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tensorplug.contract.backend import Backend, Buffer, ExclusiveBuffer, FlatCall, FlatProgram
+
+__all__ = ["Capabilities", "of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """The optional abilities of one backend; None or False for those that it lacks."""
+
+    survives_fork: bool = False
+    counts_buffers: CountsBuffers | None = None
+    measure: Callable[[], Callable[[], int]] | None = None
+    trim: Callable[[], int] | None = None
+    shares_memory: SharesHostMemory | None = None
+    exclusive: Callable[[Buffer], ExclusiveBuffer | None] | None = None
+    compile_program: Callable[[FlatProgram], Sequence[FlatCall]] | None = None
+
+
+def of(backend: Backend) -> Capabilities:
+    """Return what ``backend`` offers beside the protocol.
+
+    Raises:
+        RegistrationError: it has some methods of a capability, but not all of them.
+
+    """
+    measures = _offered(backend, Measures)
+    trims = _offered(backend, Trims)
+    overwrites = _offered(backend, OverwritesBuffers)
+    compiles = _offered(backend, Compiles)
+    return Capabilities(
+        survives_fork=bool(getattr(backend, "survives_fork", False)),
+        counts_buffers=_offered(backend, CountsBuffers),
+        measure=measures and measures.measure,
+        trim=trims and trims.trim,
+        shares_memory=_offered(backend, SharesHostMemory),
+        exclusive=overwrites and overwrites.exclusive,
+        compile_program=compiles and compiles.compile_program,
+    )
+
+
+def _offered(backend: Any, protocol: type) -> Any:
+    """Return ``backend`` if it has all methods of a capability's protocol, None if it has none."""
+    names = [name for name in vars(protocol) if not name.startswith("_")]
+    lacking = [name for name in names if not callable(getattr(backend, name, None))]
+    if len(lacking) == len(names):
+        return None
+    if lacking:
+        raise RegistrationError(
+            f"backend {backend.name!r} has some methods of tensorplug.plugin.{protocol.__name__}, "
+            f"but lacks {', '.join(lacking)}"
+        )
+    return backend

@@ -1,0 +1,21 @@
+"""Who registered something: a distribution, or the running program."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["PROGRAM", "Owner"]
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The distribution, or the running program, that an entry came from."""
+
+    distribution: str
+    version: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.distribution} {self.version}".rstrip()
+
+
+PROGRAM = Owner("the running program")
