@@ -63,11 +63,11 @@ def main() -> int:
     tell("environment", **_environment())
     began = time.monotonic()
     from tensorplug_opencl import device
-    from tensorplug_opencl.settings import trial
+    from tensorplug_opencl.settings import read_trial
 
     found = device.available()  # which tries those that are new
     seconds = time.monotonic() - began
-    infos = device.infos()
+    infos = device.list_infos()
     tell(
         "devices",
         devices=[
@@ -88,7 +88,7 @@ def main() -> int:
     told["refused"] = infos[number].refused
     told["dtypes"] = ", ".join(sorted(dtype.name for dtype in infos[number].dtypes or ()))
     told["name"] = _name(number)
-    told["tried"] = trial() != "never"
+    told["tried"] = read_trial() != "never"
     if told["tried"]:
         told["trial seconds"] = f"{seconds:.1f} (0.0: an earlier verdict was used)"
     tell("device", **told)

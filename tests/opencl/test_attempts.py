@@ -58,7 +58,7 @@ def test_what_ends_leaves_nothing(folder):
         (file,) = folder.iterdir()
         assert json.loads(file.read_text()) == {"program": "exp", "process": str(os.getpid())}
     assert not list(folder.iterdir())
-    assert attempts.fatal("key") is None
+    assert attempts.find_fatal("key") is None
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
@@ -70,17 +70,17 @@ def test_an_error_is_no_crash(folder, error):
 
 def test_what_another_process_is_at_is_no_crash(folder, elsewhere):
     elsewhere("run")
-    assert attempts.fatal("key") is None
+    assert attempts.find_fatal("key") is None
     with attempts.attempting("key"):
-        assert attempts.fatal("key") is None
+        assert attempts.find_fatal("key") is None
     assert len(list(folder.iterdir())) == 1  # still the other process's
 
 
 def test_a_second_thread_at_it_is_no_crash(folder):
     with attempts.attempting("key"):
-        assert attempts.fatal("key") is None
+        assert attempts.find_fatal("key") is None
         with attempts.attempting("key"):
-            assert attempts.fatal("key") is None
+            assert attempts.find_fatal("key") is None
     assert not list(folder.iterdir())
 
 
@@ -89,11 +89,11 @@ def test_what_killed_a_process_is_known(folder, elsewhere, step):
     process = elsewhere(step)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    found = attempts.fatal("key")
+    found = attempts.find_fatal("key")
     assert found.story == {"program": "exp", "step": step, "process": str(process.pid)}
-    assert attempts.fatal("key") == found  # until somebody says otherwise
+    assert attempts.find_fatal("key") == found  # until somebody says otherwise
     attempts.forget()
-    assert attempts.fatal("key") is None
+    assert attempts.find_fatal("key") is None
     assert not list(folder.iterdir())
 
 
@@ -106,13 +106,13 @@ def test_forgetting_spares_what_is_under_way(folder, elsewhere):
 @pytest.mark.parametrize("content", [b"", b"[1]", b"{", b"\xff" * 9])
 def test_a_file_that_says_nothing_is_a_crash_all_the_same(folder, content):
     assert cache_folder.write(folder / "key.attempt", content)
-    assert attempts.fatal("key").story == {}
+    assert attempts.find_fatal("key").story == {}
 
 
 def test_without_a_cache_nothing_is_noted(monkeypatch, folder):
     monkeypatch.setenv(cache_folder.CACHE, "0")
     with attempts.attempting("key"):
-        assert attempts.fatal("key") is None
+        assert attempts.find_fatal("key") is None
     assert not folder.exists()
 
 

@@ -15,7 +15,7 @@ from tensorplug_opencl import binaries, cache_folder, device, faults, processor,
 from tensorplug_opencl.backend import OpenCLBackend
 from tensorplug_opencl.faults import BuildError
 from tensorplug_opencl.limits import Limits
-from tensorplug_opencl.program import Programs, binary_of, build, options_of
+from tensorplug_opencl.program import Programs, build, choose_options, read_binary
 
 from .conftest import require_device
 
@@ -135,7 +135,7 @@ def test_another_processor_other_binaries(monkeypatch, folder):
     require_device()
     target = device.choose(None).device
     binaries.Binaries(target, []).keep("source", b"binary")
-    monkeypatch.setattr(processor, "digest", lambda: "another")
+    monkeypatch.setattr(processor, "compute_digest", lambda: "another")
     assert binaries.Binaries(target, []).find("source") is None
 
 
@@ -158,14 +158,16 @@ def test_a_binary_without_its_kernel_is_not_used(folder, opened, built):
     backend = opened()
     runtime = backend.runtime
     other = cl.Program(runtime.context, ADD.format(5).replace("void run", "void walk"))
-    build(other, options_of(runtime.device))
-    runtime.programs._binaries.keep(ADD.format(5), binary_of(other))
+    build(other, choose_options(runtime.device))
+    runtime.programs._binaries.keep(ADD.format(5), read_binary(other))
     assert add(opened(), 5) == [5, 6, 7]
     assert built == [ADD.format(5)]
 
 
 def test_a_binary_that_cannot_be_loaded_again_is_not_kept(monkeypatch, folder, opened, built):
-    monkeypatch.setattr(program, "binary_of", lambda _program: b"nothing that a driver could load")
+    monkeypatch.setattr(
+        program, "read_binary", lambda _program: b"nothing that a driver could load"
+    )
     assert add(opened(), 5) == [5, 6, 7]
     assert not list(folder.glob("*"))
 
@@ -253,7 +255,9 @@ def test_the_drivers_own_cache(monkeypatch, platform, variables, expected):
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     target = SimpleNamespace(platform=SimpleNamespace(name=f"{platform} "))
-    assert str(faults.no_kernels(target, "device", "exp")).endswith(f"delete {expected}")
+    assert str(faults.explain_missing_kernel(target, "device", "exp")).endswith(
+        f"delete {expected}"
+    )
 
 
 def test_the_oldest_go_first(tmp_path):

@@ -36,7 +36,7 @@ def test_the_place(bare, system, variables, expected):
     for name, value in variables.items():
         bare.setenv(name, value)
     bare.setattr(cache_folder.sys, "platform", system)
-    assert cache_folder.folder().as_posix() == expected
+    assert cache_folder.find_folder().as_posix() == expected
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_no_place(bare, system, variables):
     for name, value in variables.items():
         bare.setenv(name, value)
     bare.setattr(cache_folder.sys, "platform", system)
-    assert cache_folder.folder() is None
+    assert cache_folder.find_folder() is None
 
 
 def test_a_folder_that_is_made_is_the_users_own(bare, tmp_path):
@@ -64,7 +64,7 @@ def test_a_folder_that_is_made_is_the_users_own(bare, tmp_path):
     finally:
         os.umask(before)
     assert [item.stat().st_mode & 0o777 for item in (place, place / "file")] == [0o700, 0o600]
-    assert cache_folder.folder() == place
+    assert cache_folder.find_folder() == place
     assert cache_folder.read(place / "file") == b"content"
 
 
@@ -75,17 +75,17 @@ def test_a_folder_that_others_may_write_is_not_used(bare, tmp_path, mode):
     place.chmod(mode)
     bare.setenv(cache_folder.CACHE, str(place))
     with pytest.warns(BackendWarning, match=r"shared is not used .*chmod go-w") as caught:
-        assert cache_folder.folder() is None
+        assert cache_folder.find_folder() is None
     assert len(caught) == 1
     assert caught[0].filename == __file__
-    assert cache_folder.folder() is None  # and says so once
+    assert cache_folder.find_folder() is None  # and says so once
 
 
 def test_a_folder_of_another_user_is_not_used(bare, tmp_path):
     bare.setenv(cache_folder.CACHE, str(tmp_path))
     bare.setattr(cache_folder.os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
     with pytest.warns(BackendWarning, match="belongs to another user"):
-        assert cache_folder.folder() is None
+        assert cache_folder.find_folder() is None
 
 
 def test_a_file_of_another_user_is_not_read(bare, tmp_path):

@@ -53,18 +53,20 @@ UNSOUND = Verdict("unsound", findings=("scalars: 2 + 2 is 5",))
 @pytest.fixture(autouse=True)
 def untried(monkeypatch):
     """Devices that are made up are not tried."""
-    monkeypatch.setattr(parent, "verdicts", lambda devices: [UNTRIED] * len(devices))
+    monkeypatch.setattr(parent, "find_verdicts", lambda devices: [UNTRIED] * len(devices))
 
 
 def installed(monkeypatch, *found):
     """Make these the devices of one platform, in the loader's order."""
-    monkeypatch.setattr(loader, "platforms", lambda: [platform("any", devices=found)])
+    monkeypatch.setattr(loader, "list_platforms", lambda: [platform("any", devices=found)])
 
 
 def judged(monkeypatch, **verdicts):
     """Give devices these verdicts, by the first word of their names."""
     monkeypatch.setattr(
-        parent, "verdicts", lambda devices: [verdicts[item.name.split()[0]] for item in devices]
+        parent,
+        "find_verdicts",
+        lambda devices: [verdicts[item.name.split()[0]] for item in devices],
     )
 
 
@@ -120,7 +122,7 @@ def test_an_unsound_device_is_not_opened_and_the_next_one_is(monkeypatch):
     assert f"{TRIAL}=again" in old.driver
     assert big.driver.endswith("unsound")
     assert "2 + 2 is 5" in big.refused
-    assert "2 + 2 is 5" in device.diagnostics()["OpenCL device 1"]
+    assert "2 + 2 is 5" in device.collect_diagnostics()["OpenCL device 1"]
 
 
 @pytest.mark.parametrize(
@@ -173,16 +175,16 @@ def failing(code):
 
 
 def test_no_platform_is_no_device(monkeypatch):
-    monkeypatch.setattr(loader, "platforms", failing(device.NO_PLATFORM))
+    monkeypatch.setattr(loader, "list_platforms", failing(device.NO_PLATFORM))
     assert device.available() == []
-    assert device.diagnostics()["OpenCL"] == "no device"
+    assert device.collect_diagnostics()["OpenCL"] == "no device"
 
 
 def test_a_broken_loader_says_so(monkeypatch):
-    monkeypatch.setattr(loader, "platforms", failing(cl.status_code.OUT_OF_HOST_MEMORY))
+    monkeypatch.setattr(loader, "list_platforms", failing(cl.status_code.OUT_OF_HOST_MEMORY))
     with pytest.raises(BackendUnavailableError, match=r"loader failed.*OUT_OF_HOST_MEMORY"):
         device.choose(None)
-    assert "OUT_OF_HOST_MEMORY" in device.diagnostics()["OpenCL"]
+    assert "OUT_OF_HOST_MEMORY" in device.collect_diagnostics()["OpenCL"]
 
 
 def platform(name, code=None, devices=()):
@@ -196,25 +198,27 @@ def platform(name, code=None, devices=()):
 
 def test_platforms_without_devices_are_passed_over(monkeypatch):
     empty = platform("empty", cl.status_code.DEVICE_NOT_FOUND)
-    monkeypatch.setattr(loader, "platforms", lambda: [empty, platform("full", devices=[FAST])])
+    monkeypatch.setattr(
+        loader, "list_platforms", lambda: [empty, platform("full", devices=[FAST])]
+    )
     assert listed() == [FAST]
 
 
 def test_a_platform_that_fails_is_named(monkeypatch):
     broken = platform("broken", cl.status_code.OUT_OF_RESOURCES)
-    monkeypatch.setattr(loader, "platforms", lambda: [broken])
+    monkeypatch.setattr(loader, "list_platforms", lambda: [broken])
     with pytest.raises(BackendUnavailableError, match="'broken' cannot list"):
         device.available()
-    assert "'broken' cannot list" in device.diagnostics()["OpenCL"]
+    assert "'broken' cannot list" in device.collect_diagnostics()["OpenCL"]
 
 
 def test_a_platform_that_fails_does_not_hide_the_others(monkeypatch):
     broken = platform("broken", cl.status_code.OUT_OF_RESOURCES)
     full = platform("full", devices=[FAST])
-    monkeypatch.setattr(loader, "platforms", lambda: [broken, full])
+    monkeypatch.setattr(loader, "list_platforms", lambda: [broken, full])
     assert listed() == [FAST]
     assert device.choose(None).device is FAST
-    found = device.diagnostics()
+    found = device.collect_diagnostics()
     assert "'broken' cannot list" in found["OpenCL"]
     assert "OpenCL device 0" in found
 
@@ -254,7 +258,7 @@ def test_dtypes(extensions, double, optional):
 
 def test_diagnostics(monkeypatch):
     installed(monkeypatch, SLOW)
-    assert device.diagnostics() == {
+    assert device.collect_diagnostics() == {
         "pyopencl": cl.VERSION_TEXT,
         "OpenCL platform Portable": "OpenCL 3.0",
         "OpenCL device 0": "Old CPU, OpenCL 3.0, driver 1.2, not tried",

@@ -208,7 +208,7 @@ def test_a_log_is_shown_to_those_who_ask_for_it(monkeypatch, backend, asked, sai
 def test_a_long_build_log_is_trimmed():
     log = "\n".join(f"line {number}" for number in range(100))
     error = cl.RuntimeError(cl._cl._ErrorRecord("clBuildProgram", CODE.BUILD_PROGRAM_FAILURE, log))
-    message = str(faults.build_failure(error, "device", "kernel"))
+    message = str(faults.explain_build_failure(error, "device", "kernel"))
     assert "line 5" in message
     assert "line 50" not in message
     assert "more lines" in message

@@ -16,7 +16,7 @@ from tensorplug_opencl.kernels import (
     products,
     tiled_products,
 )
-from tensorplug_opencl.kernels.gathers import Bound, Digit, Gathered, gathered
+from tensorplug_opencl.kernels.gathers import Bound, Digit, Gathered, gather
 from tensorplug_opencl.kernels.matrices import Matrix
 from tensorplug_opencl.kernels.products import NO_EPILOGUE, Product
 from tensorplug_opencl.kernels.sliding import Convolution
@@ -28,7 +28,7 @@ SMALL = [panels.SIZES[-1], tiled_products.TILES[-1]]  # built soonest
 @pytest.mark.parametrize("bits", [32, 64])
 @pytest.mark.parametrize("divisor", [1, 2, 3, 5, 7, 16, 641, 65_537, 2**30 + 3, 2**31 - 1])
 def test_magic_numbers_divide(bits, divisor):
-    factor, shift = gathers.magic(divisor, bits)
+    factor, shift = gathers.find_magic(divisor, bits)
     assert 0 <= factor < 2**bits
     assert 0 <= shift < bits
     near = [times * divisor + off for times in (0, 1, 2, 1000) for off in (-1, 0, 1)]
@@ -42,17 +42,17 @@ def test_what_never_lies_outside_is_a_matrix():
     rows = [Digit(3, 40), Digit(4, 10, 0, 1), Digit(5, 2, 1, 1)]
     columns = [Digit(2, 1, 1, 1)]
     bounds = [Bound(0, 4), Bound(0, 6)]
-    assert gathered(rows, columns, 0, bounds) == Matrix(2, 1, ())
-    found = gathered(rows, columns, 0, bounds, simplified=False)
+    assert gather(rows, columns, 0, bounds) == Matrix(2, 1, ())
+    found = gather(rows, columns, 0, bounds, simplified=False)
     assert found == Gathered(tuple(rows), tuple(columns), 0, tuple(bounds))
     for low, size in ((-1, 6), (0, 5)):
-        found = gathered(rows, columns, 0, [bounds[0], Bound(low, size)])
+        found = gather(rows, columns, 0, [bounds[0], Bound(low, size)])
         assert isinstance(found, Gathered)
         assert found.rows == tuple(rows)
 
 
 def test_neighbours_that_do_not_continue_stay_digits():
-    found = gathered([Digit(3, 100), Digit(1, 7), Digit(4, 10), Digit(2, 5)], [Digit(5, 1)], 3)
+    found = gather([Digit(3, 100), Digit(1, 7), Digit(4, 10), Digit(2, 5)], [Digit(5, 1)], 3)
     assert found == Gathered((Digit(3, 100), Digit(8, 5)), (Digit(5, 1),), 3, ())
 
 
@@ -95,16 +95,16 @@ def test_products_with_all_three_gathered(opened, monkeypatch, way, bits, cut, t
         6,
         9,
         7,
-        gathered([Digit(6, 1, 0, 1)], [Digit(3, 3, 0, 3), Digit(3, 1, 0, 1)], -1, [Bound(-1, 12)]),
-        gathered([Digit(3, -21), Digit(3, -7)], [Digit(7, -1)], 9 * 7 - 1, simplified=False),
-        gathered([Digit(6, 3)], [Digit(7, 22)], 3, simplified=False),
+        gather([Digit(6, 1, 0, 1)], [Digit(3, 3, 0, 3), Digit(3, 1, 0, 1)], -1, [Bound(-1, 12)]),
+        gather([Digit(3, -21), Digit(3, -7)], [Digit(7, -1)], 9 * 7 - 1, simplified=False),
+        gather([Digit(6, 3)], [Digit(7, 22)], 3, simplified=False),
         7 * 22,
     )
     result = opened.from_host(np.full((7, 22), 77, np.float32))
     arrays = opened.from_host(x), opened.from_host(y)
     if turned:
         of, arrays = of.turned, arrays[::-1]
-    gemm.multiplier(opened.runtime, of, way, cut)(*arrays, result)
+    gemm.make_multiplier(opened.runtime, of, way, cut)(*arrays, result)
     np.testing.assert_array_equal(opened.to_host(result), expected)
 
 
@@ -120,10 +120,13 @@ def test_arguments_of_the_largest_products_fit(opened):
     shapes = (2, 8, 9, 9, 9), (3, 3, 3, 8, 6), (2, 6, 5, 5, 5)
     of = Convolution.of(opened, dt.float32, shapes, attributes)
     more = dict.fromkeys(("blocks_down", "blocks_across", "down", "across"), 1)  # of panels
-    found = [implicit.forward_product(of, NO_EPILOGUE), *implicit.input_gradient_products(of)]
+    found = [
+        implicit.make_forward_product(of, NO_EPILOGUE),
+        *implicit.make_input_gradient_products(of),
+    ]
     assert len(found) == 1 + 2**3
     for product in found:
-        constants = products.constants(product, np.dtype(np.uint64), more)
+        constants = products.list_constants(product, np.dtype(np.uint64), more)
         pointers_and_offsets = 3 * 2 * 8
         assert sum(constant.nbytes for constant in constants) + pointers_and_offsets <= 1024
 
@@ -140,9 +143,9 @@ def test_tiles_of_many_elements(opened):
         (x.shape, filter.shape, (2, 9, 11, 37)),
         {**attributes, "dim_rounding_mode": None},
     )
-    product = implicit.forward_product(of, NO_EPILOGUE)
+    product = implicit.make_forward_product(of, NO_EPILOGUE)
     result = opened.runtime.empty(TensorType(dt.float32, of.y))
-    multiply = gemm.multiplier(opened.runtime, product, Tiles(16, 16, 8, 2, 4), 1)
+    multiply = gemm.make_multiplier(opened.runtime, product, Tiles(16, 16, 8, 2, 4), 1)
     multiply(opened.from_host(x), opened.from_host(filter), result)
     wide = np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
     windows = np.lib.stride_tricks.sliding_window_view(wide, (3, 3), (1, 2))

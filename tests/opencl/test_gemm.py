@@ -72,7 +72,7 @@ def product(opened, a, b, *, way=None, cut=None, before=0, bias=None):
         epilogue,
     )
     result = opened.runtime.empty(TensorType(dtype, out))
-    multiply = gemm.multiplier(opened.runtime, of, way, cut)
+    multiply = gemm.make_multiplier(opened.runtime, of, way, cut)
     multiply(on_device(opened, a, before), on_device(opened, b, before), *more, result)
     return opened.to_host(result)
 
@@ -184,7 +184,7 @@ def test_tiles_are_chosen_by_shape(opened):
     def best(rows, columns, batch=()):
         none = Matrix(0, 0, ())
         of = Product(dt.float32, batch, rows, 64, columns, none, none, none, 1)
-        return tiled_products.suited(opened.runtime, of)[0]
+        return tiled_products.list_suited(opened.runtime, of)[0]
 
     assert best(4096, 4096).rows == 128
     assert best(2, 4096).rows == 4

@@ -13,7 +13,7 @@ import pytest
 
 from tensorplug.errors import KernelRefusedError
 from tensorplug_opencl import cache_folder, device
-from tensorplug_opencl.launch import HEAVY_GROUP, LIGHT_GROUP, group_of
+from tensorplug_opencl.launch import HEAVY_GROUP, LIGHT_GROUP, choose_group
 
 from .conftest import require_device
 from .test_faults import fault
@@ -60,20 +60,20 @@ class Device:
     ],
 )
 def test_any_number(kernel, wanted, group):
-    assert group_of(Device, kernel, "title", wanted, None) == group
+    assert choose_group(Device, kernel, "title", wanted, None) == group
 
 
 def test_a_certain_number():
-    assert group_of(Device, Kernel(100, 32), "title", 128, 70) == 70
+    assert choose_group(Device, Kernel(100, 32), "title", 128, 70) == 70
     with pytest.raises(KernelRefusedError, match=r"'sum' needs groups of 128 .* allows it 100"):
-        group_of(Device, Kernel(100, 32), "sum", 64, 128)
+        choose_group(Device, Kernel(100, 32), "sum", 64, 128)
     with pytest.raises(KernelRefusedError, match="needs groups of 513"):
-        group_of(Device, Kernel(4096), "sum", 64, 513)
+        choose_group(Device, Kernel(4096), "sum", 64, 513)
 
 
 def test_too_much_local_memory():
     with pytest.raises(KernelRefusedError, match=r"'sum' takes 1,001 bytes .* has 1,000"):
-        group_of(Device, Kernel(4096, local=1001), "sum", 64, None)
+        choose_group(Device, Kernel(4096, local=1001), "sum", 64, None)
 
 
 def counted(backend, launch):

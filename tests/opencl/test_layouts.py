@@ -45,16 +45,16 @@ def test_collapse(sizes, strides, expected):
 
 
 def test_packed_is_sizes_then_strides():
-    found = layouts.packed([Layout((2, 3), ((3, 1), (0, 1)))], np.dtype(np.uint32))
+    found = layouts.pack([Layout((2, 3), ((3, 1), (0, 1)))], np.dtype(np.uint32))
     assert found.dtype == np.uint32
     assert found.tolist() == [2, 3, 3, 1, 0, 1]
-    assert layouts.packed([Layout((), ((),))], np.dtype(np.uint32)) is None
+    assert layouts.pack([Layout((), ((),))], np.dtype(np.uint32)) is None
 
 
 def test_too_many_axes_are_refused():
     many = Layout((2,) * 64, ((1,) * 64, (0,) * 64))
     with pytest.raises(KernelRefusedError, match="64 axes"):
-        layouts.packed([many], np.dtype(np.uint64))
+        layouts.pack([many], np.dtype(np.uint64))
 
 
 def test_wide_indices_where_narrow_ones_do_not_reach(monkeypatch, context):

@@ -15,7 +15,7 @@ from tensorplug.contract.spec import TensorType
 from tensorplug.errors import KernelRefusedError
 from tensorplug_opencl.backend import OpenCLBackend
 from tensorplug_opencl.kernels import rowwise, vectors
-from tensorplug_opencl.kernels.catalogue import tables
+from tensorplug_opencl.kernels.catalogue import collect_tables
 from tensorplug_opencl.limits import STEPS, Limits
 from tensorplug_opencl.trial import vector_checks
 
@@ -27,8 +27,8 @@ def test_a_backend_keeps_to_its_limits(target):
     try:
         assert not poor.dtypes & {dt.float64, dt.complex128, dt.float16}
         assert not poor.runtime.has_atomics64
-        assert vectors.lanes(poor.runtime, "float") == 8
-        assert vectors.lanes(poor.runtime, "uchar", "double") == 4
+        assert vectors.choose_lanes(poor.runtime, "float") == 8
+        assert vectors.choose_lanes(poor.runtime, "uchar", "double") == 4
     finally:
         poor.close()
 
@@ -41,7 +41,7 @@ from tensorplug_opencl import device, program
 from tensorplug_opencl.limits import STEPS, Limits
 from tensorplug_opencl.trial import parent
 from tensorplug_opencl.trial.verdict import Verdict
-parent.verdicts = lambda devices: [Verdict("limited", Limits(vector_bytes=32))] * len(devices)
+parent.find_verdicts = lambda devices: [Verdict("limited", Limits(vector_bytes=32))] * len(devices)
 texts, kernel = [], program.Programs.kernel
 
 def noted(self, source):
@@ -97,7 +97,7 @@ def test_what_kernels_call_with_vectors_is_tried(monkeypatch, context, call):
     from tensorplug.ops.nn import activation
 
     texts = []
-    source = rowwise.source
+    source = rowwise.write_source
 
     def noted(recipe, form, index):
         made = [recipe.statements, recipe.result]
@@ -106,7 +106,7 @@ def test_what_kernels_call_with_vectors_is_tried(monkeypatch, context, call):
         texts.extend(made)
         return source(recipe, form, index)
 
-    monkeypatch.setattr(rowwise, "source", noted)
+    monkeypatch.setattr(rowwise, "write_source", noted)
     x = np.linspace(1, 2, 24, dtype=np.float32).reshape(2, 12)
     for spec in (reduction.MAX, reduction.MIN, reduction.SUM, reduction.PROD):
         name = "reduction_indices" if "reduction_indices" in spec.attributes else "axis"
@@ -127,7 +127,7 @@ def test_loops_that_a_driver_would_not_finish_are_refused(target, name):
     steps = []
     check = poor.runtime.check_steps
     monkey.setattr(poor.runtime, "check_steps", lambda count: steps.append(count) or check(count))
-    prepare = {item.spec.name: item.function for table in tables() for item in table}
+    prepare = {item.spec.name: item.function for table in collect_tables() for item in table}
     n = 1 << 27
     long = TensorType(dt.float32, (1, n))
     whole = {"backend": poor, "out": TensorType(dt.float32, (1, 1))}

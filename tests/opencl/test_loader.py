@@ -41,14 +41,14 @@ def with_intel(monkeypatch, tmp_path):
     library = tmp_path / "lib" / "libintelocl.so"
     library.parent.mkdir()
     library.touch()
-    monkeypatch.setattr(loader, "installed", lambda: {"intel-opencl-rt": library})
+    monkeypatch.setattr(loader, "find_installed", lambda: {"intel-opencl-rt": library})
     return library
 
 
 def test_after_the_systems_own(monkeypatch, tmp_path, system, asked):
     library = with_intel(monkeypatch, tmp_path)
     (system / "nvidia.icd").write_text("libnvidia-opencl.so.1\n")
-    loader.platforms()
+    loader.list_platforms()
     assert asked == [
         {
             "nvidia.icd": "libnvidia-opencl.so.1\n",
@@ -56,14 +56,14 @@ def test_after_the_systems_own(monkeypatch, tmp_path, system, asked):
         }
     ]
     assert loader.VENDORS not in os.environ
-    loader.platforms()
+    loader.list_platforms()
     assert asked[1:] == [{}]  # the loader remembers; the environment is as it was
 
 
 def test_a_driver_that_the_system_has_is_not_named_twice(monkeypatch, tmp_path, system, asked):
     with_intel(monkeypatch, tmp_path)
     (system / "intel.icd").write_text("/opt/intel/libintelocl.so\n")
-    loader.platforms()
+    loader.list_platforms()
     assert [sorted(item) for item in asked] == [["intel.icd"]]
 
 
@@ -71,14 +71,14 @@ def test_a_user_who_names_the_drivers_is_obeyed(monkeypatch, tmp_path, system, a
     with_intel(monkeypatch, tmp_path)
     (tmp_path / "own").mkdir()
     monkeypatch.setenv(loader.VENDORS, str(tmp_path / "own"))
-    loader.platforms()
+    loader.list_platforms()
     assert asked == [{}]
     assert os.environ[loader.VENDORS] == str(tmp_path / "own")
 
 
 def test_nothing_to_add(monkeypatch, system, asked):
-    monkeypatch.setattr(loader, "installed", dict)
-    loader.platforms()
+    monkeypatch.setattr(loader, "find_installed", dict)
+    loader.list_platforms()
     assert asked == [{}]
 
 
@@ -90,7 +90,7 @@ def test_on_windows_by_names(monkeypatch, tmp_path, system):
     monkeypatch.setattr(
         loader.cl, "get_platforms", lambda: seen.append(os.environ[loader.FILENAMES])
     )
-    loader.platforms()
+    loader.list_platforms()
     assert seen == [f"C:/other.dll{os.pathsep}{library}"]
     assert os.environ[loader.FILENAMES] == "C:/other.dll"
 
@@ -113,7 +113,7 @@ def test_where_a_distribution_has_its_driver(
     file = SimpleNamespace(name=name, locate=lambda: place)
     monkeypatch.setattr(loader.sys, "platform", system_name)
     monkeypatch.setattr(loader, "distribution", lambda _name: SimpleNamespace(files=[file]))
-    assert loader.installed() == ({"intel-opencl-rt": place.resolve()} if found else {})
+    assert loader.find_installed() == ({"intel-opencl-rt": place.resolve()} if found else {})
 
 
 def test_a_distribution_that_is_not_installed(monkeypatch):
@@ -121,4 +121,4 @@ def test_a_distribution_that_is_not_installed(monkeypatch):
         raise loader.PackageNotFoundError(name)
 
     monkeypatch.setattr(loader, "distribution", missing)
-    assert loader.installed() == {}
+    assert loader.find_installed() == {}

@@ -13,7 +13,7 @@ from tensorplug.contract.spec import TensorType
 from tensorplug.errors import BackendMemoryError, SettingsError
 from tensorplug.testing import isolated_engine
 from tensorplug_opencl.backend import OpenCLBackend
-from tensorplug_opencl.memory import LIMIT, limit_of
+from tensorplug_opencl.memory import LIMIT, parse_limit
 
 from .conftest import require_device
 
@@ -38,16 +38,16 @@ MIB = 1 << 20
     ],
 )
 def test_limits(text, nbytes):
-    assert limit_of(text) == nbytes
+    assert parse_limit(text) == nbytes
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "much", "1 2", "5 XB", "1e9", "nan", "0.5", "M", "٣"])
 def test_no_limits(text):
     if text == "٣":  # a digit, if not ours
-        assert limit_of(text) == 3
+        assert parse_limit(text) == 3
         return
     with pytest.raises(SettingsError, match=f"{LIMIT}={text!r}: must be"):
-        limit_of(text)
+        parse_limit(text)
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def test_the_largest_holders_are_named(backend):
     whole = backend.from_host(floats((50, 100)))
     view = whole.view((10,), 5)
     small = [backend.from_host(np.zeros(number, np.int8)) for number in range(1, 8)]
-    assert backend.runtime.memory.largest()[:3] == [
+    assert backend.runtime.memory.find_largest()[:3] == [
         "float32[300,100] (2 of 120,000 bytes)",
         "float32[50,100] (20,000 bytes)",
         "int8[7] (7 bytes)",
@@ -126,8 +126,8 @@ def test_the_largest_holders_are_named(backend):
 def test_tensors_of_other_devices_are_not_named(backend):
     other = OpenCLBackend.open(None)
     elsewhere = other.from_host(floats((77, 7)))
-    assert not any("77" in item for item in backend.runtime.memory.largest())
-    assert other.runtime.memory.largest() == ["float32[77,7] (2,156 bytes)"]
+    assert not any("77" in item for item in backend.runtime.memory.find_largest())
+    assert other.runtime.memory.find_largest() == ["float32[77,7] (2,156 bytes)"]
     assert elsewhere.memory is not None
 
 

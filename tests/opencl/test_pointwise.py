@@ -34,7 +34,7 @@ def compute(backend, formula, **inputs):
         name: TensorType(dt.of(operand.dtype), operand.shape) for name, operand in inputs.items()
     }
     result = TensorType(next(iter(types.values())).dtype, out)
-    kernel = pointwise.of_formula(backend.runtime, "test", formula, types, result)
+    kernel = pointwise.prepare_formula(backend.runtime, "test", formula, types, result)
     return backend.to_host(kernel(*(backend.from_host(operand) for operand in inputs.values())))
 
 
@@ -64,7 +64,7 @@ def test_every_element_meets_its_own(device, shapes):
 def test_views_with_an_offset_are_read_from_there(device):
     type_ = TensorType(dt.int32, (4, 5))
     whole = device.from_host(np.arange(60, dtype=np.int32))
-    kernel = pointwise.of_formula(
+    kernel = pointwise.prepare_formula(
         device.runtime,
         "test",
         Formula("a + b"),
@@ -92,7 +92,7 @@ def test_programs_depend_on_the_way_of_walking_not_on_sizes(device):
 
 def test_what_is_its_own_result_is_not_copied(device):
     type_ = TensorType(dt.int8, (3,))
-    kernel = pointwise.of_formula(device.runtime, "test", Formula("x"), {"x": type_}, type_)
+    kernel = pointwise.prepare_formula(device.runtime, "test", Formula("x"), {"x": type_}, type_)
     buffer = device.from_host(np.zeros(3, np.int8))
     assert kernel(buffer) is buffer
 

@@ -33,13 +33,13 @@ def told(monkeypatch, tmp_path):
 
     def say(text):
         (tmp_path / "cpuinfo").write_text(text)
-        processor.facts.cache_clear()
-        processor.digest.cache_clear()
-        return processor.digest()
+        processor.read_facts.cache_clear()
+        processor.compute_digest.cache_clear()
+        return processor.compute_digest()
 
     yield say
-    processor.facts.cache_clear()
-    processor.digest.cache_clear()
+    processor.read_facts.cache_clear()
+    processor.compute_digest.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -62,4 +62,4 @@ def test_the_digest(told, text, changed, same):
 
 def test_the_model_is_for_people(told):
     told(ZEN)
-    assert processor.model() == "AMD EPYC 9354"
+    assert processor.read_model() == "AMD EPYC 9354"

@@ -144,16 +144,16 @@ def _run(context, dtype, words, expression, each):
     runtime, backend = context.device.backend.runtime, context.device.backend
     precision = box_muller.precision(dt.of(dtype))
     count = words.size // each
-    text = templates.program(
+    text = templates.write_program(
         f"test {dtype}",
         [
             templates.Array("w", "ulong" if dtype == "float64" else "uint"),
             templates.Array("y", "double" if dtype == "float64" else "float", written=True),
         ],
-        templates.indices("n"),
+        templates.declare_indices("n"),
         f"  const index_t i = get_global_id(0);\n  if (i < n) y[i] = {expression};",
         index=np.dtype(np.uint32),
-        declarations=philox.variates(precision),
+        declarations=philox.define_variates(precision),
     )
     launch = runtime.launch(text, 2, [np.uint32(count)], count)
     result = runtime.empty(TensorType(dt.of(dtype), (count,)))

@@ -11,7 +11,7 @@ import pytest
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import TensorType
 from tensorplug_opencl.kernels import folds, merging, ranking, rows
-from tensorplug_opencl.kernels.scans import Scan, scanner
+from tensorplug_opencl.kernels.scans import Scan, make_scanner
 
 if TYPE_CHECKING:
     from tensorplug_opencl.backend import OpenCLBackend
@@ -60,7 +60,9 @@ def test_sums_keep_their_bound(device, shape, axes):
     x = numbers(shape)
     over = rows.walk(shape, axes)
     out = TensorType(dt.float32, (over.outputs,))
-    total = rows.reducer(device.runtime, "Sum", over, dt.float32, out, folds.sum_fold(dt.float32))
+    total = rows.make_reducer(
+        device.runtime, "Sum", over, dt.float32, out, folds.sum_fold(dt.float32)
+    )
     wide = x.astype(np.longdouble)
     bound = np.abs(wide).sum(axes) * math.log2(max(over.length, 2)) * 2**-23
     off = np.abs(device.to_host(total(given(device, x))) - wide.sum(axes).reshape(-1))
@@ -73,7 +75,9 @@ def test_extremes_and_their_places(device, shape, axes):
     x.reshape(-1)[:: max(1, x.size // 3)] = math.nan
     over = rows.walk(shape, axes)
     out = TensorType(dt.float32, (over.outputs,))
-    best = rows.reducer(device.runtime, "Min", over, dt.float32, out, folds.min_fold(dt.float32))
+    best = rows.make_reducer(
+        device.runtime, "Min", over, dt.float32, out, folds.min_fold(dt.float32)
+    )
     found = device.to_host(best(given(device, x)))
     np.testing.assert_array_equal(found, x.min(axes).reshape(-1))
     if len(axes) == 1:
@@ -90,7 +94,7 @@ def test_extremes_and_their_places(device, shape, axes):
 def test_running_sums_keep_their_bound(device, shape, reverse, exclusive):
     x = numbers(shape)
     scan = Scan("Cumsum", folds.sum_fold(dt.float32), shape, exclusive, reverse)
-    run = scanner(device.runtime, scan, dt.float32, TensorType(dt.float32, shape))
+    run = make_scanner(device.runtime, scan, dt.float32, TensorType(dt.float32, shape))
 
     def running(terms: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         ordered = np.flip(terms, 1) if reverse else terms
@@ -107,7 +111,7 @@ def test_running_sums_keep_their_bound(device, shape, reverse, exclusive):
 def test_running_integers_wrap(device):
     x = np.random.default_rng(2).integers(-100, 100, (2, 3001, 2), np.int8)
     scan = Scan("Cumprod", folds.product_fold(dt.int8), x.shape, exclusive=False, reverse=False)
-    run = scanner(device.runtime, scan, dt.int8, TensorType(dt.int8, x.shape))
+    run = make_scanner(device.runtime, scan, dt.int8, TensorType(dt.int8, x.shape))
     found = device.to_host(run(given(device, x | 1)))
     np.testing.assert_array_equal(found, np.cumprod(x | 1, axis=1, dtype=np.int8))
 
@@ -117,7 +121,7 @@ def test_running_integers_wrap(device):
 def test_sorts_are_stable(device, count, length, descending):
     x = np.random.default_rng(3).integers(-4, 4, (count, length)).astype(np.float32)
     x[x == 3], x[x == 2], x[x == 1], x[x == -1] = math.nan, math.inf, -0.0, -math.inf
-    sort = merging.sorter(device.runtime, dt.float32, count, length, descending=descending)
+    sort = merging.make_sorter(device.runtime, dt.float32, count, length, descending=descending)
     keys = np.where(np.isnan(x), np.float32(1000), np.clip(x, -500, 500))
     expected = np.argsort(-keys if descending else keys, axis=1, kind="stable")
     np.testing.assert_array_equal(device.to_host(sort(given(device, x))), expected)
@@ -126,7 +130,7 @@ def test_sorts_are_stable(device, count, length, descending):
 def test_padding_comes_after_the_largest_keys(device):
     """Keys of the largest integer are no smaller than what fills the last block."""
     x = np.full((2, 5), 2**32 - 1, np.uint32)
-    sort = merging.sorter(device.runtime, dt.uint32, 2, 5, descending=False)
+    sort = merging.make_sorter(device.runtime, dt.uint32, 2, 5, descending=False)
     np.testing.assert_array_equal(device.to_host(sort(given(device, x))), [[*range(5)]] * 2)
 
 
@@ -136,13 +140,13 @@ def test_groups_that_a_kernel_may_not_have_are_halved(backend, refusing):
     refused = refusing(runtime, 4)
     x = numbers((2, 700))
     over, out = rows.walk(x.shape, (1,)), TensorType(dt.float32, (2,))
-    best = rows.reducer(runtime, "Max", over, dt.float32, out, folds.max_fold(dt.float32))
+    best = rows.make_reducer(runtime, "Max", over, dt.float32, out, folds.max_fold(dt.float32))
     np.testing.assert_array_equal(backend.to_host(best(given(backend, x))), x.max(1))
-    sort = merging.sorter(runtime, dt.float32, 2, 700, descending=False)
+    sort = merging.make_sorter(runtime, dt.float32, 2, 700, descending=False)
     np.testing.assert_array_equal(backend.to_host(sort(given(backend, x))), np.argsort(x, axis=1))
     ones = np.ones((1, 700, 1), np.int32)
     scan = Scan("Cumsum", folds.sum_fold(dt.int32), ones.shape, exclusive=False, reverse=False)
-    run = scanner(runtime, scan, dt.int32, TensorType(dt.int32, ones.shape))
+    run = make_scanner(runtime, scan, dt.int32, TensorType(dt.int32, ones.shape))
     found = backend.to_host(run(given(backend, ones))).reshape(-1)
     np.testing.assert_array_equal(found, np.arange(1, 701))
     assert {8, 256} <= set(refused)

@@ -25,13 +25,13 @@ def way(monkeypatch, request):
 def launched(monkeypatch):
     """Return the list of the titles of programs that are launched from now on."""
     seen = []
-    original = scattering._atomic_adder
+    original = scattering._launch_atomic_add
 
     def noted(*args):
         seen.append("atomic")
         return original(*args)
 
-    monkeypatch.setattr(scattering, "_atomic_adder", noted)
+    monkeypatch.setattr(scattering, "_launch_atomic_add", noted)
     return seen
 
 
@@ -59,7 +59,7 @@ def test_in_order_there_are_no_atomics(call, monkeypatch):
 def test_the_setting_is_0_or_1(monkeypatch):
     monkeypatch.setenv(scattering.SETTING, "often")
     with pytest.raises(SettingsError, match=r"TENSORPLUG_OPENCL_DETERMINISTIC.*'often'"):
-        scattering.deterministic()
+        scattering.is_deterministic()
 
 
 def test_updates_in_order_give_the_same_bits_every_time(context, monkeypatch):
@@ -153,7 +153,7 @@ def test_rows_as_either_kind_of_device_copies_them(backend, cpu, inner):
 
 def test_what_adds_depends_on_the_device(backend):
     def kept(name):
-        return scattering._accumulated(backend, dt.of(name))
+        return scattering._choose_accumulator(backend, dt.of(name))
 
     assert kept("int8") is kept("uint32") is dt.uint32
     assert kept("float64") is None  # double additions in any order are not exact enough

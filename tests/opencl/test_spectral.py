@@ -67,7 +67,7 @@ def test_ranks_and_no_rows(call):
 
 @pytest.mark.parametrize("n", range(1, 200))
 def test_factors_are_small_and_many_enough(n):
-    found = butterflies.factors(n)
+    found = butterflies.factorize(n)
     if found is None:
         assert any(n % prime == 0 for prime in range(17, n + 1) if _is_prime(prime))
     else:
@@ -80,14 +80,14 @@ def _is_prime(n):
 
 
 def test_passes_of_equal_size_need_fewer_registers():
-    assert butterflies.factors(1024) == (16, 8, 8)
-    assert butterflies.factors(64) == (8, 8)
+    assert butterflies.factorize(1024) == (16, 8, 8)
+    assert butterflies.factorize(64) == (8, 8)
 
 
 @pytest.mark.parametrize("n", range(1, butterflies.LARGEST + 1))
 def test_butterflies_are_transforms(n):
     """The C text is Python's as well, once declarations and casts are gone."""
-    lines, results = butterflies.butterfly([(f"a{at}", f"b{at}") for at in range(n)])
+    lines, results = butterflies.write_butterfly([(f"a{at}", f"b{at}") for at in range(n)])
     x = signal(n).astype(np.complex128)
     names = {f"a{at}": z.real for at, z in enumerate(x)}
     names |= {f"b{at}": z.imag for at, z in enumerate(x)}
@@ -100,5 +100,5 @@ def test_butterflies_are_transforms(n):
 
 
 def test_the_circle_is_exact_where_it_crosses_the_axes():
-    at = fourier.circle(8)
+    at = fourier.compute_circle(8)
     np.testing.assert_allclose(at[[0, 2, 4, 6]], [1, -1j, -1, 1j], atol=1e-16)

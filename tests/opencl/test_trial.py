@@ -130,7 +130,7 @@ def anew(monkeypatch):
 )
 def test_what_a_failure_costs(child, told, state, limits):
     runs = child(**told)
-    (found,) = parent.verdicts([fake()])
+    (found,) = parent.find_verdicts([fake()])
     assert (found.state, found.limits) == (state, limits)
     wrong = {name.replace("_", " "): what for name, what in told.items() if what}
     assert [finding.partition(":")[0] for finding in found.findings] == [
@@ -151,20 +151,20 @@ def test_what_a_failure_costs(child, told, state, limits):
 )
 def test_how_it_ended_is_said(child, what, finding):
     child(groups=what)
-    assert parent.verdicts([fake()])[0].findings == (finding,)
+    assert parent.find_verdicts([fake()])[0].findings == (finding,)
 
 
 def test_a_driver_that_hangs_is_not_waited_for(monkeypatch, child):
     child(float64="hangs")
     monkeypatch.setattr(parent, "SECONDS", 1.0)
-    (found,) = parent.verdicts([fake()])
+    (found,) = parent.find_verdicts([fake()])
     assert found.limits == Limits(float64=False)
     assert found.findings == ("float64: it did not end within 1 s",)
 
 
 def test_a_child_that_does_not_start_is_no_proof_of_anything_good(monkeypatch, folder):
     monkeypatch.setattr(parent, "_CODE", "raise SystemExit('no module named tensorplug_opencl')")
-    (found,) = parent.verdicts([fake()])
+    (found,) = parent.find_verdicts([fake()])
     assert found.state == "unsound"
     assert found.findings[0].endswith("no module named tensorplug_opencl")
 
@@ -174,29 +174,29 @@ def test_a_child_that_does_not_start_is_no_proof_of_anything_good(monkeypatch, f
 
 def test_a_device_is_tried_once(monkeypatch, child):
     runs = child(float16="1 is 2")
-    first = parent.verdicts([fake(), fake()])  # two that are alike: one trial
+    first = parent.find_verdicts([fake(), fake()])  # two that are alike: one trial
     assert len(runs()) == 1
-    assert parent.verdicts([fake()]) == first[:1]
+    assert parent.find_verdicts([fake()]) == first[:1]
     anew(monkeypatch)
-    assert parent.verdicts([fake()]) == first[:1]
+    assert parent.find_verdicts([fake()]) == first[:1]
     assert len(runs()) == 1
-    parent.verdicts([fake("Other GPU")])
+    parent.find_verdicts([fake("Other GPU")])
     assert len(runs()) == 2
 
 
 @pytest.mark.parametrize("change", ["driver", "processor", "ours"])
 def test_what_it_depends_on_makes_it_be_tried_again(monkeypatch, child, change):
     runs = child()
-    parent.verdicts([fake()])
+    parent.find_verdicts([fake()])
     anew(monkeypatch)
     other = fake()
     if change == "driver":
         other.driver_version = "1.3"
     elif change == "processor":
-        monkeypatch.setattr(identity.processor, "digest", lambda: "another")
+        monkeypatch.setattr(identity.processor, "compute_digest", lambda: "another")
     else:
-        monkeypatch.setattr(identity, "ours", lambda: "9.9")
-    parent.verdicts([other])
+        monkeypatch.setattr(identity, "find_version", lambda: "9.9")
+    parent.find_verdicts([other])
     assert len(runs()) == 2
 
 
@@ -221,22 +221,22 @@ def test_what_it_depends_on_makes_it_be_tried_again(monkeypatch, child, change):
 )
 def test_a_file_that_says_something_else_is_not_believed(monkeypatch, child, folder, content):
     runs = child()
-    parent.verdicts([fake()])
+    parent.find_verdicts([fake()])
     (file,) = folder.iterdir()
     file.write_bytes(content)
     anew(monkeypatch)
-    assert parent.verdicts([fake()])[0].state == "sound"
+    assert parent.find_verdicts([fake()])[0].state == "sound"
     assert len(runs()) == 2
 
 
 def test_a_trial_that_ends_its_process_is_made_again_once(monkeypatch, child, folder):
     """As when a GPU takes the machine down: the second time that is the verdict."""
     runs = child()
-    key = verdict.key_of(fake())
+    key = verdict.make_key(fake())
     for number, state in ((1, "sound"), (2, "unsound")):
         told = json.dumps({"number": str(number)}).encode()
         cache_folder.write(folder / f"trial-{key}.attempt", told)
-        (found,) = parent.verdicts([fake()])
+        (found,) = parent.find_verdicts([fake()])
         assert found.state == state
         verdict.forget()
         anew(monkeypatch)
@@ -251,11 +251,11 @@ def test_an_interrupted_trial_says_nothing(monkeypatch, child, folder):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(parent, "_output_of", interrupt)
+        patch.setattr(parent, "_run_process", interrupt)
         with pytest.raises(KeyboardInterrupt):
-            parent.verdicts([fake()])
+            parent.find_verdicts([fake()])
     assert not list(folder.glob("*"))
-    assert parent.verdicts([fake()])[0].state == "sound"
+    assert parent.find_verdicts([fake()])[0].state == "sound"
 
 
 # What the user can say --------------------------------------------------------------------------
@@ -264,20 +264,20 @@ def test_an_interrupted_trial_says_nothing(monkeypatch, child, folder):
 def test_never(monkeypatch, child, folder):
     runs = child(scalars="wrong")
     monkeypatch.setenv(settings.TRIAL, "0")
-    assert parent.verdicts([fake()]) == [verdict.UNTRIED]
+    assert parent.find_verdicts([fake()]) == [verdict.UNTRIED]
     assert not runs()
 
 
 def test_again(monkeypatch, child, folder):
     runs = child(scalars="wrong")
-    assert not parent.verdicts([fake()])[0].usable
+    assert not parent.find_verdicts([fake()])[0].usable
     with attempts.attempting("what is under way"):
         cache_folder.write(folder / "crashed.attempt", b"{}")
         anew(monkeypatch)
         child()
         monkeypatch.setenv(settings.TRIAL, "again")
         for _ in range(2):
-            assert parent.verdicts([fake()])[0].state == "sound"
+            assert parent.find_verdicts([fake()])[0].state == "sound"
         assert len(runs()) == 1  # once in a process
         assert [path.name for path in folder.glob("*.attempt")] == ["what is under way.attempt"]
 
@@ -286,7 +286,7 @@ def test_again(monkeypatch, child, folder):
 def test_a_setting_that_is_none(monkeypatch, value):
     monkeypatch.setenv(settings.TRIAL, value)
     with pytest.raises(SettingsError, match=f"{settings.TRIAL}='{value}'"):
-        settings.trial()
+        settings.read_trial()
 
 
 # The real child ---------------------------------------------------------------------------------
@@ -311,10 +311,10 @@ child.main(sys.argv[1])
 
 
 def test_the_device_of_the_tests_is_tried(folder, target):
-    (found,) = parent.verdicts([target])
+    (found,) = parent.find_verdicts([target])
     assert found.usable, found
     (file,) = folder.glob("*.verdict.json")
-    assert json.loads(file.read_text())["device"] == identity.facts(target)
+    assert json.loads(file.read_text())["device"] == identity.read_facts(target)
 
 
 @pytest.mark.parametrize(
@@ -328,13 +328,13 @@ def test_the_device_of_the_tests_is_tried(folder, target):
 )
 def test_one_wrong_number_is_found(monkeypatch, folder, target, kernel, expected):
     monkeypatch.setattr(parent, "_CODE", LYING.format(kernel=kernel, least=0))
-    (found,) = parent.verdicts([target])
+    (found,) = parent.find_verdicts([target])
     assert found.state == expected
     assert f"{kernel}: number" in found.findings[-1]
 
 
 def test_wrong_numbers_of_long_vectors_cost_long_vectors(monkeypatch, folder, target):
-    before = parent.verdicts([target])[0].limits.vector_bytes
+    before = parent.find_verdicts([target])[0].limits.vector_bytes
     if before < 32:
         pytest.skip("this driver has no longer vectors")
     monkeypatch.setattr(parent, "_known", {})
@@ -343,7 +343,7 @@ def test_wrong_numbers_of_long_vectors_cost_long_vectors(monkeypatch, folder, ta
     monkeypatch.setattr(
         parent, "_CODE", LYING.format(kernel="pairs_float", least=checks.ITEMS * width - 1)
     )
-    (found,) = parent.verdicts([target])
+    (found,) = parent.find_verdicts([target])
     assert (found.state, found.limits.vector_bytes) == ("limited", before // 2)
 
 
@@ -362,12 +362,12 @@ def test_every_check_fails_for_one_wrong_number(nbytes, double):
         *parts,
         checks.loops(),
         checks.sums(),
-        vector_checks.wide(nbytes, double=double),
+        vector_checks.check_vectors(nbytes, double=double),
     ]:
         for check in found:
             right = check.expected
-            assert not check.wrong(right.copy())
+            assert not check.explain_mismatch(right.copy())
             for at in (0, right.size // 2, right.size - 1):
                 wrong = right.copy()
                 wrong[at] = 0 if right[at] else 1
-                assert f"number {at} " in check.wrong(wrong)
+                assert f"number {at} " in check.explain_mismatch(wrong)

@@ -13,7 +13,7 @@ from tensorplug.contract.spec import TensorType
 from tensorplug.ops.matrix_products import BATCH_MAT_MUL
 from tensorplug.ops.nn import fused
 from tensorplug_opencl.kernels import vector_products
-from tensorplug_opencl.kernels.matrix_products import product_of
+from tensorplug_opencl.kernels.matrix_products import make_product
 
 if TYPE_CHECKING:
     from tensorplug_opencl.backend import OpenCLBackend
@@ -67,8 +67,8 @@ def product(
         turned.append(swapped)
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     out = TensorType(dt.of(a.dtype), (*batch, a.shape[-2], b.shape[-1]))
-    of = product_of(*types, out, transpose_a=turned[0], transpose_b=turned[1])
-    multiply = vector_products.multiplier(device.runtime, of, cut=cut)
+    of = make_product(*types, out, transpose_a=turned[0], transpose_b=turned[1])
+    multiply = vector_products.make_multiplier(device.runtime, of, cut=cut)
     assert multiply is not None
     result = device.runtime.empty(out)
     multiply(*given, result)
@@ -171,8 +171,8 @@ def test_nothing_to_multiply(call, shapes):
 
 def test_other_products_are_left_to_tiles(backend):
     two = TensorType(dt.float32, (2, 3)), TensorType(dt.float32, (3, 2))
-    of = product_of(*two, TensorType(dt.float32, (2, 2)), transpose_a=False, transpose_b=False)
-    assert vector_products.multiplier(backend.runtime, of) is None
+    of = make_product(*two, TensorType(dt.float32, (2, 2)), transpose_a=False, transpose_b=False)
+    assert vector_products.make_multiplier(backend.runtime, of) is None
 
 
 def test_small_groups(backend, monkeypatch):

@@ -35,10 +35,10 @@ def main() -> None:
 
 def processor_name() -> str:
     """Return the processor's name, and what tells models of one name from one another."""
-    facts = processor.facts()
+    facts = processor.read_facts()
     given = [word for word in ("cpu family", "model") if word in facts]
     numbers = [f"{item.removeprefix('cpu ')} {facts[item]}" for item in given]
-    name = re.sub(r"\((R|TM|tm)\)", "", processor.model())
+    name = re.sub(r"\((R|TM|tm)\)", "", processor.read_model())
     return f"{name} ({', '.join(numbers)})" if numbers else name
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["Fatal", "attempting", "fatal", "forget"]
+__all__ = ["Fatal", "attempting", "find_fatal", "forget"]
 
 SUFFIX: Final = ".attempt"
 
@@ -53,13 +53,13 @@ class Fatal(NamedTuple):
     story: Story
 
 
-def fatal(key: str) -> Fatal | None:
+def find_fatal(key: str) -> Fatal | None:
     """Return the attempt under ``key`` that ended an earlier process; None if there is none."""
-    folder = cache_folder.folder()
+    folder = cache_folder.find_folder()
     if folder is None:
         return None
     file = folder / f"{key}{SUFFIX}"
-    descriptor = cache_folder.opened(file, os.O_RDWR)
+    descriptor = cache_folder.open_trusted(file, os.O_RDWR)
     if descriptor is None:
         return None
     try:
@@ -67,14 +67,14 @@ def fatal(key: str) -> Fatal | None:
             return None  # another process is at it
         if not os.fstat(descriptor).st_nlink:
             return None  # it has ended well meanwhile
-        return Fatal(file, _story(descriptor))
+        return Fatal(file, _read_story(descriptor))
     except OSError:
         return None  # a file system without locks
     finally:
         os.close(descriptor)
 
 
-def _story(descriptor: int) -> Story:
+def _read_story(descriptor: int) -> Story:
     try:
         told: Any = json.loads(os.read(descriptor, 1 << 16))
     except ValueError:
@@ -89,8 +89,8 @@ def attempting(key: str, **story: str) -> Iterator[None]:
     If this process dies, a later one reads ``story``. If no file can be kept, or if another
     process makes the same attempt, the block runs without a note.
     """
-    folder = cache_folder.folder()
-    begun = None if folder is None else _begun(folder, key, story)
+    folder = cache_folder.find_folder()
+    begun = None if folder is None else _begin(folder, key, story)
     try:
         yield
     finally:
@@ -109,7 +109,7 @@ def _end(file: Path, descriptor: int) -> None:
         os.close(descriptor)
 
 
-def _begun(folder: Path, key: str, story: Story) -> tuple[Path, int] | None:
+def _begin(folder: Path, key: str, story: Story) -> tuple[Path, int] | None:
     """Return the locked file of an attempt and its descriptor; None if that is impossible."""
     # It gets its name only once it is locked: until then it would look like a dead process's.
     file = folder / f"{key}{SUFFIX}"
@@ -136,11 +136,11 @@ def _begun(folder: Path, key: str, story: Story) -> tuple[Path, int] | None:
 
 def forget() -> None:
     """Delete the notes of all crashes, so that everything is tried again."""
-    folder = cache_folder.folder()
+    folder = cache_folder.find_folder()
     if folder is None:
         return
     for file in folder.glob(f"*{SUFFIX}"):
-        found = fatal(file.name.removesuffix(SUFFIX))
+        found = find_fatal(file.name.removesuffix(SUFFIX))
         if found is not None:
             with suppress(OSError):
                 found.file.unlink()

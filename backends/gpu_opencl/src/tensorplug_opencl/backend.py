@@ -99,9 +99,9 @@ class OpenCLBackend:
 
     def compile_program(self, program: FlatProgram) -> Sequence[FlatCall]:
         """Return the calls with chains of elementwise ones made one kernel each."""
-        from tensorplug_opencl.kernels.fusion import fused  # kernels are not loaded before
+        from tensorplug_opencl.kernels.fusion import fuse  # kernels are not loaded before
 
-        return fused(program, self.runtime)
+        return fuse(program, self.runtime)
 
     def synchronize(self) -> None:
         """Wait until all work submitted so far is done; raise what it raised."""
@@ -109,7 +109,7 @@ class OpenCLBackend:
 
     def memory(self) -> Mapping[str, int]:
         """Return bytes and blocks in use and kept for reuse, and the number of programs."""
-        return {**self.runtime.memory.figures(), "programs": len(self.runtime.programs)}
+        return {**self.runtime.memory.measure(), "programs": len(self.runtime.programs)}
 
     def trim(self) -> int:
         """Give the memory kept for reuse back to the device; return how many bytes that were."""

@@ -37,8 +37,8 @@ class Binaries:
     """
 
     def __init__(self, device: cl.Device, options: Sequence[str]) -> None:
-        self._folder = cache_folder.folder()
-        self._device = identity.key(device, _FORMAT, *options)
+        self._folder = cache_folder.find_folder()
+        self._device = identity.start_key(device, _FORMAT, *options)
         self._written = 0
 
     def key(self, source: str) -> str:
@@ -47,7 +47,7 @@ class Binaries:
         key.update(source.encode())
         return key.hexdigest()
 
-    def _file(self, source: str) -> tuple[Path, bytes] | None:
+    def _find_file(self, source: str) -> tuple[Path, bytes] | None:
         """Return the file of the program ``source``, and its key."""
         if self._folder is None:
             return None
@@ -56,7 +56,7 @@ class Binaries:
 
     def find(self, source: str) -> bytes | None:
         """Return the binary of the program ``source``; None where there is none, or a bad one."""
-        named = self._file(source)
+        named = self._find_file(source)
         if named is None:
             return None
         file, key = named
@@ -66,15 +66,15 @@ class Binaries:
         with suppress(OSError):
             os.utime(file)  # used now
         digest, binary = content[:_DIGEST], content[_DIGEST:]
-        return binary if binary and digest == _sealed(key, binary) else None
+        return binary if binary and digest == _seal(key, binary) else None
 
     def keep(self, source: str, binary: bytes) -> None:
         """Put the binary of the program ``source`` there."""
-        named = self._file(source)
+        named = self._find_file(source)
         if named is None or not binary:
             return
         file, key = named
-        if not cache_folder.write(file, _sealed(key, binary) + binary):
+        if not cache_folder.write(file, _seal(key, binary) + binary):
             return
         if self._written % _PRUNE_EVERY == 0:
             cache_folder.prune_leftovers(file.parent)
@@ -84,13 +84,13 @@ class Binaries:
 
     def forget(self, source: str) -> None:
         """Take out the binary of the program ``source``, which its driver does not like."""
-        named = self._file(source)
+        named = self._find_file(source)
         if named is not None:
             with suppress(OSError):
                 named[0].unlink()
 
 
-def _sealed(key: bytes, binary: bytes) -> bytes:
+def _seal(key: bytes, binary: bytes) -> bytes:
     """Return the digest that ties ``binary`` to the program with ``key``."""
     return hashlib.sha256(key + binary).digest()
 

@@ -17,7 +17,7 @@ from typing import Final
 
 from tensorplug.plugin import BackendWarning, warn
 
-__all__ = ["CACHE", "LEFTOVER", "folder", "opened", "prune_leftovers", "read", "write"]
+__all__ = ["CACHE", "LEFTOVER", "find_folder", "open_trusted", "prune_leftovers", "read", "write"]
 
 CACHE: Final = "TENSORPLUG_OPENCL_CACHE"
 LEFTOVER: Final = ".part"  # ends the name of a file that is being written
@@ -28,27 +28,27 @@ _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 _refused: set[Path] = set()  # folders that were warned of
 
 
-def folder() -> Path | None:
+def find_folder() -> Path | None:
     """Return the folder, which may not exist yet.
 
     None if the environment turns it off, if the user has no home, or if another user could have
     written to it.
     """
-    place = _place()
-    return place if place is not None and _trusted(place) else None
+    place = _choose_place()
+    return place if place is not None and _is_trusted(place) else None
 
 
-def _place() -> Path | None:
+def _choose_place() -> Path | None:
     asked = os.environ.get(CACHE, "").strip()
     if asked.lower() in _OFF or os.environ.get("PYOPENCL_NO_CACHE"):
         return None
     if asked:
         return Path(asked)
-    caches = _caches()
+    caches = _find_caches()
     return None if caches is None else caches / "tensorplug-opencl"
 
 
-def _caches() -> Path | None:
+def _find_caches() -> Path | None:
     """Return the system's folder for the user's caches; None if it is not known."""
     if sys.platform == "win32":
         local = os.environ.get("LOCALAPPDATA")
@@ -61,7 +61,7 @@ def _caches() -> Path | None:
     return Path(home, "Library/Caches" if sys.platform == "darwin" else ".cache")
 
 
-def _trusted(folder: Path) -> bool:
+def _is_trusted(folder: Path) -> bool:
     """Return whether ``folder`` belongs to this user or does not exist yet; else warn once."""
     try:
         status = folder.stat()
@@ -70,7 +70,9 @@ def _trusted(folder: Path) -> bool:
     except OSError as error:
         reason = str(error)
     else:
-        reason = _distrust(status) if stat.S_ISDIR(status.st_mode) else "it is not a folder"
+        reason = (
+            _explain_distrust(status) if stat.S_ISDIR(status.st_mode) else "it is not a folder"
+        )
     if reason and folder not in _refused:
         _refused.add(folder)
         warn(
@@ -82,7 +84,7 @@ def _trusted(folder: Path) -> bool:
     return not reason
 
 
-def _distrust(status: os.stat_result) -> str:
+def _explain_distrust(status: os.stat_result) -> str:
     """Return why a file or folder with ``status`` is not trusted; "" if it is."""
     if not hasattr(os, "geteuid"):  # Windows, where the folder's own list of rights decides
         return ""
@@ -93,7 +95,7 @@ def _distrust(status: os.stat_result) -> str:
     return ""
 
 
-def opened(file: Path, flags: int = os.O_RDONLY) -> int | None:
+def open_trusted(file: Path, flags: int = os.O_RDONLY) -> int | None:
     """Return a descriptor of ``file``; None if it does not exist or is not trusted."""
     more = ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY")  # a pipe must not hold us up
     follow = sum(getattr(os, name, 0) for name in more)
@@ -102,7 +104,7 @@ def opened(file: Path, flags: int = os.O_RDONLY) -> int | None:
     except OSError:
         return None
     status = os.fstat(descriptor)
-    if not stat.S_ISREG(status.st_mode) or _distrust(status):
+    if not stat.S_ISREG(status.st_mode) or _explain_distrust(status):
         os.close(descriptor)
         return None
     return descriptor
@@ -110,7 +112,7 @@ def opened(file: Path, flags: int = os.O_RDONLY) -> int | None:
 
 def read(file: Path) -> bytes | None:
     """Return the contents of ``file``; None if it does not exist or is not trusted."""
-    descriptor = opened(file)
+    descriptor = open_trusted(file)
     if descriptor is None:
         return None
     with suppress(OSError), os.fdopen(descriptor, "rb") as stream:

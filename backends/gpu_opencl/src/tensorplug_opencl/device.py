@@ -23,7 +23,15 @@ if TYPE_CHECKING:
     from tensorplug_opencl.limits import Limits
     from tensorplug_opencl.trial.verdict import Verdict
 
-__all__ = ["Found", "available", "choose", "describe", "diagnostics", "dtypes_of", "infos"]
+__all__ = [
+    "Found",
+    "available",
+    "choose",
+    "collect_diagnostics",
+    "describe",
+    "dtypes_of",
+    "list_infos",
+]
 
 NO_PLATFORM: Final = -1001  # what the ICD loader says where no driver is registered
 OLDEST: Final = (1, 2)  # the version of OpenCL that our programs are written in
@@ -51,7 +59,7 @@ class Found(NamedTuple):
     def refused(self) -> str:
         """Why the backend does not open the device; "" if it does."""
         if self.verdict.usable:
-            return _lack(self.device)
+            return _find_lack(self.device)
         return (
             f"its driver failed the trial: {'; '.join(self.verdict.findings)} "
             "(a new version of the driver is tried automatically; to try this one again, set "
@@ -80,7 +88,7 @@ def available() -> list[Found]:
 def _search() -> tuple[list[Found], list[str]]:
     """Return the devices in order, and the errors of drivers that cannot list their devices."""
     try:
-        platforms = loader.platforms()
+        platforms = loader.list_platforms()
     except cl.Error as error:
         if error.code == NO_PLATFORM:
             return [], []
@@ -94,20 +102,20 @@ def _search() -> tuple[list[Found], list[str]]:
             if error.code != cl.status_code.DEVICE_NOT_FOUND:
                 name = opencl_platform.name.strip()
                 faults.append(f"OpenCL platform {name!r} cannot list its devices: {error}")
-    return _ranked(devices), faults
+    return _judge(devices), faults
 
 
-def _ranked(devices: Sequence[cl.Device]) -> list[Found]:
-    able = [device for device in devices if not _lack(device)]
-    verdicts = dict(zip(map(id, able), parent.verdicts(able), strict=True))
+def _judge(devices: Sequence[cl.Device]) -> list[Found]:
+    able = [device for device in devices if not _find_lack(device)]
+    verdicts = dict(zip(map(id, able), parent.find_verdicts(able), strict=True))
     found = [Found(device, verdicts.get(id(device), UNTRIED)) for device in devices]
-    return sorted(found, key=_rank)
+    return sorted(found, key=_sort_key)
 
 
-def _rank(found: Found) -> tuple[bool, int, int, tuple[int, ...]]:
+def _sort_key(found: Found) -> tuple[bool, int, int, tuple[int, ...]]:
     device, verdict = found
     kind = next((at for at, kind in enumerate(_ORDER) if device.type & kind), len(_ORDER))
-    newest_first = tuple(-number for number in _version(device) or ())
+    newest_first = tuple(-number for number in _parse_version(device) or ())
     return bool(found.refused), kind, _STATES.index(verdict.state), newest_first
 
 
@@ -123,7 +131,7 @@ def choose(wanted: str | None) -> Found:
     if not found:
         raise BackendUnavailableError(
             "no OpenCL device was found: no driver is installed, or it finds no hardware. "
-            f"{_cure()}"
+            f"{_suggest_driver()}"
         )
     number = 0 if wanted is None else int(wanted)
     if number >= len(found):
@@ -136,19 +144,19 @@ def choose(wanted: str | None) -> Found:
         return chosen
     if wanted is not None:
         raise BackendUnavailableError(
-            f"{_told(chosen)}. Choose another device, or install a newer driver"
+            f"{_explain(chosen)}. Choose another device, or install a newer driver"
         )
     # The best one is refused, so all are.
-    raise BackendUnavailableError(f"{'; '.join(map(_told, found))}. {_cure()}")
+    raise BackendUnavailableError(f"{'; '.join(map(_explain, found))}. {_suggest_driver()}")
 
 
-def _told(found: Found) -> str:
+def _explain(found: Found) -> str:
     """Return why a device cannot be used, with its name and its driver's version."""
     driver = found.device.driver_version.strip()
     return f"{describe(found.device)}, driver {driver}, cannot be used: {found.refused}"
 
 
-def _cure() -> str:
+def _suggest_driver() -> str:
     """Return what to install if no device can be used."""
     if platform.machine().lower() in _INTEL and sys.platform != "darwin":
         runtime = "an OpenCL runtime for the CPU: pip install 'tensorplug-opencl[cpu]'"
@@ -157,14 +165,14 @@ def _cure() -> str:
     return f"Install the driver of your hardware's vendor, or {runtime}"
 
 
-def _version(device: cl.Device) -> tuple[int, int] | None:
+def _parse_version(device: cl.Device) -> tuple[int, int] | None:
     found = _VERSION.match(device.version.strip())  # "OpenCL 3.0 " and what the vendor adds
     return (int(found[1]), int(found[2])) if found else None
 
 
-def _lack(device: cl.Device) -> str:
+def _find_lack(device: cl.Device) -> str:
     """Return why ``device`` cannot run any of our programs; "" if it can."""
-    found = _version(device)
+    found = _parse_version(device)
     if found is None or found < OLDEST:
         needed = ".".join(map(str, OLDEST))
         return f"its version is {device.version.strip()!r}, and OpenCL {needed} is needed"
@@ -175,7 +183,7 @@ def _lack(device: cl.Device) -> str:
     return ""
 
 
-def infos() -> list[DeviceInfo]:
+def list_infos() -> list[DeviceInfo]:
     """Return what is known of every device without opening it."""
     return [
         DeviceInfo(
@@ -211,7 +219,7 @@ def dtypes_of(device: cl.Device, limits: Limits = NO_LIMITS) -> frozenset[DType]
     return frozenset(always | {dtype for dtype, has in optional.items() if has})
 
 
-def diagnostics() -> dict[str, str]:
+def collect_diagnostics() -> dict[str, str]:
     """Return versions by name; an error takes the place of a version that cannot be read."""
     result = {"pyopencl": cl.VERSION_TEXT}
     try:

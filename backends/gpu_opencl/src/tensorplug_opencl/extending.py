@@ -105,12 +105,16 @@ def elementwise(
     """
     formula = Formula(formula) if isinstance(formula, str) else formula
     numbers = {} if constants is None else constants
-    dtype = _common(inputs)
+    dtype = _find_common_dtype(inputs)
     _check_names([*inputs, *numbers])
     ctype = ctypes.ring(dtype) if formula.ring else ctypes.computed(dtype)
-    converted = [_constant(backend, key, number, dtype, ctype) for key, number in numbers.items()]
+    converted = [
+        _make_constant(backend, key, number, dtype, ctype) for key, number in numbers.items()
+    ]
     title = f"{name} {dtype}"
-    return pointwise.of_formula(backend.runtime, title, formula, inputs, out, converted, functions)
+    return pointwise.prepare_formula(
+        backend.runtime, title, formula, inputs, out, converted, functions
+    )
 
 
 def elementwise_several(
@@ -150,7 +154,7 @@ def elementwise_several(
     Raises: as ``elementwise``, and ValueError where shapes are not as said above.
     """
     numbers = {} if constants is None else constants
-    dtype = _common(inputs)
+    dtype = _find_common_dtype(inputs)
     _check_names([*inputs, *numbers])
     _check_names(list(outs))
     twice = outs.keys() & {*inputs, *numbers}
@@ -163,14 +167,16 @@ def elementwise_several(
         raise ValueError(f"results must have one shape, inputs that one or one element: {shown}")
     runtime = backend.runtime
     if not next(iter(outs.values())).size:
-        return _several(runtime, list(outs.values()), _nothing)
+        return _produce_all(runtime, list(outs.values()), _write_nothing)
     ctype = ctypes.computed(dtype)
-    converted = [_constant(backend, key, number, dtype, ctype) for key, number in numbers.items()]
+    converted = [
+        _make_constant(backend, key, number, dtype, ctype) for key, number in numbers.items()
+    ]
     write = joint.launch(runtime, f"{name} {dtype}", statements, inputs, outs, converted, dtype)
-    return _several(runtime, list(outs.values()), write)
+    return _produce_all(runtime, list(outs.values()), write)
 
 
-def _common(inputs: Mapping[str, TensorType]) -> DType:
+def _find_common_dtype(inputs: Mapping[str, TensorType]) -> DType:
     dtypes = {operand.dtype for operand in inputs.values()}
     if len(dtypes) != 1:
         shown = ", ".join(f"{name}={operand}" for name, operand in inputs.items()) or "none"
@@ -186,7 +192,7 @@ def _check_names(names: Sequence[str]) -> None:
             raise ValueError(f"{name!r} is both an input and a constant")
 
 
-def _constant(
+def _make_constant(
     backend: OpenCLBackend, name: str, value: Number, inputs: DType, ctype: str
 ) -> pointwise.Constant:
     """Return ``value`` in the inputs' type as computed with, or in its own if it has one."""
@@ -280,25 +286,25 @@ def program(
     for constant in constants:
         if not isinstance(constant, np.generic | np.ndarray):
             raise TypeError(f"constant {constant!r} has no C type; give a NumPy scalar")
-    write: Callable[..., None] = _nothing
+    write: Callable[..., None] = _write_nothing
     if any(output.size for output in outs):
         if items < 1:
             raise ValueError(f"items must be positive, got {items}")
         arrays = inputs + len(outs)
         write = runtime.launch(source, arrays, constants, items, heavy=heavy, group=group)
     if isinstance(out, TensorType):
-        return calls.producer(runtime, out, write)
-    return _several(runtime, outs, write)
+        return calls.make_producer(runtime, out, write)
+    return _produce_all(runtime, outs, write)
 
 
-def _nothing(*_buffers: DeviceBuffer) -> None:
+def _write_nothing(*_buffers: DeviceBuffer) -> None:
     """Write outputs that have no elements."""
 
 
-def _several(
+def _produce_all(
     runtime: Runtime, outs: Sequence[TensorType], write: Callable[..., None]
 ) -> Callable[..., list[DeviceBuffer]]:
-    makers = [runtime.maker(output) for output in outs]
+    makers = [runtime.prepare_empty(output) for output in outs]
 
     def run(*inputs: DeviceBuffer) -> list[DeviceBuffer]:
         results = [make() for make in makers]

@@ -16,7 +16,14 @@ from tensorplug.plugin import (
     TensorplugError,
 )
 
-__all__ = ["BuildError", "build_failure", "is_lost", "is_memory", "no_kernels", "translated"]
+__all__ = [
+    "BuildError",
+    "explain_build_failure",
+    "explain_missing_kernel",
+    "is_lost",
+    "is_memory",
+    "translate",
+]
 
 _code = cl.status_code
 MEMORY_CODES: Final = frozenset(
@@ -59,13 +66,13 @@ def is_lost(error: cl.Error) -> bool:
     return error.code in LOST_CODES
 
 
-def translated(error: cl.Error, device: str, action: str) -> Exception:
+def translate(error: cl.Error, device: str, action: str) -> Exception:
     """Return the exception to raise for ``error``, which came from ``action`` on ``device``.
 
     A code that concerns neither memory nor a lost device is a bug in this package: the original
     error is returned, with a note.
     """
-    text = _first_line(error)
+    text = _take_first_line(error)
     if error.code in LOST_CODES:
         return DeviceLostError(
             f"{device} is lost, and with it all tensors stored there: {action} failed with {text}"
@@ -78,7 +85,9 @@ def translated(error: cl.Error, device: str, action: str) -> Exception:
     return error
 
 
-def build_failure(error: cl.Error, device: str, kernel: str) -> BuildError | KernelRefusedError:
+def explain_build_failure(
+    error: cl.Error, device: str, kernel: str
+) -> BuildError | KernelRefusedError:
     """Return the error for a program that does not build, with the first lines of the log.
 
     Some compilers refuse a program that takes too much local memory; others only report it.
@@ -106,15 +115,15 @@ _DRIVER_CACHES: Final = {
 }
 
 
-def no_kernels(device: cl.Device, name: str, program: str) -> BuildError:
+def explain_missing_kernel(device: cl.Device, name: str, program: str) -> BuildError:
     """Return the error for a program that builds, but in which the driver finds no kernel."""
     return BuildError(
         f"the compiler of {name} built program {program!r} without a kernel. A killed process may "
-        f"have left a broken file in the driver's own cache: delete {_cache_of(device)}"
+        f"have left a broken file in the driver's own cache: delete {_find_cache(device)}"
     )
 
 
-def _cache_of(device: cl.Device) -> str:
+def _find_cache(device: cl.Device) -> str:
     """Return the folder in which the driver of ``device`` keeps what it compiles."""
     named = _DRIVER_CACHES.get(device.platform.name.strip())
     if named is None:
@@ -127,5 +136,5 @@ def _cache_of(device: cl.Device) -> str:
     return str(Path(folder).expanduser())
 
 
-def _first_line(error: BaseException) -> str:
+def _take_first_line(error: BaseException) -> str:
     return next(iter(str(error).splitlines()), type(error).__name__)

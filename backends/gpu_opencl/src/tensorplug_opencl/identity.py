@@ -12,12 +12,12 @@ from tensorplug_opencl import processor
 if TYPE_CHECKING:
     import pyopencl as cl
 
-__all__ = ["facts", "key", "ours"]
+__all__ = ["find_version", "read_facts", "start_key"]
 
 _TOLD: Final = ("name", "vendor", "version", "driver_version")
 
 
-def ours() -> str:
+def find_version() -> str:
     """Return the version of this distribution."""
     try:
         return version("tensorplug-opencl")
@@ -25,7 +25,7 @@ def ours() -> str:
         return "unknown"
 
 
-def facts(device: cl.Device) -> dict[str, str]:
+def read_facts(device: cl.Device) -> dict[str, str]:
     """Return, by name, the facts that distinguish ``device`` and its driver from others.
 
     Two devices of one model have the same facts: what is true for one is true for the other.
@@ -37,11 +37,11 @@ def facts(device: cl.Device) -> dict[str, str]:
     return told
 
 
-def key(device: cl.Device, *more: str) -> hashlib._Hash:
+def start_key(device: cl.Device, *more: str) -> hashlib._Hash:
     """Return the digest of ``device``, the processor, the compiler's options and ``more``."""
     parts = (
-        *facts(device).values(),
-        processor.digest(),
+        *read_facts(device).values(),
+        processor.compute_digest(),
         os.environ.get("PYOPENCL_BUILD_OPTIONS", ""),  # pyopencl adds them
         *more,
     )

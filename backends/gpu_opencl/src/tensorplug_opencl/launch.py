@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tensorplug_opencl.memory import Memory
     from tensorplug_opencl.program import Programs
 
-__all__ = ["Launch", "LaunchContext", "bind", "group_of"]
+__all__ = ["Launch", "LaunchContext", "bind_setter", "choose_group"]
 
 # Work-items per group, for items that do little and for those that loop. PoCL compiles a kernel
 # again for every new group size, so they are fixed, and runs a group on one core, so that
@@ -37,7 +37,7 @@ _TOO_LARGE: Final = frozenset(
 _info = cl.kernel_work_group_info
 
 
-def group_of(
+def choose_group(
     device: cl.Device, kernel: cl.Kernel, title: str, wanted: int, needed: int | None
 ) -> int:
     """Return how many work-items of ``kernel`` form a group: ``needed`` or at most ``wanted``.
@@ -69,7 +69,7 @@ def group_of(
     return group - group % step if 0 < step < group else group
 
 
-def bind(kernel: cl.Kernel) -> Callable[[int, Any], None]:
+def bind_setter(kernel: cl.Kernel) -> Callable[[int, Any], None]:
     """Return the function that sets a number or struct as argument of ``kernel``.
 
     pyopencl's ``set_arg`` takes 10 microseconds for what is no buffer, since it tries several
@@ -127,7 +127,7 @@ class Launch:
     ) -> None:
         self._runtime = runtime
         self._set_arg: Callable[[int, Any], None] = kernel.set_arg
-        self._set_number = bind(kernel)
+        self._set_number = bind_setter(kernel)
         self.kernel = kernel
         self.title = title
         self._items = items
@@ -179,10 +179,10 @@ class Launch:
                     runtime.queue, self.kernel, self._global, self._local
                 )
             except cl.Error as error:
-                event = self._again(error)
+                event = self._retry(error)
             runtime.last = event
             if runtime.measuring:
-                runtime.measurements.note(event)
+                runtime.measurements.record(event)
 
     def _run_first(self, arrays: Sequence[DeviceBuffer]) -> None:
         """Run the program to its end, which no process has done yet."""
@@ -193,7 +193,7 @@ class Launch:
             self(*arrays)
             runtime.synchronize()
 
-    def _again(self, error: cl.Error) -> cl.Event:
+    def _retry(self, error: cl.Error) -> cl.Event:
         """Enqueue once more with the pool emptied, then in ever smaller groups."""
         runtime = self._runtime
         if faults.is_memory(error):
@@ -208,7 +208,7 @@ class Launch:
                 return self._enqueue()
             except cl.Error as again:
                 error = again
-        raise faults.translated(error, runtime.name, f"running {self.title!r}") from error
+        raise faults.translate(error, runtime.name, f"running {self.title!r}") from error
 
     def _enqueue(self) -> cl.Event:
         return cl.enqueue_nd_range_kernel(

@@ -18,7 +18,7 @@ __all__ = [
     "broadcast_strides",
     "collapse",
     "index_dtype",
-    "packed",
+    "pack",
     "permuted_strides",
     "row_major",
 ]
@@ -93,7 +93,7 @@ def index_dtype(*reaches: int) -> np.dtype[Any]:
     return np.dtype(np.uint32 if max(reaches, default=0) <= NARROW_LIMIT else np.uint64)
 
 
-def packed(layouts: Sequence[Layout], dtype: np.dtype[Any]) -> np.ndarray[Any, Any] | None:
+def pack(layouts: Sequence[Layout], dtype: np.dtype[Any]) -> np.ndarray[Any, Any] | None:
     """Return the bytes of the struct that ``templates.layout_struct`` declares; None if empty.
 
     A negative stride wraps around, as do the sums it is part of.

@@ -27,7 +27,7 @@ class Limits(NamedTuple):
     binaries: bool = True
     long_loops: bool = True
 
-    def told(self) -> list[str]:
+    def describe(self) -> list[str]:
         """Return what the backend does not use, in words."""
         found = []
         if self.vector_bytes < NONE.vector_bytes:

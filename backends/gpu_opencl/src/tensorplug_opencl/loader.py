@@ -20,7 +20,7 @@ import pyopencl as cl
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["installed", "platforms"]
+__all__ = ["find_installed", "list_platforms"]
 
 VENDORS: Final = "OCL_ICD_VENDORS"
 FILENAMES: Final = "OCL_ICD_FILENAMES"  # where there is no folder, on Windows
@@ -32,7 +32,7 @@ _lock = threading.Lock()
 _asked = False
 
 
-def installed() -> dict[str, Path]:
+def find_installed() -> dict[str, Path]:
     """Return the libraries, by distribution, of the drivers that pip has installed.
 
     Those that the loader does not find by itself: PoCL's is not among them.
@@ -40,13 +40,13 @@ def installed() -> dict[str, Path]:
     wanted = 1 if sys.platform == "win32" else 0
     found = {}
     for name, libraries in _RUNTIMES.items():
-        library = _library(name, libraries[wanted])
+        library = _find_library(name, libraries[wanted])
         if library is not None:
             found[name] = library
     return found
 
 
-def _library(name: str, library: str) -> Path | None:
+def _find_library(name: str, library: str) -> Path | None:
     try:
         files = distribution(name).files or []
     except PackageNotFoundError:
@@ -58,8 +58,8 @@ def _library(name: str, library: str) -> Path | None:
     return None
 
 
-def platforms() -> list[cl.Platform]:
-    """Return all platforms, including those of ``installed``.
+def list_platforms() -> list[cl.Platform]:
+    """Return all platforms, including those of ``find_installed``.
 
     The loader looks for drivers once in a process. If other code has asked it before, it does not
     find the drivers that pip has installed. To make it find them, set ``OCL_ICD_VENDORS`` in the
@@ -69,21 +69,21 @@ def platforms() -> list[cl.Platform]:
     with _lock:
         if _asked:
             return cl.get_platforms()
-        with _known(installed()):
+        with _register(find_installed()):
             found = cl.get_platforms()
         _asked = True
         return found
 
 
 @contextmanager
-def _known(drivers: dict[str, Path]) -> Iterator[None]:
+def _register(drivers: dict[str, Path]) -> Iterator[None]:
     """Let the loader find ``drivers`` in the block, unless the user has chosen the drivers."""
     if not drivers or os.environ.get(VENDORS) or sys.platform == "darwin":
         yield
         return
     if sys.platform == "win32":
         named = [os.environ.get(FILENAMES, ""), *map(str, drivers.values())]
-        with _set(FILENAMES, os.pathsep.join(filter(None, named))):
+        with _set_variable(FILENAMES, os.pathsep.join(filter(None, named))):
             yield
         return
     with tempfile.TemporaryDirectory(prefix="tensorplug-opencl-") as folder:
@@ -95,12 +95,12 @@ def _known(drivers: dict[str, Path]) -> Iterator[None]:
         for name, library in drivers.items():
             if library.name not in registered:
                 Path(folder, f"tensorplug-{name}.icd").write_text(f"{library}\n")
-        with _set(VENDORS, folder):
+        with _set_variable(VENDORS, folder):
             yield
 
 
 @contextmanager
-def _set(variable: str, value: str) -> Iterator[None]:
+def _set_variable(variable: str, value: str) -> Iterator[None]:
     before = os.environ.get(variable)
     os.environ[variable] = value
     try:

@@ -73,12 +73,14 @@ class Measurements:
                 if not self._count:
                     runtime.translate("going back to the queue without times", self._stop)
             took = [0]
-            runtime.translate("reading times of events", lambda: took.append(_busy(events)))
+            runtime.translate(
+                "reading times of events", lambda: took.append(_add_up_times(events))
+            )
             return sum(took)
 
         return end
 
-    def note(self, event: cl.Event) -> None:
+    def record(self, event: cl.Event) -> None:
         """Take in what this thread has enqueued."""
         for events in self._open.events:
             events.append(event)
@@ -91,14 +93,14 @@ class Measurements:
                 runtime.device,
                 properties=cl.command_queue_properties.PROFILING_ENABLE,
             )
-        self._go_on(self._timed)
+        self._switch_to(self._timed)
         self._runtime.measuring = True
 
     def _stop(self) -> None:
         self._runtime.measuring = False
-        self._go_on(self._plain)
+        self._switch_to(self._plain)
 
-    def _go_on(self, queue: cl.CommandQueue) -> None:
+    def _switch_to(self, queue: cl.CommandQueue) -> None:
         """Let all work go to ``queue``, after what the other one has."""
         before = self._runtime.queue
         done = cl.enqueue_marker(before)
@@ -107,7 +109,7 @@ class Measurements:
         self._runtime.queue = queue
 
 
-def _busy(events: list[cl.Event]) -> int:
+def _add_up_times(events: list[cl.Event]) -> int:
     if events:
         cl.wait_for_events(events)
     return sum(event.profile.end - event.profile.start for event in events)

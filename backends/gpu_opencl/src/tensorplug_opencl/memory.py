@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyopencl.tools import PooledBuffer
 
 
-__all__ = ["LIMIT", "Memory", "limit_of"]
+__all__ = ["LIMIT", "Memory", "parse_limit"]
 
 LIMIT: Final = "TENSORPLUG_OPENCL_MEMORY_LIMIT"
 SHOWN: Final = 5  # of the largest holders, in a message
@@ -31,7 +31,7 @@ _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(i?b)?|b)?", re.IGNOREC
 _POWERS: Final = " kmgt"
 
 
-def limit_of(text: str) -> int | None:
+def parse_limit(text: str) -> int | None:
     """Return the bytes that ``text`` allows, the value of the variable; None for no limit.
 
     A number of bytes, or one with a unit: ``512MiB`` or ``512M`` in powers of 1024, ``2GB`` in
@@ -63,7 +63,7 @@ class Memory:
     """
 
     def __init__(self, queue: cl.CommandQueue, name: str, wait: Callable[[], None]) -> None:
-        self.limit = limit_of(os.environ.get(LIMIT, ""))
+        self.limit = parse_limit(os.environ.get(LIMIT, ""))
         self.pool = MemoryPool(ImmediateAllocator(queue))
         self._queue = queue
         self._name = name
@@ -97,7 +97,7 @@ class Memory:
 
     def _allocate_again(self, nbytes: int, first: cl.Error | MemoryError) -> PooledBuffer:
         if isinstance(first, cl.Error) and not faults.is_memory(first):
-            raise faults.translated(first, self._name, "allocating memory") from first
+            raise faults.translate(first, self._name, "allocating memory") from first
         if gc.isenabled():
             gc.collect()  # tensors in cycles of the caller's
         held = self.pool.managed_bytes - self.pool.active_bytes
@@ -107,14 +107,14 @@ class Memory:
                 return self.pool.allocate(nbytes)
             return self._allocate_within(self.limit, nbytes)
         except (cl.Error, MemoryError) as error:
-            raise self._out_of_memory(nbytes, held, error) from error
+            raise self._explain(nbytes, held, error) from error
 
-    def _out_of_memory(
+    def _explain(
         self, nbytes: int, held: int, error: cl.Error | MemoryError
     ) -> BackendMemoryError:
         reason = next(iter(str(error).splitlines()), type(error).__name__)
         device = self._queue.device
-        largest = "; ".join(self.largest())
+        largest = "; ".join(self.find_largest())
         return BackendMemoryError(
             f"{self._name} has no room for {nbytes:,} bytes: tensors hold "
             f"{self.pool.active_bytes:,} bytes, and the {held:,} bytes kept for reuse were given "
@@ -123,9 +123,9 @@ class Memory:
             + (f". The largest tensors are {largest}" if largest else "")
         )
 
-    def largest(self) -> list[str]:
+    def find_largest(self) -> list[str]:
         """Return what holds most memory, the largest first: looks through the heap."""
-        kinds = Counter(self._types())
+        kinds = Counter(self._find_types())
         sizes = sorted(kinds, key=lambda kind: kind.nbytes * kinds[kind], reverse=True)
         return [
             f"{size} ({kinds[size]} of {size.nbytes:,} bytes)"
@@ -134,7 +134,7 @@ class Memory:
             for size in sizes[:SHOWN]
         ]
 
-    def _types(self) -> Iterator[TensorType]:
+    def _find_types(self) -> Iterator[TensorType]:
         """Yield the type under each piece of memory: of its largest view."""
         found: dict[int, DeviceBuffer] = {}
         for candidate in gc.get_objects():
@@ -162,7 +162,7 @@ class Memory:
         """Wait until fresh memory is really there, which the pool makes sure of in its queue."""
         self._queue.finish()
 
-    def figures(self) -> Mapping[str, int]:
+    def measure(self) -> Mapping[str, int]:
         """Return bytes and blocks that tensors have, and that are kept for reuse."""
         pool = self.pool
         active, managed = pool.active_bytes, pool.managed_bytes

@@ -25,7 +25,7 @@ def tensorplug_create_backend(device: str | None) -> Backend:
     try:
         from tensorplug_opencl.backend import OpenCLBackend
     except ImportError as error:
-        raise _no_pyopencl(error) from error
+        raise _explain_no_pyopencl(error) from error
     return OpenCLBackend.open(device)
 
 
@@ -38,13 +38,13 @@ def tensorplug_devices() -> Sequence[DeviceInfo]:
 
     """
     try:
-        from tensorplug_opencl.device import infos
+        from tensorplug_opencl.device import list_infos
     except ImportError as error:
-        raise _no_pyopencl(error) from error
-    return infos()
+        raise _explain_no_pyopencl(error) from error
+    return list_infos()
 
 
-def _no_pyopencl(error: ImportError) -> BackendUnavailableError:
+def _explain_no_pyopencl(error: ImportError) -> BackendUnavailableError:
     return BackendUnavailableError(
         f"OpenCL is not usable here, because pyopencl does not load: {error}"
     )
@@ -55,16 +55,16 @@ def tensorplug_kernels(backend: Backend) -> Iterable[KernelTable]:
     """Return the kernel tables of all families, for this backend only."""
     if backend.name != "opencl":
         return ()
-    from tensorplug_opencl.kernels.catalogue import tables
+    from tensorplug_opencl.kernels.catalogue import collect_tables
 
-    return tables()
+    return collect_tables()
 
 
 @hookimpl
 def tensorplug_diagnostics() -> Mapping[str, str]:
     """Return the versions of pyopencl, of each platform and of each device's driver."""
     try:
-        from tensorplug_opencl.device import diagnostics
+        from tensorplug_opencl.device import collect_diagnostics
     except ImportError as error:
         return {"pyopencl": f"does not load: {error}"}
-    return diagnostics()
+    return collect_diagnostics()

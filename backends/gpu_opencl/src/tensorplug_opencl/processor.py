@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-__all__ = ["digest", "model"]
+__all__ = ["compute_digest", "read_model"]
 
 _CPUINFO: Final = Path("/proc/cpuinfo")
 # What Linux calls the model and the instruction sets, on x86-64, 64-bit Arm and others.
@@ -31,12 +31,12 @@ _FIELDS: Final = (
 
 
 @functools.cache
-def facts() -> dict[str, str]:
+def read_facts() -> dict[str, str]:
     """Return the processor's model and instruction sets, under the system's names."""
     found = {"machine": platform.machine(), "processor": platform.processor()}
     if sys.platform == "darwin":
-        found["model name"] = _sysctl("machdep.cpu.brand_string")
-        found["flags"] = _sysctl("machdep.cpu.features")
+        found["model name"] = _read_sysctl("machdep.cpu.brand_string")
+        found["flags"] = _read_sysctl("machdep.cpu.features")
     elif _CPUINFO.exists():
         with _CPUINFO.open(errors="replace") as lines:
             for line in lines:
@@ -48,7 +48,7 @@ def facts() -> dict[str, str]:
     return found
 
 
-def _sysctl(name: str) -> str:
+def _read_sysctl(name: str) -> str:
     import subprocess  # on macOS only
 
     command = ["/usr/sbin/sysctl", "-n", name]
@@ -56,14 +56,14 @@ def _sysctl(name: str) -> str:
     return done.stdout.strip()
 
 
-def model() -> str:
+def read_model() -> str:
     """Return the processor's name, for display."""
-    found = facts()
+    found = read_facts()
     return found.get("model name") or found["processor"] or found["machine"]
 
 
 @functools.cache
-def digest() -> str:
+def compute_digest() -> str:
     """Return a digest that differs if drivers compile differently for two processors."""
-    text = "\0".join(f"{name}={value}" for name, value in sorted(facts().items()))
+    text = "\0".join(f"{name}={value}" for name, value in sorted(read_facts().items()))
     return hashlib.sha256(text.encode()).hexdigest()

@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 
     from tensorplug_opencl.attempts import Fatal
 
-__all__ = ["ENTRY", "Programs", "options_of", "title_of"]
+__all__ = ["ENTRY", "Programs", "choose_options", "read_title"]
 
 ENTRY: Final = "run"  # the name of the one kernel in each program
 
 
-def title_of(source: str) -> str:
+def read_title(source: str) -> str:
     """Return the title of a program, which is the comment in its first line."""
     return source.partition("\n")[0].removeprefix("// ")
 
 
-def options_of(device: cl.Device) -> list[str]:
+def choose_options(device: cl.Device) -> list[str]:
     """Return the compiler's options, none of which relaxes arithmetic.
 
     They ask for correctly rounded float division and square root if the device has them
@@ -60,7 +60,7 @@ def build(program: cl.Program, options: list[str]) -> None:
         program.build(options, cache_dir=False)  # type: ignore[arg-type]  # documented so
 
 
-def binary_of(program: cl.Program) -> bytes:
+def read_binary(program: cl.Program) -> bytes:
     """Return the binary of ``program`` for its one device."""
     binaries: Any = program.get_info(cl.program_info.BINARIES)
     return bytes(binaries[0])
@@ -89,7 +89,7 @@ class Programs:
         self._context = context
         self._device = device
         self._name = name
-        self._options = options_of(device)
+        self._options = choose_options(device)
         self._keeps = keeps
         self._binaries = Binaries(device, self._options)
         self._built: dict[str, cl.Program] = {}
@@ -118,24 +118,24 @@ class Programs:
             # One of its own for each call; cl.Kernel would also generate code that calls it.
             return next(iter(program.all_kernels()))
         except cl.Error as error:
-            raise faults.translated(error, self._name, "creating a kernel") from error
+            raise faults.translate(error, self._name, "creating a kernel") from error
 
-    def untried(self, source: str) -> bool:
+    def is_untried(self, source: str) -> bool:
         """Return whether ``source`` has never run to completion yet, in any process."""
         return source in self._untried
 
     @contextmanager
     def first_run(self, source: str) -> Iterator[None]:
         """Run ``source`` for the first time, to completion, in the ``with`` block."""
-        with attempts.attempting(self._binaries.key(source), **self._story(source, "run")):
+        with attempts.attempting(self._binaries.key(source), **self._make_story(source, "run")):
             yield
         with self._lock:
             binary = self._untried.pop(source, None)
         if binary is not None:
             self._binaries.keep(source, binary)
 
-    def _story(self, source: str, step: str) -> dict[str, str]:
-        return {"program": title_of(source), "device": self._name, "step": step}
+    def _make_story(self, source: str, step: str) -> dict[str, str]:
+        return {"program": read_title(source), "device": self._name, "step": step}
 
     def _load(self, source: str) -> cl.Program | None:
         """Return the program from its binary on disk; None if there is no usable binary."""
@@ -144,7 +144,7 @@ class Programs:
         binary = self._binaries.find(source)
         if binary is None:
             return None
-        program = self._loaded(binary)
+        program = self._load_binary(binary)
         if program is None:
             self._binaries.forget(source)  # of another driver, or broken: it is built anew
         return program
@@ -153,7 +153,7 @@ class Programs:
         """Return whether to load programs; only compiling them would show the compiler's log."""
         return self._keeps and not os.environ.get("PYOPENCL_COMPILER_OUTPUT")
 
-    def _loaded(self, binary: bytes) -> cl.Program | None:
+    def _load_binary(self, binary: bytes) -> cl.Program | None:
         """Return the program that the driver loads from ``binary``; None if it cannot."""
         try:
             program = cl.Program(self._context, [self._device], [binary])
@@ -161,30 +161,30 @@ class Programs:
             return program if has_kernel(program) else None
         except cl.Error as error:
             if faults.is_lost(error) or faults.is_memory(error):
-                raise faults.translated(error, self._name, "loading a program") from error
+                raise faults.translate(error, self._name, "loading a program") from error
             return None
 
     def _attempt(self, source: str) -> cl.Program:
         """Build and return the program, unless it crashed an earlier process."""
         key = self._binaries.key(source)
         if source not in self._lethal:
-            found = attempts.fatal(key)
+            found = attempts.find_fatal(key)
             if found is not None:
-                self._lethal[source] = self._warned(source, found)
+                self._lethal[source] = self._warn(source, found)
         if source in self._lethal:
             raise KernelRefusedError(self._lethal[source])
-        with attempts.attempting(key, **self._story(source, "build")):
+        with attempts.attempting(key, **self._make_story(source, "build")):
             built = self._build(source)
-            binary = self._binary_of(built) if self._uses_binaries() else None
-            loaded = None if binary is None else self._loaded(binary)
+            binary = self._read_binary(built) if self._uses_binaries() else None
+            loaded = None if binary is None else self._load_binary(binary)
         self._untried[source] = None if loaded is None else binary
         return loaded or built
 
-    def _warned(self, source: str, found: Fatal) -> str:
+    def _warn(self, source: str, found: Fatal) -> str:
         """Warn that a program is skipped, and return why."""
         building = found.story.get("step") == "build"
         step = "was being built" if building else "ran for the first time"
-        reason = f"an earlier process died while program {title_of(source)!r} {step}"
+        reason = f"an earlier process died while program {read_title(source)!r} {step}"
         warn(
             f"{reason} on {self._name}. The backend skips this program and computes the op in "
             f"another way. To try the program again, delete {found.file}, or set {TRIAL}=again "
@@ -205,17 +205,19 @@ class Programs:
                 cl.status_code.COMPILE_PROGRAM_FAILURE,
                 cl.status_code.LINK_PROGRAM_FAILURE,
             ):
-                raise faults.build_failure(error, self._name, title_of(source)) from error
-            raise faults.translated(error, self._name, "building a program") from error
+                raise faults.explain_build_failure(
+                    error, self._name, read_title(source)
+                ) from error
+            raise faults.translate(error, self._name, "building a program") from error
         if not found:
-            raise faults.no_kernels(self._device, self._name, title_of(source))
+            raise faults.explain_missing_kernel(self._device, self._name, read_title(source))
         return program
 
-    def _binary_of(self, program: cl.Program) -> bytes | None:
+    def _read_binary(self, program: cl.Program) -> bytes | None:
         """Return the binary of ``program``; None if the driver has no binaries."""
         try:
-            return binary_of(program)
+            return read_binary(program)
         except cl.Error as error:
             if faults.is_lost(error):
-                raise faults.translated(error, self._name, "asking for a binary") from error
+                raise faults.translate(error, self._name, "asking for a binary") from error
             return None

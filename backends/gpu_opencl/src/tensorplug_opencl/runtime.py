@@ -19,12 +19,12 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import faults
 from tensorplug_opencl.buffers import DeviceBuffer
 from tensorplug_opencl.device import describe
-from tensorplug_opencl.launch import HEAVY_GROUP, LIGHT_GROUP, Launch, group_of
+from tensorplug_opencl.launch import HEAVY_GROUP, LIGHT_GROUP, Launch, choose_group
 from tensorplug_opencl.limits import NONE as NO_LIMITS
 from tensorplug_opencl.limits import STEPS
 from tensorplug_opencl.measuring import Measurements
 from tensorplug_opencl.memory import Memory
-from tensorplug_opencl.program import Programs, title_of
+from tensorplug_opencl.program import Programs, read_title
 from tensorplug_opencl.staging import Staging
 
 if TYPE_CHECKING:
@@ -47,12 +47,12 @@ class _Process:
     pid = os.getpid()
 
     @classmethod
-    def ask(cls) -> None:
+    def refresh(cls) -> None:
         cls.pid = os.getpid()
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which cannot fork
-    os.register_at_fork(after_in_child=_Process.ask)
+    os.register_at_fork(after_in_child=_Process.refresh)
 
 
 class Runtime:
@@ -71,7 +71,7 @@ class Runtime:
             self.queue = cl.CommandQueue(self.context, device)
             self.memory = Memory(self.queue, self.name, self.synchronize)
         except cl.Error as error:
-            raise faults.translated(error, self.name, "opening the device") from error
+            raise faults.translate(error, self.name, "opening the device") from error
         self.lock = threading.RLock()  # again in one thread: a finalizer may run kernels
         self.last: cl.Event | None = None
         self.measuring = False
@@ -107,7 +107,7 @@ class Runtime:
 
         """
         if self.pid != _Process.pid:
-            raise self._forked()
+            raise self._explain_fork()
         memory = self.memory.allocate(nbytes)
         if self.measuring:
             self.memory.settle()
@@ -119,7 +119,7 @@ class Runtime:
         memory = self.allocate(nbytes) if nbytes else None
         return DeviceBuffer(memory, type_.dtype, type_.shape)
 
-    def maker(self, type_: TensorType) -> Callable[[], DeviceBuffer]:
+    def prepare_empty(self, type_: TensorType) -> Callable[[], DeviceBuffer]:
         """Return a function that does ``empty(type_)``, with all that can be done once done."""
         nbytes, dtype, shape = type_.nbytes, type_.dtype, type_.shape
         if not nbytes:
@@ -127,7 +127,7 @@ class Runtime:
         allocate = self.allocate
         return lambda: DeviceBuffer(allocate(nbytes), dtype, shape)
 
-    def table(self, host: HostArray) -> DeviceBuffer:
+    def upload_table(self, host: HostArray) -> DeviceBuffer:
         """Return a copy of ``host``, which is not empty: numbers that a plan's kernels read.
 
         They lie outside the pool, which counts what tensors hold.
@@ -137,14 +137,14 @@ class Runtime:
         try:
             memory = cl.Buffer(self.context, flags, hostbuf=np.ascontiguousarray(host))
         except cl.Error as error:
-            raise faults.translated(error, self.name, "copying a table") from error
+            raise faults.translate(error, self.name, "copying a table") from error
         return DeviceBuffer(memory, dt.of(host.dtype), host.shape)
 
     def _check_process(self) -> None:
         if self.pid != _Process.pid:
-            raise self._forked()
+            raise self._explain_fork()
 
-    def _forked(self) -> DeviceLostError:
+    def _explain_fork(self) -> DeviceLostError:
         return DeviceLostError(
             f"{self.name} was opened by process {self.pid}; a forked child cannot use it. "
             "Start processes with the 'spawn' method, or open the backend in the child only"
@@ -160,17 +160,17 @@ class Runtime:
         """
         if buffer.memory is not None:
             at = buffer.offset * buffer.dtype.itemsize
-            self._do("copying to the device", self._write, host, buffer.memory, at, owned)
+            self._call("copying to the device", self._write, host, buffer.memory, at, owned)
 
     def _write(self, host: HostArray, memory: Any, at: int, owned: bool) -> None:  # noqa: FBT001
         with self.lock:
             queue = self.queue
-            if not self._idle():
+            if not self._is_idle():
                 self.last = self.staging.send(queue, memory, at, host, owned=owned)
                 return
         cl.enqueue_copy(queue, memory, host, dst_offset=at, is_blocking=True)
 
-    def _idle(self) -> bool:
+    def _is_idle(self) -> bool:
         done = cl.command_execution_status.COMPLETE
         status = cl.event_info.COMMAND_EXECUTION_STATUS
         return self.last is None or self.last.get_info(status) == done
@@ -180,7 +180,7 @@ class Runtime:
         host: HostArray = np.empty(buffer.shape, buffer.dtype.numpy)
         if buffer.memory is not None:
             at = buffer.offset * buffer.dtype.itemsize
-            self._do("copying from the device", self._read, host, buffer.memory, at)
+            self._call("copying from the device", self._read, host, buffer.memory, at)
         return host
 
     def _read(self, host: HostArray, memory: Any, at: int) -> None:
@@ -190,13 +190,13 @@ class Runtime:
         """Set all elements of ``buffer`` to ``value``, an array of rank 0 of its dtype."""
         if buffer.memory is not None:
             nbytes = buffer.type.nbytes
-            self._do("filling memory", self._fill, buffer.memory, value, nbytes)
+            self._call("filling memory", self._fill, buffer.memory, value, nbytes)
 
     def _fill(self, memory: PooledBuffer, value: HostArray, nbytes: int) -> None:
         with self.lock:
             self.last = cl.enqueue_fill_buffer(self.queue, memory, value, 0, nbytes)
             if self.measuring:
-                self.measurements.note(self.last)
+                self.measurements.record(self.last)
 
     def synchronize(self) -> None:
         """Wait until all work is done.
@@ -205,14 +205,14 @@ class Runtime:
             DeviceLostError, BackendMemoryError: what became of work submitted earlier.
 
         """
-        self._do("waiting for the device", self._finish)
+        self._call("waiting for the device", self._finish)
 
     def _finish(self) -> None:
         self.queue.finish()
         with self.lock:
             self.staging.retire()
 
-    def _do(self, action: str, function: Callable[..., None], *args: Any) -> None:
+    def _call(self, action: str, function: Callable[..., None], *args: Any) -> None:
         self._check_process()
         self.translate(action, function, *args)
 
@@ -221,7 +221,7 @@ class Runtime:
         try:
             function(*args)
         except cl.Error as error:
-            raise faults.translated(error, self.name, action) from error
+            raise faults.translate(error, self.name, action) from error
 
     def close(self) -> None:
         """Wait for the queue and give the pool's memory back; in a forked child do nothing."""
@@ -260,7 +260,7 @@ class Runtime:
         """
         self._check_process()
         kernel = self.programs.kernel(source)
-        title = title_of(source)
+        title = read_title(source)
         try:
             if kernel.num_args != 2 * arrays + len(constants):
                 raise TypeError(
@@ -270,10 +270,10 @@ class Runtime:
             launch = Launch(self, kernel, title, arrays, items)
             launch.set_constants(constants)
             wanted = HEAVY_GROUP[self.is_cpu] if heavy else LIGHT_GROUP
-            size = group_of(self.device, kernel, title, wanted, group)
+            size = choose_group(self.device, kernel, title, wanted, group)
         except cl.Error as error:
-            raise faults.translated(error, self.name, f"preparing {title!r}") from error
+            raise faults.translate(error, self.name, f"preparing {title!r}") from error
         launch.form_groups(size, fixed=group is not None)
-        if self.programs.untried(source):
+        if self.programs.is_untried(source):
             launch.is_first_of(source)
         return launch

@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from tensorplug.plugin import SettingsError
 
-__all__ = ["TRIAL", "Trial", "trial"]
+__all__ = ["TRIAL", "Trial", "read_trial"]
 
 TRIAL: Final = "TENSORPLUG_OPENCL_TRIAL"
 
@@ -15,7 +15,7 @@ Trial = Literal["once", "never", "again"]
 _TRIALS: Final[dict[str, Trial]] = {"": "once", "1": "once", "0": "never", "again": "again"}
 
 
-def trial() -> Trial:
+def read_trial() -> Trial:
     """Return when devices are tried: "once" per driver, "never", or "again" in this process.
 
     Raises:

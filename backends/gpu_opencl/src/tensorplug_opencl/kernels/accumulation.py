@@ -24,4 +24,4 @@ def multiply_add(
     types = {"x": x, "y": y, "z": z}
     formula = Formula("x * y + z", ring=True)
     title = f"MultiplyAdd {x.dtype}"
-    return pointwise.of_formula(backend.runtime, title, formula, types, out)
+    return pointwise.prepare_formula(backend.runtime, title, formula, types, out)

@@ -35,7 +35,7 @@ def elu_grad(
 ) -> Callable[..., Any]:
     """Multiply by ``y + 1``, the power itself, where ``y`` is below 0."""
     formula, title = Formula("y >= 0 ? dy : dy * (y + 1)"), f"EluGrad {y.dtype}"
-    return pointwise.of_formula(backend.runtime, title, formula, {"dy": dy, "y": y}, out)
+    return pointwise.prepare_formula(backend.runtime, title, formula, {"dy": dy, "y": y}, out)
 
 
 _LEAKY: Final = Formula("x < 0 ? x * alpha : x")
@@ -46,8 +46,8 @@ def leaky_relu(
     x: TensorType, *, alpha: dt.Scalar, backend: OpenCLBackend, out: TensorType
 ) -> Callable[..., Any]:
     """Multiply what is below 0."""
-    slope = pointwise.constant("alpha", alpha, x.dtype)
-    return pointwise.of_formula(
+    slope = pointwise.make_constant("alpha", alpha, x.dtype)
+    return pointwise.prepare_formula(
         backend.runtime, f"LeakyRelu {x.dtype}", _LEAKY, {"x": x}, out, [slope]
     )
 
@@ -58,7 +58,7 @@ def prelu(
 ) -> Callable[..., Any]:
     """Multiply what is below 0."""
     types = {"x": x, "alpha": alpha}
-    return pointwise.of_formula(backend.runtime, f"Prelu {x.dtype}", _LEAKY, types, out)
+    return pointwise.prepare_formula(backend.runtime, f"Prelu {x.dtype}", _LEAKY, types, out)
 
 
 @kernels.prepare(specs.STEP)
@@ -66,6 +66,6 @@ def step(
     x: TensorType, *, alpha: dt.Scalar, backend: OpenCLBackend, out: TensorType
 ) -> Callable[..., Any]:
     """Choose between two levels; NaN stays."""
-    level = pointwise.constant("alpha", alpha, x.dtype)
+    level = pointwise.make_constant("alpha", alpha, x.dtype)
     formula, title = Formula("x != x ? x : x > 0 ? 1 : alpha"), f"Step {x.dtype}"
-    return pointwise.of_formula(backend.runtime, title, formula, {"x": x}, out, [level])
+    return pointwise.prepare_formula(backend.runtime, title, formula, {"x": x}, out, [level])

@@ -27,7 +27,7 @@ def tile(x: TensorType, *, reps: tuple[int, ...], backend: OpenCLBackend, out: T
     for size, count, step in zip(sizes, counts, row_major(sizes), strict=True):
         shape += (count, size)
         strides += (0, step)
-    return moving.reader(backend.runtime, x.dtype, shape, strides, x.size, out)
+    return moving.make_reader(backend.runtime, x.dtype, shape, strides, x.size, out)
 
 
 @kernels.prepare(specs.REPEAT)
@@ -38,7 +38,7 @@ def repeat(
     own, after = row_major(x.shape), axis + 1
     shape = (*x.shape[:after], repeats, *x.shape[after:])
     strides = (*own[:after], 0, *own[after:])
-    return moving.reader(backend.runtime, x.dtype, shape, strides, x.size, out)
+    return moving.make_reader(backend.runtime, x.dtype, shape, strides, x.size, out)
 
 
 @kernels.prepare(specs.REVERSE)
@@ -46,23 +46,25 @@ def reverse(
     x: TensorType, *, dims: tuple[int, ...], backend: OpenCLBackend, out: TensorType
 ) -> Call:
     """Read from the last element on, with negative strides."""
-    return _reversed(backend.runtime, x, dims, out)
+    return _read_reversed(backend.runtime, x, dims, out)
 
 
 @kernels.prepare(specs.FLIP_LEFT_RIGHT)
 def flip_left_right(image: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Call:
     """Read columns backwards."""
-    return _reversed(backend.runtime, image, (2,), out)
+    return _read_reversed(backend.runtime, image, (2,), out)
 
 
-def _reversed(runtime: Runtime, x: TensorType, axes: tuple[int, ...], out: TensorType) -> Call:
+def _read_reversed(
+    runtime: Runtime, x: TensorType, axes: tuple[int, ...], out: TensorType
+) -> Call:
     own = row_major(x.shape)
     turned = [axis for axis in axes if x.shape[axis] > 1]
     if not turned or not x.size:
         return lambda x: x
     start = sum((x.shape[axis] - 1) * own[axis] for axis in turned)
     strides = tuple(-step if axis in turned else step for axis, step in enumerate(own))
-    return moving.reader(runtime, x.dtype, x.shape, strides, x.size, out, start)
+    return moving.make_reader(runtime, x.dtype, x.shape, strides, x.size, out, start)
 
 
 @kernels.prepare(specs.MIRROR_PAD)
@@ -77,19 +79,19 @@ def mirror_pad(
     """Write the elements into the middle, then mirror axis by axis what stands there."""
     runtime = backend.runtime
     if not out.size:
-        return calls.empty(runtime, out)
+        return calls.make_empty(runtime, out)
     if not any(map(any, paddings)):
         return lambda x: x
     strides = row_major(out.shape)
     middle = sum(low * step for (low, _), step in zip(paddings, strides, strict=True))
     starts = (0, middle)
-    insert = moving.mover(
+    insert = moving.make_mover(
         runtime, x.dtype, x.shape, row_major(x.shape), strides, out.size, starts=starts
     )
     mirrors = [
         mirror
         for axis in range(x.rank)
-        for mirror in _mirrors(runtime, x, paddings, axis, out, skip=mode == "reflect")
+        for mirror in _launch_mirrors(runtime, x, paddings, axis, out, skip=mode == "reflect")
     ]
 
     def write(x: DeviceBuffer, result: DeviceBuffer) -> None:
@@ -97,10 +99,10 @@ def mirror_pad(
         for mirror in mirrors:
             mirror(result, result)
 
-    return calls.producer(runtime, out, write)
+    return calls.make_producer(runtime, out, write)
 
 
-def _mirrors(
+def _launch_mirrors(
     runtime: Runtime,
     x: TensorType,
     paddings: tuple[tuple[int, int], ...],
@@ -126,6 +128,8 @@ def _mirrors(
             shape = (*out.shape[:axis], count, *x.shape[axis + 1 :])
             starts = (corner + source * strides[axis], corner + place * strides[axis])
             launches.append(
-                moving.mover(runtime, x.dtype, shape, turned, strides, out.size, starts=starts)
+                moving.make_mover(
+                    runtime, x.dtype, shape, turned, strides, out.size, starts=starts
+                )
             )
     return launches

@@ -18,14 +18,21 @@ if TYPE_CHECKING:
 
     Call = Callable[..., DeviceBuffer]
 
-__all__ = ["constant", "element", "empty", "narrowed", "producer", "sized"]
+__all__ = [
+    "launch_sized",
+    "make_constant",
+    "make_element",
+    "make_empty",
+    "make_producer",
+    "shrink_until_allowed",
+]
 
 T = TypeVar("T")
 
 _ITEM: Final = "  const index_t i = get_global_id(0);\n  if (i >= items) return;\n"
 
 
-def sized(
+def launch_sized(
     runtime: Runtime,
     title: str,
     arrays: Sequence[Array],
@@ -41,10 +48,10 @@ def sized(
     There are ``sizes["items"]`` work-items, the first of the sizes; each runs ``body`` with its
     own number as ``i``.
     """
-    text = templates.program(
+    text = templates.write_program(
         title,
         arrays,
-        templates.indices(*sizes),
+        templates.declare_indices(*sizes),
         _ITEM + body,
         index=index,
         declarations=declarations,
@@ -53,7 +60,7 @@ def sized(
     return runtime.launch(text, len(arrays), constants, sizes["items"], heavy=heavy)
 
 
-def narrowed(prepare: Callable[[int], T], size: int, least: int = 1) -> T:
+def shrink_until_allowed(prepare: Callable[[int], T], size: int, least: int = 1) -> T:
     """Return what ``prepare`` makes of a group's size, halved as often as the device refuses it.
 
     Raises:
@@ -69,9 +76,9 @@ def narrowed(prepare: Callable[[int], T], size: int, least: int = 1) -> T:
             size //= 2
 
 
-def producer(runtime: Runtime, out: TensorType, write: Callable[..., None]) -> Call:
+def make_producer(runtime: Runtime, out: TensorType, write: Callable[..., None]) -> Call:
     """Return a callable of input buffers; ``write`` gets them, then the output's buffer."""
-    make = runtime.maker(out)
+    make = runtime.prepare_empty(out)
 
     def run(*inputs: DeviceBuffer) -> DeviceBuffer:
         result = make()
@@ -81,9 +88,9 @@ def producer(runtime: Runtime, out: TensorType, write: Callable[..., None]) -> C
     return run
 
 
-def empty(runtime: Runtime, out: TensorType) -> Call:
+def make_empty(runtime: Runtime, out: TensorType) -> Call:
     """Return a callable that gives ``out``, which has no elements."""
-    make = runtime.maker(out)
+    make = runtime.prepare_empty(out)
 
     def run(*_inputs: DeviceBuffer) -> DeviceBuffer:
         return make()
@@ -91,13 +98,13 @@ def empty(runtime: Runtime, out: TensorType) -> Call:
     return run
 
 
-def constant(runtime: Runtime, out: TensorType, value: Scalar = 0) -> Call:
+def make_constant(runtime: Runtime, out: TensorType, value: Scalar = 0) -> Call:
     """Return a callable that gives ``out`` filled with ``value``, whatever the inputs hold."""
-    filling = element(value, out.dtype)
-    return producer(runtime, out, lambda *buffers: runtime.fill(buffers[-1], filling))
+    filling = make_element(value, out.dtype)
+    return make_producer(runtime, out, lambda *buffers: runtime.fill(buffers[-1], filling))
 
 
-def element(value: Scalar, dtype: DType) -> np.ndarray[tuple[int, ...], np.dtype[np.generic]]:
+def make_element(value: Scalar, dtype: DType) -> np.ndarray[tuple[int, ...], np.dtype[np.generic]]:
     """Return ``value`` as the bytes of one element; what does not fit wraps or is infinite."""
     with np.errstate(over="ignore", invalid="ignore"):
         return np.array(value).astype(dtype.numpy)

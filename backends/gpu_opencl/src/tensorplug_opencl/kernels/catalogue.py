@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 
-__all__ = ["tables"]
+__all__ = ["collect_tables"]
 
 
 class _Joined(KernelTable):
@@ -38,37 +38,38 @@ class _Joined(KernelTable):
             self._add(entry)
 
 
-def tables() -> list[KernelTable]:
+def collect_tables() -> list[KernelTable]:
     """Return the tables called ``kernels`` of every family module, joined with complex ones."""
     for_complex = {
-        entry.spec.name: entry for table in _found("complex_kernels") for entry in table
+        entry.spec.name: entry for table in _find_tables("complex_kernels") for entry in table
     }
     joined: list[KernelTable] = [
-        _Joined(_served(entry, for_complex) for entry in table) for table in _found("kernels")
+        _Joined(_add_complex(entry, for_complex) for entry in table)
+        for table in _find_tables("kernels")
     ]
     known = {entry.spec.name for table in joined for entry in table}
     alone = [entry for name, entry in for_complex.items() if name not in known]
-    return [*joined, _Joined(_joined(None, entry) for entry in alone)]
+    return [*joined, _Joined(_join(None, entry) for entry in alone)]
 
 
-def _found(name: str) -> list[KernelTable]:
+def _find_tables(name: str) -> list[KernelTable]:
     names = sorted(info.name for info in pkgutil.iter_modules(kernels.__path__))
     modules = [importlib.import_module(f"{kernels.__name__}.{module}") for module in names]
     found = [vars(module).get(name) for module in modules]
     return [table for table in found if isinstance(table, KernelTable)]
 
 
-def _served(entry: KernelEntry, for_complex: dict[str, KernelEntry]) -> KernelEntry:
+def _add_complex(entry: KernelEntry, for_complex: dict[str, KernelEntry]) -> KernelEntry:
     """Return ``entry`` with what serves complex numbers, if there is any."""
     other = for_complex.get(entry.spec.name)
     if entry.spec.name in pairs.PAIRED:
         if other is not None:
             raise RegistrationError(f"{entry.spec.name} of complex numbers is there twice")
-        other = pairs.by_pairs(entry)
-    return entry if other is None else _joined(entry, other)
+        other = pairs.serve_by_pairs(entry)
+    return entry if other is None else _join(entry, other)
 
 
-def _joined(real: KernelEntry | None, other: KernelEntry) -> KernelEntry:
+def _join(real: KernelEntry | None, other: KernelEntry) -> KernelEntry:
     """Return one kernel of two: ``other`` where a type is complex, ``real`` elsewhere."""
     asks = tuple(dict.fromkeys((*(real.asks if real else ()), *other.asks, "out")))
 
@@ -76,17 +77,17 @@ def _joined(real: KernelEntry | None, other: KernelEntry) -> KernelEntry:
         chosen = other if _has_complex((*types, arguments["out"])) else real
         if chosen is None:
             raise KernelRefusedError("it serves complex numbers only")
-        dtypes = {type_.dtype for type_ in _flat((*types, arguments["out"]))}
+        dtypes = {type_.dtype for type_ in _flatten((*types, arguments["out"]))}
         if chosen.dtypes is not None and not dtypes <= chosen.dtypes:
             lacking = ", ".join(sorted(dtype.name for dtype in dtypes - chosen.dtypes))
             raise KernelRefusedError(f"it does not take {lacking}")
         asked = {name: arguments[name] for name in chosen.asks}
-        return pairs.prepared(chosen, list(types), asked)
+        return pairs.prepare_entry(chosen, list(types), asked)
 
     return replace(other, function=prepare, prepares=True, asks=asks, dtypes=None)
 
 
-def _flat(types: Iterable[Any]) -> list[TensorType]:
+def _flatten(types: Iterable[Any]) -> list[TensorType]:
     """Return the types, those in lists too, without the inputs that are not there."""
     flat: list[TensorType] = []
     for type_ in types:
@@ -98,4 +99,4 @@ def _flat(types: Iterable[Any]) -> list[TensorType]:
 
 
 def _has_complex(types: Iterable[Any]) -> bool:
-    return any(type_.dtype in dt.COMPLEX for type_ in _flat(types))
+    return any(type_.dtype in dt.COMPLEX for type_ in _flatten(types))

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 kernels = KernelTable()
 
 
-def _rearranged(runtime: Runtime, apart: Shape, order: tuple[int, ...], out: TensorType) -> Call:
+def _rearrange(runtime: Runtime, apart: Shape, order: tuple[int, ...], out: TensorType) -> Call:
     """Return what reads x as shape ``apart``, its axes in ``order``."""
     shape, strides = tuple(apart[axis] for axis in order), permuted_strides(apart, order)
-    return moving.reader(runtime, out.dtype, shape, strides, out.size, out)
+    return moving.make_reader(runtime, out.dtype, shape, strides, out.size, out)
 
 
 @kernels.prepare(specs.BATCH_TO_SPACE_ND)
@@ -35,18 +35,18 @@ def batch_to_space_nd(
     """Bring each block together, then cut."""
     runtime = backend.runtime
     if not out.size:
-        return calls.empty(runtime, out)
+        return calls.make_empty(runtime, out)
     ahead = (*block_shape, out.shape[0], *x.shape[1:])
     order = cells_first(x.rank, len(block_shape))
     back = tuple(order.index(axis) for axis in range(len(order)))
     sizes = [size + sum(crop) for size, crop in zip(out.shape[1:], crops, strict=False)]
     whole = TensorType(x.dtype, (out.shape[0], *sizes, *out.shape[1 + len(sizes) :]))
-    together = _rearranged(runtime, ahead, back, whole)
+    together = _rearrange(runtime, ahead, back, whole)
     if not any(map(any, crops)):
         return together
     strides = row_major(whole.shape)
     start = sum(low * step for (low, _), step in zip(crops, strides[1:], strict=False))
-    cut = moving.reader(runtime, x.dtype, out.shape, strides, whole.size, out, start)
+    cut = moving.make_reader(runtime, x.dtype, out.shape, strides, whole.size, out, start)
     return lambda x: cut(together(x))
 
 
@@ -62,23 +62,25 @@ def space_to_batch_nd(
     """Write the elements into zeros where there is padding, then bring the cells apart."""
     runtime = backend.runtime
     if not x.size:
-        return calls.constant(runtime, out)
+        return calls.make_constant(runtime, out)
     sizes = [size + sum(pair) for size, pair in zip(x.shape[1:], paddings, strict=False)]
     whole = TensorType(x.dtype, (x.shape[0], *sizes, *x.shape[1 + len(sizes) :]))
     order = cells_first(x.rank, len(block_shape))
-    apart = _rearranged(runtime, cut(whole.shape, block_shape), order, out)
+    apart = _rearrange(runtime, cut(whole.shape, block_shape), order, out)
     if whole == x:
         return apart
-    strides, zero = row_major(whole.shape), calls.element(0, x.dtype)
+    strides, zero = row_major(whole.shape), calls.make_element(0, x.dtype)
     start = sum(low * step for (low, _), step in zip(paddings, strides[1:], strict=False))
     own = row_major(x.shape)
-    insert = moving.mover(runtime, x.dtype, x.shape, own, strides, whole.size, starts=(0, start))
+    insert = moving.make_mover(
+        runtime, x.dtype, x.shape, own, strides, whole.size, starts=(0, start)
+    )
 
     def write(x: DeviceBuffer, padded: DeviceBuffer) -> None:
         runtime.fill(padded, zero)
         insert(x, padded)
 
-    pad = calls.producer(runtime, whole, write)
+    pad = calls.make_producer(runtime, whole, write)
     return lambda x: apart(pad(x))
 
 
@@ -88,7 +90,7 @@ def depth_to_space(
 ) -> Call:
     """Bring the places in a block beside rows and columns."""
     apart, order = depth_moves(x, block_size, data_format, into_depth=False)
-    return _rearranged(backend.runtime, apart, order, out)
+    return _rearrange(backend.runtime, apart, order, out)
 
 
 @kernels.prepare(specs.SPACE_TO_DEPTH)
@@ -97,4 +99,4 @@ def space_to_depth(
 ) -> Call:
     """Bring the places in a block before the channels."""
     apart, order = depth_moves(x, block_size, data_format, into_depth=True)
-    return _rearranged(backend.runtime, apart, order, out)
+    return _rearrange(backend.runtime, apart, order, out)

@@ -1,7 +1,7 @@
 """C functions of complex numbers that expressions may call.
 
 They are written for the types ``A`` (a pair of real numbers) and ``E`` (one of them), which
-``definitions`` declares. What is infinite or NaN is as C99's annex G and the array API standard
+``define`` declares. What is infinite or NaN is as C99's annex G and the array API standard
 have it. Formulas are Kahan's where branch cuts matter ("Branch Cuts for Complex Elementary
 Functions", 1987); errors are a few ulp of the modulus.
 """
@@ -15,7 +15,7 @@ from tensorplug.plugin import DType
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl.kernels import ctypes
 
-__all__ = ["definitions", "pair"]
+__all__ = ["define", "pair_type"]
 
 # Of each real type: where exp overflows; what is taken off the exponent there, and its
 # exponential; powers of two whose squares neither overflow nor vanish, the second pair even where
@@ -298,12 +298,12 @@ _CALLED: Final = {
 }
 
 
-def pair(dtype: DType) -> str:
+def pair_type(dtype: DType) -> str:
     """Return the type of an element of complex ``dtype``: its real part is x, the other y."""
     return f"{ctypes.stored(dt.real_part(dtype))}2"
 
 
-def definitions(expression: str, dtype: DType) -> str:
+def define(expression: str, dtype: DType) -> str:
     """Return the types A and E for complex ``dtype``, and the functions ``expression`` calls."""
     real = ctypes.stored(dt.real_part(dtype))
     wanted: set[str] = set()

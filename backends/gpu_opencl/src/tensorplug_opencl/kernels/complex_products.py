@@ -37,19 +37,19 @@ def prod(x: TensorType, *, axis: tuple[int, ...], backend: OpenCLBackend, out: T
     """Multiply along walks; long ones are cut into parts, whose products are multiplied again."""
     runtime = backend.runtime
     if not out.size:
-        return calls.empty(runtime, out)
+        return calls.make_empty(runtime, out)
     over = rows.walk(x.shape, axis)
     wanted = max(1, runtime.parallel_items // over.outputs)
     parts = max(1, min(wanted, over.length // SHORTEST_PART))
     if parts == 1:
-        return calls.producer(runtime, out, _folding(runtime, over, 1, out))
+        return calls.make_producer(runtime, out, _launch_product(runtime, over, 1, out))
     between = TensorType(out.dtype, (over.outputs, parts))
-    first = calls.producer(runtime, between, _folding(runtime, over, parts, out))
+    first = calls.make_producer(runtime, between, _launch_product(runtime, over, parts, out))
     rest = prod(between, axis=(1,), backend=backend, out=out)
     return lambda x: rest(first(x))
 
 
-def _folding(runtime: Runtime, over: Walk, parts: int, out: TensorType) -> Launch:
+def _launch_product(runtime: Runtime, over: Walk, parts: int, out: TensorType) -> Launch:
     """Return the launch that multiplies each part of each walk."""
     kept, reduced = over.kept, over.reduced
     fields = [
@@ -58,13 +58,15 @@ def _folding(runtime: Runtime, over: Walk, parts: int, out: TensorType) -> Launc
         ("inner", reduced.rank),
         ("inner_by", reduced.rank),
     ]
-    struct = templates.layout_struct(fields)
-    ctype = complex_functions.pair(out.dtype)
-    declarations = [complex_functions.definitions("times(x)", out.dtype), struct]
+    struct = templates.declare_layout(fields)
+    ctype = complex_functions.pair_type(out.dtype)
+    declarations = [complex_functions.define("times(x)", out.dtype), struct]
     if kept.rank:
-        declarations.append(templates.place("kept_place", kept.rank, "size", "by"))
+        declarations.append(templates.define_place("kept_place", kept.rank, "size", "by"))
     if reduced.rank:
-        declarations.append(templates.place("inner_place", reduced.rank, "inner", "inner_by"))
+        declarations.append(
+            templates.define_place("inner_place", reduced.rank, "inner", "inner_by")
+        )
     body = f"""  const index_t i = get_global_id(0);
   if (i >= items) return;
   x += {"kept_place(i / parts, layout)" if kept.rank else "0"};
@@ -76,16 +78,16 @@ def _folding(runtime: Runtime, over: Walk, parts: int, out: TensorType) -> Launc
   y[i] = product;"""
     items = over.outputs * parts
     index = layouts.index_dtype(over.outputs * over.length, items)
-    text = templates.program(
+    text = templates.write_program(
         f"Prod {out.dtype}",
         [templates.Array("x", ctype), templates.Array("y", ctype, written=True)],
-        templates.indices("items", "parts", "length", "span", layout=bool(struct)),
+        templates.declare_indices("items", "parts", "length", "span", layout=bool(struct)),
         body,
         index=index,
         declarations="\n".join(declarations),
     )
     span = -(-over.length // parts)
-    packed = layouts.packed([kept, reduced], index)
+    packed = layouts.pack([kept, reduced], index)
     constants = [*map(index.type, (items, parts, over.length, span))]
     runtime.check_steps(span)
     return runtime.launch(
@@ -112,14 +114,14 @@ def batch_mat_mul(
     rows_, inner = a.shape[-2:][:: -1 if transpose_a else 1]
     columns = out.shape[-1]
     if not out.size or not inner:
-        return calls.constant(runtime, out)
-    turn = _turned(runtime, a) if transpose_a else None
-    part = pairs.paired(out).dtype
+        return calls.make_constant(runtime, out)
+    turn = _transpose(runtime, a) if transpose_a else None
+    part = pairs.pair_type(out).dtype
     wide_a = TensorType(part, (*a.shape[:-2], rows_, 2 * inner))
     wide_b = TensorType(part, (*b.shape[:-2], 2 * inner, 2 * columns))
     wide_out = TensorType(part, (*out.shape[:-1], 2 * columns))
-    widen = calls.producer(
-        runtime, wide_b, _widening(runtime, b, inner, columns, turned=transpose_b)
+    widen = calls.make_producer(
+        runtime, wide_b, _launch_widening(runtime, b, inner, columns, turned=transpose_b)
     )
     multiply = matrix_products.batch_mat_mul(
         wide_a, wide_b, transpose_a=False, transpose_b=False, backend=backend, out=wide_out
@@ -133,23 +135,23 @@ def batch_mat_mul(
     return run
 
 
-def _turned(runtime: Runtime, a: TensorType) -> Call:
+def _transpose(runtime: Runtime, a: TensorType) -> Call:
     """Return what transposes the matrices of ``a``."""
     strides = layouts.row_major(a.shape)
     shape = (*a.shape[:-2], a.shape[-1], a.shape[-2])
     steps = (*strides[:-2], strides[-1], strides[-2])
     target = layouts.row_major(shape)
-    copy = moving.mover(runtime, a.dtype, shape, steps, target, a.size)
-    return calls.producer(runtime, TensorType(a.dtype, shape), copy)
+    copy = moving.make_mover(runtime, a.dtype, shape, steps, target, a.size)
+    return calls.make_producer(runtime, TensorType(a.dtype, shape), copy)
 
 
-def _widening(
+def _launch_widening(
     runtime: Runtime, b: TensorType, inner: int, columns: int, *, turned: bool
 ) -> Launch:
     """Return the launch that writes each number of ``b`` as the pairs (re, im) and (-im, re)."""
-    ctype = complex_functions.pair(b.dtype)
+    ctype = complex_functions.pair_type(b.dtype)
     index = layouts.index_dtype(2 * b.size)
-    return calls.sized(
+    return calls.launch_sized(
         runtime,
         f"{'columns' if turned else 'rows'} of {b.dtype} as real matrices",
         [templates.Array("b", ctype), templates.Array("wide", ctype, written=True)],

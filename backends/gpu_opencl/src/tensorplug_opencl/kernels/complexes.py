@@ -63,17 +63,19 @@ EXPRESSIONS: Final[dict[KernelSpec, str]] = {
 }
 
 
-def computed(
+def compute(
     spec: KernelSpec, expression: str, types: dict[str, TensorType], out: TensorType
 ) -> Callable[[OpenCLBackend], Call]:
     """Return what prepares ``expression`` over complex inputs, given by name."""
     dtype = next(iter(types.values())).dtype
-    ctype = complex_functions.pair(dtype)
+    ctype = complex_functions.pair_type(dtype)
     inputs = [Input(name, type_, ctype, ctype) for name, type_ in types.items()]
     result = (
-        complex_functions.pair(out.dtype) if out.dtype in dt.COMPLEX else ctypes.stored(out.dtype)
+        complex_functions.pair_type(out.dtype)
+        if out.dtype in dt.COMPLEX
+        else ctypes.stored(out.dtype)
     )
-    functions = complex_functions.definitions(expression, dtype)
+    functions = complex_functions.define(expression, dtype)
 
     def prepare(backend: OpenCLBackend) -> Call:
         title = f"{spec.name} {dtype}"
@@ -86,10 +88,10 @@ def computed(
 
 def _register(spec: KernelSpec, expression: str) -> None:
     def unary(x: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Any:
-        return computed(spec, expression, {"x": x}, out)(backend)
+        return compute(spec, expression, {"x": x}, out)(backend)
 
     def binary(a: TensorType, b: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Any:
-        return computed(spec, expression, {"a": a, "b": b}, out)(backend)
+        return compute(spec, expression, {"a": a, "b": b}, out)(backend)
 
     complex_kernels.prepare(spec)(unary if len(spec.input_names) == 1 else binary)
 
@@ -104,7 +106,7 @@ def multiply_add(
 ) -> Call:
     """Multiply, then add."""
     types = {"x": x, "y": y, "z": z}
-    return computed(specs.MULTIPLY_ADD, "times(x, y) + z", types, out)(backend)
+    return compute(specs.MULTIPLY_ADD, "times(x, y) + z", types, out)(backend)
 
 
 @complex_kernels.prepare(specs.CAST)
@@ -113,20 +115,20 @@ def cast(x: TensorType, *, dtype: DType, backend: OpenCLBackend, out: TensorType
     if x.dtype is dtype:
         return lambda buffer: buffer
     if x.dtype not in dt.COMPLEX:
-        return _widened(x, backend, out)
+        return _widen(x, backend, out)
     if dtype in dt.COMPLEX:
-        expression = f"convert_{complex_functions.pair(dtype)}(x)"
-        return computed(specs.CAST, expression, {"x": x}, out)(backend)
+        expression = f"convert_{complex_functions.pair_type(dtype)}(x)"
+        return compute(specs.CAST, expression, {"x": x}, out)(backend)
     if dtype is dt.bool_:
-        return computed(specs.CAST, "x.x != 0 || x.y != 0", {"x": x}, out)(backend)
+        return compute(specs.CAST, "x.x != 0 || x.y != 0", {"x": x}, out)(backend)
     part = TensorType(dt.real_part(x.dtype), x.shape)
-    first = computed(specs.REAL, "x.x", {"x": x}, part)(backend)
+    first = compute(specs.REAL, "x.x", {"x": x}, part)(backend)
     rest = cast_real(part, dtype=dtype, backend=backend, out=out)
     return lambda buffer: rest(first(buffer))
 
 
-def _widened(x: TensorType, backend: OpenCLBackend, out: TensorType) -> Call:
-    ctype, real = complex_functions.pair(out.dtype), ctypes.stored(dt.real_part(out.dtype))
+def _widen(x: TensorType, backend: OpenCLBackend, out: TensorType) -> Call:
+    ctype, real = complex_functions.pair_type(out.dtype), ctypes.stored(dt.real_part(out.dtype))
     inputs = [Input("x", x, ctypes.stored(x.dtype), ctypes.computed(x.dtype))]
     title = f"Cast {x.dtype} to {out.dtype}"
     expression = f"({ctype})(({real})x, 0)"
@@ -138,7 +140,7 @@ def complex_(
     real: TensorType, imag: TensorType, *, backend: OpenCLBackend, out: TensorType
 ) -> Call:
     """Put both parts side by side."""
-    ctype, part = complex_functions.pair(out.dtype), ctypes.stored(dt.real_part(out.dtype))
+    ctype, part = complex_functions.pair_type(out.dtype), ctypes.stored(dt.real_part(out.dtype))
     inputs = [
         Input(name, type_, ctypes.stored(type_.dtype), part)
         for name, type_ in (("re", real), ("im", imag))
@@ -153,15 +155,15 @@ def real(input: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Call:
     """Take the first of each pair; a real number stays."""
     if input.dtype not in dt.COMPLEX:
         return lambda buffer: buffer
-    return computed(specs.REAL, "x.x", {"x": input}, out)(backend)
+    return compute(specs.REAL, "x.x", {"x": input}, out)(backend)
 
 
 @kernels.prepare(specs.IMAG)
 def imag(input: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Call:
     """Take the second of each pair; 0 of a real number."""
     if input.dtype not in dt.COMPLEX:
-        return calls.constant(backend.runtime, out)
-    return computed(specs.IMAG, "x.y", {"x": input}, out)(backend)
+        return calls.make_constant(backend.runtime, out)
+    return compute(specs.IMAG, "x.y", {"x": input}, out)(backend)
 
 
 @kernels.prepare(specs.CONJ)
@@ -169,10 +171,10 @@ def conj(x: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Call:
     """Turn the sign of the second of each pair; a real number stays."""
     if x.dtype not in dt.COMPLEX:
         return lambda buffer: buffer
-    return computed(specs.CONJ, "(A)(x.x, -x.y)", {"x": x}, out)(backend)
+    return compute(specs.CONJ, "(A)(x.x, -x.y)", {"x": x}, out)(backend)
 
 
 @kernels.prepare(specs.COMPLEX_ABS)
 def complex_abs(x: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Call:
     """Return the modulus, without overflow on the way."""
-    return computed(specs.COMPLEX_ABS, "modulus(x)", {"x": x}, out)(backend)
+    return compute(specs.COMPLEX_ABS, "modulus(x)", {"x": x}, out)(backend)

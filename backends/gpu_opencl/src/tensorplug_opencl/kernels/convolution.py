@@ -21,7 +21,7 @@ from tensorplug.plugin import (
 )
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, implicit, moving, patched
-from tensorplug_opencl.kernels.epilogues import fused
+from tensorplug_opencl.kernels.epilogues import choose_epilogue
 from tensorplug_opencl.kernels.matrices import Matrix
 from tensorplug_opencl.kernels.products import NO_EPILOGUE
 from tensorplug_opencl.kernels.sliding import Convolution
@@ -48,24 +48,24 @@ FEW: Final = 16
 WIDER: Final = 2
 
 
-def _forward(of: Convolution, epilogue: Epilogue) -> Callable[..., None]:
+def _prepare_forward(of: Convolution, epilogue: Epilogue) -> Callable[..., None]:
     """Return a function (x, filter, the epilogue's inputs, result)."""
-    x_by, copied = _readable(of, of.x, of.x_by)
-    write = implicit.forward(of._replace(x_by=x_by), epilogue)
+    x_by, copied = _make_readable(of, of.x, of.x_by)
+    write = implicit.prepare_forward(of._replace(x_by=x_by), epilogue)
     return lambda x, *rest: write(copied(x), *rest)
 
 
-def _filter_gradient(of: Convolution) -> Callable[..., None]:
+def _prepare_filter_gradient(of: Convolution) -> Callable[..., None]:
     """Return a function (x, dy, result)."""
     (x_by, copied_x), (y_by, copied_dy) = (
-        _readable(of, of.x, of.x_by),
-        _readable(of, of.y, of.y_by),
+        _make_readable(of, of.x, of.x_by),
+        _make_readable(of, of.y, of.y_by),
     )
-    write = implicit.filter_gradient(of._replace(x_by=x_by, y_by=y_by))
+    write = implicit.prepare_filter_gradient(of._replace(x_by=x_by, y_by=y_by))
     return lambda x, dy, result: write(copied_x(x), copied_dy(dy), result)
 
 
-def _input_gradient(of: Convolution) -> Callable[..., None]:
+def _prepare_input_gradient(of: Convolution) -> Callable[..., None]:
     """Return a function (dy, filter, result): the faster of two.
 
     On CPUs what the implicit product reads for each tap is packed for as few columns as there
@@ -73,13 +73,13 @@ def _input_gradient(of: Convolution) -> Callable[..., None]:
     """
     few = of.channels < FEW and WIDER * of.channels <= of.outputs
     if of.runtime.is_cpu and few and of.places > 1:
-        return patched.input_gradient(of)
-    y_by, copied = _readable(of, of.y, of.y_by)
-    write = implicit.input_gradient(of._replace(y_by=y_by))
+        return patched.prepare_input_gradient(of)
+    y_by, copied = _make_readable(of, of.y, of.y_by)
+    write = implicit.prepare_input_gradient(of._replace(y_by=y_by))
     return lambda dy, *rest: write(copied(dy), *rest)
 
 
-def _readable(of: Convolution, shape: Shape, by: Strides) -> tuple[Strides, Copy]:
+def _make_readable(of: Convolution, shape: Shape, by: Strides) -> tuple[Strides, Copy]:
     """Return how an array of ``shape`` is best read, and the function that gives it so.
 
     CPUs find a place once for a run of channels: a copy with channels last pays for itself,
@@ -90,11 +90,11 @@ def _readable(of: Convolution, shape: Shape, by: Strides) -> tuple[Strides, Copy
     last = (shape[0], *shape[2:], shape[1])
     target = layouts.row_major(last)
     out = TensorType(of.dtype, last)
-    copy = moving.mover(of.runtime, of.dtype, last, by, target, out.size)
-    return target, calls.producer(of.runtime, out, copy)
+    copy = moving.make_mover(of.runtime, of.dtype, last, by, target, out.size)
+    return target, calls.make_producer(of.runtime, out, copy)
 
 
-def _enter(family: ConvolutionFamily) -> None:
+def _register(family: ConvolutionFamily) -> None:
     @kernels.prepare(family.forward)
     def forward(
         x: TensorType,
@@ -106,8 +106,8 @@ def _enter(family: ConvolutionFamily) -> None:
     ) -> Call:
         of = Convolution.of(backend, x.dtype, (x.shape, filter.shape, out.shape), attributes)
         if of.empty:
-            return calls.constant(backend.runtime, out)
-        return calls.producer(backend.runtime, out, _forward(of, NO_EPILOGUE))
+            return calls.make_constant(backend.runtime, out)
+        return calls.make_producer(backend.runtime, out, _prepare_forward(of, NO_EPILOGUE))
 
     @kernels.prepare(family.backprop_input)
     def backprop_input(
@@ -122,8 +122,8 @@ def _enter(family: ConvolutionFamily) -> None:
         shapes = (input_shape, filter.shape, dy.shape)
         of = Convolution.of(backend, dy.dtype, shapes, attributes)
         if of.empty:
-            return calls.constant(backend.runtime, out)
-        return calls.producer(backend.runtime, out, _input_gradient(of))
+            return calls.make_constant(backend.runtime, out)
+        return calls.make_producer(backend.runtime, out, _prepare_input_gradient(of))
 
     @kernels.prepare(family.backprop_filter)
     def backprop_filter(
@@ -138,12 +138,12 @@ def _enter(family: ConvolutionFamily) -> None:
         shapes = (x.shape, filter_shape, dy.shape)
         of = Convolution.of(backend, x.dtype, shapes, attributes)
         if of.empty:
-            return calls.constant(backend.runtime, out)
-        return calls.producer(backend.runtime, out, _filter_gradient(of))
+            return calls.make_constant(backend.runtime, out)
+        return calls.make_producer(backend.runtime, out, _prepare_filter_gradient(of))
 
 
 for _family in (CONVOLUTION_2D, CONVOLUTION_3D):
-    _enter(_family)
+    _register(_family)
 
 
 @kernels.prepare(specs.FUSED_CONV2D)
@@ -161,7 +161,7 @@ def fused_conv2d(
     of = Convolution.of(backend, x.dtype, (x.shape, filter.shape, out.shape), attributes)
     if of.empty:
         raise KernelRefusedError("there is nothing to convolve")
-    how = fused(out.dtype, out.rank, bias, prelu_activation_weights, attributes)
+    fused = choose_epilogue(out.dtype, out.rank, bias, prelu_activation_weights, attributes)
     channel = channel_axis(attributes["data_format"])
 
     def view(steps: layouts.Strides) -> Matrix:
@@ -169,5 +169,5 @@ def fused_conv2d(
             raise KernelRefusedError("the bias or the slopes differ between positions")
         return Matrix(0, steps[channel], ())
 
-    write = _forward(of, how.epilogue(out.shape, view))
-    return calls.producer(backend.runtime, out, how.launched(write))
+    write = _prepare_forward(of, fused.bind(out.shape, view))
+    return calls.make_producer(backend.runtime, out, fused.reorder(write))

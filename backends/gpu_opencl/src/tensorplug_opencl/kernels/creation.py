@@ -23,7 +23,7 @@ kernels = KernelTable()
 @kernels.prepare(specs.FILL)
 def fill(*, value: Scalar, backend: OpenCLBackend, out: TensorType) -> Callable[..., DeviceBuffer]:
     """Repeat the bytes of one element."""
-    return calls.constant(backend.runtime, out, value)
+    return calls.make_constant(backend.runtime, out, value)
 
 
 @kernels.prepare(specs.ZEROS_LIKE)
@@ -34,7 +34,7 @@ def zeros_like(
     out: TensorType,
 ) -> Callable[..., DeviceBuffer]:
     """Zeros of the type of x."""
-    return calls.constant(backend.runtime, out, 0)
+    return calls.make_constant(backend.runtime, out, 0)
 
 
 @kernels.prepare(specs.ONES_LIKE)
@@ -45,7 +45,7 @@ def ones_like(
     out: TensorType,
 ) -> Callable[..., DeviceBuffer]:
     """Ones of the type of x."""
-    return calls.constant(backend.runtime, out, 1)
+    return calls.make_constant(backend.runtime, out, 1)
 
 
 @kernels.prepare(specs.RANGE)
@@ -55,7 +55,7 @@ def range_(
     """``start + i * step``, in 64-bit integers if all are ints, else in double (or float)."""
     runtime = backend.runtime
     if not out.size:
-        return calls.empty(runtime, out)
+        return calls.make_empty(runtime, out)
     whole = all(isinstance(number, int) for number in (start, stop, step))
     real = dt.float64 if dt.float64 in backend.dtypes else dt.float32
     wide = dt.int64 if whole else real
@@ -70,7 +70,7 @@ def range_(
         "  const index_t i = get_global_id(0);\n"
         f"  if (i < n) y[i] = ({stored})(start + ({ctype})i * step);"
     )
-    text = templates.program(
+    text = templates.write_program(
         f"Range {out.dtype} by {ctype}",
         [templates.Array("y", stored, written=True)],
         ["const index_t n", f"const {ctype} start", f"const {ctype} step"],
@@ -78,7 +78,7 @@ def range_(
         index=index,
     )
     launch = runtime.launch(text, 1, [index.type(out.size), *constants], out.size)
-    return calls.producer(runtime, out, launch)
+    return calls.make_producer(runtime, out, launch)
 
 
 @kernels.prepare(specs.EYE)
@@ -86,13 +86,17 @@ def eye(*, k: int, backend: OpenCLBackend, out: TensorType) -> Callable[..., Dev
     """Compare rows with columns."""
     runtime = backend.runtime
     if not out.size:
-        return calls.empty(runtime, out)
+        return calls.make_empty(runtime, out)
     ctype = ctypes.moved(out.dtype)
     index = layouts.index_dtype(out.size)
-    text = templates.program(
+    text = templates.write_program(
         f"Eye {ctype}",
         [templates.Array("y", ctype, written=True)],
-        [*templates.indices("items", "columns"), "const long diagonal", f"const {ctype} one"],
+        [
+            *templates.declare_indices("items", "columns"),
+            "const long diagonal",
+            f"const {ctype} one",
+        ],
         """  const index_t i = get_global_id(0);
   if (i >= items) return;
   y[i] = (long)(i % columns) - (long)(i / columns) == diagonal ? one : 0;""",
@@ -103,9 +107,9 @@ def eye(*, k: int, backend: OpenCLBackend, out: TensorType) -> Callable[..., Dev
         index.type(out.size),
         index.type(columns),
         np.int64(max(-rows, min(k, columns))),  # beyond, there is no such diagonal
-        calls.element(1, out.dtype),
+        calls.make_element(1, out.dtype),
     ]
-    return calls.producer(runtime, out, runtime.launch(text, 1, constants, out.size))
+    return calls.make_producer(runtime, out, runtime.launch(text, 1, constants, out.size))
 
 
 @kernels.prepare(specs.LIN_SPACE)
@@ -121,7 +125,7 @@ def linspace(
     """Count in double (or float) from the end that is nearer, so that both are exact."""
     runtime = backend.runtime
     if not out.size:
-        return calls.empty(runtime, out)
+        return calls.make_empty(runtime, out)
     if out.dtype.kind != "float" or isinstance(start, complex) or isinstance(stop, complex):
         raise KernelRefusedError("numbers are counted in real dtypes only")
     wide = dt.float64 if dt.float64 in backend.dtypes else dt.float32
@@ -129,11 +133,11 @@ def linspace(
     steps = max(num - 1 if endpoint else num, 1)
     step = float(stop) / steps - float(start) / steps  # of parts: this does not overflow
     index = layouts.index_dtype(out.size)
-    text = templates.program(
+    text = templates.write_program(
         f"LinSpace {out.dtype} by {ctype}",
         [templates.Array("y", stored, written=True)],
         [
-            *templates.indices("items", "steps", "half_way"),
+            *templates.declare_indices("items", "steps", "half_way"),
             *(f"const {ctype} {name}" for name in ("start", "stop", "step")),
         ],
         f"""  const index_t i = get_global_id(0);
@@ -146,4 +150,4 @@ def linspace(
     half_way = num // 2 if num > 1 else 1
     numbers = [wide.numpy.type(number) for number in (start, stop, step)]
     constants = [*map(index.type, (num, steps, half_way)), *numbers]
-    return calls.producer(runtime, out, runtime.launch(text, 1, constants, out.size))
+    return calls.make_producer(runtime, out, runtime.launch(text, 1, constants, out.size))

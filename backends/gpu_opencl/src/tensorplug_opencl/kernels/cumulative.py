@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tensorplug.plugin import DType, KernelSpec, KernelTable, TensorType, shapes, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl.kernels import calls, folds
-from tensorplug_opencl.kernels.scans import Scan, scanner
+from tensorplug_opencl.kernels.scans import Scan, make_scanner
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,11 +33,11 @@ def _register(
         out: TensorType,
     ) -> Callable[..., DeviceBuffer]:
         if not out.size:
-            return calls.empty(backend.runtime, out)
+            return calls.make_empty(backend.runtime, out)
         outer, inner = shapes.size(x.shape[:axis]), shapes.size(x.shape[axis + 1 :])
         shape = (outer, x.shape[axis], inner)
         scan = Scan(spec.name, fold(out.dtype), shape, exclusive, reverse)
-        return scanner(backend.runtime, scan, x.dtype, out)
+        return make_scanner(backend.runtime, scan, x.dtype, out)
 
 
 _register(specs.CUMSUM, folds.sum_fold)

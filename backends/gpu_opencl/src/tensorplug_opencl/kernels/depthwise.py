@@ -29,7 +29,7 @@ from tensorplug_opencl.kernels import (
     slices,
     templates,
 )
-from tensorplug_opencl.kernels.epilogues import fused
+from tensorplug_opencl.kernels.epilogues import choose_epilogue
 from tensorplug_opencl.kernels.matrices import Matrix
 from tensorplug_opencl.kernels.patches import Images
 from tensorplug_opencl.kernels.products import NO_EPILOGUE, Epilogue
@@ -107,7 +107,7 @@ class Work(NamedTuple):
 
 def _launch(of: Depthwise, work: Work) -> Launch:
     """Return the launch on two inputs, those of the epilogue, and the result."""
-    run = patches.run_of(of.runtime)
+    run = patches.choose_run(of.runtime)
     runs = -(-work.channels // run)
     count = work.items * runs
     sizes = (TensorType(of.dtype, shape).size for shape in (of.x, of.filter, of.y))
@@ -118,7 +118,7 @@ def _launch(of: Depthwise, work: Work) -> Launch:
         "runs": runs,
         "outputs": of.outputs,
         "multiplier": of.filter[3],
-        **patches.geometry(of.images),
+        **patches.list_geometry(of.images),
         **{f"y{number}_by": own[axis] for number, axis in enumerate(of.order)},
         **work.more,
     }
@@ -134,7 +134,7 @@ def _launch(of: Depthwise, work: Work) -> Launch:
         *work.body,
     ]
     numbers = work.epilogue.numbers
-    text = templates.program(
+    text = templates.write_program(
         f"depthwise convolution {work.title} {of.dtype}",
         [
             templates.Array("x", stored),
@@ -142,12 +142,15 @@ def _launch(of: Depthwise, work: Work) -> Launch:
             *(templates.Array(name, stored) for name, _ in work.epilogue.inputs),
             templates.Array("y", work.written, written=True),
         ],
-        [*templates.indices(*values), *(f"const A {name}_argument" for name, _ in numbers)],
+        [
+            *templates.declare_indices(*values),
+            *(f"const A {name}_argument" for name, _ in numbers),
+        ],
         "\n".join(body),
         index=index,
         declarations="\n".join(
             [
-                functions.definitions(work.epilogue.expression, of.dtype),
+                functions.define(work.epilogue.expression, of.dtype),
                 products.define_epilogue(work.epilogue, work.written),
             ]
         ),
@@ -157,7 +160,7 @@ def _launch(of: Depthwise, work: Work) -> Launch:
     return of.runtime.launch(text, 3 + len(work.epilogue.inputs), arguments, count)
 
 
-def _forward(
+def _launch_forward(
     of: Depthwise,
     epilogue: Epilogue = NO_EPILOGUE,
     steps: Mapping[str, Sequence[int]] | None = None,
@@ -167,7 +170,7 @@ def _forward(
     ``steps``: the distances in each of these inputs along (image, row, column, channel).
     """
     ctype = ctypes.stored(of.dtype)
-    inside, place = patches.input_place(of.images)
+    inside, place = patches.write_input_place(of.images)
     more: dict[str, int] = {}
     places: dict[str, str] = {}
     for name, along in (steps or {}).items():
@@ -177,11 +180,11 @@ def _forward(
             f" + (first + c) * {name}3_by"
         )
     body = [
-        *patches.split(of.images, "position", "out"),
+        *patches.write_split(of.images, "position", "out"),
         "  x += rest * image_by;",
         "  y += rest * y0_by + position0 * y1_by + position1 * y2_by;",
         "  for (index_t tap0 = 0; tap0 < taps0; tap0++) {",
-        f"  A row[{patches.run_of(of.runtime)}];",
+        f"  A row[{patches.choose_run(of.runtime)}];",
         "  for (index_t c = 0; c < count; c++) row[c] = 0;",
         "  for (index_t tap1 = 0; tap1 < taps1; tap1++) {",
         f"    if (!({inside})) continue;",
@@ -214,8 +217,8 @@ def depthwise_conv2d(
     """Add up the taps of each position, row by row of the filter."""
     of = Depthwise.of(backend, x.dtype, (x.shape, filter.shape, out.shape), attributes)
     if of.empty:
-        return calls.constant(backend.runtime, out)
-    return calls.producer(backend.runtime, out, _forward(of))
+        return calls.make_constant(backend.runtime, out)
+    return calls.make_producer(backend.runtime, out, _launch_forward(of))
 
 
 @kernels.prepare(specs.FUSED_DEPTHWISE_CONV2D)
@@ -233,13 +236,15 @@ def fused_depthwise_conv2d(
     of = Depthwise.of(backend, x.dtype, (x.shape, filter.shape, out.shape), attributes)
     if of.empty:
         raise KernelRefusedError("there is nothing to convolve")
-    how = fused(out.dtype, out.rank, bias, prelu_activation_weights, attributes)
+    fused = choose_epilogue(out.dtype, out.rank, bias, prelu_activation_weights, attributes)
     steps: dict[str, Sequence[int]] = {}
-    for name, shape in how.inputs:
+    for name, shape in fused.inputs:
         along = layouts.broadcast_strides(shape, out.shape)
         steps[name] = [along[axis] for axis in of.order]
-    epilogue = how.epilogue(out.shape, lambda _steps: Matrix(0, 0, ()))
-    return calls.producer(backend.runtime, out, how.launched(_forward(of, epilogue, steps)))
+    epilogue = fused.bind(out.shape, lambda _steps: Matrix(0, 0, ()))
+    return calls.make_producer(
+        backend.runtime, out, fused.reorder(_launch_forward(of, epilogue, steps))
+    )
 
 
 @kernels.prepare(specs.DEPTHWISE_CONV2D_BACKPROP_INPUT)
@@ -255,7 +260,7 @@ def depthwise_conv2d_backprop_input(
     """Ask every tap of each pixel for the position that saw it, and add these up."""
     of = Depthwise.of(backend, dy.dtype, (input_shape, filter.shape, dy.shape), attributes)
     if of.empty:
-        return calls.constant(backend.runtime, out)
+        return calls.make_constant(backend.runtime, out)
     ctype = ctypes.stored(of.dtype)
     gathered = f"""  global const {ctype} *from = x + rest * y0_by + position / out1 * y1_by
     + position % out1 * y2_by;
@@ -266,14 +271,14 @@ def depthwise_conv2d_backprop_input(
       sum[c] += (A)from[o * y3_by] * (A)by[o];
     }}"""
     body = [
-        *patches.split(of.images, "pixel", "size"),
-        *patches.output_loops(of.images, gathered, "0"),
+        *patches.write_split(of.images, "pixel", "size"),
+        *patches.write_output_loops(of.images, gathered, "0"),
         "  y += rest * image_by + pixel0 * axis0_by + pixel1 * axis1_by;",
         f"  for (index_t c = 0; c < count; c++) y[(first + c) * channel_by] = ({ctype})sum[c];",
     ]
     items = of.images.number * of.images.pixels
     work = Work("gradient of input", items, of.images.channels, "channels", body, ctype)
-    return calls.producer(backend.runtime, out, _launch(of, work))
+    return calls.make_producer(backend.runtime, out, _launch(of, work))
 
 
 @kernels.prepare(specs.DEPTHWISE_CONV2D_BACKPROP_FILTER)
@@ -290,11 +295,11 @@ def depthwise_conv2d_backprop_filter(
     of = Depthwise.of(backend, x.dtype, (x.shape, filter_shape, dy.shape), attributes)
     runtime = backend.runtime
     if of.empty:
-        return calls.constant(runtime, out)
+        return calls.make_constant(runtime, out)
     ctype, computed = ctypes.stored(of.dtype), ctypes.computed(of.dtype)
     positions = of.images.number * of.images.positions
     parts = -(-positions // PART)
-    inside, place = patches.input_place(of.images)
+    inside, place = patches.write_input_place(of.images)
     body = [
         "  const index_t part = rest / (taps0 * taps1);",
         "  y += rest * outputs + first;",
@@ -303,7 +308,7 @@ def depthwise_conv2d_backprop_filter(
         f"  const index_t end = min((part + 1) * {PART}, positions);",
         f"  for (index_t at = part * {PART}; at < end; at++) {{",
         "  rest = at;",
-        *patches.split(of.images, "position", "out"),
+        *patches.write_split(of.images, "position", "out"),
         f"  if (!({inside})) continue;",
         f"  global const {ctype} *from = x + rest * image_by + {place};",
         f"  global const {ctype} *by = w + rest * y0_by + position0 * y1_by + position1 * y2_by;",
@@ -317,12 +322,12 @@ def depthwise_conv2d_backprop_filter(
     items = parts * of.images.places
     work = Work("gradient of filter", items, of.outputs, "outputs", body, computed, more)
     launch = _launch(of, work)
-    make = runtime.maker(TensorType(slices.dtype_of(of.dtype), (parts, *out.shape)))
-    total = slices.adder(runtime, of.dtype, parts, out.size)
+    make = runtime.prepare_empty(TensorType(slices.choose_dtype(of.dtype), (parts, *out.shape)))
+    total = slices.launch_add(runtime, of.dtype, parts, out.size)
 
     def write(x: DeviceBuffer, dy: DeviceBuffer, result: DeviceBuffer) -> None:
         sums = make()
         launch(x, dy, sums)
         total(sums, result)
 
-    return calls.producer(runtime, out, write)
+    return calls.make_producer(runtime, out, write)

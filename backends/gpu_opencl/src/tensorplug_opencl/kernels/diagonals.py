@@ -24,15 +24,15 @@ def diag(x: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Call:
     """Write at equal distances into zeros."""
     runtime = backend.runtime
     if not x.size:
-        return calls.empty(runtime, out)
-    zero, shape = calls.element(0, out.dtype), (x.size,)
-    insert = moving.mover(runtime, x.dtype, shape, (1,), (x.size + 1,), out.size)
+        return calls.make_empty(runtime, out)
+    zero, shape = calls.make_element(0, out.dtype), (x.size,)
+    insert = moving.make_mover(runtime, x.dtype, shape, (1,), (x.size + 1,), out.size)
 
     def write(x: DeviceBuffer, result: DeviceBuffer) -> None:
         runtime.fill(result, zero)
         insert(x, result)
 
-    return calls.producer(runtime, out, write)
+    return calls.make_producer(runtime, out, write)
 
 
 _FROM_NUMBERS = """  long lowest = lower[0], highest = upper[0];
@@ -40,7 +40,7 @@ _FROM_NUMBERS = """  long lowest = lower[0], highest = upper[0];
   if (highest < 0) highest = LONG_MAX;"""
 
 
-def _band(
+def _launch_band(
     backend: OpenCLBackend, x: TensorType, counts: tuple[TensorType, ...], limits: list[np.int64]
 ) -> Launch:
     """Return the launch that keeps ``x[..., i, j]`` where j - i is in a range, and zeros else.
@@ -55,11 +55,11 @@ def _band(
         arrays.append(templates.Array(name, ctypes.stored(count.dtype)))
     arrays.append(templates.Array("y", ctype, written=True))
     of = f" by {counts[0].dtype} and {counts[1].dtype}" if counts else ""
-    text = templates.program(
+    text = templates.write_program(
         f"band of matrices {ctype}{of}",
         arrays,
         [
-            *templates.indices("items", "rows", "columns"),
+            *templates.declare_indices("items", "rows", "columns"),
             *([] if counts else ["const long lowest", "const long highest"]),
         ],
         f"""  const index_t i = get_global_id(0);
@@ -84,9 +84,9 @@ def matrix_band_part(
 ) -> Call:
     """Keep the band; how wide it is stands on the device."""
     if not out.size:
-        return calls.empty(backend.runtime, out)
-    launch = _band(backend, input, (num_lower, num_upper), [])
-    return calls.producer(backend.runtime, out, launch)
+        return calls.make_empty(backend.runtime, out)
+    launch = _launch_band(backend, input, (num_lower, num_upper), [])
+    return calls.make_producer(backend.runtime, out, launch)
 
 
 @kernels.prepare(specs.TRIANGLE)
@@ -95,10 +95,10 @@ def triangle(
 ) -> Call:
     """Keep one side of a diagonal."""
     if not out.size:
-        return calls.empty(backend.runtime, out)
+        return calls.make_empty(backend.runtime, out)
     rows, columns = x.shape[-2:]
     diagonal = max(-rows, min(k, columns))  # beyond, nothing changes
     beyond = rows + columns
     limits = (diagonal, beyond) if upper else (-beyond, diagonal)
-    launch = _band(backend, x, (), [np.int64(limit) for limit in limits])
-    return calls.producer(backend.runtime, out, launch)
+    launch = _launch_band(backend, x, (), [np.int64(limit) for limit in limits])
+    return calls.make_producer(backend.runtime, out, launch)

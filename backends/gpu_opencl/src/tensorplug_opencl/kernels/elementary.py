@@ -225,7 +225,7 @@ INLINE A logistic(A x) {
 _LITERAL: Final = re.compile(r"\(A\)(-?\d\w*\.[\w+-]*)")
 
 
-def _series(coefficients: list[str], variable: str) -> str:
+def _write_series(coefficients: list[str], variable: str) -> str:
     """Return a polynomial by Horner's rule; coefficients begin with the constant."""
     result = f"(A){coefficients[-1]}"
     for coefficient in coefficients[-2::-1]:
@@ -233,7 +233,7 @@ def _series(coefficients: list[str], variable: str) -> str:
     return result
 
 
-def _functions(ctype: str, real: _Real) -> dict[str, str]:
+def _write_functions(ctype: str, real: _Real) -> dict[str, str]:
     smallest = 1 - real.bias
     numbers = {
         **real._asdict(),
@@ -246,15 +246,19 @@ def _functions(ctype: str, real: _Real) -> dict[str, str]:
         "two_to": f"{2**real.fraction}.0",
         "mask": f"((({real.unsigned})1 << {real.fraction}) - 1)",
         "normal": float(2.0**smallest).hex(),
-        "exp_series": _series([f"{1 / factorial(n)!r}" for n in range(2, real.powers + 1)], "r"),
-        "log_series": _series([f"{2 / (2 * n + 1)!r}" for n in range(1, real.terms + 1)], "z"),
+        "exp_series": _write_series(
+            [f"{1 / factorial(n)!r}" for n in range(2, real.powers + 1)], "r"
+        ),
+        "log_series": _write_series(
+            [f"{2 / (2 * n + 1)!r}" for n in range(1, real.terms + 1)], "z"
+        ),
     }
     for module in (circular, angles, exponentiation):
         parts = module.parts(ctype)
         assert not numbers.keys() & parts.keys(), "two families mean different numbers by a name"
         numbers.update(parts)
         for name, coefficients in module.series(ctype).items():
-            numbers[name] = _series([repr(coefficient) for coefficient in coefficients], "z")
+            numbers[name] = _write_series([repr(coefficient) for coefficient in coefficients], "z")
     families = (_TEXTS, circular.TEXTS, angles.TEXTS, exponentiation.TEXTS)
     texts = {name: text for family in families for name, text in family.items()}
     texts["a_erf"] = error_function.TEXTS[ctype]
@@ -270,6 +274,6 @@ def _functions(ctype: str, real: _Real) -> dict[str, str]:
 
 
 FUNCTIONS: Final[dict[str, dict[str, str]]] = {
-    ctype: _functions(ctype, real) for ctype, real in _REALS.items()
+    ctype: _write_functions(ctype, real) for ctype, real in _REALS.items()
 }
 """C text by name of the function, by C type of the numbers."""

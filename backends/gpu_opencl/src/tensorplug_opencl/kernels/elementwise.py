@@ -63,12 +63,12 @@ def cast(
     """Convert between any two dtypes; see the expression for each pair of kinds."""
     if x.dtype is dtype:
         return lambda buffer: buffer
-    formula = Formula(_conversion(x.dtype, dtype))
+    formula = Formula(_convert(x.dtype, dtype))
     title = f"Cast {x.dtype} to {dtype}"
-    return pointwise.of_formula(backend.runtime, title, formula, {"x": x}, out)
+    return pointwise.prepare_formula(backend.runtime, title, formula, {"x": x}, out)
 
 
-def _conversion(source: DType, target: DType) -> str:
+def _convert(source: DType, target: DType) -> str:
     if target is dt.bool_:
         return "x != 0"
     if source.kind == "float" and target in dt.INTEGER:
@@ -103,7 +103,7 @@ _ADDENDS: Final = 8
 @kernels.prepare(specs.ADD_N)
 def add_n(xs: list[TensorType], *, backend: OpenCLBackend, out: TensorType) -> Callable[..., Any]:
     """Add up to eight at a time, and what comes of that again: as a tree, in pairs."""
-    adders = {n: _adder(backend, out, n) for n in _lengths(len(xs))}
+    adders = {n: _make_adder(backend, out, n) for n in _find_lengths(len(xs))}
 
     def run(buffers: list[Any]) -> Any:
         while len(buffers) > 1:
@@ -114,7 +114,7 @@ def add_n(xs: list[TensorType], *, backend: OpenCLBackend, out: TensorType) -> C
     return run
 
 
-def _lengths(count: int) -> set[int]:
+def _find_lengths(count: int) -> set[int]:
     """Return how many arrays are added at once, of ``count`` in all."""
     lengths: set[int] = set()
     while count > 1:
@@ -124,15 +124,17 @@ def _lengths(count: int) -> set[int]:
     return lengths
 
 
-def _adder(backend: OpenCLBackend, out: TensorType, count: int) -> Callable[..., Any]:
+def _make_adder(backend: OpenCLBackend, out: TensorType, count: int) -> Callable[..., Any]:
     if count == 1:
         return lambda buffer: buffer
     names = [f"x{number}" for number in range(count)]
     title = f"AddN {out.dtype} of {count}"
-    formula = Formula(_in_pairs(names), ring=True)
-    return pointwise.of_formula(backend.runtime, title, formula, dict.fromkeys(names, out), out)
+    formula = Formula(_add_in_pairs(names), ring=True)
+    return pointwise.prepare_formula(
+        backend.runtime, title, formula, dict.fromkeys(names, out), out
+    )
 
 
-def _in_pairs(names: list[str]) -> str:
+def _add_in_pairs(names: list[str]) -> str:
     half = len(names) // 2
-    return f"({_in_pairs(names[:half])} + {_in_pairs(names[half:])})" if half else names[0]
+    return f"({_add_in_pairs(names[:half])} + {_add_in_pairs(names[half:])})" if half else names[0]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.matrices import Matrix
 
-__all__ = ["Fused", "fused"]
+__all__ = ["FusedEpilogue", "choose_epilogue"]
 
 # Over x, with the bias; a NaN stays one.
 _EXPRESSIONS: Final = {
@@ -29,7 +29,7 @@ _EXPRESSIONS: Final = {
 }
 
 
-class Fused(NamedTuple):
+class FusedEpilogue(NamedTuple):
     """An epilogue, and which of (bias, weights) it reads."""
 
     expression: str
@@ -37,14 +37,14 @@ class Fused(NamedTuple):
     inputs: tuple[tuple[str, Shape], ...]
     chosen: tuple[int, ...]
 
-    def epilogue(self, shape: Shape, view: Callable[[layouts.Strides], Matrix]) -> Epilogue:
+    def bind(self, shape: Shape, view: Callable[[layouts.Strides], Matrix]) -> Epilogue:
         """Return the epilogue of a product of ``shape``, which ``view`` reads as matrices."""
         inputs = tuple(
             (name, view(layouts.broadcast_strides(own, shape))) for name, own in self.inputs
         )
         return Epilogue(self.expression, inputs, self.numbers)
 
-    def launched(self, multiply: Callable[..., None]) -> Callable[..., None]:
+    def reorder(self, multiply: Callable[..., None]) -> Callable[..., None]:
         """Return ``multiply`` as a function of both factors, bias, weights and the result."""
         chosen = self.chosen
 
@@ -54,13 +54,13 @@ class Fused(NamedTuple):
         return write
 
 
-def fused(
+def choose_epilogue(
     dtype: DType,
     rank: int,
     bias: TensorType | None,
     weights: TensorType | None,
     attributes: Mapping[str, Any],
-) -> Fused:
+) -> FusedEpilogue:
     """Return what a fused kernel's attributes ask for."""
     activation = attributes["activation"]
     data_format = attributes.get("data_format")
@@ -73,7 +73,7 @@ def fused(
     if dtype.kind != "float":
         x = f"(({ctypes.stored(dtype)}){x})"  # wrapped, and with its sign
     numbers = (("alpha", attributes["leakyrelu_alpha"]),) if activation == "leakyrelu" else ()
-    return Fused(
+    return FusedEpilogue(
         _EXPRESSIONS[activation].format(x=x),
         numbers,
         tuple((name, channel_aligned(shape, rank, data_format)) for _, name, shape in used),

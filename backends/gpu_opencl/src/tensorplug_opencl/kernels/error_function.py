@@ -98,19 +98,19 @@ _FAR: Final = (
 _ENDS: Final = (0.84375, 1.25, 1 / 0.35)  # of all intervals but the last
 
 
-def _ratio_part(part: int) -> str:
+def _write_ratio_part(part: int) -> str:
     """Return a polynomial in z whose coefficients, one for each interval, are chosen."""
     pieces = [piece[part] for piece in (_NEAR_0, _NEAR_1, _MIDDLE, _FAR)]
     terms = max(map(len, pieces))
     rows = zip(*([*piece, *[0.0] * (terms - len(piece))] for piece in pieces), strict=True)
-    chosen = [_of_interval([f"{coefficient!r}" for coefficient in row]) for row in rows]
+    chosen = [_choose_by_interval([f"{coefficient!r}" for coefficient in row]) for row in rows]
     result = chosen[-1]
     for coefficient in chosen[-2::-1]:
         result = f"{coefficient}\n    + z * ({result})"
     return result
 
 
-def _of_interval(values: list[str]) -> str:
+def _choose_by_interval(values: list[str]) -> str:
     *others, chosen = values
     for end, value in zip(_ENDS[::-1], others[::-1], strict=True):
         chosen = f"size < {end!r} ? {value} : {chosen}"
@@ -122,8 +122,8 @@ INLINE A a_erf(A x) {{$fuse
   const A size = a_fabs(x) < 6.0 ? a_fabs(x) : 6.0;
   const A square = size * size;
   const A z = size < {_ENDS[0]!r} ? square : size < {_ENDS[1]!r} ? size - 1 : 1 / square;
-  const A above = {_ratio_part(0)};
-  const A below = {_ratio_part(1)};
+  const A above = {_write_ratio_part(0)};
+  const A below = {_write_ratio_part(1)};
   const A ratio = above / below;
   const A tail = 1 - a_exp(ratio - square - 0.5625) / size;
   const A far = size < {_ENDS[1]!r} ? {_AT_1!r} + ratio : tail;

@@ -26,7 +26,7 @@ def register(kernels: KernelTable, formulas: Mapping[KernelSpec, Formula]) -> No
 def _make_unary(spec: KernelSpec, formula: Formula) -> Callable[..., Any]:
     def unary(x: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Any:
         title = f"{spec.name} {x.dtype}"
-        return pointwise.of_formula(backend.runtime, title, formula, {"x": x}, out)
+        return pointwise.prepare_formula(backend.runtime, title, formula, {"x": x}, out)
 
     return unary
 
@@ -34,6 +34,6 @@ def _make_unary(spec: KernelSpec, formula: Formula) -> Callable[..., Any]:
 def _make_binary(spec: KernelSpec, formula: Formula) -> Callable[..., Any]:
     def binary(a: TensorType, b: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Any:
         title = f"{spec.name} {a.dtype}"
-        return pointwise.of_formula(backend.runtime, title, formula, {"a": a, "b": b}, out)
+        return pointwise.prepare_formula(backend.runtime, title, formula, {"a": a, "b": b}, out)
 
     return binary

@@ -17,7 +17,7 @@ from tensorplug.plugin import DType, TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, complex_functions, ctypes, moving, templates, vectors
-from tensorplug_opencl.kernels.butterflies import butterfly, factors
+from tensorplug_opencl.kernels.butterflies import factorize, write_butterfly
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,17 +28,19 @@ if TYPE_CHECKING:
 
     Call = Callable[..., DeviceBuffer]
 
-__all__ = ["circle", "element", "elementwise_rows", "table", "transform"]
+__all__ = ["compute_circle", "element_type", "launch_rows", "transform", "upload_table"]
 
 
 @lru_cache(maxsize=64)
-def circle(n: int) -> np.ndarray[Any, Any]:
+def compute_circle(n: int) -> np.ndarray[Any, Any]:
     """Return exp(-2 pi i k / n) for k below n, correctly rounded but for the last bit."""
     angle = 2 * np.arange(n, dtype=np.longdouble) / n * np.arccos(np.longdouble(-1))
     return np.asarray(np.cos(angle) - 1j * np.sin(angle), np.complex128)
 
 
-def table(backend: OpenCLBackend, values: np.ndarray[Any, Any], dtype: DType) -> DeviceBuffer:
+def upload_table(
+    backend: OpenCLBackend, values: np.ndarray[Any, Any], dtype: DType
+) -> DeviceBuffer:
     """Return constants that a plan keeps on the device."""
     return backend.from_host(np.ascontiguousarray(values).astype(dtype.numpy))
 
@@ -50,15 +52,15 @@ def transform(
     n = type_.shape[-1]
     if n == 1:
         return lambda x: x
-    radices = factors(n)
+    radices = factorize(n)
     if radices is None:
-        return _bluestein(backend, type_, inverse=inverse, scale=scale)
+        return _transform_by_bluestein(backend, type_, inverse=inverse, scale=scale)
     steps: list[Call] = []
     done = 1
     for radix in radices:
         last = done * radix == n
         of = _Pass(type_, radix, done, inverse, scale if last else 1.0)
-        steps.append(_pass(backend, of))
+        steps.append(_prepare_pass(backend, of))
         done *= radix
 
     def run(x: DeviceBuffer) -> DeviceBuffer:
@@ -79,46 +81,46 @@ class _Pass(NamedTuple):
     scale: float
 
 
-def _pass(backend: OpenCLBackend, of: _Pass) -> Call:
+def _prepare_pass(backend: OpenCLBackend, of: _Pass) -> Call:
     runtime, dtype, n = backend.runtime, of.type.dtype, of.type.shape[-1]
     across = n // of.radix
-    lanes = _lanes(runtime, of, across) if runtime.is_cpu else 1
+    lanes = _choose_lanes(runtime, of, across) if runtime.is_cpu else 1
     items = of.type.size // of.radix // lanes
     index = layouts.index_dtype(of.type.size)
-    text = _source(of, lanes, index)
+    text = _write_source(of, lanes, index)
     numbers = [*map(index.type, (items, across // lanes, of.done))]
     part = np.dtype(f"f{dtype.itemsize // 2}")
     if of.scale != 1.0:
         numbers.append(part.type(of.scale))
     heavy = lanes > 1
     if of.done == 1:
-        return calls.producer(
+        return calls.make_producer(
             runtime, of.type, runtime.launch(text, 2, numbers, items, heavy=heavy)
         )
     powers = np.outer(np.arange(1, of.radix), np.arange(of.done))
-    twiddles = table(backend, circle(of.radix * of.done)[powers], dtype)
+    twiddles = upload_table(backend, compute_circle(of.radix * of.done)[powers], dtype)
     launch = runtime.launch(text, 3, numbers, items, heavy=heavy)
-    return calls.producer(runtime, of.type, lambda x, y: launch(x, twiddles, y))
+    return calls.make_producer(runtime, of.type, lambda x, y: launch(x, twiddles, y))
 
 
-def _lanes(runtime: Runtime, of: _Pass, across: int) -> int:
+def _choose_lanes(runtime: Runtime, of: _Pass, across: int) -> int:
     """Return how many transforms side by side are read, turned and written as vectors.
 
     A vector in memory holds both parts of their numbers.
     """
-    lanes = vectors.lanes(runtime, complex_functions.pair(of.type.dtype)[:-1]) // 2
+    lanes = vectors.choose_lanes(runtime, complex_functions.pair_type(of.type.dtype)[:-1]) // 2
     while across % lanes or (of.done != 1 and of.done % lanes):
         lanes //= 2
     return lanes
 
 
-def _source(of: _Pass, lanes: int, index: templates.Index) -> str:
+def _write_source(of: _Pass, lanes: int, index: templates.Index) -> str:
     """Return the program of a pass: see ``_Pass``; constants: items, those of a row, done, scale.
 
     Backwards, the parts of all numbers are exchanged: i times the conjugate, transformed
     forwards, is i times the conjugate of what is wanted.
     """
-    ctype = complex_functions.pair(of.type.dtype)
+    ctype = complex_functions.pair_type(of.type.dtype)
     part, radix = ctype[:-1], of.radix
     points = [(f"a{r}", f"b{r}") for r in range(radix)]
     body = [
@@ -138,7 +140,7 @@ def _source(of: _Pass, lanes: int, index: templates.Index) -> str:
         body.append(f"  V {re}, {im};\n  LOAD({re}, {im}, x + {r} * step)")
         if r and not first:
             body.append(f"  TURN({re}, {im}, w + {r - 1} * done + k)")
-    lines, results = butterfly(points)
+    lines, results = write_butterfly(points)
     body.extend(lines)
     for r, (re, im) in enumerate(results):
         by = "" if of.scale == 1.0 else " * scale"
@@ -153,17 +155,17 @@ def _source(of: _Pass, lanes: int, index: templates.Index) -> str:
         arrays.insert(1, templates.Array("w", ctype))
     scaled = [] if of.scale == 1.0 else [f"const {part} scale"]
     sense = "back" if of.inverse else "forth"
-    return templates.program(
+    return templates.write_program(
         f"FFT {radix} of {of.type.dtype} {sense}, {'first' if first else 'then'}",
         arrays,
-        [*templates.indices("items", "across", "done"), *scaled],
+        [*templates.declare_indices("items", "across", "done"), *scaled],
         "\n".join(body),
         index=index,
-        declarations=_access(part, lanes, inverse=of.inverse),
+        declarations=_write_access(part, lanes, inverse=of.inverse),
     )
 
 
-def _access(part: str, lanes: int, *, inverse: bool) -> str:
+def _write_access(part: str, lanes: int, *, inverse: bool) -> str:
     """Return the macros that read and write ``lanes`` numbers as vectors of their parts."""
     re, im = ("even", "odd") if lanes > 1 else ("x", "y")
     first, second = (im, re) if inverse else (re, im)
@@ -183,12 +185,12 @@ typedef {vector} V;
 #define SCATTER(re, im, to, by) {{ JOIN(re, im) {scatter} }}"""
 
 
-def element(dtype: DType) -> str:
+def element_type(dtype: DType) -> str:
     """Return the C type of an element, real or complex."""
-    return complex_functions.pair(dtype) if dtype in dt.COMPLEX else ctypes.stored(dtype)
+    return complex_functions.pair_type(dtype) if dtype in dt.COMPLEX else ctypes.stored(dtype)
 
 
-def elementwise_rows(
+def launch_rows(
     backend: OpenCLBackend,
     title: str,
     out: TensorType,
@@ -201,16 +203,16 @@ def elementwise_rows(
 
     ``arrays``: (name, C type) of what it reads; ``numbers``: constants, by name.
     """
-    ctype = element(out.dtype)
+    ctype = element_type(out.dtype)
     index = layouts.index_dtype(out.size, *(number for number in numbers.values()))
     length = out.shape[-1]
-    text = templates.program(
+    text = templates.write_program(
         title,
         [
             *(templates.Array(*array) for array in arrays),
             templates.Array("y", ctype, written=True),
         ],
-        templates.indices("items", "length", "pieces", "first", "span", "step", *numbers),
+        templates.declare_indices("items", "length", "pieces", "first", "span", "step", *numbers),
         f"""  const index_t item = get_global_id(0);
   if (item >= items) return;
   const index_t row = item / pieces, begin = item % pieces * first;
@@ -221,17 +223,19 @@ def elementwise_rows(
         index=index,
         declarations=declarations,
     )
-    pieces = moving.pieces_of(backend.runtime, length)
+    pieces = moving.cut_pieces(backend.runtime, length)
     items = out.size // length * pieces.number
     constants = [*map(index.type, (items, length, *pieces, *numbers.values()))]
     return backend.runtime.launch(text, len(arrays) + 1, constants, items, heavy=pieces.heavy)
 
 
-def _bluestein(backend: OpenCLBackend, type_: TensorType, *, inverse: bool, scale: float) -> Call:
+def _transform_by_bluestein(
+    backend: OpenCLBackend, type_: TensorType, *, inverse: bool, scale: float
+) -> Call:
     """Transform by way of j k = (j^2 + k^2 - (k - j)^2) / 2, a convolution with a chirp."""
     dtype, n = type_.dtype, type_.shape[-1]
     squares = np.arange(n, dtype=np.int64) ** 2 % (2 * n)
-    chirp = circle(2 * n)[squares]
+    chirp = compute_circle(2 * n)[squares]
     if inverse:
         chirp = chirp.conj()
     length = 1 << (2 * n - 2).bit_length()
@@ -240,11 +244,11 @@ def _bluestein(backend: OpenCLBackend, type_: TensorType, *, inverse: bool, scal
     kernel[length - n + 1 :] = chirp[:0:-1].conj()
     long = TensorType(dtype, (*type_.shape[:-1], length))
     steps = [
-        _times(backend, type_, long, chirp),
+        _multiply_rows(backend, type_, long, chirp),
         transform(backend, long),
-        _times(backend, long, long, np.fft.fft(kernel) / length),
+        _multiply_rows(backend, long, long, np.fft.fft(kernel) / length),
         transform(backend, long, inverse=True),
-        _times(backend, long, type_, chirp * scale),
+        _multiply_rows(backend, long, type_, chirp * scale),
     ]
 
     def run(x: DeviceBuffer) -> DeviceBuffer:
@@ -255,20 +259,20 @@ def _bluestein(backend: OpenCLBackend, type_: TensorType, *, inverse: bool, scal
     return run
 
 
-def _times(
+def _multiply_rows(
     backend: OpenCLBackend, source: TensorType, out: TensorType, by: np.ndarray[Any, Any]
 ) -> Call:
     """Return the product of each row with ``by``, cut or filled up with zeros."""
-    ctype = complex_functions.pair(out.dtype)
-    launch = elementwise_rows(
+    ctype = complex_functions.pair_type(out.dtype)
+    launch = launch_rows(
         backend,
         f"rows of {out.dtype} times a table",
         out,
         [("x", ctype), ("w", ctype)],
-        complex_functions.definitions("times(x)", out.dtype),
+        complex_functions.define("times(x)", out.dtype),
         "k < filled ? times(x[row * width + k], w[k]) : (A)(0, 0)",
         width=source.shape[-1],
         filled=min(source.shape[-1], out.shape[-1]),
     )
-    factors_ = table(backend, by, out.dtype)
-    return calls.producer(backend.runtime, out, lambda x, y: launch(x, factors_, y))
+    factors_ = upload_table(backend, by, out.dtype)
+    return calls.make_producer(backend.runtime, out, lambda x, y: launch(x, factors_, y))

@@ -1,7 +1,7 @@
 """C functions that expressions may call, by kind of dtype.
 
 They are written for the types ``A`` (the operands' as computed with) and ``R`` (the ring type,
-see ``ctypes.ring``), which ``definitions`` declares. Those that matter most are our own
+see ``ctypes.ring``), which ``define`` declares. Those that matter most are our own
 (``elementary``). The others are what OpenCL itself defines: its bounds (full profile: sin, cos
 4 ulp) hold on every conforming device.
 """
@@ -16,7 +16,7 @@ from tensorplug_opencl.kernels import ctypes, elementary
 if TYPE_CHECKING:
     from tensorplug.plugin import DType
 
-__all__ = ["definitions"]
+__all__ = ["define"]
 
 # floor(a / b) and its remainder, by way of the exact fmod: a / b alone may round up to the next
 # integer.
@@ -108,7 +108,7 @@ _FUNCTIONS: Final[dict[str, dict[str, str]]] = {
 }
 
 
-def definitions(expression: str, dtype: DType) -> str:
+def define(expression: str, dtype: DType) -> str:
     """Return the types A and R for ``dtype``, and the functions that ``expression`` calls."""
     known = {**_FUNCTIONS[dtype.kind], **elementary.FUNCTIONS.get(ctypes.computed(dtype), {})}
     texts: dict[str, str] = {}  # each after those that it calls

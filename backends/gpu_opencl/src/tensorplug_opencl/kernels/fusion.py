@@ -18,24 +18,24 @@ if TYPE_CHECKING:
 
     from tensorplug_opencl.runtime import Runtime
 
-__all__ = ["fused"]
+__all__ = ["fuse"]
 
 MOST: Final = 12
 """Operands and constants of one kernel; each is an argument to set at every launch."""
 
 
-def fused(program: FlatProgram, runtime: Runtime) -> Sequence[FlatCall]:
+def fuse(program: FlatProgram, runtime: Runtime) -> Sequence[FlatCall]:
     """Return the calls of a program with chains of elementwise ones made one call each."""
     chains = _Chains(program)
     for at in range(len(program.calls)):
         chains.place(at)
     return [
-        _together(program, sorted(members), runtime) if len(members) > 1 else program.calls[at]
+        _merge(program, sorted(members), runtime) if len(members) > 1 else program.calls[at]
         for at, members in sorted(chains.members.items())
     ]
 
 
-def _slots(call: FlatCall) -> list[int]:
+def _list_slots(call: FlatCall) -> list[int]:
     found: list[int] = []
     for operand in call.inputs:
         if operand is not None:
@@ -43,7 +43,7 @@ def _slots(call: FlatCall) -> list[int]:
     return found
 
 
-def _part(call: FlatCall) -> Part | None:
+def _get_part(call: FlatCall) -> Part | None:
     """Return a call's formula, None where it has none or is not called by single buffers."""
     part: Part | None = getattr(call.run, pointwise.PART, None)
     plain = all(isinstance(operand, int) for operand in call.inputs)
@@ -59,19 +59,21 @@ class _Chains:
         self.maker = {call.outputs[0]: at for at, call in enumerate(program.calls) if call.outputs}
         self.users: dict[int, set[int]] = {}
         for at, call in enumerate(program.calls):
-            for slot in _slots(call):
+            for slot in _list_slots(call):
                 self.users.setdefault(slot, set()).add(at)
 
     def place(self, at: int) -> None:
         """Let a call take in chains that end in its inputs."""
         members = {at}
-        if _part(self.program.calls[at]) is not None:
+        if _get_part(self.program.calls[at]) is not None:
             while self._grow(at, members):
                 pass
         self.members[at] = members
 
     def _grow(self, at: int, members: set[int]) -> bool:
-        for slot in [slot for member in members for slot in _slots(self.program.calls[member])]:
+        for slot in [
+            slot for member in members for slot in _list_slots(self.program.calls[member])
+        ]:
             maker = self.maker.get(slot)
             if maker is None or maker in members or not self._fits(slot, maker, at, members):
                 continue
@@ -83,26 +85,26 @@ class _Chains:
         program = self.program
         if slot in program.outputs or self.users[slot] - members or maker not in self.members:
             return False
-        if _part(program.calls[maker]) is None:
+        if _get_part(program.calls[maker]) is None:
             return False
         if program.types[slot] != program.types[program.calls[at].outputs[0]]:
             return False
-        return _arguments(program, members | self.members[maker]) <= MOST
+        return _count_arguments(program, members | self.members[maker]) <= MOST
 
 
-def _arguments(program: FlatProgram, members: Iterable[int]) -> int:
+def _count_arguments(program: FlatProgram, members: Iterable[int]) -> int:
     calls = [program.calls[at] for at in members]
     made = {call.outputs[0] for call in calls}
-    sources = {slot for call in calls for slot in _slots(call)} - made
-    parts = [_part(call) for call in calls]
+    sources = {slot for call in calls for slot in _list_slots(call)} - made
+    parts = [_get_part(call) for call in calls]
     return len(sources) + sum(len(part.constants) for part in parts if part is not None)
 
 
-def _together(program: FlatProgram, members: Sequence[int], runtime: Runtime) -> FlatCall:
+def _merge(program: FlatProgram, members: Sequence[int], runtime: Runtime) -> FlatCall:
     calls = [program.calls[at] for at in members]
     made = {call.outputs[0] for call in calls}
     sources = list(
-        dict.fromkeys(slot for call in calls for slot in _slots(call) if slot not in made)
+        dict.fromkeys(slot for call in calls for slot in _list_slots(call) if slot not in made)
     )
     out = program.types[calls[-1].outputs[0]]
     stored, computed = ctypes.stored(out.dtype), ctypes.computed(out.dtype)
@@ -111,7 +113,7 @@ def _together(program: FlatProgram, members: Sequence[int], runtime: Runtime) ->
     texts, lines, called = [], [], []
     constants: list[pointwise.Constant] = []
     for number, call in enumerate(calls):
-        part: Any = _part(call)
+        part: Any = _get_part(call)
         parameters = [f"const {computed} {name}" for name in part.names]
         parameters += [f"const {constant.ctype} {constant.name}" for constant in part.constants]
         text = f"return ({computed})({part.expression});"
@@ -120,7 +122,7 @@ def _together(program: FlatProgram, members: Sequence[int], runtime: Runtime) ->
         own = [constant._replace(name=f"k{number}_{constant.name}") for constant in part.constants]
         constants += own
         values = ", ".join(
-            [*(names[slot] for slot in _slots(call)), *(constant.name for constant in own)]
+            [*(names[slot] for slot in _list_slots(call)), *(constant.name for constant in own)]
         )
         names[call.outputs[0]] = f"v{number}"
         lines.append(f"  const {computed} v{number} = part_{number}({values});")
@@ -139,7 +141,7 @@ def _together(program: FlatProgram, members: Sequence[int], runtime: Runtime) ->
         out,
         stored,
         f"chain({arguments})",
-        "\n".join([functions.definitions(" ".join(called), out.dtype), *texts]),
+        "\n".join([functions.define(" ".join(called), out.dtype), *texts]),
         constants,
     )
     return FlatCall(title, None, {}, tuple(sources), calls[-1].outputs, several=False, run=run)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tensorplug_opencl.kernels import templates
     from tensorplug_opencl.layouts import Strides
 
-__all__ = ["Bound", "Digit", "Gathered", "Operand", "gathered"]
+__all__ = ["Bound", "Digit", "Gathered", "Operand", "gather"]
 
 NEIGHBOURS: Final = 16  # work-items whose reads become few if they are of the same lines
 LINE: Final = 16  # elements of a line
@@ -67,12 +67,12 @@ class Gathered(NamedTuple):
     @property
     def form(self) -> str:
         """What its text depends on, in a few letters for titles."""
-        return f"{_axes(self.rows)}-{_axes(self.columns)}"
+        return f"{_describe_axes(self.rows)}-{_describe_axes(self.columns)}"
 
     @property
     def by_rows(self) -> bool:
         """Whether neighbours in a row share more lines of memory than neighbours in a column."""
-        return _lines(self.columns) <= _lines(self.rows)
+        return _count_lines(self.columns) <= _count_lines(self.rows)
 
     # What a program is told -----------------------------------------------------------
 
@@ -106,7 +106,7 @@ class Gathered(NamedTuple):
         """Return the values of these; negative ones wrap around, as do sums with them."""
         numbers = [*self._numbers().values()]
         for divisor in self._divisors().values():
-            numbers += magic(divisor, 8 * index.itemsize)
+            numbers += find_magic(divisor, 8 * index.itemsize)
         return [np.array([number % 2 ** (8 * index.itemsize) for number in numbers], index)]
 
     def declarations(self, name: str) -> str:
@@ -200,7 +200,7 @@ INLINE index_t quotient(index_t n, index_t magic, index_t shift) {
 #endif"""
 
 
-def magic(divisor: int, bits: int) -> tuple[int, int]:
+def find_magic(divisor: int, bits: int) -> tuple[int, int]:
     """Return (factor, shift): n / divisor is (n + n * factor / 2**bits) >> shift.
 
     For n below 2**(bits - 1). (Granlund and Montgomery, Division by invariant integers using
@@ -210,7 +210,7 @@ def magic(divisor: int, bits: int) -> tuple[int, int]:
     return (2**bits * (2**shift - divisor)) // divisor + 1, shift
 
 
-def gathered(
+def gather(
     rows: Sequence[Digit],
     columns: Sequence[Digit],
     start: int = 0,
@@ -225,18 +225,18 @@ def gathered(
     """
     digits = [*rows, *columns]
     outside = any(
-        not _within(bound, [digit for digit in digits if digit.axis == axis])
+        not _is_within(bound, [digit for digit in digits if digit.axis == axis])
         for axis, bound in enumerate(bounds)
     )
     if outside or not simplified:
         return Gathered(tuple(rows), tuple(columns), start, tuple(bounds))
-    row, column = _merged(rows), _merged(columns)
+    row, column = _merge(rows), _merge(columns)
     if len(row) == len(column) == 1 and not start:
         return Matrix(row[0].step, column[0].step, ())
     return Gathered(row, column, start, ())
 
 
-def _within(bound: Bound, digits: Sequence[Digit]) -> bool:
+def _is_within(bound: Bound, digits: Sequence[Digit]) -> bool:
     """Return whether no digits lead out of the bound."""
     ways = [(digit.size - 1) * digit.move for digit in digits]
     low = bound.first + sum(min(way, 0) for way in ways)
@@ -244,7 +244,7 @@ def _within(bound: Bound, digits: Sequence[Digit]) -> bool:
     return low >= 0 and high < bound.size
 
 
-def _merged(digits: Sequence[Digit]) -> tuple[Digit, ...]:
+def _merge(digits: Sequence[Digit]) -> tuple[Digit, ...]:
     """Return the digits that have several values; neighbours that count as one become one."""
     result: list[Digit] = []
     for size, step, *_ in digits:
@@ -255,11 +255,11 @@ def _merged(digits: Sequence[Digit]) -> tuple[Digit, ...]:
     return tuple(result) or (Digit(1, 0),)
 
 
-def _axes(digits: Sequence[Digit]) -> str:
+def _describe_axes(digits: Sequence[Digit]) -> str:
     return "".join("n" if digit.axis is None else str(digit.axis) for digit in digits)
 
 
-def _lines(digits: Sequence[Digit]) -> float:
+def _count_lines(digits: Sequence[Digit]) -> float:
     """Return how many lines of memory each of the first neighbours needs."""
     total = 1
     for digit in digits:

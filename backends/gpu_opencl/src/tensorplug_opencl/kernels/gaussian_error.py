@@ -51,7 +51,7 @@ def gelu(
     """Multiply by the distribution function; cut off below, lest infinity be multiplied by 0."""
     title = f"Gelu {x.dtype}{' approximate' if approximate else ''}"
     formula, functions = Formula("unit(low(x))"), _SIDE[approximate] + _LOW
-    return pointwise.of_formula(
+    return pointwise.prepare_formula(
         backend.runtime, title, formula, {"x": x}, out, declarations=functions
     )
 
@@ -63,6 +63,6 @@ def gelu_grad(
     """Multiply by the slope."""
     title = f"GeluGrad {x.dtype}{' approximate' if approximate else ''}"
     formula, functions = Formula("dy * slope(cut(x))"), _SIDE[approximate] + _SLOPE
-    return pointwise.of_formula(
+    return pointwise.prepare_formula(
         backend.runtime, title, formula, {"dy": dy, "x": x}, out, declarations=functions
     )

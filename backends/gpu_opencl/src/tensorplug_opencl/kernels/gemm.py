@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
     Way = Tiles | Panels
 
-__all__ = ["NO_EPILOGUE", "Epilogue", "Product", "multiplier"]
+__all__ = ["NO_EPILOGUE", "Epilogue", "Product", "make_multiplier"]
 
 SHORTEST: Final = 256  # inner elements that a slice has at least
 LONGER: Final = 1024  # the same on CPUs, where smaller blocks of C are the other way out
 WAVES: Final = 2  # tiles that each compute unit is wanted to have
 
 
-def multiplier(
+def make_multiplier(
     runtime: Runtime, of: Product, way: Way | None = None, cut: int | None = None
 ) -> Callable[..., None]:
     """Return a callable that enqueues the product (no axis of which is empty).
@@ -39,28 +39,30 @@ def multiplier(
     """
     if of.columns < of.rows and of.columns < min(tiles.rows for tiles in tiled_products.TILES[:4]):
         swapped = of.turned
-        run = _chosen(runtime, swapped, way, cut)
+        run = _prepare(runtime, swapped, way, cut)
         return lambda a, b, *rest: run(b, a, *rest)
-    return _chosen(runtime, of, way, cut)
+    return _prepare(runtime, of, way, cut)
 
 
-def _chosen(
+def _prepare(
     runtime: Runtime, of: Product, way: Way | None, cut: int | None
 ) -> Callable[..., None]:
-    ways: list[Way] = [way] if way is not None else _ways(runtime, of)
-    number = cut if cut is not None else _slices(runtime, of, ways[0])
+    ways: list[Way] = [way] if way is not None else _list_ways(runtime, of)
+    number = cut if cut is not None else _count_slices(runtime, of, ways[0])
     if number == 1:
         return _launch(runtime, of, ways)
-    return slices.in_slices(runtime, of, number, lambda part: _launch(runtime, part, ways))
+    return slices.multiply_in_slices(
+        runtime, of, number, lambda part: _launch(runtime, part, ways)
+    )
 
 
-def _ways(runtime: Runtime, of: Product) -> list[Way]:
+def _list_ways(runtime: Runtime, of: Product) -> list[Way]:
     if runtime.is_cpu:
-        return [*panels.fitting(runtime, of.dtype)]
-    return [*tiled_products.suited(runtime, of)]
+        return [*panels.list_fitting(runtime, of.dtype)]
+    return [*tiled_products.list_suited(runtime, of)]
 
 
-def _slices(runtime: Runtime, of: Product, way: Way) -> int:
+def _count_slices(runtime: Runtime, of: Product, way: Way) -> int:
     units = runtime.device.max_compute_units
     if isinstance(way, Panels):
         tiles, wanted = panels.count(runtime, of, way), panels.BUSY * units
@@ -84,13 +86,13 @@ def _launch(runtime: Runtime, of: Product, ways: list[Way]) -> Launch:
     *others, last = ways
     for way in others:
         try:
-            return _by(runtime, of, way)
+            return _launch_by(runtime, of, way)
         except KernelRefusedError:
             continue  # the next one needs less
-    return _by(runtime, of, last)
+    return _launch_by(runtime, of, last)
 
 
-def _by(runtime: Runtime, of: Product, way: Way) -> Launch:
+def _launch_by(runtime: Runtime, of: Product, way: Way) -> Launch:
     if isinstance(way, Panels):
         return panels.launch(runtime, of, way)
     return tiled_products.launch(runtime, of, way)

@@ -30,11 +30,11 @@ _PLACE: Final = """  const index_t i = get_global_id(0);
 _SIZES: Final = ("items", "channels", "width", "height", "x_width", "x_height")
 
 
-def _sizes(x: TensorType, out: TensorType) -> tuple[int, ...]:
+def _list_sizes(x: TensorType, out: TensorType) -> tuple[int, ...]:
     return (out.size, out.shape[3], out.shape[2], out.shape[1], x.shape[2], x.shape[1])
 
 
-def _places(backend: OpenCLBackend) -> DType:
+def _choose_place_dtype(backend: OpenCLBackend) -> DType:
     """Return the dtype in which places are computed."""
     return dt.float64 if dt.float64 in backend.dtypes else dt.float32
 
@@ -44,21 +44,20 @@ def rotate_with_offset(
     image: TensorType,
     *,
     radians: float,
-    fill_value: tuple[float, ...] | float,
+    fill_value: tuple[float, ...],
     center: tuple[float, float],
     backend: OpenCLBackend,
     out: TensorType,
 ) -> Call:
     """Read pixels by numbers that depend on nothing but the shape, and fill the rest."""
     if not out.size:
-        return calls.empty(backend.runtime, out)
+        return calls.make_empty(backend.runtime, out)
     _, height, width, channels = image.shape
     pixel, inside = rotation_sources(height, width, radians, center)
-    numbers = backend.runtime.table(np.where(inside, pixel, -1).astype(np.int32))
-    fill = np.broadcast_to(np.array(fill_value).astype(out.dtype.numpy), (channels,))
-    fills = backend.runtime.table(fill)
+    numbers = backend.runtime.upload_table(np.where(inside, pixel, -1).astype(np.int32))
+    fills = backend.runtime.upload_table(np.array(fill_value).astype(out.dtype.numpy))
     ctype, index = ctypes.moved(out.dtype), layouts.index_dtype(out.size)
-    launch = calls.sized(
+    launch = calls.launch_sized(
         backend.runtime,
         f"RotateWithOffset {ctype}",
         [
@@ -77,7 +76,7 @@ def rotate_with_offset(
     def write(image: DeviceBuffer, result: DeviceBuffer) -> None:
         launch(image, numbers, fills, result)
 
-    return calls.producer(backend.runtime, out, write)
+    return calls.make_producer(backend.runtime, out, write)
 
 
 # Crops -------------------------------------------------------------------------------------
@@ -107,9 +106,9 @@ def crop_and_resize(
 ) -> Call:
     """Find the place in the box's image, and read the pixel there or blend those around it."""
     if not out.size:
-        return calls.empty(backend.runtime, out)
+        return calls.make_empty(backend.runtime, out)
     stored, computed = ctypes.stored(out.dtype), ctypes.computed(out.dtype)
-    place = ctypes.stored(_places(backend))
+    place = ctypes.stored(_choose_place_dtype(backend))
     index = layouts.index_dtype(out.size, image.size, boxes.size)
     if method == "nearest":
         read = "  y[i] = x[((index_t)rounded(v) * x_width + (index_t)rounded(u)) * channels];"
@@ -121,7 +120,7 @@ def crop_and_resize(
   const A lower = under + (PIXEL(bottom, right) - under) * across;
   y[i] = ({stored})(upper + (lower - upper) * down);"""
     which = ctypes.stored(box_ind.dtype)
-    text = templates.program(
+    text = templates.write_program(
         f"CropAndResize {method} {out.dtype} by {boxes.dtype} of {box_ind.dtype}",
         [
             templates.Array("x", stored),
@@ -129,7 +128,7 @@ def crop_and_resize(
             templates.Array("numbers", which),
             templates.Array("y", stored, written=True),
         ],
-        [*templates.indices(*_SIZES, "batch"), f"const {computed} beyond"],
+        [*templates.declare_indices(*_SIZES, "batch"), f"const {computed} beyond"],
         f"""{_PLACE}
   const {which} number = numbers[image];
   if (number < 0 || (ulong)number >= batch) {{ y[i] = 0; return; }}
@@ -145,14 +144,14 @@ def crop_and_resize(
         index=index,
         declarations=f"typedef {place} P;\ntypedef {computed} A;\n{_CROP}{_ROUNDED}",
     )
-    numbers = (*_sizes(image, out), image.shape[0])
-    beyond = calls.element(extrapolation_value, _of_computed(out.dtype))
+    numbers = (*_list_sizes(image, out), image.shape[0])
+    beyond = calls.make_element(extrapolation_value, _widen(out.dtype))
     constants = [*map(index.type, numbers), beyond]
     launch = backend.runtime.launch(text, 4, constants, out.size)
-    return calls.producer(backend.runtime, out, launch)
+    return calls.make_producer(backend.runtime, out, launch)
 
 
-def _of_computed(dtype: DType) -> DType:
+def _widen(dtype: DType) -> DType:
     return dt.float32 if dtype is dt.float16 else dtype
 
 
@@ -207,8 +206,8 @@ def transform(
 ) -> Call:
     """Find the place in the image, and read the pixel there or blend those around it."""
     if not out.size:
-        return calls.empty(backend.runtime, out)
-    stored, place = ctypes.stored(out.dtype), ctypes.stored(_places(backend))
+        return calls.make_empty(backend.runtime, out)
+    stored, place = ctypes.stored(out.dtype), ctypes.stored(_choose_place_dtype(backend))
     floating = image.dtype.kind == "float"
     computed = ctypes.computed(image.dtype) if floating else place
     index = layouts.index_dtype(out.size, image.size)
@@ -221,14 +220,14 @@ P mapped(P at, P length) {{
 }}
 {_ROUNDED}
 {_TAKEN}"""
-    text = templates.program(
+    text = templates.write_program(
         f"Transform {interpolation} {fill_mode} {out.dtype} by {transforms.dtype}",
         [
             templates.Array("x", stored),
             templates.Array("a", ctypes.stored(transforms.dtype)),
             templates.Array("y", stored, written=True),
         ],
-        [*templates.indices(*_SIZES, "own"), f"const {stored} fill"],
+        [*templates.declare_indices(*_SIZES, "own"), f"const {stored} fill"],
         f"""{_PLACE}
   x += image * x_height * x_width * channels + c;
   a += image * own;
@@ -249,8 +248,8 @@ P mapped(P at, P length) {{
     )
     own = 8 if transforms.shape[0] > 1 else 0  # from one image's transform to the next
     constants = [
-        *map(index.type, (*_sizes(image, out), own)),
-        calls.element(fill_value, out.dtype),
+        *map(index.type, (*_list_sizes(image, out), own)),
+        calls.make_element(fill_value, out.dtype),
     ]
     launch = backend.runtime.launch(text, 3, constants, out.size)
-    return calls.producer(backend.runtime, out, launch)
+    return calls.make_producer(backend.runtime, out, launch)

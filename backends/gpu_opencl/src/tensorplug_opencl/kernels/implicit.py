@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, gemm
-from tensorplug_opencl.kernels.gathers import Bound, Digit, gathered
+from tensorplug_opencl.kernels.gathers import Bound, Digit, gather
 from tensorplug_opencl.kernels.matrices import Matrix
 from tensorplug_opencl.kernels.products import NO_EPILOGUE, Epilogue, Product
 
@@ -31,38 +31,38 @@ if TYPE_CHECKING:
     from tensorplug_opencl.kernels.sliding import Convolution
 
 __all__ = [
-    "filter_gradient",
-    "forward",
-    "forward_product",
-    "input_gradient",
-    "input_gradient_products",
+    "make_forward_product",
+    "make_input_gradient_products",
+    "prepare_filter_gradient",
+    "prepare_forward",
+    "prepare_input_gradient",
 ]
 
 
-def forward(of: Convolution, epilogue: Epilogue) -> Callable[..., None]:
+def prepare_forward(of: Convolution, epilogue: Epilogue) -> Callable[..., None]:
     """Return a function (x, filter, the epilogue's inputs, result)."""
-    return _multiplier(of, forward_product(of, epilogue))
+    return _make_multiplier(of, make_forward_product(of, epilogue))
 
 
-def forward_product(of: Convolution, epilogue: Epilogue) -> Product:
+def make_forward_product(of: Convolution, epilogue: Epilogue) -> Product:
     """Return the product of the patches and the filter."""
     sizes = (of.x[0] * of.positions, of.taps, of.outputs)
-    operands = (_patches(of), Matrix(of.outputs, 1, ()), of.results(of.x[0]))
-    return _product(of, sizes, operands)._replace(epilogue=epilogue)
+    operands = (_view_patches(of), Matrix(of.outputs, 1, ()), of.results(of.x[0]))
+    return _make_product(of, sizes, operands)._replace(epilogue=epilogue)
 
 
-def filter_gradient(of: Convolution) -> Callable[..., None]:
+def prepare_filter_gradient(of: Convolution) -> Callable[..., None]:
     """Return a function (x, dy, result)."""
     sizes = (of.taps, of.x[0] * of.positions, of.outputs)
-    matrices = (_patches(of).turned, of.results(of.x[0]), Matrix(of.outputs, 1, ()))
-    return _multiplier(of, _product(of, sizes, matrices))
+    matrices = (_view_patches(of).turned, of.results(of.x[0]), Matrix(of.outputs, 1, ()))
+    return _make_multiplier(of, _make_product(of, sizes, matrices))
 
 
-def input_gradient(of: Convolution) -> Callable[..., None]:
+def prepare_input_gradient(of: Convolution) -> Callable[..., None]:
     """Return a function (dy, filter, result)."""
-    multipliers = [_multiplier(of, product) for product in input_gradient_products(of)]
-    covered = all(_covers(window, _shares(window)) for window in of.windows)
-    zero = None if covered else calls.element(0, of.dtype)
+    multipliers = [_make_multiplier(of, product) for product in make_input_gradient_products(of)]
+    covered = all(_covers(window, _find_shares(window)) for window in of.windows)
+    zero = None if covered else calls.make_element(0, of.dtype)
 
     def write(dy: DeviceBuffer, filter: DeviceBuffer, result: DeviceBuffer) -> None:
         if zero is not None:
@@ -73,28 +73,28 @@ def input_gradient(of: Convolution) -> Callable[..., None]:
     return write
 
 
-def input_gradient_products(of: Convolution) -> list[Product]:
+def make_input_gradient_products(of: Convolution) -> list[Product]:
     """Return products of dy and the filter whose results have no pixel of x in common."""
-    shares = [*itertools.product(*(_shares(window) for window in of.windows))]
-    return [_share(of, share, alone=len(shares) == 1) for share in shares]
+    shares = [*itertools.product(*(_find_shares(window) for window in of.windows))]
+    return [_multiply_share(of, share, alone=len(shares) == 1) for share in shares]
 
 
-def _product(
+def _make_product(
     of: Convolution, sizes: tuple[int, int, int], matrices: tuple[Operand, Operand, Operand]
 ) -> Product:
     """Return the product of (rows, inner, columns)."""
     return Product(of.dtype, (), *sizes, *matrices, max(of.reach, *sizes), NO_EPILOGUE)
 
 
-def _multiplier(of: Convolution, product: Product) -> Callable[..., None]:
+def _make_multiplier(of: Convolution, product: Product) -> Callable[..., None]:
     """Return the product's function; neighbours in the result are written by neighbours."""
     if product.c.by_rows:
-        return gemm.multiplier(of.runtime, product)
-    run = gemm.multiplier(of.runtime, product.turned)
+        return gemm.make_multiplier(of.runtime, product)
+    run = gemm.make_multiplier(of.runtime, product.turned)
     return lambda a, b, *rest: run(b, a, *rest)
 
 
-def _patches(of: Convolution) -> Operand:
+def _view_patches(of: Convolution) -> Operand:
     """Return the patches of all images: [positions, taps]."""
     image_by, *axes_by, channel_by = of.x_by
     both = [*enumerate(zip(of.windows, axes_by, strict=True))]
@@ -105,7 +105,7 @@ def _patches(of: Convolution) -> Operand:
         Digit(window.filter, window.dilation * by, axis, window.dilation)
         for axis, (window, by) in both
     ]
-    return gathered(
+    return gather(
         [Digit(of.x[0], image_by), *rows],
         [*taps, Digit(of.channels, channel_by)],
         -sum(window.before * by for _, (window, by) in both),
@@ -131,9 +131,9 @@ class Share(NamedTuple):
     position_by: int
 
 
-def _shares(window: Window) -> list[Share]:
+def _find_shares(window: Window) -> list[Share]:
     """Return shares that have no pixel in common; pixels that no tap saw are in none."""
-    if _apart(window):
+    if _is_apart(window):
         return [Share(window.out, 1, window.filter, -window.before, 0, 0, 0, 0)]
     stride, dilation = window.stride, window.dilation
     common = gcd(stride, dilation)
@@ -149,7 +149,7 @@ def _shares(window: Window) -> list[Share]:
     return shares
 
 
-def _apart(window: Window) -> bool:
+def _is_apart(window: Window) -> bool:
     """Return whether the window strides over more than it sees: no pixel is seen twice."""
     return window.stride > (window.filter - 1) * window.dilation
 
@@ -165,7 +165,7 @@ def _covers(window: Window, shares: Sequence[Share]) -> bool:
     return pixels.issuperset(range(window.size))
 
 
-def _share(of: Convolution, shares: Sequence[Share], *, alone: bool) -> Product:
+def _multiply_share(of: Convolution, shares: Sequence[Share], *, alone: bool) -> Product:
     """Return the product (dy times the filter) of one share of each axis.
 
     ``alone``: there are no others, which one program should serve as well.
@@ -189,20 +189,20 @@ def _share(of: Convolution, shares: Sequence[Share], *, alone: bool) -> Product:
         strict=True,
     )
     images, outputs, channels = of.x[0], of.outputs, of.channels
-    dy = gathered(
+    dy = gather(
         [Digit(images, image_by), *rows],
         [*seen, Digit(outputs, output_by)],
         sum(share.first_position * step for share, _, step, _, _ in axes),
         [Bound(share.first_position, window.out) for share, window, *_ in axes],
         simplified=alone,
     )
-    filter = gathered(
+    filter = gather(
         [*taps, Digit(outputs, 1)],
         [*apart, Digit(channels, input_by)],
         sum(share.first_tap * step for share, _, _, _, step in axes),
         simplified=alone,
     )
-    dx = gathered(
+    dx = gather(
         [Digit(images, pixel_by), *placed],
         [*reached, Digit(channels, channel_by)],
         sum(share.first_pixel * step for share, _, _, step, _ in axes),
@@ -214,4 +214,4 @@ def _share(of: Convolution, shares: Sequence[Share], *, alone: bool) -> Product:
         outputs * prod(share.added for share in shares),
         channels * prod(share.apart for share in shares),
     )
-    return _product(of, sizes, (dy, filter, dx))
+    return _make_product(of, sizes, (dy, filter, dx))

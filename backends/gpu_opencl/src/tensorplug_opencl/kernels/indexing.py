@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tensorplug_opencl.kernels.calls import Call
     from tensorplug_opencl.runtime import Launch, Runtime
 
-__all__ = ["lengths", "place_of"]
+__all__ = ["define_place_of", "pack_lengths"]
 
 kernels = KernelTable()
 
@@ -30,7 +30,7 @@ _CLAMPED: Final = "position = clamp(position, (long)0, lengths.of[axis] - 1);"
 _REFUSED: Final = "if ((ulong)position >= (ulong)lengths.of[axis]) return -1;"
 
 
-def place_of(dtype: DType, depth: int, *, clamped: bool) -> str:
+def define_place_of(dtype: DType, depth: int, *, clamped: bool) -> str:
     """Return the C function ``place_of(pointer to an index, lengths)``.
 
     An index is ``depth`` numbers of ``dtype``, one for each of so many axes; its place is
@@ -50,8 +50,8 @@ long place_of(global const {ctypes.stored(dtype)} *entry, Lengths lengths) {{
 }}"""
 
 
-def lengths(shape: Shape) -> np.ndarray[Any, Any]:
-    """Return the constant that ``place_of`` takes."""
+def pack_lengths(shape: Shape) -> np.ndarray[Any, Any]:
+    """Return the constant that ``define_place_of`` takes."""
     return np.array(shape or (1,), np.int64)
 
 
@@ -67,14 +67,14 @@ def gather_v2(
 ) -> Call:
     """Read [batch, outer, length, inner] at [batch, wanted]: [batch, outer, wanted, inner]."""
     if not out.size:
-        return calls.empty(backend.runtime, out)
+        return calls.make_empty(backend.runtime, out)
     batch = shapes.size(x.shape[:batch_dims])
     blocks = batch * shapes.size(x.shape[batch_dims:axis])
     wanted = shapes.size(indices.shape[batch_dims:])
-    launch = _gatherer(
+    launch = _launch_gather(
         backend.runtime, x, indices, x.shape[axis : axis + 1], (blocks, batch, wanted), out
     )
-    return calls.producer(backend.runtime, out, launch)
+    return calls.make_producer(backend.runtime, out, launch)
 
 
 @kernels.prepare(specs.GATHER_ND)
@@ -84,18 +84,18 @@ def gather_nd(
     """Read rows of the axes that the indices name, merged into one."""
     runtime, depth = backend.runtime, indices.shape[-1]
     if not out.size:
-        return calls.empty(runtime, out)
+        return calls.make_empty(runtime, out)
     count = shapes.size(indices.shape[:-1])
     if depth == 0:  # each index names all there is
         whole = (count, params.size)
-        repeat = moving.reader(runtime, params.dtype, whole, (0, 1), params.size, out)
+        repeat = moving.make_reader(runtime, params.dtype, whole, (0, 1), params.size, out)
         return lambda params, _indices: repeat(params)
     named = params.shape[:depth]
-    launch = _gatherer(runtime, params, indices, named, (1, 1, count), out)
-    return calls.producer(runtime, out, launch)
+    launch = _launch_gather(runtime, params, indices, named, (1, 1, count), out)
+    return calls.make_producer(runtime, out, launch)
 
 
-def _gatherer(
+def _launch_gather(
     runtime: Runtime,
     x: TensorType,
     indices: TensorType,
@@ -110,11 +110,12 @@ def _gatherer(
     """
     blocks, sets, wanted = sizes
     inner = out.size // (blocks * wanted)
-    pieces = moving.pieces_of(runtime, inner)
+    pieces = moving.cut_pieces(runtime, inner)
     items = blocks * wanted * pieces.number
     index = layouts.index_dtype(out.size, x.size, indices.size, items)
     ctype, index_ctype = ctypes.moved(x.dtype), ctypes.stored(indices.dtype)
     depth = len(named)
+    place_of = define_place_of(indices.dtype, depth, clamped=True)
     if blocks == 1:
         found = f"place_of(indices + row * {depth}, lengths)"
     else:
@@ -130,7 +131,7 @@ def _gatherer(
   global {ctype} *restrict to = y + row * inner;
   const index_t begin = piece * first, end = min(inner, begin + span);
   for (index_t k = begin; k < end; k += {"1" if runtime.is_cpu else "step"}) to[k] = from[k];"""
-    text = templates.program(
+    text = templates.write_program(
         f"gather {ctype} by {indices.dtype}",
         [
             templates.Array("x", ctype),
@@ -138,18 +139,16 @@ def _gatherer(
             templates.Array("y", ctype, written=True),
         ],
         [
-            *templates.indices("items", "inner", "pieces", "first", "span", "step"),
-            *templates.indices("wanted", "rows", "per_set"),
+            *templates.declare_indices("items", "inner", "pieces", "first", "span", "step"),
+            *templates.declare_indices("wanted", "rows", "per_set"),
             "const Lengths lengths",
         ],
         f"  const index_t i = get_global_id(0);\n  if (i >= items) return;\n{copy}",
         index=index,
-        declarations=(
-            f"{place_of(indices.dtype, depth, clamped=True)}\n#define FOUND (index_t)({found})"
-        ),
+        declarations=f"{place_of}\n#define FOUND (index_t)({found})",
     )
     numbers = (items, inner, *pieces, wanted, shapes.size(named), max(blocks // max(sets, 1), 1))
-    constants = [*map(index.type, numbers), lengths(named)]
+    constants = [*map(index.type, numbers), pack_lengths(named)]
     return runtime.launch(text, 3, constants, items, heavy=pieces.heavy)
 
 
@@ -165,10 +164,10 @@ def one_hot(
 ) -> Call:
     """Compare the index with the place along the last axis."""
     if not out.size:
-        return calls.empty(backend.runtime, out)
+        return calls.make_empty(backend.runtime, out)
     index = layouts.index_dtype(out.size)
     ctype = ctypes.moved(out.dtype)
-    text = templates.program(
+    text = templates.write_program(
         f"OneHot {ctype} by {indices.dtype}",
         [
             templates.Array("indices", ctypes.stored(indices.dtype)),
@@ -181,7 +180,7 @@ def one_hot(
   y[i] = wanted >= 0 && (ulong)wanted == (ulong)(i % depth) ? on : off;""",
         index=index,
     )
-    values = (calls.element(value, out.dtype) for value in (on_value, off_value))
+    values = (calls.make_element(value, out.dtype) for value in (on_value, off_value))
     constants = [index.type(out.size), index.type(depth), *values]
     launch = backend.runtime.launch(text, 2, constants, out.size)
-    return calls.producer(backend.runtime, out, launch)
+    return calls.make_producer(backend.runtime, out, launch)

@@ -36,13 +36,13 @@ def launch(
     size = next(iter(outs.values())).size
     index = layouts.index_dtype(size)
     run = RUN if runtime.is_cpu else 1
-    source = _source(title, statements, inputs, outs, constants, dtype, index, run)
+    source = _write_source(title, statements, inputs, outs, constants, dtype, index, run)
     arguments: list[Any] = [index.type(size), *(constant.value for constant in constants)]
     arrays = len(inputs) + len(outs)
     return runtime.launch(source, arrays, arguments, -(-size // run), heavy=run > 1)
 
 
-def _source(
+def _write_source(
     title: str,
     statements: str,
     inputs: Mapping[str, TensorType],
@@ -87,7 +87,7 @@ def _source(
         "  }",
     ]
     stored = ctypes.stored
-    return templates.program(
+    return templates.write_program(
         title,
         [
             *(Array(f"{name}_in", stored(operand.dtype)) for name, operand in inputs.items()),
@@ -97,11 +97,11 @@ def _source(
             ),
         ],
         [
-            *templates.indices("n"),
+            *templates.declare_indices("n"),
             *(f"const {constant.ctype} {constant.name}_argument" for constant in constants),
         ],
         "\n".join(body),
         index=index,
-        declarations=f"{functions.definitions(statements, dtype)}\n{function}",
+        declarations=f"{functions.define(statements, dtype)}\n{function}",
         apart=True,
     )

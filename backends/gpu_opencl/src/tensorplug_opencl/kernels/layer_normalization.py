@@ -23,28 +23,28 @@ _SQUARES: Final = "const A c0 = x - mean; const A squares_v = c0 * c0;"
 _DEVIATION: Final = "const A scale = 1 / sqrt(squares / count + epsilon);"
 
 
-def _mean(dtype: DType) -> Pass:
+def _make_mean_pass(dtype: DType) -> Pass:
     total = folds.sum_fold(dtype)
     after = "const A mean = total_x / count;"
     return Pass({"total_x": total}, ("x",), "const A total_x_v = x;", after, cheap=True)
 
 
-def _walk(x: TensorType, axis: tuple[int, ...]) -> Walk:
+def _walk_side_by_side(x: TensorType, axis: tuple[int, ...]) -> Walk:
     over = rows.walk(x.shape, axis)
     if over.reduced.rank > 1:
         raise KernelRefusedError(f"axes {list(axis)} of {list(x.shape)} do not lie side by side")
     return over
 
 
-def _recipe(name: str, dtype: DType, reads: Sequence[Read], passes: Sequence[Pass]) -> Recipe:
+def _make_recipe(name: str, dtype: DType, reads: Sequence[Read], passes: Sequence[Pass]) -> Recipe:
     computed = ctypes.computed(dtype)
     constants = [("epsilon", computed)]
     stored = ctypes.stored(dtype)
     return Recipe(f"{name} {dtype}", computed, stored, reads, passes, constants=constants)
 
 
-def _epsilon(dtype: DType, epsilon: float) -> Any:
-    return calls.element(epsilon, dtype).astype(ctypes.host(ctypes.computed(dtype)))[()]
+def _round_epsilon(dtype: DType, epsilon: float) -> Any:
+    return calls.make_element(epsilon, dtype).astype(ctypes.host(ctypes.computed(dtype)))[()]
 
 
 @kernels.prepare(specs.LAYER_NORM)
@@ -61,8 +61,8 @@ def layer_norm(
     """Subtract the mean, divide by the deviation; then scale and shift, broadcasting these."""
     runtime, dtype = backend.runtime, x.dtype
     if not out.size:
-        return calls.empty(runtime, out)
-    over, stored = _walk(x, axis), ctypes.stored(dtype)
+        return calls.make_empty(runtime, out)
+    over, stored = _walk_side_by_side(x, axis), ctypes.stored(dtype)
     named = {"by": scale, "shift": offset}
     along = {name: type_ for name, type_ in named.items() if type_ is not None}
     fused = all(_is_along(type_, x, axis, over) for type_ in along.values())
@@ -70,15 +70,17 @@ def layer_norm(
     reads = [Read("x", stored), *(Read(name, stored, "along") for name in own)]
     squares = Pass({"squares": folds.sum_fold(dtype)}, ("x",), _SQUARES, _DEVIATION, cheap=True)
     value = "(x - mean) * scale" + " * by" * ("by" in own) + " + shift" * ("shift" in own)
-    recipe = _recipe("LayerNorm", dtype, reads, [_mean(dtype), squares])._replace(
+    recipe = _make_recipe("LayerNorm", dtype, reads, [_make_mean_pass(dtype), squares])._replace(
         statements=f"const A value = {value};", final_reads=("x", *own)
     )
-    call = rows.mapper(runtime, recipe, over, x, out, constants=[_epsilon(dtype, epsilon)])
+    call = rows.make_mapper(
+        runtime, recipe, over, x, out, constants=[_round_epsilon(dtype, epsilon)]
+    )
     if fused:
         return lambda x, *inputs: call(x, *(buffer for buffer in inputs if buffer is not None))
     affine = "z" + " * by" * ("by" in along) + " + shift" * ("shift" in along)
     formula, types = pointwise.Formula(affine), {"z": x, **along}
-    finish = pointwise.of_formula(runtime, f"LayerNorm affine {dtype}", formula, types, out)
+    finish = pointwise.prepare_formula(runtime, f"LayerNorm affine {dtype}", formula, types, out)
     return lambda x, *inputs: finish(call(x), *(buffer for buffer in inputs if buffer is not None))
 
 
@@ -102,8 +104,8 @@ def layer_norm_grad(
     """Take from dy its mean and its part along the normalized row."""
     runtime, dtype = backend.runtime, x.dtype
     if not out.size:
-        return calls.empty(runtime, out)
-    over, stored = _walk(x, axis), ctypes.stored(dtype)
+        return calls.make_empty(runtime, out)
+    over, stored = _walk_side_by_side(x, axis), ctypes.stored(dtype)
     total = folds.sum_fold(dtype)
     second = Pass(
         {"squares": total, "plain_sum": total, "along": total},
@@ -113,8 +115,12 @@ def layer_norm_grad(
         "const A slope = along / count * scale * scale;",
     )
     reads = [Read("dy", stored), Read("x", stored)]
-    recipe = _recipe("LayerNormGrad", dtype, reads, [_mean(dtype), second])._replace(
+    recipe = _make_recipe(
+        "LayerNormGrad", dtype, reads, [_make_mean_pass(dtype), second]
+    )._replace(
         statements="const A value = (dy - level - (x - mean) * slope) * scale;",
         final_reads=("dy", "x"),
     )
-    return rows.mapper(runtime, recipe, over, x, out, constants=[_epsilon(dtype, epsilon)])
+    return rows.make_mapper(
+        runtime, recipe, over, x, out, constants=[_round_epsilon(dtype, epsilon)]
+    )

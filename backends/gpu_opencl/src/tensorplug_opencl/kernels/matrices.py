@@ -38,7 +38,7 @@ class Matrix(NamedTuple):
 
     def parameters(self, name: str) -> list[str]:
         """Return the declarations of the kernel's parameters for the matrix ``name``."""
-        return templates.indices(f"{name}_row", f"{name}_column")
+        return templates.declare_indices(f"{name}_row", f"{name}_column")
 
     def arguments(self, index: templates.Index) -> list[Any]:
         """Return the values of these."""

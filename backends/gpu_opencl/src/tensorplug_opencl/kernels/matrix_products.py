@@ -8,7 +8,7 @@ from tensorplug.plugin import KernelRefusedError, KernelTable, Shape, TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, gemm, vector_products
-from tensorplug_opencl.kernels.epilogues import fused
+from tensorplug_opencl.kernels.epilogues import choose_epilogue
 from tensorplug_opencl.kernels.gemm import NO_EPILOGUE, Epilogue, Product
 from tensorplug_opencl.kernels.matrices import Matrix
 
@@ -38,9 +38,9 @@ def batch_mat_mul(
 ) -> Call:
     """Multiply the last two axes; transposing and broadcasting are a matter of strides."""
     if not out.size or not a.size:
-        return calls.constant(backend.runtime, out)
-    product = product_of(a, b, out, transpose_a=transpose_a, transpose_b=transpose_b)
-    return calls.producer(backend.runtime, out, _multiplier(backend.runtime, product))
+        return calls.make_constant(backend.runtime, out)
+    product = make_product(a, b, out, transpose_a=transpose_a, transpose_b=transpose_b)
+    return calls.make_producer(backend.runtime, out, _make_multiplier(backend.runtime, product))
 
 
 @kernels.prepare(specs.FUSED_MAT_MUL, dtypes=REAL)
@@ -57,12 +57,12 @@ def fused_mat_mul(
     """Multiply, and end each element before it is stored."""
     runtime = backend.runtime
     if not out.size:
-        return calls.empty(runtime, out)
+        return calls.make_empty(runtime, out)
     if not a.size:
         raise KernelRefusedError("there is nothing to multiply")
-    how = fused(out.dtype, out.rank, bias, prelu_activation_weights, attributes)
-    epilogue = how.epilogue(out.shape, lambda steps: Matrix(steps[-2], steps[-1], steps[:-2]))
-    product = product_of(
+    fused = choose_epilogue(out.dtype, out.rank, bias, prelu_activation_weights, attributes)
+    epilogue = fused.bind(out.shape, lambda steps: Matrix(steps[-2], steps[-1], steps[:-2]))
+    product = make_product(
         a,
         b,
         out,
@@ -70,14 +70,16 @@ def fused_mat_mul(
         transpose_b=attributes["transpose_b"],
         epilogue=epilogue,
     )
-    return calls.producer(runtime, out, how.launched(_multiplier(runtime, product)))
+    return calls.make_producer(runtime, out, fused.reorder(_make_multiplier(runtime, product)))
 
 
-def _multiplier(runtime: Runtime, product: Product) -> Callable[..., None]:
-    return vector_products.multiplier(runtime, product) or gemm.multiplier(runtime, product)
+def _make_multiplier(runtime: Runtime, product: Product) -> Callable[..., None]:
+    return vector_products.make_multiplier(runtime, product) or gemm.make_multiplier(
+        runtime, product
+    )
 
 
-def product_of(
+def make_product(
     a: TensorType,
     b: TensorType,
     out: TensorType,
@@ -95,9 +97,9 @@ def product_of(
         out.shape[-2],
         a.shape[-2 if transpose_a else -1],
         out.shape[-1],
-        _matrix(a.shape, batch, turned=transpose_a),
-        _matrix(b.shape, batch, turned=transpose_b),
-        _matrix(out.shape, batch, turned=False),
+        _make_matrix(a.shape, batch, turned=transpose_a),
+        _make_matrix(b.shape, batch, turned=transpose_b),
+        _make_matrix(out.shape, batch, turned=False),
         max(a.size, b.size, out.size),
         epilogue,
     )
@@ -112,7 +114,7 @@ def product_of(
     return product
 
 
-def _matrix(shape: Shape, batch: Shape, *, turned: bool) -> Matrix:
+def _make_matrix(shape: Shape, batch: Shape, *, turned: bool) -> Matrix:
     row, column = layouts.row_major(shape)[-2:]
     over = layouts.broadcast_strides(shape, (*batch, *shape[-2:]))[:-2]
     return Matrix(column, row, over) if turned else Matrix(row, column, over)

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.runtime import Launch, Runtime
 
-__all__ = ["sorter"]
+__all__ = ["make_sorter"]
 
 SMALLEST: Final = 2  # elements in a block, of one work-item
 NETWORK: Final = 256  # work-items that sort a block of twice as many, if the device takes them
 CHUNK: Final = {True: 512, False: 16}  # elements that a work-item merges; on a CPU or not
 
 
-def sorter(
+def make_sorter(
     runtime: Runtime, dtype: DType, count: int, length: int, *, descending: bool
 ) -> Callable[[DeviceBuffer], DeviceBuffer]:
     """Return a callable of a dense [count, length] buffer giving the int32 indices that sort it.
@@ -37,17 +37,21 @@ def sorter(
     """
     index = layouts.index_dtype(2 * count * length)
     key = dt.uint64 if dtype.itemsize == 8 else dt.uint32
-    make_keys = runtime.maker(TensorType(key, (count, length)))
-    make_order = runtime.maker(TensorType(dt.int32, (count, length)))
+    make_keys = runtime.prepare_empty(TensorType(key, (count, length)))
+    make_order = runtime.prepare_empty(TensorType(dt.int32, (count, length)))
 
     def network(block: int) -> tuple[int, Launch]:
-        launch = _network(runtime, dtype, count, length, block, index, descending=descending)
+        launch = _launch_network(
+            runtime, dtype, count, length, block, index, descending=descending
+        )
         return block, launch
 
-    run, begin = calls.narrowed(network, _block(runtime, dtype, length), SMALLEST)
+    run, begin = calls.shrink_until_allowed(
+        network, _choose_block(runtime, dtype, length), SMALLEST
+    )
     merges: list[Launch] = []
     while run < length:
-        merges.append(_merge(runtime, key, count, length, run, index))
+        merges.append(_launch_merge(runtime, key, count, length, run, index))
         run *= 2
 
     def sort(x: DeviceBuffer) -> DeviceBuffer:
@@ -63,7 +67,7 @@ def sorter(
     return sort
 
 
-def _block(runtime: Runtime, dtype: DType, length: int) -> int:
+def _choose_block(runtime: Runtime, dtype: DType, length: int) -> int:
     """Return the length of the blocks that are sorted first: a power of two."""
     pair = 4 + max(4, dtype.itemsize)
     room = runtime.device.local_mem_size // 2 // pair
@@ -72,7 +76,7 @@ def _block(runtime: Runtime, dtype: DType, length: int) -> int:
     return min(1 << (most.bit_length() - 1), wanted)
 
 
-def key_function(dtype: DType, *, descending: bool) -> str:
+def define_key(dtype: DType, *, descending: bool) -> str:
     """Return the type K and the C function ``key(A)`` for elements of ``dtype``."""
     wide = "ulong" if dtype.itemsize == 8 else "uint"
     top = "((K)1 << (8 * sizeof(K) - 1))"
@@ -94,7 +98,7 @@ def key_function(dtype: DType, *, descending: bool) -> str:
     )
 
 
-def _network(
+def _launch_network(
     runtime: Runtime,
     dtype: DType,
     count: int,
@@ -111,14 +115,14 @@ def _network(
     """
     half = block // 2
     blocks = -(-length // block)
-    text = templates.program(
+    text = templates.write_program(
         f"sort blocks of {block} {dtype} {'down' if descending else 'up'}",
         [
             Array("x", ctypes.stored(dtype)),
             Array("keys", "ulong" if dtype.itemsize == 8 else "uint", written=True),
             Array("order", "int", written=True),
         ],
-        templates.indices("length", "blocks"),
+        templates.declare_indices("length", "blocks"),
         f"""  local K held[{block}];
   local int numbers[{block}];
   const int lane = get_local_id(0);
@@ -151,13 +155,13 @@ def _network(
     }}
   }}""",
         index=index,
-        declarations=key_function(dtype, descending=descending),
+        declarations=define_key(dtype, descending=descending),
     )
     constants = [index.type(length), index.type(blocks)]
     return runtime.launch(text, 3, constants, count * blocks * half, group=half)
 
 
-def _merge(
+def _launch_merge(
     runtime: Runtime, key: DType, count: int, length: int, run: int, index: templates.Index
 ) -> Launch:
     """Return the launch that merges neighbouring runs of ``run`` elements of each row.
@@ -168,7 +172,7 @@ def _merge(
     chunk = min(CHUNK[runtime.is_cpu], 2 * run)
     chunks = -(-length // chunk)
     ctype = ctypes.stored(key)
-    text = templates.program(
+    text = templates.write_program(
         f"merge runs of {ctype}",
         [
             Array("keys", ctype),
@@ -176,7 +180,7 @@ def _merge(
             Array("new_keys", ctype, written=True),
             Array("new_order", "int", written=True),
         ],
-        templates.indices("items", "length", "run", "chunk", "chunks"),
+        templates.declare_indices("items", "length", "run", "chunk", "chunks"),
         """  const index_t i = get_global_id(0);
   if (i >= items) return;
   const index_t row = i / chunks * length, place = i % chunks * chunk;

@@ -99,7 +99,7 @@ class _Dilation(NamedTuple):
                 values[f"{prefix}_{name}"] = getattr(window, name)
         index = layouts.index_dtype(self.x.size, self.result.size, items)
         title = f"{title} {self.x.dtype}"
-        return calls.sized(
+        return calls.launch_sized(
             runtime, title, arrays, values, body, index=index, declarations=declarations
         )
 
@@ -141,11 +141,11 @@ def dilation2d(
 ) -> Call:
     """Take the largest sum under each window."""
     if not out.size:
-        return calls.empty(backend.runtime, out)
+        return calls.make_empty(backend.runtime, out)
     stored = ctypes.stored(out.dtype)
     of = _Dilation.of(x, filter, attributes)
     launch = of.search(backend.runtime, "Dilation2D", stored, f"({stored})best")
-    return calls.producer(backend.runtime, out, launch)
+    return calls.make_producer(backend.runtime, out, launch)
 
 
 @kernels.prepare(specs.DILATION2D_BACKPROP_INPUT)
@@ -161,7 +161,7 @@ def backprop_input(
     """Let each element ask the windows over it whether it won."""
     runtime = backend.runtime
     if not dy.size or not out.size:
-        return calls.constant(runtime, out)
+        return calls.make_constant(runtime, out)
     of = _Dilation.of(x, filter, attributes)
     fold, stored = reduction.sum_fold(out.dtype), ctypes.stored(out.dtype)
     find = of.winners(runtime)
@@ -177,7 +177,7 @@ def backprop_input(
         f"  {fold.state}{_COLLECT.replace('STEP', fold.step)}  y[i] = ({stored})({fold.result});",
         f"typedef {fold.element} A;",
     )
-    make_winners = runtime.maker(TensorType(dt.int32, dy.shape))
+    make_winners = runtime.prepare_empty(TensorType(dt.int32, dy.shape))
 
     def write(
         x: DeviceBuffer, filter: DeviceBuffer, dy: DeviceBuffer, result: DeviceBuffer
@@ -186,7 +186,7 @@ def backprop_input(
         find(x, filter, winners)
         collect(dy, winners, result)
 
-    return calls.producer(runtime, out, write)
+    return calls.make_producer(runtime, out, write)
 
 
 @kernels.prepare(specs.DILATION2D_BACKPROP_FILTER)
@@ -202,18 +202,18 @@ def backprop_filter(
     """Let each tap add up, part by part, the windows that it won; then add up the parts."""
     runtime = backend.runtime
     if not dy.size or not out.size:
-        return calls.constant(runtime, out)
+        return calls.make_constant(runtime, out)
     of = _Dilation.of(x, filter, attributes)
     windows = dy.size // dy.shape[3]
-    parts = rows.parts_of(runtime, out.size, windows)
+    parts = rows.count_parts(runtime, out.size, windows)
     wide = dt.float32 if out.dtype is dt.float16 else out.dtype
     sums = TensorType(wide, (parts, *out.shape))
-    find, add = of.winners(runtime), _tap_adder(runtime, dy, sums)
+    find, add = of.winners(runtime), _launch_tap_sums(runtime, dy, sums)
     over = rows.walk(sums.shape, (0,))
     fold = reduction.sum_fold(out.dtype)
-    finish = rows.reducer(runtime, "Dilation2DBackpropFilter", over, wide, out, fold)
-    make_winners = runtime.maker(TensorType(dt.int32, dy.shape))
-    make_sums = runtime.maker(sums)
+    finish = rows.make_reducer(runtime, "Dilation2DBackpropFilter", over, wide, out, fold)
+    make_winners = runtime.prepare_empty(TensorType(dt.int32, dy.shape))
+    make_sums = runtime.prepare_empty(sums)
 
     def run(x: DeviceBuffer, filter: DeviceBuffer, dy: DeviceBuffer) -> DeviceBuffer:
         winners, partial = make_winners(), make_sums()
@@ -224,13 +224,13 @@ def backprop_filter(
     return run
 
 
-def _tap_adder(runtime: Runtime, dy: TensorType, sums: TensorType) -> Launch:
+def _launch_tap_sums(runtime: Runtime, dy: TensorType, sums: TensorType) -> Launch:
     """Return the launch (dy, winners, sums) that adds up, for each part of the windows."""
     fold, stored = reduction.sum_fold(dy.dtype), ctypes.stored(sums.dtype)
     index = layouts.index_dtype(dy.size, sums.size)
     parts, channels = sums.shape[0], sums.shape[-1]
     windows = dy.size // channels
-    return calls.sized(
+    return calls.launch_sized(
         runtime,
         f"Dilation2D by taps {dy.dtype}",
         [

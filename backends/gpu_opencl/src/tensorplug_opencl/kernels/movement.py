@@ -43,7 +43,7 @@ def transpose(
 ) -> Callable[..., DeviceBuffer]:
     """Share the memory if only axes of length 1 change places."""
     strides = permuted_strides(x.shape, perm)
-    return moving.reader(backend.runtime, x.dtype, out.shape, strides, x.size, out)
+    return moving.make_reader(backend.runtime, x.dtype, out.shape, strides, x.size, out)
 
 
 @kernels.prepare(specs.BROADCAST_TO)
@@ -52,7 +52,7 @@ def broadcast_to(
 ) -> Callable[..., DeviceBuffer]:
     """Repeat elements along the axes that are stretched."""
     strides = broadcast_strides(x.shape, out.shape)
-    return moving.reader(backend.runtime, x.dtype, out.shape, strides, x.size, out)
+    return moving.make_reader(backend.runtime, x.dtype, out.shape, strides, x.size, out)
 
 
 @kernels.prepare(specs.SLICE)
@@ -62,7 +62,7 @@ def slice_(
     """Share the memory if the block is contiguous."""
     own = row_major(x.shape)
     start = sum(first * stride for first, stride in zip(begin, own, strict=True))
-    return moving.reader(backend.runtime, x.dtype, out.shape, own, x.size, out, start)
+    return moving.make_reader(backend.runtime, x.dtype, out.shape, own, x.size, out, start)
 
 
 @kernels.prepare(specs.PAD_V2)
@@ -79,18 +79,20 @@ def pad_v2(
     if not any(map(any, paddings)):
         return lambda x: x
     if not x.size:
-        return calls.constant(runtime, out, constant_value)
-    value = calls.element(constant_value, out.dtype)
+        return calls.make_constant(runtime, out, constant_value)
+    value = calls.make_element(constant_value, out.dtype)
     strides = row_major(out.shape)
     start = sum(low * step for (low, _), step in zip(paddings, strides, strict=True))
     own = row_major(x.shape)
-    insert = moving.mover(runtime, x.dtype, x.shape, own, strides, out.size, starts=(0, start))
+    insert = moving.make_mover(
+        runtime, x.dtype, x.shape, own, strides, out.size, starts=(0, start)
+    )
 
     def write(x: DeviceBuffer, result: DeviceBuffer) -> None:
         runtime.fill(result, value)
         insert(x, result)
 
-    return calls.producer(runtime, out, write)
+    return calls.make_producer(runtime, out, write)
 
 
 @kernels.prepare(specs.CONCAT)
@@ -104,7 +106,7 @@ def concat(
     starts = [0]
     for x in xs:
         starts.append(starts[-1] + x.shape[axis] * strides[axis])
-    return _joined(backend, xs, [x.shape for x in xs], strides, starts, out)
+    return _join(backend, xs, [x.shape for x in xs], strides, starts, out)
 
 
 @kernels.prepare(specs.PACK)
@@ -116,12 +118,12 @@ def pack(
     if len(xs) == 1:
         return lambda xs: xs[0].view(shape)
     starts = [number * strides[axis] for number in range(len(xs))]
-    return _joined(
+    return _join(
         backend, xs, [x.shape for x in xs], strides[:axis] + strides[axis + 1 :], starts, out
     )
 
 
-def _joined(
+def _join(
     backend: OpenCLBackend,
     xs: list[TensorType],
     shapes: list[Shape],
@@ -134,7 +136,7 @@ def _joined(
     Inputs of one shape share a launch: where they begin is the output's offset.
     """
     runtime = backend.runtime
-    make = runtime.maker(out)
+    make = runtime.prepare_empty(out)
     made: dict[Shape, Any] = {}
     copies: list[tuple[int, int, Any]] = []
     for number, (x, shape, start) in enumerate(zip(xs, shapes, starts, strict=False)):
@@ -142,7 +144,7 @@ def _joined(
             continue
         copy = made.get(shape)
         if copy is None:
-            copy = moving.mover(runtime, x.dtype, shape, row_major(shape), strides, out.size)
+            copy = moving.make_mover(runtime, x.dtype, shape, row_major(shape), strides, out.size)
             made[shape] = copy
         copies.append((number, start, copy))
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tensorplug_opencl.layouts import Layout, Strides
     from tensorplug_opencl.runtime import Launch, Runtime
 
-__all__ = ["Pieces", "is_dense", "mover", "pieces_of", "reader"]
+__all__ = ["Pieces", "cut_pieces", "is_dense", "make_mover", "make_reader"]
 
 TILE: Final = 32  # elements along either side of a tile
 PRIVATE_TILE: Final = 16  # likewise of one that a single work-item carries
@@ -41,7 +41,7 @@ def is_dense(shape: Shape, strides: Strides) -> bool:
     return own == wanted
 
 
-def mover(
+def make_mover(
     runtime: Runtime,
     dtype: DType,
     shape: Shape,
@@ -58,13 +58,13 @@ def mover(
     """
     layout = layouts.collapse(shape, [source, target])
     index = layouts.index_dtype(shapes.size(shape), reach)
-    sides = _crossed(layout)
+    sides = _find_crossed_axes(layout)
     if sides is None:
-        return _runs(runtime, ctypes.moved(dtype), layout, starts, index)
-    return _tiles(runtime, ctypes.moved(dtype), layout, sides, starts, index)
+        return _launch_runs(runtime, ctypes.moved(dtype), layout, starts, index)
+    return _launch_tiles(runtime, ctypes.moved(dtype), layout, sides, starts, index)
 
 
-def reader(
+def make_reader(
     runtime: Runtime,
     dtype: DType,
     shape: Shape,
@@ -80,14 +80,16 @@ def reader(
     """
     final = out.shape
     if not out.size:
-        return calls.empty(runtime, out)
+        return calls.make_empty(runtime, out)
     if is_dense(shape, strides):
         if not start:
             return lambda x: x.view(final)
         return lambda x: x.view(final, start)
     target = layouts.row_major(shape)
-    copy = mover(runtime, dtype, shape, strides, target, max(reach, out.size), starts=(start, 0))
-    return calls.producer(runtime, out, copy)
+    copy = make_mover(
+        runtime, dtype, shape, strides, target, max(reach, out.size), starts=(start, 0)
+    )
+    return calls.make_producer(runtime, out, copy)
 
 
 class Pieces(NamedTuple):
@@ -115,7 +117,7 @@ class Pieces(NamedTuple):
         return "const index_t row = i / pieces, piece = i % pieces;"
 
 
-def pieces_of(runtime: Runtime, length: int) -> Pieces:
+def cut_pieces(runtime: Runtime, length: int) -> Pieces:
     """Return the pieces of runs of ``length`` elements.
 
     One after the other on a CPU, which has caches; interleaved on a GPU, whose neighbouring
@@ -128,7 +130,7 @@ def pieces_of(runtime: Runtime, length: int) -> Pieces:
     return Pieces(count, 1, length, count)
 
 
-def _crossed(layout: Layout) -> tuple[int, int] | None:
+def _find_crossed_axes(layout: Layout) -> tuple[int, int] | None:
     """Return the axes along which the source and the target are dense, if they differ."""
     dense = []
     for strides in layout.strides:
@@ -142,7 +144,7 @@ def _crossed(layout: Layout) -> tuple[int, int] | None:
     return wide, tall
 
 
-def _without(layout: Layout, axes: tuple[int, ...]) -> Layout:
+def _drop_axes(layout: Layout, axes: tuple[int, ...]) -> Layout:
     kept = [axis for axis in range(layout.rank) if axis not in axes]
     return layouts.Layout(
         tuple(layout.sizes[axis] for axis in kept),
@@ -150,51 +152,53 @@ def _without(layout: Layout, axes: tuple[int, ...]) -> Layout:
     )
 
 
-def _places(rank: int) -> str:
+def _define_places(rank: int) -> str:
     """Return the struct of the outer axes, and the functions that find a run or a tile."""
     fields = [("size", rank), ("x_step", rank), ("y_step", rank)]
     if not rank:
         return ""
     return "\n".join(
         [
-            templates.layout_struct(fields),
-            templates.place("x_place", rank, "size", "x_step"),
-            templates.place("y_place", rank, "size", "y_step"),
+            templates.declare_layout(fields),
+            templates.define_place("x_place", rank, "size", "x_step"),
+            templates.define_place("y_place", rank, "size", "y_step"),
         ]
     )
 
 
-def _start(side: str, rank: int, which: str) -> str:
+def _write_start(side: str, rank: int, which: str) -> str:
     """Return the C expression for where the run or tile called ``which`` starts."""
     return f"{side}_start" + (f" + {side}_place({which}, layout)" if rank else "")
 
 
-def _moved(starts: tuple[int, int], index: templates.Index) -> list[Any]:
+def _convert_starts(starts: tuple[int, int], index: templates.Index) -> list[Any]:
     return [np.int64(start).astype(index) for start in starts]
 
 
-def _runs(
+def _launch_runs(
     runtime: Runtime, ctype: str, layout: Layout, starts: tuple[int, int], index: templates.Index
 ) -> Launch:
     """Return the copy along the last axis, whose length and steps are constants."""
-    last = _run_axis(layout, any_axis=runtime.is_cpu)
-    outer = _without(layout, (last,)) if layout.rank else layout
+    last = _choose_run_axis(layout, any_axis=runtime.is_cpu)
+    outer = _drop_axes(layout, (last,)) if layout.rank else layout
     length = layout.sizes[last] if layout.rank else 1
     steps = [stride[last] if layout.rank else 1 for stride in layout.strides]
-    pieces = pieces_of(runtime, length)
+    pieces = cut_pieces(runtime, length)
     items = shapes.size(outer.sizes) * pieces.number
-    text = _run_text(ctype, outer.rank, steps, pieces.place, index, interleaved=not runtime.is_cpu)
-    struct = layouts.packed([outer], index)
+    text = _write_run_source(
+        ctype, outer.rank, steps, pieces.place, index, interleaved=not runtime.is_cpu
+    )
+    struct = layouts.pack([outer], index)
     constants = [
         *map(index.type, (items, length, *pieces)),
-        *_moved(starts, index),
+        *_convert_starts(starts, index),
         *map(np.int64, steps),
         *([] if struct is None else [struct]),
     ]
     return runtime.launch(text, 2, constants, items, heavy=pieces.heavy)
 
 
-def _run_axis(layout: Layout, *, any_axis: bool) -> int:
+def _choose_run_axis(layout: Layout, *, any_axis: bool) -> int:
     """Return the axis to copy along: the last; or the source's, if that one is short."""
     last = layout.rank - 1
     if any_axis and layout.rank and layout.sizes[last] < SHORTEST_RUN:
@@ -204,7 +208,7 @@ def _run_axis(layout: Layout, *, any_axis: bool) -> int:
     return last
 
 
-def _run_text(
+def _write_run_source(
     ctype: str,
     rank: int,
     steps: list[int],
@@ -221,29 +225,29 @@ def _run_text(
     body = f"""  const index_t i = get_global_id(0);
   if (i >= items) return;
   {place}
-  global const {ctype} *restrict from = x + (index_t)({_start("x", rank, "row")});
-  global {ctype} *restrict to = y + (index_t)({_start("y", rank, "row")});
+  global const {ctype} *restrict from = x + (index_t)({_write_start("x", rank, "row")});
+  global {ctype} *restrict to = y + (index_t)({_write_start("y", rank, "row")});
   const long begin = piece * first;
   const long end = min((long)length, begin + (long)span);
   for (long k = begin; k < end; k += {"step" if interleaved else "1"})
     to[k * {by[1]}] = from[k * {by[0]}];"""
     names = ("items", "length", "pieces", "first", "span", "step", "x_start", "y_start")
-    return templates.program(
+    return templates.write_program(
         f"move {ctype} in runs",
         [templates.Array("x", ctype), templates.Array("y", ctype, written=True)],
         [
-            *templates.indices(*names),
+            *templates.declare_indices(*names),
             "const long x_by",
             "const long y_by",
             *(["const Layout layout"] if rank else []),
         ],
         body,
         index=index,
-        declarations=_places(rank),
+        declarations=_define_places(rank),
     )
 
 
-def _tiles(
+def _launch_tiles(
     runtime: Runtime,
     ctype: str,
     layout: Layout,
@@ -253,9 +257,9 @@ def _tiles(
 ) -> Launch:
     """Return the copy by tiles over the axis dense in the source and the one in the target."""
     wide, tall = sides
-    outer = _without(layout, sides)
+    outer = _drop_axes(layout, sides)
     width, height = layout.sizes[wide], layout.sizes[tall]
-    struct = layouts.packed([outer], index)
+    struct = layouts.pack([outer], index)
     steps = (layout.strides[0][tall], layout.strides[1][wide])
 
     def of_side(side: int) -> Launch:
@@ -263,17 +267,17 @@ def _tiles(
         tiles = shapes.size(outer.sizes) * across * down
         constants = [
             *map(index.type, (tiles, across, down, width, height)),
-            *_moved(starts, index),
-            *_moved(steps, index),
+            *_convert_starts(starts, index),
+            *_convert_starts(steps, index),
             *([] if struct is None else [struct]),
         ]
         if runtime.is_cpu:
-            text = _tile_text(ctype, outer.rank, index, side, _BY_ITEM)
+            text = _write_tile_source(ctype, outer.rank, index, side, _BY_ITEM)
             return runtime.launch(text, 2, constants, tiles, heavy=True)
-        text = _tile_text(ctype, outer.rank, index, side, _BY_GROUP)
+        text = _write_tile_source(ctype, outer.rank, index, side, _BY_GROUP)
         return runtime.launch(text, 2, constants, tiles * LIGHT_GROUP)
 
-    return of_side(PRIVATE_TILE) if runtime.is_cpu else calls.narrowed(of_side, TILE)
+    return of_side(PRIVATE_TILE) if runtime.is_cpu else calls.shrink_until_allowed(of_side, TILE)
 
 
 # Whatever the size of groups, each takes one tile after the other. Rows of the tile are one
@@ -319,19 +323,19 @@ _BY_ITEM: Final = """  const index_t at = get_global_id(0);
       to[(ulong)row * y_by + column] = from[(ulong)column * x_by + row];"""
 
 
-def _tile_text(ctype: str, rank: int, index: templates.Index, side: int, body: str) -> str:
+def _write_tile_source(ctype: str, rank: int, index: templates.Index, side: int, body: str) -> str:
     names = ("tiles", "across", "down", "width", "height", "x_start", "y_start", "x_by", "y_by")
     macros = [
         f"#define T {ctype}",
         f"#define SIDE {side}",
-        f"#define FROM(block) ({_start('x', rank, 'block')})",
-        f"#define TO(block) ({_start('y', rank, 'block')})",
+        f"#define FROM(block) ({_write_start('x', rank, 'block')})",
+        f"#define TO(block) ({_write_start('y', rank, 'block')})",
     ]
-    return templates.program(
+    return templates.write_program(
         f"move {ctype} in tiles",
         [templates.Array("x", ctype), templates.Array("y", ctype, written=True)],
-        [*templates.indices(*names), *(["const Layout layout"] if rank else [])],
+        [*templates.declare_indices(*names), *(["const Layout layout"] if rank else [])],
         body,
         index=index,
-        declarations="\n".join([*macros, _places(rank)]),
+        declarations="\n".join([*macros, _define_places(rank)]),
     )

@@ -34,12 +34,12 @@ def batch_norm(
     present = {name: type_ for name, type_ in named.items() if type_ is not None}
     factor = f"{'1' if scale is None else 'scale'} / a_sqrt(variance + epsilon)"
     expression = f"(x - mean) * ({factor}){'' if offset is None else ' + offset'}"
-    launch = pointwise.of_formula(
+    launch = pointwise.prepare_formula(
         backend.runtime,
         f"FusedBatchNorm {x.dtype}",
         Formula(expression),
         present,
         out,
-        [pointwise.constant("epsilon", variance_epsilon, x.dtype)],
+        [pointwise.make_constant("epsilon", variance_epsilon, x.dtype)],
     )
     return lambda *buffers: launch(*[buffer for buffer in buffers if buffer is not None])

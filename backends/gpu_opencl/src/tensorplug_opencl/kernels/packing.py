@@ -13,12 +13,12 @@ from tensorplug_opencl.kernels.matrices import Matrix
 if TYPE_CHECKING:
     from tensorplug_opencl.kernels.gathers import Digit, Gathered, Operand
 
-__all__ = ["call", "form", "function"]
+__all__ = ["describe_form", "write_call", "write_function"]
 
 _AXES: Final = {"a": ("row", "column"), "b": ("column", "row")}  # across, inner
 
 
-def call(name: str, operand: Operand, to: str, first: str, panels: str) -> str:
+def write_call(name: str, operand: Operand, to: str, first: str, panels: str) -> str:
     """Return the statement that packs ``panels``, ``count`` inner places from k0 on of each.
 
     The first of them begins with row or column ``first``.
@@ -30,14 +30,14 @@ def call(name: str, operand: Operand, to: str, first: str, panels: str) -> str:
     return f"pack_{name}({to}, {name}, {first}, {panels}, {across}s, k0, count, {arguments});"
 
 
-def form(name: str, operand: Operand) -> str:
+def describe_form(name: str, operand: Operand) -> str:
     """Return what the function's text depends on, for titles."""
     if isinstance(operand, Matrix):
         return ""
-    return f"{'i' if _inner_first(name, operand) else 'x'}{operand.form}"
+    return f"{'i' if _is_inner_first(name, operand) else 'x'}{operand.form}"
 
 
-def function(name: str, operand: Operand, width: int, panels: int) -> str:
+def write_function(name: str, operand: Operand, width: int, panels: int) -> str:
     """Return the function ``pack_<name>``, for at most ``panels`` of ``width``."""
     if isinstance(operand, Matrix):
         loops = "".join(_LOOPS if name == "a" else reversed(_LOOPS))
@@ -45,10 +45,10 @@ def function(name: str, operand: Operand, width: int, panels: int) -> str:
         return text.replace("{width}", str(width))
     across, inner = _AXES[name]
     sides = {"row": operand.rows, "column": operand.columns}
-    first = _inner_first(name, operand)
+    first = _is_inner_first(name, operand)
     text = _ALONG if first else _ACROSS
     digits, axis = (sides[inner], inner) if first else (sides[across], across)
-    length, step = _run(digits, axis)
+    length, step = _describe_run(digits, axis)
     row, column = ("other", "own") if across == "column" else ("own", "other")
     inside = operand.inside(name, row, column)
     values = {
@@ -66,11 +66,11 @@ def function(name: str, operand: Operand, width: int, panels: int) -> str:
     return text.replace("{name}", name)
 
 
-def _inner_first(name: str, operand: Gathered) -> bool:
+def _is_inner_first(name: str, operand: Gathered) -> bool:
     return operand.by_rows if name == "a" else operand.turned.by_rows
 
 
-def _run(digits: tuple[Digit, ...], axis: str) -> tuple[str, str]:
+def _describe_run(digits: tuple[Digit, ...], axis: str) -> tuple[str, str]:
     """Return how many neighbours lie inside or outside together, and their distance.
 
     The last digit's values, unless it moves along an axis with a bound. (Nor are those a run

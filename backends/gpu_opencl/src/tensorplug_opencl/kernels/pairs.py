@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-__all__ = ["as_pairs", "by_pairs", "paired"]
+__all__ = ["as_pairs", "pair_type", "serve_by_pairs"]
 
 # The attributes that hold the shape of the output go along with it.
 _SHAPED: Final = {specs.SCATTER_ND.name: "shape"}
@@ -39,7 +39,7 @@ PAIRED: Final = frozenset(
 )
 
 
-def paired(type_: TensorType) -> TensorType:
+def pair_type(type_: TensorType) -> TensorType:
     """Return the type of the real array that a complex one is; others stay."""
     if type_.dtype not in dt.COMPLEX:
         return type_
@@ -50,31 +50,31 @@ def as_pairs(buffer: DeviceBuffer) -> DeviceBuffer:
     """Return a complex buffer's memory as real numbers; others stay."""
     if buffer.dtype not in dt.COMPLEX:
         return buffer
-    type_ = paired(buffer.type)
+    type_ = pair_type(buffer.type)
     return DeviceBuffer(buffer.memory, type_.dtype, type_.shape, 2 * buffer.offset)
 
 
-def _over(function: Callable[[Any], Any], operand: Any) -> Any:
+def _map(function: Callable[[Any], Any], operand: Any) -> Any:
     if isinstance(operand, list | tuple):
         return [function(part) for part in operand]
     return None if operand is None else function(operand)
 
 
-def by_pairs(entry: KernelEntry) -> KernelEntry:
+def serve_by_pairs(entry: KernelEntry) -> KernelEntry:
     """Return the kernel ``entry`` (one output) for complex numbers."""
     shaped = _SHAPED.get(entry.spec.name)
     asks = tuple(dict.fromkeys((*entry.asks, "out")))
 
     def prepare(*types: Any, **arguments: Any) -> Callable[..., DeviceBuffer]:
         out: TensorType = arguments["out"]
-        arguments["out"] = paired(out)
+        arguments["out"] = pair_type(out)
         if shaped in arguments:
             arguments[shaped] = (*arguments[shaped], 2)
         asked = {name: arguments[name] for name in entry.asks}
-        inner = prepared(entry, [_over(paired, type_) for type_ in types], asked)
+        inner = prepare_entry(entry, [_map(pair_type, type_) for type_ in types], asked)
 
         def run(*buffers: Any) -> DeviceBuffer:
-            result = inner(*[_over(as_pairs, buffer) for buffer in buffers])
+            result = inner(*[_map(as_pairs, buffer) for buffer in buffers])
             return DeviceBuffer(result.memory, out.dtype, out.shape, result.offset // 2)
 
         return run
@@ -82,7 +82,9 @@ def by_pairs(entry: KernelEntry) -> KernelEntry:
     return replace(entry, function=prepare, prepares=True, asks=asks)
 
 
-def prepared(entry: KernelEntry, types: list[Any], asked: dict[str, Any]) -> Callable[..., Any]:
+def prepare_entry(
+    entry: KernelEntry, types: list[Any], asked: dict[str, Any]
+) -> Callable[..., Any]:
     """Return what runs ``entry`` on buffers of these ``types``."""
     if entry.prepares:
         found: Callable[..., Any] = entry.function(*types, **asked)

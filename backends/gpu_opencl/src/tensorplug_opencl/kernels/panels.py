@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tensorplug_opencl.kernels.products import Product
     from tensorplug_opencl.runtime import Launch, Runtime
 
-__all__ = ["BUSY", "DEPTH", "SIZES", "Panels", "count", "fitting", "launch"]
+__all__ = ["BUSY", "DEPTH", "SIZES", "Panels", "count", "launch", "list_fitting"]
 
 TALL: Final = 6  # rows: with two vectors of columns they fill 12 of 16 registers
 DEPTH: Final = 128
@@ -43,7 +43,7 @@ class Panels(NamedTuple):
 SIZES: Final = (Panels(16, 8), Panels(8, 4), Panels(4, 2), Panels(1, 1))
 
 
-def lanes(runtime: Runtime, dtype: DType) -> int:
+def count_lanes(runtime: Runtime, dtype: DType) -> int:
     """Return how many elements a register of the device holds."""
     wide = {
         "float": runtime.device.native_vector_width_float,
@@ -51,15 +51,15 @@ def lanes(runtime: Runtime, dtype: DType) -> int:
         "uint": runtime.device.native_vector_width_int,
         "ulong": runtime.device.native_vector_width_long,
     }[ctypes.ring(dtype)]
-    return max(2, min(vectors.lanes(runtime, ctypes.ring(dtype)), wide))
+    return max(2, min(vectors.choose_lanes(runtime, ctypes.ring(dtype)), wide))
 
 
-def fitting(runtime: Runtime, dtype: DType) -> Sequence[Panels]:
+def list_fitting(runtime: Runtime, dtype: DType) -> Sequence[Panels]:
     """Return the blocks whose panels should fit into local memory, the largest first.
 
     A driver may take more than is declared: rusticl takes twice as much.
     """
-    width = 2 * lanes(runtime, dtype)
+    width = 2 * count_lanes(runtime, dtype)
     itemsize = ctypes.host(ctypes.ring(dtype)).itemsize
     for number, size in enumerate(SIZES[:-1]):
         rows, columns = size.down * TALL, size.across * width
@@ -71,14 +71,14 @@ def fitting(runtime: Runtime, dtype: DType) -> Sequence[Panels]:
 
 def count(runtime: Runtime, of: Product, blocks: Panels) -> int:
     """Return how many ``blocks`` C has, in all batches."""
-    width = 2 * lanes(runtime, of.dtype)
+    width = 2 * count_lanes(runtime, of.dtype)
     down = -(-of.rows // (blocks.down * TALL))
     return of.batches * down * -(-of.columns // (blocks.across * width))
 
 
 def launch(runtime: Runtime, of: Product, largest: Panels) -> Launch:
     """Return the launch on the buffers of A, B, the epilogue's inputs and C."""
-    width = 2 * lanes(runtime, of.dtype)
+    width = 2 * count_lanes(runtime, of.dtype)
     tall, wide = -(-of.rows // TALL), -(-of.columns // width)  # panels in all
     down, across = min(tall, largest.down), min(wide, largest.across)
     enough = BUSY * runtime.device.max_compute_units
@@ -96,13 +96,13 @@ def launch(runtime: Runtime, of: Product, largest: Panels) -> Launch:
         "down": down,
         "across": across,
     }
-    index = products.index_of(of, items)
-    text = _source(of, index, more, largest, width // 2)
-    arguments = products.constants(of, index, more)
+    index = products.choose_index(of, items)
+    text = _write_source(of, index, more, largest, width // 2)
+    arguments = products.list_constants(of, index, more)
     return runtime.launch(text, 3 + len(of.epilogue.inputs), arguments, items, group=1)
 
 
-def _source(
+def _write_source(
     of: Product, index: templates.Index, more: dict[str, int], at: Panels, lanes: int
 ) -> str:
     width = 2 * lanes
@@ -117,7 +117,7 @@ def _source(
         )
     else:
         closing = ""
-    join = products.sum_up(of, "made[v]", "to[v]", "left[v]")
+    join = products.write_sum(of, "made[v]", "to[v]", "left[v]")
     clear = "left[v] = 0; " if exact else ""
     lows = "local V *lows = low + place;" if exact else ""
     left = "local V *left = low + place;" if exact else ""
@@ -142,8 +142,8 @@ def _source(
   c += slice * slice_by;
   for (index_t k0 = begin; k0 < end; k0 += DEPTH) {{
     const index_t count = min((index_t)DEPTH, end - k0);
-    {packing.call("b", of.b, "(local A *)packed_b", "column0", "wide")}
-    {packing.call("a", of.a, "packed_a", "row0", "tall")}
+    {packing.write_call("b", of.b, "(local A *)packed_b", "column0", "wide")}
+    {packing.write_call("a", of.a, "packed_a", "row0", "tall")}
     for (index_t j = 0; j < wide; j++)
       for (index_t i = 0; i < tall; i++) {{
         const index_t place = (j * {at.down} + i) * VECTORS;
@@ -173,19 +173,19 @@ def _source(
           A value = {value};
           {closing}
           const {part} beside = {found};
-          {products.put(of, "value", ("(row + v)", "(column + x)"), ("down", "beside"))}
+          {products.write_put(of, "value", ("(row + v)", "(column + x)"), ("down", "beside"))}
         }}
       }}
     }}
   }}"""
     packs = "\n".join(
         [
-            packing.function("a", of.a, TALL, at.down),
-            packing.function("b", of.b, width, at.across),
+            packing.write_function("a", of.a, TALL, at.down),
+            packing.write_function("b", of.b, width, at.across),
         ]
     )
-    forms = f"{packing.form('a', of.a)} {packing.form('b', of.b)}"
-    return products.program(
+    forms = f"{packing.describe_form('a', of.a)} {packing.describe_form('b', of.b)}"
+    return products.write_program(
         f"matrix product in panels {at.down}x{at.across} {forms}".rstrip(),
         of,
         index,
@@ -193,11 +193,11 @@ def _source(
         body,
         f"typedef {ctypes.ring(of.dtype)}{lanes} V;\ntypedef V T;\n"
         f"#define WIDE {width}\n#define TALL {TALL}\n#define DEPTH {DEPTH}\n"
-        f"#define VECTORS {vectors}\n{packs}\n{_multiply(of)}",
+        f"#define VECTORS {vectors}\n{packs}\n{_write_multiply(of)}",
     )
 
 
-def _multiply(of: Product) -> str:
+def _write_multiply(of: Product) -> str:
     """Return the function that multiplies two panels: sums in registers, block by block."""
     sums = [f"sum{v}" for v in range(2 * TALL)]
     steps = [
@@ -206,7 +206,7 @@ def _multiply(of: Product) -> str:
         for r in range(TALL)
     ]
     block = products.BLOCK if of.dtype.kind == "float" else DEPTH
-    return products.contracted(
+    return products.allow_contraction(
         "\n".join(
             [
                 "void multiply(local const A *x, local const V *y, index_t count, V *made) {",

@@ -22,30 +22,30 @@ if TYPE_CHECKING:
 
     Step = Callable[[DeviceBuffer, DeviceBuffer, DeviceBuffer], None]
 
-__all__ = ["input_gradient"]
+__all__ = ["prepare_input_gradient"]
 
 WORKSPACE: Final = 8 * 2**20  # bytes of patches that one step makes: they stay in the cache
 
 
-def input_gradient(of: Convolution) -> Callable[..., None]:
+def prepare_input_gradient(of: Convolution) -> Callable[..., None]:
     """Return a function (dy, filter, result): dy times the turned filter, and that folded."""
     total = of.x[0]
     room = max(1, WORKSPACE // (of.taps * of.positions * of.dtype.itemsize))
     counts = {first: min(room, total - first) for first in range(0, total, room)}
-    steps = {count: _step(of, count) for count in {*counts.values()}}
+    steps = {count: _prepare_step(of, count) for count in {*counts.values()}}
 
     def write(dy: DeviceBuffer, filter: DeviceBuffer, result: DeviceBuffer) -> None:
         for first, count in counts.items():
-            steps[count](_images_from(dy, first), filter, _images_from(result, first))
+            steps[count](_skip_images(dy, first), filter, _skip_images(result, first))
 
     return write
 
 
-def _images_from(buffer: DeviceBuffer, first: int) -> DeviceBuffer:
+def _skip_images(buffer: DeviceBuffer, first: int) -> DeviceBuffer:
     return buffer.view(buffer.shape, first * (buffer.type.size // buffer.shape[0]))
 
 
-def _step(of: Convolution, count: int) -> Step:
+def _prepare_step(of: Convolution, count: int) -> Step:
     """Return the function for ``count`` of the images."""
     rows, taps = count * of.positions, of.taps
     product = Product(
@@ -59,10 +59,10 @@ def _step(of: Convolution, count: int) -> Step:
         Matrix(taps, 1, ()),
         max(of.reach, rows * taps),
     )
-    multiply = gemm.multiplier(of.runtime, product)
-    make = of.runtime.maker(TensorType(of.dtype, (rows, taps)))
+    multiply = gemm.make_multiplier(of.runtime, product)
+    make = of.runtime.prepare_empty(TensorType(of.dtype, (rows, taps)))
     images = Images(count, of.windows, of.channels, of.x_by)
-    fold = patches.folder(of.runtime, of.dtype, images)
+    fold = patches.launch_fold(of.runtime, of.dtype, images)
 
     def run(dy: DeviceBuffer, filter: DeviceBuffer, result: DeviceBuffer) -> None:
         parts = make()

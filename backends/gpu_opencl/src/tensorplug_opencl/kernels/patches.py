@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Images",
-    "folder",
-    "geometry",
-    "input_place",
-    "output_loops",
-    "run_of",
-    "split",
+    "choose_run",
+    "launch_fold",
+    "list_geometry",
+    "write_input_place",
+    "write_output_loops",
+    "write_split",
 ]
 
 RUN: Final = 16  # channels of a work-item on CPUs, which share what finds their place
@@ -62,12 +62,12 @@ class Images(NamedTuple):
         return prod(window.size for window in self.windows)
 
 
-def run_of(runtime: Runtime) -> int:
+def choose_run(runtime: Runtime) -> int:
     """Return how many channels a work-item takes: one where neighbours read neighbours."""
     return RUN if runtime.is_cpu else 1
 
 
-def geometry(images: Images) -> dict[str, int]:
+def list_geometry(images: Images) -> dict[str, int]:
     """Return the constants by which programs find their places."""
     values: dict[str, int] = {"channels": images.channels}
     for axis, window in enumerate(images.windows):
@@ -84,7 +84,7 @@ def geometry(images: Images) -> dict[str, int]:
     return values
 
 
-def split(images: Images, prefix: str, sizes: str) -> list[str]:
+def write_split(images: Images, prefix: str, sizes: str) -> list[str]:
     """Return statements that split ``rest`` into ``prefix`` of each axis, the last one first."""
     lines = []
     for axis in reversed(range(len(images.windows))):
@@ -93,7 +93,7 @@ def split(images: Images, prefix: str, sizes: str) -> list[str]:
     return lines
 
 
-def input_place(images: Images) -> tuple[str, str]:
+def write_input_place(images: Images) -> tuple[str, str]:
     """Return (condition, place): whether tap{n} at position{n} lies inside, and where.
 
     Both count from the padding on: a place before the image wraps around, and so is too large.
@@ -106,7 +106,7 @@ def input_place(images: Images) -> tuple[str, str]:
     return " && ".join(inside), " + ".join(place)
 
 
-def output_loops(images: Images, innermost: str, position: str) -> list[str]:
+def write_output_loops(images: Images, innermost: str, position: str) -> list[str]:
     """Return loops over the taps by which pixel{n} was seen, and the positions that saw it.
 
     ``innermost`` is done with ``tap`` (the number of the place) and ``position`` (of the
@@ -130,12 +130,12 @@ def output_loops(images: Images, innermost: str, position: str) -> list[str]:
     return [*lines, innermost, "  }" * rank]
 
 
-def folder(runtime: Runtime, dtype: DType, images: Images) -> Launch:
+def launch_fold(runtime: Runtime, dtype: DType, images: Images) -> Launch:
     """Return the launch (patches, images) that sums, for each pixel, what patches hold of it.
 
     It is a gather, each pixel asking every tap for its position, and so deterministic.
     """
-    run = run_of(runtime)
+    run = choose_run(runtime)
     items = images.number * images.pixels * -(-images.channels // run)
     ctype, computed = ctypes.stored(dtype), ctypes.computed(dtype)
     places = " * ".join(f"taps{axis}" for axis in range(len(images.windows)))
@@ -144,10 +144,10 @@ def folder(runtime: Runtime, dtype: DType, images: Images) -> Launch:
             f"  const index_t first = i % runs * {run};",
             f"  const index_t count = min((index_t){run}, channels - first);",
             "  index_t rest = i / runs;",
-            *split(images, "pixel", "size"),
+            *write_split(images, "pixel", "size"),
             f"  {computed} sum[{run}];",
             f"  for (int c = 0; c < {run}; c++) sum[c] = 0;",
-            *output_loops(
+            *write_output_loops(
                 images,
                 f"  global const {ctype} *from = x + (position * ({places}) + tap) * channels"
                 " + first;\n"
@@ -160,11 +160,11 @@ def folder(runtime: Runtime, dtype: DType, images: Images) -> Launch:
         ]
     )
     index = layouts.index_dtype(items, images.number * images.positions * images.taps)
-    return calls.sized(
+    return calls.launch_sized(
         runtime,
         f"fold patches {len(images.windows)} {dtype}",
         [templates.Array("x", ctype), templates.Array("y", ctype, written=True)],
-        {"items": items, "runs": -(-images.channels // run), **geometry(images)},
+        {"items": items, "runs": -(-images.channels // run), **list_geometry(images)},
         body,
         index=index,
     )

@@ -13,7 +13,7 @@ from tensorplug.plugin import box_muller, philox
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl.kernels import ctypes
 
-__all__ = ["PHILOX", "literal", "variates"]
+__all__ = ["PHILOX", "define_variates", "write_literal"]
 
 # Products of 64 bits: GPUs have an instruction for both halves of what two words give, and PoCL
 # takes four times as long by way of mul_hi.
@@ -129,22 +129,22 @@ void angle_of(W drawn, T *part, T *rest) {
 }
 
 
-def literal(value: float, precision: box_muller.Precision) -> str:
+def write_literal(value: float, precision: box_muller.Precision) -> str:
     """Return a C constant of exactly this value."""
     return f"({value.hex()}{'' if precision.dtype is dt.float64 else 'f'})"
 
 
-def _polynomial(
+def _define_polynomial(
     name: str, coefficients: tuple[float, ...], precision: box_muller.Precision
 ) -> str:
     """Return the macro ``name(x)``, by Horner's scheme."""
-    text = literal(coefficients[-1], precision)
+    text = write_literal(coefficients[-1], precision)
     for coefficient in reversed(coefficients[:-1]):
-        text = f"({text} * (x) + {literal(coefficient, precision)})"
+        text = f"({text} * (x) + {write_literal(coefficient, precision)})"
     return f"#define {name}(x) {text}"
 
 
-def variates(precision: box_muller.Precision) -> str:
+def define_variates(precision: box_muller.Precision) -> str:
     """Return the functions ``minus_log`` and ``normals`` of words ``W``, in the type ``T``."""
     ctype = ctypes.stored(precision.dtype)
     width = 8 * precision.dtype.itemsize
@@ -163,12 +163,12 @@ def variates(precision: box_muller.Precision) -> str:
             f"typedef {ctype} T;\ntypedef {ctype}2 T2;\n#define WIDTH {width}",
             f"#define LOW {int(box_muller.LOW * 2**precision.bits)}{'ul' if width == 64 else 'u'}",
             *(
-                f"#define {name} {literal(constant, precision)}"
+                f"#define {name} {write_literal(constant, precision)}"
                 for name, constant in constants.items()
             ),
-            _polynomial("LOGARITHM", precision.logarithm, precision),
-            _polynomial("SINE", precision.sine, precision),
-            _polynomial("COSINE", precision.cosine, precision),
+            _define_polynomial("LOGARITHM", precision.logarithm, precision),
+            _define_polynomial("SINE", precision.sine, precision),
+            _define_polynomial("COSINE", precision.cosine, precision),
             _FROM_WORDS[precision.dtype],
             _PAIRS,
             _MINUS_LOG,

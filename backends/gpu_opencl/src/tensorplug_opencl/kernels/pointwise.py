@@ -25,9 +25,9 @@ __all__ = [
     "Input",
     "Part",
     "SlowPath",
-    "constant",
-    "of_formula",
+    "make_constant",
     "prepare",
+    "prepare_formula",
 ]
 
 PART: Final = "__tensorplug_part__"
@@ -83,19 +83,19 @@ def prepare(
     expression uses, ``constants`` the numbers it names, ``slow_path`` what it does not serve for.
     """
     if not out.size:
-        return calls.empty(runtime, out)
+        return calls.make_empty(runtime, out)
     strides = [layouts.broadcast_strides(operand.type.shape, out.shape) for operand in inputs]
     whole = layouts.row_major(out.shape)
     layout = layouts.collapse(out.shape, [*strides, whole])
     operands, placed = [], []
     for operand, steps in zip(inputs, layout.strides, strict=False):
-        access = _access(steps, layout.strides[-1])
+        access = _classify_access(steps, layout.strides[-1])
         if access in ("row", "column"):
             placed.append(steps[:-1])
         operands.append(Operand(operand.name, operand.stored, operand.computed, access))
     index = layouts.index_dtype(out.size, *(operand.type.size for operand in inputs))
     run = RUN if runtime.is_cpu else 1
-    source = templates.elementwise(
+    source = templates.write_elementwise(
         title,
         operands,
         result,
@@ -111,14 +111,14 @@ def prepare(
     if placed:
         arguments.append(index.type(layout.sizes[-1]))
         outer = layouts.Layout(layout.sizes[:-1], tuple(placed))
-        arguments.append(layouts.packed([outer], index))
+        arguments.append(layouts.pack([outer], index))
     arguments.extend(constant.value for constant in constants)
     items = -(-out.size // run)
     launch = runtime.launch(source, len(inputs) + 1, arguments, items, heavy=run > 1)
-    return calls.producer(runtime, out, launch)
+    return calls.make_producer(runtime, out, launch)
 
 
-def _access(steps: layouts.Strides, whole: layouts.Strides) -> templates.Access:
+def _classify_access(steps: layouts.Strides, whole: layouts.Strides) -> templates.Access:
     if steps == whole:
         return "whole"
     if not any(steps):
@@ -153,7 +153,7 @@ class Formula(NamedTuple):
         return kinds.get(dtype.kind) or self.any
 
 
-def of_formula(
+def prepare_formula(
     runtime: Runtime,
     title: str,
     formula: Formula,
@@ -181,7 +181,7 @@ def of_formula(
         out,
         ctypes.stored(out.dtype),
         expression,
-        f"{functions.definitions(called, dtype)}\n{declarations}",
+        f"{functions.define(called, dtype)}\n{declarations}",
         constants,
         slow_path,
     )
@@ -191,7 +191,7 @@ def of_formula(
     return run
 
 
-def constant(name: str, value: dt.Scalar, dtype: DType) -> Constant:
+def make_constant(name: str, value: dt.Scalar, dtype: DType) -> Constant:
     """Return ``value`` rounded to ``dtype``, in the type in which that is computed with."""
     ctype = ctypes.computed(dtype)
     with np.errstate(over="ignore"):  # what is beyond all numbers of the type is an infinity

@@ -85,7 +85,7 @@ class Pooling(NamedTuple):
                 values[f"{prefix}_{name}"] = getattr(window, field)
         index = layouts.index_dtype(self.results, self.pixels)
         taps = shapes.size(tuple(at.filter for at in self.windows))
-        return calls.sized(
+        return calls.launch_sized(
             runtime,
             title,
             arrays,
@@ -192,19 +192,19 @@ def _search(
     )
 
 
-def _largest(runtime: Runtime, pooling: Pooling, x: TensorType, out: TensorType) -> Call:
+def _take_largest(runtime: Runtime, pooling: Pooling, x: TensorType, out: TensorType) -> Call:
     """Return the largest under each window; the dtype's lowest value on padding alone."""
     if not out.size:
-        return calls.empty(runtime, out)
+        return calls.make_empty(runtime, out)
     stored = ctypes.stored(x.dtype)
     launch = _search(runtime, "MaxPool", pooling, x, [Result("y", stored, f"({stored})best")])
-    return calls.producer(runtime, out, launch)
+    return calls.make_producer(runtime, out, launch)
 
 
-def _average(runtime: Runtime, pooling: Pooling, x: TensorType, out: TensorType) -> Call:
+def _take_average(runtime: Runtime, pooling: Pooling, x: TensorType, out: TensorType) -> Call:
     """Return the average of the elements under each window; NaN on padding alone."""
     if not out.size:
-        return calls.empty(runtime, out)
+        return calls.make_empty(runtime, out)
     fold, stored = reduction.sum_fold(out.dtype), ctypes.stored(out.dtype)
     take = f"count++;\n        {fold.step}"
     launch = pooling.launch(
@@ -219,10 +219,10 @@ def _average(runtime: Runtime, pooling: Pooling, x: TensorType, out: TensorType)
         f"  y[i] = ({stored})({fold.result} / (A)count);",
         f"typedef {fold.element} A;",
     )
-    return calls.producer(runtime, out, launch)
+    return calls.make_producer(runtime, out, launch)
 
 
-def _collector(
+def _launch_collect(
     runtime: Runtime,
     title: str,
     pooling: Pooling,
@@ -246,7 +246,7 @@ def _collector(
     )
 
 
-def _form(attributes: Attributes) -> str:
+def _read_form(attributes: Attributes) -> str:
     return str(attributes.get("data_format", "NHWC"))
 
 
@@ -258,7 +258,7 @@ for _spec in (specs.MAX_POOL, specs.MAX_POOL_3D):
     ) -> Call:
         """Take the largest."""
         at = pooling_windows(x.shape, **attributes)
-        return _largest(backend.runtime, Pooling.of(x, at, _form(attributes)), x, out)
+        return _take_largest(backend.runtime, Pooling.of(x, at, _read_form(attributes)), x, out)
 
 
 for _spec in (specs.AVG_POOL, specs.AVG_POOL_3D):
@@ -269,7 +269,7 @@ for _spec in (specs.AVG_POOL, specs.AVG_POOL_3D):
     ) -> Call:
         """Take the average."""
         at = pooling_windows(x.shape, **attributes)
-        return _average(backend.runtime, Pooling.of(x, at, _form(attributes)), x, out)
+        return _take_average(backend.runtime, Pooling.of(x, at, _read_form(attributes)), x, out)
 
 
 @kernels.prepare(specs.POOL)
@@ -283,7 +283,7 @@ def pool(
 ) -> Call:
     """Take the largest or the average; taps may lie apart."""
     pooling = Pooling.of(input, dilated_pooling_windows(input.shape, **attributes))
-    take = _largest if pooling_type == "max" else _average
+    take = _take_largest if pooling_type == "max" else _take_average
     return take(backend.runtime, pooling, input, out)
 
 
@@ -301,20 +301,20 @@ for _spec in (specs.AVG_POOL_GRAD, specs.AVG_POOL_3D_GRAD):
         """Let each element ask the windows over it for its share."""
         runtime = backend.runtime
         if not dy.size or not out.size:
-            return calls.constant(runtime, out)
+            return calls.make_constant(runtime, out)
         at = pooling_windows(input.shape, **attributes)
-        pooling = Pooling.of(input, at, _form(attributes))
+        pooling = Pooling.of(input, at, _read_form(attributes))
         counts = " * ".join(
             f"inside({p}_at, {p}_size, {p}_taps, {p}_stride, {p}_before)" for p in "dhw"
         )
         take = f"const A v = (A)dy[window] / (A)({counts});"
         arrays = [templates.Array("dy", ctypes.stored(dy.dtype))]
-        collect = _collector(runtime, "AvgPoolGrad", pooling, arrays, take, out)
+        collect = _launch_collect(runtime, "AvgPoolGrad", pooling, arrays, take, out)
 
         def write(dy: DeviceBuffer, _input: DeviceBuffer, result: DeviceBuffer) -> None:
             collect(dy, result)
 
-        return calls.producer(runtime, out, write)
+        return calls.make_producer(runtime, out, write)
 
 
 for _spec in (specs.MAX_POOL_GRAD, specs.MAX_POOL_3D_GRAD):
@@ -332,16 +332,18 @@ for _spec in (specs.MAX_POOL_GRAD, specs.MAX_POOL_3D_GRAD):
         """Find the winner of each window, then let each element ask the windows over it."""
         runtime = backend.runtime
         if not dy.size or not out.size:
-            return calls.constant(runtime, out)
+            return calls.make_constant(runtime, out)
         at = pooling_windows(input.shape, **attributes)
-        pooling = Pooling.of(input, at, _form(attributes))
-        return calls.producer(runtime, out, _winner_takes(runtime, pooling, input, output, out))
+        pooling = Pooling.of(input, at, _read_form(attributes))
+        return calls.make_producer(
+            runtime, out, _route_to_winners(runtime, pooling, input, output, out)
+        )
 
 
-def _winner_takes(
+def _route_to_winners(
     runtime: Runtime, pooling: Pooling, x: TensorType, output: TensorType, out: TensorType
 ) -> Callable[..., None]:
-    make_winners = runtime.maker(TensorType(dt.int32, output.shape))
+    make_winners = runtime.prepare_empty(TensorType(dt.int32, output.shape))
     winner = Result("winners", "int", "best_tap")
     find = _search(runtime, "MaxPool winners", pooling, x, [winner])
     arrays = [
@@ -349,7 +351,7 @@ def _winner_takes(
         templates.Array("winners", "int"),
     ]
     take = "if (winners[window] != tap) continue;\n        const A v = (A)dy[window];"
-    collect = _collector(runtime, "MaxPoolGrad", pooling, arrays, take, out)
+    collect = _launch_collect(runtime, "MaxPoolGrad", pooling, arrays, take, out)
 
     def write(
         dy: DeviceBuffer, x: DeviceBuffer, _output: DeviceBuffer, result: DeviceBuffer
@@ -374,7 +376,7 @@ def max_pool_with_argmax(
 ) -> Callable[..., Any]:
     """Take the largest, and say where it stands."""
     runtime = backend.runtime
-    makers = [runtime.maker(type_) for type_ in out]
+    makers = [runtime.prepare_empty(type_) for type_ in out]
     if not out[0].size:
         return lambda _x: [make() for make in makers]
     at = pooling_windows(x.shape, filter_size=filter_size, strides=strides, pad=pad)

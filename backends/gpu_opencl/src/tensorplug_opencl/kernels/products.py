@@ -26,15 +26,15 @@ __all__ = [
     "NO_EPILOGUE",
     "Epilogue",
     "Product",
+    "allow_contraction",
     "call_epilogue",
-    "constants",
-    "contracted",
+    "choose_index",
     "define_epilogue",
-    "index_of",
-    "program",
-    "put",
-    "store",
-    "sum_up",
+    "list_constants",
+    "write_program",
+    "write_put",
+    "write_store",
+    "write_sum",
 ]
 
 # Terms that are added one after the other: the rounding error grows with this plus the number
@@ -107,30 +107,30 @@ class Product(NamedTuple):
         return shapes.size(self.batch)
 
 
-def _arrays(of: Product) -> dict[str, Operand]:
+def _list_arrays(of: Product) -> dict[str, Operand]:
     factors: dict[str, Operand] = {"a": of.a} if of.summing else {"a": of.a, "b": of.b}
     return {**factors, **dict(of.epilogue.inputs), "c": of.c}
 
 
-def index_of(of: Product, items: int) -> templates.Index:
+def choose_index(of: Product, items: int) -> templates.Index:
     """Return the type in which all indices can be formed."""
     return layouts.index_dtype(
         items, max(of.reach, max(of.slices, of.inner if of.summing else 1) * of.slice_by)
     )
 
 
-def constants(of: Product, index: templates.Index, more: Mapping[str, int]) -> list[Any]:
-    """Return the arguments that ``program`` declares after the arrays."""
-    arrays = _arrays(of)
-    numbers = [*more.values(), *_sizes(of).values()]
+def list_constants(of: Product, index: templates.Index, more: Mapping[str, int]) -> list[Any]:
+    """Return the arguments that ``write_program`` declares after the arrays."""
+    arrays = _list_arrays(of)
+    numbers = [*more.values(), *_list_sizes(of).values()]
     places = [argument for operand in arrays.values() for argument in operand.arguments(index)]
     computed = ctypes.host(ctypes.ring(of.dtype))
     values: list[np.generic] = [computed.type(number) for _, number in of.epilogue.numbers]
-    struct = layouts.packed([_batches(of)], index)
+    struct = layouts.pack([_collapse_batches(of)], index)
     return [*map(index.type, numbers), *places, *values, *([] if struct is None else [struct])]
 
 
-def _sizes(of: Product) -> dict[str, int]:
+def _list_sizes(of: Product) -> dict[str, int]:
     return {
         "batches": of.batches,
         "rows": of.rows,
@@ -141,11 +141,11 @@ def _sizes(of: Product) -> dict[str, int]:
     }
 
 
-def _batches(of: Product) -> layouts.Layout:
-    return layouts.collapse(of.batch, [matrix.batch for matrix in _arrays(of).values()])
+def _collapse_batches(of: Product) -> layouts.Layout:
+    return layouts.collapse(of.batch, [matrix.batch for matrix in _list_arrays(of).values()])
 
 
-def program(
+def write_program(
     title: str,
     of: Product,
     index: templates.Index,
@@ -160,18 +160,20 @@ def program(
     """
     element, stored = ctypes.ring(of.dtype), ctypes.stored(of.dtype)
     written = element if of.raw else stored
-    operands = _arrays(of)
+    operands = _list_arrays(of)
     names = list(operands)
-    rank = _batches(of).rank
+    rank = _collapse_batches(of).rank
     fields = [("size", rank), *((f"{name}_by", rank) for name in names)]
-    places = [templates.place(f"{name}_place", rank, "size", f"{name}_by") for name in names]
+    places = [
+        templates.define_place(f"{name}_place", rank, "size", f"{name}_by") for name in names
+    ]
     moved = " ".join(f"{name} += {name}_place(batch, layout);" for name in names)
     end = define_epilogue(of.epilogue, written)
     if ctypes.computed(of.dtype) == element:
-        library = functions.definitions(of.epilogue.expression, of.dtype)
+        library = functions.define(of.epilogue.expression, of.dtype)
     else:
         library = f"typedef {element} A;"
-    return templates.program(
+    return templates.write_program(
         f"{title} {of.dtype}",
         [
             templates.Array("a", element if of.summing else stored),
@@ -179,7 +181,7 @@ def program(
             templates.Array("c", written, written=True),
         ],
         [
-            *templates.indices(*more, *_sizes(of)),
+            *templates.declare_indices(*more, *_list_sizes(of)),
             *(parameter for name in names for parameter in operands[name].parameters(name)),
             *(f"const A {name}_argument" for name, _ in of.epilogue.numbers),
             *(["const Layout layout"] if rank else []),
@@ -191,7 +193,7 @@ def program(
                 library,
                 f"typedef {stored} S;",
                 *(operand.declarations(name) for name, operand in operands.items()),
-                *([templates.layout_struct(fields), *places] if rank else []),
+                *([templates.declare_layout(fields), *places] if rank else []),
                 f"#define AT(batch) {moved if rank else ''}",
                 end,
                 _JOIN[element],
@@ -201,17 +203,17 @@ def program(
     )
 
 
-def store(of: Product, value: str, row: str, column: str) -> str:
+def write_store(of: Product, value: str, row: str, column: str) -> str:
     """Return the statement that ends and stores an element of the product."""
     ctype = of.c.part_type("c")
     return (
         f"{{ const {ctype} on_row = {of.c.part('c', 'row', row)}, "
         f"on_column = {of.c.part('c', 'column', column)}; "
-        f"{put(of, value, (row, column), ('on_row', 'on_column'))} }}"
+        f"{write_put(of, value, (row, column), ('on_row', 'on_column'))} }}"
     )
 
 
-def put(of: Product, value: str, at: tuple[str, str], parts: tuple[str, str]) -> str:
+def write_put(of: Product, value: str, at: tuple[str, str], parts: tuple[str, str]) -> str:
     """Return that statement where the parts of the place are already known, by these names.
 
     ``at``: the row and the column.
@@ -244,7 +246,7 @@ def call_epilogue(epilogue: Epilogue, value: str, places: Mapping[str, str]) -> 
     return f"epilogue({', '.join(arguments)})"
 
 
-def sum_up(of: Product, value: str, total: str, low: str) -> str:
+def write_sum(of: Product, value: str, total: str, low: str) -> str:
     """Return the statement that adds ``value`` to ``total``, and what that rounds off to ``low``.
 
     (Knuth's error-free sum; T is the type of the three.)
@@ -257,7 +259,7 @@ def sum_up(of: Product, value: str, total: str, low: str) -> str:
     )
 
 
-def contracted(text: str) -> str:
+def allow_contraction(text: str) -> str:
     """Return C functions in which x * y + z may be one operation, rounded once."""
     return f"#pragma OPENCL FP_CONTRACT ON\n{text}\n#pragma OPENCL FP_CONTRACT OFF"
 

@@ -38,14 +38,12 @@ _WORDS: Final = ("w.x", "w.y", "w.z", "w.w")
 _LONGS: Final = ("upsample(w.y, w.x)", "upsample(w.w, w.z)")  # the second word is the upper half
 
 
-def _drawn(
-    name: str, recipe: _Recipe, start: int, backend: OpenCLBackend, out: TensorType
-) -> Call:
+def _draw(name: str, recipe: _Recipe, start: int, backend: OpenCLBackend, out: TensorType) -> Call:
     """Return the kernel of a key that draws ``out`` by ``recipe``."""
-    return _launched(name, recipe, (), (), start, backend, out)
+    return _draw_with(name, recipe, (), (), start, backend, out)
 
 
-def _launched(
+def _draw_with(
     name: str,
     recipe: _Recipe,
     arrays: Sequence[templates.Array],
@@ -56,7 +54,7 @@ def _launched(
 ) -> Call:
     """Return the kernel of a key and ``arrays``; ``constants`` are of the type ``index_t``."""
     if not out.size:
-        return calls.empty(backend.runtime, out)
+        return calls.make_empty(backend.runtime, out)
     index = layouts.index_dtype(out.size)
     ctype, count = ctypes.stored(out.dtype), len(recipe.values)
     values = [f"({ctype})({value})" for value in recipe.values]
@@ -64,14 +62,14 @@ def _launched(
     stored = f"vstore{count}(({ctype}{count})({', '.join(f'v{k}' for k in range(count))}), i, y)"
     whole = f"  if (at + {count} <= n) {{ {stored}; return; }}\n" if count > 1 else ""
     sizes = [("n", out.size), ("blocks", -(-out.size // count)), *constants]
-    text = templates.program(
+    text = templates.write_program(
         f"{name} {out.dtype}",
         [
             templates.Array("key", "uint"),
             *arrays,
             templates.Array("y", ctype, written=True),
         ],
-        [*templates.indices(*(constant for constant, _ in sizes)), "const ulong start"],
+        [*templates.declare_indices(*(constant for constant, _ in sizes)), "const ulong start"],
         "\n".join(
             [
                 "  const index_t i = get_global_id(0);",
@@ -88,12 +86,12 @@ def _launched(
     )
     numbers = [*(index.type(value) for _, value in sizes), np.uint64(start)]
     launch = backend.runtime.launch(text, 2 + len(arrays), numbers, sizes[1][1])
-    return calls.producer(backend.runtime, out, launch)
+    return calls.make_producer(backend.runtime, out, launch)
 
 
 @kernels.prepare(specs.RANDOM_BITS)
 def random_bits(key: TensorType, *, start: int, backend: OpenCLBackend, out: TensorType) -> Call:
-    return _drawn("RandomBits", _Recipe(_WORDS), start, backend, out)
+    return _draw("RandomBits", _Recipe(_WORDS), start, backend, out)
 
 
 @kernels.prepare(specs.RANDOM_UNIFORM)
@@ -105,7 +103,7 @@ def random_uniform(
     else:
         kept = 11 if out.dtype is dt.float16 else 24
         values = [f"convert_float({w} >> {32 - kept}) * {(2.0**-kept).hex()}f" for w in _WORDS]
-    return _drawn("RandomUniform", _Recipe(values), start, backend, out)
+    return _draw("RandomUniform", _Recipe(values), start, backend, out)
 
 
 @kernels.prepare(specs.RANDOM_EXPONENTIAL)
@@ -113,9 +111,9 @@ def random_exponential(
     key: TensorType, *, start: int, backend: OpenCLBackend, out: TensorType
 ) -> Call:
     words = _LONGS if out.dtype is dt.float64 else _WORDS
-    functions = philox.variates(box_muller.precision(out.dtype))
+    functions = philox.define_variates(box_muller.precision(out.dtype))
     recipe = _Recipe([f"minus_log({word}).x" for word in words], functions=functions)
-    return _drawn("RandomExponential", recipe, start, backend, out)
+    return _draw("RandomExponential", recipe, start, backend, out)
 
 
 @kernels.prepare(specs.RANDOM_NORMAL)
@@ -127,8 +125,8 @@ def random_normal(key: TensorType, *, start: int, backend: OpenCLBackend, out: T
         for pair, radius, angle in zip(pairs, words[0::2], words[1::2], strict=True)
     )
     values = [f"{pair}.{part}" for pair in pairs for part in "xy"]
-    functions = philox.variates(box_muller.precision(out.dtype))
-    return _drawn("RandomNormal", _Recipe(values, before, functions), start, backend, out)
+    functions = philox.define_variates(box_muller.precision(out.dtype))
+    return _draw("RandomNormal", _Recipe(values, before, functions), start, backend, out)
 
 
 # floor(w * span / 2**(2 * bits)), w of two words of so many bits; a span of 0 is 2**bits.
@@ -157,7 +155,7 @@ def random_integers(
         f"scaled({lower}, {upper}, span[min(at + {k}, n - 1) * step])"
         for k, (lower, upper) in enumerate(halves)
     ]
-    return _launched(
+    return _draw_with(
         "RandomIntegers",
         _Recipe(values, functions=_SCALED[out.dtype]),
         [templates.Array("span", ctype)],

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tensorplug_opencl.kernels.rows import Walk
     from tensorplug_opencl.runtime import Launch, Runtime
 
-__all__ = ["ASCENDING", "DESCENDING", "arg_max", "arg_min", "sorter", "width"]
+__all__ = ["ASCENDING", "DESCENDING", "arg_max", "arg_min", "make_sorter", "width"]
 
 ASCENDING: Final = "ascending"
 DESCENDING: Final = "descending"
@@ -40,39 +40,39 @@ def arg_max(
     runtime: Runtime, over: Walk, dtype: DType, out: TensorType
 ) -> Callable[[DeviceBuffer], DeviceBuffer]:
     """Return a callable giving the int32 index of each row's first largest element."""
-    return _arg(runtime, over, dtype, out, _BEFORE.format(sign=">"), folds.max_fold(dtype))
+    return _find_first(runtime, over, dtype, out, _BEFORE.format(sign=">"), folds.max_fold(dtype))
 
 
 def arg_min(
     runtime: Runtime, over: Walk, dtype: DType, out: TensorType
 ) -> Callable[[DeviceBuffer], DeviceBuffer]:
     """Return a callable giving the int32 index of each row's first smallest element."""
-    return _arg(runtime, over, dtype, out, _BEFORE.format(sign="<"), folds.min_fold(dtype))
+    return _find_first(runtime, over, dtype, out, _BEFORE.format(sign="<"), folds.min_fold(dtype))
 
 
-def _arg(
+def _find_first(
     runtime: Runtime, over: Walk, dtype: DType, out: TensorType, order: str, best: Fold
 ) -> Callable[[DeviceBuffer], DeviceBuffer]:
     contiguous = over.reduced.rank == 1 and over.reduced.strides[0] == (1,)
     by_blocks = contiguous and runtime.is_cpu
-    search = _blocks if by_blocks else _winners
-    parts_of = rows.parts_on_cpu if by_blocks else rows.parts_of
+    search = _launch_blocks if by_blocks else _launch_walk
+    parts_of = rows.count_parts_on_cpu if by_blocks else rows.count_parts
     parts = parts_of(runtime, over.outputs, over.length)
     if parts == 1:
-        return calls.producer(runtime, out, search(runtime, over, dtype, 1, order, best))
-    make_parts = runtime.maker(TensorType(dt.int32, (over.outputs, parts)))
+        return calls.make_producer(runtime, out, search(runtime, over, dtype, 1, order, best))
+    make_parts = runtime.prepare_empty(TensorType(dt.int32, (over.outputs, parts)))
     begin = search(runtime, over, dtype, parts, order, best)
-    finish = _among(runtime, over, dtype, parts, order)
+    finish = _launch_final(runtime, over, dtype, parts, order)
 
     def write(x: DeviceBuffer, y: DeviceBuffer) -> None:
         candidates = make_parts()
         begin(x, candidates)
         finish(x, candidates, y)
 
-    return calls.producer(runtime, out, write)
+    return calls.make_producer(runtime, out, write)
 
 
-def _program(
+def _write_program(
     title: str,
     over: Walk,
     dtype: DType,
@@ -85,33 +85,33 @@ def _program(
 ) -> str:
     kept, reduced = over.kept.rank, over.reduced.rank
     fields = [("size", kept), ("by", kept), ("inner", reduced), ("inner_by", reduced)]
-    struct = templates.layout_struct(fields)
+    struct = templates.declare_layout(fields)
     declarations = [f"typedef {ctypes.computed(dtype)} A;", order, struct]
     if kept:
-        declarations.append(templates.place("kept_place", kept, "size", "by"))
+        declarations.append(templates.define_place("kept_place", kept, "size", "by"))
     if reduced:
-        declarations.append(templates.place("inner_place", reduced, "inner", "inner_by"))
+        declarations.append(templates.define_place("inner_place", reduced, "inner", "inner_by"))
     candidates = [templates.Array("candidates", "int")] if among else []
-    return templates.program(
+    return templates.write_program(
         title,
         [
             templates.Array("x", ctypes.stored(dtype)),
             *candidates,
             templates.Array("y", "int", written=True),
         ],
-        templates.indices(*names, layout=bool(struct)),
+        templates.declare_indices(*names, layout=bool(struct)),
         body,
         index=index,
         declarations="\n".join(declarations),
     )
 
 
-def _constants(over: Walk, index: templates.Index, *numbers: int) -> list[Any]:
-    packed = layouts.packed([over.kept, over.reduced], index)
+def _list_constants(over: Walk, index: templates.Index, *numbers: int) -> list[Any]:
+    packed = layouts.pack([over.kept, over.reduced], index)
     return [*map(index.type, numbers), *([] if packed is None else [packed])]
 
 
-def _winners(
+def _launch_walk(
     runtime: Runtime, over: Walk, dtype: DType, parts: int, order: str, _best: Fold
 ) -> Launch:
     """Return the launch giving, for each part of each row, the index that comes first.
@@ -133,13 +133,13 @@ def _winners(
   }}
   y[i] = best;"""
     names = ("items", "parts", "length")
-    text = _program(f"first by walking {dtype}", over, dtype, order, index, names, body)
-    constants = _constants(over, index, items, parts, over.length)
+    text = _write_program(f"first by walking {dtype}", over, dtype, order, index, names, body)
+    constants = _list_constants(over, index, items, parts, over.length)
     runtime.check_steps(over.length // parts)
     return runtime.launch(text, 2, constants, items, heavy=over.length // parts > rows.LONG_WALK)
 
 
-def _blocks(
+def _launch_blocks(
     runtime: Runtime, over: Walk, dtype: DType, parts: int, order: str, best: Fold
 ) -> Launch:
     """Return the same for contiguous rows, which finds the best of blocks in vectors.
@@ -148,7 +148,7 @@ def _blocks(
     """
     items = over.outputs * parts
     index = layouts.index_dtype(over.outputs * over.length, items)
-    width = vectors.lanes(runtime, best.element, ctypes.stored(dtype))
+    width = vectors.choose_lanes(runtime, best.element, ctypes.stored(dtype))
     element, stored = best.element, ctypes.stored(dtype)
     load = vectors.load(stored, width, "x + at")
     wide = load if element == stored else f"convert_{element}{width}({load})"
@@ -177,22 +177,22 @@ def _blocks(
     best_at++;
   y[i] = best_at;"""
     names = ("items", "parts", "length", "span")
-    text = _program(
+    text = _write_program(
         f"first by blocks {dtype}",
         over,
         dtype,
-        f"{order}\n{vectors.declared(width, stored)}",
+        f"{order}\n{vectors.declare(width, stored)}",
         index,
         names,
         body,
     )
     span = -(-over.length // parts)
-    constants = _constants(over, index, items, parts, over.length, span)
+    constants = _list_constants(over, index, items, parts, over.length, span)
     runtime.check_steps(span)
     return runtime.launch(text, 2, constants, items, heavy=span > rows.LONG_WALK)
 
 
-def _among(runtime: Runtime, over: Walk, dtype: DType, parts: int, order: str) -> Launch:
+def _launch_final(runtime: Runtime, over: Walk, dtype: DType, parts: int, order: str) -> Launch:
     """Return the launch giving, for each row, the one of its parts' candidates that is first."""
     items = over.outputs
     index = layouts.index_dtype(items * over.length)
@@ -208,24 +208,24 @@ def _among(runtime: Runtime, over: Walk, dtype: DType, parts: int, order: str) -
   }}
   y[i] = best;"""
     names = ("items", "parts")
-    text = _program(
+    text = _write_program(
         f"first of candidates {dtype}", over, dtype, order, index, names, body, among=True
     )
-    constants = _constants(over, index, items, parts)
+    constants = _list_constants(over, index, items, parts)
     runtime.check_steps(parts)
     return runtime.launch(text, 3, constants, items, heavy=parts > rows.LONG_WALK)
 
 
-def sorter(
+def make_sorter(
     runtime: Runtime, dtype: DType, count: int, length: int, order: str
 ) -> Callable[[DeviceBuffer], DeviceBuffer]:
     """Return a callable of a dense [count, length] buffer giving int32 indices in ``order``.
 
     ``order`` is DESCENDING or ASCENDING; equals keep the order of their indices.
     """
-    return merging.sorter(runtime, dtype, count, length, descending=order == DESCENDING)
+    return merging.make_sorter(runtime, dtype, count, length, descending=order == DESCENDING)
 
 
 def width(length: int) -> int:
-    """Return the length of a row of what ``sorter`` gives."""
+    """Return the length of a row of what ``make_sorter`` gives."""
     return length

@@ -30,7 +30,7 @@ __all__ = ["kernels", "lowest", "sum_fold"]
 kernels = KernelTable()
 
 
-def _prepared(
+def _prepare(
     spec: KernelSpec,
     fold: Callable[[DType], Fold],
     x: TensorType,
@@ -40,16 +40,18 @@ def _prepared(
     last: str = "acc",
 ) -> Call:
     if not out.size:
-        return calls.empty(backend.runtime, out)
+        return calls.make_empty(backend.runtime, out)
     over = rows.walk(x.shape, axes)
-    return rows.reducer(backend.runtime, spec.name, over, x.dtype, out, fold(out.dtype), last=last)
+    return rows.make_reducer(
+        backend.runtime, spec.name, over, x.dtype, out, fold(out.dtype), last=last
+    )
 
 
-def _along_axis(spec: KernelSpec, fold: Callable[[DType], Fold]) -> None:
+def _register(spec: KernelSpec, fold: Callable[[DType], Fold]) -> None:
     def prepare(
         x: TensorType, *, axis: tuple[int, ...], backend: OpenCLBackend, out: TensorType
     ) -> Call:
-        return _prepared(spec, fold, x, axis, backend, out)
+        return _prepare(spec, fold, x, axis, backend, out)
 
     kernels.prepare(spec)(prepare)
 
@@ -61,7 +63,7 @@ for _spec, _fold in {
     specs.ANY: any_fold,
     specs.ALL: all_fold,
 }.items():
-    _along_axis(_spec, _fold)
+    _register(_spec, _fold)
 
 
 @kernels.prepare(specs.MAX)
@@ -73,20 +75,20 @@ def max_(
     out: TensorType,
 ) -> Call:
     """Return the largest element, under the attribute name that this one kernel has."""
-    return _prepared(specs.MAX, max_fold, x, reduction_indices, backend, out)
+    return _prepare(specs.MAX, max_fold, x, reduction_indices, backend, out)
 
 
 @kernels.prepare(specs.MEAN)
 def mean(x: TensorType, *, axis: tuple[int, ...], backend: OpenCLBackend, out: TensorType) -> Call:
     """Return the sum divided once, by the number of elements."""
-    return _prepared(specs.MEAN, sum_fold, x, axis, backend, out, "acc / count")
+    return _prepare(specs.MEAN, sum_fold, x, axis, backend, out, "acc / count")
 
 
 @kernels.prepare(specs.ARG_MAX)
 def arg_max(x: TensorType, *, axis: int, backend: OpenCLBackend, out: TensorType) -> Call:
     """Return the index of the first largest element."""
     if not out.size:
-        return calls.empty(backend.runtime, out)
+        return calls.make_empty(backend.runtime, out)
     return ranking.arg_max(backend.runtime, rows.walk(x.shape, (axis,)), x.dtype, out)
 
 
@@ -94,5 +96,5 @@ def arg_max(x: TensorType, *, axis: int, backend: OpenCLBackend, out: TensorType
 def arg_min(x: TensorType, *, axis: int, backend: OpenCLBackend, out: TensorType) -> Call:
     """Return the index of the first smallest element."""
     if not out.size:
-        return calls.empty(backend.runtime, out)
+        return calls.make_empty(backend.runtime, out)
     return ranking.arg_min(backend.runtime, rows.walk(x.shape, (axis,)), x.dtype, out)

@@ -14,7 +14,7 @@ from tensorplug.plugin import KernelTable, Shape, TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, ctypes, indexing, moving, templates
-from tensorplug_opencl.kernels.scattering import Targets, numbered
+from tensorplug_opencl.kernels.scattering import Targets, check_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,14 +41,14 @@ def tensor_scatter_update(
         return lambda tensor, _indices, _updates: tensor
     runtime, targets = backend.runtime, Targets.of(indices, updates, tensor.shape)
     steps = (targets.inner, targets.inner)
-    replace = _replacer(runtime, targets, steps, out)
+    replace = _make_replacer(runtime, targets, steps, out)
 
     def write(
         tensor: DeviceBuffer, indices: DeviceBuffer, updates: DeviceBuffer, result: DeviceBuffer
     ) -> None:
         replace(tensor, indices, updates, result)
 
-    return calls.producer(runtime, out, write)
+    return calls.make_producer(runtime, out, write)
 
 
 @kernels.prepare(specs.SPARSE_TO_DENSE)
@@ -64,11 +64,11 @@ def sparse_to_dense(
     """Find the last value of each element, then take it or the default."""
     runtime = backend.runtime
     if not out.size:
-        return calls.empty(runtime, out)
-    count = numbered(sparse_indices.shape[0] if sparse_indices.rank else 1)
+        return calls.make_empty(runtime, out)
+    count = check_number(sparse_indices.shape[0] if sparse_indices.rank else 1)
     targets = Targets(sparse_indices, output_shape, count, 1)
-    replace = _replacer(runtime, targets, (0, min(sparse_values.rank, 1)), out)
-    zero = runtime.table(np.zeros(1, out.dtype.numpy))
+    replace = _make_replacer(runtime, targets, (0, min(sparse_values.rank, 1)), out)
+    zero = runtime.upload_table(np.zeros(1, out.dtype.numpy))
 
     def write(
         indices: DeviceBuffer,
@@ -78,20 +78,20 @@ def sparse_to_dense(
     ) -> None:
         replace(zero if default is None else default, indices, values, result)
 
-    return calls.producer(runtime, out, write)
+    return calls.make_producer(runtime, out, write)
 
 
-def _replacer(
+def _make_replacer(
     runtime: Runtime, targets: Targets, steps: tuple[int, int], out: TensorType
 ) -> Callable[[DeviceBuffer, DeviceBuffer, DeviceBuffer, DeviceBuffer], None]:
     """Return what writes (old, indices, updates, result).
 
     ``steps``: how far rows of the old elements lie apart, and how far updates.
     """
-    make_last = runtime.maker(TensorType(dt.int32, (targets.rows,)))
-    none = calls.element(-1, dt.int32)
-    find = _last_finder(runtime, targets) if targets.number else None
-    choose = _chooser(runtime, targets, steps, out)
+    make_last = runtime.prepare_empty(TensorType(dt.int32, (targets.rows,)))
+    none = calls.make_element(-1, dt.int32)
+    find = _launch_find_last(runtime, targets) if targets.number else None
+    choose = _launch_choose(runtime, targets, steps, out)
 
     def replace(
         old: DeviceBuffer, indices: DeviceBuffer, updates: DeviceBuffer, result: DeviceBuffer
@@ -105,13 +105,13 @@ def _replacer(
     return replace
 
 
-def _last_finder(runtime: Runtime, targets: Targets) -> Launch:
+def _launch_find_last(runtime: Runtime, targets: Targets) -> Launch:
     """Return the launch giving the number of the last update of each row."""
     index = layouts.index_dtype(targets.indices.size, targets.rows)
-    text = templates.program(
+    text = templates.write_program(
         f"find the last by {targets.indices.dtype}",
         [targets.array, templates.Array("last", "int", written=True)],
-        [*templates.indices("items"), "const Lengths lengths"],
+        [*templates.declare_indices("items"), "const Lengths lengths"],
         f"""  const index_t i = get_global_id(0);
   if (i >= items) return;
   const long row = {targets.row("i")};
@@ -119,19 +119,19 @@ def _last_finder(runtime: Runtime, targets: Targets) -> Launch:
         index=index,
         declarations=targets.function,
     )
-    constants = [index.type(targets.number), indexing.lengths(targets.named)]
+    constants = [index.type(targets.number), indexing.pack_lengths(targets.named)]
     return runtime.launch(text, 2, constants, targets.number)
 
 
-def _chooser(
+def _launch_choose(
     runtime: Runtime, targets: Targets, steps: tuple[int, int], out: TensorType
 ) -> Launch:
     """Return the launch that copies each row from its last update, or else from the old ones."""
-    pieces = moving.pieces_of(runtime, targets.inner)
+    pieces = moving.cut_pieces(runtime, targets.inner)
     items = targets.rows * pieces.number
     reach = targets.number * targets.inner
     index, ctype = layouts.index_dtype(out.size, reach, items), ctypes.moved(out.dtype)
-    text = templates.program(
+    text = templates.write_program(
         f"choose rows of {ctype}",
         [
             templates.Array("x", ctype),
@@ -139,7 +139,7 @@ def _chooser(
             templates.Array("updates", ctype),
             templates.Array("y", ctype, written=True),
         ],
-        templates.indices(
+        templates.declare_indices(
             *("items", "inner", "pieces", "first", "span", "step", "x_by", "update_by")
         ),
         f"""  const index_t i = get_global_id(0);

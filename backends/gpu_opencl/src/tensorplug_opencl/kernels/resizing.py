@@ -32,7 +32,7 @@ class Table(NamedTuple):
     values: NDArray[Any]
 
 
-def _by_tables(
+def _read_by_tables(
     runtime: Runtime,
     title: str,
     ctype: str,
@@ -63,7 +63,7 @@ def _by_tables(
         "x_width": x.shape[2],
         "x_height": x.shape[1],
     }
-    launch = calls.sized(
+    launch = calls.launch_sized(
         runtime,
         title,
         arrays,
@@ -75,15 +75,15 @@ def _by_tables(
         index=index,
         declarations=declarations,
     )
-    held = [runtime.table(table.values) for table in tables]
-    return calls.producer(runtime, out, lambda x, y: launch(x, *held, y))
+    held = [runtime.upload_table(table.values) for table in tables]
+    return calls.make_producer(runtime, out, lambda x, y: launch(x, *held, y))
 
 
-def _grid(attributes: dict[str, Any]) -> dict[str, bool]:
+def _select_grid(attributes: dict[str, Any]) -> dict[str, bool]:
     return {name: attributes[name] for name in ("align_corners", "half_pixel_centers")}
 
 
-def _weights(dtype: DType) -> np.dtype[Any]:
+def _choose_weight_dtype(dtype: DType) -> np.dtype[Any]:
     """Return the type of weights: that in which ``dtype`` is computed with."""
     return np.dtype(np.float64 if dtype is dt.float64 else np.float32)
 
@@ -94,8 +94,10 @@ def resize_bilinear(
 ) -> Call:
     """Blend the two pixels on either side, in both rows."""
     if not out.size:
-        return calls.empty(backend.runtime, out)
-    taps = [bilinear_taps(images.shape[at], out.shape[at], **_grid(attributes)) for at in (1, 2)]
+        return calls.make_empty(backend.runtime, out)
+    taps = [
+        bilinear_taps(images.shape[at], out.shape[at], **_select_grid(attributes)) for at in (1, 2)
+    ]
     kept = [np.arange(out.shape[at], dtype=np.int32) for at in (1, 2)]
     pixels: list[Whole] = []
     fractions: list[NDArray[np.float64]] = []
@@ -104,7 +106,7 @@ def resize_bilinear(
         fractions.append(np.zeros(own.size) if tap is None else tap.fraction)
     tables = [
         Table("pixels", np.concatenate(pixels)),
-        Table("fractions", np.concatenate(fractions).astype(_weights(out.dtype))),
+        Table("fractions", np.concatenate(fractions).astype(_choose_weight_dtype(out.dtype))),
     ]
     # On an axis that keeps its size pixels are kept, infinite ones too.
     down, across = ("start" if tap is None else "BLEND(start, end, part)" for tap in taps)
@@ -122,7 +124,7 @@ A between_columns(A start, A end, A part) {{ return {across}; }}
   const A lower = between_columns(PIXEL(bottom, left), PIXEL(bottom, right), part);
   *y = ({stored})between_rows(upper, lower, fractions[row]);"""
     title = f"ResizeBilinear {out.dtype}"
-    return _by_tables(backend.runtime, title, stored, tables, images, out, body, declarations)
+    return _read_by_tables(backend.runtime, title, stored, tables, images, out, body, declarations)
 
 
 @kernels.prepare(specs.RESIZE_NEAREST_NEIGHBOR)
@@ -131,14 +133,17 @@ def resize_nearest_neighbor(
 ) -> Call:
     """Read the pixels that are shown."""
     if not out.size:
-        return calls.empty(backend.runtime, out)
-    shown = [nearest_pixels(images.shape[at], out.shape[at], **_grid(attributes)) for at in (1, 2)]
+        return calls.make_empty(backend.runtime, out)
+    shown = [
+        nearest_pixels(images.shape[at], out.shape[at], **_select_grid(attributes))
+        for at in (1, 2)
+    ]
     ctype = ctypes.moved(out.dtype)
     body = """  const int source = pixels[row], across = pixels[height + column];
   *y = x[((index_t)source * x_width + (index_t)across) * channels];"""
     tables = [Table("pixels", np.concatenate(shown))]
     title = f"ResizeNearestNeighbor {ctype}"
-    return _by_tables(backend.runtime, title, ctype, tables, images, out, body)
+    return _read_by_tables(backend.runtime, title, ctype, tables, images, out, body)
 
 
 @kernels.prepare(specs.RESIZE_BILINEAR_GRAD)
@@ -154,13 +159,13 @@ def resize_bilinear_grad(
     sides = []
     for axis in (1, 2):
         old, new = images.shape[axis], dy.shape[axis]
-        taps = bilinear_taps(old, new, **_grid(attributes)) if new else None
+        taps = bilinear_taps(old, new, **_select_grid(attributes)) if new else None
         if taps is None:
             own = np.arange(new, dtype=np.int32)
             sides.append(_Shares.of(own, own, np.ones(new), old))
         else:
             sides.append(_Shares.of(*taps.shares(), old))
-    return _collected(backend.runtime, sides, dy, out)
+    return _collect(backend.runtime, sides, dy, out)
 
 
 @kernels.prepare(specs.RESIZE_NEAREST_NEIGHBOR_GRAD)
@@ -176,9 +181,9 @@ def resize_nearest_neighbor_grad(
     sides = []
     for axis in (1, 2):
         old, new = images.shape[axis], dy.shape[axis]
-        shown = nearest_pixels(old, new, **_grid(attributes))
+        shown = nearest_pixels(old, new, **_select_grid(attributes))
         sides.append(_Shares.of(shown, np.arange(new, dtype=np.int32), np.ones(new), old))
-    return _collected(backend.runtime, sides, dy, out)
+    return _collect(backend.runtime, sides, dy, out)
 
 
 class _Shares(NamedTuple):
@@ -199,14 +204,17 @@ class _Shares(NamedTuple):
         return cls(starts, new[order], share[order])
 
 
-def _collected(runtime: Runtime, sides: list[_Shares], dy: TensorType, out: TensorType) -> Call:
+def _collect(runtime: Runtime, sides: list[_Shares], dy: TensorType, out: TensorType) -> Call:
     if not dy.size or not out.size:
-        return calls.constant(runtime, out)
+        return calls.make_constant(runtime, out)
     rows, columns = sides
     tables = [
         Table("starts", np.concatenate([rows.starts, columns.starts + rows.starts[-1]])),
         Table("pixels", np.concatenate([rows.new, columns.new])),
-        Table("shares", np.concatenate([rows.share, columns.share]).astype(_weights(out.dtype))),
+        Table(
+            "shares",
+            np.concatenate([rows.share, columns.share]).astype(_choose_weight_dtype(out.dtype)),
+        ),
     ]
     fold, stored = reduction.sum_fold(out.dtype), ctypes.stored(out.dtype)
     body = f"""  {fold.state}
@@ -220,5 +228,5 @@ def _collected(runtime: Runtime, sides: list[_Shares], dy: TensorType, out: Tens
   *y = ({stored})({fold.result});"""
     title = f"Resize's gradient {out.dtype}"
     declarations = f"typedef {fold.element} A;"
-    collect = _by_tables(runtime, title, stored, tables, dy, out, body, declarations)
+    collect = _read_by_tables(runtime, title, stored, tables, dy, out, body, declarations)
     return lambda _images, dy: collect(dy)

@@ -49,11 +49,11 @@ def _launch(
     radius = min(attributes["depth_radius"], x.shape[-1] - 1)
     names = ("bias", "alpha", "beta")
     index = layouts.index_dtype(x.size + radius)
-    text = templates.program(
+    text = templates.write_program(
         f"{title} {dtype}",
         arrays,
         [
-            *templates.indices("items", "channels", "radius"),
+            *templates.declare_indices("items", "channels", "radius"),
             *(f"const {fold.element} {name}" for name in names),
         ],
         _WINDOW.format(
@@ -63,7 +63,7 @@ def _launch(
         declarations=f"typedef {fold.element} A;",
     )
     host = ctypes.host(fold.element)
-    values = [calls.element(attributes[name], dtype).astype(host)[()] for name in names]
+    values = [calls.make_element(attributes[name], dtype).astype(host)[()] for name in names]
     constants = [*map(index.type, (x.size, x.shape[-1], radius)), *values]
     return backend.runtime.launch(text, len(arrays), constants, x.size)
 
@@ -81,13 +81,13 @@ def lrn(
 ) -> Call:
     """Add the squares of neighbours, raise to a power, multiply."""
     if not out.size:
-        return calls.empty(backend.runtime, out)
+        return calls.make_empty(backend.runtime, out)
     attributes = {"depth_radius": depth_radius, "bias": bias, "alpha": alpha, "beta": beta}
     stored = ctypes.stored(x.dtype)
     arrays = (Array("x", stored), Array("y", stored, written=True))
     value = f"({stored})((A)x[i] * pow({_NORM}, -beta))"
     launch = _launch(backend, "LRN", x, arrays, "(A)x[j] * (A)x[j]", value, attributes)
-    return calls.producer(backend.runtime, out, launch)
+    return calls.make_producer(backend.runtime, out, launch)
 
 
 @kernels.prepare(specs.LRN_GRAD)
@@ -106,11 +106,11 @@ def lrn_grad(
     """Scale dy, and subtract what each channel does to the norms of its neighbours."""
     runtime = backend.runtime
     if not out.size:
-        return calls.empty(runtime, out)
+        return calls.make_empty(runtime, out)
     attributes = {"depth_radius": depth_radius, "bias": bias, "alpha": alpha, "beta": beta}
     stored, element = ctypes.stored(x.dtype), ctypes.computed(x.dtype)
     kept = dt.float32 if x.dtype is dt.float16 else x.dtype
-    make_norms = runtime.maker(TensorType(kept, x.shape))
+    make_norms = runtime.prepare_empty(TensorType(kept, x.shape))
     arrays = (Array("x", stored), Array("y", element, written=True))
     norms_of = _launch(backend, "LRN norms", x, arrays, "(A)x[j] * (A)x[j]", _NORM, attributes)
     term = "(A)z[j] * (A)dy[j] / norm[j]"
@@ -124,4 +124,4 @@ def lrn_grad(
         norms_of(x, norms)
         combine(x, y, dy, norms, result)
 
-    return calls.producer(runtime, out, write)
+    return calls.make_producer(runtime, out, write)

@@ -38,10 +38,10 @@ def clip_by_value(
 ) -> Callable[..., Any]:
     """Compare with both bounds; NaN, which is neither below nor above, stays."""
     bounds = {"low": clip_value_min, "high": clip_value_max}
-    constants = [pointwise.constant(name, value, x.dtype) for name, value in bounds.items()]
+    constants = [pointwise.make_constant(name, value, x.dtype) for name, value in bounds.items()]
     formula = Formula("x < low ? low : x > high ? high : x")
     title = f"ClipByValue {x.dtype}"
-    return pointwise.of_formula(backend.runtime, title, formula, {"x": x}, out, constants)
+    return pointwise.prepare_formula(backend.runtime, title, formula, {"x": x}, out, constants)
 
 
 # The neighbour's bits are one more or one less, as it is farther from 0 or not. The difference
@@ -62,6 +62,6 @@ def nextafter(
     types = {"a": a, "b": b}
     formula = Formula("neighbour(a, b)")
     title = f"NextAfter {a.dtype}"
-    return pointwise.of_formula(
+    return pointwise.prepare_formula(
         backend.runtime, title, formula, types, out, declarations=_NEIGHBOUR
     )

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 __all__ = [
     "Plan",
     "Walk",
+    "count_parts",
+    "count_parts_on_cpu",
     "launch",
-    "mapper",
-    "parts_of",
-    "parts_on_cpu",
-    "planned",
-    "reducer",
+    "make_mapper",
+    "make_plan",
+    "make_reducer",
     "walk",
 ]
 
@@ -78,13 +78,13 @@ def walk(shape: Shape, axes: tuple[int, ...]) -> Walk:
     return Walk(over(kept), over(list(axes)))
 
 
-def parts_of(runtime: Runtime, outputs: int, length: int) -> int:
+def count_parts(runtime: Runtime, outputs: int, length: int) -> int:
     """Return into how many parts a row is cut where each work-item walks by itself."""
     wanted = max(1, runtime.parallel_items // max(outputs, 1))
     return max(1, min(wanted, length // (8 * SHORTEST_PART)))
 
 
-def parts_on_cpu(runtime: Runtime, units: int, elements: int) -> int:
+def count_parts_on_cpu(runtime: Runtime, units: int, elements: int) -> int:
     """Return into how many parts each of ``units`` walks over ``elements`` is cut on a CPU."""
     wanted = PARTS * runtime.device.max_compute_units // max(units, 1)
     parts = min(wanted, elements // PART)
@@ -112,7 +112,7 @@ class Plan(NamedTuple):
         return shapes.size(self.walk.kept.sizes) * self.strips
 
 
-def planned(runtime: Runtime, over: Walk, width: int, *, tiled: bool = False) -> Plan:
+def make_plan(runtime: Runtime, over: Walk, width: int, *, tiled: bool = False) -> Plan:
     """Return the plan for ``over`` with vectors of at most ``width`` elements.
 
     ``tiled``: the recipe is one for tiles.
@@ -122,7 +122,7 @@ def planned(runtime: Runtime, over: Walk, width: int, *, tiled: bool = False) ->
         if runtime.is_cpu:
             form = Form("lanes", width, kept.rank, 0)
         else:
-            form = Form("group", _group(runtime, over.length), kept.rank, 0)
+            form = Form("group", _choose_group(runtime, over.length), kept.rank, 0)
         return Plan(form, over, 1)
     inner = 1
     if kept.rank and kept.strides[0][-1] == 1:
@@ -134,19 +134,19 @@ def planned(runtime: Runtime, over: Walk, width: int, *, tiled: bool = False) ->
     return Plan(Form(kind, side, kept.rank, reduced.rank), Walk(kept, reduced), inner, tile)
 
 
-def _group(runtime: Runtime, length: int) -> int:
+def _choose_group(runtime: Runtime, length: int) -> int:
     """Return how many work-items share a row, a power of two."""
     most = min(GROUP, runtime.device.max_work_group_size)
     wanted = max(FEWEST, 1 << (max(length // GROUP_PART, 1) - 1).bit_length())
     return 1 << (min(most, wanted).bit_length() - 1)
 
 
-def _parts(runtime: Runtime, plan: Plan) -> int:
+def _count_parts(runtime: Runtime, plan: Plan) -> int:
     """Return into how many parts each row is cut, so that the device has enough to do."""
     length, form = plan.walk.length, plan.form
     if runtime.is_cpu:
         width = form.width * plan.tile if form.kind in rowwise.SIDEWAYS else 1
-        return parts_on_cpu(runtime, plan.units, length * width)
+        return count_parts_on_cpu(runtime, plan.units, length * width)
     share = form.width if form.kind == "group" else 1
     wanted = runtime.parallel_items // (max(plan.units, 1) * share)
     least = GROUP_PART * form.width if form.kind == "group" else SHORTEST_PART
@@ -166,13 +166,17 @@ def launch(
 
     def of_width(width: int) -> Launch:
         sized = plan._replace(form=plan.form._replace(width=width))
-        return _sized(runtime, recipe, sized, parts, total, constants)
+        return _launch_sized(runtime, recipe, sized, parts, total, constants)
 
     width = plan.form.width
-    return calls.narrowed(of_width, width) if plan.form.kind == "group" else of_width(width)
+    return (
+        calls.shrink_until_allowed(of_width, width)
+        if plan.form.kind == "group"
+        else of_width(width)
+    )
 
 
-def _sized(
+def _launch_sized(
     runtime: Runtime,
     recipe: Recipe,
     plan: Plan,
@@ -190,9 +194,9 @@ def _sized(
     numbers = (units, parts, length, whole, -(-length // parts), plan.inner, plan.tile)
     sideways = plan.form.kind in rowwise.SIDEWAYS
     packed = [plan.walk.kept, plan.walk.reduced] if sideways else [plan.walk.kept]
-    struct = layouts.packed(packed, index)
+    struct = layouts.pack(packed, index)
     arguments = [*map(index.type, numbers), *([] if struct is None else [struct]), *constants]
-    text = rowwise.source(recipe, plan.form, index)
+    text = rowwise.write_source(recipe, plan.form, index)
     arrays = len(recipe.reads) + 1
     together = plan.form.width if plan.form.kind == "group" else 1
     runtime.check_steps(-(-length // (parts * together)))
@@ -204,7 +208,7 @@ def _sized(
     return runtime.launch(text, arrays, arguments, units, heavy=heavy)
 
 
-def reducer(
+def make_reducer(
     runtime: Runtime,
     title: str,
     over: Walk,
@@ -225,8 +229,8 @@ def reducer(
 
     def then(rest: Walk, first: Launch) -> Callable[[DeviceBuffer], DeviceBuffer]:
         """Return what does ``first``, then reduces the rest of what that gives."""
-        make = runtime.maker(TensorType(between, (rest.outputs, rest.length)))
-        finish = reducer(runtime, title, rest, between, out, fold, last=last, total=whole)
+        make = runtime.prepare_empty(TensorType(between, (rest.outputs, rest.length)))
+        finish = make_reducer(runtime, title, rest, between, out, fold, last=last, total=whole)
 
         def run(x: DeviceBuffer) -> DeviceBuffer:
             y = make()
@@ -237,21 +241,21 @@ def reducer(
 
     runs = over.reduced
     if runs.rank > 1 and runs.strides[0][-1] == 1 and runs.sizes[-1] >= STAGED:
-        first, outer = _runs(over)
-        plan, recipe = _reduction(runtime, title, first, source, between, fold, "acc")
+        first, outer = _walk_runs(over)
+        plan, recipe = _plan_reduction(runtime, title, first, source, between, fold, "acc")
         rest = walk((over.outputs, outer), (1,))
         return then(rest, launch(runtime, recipe, plan, total=whole))
-    plan, recipe = _reduction(runtime, title, over, source, between, fold, "acc")
-    parts = _parts(runtime, plan)
+    plan, recipe = _plan_reduction(runtime, title, over, source, between, fold, "acc")
+    parts = _count_parts(runtime, plan)
     if parts == 1:
-        plan, recipe = _reduction(runtime, title, over, source, out.dtype, fold, last)
-        return calls.producer(runtime, out, launch(runtime, recipe, plan, total=whole))
+        plan, recipe = _plan_reduction(runtime, title, over, source, out.dtype, fold, last)
+        return calls.make_producer(runtime, out, launch(runtime, recipe, plan, total=whole))
     begin = launch(runtime, recipe, plan, parts=parts, total=whole)
     blocks = over.outputs // plan.inner
     return then(walk((blocks, parts, plan.inner), (1,)), begin)
 
 
-def _reduction(
+def _plan_reduction(
     runtime: Runtime,
     title: str,
     over: Walk,
@@ -261,13 +265,15 @@ def _reduction(
     result: str,
 ) -> tuple[Plan, Recipe]:
     stored = ctypes.stored(source), ctypes.stored(target)
-    plan = planned(runtime, over, vectors.lanes(runtime, fold.element, *stored), tiled=True)
+    plan = make_plan(
+        runtime, over, vectors.choose_lanes(runtime, fold.element, *stored), tiled=True
+    )
     only = Pass({"acc": fold}, ("x",), "const A acc_v = x;", cheap=True)
     name = f"{title} {source} to {target}"
     return plan, Recipe(name, fold.element, stored[1], [Read("x", stored[0])], [only], result)
 
 
-def _runs(over: Walk) -> tuple[Walk, int]:
+def _walk_runs(over: Walk) -> tuple[Walk, int]:
     """Return the walk along contiguous runs alone, and how many of them are in each row."""
     kept, reduced = over
     sizes = (*kept.sizes, *reduced.sizes[:-1])
@@ -276,7 +282,7 @@ def _runs(over: Walk) -> tuple[Walk, int]:
     return Walk(layouts.collapse(sizes, [strides]), run), shapes.size(reduced.sizes[:-1])
 
 
-def mapper(
+def make_mapper(
     runtime: Runtime,
     recipe: Recipe,
     over: Walk,
@@ -290,5 +296,5 @@ def mapper(
     The output is written element by element, or gets a number for each row.
     """
     used = {recipe.element, recipe.stored, ctypes.stored(x.dtype)}
-    plan = planned(runtime, over, vectors.lanes(runtime, *used))
-    return calls.producer(runtime, out, launch(runtime, recipe, plan, constants=constants))
+    plan = make_plan(runtime, over, vectors.choose_lanes(runtime, *used))
+    return calls.make_producer(runtime, out, launch(runtime, recipe, plan, constants=constants))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from tensorplug_opencl.kernels.folds import Fold
 
-__all__ = ["SIDEWAYS", "TILE", "Form", "Pass", "Read", "Recipe", "source"]
+__all__ = ["SIDEWAYS", "TILE", "Form", "Pass", "Read", "Recipe", "write_source"]
 
 SIDEWAYS: Final = ("columns", "tiles")  # forms that take rows side by side
 UNROLLED: Final = 4  # vectors that passes marked cheap take at a time
@@ -98,7 +98,7 @@ CONSTANTS: Final = ("items", "parts", "length", "total", "span", "inner", "tile"
 TILE: Final = 16  # vectors, at most, in a tile
 
 
-def source(recipe: Recipe, form: Form, index: templates.Index) -> str:
+def write_source(recipe: Recipe, form: Form, index: templates.Index) -> str:
     """Return the program of ``recipe``: arrays are its reads, then ``y``."""
     fields = [
         ("size", form.kept),
@@ -106,31 +106,33 @@ def source(recipe: Recipe, form: Form, index: templates.Index) -> str:
         ("inner_size", form.reduced),
         ("inner_by", form.reduced),
     ]
-    struct = templates.layout_struct(fields)
-    wide = f"{recipe.element}{form.width}" if _vectors(form) else recipe.element
+    struct = templates.declare_layout(fields)
+    wide = f"{recipe.element}{form.width}" if _uses_vectors(form) else recipe.element
     base = wide if form.kind in SIDEWAYS else recipe.element
     declarations = [f"typedef {recipe.element} S;\ntypedef {wide} W;\ntypedef {base} A;", struct]
-    if _vectors(form):
+    if _uses_vectors(form):
         moved = [recipe.stored, *(read.stored for read in recipe.reads)]
-        declarations.append(vectors.declared(form.width, *moved))
+        declarations.append(vectors.declare(form.width, *moved))
     if form.kept:
-        declarations.append(templates.place("kept_place", form.kept, "size", "by"))
+        declarations.append(templates.define_place("kept_place", form.kept, "size", "by"))
     if form.kind in SIDEWAYS and form.reduced:
-        declarations.append(templates.place("place_of", form.reduced, "inner_size", "inner_by"))
+        declarations.append(
+            templates.define_place("place_of", form.reduced, "inner_size", "inner_by")
+        )
     arrays = [Array(f"{read.name}_in", read.stored) for read in recipe.reads]
-    constants = templates.indices(*CONSTANTS, layout=bool(struct))
+    constants = templates.declare_indices(*CONSTANTS, layout=bool(struct))
     constants += [f"const {ctype} {name}_argument" for name, ctype in recipe.constants]
-    return templates.program(
+    return templates.write_program(
         f"{recipe.title} by {form.kind} of {form.width}",
         [*arrays, Array("y", recipe.stored, written=True)],
         constants,
-        "\n".join(_Writer(recipe, form).body()),
+        "\n".join(_Writer(recipe, form).write_body()),
         index=index,
         declarations="\n".join(declaration for declaration in declarations if declaration),
     )
 
 
-def _vectors(form: Form) -> bool:
+def _uses_vectors(form: Form) -> bool:
     return form.kind != "group" and form.width > 1
 
 
@@ -142,26 +144,30 @@ class _Writer:
         self._form = form
         self._by_name = {read.name: read for read in recipe.reads}
 
-    def body(self) -> Iterator[str]:
-        yield from self._head()
+    def write_body(self) -> Iterator[str]:
+        yield from self._write_head()
         yield "  const A count = (A)(total);"
         for name, _ in self._recipe.constants:
             yield f"  const A {name} = (A)({name}_argument);"
         for read in self._recipe.reads:
             if read.kind == "row":
-                yield f"  const A {read.name} = {self._row_value(read)};"
+                yield f"  const A {read.name} = {self._write_row_value(read)};"
         if self._form.kind == "tiles":
-            yield from self._by_tiles(self._recipe.passes[0])
+            yield from self._walk_by_tiles(self._recipe.passes[0])
             return
-        walk = {"lanes": self._by_lanes, "group": self._by_group, "columns": self._by_columns}
+        walk = {
+            "lanes": self._walk_by_lanes,
+            "group": self._walk_by_group,
+            "columns": self._walk_by_columns,
+        }
         for step in self._recipe.passes:
             yield from walk[self._form.kind](step)
             yield f"  {step.after}"
-        yield from self._end()
+        yield from self._write_end()
 
     # Where a work-item stands --------------------------------------------------------------
 
-    def _head(self) -> Iterator[str]:
+    def _write_head(self) -> Iterator[str]:
         kept = "kept_place({}, layout)" if self._form.kept else "0"
         if self._form.kind in SIDEWAYS:
             yield f"""  const index_t i = get_global_id(0);
@@ -186,12 +192,12 @@ class _Writer:
 
     # Reading and writing -------------------------------------------------------------------
 
-    def _row_value(self, read: Read) -> str:
+    def _write_row_value(self, read: Read) -> str:
         if self._form.kind in SIDEWAYS:
-            return self._vector(read.stored, f"{read.name}_in + row")
+            return self._write_vector(read.stored, f"{read.name}_in + row")
         return f"(A){read.name}_in[row]"
 
-    def _vector(self, stored: str, pointer: str) -> str:
+    def _write_vector(self, stored: str, pointer: str) -> str:
         width = self._form.width
         if width == 1:
             return f"(A)(({pointer})[0])"
@@ -200,24 +206,26 @@ class _Writer:
             return loaded
         return f"convert_{self._recipe.element}{width}({loaded})"
 
-    def _work(self, step: Pass, *, single: bool) -> str:
-        loads = self._loads(step.reads, single=single)
+    def _write_work(self, step: Pass, *, single: bool) -> str:
+        loads = self._write_loads(step.reads, single=single)
         return f"{loads}\n      {step.statements}"
 
-    def _loads(self, names: Sequence[str], *, single: bool) -> str:
-        return " ".join(f"const A {name} = {self._value(name, single=single)};" for name in names)
+    def _write_loads(self, names: Sequence[str], *, single: bool) -> str:
+        return " ".join(
+            f"const A {name} = {self._write_value_of(name, single=single)};" for name in names
+        )
 
-    def _value(self, name: str, *, single: bool) -> str:
+    def _write_value_of(self, name: str, *, single: bool) -> str:
         read = self._by_name[name]
         columns = self._form.kind in SIDEWAYS
         if read.kind == "along":
             if columns or single:
                 return f"(A)((S){name}_in[c])"
-            return self._vector(read.stored, f"{name}_in + c")
+            return self._write_vector(read.stored, f"{name}_in + c")
         place = f"{name}_in + start + {'place' if columns else 'c'}"
-        return f"(A)(*({place}))" if single else self._vector(read.stored, place)
+        return f"(A)(*({place}))" if single else self._write_vector(read.stored, place)
 
-    def _stored(self, value: str, pointer: str, *, single: bool) -> str:
+    def _write_store(self, value: str, pointer: str, *, single: bool) -> str:
         width, stored = self._form.width, self._recipe.stored
         if single or width == 1:
             return f"*({pointer}) = ({stored})({value});"
@@ -227,7 +235,7 @@ class _Writer:
 
     # Walks ---------------------------------------------------------------------------------
 
-    def _by_lanes(self, step: Pass) -> Iterator[str]:
+    def _walk_by_lanes(self, step: Pass) -> Iterator[str]:
         width, folds = self._form.width, step.folds
         yield from (f"  A {name};" for name in folds)
         yield "  { index_t done = begin;"
@@ -235,39 +243,39 @@ class _Writer:
         yield "  { typedef W A;"
         yield from (f"    {fold.declare(name)}" for name, fold in folds.items())
         if step.cheap:
-            yield from self._unrolled(step)
+            yield from self._walk_unrolled(step)
         yield f"    for (; done + {width} <= end; done += {width}) {{ const index_t c = done;"
-        yield f"      {self._work(step, single=False)}"
+        yield f"      {self._write_work(step, single=False)}"
         yield from (f"      {fold.take(name, name + '_v')}" for name, fold in folds.items())
         yield "    }"
         for name, fold in folds.items():
-            yield from self._across(name, fold)
+            yield from self._join_across(name, fold)
         yield "  }"
         yield from (f"  {fold.declare(name + '_sum')}" for name, fold in folds.items())
         yield from (f"  {f.take(name + '_sum', name + '_all')}" for name, f in folds.items())
         yield "  for (index_t c = done; c < end; c++) {"
-        yield f"    {self._work(step, single=True)}"
+        yield f"    {self._write_work(step, single=True)}"
         yield from (f"    {f.take(name + '_sum', name + '_v')}" for name, f in folds.items())
         yield "  }"
         for name, fold in folds.items():
             yield f"  {name} = {fold.close(name + '_sum')};"
         yield "  }"
 
-    def _unrolled(self, step: Pass) -> Iterator[str]:
+    def _walk_unrolled(self, step: Pass) -> Iterator[str]:
         width = self._form.width
         block = UNROLLED * width
         yield f"    for (; done + {block} <= end; done += {block}) {{"
         for at in range(UNROLLED):
             yield "      " + " ".join(f"A {name}_{at};" for name in step.folds)
             yield f"      {{ const index_t c = done + {at * width};"
-            yield f"        {self._work(step, single=False)}"
+            yield f"        {self._write_work(step, single=False)}"
             yield "        " + " ".join(f"{name}_{at} = {name}_v;" for name in step.folds) + " }"
         for name, fold in step.folds.items():
-            yield from self._together(name, fold, UNROLLED)
+            yield from self._join_together(name, fold, UNROLLED)
             yield f"      {fold.take(name, name + '_0')}"
         yield "    }"
 
-    def _across(self, name: str, fold: Fold) -> Iterator[str]:
+    def _join_across(self, name: str, fold: Fold) -> Iterator[str]:
         """Join the lanes of a vector, half by half."""
         width, last = self._form.width, f"{name}_by{self._form.width}"
         yield f"    const A {last} = {fold.close(name)};"
@@ -280,11 +288,11 @@ class _Writer:
             last = new
         yield f"    {name}_all = {last};"
 
-    def _by_group(self, step: Pass) -> Iterator[str]:
+    def _walk_by_group(self, step: Pass) -> Iterator[str]:
         size = self._form.width
         yield from (f"  {fold.declare(name + '_sum')}" for name, fold in step.folds.items())
         yield f"  for (index_t c = begin + lane; c < end; c += {size}) {{"
-        yield f"    {self._work(step, single=True)}"
+        yield f"    {self._write_work(step, single=True)}"
         yield from (f"    {f.take(n + '_sum', n + '_v')}" for n, f in step.folds.items())
         yield "  }"
         for name, fold in step.folds.items():
@@ -300,16 +308,16 @@ class _Writer:
   const A {name} = shared[0];
   barrier(CLK_LOCAL_MEM_FENCE);"""
 
-    def _by_columns(self, step: Pass) -> Iterator[str]:
+    def _walk_by_columns(self, step: Pass) -> Iterator[str]:
         yield from (f"  {fold.declare(name + '_sum')}" for name, fold in step.folds.items())
-        yield f"  for (index_t c = begin; c < end; c++) {{\n    {self._place()}"
-        yield f"    {self._work(step, single=False)}"
+        yield f"  for (index_t c = begin; c < end; c++) {{\n    {self._write_place()}"
+        yield f"    {self._write_work(step, single=False)}"
         yield from (f"    {f.take(n + '_sum', n + '_v')}" for n, f in step.folds.items())
         yield "  }"
         for name, fold in step.folds.items():
             yield f"  const A {name} = {fold.close(name + '_sum')};"
 
-    def _by_tiles(self, step: Pass) -> Iterator[str]:
+    def _walk_by_tiles(self, step: Pass) -> Iterator[str]:
         """Fold ``UNROLLED`` elements of each row at a time, then those that are left."""
         ((name, fold),) = step.folds.items()
         low = f"{name}_low = {name}_lows[t]" if fold.compensated else ""
@@ -324,21 +332,21 @@ class _Writer:
             yield f"  for (; done + {count} <= end; done += {count}) {{"
             for at in range(count):
                 yield f"    index_t start_{at}; {{ const index_t c = done + {at};"
-                yield f"      {self._place()} start_{at} = start + place; }}"
+                yield f"      {self._write_place()} start_{at} = start + place; }}"
             yield f"    for (uint t = 0; t < tile; t++) {{ {state}"
             for at in range(count):
                 yield f"      A {name}_{at}; {{ const index_t c = done + {at};"
                 width = self._form.width
                 yield f"        const index_t place = start_{at} - start + t * {width};"
-                yield f"        {self._work(step, single=False)} {name}_{at} = {name}_v; }}"
-            yield from self._together(name, fold, count)
+                yield f"        {self._write_work(step, single=False)} {name}_{at} = {name}_v; }}"
+            yield from self._join_together(name, fold, count)
             yield f"      {fold.take(name, name + '_0')}\n      {keep}\n    }}\n  }}"
         yield f"  for (uint t = 0; t < tile; t++) {{ {state} {{"
         yield f"    const A closed = {fold.close(name)}; const A {name} = closed;"
         place = f"y + target + t * {self._form.width}"
-        yield f"    {self._stored(self._recipe.result, place, single=False)} }} }}"
+        yield f"    {self._write_store(self._recipe.result, place, single=False)} }} }}"
 
-    def _together(self, name: str, fold: Fold, count: int) -> Iterator[str]:
+    def _join_together(self, name: str, fold: Fold, count: int) -> Iterator[str]:
         """Join ``NAME_0`` to ``NAME_count`` as a tree, into the first."""
         distance = count // 2
         while distance:
@@ -347,35 +355,35 @@ class _Writer:
                 yield f"      {name}_{at} = {joined};"
             distance //= 2
 
-    def _place(self) -> str:
+    def _write_place(self) -> str:
         return f"const index_t place = {'place_of(c, layout)' if self._form.reduced else '0'};"
 
     # Results -------------------------------------------------------------------------------
 
-    def _end(self) -> Iterator[str]:
+    def _write_end(self) -> Iterator[str]:
         recipe, form = self._recipe, self._form
         if recipe.result:
             guard = "if (lane == 0) " if form.kind == "group" else ""
             single = form.kind != "columns"
-            yield f"  {guard}{self._stored(recipe.result, 'y + target', single=single)}"
+            yield f"  {guard}{self._write_store(recipe.result, 'y + target', single=single)}"
             return
         if form.kind == "columns":
-            yield f"  for (index_t c = begin; c < end; c++) {{ {self._place()}"
-            yield from self._written("y + start + place", single=False)
+            yield f"  for (index_t c = begin; c < end; c++) {{ {self._write_place()}"
+            yield from self._write_value("y + start + place", single=False)
             return
         if form.kind == "group":
             yield f"  for (index_t c = begin + lane; c < end; c += {form.width}) {{"
-            yield from self._written("y + start + c", single=True)
+            yield from self._write_value("y + start + c", single=True)
             return
         width = form.width
         yield "  index_t c = begin;\n  { typedef W A;"
         yield f"  for (; c + {width} <= end; c += {width}) {{"
-        yield from self._written("y + start + c", single=False)
+        yield from self._write_value("y + start + c", single=False)
         yield "  }\n  for (; c < end; c++) {"
-        yield from self._written("y + start + c", single=True)
+        yield from self._write_value("y + start + c", single=True)
 
-    def _written(self, pointer: str, *, single: bool) -> Iterator[str]:
+    def _write_value(self, pointer: str, *, single: bool) -> Iterator[str]:
         recipe = self._recipe
-        yield f"    {self._loads(recipe.final_reads, single=single)}"
+        yield f"    {self._write_loads(recipe.final_reads, single=single)}"
         yield f"    {recipe.statements}"
-        yield f"    {self._stored('value', pointer, single=single)}\n  }}"
+        yield f"    {self._write_store('value', pointer, single=single)}\n  }}"

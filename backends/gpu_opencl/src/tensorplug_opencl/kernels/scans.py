@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tensorplug_opencl.kernels.folds import Fold
     from tensorplug_opencl.runtime import Launch, Runtime
 
-__all__ = ["Scan", "scanner"]
+__all__ = ["Scan", "make_scanner"]
 
 GROUP: Final = 128  # work-items that share a row, if the device takes as many
 EACH: Final = 8  # elements of a tile for each of them
@@ -51,36 +51,36 @@ class _Way(NamedTuple):
     parts: int
 
 
-def scanner(
+def make_scanner(
     runtime: Runtime, scan: Scan, source: DType, out: TensorType
 ) -> Callable[[DeviceBuffer], DeviceBuffer]:
     """Return a callable of a buffer of ``source`` giving ``out``, of as many elements (not 0)."""
-    way = _way(runtime, scan, source, out.dtype)
+    way = _choose_way(runtime, scan, source, out.dtype)
     run = _launch(runtime, scan, way, source, out.dtype, totals=False)
     if way.parts == 1:
-        return calls.producer(runtime, out, lambda x, y: run(x, x, y))
+        return calls.make_producer(runtime, out, lambda x, y: run(x, x, y))
     between = dt.float32 if out.dtype is dt.float16 else out.dtype
     outer, _, inner = scan.shape
     shape = (outer, way.parts, inner)
     totals = TensorType(between, shape)
     fold_parts = _launch(runtime, scan, way, source, between, totals=True)
     before = Scan(scan.title, scan.fold, shape, exclusive=True, reverse=False)
-    carried = scanner(runtime, before, between, totals)
-    make_totals = runtime.maker(totals)
+    carried = make_scanner(runtime, before, between, totals)
+    make_totals = runtime.prepare_empty(totals)
 
     def write(x: DeviceBuffer, y: DeviceBuffer) -> None:
         sums = make_totals()
         fold_parts(x, x, sums)
         run(x, carried(sums), y)
 
-    return calls.producer(runtime, out, write)
+    return calls.make_producer(runtime, out, write)
 
 
-def _way(runtime: Runtime, scan: Scan, source: DType, target: DType) -> _Way:
+def _choose_way(runtime: Runtime, scan: Scan, source: DType, target: DType) -> _Way:
     outer, length, inner = scan.shape
     if runtime.is_cpu:
         used = scan.fold.element, ctypes.stored(source), ctypes.stored(target)
-        widest = vectors.lanes(runtime, *used)
+        widest = vectors.choose_lanes(runtime, *used)
         width = min(widest, 1 << (inner.bit_length() - 1))
         units = outer * -(-inner // width)
         wanted = rows.PARTS * runtime.device.max_compute_units // units
@@ -103,12 +103,14 @@ def _launch(
     """Return the launch of x, what each part begins with (x if there is one part), and y."""
 
     def of_size(group: int) -> Launch:
-        return _sized(runtime, scan, way._replace(group=group), source, target, totals=totals)
+        return _launch_sized(
+            runtime, scan, way._replace(group=group), source, target, totals=totals
+        )
 
-    return calls.narrowed(of_size, way.group) if way.group else of_size(0)
+    return calls.shrink_until_allowed(of_size, way.group) if way.group else of_size(0)
 
 
-def _sized(
+def _launch_sized(
     runtime: Runtime, scan: Scan, way: _Way, source: DType, target: DType, *, totals: bool
 ) -> Launch:
     """Return it for groups of this size; 0: each work-item walks by itself."""
@@ -118,16 +120,16 @@ def _sized(
     index = layouts.index_dtype(2 * outer * length * inner, units)
     carried = way.parts > 1 and not totals
     between = dt.float32 if target is dt.float16 else target
-    body = _by_groups(scan, way, target, totals=totals, carried=carried)
+    body = _write_by_groups(scan, way, target, totals=totals, carried=carried)
     if not way.group:
-        body = _by_items(scan, way, source, target, totals=totals, carried=carried)
+        body = _write_by_items(scan, way, source, target, totals=totals, carried=carried)
     element = scan.fold.element
     declarations = f"typedef {element if way.width == 1 else f'{element}{way.width}'} A;"
     if way.width > 1:
         moved = (ctypes.stored(dtype) for dtype in (source, between, target))
-        declarations += f"\n{vectors.declared(way.width, *moved)}"
+        declarations += f"\n{vectors.declare(way.width, *moved)}"
     kind = f"{'totals' if totals else 'runs'}{' from parts' if carried else ''}"
-    text = templates.program(
+    text = templates.write_program(
         f"{scan.title} {source} to {target}: {kind} by {way.group or way.width}",
         [
             Array("x", ctypes.stored(source)),
@@ -135,7 +137,7 @@ def _sized(
             Array("y", ctypes.stored(target), written=True),
         ],
         [
-            *templates.indices("items", "parts", "length", "span", "inner"),
+            *templates.declare_indices("items", "parts", "length", "span", "inner"),
             "const int exclusive",
             "const int reverse",
         ],
@@ -152,29 +154,31 @@ def _sized(
     return runtime.launch(text, 3, [*numbers, *flags], units, heavy=span > rows.LONG_WALK)
 
 
-def _loaded(element: str, stored: str, width: int, pointer: str) -> str:
+def _write_load(element: str, stored: str, width: int, pointer: str) -> str:
     if width == 1:
         return f"(A)(*({pointer}))"
     loaded = vectors.load(stored, width, pointer)
     return loaded if stored == element else f"convert_{element}{width}({loaded})"
 
 
-def _kept(element: str, stored: str, width: int, value: str, pointer: str) -> str:
+def _write_store(element: str, stored: str, width: int, value: str, pointer: str) -> str:
     if width == 1:
         return f"*({pointer}) = ({stored})({value});"
     value = value if stored == element else f"convert_{stored}{width}({value})"
     return vectors.store(stored, width, pointer, value)
 
 
-def _by_items(
+def _write_by_items(
     scan: Scan, way: _Way, source: DType, target: DType, *, totals: bool, carried: bool
 ) -> str:
     fold, width = scan.fold, way.width
     element, stored = fold.element, ctypes.stored(target)
     between = "float" if target is dt.float16 else stored
-    begun = f"{{ const A v = {_loaded(element, between, width, 'carry + part_at')}; {fold.step} }}"
-    keep = _kept(element, stored, width, fold.result, "y + at")
-    final = _kept(element, stored, width, fold.result, "y + part_at")
+    begun = (
+        f"{{ const A v = {_write_load(element, between, width, 'carry + part_at')}; {fold.step} }}"
+    )
+    keep = _write_store(element, stored, width, fold.result, "y + at")
+    final = _write_store(element, stored, width, fold.result, "y + part_at")
     return f"""  const index_t i = get_global_id(0);
   if (i >= items) return;
   const index_t strips = (inner + {width - 1}) / {width};
@@ -187,7 +191,7 @@ def _by_items(
   {begun if carried else ""}
   for (index_t c = begin; c < end; c++) {{
     const index_t at = (outer * length + (reverse ? length - 1 - c : c)) * inner + side;
-    const A v = {_loaded(element, ctypes.stored(source), width, "x + at")};
+    const A v = {_write_load(element, ctypes.stored(source), width, "x + at")};
     {"" if totals else f"if (exclusive) {{ {keep} }}"}
     {fold.step}
     {"" if totals else f"if (!exclusive) {{ {keep} }}"}
@@ -195,7 +199,7 @@ def _by_items(
   {final if totals else ""}"""
 
 
-def _by_groups(scan: Scan, way: _Way, target: DType, *, totals: bool, carried: bool) -> str:
+def _write_by_groups(scan: Scan, way: _Way, target: DType, *, totals: bool, carried: bool) -> str:
     """Return the body for groups: tiles of ``EACH`` elements for each work-item.
 
     Each folds its own in order, the group scans what these come to, and each runs through its

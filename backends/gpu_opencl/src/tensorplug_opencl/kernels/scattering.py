@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from tensorplug_opencl.kernels.calls import Call
     from tensorplug_opencl.runtime import Launch, Runtime
 
-__all__ = ["SETTING", "Targets", "deterministic", "numbered"]
+__all__ = ["SETTING", "Targets", "check_number", "is_deterministic"]
 
 kernels = KernelTable()
 
@@ -63,7 +63,7 @@ class Targets(NamedTuple):
         """Return those of a scatter of ``updates`` (not empty) into ``shape``."""
         depth = scatter_depth(indices.shape, updates.shape, shape)
         inner = shapes.size(shape[depth:])
-        return cls(indices, shape[:depth], numbered(updates.size // inner), inner)
+        return cls(indices, shape[:depth], check_number(updates.size // inner), inner)
 
     @property
     def rows(self) -> int:
@@ -73,7 +73,7 @@ class Targets(NamedTuple):
     @property
     def function(self) -> str:
         """The C function that finds an update's row."""
-        return indexing.place_of(self.indices.dtype, len(self.named), clamped=False)
+        return indexing.define_place_of(self.indices.dtype, len(self.named), clamped=False)
 
     @property
     def array(self) -> templates.Array:
@@ -85,7 +85,7 @@ class Targets(NamedTuple):
         return f"place_of(indices + {which} * {len(self.named)}, lengths)"
 
 
-def numbered(count: int) -> int:
+def check_number(count: int) -> int:
     """Return ``count``.
 
     Raises:
@@ -111,15 +111,15 @@ def scatter_nd(
     Updates out of range are dropped.
     """
     if not updates.size:
-        return calls.constant(backend.runtime, out)
+        return calls.make_constant(backend.runtime, out)
     targets = Targets.of(indices, updates, shape)
-    kept = None if deterministic() else _accumulated(backend, out.dtype)
+    kept = None if is_deterministic() else _choose_accumulator(backend, out.dtype)
     if kept is None:
-        return _in_order(backend, targets, updates, out)
-    return _by_atomics(backend.runtime, targets, updates, out, kept)
+        return _add_in_order(backend, targets, updates, out)
+    return _add_by_atomics(backend.runtime, targets, updates, out, kept)
 
 
-def deterministic() -> bool:
+def is_deterministic() -> bool:
     """Return whether sums must be the same every time (``TENSORPLUG_OPENCL_DETERMINISTIC=1``).
 
     Raises:
@@ -132,7 +132,7 @@ def deterministic() -> bool:
     return value == "1"
 
 
-def _accumulated(backend: OpenCLBackend, dtype: DType) -> DType | None:
+def _choose_accumulator(backend: OpenCLBackend, dtype: DType) -> DType | None:
     """Return the dtype in which atomics add up ``dtype``; None where they cannot.
 
     Integers wrap, so that any order gives the same. Sums of float64 in any order would lose
@@ -166,21 +166,21 @@ _ATOMICS: Final = {
 }
 
 
-def _by_atomics(
+def _add_by_atomics(
     runtime: Runtime, targets: Targets, updates: TensorType, out: TensorType, kept: DType
 ) -> Call:
-    zero = calls.element(0, kept)
-    add = _atomic_adder(runtime, targets, updates, out, kept)
+    zero = calls.make_element(0, kept)
+    add = _launch_atomic_add(runtime, targets, updates, out, kept)
     if kept.itemsize == out.dtype.itemsize:
 
         def write(indices: DeviceBuffer, updates: DeviceBuffer, result: DeviceBuffer) -> None:
             runtime.fill(result, zero)
             add(indices, updates, result)
 
-        return calls.producer(runtime, out, write)
+        return calls.make_producer(runtime, out, write)
 
-    make_sums = runtime.maker(TensorType(kept, out.shape))
-    narrow = _narrower(runtime, kept, out)
+    make_sums = runtime.prepare_empty(TensorType(kept, out.shape))
+    narrow = _launch_narrow(runtime, kept, out)
 
     def write_narrow(indices: DeviceBuffer, updates: DeviceBuffer, result: DeviceBuffer) -> None:
         sums = make_sums()
@@ -188,23 +188,23 @@ def _by_atomics(
         add(indices, updates, sums)
         narrow(sums, result)
 
-    return calls.producer(runtime, out, write_narrow)
+    return calls.make_producer(runtime, out, write_narrow)
 
 
-def _atomic_adder(
+def _launch_atomic_add(
     runtime: Runtime, targets: Targets, updates: TensorType, out: TensorType, kept: DType
 ) -> Launch:
     index = layouts.index_dtype(updates.size, out.size, targets.indices.size)
     pragma, add = _ATOMICS[kept]
     ctype = ctypes.stored(kept)
-    text = templates.program(
+    text = templates.write_program(
         f"add {updates.dtype} by {targets.indices.dtype}",
         [
             targets.array,
             templates.Array("updates", ctypes.stored(updates.dtype)),
             templates.Array("y", ctype, written=True),
         ],
-        [*templates.indices("items", "inner"), "const Lengths lengths"],
+        [*templates.declare_indices("items", "inner"), "const Lengths lengths"],
         f"""  const index_t i = get_global_id(0);
   if (i >= items) return;
   const index_t update = {"i" if targets.inner == 1 else "i / inner"};
@@ -218,35 +218,35 @@ def _atomic_adder(
         declarations=f"{pragma}\n{targets.function}",
     )
     numbers = map(index.type, (updates.size, targets.inner))
-    constants = [*numbers, indexing.lengths(targets.named)]
+    constants = [*numbers, indexing.pack_lengths(targets.named)]
     return runtime.launch(text, 3, constants, updates.size)
 
 
-def _narrower(runtime: Runtime, kept: DType, out: TensorType) -> Launch:
+def _launch_narrow(runtime: Runtime, kept: DType, out: TensorType) -> Launch:
     index, stored = layouts.index_dtype(out.size), ctypes.stored(out.dtype)
-    text = templates.program(
+    text = templates.write_program(
         f"narrow {kept} to {out.dtype}",
         [
             templates.Array("x", ctypes.stored(kept)),
             templates.Array("y", stored, written=True),
         ],
-        templates.indices("items"),
+        templates.declare_indices("items"),
         f"  const index_t i = get_global_id(0);\n  if (i < items) y[i] = ({stored})x[i];",
         index=index,
     )
     return runtime.launch(text, 2, [index.type(out.size)], out.size)
 
 
-def _in_order(
+def _add_in_order(
     backend: OpenCLBackend, targets: Targets, updates: TensorType, out: TensorType
 ) -> Call:
     """Sort the updates' rows; one work-item for each run of equal ones adds them up."""
     runtime, count = backend.runtime, targets.number
-    zero = calls.element(0, out.dtype)
-    make_rows = runtime.maker(TensorType(dt.int64, (count,)))
-    find = _row_finder(runtime, targets)
-    sort = ranking.sorter(runtime, dt.int64, 1, count, ranking.ASCENDING)
-    add = _run_adder(runtime, updates, count, out)
+    zero = calls.make_element(0, out.dtype)
+    make_rows = runtime.prepare_empty(TensorType(dt.int64, (count,)))
+    find = _launch_find_rows(runtime, targets)
+    sort = ranking.make_sorter(runtime, dt.int64, 1, count, ranking.ASCENDING)
+    add = _launch_add_runs(runtime, updates, count, out)
 
     def write(indices: DeviceBuffer, updates: DeviceBuffer, result: DeviceBuffer) -> None:
         rows = make_rows()
@@ -254,32 +254,32 @@ def _in_order(
         find(indices, rows)
         add(updates, rows, sort(rows), result)
 
-    return calls.producer(runtime, out, write)
+    return calls.make_producer(runtime, out, write)
 
 
-def _row_finder(runtime: Runtime, targets: Targets) -> Launch:
+def _launch_find_rows(runtime: Runtime, targets: Targets) -> Launch:
     """Return the launch giving each update's row of the output; -1 for out of range."""
     index = layouts.index_dtype(targets.indices.size, targets.number)
-    text = templates.program(
+    text = templates.write_program(
         f"find rows by {targets.indices.dtype}",
         [targets.array, templates.Array("rows", "long", written=True)],
-        [*templates.indices("items"), "const Lengths lengths"],
+        [*templates.declare_indices("items"), "const Lengths lengths"],
         f"""  const index_t i = get_global_id(0);
   if (i < items) rows[i] = {targets.row("i")};""",
         index=index,
         declarations=targets.function,
     )
-    constants = [index.type(targets.number), indexing.lengths(targets.named)]
+    constants = [index.type(targets.number), indexing.pack_lengths(targets.named)]
     return runtime.launch(text, 2, constants, targets.number)
 
 
-def _run_adder(runtime: Runtime, updates: TensorType, count: int, out: TensorType) -> Launch:
+def _launch_add_runs(runtime: Runtime, updates: TensorType, count: int, out: TensorType) -> Launch:
     """Return the launch that adds up each run of equal rows in sorted order."""
     inner = updates.size // count
     index = layouts.index_dtype(updates.size, out.size)
     fold = reduction.sum_fold(out.dtype)
     stored = ctypes.stored(out.dtype)
-    text = templates.program(
+    text = templates.write_program(
         f"add runs of {out.dtype}",
         [
             templates.Array("updates", stored),
@@ -287,7 +287,7 @@ def _run_adder(runtime: Runtime, updates: TensorType, count: int, out: TensorTyp
             templates.Array("order", "int"),
             templates.Array("y", stored, written=True),
         ],
-        templates.indices("items", "count", "inner"),
+        templates.declare_indices("items", "count", "inner"),
         f"""  const index_t i = get_global_id(0);
   if (i >= items) return;
   const index_t first = i / inner, element = i % inner;

@@ -38,17 +38,17 @@ def search_sorted(
     """Search the one row there is, or for each row of values its own."""
     runtime, length = backend.runtime, sorted_sequence.shape[-1]
     if not out.size:
-        return calls.empty(runtime, out)
+        return calls.make_empty(runtime, out)
     if not length:
-        return calls.constant(runtime, out)
+        return calls.make_constant(runtime, out)
     alone = sorted_sequence.rank == 1
     count = values.size if alone else values.shape[-1]
     index = layouts.index_dtype(2 * sorted_sequence.size, values.size)
     stored = ctypes.stored(sorted_sequence.dtype)
-    text = templates.program(
+    text = templates.write_program(
         f"search {sorted_sequence.dtype} from the {side}",
         [Array("rows", stored), Array("values", stored), Array("y", "int", written=True)],
-        templates.indices("items", "count", "length"),
+        templates.declare_indices("items", "count", "length"),
         f"""  const index_t i = get_global_id(0);
   if (i >= items) return;
   rows += i / count * length;
@@ -65,7 +65,7 @@ def search_sorted(
         declarations=f"typedef {ctypes.computed(sorted_sequence.dtype)} A;",
     )
     numbers = map(index.type, (values.size, count, length))
-    return calls.producer(runtime, out, runtime.launch(text, 3, [*numbers], values.size))
+    return calls.make_producer(runtime, out, runtime.launch(text, 3, [*numbers], values.size))
 
 
 @kernels.prepare(specs.LOWER_BOUND)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 kernels = KernelTable()
 
 
-def _summed(
+def _sum(
     backend: OpenCLBackend,
     ids: TensorType,
     rows: int,
@@ -43,10 +43,10 @@ def _summed(
     updates = TensorType(x.dtype, (count, *rest))
     index = layouts.index_dtype(count, rows * size)
     stored = ctypes.stored(ids.dtype)
-    text = templates.program(
+    text = templates.write_program(
         f"places of {ids.dtype}",
         [Array("ids", stored), Array("y", "long", written=True)],
-        templates.indices("items", "count", "rows", "size"),
+        templates.declare_indices("items", "count", "rows", "size"),
         """  const index_t i = get_global_id(0);
   if (i >= items) return;
   const int fits = ids[i] >= 0 && (ulong)ids[i] < (ulong)size;
@@ -55,7 +55,7 @@ def _summed(
     )
     numbers = map(index.type, (count, count // rows, rows, size))
     find = runtime.launch(text, 2, [*numbers], count)
-    make_places = runtime.maker(places)
+    make_places = runtime.prepare_empty(places)
     add = scattering.scatter_nd(places, updates, shape=flat.shape, backend=backend, out=flat)
 
     def run(ids: DeviceBuffer, x: DeviceBuffer) -> DeviceBuffer:
@@ -77,8 +77,8 @@ def unsorted_segment_sum(
 ) -> Call:
     """Add up rows by their id; drop those whose id is out of range."""
     if not out.size or not x.size:
-        return calls.constant(backend.runtime, out)
-    add = _summed(backend, segment_ids, 1, x, num_segments, out)
+        return calls.make_constant(backend.runtime, out)
+    add = _sum(backend, segment_ids, 1, x, num_segments, out)
     return lambda x, segment_ids: add(segment_ids, x)
 
 
@@ -92,7 +92,7 @@ def bincount(
     out: TensorType,
 ) -> Call:
     """Count, or add up weights."""
-    return _counter(backend, x, weights, 1, size, out)
+    return _make_counter(backend, x, weights, 1, size, out)
 
 
 @kernels.prepare(specs.DENSE_BINCOUNT, dtypes=dt.REAL)
@@ -108,17 +108,17 @@ def dense_bincount(
     """Count, or add up weights, row by row; or say whether there is any."""
     rows = shapes.size(x.shape[:-1])
     if not binary_output:
-        return _counter(backend, x, weights, rows, size, out)
+        return _make_counter(backend, x, weights, rows, size, out)
     counts = TensorType(dt.default_int, out.shape)
-    count = _counter(backend, x, None, rows, size, counts)
+    count = _make_counter(backend, x, None, rows, size, counts)
     if not out.size:
-        return calls.empty(backend.runtime, out)
+        return calls.make_empty(backend.runtime, out)
     title, any_at_all = f"any counted, {out.dtype}", Formula("x > 0")
-    found = pointwise.of_formula(backend.runtime, title, any_at_all, {"x": counts}, out)
+    found = pointwise.prepare_formula(backend.runtime, title, any_at_all, {"x": counts}, out)
     return lambda x, _weights: found(count(x, None))
 
 
-def _counter(
+def _make_counter(
     backend: OpenCLBackend,
     x: TensorType,
     weights: TensorType | None,
@@ -129,12 +129,12 @@ def _counter(
     """Return the callable that counts in ``rows`` rows of ``size`` bins."""
     runtime = backend.runtime
     if not out.size or not x.size:
-        return calls.constant(runtime, out)
+        return calls.make_constant(runtime, out)
     weights_type = TensorType(out.dtype, x.shape)
-    add = _summed(backend, x, rows, weights_type, size, out)
+    add = _sum(backend, x, rows, weights_type, size, out)
     if weights is not None and weights.size:
         return add
-    make_ones, filling = runtime.maker(weights_type), calls.element(1, out.dtype)
+    make_ones, filling = runtime.prepare_empty(weights_type), calls.make_element(1, out.dtype)
 
     def count(x: DeviceBuffer, _weights: DeviceBuffer | None) -> DeviceBuffer:
         ones = make_ones()

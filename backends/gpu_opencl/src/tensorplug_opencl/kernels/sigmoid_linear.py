@@ -37,7 +37,9 @@ INLINE A slope(A x) {{
 def silu(x: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Callable[..., Any]:
     """Take the larger side of the sigmoid from the power itself."""
     formula, title = Formula("unit(x)"), f"Silu {x.dtype}"
-    return pointwise.of_formula(backend.runtime, title, formula, {"x": x}, out, declarations=_UNIT)
+    return pointwise.prepare_formula(
+        backend.runtime, title, formula, {"x": x}, out, declarations=_UNIT
+    )
 
 
 @kernels.prepare(specs.SILU_GRAD)
@@ -46,6 +48,6 @@ def silu_grad(
 ) -> Callable[..., Any]:
     """Multiply by the slope."""
     formula, title = Formula("dy * slope(x)"), f"SiluGrad {x.dtype}"
-    return pointwise.of_formula(
+    return pointwise.prepare_formula(
         backend.runtime, title, formula, {"dy": dy, "x": x}, out, declarations=_SLOPE
     )

@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.runtime import Launch, Runtime
 
-__all__ = ["adder", "closer", "dtype_of", "in_slices", "part_of"]
+__all__ = ["choose_dtype", "launch_add", "launch_close", "make_part", "multiply_in_slices"]
 
 
-def dtype_of(dtype: DType) -> DType:
+def choose_dtype(dtype: DType) -> DType:
     """Return the dtype in which parts are stored: the one that is computed with."""
     if dtype.kind == "float":
         return dt.float32 if dtype is dt.float16 else dtype
     return dt.uint64 if dtype.itemsize == 8 else dt.uint32
 
 
-def part_of(of: Product, number: int) -> Product:
+def make_part(of: Product, number: int) -> Product:
     """Return the product of at most ``number`` slices, none of which is empty."""
     shape = (*of.batch, of.rows, of.columns)
     strides = layouts.row_major(shape)
@@ -41,11 +41,11 @@ def part_of(of: Product, number: int) -> Product:
     )
 
 
-def closer(runtime: Runtime, of: Product, part: Product) -> Launch:
+def launch_close(runtime: Runtime, of: Product, part: Product) -> Launch:
     """Return the launch on the parts, the epilogue's inputs and C that adds up and ends."""
     sums = of._replace(inner=part.slices, a=part.c, slice_by=part.slice_by, summing=True)
     items = part.slice_by
-    index = products.index_of(sums, items)
+    index = products.choose_index(sums, items)
     exact = of.dtype.kind == "float"
     value = "a[row * a_row + column * a_column + k * slice_by]"
     body = f"""  const index_t i = get_global_id(0);
@@ -54,15 +54,15 @@ def closer(runtime: Runtime, of: Product, part: Product) -> Launch:
   AT(batch);
   T total = 0{", low = 0" if exact else ""};
   for (index_t k = 0; k < inner; k++)
-    {products.sum_up(of, value, "total", "low")}
+    {products.write_sum(of, value, "total", "low")}
   {"if (isfinite(low)) total += low;" if exact else ""}
-  {products.store(of, "total", "row", "column")}"""
-    text = products.program("sum of slices", sums, index, {}, body, "typedef A T;")
-    arguments = products.constants(sums, index, {})
+  {products.write_store(of, "total", "row", "column")}"""
+    text = products.write_program("sum of slices", sums, index, {}, body, "typedef A T;")
+    arguments = products.list_constants(sums, index, {})
     return runtime.launch(text, 2 + len(of.epilogue.inputs), arguments, items)
 
 
-def in_slices(
+def multiply_in_slices(
     runtime: Runtime, of: Product, number: int, launch: Callable[[Product], Launch]
 ) -> Callable[..., None]:
     """Return the product by way of those of at most ``number`` slices of the inner axis.
@@ -70,10 +70,10 @@ def in_slices(
     ``launch`` prepares a product on the buffers of A, B and C; what is returned takes those of
     A, B, the epilogue's inputs, and C.
     """
-    part = part_of(of, number)
+    part = make_part(of, number)
     multiply = launch(part)
-    make = runtime.maker(TensorType(dtype_of(of.dtype), (part.slices, part.slice_by)))
-    close = closer(runtime, of, part)
+    make = runtime.prepare_empty(TensorType(choose_dtype(of.dtype), (part.slices, part.slice_by)))
+    close = launch_close(runtime, of, part)
 
     def run(a: DeviceBuffer, b: DeviceBuffer, *rest: DeviceBuffer) -> None:
         parts = make()
@@ -83,12 +83,12 @@ def in_slices(
     return run
 
 
-def adder(runtime: Runtime, dtype: DType, number: int, size: int) -> Launch:
+def launch_add(runtime: Runtime, dtype: DType, number: int, size: int) -> Launch:
     """Return the launch (parts, result) that adds up ``number`` arrays of ``size`` elements.
 
-    The parts are of ``dtype_of`` the result.
+    The parts are of ``choose_dtype`` the result.
     """
     row = Matrix(0, 1, ())
     none = Matrix(0, 0, ())
     of = Product(dtype, (), 1, number, size, row, none, row, number * size)
-    return closer(runtime, of, part_of(of, number))
+    return launch_close(runtime, of, make_part(of, number))

@@ -26,7 +26,7 @@ def unpack(
     """Read each place along the axis."""
     strides = row_major(value.shape)
     starts = [place * strides[axis] for place in range(value.shape[axis])]
-    return _parts(backend, value, strides[:axis] + strides[axis + 1 :], starts, out)
+    return _read_parts(backend, value, strides[:axis] + strides[axis + 1 :], starts, out)
 
 
 @kernels.prepare(specs.SPLIT_V)
@@ -43,10 +43,10 @@ def split(
     starts = [0]
     for size in num_or_size_splits:
         starts.append(starts[-1] + size * strides[axis])
-    return _parts(backend, x, strides, starts, out)
+    return _read_parts(backend, x, strides, starts, out)
 
 
-def _parts(
+def _read_parts(
     backend: OpenCLBackend,
     x: TensorType,
     strides: Strides,
@@ -61,7 +61,7 @@ def _parts(
     reads = []
     for start, type_ in zip(starts, out, strict=False):
         if type_ not in made:
-            made[type_] = moving.reader(
+            made[type_] = moving.make_reader(
                 backend.runtime, x.dtype, type_.shape, strides, x.size, type_
             )
         reads.append((start, made[type_]))
@@ -69,7 +69,7 @@ def _parts(
     return lambda x: [read(x.view(flat, start)) for start, read in reads]
 
 
-def _walk(shape: Shape, taken: Selection) -> tuple[int, Strides]:
+def _find_walk(shape: Shape, taken: Selection) -> tuple[int, Strides]:
     """Return where a selection from ``shape`` starts, and its strides."""
     own = row_major(shape)
     start = sum(first * step for first, step in zip(taken.starts, own, strict=True))
@@ -82,8 +82,8 @@ def strided_slice(
 ) -> Call:
     """Share the memory if what is taken is contiguous."""
     taken = selection(x.shape, attributes)
-    start, strides = _walk(x.shape, taken)
-    return moving.reader(backend.runtime, x.dtype, taken.counts, strides, x.size, out, start)
+    start, strides = _find_walk(x.shape, taken)
+    return moving.make_reader(backend.runtime, x.dtype, taken.counts, strides, x.size, out, start)
 
 
 @kernels.prepare(specs.STRIDED_SLICE_GRAD)
@@ -99,17 +99,19 @@ def strided_slice_grad(
     runtime = backend.runtime
     taken = selection(shape, attributes)
     if not dy.size:
-        return calls.constant(runtime, out)
-    start, strides = _walk(shape, taken)
-    zero, own = calls.element(0, out.dtype), row_major(taken.counts)
+        return calls.make_constant(runtime, out)
+    start, strides = _find_walk(shape, taken)
+    zero, own = calls.make_element(0, out.dtype), row_major(taken.counts)
     starts = (0, start)
-    insert = moving.mover(runtime, dy.dtype, taken.counts, own, strides, out.size, starts=starts)
+    insert = moving.make_mover(
+        runtime, dy.dtype, taken.counts, own, strides, out.size, starts=starts
+    )
 
     def write(dy: DeviceBuffer, result: DeviceBuffer) -> None:
         runtime.fill(result, zero)
         insert(dy, result)
 
-    return calls.producer(runtime, out, write)
+    return calls.make_producer(runtime, out, write)
 
 
 @kernels.prepare(specs.STRIDED_SLICE_UPDATE)
@@ -126,14 +128,14 @@ def strided_slice_update(
     taken = selection(tensor.shape, attributes)
     if not tensor.size or not all(taken.counts):
         return lambda tensor, _value: tensor
-    start, strides = _walk(tensor.shape, taken)
+    start, strides = _find_walk(tensor.shape, taken)
     places = iter(zip(strides, taken.counts, strict=True))
     # The axes of the slice: those of the tensor, but for some of one element that come or go.
-    steps = tuple(_next_step(places, size) for size in taken.shape)
+    steps = tuple(_take_next_step(places, size) for size in taken.shape)
     source = broadcast_strides(value.shape, taken.shape)
     flat = ((tensor.size,), (1,))
-    copy = moving.mover(runtime, tensor.dtype, flat[0], flat[1], flat[1], tensor.size)
-    insert = moving.mover(
+    copy = moving.make_mover(runtime, tensor.dtype, flat[0], flat[1], flat[1], tensor.size)
+    insert = moving.make_mover(
         runtime, tensor.dtype, taken.shape, source, steps, tensor.size, starts=(0, start)
     )
 
@@ -141,10 +143,10 @@ def strided_slice_update(
         copy(tensor, result)
         insert(value, result)
 
-    return calls.producer(runtime, out, write)
+    return calls.make_producer(runtime, out, write)
 
 
-def _next_step(places: Any, size: int) -> int:
+def _take_next_step(places: Any, size: int) -> int:
     """Return the stride of the next axis of ``size`` elements; 0 for one that has one."""
     if size == 1:
         return 0

@@ -14,7 +14,7 @@ from tensorplug.plugin import (
     spatial_axes,
 )
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels.gathers import Digit, gathered
+from tensorplug_opencl.kernels.gathers import Digit, gather
 
 if TYPE_CHECKING:
     from tensorplug_opencl.backend import OpenCLBackend
@@ -97,4 +97,4 @@ class Convolution(NamedTuple):
         """Return the outputs of that many images as a matrix [positions, channels]."""
         image_by, *axes_by, channel_by = self.y_by
         rows = [Digit(window.out, by) for window, by in zip(self.windows, axes_by, strict=True)]
-        return gathered([Digit(images, image_by), *rows], [Digit(self.outputs, channel_by)])
+        return gather([Digit(images, image_by), *rows], [Digit(self.outputs, channel_by)])

@@ -30,11 +30,11 @@ _SHIFTED: Final = (
 _REST: Final = "const A rest = (equals - 1) + others + (best - best);"
 
 
-def _largest(dtype: DType) -> Pass:
+def _make_largest_pass(dtype: DType) -> Pass:
     return Pass({"best": folds.max_fold(dtype)}, ("x",), "const A best_v = x;", cheap=True)
 
 
-def _exponentials(dtype: DType) -> Pass:
+def _make_exponentials_pass(dtype: DType) -> Pass:
     total = folds.sum_fold(dtype)
     statements = (
         f"{_SHIFTED} const A equals_v = x == best ? (A)(1) : (A)(0); "
@@ -43,16 +43,16 @@ def _exponentials(dtype: DType) -> Pass:
     return Pass({"equals": total, "others": total}, ("x",), statements, _REST)
 
 
-def _over(
+def _map_rows(
     backend: OpenCLBackend, recipe: Recipe, x: TensorType, axis: int, out: TensorType
 ) -> Call:
     """Return the callable of ``recipe`` along one axis of arrays of the shape of ``x``."""
     if not x.size:
-        return calls.empty(backend.runtime, out)
-    return rows.mapper(backend.runtime, recipe, rows.walk(x.shape, (axis,)), x, out)
+        return calls.make_empty(backend.runtime, out)
+    return rows.make_mapper(backend.runtime, recipe, rows.walk(x.shape, (axis,)), x, out)
 
 
-def _recipe(name: str, dtype: DType, reads: list[Read], passes: list[Pass]) -> Recipe:
+def _make_recipe(name: str, dtype: DType, reads: list[Read], passes: list[Pass]) -> Recipe:
     stored = ctypes.stored(dtype)
     return Recipe(f"{name} {dtype}", ctypes.computed(dtype), stored, reads, passes)
 
@@ -62,11 +62,11 @@ def softmax(logits: TensorType, *, dim: int, backend: OpenCLBackend, out: Tensor
     """Exponentials of the distances from the largest, divided by their sum."""
     dtype = logits.dtype
     reads = [Read("x", ctypes.stored(dtype))]
-    passes = [_largest(dtype), _exponentials(dtype)]
-    recipe = _recipe("Softmax", dtype, reads, passes)._replace(
+    passes = [_make_largest_pass(dtype), _make_exponentials_pass(dtype)]
+    recipe = _make_recipe("Softmax", dtype, reads, passes)._replace(
         statements=f"{_SHIFTED} const A value = e / (1 + rest);", final_reads=("x",)
     )
-    return _over(backend, recipe, logits, dim, out)
+    return _map_rows(backend, recipe, logits, dim, out)
 
 
 @kernels.prepare(specs.LOG_SOFTMAX)
@@ -74,12 +74,12 @@ def log_softmax(logits: TensorType, *, axis: int, backend: OpenCLBackend, out: T
     """Distances from the largest, minus the logarithm of the sum of their exponentials."""
     dtype = logits.dtype
     reads = [Read("x", ctypes.stored(dtype))]
-    sums = _exponentials(dtype)
+    sums = _make_exponentials_pass(dtype)
     logarithm = sums._replace(after=f"{sums.after} const A log_sum = log1p(rest);")
-    recipe = _recipe("LogSoftmax", dtype, reads, [_largest(dtype), logarithm])._replace(
-        statements="const A value = (x - best) - log_sum;", final_reads=("x",)
-    )
-    return _over(backend, recipe, logits, axis, out)
+    recipe = _make_recipe(
+        "LogSoftmax", dtype, reads, [_make_largest_pass(dtype), logarithm]
+    )._replace(statements="const A value = (x - best) - log_sum;", final_reads=("x",))
+    return _map_rows(backend, recipe, logits, axis, out)
 
 
 @kernels.prepare(specs.SOFTMAX_GRAD)
@@ -92,10 +92,10 @@ def softmax_grad(
         {"mean": folds.sum_fold(out.dtype)}, ("dy", "w"), "const A mean_v = dy * w;", cheap=True
     )
     reads = [Read("dy", stored), Read("w", stored)]
-    recipe = _recipe("SoftmaxGrad", out.dtype, reads, [mean])._replace(
+    recipe = _make_recipe("SoftmaxGrad", out.dtype, reads, [mean])._replace(
         statements="const A value = w * (dy - mean);", final_reads=("dy", "w")
     )
-    return _over(backend, recipe, y, dim, out)
+    return _map_rows(backend, recipe, y, dim, out)
 
 
 @kernels.prepare(specs.SOFTMAX_CROSS_ENTROPY)
@@ -104,7 +104,7 @@ def cross_entropy(
 ) -> Call:
     """Add up the labels times the negative logarithms of softmax."""
     dtype, stored = logits.dtype, ctypes.stored(logits.dtype)
-    sums = _exponentials(dtype)
+    sums = _make_exponentials_pass(dtype)
     loss = Pass(
         {"loss": folds.sum_fold(dtype)},
         ("x", "label"),
@@ -112,11 +112,11 @@ def cross_entropy(
     )
     logarithm = sums._replace(after=f"{sums.after} const A log_sum = log1p(rest);")
     reads = [Read("label", stored), Read("x", stored)]
-    passes = [_largest(dtype), logarithm, loss]
-    recipe = _recipe("SoftmaxCrossEntropy", dtype, reads, passes)._replace(result="loss")
+    passes = [_make_largest_pass(dtype), logarithm, loss]
+    recipe = _make_recipe("SoftmaxCrossEntropy", dtype, reads, passes)._replace(result="loss")
     if not out.size or logits.size:
-        return _over(backend, recipe, logits, logits.rank - 1, out)
-    return calls.constant(backend.runtime, out)
+        return _map_rows(backend, recipe, logits, logits.rank - 1, out)
+    return calls.make_constant(backend.runtime, out)
 
 
 @kernels.prepare(specs.SOFTMAX_CROSS_ENTROPY_GRAD)
@@ -130,7 +130,7 @@ def cross_entropy_grad(
 ) -> Call:
     """Scale softmax by the sum of the labels, take the labels away, multiply by dy."""
     dtype, stored = logits.dtype, ctypes.stored(logits.dtype)
-    sums = _exponentials(dtype)
+    sums = _make_exponentials_pass(dtype)
     with_labels = sums._replace(
         folds={**sums.folds, "whole": folds.sum_fold(dtype)},
         reads=("x", "label"),
@@ -138,9 +138,11 @@ def cross_entropy_grad(
         after=f"{sums.after} const A share = whole / (1 + rest);",
     )
     reads = [Read("dy", stored, "row"), Read("label", stored), Read("x", stored)]
-    recipe = _recipe("SoftmaxCrossEntropyGrad", dtype, reads, [_largest(dtype), with_labels])
+    recipe = _make_recipe(
+        "SoftmaxCrossEntropyGrad", dtype, reads, [_make_largest_pass(dtype), with_labels]
+    )
     recipe = recipe._replace(
         statements=f"{_SHIFTED} const A value = dy * (e * share - label);",
         final_reads=("x", "label"),
     )
-    return _over(backend, recipe, logits, logits.rank - 1, out)
+    return _map_rows(backend, recipe, logits, logits.rank - 1, out)

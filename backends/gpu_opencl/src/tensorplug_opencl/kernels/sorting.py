@@ -27,13 +27,13 @@ def top_k(
 ) -> Callable[..., Any]:
     """Return values and indices, always sorted."""
     runtime = backend.runtime
-    makers = [runtime.maker(type_) for type_ in out]
+    makers = [runtime.prepare_empty(type_) for type_ in out]
     if not out[0].size:
         return lambda _x: [make() for make in makers]
     length = x.shape[-1]
-    order_of = merging.sorter(runtime, x.dtype, x.size // length, length, descending=True)
-    values_at = _taker(runtime, x, x.rank - 1, k, values=True)
-    indices_at = _taker(runtime, x, x.rank - 1, k, values=False)
+    order_of = merging.make_sorter(runtime, x.dtype, x.size // length, length, descending=True)
+    values_at = _launch_take(runtime, x, x.rank - 1, k, values=True)
+    indices_at = _launch_take(runtime, x, x.rank - 1, k, values=False)
 
     def run(x: DeviceBuffer) -> list[DeviceBuffer]:
         values, indices = (make() for make in makers)
@@ -51,10 +51,10 @@ def sort(
 ) -> Call:
     """Sort rows along any axis; equals keep their order whether that is asked for or not."""
     if not x.size:
-        return calls.empty(backend.runtime, out)
-    order_of = _order(backend.runtime, x, axis, descending=descending)
-    take = _taker(backend.runtime, x, axis, x.shape[axis], values=True)
-    return calls.producer(backend.runtime, out, lambda x, y: take(x, order_of(x), y))
+        return calls.make_empty(backend.runtime, out)
+    order_of = _make_order(backend.runtime, x, axis, descending=descending)
+    take = _launch_take(backend.runtime, x, axis, x.shape[axis], values=True)
+    return calls.make_producer(backend.runtime, out, lambda x, y: take(x, order_of(x), y))
 
 
 @kernels.prepare(specs.ARG_SORT)
@@ -63,30 +63,30 @@ def arg_sort(
 ) -> Call:
     """Return the indices instead."""
     if not x.size:
-        return calls.empty(backend.runtime, out)
-    order_of = _order(backend.runtime, x, axis, descending=descending)
+        return calls.make_empty(backend.runtime, out)
+    order_of = _make_order(backend.runtime, x, axis, descending=descending)
     if shapes.size(x.shape[axis + 1 :]) == 1:
         return lambda x: order_of(x).view(out.shape)
-    take = _taker(backend.runtime, x, axis, x.shape[axis], values=False)
-    return calls.producer(backend.runtime, out, lambda x, y: take(order_of(x), y))
+    take = _launch_take(backend.runtime, x, axis, x.shape[axis], values=False)
+    return calls.make_producer(backend.runtime, out, lambda x, y: take(order_of(x), y))
 
 
-def _order(
+def _make_order(
     runtime: Runtime, x: TensorType, axis: int, *, descending: bool
 ) -> Callable[[DeviceBuffer], DeviceBuffer]:
     """Return what gives the indices that sort ``x`` along ``axis``, with that axis last."""
     length = x.shape[axis]
-    sorter = merging.sorter(runtime, x.dtype, x.size // length, length, descending=descending)
+    sorter = merging.make_sorter(runtime, x.dtype, x.size // length, length, descending=descending)
     others = [*range(axis), *range(axis + 1, x.rank), axis]
     strides = layouts.row_major(x.shape)
     moved = tuple(x.shape[other] for other in others)
     by = tuple(strides[other] for other in others)
     rows = TensorType(x.dtype, (x.size // length, length))
-    arrange = moving.reader(runtime, x.dtype, moved, by, x.size, rows)
+    arrange = moving.make_reader(runtime, x.dtype, moved, by, x.size, rows)
     return lambda x: sorter(arrange(x))
 
 
-def _taker(runtime: Runtime, x: TensorType, axis: int, k: int, *, values: bool) -> Launch:
+def _launch_take(runtime: Runtime, x: TensorType, axis: int, k: int, *, values: bool) -> Launch:
     """Return the launch that gives the first ``k`` of each row in order, at their places.
 
     With ``values`` it reads x and the order, else the order alone, and gives indices.
@@ -97,10 +97,10 @@ def _taker(runtime: Runtime, x: TensorType, axis: int, k: int, *, values: bool) 
     ctype = ctypes.moved(x.dtype)
     source = [Array("x", ctype)] if values else []
     result = "x[(outer * length + at) * inner + side]" if values else "at"
-    text = templates.program(
+    text = templates.write_program(
         f"take {ctype} in order" if values else "take indices in order",
         [*source, Array("order", "int"), Array("y", ctype if values else "int", written=True)],
-        templates.indices("items", "k", "length", "inner"),
+        templates.declare_indices("items", "k", "length", "inner"),
         f"""  const index_t i = get_global_id(0);
   if (i >= items) return;
   const index_t side = i % inner, place = i / inner % k, outer = i / inner / k;

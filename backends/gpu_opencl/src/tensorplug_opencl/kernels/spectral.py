@@ -27,7 +27,7 @@ kernels = KernelTable()
 def fft(input: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Call:
     """Transform forwards."""
     if not out.size:
-        return calls.empty(backend.runtime, out)
+        return calls.make_empty(backend.runtime, out)
     return fourier.transform(backend, input)
 
 
@@ -35,7 +35,7 @@ def fft(input: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Call:
 def ifft(input: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Call:
     """Transform backwards; the factor is applied in the last pass."""
     if not out.size:
-        return calls.empty(backend.runtime, out)
+        return calls.make_empty(backend.runtime, out)
     return fourier.transform(backend, input, inverse=True, scale=1 / input.shape[-1])
 
 
@@ -45,28 +45,30 @@ def rfft(input: TensorType, *, fft_length: int, backend: OpenCLBackend, out: Ten
     if input.dtype is dt.float16:
         raise KernelRefusedError("there is no complex type of float16")
     if not out.size:
-        return calls.empty(backend.runtime, out)
+        return calls.make_empty(backend.runtime, out)
     if not input.size:
-        return calls.constant(backend.runtime, out)
+        return calls.make_constant(backend.runtime, out)
     if fft_length % 2:
-        return _rfft_odd(input, fft_length, backend, out)
+        return _transform_odd(input, fft_length, backend, out)
     lead, half = input.shape[:-1], fft_length // 2
-    sized = _resized(backend, input, TensorType(input.dtype, (*lead, fft_length)))
+    sized = _resize(backend, input, TensorType(input.dtype, (*lead, fft_length)))
     packed = TensorType(out.dtype, (*lead, half))
     whole = fourier.transform(backend, packed)
-    ctype = complex_functions.pair(out.dtype)
-    launch = fourier.elementwise_rows(
+    ctype = complex_functions.pair_type(out.dtype)
+    launch = fourier.launch_rows(
         backend,
         f"RFFT to {out.dtype}",
         out,
         [("x", ctype), ("w", ctype)],
-        f"{complex_functions.definitions('times(x)', out.dtype)}\n{_SPLIT}",
+        f"{complex_functions.define('times(x)', out.dtype)}\n{_SPLIT}",
         "split(x[row * half_length + (k == half_length ? 0 : k)],"
         " x[row * half_length + (k ? half_length - k : 0)], w[k])",
         half_length=half,
     )
-    turns = fourier.table(backend, fourier.circle(fft_length)[: half + 1], out.dtype)
-    split = calls.producer(backend.runtime, out, lambda x, y: launch(x, turns, y))
+    turns = fourier.upload_table(
+        backend, fourier.compute_circle(fft_length)[: half + 1], out.dtype
+    )
+    split = calls.make_producer(backend.runtime, out, lambda x, y: launch(x, turns, y))
 
     def run(x: DeviceBuffer) -> DeviceBuffer:
         reals = sized(x)
@@ -97,11 +99,13 @@ A at(global const A *x, ulong k, ulong have, ulong half_length, int even) {
 }"""
 
 
-def _rfft_odd(input: TensorType, fft_length: int, backend: OpenCLBackend, out: TensorType) -> Call:
+def _transform_odd(
+    input: TensorType, fft_length: int, backend: OpenCLBackend, out: TensorType
+) -> Call:
     lead = input.shape[:-1]
-    ctype = complex_functions.pair(out.dtype)
+    ctype = complex_functions.pair_type(out.dtype)
     whole = TensorType(out.dtype, (*lead, fft_length))
-    widen = fourier.elementwise_rows(
+    widen = fourier.launch_rows(
         backend,
         f"rows of {input.dtype} as {out.dtype}",
         whole,
@@ -111,18 +115,18 @@ def _rfft_odd(input: TensorType, fft_length: int, backend: OpenCLBackend, out: T
         width=input.shape[-1],
         filled=min(input.shape[-1], fft_length),
     )
-    first = calls.producer(backend.runtime, whole, widen)
+    first = calls.make_producer(backend.runtime, whole, widen)
     transform = fourier.transform(backend, whole)
-    cut = _resized(backend, whole, out)
+    cut = _resize(backend, whole, out)
     return lambda x: cut(transform(first(x)))
 
 
-def _resized(backend: OpenCLBackend, source: TensorType, out: TensorType) -> Call:
+def _resize(backend: OpenCLBackend, source: TensorType, out: TensorType) -> Call:
     """Return ``source`` with the last axis of ``out``, cut or filled up with zeros."""
     if source.shape == out.shape:
         return lambda x: x
-    ctype = fourier.element(out.dtype)
-    launch = fourier.elementwise_rows(
+    ctype = fourier.element_type(out.dtype)
+    launch = fourier.launch_rows(
         backend,
         f"rows of {ctype} resized",
         out,
@@ -132,30 +136,30 @@ def _resized(backend: OpenCLBackend, source: TensorType, out: TensorType) -> Cal
         width=source.shape[-1],
         filled=min(source.shape[-1], out.shape[-1]),
     )
-    return calls.producer(backend.runtime, out, launch)
+    return calls.make_producer(backend.runtime, out, launch)
 
 
 @kernels.prepare(specs.IRFFT)
 def irfft(input: TensorType, *, fft_length: int, backend: OpenCLBackend, out: TensorType) -> Call:
     """Put the spectrum of n / 2 complex numbers together, if n is even; transform it back."""
     if not out.size:
-        return calls.empty(backend.runtime, out)
+        return calls.make_empty(backend.runtime, out)
     if not input.size:
-        return calls.constant(backend.runtime, out)
+        return calls.make_constant(backend.runtime, out)
     lead, even = out.shape[:-1], fft_length % 2 == 0
     points = fft_length // 2 if even else fft_length
     packed = TensorType(input.dtype, (*lead, points))
-    ctype = complex_functions.pair(input.dtype)
+    ctype = complex_functions.pair_type(input.dtype)
     numbers = {"width": input.shape[-1], "half_length": fft_length // 2}
     have = min(input.shape[-1], fft_length // 2 + 1)
     read = "at(x + row * width, {}, have, half_length, " + f"{int(even)})"
-    declarations = f"{complex_functions.definitions('times(x)', input.dtype)}\n{_JOIN}"
+    declarations = f"{complex_functions.define('times(x)', input.dtype)}\n{_JOIN}"
     if even:
         expression = f"joined({read.format('k')}, {read.format('half_length - k')}, w[k])"
     else:
         mirrored = f"({read.format('length - k')} * (A)(1, -1))"
         expression = f"k <= half_length ? {read.format('k')} : {mirrored}"
-    launch = fourier.elementwise_rows(
+    launch = fourier.launch_rows(
         backend,
         f"IRFFT of {input.dtype}, {'even' if even else 'odd'}",
         packed,
@@ -165,8 +169,8 @@ def irfft(input: TensorType, *, fft_length: int, backend: OpenCLBackend, out: Te
         have=have,
         **numbers,
     )
-    turns = fourier.table(backend, fourier.circle(fft_length)[:points], input.dtype)
-    join = calls.producer(
+    turns = fourier.upload_table(backend, fourier.compute_circle(fft_length)[:points], input.dtype)
+    join = calls.make_producer(
         backend.runtime,
         packed,
         (lambda x, y: launch(x, turns, y)) if even else launch,
@@ -179,10 +183,10 @@ def irfft(input: TensorType, *, fft_length: int, backend: OpenCLBackend, out: Te
             return DeviceBuffer(pairs.memory, out.dtype, out.shape, 2 * pairs.offset)
 
         return run
-    part = calls.producer(
+    part = calls.make_producer(
         backend.runtime,
         out,
-        fourier.elementwise_rows(
+        fourier.launch_rows(
             backend,
             f"real parts of {input.dtype}",
             out,

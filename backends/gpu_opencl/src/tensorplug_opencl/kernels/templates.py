@@ -14,7 +14,15 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Array", "Index", "Operand", "elementwise", "layout_struct", "place", "program"]
+__all__ = [
+    "Array",
+    "Index",
+    "Operand",
+    "declare_layout",
+    "define_place",
+    "write_elementwise",
+    "write_program",
+]
 
 Index = np.dtype[np.generic]  # of index_t: uint32, or uint64 for large arrays
 Access = Literal["whole", "single", "row", "column"]
@@ -51,7 +59,7 @@ class Operand(NamedTuple):
     access: Access
 
 
-def program(
+def write_program(
     title: str,
     arrays: Sequence[Array],
     constants: Sequence[str],
@@ -82,19 +90,19 @@ def program(
     return f"{head}\n{declarations}\nkernel void run(\n  {joined})\n{{\n{starts}\n{body}\n}}\n"
 
 
-def indices(*names: str, layout: bool = False) -> list[str]:
+def declare_indices(*names: str, layout: bool = False) -> list[str]:
     """Return the declarations of index constants, then of the layout where there is one."""
     declared = [f"const index_t {name}" for name in names]
     return [*declared, "const Layout layout"] if layout else declared
 
 
-def layout_struct(fields: Sequence[tuple[str, int]]) -> str:
+def declare_layout(fields: Sequence[tuple[str, int]]) -> str:
     """Return the struct of the index arrays ``fields`` (name, length); "" without any entry."""
     members = [f"index_t {name}[{length}];" for name, length in fields if length]
     return f"typedef struct {{ {' '.join(members)} }} Layout;" if members else ""
 
 
-def place(name: str, rank: int, sizes: str, strides: str) -> str:
+def define_place(name: str, rank: int, sizes: str, strides: str) -> str:
     """Return a C function ``name(flat index, layout)`` giving the element's place."""
     if rank == 0:
         return f"index_t {name}(index_t rest) {{ return 0; }}"
@@ -106,7 +114,7 @@ def place(name: str, rank: int, sizes: str, strides: str) -> str:
     return "\n".join(lines)
 
 
-def elementwise(
+def write_elementwise(
     title: str,
     operands: Sequence[Operand],
     result: str,
@@ -134,8 +142,10 @@ def elementwise(
     """
     placed = [operand.name for operand in operands if operand.access in ("row", "column")]
     fields = [("size", rank), *((f"{name}_step", rank) for name in placed)] if placed else []
-    declarations = [layout_struct(fields)]
-    declarations += [place(f"{name}_place", rank, "size", f"{name}_step") for name in placed]
+    declarations = [declare_layout(fields)]
+    declarations += [
+        define_place(f"{name}_place", rank, "size", f"{name}_step") for name in placed
+    ]
     declarations.append(functions)
     named = [f"const {operand.computed} {operand.name}" for operand in operands]
     named += [f"const {ctype} {name}" for name, ctype in constants]
@@ -150,10 +160,12 @@ def elementwise(
         declarations.append(line)
     arrays = [Array(f"{operand.name}_in", operand.stored) for operand in operands]
     parameters = [f"const {ctype} {name}_argument" for name, ctype in constants]
-    sizes = indices("n", "length", layout=True) if placed else indices("n")
+    sizes = declare_indices("n", "length", layout=True) if placed else declare_indices("n")
     values = [f"{name}_argument" for name, _ in constants]
-    one_by_one = _element if run == 1 else _run_of_rows if placed else _run_of_elements
-    return program(
+    one_by_one = (
+        _write_element if run == 1 else _write_run_of_rows if placed else _write_run_of_elements
+    )
+    return write_program(
         title,
         [*arrays, Array("y", result, written=True)],
         [*sizes, *parameters],
@@ -164,11 +176,11 @@ def elementwise(
     )
 
 
-def _read(operand: Operand, at: str) -> str:
+def _write_read(operand: Operand, at: str) -> str:
     return f"({operand.computed}){operand.name}_in[{at}]"
 
 
-def _element(
+def _write_element(
     operands: Sequence[Operand], constants: Sequence[str], _run: int, *, slow_path: bool
 ) -> str:
     """Return the body that computes the element of this work-item's number."""
@@ -177,7 +189,7 @@ def _element(
     if any(operand.access not in at for operand in operands):
         lines.append("  const index_t row = i / length, column = i - row * length;")
     values = [
-        _read(operand, at.get(operand.access) or _in_row(operand, "row", "column"))
+        _write_read(operand, at.get(operand.access) or _place_in_row(operand, "row", "column"))
         for operand in operands
     ]
     arguments = ", ".join([*values, *constants])
@@ -185,37 +197,37 @@ def _element(
     return "\n".join([*lines, f"  y[i] = {chosen}value_of({arguments});"])
 
 
-def _in_row(operand: Operand, row: str, column: str) -> str:
+def _place_in_row(operand: Operand, row: str, column: str) -> str:
     start = f"{operand.name}_place({row}, layout)"
     return f"{start} + {column}" if operand.access == "row" else start
 
 
-def _run_of_elements(
+def _write_run_of_elements(
     operands: Sequence[Operand], constants: Sequence[str], run: int, *, slow_path: bool
 ) -> str:
     """Return the body that computes a run of elements, of arrays that are walked as one row."""
-    loop = _loop(operands, constants, "start", "end - start", slow_path=slow_path)
-    return "\n".join([*_run_limits(run), loop])
+    loop = _write_loop(operands, constants, "start", "end - start", slow_path=slow_path)
+    return "\n".join([*_write_run_limits(run), loop])
 
 
-def _run_of_rows(
+def _write_run_of_rows(
     operands: Sequence[Operand], constants: Sequence[str], run: int, *, slow_path: bool
 ) -> str:
     """Return the body that computes a run of elements, row by row."""
     return "\n".join(
         [
-            *_run_limits(run),
+            *_write_run_limits(run),
             "  for (index_t at = start; at < end;) {",
             "  const index_t row = at / length, column = at - row * length;",
             "  const index_t count = min(length - column, end - at);",
-            _loop(operands, constants, "at", "count", slow_path=slow_path),
+            _write_loop(operands, constants, "at", "count", slow_path=slow_path),
             "  at += count;",
             "  }",
         ]
     )
 
 
-def _run_limits(run: int) -> list[str]:
+def _write_run_limits(run: int) -> list[str]:
     return [
         f"  const index_t start = get_global_id(0) * (index_t){run};",
         "  if (start >= n) return;",
@@ -223,7 +235,7 @@ def _run_limits(run: int) -> list[str]:
     ]
 
 
-def _loop(
+def _write_loop(
     operands: Sequence[Operand],
     constants: Sequence[str],
     start: str,
@@ -239,12 +251,12 @@ def _loop(
     for operand in operands:
         name = operand.name
         if operand.access in ("whole", "row"):
-            at = start if operand.access == "whole" else _in_row(operand, "row", "column")
+            at = start if operand.access == "whole" else _place_in_row(operand, "row", "column")
             lines.append(f"  global const {operand.stored} *{name}_run = {name}_in + {at};")
             values.append(f"({operand.computed}){name}_run[k]")
         else:
-            at = "0" if operand.access == "single" else _in_row(operand, "row", "column")
-            lines.append(f"  const {operand.computed} {name}_value = {_read(operand, at)};")
+            at = "0" if operand.access == "single" else _place_in_row(operand, "row", "column")
+            lines.append(f"  const {operand.computed} {name}_value = {_write_read(operand, at)};")
             values.append(f"{name}_value")
     named = ", ".join([*values, *constants])
     for_each = f"  for (index_t k = 0; k < {count}; k++)"

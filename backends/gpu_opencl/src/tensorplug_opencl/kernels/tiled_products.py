@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tensorplug_opencl.kernels.products import Product
     from tensorplug_opencl.runtime import Launch, Runtime
 
-__all__ = ["TILES", "Tiles", "count", "fits", "launch", "suited"]
+__all__ = ["TILES", "Tiles", "count", "fits", "launch", "list_suited"]
 
 LONG: Final = 1024  # terms from which on sums of blocks are added free of error
 VECTOR: Final = 4  # elements that are read from local memory at once
@@ -70,7 +70,7 @@ def count(of: Product, tiles: Tiles) -> int:
     return of.batches * -(-of.rows // tiles.rows) * -(-of.columns // tiles.columns)
 
 
-def suited(runtime: Runtime, of: Product) -> list[Tiles]:
+def list_suited(runtime: Runtime, of: Product) -> list[Tiles]:
     """Return the tiles to try, the best first.
 
     Large tiles read least; but what of a tile lies beyond C is computed in vain, and the device
@@ -96,9 +96,9 @@ def launch(runtime: Runtime, of: Product, tiles: Tiles) -> Launch:
     }
     groups = count(of, tiles) * of.slices
     runtime.check_steps(of.span)
-    index = products.index_of(of, groups * tiles.items)
-    text = _source(of, index, more, tiles)
-    arguments = products.constants(of, index, more)
+    index = products.choose_index(of, groups * tiles.items)
+    text = _write_source(of, index, more, tiles)
+    arguments = products.list_constants(of, index, more)
     arrays = 3 + len(of.epilogue.inputs)
     return runtime.launch(text, arrays, arguments, groups * tiles.items, group=tiles.items)
 
@@ -193,7 +193,7 @@ class Side(NamedTuple):
 
     def stash(self) -> list[str]:
         """Return statements that put what was read into local memory."""
-        stride = _stride(self.length)
+        stride = _choose_stride(self.length)
         lines = []
         for number in range(self.share):
             across, inner = self.place(number)
@@ -203,12 +203,12 @@ class Side(NamedTuple):
         return lines
 
 
-def _stride(length: int) -> int:
+def _choose_stride(length: int) -> int:
     """Return the distance of rows in local memory: with a gap, so that banks differ."""
     return length + VECTOR if length % VECTOR == 0 else length
 
 
-def _vectors(length: int) -> int:
+def _choose_vector(length: int) -> int:
     """Return in vectors of how many elements a work-item's ``length`` are read."""
     return VECTOR if length % VECTOR == 0 else 1
 
@@ -227,7 +227,7 @@ class Grid(NamedTuple):
     @property
     def vector(self) -> int:
         """Elements in a vector."""
-        return _vectors(self.own)
+        return _choose_vector(self.own)
 
     def place(self, number: int) -> str:
         """Return where the ``number``-th own element lies in the tile."""
@@ -238,7 +238,7 @@ class Grid(NamedTuple):
     def load(self, inner: str) -> list[str]:
         """Return declarations of the own vectors of row ``inner`` of the tile."""
         ctype = f"V{self.vector}"
-        stride = _stride(self.length) // self.vector
+        stride = _choose_stride(self.length) // self.vector
         vectors = self.length // self.own
         return [
             f"const {ctype} {self.name}{v} = ((local const {ctype} *){self.name}_tile)"
@@ -252,7 +252,7 @@ class Grid(NamedTuple):
         return f"{self.name}{vector}" if self.vector == 1 else f"{self.name}{vector}.s{lane}"
 
 
-def _source(of: Product, index: templates.Index, more: dict[str, int], tiles: Tiles) -> str:
+def _write_source(of: Product, index: templates.Index, more: dict[str, int], tiles: Tiles) -> str:
     exact = of.dtype.kind == "float"
     long = exact and of.span > LONG
     sides = (
@@ -267,7 +267,7 @@ def _source(of: Product, index: templates.Index, more: dict[str, int], tiles: Ti
     tile_vector = max(grid_a.vector, grid_b.vector)
     memory = [
         f"  local V{tile_vector} {side.name}_tile"
-        f"[{tiles.depth * _stride(side.length) // tile_vector}];"
+        f"[{tiles.depth * _choose_stride(side.length) // tile_vector}];"
         for side in sides
     ]
     fetch = {
@@ -319,14 +319,14 @@ def _source(of: Product, index: templates.Index, more: dict[str, int], tiles: Ti
         *joins,
         "    }",
         "    }",
-        *(_gather(of, cells, long=long) if exact else []),
+        *(_write_totals(of, cells, long=long) if exact else []),
         "  }",
-        *_stores(of, grid_a, grid_b, exact=exact, long=long),
+        *_write_stores(of, grid_a, grid_b, exact=exact, long=long),
     ]
     element = ctypes.ring(of.dtype)
     wide = f"typedef {element} V1;\ntypedef {element}{VECTOR} V{VECTOR};"
     ways = " ".join(f"{'i' if side.inner_first else 'x'}{side.operand.form}" for side in sides)
-    return products.program(
+    return products.write_program(
         f"matrix product in tiles {'x'.join(map(str, tiles))} {ways}",
         of,
         index,
@@ -336,7 +336,7 @@ def _source(of: Product, index: templates.Index, more: dict[str, int], tiles: Ti
     )
 
 
-def _gather(of: Product, cells: list[str], *, long: bool) -> list[str]:
+def _write_totals(of: Product, cells: list[str], *, long: bool) -> list[str]:
     """Return statements that add sums up: of a block to the total, of many blocks exactly."""
     lines = [f"    if ((k0 - begin) % {products.BLOCK} == 0 || k0 >= end) {{"]
     lines += [f"      total{cell} += sum{cell}; sum{cell} = 0;" for cell in cells]
@@ -344,13 +344,13 @@ def _gather(of: Product, cells: list[str], *, long: bool) -> list[str]:
     if long:
         lines.append(f"    if ((k0 - begin) % {LONG} == 0 || k0 >= end) {{")
         for cell in cells:
-            added = products.sum_up(of, f"total{cell}", f"far{cell}", f"low{cell}")
+            added = products.write_sum(of, f"total{cell}", f"far{cell}", f"low{cell}")
             lines.append(f"      {added} total{cell} = 0;")
         lines.append("    }")
     return lines
 
 
-def _stores(of: Product, down: Grid, across: Grid, *, exact: bool, long: bool) -> list[str]:
+def _write_stores(of: Product, down: Grid, across: Grid, *, exact: bool, long: bool) -> list[str]:
     """Return statements that store a work-item's elements, as far as they lie in C."""
     name = "far" if long else "total" if exact else "sum"
     lines = []
@@ -365,7 +365,7 @@ def _stores(of: Product, down: Grid, across: Grid, *, exact: bool, long: bool) -
                 value = f"({value} + (isfinite(low{cell}) ? low{cell} : 0))"
             lines.append(f"    {{ const index_t column = b_first + {across.place(column)};")
             lines.append(
-                f"    if (column < columns) {products.store(of, value, 'row', 'column')} }}"
+                f"    if (column < columns) {products.write_store(of, value, 'row', 'column')} }}"
             )
         lines.append("  } }")
     return lines

@@ -11,7 +11,7 @@ of memory) or along the columns ("sums": rows of B are multiplied by a number ea
   of B at a time, so that it reads long pieces of memory. On a GPU each work-item has a column.
 
 Where this gives the device too little to do, the inner axis is cut into slices, whose sums a
-second kernel adds up. Sums of a few terms are added up free of error (``products.sum_up``).
+second kernel adds up. Sums of a few terms are added up free of error (``products.write_sum``).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tensorplug_opencl.kernels.products import Product
     from tensorplug_opencl.runtime import Launch, Runtime
 
-__all__ = ["Way", "multiplier"]
+__all__ = ["Way", "make_multiplier"]
 
 ROWS: Final = 4  # pieces of memory that a work-item of a CPU reads at a time
 STEPS: Final = 16  # vectors from which on sums of products are added up free of error
@@ -53,7 +53,7 @@ class Way(NamedTuple):
     many: int = 1
 
 
-def multiplier(
+def make_multiplier(
     runtime: Runtime, of: Product, way: Way | None = None, cut: int | None = None
 ) -> Callable[..., None] | None:
     """Return a callable that enqueues the product (no axis of which is empty).
@@ -63,19 +63,23 @@ def multiplier(
     are chosen where they are not given.
     """
     if of.rows != 1 and of.columns == 1:
-        swapped = multiplier(runtime, of.turned, way, cut)
+        swapped = make_multiplier(runtime, of.turned, way, cut)
         return None if swapped is None else lambda a, b, *rest: swapped(b, a, *rest)
-    if of.rows != 1 or not _plain(of):
+    if of.rows != 1 or not _is_plain(of):
         return None
-    chosen = way or _way(runtime, of)
+    chosen = way or _choose_way(runtime, of)
 
     def sized(width: int) -> Callable[..., None]:
-        return _sliced(runtime, of, chosen._replace(width=width), cut)
+        return _multiply_slices(runtime, of, chosen._replace(width=width), cut)
 
-    return calls.narrowed(sized, chosen.width) if chosen.kind == "group" else sized(chosen.width)
+    return (
+        calls.shrink_until_allowed(sized, chosen.width)
+        if chosen.kind == "group"
+        else sized(chosen.width)
+    )
 
 
-def _plain(of: Product) -> bool:
+def _is_plain(of: Product) -> bool:
     """Return whether the factors are matrices in memory, and elements of A side by side."""
     return (
         isinstance(of.a, Matrix)
@@ -85,9 +89,9 @@ def _plain(of: Product) -> bool:
     )
 
 
-def _way(runtime: Runtime, of: Product) -> Way:
-    wide = _width(runtime, of) if runtime.is_cpu else 1
-    if of.columns > 1 and _row_by_row(of):
+def _choose_way(runtime: Runtime, of: Product) -> Way:
+    wide = _choose_width(runtime, of) if runtime.is_cpu else 1
+    if of.columns > 1 and _lies_by_rows(of):
         width = min(wide, 1 << (of.columns.bit_length() - 1))
         side_by_side = -(-of.columns // width)
         strips = -(-side_by_side // STRIP)
@@ -99,61 +103,63 @@ def _way(runtime: Runtime, of: Product) -> Way:
     return Way("group", 1 << (min(most, wanted).bit_length() - 1))
 
 
-def _row_by_row(of: Product) -> bool:
+def _lies_by_rows(of: Product) -> bool:
     """Return whether it is the elements of B's rows that lie side by side."""
     return isinstance(of.b, Matrix) and of.b.column == 1 <= of.b.row
 
 
-def _width(runtime: Runtime, of: Product) -> int:
+def _choose_width(runtime: Runtime, of: Product) -> int:
     """Return how many elements there are in a vector."""
-    return vectors.lanes(runtime, ctypes.ring(of.dtype), ctypes.stored(of.dtype))
+    return vectors.choose_lanes(runtime, ctypes.ring(of.dtype), ctypes.stored(of.dtype))
 
 
-def _blocks(of: Product, way: Way) -> int:
+def _count_blocks(of: Product, way: Way) -> int:
     """Return how many work-items, or groups, the columns of one batch take."""
     return -(-of.columns // (way.many * (way.width if way.kind == "sums" else 1)))
 
 
-def _slices(runtime: Runtime, of: Product, way: Way) -> int:
+def _count_slices(runtime: Runtime, of: Product, way: Way) -> int:
     """Return into how many slices the inner axis is cut, so that the device has enough to do."""
-    units = of.batches * _blocks(of, way)
+    units = of.batches * _count_blocks(of, way)
     if runtime.is_cpu:
         wanted = READERS * runtime.device.max_compute_units // units
-        together = of.inner * -(-of.columns // _blocks(of, way))
+        together = of.inner * -(-of.columns // _count_blocks(of, way))
         return max(1, min(wanted, together // SLICE))
     share = way.width if way.kind == "group" else 1
     wanted = runtime.parallel_items // (units * share)
     return max(1, min(wanted, of.inner // (SHORTEST * share)))
 
 
-def _sliced(runtime: Runtime, of: Product, way: Way, cut: int | None) -> Callable[..., None]:
-    number = cut if cut is not None else _slices(runtime, of, way)
+def _multiply_slices(
+    runtime: Runtime, of: Product, way: Way, cut: int | None
+) -> Callable[..., None]:
+    number = cut if cut is not None else _count_slices(runtime, of, way)
     if number == 1:
         return _launch(runtime, of, way)
-    return slices.in_slices(runtime, of, number, lambda part: _launch(runtime, part, way))
+    return slices.multiply_in_slices(runtime, of, number, lambda part: _launch(runtime, part, way))
 
 
 def _launch(runtime: Runtime, of: Product, way: Way) -> Launch:
     """Return the launch on the buffers of A, B, the epilogue's inputs and C."""
-    blocks = _blocks(of, way)
+    blocks = _count_blocks(of, way)
     units = of.batches * blocks * of.slices
     items = units * way.width if way.kind == "group" else units
     more = {"items": units, "blocks": blocks, "many": way.many}
-    index = products.index_of(of, items)
-    write = {"dots": _dots, "group": _group, "sums": _sums}[way.kind]
+    index = products.choose_index(of, items)
+    write = {"dots": _write_dots, "group": _write_group, "sums": _write_sums}[way.kind]
     element = ctypes.ring(of.dtype)
-    wide = f"{element}{way.width}" if _in_vectors(way) else element
-    loads = vectors.declared(way.width, _read_as(of)) if _in_vectors(way) else ""
+    wide = f"{element}{way.width}" if _uses_vectors(way) else element
+    loads = vectors.declare(way.width, _choose_read_type(of)) if _uses_vectors(way) else ""
     title = f"vector times matrix, {way.kind} of {way.width}"
-    text = products.program(
+    text = products.write_program(
         title,
         of,
         index,
         more,
-        "\n".join([*_place(way), *write(of, way)]),
+        "\n".join([*_write_place(way), *write(of, way)]),
         f"typedef {wide} T;\n{loads}",
     )
-    arguments: list[Any] = products.constants(of, index, more)
+    arguments: list[Any] = products.list_constants(of, index, more)
     runtime.check_steps(of.span // (way.width if way.kind == "group" else 1))
     arrays = 3 + len(of.epilogue.inputs)
     if way.kind == "group":
@@ -170,26 +176,26 @@ def _launch(runtime: Runtime, of: Product, way: Way) -> Launch:
 # Program texts ----------------------------------------------------------------------------------
 
 
-def _in_vectors(way: Way) -> bool:
+def _uses_vectors(way: Way) -> bool:
     return way.kind != "group" and way.width > 1
 
 
-def _read_as(of: Product) -> str:
+def _choose_read_type(of: Product) -> str:
     """Return the type in which elements are read: integers as unsigned ones of their size."""
     element, stored = ctypes.ring(of.dtype), ctypes.stored(of.dtype)
     same = of.dtype.kind != "float" and of.dtype.itemsize == ctypes.host(element).itemsize
     return element if same else stored
 
 
-def _loaded(of: Product, way: Way, pointer: str) -> str:
-    if not _in_vectors(way):
+def _write_load(of: Product, way: Way, pointer: str) -> str:
+    if not _uses_vectors(way):
         return f"(A)(*({pointer}))"
-    element, read = ctypes.ring(of.dtype), _read_as(of)
+    element, read = ctypes.ring(of.dtype), _choose_read_type(of)
     value = vectors.load(read, way.width, pointer)
     return value if read == element else f"convert_{element}{way.width}({value})"
 
 
-def _place(way: Way) -> Iterator[str]:
+def _write_place(way: Way) -> Iterator[str]:
     """Yield where a work-item, or group, stands."""
     number = "get_group_id(0)" if way.kind == "group" else "get_global_id(0)"
     yield f"""  const index_t i = {number};
@@ -200,21 +206,21 @@ def _place(way: Way) -> Iterator[str]:
   c += slice * slice_by;"""
 
 
-def _exact(of: Product) -> bool:
+def _is_exact(of: Product) -> bool:
     return of.dtype.kind == "float"
 
 
-def _state(of: Product, *names: str, ctype: str = "T") -> str:
-    both = [f"{name} = 0, {name}_low = 0" if _exact(of) else f"{name} = 0" for name in names]
+def _declare_state(of: Product, *names: str, ctype: str = "T") -> str:
+    both = [f"{name} = 0, {name}_low = 0" if _is_exact(of) else f"{name} = 0" for name in names]
     return f"  {ctype} {', '.join(both)};"
 
 
-def _closed(of: Product, name: str, low: str) -> str:
+def _write_closed(of: Product, name: str, low: str) -> str:
     """Return the expression of a sum with what it rounded off, unless that is no number."""
-    return f"({low} - {low} == 0 ? {name} + {low} : {name})" if _exact(of) else name
+    return f"({low} - {low} == 0 ? {name} + {low} : {name})" if _is_exact(of) else name
 
 
-def _dots(of: Product, way: Way) -> Iterator[str]:
+def _write_dots(of: Product, way: Way) -> Iterator[str]:
     """Yield the body for pieces of memory that a work-item walks along in vectors."""
     width, rows = way.width, range(way.many)
     yield f"  const index_t first = block * {way.many};"
@@ -223,7 +229,7 @@ def _dots(of: Product, way: Way) -> Iterator[str]:
             f"  global const S *row{r} = b + "
             f"(first + {r} < columns ? first + {r} : columns - 1) * b_column;"
         )
-    yield _state(of, *(f"total{r}" for r in rows))
+    yield _declare_state(of, *(f"total{r}" for r in rows))
     sums = ", ".join(f"sum{r} = 0" for r in rows)
     yield f"""  index_t k = begin;
   while (k + {width} <= end) {{
@@ -232,12 +238,12 @@ def _dots(of: Product, way: Way) -> Iterator[str]:
     {{
 #pragma OPENCL FP_CONTRACT ON
     for (; k + {width} <= stop; k += {width}) {{
-      const T x = {_loaded(of, way, "a + k")};"""
+      const T x = {_write_load(of, way, "a + k")};"""
     for r in rows:
-        yield f"      sum{r} = JOIN({_loaded(of, way, f'row{r} + k')}, x, sum{r});"
+        yield f"      sum{r} = JOIN({_write_load(of, way, f'row{r} + k')}, x, sum{r});"
     yield "    }\n    }"
     for r in rows:
-        yield f"    {products.sum_up(of, f'sum{r}', f'total{r}', f'total{r}_low')}"
+        yield f"    {products.write_sum(of, f'sum{r}', f'total{r}', f'total{r}_low')}"
     yield f"  }}\n  A {', '.join(f'rest{r} = 0' for r in rows)};"
     yield "  {\n#pragma OPENCL FP_CONTRACT ON\n  for (; k < end; k++) {\n    const A x = (A)a[k];"
     for r in rows:
@@ -245,15 +251,15 @@ def _dots(of: Product, way: Way) -> Iterator[str]:
     yield "  }\n  }"
     for r in rows:
         yield f"  if (first + {r} < columns) {{"
-        yield from _across(of, width, f"total{r}")
+        yield from _write_across(of, width, f"total{r}")
         yield f"  const A value = across + rest{r};"
-        yield f"  {products.store(of, 'value', '0', f'(first + {r})')} }}"
+        yield f"  {products.write_store(of, 'value', '0', f'(first + {r})')} }}"
 
 
-def _across(of: Product, width: int, name: str) -> Iterator[str]:
+def _write_across(of: Product, width: int, name: str) -> Iterator[str]:
     """Yield the declaration of ``across``, the sum of a vector's elements, half by half."""
     last = "across" if width == 1 else f"by{width}"
-    yield f"  const T {last} = {_closed(of, name, f'{name}_low')};"
+    yield f"  const T {last} = {_write_closed(of, name, f'{name}_low')};"
     while width > 1:
         width //= 2
         ctype = f"{ctypes.ring(of.dtype)}{width}" if width > 1 else "A"
@@ -262,7 +268,7 @@ def _across(of: Product, width: int, name: str) -> Iterator[str]:
         last = new
 
 
-def _group(of: Product, way: Way) -> Iterator[str]:
+def _write_group(of: Product, way: Way) -> Iterator[str]:
     """Yield the body for pieces of memory that a group shares."""
     size = way.width
     terms = [
@@ -271,7 +277,7 @@ def _group(of: Product, way: Way) -> Iterator[str]:
     yield f"""  local A shared[{size}];
   const index_t lane = get_local_id(0);
   b += block * b_column;
-{_state(of, "total")}
+{_declare_state(of, "total")}
   index_t k = begin + lane;
   for (; k + {(DEEP - 1) * size} < end; k += {DEEP * size}) {{
     A sum = 0;
@@ -279,27 +285,27 @@ def _group(of: Product, way: Way) -> Iterator[str]:
 #pragma OPENCL FP_CONTRACT ON"""
     yield from terms
     yield f"""    }}
-    {products.sum_up(of, "sum", "total", "total_low")}
+    {products.write_sum(of, "sum", "total", "total_low")}
   }}
   for (; k < end; k += {size}) {{
     const A product = (A)b[k] * (A)a[k];
-    {products.sum_up(of, "product", "total", "total_low")}
+    {products.write_sum(of, "product", "total", "total_low")}
   }}
-  shared[lane] = {_closed(of, "total", "total_low")};
+  shared[lane] = {_write_closed(of, "total", "total_low")};
   barrier(CLK_LOCAL_MEM_FENCE);
   for (index_t half_way = {size // 2}; half_way; half_way >>= 1) {{
     if (lane < half_way) shared[lane] += shared[lane + half_way];
     barrier(CLK_LOCAL_MEM_FENCE);
   }}
-  if (lane == 0) {products.store(of, "shared[0]", "0", "block")}"""
+  if (lane == 0) {products.write_store(of, "shared[0]", "0", "block")}"""
 
 
-def _sums(of: Product, way: Way) -> Iterator[str]:
+def _write_sums(of: Product, way: Way) -> Iterator[str]:
     """Yield the body for rows of B that are added up."""
     width = way.width
     size = STRIP if way.many > 1 else 1  # arrays of one element can be registers
-    low = f", low[{size}]" if _exact(of) else ""
-    clear = "low[t] = 0; " if _exact(of) else ""
+    low = f", low[{size}]" if _is_exact(of) else ""
+    clear = "low[t] = 0; " if _is_exact(of) else ""
     for_each = (
         "for (index_t t = 0; t < count; t++)" if way.many > 1 else "for (int t = 0; t < 1; t++)"
     )
@@ -320,12 +326,13 @@ def _sums(of: Product, way: Way) -> Iterator[str]:
         yield f"    {for_each} {{ {at} T sum = 0; {{"
         yield "#pragma OPENCL FP_CONTRACT ON"
         for n in range(deep):
-            yield f"      sum = JOIN({_loaded(of, way, f'row{n} + at')}, (T)x{n}, sum);"
-        yield f"      }}\n      {products.sum_up(of, 'sum', 'total[t]', 'low[t]')}\n    }}\n  }}"
+            yield f"      sum = JOIN({_write_load(of, way, f'row{n} + at')}, (T)x{n}, sum);"
+        added = products.write_sum(of, "sum", "total[t]", "low[t]")
+        yield f"      }}\n      {added}\n    }}\n  }}"
     element = "closed.lane[lane]"
     yield f"""  {for_each} {{ {at}
     union {{ A lane[{width}]; T all; }} closed;
-    closed.all = {_closed(of, "total[t]", "low[t]")};
+    closed.all = {_write_closed(of, "total[t]", "low[t]")};
     for (index_t lane = 0; lane < {width}; lane++)
-      {products.store(of, element, "0", "(at + lane)")}
+      {products.write_store(of, element, "0", "(at + lane)")}
   }}"""

@@ -15,34 +15,35 @@ from tensorplug_opencl.kernels import ctypes
 if TYPE_CHECKING:
     from tensorplug_opencl.runtime import Runtime
 
-__all__ = ["declared", "lanes", "load", "store"]
+__all__ = ["choose_lanes", "declare", "load", "store"]
 
 WIDEST: Final = 16  # elements in the longest vector type of OpenCL C
 
 
-def lanes(runtime: Runtime, *used: str) -> int:
+def choose_lanes(runtime: Runtime, *used: str) -> int:
     """Return how many elements of these C types there should be in a vector."""
     widest = max(ctypes.host(ctype).itemsize for ctype in used)
     return min(WIDEST, runtime.limits.vector_bytes // widest)
 
 
-def _loose(ctype: str, width: int) -> str:
+def _name_loose(ctype: str, width: int) -> str:
     return f"loose_{ctype}{width}"
 
 
-def declared(width: int, *types: str) -> str:
+def declare(width: int, *types: str) -> str:
     """Return the declarations that loads and stores of ``width`` elements of ``types`` need."""
+    names = {ctype: _name_loose(ctype, width) for ctype in sorted(set(types))}
     return "\n".join(
-        f"typedef struct __attribute__((packed)) {{ {type_}{width} v; }} {_loose(type_, width)};"
-        for type_ in sorted(set(types))
+        f"typedef struct __attribute__((packed)) {{ {ctype}{width} v; }} {name};"
+        for ctype, name in names.items()
     )
 
 
 def load(ctype: str, width: int, pointer: str) -> str:
     """Return the expression of the ``width`` elements from ``pointer`` on, in global memory."""
-    return f"((global const {_loose(ctype, width)} *)({pointer}))->v"
+    return f"((global const {_name_loose(ctype, width)} *)({pointer}))->v"
 
 
 def store(ctype: str, width: int, pointer: str, value: str) -> str:
     """Return the statement that writes ``value`` to the ``width`` elements from ``pointer`` on."""
-    return f"((global {_loose(ctype, width)} *)({pointer}))->v = {value};"
+    return f"((global {_name_loose(ctype, width)} *)({pointer}))->v = {value};"

@@ -24,7 +24,7 @@ __all__ = [
     "halves",
     "integers",
     "loops",
-    "numbers",
+    "make_numbers",
     "reals",
     "sums",
     "wide_atomics",
@@ -49,7 +49,7 @@ class Check(NamedTuple):
     expected: Array
     ulp: float = 0
 
-    def wrong(self, actual: Array) -> str:
+    def explain_mismatch(self, actual: Array) -> str:
         """Return what is wrong with ``actual``; "" if nothing is."""
         right = self.expected
         with np.errstate(all="ignore"):
@@ -69,7 +69,7 @@ class Check(NamedTuple):
 Part = tuple[str, list[Check]]  # the text of a program, and what its kernels must give
 
 
-def numbers(dtype: str, seed: int, count: int = LENGTH * ITEMS + 1) -> Array:
+def make_numbers(dtype: str, seed: int, count: int = LENGTH * ITEMS + 1) -> Array:
     """Return the same numbers each time: integers of all bits, floats around 1."""
     rng = np.random.default_rng(seed)
     kind = np.dtype(dtype)
@@ -85,7 +85,7 @@ def numbers(dtype: str, seed: int, count: int = LENGTH * ITEMS + 1) -> Array:
 def reals(real: str = "float") -> Part:
     """Return arithmetic of ``real``, and the functions that kernels rest on."""
     dtype = "f4" if real == "float" else "f8"
-    x, y = np.abs(numbers(dtype, 1)) + 0.25, numbers(dtype, 2)
+    x, y = np.abs(make_numbers(dtype, 1)) + 0.25, make_numbers(dtype, 2)
     wide = real == "double"
     program = f"""{"#pragma OPENCL EXTENSION cl_khr_fp64 : enable" if wide else ""}
 {STRICT}
@@ -99,7 +99,7 @@ kernel void functions(global const {real} *x, global const {real} *y, global {re
 }}
 """
     a, b = x.astype("f8"), y.astype("f8")
-    right = [np.exp(b), np.log(a), np.sin(b), np.cos(b), np.sqrt(a), _fused(x, y), a / b]
+    right = [np.exp(b), np.log(a), np.sin(b), np.cos(b), np.sqrt(a), _multiply_add(x, y), a / b]
     right += [np.floor(b), np.fmod(b, a), np.log1p(a), np.copysign(a, b), np.arctan2(b, a)]
     right += [np.expm1(b), np.fmax(a, b), a**b]
     made = np.concatenate(right).astype(dtype)
@@ -108,7 +108,7 @@ kernel void functions(global const {real} *x, global const {real} *y, global {re
 
 def integers() -> Part:
     """Return arithmetic of integers."""
-    m, n = numbers("i4", 3), numbers("i4", 4) >> 20
+    m, n = make_numbers("i4", 3), make_numbers("i4", 4) >> 20
     n[n == 0] = 7
     program = f"""kernel void integers(global const int *x, global const int *y, global int *z) {{
   const int i = get_global_id(0), n = {m.size};
@@ -142,7 +142,7 @@ def integers() -> Part:
     return program, [Check("integers", [m, n], m.size, 1, counted)]
 
 
-def _fused(x: Array, y: Array) -> Array:
+def _multiply_add(x: Array, y: Array) -> Array:
     """Return x * y + x, rounded once: float32 products are exact in double precision."""
     wide: Array = x.astype(np.float64 if x.dtype == np.float32 else np.longdouble)
     exact: Array = np.add(np.multiply(wide, y), wide)
@@ -175,7 +175,7 @@ def loops() -> Part:
 
 def sums() -> Part:
     """Return a small program, to be loaded from its binary."""
-    x, y = numbers("i4", 9), numbers("i4", 10)
+    x, y = make_numbers("i4", 9), make_numbers("i4", 10)
     program = """kernel void sums(global const int *x, global const int *y, global int *z) {
   const int i = get_global_id(0);
   z[i] = (int)((uint)x[i] + (uint)y[i]);
@@ -190,7 +190,7 @@ def sums() -> Part:
 def groups(size: int = GROUP) -> Part:
     """Return groups of ``size`` that sum up in local memory, behind barriers; and atomics."""
     count = 4 * size
-    x, f = numbers("i4", 5, count) >> 8, numbers("f4", 6, count)
+    x, f = make_numbers("i4", 5, count) >> 8, make_numbers("f4", 6, count)
     f = np.round(f * 64).astype("f4")  # sums of these are exact
     program = f"""{STRICT}
 #define TREE(T) \\
@@ -236,7 +236,7 @@ kernel void atomics(global const int *x, volatile global int *y) {{
 def wide_atomics(size: int = GROUP) -> Part:
     """Return additions and exchanges on 64-bit integers."""
     count = 4 * size
-    x = numbers("i8", 7, count)
+    x = make_numbers("i8", 7, count)
     program = """#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
 kernel void wide_atomics(global const long *x, volatile global long *y) {
   const int i = get_global_id(0);
@@ -254,7 +254,7 @@ kernel void wide_atomics(global const long *x, volatile global long *y) {
 
 def halves() -> Part:
     """Return numbers of half precision, read, widened, added up and rounded back."""
-    x = numbers("f2", 8)
+    x = make_numbers("f2", 8)
     program = f"""#pragma OPENCL EXTENSION cl_khr_fp16 : enable
 {STRICT}
 kernel void halves(global const half *x, global half *y) {{

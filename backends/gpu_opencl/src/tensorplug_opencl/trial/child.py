@@ -20,10 +20,10 @@ import pyopencl as cl
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import device as devices
 from tensorplug_opencl import identity, loader
-from tensorplug_opencl.program import binary_of, build, options_of
+from tensorplug_opencl.program import build, choose_options, read_binary
 from tensorplug_opencl.runtime import ATOMICS64
 from tensorplug_opencl.trial import checks, vector_checks
-from tensorplug_opencl.trial.stages import VECTORS, limits_of, vectors_of
+from tensorplug_opencl.trial.stages import VECTORS, find_limits, name_vectors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -40,7 +40,7 @@ def main(argument: str) -> None:
     warnings.simplefilter("ignore")
     asked = json.loads(argument)
     done = [*asked["passed"], *asked["failed"]]
-    tried = _Tried(_found(asked["device"]))
+    tried = _Tried(_find_device(asked["device"]))
     failed = set(asked["failed"])
     for name, stage in tried.stages(failed):
         if name in done:
@@ -50,7 +50,7 @@ def main(argument: str) -> None:
         if wrong:
             failed.add(name)
         _say(said, end=name, wrong=wrong)
-        if limits_of(failed) is None:
+        if find_limits(failed) is None:
             break  # nothing can make up for it
     _say(said, done=True)
 
@@ -60,12 +60,12 @@ def _say(stream: TextIO, **line: Any) -> None:
     stream.flush()
 
 
-def _found(facts: dict[str, str]) -> cl.Device:
-    for platform in loader.platforms():
+def _find_device(facts: dict[str, str]) -> cl.Device:
+    for platform in loader.list_platforms():
         if platform.name.strip() != facts["platform"]:
             continue
         for device in platform.get_devices():
-            if identity.facts(device) == facts:
+            if identity.read_facts(device) == facts:
                 return device
     raise SystemExit(f"a new process does not find {facts['name']}")
 
@@ -90,52 +90,52 @@ class _Tried:
 
     def stages(self, failed: set[str]) -> Iterator[tuple[str, Callable[[], str]]]:
         """Yield the stages in order; the caller adds to ``failed`` meanwhile."""
-        yield "integers", partial(self._wrong, checks.integers())
-        yield "scalars", partial(self._wrong, checks.reals())
-        yield "groups", partial(self._wrong, checks.groups(self._group))
-        yield "long loops", partial(self._wrong, checks.loops())
-        yield "binaries", partial(self._reloaded, checks.sums())
+        yield "integers", partial(self._try, checks.integers())
+        yield "scalars", partial(self._try, checks.reals())
+        yield "groups", partial(self._try, checks.groups(self._group))
+        yield "long loops", partial(self._try, checks.loops())
+        yield "binaries", partial(self._try_reloaded, checks.sums())
         if self._double:
-            yield "float64", partial(self._wrong, checks.reals("double"))
+            yield "float64", partial(self._try, checks.reals("double"))
         if self._half:
-            yield "float16", partial(self._wrong, checks.halves())
+            yield "float16", partial(self._try, checks.halves())
         if self._atomics:
-            yield "64-bit atomics", partial(self._wrong, checks.wide_atomics(self._group))
+            yield "64-bit atomics", partial(self._try, checks.wide_atomics(self._group))
         double = self._double and "float64" not in failed
         for nbytes in VECTORS:
-            part = vector_checks.wide(nbytes, double=double)
-            yield vectors_of(nbytes), partial(self._wrong, part)
-            if vectors_of(nbytes) not in failed:
+            part = vector_checks.check_vectors(nbytes, double=double)
+            yield name_vectors(nbytes), partial(self._try, part)
+            if name_vectors(nbytes) not in failed:
                 return
 
-    def _wrong(self, part: Part) -> str:
+    def _try(self, part: Part) -> str:
         """Build and run a program; return what is wrong with its results, "" if nothing is."""
         source, wanted = part
         try:
-            return self._compared(self._built(source), wanted)
+            return self._compare(self._build(source), wanted)
         except cl.Error as error:
-            return _told(error)
+            return _summarize(error)
 
-    def _reloaded(self, part: Part) -> str:
+    def _try_reloaded(self, part: Part) -> str:
         """Build a program, load it again from its binary, and run the loaded one."""
         source, wanted = part
         try:
-            binary = binary_of(self._built(source))
+            binary = read_binary(self._build(source))
             again = cl.Program(self._at.context, [self._at.device], [binary])
-            build(again, options_of(self._at.device))
-            return self._compared(again, wanted)
+            build(again, choose_options(self._at.device))
+            return self._compare(again, wanted)
         except cl.Error as error:
-            return _told(error)
+            return _summarize(error)
 
-    def _built(self, source: str) -> cl.Program:
+    def _build(self, source: str) -> cl.Program:
         """Compile and return a program; the driver's own cache on disk cannot have it."""
         program = cl.Program(self._at.context, f"{source}\n// {os.urandom(8).hex()}\n")
-        build(program, options_of(self._at.device))
+        build(program, choose_options(self._at.device))
         return program
 
-    def _compared(self, program: cl.Program, wanted: list[Check]) -> str:
+    def _compare(self, program: cl.Program, wanted: list[Check]) -> str:
         for check in wanted:
-            wrong = check.wrong(self._run(program, check))
+            wrong = check.explain_mismatch(self._run(program, check))
             if wrong:
                 return wrong
         return ""
@@ -157,7 +157,7 @@ class _Tried:
         return made
 
 
-def _told(error: cl.Error) -> str:
+def _summarize(error: cl.Error) -> str:
     """Return OpenCL's error in one line, with the compiler's first error if there is one."""
     first, *log = str(error).splitlines() or [type(error).__name__]
     complaints = [line.strip() for line in log if "error" in line.lower()]

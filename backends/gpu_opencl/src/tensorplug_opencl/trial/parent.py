@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import pyopencl as cl
 
-__all__ = ["verdicts"]
+__all__ = ["find_verdicts"]
 
 SECONDS: Final = 60.0  # a trial takes one or two; a compiler that has not ended by then hangs
 TOGETHER: Final = 4  # trials at once
@@ -32,17 +32,19 @@ _known: dict[str, Verdict] = {}  # of this process
 _forgot = False
 
 
-def verdicts(devices: Sequence[cl.Device]) -> list[Verdict]:
+def find_verdicts(devices: Sequence[cl.Device]) -> list[Verdict]:
     """Return the verdict on each of ``devices``; new ones are tried, several at a time."""
-    if settings.trial() == "never" or getattr(sys, "frozen", False):  # a program without Python
+    if settings.read_trial() == "never" or getattr(
+        sys, "frozen", False
+    ):  # a program without Python
         return [UNTRIED] * len(devices)
     with _lock:
         _forget_if_asked()
-        keys = [verdict.key_of(device) for device in devices]
+        keys = [verdict.make_key(device) for device in devices]
         unknown = {}
         for key, device in zip(keys, devices, strict=True):
             if key not in _known:
-                found = verdict.remembered(key)
+                found = verdict.recall(key)
                 if found is None:
                     unknown[key] = device  # of several that are alike, one
                 else:
@@ -51,24 +53,24 @@ def verdicts(devices: Sequence[cl.Device]) -> list[Verdict]:
             from concurrent.futures import ThreadPoolExecutor  # once on a machine
 
             with ThreadPoolExecutor(TOGETHER) as pool:
-                _known.update(zip(unknown, pool.map(_tried, unknown.items()), strict=True))
+                _known.update(zip(unknown, pool.map(_try_device, unknown.items()), strict=True))
         return [_known[key] for key in keys]
 
 
 def _forget_if_asked() -> None:
     global _forgot  # noqa: PLW0603  # once in a process
-    if settings.trial() == "again" and not _forgot:
+    if settings.read_trial() == "again" and not _forgot:
         verdict.forget()
         attempts.forget()
         _known.clear()
         _forgot = True
 
 
-def _tried(named: tuple[str, cl.Device]) -> Verdict:
+def _try_device(named: tuple[str, cl.Device]) -> Verdict:
     """Try a device, remember the verdict under the device's key, and return the verdict."""
     key, device = named
     name = f"trial-{key}"
-    before = attempts.fatal(name)
+    before = attempts.find_fatal(name)
     number = 1 + int(before.story.get("number", "1")) if before else 1
     if number > ENDED:
         found = Verdict("unsound", findings=("the process that ran the trial died, twice",))
@@ -76,18 +78,18 @@ def _tried(named: tuple[str, cl.Device]) -> Verdict:
         if before:
             before.file.unlink(missing_ok=True)
         with attempts.attempting(name, number=str(number), device=device.name.strip()):
-            found = _trial(device)
+            found = _run_trial(device)
     verdict.keep(key, found, device)
     return found
 
 
-def _trial(device: cl.Device) -> Verdict:
+def _run_trial(device: cl.Device) -> Verdict:
     """Run child processes until one of them has finished all stages that are left."""
     passed: list[str] = []
     failed: dict[str, str] = {}
     while True:
-        unfinished = _run(device, passed, failed)
-        limits = stages.limits_of(set(failed))
+        unfinished = _run_child(device, passed, failed)
+        limits = stages.find_limits(set(failed))
         findings = tuple(f"{stage}: {what}" for stage, what in failed.items())
         if limits is None:
             return Verdict("unsound", findings=findings)
@@ -95,13 +97,13 @@ def _trial(device: cl.Device) -> Verdict:
             return Verdict("limited" if failed else "sound", limits, findings)
 
 
-def _run(device: cl.Device, passed: list[str], failed: dict[str, str]) -> bool:
+def _run_child(device: cl.Device, passed: list[str], failed: dict[str, str]) -> bool:
     """Run one child process, add to ``passed`` and ``failed``; return whether stages are left.
 
     If the child dies or hangs, the stage that it had begun has failed.
     """
     asked = {
-        "device": identity.facts(device),
+        "device": identity.read_facts(device),
         "passed": passed,
         "failed": [*failed],
         "path": sys.path,
@@ -109,7 +111,7 @@ def _run(device: cl.Device, passed: list[str], failed: dict[str, str]) -> bool:
     from multiprocessing.spawn import get_executable  # once on a machine
 
     command = [get_executable(), "-c", _CODE, json.dumps(asked)]
-    end, output, errors = _output_of(command)
+    end, output, errors = _run_process(command)
     at, done = "start", False
     for line in output.splitlines():
         if not line.endswith("}"):
@@ -132,7 +134,7 @@ def _run(device: cl.Device, passed: list[str], failed: dict[str, str]) -> bool:
     return True
 
 
-def _output_of(command: list[str]) -> tuple[str, str, str]:
+def _run_process(command: list[str]) -> tuple[str, str, str]:
     """Run a process; return in words how it ended, its output and its errors."""
     import subprocess  # once on a machine
 
@@ -153,10 +155,10 @@ def _output_of(command: list[str]) -> tuple[str, str, str]:
         except BaseException:
             process.kill()
             raise
-    return _how(process.returncode), output, errors
+    return _describe_end(process.returncode), output, errors
 
 
-def _how(code: int) -> str:
+def _describe_end(code: int) -> str:
     if code >= 0:
         return f"the process ended with exit status {code}"
     names = {number.value: number.name for number in signal.Signals}

@@ -7,7 +7,7 @@ from typing import Final
 from tensorplug_opencl.limits import NONE as NO_LIMITS
 from tensorplug_opencl.limits import Limits
 
-__all__ = ["VECTORS", "limits_of", "vectors_of"]
+__all__ = ["VECTORS", "find_limits", "name_vectors"]
 
 VECTORS: Final = (64, 32, 16)  # bytes in a vector, the longest first
 _OPTIONAL: Final = {
@@ -19,15 +19,15 @@ _OPTIONAL: Final = {
 }  # and the limits that they are
 
 
-def vectors_of(nbytes: int) -> str:
+def name_vectors(nbytes: int) -> str:
     """Return the name of the stage that tries vectors of ``nbytes`` bytes."""
     return f"vectors of {nbytes} bytes"
 
 
-def limits_of(failed: set[str]) -> Limits | None:
+def find_limits(failed: set[str]) -> Limits | None:
     """Return the limits after these stages failed; None if the device is then unsound."""
-    fitting = [nbytes for nbytes in VECTORS if vectors_of(nbytes) not in failed]
-    others = failed - {vectors_of(nbytes) for nbytes in VECTORS}
+    fitting = [nbytes for nbytes in VECTORS if name_vectors(nbytes) not in failed]
+    others = failed - {name_vectors(nbytes) for nbytes in VECTORS}
     if not fitting or others - _OPTIONAL.keys():
         return None
     lacking = {_OPTIONAL[stage]: False for stage in others}

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tensorplug_opencl.trial.checks import ITEMS, LENGTH, STRICT, Check, numbers
+from tensorplug_opencl.trial.checks import ITEMS, LENGTH, STRICT, Check, make_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tensorplug_opencl.trial.checks import Part
 
-__all__ = ["WIDE_FUNCTIONS", "wide"]
+__all__ = ["WIDE_FUNCTIONS", "check_vectors"]
 
 # The built-in functions that kernels call with vectors, beside conversions.
 WIDE_FUNCTIONS: Final = frozenset({"max", "min", "exp", "log1p", "sqrt", "rsqrt", "fabs"})
@@ -37,7 +37,7 @@ _BYTES: Final = {"uint": 4, "ulong": 8, "float": 4, "double": 8}
 _WIDEST: Final = 16
 
 
-def wide(nbytes: int, *, double: bool) -> Part:
+def check_vectors(nbytes: int, *, double: bool) -> Part:
     """Return folds and functions of vectors of ``nbytes`` bytes, at odd addresses."""
     texts = [STRICT]
     checks: list[Check] = []
@@ -46,34 +46,34 @@ def wide(nbytes: int, *, double: bool) -> Part:
     for ctype, (dtype, ring) in _TYPES.items():
         width = min(_WIDEST, nbytes // _BYTES[ring])
         own = min(_WIDEST, nbytes // np.dtype(dtype).itemsize)
-        texts.append(_loose(ctype, *{width, own}))
-        texts.append(_integer_folds(ctype, ring, width, own))
-        checks += _integer_checks(ctype, dtype, ring, width)
+        texts.append(_declare_loose(ctype, *{width, own}))
+        texts.append(_write_integer_folds(ctype, ring, width, own))
+        checks += _check_integers(ctype, dtype, ring, width)
     for ctype, dtype in _REALS.items():
         if ctype == "float" or double:
             width = nbytes // _BYTES[ctype]
-            texts += [_loose(ctype, width), _real_folds(ctype, width)]
-            checks += _real_checks(ctype, dtype, width)
+            texts += [_declare_loose(ctype, width), _write_real_folds(ctype, width)]
+            checks += _check_reals(ctype, dtype, width)
     return "\n".join(texts), checks
 
 
-def _loose(ctype: str, *widths: int) -> str:
+def _declare_loose(ctype: str, *widths: int) -> str:
     return "\n".join(
         f"typedef struct __attribute__((packed)) {{ {ctype}{width} v; }} loose_{ctype}{width};"
         for width in widths
     )
 
 
-def _load(ctype: str, width: int, pointer: str) -> str:
+def _write_load(ctype: str, width: int, pointer: str) -> str:
     return f"((global const loose_{ctype}{width} *)({pointer}))->v"
 
 
-def _lanes(count: int, join: Callable[[str], str]) -> str:
+def _join_lanes(count: int, join: Callable[[str], str]) -> str:
     """Return statements that join the lanes of a vector, one by one."""
     return " ".join(join(f"s{lane:x}") for lane in range(count))
 
 
-def _integer_folds(ctype: str, ring: str, width: int, own: int) -> str:
+def _write_integer_folds(ctype: str, ring: str, width: int, own: int) -> str:
     """Sums and products in ``ring``, extremes in the type itself, copies; from x + 1 on."""
     wide, narrow = f"{ring}{width}", f"{ctype}{own}"
     size = np.dtype(_TYPES[ctype][0]).itemsize
@@ -81,30 +81,30 @@ def _integer_folds(ctype: str, ring: str, width: int, own: int) -> str:
     return f"""kernel void fold_{ctype}(global const {ctype} *x, global {ring} *y) {{
   x += 1 + get_global_id(0) * {LENGTH}; y += get_global_id(0) * {slots};
   {wide} sums = ({wide})(0), products = ({wide})(1);
-  {narrow} least = {_load(ctype, own, "x")}, most = least;
+  {narrow} least = {_write_load(ctype, own, "x")}, most = least;
   int c = 0;
   for (; c + {width} <= {LENGTH}; c += {width}) {{
-    const {wide} v = convert_{wide}({_load(ctype, width, "x + c")});
+    const {wide} v = convert_{wide}({_write_load(ctype, width, "x + c")});
     sums = sums + v; products = products * (v | ({wide})(1));
   }}
   {ring} sum = 0, product = 1;
-  {_lanes(width, lambda s: f"sum += sums.{s}; product *= products.{s};")}
+  {_join_lanes(width, lambda s: f"sum += sums.{s}; product *= products.{s};")}
   for (; c < {LENGTH}; c++) {{ sum += ({ring})x[c]; product *= ({ring})x[c] | 1; }}
   for (c = 0; c + {own} <= {LENGTH}; c += {own}) {{
-    const {narrow} v = {_load(ctype, own, "x + c")};
+    const {narrow} v = {_write_load(ctype, own, "x + c")};
     least = min(least, v); most = max(most, v);
   }}
   {ctype} low = least.s0, high = most.s0;
-  {_lanes(own, lambda s: f"low = min(low, least.{s}); high = max(high, most.{s});")}
+  {_join_lanes(own, lambda s: f"low = min(low, least.{s}); high = max(high, most.{s});")}
   for (; c < {LENGTH}; c++) {{ low = min(low, x[c]); high = max(high, x[c]); }}
   y[0] = sum; y[1] = product; y[2] = ({ring})low; y[3] = ({ring})high;
-  const {wide} tripled = convert_{wide}({_load(ctype, width, "x")}) * ({ring})3;
+  const {wide} tripled = convert_{wide}({_write_load(ctype, width, "x")}) * ({ring})3;
   ((global loose_{ctype}{width} *)(y + 4))->v = convert_{ctype}{width}(tripled);
 }}"""
 
 
-def _integer_checks(ctype: str, dtype: str, ring: str, width: int) -> Iterator[Check]:
-    x = numbers(dtype, 10)
+def _check_integers(ctype: str, dtype: str, ring: str, width: int) -> Iterator[Check]:
+    x = make_numbers(dtype, 10)
     kind = np.dtype("u8" if ring == "ulong" else "u4")
     rows = x[1:].reshape(ITEMS, LENGTH)
     ringed = rows.astype(kind)
@@ -116,7 +116,7 @@ def _integer_checks(ctype: str, dtype: str, ring: str, width: int) -> Iterator[C
     yield Check(f"fold_{ctype}", [x], ITEMS, 1, made.reshape(-1))
 
 
-def _real_folds(ctype: str, width: int) -> str:
+def _write_real_folds(ctype: str, width: int) -> str:
     """Sums free of error, extremes by selection, functions of vectors, pairs taken apart."""
     wide = f"{ctype}{width}"
     half = width // 2
@@ -128,19 +128,19 @@ def _real_folds(ctype: str, width: int) -> str:
   {wide} sums = ({wide})(0), low = ({wide})(0), most = ({wide})(-INFINITY);
   int c = 0;
   for (; c + {width} <= {LENGTH}; c += {width}) {{
-    const {wide} v = {_load(ctype, width, "x + c")};
+    const {wide} v = {_write_load(ctype, width, "x + c")};
     const {wide} t = sums + v; const {wide} z = t - sums;
     low += (sums - (t - z)) + (v - z); sums = t;
     most = (v > most) | (v != v) ? v : most;
   }}
   {ctype} sum = 0, high = -INFINITY;
-  {_lanes(width, lambda s: f"sum += sums.{s} + low.{s}; high = max(high, most.{s});")}
+  {_join_lanes(width, lambda s: f"sum += sums.{s} + low.{s}; high = max(high, most.{s});")}
   for (; c < {LENGTH}; c++) {{ sum += x[c]; high = max(high, x[c]); }}
   y[0] = sum; y[1] = high;
 }}
 kernel void functions_{ctype}(global const {ctype} *x, global {ctype} *y) {{
   x += 1 + get_global_id(0) * {LENGTH}; y += get_global_id(0) * {5 * width};
-  const {wide} v = {_load(ctype, width, "x")};
+  const {wide} v = {_write_load(ctype, width, "x")};
   const {wide} size = fabs(v);
   const {wide} results[5] = {{ exp(v), log1p(size), sqrt(size), rsqrt(size), v * v + size }};
   for (int f = 0; f < 5; f++) ((global loose_{ctype}{width} *)(y + f * {width}))->v = results[f];
@@ -154,8 +154,8 @@ kernel void pairs_{ctype}(global const {ctype} *x, global {ctype} *y) {{
 }}"""
 
 
-def _real_checks(ctype: str, dtype: str, width: int) -> Iterator[Check]:
-    x = np.round(numbers(dtype, 11) * 1024).astype(dtype) / 1024  # sums of these are exact
+def _check_reals(ctype: str, dtype: str, width: int) -> Iterator[Check]:
+    x = np.round(make_numbers(dtype, 11) * 1024).astype(dtype) / 1024  # sums of these are exact
     x[x == 0] = 0.5
     rows = x[1:].reshape(ITEMS, LENGTH)
     folds = np.stack([rows.sum(1, dtype="f8"), rows.max(1)], 1).astype(dtype)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import pyopencl as cl
 
-__all__ = ["UNTRIED", "State", "Verdict", "forget", "keep", "key_of", "remembered"]
+__all__ = ["UNTRIED", "State", "Verdict", "forget", "keep", "make_key", "recall"]
 
 SUFFIX: Final = ".verdict.json"
 _CHECKS: Final = ("checks.py", "vector_checks.py")
@@ -40,23 +40,23 @@ class Verdict(NamedTuple):
 
     def __str__(self) -> str:
         if self.state == "limited":
-            return f"sound with limits: {', '.join(self.limits.told())}"
+            return f"sound with limits: {', '.join(self.limits.describe())}"
         return {"untried": "not tried"}.get(self.state, self.state)
 
 
 UNTRIED: Final = Verdict("untried")
 
 
-def key_of(device: cl.Device) -> str:
+def make_key(device: cl.Device) -> str:
     """Return the key of the verdict on ``device``: driver, processor, our version, checks."""
     folder = resources.files(__package__)
     checks = (folder.joinpath(name).read_text() for name in _CHECKS)
-    return identity.key(device, identity.ours(), *checks).hexdigest()
+    return identity.start_key(device, identity.find_version(), *checks).hexdigest()
 
 
-def remembered(key: str) -> Verdict | None:
+def recall(key: str) -> Verdict | None:
     """Return the verdict of an earlier process; None if there is no usable one."""
-    file = _file(key)
+    file = _find_file(key)
     content = None if file is None else cache_folder.read(file)
     if content is None:
         return None
@@ -64,10 +64,10 @@ def remembered(key: str) -> Verdict | None:
         told = json.loads(content)
     except (ValueError, RecursionError):
         return None
-    return _read(told)
+    return _parse(told)
 
 
-def _read(told: Any) -> Verdict | None:
+def _parse(told: Any) -> Verdict | None:
     """Return the verdict in the content of a file; None if the content is no verdict."""
     if not isinstance(told, dict) or told.get("state") not in get_args(State):
         return None
@@ -82,25 +82,25 @@ def _read(told: Any) -> Verdict | None:
 
 def keep(key: str, verdict: Verdict, device: cl.Device) -> None:
     """Remember ``verdict``."""
-    file = _file(key)
+    file = _find_file(key)
     if file is not None:
         told = {
             "state": verdict.state,
             "limits": verdict.limits._asdict(),
             "findings": verdict.findings,
-            "device": identity.facts(device),
+            "device": identity.read_facts(device),
         }
         cache_folder.write(file, json.dumps(told, indent=1).encode())
 
 
-def _file(key: str) -> Path | None:
-    folder = cache_folder.folder()
+def _find_file(key: str) -> Path | None:
+    folder = cache_folder.find_folder()
     return None if folder is None else folder / f"{key}{SUFFIX}"
 
 
 def forget() -> None:
     """Forget all verdicts."""
-    folder = cache_folder.folder()
+    folder = cache_folder.find_folder()
     if folder is not None:
         for file in folder.glob(f"*{SUFFIX}"):
             file.unlink(missing_ok=True)
