@@ -40,8 +40,8 @@ def backprop_filter(
 ) -> Tensor:
     windows = windows_of(x.shape, filter_shape, attributes)
     columns = _columns(channels_last(x, data_format), windows)
-    pulled = _by_channel(channels_last(dy, data_format), *filter_shape[2:])
-    product = matmul(columns, pulled, transpose_a=True)  # [channels, taps, multiplier]
+    rows = _by_channel(channels_last(dy, data_format), *filter_shape[2:])
+    product = matmul(columns, rows, transpose_a=True)  # [channels, taps, multiplier]
     return reshape(permute_dims(product, (1, 0, 2)), filter_shape)
 
 

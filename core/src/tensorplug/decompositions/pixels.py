@@ -49,10 +49,10 @@ def _levels(x: Tensor) -> Tensor:
 
 
 def _channels(x: Tensor, count: int, alpha: int) -> Tensor:
-    given = expand_dims(x, axis=-1) if x.ndim == 2 else x
-    plane = (*given.shape[:2], 1)
+    image = expand_dims(x, axis=-1) if x.ndim == 2 else x
+    plane = (*image.shape[:2], 1)
     parts = [
-        full(plane, alpha, dtype=given.dtype) if at is None else slice_(given, (0, 0, at), plane)
-        for at in ops.CHANNELS[given.shape[2]][:count]
+        full(plane, alpha, dtype=image.dtype) if at is None else slice_(image, (0, 0, at), plane)
+        for at in ops.CHANNELS[image.shape[2]][:count]
     ]
     return concat(parts, axis=2)

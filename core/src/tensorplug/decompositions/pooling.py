@@ -74,8 +74,8 @@ def max_pool_3d_grad(
     dy: Tensor, input: Tensor, output: Tensor, *, data_format: str, attributes: dict[str, Any]
 ) -> Tensor:
     windows = ops.geometry(input.shape, **attributes)
-    pulled, x, largest = (channels_last(image, data_format) for image in (dy, input, output))
-    return restored(_to_largest(pulled, x, largest, windows), data_format)
+    last_dy, x, largest = (channels_last(image, data_format) for image in (dy, input, output))
+    return restored(_to_largest(last_dy, x, largest, windows), data_format)
 
 
 @decompositions.of(ops.AVG_POOL)

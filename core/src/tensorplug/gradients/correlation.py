@@ -27,12 +27,12 @@ def _transposes(family: Family) -> None:
         return dispatch(family.forward, x, filter, **window_attributes(attributes))
 
     def to_input(dy: Tensor, filter: Tensor, shape: Shape, attributes: Attributes) -> Tensor:
-        given = window_attributes(attributes)
-        return dispatch(family.backprop_input, dy, filter, **given, input_shape=shape)
+        window = window_attributes(attributes)
+        return dispatch(family.backprop_input, dy, filter, **window, input_shape=shape)
 
     def to_filter(x: Tensor, dy: Tensor, shape: Shape, attributes: Attributes) -> Tensor:
-        given = window_attributes(attributes)
-        return dispatch(family.backprop_filter, x, dy, **given, filter_shape=shape)
+        window = window_attributes(attributes)
+        return dispatch(family.backprop_filter, x, dy, **window, filter_shape=shape)
 
     @gradients.wrt(family.forward, "x")
     def forward_wrt_x(

@@ -54,8 +54,8 @@ def boxes(
         return zeros(boxes.shape, dtype=boxes.dtype)
     found = places(image.shape, boxes, crop_size)
     parts = sloped_samples_of(image.shape, box_ind, found)
-    pulled = _counted(dy, box_ind, found, image.shape[0])
-    along_y, along_x = pixel_sampling.slopes(pulled, image, parts, 0)
+    inside_dy = _counted(dy, box_ind, found, image.shape[0])
+    along_y, along_x = pixel_sampling.slopes(inside_dy, image, parts, 0)
     y1, y2 = _to_edges(sum_(along_y, axis=2), image.shape[1])
     x1, x2 = _to_edges(sum_(along_x, axis=1), image.shape[2])
     return astype(stack((y1, x1, y2, x2), axis=1), boxes.dtype)
@@ -67,10 +67,10 @@ def _counted(dy: Tensor, box_ind: Tensor, found: Places, batch: int) -> Tensor:
     return where(expand_dims(logical_and(found.inside, real), axis=-1), dy, 0)
 
 
-def _to_edges(pull: Tensor, length: int) -> tuple[Tensor, Tensor]:
-    """Return [boxes, places] as what pulls the boxes' first edges and their last."""
+def _to_edges(cotangent: Tensor, length: int) -> tuple[Tensor, Tensor]:
+    """Return the cotangents of the boxes' first and last edges from those of [boxes, places]."""
     first, last = (
-        sum_(pull * asarray(share, dtype=pull.dtype), axis=1)
-        for share in shares(pull.shape[1], length)
+        sum_(cotangent * asarray(share, dtype=cotangent.dtype), axis=1)
+        for share in shares(cotangent.shape[1], length)
     )
     return first, last

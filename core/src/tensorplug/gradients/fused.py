@@ -33,7 +33,7 @@ Attributes = dict[str, Any]
 
 
 class _Call(NamedTuple):
-    """What a fused kernel was given and gave."""
+    """The operands and the result of a fused kernel."""
 
     product: Callable[[], Tensor]
     bias: Tensor | None
@@ -69,18 +69,18 @@ class _Call(NamedTuple):
         assert self.weights is not None  # a PReLU has them
         return where(self.before() > 0, dy, dy * self.aligned(self.weights))
 
-    def to_weights(self, dy: Tensor, given: TensorType) -> Tensor:
+    def to_weights(self, dy: Tensor, weights_type: TensorType) -> Tensor:
         """Return the gradient of the slopes of a PReLU."""
         assert self.weights is not None  # it is differentiated with respect to them
         if self.attributes["activation"] != "prelu":
             return zeros_like(self.weights)
         before = self.before()
-        return self.restored(where(before > 0, 0.0, dy * before), given)
+        return self.restored(where(before > 0, 0.0, dy * before), weights_type)
 
-    def restored(self, dy: Tensor, given: TensorType) -> Tensor:
+    def restored(self, dy: Tensor, x_type: TensorType) -> Tensor:
         """Return the gradient of a bias or slopes that were aligned with the channels."""
         data_format = self.attributes.get("data_format")
-        if ops.aligned(given.shape, dy.ndim, data_format) == given.shape:
+        if ops.aligned(x_type.shape, dy.ndim, data_format) == x_type.shape:
             return dy  # the tape sums it
         kept = channel_axis(str(data_format))
         return sum_(dy, axis=tuple(at for at in range(dy.ndim) if at != kept))
@@ -97,9 +97,9 @@ def _fused(spec: KernelSpec, family: Family) -> None:
         out: Tensor,
         attributes: Attributes,
     ) -> _Call:
-        given = window_attributes(attributes)
+        window = window_attributes(attributes)
         return _Call(
-            lambda: dispatch(family.forward, x, filter, **given), bias, weights, out, attributes
+            lambda: dispatch(family.forward, x, filter, **window), bias, weights, out, attributes
         )
 
     @gradients.wrt(spec, "x")
@@ -113,9 +113,9 @@ def _fused(spec: KernelSpec, family: Family) -> None:
         attributes: Attributes,
     ) -> Tensor:
         made = call(x, filter, bias, prelu_activation_weights, out, attributes)
-        given = window_attributes(attributes)
+        window = window_attributes(attributes)
         inner = made.through(dy)
-        return dispatch(family.backprop_input, inner, filter, **given, input_shape=x.shape)
+        return dispatch(family.backprop_input, inner, filter, **window, input_shape=x.shape)
 
     @gradients.wrt(spec, "filter")
     def wrt_filter(
@@ -128,9 +128,9 @@ def _fused(spec: KernelSpec, family: Family) -> None:
         attributes: Attributes,
     ) -> Tensor:
         made = call(x, filter, bias, prelu_activation_weights, out, attributes)
-        given = window_attributes(attributes)
+        window = window_attributes(attributes)
         inner = made.through(dy)
-        return dispatch(family.backprop_filter, x, inner, **given, filter_shape=filter.shape)
+        return dispatch(family.backprop_filter, x, inner, **window, filter_shape=filter.shape)
 
     @gradients.wrt(spec, "bias")
     def wrt_bias(

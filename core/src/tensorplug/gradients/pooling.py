@@ -81,8 +81,8 @@ def max_pool_3d_grad(
 ) -> Tensor:
     form = attributes["data_format"]
     windows = ops.geometry(input.shape, **attributes)
-    pulled, x, largest = (channels_last(image, form) for image in (ddy, input, output))
-    return restored(_picked(pulled, x, largest, windows), form)
+    last_ddy, x, largest = (channels_last(image, form) for image in (ddy, input, output))
+    return restored(_picked(last_ddy, x, largest, windows), form)
 
 
 def _picked(ddy: Tensor, x: Tensor, output: Tensor, windows: Any) -> Tensor:

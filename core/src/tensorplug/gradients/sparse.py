@@ -32,8 +32,8 @@ def filled_values(dy_output_values: Tensor, reverse_index_map: Tensor) -> Tensor
 
 @gradients.wrt(ops.SPARSE_FILL_EMPTY_ROWS, "default_value")
 def filled_default(dy_output_values: Tensor, reverse_index_map: Tensor) -> Tensor:
-    given = ones(reverse_index_map.shape, dtype=dt.int32)
-    counts = unsorted_segment_sum(given, reverse_index_map, dy_output_values.shape[0])
+    ones_ = ones(reverse_index_map.shape, dtype=dt.int32)
+    counts = unsorted_segment_sum(ones_, reverse_index_map, dy_output_values.shape[0])
     return where(equal(counts, 0), dy_output_values, 0)  # summed by the tape
 
 
@@ -46,7 +46,7 @@ def segment_sum(dy: Tensor, data_type: TensorType, indices: Tensor, segment_ids:
 def segment_mean(
     dy: Tensor, data_type: TensorType, indices: Tensor, segment_ids: Tensor
 ) -> Tensor:
-    given = ones(segment_ids.shape, dtype=dt.int32)
-    counts = maximum(unsorted_segment_sum(given, segment_ids, dy.shape[0]), full((), 1))
+    ones_ = ones(segment_ids.shape, dtype=dt.int32)
+    counts = maximum(unsorted_segment_sum(ones_, segment_ids, dy.shape[0]), full((), 1))
     column = reshape(astype(counts, dy.dtype), (dy.shape[0], *(1,) * (dy.ndim - 1)))
     return segment_sum(dy / column, data_type, indices, segment_ids)

@@ -34,11 +34,11 @@ def scores(
     selected_indices: Tensor,
     soft_nms_sigma: float,
 ) -> Tensor:
-    pulled = dy_selected_scores
+    cotangent = dy_selected_scores
     if soft_nms_sigma:
         overlap = _Overlaps.of(gather(boxes, selected_indices)).overlap
-        pulled = pulled * exp(sum_(overlap * overlap, axis=1) * (-0.5 / soft_nms_sigma))
-    return scatter_nd(reshape(selected_indices, (-1, 1)), pulled, scores_type.shape)
+        cotangent = cotangent * exp(sum_(overlap * overlap, axis=1) * (-0.5 / soft_nms_sigma))
+    return scatter_nd(reshape(selected_indices, (-1, 1)), cotangent, scores_type.shape)
 
 
 @gradients.wrt(ops.NON_MAX_SUPPRESSION_V5, "boxes")
@@ -54,8 +54,8 @@ def boxes(
         return zeros(boxes.shape, dtype=boxes.dtype)
     chosen = gather(boxes, selected_indices)
     lowered = reshape(dy_selected_scores * selected_scores, (-1, 1)) * (-1.0 / soft_nms_sigma)
-    pulls = _Overlaps.of(chosen).pulled(lowered)
-    return scatter_nd(reshape(selected_indices, (-1, 1)), pulls, boxes.shape)
+    cotangents = _Overlaps.of(chosen).vjp(lowered)
+    return scatter_nd(reshape(selected_indices, (-1, 1)), cotangents, boxes.shape)
 
 
 class _Side(NamedTuple):
@@ -81,8 +81,8 @@ class _Side(NamedTuple):
         common = minimum(self.last, self.last.T) - maximum(self.first, self.first.T)
         return maximum(common, 0)
 
-    def pulled(self, shared: Tensor, length: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the pulls at both corners, given those at shared and own lengths."""
+    def vjp(self, shared: Tensor, length: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the cotangents of both corners from those of the shared and own lengths."""
         last = length + _halves(shared, less, self.last)
         first = -length - _halves(shared, greater, self.first)
         before = _part(less, self.one, self.other)
@@ -90,12 +90,12 @@ class _Side(NamedTuple):
 
 
 def _part(wins: Callable[..., Tensor], a: Tensor, b: Tensor) -> Tensor:
-    """Return 1 where ``a`` wins over ``b``, a half at a tie, 0 elsewhere."""
+    """Return 1 where ``a`` wins over ``b``, a half at a tie, 0 otherwise."""
     return astype(wins(a, b), a.dtype) + astype(equal(a, b), a.dtype) * 0.5
 
 
 def _halves(pairs: Tensor, wins: Callable[..., Tensor], ends: Tensor) -> Tensor:
-    """Return the pulls of pairs summed for each box whose end is the one that counts."""
+    """Return the sums of the pairs' cotangents for each box whose end counts."""
     own = sum_(pairs * _part(wins, ends, ends.T), axis=1, keepdims=True)
     return own + reshape(sum_(pairs * _part(wins, ends.T, ends), axis=0), own.shape)
 
@@ -122,11 +122,11 @@ class _Overlaps(NamedTuple):
     def overlap(self) -> Tensor:
         return self.shared / self.union
 
-    def pulled(self, pull: Tensor) -> Tensor:
-        """Return the pulls at the boxes, if ``pull`` comes at half the overlaps' squares."""
-        at = pull * self.overlap / self.union
+    def vjp(self, cotangent: Tensor) -> Tensor:
+        """Return the cotangents of the boxes from that of half the overlaps' squares."""
+        at = cotangent * self.overlap / self.union
         shared, areas = at * (1.0 + self.overlap), at * -self.overlap
         area = sum_(areas, axis=1, keepdims=True) + reshape(sum_(areas, axis=0), (-1, 1))
-        tops, bottoms = self.y.pulled(shared * self.x.shared, area * self.x.length)
-        lefts, rights = self.x.pulled(shared * self.y.shared, area * self.y.length)
+        tops, bottoms = self.y.vjp(shared * self.x.shared, area * self.x.length)
+        lefts, rights = self.x.vjp(shared * self.y.shared, area * self.y.length)
         return concat((tops, lefts, bottoms, rights), axis=1)

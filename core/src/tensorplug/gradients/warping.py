@@ -1,4 +1,4 @@
-"""Gradients of turned, mirrored and projected images: what was read gets what pulls."""
+"""Gradients of rotated, mirrored and projected images."""
 
 from __future__ import annotations
 
@@ -34,10 +34,8 @@ def rotate_with_offset(dy: Tensor, radians: float, center: tuple[float, float]) 
     pixel, inside = ops.rotation_sources(height, width, radians, center)
     read = inside.nonzero()[0].astype("int32")
     rows = permute_dims(reshape(dy, (batch, height * width, channels)), (1, 0, 2))
-    pulled = rows[asarray(read)]
-    back = scatter_nd(
-        asarray(pixel[read].reshape(-1, 1)), pulled, (height * width, batch, channels)
-    )
+    pixels = asarray(pixel[read].reshape(-1, 1))
+    back = scatter_nd(pixels, rows[asarray(read)], (height * width, batch, channels))
     return reshape(permute_dims(back, (1, 0, 2)), dy.shape)
 
 
@@ -49,8 +47,8 @@ def image(
         return zeros(image_type.shape, dtype=dy.dtype)
     found = project(transforms, (dy.shape[1], dy.shape[2]))
     parts = samples_of(image_type.shape, found, interpolation, fill_mode)
-    pulled = where(expand_dims(found.finite, axis=-1), dy, 0)
-    return pixel_sampling.scattered(pulled, parts, image_type.shape)
+    finite_dy = where(expand_dims(found.finite, axis=-1), dy, 0)
+    return pixel_sampling.scattered(finite_dy, parts, image_type.shape)
 
 
 @gradients.wrt(ops.TRANSFORM, "transforms")
@@ -66,18 +64,18 @@ def transforms(
         return zeros(transforms.shape, dtype=transforms.dtype)
     found = project(transforms, (dy.shape[1], dy.shape[2]))
     parts = sloped_samples_of(image.shape, found, fill_mode)
-    pulled = where(expand_dims(found.finite, axis=-1), dy, 0)
-    along_y, along_x = pixel_sampling.slopes(pulled, image, parts, fill_value)
+    finite_dy = where(expand_dims(found.finite, axis=-1), dy, 0)
+    along_y, along_x = pixel_sampling.slopes(finite_dy, image, parts, fill_value)
     scale = where(found.finite, found.scale, 1)
     y, x = (
-        astype(pull, place.dtype) * fill_modes.slope(place, length, fill_mode, BY_OPS) / scale
-        for pull, place, length in (
+        astype(slope, place.dtype) * fill_modes.slope(place, length, fill_mode, BY_OPS) / scale
+        for slope, place, length in (
             (along_y, found.y, image.shape[1]),
             (along_x, found.x, image.shape[2]),
         )
     )
     both = -(x * found.x + y * found.y)
     columns, rows = found.columns, found.rows
-    pulls = (x * columns, x * rows, x, y * columns, y * rows, y, both * columns, both * rows)
-    gathered = stack([sum_(item, axis=(1, 2)) for item in pulls], axis=1)
+    cotangents = (x * columns, x * rows, x, y * columns, y * rows, y, both * columns, both * rows)
+    gathered = stack([sum_(part, axis=(1, 2)) for part in cotangents], axis=1)
     return astype(gathered, transforms.dtype)

@@ -252,20 +252,20 @@ def _row_lengths(splits: Array, what: str) -> Array:
 
 
 def _output(shape: Array, values: Array, count: int, longest: list[int]) -> list[int]:
-    """Return the sizes of the result: those given, else the longest row's in each dimension."""
-    given = [int(size) for size in shape] if shape.ndim else None
-    if given is None:
+    """Return the sizes of the result: those in ``shape``, else those of the longest rows."""
+    sizes = [int(size) for size in shape] if shape.ndim else None
+    if sizes is None:
         if int(shape) != -1:
             raise ShapeError(f"shape must be a list of sizes, or -1 for any, got {shape}")
-        given = [-1] * (len(longest) + values.ndim)
-    if any(size < -1 for size in given):
-        raise ShapeError(f"shape {given} has a negative size other than -1")
+        sizes = [-1] * (len(longest) + values.ndim)
+    if any(size < -1 for size in sizes):
+        raise ShapeError(f"shape {sizes} has a negative size other than -1")
     natural = [count, *longest, *values.shape[1:]]
     inner = len(longest) + 1
-    for at in range(inner, len(given)):
-        if given[at] not in (-1, natural[at]):
+    for at in range(inner, len(sizes)):
+        if sizes[at] not in (-1, natural[at]):
             raise ShapeError(
-                f"shape {given} has size {given[at]} in dimension {at}, but the values have "
+                f"shape {sizes} has size {sizes[at]} in dimension {at}, but the values have "
                 f"{natural[at]}"
             )
-    return [own if size == -1 else size for size, own in zip(given, natural, strict=True)]
+    return [own if size == -1 else size for size, own in zip(sizes, natural, strict=True)]

@@ -85,13 +85,13 @@ def median(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 
 def _fractions(q: Any) -> np.ndarray[Any, Any]:
-    fractions = as_tensor(q, what="quantile: q")
-    if fractions.dtype not in dt.REAL:
-        raise DTypeError(f"quantile: q is {fractions.type}, but must hold real numbers")
-    if fractions.ndim > 1:
-        raise ShapeError(f"quantile: q is {fractions.type}, but must be a number or a row of them")
+    tensor = as_tensor(q, what="quantile: q")
+    if tensor.dtype not in dt.REAL:
+        raise DTypeError(f"quantile: q is {tensor.type}, but must hold real numbers")
+    if tensor.ndim > 1:
+        raise ShapeError(f"quantile: q is {tensor.type}, but must be a number or a row of them")
     # A Python number has more digits than float32.
-    exact = fractions.numpy() if hasattr(q, "dtype") else np.asarray(q)
+    exact = tensor.numpy() if hasattr(q, "dtype") else np.asarray(q)
     fractions = exact.astype(np.float64)
     if not np.all((fractions >= 0) & (fractions <= 1)):
         raise ArgumentError(f"quantile: q must lie between 0 and 1, got {fractions.tolist()}")

@@ -9,7 +9,7 @@ from tensorplug.contract import attributes as kinds
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
 from tensorplug.contract import windows as sliding
-from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
+from tensorplug.contract.spec import REQUIRED, Attribute, KernelSpec, TensorType
 from tensorplug.contract.windows import axes_attribute
 from tensorplug.dispatch.calls import as_tensor, chained
 from tensorplug.errors import ShapeError
@@ -50,7 +50,7 @@ def pool_geometry(
     )
 
 
-def _spatial(kind: Any, form: str, **options: Any) -> Attribute:
+def _spatial(kind: Any, form: str, default: Any = REQUIRED) -> Attribute:
     """Return an attribute whose canonical form depends on how many spatial axes there are."""
 
     def canonical(value: Any, known: InputTypes) -> Any:
@@ -60,9 +60,10 @@ def _spatial(kind: Any, form: str, **options: Any) -> Attribute:
                 "input must be [batch, one to three spatial axes, channels], got "
                 f"{list(known['input'].shape)}"
             )
-        return kind(axes, **options).canonical(value, known)
+        attribute = kind(axes) if default is REQUIRED else kind(axes, default)
+        return attribute.canonical(value, known)
 
-    return Attribute(canonical, *options.values(), form=form)
+    return Attribute(canonical, default, form)
 
 
 def _pool(input: TensorType, *, pooling_type: str, attributes: Attributes) -> TensorType:
