@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.backend import Backend
-from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch.calls import dispatch
 from tensorplug.dispatch.context import use_context
 from tensorplug.errors import BackendMemoryError, BackendUnavailableError
 from tensorplug.ops import creation, movement
+from tensorplug.plugin import Backend, TensorType
+from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu import plugin
 from tensorplug_cpu.backend import CpuBackend
 

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from tensorplug.contract import dtypes as dt
 from tensorplug.errors import ArgumentError, DTypeError
 from tensorplug.ops import creation as ops
+from tensorplug.plugin import dtypes as dt
 
 FIXED = sorted(item.name for item in dt.FIXED)
 

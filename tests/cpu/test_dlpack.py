@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.backend import SharesHostMemory
 from tensorplug.dispatch.context import use_context
 from tensorplug.errors import DTypeError, InterchangeError
 from tensorplug.ops import creation, movement
 from tensorplug.ops.indexing import getting
+from tensorplug.plugin import SharesHostMemory
+from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.backend import CpuBackend
 
 FIXED = sorted(item.name for item in dt.FIXED)

@@ -9,8 +9,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tensorplug.contract import dtypes as dt
 from tensorplug.ops import elementwise as ops
+from tensorplug.plugin import dtypes as dt
 
 
 def named(each):

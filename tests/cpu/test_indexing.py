@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tensorplug.contract import dtypes as dt
 from tensorplug.errors import ArgumentError
 from tensorplug.ops.indexing import indexing as ops
+from tensorplug.plugin import dtypes as dt
 
 ANY = sorted(item.name for item in dt.ANY)
 NUMERIC = sorted(item.name for item in dt.NUMERIC)

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from tests.core.catalogue_calls import KERNELS, cases, run_twice
 
-from tensorplug.contract.backend import CountsBuffers
 from tensorplug.contract.tables import kernel_entry
 from tensorplug.dispatch.calls import dispatch_binary
 from tensorplug.dispatch.context import use_context
@@ -20,7 +19,8 @@ from tensorplug.errors import LeakError
 from tensorplug.observers.leaks import LeakCheck
 from tensorplug.ops import creation
 from tensorplug.ops.elementwise import ADD
-from tensorplug_cpu import counting
+from tensorplug.plugin import CountsBuffers
+from tensorplug_cpu import memory_tracing
 from tensorplug_cpu.backend import CpuBackend
 
 TEXT = np.dtypes.StringDType()
@@ -31,7 +31,7 @@ def traced_here_alone():
     """Stop what the first count has started."""
     assert not tracemalloc.is_tracing()
     yield
-    counting.stop()
+    memory_tracing.stop()
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_no_kernel_leaks(kernel, context):
     called = []
     for spec, case in cases(kernel):
         called.append(run_twice(spec, case))
-        counting.stop()  # what was made so far makes counting slow
+        memory_tracing.stop()  # what was made so far makes counting slow
     registered = context.engine.registry.state.kernel(kernel, "cpu") is not None
     assert any(called) is registered
 
@@ -89,7 +89,7 @@ FINE = [
 @pytest.fixture
 def replaced(checked):
     """Return a function that replaces the kernel of Add, and five arrays in the stash."""
-    counting.live_arrays()  # from here on, so that these five are counted
+    memory_tracing.live_arrays()  # from here on, so that these five are counted
     stash[:] = [np.zeros(3) for _ in range(5)]
     handles = []
 
@@ -146,12 +146,12 @@ OWN = [
 @pytest.mark.parametrize(("make", "number"), [o[1:] for o in OWN], ids=[o[0] for o in OWN])
 def test_counts_are_exact(make, number):
     gc.collect()
-    before = counting.live_arrays()
+    before = memory_tracing.live_arrays()
     made = make()
-    assert counting.live_arrays() - before == number
+    assert memory_tracing.live_arrays() - before == number
     del made
-    assert counting.live_arrays() == before
-    assert counting.live_arrays() == before  # counting makes none
+    assert memory_tracing.live_arrays() == before
+    assert memory_tracing.live_arrays() == before  # counting makes none
 
 
 @pytest.mark.parametrize(
@@ -179,14 +179,14 @@ def test_it_can_count():
 PROGRAM = """
 import tracemalloc
 import tensorplug as tp
-from tensorplug import dispatch as seam
+from tensorplug.dispatch.context import current_context, use_context
 from tensorplug.observers.leaks import LeakCheck
 
 with tp.use_backend("cpu"):
     x = tp.asarray([1.0])
     tp.memory(), tp.grad(tp.exp)(x), tp.tidy(tp.exp, x)
     assert not tracemalloc.is_tracing(), "it is traced without need"
-    with seam.entered(seam.current().replace(observers=(LeakCheck(),))):
+    with use_context(current_context().replace(observers=(LeakCheck(),))):
         assert not tracemalloc.is_tracing(), "it is traced before the first count"
         tp.exp(x)
         assert tracemalloc.is_tracing()
@@ -218,6 +218,6 @@ def test_nothing_is_traced_before_the_first_count():
 )
 def test_text_outside_of_an_array(texts, nbytes):
     array = np.array(texts, TEXT)
-    assert counting.text_bytes(array) == nbytes
+    assert memory_tracing.text_bytes(array) == nbytes
     view = array[..., ::-1]
     assert CpuBackend().allocation(view) == (id(array), array.nbytes + nbytes)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tensorplug.contract import dtypes as dt
 from tensorplug.ops import matrix_products as ops
+from tensorplug.plugin import dtypes as dt
 
 NUMERIC = sorted(item.name for item in dt.NUMERIC)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tensorplug.contract import dtypes as dt
 from tensorplug.errors import ArgumentError, DTypeError
 from tensorplug.ops import movement as ops
+from tensorplug.plugin import dtypes as dt
 
 
 def named(each):

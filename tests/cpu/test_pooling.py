@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from tensorplug.contract import dtypes as dt
 from tensorplug.ops.nn.convolution import pooling as ops
-from tensorplug_cpu import tiling
+from tensorplug.plugin import dtypes as dt
+from tensorplug_cpu import tiles
 
 REAL = sorted(item.name for item in dt.REAL)
 FLOATS = ["float16", "float32", "float64"]
@@ -130,18 +130,18 @@ def test_gradients_by_blocks_of_tiles(monkeypatch, block):
     x = rng.integers(0, 3, (5, 7, 9, 3)).astype("float32")
     parts = x[:, :6].reshape(5, 3, 2, 3, 3, 3).transpose(0, 1, 3, 5, 2, 4).reshape(5, 3, 3, 3, 6)
     dy = rng.normal(size=(5, 3, 3, 3)).astype("float32")
-    monkeypatch.setattr(tiling, "_BLOCK", block)
-    tiles = tiling.Tiles(5, at, 3)
+    monkeypatch.setattr(tiles, "_BLOCK", block)
+    steps = tiles.Tiles(5, at, 3)
 
     def whole(windows):
         apart = windows.reshape(5, 3, 3, 3, 2, 3).transpose(0, 1, 4, 2, 5, 3)
         return np.pad(apart.reshape(5, 6, 9, 3), ((0, 0), (0, 1), (0, 0), (0, 0)))
 
     first = np.arange(6) == parts.argmax(-1)[..., None]
-    result = tiles.to_first_equal(dy, x, parts.max(-1))
+    result = steps.to_first_equal(dy, x, parts.max(-1))
     np.testing.assert_array_equal(result, whole(np.where(first, dy[..., None], 0)))
     everywhere = whole(np.broadcast_to(dy[..., None], parts.shape))
-    np.testing.assert_array_equal(tiles.spread(dy, x.shape), everywhere)
+    np.testing.assert_array_equal(steps.spread(dy, x.shape), everywhere)
 
 
 def test_a_window_of_minus_infinity_beside_padding(call, near):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tensorplug.contract import dtypes as dt
 from tensorplug.ops.random import box_muller
 from tensorplug.ops.random import random as ops
+from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.oracle import random as oracle
 from tensorplug_cpu import philox, variates
 

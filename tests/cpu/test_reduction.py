@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from tensorplug.contract import dtypes as dt
 from tensorplug.errors import ShapeError
 from tensorplug.ops import reduction as ops
+from tensorplug.plugin import dtypes as dt
 
 INTEGERS = sorted(item.name for item in dt.INTEGER)
 FLOATS = ["float16", "float32", "float64"]

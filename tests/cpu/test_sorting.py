@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from tensorplug.contract import dtypes as dt
 from tensorplug.ops import sorting as ops
+from tensorplug.plugin import dtypes as dt
 
 NAN, INF = math.nan, math.inf
 REAL = sorted(item.name for item in dt.REAL)

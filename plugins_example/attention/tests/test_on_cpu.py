@@ -14,7 +14,7 @@ import pytest
 import tensorplug as tp
 from tensorplug_attention import ATTENTION, ATTENTION_GRAD, scaled_dot_product_attention
 from tensorplug_attention.kernels import cpu
-from tensorplug_cpu.extending import share_out
+from tensorplug_cpu.extensions import share_out
 
 rng = np.random.default_rng(21)
 

@@ -11,7 +11,7 @@ from tensorplug.plugin import BackendMemoryError, DType, FlatCall, FlatProgram, 
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu import memory_tracing
 from tensorplug_cpu.exclusive import ExclusiveArray
-from tensorplug_cpu.fusion import fused
+from tensorplug_cpu.fusion import fuse
 from tensorplug_cpu.memory_pool import pool
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ __all__ = ["CpuBackend"]
 
 
 class CpuBackend:
-    """Buffers are ``numpy.ndarray``, of rank 0 too, with any strides; nobody writes into one."""
+    """Buffers are ``numpy.ndarray``, of rank 0 too, with any strides, and never written to."""
 
     survives_fork = True  # plain memory, and NumPy starts no threads of its own
 
@@ -62,7 +62,7 @@ class CpuBackend:
         return buffer
 
     def share_from_host(self, array: Array) -> Array:
-        """Return a view of ``array``: whoever owns its memory may change the values."""
+        """Return a view of ``array``; the owner of its memory may change the values."""
         return array.view(np.ndarray)
 
     def share_to_host(self, buffer: Array) -> Array:
@@ -77,7 +77,7 @@ class CpuBackend:
         """Return dtype and shape.
 
         Raises:
-            TypeError: when ``buffer`` is no array (a NumPy scalar is none).
+            TypeError: when ``buffer`` is not an array; a NumPy scalar is not one.
 
         """
         if not isinstance(buffer, np.ndarray):
@@ -85,15 +85,15 @@ class CpuBackend:
         return TensorType(dt.of(buffer.dtype), buffer.shape)
 
     def allocation(self, buffer: Array) -> tuple[Hashable, int]:
-        """Return the identity of what owns the memory, and its size in bytes.
+        """Return the identity of the memory's owner, and its size in bytes.
 
-        That is an array; or, where another library owns it, an object that does not tell its
-        size, and the size is that of the array which came from there. Text that does not fit
-        into an array of strings itself is counted with it.
+        The owner is an array, or an object of another library. If such an object does not tell
+        its size, the size is that of the array over it. Text outside the elements of an array of
+        strings is counted with the array.
         """
         owner: Any = buffer
         size = buffer.nbytes
-        # Between a view and its array may stand an object that is neither, with a base too.
+        # Between a view and its array there may be an object of another class, with a base too.
         while getattr(owner, "base", None) is not None:
             owner = owner.base
             size = getattr(owner, "nbytes", size)
@@ -110,18 +110,18 @@ class CpuBackend:
         return memory_tracing.owns_memory(buffer)
 
     def stop_counting(self) -> None:
-        """Stop tracing, if counting has started it."""
+        """Stop tracing, if counting started it."""
         memory_tracing.stop()
 
     def compile_program(self, program: FlatProgram) -> Sequence[FlatCall]:
-        """Return the calls with chains of elementwise ones made one call each."""
-        return fused(program)
+        """Return the calls, with each chain of elementwise calls fused into one."""
+        return fuse(program)
 
     def synchronize(self) -> None:
         """Do nothing: kernels have run when they return."""
 
     def memory(self) -> Mapping[str, int]:
-        """Return what lies idle, to be recycled for large results; trimmed as it ages."""
+        """Return the idle memory that is kept for large results."""
         return {"pool_bytes": pool.bytes, "pool_pieces": pool.pieces}
 
     def close(self) -> None:

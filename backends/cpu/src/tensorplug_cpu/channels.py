@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tensorplug_cpu.filling import blank
-from tensorplug_cpu.parts import elementwise
-from tensorplug_cpu.quiet import quietly
+from tensorplug_cpu.floating_point import without_warnings
+from tensorplug_cpu.fusible import mark_elementwise
+from tensorplug_cpu.outputs import output_allocator
 
 if TYPE_CHECKING:
     from tensorplug.plugin import TensorType
@@ -37,7 +37,7 @@ def per_channel(function: np.ufunc, a: TensorType, b: TensorType, out: TensorTyp
     first = _full(a, b, out)
     if not first and not _full(b, a, out):
         return None
-    make, row = blank(out), (-1, pixels * channels)
+    allocate, row = output_allocator(out), (-1, pixels * channels)
     dtype = b.dtype.numpy
 
     def run(a: Array, b: Array) -> Array:
@@ -47,11 +47,11 @@ def per_channel(function: np.ufunc, a: TensorType, b: TensorType, out: TensorTyp
         repeated = np.empty((pixels, channels), dtype)
         repeated[...] = numbers.reshape(channels)
         given = full.reshape(row), repeated.reshape(-1)
-        result = make()
+        result = allocate()
         function(*(given if first else given[::-1]), out=result.reshape(row))
         return result
 
-    return elementwise(quietly(run), function)
+    return mark_elementwise(without_warnings(run), function)
 
 
 def _full(x: TensorType, numbers: TensorType, out: TensorType) -> bool:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tensorplug_cpu.correlation import mirrored
-from tensorplug_cpu.large import share_out
-from tensorplug_cpu.recycling import empty
-from tensorplug_cpu.sliding import extent, padded, taps, unpadded
+from tensorplug_cpu.memory_pool import empty
+from tensorplug_cpu.parallel import share_out
+from tensorplug_cpu.sliding_windows import extent, padded, taps, unpadded
 from tensorplug_cpu.summation import summer
 
 if TYPE_CHECKING:

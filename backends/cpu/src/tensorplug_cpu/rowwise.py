@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug_cpu import large
+from tensorplug_cpu import parallel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +32,7 @@ def by_blocks(work: Callable[[slice], None], rows: int, length: int) -> None:
 
     numbers = np.arange(rows)
     if rows * length >= _SHARED:
-        large.share_out(several, (), numbers)
+        parallel.share_out(several, (), numbers)
     else:
         several(numbers)
 

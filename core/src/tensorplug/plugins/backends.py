@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from tensorplug.contract.backend import DeviceInfo, Trims
+from tensorplug.contract.backend import DeviceInfo
 from tensorplug.dispatch.context import ContextGuard, current_context
 from tensorplug.dispatch.device import device_name
 from tensorplug.engine.current import in_use
@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from tensorplug.contract.backend import Backend
     from tensorplug.contract.tables import KernelTable
     from tensorplug.engine.engine import Engine
+    from tensorplug.plugins.discovery import BackendInfo
 
 __all__ = [
+    "backends",
     "describe_device",
     "devices",
     "find_backend",
@@ -36,6 +38,16 @@ __all__ = [
     "trim_memory",
     "use_backend",
 ]
+
+
+def backends() -> list[BackendInfo]:
+    """Return the installed backends: name, distribution, version, state and detail.
+
+    It reads the metadata of installed distributions and imports no plugin.
+    """
+    from tensorplug.plugins import discovery  # reading metadata is no work for import time
+
+    return discovery.backends()
 
 
 @runtime_checkable
@@ -63,7 +75,7 @@ def set_backend(name: str) -> None:
 
     """
     engine = in_use()
-    engine.set_device(engine.preferred() if name == "auto" else engine.open(name))
+    engine.devices.activate(engine.devices.preferred() if name == "auto" else engine.open(name))
 
 
 class use_backend:  # noqa: N801  # a context manager, called like a function
@@ -124,7 +136,7 @@ def register_backend(
             f"register_backend: kernels are given beside {plugin!r}, which is no function; let "
             "its hook tensorplug_kernels return them"
         )
-    source = in_use().source
+    source = in_use().devices.source
     if not isinstance(source, TakesBackends):
         raise RegistrationError(f"the engine in use takes no backends beside {source!r}")
     source.register(name, plugin, priority)
@@ -162,7 +174,7 @@ def remove_backend(name: str) -> None:
     from tensorplug.memory import removal
 
     engine = in_use()
-    source = engine.source
+    source = engine.devices.source
     removed = removal.remove(engine, name)
     forgotten = ":" not in name and isinstance(source, TakesBackends) and source.unregister(name)
     if not (removed or forgotten or name in source.names()):
@@ -184,7 +196,7 @@ def devices(backend: str | None = None) -> dict[str, DeviceInfo]:
     if backend is not None:
         return _devices_of(engine, backend)
     found: dict[str, DeviceInfo] = {}
-    for name in engine.source.names():
+    for name in engine.devices.source.names():
         try:
             found.update(_devices_of(engine, name))
         except TensorplugError:
@@ -193,7 +205,7 @@ def devices(backend: str | None = None) -> dict[str, DeviceInfo]:
 
 
 def _devices_of(engine: Engine, name: str) -> dict[str, DeviceInfo]:
-    listed = engine.source.devices(name)
+    listed = engine.devices.source.devices(name)
     if listed is None:
         opened = engine.open(name).backend
         listed = [DeviceInfo(opened.device, dtypes=opened.dtypes)]
@@ -202,17 +214,17 @@ def _devices_of(engine: Engine, name: str) -> dict[str, DeviceInfo]:
 
 def get_backend() -> str:
     """Return the name of the active backend; opens one if none was used yet."""
-    return in_use().device_of(current_context()).name
+    return in_use().devices.of(current_context()).name
 
 
 def describe_device() -> str:
     """Return what hardware the active backend runs on, in its own words."""
-    return in_use().device_of(current_context()).backend.device
+    return in_use().devices.of(current_context()).backend.device
 
 
 def synchronize() -> None:
     """Wait until the active backend has finished everything submitted to it."""
-    in_use().device_of(current_context()).backend.synchronize()
+    in_use().devices.of(current_context()).backend.synchronize()
 
 
 def trim_memory(backend: str | None = None) -> int:
@@ -229,5 +241,5 @@ def trim_memory(backend: str | None = None) -> int:
 
     """
     engine = in_use()
-    found = engine.devices() if backend is None else engine.opened(backend)
-    return sum(item.backend.trim() for item in found if isinstance(item.backend, Trims))
+    found = engine.devices.listed() if backend is None else engine.devices.opened(backend)
+    return sum(device.capabilities.trim() for device in found if device.capabilities.trim)

@@ -20,7 +20,7 @@ from tensorplug.contract.tables import (
 from tensorplug.engine.registry import Registry
 from tensorplug.errors import RegistrationError
 from tensorplug.plugins.loading import guarded, refused
-from tensorplug.tensors import chaining
+from tensorplug.tensors import methods
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -182,7 +182,7 @@ def register_rules(registry: Registry, owner: Owner, rules: Rules) -> None:
     """
     handle = registry.add(owner, gradients=rules.gradients, decompositions=rules.decompositions)
     try:
-        chaining.attach(rules.chained)
+        methods.attach(rules.chained)
     except RegistrationError:
         handle.remove()
         raise

@@ -37,5 +37,5 @@ def extensions() -> list[ExtensionInfo]:
 
 def _source() -> Lists:
     engine = current_context().engine or ROOT.engine
-    source = getattr(engine, "source", None)
+    source = getattr(getattr(engine, "devices", None), "source", None)
     return source if isinstance(source, Lists) else Selection.read()

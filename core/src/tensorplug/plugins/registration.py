@@ -144,7 +144,7 @@ def copy_registered_kernels(source: str, target: str, *, override: bool = False)
     for name in (source, target):
         _check_backend_name(name, "copy_registered_kernels")
     engine = in_use()
-    if not any(device.backend_name == source for device in engine.devices()):
+    if not any(device.backend_name == source for device in engine.devices.listed()):
         engine.open(source)  # its kernels are known from then on
     state = engine.registry.state
     owned = [state.kernel(kernel, owner) for kernel, owner in state.kernels if owner == source]
@@ -247,7 +247,7 @@ def explain(
 
     engine = in_use()
     found = engine.registry.spec(spec)
-    device = engine.open(backend) if backend else engine.device_of(current_context())
+    device = engine.open(backend) if backend else engine.devices.of(current_context())
     if inputs is None:
         wanted = None if dtype is None else dt.of(dtype, "explain")
         return Explanation.in_general(engine, found, device, wanted)

@@ -8,11 +8,11 @@ import numpy as np
 
 from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug_cpu import large
+from tensorplug_cpu import parallel
 from tensorplug_cpu.arrays import working
-from tensorplug_cpu.filling import blank
-from tensorplug_cpu.parts import elementwise
-from tensorplug_cpu.quiet import kernel, quietly
+from tensorplug_cpu.floating_point import kernel, without_warnings
+from tensorplug_cpu.fusible import mark_elementwise
+from tensorplug_cpu.outputs import output_allocator
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call
@@ -39,7 +39,7 @@ def multiply_add(x: TensorType, y: TensorType, z: TensorType, *, out: TensorType
             return product.astype(narrow, copy=False)
 
         return kernel(spread, out)
-    make = blank(out)
+    allocate = output_allocator(out)
 
     def work(result: Array, x: Array, y: Array, z: Array) -> None:
         for start in range(0, len(result), _BLOCK):
@@ -49,18 +49,20 @@ def multiply_add(x: TensorType, y: TensorType, z: TensorType, *, out: TensorType
             product += c
 
     def in_blocks(*inputs: Array) -> Array:
-        result = make()
+        result = allocate()
         flat = [operand.reshape(-1) for operand in inputs]
-        large.share_out(work, flat, result.reshape(-1))
+        parallel.share_out(work, flat, result.reshape(-1))
         return result
 
     def run(x: Array, y: Array, z: Array) -> Array:
-        result = make()
+        result = allocate()
         np.multiply(x, y, out=result)
         result += z
         return result
 
-    return elementwise(quietly(in_blocks if out.size >= _SHARED else run), _multiply_add)
+    return mark_elementwise(
+        without_warnings(in_blocks if out.size >= _SHARED else run), _multiply_add
+    )
 
 
 def _multiply_add(result: Array, x: Array, y: Array, z: Array) -> None:

@@ -9,9 +9,9 @@ import numpy as np
 from tensorplug.plugin import SELU_ALPHA, SELU_SCALE, KernelTable, TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import element, working
-from tensorplug_cpu.filling import blank, filling
-from tensorplug_cpu.quiet import kernel, quietly
-from tensorplug_cpu.recycling import maker
+from tensorplug_cpu.floating_point import kernel, without_warnings
+from tensorplug_cpu.memory_pool import allocator
+from tensorplug_cpu.outputs import elementwise_kernel, output_allocator
 from tensorplug_cpu.rowwise import RowSums, by_blocks
 from tensorplug_cpu.summation import summer, summer_in_float64
 
@@ -57,7 +57,7 @@ def _bounded(out: TensorType, top: Array) -> Call:
         if signed_zero:  # of 0.0 and -0.0 the maximum is either, as the processor has it
             np.add(result, zero, out=result)
 
-    return filling(work, out, in_pieces=signed_zero)
+    return elementwise_kernel(work, out, in_blocks=signed_zero)
 
 
 def _expm1(x: Array) -> Array:
@@ -89,7 +89,7 @@ def _exponential(out: TensorType, scale: float, scale_below: float) -> Call:
         result += positive  # one of the two is 0
         return result.astype(narrow, copy=False)
 
-    return quietly(run)
+    return without_warnings(run)
 
 
 @kernels.prepare(specs.ELU)
@@ -114,7 +114,7 @@ def elu_grad(dy: TensorType, y: TensorType, *, out: TensorType) -> Call:
         slope += one
         return np.multiply(slope, dy, out=slope)
 
-    return quietly(run)
+    return without_warnings(run)
 
 
 @kernels.prepare(specs.LEAKY_RELU)
@@ -127,7 +127,7 @@ def leaky_relu(x: TensorType, *, alpha: float, out: TensorType) -> Call:
             result = np.asarray(np.multiply(x, slope))
             return np.maximum(result, x, out=result)
 
-        return quietly(larger)
+        return without_warnings(larger)
     return kernel(lambda x: np.where(x < 0, x * slope, x), out)
 
 
@@ -161,7 +161,7 @@ def softplus(x: TensorType, *, out: TensorType) -> Call:
         total += np.maximum(wide, zero, out=work)
         return total.astype(narrow, copy=False)
 
-    return quietly(run)
+    return without_warnings(run)
 
 
 @kernels.prepare(specs.STEP)
@@ -179,7 +179,7 @@ def step(x: TensorType, *, alpha: float, out: TensorType) -> Call:
             np.copyto(result, x, where=np.isnan(x))
         return result
 
-    return quietly(run)
+    return without_warnings(run)
 
 
 @kernels.prepare(specs.SIGMOID)
@@ -199,7 +199,7 @@ def sigmoid(x: TensorType, *, out: TensorType) -> Call:
         np.maximum(below, np.greater_equal(wide, zero).astype(dtype), out=below)  # 1 above 0
         np.divide(below, total, out=result, casting="same_kind")
 
-    return filling(work, out, in_pieces=True)
+    return elementwise_kernel(work, out, in_blocks=True)
 
 
 def _complex_sigmoid(x: Array) -> Any:
@@ -210,12 +210,12 @@ def _complex_sigmoid(x: Array) -> Any:
 
 def _shifting(axis: int, dtype: np.dtype[Any], out: TensorType) -> Call:
     """Return what subtracts the largest, so that no power of e overflows."""
-    make = maker(out.shape, dtype)
+    allocate = allocator(out.shape, dtype)
 
     def run(x: Array) -> Array:
         wide = x.astype(dtype, copy=False)
         highest = np.maximum.reduce(wide, axis=axis, keepdims=True)
-        return np.asarray(np.subtract(wide, highest, out=make()))
+        return np.asarray(np.subtract(wide, highest, out=allocate()))
 
     return run
 
@@ -246,11 +246,11 @@ def _softmax_of_rows(out: TensorType, dtype: np.dtype[Any]) -> Call:
     Finding the largest of each row and subtracting it would take longer than the powers do.
     Where all of a block are close to one another, the largest of all serves as well.
     """
-    make, length = blank(out), out.shape[-1]
+    allocate, length = output_allocator(out), out.shape[-1]
     rows, along = out.size // length, RowSums(length, dtype)
 
     def run(x: Array) -> Array:
-        result, given = make().reshape(rows, length), x.reshape(rows, length)
+        result, given = allocate().reshape(rows, length), x.reshape(rows, length)
 
         def work(block: slice) -> None:
             target, wide = result[block], given[block].astype(dtype, copy=False)
@@ -267,7 +267,7 @@ def _softmax_of_rows(out: TensorType, dtype: np.dtype[Any]) -> Call:
         by_blocks(work, rows, length)
         return result.reshape(out.shape)
 
-    return quietly(run)
+    return without_warnings(run)
 
 
 @kernels.prepare(specs.LOG_SOFTMAX)
@@ -281,11 +281,11 @@ def log_softmax(logits: TensorType, *, axis: int, out: TensorType) -> Call:
         return lambda x: x
     dtype, narrow = working(out.dtype), out.dtype.numpy
     shifting = _shifting(axis, dtype, out)
-    make, add = maker(out.shape, dtype), summer_in_float64(out.shape, axis, dtype)
+    allocate, add = allocator(out.shape, dtype), summer_in_float64(out.shape, axis, dtype)
 
     def run(x: Array) -> Any:
         shifted = shifting(x)
-        total = add(np.exp(shifted, out=make()))
+        total = add(np.exp(shifted, out=allocate()))
         shifted -= np.log(total, out=total).astype(dtype, copy=False)
         return shifted.astype(narrow, copy=False)
 

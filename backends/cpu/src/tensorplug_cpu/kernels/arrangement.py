@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.plugin import KernelTable, TensorType, lined_up, specs
-from tensorplug_cpu.quiet import quietly
+from tensorplug_cpu.floating_point import without_warnings
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call
@@ -30,7 +30,7 @@ def tile(x: TensorType, *, reps: tuple[int, ...], out: TensorType) -> Call:
             steps.append(((-1, width), count))
             width *= count
     if not steps:
-        return quietly(lambda x: x.reshape(shape))
+        return without_warnings(lambda x: x.reshape(shape))
 
     def run(x: Array) -> Array:
         result = x
@@ -38,13 +38,13 @@ def tile(x: TensorType, *, reps: tuple[int, ...], out: TensorType) -> Call:
             result = np.repeat(result.reshape(rows), count, axis=0)
         return result.reshape(shape)
 
-    return quietly(run)
+    return without_warnings(run)
 
 
 @kernels.prepare(specs.REPEAT)
 def repeat(x: TensorType, *, repeats: int, axis: int) -> Call:
     """Repeat each element."""
-    return quietly(lambda x: x.repeat(repeats, axis))
+    return without_warnings(lambda x: x.repeat(repeats, axis))
 
 
 @kernels.prepare(specs.REVERSE)
@@ -77,7 +77,7 @@ def mirror_pad(
             result[to] = result[source]
         return result
 
-    return quietly(run)
+    return without_warnings(run)
 
 
 def _mirrored(axis: int, pair: tuple[int, int], size: int, skip: int) -> list[tuple[Any, Any]]:

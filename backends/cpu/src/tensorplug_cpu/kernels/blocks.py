@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.plugin import KernelTable, TensorType, cells_first, cut, depth_moves, specs
-from tensorplug_cpu.quiet import quietly
+from tensorplug_cpu.floating_point import without_warnings
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call
@@ -31,7 +31,7 @@ def batch_to_space_nd(
     whole = (out.shape[0], *sizes, *out.shape[1 + len(sizes) :])
     kept = zip(crops, out.shape[1:], strict=False)
     key: Any = (slice(None), *(slice(before, before + size) for (before, _), size in kept))
-    return quietly(lambda x: x.reshape(ahead).transpose(back).reshape(whole)[key])
+    return without_warnings(lambda x: x.reshape(ahead).transpose(back).reshape(whole)[key])
 
 
 @kernels.prepare(specs.SPACE_TO_BATCH_ND)
@@ -57,7 +57,7 @@ def space_to_batch_nd(
             padded[key] = x
         return padded.reshape(cells).transpose(order).reshape(shape)
 
-    return quietly(run)
+    return without_warnings(run)
 
 
 @kernels.prepare(specs.DEPTH_TO_SPACE)
@@ -65,7 +65,7 @@ def depth_to_space(x: TensorType, *, block_size: int, data_format: str, out: Ten
     """Bring the places in a block beside rows and columns."""
     apart, order = depth_moves(x, block_size, data_format, into_depth=False)
     shape = out.shape
-    return quietly(lambda x: x.reshape(apart).transpose(order).reshape(shape))
+    return without_warnings(lambda x: x.reshape(apart).transpose(order).reshape(shape))
 
 
 @kernels.prepare(specs.SPACE_TO_DEPTH)
@@ -73,4 +73,4 @@ def space_to_depth(x: TensorType, *, block_size: int, data_format: str, out: Ten
     """Bring the places in a block before the channels."""
     apart, order = depth_moves(x, block_size, data_format, into_depth=True)
     shape = out.shape
-    return quietly(lambda x: x.reshape(apart).transpose(order).reshape(shape))
+    return without_warnings(lambda x: x.reshape(apart).transpose(order).reshape(shape))

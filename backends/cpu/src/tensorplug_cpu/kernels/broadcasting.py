@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from tensorplug.plugin import KernelTable, host_functions, specs
-from tensorplug_cpu.quiet import quietly
+from tensorplug_cpu.floating_point import without_warnings
 
 kernels = KernelTable()
-kernels.register(specs.BROADCAST_ARGS)(quietly(host_functions.broadcasting.broadcast_args))
+kernels.register(specs.BROADCAST_ARGS)(
+    without_warnings(host_functions.broadcasting.broadcast_args)
+)

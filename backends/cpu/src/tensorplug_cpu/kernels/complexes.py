@@ -8,8 +8,8 @@ import numpy as np
 
 from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug_cpu.filling import filling
-from tensorplug_cpu.quiet import kernel, ufunc
+from tensorplug_cpu.floating_point import kernel, ufunc
+from tensorplug_cpu.outputs import elementwise_kernel
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call
@@ -29,7 +29,7 @@ def complex(real: TensorType, imag: TensorType, *, out: TensorType) -> Call:
         whole.real = real
         whole.imag = imag
 
-    return filling(work, out)
+    return elementwise_kernel(work, out)
 
 
 @kernels.prepare(specs.REAL)

@@ -16,8 +16,8 @@ from tensorplug.plugin import (
 )
 from tensorplug_cpu import correlation
 from tensorplug_cpu.arrays import working
-from tensorplug_cpu.quiet import quietly
-from tensorplug_cpu.sliding import layout
+from tensorplug_cpu.floating_point import without_warnings
+from tensorplug_cpu.sliding_windows import layout
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call
@@ -61,7 +61,7 @@ def enter(kernels: KernelTable, family: ConvolutionFamily, products: Products) -
             wide = products.correlate(images, filter.astype(work, copy=False), at)
             return wide.transpose(back).astype(narrow, copy=False)
 
-        return quietly(run)
+        return without_warnings(run)
 
     @kernels.prepare(family.backprop_input)
     def backprop_input(
@@ -82,7 +82,7 @@ def enter(kernels: KernelTable, family: ConvolutionFamily, products: Products) -
             wide = products.spread(upstream, filter.astype(work, copy=False), at)
             return wide.transpose(back).astype(narrow, copy=False)
 
-        return quietly(run)
+        return without_warnings(run)
 
     @kernels.prepare(family.backprop_filter)
     def backprop_filter(
@@ -103,7 +103,7 @@ def enter(kernels: KernelTable, family: ConvolutionFamily, products: Products) -
             upstream = dy.transpose(last).astype(work, copy=False)
             return products.correlate_filter(images, upstream, at).astype(narrow, copy=False)
 
-        return quietly(run)
+        return without_warnings(run)
 
 
 for _each in (CONVOLUTION_2D, CONVOLUTION_3D):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tensorplug.plugin import KernelTable, TensorType, host_functions, specs
-from tensorplug_cpu.quiet import quietly
+from tensorplug_cpu.floating_point import without_warnings
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Call
@@ -16,4 +16,4 @@ kernels = KernelTable()
 @kernels.prepare(specs.WHERE)
 def where(condition: TensorType, *, out: TensorType) -> Call:
     """Find them among all elements, and tell the axes apart."""
-    return quietly(host_functions.coordinates.where)
+    return without_warnings(host_functions.coordinates.where)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tensorplug.plugin import ArgumentError, KernelTable, TensorType, specs
-from tensorplug_cpu.quiet import quietly
+from tensorplug_cpu.floating_point import without_warnings
 from tensorplug_cpu.segments import row_sums
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def unsorted_segment_sum(
             ids, rows = ids.take(kept), rows.take(kept, axis=0)
         return row_sums(ids.astype(np.intp, copy=False), rows, num_segments).reshape(shape)
 
-    return quietly(run)
+    return without_warnings(run)
 
 
 def _within(x: Array, size: int) -> tuple[Array, Array | None]:
@@ -57,7 +57,7 @@ def _within(x: Array, size: int) -> tuple[Array, Array | None]:
 @kernels.prepare(specs.BINCOUNT)
 def bincount(x: TensorType, weights: TensorType | None, *, size: int, out: TensorType) -> Call:
     """Count, or add up weights."""
-    return quietly(_counter(x, weights, 1, size, out))
+    return without_warnings(_counter(x, weights, 1, size, out))
 
 
 @kernels.prepare(specs.DENSE_BINCOUNT)
@@ -72,10 +72,10 @@ def dense_bincount(
     """Count, or add up weights, row by row: bins of all rows stand in one line."""
     rows = prod(x.shape[:-1])
     if not binary_output:
-        return quietly(_counter(x, weights, rows, size, out))
+        return without_warnings(_counter(x, weights, rows, size, out))
     dtype, shape = out.dtype.numpy, out.shape
     count = _counter(x, None, rows, size, out)
-    return quietly(lambda x, _weights: (count(x, None) > 0).astype(dtype).reshape(shape))
+    return without_warnings(lambda x, _weights: (count(x, None) > 0).astype(dtype).reshape(shape))
 
 
 def _counter(

@@ -11,7 +11,7 @@ from tensorplug.plugin import DType, DTypeError, KernelTable, Scalar, TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu import casting
 from tensorplug_cpu.arrays import uniform
-from tensorplug_cpu.quiet import quietly
+from tensorplug_cpu.floating_point import without_warnings
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call
@@ -22,21 +22,21 @@ kernels = KernelTable()
 @kernels.prepare(specs.FILL)
 def fill(*, value: Scalar | str, out: TensorType) -> Call:
     """Fill with one number, or one text."""
-    return quietly(uniform(out, value))
+    return without_warnings(uniform(out, value))
 
 
 @kernels.prepare(specs.ZEROS_LIKE)
 def zeros_like(x: TensorType, *, out: TensorType) -> Call:
     """Fill with 0."""
     shape, dtype = out.shape, out.dtype.numpy
-    return quietly(lambda _x: np.zeros(shape, dtype))
+    return without_warnings(lambda _x: np.zeros(shape, dtype))
 
 
 @kernels.prepare(specs.ONES_LIKE)
 def ones_like(x: TensorType, *, out: TensorType) -> Call:
     """Fill with 1."""
     shape, dtype = out.shape, out.dtype.numpy
-    return quietly(lambda _x: np.ones(shape, dtype))
+    return without_warnings(lambda _x: np.ones(shape, dtype))
 
 
 @kernels.prepare(specs.RANGE)
@@ -48,10 +48,10 @@ def range(*, start: float, step: float, dtype: DType, out: TensorType) -> Call:
     if isinstance(start, int) and isinstance(step, int):
         stop = start + step * count
         if count > 1 and _exact(start, stop, dtype):
-            return quietly(partial(np.arange, start, stop, step, dtype.numpy))
-        return quietly(lambda: _whole(start, step, count, dtype))
+            return without_warnings(partial(np.arange, start, stop, step, dtype.numpy))
+        return without_warnings(lambda: _whole(start, step, count, dtype))
     convert = casting.converter(dt.float64, dtype)
-    return quietly(lambda: convert(start + step * np.arange(count, dtype=np.float64)))
+    return without_warnings(lambda: convert(start + step * np.arange(count, dtype=np.float64)))
 
 
 def _exact(start: int, stop: int, dtype: DType) -> bool:
@@ -87,7 +87,11 @@ def linspace(*, start: Scalar, stop: Scalar, num: int, endpoint: bool, out: Tens
         result[half:] += stop
         return result.astype(out.dtype.numpy, copy=False)
 
-    return quietly(run) if num > 1 else quietly(lambda: np.full(num, start, out.dtype.numpy))
+    return (
+        without_warnings(run)
+        if num > 1
+        else without_warnings(lambda: np.full(num, start, out.dtype.numpy))
+    )
 
 
 @kernels.prepare(specs.EYE)
@@ -103,4 +107,4 @@ def eye(*, k: int, out: TensorType) -> Call:
         result[first : last : columns + 1] = 1
         return result.reshape(rows, columns)
 
-    return quietly(run)
+    return without_warnings(run)

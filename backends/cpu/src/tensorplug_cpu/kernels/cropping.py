@@ -8,7 +8,7 @@ import numpy as np
 
 from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug_cpu.arrays import working
-from tensorplug_cpu.quiet import quietly
+from tensorplug_cpu.floating_point import without_warnings
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call
@@ -48,7 +48,7 @@ def crop_and_resize(
         result[~real] = 0
         return result.astype(narrow, copy=False)
 
-    return quietly(run)
+    return without_warnings(run)
 
 
 def _places(low: Array, high: Array, length: int, count: int) -> tuple[Array, Array]:

@@ -8,8 +8,8 @@ import numpy as np
 
 from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug_cpu.arrays import working
-from tensorplug_cpu.filling import blank
-from tensorplug_cpu.quiet import kernel, quietly
+from tensorplug_cpu.floating_point import kernel, without_warnings
+from tensorplug_cpu.outputs import output_allocator
 from tensorplug_cpu.rowwise import RowSums, by_blocks
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def cross_entropy_grad(
         powers *= dy[..., None]
         return powers.astype(narrow, copy=False)
 
-    return quietly(run)
+    return without_warnings(run)
 
 
 @kernels.prepare(specs.SOFTMAX_GRAD)
@@ -73,12 +73,12 @@ def softmax_grad(dy: TensorType, y: TensorType, *, dim: int, out: TensorType) ->
     dtype = working(out.dtype)
     if not out.size:
         return lambda dy, _y: dy
-    length, make = out.shape[dim], blank(out)
+    length, allocate = out.shape[dim], output_allocator(out)
     along = RowSums(length, dtype)
     rows, last = out.size // length, dim == out.rank - 1
 
     def pass_back(dy: Array, y: Array) -> Array:
-        result = make().reshape(rows, length)
+        result = allocate().reshape(rows, length)
         pulled, given = dy.reshape(rows, length), y.reshape(rows, length)
 
         def work(block: slice) -> None:
@@ -95,4 +95,4 @@ def softmax_grad(dy: TensorType, y: TensorType, *, dim: int, out: TensorType) ->
         moved = np.moveaxis(dy, dim, -1), np.moveaxis(y, dim, -1)
         return np.moveaxis(pass_back(*moved).reshape(moved[0].shape), -1, dim)
 
-    return quietly(run)
+    return without_warnings(run)

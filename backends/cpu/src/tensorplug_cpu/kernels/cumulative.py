@@ -8,8 +8,8 @@ import numpy as np
 
 from tensorplug.plugin import DType, KernelSpec, KernelTable, TensorType, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug_cpu.quiet import quietly
-from tensorplug_cpu.scanning import scanner
+from tensorplug_cpu.floating_point import without_warnings
+from tensorplug_cpu.scans import scanner
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Call
@@ -31,7 +31,7 @@ def _register(spec: KernelSpec, function: np.ufunc) -> None:
     ) -> Call:
         narrow = out.dtype.numpy
         work = _WIDER.get(out.dtype, narrow)
-        return quietly(
+        return without_warnings(
             scanner(function, x.shape, axis, narrow, work, exclusive=exclusive, reverse=reverse)
         )
 

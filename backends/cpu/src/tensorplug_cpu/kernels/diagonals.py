@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tensorplug.plugin import KernelTable, TensorType, specs
-from tensorplug_cpu.quiet import quietly
+from tensorplug_cpu.floating_point import without_warnings
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call
@@ -25,7 +25,7 @@ def diag(x: TensorType, *, out: TensorType) -> Call:
         result[:: size + 1] = x.reshape(-1)
         return result.reshape(shape)
 
-    return quietly(run)
+    return without_warnings(run)
 
 
 @kernels.prepare(specs.MATRIX_BAND_PART)
@@ -44,7 +44,7 @@ def matrix_band_part(
             keep &= _lower(rows, columns, upper)
         return np.where(keep, x, zero)
 
-    return quietly(run)
+    return without_warnings(run)
 
 
 @kernels.prepare(specs.TRIANGLE)
@@ -58,7 +58,7 @@ def triangle(x: TensorType, *, upper: bool, k: int, out: TensorType) -> Call:
         lower = _lower(rows, columns, diagonal) if small is None else small
         return np.where(lower, zero, x) if upper else np.where(lower, x, zero)
 
-    return quietly(run)
+    return without_warnings(run)
 
 
 _KEPT = 1 << 14  # elements up to which a plan keeps which of them are chosen

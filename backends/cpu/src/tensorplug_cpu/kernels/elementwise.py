@@ -8,11 +8,11 @@ import numpy as np
 
 from tensorplug.plugin import DType, KernelSpec, KernelTable, TensorType, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug_cpu import casting, special
+from tensorplug_cpu import casting, special_functions
 from tensorplug_cpu.channels import per_channel
-from tensorplug_cpu.filling import blank, filling
-from tensorplug_cpu.parts import elementwise
-from tensorplug_cpu.quiet import kernel, quietly, ufunc
+from tensorplug_cpu.floating_point import kernel, ufunc, without_warnings
+from tensorplug_cpu.fusible import mark_elementwise
+from tensorplug_cpu.outputs import elementwise_kernel, output_allocator
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call
@@ -81,7 +81,7 @@ def floor(x: TensorType, *, out: TensorType) -> Call:
 @kernels.prepare(specs.ERF)
 def erf(x: TensorType, *, out: TensorType) -> Call:
     """Compute the error function; float16 in float32, rounded once."""
-    return kernel(special.erf, out)
+    return kernel(special_functions.erf, out)
 
 
 @kernels.prepare(specs.DIV_NO_NAN)
@@ -92,13 +92,13 @@ def div_no_nan(a: TensorType, b: TensorType, *, out: TensorType) -> Call:
         np.true_divide(a, b, out=quotient)
         np.copyto(quotient, 0, where=np.equal(b, 0))
 
-    return filling(work, out)
+    return elementwise_kernel(work, out)
 
 
 @kernels.prepare(specs.ADD_N)
 def add_n(xs: list[TensorType], *, out: TensorType) -> Call:
     """Sum halves of the list, so that rounding errors grow with the logarithm of its length."""
-    make = blank(out)
+    allocate = output_allocator(out)
 
     def total(xs: list[Array]) -> Array:
         half = (len(xs) + 1) // 2
@@ -106,10 +106,10 @@ def add_n(xs: list[TensorType], *, out: TensorType) -> Call:
         left = total(first) if len(first) > 1 else None
         right = total(rest) if len(rest) > 1 else rest[0]
         if left is None:
-            return np.add(first[0], right, out=make())
+            return np.add(first[0], right, out=allocate())
         return np.add(left, right, out=left)
 
-    return quietly(total) if len(xs) > 1 else lambda xs: xs[0]
+    return without_warnings(total) if len(xs) > 1 else lambda xs: xs[0]
 
 
 @kernels.prepare(specs.SQUARED_DIFFERENCE)
@@ -120,7 +120,7 @@ def squared_difference(a: TensorType, b: TensorType, *, out: TensorType) -> Call
         np.subtract(a, b, out=difference)
         np.multiply(difference, difference, out=difference)
 
-    return filling(work, out)
+    return elementwise_kernel(work, out)
 
 
 @kernels.prepare(specs.FLOOR_DIV)
@@ -148,7 +148,7 @@ def pow(a: TensorType, b: TensorType, *, out: TensorType) -> Call:
     if out.dtype is dt.complex64:  # the C library's own is off by up to 20 ulp
         return kernel(_wide_power, out)
     if out.dtype in dt.INEXACT and not b.rank:
-        return elementwise(kernel(_power_of_one_exponent, out), _power_of_one_exponent_into)
+        return mark_elementwise(kernel(_power_of_one_exponent, out), _power_of_one_exponent_into)
     return ufunc(np.power, out, signals=True)
 
 
@@ -183,7 +183,7 @@ def cast(x: TensorType, *, dtype: DType, out: TensorType) -> Call:
     if x.dtype is dtype:
         return _itself
     call = kernel(casting.converter(x.dtype, dtype), out)
-    return elementwise(call, casting.copied) if casting.plain(x.dtype, dtype) else call
+    return mark_elementwise(call, casting.copied) if casting.plain(x.dtype, dtype) else call
 
 
 @kernels.prepare(specs.SELECT)
@@ -205,4 +205,4 @@ def select(condition: TensorType, t: TensorType, e: TensorType, *, out: TensorTy
         np.multiply(bits, condition, out=bits)
         np.bitwise_xor(bits, others, out=bits)
 
-    return filling(choose, out)
+    return elementwise_kernel(choose, out)

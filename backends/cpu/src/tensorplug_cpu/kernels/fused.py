@@ -16,8 +16,8 @@ from tensorplug.plugin import (
 )
 from tensorplug_cpu import correlation, depthwise
 from tensorplug_cpu.arrays import working
-from tensorplug_cpu.quiet import quietly
-from tensorplug_cpu.sliding import layout
+from tensorplug_cpu.floating_point import without_warnings
+from tensorplug_cpu.sliding_windows import layout
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -130,7 +130,7 @@ def _convolution(spec: KernelSpec, products: Products) -> None:
             wide = products.correlate(images, filter.astype(work, copy=False), at)
             return end(wide.transpose(back), bias, prelu_activation_weights)
 
-        return quietly(run)
+        return without_warnings(run)
 
 
 _convolution(specs.FUSED_CONV2D, correlation)
@@ -158,4 +158,4 @@ def fused_mat_mul(
         product = np.matmul(left.astype(work, copy=False), right.astype(work, copy=False))
         return end(product, bias, weights)
 
-    return quietly(run)
+    return without_warnings(run)

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tensorplug.plugin import GELU_CUBIC, GELU_REACH, KernelTable, TensorType, specs
-from tensorplug_cpu import large
+from tensorplug_cpu import parallel
 from tensorplug_cpu.arrays import working
-from tensorplug_cpu.filling import blank
-from tensorplug_cpu.quiet import quietly
-from tensorplug_cpu.special import erfc_double
+from tensorplug_cpu.floating_point import without_warnings
+from tensorplug_cpu.outputs import output_allocator
+from tensorplug_cpu.special_functions import erfc_double
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -143,7 +143,7 @@ _SLOPES: Final[dict[bool, dict[Any, Factor]]] = {
 
 def _blockwise(factor: Factor, out: TensorType, *, of_x: bool) -> Call:
     """Return what multiplies x by a factor that depends on x, or else dy."""
-    dtype, make = working(out.dtype), blank(out)
+    dtype, allocate = working(out.dtype), output_allocator(out)
     parts = None if out.size >= _SHARED else 1
     length = max(1, min(_BLOCK, out.size))
     low = dtype.type(-GELU_REACH)
@@ -160,12 +160,12 @@ def _blockwise(factor: Factor, out: TensorType, *, of_x: bool) -> Call:
             np.multiply(by, product, out=result[at], casting="same_kind")
 
     def run(x: Array, other: Array) -> Array:
-        result = make()
+        result = allocate()
         flat = x.reshape(-1), other.reshape(-1)
-        large.share_out(work, flat, result.reshape(-1), parts=parts)
+        parallel.share_out(work, flat, result.reshape(-1), parts=parts)
         return result
 
-    return quietly(run)
+    return without_warnings(run)
 
 
 @kernels.prepare(specs.GELU)

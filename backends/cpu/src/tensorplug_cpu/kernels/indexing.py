@@ -18,7 +18,7 @@ from tensorplug.plugin import (
 )
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import element
-from tensorplug_cpu.quiet import quietly
+from tensorplug_cpu.floating_point import without_warnings
 from tensorplug_cpu.segments import row_sums
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def gather_v2(
             at = _positions(indices, length, axis) if wide else indices
             return _taken(x, at, length, axis)
 
-        return quietly(run)
+        return without_warnings(run)
 
     batch, before = prod(x.shape[:batch_dims]), prod(x.shape[batch_dims:axis])
     after = prod(x.shape[axis + 1 :])
@@ -129,7 +129,7 @@ def gather_v2(
         rows = x.reshape(batch * before * length, after)
         return rows.take(starts + positions, axis=0).reshape(shape)
 
-    return quietly(run_batched)
+    return without_warnings(run_batched)
 
 
 @kernels.prepare(specs.GATHER_ND)
@@ -146,12 +146,12 @@ def gather_nd(params: TensorType, indices: TensorType, *, out: TensorType) -> Ca
         def run_along_first(params: Array, indices: Array) -> Array:
             return _taken(params, indices.reshape(lead), length, 0)
 
-        return quietly(run_along_first)
+        return without_warnings(run_along_first)
 
     def run(params: Array, indices: Array) -> Array:
         return params.reshape(rows, width).take(flattened(indices), axis=0).reshape(shape)
 
-    return quietly(run)
+    return without_warnings(run)
 
 
 def _place(index: Array, sizes: Shape) -> tuple[int, ...]:
@@ -181,7 +181,7 @@ def _with_one(shape: Shape, depth: int) -> Call:
         result[(*place, ...)] = updates
         return result
 
-    return quietly(run)
+    return without_warnings(run)
 
 
 @kernels.prepare(specs.SCATTER_ND)
@@ -195,7 +195,7 @@ def scatter_nd(indices: TensorType, updates: TensorType, *, shape: Shape, out: T
     def run(indices: Array, updates: Array) -> Array:
         return row_sums(flattened(indices), updates.reshape(count, width), rows).reshape(shape)
 
-    return quietly(run)
+    return without_warnings(run)
 
 
 @kernels.prepare(specs.TENSOR_SCATTER_UPDATE)
@@ -216,7 +216,7 @@ def tensor_scatter_update(
         result[flattened(indices)] = updates.reshape(count, width)
         return result.reshape(shape)
 
-    return quietly(run)
+    return without_warnings(run)
 
 
 @kernels.prepare(specs.SPARSE_TO_DENSE)
@@ -241,7 +241,7 @@ def sparse_to_dense(
         result[flattened(sparse_indices)] = sparse_values
         return result.reshape(output_shape)
 
-    return quietly(run)
+    return without_warnings(run)
 
 
 @kernels.prepare(specs.ONE_HOT)
@@ -259,4 +259,4 @@ def one_hot(
         result[rows, flat[rows].astype(np.intp)] = on
         return result.reshape(shape)
 
-    return quietly(run)
+    return without_warnings(run)

@@ -10,8 +10,8 @@ import numpy as np
 from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import working
-from tensorplug_cpu.filling import blank
-from tensorplug_cpu.quiet import quietly
+from tensorplug_cpu.floating_point import without_warnings
+from tensorplug_cpu.outputs import output_allocator
 from tensorplug_cpu.rowwise import RowSums, by_blocks
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def layer_norm(
         return lambda x, _scale, _offset: x
     rows = _Rows(out, axis)
     if rows.are_alike_in(scale) and rows.are_alike_in(offset):
-        return quietly(_affine(rows, epsilon, out))
+        return without_warnings(_affine(rows, epsilon, out))
     dtype, narrow = working(out.dtype), out.dtype.numpy
     normalize = _affine(rows, epsilon, TensorType(dt.of(dtype), out.shape))
 
@@ -85,16 +85,20 @@ def layer_norm(
                 result = function(result, item, dtype=dtype)
         return np.asarray(result, narrow)
 
-    return quietly(run)
+    return without_warnings(run)
 
 
 def _affine(rows: _Rows, epsilon: float, out: TensorType) -> Call:
     """Return what normalizes, scales and shifts rows."""
     dtype, narrow = working(out.dtype), out.dtype.numpy
-    small, make, along = dtype.type(epsilon), blank(out), RowSums(rows.length, dtype)
+    small, allocate, along = (
+        dtype.type(epsilon),
+        output_allocator(out),
+        RowSums(rows.length, dtype),
+    )
 
     def run(x: Array, scale: Array | None, offset: Array | None) -> Array:
-        result, matrix = make().reshape(rows.count, rows.length), rows.of(x)
+        result, matrix = allocate().reshape(rows.count, rows.length), rows.of(x)
         factors = [None if item is None else item.reshape(1, -1) for item in (scale, offset)]
 
         def work(block: slice) -> None:
@@ -122,11 +126,15 @@ def layer_norm_grad(
     dtype, narrow = working(out.dtype), out.dtype.numpy
     if not out.size:
         return lambda dy, _x: dy
-    rows, small, make = _Rows(out, axis), dtype.type(epsilon), blank(out)
+    rows, small, allocate = _Rows(out, axis), dtype.type(epsilon), output_allocator(out)
     along = RowSums(rows.length, dtype)
 
     def run(dy: Array, x: Array) -> Array:
-        result, pulled, matrix = make().reshape(rows.count, rows.length), rows.of(dy), rows.of(x)
+        result, pulled, matrix = (
+            allocate().reshape(rows.count, rows.length),
+            rows.of(dy),
+            rows.of(x),
+        )
 
         def work(block: slice) -> None:
             target = result[block]
@@ -146,4 +154,4 @@ def layer_norm_grad(
         by_blocks(work, rows.count, rows.length)
         return rows.back(result)
 
-    return quietly(run)
+    return without_warnings(run)

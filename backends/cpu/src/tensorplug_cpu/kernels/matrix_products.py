@@ -9,7 +9,7 @@ import numpy as np
 
 from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug_cpu.quiet import kernel
+from tensorplug_cpu.floating_point import kernel
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call

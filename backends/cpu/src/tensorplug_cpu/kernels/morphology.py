@@ -9,15 +9,15 @@ import numpy as np
 from tensorplug.plugin import DType, KernelTable, TensorType, dilation_windows, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import working
-from tensorplug_cpu.quiet import quietly
-from tensorplug_cpu.sliding import inside
+from tensorplug_cpu.floating_point import without_warnings
+from tensorplug_cpu.sliding_windows import inside
 from tensorplug_cpu.summation import summer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tensorplug_cpu.arrays import Array, Call
-    from tensorplug_cpu.sliding import Step
+    from tensorplug_cpu.sliding_windows import Step
 
 kernels = KernelTable()
 
@@ -40,7 +40,7 @@ def dilation2d(
     def run(x: Array, filter: Array) -> Array:
         return _largest(x, filter, steps, out.shape, lowest)
 
-    return quietly(run)
+    return without_warnings(run)
 
 
 def _largest(
@@ -90,7 +90,7 @@ def backprop_input(
             result[elements] += _passed(wide[positions], wins)
         return result.astype(narrow, copy=False)
 
-    return quietly(run)
+    return without_warnings(run)
 
 
 @kernels.prepare(specs.DILATION2D_BACKPROP_FILTER)
@@ -110,4 +110,4 @@ def backprop_filter(
             rows.append(summer(part.shape, (0, 1, 2), work, keep_dims=False)(part))
         return np.stack(rows).reshape(filter.shape).astype(narrow, copy=False)
 
-    return quietly(run)
+    return without_warnings(run)

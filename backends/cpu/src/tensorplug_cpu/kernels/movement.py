@@ -9,9 +9,9 @@ import numpy as np
 
 from tensorplug.plugin import KernelTable, Scalar, Shape, TensorType, specs
 from tensorplug_cpu.arrays import constant, uniform
-from tensorplug_cpu.filling import blank
-from tensorplug_cpu.large import is_large
-from tensorplug_cpu.quiet import quietly
+from tensorplug_cpu.floating_point import without_warnings
+from tensorplug_cpu.outputs import output_allocator
+from tensorplug_cpu.parallel import is_large
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call
@@ -28,7 +28,7 @@ def identity(x: Array) -> Array:
 @kernels.prepare(specs.RESHAPE)
 def reshape(x: TensorType, *, shape: Shape) -> Call:
     """View under another shape; a copy only where the strides leave no other way."""
-    return quietly(lambda x: x.reshape(shape))
+    return without_warnings(lambda x: x.reshape(shape))
 
 
 @kernels.prepare(specs.EXPAND_DIMS)
@@ -94,7 +94,7 @@ def pad_v2(
     ]
     middle: Any = (..., *inside)
     if is_large(out):
-        make, one = blank(out), constant(constant_value, out.dtype)
+        make, one = output_allocator(out), constant(constant_value, out.dtype)
         rim = _rim(inside, out.shape)
     else:
         make, one, rim = uniform(out, constant_value), None, []
@@ -106,7 +106,7 @@ def pad_v2(
         result[middle] = x
         return result
 
-    return quietly(run)
+    return without_warnings(run)
 
 
 def _rim(inside: list[slice], shape: Shape) -> list[Any]:
@@ -122,9 +122,9 @@ def _rim(inside: list[slice], shape: Shape) -> list[Any]:
 def concat(xs: list[TensorType], *, axis: int, out: TensorType) -> Call:
     """Join along an axis."""
     if not is_large(out):
-        return quietly(lambda xs: np.concatenate(xs, axis=axis))
-    make = blank(out)
-    return quietly(lambda xs: np.concatenate(xs, axis=axis, out=make()))
+        return without_warnings(lambda xs: np.concatenate(xs, axis=axis))
+    allocate = output_allocator(out)
+    return without_warnings(lambda xs: np.concatenate(xs, axis=axis, out=allocate()))
 
 
 @kernels.prepare(specs.PACK)
@@ -132,6 +132,8 @@ def pack(xs: list[TensorType], *, axis: int, out: TensorType) -> Call:
     """Join views with a new axis along it."""
     key: Any = (*(slice(None) for _ in range(axis)), None, ...)
     if not is_large(out):
-        return quietly(lambda xs: np.concatenate([x[key] for x in xs], axis=axis))
-    make = blank(out)
-    return quietly(lambda xs: np.concatenate([x[key] for x in xs], axis=axis, out=make()))
+        return without_warnings(lambda xs: np.concatenate([x[key] for x in xs], axis=axis))
+    allocate = output_allocator(out)
+    return without_warnings(
+        lambda xs: np.concatenate([x[key] for x in xs], axis=axis, out=allocate())
+    )

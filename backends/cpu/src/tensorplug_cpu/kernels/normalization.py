@@ -9,7 +9,7 @@ import numpy as np
 
 from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug_cpu.arrays import working
-from tensorplug_cpu.quiet import kernel, quietly
+from tensorplug_cpu.floating_point import kernel, without_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,7 +89,7 @@ def batch_norm(
                 part[...] = work
         return result.reshape(out.shape)
 
-    return quietly(run)
+    return without_warnings(run)
 
 
 def _rows(shape: tuple[int, ...]) -> int:
@@ -182,7 +182,7 @@ def lrn(
         wide = response.first(x)
         return response.last(wide * power(response.norm(wide)))
 
-    return quietly(run)
+    return without_warnings(run)
 
 
 @kernels.prepare(specs.LRN_GRAD)
@@ -215,4 +215,4 @@ def lrn_grad(
         result -= wide
         return response.last(result)
 
-    return quietly(run)
+    return without_warnings(run)

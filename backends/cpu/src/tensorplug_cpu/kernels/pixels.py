@@ -17,7 +17,7 @@ from tensorplug.plugin import (
 )
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import working
-from tensorplug_cpu.quiet import quietly
+from tensorplug_cpu.floating_point import without_warnings
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call
@@ -54,7 +54,7 @@ def _writer(image: TensorType, count: int, alpha: int, out: TensorType, *, cut: 
             result[:, :, channel] = alpha if source is None else levels[:, :, source]
         return result
 
-    return quietly(run)
+    return without_warnings(run)
 
 
 def _floats(image: TensorType) -> Any:

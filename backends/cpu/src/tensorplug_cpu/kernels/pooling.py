@@ -19,11 +19,11 @@ from tensorplug.plugin import (
 )
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import working
-from tensorplug_cpu.quiet import quietly
-from tensorplug_cpu.sliding import room
-from tensorplug_cpu.tiling import Tiles, covered, tiled
-from tensorplug_cpu.windowed import counts, few, images, joined, overlap, reduced, spread
-from tensorplug_cpu.winners import Winners
+from tensorplug_cpu.floating_point import without_warnings
+from tensorplug_cpu.separable_windows import counts, few, images, joined, overlap, reduced, spread
+from tensorplug_cpu.sliding_windows import room
+from tensorplug_cpu.tiles import Tiles, covered, tiled
+from tensorplug_cpu.window_argmax import Winners
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call
@@ -102,7 +102,7 @@ def _largest(pooling: _Pooling) -> Call:
         taken = pooling.taken(x)
         return pooling.given(reduced(taken, pooling.windows, np.maximum, lowest))
 
-    return quietly(run)
+    return without_warnings(run)
 
 
 def _average(pooling: _Pooling) -> Call:
@@ -119,7 +119,7 @@ def _average(pooling: _Pooling) -> Call:
         total /= number
         return pooling.given(total.astype(narrow, copy=False))
 
-    return quietly(run)
+    return without_warnings(run)
 
 
 def _shared(pooling: _Pooling) -> Call:
@@ -136,13 +136,13 @@ def _shared(pooling: _Pooling) -> Call:
             share = np.divide(pooling.taken(dy), number, dtype=work).astype(narrow, copy=False)
             return pooling.given(tiles.spread(share, pooling.taken_shape))
 
-        return quietly(run_tiles)
+        return without_warnings(run_tiles)
 
     def run(dy: Array, _input: Array) -> Array:
         share = np.divide(pooling.taken(dy), number, dtype=work)
         return pooling.given(spread(share, pooling.windows).astype(narrow, copy=False))
 
-    return quietly(run)
+    return without_warnings(run)
 
 
 def _to_largest(pooling: _Pooling, *, rows: bool) -> Call:
@@ -159,7 +159,7 @@ def _to_largest(pooling: _Pooling, *, rows: bool) -> Call:
             given, source, largest = (pooling.taken(item) for item in (dy, x, output))
             return pooling.given(tiles.to_first_equal(given, source, largest))
 
-        return quietly(run_tiles)
+        return without_warnings(run_tiles)
     winners = pooling.winners()
     adding = any(map(overlap, pooling.windows))
     whole_image = covered(pooling.windows)
@@ -186,7 +186,7 @@ def _to_largest(pooling: _Pooling, *, rows: bool) -> Call:
         winners.visit(source, largest, give)
         return pooling.given(result)
 
-    return quietly(run)
+    return without_warnings(run)
 
 
 def _form(attributes: Attributes) -> str:
@@ -288,7 +288,7 @@ def max_pool_with_argmax(
         indexes[numbers == 0] = -1
         return [result, indexes]
 
-    return quietly(run)
+    return without_warnings(run)
 
 
 def _corners(shape: tuple[int, ...], windows: Windows, steps: list[int], *, batch: bool) -> Array:

@@ -8,8 +8,8 @@ import numpy as np
 
 from tensorplug.plugin import KernelSpec, KernelTable, TensorType, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug_cpu.filling import filling
-from tensorplug_cpu.quiet import kernel, ufunc
+from tensorplug_cpu.floating_point import kernel, ufunc
+from tensorplug_cpu.outputs import elementwise_kernel
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call
@@ -91,7 +91,7 @@ def rsqrt(x: TensorType, *, out: TensorType) -> Call:
         np.sqrt(x, out=result)
         np.divide(one, result, out=result)
 
-    return filling(work, out)
+    return elementwise_kernel(work, out)
 
 
 @kernels.prepare(specs.RECIPROCAL)
@@ -104,4 +104,4 @@ def reciprocal(x: TensorType, *, out: TensorType) -> Call:
     def work(result: Array, x: Array) -> None:
         np.divide(one, x, out=result)
 
-    return filling(work, out)
+    return elementwise_kernel(work, out)

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tensorplug.plugin import KernelTable, TensorType, host_functions, specs
-from tensorplug_cpu.quiet import quietly
+from tensorplug_cpu.floating_point import without_warnings
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Call
@@ -18,12 +18,12 @@ kernels = KernelTable()
 def ragged_gather(
     params_nested_splits: list[TensorType], params_dense_values: TensorType, indices: TensorType
 ) -> Call:
-    return quietly(host_functions.ragged.gather)
+    return without_warnings(host_functions.ragged.gather)
 
 
 @kernels.prepare(specs.RAGGED_RANGE)
 def ragged_range(starts: TensorType, limits: TensorType, deltas: TensorType) -> Call:
-    return quietly(host_functions.ragged.ragged_range)
+    return without_warnings(host_functions.ragged.ragged_range)
 
 
 @kernels.prepare(specs.RAGGED_TENSOR_TO_TENSOR)
@@ -35,6 +35,6 @@ def ragged_tensor_to_tensor(
     *,
     row_partition_types: tuple[str, ...],
 ) -> Call:
-    return quietly(
+    return without_warnings(
         partial(host_functions.ragged.to_tensor, row_partition_types=row_partition_types)
     )

@@ -9,8 +9,8 @@ import numpy as np
 from tensorplug.plugin import RANDOM_KEY, KernelTable, TensorType, box_muller, key_halves, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu import philox, variates
+from tensorplug_cpu.floating_point import without_warnings
 from tensorplug_cpu.kernels.searching import upper_bound
-from tensorplug_cpu.quiet import quietly
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -42,7 +42,7 @@ def _drawn(out: TensorType, start: int, each: int, make: Callable[[Array], Array
             flat[place] = make(words)[: place.stop - place.start]
         return flat.reshape(shape)
 
-    return quietly(run)
+    return without_warnings(run)
 
 
 @kernels.prepare(specs.RANDOM_BITS)
@@ -96,7 +96,7 @@ def random_integers(key: TensorType, span: TensorType, *, start: int, out: Tenso
             flat[place] = scale(drawn, spans[place] if span.ndim else spans)
         return flat.reshape(shape)
 
-    return quietly(run)
+    return without_warnings(run)
 
 
 @kernels.prepare(specs.MULTINOMIAL)
@@ -119,7 +119,7 @@ def multinomial(
         found: Array = find(sums, draw(key) * sums[..., -1:])
         return np.minimum(found, last)
 
-    return quietly(run)
+    return without_warnings(run)
 
 
 def _scaled(drawn: Array, span: Array) -> Array:

@@ -10,8 +10,8 @@ import numpy as np
 from tensorplug.plugin import DType, KernelSpec, KernelTable, TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import working
-from tensorplug_cpu.parts import Ending, reducing
-from tensorplug_cpu.quiet import kernel, quietly
+from tensorplug_cpu.floating_point import kernel, without_warnings
+from tensorplug_cpu.fusible import Epilogue, mark_reduction
 from tensorplug_cpu.summation import summer
 
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ def sum(x: TensorType, *, axis: Axes, keep_dims: bool, out: TensorType) -> Call:
     work = working(out.dtype)
     add = summer(x.shape, axis, work, keep_dims=keep_dims)
     if work is narrow:
-        return _reducing(quietly(add), x, out, 1)
-    return quietly(lambda x: add(x.astype(work)).astype(narrow))
+        return _reducing(without_warnings(add), x, out, 1)
+    return without_warnings(lambda x: add(x.astype(work)).astype(narrow))
 
 
 @kernels.prepare(specs.MEAN)
@@ -57,7 +57,11 @@ def mean(x: TensorType, *, axis: Axes, keep_dims: bool, out: TensorType) -> Call
         total = add(x.astype(work, copy=False))
         return np.asarray(np.true_divide(total, count)).astype(narrow, copy=False)
 
-    return _reducing(quietly(run), x, out, x.size) if work is narrow else quietly(run)
+    return (
+        _reducing(without_warnings(run), x, out, x.size)
+        if work is narrow
+        else without_warnings(run)
+    )
 
 
 def _reducing(call: Call, x: TensorType, out: TensorType, count: int) -> Call:
@@ -69,7 +73,7 @@ def _reducing(call: Call, x: TensorType, out: TensorType, count: int) -> Call:
     def finish(totals: Array) -> Array:
         return np.asarray(_add.reduce(totals) / count).astype(dtype).reshape(shape)
 
-    return reducing(call, Ending(_add.reduce, finish))
+    return mark_reduction(call, Epilogue(_add.reduce, finish))
 
 
 @kernels.prepare(specs.PROD)

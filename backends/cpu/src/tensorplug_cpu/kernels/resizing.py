@@ -12,7 +12,7 @@ import numpy as np
 
 from tensorplug.plugin import KernelTable, Taps, TensorType, bilinear_taps, nearest_pixels, specs
 from tensorplug_cpu.arrays import working
-from tensorplug_cpu.quiet import quietly
+from tensorplug_cpu.floating_point import without_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -193,4 +193,4 @@ def _sequence(
             result = step(result)
         return result.astype(narrow, copy=False)
 
-    return quietly(run)
+    return without_warnings(run)

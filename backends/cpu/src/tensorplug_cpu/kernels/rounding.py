@@ -8,8 +8,8 @@ import numpy as np
 
 from tensorplug.plugin import KernelSpec, KernelTable, TensorType, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug_cpu.filling import filling
-from tensorplug_cpu.quiet import kernel, ufunc
+from tensorplug_cpu.floating_point import kernel, ufunc
+from tensorplug_cpu.outputs import elementwise_kernel
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call
@@ -87,4 +87,4 @@ def clip_by_value(
         np.minimum(np.maximum(x, low, out=result), high, out=result)
 
     # NumPy's one pass goes through Python, which costs as much as passing over 8 KiB.
-    return filling(two_passes if out.nbytes <= 1 << 13 else one_pass, out)
+    return elementwise_kernel(two_passes if out.nbytes <= 1 << 13 else one_pass, out)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tensorplug.plugin import KernelTable, TensorType, host_functions, specs
-from tensorplug_cpu.ordering import arg_sorted
-from tensorplug_cpu.quiet import quietly
+from tensorplug_cpu.floating_point import without_warnings
+from tensorplug_cpu.stable_sort import arg_sorted
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call
@@ -19,7 +19,7 @@ kernels = KernelTable()
 @kernels.prepare(specs.UNIQUE)
 def unique(x: TensorType, *, axis: int, out: tuple[TensorType, TensorType]) -> Call:
     """Number the values in their order, then in that of their first occurrence."""
-    return quietly(lambda x: host_functions.sets.unique_with(_order, x, axis))
+    return without_warnings(lambda x: host_functions.sets.unique_with(_order, x, axis))
 
 
 def _order(flat: Array) -> Array:

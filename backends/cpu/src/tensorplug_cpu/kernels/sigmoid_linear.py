@@ -8,7 +8,7 @@ import numpy as np
 
 from tensorplug.plugin import SILU_REACH, KernelTable, TensorType, specs
 from tensorplug_cpu.arrays import working
-from tensorplug_cpu.filling import filling
+from tensorplug_cpu.outputs import elementwise_kernel
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call
@@ -39,7 +39,7 @@ def silu(x: TensorType, *, out: TensorType) -> Call:
         wide.clip(zero, top, out=root)
         np.subtract(root, less, out=result, casting="same_kind")
 
-    return filling(work, out, in_pieces=True)
+    return elementwise_kernel(work, out, in_blocks=True)
 
 
 @kernels.prepare(specs.SILU_GRAD)
@@ -64,4 +64,4 @@ def silu_grad(dy: TensorType, x: TensorType, *, out: TensorType) -> Call:
         size += half
         np.multiply(size, dy, out=result, casting="same_kind")
 
-    return filling(work, out, in_pieces=True)
+    return elementwise_kernel(work, out, in_blocks=True)

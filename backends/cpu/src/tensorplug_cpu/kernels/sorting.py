@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tensorplug.plugin import KernelTable, TensorType, specs
-from tensorplug_cpu.ordering import arg_sorted, sorted_values
-from tensorplug_cpu.quiet import quietly
+from tensorplug_cpu.floating_point import without_warnings
+from tensorplug_cpu.stable_sort import arg_sorted, sorted_values
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call
@@ -61,7 +61,7 @@ def top_k(x: TensorType, *, k: int, out: tuple[TensorType, TensorType]) -> Call:
         values = rows[each_row, indices]
         return values.reshape(shape), indices.astype(np.int32).reshape(shape)
 
-    return quietly(run)
+    return without_warnings(run)
 
 
 @kernels.prepare(specs.SORT)
@@ -72,7 +72,7 @@ def sort(x: TensorType, *, axis: int, descending: bool, stable: bool) -> Call:
         moved = x.swapaxes(axis, -1)
         return sorted_values(moved, descending=descending, stable=stable).swapaxes(axis, -1)
 
-    return quietly(run)
+    return without_warnings(run)
 
 
 @kernels.prepare(specs.ARG_SORT)
@@ -84,4 +84,4 @@ def arg_sort(x: TensorType, *, axis: int, descending: bool, stable: bool) -> Cal
         order = arg_sorted(moved, descending=descending, stable=stable)
         return order.astype(np.int32, copy=False).swapaxes(axis, -1)
 
-    return quietly(run)
+    return without_warnings(run)

@@ -6,7 +6,7 @@ from math import prod
 from typing import TYPE_CHECKING, Final
 
 from tensorplug.plugin import KernelTable, TensorType, host_functions, specs
-from tensorplug_cpu.quiet import quietly
+from tensorplug_cpu.floating_point import without_warnings
 from tensorplug_cpu.segments import row_sums
 
 if TYPE_CHECKING:
@@ -32,14 +32,14 @@ def _sums(ids: Array, rows: Array, count: int) -> Array:
 def sparse_fill_empty_rows(
     indices: TensorType, values: TensorType, dense_shape: TensorType, default_value: TensorType
 ) -> Call:
-    return quietly(host_functions.sparse.fill_empty_rows)
+    return without_warnings(host_functions.sparse.fill_empty_rows)
 
 
 @kernels.prepare(specs.SPARSE_RESHAPE)
 def sparse_reshape(
     input_indices: TensorType, input_shape: TensorType, new_shape: TensorType
 ) -> Call:
-    return quietly(host_functions.sparse.reshape)
+    return without_warnings(host_functions.sparse.reshape)
 
 
 @kernels.prepare(specs.SPARSE_SEGMENT_SUM)
@@ -53,7 +53,7 @@ def sparse_segment_sum(data: TensorType, indices: TensorType, segment_ids: Tenso
         sums = _sums(ids, taken, count)
         return sums.astype(dtype, copy=False).reshape(count, *rest)
 
-    return quietly(run)
+    return without_warnings(run)
 
 
 @kernels.prepare(specs.SPARSE_SEGMENT_MEAN)
@@ -68,4 +68,4 @@ def sparse_segment_mean(data: TensorType, indices: TensorType, segment_ids: Tens
         means = host_functions.sparse.mean_of(_sums(ids, taken, count), ids)
         return means.astype(dtype, copy=False).reshape(count, *rest)
 
-    return quietly(run)
+    return without_warnings(run)

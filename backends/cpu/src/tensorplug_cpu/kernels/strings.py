@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.plugin import KernelTable, TensorType, host_functions, specs
-from tensorplug_cpu.quiet import kernel, quietly
+from tensorplug_cpu.floating_point import kernel, without_warnings
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call
@@ -20,12 +20,12 @@ kernels = KernelTable()
 def string_n_grams(
     data: TensorType, data_splits: TensorType, *, attributes: dict[str, Any]
 ) -> Call:
-    return quietly(partial(host_functions.strings.n_grams, **attributes))
+    return without_warnings(partial(host_functions.strings.n_grams, **attributes))
 
 
 @kernels.prepare(specs.STRING_SPLIT)
 def string_split(input: TensorType, delimiter: TensorType, *, skip_empty: bool) -> Call:
-    return quietly(partial(host_functions.strings.split, skip_empty=skip_empty))
+    return without_warnings(partial(host_functions.strings.split, skip_empty=skip_empty))
 
 
 @kernels.prepare(specs.STRING_TO_HASH_BUCKET_FAST)
@@ -47,4 +47,4 @@ def static_regex_replace(
     def run(x: Array) -> Array:
         return np.asarray(replace(x))
 
-    return quietly(run)
+    return without_warnings(run)

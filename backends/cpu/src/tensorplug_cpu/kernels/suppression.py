@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.plugin import KernelSpec, KernelTable, TensorType, host_functions, specs
-from tensorplug_cpu.quiet import quietly
+from tensorplug_cpu.floating_point import without_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +19,7 @@ kernels = KernelTable()
 def _register(spec: KernelSpec, function: Callable[..., Any]) -> None:
     @kernels.prepare(spec)
     def prepare(boxes: TensorType, scores: TensorType, *, attributes: dict[str, Any]) -> Call:
-        return quietly(partial(function, **attributes))
+        return without_warnings(partial(function, **attributes))
 
 
 _register(specs.NON_MAX_SUPPRESSION_V3, host_functions.suppression.plain)

@@ -16,7 +16,7 @@ import numpy as np
 
 from tensorplug.plugin import KernelTable, TensorType
 from tensorplug_attention.op import ATTENTION, ATTENTION_GRAD
-from tensorplug_cpu.extending import share_out
+from tensorplug_cpu.extensions import share_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

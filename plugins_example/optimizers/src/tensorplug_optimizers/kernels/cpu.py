@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.plugin import KernelTable, TensorType
-from tensorplug_cpu.extending import elementwise
+from tensorplug_cpu.extensions import elementwise
 from tensorplug_optimizers import specs
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.spec import TensorType
+from tensorplug.plugin import TensorType
+from tensorplug.plugin import dtypes as dt
 from tensorplug.testing import isolated_engine
-from tensorplug_cpu import extending, large
+from tensorplug_cpu import extensions, parallel
 from tensorplug_cpu.blas import one_thread_each
-from tensorplug_cpu.extending import elementwise, share_out
+from tensorplug_cpu.extensions import elementwise, share_out
 
 MANY = (1 << 19) + 3  # several blocks, in several threads, the last one shorter
 
@@ -35,7 +35,7 @@ def types(shape):
 
 def test_the_documented_example():
     with isolated_engine("cpu"):
-        found = doctest.testmod(extending)
+        found = doctest.testmod(extensions)
     assert (found.attempted > 5, found.failed) == (True, 0)
 
 
@@ -55,7 +55,7 @@ def test_results_are_those_of_whole_arrays(shape, number):
 
 
 def test_shapes_that_do_not_fit_are_refused():
-    with pytest.raises(ValueError, match=r"results must have one shape, got .*float32\[2\]"):
+    with pytest.raises(ValueError, match=r"outputs must have one shape, got .*float32\[2\]"):
         elementwise(work, [*types((2,)), *types((3,))])
     with pytest.raises(ValueError, match=r"an input has shape \(3,\), the results \(2,\)"):
         elementwise(work, types((2,)))(np.zeros(2), np.zeros(3), np.zeros(()), None)
@@ -63,7 +63,7 @@ def test_shapes_that_do_not_fit_are_refused():
 
 def test_what_a_thread_raises_is_raised():
     def fails(results, _inputs):
-        if len(results[0]) < extending._BLOCK:
+        if len(results[0]) < extensions._BLOCK:
             raise ZeroDivisionError("in the last block")
 
     with pytest.raises(ZeroDivisionError, match="last block"):
@@ -72,8 +72,8 @@ def test_what_a_thread_raises_is_raised():
 
 @pytest.fixture
 def three_threads(monkeypatch):
-    monkeypatch.setattr(large._workers, "_count", 2)
-    monkeypatch.setattr(large._workers, "_pool", None)
+    monkeypatch.setattr(parallel._workers, "_count", 2)
+    monkeypatch.setattr(parallel._workers, "_pool", None)
     monkeypatch.setattr(one_thread_each, "_limit", None)  # lest it know too few libraries by now
 
 

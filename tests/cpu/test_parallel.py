@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.spec import TensorType
-from tensorplug_cpu import large, rowwise, special
+from tensorplug.plugin import TensorType
+from tensorplug.plugin import dtypes as dt
+from tensorplug_cpu import parallel, rowwise, special_functions
 from tensorplug_cpu.kernels import (
     accumulation,
     activation,
@@ -52,7 +52,7 @@ SHARED = {
             ROWS, np.float32(0.3).reshape(()), ROWS
         ),
     ),
-    "erf": (special, lambda: special.erf(ROWS)),
+    "erf": (special_functions, lambda: special_functions.erf(ROWS)),
 }
 
 
@@ -62,15 +62,15 @@ def test_in_several_threads(name, monkeypatch):
     monkeypatch.setattr(module, "_SHARED", 1 << 40)
     alone = compute()  # stays, lest the other result lie in its memory, full of right answers
     shared = []
-    share_out = large.share_out
+    share_out = parallel.share_out
 
     def counted(*args, **more):
         shared.append(more.get("parts"))
         share_out(*args, **more)
 
     monkeypatch.setattr(module, "_SHARED", 1)
-    monkeypatch.setattr(large._workers, "_count", 2)
-    for holder in (module, large):
+    monkeypatch.setattr(parallel._workers, "_count", 2)
+    for holder in (module, parallel):
         if hasattr(holder, "share_out"):
             monkeypatch.setattr(holder, "share_out", counted)
     np.testing.assert_array_equal(compute(), alone)

@@ -1,13 +1,13 @@
-"""Memory for large results, kept when a result dies and handed out again.
+"""Memory for large results, kept when a result dies and used again.
 
-A fresh result of tens of megabytes costs as much in page faults as the addition that fills it:
-the system takes large pieces of memory back when they are freed, and gives new ones in pages
-that must be touched first. Here a piece is *leased* to an array. The array and whatever is
-made of it (views, DLPack capsules, NumPy's arrays in the user's hands) keep the lease alive;
-when the last of them is gone the piece comes back. So nobody can still see what is handed out.
+A new result of tens of megabytes costs as much in page faults as the addition that fills it: the
+system takes large pieces of memory back when they are freed, and the pages of new ones fault when
+first written. Here a piece is *leased* to an array. The array and everything made from it (views,
+DLPack capsules, NumPy arrays of the user) keep the lease alive; when the last of them dies, the
+piece returns to the pool. So no live array can see a piece that is leased again.
 
-What lies idle is bounded, in bytes and in age. Nothing here ever waits for a lock: whoever
-does not get it asks NumPy for fresh memory, or gives a piece back to the system.
+Idle pieces are bounded in bytes and in age. No thread ever waits for the lock: one that does not
+get it takes new memory from NumPy, or gives a piece back to the system.
 """
 
 from __future__ import annotations
@@ -28,22 +28,21 @@ if TYPE_CHECKING:
     from tensorplug.plugin import Shape
     from tensorplug_cpu.arrays import Array
 
-__all__ = ["LARGE", "Lease", "Piece", "Pool", "empty", "maker", "pool"]
+__all__ = ["LARGE", "Lease", "Piece", "Pool", "allocator", "empty", "pool"]
 
 LARGE: Final = 1 << 19
-"""From this many bytes on a piece is recycled; below, the C library's own reserve is as fast.
+"""From this many bytes on, memory is recycled; below, the C library's allocator is as fast.
 
-Of more it gives memory back to the system now and then, as results of many sizes come and go: in
-a step of a network a fresh megabyte cost half a millisecond of page faults, a lease costs 4
-microseconds.
+It now and then gives larger pieces back to the system, as results of many sizes come and go: in a
+training step a new megabyte cost half a millisecond of page faults; a lease costs 4 microseconds.
 """
 
-_PATIENCE: Final = 256  # how many pieces are taken until one that nobody wanted is given up
+_PATIENCE: Final = 256  # pieces taken until one that stayed idle meanwhile is freed
 _GRAIN: Final = 8  # sizes per octave: at most an eighth of a piece is unused
 
 
 def _physical() -> int:
-    """Return the bytes of the machine's memory, or a guess where it does not say."""
+    """Return the bytes of the machine's memory, or a guess if the system does not tell."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):  # not on Windows
@@ -51,7 +50,7 @@ def _physical() -> int:
 
 
 class Piece:
-    """Memory, where it is, and how many pieces had been taken when it became idle."""
+    """Memory, its address, and how many pieces had been taken when it became idle."""
 
     __slots__ = ("address", "memory", "nbytes", "since")
 
@@ -63,7 +62,7 @@ class Piece:
 
 
 class Lease:
-    """One piece of memory while arrays lie over it; NumPy takes it as their base."""
+    """One piece of memory in use; it is the base of the NumPy arrays over it."""
 
     __slots__ = ("__array_interface__", "__weakref__", "_piece", "_pool")
 
@@ -96,7 +95,7 @@ class Pool:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._lock = threading.Lock()  # only ever tried: see above
+        self._lock = threading.Lock()  # never waited for: see above
         self._idle: dict[int, deque[Piece]] = {}
         self._bytes = 0
         self._taken = 0
@@ -128,7 +127,7 @@ class Pool:
                 idle = self._idle.get(size)
                 if idle:
                     self._bytes -= size
-                    return idle.pop()  # the latest: some of it may still be cached
+                    return idle.pop()  # the most recent: parts of it may still be in the cache
             finally:
                 self._lock.release()
         try:
@@ -138,9 +137,9 @@ class Pool:
             return Piece(size)
 
     def take_back(self, piece: Piece) -> None:
-        """Keep a piece for the next who asks; called when a lease ends, in whatever thread."""
+        """Keep a piece for reuse. Called in any thread, when a lease ends."""
         if tracemalloc.is_tracing() or not self._lock.acquire(blocking=False):
-            return  # who traces memory shall see that it is freed
+            return  # let memory tracing see that it is freed
         try:
             size = piece.nbytes
             if self._bytes + size > self._limit:
@@ -184,7 +183,7 @@ pool: Final = Pool(min(1 << 30, _physical() // 8))
 
 
 def _renew() -> None:
-    """Let a forked child use the pool: another thread may have held its lock."""
+    """Give a forked child a new lock: another thread of the parent may have held the old one."""
     pool._lock = threading.Lock()
 
 
@@ -199,8 +198,8 @@ def empty(shape: Shape, dtype: np.dtype[Any]) -> Array:
     return pool.empty(shape, dtype)
 
 
-def maker(shape: Shape, dtype: np.dtype[Any]) -> Callable[[], Array]:
-    """Return ``empty`` for one shape and dtype, what can be worked out before worked out."""
+def allocator(shape: Shape, dtype: np.dtype[Any]) -> Callable[[], Array]:
+    """Return ``empty`` for one shape and dtype, with the size computed in advance."""
     nbytes = prod(shape) * dtype.itemsize
     if nbytes < LARGE:
         return partial(np.empty, shape, dtype)

@@ -1,4 +1,4 @@
-"""How many arrays NumPy holds memory for, as ``tracemalloc`` sees it, and whose text."""
+"""Counts of the arrays that NumPy holds memory for, taken with ``tracemalloc``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug_cpu.recycling import Lease
+from tensorplug_cpu.memory_pool import Lease
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array
@@ -18,19 +18,19 @@ _WITHIN: Final = 15  # bytes of text that fit into an element of an array of str
 
 
 class _Tracing:
-    """Whether it was started here; then nobody else wants what it finds."""
+    """Whether ``live_arrays`` started the tracing, so that ``stop`` may end it."""
 
     ours = False
 
 
 def live_arrays() -> int:
-    """Return how many arrays with memory of their own there are, since the first call.
+    """Return how many arrays with memory of their own have been made since the first call.
 
-    NumPy reports each piece of memory that it gives to an array and takes back, also those that
-    it keeps for reuse and those of arrays without elements; what a view, a scalar or another
-    library holds is none of them, nor is the text in an array of strings. Tracing starts with
-    the first call, unless it is on already, and slows the whole process down to a third.
-    Meanwhile no memory is recycled (``recycling``), so that what dies is seen to.
+    NumPy reports each piece of memory that an array gets and gives back, including those that
+    NumPy keeps for reuse and those of empty arrays. Views, scalars, memory of other libraries and
+    the text in an array of strings do not count. Tracing starts with the first call, unless it is
+    on already, and makes the whole process three times as slow. No memory is recycled meanwhile
+    (``memory_pool``), so that every array that dies is seen.
     """
     if not tracemalloc.is_tracing():
         tracemalloc.start()
@@ -42,14 +42,14 @@ def live_arrays() -> int:
 
 
 def stop() -> None:
-    """Stop tracing, if ``live_arrays`` has started it."""
+    """Stop tracing if ``live_arrays`` started it."""
     if _Tracing.ours:
         _Tracing.ours = False
         tracemalloc.stop()
 
 
 def owns_memory(array: Array) -> bool:
-    """Return whether memory of NumPy's lies under ``array`` or under what it is a view of."""
+    """Return whether ``array``, or the array that it is a view of, lies in NumPy's own memory."""
     owner: Any = array
     while getattr(owner, "base", None) is not None:
         owner = owner.base
@@ -57,6 +57,6 @@ def owns_memory(array: Array) -> bool:
 
 
 def text_bytes(array: Array) -> int:
-    """Return how many bytes of UTF-8 an array of strings holds outside of its elements."""
+    """Return the bytes of UTF-8 that an array of strings holds outside its elements."""
     lengths = (len(text.encode()) for text in array.flat)
     return sum(length for length in lengths if length > _WITHIN)

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug.contract.spec import TensorType
-from tensorplug_cpu import large, recycling
-from tensorplug_cpu.recycling import LARGE, Pool
+from tensorplug.plugin import TensorType
+from tensorplug_cpu import memory_pool, parallel
+from tensorplug_cpu.memory_pool import LARGE, Pool
 
 SIDE = 1024  # a float32 matrix of this side is twice as large as LARGE
 FLOAT = np.dtype(np.float32)
@@ -22,10 +22,10 @@ FLOAT = np.dtype(np.float32)
 
 @pytest.fixture(autouse=True)
 def _on_the_cpu():
-    recycling.pool.trim()
+    memory_pool.pool.trim()
     with tp.use_backend("cpu"):
         yield
-    recycling.pool.trim()
+    memory_pool.pool.trim()
 
 
 @pytest.fixture
@@ -90,11 +90,11 @@ def test_values_stay_while_others_come_and_go(matrix):
 
 
 def test_small_results_are_not_recycled():
-    before = recycling.pool.pieces
+    before = memory_pool.pool.pieces
     small = tp.ones((LARGE // 4 - 1,)) + 1.0
     assert small.nbytes < LARGE
     del small
-    assert recycling.pool.pieces == before
+    assert memory_pool.pool.pieces == before
 
 
 def test_memory_tells_what_lies_idle(matrix):
@@ -194,11 +194,11 @@ def test_tracing_sees_every_allocation():
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 def test_a_forked_child_computes_too(matrix):
     expected = tp.exp(matrix).numpy().copy()
-    with recycling.pool._lock:  # as if another thread were at it
+    with memory_pool.pool._lock:  # as if another thread were at it
         child = os.fork()
         if child == 0:
             same = np.array_equal(tp.exp(matrix).numpy(), expected)
-            os._exit(0 if same and recycling.pool._lock.acquire(blocking=False) else 1)
+            os._exit(0 if same and memory_pool.pool._lock.acquire(blocking=False) else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
@@ -221,7 +221,7 @@ def test_parts_make_the_whole(what, a, b, function):
     rng = np.random.default_rng(1)
     x, y = rng.uniform(0.5, 2, a), rng.uniform(0.5, 2, b)
     out = TensorType(tp.float64, np.broadcast_shapes(a, b))
-    result = large.elementwise(function, out)(x, y)
+    result = parallel.ufunc_kernel(function, out)(x, y)
     expected = function(x, y)
     assert (result.dtype, result.shape) == (expected.dtype, expected.shape), what
     np.testing.assert_array_equal(result, expected)
@@ -230,7 +230,7 @@ def test_parts_make_the_whole(what, a, b, function):
 def test_results_are_laid_out_as_their_inputs():
     x = np.random.default_rng(2).normal(size=(64, 256, 256))
     turned = x.transpose(2, 0, 1)
-    result = large.elementwise(np.exp, TensorType(tp.float64, turned.shape))(turned)
+    result = parallel.ufunc_kernel(np.exp, TensorType(tp.float64, turned.shape))(turned)
     assert result.strides == np.exp(turned).strides
     np.testing.assert_array_equal(result, np.exp(turned))
 
@@ -244,10 +244,10 @@ def test_what_a_part_raises_is_raised():
             raise ValueError("a part")
 
     numbers = np.arange(8)
-    if large.threads() < 2:
+    if parallel.thread_count() < 2:
         pytest.skip("one processor")
     with pytest.raises(ValueError, match="a part"):
-        large.share_out(work, [numbers], np.empty(8), parts=2)
+        parallel.share_out(work, [numbers], np.empty(8), parts=2)
     assert sorted(done) == [0, 4]
 
 
@@ -258,6 +258,6 @@ def test_nobody_hears_of_floating_point_flags(matrix):
 
 def test_openmps_limit_holds(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    assert large.threads() == 1
+    assert parallel.thread_count() == 1
     monkeypatch.setenv("OMP_NUM_THREADS", "nonsense")
-    assert large.threads() >= 1
+    assert parallel.thread_count() >= 1

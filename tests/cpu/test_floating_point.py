@@ -8,10 +8,10 @@ import warnings
 import numpy as np
 import pytest
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.spec import TensorType
 from tensorplug.errors import BackendMemoryError
-from tensorplug_cpu import quiet
+from tensorplug.plugin import TensorType
+from tensorplug.plugin import dtypes as dt
+from tensorplug_cpu import floating_point
 
 VECTOR = TensorType(dt.float32, (2,))
 ONE = np.array([1.0, 1.0], "float32")
@@ -30,10 +30,10 @@ def divided(a, b):
 
 
 CALLS = {
-    "ufunc": quiet.ufunc(np.true_divide, VECTOR, signals=True),
-    "rank 0": quiet.ufunc(np.true_divide, TensorType(dt.float32, ()), signals=True),
-    "kernel": quiet.kernel(divided, VECTOR),
-    "quietly": quiet.quietly(divided),
+    "ufunc": floating_point.ufunc(np.true_divide, VECTOR, signals=True),
+    "rank 0": floating_point.ufunc(np.true_divide, TensorType(dt.float32, ()), signals=True),
+    "kernel": floating_point.kernel(divided, VECTOR),
+    "without_warnings": floating_point.without_warnings(divided),
 }
 
 
@@ -66,16 +66,16 @@ def test_every_thread_has_its_own_context():
     assert all(results)
 
 
-@pytest.mark.parametrize("how", ["ufunc", "kernel", "quietly"])
+@pytest.mark.parametrize("how", ["ufunc", "kernel", "without_warnings"])
 def test_a_kernel_while_the_context_is_entered(how):
     """As when a finalizer computes something while a kernel runs."""
-    result = quiet._quiet.run(CALLS[how], ONE, ZERO)
+    result = floating_point._silenced.run(CALLS[how], ONE, ZERO)
     assert np.isinf(result).all()
 
 
 def test_a_unary_kernel_while_the_context_is_entered():
-    log = quiet.ufunc(np.log, VECTOR, signals=True)
-    assert np.isneginf(quiet._quiet.run(log, ZERO)).all()
+    log = floating_point.ufunc(np.log, VECTOR, signals=True)
+    assert np.isneginf(floating_point._silenced.run(log, ZERO)).all()
 
 
 def test_errors_of_a_kernel_come_through():
@@ -83,7 +83,7 @@ def test_errors_of_a_kernel_come_through():
         raise RuntimeError("its own")
 
     with pytest.raises(RuntimeError, match="its own"):
-        quiet.quietly(broken)(ONE)
+        floating_point.without_warnings(broken)(ONE)
 
 
 def test_memory_errors_are_the_backends():
@@ -91,12 +91,14 @@ def test_memory_errors_are_the_backends():
         raise MemoryError("Unable to allocate 1 PiB")
 
     with pytest.raises(BackendMemoryError, match="1 PiB") as caught:
-        quiet.quietly(greedy)(ONE)
+        floating_point.without_warnings(greedy)(ONE)
     assert isinstance(caught.value.__cause__, MemoryError)
 
 
 def test_integers_call_the_ufunc_itself():
     small, large = TensorType(dt.int32, (2,)), TensorType(dt.int32, (1 << 20,))
-    assert quiet.ufunc(np.add, small, signals=False) is np.add
-    assert quiet.ufunc(np.add, large, signals=False) is not np.add  # turns a MemoryError into ours
-    assert quiet.ufunc(np.add, small, signals=True) is not np.add
+    assert floating_point.ufunc(np.add, small, signals=False) is np.add
+    assert (
+        floating_point.ufunc(np.add, large, signals=False) is not np.add
+    )  # turns a MemoryError into ours
+    assert floating_point.ufunc(np.add, small, signals=True) is not np.add

@@ -1,7 +1,7 @@
-"""Elementwise functions on large arrays: into recycled memory, and by several threads.
+"""Work on large arrays in several threads, and ufuncs that write into recycled memory.
 
-NumPy's loops let other threads run meanwhile. Handing a part to another thread costs 15 to 25
-microseconds, so only long loops are shared out; those that compute much per element sooner than
+NumPy's loops release the interpreter. Handing a part to another thread costs 15 to 25
+microseconds, so only long loops are shared out: those that compute much per element sooner than
 those that wait for memory.
 """
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug_cpu.recycling import LARGE, empty, maker
+from tensorplug_cpu.memory_pool import LARGE, allocator, empty
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tensorplug.plugin import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
-__all__ = ["elementwise", "is_large", "share_out", "threads"]
+__all__ = ["is_large", "share_out", "thread_count", "ufunc_kernel"]
 
 _LIGHT: Final = 1 << 21  # elements from which a loop that waits for memory is shared out
 _HEAVY: Final = 1 << 19  # likewise, one that computes
@@ -41,8 +41,8 @@ _LIGHT_FUNCTIONS: Final = frozenset(
 )
 
 
-def threads() -> int:
-    """Return how many threads share a loop: the processors this process may use."""
+def thread_count() -> int:
+    """Return how many threads share a loop: one per processor that this process may use."""
     allowed = getattr(os, "sched_getaffinity", None)
     count = len(allowed(0)) if allowed else os.cpu_count() or 1
     wanted = os.environ.get("OMP_NUM_THREADS", "")
@@ -52,23 +52,23 @@ def threads() -> int:
 
 
 class _Workers:
-    """The threads beside the calling one, started when the first long loop comes."""
+    """The threads beside the calling one, started for the first long loop."""
 
     def __init__(self) -> None:
         self.forget()
 
     def forget(self) -> None:
-        """Have none: a forked child has not got its parent's."""
-        self._count = threads() - 1
+        """Start with no threads: a forked child does not have its parent's."""
+        self._count = thread_count() - 1
         self._pool: ThreadPoolExecutor | None = None
 
     @property
     def count(self) -> int:
-        """How many there may be."""
+        """The largest number of these threads."""
         return self._count
 
     def submit(self, call: Callable[[], Any]) -> Any:
-        """Run ``call`` in one of them; return its future."""
+        """Run ``call`` in one of the threads; return its future."""
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self._count, thread_name_prefix="tensorplug-cpu")
         return self._pool.submit(call)
@@ -84,16 +84,16 @@ def is_large(out: TensorType) -> bool:
     return out.nbytes >= LARGE and out.dtype.itemsize > 0
 
 
-def elementwise(function: np.ufunc, out: TensorType) -> Call:
-    """Return ``function`` as what a plan calls for results of the large type ``out``."""
+def ufunc_kernel(function: np.ufunc, out: TensorType) -> Call:
+    """Return the callable of a plan for a ufunc whose result has the large type ``out``."""
     shape, dtype = out.shape, out.dtype.numpy
     shared = out.size >= (_LIGHT if function in _LIGHT_FUNCTIONS else _HEAVY)
-    make = maker(shape, dtype)
+    allocate = allocator(shape, dtype)
 
     def call(*inputs: Array) -> Array:
         first = inputs[0]
         plain = first.flags.c_contiguous and first.shape == shape
-        result = make() if plain else _like(inputs, shape, dtype)
+        result = allocate() if plain else _like(inputs, shape, dtype)
         if shared:
             share_out(partial(_into, function), inputs, result)
         else:
@@ -108,9 +108,9 @@ def _into(function: np.ufunc, result: Array, *inputs: Array) -> None:
 
 
 def _like(inputs: Sequence[Array], shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """Return an empty array laid out as the inputs are, so that both are walked in one order."""
-    full = [operand for operand in inputs if operand.shape == shape]
-    if not full or any(item.flags.c_contiguous for item in full):
+    """Return an empty array with the layout of the inputs, to be filled in memory order."""
+    full = [array for array in inputs if array.shape == shape]
+    if not full or any(array.flags.c_contiguous for array in full):
         return empty(shape, dtype)
     strides = full[0].strides
     order = sorted(range(len(shape)), key=lambda axis: -abs(strides[axis]))
@@ -123,7 +123,7 @@ def share_out(
 ) -> None:
     """Call ``work(result, *inputs)`` in several threads, each on its part of the longest axis.
 
-    Inputs broadcast to ``result``. What one part raises is raised, after all have ended.
+    Inputs broadcast to ``result``. An error of one part is raised after all parts have ended.
     """
     count = min(parts or _workers.count + 1, _workers.count + 1)
     axis = max(range(result.ndim), key=result.shape.__getitem__)
@@ -136,28 +136,28 @@ def share_out(
         partial(
             work,
             _part(result, axis - result.ndim, start, stop),
-            *[_part(operand, axis - result.ndim, start, stop) for operand in inputs],
+            *[_part(array, axis - result.ndim, start, stop) for array in inputs],
         )
         for start, stop in pairwise(edges)
     ]
-    pending = [_workers.submit(partial(_silent, call)) for call in calls[1:]]
+    pending = [_workers.submit(partial(_without_warnings, call)) for call in calls[1:]]
     try:
         calls[0]()
     finally:
-        raised = [item.exception() for item in pending]
+        raised = [future.exception() for future in pending]
     for error in raised:
         if error is not None:
             raise error
 
 
-def _silent(call: Callable[[], Any]) -> None:
-    """Run in a thread whose floating-point warnings nobody has turned off."""
+def _without_warnings(call: Callable[[], Any]) -> None:
+    """Run without floating-point warnings, which are still on in this thread."""
     with np.errstate(all="ignore"):
         call()
 
 
 def _part(array: Array, axis: int, start: int, stop: int) -> Array:
-    """Return a stretch of ``axis``, counted from the end; all where ``array`` broadcasts there."""
+    """Return a part of an axis, counted from the end; the whole array if it broadcasts there."""
     if array.ndim < -axis or array.shape[axis] == 1:
         return array
     index = [slice(None)] * array.ndim

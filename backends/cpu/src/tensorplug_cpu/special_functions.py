@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tensorplug_cpu import large
-from tensorplug_cpu.recycling import empty
+from tensorplug_cpu import parallel
+from tensorplug_cpu.memory_pool import empty
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -175,7 +175,7 @@ def erf(x: Array) -> Array:
         return _double(x)
     result = empty(x.shape, x.dtype)
     parts = None if x.size >= _SHARED else 1
-    large.share_out(_single, (x.reshape(-1),), result.reshape(-1), parts=parts)
+    parallel.share_out(_single, (x.reshape(-1),), result.reshape(-1), parts=parts)
     return result
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug_cpu.recycling import empty
+from tensorplug_cpu.memory_pool import empty
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug_cpu import blockwise, fusing
+from tensorplug_cpu import chains, fusion
 
 pytestmark = pytest.mark.usefixtures("_small_blocks")
 
@@ -18,9 +18,9 @@ RNG = np.random.default_rng(3)
 @pytest.fixture
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Let small arrays take many blocks, and threads share them."""
-    monkeypatch.setattr(fusing, "LEAST", 2)
-    monkeypatch.setattr(blockwise, "BLOCK", 64)
-    monkeypatch.setattr(blockwise, "_SHARED", 500)
+    monkeypatch.setattr(fusion, "LEAST", 2)
+    monkeypatch.setattr(chains, "BLOCK", 64)
+    monkeypatch.setattr(chains, "_SHARED", 500)
     with tp.use_backend("cpu"):
         yield
 
@@ -174,7 +174,7 @@ def _divided(x):
 @pytest.mark.parametrize("f", [_relus, _moving, _powers, _chosen, _clipped, _divided])
 @pytest.mark.parametrize("size", [5000, 40_000])
 def test_each_kind_of_kernel(f, size, monkeypatch):
-    monkeypatch.setattr(blockwise, "BLOCK", 4096)
+    monkeypatch.setattr(chains, "BLOCK", 4096)
     x = numbers(size)
     compiled = tp.compile(f)
     for _ in range(2):
@@ -203,7 +203,7 @@ def test_a_kernel_that_replaces_one_of_ours_is_left_alone():
 
 
 def test_small_arrays_are_left_alone(monkeypatch):
-    monkeypatch.setattr(fusing, "LEAST", 100)
+    monkeypatch.setattr(fusion, "LEAST", 100)
     check(lambda x: x * 2 + 1, numbers(99), groups=["Multiply", "Add"])
     check(lambda x: x * 2 + 1, numbers(100), groups=["Multiply+Add"])
 

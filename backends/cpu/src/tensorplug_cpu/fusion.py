@@ -1,7 +1,7 @@
-"""Finding chains of elementwise kernels in a program, to be run block by block.
+"""Fusion: finds chains of elementwise kernels in a program, to be run block by block.
 
-Calls join the group of those whose results they use, as long as nobody else has used these yet:
-the group can then run where its last member stood.
+A call joins the group of the calls whose results it uses, unless a call outside has used such a
+result already: then the group could not run at the place of its last member.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING, Final
 
 from tensorplug.plugin import FlatCall, FlatProgram, Shape, TensorType
 from tensorplug.plugin import dtypes as dt
-from tensorplug_cpu.blockwise import Member, Operand, whole
-from tensorplug_cpu.parts import ending_of, work_of
+from tensorplug_cpu.chains import Member, Operand, chain_kernel
+from tensorplug_cpu.fusible import body_of, epilogue_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tensorplug_cpu.parts import Ending
+    from tensorplug_cpu.fusible import Epilogue
 
-__all__ = ["fused"]
+__all__ = ["fuse"]
 
 LEAST: Final = 1 << 14
-"""Elements from which a block is worth its handling."""
+"""With fewer elements, blocks cost more than they save."""
 
 
-def fused(program: FlatProgram) -> Sequence[FlatCall]:
-    """Return the calls of a program with groups of elementwise ones made one call each."""
+def fuse(program: FlatProgram) -> Sequence[FlatCall]:
+    """Return the calls of a program, with each group of elementwise calls fused into one."""
     grouping = _Grouping(program)
     for at, call in enumerate(program.calls):
         grouping.place(at, call)
@@ -38,9 +38,8 @@ def fused(program: FlatProgram) -> Sequence[FlatCall]:
 class _Group:
     """Calls that run together on arrays of one shape.
 
-    ``row``: how many elements one element of a broadcast input serves, or a row of them is
-    repeated after; None while all inputs are single numbers or have all elements.
-    ``open``: nobody outside has used a result yet.
+    ``row``: the length of the rows to which a row or a column broadcasts; None while every input
+    is one number or has all elements. ``open``: no call outside has used a result yet.
     """
 
     shape: Shape
@@ -50,40 +49,39 @@ class _Group:
 
 
 class _Grouping:
-    """The groups of a program while they are being found."""
+    """The groups of a program, as far as its calls have been placed."""
 
     def __init__(self, program: FlatProgram) -> None:
         self.program = program
         self.groups: dict[int, _Group] = {}  # by the slot that a member fills
-        self.reduced: set[int] = set()  # slots that are filled when all blocks are done
+        self.reduced: set[int] = set()  # slots filled by epilogues, after all blocks
 
     def place(self, at: int, call: FlatCall) -> None:
-        """Put a call into a group, a new one perhaps, or close those that it uses."""
+        """Put a call into a group, perhaps a new one, or close the groups that it uses."""
         slots = _slots(call)
         for slot in self.reduced.intersection(slots):
             self.groups[slot].open = False
-        found = (self.groups.get(slot) for slot in slots)
-        used = dict.fromkeys(item for item in found if item is not None)
+        used = dict.fromkeys(self.groups[slot] for slot in slots if slot in self.groups)
         group = self._candidate(call)
-        for item in used:
-            if group is None or not self._merge(group, item):
-                item.open = False
+        for other in used:
+            if group is None or not self._merge(group, other):
+                other.open = False
         if group is not None:
             group.places.append(at)
             self.groups[call.outputs[0]] = group
-            if work_of(call.run) is None:
+            if body_of(call.run) is None:
                 self.reduced.add(call.outputs[0])
 
     def _candidate(self, call: FlatCall) -> _Group | None:
-        """Return a group for a call alone, or None if it cannot be in any."""
-        ending = ending_of(call.run)
-        if call.several or (work_of(call.run) is None and ending is None):
+        """Return a group of this call alone, or None if it cannot be fused."""
+        epilogue = epilogue_of(call.run)
+        if call.several or (body_of(call.run) is None and epilogue is None):
             return None
         out = self.program.types[call.outputs[0]]
-        if ending is not None:
+        if epilogue is not None:
             out = self.program.types[_slots(call)[0]]
             if _slots(call)[0] not in self.groups or _slots(call)[0] in self.reduced:
-                return None  # there is nothing that it could end
+                return None  # no chain precedes it
         if out.size < LEAST or out.dtype is dt.string or not call.inputs:
             return None
         group = _Group(out.shape)
@@ -96,51 +94,52 @@ class _Grouping:
         return group
 
     def _merge(self, group: _Group, other: _Group) -> bool:
-        """Let ``group`` take in all of ``other``; say whether it can."""
+        """Move all calls of ``other`` into ``group``; return whether that is possible."""
         if other is group:
             return True
         if not other.open or other.shape != group.shape or not _agree(group, other.row):
             return False
         group.places += other.places
-        for slot, item in self.groups.items():
-            if item is other:
+        for slot, owner in self.groups.items():
+            if owner is other:
                 self.groups[slot] = group
         return True
 
     def calls(self) -> list[FlatCall]:
-        """Return the program's calls; each group stands where its last member did."""
+        """Return the program's calls, with each group at the place of its last member."""
         last = {max(group.places): group for group in self.groups.values()}
         inside = {at for group in last.values() if len(group.places) > 1 for at in group.places}
         result = []
         for at, call in enumerate(self.program.calls):
             group = last.get(at)
             if group is not None and len(group.places) > 1:
-                result.append(self._together(group))
+                result.append(self._fused(group))
             elif at not in inside:
                 result.append(call)
         return result
 
-    def _together(self, group: _Group) -> FlatCall:
+    def _fused(self, group: _Group) -> FlatCall:
+        """Return one call for all calls of a group."""
         program = self.program
         inside = [program.calls[at] for at in sorted(group.places)]
         members = [call for call in inside if call.outputs[0] not in self.reduced]
-        ends = [call for call in inside if call.outputs[0] in self.reduced]
-        made = {call.outputs[0] for call in inside}
-        given = list(
-            dict.fromkeys(slot for call in inside for slot in _slots(call) if slot not in made)
+        reductions = [call for call in inside if call.outputs[0] in self.reduced]
+        filled = {call.outputs[0] for call in inside}
+        inputs = list(
+            dict.fromkeys(slot for call in inside for slot in _slots(call) if slot not in filled)
         )
         others = (call for at, call in enumerate(program.calls) if at not in group.places)
-        wanted = program.outputs.union(slot for call in others for slot in _slots(call))
-        outputs = [call.outputs[0] for call in members if call.outputs[0] in wanted]
-        # Where each slot is found: among the inputs, then among the members' results.
-        index = {slot: at for at, slot in enumerate(given)}
-        index.update((call.outputs[0], len(given) + at) for at, call in enumerate(members))
+        used = program.outputs.union(slot for call in others for slot in _slots(call))
+        outputs = [call.outputs[0] for call in members if call.outputs[0] in used]
+        # The index of each slot: first the inputs, then the members' results.
+        index = {slot: at for at, slot in enumerate(inputs)}
+        index.update((call.outputs[0], len(inputs) + at) for at, call in enumerate(members))
         types = program.types
-        run = whole(
-            [_operand(types[slot], group.shape) for slot in given],
+        run = chain_kernel(
+            [_operand(types[slot], group.shape) for slot in inputs],
             [
                 Member(
-                    work_of(call.run),
+                    body_of(call.run),
                     tuple(index[slot] for slot in _slots(call)),
                     types[call.outputs[0]],
                     outputs.index(call.outputs[0]) if call.outputs[0] in outputs else None,
@@ -148,17 +147,17 @@ class _Grouping:
                 for call in members
             ],
             group.row,
-            [(index[_slots(call)[0]], _ending(call)) for call in ends],
+            [(index[_slots(call)[0]], _epilogue(call)) for call in reductions],
         )
         name = "+".join(call.name for call in inside)
-        outputs += [call.outputs[0] for call in ends]
-        return FlatCall(name, None, {}, tuple(given), tuple(outputs), several=True, run=run)
+        outputs += [call.outputs[0] for call in reductions]
+        return FlatCall(name, None, {}, tuple(inputs), tuple(outputs), several=True, run=run)
 
 
-def _ending(call: FlatCall) -> Ending:
-    ending = ending_of(call.run)
-    assert ending is not None  # which made it a member
-    return ending
+def _epilogue(call: FlatCall) -> Epilogue:
+    epilogue = epilogue_of(call.run)
+    assert epilogue is not None  # or the call would not be in a group
+    return epilogue
 
 
 def _slots(call: FlatCall) -> list[int]:
@@ -173,7 +172,7 @@ def _slots(call: FlatCall) -> list[int]:
 
 
 def _agree(group: _Group, row: int | None) -> bool:
-    """Return whether a group can have inputs with rows of this length too; note that it has."""
+    """Return whether a group can have rows of this length; if so, note the length."""
     if row is None or row == group.row:
         return True
     if group.row is None:
@@ -183,7 +182,7 @@ def _agree(group: _Group, row: int | None) -> bool:
 
 
 def _operand(type_: TensorType, shape: Shape) -> Operand | None:
-    """Return how an input lies beside elements of ``shape``; None if in another way than these."""
+    """Return how an input broadcasts to ``shape``; None if no ``Operand`` says so."""
     if type_.size == 1:
         return Operand("number", None)
     if type_.shape == shape:
