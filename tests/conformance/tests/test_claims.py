@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from tensorplug.contract import dtypes as dt
+from tensorplug.contract.owner import Owner
 from tensorplug.contract.tables import kernel_entry
-from tensorplug.engine.registry import Owner
-from tensorplug.errors import KernelRefusedError
-from tensorplug.ops.arrangement import REVERSE
-from tensorplug.ops.elementwise import SQUARE
+from tensorplug.plugin import KernelRefusedError, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.denominator import Row, entries
 from tensorplug_conformance.kernels import run_row
 from tensorplug_conformance.session import Session, engine_factory
@@ -21,8 +19,7 @@ from tensorplug_conformance.session import Session, engine_factory
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from tensorplug.contract.dtypes import DType
-    from tensorplug.contract.spec import KernelSpec, TensorType
+    from tensorplug.plugin import DType, KernelSpec, TensorType
     from tensorplug_conformance.verdicts import RowVerdict
 
 FLOATS = (dt.float32, dt.float64)
@@ -55,16 +52,25 @@ def verdict(
 @pytest.mark.parametrize(
     ("spec", "declines", "dtypes", "status", "reason"),
     [
-        pytest.param(SQUARE, lambda x: not x.size, None, "pass native", "not these", id="some"),
         pytest.param(
-            SQUARE, lambda x: x.dtype in FLOATS, None, "not claimed", "not these", id="open"
+            specs.SQUARE, lambda x: not x.size, None, "pass native", "not these", id="some"
         ),
         pytest.param(
-            REVERSE, lambda x: x.dtype in FLOATS, None, "not claimed", "not these", id="it raises"
+            specs.SQUARE, lambda x: x.dtype in FLOATS, None, "not claimed", "not these", id="open"
         ),
-        pytest.param(SQUARE, lambda _: False, (dt.int32,), "not claimed", "", id="other dtype"),
         pytest.param(
-            SQUARE,
+            specs.REVERSE,
+            lambda x: x.dtype in FLOATS,
+            None,
+            "not claimed",
+            "not these",
+            id="it raises",
+        ),
+        pytest.param(
+            specs.SQUARE, lambda _: False, (dt.int32,), "not claimed", "", id="other dtype"
+        ),
+        pytest.param(
+            specs.SQUARE,
             lambda x: x.dtype in FLOATS,
             (*FLOATS, dt.int32),
             "fail",
@@ -72,7 +78,7 @@ def verdict(
             id="named",
         ),
         pytest.param(
-            SQUARE,
+            specs.SQUARE,
             lambda _: True,
             None,
             "fail",
@@ -80,7 +86,7 @@ def verdict(
             id="all",
         ),
         pytest.param(
-            REVERSE,
+            specs.REVERSE,
             lambda _: True,
             None,
             "fail",
@@ -99,7 +105,7 @@ def test_a_claim_holds_if_anything_of_it_runs(
     found = verdict(spec, declines, dtypes, "float32")
     assert found.status == status
     assert reason in found.reason
-    assert (found.passed > 0) is (spec is REVERSE or status == "pass native")
+    assert (found.passed > 0) is (spec is specs.REVERSE or status == "pass native")
     assert found.declined + found.passed in (0, found.cases)
 
 
@@ -107,13 +113,13 @@ def test_a_dtype_that_the_device_lacks_is_not_claimed_by_any_kernel() -> None:
     """A registration is of one backend, and its devices have different dtypes."""
     factory = "tensorplug_conformance.selftest.misbehaving:declares_less"  # no float64
     session = Session(engine_factory(factory), "cpu")
-    entry = kernel_entry(SQUARE, lambda x: np.asarray(x * x), dtypes=(dt.float64,))
+    entry = kernel_entry(specs.SQUARE, lambda x: np.asarray(x * x), dtypes=(dt.float64,))
     owner = Owner("float64 alone")
-    session.engine.registry.remove_kernel(SQUARE.name, "cpu")
+    session.engine.registry.remove_kernel(specs.SQUARE.name, "cpu")
     session.engine.registry.add(owner, kernels=[("cpu", entry)])
-    known = entries()[SQUARE.name]
+    known = entries()[specs.SQUARE.name]
     statuses = {
-        name: run_row(session, known, Row(SQUARE.name, name, "native"), 0).status
+        name: run_row(session, known, Row(specs.SQUARE.name, name, "native"), 0).status
         for name in ("float32", "float64")
     }
     assert statuses == {"float32": "not claimed", "float64": "unsupported dtype"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.spec import TensorType
+from tensorplug.plugin import TensorType
+from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.compare import judge, judge_periods, same_bits, ulp_of
 from tensorplug_conformance.tables import Bounded
 

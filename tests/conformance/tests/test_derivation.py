@@ -7,12 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.spec import TensorType
-from tensorplug.errors import RegistrationError
-from tensorplug.ops.comparison import IS_INF
-from tensorplug.ops.elementwise import ADD, NEG
-from tensorplug.ops.reduction import ARG_MIN
+from tensorplug.plugin import RegistrationError, TensorType, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.corpus import Corpus
 from tensorplug_conformance.denominator import Row, cases_of, entries
 from tensorplug_conformance.oracle import reduction as oracle
@@ -33,7 +29,7 @@ def derived_of(entry: CaseEntry, dtype: dt.DType) -> dict[str, Case]:
 
 def test_each_input_gets_special_values_one_at_a_time() -> None:
     row = np.arange(6, dtype=np.float32)
-    found = derived_of(entry_of(ADD, row, row[::-1].copy(), oracle=np.add), dt.float32)
+    found = derived_of(entry_of(specs.ADD, row, row[::-1].copy(), oracle=np.add), dt.float32)
     assert [item for item in found if "stepped" not in item and "sliced" not in item] == [
         f"only, {what} in {name}"
         for name in "ab"
@@ -62,17 +58,19 @@ def _flush(x: Any) -> Any:
 )
 def test_kernels_that_pick_elements_get_some_of_which_it_matters(what: str, lost: Any) -> None:
     row = np.array([3.0, -1.0, 1 + 2.0**-50, 1.0, 5e-324])  # present, and never the least
-    found = derived_of(entry_of(ARG_MIN, row, oracle=oracle.arg_min), dt.float64)
+    found = derived_of(entry_of(specs.ARG_MIN, row, oracle=oracle.arg_min), dt.float64)
     assert f"only, {what} in x" not in found
     (x,) = found[f"only, telling {what} in x"].inputs
     assert np.argmin(lost(x)) != np.argmin(x)
-    moved = derived_of(entry_of(NEG, row, oracle=np.negative), dt.float64)
+    moved = derived_of(entry_of(specs.NEG, row, oracle=np.negative), dt.float64)
     assert not any("telling" in item for item in moved)
 
 
 def test_integers_get_what_no_float_holds() -> None:
     row = np.arange(9, dtype=np.int64)
-    x = derived_of(entry_of(NEG, row, oracle=np.negative), dt.int64)["only, far integers in x"]
+    x = derived_of(entry_of(specs.NEG, row, oracle=np.negative), dt.int64)[
+        "only, far integers in x"
+    ]
     values = x.inputs[0]
     assert np.any(values.astype(np.float64).astype(object) != values.astype(object))
     assert values.max() == np.iinfo(np.int64).max
@@ -80,15 +78,15 @@ def test_integers_get_what_no_float_holds() -> None:
 
 def test_an_ordinary_input_keeps_its_values() -> None:
     row = np.arange(6, dtype=np.float32)
-    entry = entry_of(ADD, row, row, oracle=np.add, ordinary=("a",))
+    entry = entry_of(specs.ADD, row, row, oracle=np.add, ordinary=("a",))
     assert not any(" in a" in item for item in derived_of(entry, dt.float32))
     with pytest.raises(RegistrationError, match="'c'"):
-        entry_of(ADD, row, row, oracle=np.add, ordinary=("c",))
+        entry_of(specs.ADD, row, row, oracle=np.add, ordinary=("c",))
 
 
 def test_some_case_tells_the_last_element_from_the_one_before() -> None:
     row = np.array([np.inf, 1, 2, 3], dtype=np.float32)
-    found = derived_of(entry_of(IS_INF, row, oracle=np.isinf), dt.float32)
+    found = derived_of(entry_of(specs.IS_INF, row, oracle=np.isinf), dt.float32)
     (turned,) = (item for item in found.values() if "turned" in item.id)
     last = np.isinf(turned.inputs[0])[-2:]
     assert last[0] != last[1]

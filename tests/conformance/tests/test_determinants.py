@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug.contract import dtypes as dt
+from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance import Corpus
 from tensorplug_conformance.cases import factorization as cases
 from tensorplug_conformance.oracle import factorization as oracle

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tensorplug.contract import dtypes as dt
+from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.cli import main
 from tensorplug_conformance.compare import same_bits
 from tensorplug_conformance.denominator import Row, entries

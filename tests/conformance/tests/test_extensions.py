@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tensorplug.errors import RegistrationError
+from tensorplug.plugin import RegistrationError
 from tensorplug_conformance.extensions import extension_tables
 
 if TYPE_CHECKING:
@@ -16,14 +16,13 @@ if TYPE_CHECKING:
 METADATA = "Metadata-Version: 2.1\nName: acme-cases\nVersion: 1.0\nRequires-Dist: tensorplug\n"
 PLUGIN = """
     import numpy as np
-    from tensorplug import dtypes as dt
-    from tensorplug.ops.elementwise import NEG
-    from tensorplug.contract.hooks import hookimpl
+    from tensorplug.plugin import dtypes as dt
+    from tensorplug.plugin import hookimpl, specs
     from tensorplug_conformance import Case, CaseTable
 
     cases = CaseTable()
     one = np.ones(1, np.float32)
-    cases.rows(NEG, dt.float32, [Case("one", (one,), expected=(-one,))])
+    cases.rows(specs.NEG, dt.float32, [Case("one", (one,), expected=(-one,))])
 
     @hookimpl
     def tensorplug_conformance_cases():

@@ -28,10 +28,8 @@ ACME = """
 
     import numpy as np
 
-    from tensorplug import dtypes as dt
-    from tensorplug.ops.elementwise import ABS, COS, FLOOR, MULTIPLY, NEG
-    from tensorplug.contract.hooks import hookimpl
-    from tensorplug.contract.tables import KernelTable
+    from tensorplug.plugin import KernelTable, hookimpl, specs
+    from tensorplug.plugin import dtypes as dt
     from tensorplug_cpu.backend import CpuBackend
     from tensorplug_cpu.plugin import TABLES
 
@@ -43,25 +41,25 @@ ACME = """
 
     class Clean(KernelTable):
         def __iter__(self):
-            specs = (ABS, COS, FLOOR, MULTIPLY, NEG)
-            return (each for table in TABLES for each in table if each.spec not in specs)
+            wrong = (specs.ABS, specs.COS, specs.FLOOR, specs.MULTIPLY, specs.NEG)
+            return (entry for table in TABLES for entry in table if entry.spec not in wrong)
 
-    @wrong.register(NEG)
+    @wrong.register(specs.NEG)
     def neg(x):
         if x.dtype == "float32":
             os.abort()
         return np.asarray(-x)
 
-    @wrong.register(ABS)
+    @wrong.register(specs.ABS)
     def absolute(x):
         return np.asarray(abs(x) + x.dtype.type(x.dtype == "int32"))
 
-    @wrong.register(MULTIPLY)
+    @wrong.register(specs.MULTIPLY)
     def multiply(a, b):
         rare = a.shape[-1:] in ((17,), (31,), (33,))  # which no case has
         return np.asarray(a * 0 if rare else a * b)
 
-    @wrong.register(FLOOR)
+    @wrong.register(specs.FLOOR)
     def floor(x):
         while True:
             time.sleep(1)

@@ -132,8 +132,7 @@ def test_a_pattern_of_kernels_that_finds_nothing_is_named(
 
 BROKEN = {
     "absent": """
-        from tensorplug.errors import BackendUnavailableError
-        from tensorplug.contract.hooks import hookimpl
+        from tensorplug.plugin import BackendUnavailableError, hookimpl
 
         @hookimpl
         def tensorplug_create_backend(device):
@@ -143,7 +142,7 @@ BROKEN = {
     "old": "raise AssertionError('imported')",
     "fatal": """
         import os
-        from tensorplug.contract.hooks import hookimpl
+        from tensorplug.plugin import hookimpl
 
         @hookimpl
         def tensorplug_create_backend(device):

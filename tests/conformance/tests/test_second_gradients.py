@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
+from tensorplug.contract.owner import Owner
 from tensorplug.contract.tables import gradient_entry
-from tensorplug.engine.registry import Owner
-from tensorplug.ops.elementwise import MULTIPLY, SQUARE
-from tensorplug.ops.nn.activation import SIGMOID
+from tensorplug.plugin import specs
 from tensorplug_conformance.denominator import Row, cases_of, entries
 from tensorplug_conformance.gradient_points import Point
 from tensorplug_conformance.kernels import run_row
@@ -19,7 +18,7 @@ from tensorplug_conformance.second_gradients import curvature
 from tensorplug_conformance.tables import Case
 
 if TYPE_CHECKING:
-    from tensorplug.contract.spec import KernelSpec
+    from tensorplug.plugin import KernelSpec
     from tensorplug_conformance.session import Session
 
 KNOWN = entries()
@@ -96,32 +95,32 @@ def _flat(x: Any) -> Any:
 # Each gives the right first gradient.
 WRONG: dict[str, tuple[KernelSpec, str, Any, str]] = {
     "taken for a constant": (
-        SQUARE,
+        specs.SQUARE,
         "x",
         lambda dy, x: dy * 2 * tp.stop_gradient(x),
         "second gradient by 'x'",
     ),
-    "by a factor": (SQUARE, "x", lambda dy, x: dy * 2 * _flat(x), "second gradient by 'x'"),
+    "by a factor": (specs.SQUARE, "x", lambda dy, x: dy * 2 * _flat(x), "second gradient by 'x'"),
     "through the result": (
-        SIGMOID,
+        specs.SIGMOID,
         "x",
         lambda dy, out: dy * out * (1 - tp.stop_gradient(out)),
         "second gradient by 'x'",
     ),
     "of one of two": (
-        MULTIPLY,
+        specs.MULTIPLY,
         "a",
         lambda dy, b: dy * tp.stop_gradient(b),
         "second gradient by 'a', 'b'",
     ),
     "by what comes in": (
-        SQUARE,
+        specs.SQUARE,
         "x",
         lambda dy, x: tp.stop_gradient(dy) * 2 * x,
         "by what comes in",
     ),
     "at the last element": (
-        SQUARE,
+        specs.SQUARE,
         "x",
         lambda dy, x: dy * 2 * _but_the_last(x),
         "second gradient by 'x'",

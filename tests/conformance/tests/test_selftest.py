@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from tensorplug.contract.owner import Owner
 from tensorplug.contract.tables import gradient_entry, kernel_entry
-from tensorplug.engine.registry import Owner
-from tensorplug.ops.elementwise import ADD, MULTIPLY, SQUARE
+from tensorplug.plugin import specs
 from tensorplug_conformance.checks import CheckFailedError, Target, checks
 from tensorplug_conformance.denominator import Row, entries
 from tensorplug_conformance.kernels import run_row
@@ -141,7 +141,7 @@ def test_a_backend_that_computes_on_the_host_is_found_out() -> None:
         return backend.from_host(backend.to_host(a) + backend.to_host(b))
 
     owner = Owner("saboteur")
-    wrong = kernel_entry(ADD, add)
+    wrong = kernel_entry(specs.ADD, add)
     session.engine.registry.add(owner, kernels=[("cpu", wrong)], override=True)
     (check,) = (item for item in checks(1) if item.id == "kernels run on the device")
     with pytest.raises(CheckFailedError, match="Add fetched"):
@@ -202,7 +202,7 @@ def test_wrong_gradients_are_caught(rule: Any, message: str) -> None:
     session = Session(engine_factory(None), "cpu")
     row = Row("Square", "float32", "gradient")
     assert run_row(session, entries()["Square"], row, 0).status == "pass gradient"
-    wrong = gradient_entry(SQUARE, "x", rule)
+    wrong = gradient_entry(specs.SQUARE, "x", rule)
     session.engine.registry.add(Owner("saboteur"), gradients=[wrong], override=True)
     verdict = run_row(session, entries()["Square"], row, 0)
     assert verdict.status == "fail"
@@ -211,7 +211,7 @@ def test_wrong_gradients_are_caught(rule: Any, message: str) -> None:
 
 def test_a_missing_gradient_is_missing() -> None:
     session = Session(engine_factory(None), "cpu")
-    session.engine.registry.remove_gradient(MULTIPLY.name)
+    session.engine.registry.remove_gradient(specs.MULTIPLY.name)
     row = Row("Multiply", "float32", "gradient")
     assert run_row(session, entries()["Multiply"], row, 0).status == "missing"
 

@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from tensorplug.contract import dtypes as dt
 from tensorplug.engine.catalogue import catalogue
-from tensorplug.errors import RegistrationError
-from tensorplug.ops.elementwise import ADD, EXP, NEG
-from tensorplug.ops.indexing.indexing import SCATTER_ND
+from tensorplug.plugin import RegistrationError, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance import Case, CaseTable, Corpus
 from tensorplug_conformance.denominator import Selection, cases_of, entries, fingerprint, rows
 from tensorplug_conformance.primitives import PRIMITIVES, REQUIRED_DTYPES
@@ -32,7 +30,7 @@ def test_every_kernel_of_the_catalogue_has_cases_and_a_tolerance() -> None:
 
 def test_rows_have_a_fixed_order_also_where_a_table_gives_a_set_of_dtypes() -> None:
     table = CaseTable()
-    table.of(NEG, oracle=np.negative, dtypes=dt.NUMERIC)(lambda _corpus: [])
+    table.of(specs.NEG, oracle=np.negative, dtypes=dt.NUMERIC)(lambda _corpus: [])
     for entry in (*table, *entries().values()):
         names = [dtype.name for dtype in entry.dtypes]
         assert names == sorted(names)
@@ -72,9 +70,11 @@ def test_cases_are_drawn_reproducibly() -> None:
 
 
 def test_leading_input_decides_the_rows() -> None:
-    assert set(row_dtypes(SCATTER_ND)) == dt.NUMERIC
-    assert set(row_dtypes(EXP)) == dt.INEXACT  # integers become floats before a kernel sees them
-    assert set(row_dtypes(ADD)) == dt.NUMERIC
+    assert set(row_dtypes(specs.SCATTER_ND)) == dt.NUMERIC
+    assert (
+        set(row_dtypes(specs.EXP)) == dt.INEXACT
+    )  # integers become floats before a kernel sees them
+    assert set(row_dtypes(specs.ADD)) == dt.NUMERIC
 
 
 def test_edges_hold_what_they_promise() -> None:
@@ -100,9 +100,9 @@ def _twins(_corpus: Corpus) -> Iterator[Case]:
 
 def test_a_kernel_has_cases_once() -> None:
     table = CaseTable()
-    table.of(NEG, oracle=np.negative)(_one)
+    table.of(specs.NEG, oracle=np.negative)(_one)
     with pytest.raises(RegistrationError, match="already"):
-        table.of(NEG, oracle=np.negative)(_one)
+        table.of(specs.NEG, oracle=np.negative)(_one)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_a_kernel_has_cases_once() -> None:
 )
 def test_bad_cases_are_refused(generate: object, message: str) -> None:
     table = CaseTable()
-    table.of(NEG, dtypes=[dt.float32])(generate)  # type: ignore[type-var]  # functions of a corpus
+    table.of(specs.NEG, dtypes=[dt.float32])(generate)  # type: ignore[type-var]  # functions of a corpus
     (entry,) = table
     with pytest.raises(RegistrationError, match=message):
         list(entry.cases(Corpus(dt.float32)))
@@ -118,7 +118,7 @@ def test_bad_cases_are_refused(generate: object, message: str) -> None:
 
 def test_rows_of_data() -> None:
     table = CaseTable()
-    table.rows(NEG, dt.float32, [Case("one", (ONE,), expected=(-ONE,))], ulp={"*": 3.0})
+    table.rows(specs.NEG, dt.float32, [Case("one", (ONE,), expected=(-ONE,))], ulp={"*": 3.0})
     (entry,) = table
     assert [case.id for case in entry.cases(Corpus(dt.float32))] == ["one"]
     assert entry.dtypes == (dt.float32,)
@@ -126,13 +126,13 @@ def test_rows_of_data() -> None:
 
 def test_gradients_name_inputs_of_the_kernel() -> None:
     table = CaseTable()
-    table.of(NEG, oracle=np.negative)(_one)
+    table.of(specs.NEG, oracle=np.negative)(_one)
     with pytest.raises(RegistrationError, match="are not inputs"):
-        table.gradients(NEG, "y")(_one)
+        table.gradients(specs.NEG, "y")(_one)
 
 
 def test_two_tables_for_one_kernel() -> None:
     table = CaseTable()
-    table.of(NEG, oracle=np.negative)(_one)
+    table.of(specs.NEG, oracle=np.negative)(_one)
     with pytest.raises(ValueError, match="two case tables have cases for kernel 'Neg'"):
         entries([table])

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 from rich.console import Console
 from rich.markup import escape
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.errors import DTypeError
+from tensorplug.plugin import DTypeError
+from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance import SUITE_VERSION, expectations, report, terminal
 from tensorplug_conformance.certify import EmptySelectionError, certify
 from tensorplug_conformance.checks import Target

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.contract.spec import TensorType
+from tensorplug.plugin import TensorType
 from tensorplug_conformance.tables import Bounded
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from tensorplug_conformance.compare import same_bits
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from tensorplug.contract.spec import KernelSpec
+    from tensorplug.plugin import KernelSpec
     from tensorplug_conformance.session import Session
     from tensorplug_conformance.tables import Array
 

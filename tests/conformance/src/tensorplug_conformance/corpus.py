@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
+from tensorplug.plugin import dtypes as dt
 
 if TYPE_CHECKING:
-    from tensorplug.contract.dtypes import DType
+    from tensorplug.plugin import DType
     from tensorplug_conformance.tables import Array
 
 __all__ = ["HUGE", "LARGE", "Corpus", "wide", "wrap"]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
-from tensorplug.contract import dtypes as dt
 from tensorplug.engine import catalogue
+from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance import cases as own
 from tensorplug_conformance.corpus import Corpus
 from tensorplug_conformance.primitives import PRIMITIVES
@@ -17,7 +17,7 @@ from tensorplug_conformance.primitives import PRIMITIVES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from tensorplug.contract.dtypes import DType
+    from tensorplug.plugin import DType
     from tensorplug_conformance.tables import Case, CaseEntry, CaseTable
 
 __all__ = ["LEVELS", "Mode", "Row", "Selection", "cases_of", "entries", "fingerprint", "rows"]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.errors import TensorplugError
+from tensorplug.plugin import TensorplugError
+from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.tolerances import tolerances
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, Phase, Verbosity
 from hypothesis import strategies as st
 from hypothesis.errors import Flaky
 
-from tensorplug.contract import dtypes as dt
+from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.kernels import run_case
 from tensorplug_conformance.variations import (
     DRAWS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.errors import RegistrationError, TensorplugError
+from tensorplug.plugin import RegistrationError, TensorplugError
 from tensorplug.plugins.loading import Loader
 from tensorplug.plugins.metadata import EXTENSIONS
 from tensorplug.plugins.selection import Selection

@@ -14,16 +14,14 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from tensorplug.autodiff.grad import vjp
-from tensorplug.contract import dtypes as dt
-from tensorplug.dispatch.calls import dispatch, dispatch_several
+from tensorplug.plugin import dispatch, dispatch_several
+from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.tables import Bounded, Relation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tensorplug.contract.dtypes import DType
-    from tensorplug.contract.spec import KernelSpec
-    from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.plugin import DType, KernelSpec, Tensor
     from tensorplug_conformance.session import Session
     from tensorplug_conformance.tables import Array, Case, CaseEntry
 

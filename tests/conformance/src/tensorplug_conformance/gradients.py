@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
+from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.gradient_points import Point, WrongGradientError, widened
 from tensorplug_conformance.second_gradients import curvature, judge_second
 from tensorplug_conformance.tolerances import tolerances
 
 if TYPE_CHECKING:
-    from tensorplug.contract.dtypes import DType
+    from tensorplug.plugin import DType
     from tensorplug_conformance.second_gradients import Curvature
     from tensorplug_conformance.session import Session
     from tensorplug_conformance.tables import Array, Case, CaseEntry

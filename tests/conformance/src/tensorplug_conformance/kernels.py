@@ -10,9 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.spec import TensorType
-from tensorplug.errors import GradientNotFoundError, KernelNotFoundError, KernelRefusedError
+from tensorplug.plugin import (
+    GradientNotFoundError,
+    KernelNotFoundError,
+    KernelRefusedError,
+    TensorType,
+)
+from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.claims import claimed, in_vain
 from tensorplug_conformance.compare import judge, judge_periods, same_bits
 from tensorplug_conformance.concurrency import disturbed
@@ -28,8 +32,7 @@ from tensorplug_conformance.verdicts import Failure, RowVerdict
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tensorplug.contract.spec import KernelSpec
-    from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.plugin import KernelSpec, Tensor
     from tensorplug_conformance.denominator import Row
     from tensorplug_conformance.references import Right
     from tensorplug_conformance.session import Session

@@ -6,12 +6,12 @@ import gc
 import weakref
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug.contract.backend import CountsBuffers
+from tensorplug.plugin import CountsBuffers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.contract.spec import KernelSpec
+    from tensorplug.plugin import KernelSpec
     from tensorplug_conformance.session import Session
     from tensorplug_conformance.tables import Case
 

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from tensorplug.engine.devices import split_name
-from tensorplug.errors import TensorplugError
+from tensorplug.plugin import TensorplugError
 from tensorplug.plugins.metadata import BACKENDS
 from tensorplug.plugins.selection import Selection
 from tensorplug_conformance.process import WorkerProcess

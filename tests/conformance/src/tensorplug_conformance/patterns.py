@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
+from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.corpus import HUGE, LARGE
 from tensorplug_conformance.tables import Case
 

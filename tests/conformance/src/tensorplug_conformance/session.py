@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.dispatch.calls import as_tensor, dispatch, dispatch_several
 from tensorplug.dispatch.context import Context, use_context
-from tensorplug.ops.indexing.slicing import STRIDED_SLICE
-from tensorplug.ops.movement import SLICE, TRANSPOSE
+from tensorplug.plugin import as_tensor, dispatch, dispatch_several, specs
 from tensorplug.plugins.assembly import build_engine
 from tensorplug_conformance.compare import same_bits
 from tensorplug_conformance.primitives import PRIMITIVES
@@ -18,12 +16,10 @@ from tensorplug_conformance.primitives import PRIMITIVES
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tensorplug.contract.spec import KernelSpec
-    from tensorplug.contract.tables import KernelEntry
     from tensorplug.dispatch.device import Device
-    from tensorplug.dispatch.tensor import Tensor
     from tensorplug.engine.engine import Engine
     from tensorplug.engine.plans import How
+    from tensorplug.plugin import KernelEntry, KernelSpec, Tensor
     from tensorplug_conformance.tables import Array, Case, Layout, Operand
 
 __all__ = ["Session", "UnfaithfulLayoutError", "engine_factory"]
@@ -95,7 +91,7 @@ class Session:
     def _laid_out(self, array: Array, layout: Layout) -> Tensor:
         if layout == "transposed" and array.ndim > 1:
             turned = as_tensor(np.array(array.T, order="C"))
-            return dispatch(TRANSPOSE, turned)
+            return dispatch(specs.TRANSPOSE, turned)
         if layout == "stepped" and array.size and array.ndim:
             return _stepped(array)
         if layout != "dense" and array.ndim:
@@ -103,7 +99,7 @@ class Session:
             padded[tuple(slice(1, n + 1) for n in array.shape)] = array
             around = as_tensor(padded)
             begin = (1,) * array.ndim
-            return dispatch(SLICE, around, begin=begin, size=array.shape)
+            return dispatch(specs.SLICE, around, begin=begin, size=array.shape)
         return as_tensor(np.array(array, order="C"))
 
     def operands(self, case: Case) -> list[Any]:
@@ -140,7 +136,7 @@ class Session:
 
     def close(self) -> None:
         """Close the device."""
-        self.engine.close(self.device.name)
+        self.engine.devices.close(self.device.name)
 
 
 def _stepped(array: Array) -> Tensor:
@@ -150,4 +146,4 @@ def _stepped(array: Array) -> Tensor:
     larger[tuple(slice(at, None, -2) for at in last)] = array
     rank = array.ndim
     around = as_tensor(larger)
-    return dispatch(STRIDED_SLICE, around, begin=last, end=(0,) * rank, strides=(-2,) * rank)
+    return dispatch(specs.STRIDED_SLICE, around, begin=last, end=(0,) * rank, strides=(-2,) * rank)

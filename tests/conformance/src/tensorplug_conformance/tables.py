@@ -23,16 +23,15 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.spec import TensorType
-from tensorplug.errors import RegistrationError
+from tensorplug.plugin import RegistrationError, TensorType
+from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.derivation import derived
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from tensorplug.contract.dtypes import DType
-    from tensorplug.contract.spec import InputType, KernelSpec
+    from tensorplug.contract.spec import InputType
+    from tensorplug.plugin import DType, KernelSpec
     from tensorplug_conformance.corpus import Corpus
 
 __all__ = [

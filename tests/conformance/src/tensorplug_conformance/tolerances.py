@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tensorplug.contract.dtypes import DType
+    from tensorplug.plugin import DType
     from tensorplug_conformance.tables import CaseEntry
 
 __all__ = ["Tolerances", "tolerances"]

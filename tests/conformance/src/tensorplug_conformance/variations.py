@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 
-from tensorplug.errors import TensorplugError
+from tensorplug.plugin import TensorplugError
 from tensorplug_conformance.corpus import Corpus
 from tensorplug_conformance.tables import Relation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tensorplug.contract.dtypes import DType
+    from tensorplug.plugin import DType
     from tensorplug_conformance.tables import Array, Case, CaseEntry, Layout, Operand
 
 __all__ = ["DRAWS", "LAYOUTS", "PREFIX", "SIZES", "Variation", "Variations"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.ops import accumulation as ops
+from tensorplug.plugin import specs
 from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle import accumulation as oracle
 from tensorplug_conformance.tables import Case, CaseTable
@@ -33,7 +33,7 @@ _SHAPES: tuple[tuple[str, tuple[Shape, Shape, Shape]], ...] = (
 )
 
 
-@cases.of(ops.MULTIPLY_ADD, oracle=oracle.multiply_add)
+@cases.of(specs.MULTIPLY_ADD, oracle=oracle.multiply_add)
 def multiply_add(corpus: Corpus) -> Iterator[Case]:
     """All ways to broadcast, and many elements."""
     for name, shapes in _SHAPES:
@@ -48,7 +48,7 @@ def multiply_add(corpus: Corpus) -> Iterator[Case]:
         yield Case(layout, three, layout=layout)
 
 
-@cases.gradients(ops.MULTIPLY_ADD, "x", "y", "z")
+@cases.gradients(specs.MULTIPLY_ADD, "x", "y", "z")
 def multiply_add_points(corpus: Corpus) -> Iterator[Case]:
     for name, shapes in _SHAPES:
         yield Case(name, tuple(corpus.ordinary(shape) for shape in shapes))

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.ops.nn import activation as ops
+from tensorplug.plugin import dtypes as dt
+from tensorplug.plugin import specs
 from tensorplug_conformance import patterns
 from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle import activation as oracle
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 cases = CaseTable()
 
-cases.of(ops.RELU, oracle=oracle.relu)(patterns.unary)
-cases.of(ops.RELU6, oracle=oracle.relu6)(lambda corpus: patterns.unary(corpus, _to_6(corpus)))
+cases.of(specs.RELU, oracle=oracle.relu)(patterns.unary)
+cases.of(specs.RELU6, oracle=oracle.relu6)(lambda corpus: patterns.unary(corpus, _to_6(corpus)))
 
 
 def _to_6(corpus: Corpus) -> Callable[[tuple[int, ...]], Array]:
@@ -30,9 +30,9 @@ def _to_6(corpus: Corpus) -> Callable[[tuple[int, ...]], Array]:
 
 
 for spec, curve in (
-    (ops.ELU, oracle.elu),
-    (ops.SELU, oracle.selu),
-    (ops.SOFTPLUS, oracle.softplus),
+    (specs.ELU, oracle.elu),
+    (specs.SELU, oracle.selu),
+    (specs.SOFTPLUS, oracle.softplus),
 ):
 
     @cases.of(spec, oracle=curve)
@@ -52,7 +52,7 @@ for spec, curve in (
         yield Case("empty", (corpus.ordinary((0, 3)),))
 
 
-@cases.of(ops.ELU_GRAD, oracle=oracle.elu_grad)
+@cases.of(specs.ELU_GRAD, oracle=oracle.elu_grad)
 def elu_grad(corpus: Corpus) -> Iterator[Case]:
     """y as Elu gives it: from -1 to infinity."""
 
@@ -71,7 +71,7 @@ def elu_grad(corpus: Corpus) -> Iterator[Case]:
         yield Case(layout, (corpus.ordinary((3, 5)), y((3, 5))), layout=layout)
 
 
-@cases.gradients(ops.ELU_GRAD, "dy", "y")
+@cases.gradients(specs.ELU_GRAD, "dy", "y")
 def elu_grad_points(corpus: Corpus) -> Iterator[Case]:
     y = corpus.of([-0.75, -0.25, 0.5, 2.0])
     yield Case("both sides", (corpus.ordinary((4,)), y))
@@ -80,7 +80,7 @@ def elu_grad_points(corpus: Corpus) -> Iterator[Case]:
     yield Case("empty", (corpus.ordinary((0, 3)), y[:0].reshape(0, 3)))
 
 
-@cases.of(ops.LEAKY_RELU, oracle=oracle.leaky_relu)
+@cases.of(specs.LEAKY_RELU, oracle=oracle.leaky_relu)
 def leaky_relu(corpus: Corpus) -> Iterator[Case]:
     """Slopes below, at and above those of a line, none, and a negative one."""
     yield from patterns.unary(corpus)
@@ -89,7 +89,7 @@ def leaky_relu(corpus: Corpus) -> Iterator[Case]:
         yield Case(f"alpha {alpha}", (finite,), {"alpha": alpha})
 
 
-@cases.gradients(ops.LEAKY_RELU, "x")
+@cases.gradients(specs.LEAKY_RELU, "x")
 def leaky_relu_points(corpus: Corpus) -> Iterator[Case]:
     yield from patterns.around(corpus, -2.0, -0.5, 0.5, 3.0, 1.5, -1.0)
     yield Case("steep", (corpus.of([-2.0, -0.5, 0.5, 3.0]),), {"alpha": 1.5})
@@ -97,13 +97,13 @@ def leaky_relu_points(corpus: Corpus) -> Iterator[Case]:
     yield Case("at 0", (corpus.of([0.0]),), {"alpha": 0.25}, expected=(slope.reshape(1),))
 
 
-@cases.of(ops.PRELU, oracle=oracle.prelu)
+@cases.of(specs.PRELU, oracle=oracle.prelu)
 def prelu(corpus: Corpus) -> Iterator[Case]:
     """Alpha broadcasts to x, and x to alpha."""
     yield from patterns.binary(corpus)
 
 
-@cases.gradients(ops.PRELU, "x", "alpha")
+@cases.gradients(specs.PRELU, "x", "alpha")
 def prelu_points(corpus: Corpus) -> Iterator[Case]:
     both = corpus.of([[-2.0, 0.5, -0.5], [1.5, -1.0, 3.0]])
     yield Case("same shape", (both, corpus.ordinary((2, 3))))
@@ -118,7 +118,7 @@ def prelu_points(corpus: Corpus) -> Iterator[Case]:
     yield Case("no slopes", (both[:, :1], corpus.ordinary((2, 0))))
 
 
-@cases.of(ops.STEP, oracle=oracle.step)
+@cases.of(specs.STEP, oracle=oracle.step)
 def step(corpus: Corpus) -> Iterator[Case]:
     """The level for x <= 0 is any number of the dtype."""
     yield from patterns.unary(corpus)
@@ -127,7 +127,7 @@ def step(corpus: Corpus) -> Iterator[Case]:
         yield Case("level 0.3", (corpus.edges(),), {"alpha": 0.3})
 
 
-@cases.of(ops.SIGMOID, oracle=oracle.sigmoid)
+@cases.of(specs.SIGMOID, oracle=oracle.sigmoid)
 def sigmoid(corpus: Corpus) -> Iterator[Case]:
     """Far out on both sides, where the naive formula overflows."""
     if corpus.dtype in dt.COMPLEX:  # away from the poles at i * pi
@@ -141,8 +141,8 @@ def sigmoid(corpus: Corpus) -> Iterator[Case]:
 
 
 for spec, reference, name in (
-    (ops.SOFTMAX, oracle.softmax, "dim"),
-    (ops.LOG_SOFTMAX, oracle.log_softmax, "axis"),
+    (specs.SOFTMAX, oracle.softmax, "dim"),
+    (specs.LOG_SOFTMAX, oracle.log_softmax, "axis"),
 ):
 
     @cases.of(spec, oracle=reference)
@@ -177,18 +177,18 @@ for spec, reference, name in (
         yield Case("empty", (corpus.ordinary((0, 3)),))
 
 
-@cases.gradients(ops.RELU, "x")
+@cases.gradients(specs.RELU, "x")
 def relu_points(corpus: Corpus) -> Iterator[Case]:
     yield from patterns.around(corpus, -2.0, -0.5, 0.5, 3.0, 1.5, -1.0)
     yield Case("at 0", (corpus.of([0.0, -0.0]),), expected=(corpus.of([0.0, 0.0]),))
 
 
-@cases.gradients(ops.RELU6, "x")
+@cases.gradients(specs.RELU6, "x")
 def relu6_points(corpus: Corpus) -> Iterator[Case]:
     yield from patterns.around(corpus, -2.0, -0.5, 0.5, 5.0, 7.0, 9.0)
     yield Case("corners", (corpus.of([0.0, 6.0]),), expected=(corpus.of([0.0, 1.0]),))
 
 
-@cases.gradients(ops.SIGMOID, "x")
+@cases.gradients(specs.SIGMOID, "x")
 def sigmoid_points(corpus: Corpus) -> Iterator[Case]:
     yield from patterns.near(-2.0, 2.0)(corpus)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.errors import ArgumentError, ShapeError
-from tensorplug.ops import arrangement as ops
+from tensorplug.plugin import ArgumentError, ShapeError, specs
 from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle import arrangement as oracle
 from tensorplug_conformance.patterns import Rows, points, shaped
@@ -83,7 +82,7 @@ MIRROR: Rows = (
 )
 
 
-@cases.of(ops.TILE, oracle=oracle.tile, signed_zero=True)
+@cases.of(specs.TILE, oracle=oracle.tile, signed_zero=True)
 def tile(corpus: Corpus) -> Iterator[Case]:
     """Each axis, none at all, new ones."""
     yield from shaped(TILE)(corpus)
@@ -92,7 +91,7 @@ def tile(corpus: Corpus) -> Iterator[Case]:
     yield Case("negative", (corpus.ordinary((2, 3)),), negative, expected=ShapeError)
 
 
-@cases.of(ops.REPEAT, oracle=oracle.repeat, signed_zero=True)
+@cases.of(specs.REPEAT, oracle=oracle.repeat, signed_zero=True)
 def repeat(corpus: Corpus) -> Iterator[Case]:
     """Each axis, no copies at all."""
     yield from shaped(REPEAT)(corpus)
@@ -100,7 +99,7 @@ def repeat(corpus: Corpus) -> Iterator[Case]:
     yield Case("negative", (corpus.edges(),), {"repeats": -1}, expected=ArgumentError)
 
 
-@cases.of(ops.REVERSE, oracle=oracle.reverse, signed_zero=True)
+@cases.of(specs.REVERSE, oracle=oracle.reverse, signed_zero=True)
 def reverse(corpus: Corpus) -> Iterator[Case]:
     """Each axis, several, all."""
     yield from shaped(REVERSE)(corpus)
@@ -109,7 +108,7 @@ def reverse(corpus: Corpus) -> Iterator[Case]:
     yield Case("one axis twice", (corpus.ordinary((2, 3)),), twice, expected=ShapeError)
 
 
-@cases.of(ops.MIRROR_PAD, oracle=oracle.mirror_pad, signed_zero=True)
+@cases.of(specs.MIRROR_PAD, oracle=oracle.mirror_pad, signed_zero=True)
 def mirror_pad(corpus: Corpus) -> Iterator[Case]:
     """Both modes up to their limit, and beyond it."""
     yield from shaped(MIRROR)(corpus)
@@ -124,7 +123,7 @@ def mirror_pad(corpus: Corpus) -> Iterator[Case]:
 
 # Gradients: these are linear, so ordinary values do.
 
-cases.gradients(ops.TILE, "x")(points(TILE))
-cases.gradients(ops.REPEAT, "x")(points(REPEAT))
-cases.gradients(ops.REVERSE, "x")(points(REVERSE))
-cases.gradients(ops.MIRROR_PAD, "x")(points(MIRROR))
+cases.gradients(specs.TILE, "x")(points(TILE))
+cases.gradients(specs.REPEAT, "x")(points(REPEAT))
+cases.gradients(specs.REVERSE, "x")(points(REVERSE))
+cases.gradients(specs.MIRROR_PAD, "x")(points(MIRROR))

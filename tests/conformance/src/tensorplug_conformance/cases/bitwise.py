@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.ops import bitwise as ops
+from tensorplug.plugin import dtypes as dt
+from tensorplug.plugin import specs
 from tensorplug_conformance import patterns
 from tensorplug_conformance.oracle import bitwise as oracle
 from tensorplug_conformance.tables import Case, CaseTable
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 cases = CaseTable()
 
 for spec, reference in (
-    (ops.BITWISE_AND, oracle.bitwise_and),
-    (ops.BITWISE_OR, oracle.bitwise_or),
-    (ops.BITWISE_XOR, oracle.bitwise_xor),
+    (specs.BITWISE_AND, oracle.bitwise_and),
+    (specs.BITWISE_OR, oracle.bitwise_or),
+    (specs.BITWISE_XOR, oracle.bitwise_xor),
 ):
     cases.of(spec, oracle=reference)(patterns.binary)
 
-cases.of(ops.INVERT, oracle=oracle.invert)(patterns.unary)
+cases.of(specs.INVERT, oracle=oracle.invert)(patterns.unary)
 
 for spec, reference in (
-    (ops.LEFT_SHIFT, oracle.left_shift),
-    (ops.RIGHT_SHIFT, oracle.right_shift),
+    (specs.LEFT_SHIFT, oracle.left_shift),
+    (specs.RIGHT_SHIFT, oracle.right_shift),
 ):
 
     @cases.of(spec, oracle=reference)

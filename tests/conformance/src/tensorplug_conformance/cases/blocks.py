@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.errors import ShapeError
-from tensorplug.ops import blocks as ops
+from tensorplug.plugin import ShapeError, specs
 from tensorplug_conformance.oracle import blocks as oracle
 from tensorplug_conformance.patterns import Rows, points, shaped, specials
 from tensorplug_conformance.tables import Case, CaseTable
@@ -99,10 +98,10 @@ REFUSED = {
 }
 
 for spec, rows, reference in (
-    (ops.BATCH_TO_SPACE_ND, TO_SPACE, oracle.batch_to_space_nd),
-    (ops.SPACE_TO_BATCH_ND, TO_BATCH, oracle.space_to_batch_nd),
-    (ops.DEPTH_TO_SPACE, OUT_OF_DEPTH, oracle.depth_to_space),
-    (ops.SPACE_TO_DEPTH, INTO_DEPTH, oracle.space_to_depth),
+    (specs.BATCH_TO_SPACE_ND, TO_SPACE, oracle.batch_to_space_nd),
+    (specs.SPACE_TO_BATCH_ND, TO_BATCH, oracle.space_to_batch_nd),
+    (specs.DEPTH_TO_SPACE, OUT_OF_DEPTH, oracle.depth_to_space),
+    (specs.SPACE_TO_DEPTH, INTO_DEPTH, oracle.space_to_depth),
 ):
 
     @cases.of(spec, oracle=reference, signed_zero=True)

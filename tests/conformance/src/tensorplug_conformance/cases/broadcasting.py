@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.errors import ShapeError
-from tensorplug.ops import broadcasting as ops
+from tensorplug.plugin import ShapeError, specs
 from tensorplug_conformance.oracle import broadcasting as oracle
 from tensorplug_conformance.tables import Case, CaseTable
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 cases = CaseTable()
 
 
-@cases.of(ops.BROADCAST_ARGS, oracle=oracle.broadcast_args)
+@cases.of(specs.BROADCAST_ARGS, oracle=oracle.broadcast_args)
 def broadcast_args(corpus: Corpus) -> Iterator[Case]:
     """Equal ranks, unequal ones, rank 0, sizes of 0; what does not broadcast."""
     for name, s0, s1 in (

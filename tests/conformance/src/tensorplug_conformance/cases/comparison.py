@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.ops import comparison as ops
+from tensorplug.plugin import dtypes as dt
+from tensorplug.plugin import specs
 from tensorplug_conformance import patterns
 from tensorplug_conformance.oracle import comparison as oracle
 from tensorplug_conformance.tables import Case, CaseTable
@@ -30,12 +30,12 @@ def _ending(given: Iterable[Case], reference: Reference) -> Iterator[Case]:
 
 
 for spec, reference in (
-    (ops.EQUAL, oracle.equal),
-    (ops.NOT_EQUAL, oracle.not_equal),
-    (ops.LESS, oracle.less),
-    (ops.LESS_EQUAL, oracle.less_equal),
-    (ops.GREATER, oracle.greater),
-    (ops.GREATER_EQUAL, oracle.greater_equal),
+    (specs.EQUAL, oracle.equal),
+    (specs.NOT_EQUAL, oracle.not_equal),
+    (specs.LESS, oracle.less),
+    (specs.LESS_EQUAL, oracle.less_equal),
+    (specs.GREATER, oracle.greater),
+    (specs.GREATER_EQUAL, oracle.greater_equal),
 ):
 
     @cases.of(spec, oracle=reference)
@@ -45,9 +45,9 @@ for spec, reference in (
 
 
 for spec, reference in (
-    (ops.LOGICAL_AND, oracle.logical_and),
-    (ops.LOGICAL_OR, oracle.logical_or),
-    (ops.LOGICAL_XOR, oracle.logical_xor),
+    (specs.LOGICAL_AND, oracle.logical_and),
+    (specs.LOGICAL_OR, oracle.logical_or),
+    (specs.LOGICAL_XOR, oracle.logical_xor),
 ):
 
     @cases.of(spec, oracle=reference)
@@ -55,12 +55,12 @@ for spec, reference in (
         yield from _ending(patterns.binary(corpus), reference)
 
 
-cases.of(ops.LOGICAL_NOT, oracle=oracle.logical_not)(patterns.unary)
+cases.of(specs.LOGICAL_NOT, oracle=oracle.logical_not)(patterns.unary)
 
 for spec, reference in (
-    (ops.IS_FINITE, oracle.is_finite),
-    (ops.IS_INF, oracle.is_inf),
-    (ops.IS_NAN, oracle.is_nan),
+    (specs.IS_FINITE, oracle.is_finite),
+    (specs.IS_INF, oracle.is_inf),
+    (specs.IS_NAN, oracle.is_nan),
 ):
 
     @cases.of(spec, oracle=reference)

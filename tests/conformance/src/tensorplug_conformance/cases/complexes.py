@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.ops import complexes as ops
+from tensorplug.plugin import dtypes as dt
+from tensorplug.plugin import specs
 from tensorplug_conformance import patterns
 from tensorplug_conformance.oracle import complexes as oracle
 from tensorplug_conformance.tables import Case, CaseTable
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 cases = CaseTable()
 
-cases.of(ops.COMPLEX, oracle=oracle.joined)(patterns.binary)
-cases.gradients(ops.COMPLEX, "real", "imag")(patterns.pairs(-2.0, 2.0))
+cases.of(specs.COMPLEX, oracle=oracle.joined)(patterns.binary)
+cases.gradients(specs.COMPLEX, "real", "imag")(patterns.pairs(-2.0, 2.0))
 
 
 def _special(corpus: Corpus) -> Array:
@@ -32,7 +32,7 @@ def _special(corpus: Corpus) -> Array:
     return special
 
 
-for spec, reference in ((ops.REAL, oracle.real), (ops.IMAG, oracle.imag)):
+for spec, reference in ((specs.REAL, oracle.real), (specs.IMAG, oracle.imag)):
 
     @cases.of(spec, oracle=reference, signed_zero=True)
     def part(corpus: Corpus) -> Iterator[Case]:
@@ -42,7 +42,7 @@ for spec, reference in ((ops.REAL, oracle.real), (ops.IMAG, oracle.imag)):
             yield Case("special parts", (_special(corpus),))
 
 
-@cases.of(ops.CONJ, oracle=oracle.conjugate)
+@cases.of(specs.CONJ, oracle=oracle.conjugate)
 def conj(corpus: Corpus) -> Iterator[Case]:
     """Special parts too."""
     yield from patterns.unary(corpus)
@@ -50,7 +50,7 @@ def conj(corpus: Corpus) -> Iterator[Case]:
         yield Case("special parts", (_special(corpus),))
 
 
-@cases.of(ops.COMPLEX_ABS, oracle=oracle.modulus)
+@cases.of(specs.COMPLEX_ABS, oracle=oracle.modulus)
 def complex_abs(corpus: Corpus) -> Iterator[Case]:
     """Parts whose squares overflow or vanish; infinities count for more than NaN."""
     yield from patterns.unary(corpus)
@@ -64,11 +64,11 @@ def complex_abs(corpus: Corpus) -> Iterator[Case]:
     yield Case("not numbers", (plain,), expected=(corpus.of([np.nan, np.nan]).real,))
 
 
-for spec in (ops.REAL, ops.IMAG, ops.CONJ):
+for spec in (specs.REAL, specs.IMAG, specs.CONJ):
     cases.gradients(spec, "input" if "input" in spec.input_names else "x")(patterns.near(-2, 2))
 
 
-@cases.gradients(ops.COMPLEX_ABS, "x")
+@cases.gradients(specs.COMPLEX_ABS, "x")
 def modulus_points(corpus: Corpus) -> Iterator[Case]:
     """Far from 0, where it has a kink; there the gradient is 0."""
     yield from patterns.near(1, 2)(corpus)

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.errors import ArgumentError, ShapeError
-from tensorplug.ops import contraction as ops
+from tensorplug.plugin import ArgumentError, ShapeError, specs
 from tensorplug_conformance.oracle import contraction as oracle
 from tensorplug_conformance.tables import Case, CaseTable
 
@@ -88,7 +87,7 @@ def _named(equation: str, shapes: Shapes) -> str:
     return f"{equation} of {'; '.join('x'.join(map(str, shape)) for shape in shapes)}"
 
 
-@cases.of(ops.EINSUM, oracle=oracle.einsum)
+@cases.of(specs.EINSUM, oracle=oracle.einsum)
 def einsum(corpus: Corpus) -> Iterator[Case]:
     """Diagonals, sums, every order of labels, ellipses, several operands; integers wrap."""
     for equation, shapes in _SUMS:
@@ -107,7 +106,7 @@ def einsum(corpus: Corpus) -> Iterator[Case]:
         yield Case("specials", ([left, right],), {"equation": "ij,jk->ik"})
 
 
-@cases.gradients(ops.EINSUM, "xs")
+@cases.gradients(specs.EINSUM, "xs")
 def sums(corpus: Corpus) -> Iterator[Case]:
     """Labels that vanish, stand twice, or are broadcast; several operands."""
     for equation, shapes in (

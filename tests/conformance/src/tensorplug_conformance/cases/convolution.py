@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.ops.nn.convolution import convolution as ops
+from tensorplug.plugin import CONVOLUTION_2D
+from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.oracle import convolution as oracle
 from tensorplug_conformance.oracle.windows import all_axes
 from tensorplug_conformance.tables import Case, CaseTable
@@ -13,7 +13,7 @@ from tensorplug_conformance.tables import Case, CaseTable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tensorplug.ops.nn.convolution.correlation import Family
+    from tensorplug.plugin import ConvolutionFamily
     from tensorplug_conformance.corpus import Corpus
 
 cases = CaseTable()
@@ -128,7 +128,7 @@ SMALL = (
 
 def enter(
     cases: CaseTable,
-    family: Family,
+    family: ConvolutionFamily,
     oracles: tuple[Any, Any, Any],
     geometries: tuple[Geometry, ...],
     small: tuple[Geometry, ...],
@@ -194,7 +194,7 @@ def enter(
 
 enter(
     cases,
-    ops.FAMILY,
+    CONVOLUTION_2D,
     (oracle.conv2d, oracle.conv2d_backprop_input, oracle.conv2d_backprop_filter),
     GEOMETRIES,
     SMALL,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.ops import coordinates as ops
+from tensorplug.plugin import specs
 from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle import coordinates as oracle
 from tensorplug_conformance.tables import Case, CaseTable
@@ -29,7 +29,7 @@ _SHAPES: tuple[tuple[int, ...], ...] = (
 )
 
 
-@cases.of(ops.WHERE, oracle=oracle.where)
+@cases.of(specs.WHERE, oracle=oracle.where)
 def where(corpus: Corpus) -> Iterator[Case]:
     """Zeros of both signs, NaN, every rank; none and all."""
     for shape in _SHAPES:

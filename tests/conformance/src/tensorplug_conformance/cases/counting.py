@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.ops import counting as ops
+from tensorplug.plugin import dtypes as dt
+from tensorplug.plugin import specs
 from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle import counting as oracle
 from tensorplug_conformance.tables import Case, CaseTable
@@ -38,7 +38,7 @@ _SEGMENTS: tuple[tuple[str, tuple[int, ...], tuple[int, ...], int], ...] = (
 )
 
 
-@cases.of(ops.UNSORTED_SEGMENT_SUM, oracle=oracle.segment_sum)
+@cases.of(specs.UNSORTED_SEGMENT_SUM, oracle=oracle.segment_sum)
 def unsorted_segment_sum(corpus: Corpus) -> Iterator[Case]:
     """Ids in any order, out of range, of every dtype."""
     for name, ids, rest, count in _SEGMENTS:
@@ -58,7 +58,7 @@ def unsorted_segment_sum(corpus: Corpus) -> Iterator[Case]:
         yield Case(layout, inputs, {"num_segments": 2}, layout=layout)
 
 
-@cases.of(ops.BINCOUNT, oracle=oracle.bincount, dtypes=dt.NUMERIC)
+@cases.of(specs.BINCOUNT, oracle=oracle.bincount, dtypes=dt.NUMERIC)
 def bincount(corpus: Corpus) -> Iterator[Case]:
     """The dtype is that of the weights; numbers beyond the size are not counted."""
     x = corpus.indices((9,), 6)
@@ -81,7 +81,7 @@ def bincount(corpus: Corpus) -> Iterator[Case]:
     yield Case("sliced", (x, corpus.ordinary((9,))), {"size": 6}, layout="sliced")
 
 
-@cases.of(ops.DENSE_BINCOUNT, oracle=oracle.dense_bincount, dtypes=dt.NUMERIC)
+@cases.of(specs.DENSE_BINCOUNT, oracle=oracle.dense_bincount, dtypes=dt.NUMERIC)
 def dense_bincount(corpus: Corpus) -> Iterator[Case]:
     """A count of each row; or only whether there is one."""
     table = corpus.indices((3, 5), 4)
@@ -108,7 +108,7 @@ def dense_bincount(corpus: Corpus) -> Iterator[Case]:
     yield Case("transposed", (table, corpus.ordinary((3, 5))), {"size": 4}, layout="transposed")
 
 
-@cases.gradients(ops.UNSORTED_SEGMENT_SUM, "x")
+@cases.gradients(specs.UNSORTED_SEGMENT_SUM, "x")
 def segment_points(corpus: Corpus) -> Iterator[Case]:
     ids = np.array([1, 0, -1, 1, 5], dtype=np.int32)
     yield Case("rows", (corpus.ordinary((5, 2)), ids), {"num_segments": 3})
@@ -122,7 +122,7 @@ def segment_points(corpus: Corpus) -> Iterator[Case]:
     yield Case("one id", (corpus.ordinary((2,)), np.array(1, dtype=np.int32)), {"num_segments": 3})
 
 
-@cases.gradients(ops.BINCOUNT, "weights")
+@cases.gradients(specs.BINCOUNT, "weights")
 def bincount_points(corpus: Corpus) -> Iterator[Case]:
     x = np.array([0, 2, 5, 2], dtype=np.int32)
     yield Case("some beyond", (x, corpus.ordinary((4,))), {"size": 4})
@@ -132,7 +132,7 @@ def bincount_points(corpus: Corpus) -> Iterator[Case]:
     yield Case("nothing", (x[:0], corpus.ordinary((0,))), {"size": 4})
 
 
-@cases.gradients(ops.DENSE_BINCOUNT, "weights")
+@cases.gradients(specs.DENSE_BINCOUNT, "weights")
 def dense_bincount_points(corpus: Corpus) -> Iterator[Case]:
     x = np.array([[0, 2, 5], [2, 2, 1]], dtype=np.int32)
     yield Case("rows", (x, corpus.ordinary((2, 3))), {"size": 4})

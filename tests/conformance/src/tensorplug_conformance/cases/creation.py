@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.ops import creation as ops
+from tensorplug.plugin import dtypes as dt
+from tensorplug.plugin import specs
 from tensorplug_conformance import patterns
 from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle import creation as oracle
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 cases = CaseTable()
 
 
-@cases.of(ops.FILL, oracle=oracle.fill, signed_zero=True)
+@cases.of(specs.FILL, oracle=oracle.fill, signed_zero=True)
 def fill(corpus: Corpus) -> Iterator[Case]:
     """Every special value as the constant; shapes from rank 0 to 6."""
     dtype = corpus.dtype.name
@@ -39,7 +39,7 @@ def fill(corpus: Corpus) -> Iterator[Case]:
         yield Case(f"edge {at}", (), {"shape": (3,), "value": value, "dtype": dtype})
 
 
-@cases.of(ops.RANGE, oracle=oracle.range_, dtypes=sorted(dt.REAL, key=str))
+@cases.of(specs.RANGE, oracle=oracle.range_, dtypes=sorted(dt.REAL, key=str))
 def range_(corpus: Corpus) -> Iterator[Case]:
     """Up, down, nothing, a last step that just fits or just does not."""
     dtype = corpus.dtype.name
@@ -63,7 +63,7 @@ def range_(corpus: Corpus) -> Iterator[Case]:
         yield Case(name, (), {**attributes, "dtype": dtype})
 
 
-for spec, number in ((ops.ZEROS_LIKE, 0), (ops.ONES_LIKE, 1)):
+for spec, number in ((specs.ZEROS_LIKE, 0), (specs.ONES_LIKE, 1)):
     cases.of(spec, oracle=oracle.constant_like(number), signed_zero=True)(patterns.unary)
 
     @cases.gradients(spec, "x")
@@ -73,7 +73,7 @@ for spec, number in ((ops.ZEROS_LIKE, 0), (ops.ONES_LIKE, 1)):
         yield Case("row", (point,), expected=(np.zeros_like(point),))
 
 
-@cases.of(ops.LIN_SPACE, oracle=oracle.linspace, dtypes=sorted(dt.INEXACT, key=str))
+@cases.of(specs.LIN_SPACE, oracle=oracle.linspace, dtypes=sorted(dt.INEXACT, key=str))
 def linspace(corpus: Corpus) -> Iterator[Case]:
     """Up, down, of one number, of none; both ends exact."""
     dtype = corpus.dtype.name
@@ -100,7 +100,7 @@ def linspace(corpus: Corpus) -> Iterator[Case]:
         yield Case("plane", (), ends)
 
 
-@cases.of(ops.EYE, oracle=oracle.eye, dtypes=sorted(dt.FIXED, key=str))
+@cases.of(specs.EYE, oracle=oracle.eye, dtypes=sorted(dt.FIXED, key=str))
 def eye(corpus: Corpus) -> Iterator[Case]:
     """Square, wide, high, empty; each diagonal, those outside of the matrix among them."""
     dtype = corpus.dtype.name

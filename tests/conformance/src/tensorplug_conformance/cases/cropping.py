@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.errors import ArgumentError, DTypeError, ShapeError
-from tensorplug.ops.image import cropping as ops
+from tensorplug.plugin import ArgumentError, DTypeError, ShapeError, specs
 from tensorplug_conformance.oracle import cropping as oracle
 from tensorplug_conformance.tables import Case, CaseTable
 
@@ -42,7 +41,7 @@ def _images(*numbers: int, dtype: str = "int32") -> Array:
 
 
 # An infinite pixel may be multiplied by a weight of 0 or left out; boxes are places.
-@cases.of(ops.CROP_AND_RESIZE, oracle=oracle.crop_and_resize, ordinary=("image", "boxes"))
+@cases.of(specs.CROP_AND_RESIZE, oracle=oracle.crop_and_resize, ordinary=("image", "boxes"))
 def crop_and_resize(corpus: Corpus) -> Iterator[Case]:
     """Places on a pixel, between two, on the edge and outside; images that do not exist."""
     x = corpus.ordinary((2, 5, 9, 2))
@@ -97,7 +96,7 @@ def _wrong(x: Array, which: Array) -> Iterator[Case]:
         yield Case(name, inputs, options, expected=error)
 
 
-@cases.gradients(ops.CROP_AND_RESIZE, "image", "boxes")
+@cases.gradients(specs.CROP_AND_RESIZE, "image", "boxes")
 def crop_and_resize_points(corpus: Corpus) -> Iterator[Case]:
     """Places between pixels, where the value is smooth in the box."""
     x = corpus.ordinary((2, 3, 4, 1))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.ops.nn import cross_entropy as ops
+from tensorplug.plugin import specs
 from tensorplug_conformance.oracle import cross_entropy as oracle
 from tensorplug_conformance.tables import Case, CaseTable
 
@@ -51,7 +51,7 @@ def _scores(corpus: Corpus) -> list[tuple[str, Array, Array]]:
     ]
 
 
-@cases.of(ops.SOFTMAX_CROSS_ENTROPY, oracle=oracle.cross_entropy)
+@cases.of(specs.SOFTMAX_CROSS_ENTROPY, oracle=oracle.cross_entropy)
 def cross_entropy(corpus: Corpus) -> Iterator[Case]:
     """One-hot and soft labels, scores of any size."""
     for name, shape in _SHAPES:
@@ -64,7 +64,7 @@ def cross_entropy(corpus: Corpus) -> Iterator[Case]:
         yield Case(layout, (_one_hot(corpus, (3, 4)), corpus.ordinary((3, 4))), layout=layout)
 
 
-@cases.of(ops.SOFTMAX_CROSS_ENTROPY_GRAD, oracle=oracle.cross_entropy_grad)
+@cases.of(specs.SOFTMAX_CROSS_ENTROPY_GRAD, oracle=oracle.cross_entropy_grad)
 def cross_entropy_grad(corpus: Corpus) -> Iterator[Case]:
     for name, shape in _SHAPES:
         dy, labels = corpus.ordinary(shape[:-1]), _one_hot(corpus, shape)
@@ -88,7 +88,7 @@ _AXES: tuple[tuple[str, Shape, dict[str, Any]], ...] = (
 )
 
 
-@cases.of(ops.SOFTMAX_GRAD, oracle=oracle.softmax_grad)
+@cases.of(specs.SOFTMAX_GRAD, oracle=oracle.softmax_grad)
 def softmax_grad(corpus: Corpus) -> Iterator[Case]:
     """Along any axis, for any y."""
     for name, shape, attributes in _AXES:
@@ -106,20 +106,20 @@ _POINTS: tuple[tuple[str, Shape], ...] = (
 )
 
 
-@cases.gradients(ops.SOFTMAX_CROSS_ENTROPY, "labels", "logits")
+@cases.gradients(specs.SOFTMAX_CROSS_ENTROPY, "labels", "logits")
 def cross_entropy_points(corpus: Corpus) -> Iterator[Case]:
     for name, shape in _POINTS:
         yield Case(name, (corpus.ordinary(shape), corpus.ordinary(shape, -1.0, 1.0)))
 
 
-@cases.gradients(ops.SOFTMAX_CROSS_ENTROPY_GRAD, "dy", "labels", "logits")
+@cases.gradients(specs.SOFTMAX_CROSS_ENTROPY_GRAD, "dy", "labels", "logits")
 def cross_entropy_grad_points(corpus: Corpus) -> Iterator[Case]:
     for name, shape in _POINTS:
         dy, scores = corpus.ordinary(shape[:-1]), corpus.ordinary(shape, -1.0, 1.0)
         yield Case(name, (dy, corpus.ordinary(shape), scores))
 
 
-@cases.gradients(ops.SOFTMAX_GRAD, "dy", "y")
+@cases.gradients(specs.SOFTMAX_GRAD, "dy", "y")
 def softmax_grad_points(corpus: Corpus) -> Iterator[Case]:
     for name, shape in _POINTS:
         yield Case(name, (corpus.ordinary(shape), corpus.ordinary(shape, 0.0, 1.0)))

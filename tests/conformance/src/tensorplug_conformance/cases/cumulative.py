@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.errors import ShapeError
-from tensorplug.ops import cumulative as ops
+from tensorplug.plugin import ShapeError, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle import cumulative as oracle
 from tensorplug_conformance.tables import Case, CaseTable
@@ -53,7 +52,7 @@ def _running(corpus: Corpus, make: Callable[[tuple[int, ...]], Array]) -> Iterat
     yield Case("no such axis", (make((2,)),), {"axis": 1}, expected=ShapeError)
 
 
-@cases.of(ops.CUMSUM, oracle=oracle.running_sum)
+@cases.of(specs.CUMSUM, oracle=oracle.running_sum)
 def running_sum(corpus: Corpus) -> Iterator[Case]:
     """Integers wrap; a long float sum shows the accumulator's width."""
     yield from _running(corpus, corpus.ordinary)
@@ -63,7 +62,7 @@ def running_sum(corpus: Corpus) -> Iterator[Case]:
     yield Case("large columns", (corpus.ordinary((4099, 17), 0.0, 0.5),), {"reverse": True})
 
 
-@cases.of(ops.CUMPROD, oracle=oracle.running_product)
+@cases.of(specs.CUMPROD, oracle=oracle.running_product)
 def running_product(corpus: Corpus) -> Iterator[Case]:
     """Numbers near 1, so that long products neither overflow nor vanish; integers wrap."""
 
@@ -100,5 +99,5 @@ def _smooth(low: float, high: float) -> Callable[[Corpus], Iterator[Case]]:
     return points
 
 
-cases.gradients(ops.CUMSUM, "x")(_smooth(-2.0, 2.0))
-cases.gradients(ops.CUMPROD, "x")(_smooth(0.5, 1.5))
+cases.gradients(specs.CUMSUM, "x")(_smooth(-2.0, 2.0))
+cases.gradients(specs.CUMPROD, "x")(_smooth(0.5, 1.5))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensorplug.ops.nn.convolution import depthwise as ops
+from tensorplug.plugin import CONVOLUTION_DEPTHWISE
 from tensorplug_conformance.cases import convolution
 from tensorplug_conformance.cases.convolution import Geometry, enter
 from tensorplug_conformance.oracle import convolution as oracle
@@ -13,7 +13,7 @@ cases = CaseTable()
 # The geometries of Conv2D; a filter's last axis is a multiplier here.
 enter(
     cases,
-    ops.FAMILY,
+    CONVOLUTION_DEPTHWISE,
     (oracle.depthwise, oracle.depthwise_backprop_input, oracle.depthwise_backprop_filter),
     (
         *convolution.GEOMETRIES,

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.errors import ShapeError
-from tensorplug.ops import diagonals as ops
+from tensorplug.plugin import ShapeError, specs
 from tensorplug_conformance.oracle import diagonals as oracle
 from tensorplug_conformance.patterns import Rows, points, shaped
 from tensorplug_conformance.tables import Case, CaseTable
@@ -62,14 +61,14 @@ TRIANGLE: Rows = (
 )
 
 
-@cases.of(ops.DIAG, oracle=oracle.diag, signed_zero=True)
+@cases.of(specs.DIAG, oracle=oracle.diag, signed_zero=True)
 def diag(corpus: Corpus) -> Iterator[Case]:
     """Every rank; the other elements are zeros, and empty texts."""
     yield from shaped(DIAG)(corpus)
     yield Case("edges", (corpus.edges(),))
 
 
-@cases.of(ops.MATRIX_BAND_PART, oracle=oracle.band, signed_zero=True)
+@cases.of(specs.MATRIX_BAND_PART, oracle=oracle.band, signed_zero=True)
 def band(corpus: Corpus) -> Iterator[Case]:
     """Bands of every width, negative numbers for all, numbers beyond the matrix."""
     for shape, lower, upper, dtype in BANDS:
@@ -84,7 +83,7 @@ def band(corpus: Corpus) -> Iterator[Case]:
     yield Case("two numbers", (corpus.ordinary((2, 2)), two, one), expected=ShapeError)
 
 
-@cases.of(ops.TRIANGLE, oracle=oracle.triangle, signed_zero=True)
+@cases.of(specs.TRIANGLE, oracle=oracle.triangle, signed_zero=True)
 def triangle(corpus: Corpus) -> Iterator[Case]:
     """Both halves, every diagonal."""
     yield from shaped(TRIANGLE)(corpus)
@@ -96,11 +95,11 @@ def triangle(corpus: Corpus) -> Iterator[Case]:
 
 # Gradients: these are linear, so ordinary values do.
 
-cases.gradients(ops.DIAG, "x")(points(DIAG))
-cases.gradients(ops.TRIANGLE, "x")(points(TRIANGLE))
+cases.gradients(specs.DIAG, "x")(points(DIAG))
+cases.gradients(specs.TRIANGLE, "x")(points(TRIANGLE))
 
 
-@cases.gradients(ops.MATRIX_BAND_PART, "input")
+@cases.gradients(specs.MATRIX_BAND_PART, "input")
 def band_points(corpus: Corpus) -> Iterator[Case]:
     for shape, lower, upper, dtype in BANDS:
         if np.prod(shape) <= 64:

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.errors import ArgumentError, ShapeError
-from tensorplug.ops import elementwise as ops
+from tensorplug.plugin import ArgumentError, ShapeError, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance import patterns
 from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle import elementwise as oracle
@@ -25,38 +24,38 @@ cases = CaseTable()
 # Whether -0.0 must come out as the formula says; at 0 of Mod and the choices of Maximum the
 # definitions leave the sign open.
 for spec, reference, signed in (
-    (ops.NEG, oracle.neg, True),
-    (ops.ABS, oracle.absolute, True),
-    (ops.FLOOR, oracle.floor, True),
-    (ops.SQUARE, oracle.square, True),
+    (specs.NEG, oracle.neg, True),
+    (specs.ABS, oracle.absolute, True),
+    (specs.FLOOR, oracle.floor, True),
+    (specs.SQUARE, oracle.square, True),
 ):
     cases.of(spec, oracle=reference, signed_zero=signed)(patterns.unary)
 
 for spec, reference, signed in (
-    (ops.ADD, oracle.add, True),
-    (ops.SUB, oracle.sub, True),
-    (ops.MULTIPLY, oracle.multiply, True),
-    (ops.MAXIMUM, oracle.maximum, False),
-    (ops.MINIMUM, oracle.minimum, False),
-    (ops.SQUARED_DIFFERENCE, oracle.squared_difference, True),
+    (specs.ADD, oracle.add, True),
+    (specs.SUB, oracle.sub, True),
+    (specs.MULTIPLY, oracle.multiply, True),
+    (specs.MAXIMUM, oracle.maximum, False),
+    (specs.MINIMUM, oracle.minimum, False),
+    (specs.SQUARED_DIFFERENCE, oracle.squared_difference, True),
 ):
     cases.of(spec, oracle=reference, signed_zero=signed)(patterns.binary)
 
 
 for spec, reference, signed, low, high in (
-    (ops.EXP, oracle.exp, False, -10.0, 10.0),
-    (ops.LOG, oracle.log, False, 0.01, 30.0),
-    (ops.SQRT, oracle.sqrt, True, 0.0, 300.0),
-    (ops.SIN, oracle.sin, True, -10.0, 10.0),
-    (ops.COS, oracle.cos, False, -10.0, 10.0),
-    (ops.ATAN, oracle.atan, True, -10.0, 10.0),
-    (ops.ERF, oracle.erf, True, -4.0, 4.0),
-    (ops.TANH, oracle.tanh, True, -6.0, 6.0),
+    (specs.EXP, oracle.exp, False, -10.0, 10.0),
+    (specs.LOG, oracle.log, False, 0.01, 30.0),
+    (specs.SQRT, oracle.sqrt, True, 0.0, 300.0),
+    (specs.SIN, oracle.sin, True, -10.0, 10.0),
+    (specs.COS, oracle.cos, False, -10.0, 10.0),
+    (specs.ATAN, oracle.atan, True, -10.0, 10.0),
+    (specs.ERF, oracle.erf, True, -4.0, 4.0),
+    (specs.TANH, oracle.tanh, True, -6.0, 6.0),
 ):
     cases.of(spec, oracle=reference, signed_zero=signed)(patterns.function(low, high))
 
 
-@cases.of(ops.REAL_DIV, oracle=oracle.real_div, signed_zero=True)
+@cases.of(specs.REAL_DIV, oracle=oracle.real_div, signed_zero=True)
 def real_div(corpus: Corpus) -> Iterator[Case]:
     """Complex numbers are divided by ordinary ones only: a zero divisor has no one answer."""
     for case in patterns.binary(corpus):
@@ -64,7 +63,7 @@ def real_div(corpus: Corpus) -> Iterator[Case]:
             yield case
 
 
-@cases.of(ops.DIV_NO_NAN, oracle=oracle.div_no_nan)
+@cases.of(specs.DIV_NO_NAN, oracle=oracle.div_no_nan)
 def div_no_nan(corpus: Corpus) -> Iterator[Case]:
     """Every pair of edges: infinities and NaN by 0 are 0 as well."""
     yield from patterns.binary(corpus)
@@ -86,7 +85,7 @@ def _moderate(corpus: Corpus) -> Array:
     return np.asarray(edges[kept])
 
 
-for spec, reference in ((ops.FLOOR_DIV, oracle.floor_div), (ops.MOD, oracle.mod)):
+for spec, reference in ((specs.FLOOR_DIV, oracle.floor_div), (specs.MOD, oracle.mod)):
 
     @cases.of(spec, oracle=reference, ordinary=("a", "b"))
     def quotient(corpus: Corpus) -> Iterator[Case]:
@@ -106,7 +105,7 @@ for spec, reference in ((ops.FLOOR_DIV, oracle.floor_div), (ops.MOD, oracle.mod)
             yield Case("by minus infinity", (corpus.of([-7.5, -0.25, -3.0]), infinities[1:]))
 
 
-@cases.of(ops.POW, oracle=oracle.power)
+@cases.of(specs.POW, oracle=oracle.power)
 def power(corpus: Corpus) -> Iterator[Case]:
     """Integers by negative powers, 0**0, negative bases with whole exponents."""
     if corpus.dtype in dt.INTEGER:
@@ -130,7 +129,7 @@ def _power_edges(corpus: Corpus) -> Array:
 _TARGETS: tuple[str, ...] = tuple(sorted(dtype.name for dtype in dt.FIXED))
 
 
-@cases.of(ops.CAST, oracle=oracle.cast, signed_zero=True)
+@cases.of(specs.CAST, oracle=oracle.cast, signed_zero=True)
 def cast(corpus: Corpus) -> Iterator[Case]:
     """From this dtype to every other: what does not fit wraps, NaN and infinities give 0."""
     for target in _TARGETS:
@@ -153,7 +152,7 @@ def cast(corpus: Corpus) -> Iterator[Case]:
     yield Case("large to float32", (corpus.ordinary((LARGE,)),), {"dtype": "float32"})
 
 
-@cases.of(ops.SELECT, oracle=oracle.select, signed_zero=True)
+@cases.of(specs.SELECT, oracle=oracle.select, signed_zero=True)
 def select(corpus: Corpus) -> Iterator[Case]:
     """All three operands broadcast."""
 
@@ -185,21 +184,21 @@ def select(corpus: Corpus) -> Iterator[Case]:
 
 
 for spec, low, high, *poles in (
-    (ops.NEG, -2.0, 2.0),
-    (ops.SQUARE, -2.0, 2.0),
-    (ops.EXP, -1.0, 2.0),
-    (ops.LOG, 0.5, 3.0),
-    (ops.SQRT, 0.5, 4.0),
-    (ops.SIN, -3.0, 3.0),
-    (ops.COS, -3.0, 3.0),
-    (ops.ATAN, -2.0, 2.0, 1j, -1j),
-    (ops.ERF, -1.5, 1.5),
-    (ops.TANH, -1.5, 1.5, 0.5j * np.pi, -0.5j * np.pi),
+    (specs.NEG, -2.0, 2.0),
+    (specs.SQUARE, -2.0, 2.0),
+    (specs.EXP, -1.0, 2.0),
+    (specs.LOG, 0.5, 3.0),
+    (specs.SQRT, 0.5, 4.0),
+    (specs.SIN, -3.0, 3.0),
+    (specs.COS, -3.0, 3.0),
+    (specs.ATAN, -2.0, 2.0, 1j, -1j),
+    (specs.ERF, -1.5, 1.5),
+    (specs.TANH, -1.5, 1.5, 0.5j * np.pi, -0.5j * np.pi),
 ):
     cases.gradients(spec, "x")(patterns.near(low, high, poles))
 
 
-@cases.gradients(ops.ABS, "x")
+@cases.gradients(specs.ABS, "x")
 def abs_points(corpus: Corpus) -> Iterator[Case]:
     yield from patterns.around(corpus, -2.5, -0.5, 0.5, 3.0, 1.5, -1.0)
     yield Case("at 0", (corpus.of([0.0, -0.0]),), expected=(corpus.of([0.0, 0.0]),))
@@ -212,14 +211,14 @@ def _tie(corpus: Corpus) -> Case:
 
 
 for spec, low, high, extra in (
-    (ops.ADD, -2.0, 2.0, ()),
-    (ops.SUB, -2.0, 2.0, ()),
-    (ops.MULTIPLY, -2.0, 2.0, ()),
-    (ops.REAL_DIV, 0.5, 3.0, ()),
-    (ops.POW, 0.5, 2.0, ()),
-    (ops.MAXIMUM, -2.0, 2.0, (_tie,)),
-    (ops.MINIMUM, -2.0, 2.0, (_tie,)),
-    (ops.SQUARED_DIFFERENCE, -2.0, 2.0, ()),
+    (specs.ADD, -2.0, 2.0, ()),
+    (specs.SUB, -2.0, 2.0, ()),
+    (specs.MULTIPLY, -2.0, 2.0, ()),
+    (specs.REAL_DIV, 0.5, 3.0, ()),
+    (specs.POW, 0.5, 2.0, ()),
+    (specs.MAXIMUM, -2.0, 2.0, (_tie,)),
+    (specs.MINIMUM, -2.0, 2.0, (_tie,)),
+    (specs.SQUARED_DIFFERENCE, -2.0, 2.0, ()),
 ):
     cases.gradients(spec, "a", "b")(patterns.pairs(low, high, *extra))
 
@@ -229,29 +228,41 @@ def _by_zero(corpus: Corpus) -> Case:
     return Case("by zero", (corpus.of([1.0, 0.0]), zeros), expected=(zeros, zeros))
 
 
-cases.gradients(ops.DIV_NO_NAN, "a", "b")(patterns.pairs(0.5, 3.0, _by_zero))
+cases.gradients(specs.DIV_NO_NAN, "a", "b")(patterns.pairs(0.5, 3.0, _by_zero))
 
 
-@cases.gradients(ops.MOD, "a", "b")
+@cases.gradients(specs.MOD, "a", "b")
 def mod_points(corpus: Corpus) -> Iterator[Case]:
     """Away from whole quotients, where the remainder jumps."""
     yield Case("same shape", (corpus.of([5.25, -5.25, 4.0]), corpus.of([2.0, 2.0, -3.0])))
     yield Case("broadcast", (corpus.of([[5.25], [-1.5]]), corpus.of([2.0, -4.0])))
     yield Case("rank 3", (corpus.of([[[5.25], [-1.5]]]), corpus.of(2.0)))
     yield Case("rank 0", (corpus.of(7.5), corpus.of([2.0, -4.0])))
+    yield Case("rank 3 divisor", (corpus.of(7.5), corpus.of([[[2.0], [-4.0]]])))
     yield Case("empty", (corpus.of([[]]), corpus.of([2.0])))
+    yield Case("empty divisor", (corpus.of([[7.5]]), corpus.of([])))
 
 
-@cases.gradients(ops.SELECT, "t", "e")
+@cases.gradients(specs.CAST, "x")
+def cast_points(corpus: Corpus) -> Iterator[Case]:
+    """To the same dtype, and to a wider one."""
+    for name, shape in (("rank 0", ()), ("rank 3", (2, 1, 3)), ("empty", (0,))):
+        yield Case(name, (corpus.ordinary(shape),), {"dtype": corpus.dtype.name})
+    wider = "float64" if corpus.floating else "complex128"
+    yield Case(f"to {wider}", (corpus.ordinary((2, 3)),), {"dtype": wider})
+
+
+@cases.gradients(specs.SELECT, "t", "e")
 def select_points(corpus: Corpus) -> Iterator[Case]:
     condition = np.array([[True, False, True], [False, False, True]])
     yield Case("broadcast", (condition, corpus.ordinary((3,)), corpus.ordinary((2, 1))))
     yield Case("scalars", (condition, corpus.ordinary(()), corpus.ordinary(())))
     yield Case("rank 3", (condition, corpus.ordinary((2, 1, 1)), corpus.ordinary((1, 2, 1))))
     yield Case("empty", (condition[:0], corpus.ordinary((3,)), corpus.ordinary((0, 1))))
+    yield Case("empty choice", (condition[:0], corpus.ordinary((0, 3)), corpus.ordinary((3,))))
 
 
-@cases.of(ops.ADD_N, oracle=oracle.add_n)
+@cases.of(specs.ADD_N, oracle=oracle.add_n)
 def add_n(corpus: Corpus) -> Iterator[Case]:
     """Lists of one to many; sums of integers wrap."""
     for count in (1, 2, 3, 7, 32):
@@ -268,7 +279,7 @@ def add_n(corpus: Corpus) -> Iterator[Case]:
     yield Case("two shapes", shapes, expected=ShapeError)
 
 
-@cases.gradients(ops.ADD_N, "xs")
+@cases.gradients(specs.ADD_N, "xs")
 def add_n_points(corpus: Corpus) -> Iterator[Case]:
     yield Case("three", ([corpus.ordinary((2, 3)) for _ in range(3)],))
     yield Case("one", ([corpus.ordinary((2,))],))

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.errors import LinAlgError, ShapeError
-from tensorplug.ops.linalg import factorization as ops
+from tensorplug.plugin import LinAlgError, ShapeError, specs
 from tensorplug_conformance.oracle import factorization as oracle
 from tensorplug_conformance.tables import Bounded, Case, CaseTable
 
@@ -80,7 +79,7 @@ def _of_squares(
 
 
 # Of matrices that are not finite, or any but well-conditioned ones, algorithms differ.
-@cases.of(ops.CHOLESKY, oracle=oracle.cholesky, ordinary=("input",))
+@cases.of(specs.CHOLESKY, oracle=oracle.cholesky, ordinary=("input",))
 def cholesky(corpus: Corpus) -> Iterator[Case]:
     """Definite matrices, and one that is not."""
     yield from _of_squares(corpus, definite)
@@ -88,7 +87,7 @@ def cholesky(corpus: Corpus) -> Iterator[Case]:
     yield Case("not definite", (corpus.of([[1, 2], [2, 1]]),), expected=LinAlgError)
 
 
-@cases.of(ops.MATRIX_INVERSE, oracle=oracle.matrix_inverse, ordinary=("input",))
+@cases.of(specs.MATRIX_INVERSE, oracle=oracle.matrix_inverse, ordinary=("input",))
 def inverse(corpus: Corpus) -> Iterator[Case]:
     """Rows that must be exchanged, adjoints, and a singular matrix."""
     yield from _of_squares(corpus, regular)
@@ -97,7 +96,7 @@ def inverse(corpus: Corpus) -> Iterator[Case]:
     yield Case("singular", (corpus.of([[1, 2], [0, 0]]),), expected=LinAlgError)
 
 
-@cases.of(ops.MATRIX_SOLVE, oracle=oracle.matrix_solve, ordinary=("matrix", "rhs"))
+@cases.of(specs.MATRIX_SOLVE, oracle=oracle.matrix_solve, ordinary=("matrix", "rhs"))
 def solve(corpus: Corpus) -> Iterator[Case]:
     """One and several right-hand sides, none, broadcast batches."""
     for a, b, attributes in (
@@ -132,7 +131,7 @@ def solve(corpus: Corpus) -> Iterator[Case]:
         yield Case(f"wrong: {_named(left)}; {_named(right)}", wrong, expected=ShapeError)
 
 
-@cases.of(ops.MATRIX_DETERMINANT, oracle=oracle.matrix_determinant, ordinary=("input",))
+@cases.of(specs.MATRIX_DETERMINANT, oracle=oracle.matrix_determinant, ordinary=("input",))
 def determinant(corpus: Corpus) -> Iterator[Case]:
     """Regular and singular matrices."""
     yield from _of_squares(corpus, lambda corpus, shape: corpus.ordinary(shape, -1.0, 1.0))
@@ -149,7 +148,7 @@ def _signs(corpus: Corpus, n: int) -> Array:
     return corpus.of(0.5 - odd)
 
 
-@cases.of(ops.LOG_MATRIX_DETERMINANT, oracle=oracle.log_matrix_determinant, ordinary=("input",))
+@cases.of(specs.LOG_MATRIX_DETERMINANT, oracle=oracle.log_matrix_determinant, ordinary=("input",))
 def log_determinant(corpus: Corpus) -> Iterator[Case]:
     """Signs, and a determinant that would overflow."""
     yield from _of_squares(corpus, regular)
@@ -158,7 +157,7 @@ def log_determinant(corpus: Corpus) -> Iterator[Case]:
     yield Case("huge", (corpus.of(np.eye(30) * 6e4),))
 
 
-@cases.of(ops.PSEUDO_INVERSE, oracle=oracle.pseudo_inverse, ordinary=("input", "rtol"))
+@cases.of(specs.PSEUDO_INVERSE, oracle=oracle.pseudo_inverse, ordinary=("input", "rtol"))
 def pseudo_inverse(corpus: Corpus) -> Iterator[Case]:
     """Full ranks, and one that is not."""
     for shape in (
@@ -186,7 +185,7 @@ def pseudo_inverse(corpus: Corpus) -> Iterator[Case]:
     yield Case("wrong: 3", (corpus.ordinary((3,)), None), expected=ShapeError)
 
 
-@cases.of(ops.QR, oracle=oracle.qr, ordinary=("input",))
+@cases.of(specs.QR, oracle=oracle.qr, ordinary=("input",))
 def qr(corpus: Corpus) -> Iterator[Case]:
     """Tall, wide, square; reduced and complete; dependent columns."""
     for shape in (*_ANY, (0, 3), (3, 0), (0, 3, 2)):
@@ -199,7 +198,7 @@ def qr(corpus: Corpus) -> Iterator[Case]:
     yield Case("wrong: 3", (corpus.ordinary((3,)),), expected=ShapeError)
 
 
-@cases.of(ops.SVD, oracle=oracle.svd, ordinary=("input",))
+@cases.of(specs.SVD, oracle=oracle.svd, ordinary=("input",))
 def svd(corpus: Corpus) -> Iterator[Case]:
     """Tall, wide, square; full and thin; equal values, and zeros."""
     for shape in (*_ANY, (0, 3, 2)):
@@ -213,7 +212,7 @@ def svd(corpus: Corpus) -> Iterator[Case]:
     yield Case("wrong: 3", (corpus.ordinary((3,)),), expected=ShapeError)
 
 
-@cases.of(ops.SELF_ADJOINT_EIG, oracle=oracle.self_adjoint_eig, ordinary=("input",))
+@cases.of(specs.SELF_ADJOINT_EIG, oracle=oracle.self_adjoint_eig, ordinary=("input",))
 def self_adjoint_eig(corpus: Corpus) -> Iterator[Case]:
     """Hermitian matrices; equal values."""
     yield from _of_squares(corpus, definite)
@@ -222,7 +221,7 @@ def self_adjoint_eig(corpus: Corpus) -> Iterator[Case]:
     yield Case("identity", (corpus.of(np.eye(3)),))
 
 
-@cases.of(ops.EIG, oracle=oracle.eig, ordinary=("input",))
+@cases.of(specs.EIG, oracle=oracle.eig, ordinary=("input",))
 def eig(corpus: Corpus) -> Iterator[Case]:
     """Real and complex values of any square matrices."""
     shapes = ((1, 1), (2, 2), (3, 3), (2, 4, 4), (2, 1, 1, 2, 2, 2), *_EMPTY)
@@ -258,10 +257,10 @@ def _spread_hermitian(corpus: Corpus, shape: Shape) -> Array:
     return corpus.of((x + np.swapaxes(x, -1, -2).conj()) / 2)
 
 
-cases.gradients(ops.CHOLESKY, "input")(_points(definite, (3, 3), (2, 2, 2), (1, 1), *_EMPTY))
+cases.gradients(specs.CHOLESKY, "input")(_points(definite, (3, 3), (2, 2, 2), (1, 1), *_EMPTY))
 
 
-@cases.gradients(ops.MATRIX_DETERMINANT, "input")
+@cases.gradients(specs.MATRIX_DETERMINANT, "input")
 def determinants(corpus: Corpus) -> Iterator[Case]:
     """Polynomials of the elements, also where they are 0."""
     yield from _points(regular, (3, 3), (2, 2, 2), (1, 1), (4, 4), *_EMPTY)(corpus)
@@ -269,13 +268,28 @@ def determinants(corpus: Corpus) -> Iterator[Case]:
     yield Case("singular, 3x3", (corpus.of([[0, 1, 2], [3, 4, 5], [6, 7, 8]]),))
 
 
-cases.gradients(ops.SVD, "input")(_points(_spread, (3, 3), (3, 2), (2, 2, 3), (1, 1), (0, 2, 2)))
-cases.gradients(ops.SELF_ADJOINT_EIG, "input")(
-    _points(_spread_hermitian, (3, 3), (2, 2, 2), (1, 1), (0, 2, 2))
-)
+@cases.gradients(specs.LOG_MATRIX_DETERMINANT, "input")
+def log_determinants(corpus: Corpus) -> Iterator[Case]:
+    """Regular matrices, one with a negative determinant."""
+    yield from _points(regular, (3, 3), (2, 2, 2), (1, 1), *_EMPTY)(corpus)
+    yield Case("negative", (corpus.of([[1, 2], [3, 4]]),))
 
 
-@cases.gradients(ops.MATRIX_INVERSE, "input")
+@cases.gradients(specs.SVD, "input")
+def singular_values(corpus: Corpus) -> Iterator[Case]:
+    """Square, tall and wide; the values beside the vectors, and alone."""
+    yield from _points(_spread, (3, 3), (3, 2), (2, 2, 3), (1, 1), (0, 2, 2))(corpus)
+    yield Case("values", (_spread(corpus, (3, 2)),), {"compute_uv": False})
+
+
+@cases.gradients(specs.SELF_ADJOINT_EIG, "input")
+def eigenvalues(corpus: Corpus) -> Iterator[Case]:
+    """The values beside the vectors, and alone."""
+    yield from _points(_spread_hermitian, (3, 3), (2, 2, 2), (1, 1), (0, 2, 2))(corpus)
+    yield Case("values", (_spread_hermitian(corpus, (3, 3)),), {"compute_v": False})
+
+
+@cases.gradients(specs.MATRIX_INVERSE, "input")
 def inverted(corpus: Corpus) -> Iterator[Case]:
     """One matrix, several, none; the inverse and its adjoint."""
     for shape in ((3, 3), (2, 2, 2), (1, 1), *_EMPTY):
@@ -284,7 +298,7 @@ def inverted(corpus: Corpus) -> Iterator[Case]:
             yield Case(f"{_named(shape)} {adjoint}", given, {"adjoint": adjoint})
 
 
-@cases.gradients(ops.MATRIX_SOLVE, "matrix", "rhs")
+@cases.gradients(specs.MATRIX_SOLVE, "matrix", "rhs")
 def solved(corpus: Corpus) -> Iterator[Case]:
     """Broadcast batches and adjoints."""
     for a, b in (
@@ -301,7 +315,7 @@ def solved(corpus: Corpus) -> Iterator[Case]:
             yield Case(f"{_named(a)}; {_named(b)} {adjoint}", given, {"adjoint": adjoint})
 
 
-@cases.gradients(ops.PSEUDO_INVERSE, "input")
+@cases.gradients(specs.PSEUDO_INVERSE, "input")
 def pseudo_inverted(corpus: Corpus) -> Iterator[Case]:
     """Square, tall and wide."""
     for shape in ((2, 2), (3, 2), (2, 2, 3), (1, 1), (1, 2), (0, 2, 2)):

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.errors import ArgumentError, DTypeError, ShapeError
-from tensorplug.ops.nn import fused as ops
+from tensorplug.plugin import ArgumentError, DTypeError, ShapeError, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.oracle import fused as oracle
 from tensorplug_conformance.tables import Case, CaseTable
 
@@ -94,7 +93,7 @@ def _convolution(corpus: Corpus, channels: int, *, full: bool) -> Iterator[Case]
 _ORDINARY = ("filter", "prelu_activation_weights")
 
 
-@cases.of(ops.FUSED_CONV2D, oracle=oracle.fused_conv2d, ordinary=_ORDINARY)
+@cases.of(specs.FUSED_CONV2D, oracle=oracle.fused_conv2d, ordinary=_ORDINARY)
 def fused_conv2d(corpus: Corpus) -> Iterator[Case]:
     """Every activation, bias and slopes of every shape, both data formats."""
     yield from _convolution(corpus, 3, full=True)
@@ -107,7 +106,7 @@ def fused_conv2d(corpus: Corpus) -> Iterator[Case]:
     yield Case("large", inputs, {**_SAME, "activation": "relu"})
 
 
-@cases.of(ops.FUSED_DEPTHWISE_CONV2D, oracle=oracle.fused_depthwise, ordinary=_ORDINARY)
+@cases.of(specs.FUSED_DEPTHWISE_CONV2D, oracle=oracle.fused_depthwise, ordinary=_ORDINARY)
 def fused_depthwise(corpus: Corpus) -> Iterator[Case]:
     """The same."""
     yield from _convolution(corpus, 4, full=False)
@@ -135,7 +134,7 @@ _PRODUCTS: tuple[tuple[str, tuple[Shape, Shape, Shape | None], dict[str, Any]], 
 )
 
 
-@cases.of(ops.FUSED_MAT_MUL, oracle=oracle.fused_mat_mul, ordinary=_ORDINARY[1:])
+@cases.of(specs.FUSED_MAT_MUL, oracle=oracle.fused_mat_mul, ordinary=_ORDINARY[1:])
 def fused_mat_mul(corpus: Corpus) -> Iterator[Case]:
     """Integers have few activations, complex numbers none; flags, broadcast batches."""
     for name, (a, b, bias), options in _PRODUCTS:
@@ -214,17 +213,17 @@ def _point(
 
 
 _WRT = ("x", "filter", "bias", "prelu_activation_weights")
-cases.gradients(ops.FUSED_CONV2D, *_WRT)(lambda corpus: _points(corpus, (2, 2, 2, 3), 3))
+cases.gradients(specs.FUSED_CONV2D, *_WRT)(lambda corpus: _points(corpus, (2, 2, 2, 3), 3))
 
 
-@cases.gradients(ops.FUSED_DEPTHWISE_CONV2D, *_WRT)
+@cases.gradients(specs.FUSED_DEPTHWISE_CONV2D, *_WRT)
 def fused_depthwise_points(corpus: Corpus) -> Iterator[Case]:
     yield from _points(corpus, (2, 2, 2, 2), 4)
     relu = {**_SAME, "activation": "relu"}
     yield _point(corpus, "one each", (2, 2, 2, 1), (2,), None, relu)
 
 
-@cases.gradients(ops.FUSED_MAT_MUL, "a", "b", *_WRT[2:])
+@cases.gradients(specs.FUSED_MAT_MUL, "a", "b", *_WRT[2:])
 def fused_mat_mul_points(corpus: Corpus) -> Iterator[Case]:
     for case in _mat_mul_points(corpus):
         linear = {**case.attributes, "activation": "linear"}  # the only complex one

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.ops.nn import gaussian_error as ops
+from tensorplug.plugin import specs
 from tensorplug_conformance import patterns
 from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle import gaussian_error as oracle
@@ -22,7 +22,7 @@ cases = CaseTable()
 _FAR = [-1000.0, -50, -9.5, -6.25, -5.5, -3, 3, 5.5, 6.25, 9.5, 50, 1000]
 
 
-@cases.of(ops.GELU, oracle=oracle.gelu)
+@cases.of(specs.GELU, oracle=oracle.gelu)
 def gelu(corpus: Corpus) -> Iterator[Case]:
     """Both formulas, near 0, where they bend, and so far out that one factor vanishes."""
     yield from patterns.unary(corpus)
@@ -33,7 +33,7 @@ def gelu(corpus: Corpus) -> Iterator[Case]:
     yield Case("approximate", (corpus.ordinary((3, 43), -7.0, 7.0),), {"approximate": True})
 
 
-@cases.of(ops.GELU_GRAD, oracle=oracle.gelu_grad)
+@cases.of(specs.GELU_GRAD, oracle=oracle.gelu_grad)
 def gelu_grad(corpus: Corpus) -> Iterator[Case]:
     """Dy is finite; x goes out to infinity."""
     x = corpus.of([*_FAR, -np.inf, np.inf, np.nan, 0.0, -0.0, 0.75, -0.75])
@@ -53,7 +53,7 @@ _STEEP = (0.25, 1.0)
 """Where no slope is near 0: of one element, differences say nothing there."""
 
 
-@cases.gradients(ops.GELU, "x")
+@cases.gradients(specs.GELU, "x")
 def gelu_points(corpus: Corpus) -> Iterator[Case]:
     for approximate in (False, True):
         more = {"approximate": approximate}
@@ -64,7 +64,7 @@ def gelu_points(corpus: Corpus) -> Iterator[Case]:
     yield Case("empty", (corpus.ordinary((0, 2)),))
 
 
-@cases.gradients(ops.GELU_GRAD, "dy", "x")
+@cases.gradients(specs.GELU_GRAD, "dy", "x")
 def gelu_grad_points(corpus: Corpus) -> Iterator[Case]:
     for approximate in (False, True):
         more = {"approximate": approximate}

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.ops.indexing import indexing as ops
+from tensorplug.plugin import dtypes as dt
+from tensorplug.plugin import specs
 from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle import indexing as oracle
 from tensorplug_conformance.tables import Case, CaseTable
@@ -40,7 +40,7 @@ _GATHER: tuple[tuple[str, tuple[int, ...], tuple[int, ...], dict[str, Any]], ...
 )
 
 
-@cases.of(ops.GATHER_V2, oracle=oracle.gather, signed_zero=True)
+@cases.of(specs.GATHER_V2, oracle=oracle.gather, signed_zero=True)
 def gather(corpus: Corpus) -> Iterator[Case]:
     """Repeated indices, the first and the last, negative ones, every index dtype."""
     for name, shape, index_shape, attributes in _GATHER:
@@ -82,7 +82,7 @@ _SCATTER: tuple[tuple[str, tuple[int, ...], tuple[int, ...], int], ...] = (
 )
 
 
-@cases.of(ops.SCATTER_ND, oracle=oracle.scatter_nd)
+@cases.of(specs.SCATTER_ND, oracle=oracle.scatter_nd)
 def scatter_nd(corpus: Corpus) -> Iterator[Case]:
     """Duplicates add up; places without an update are zero."""
     for name, shape, lead, depth in _SCATTER:
@@ -123,7 +123,7 @@ _GATHER_ND: tuple[tuple[str, tuple[int, ...], tuple[int, ...], int], ...] = (
 )
 
 
-@cases.of(ops.GATHER_ND, oracle=oracle.gather_nd, signed_zero=True)
+@cases.of(specs.GATHER_ND, oracle=oracle.gather_nd, signed_zero=True)
 def gather_nd(corpus: Corpus) -> Iterator[Case]:
     """Indices of every depth and dtype, negative ones among them."""
     for name, shape, lead, depth in _GATHER_ND:
@@ -139,7 +139,7 @@ def gather_nd(corpus: Corpus) -> Iterator[Case]:
         yield Case(layout, inputs, layout=layout)
 
 
-@cases.of(ops.TENSOR_SCATTER_UPDATE, oracle=oracle.tensor_scatter_update, signed_zero=True)
+@cases.of(specs.TENSOR_SCATTER_UPDATE, oracle=oracle.tensor_scatter_update, signed_zero=True)
 def tensor_scatter_update(corpus: Corpus) -> Iterator[Case]:
     """The last of several updates of one place stands."""
     for name, shape, lead, depth in _SCATTER:
@@ -159,7 +159,7 @@ def tensor_scatter_update(corpus: Corpus) -> Iterator[Case]:
         yield Case(layout, inputs, layout=layout)
 
 
-@cases.of(ops.SPARSE_TO_DENSE, oracle=oracle.sparse_to_dense, signed_zero=True)
+@cases.of(specs.SPARSE_TO_DENSE, oracle=oracle.sparse_to_dense, signed_zero=True)
 def sparse_to_dense(corpus: Corpus) -> Iterator[Case]:
     """Values and defaults of rank 0 and 1, indices of rank 0 to 2."""
     one, zero = corpus.ordinary((1,))[0, ...], corpus.ordinary(())
@@ -184,7 +184,7 @@ def sparse_to_dense(corpus: Corpus) -> Iterator[Case]:
     yield Case("large", some, {"output_shape": (LARGE,)})
 
 
-@cases.of(ops.ONE_HOT, oracle=oracle.one_hot)
+@cases.of(specs.ONE_HOT, oracle=oracle.one_hot)
 def one_hot(corpus: Corpus) -> Iterator[Case]:
     """Indices outside [0, depth) give rows of off_value."""
     classes = corpus.of([0, 2, 1, 2])
@@ -206,13 +206,16 @@ def one_hot(corpus: Corpus) -> Iterator[Case]:
     yield Case("sliced", (corpus.of([[0, 1, 2], [2, 1, 0]]),), {"depth": 3}, "sliced")
 
 
-@cases.gradients(ops.GATHER_V2, "x")
+@cases.gradients(specs.GATHER_V2, "x")
 def gather_points(corpus: Corpus) -> Iterator[Case]:
     repeated = np.array([0, 2, 0], dtype=np.int32)
     yield Case("rows", (corpus.ordinary((3, 2)), repeated), {"axis": 0})
     yield Case("columns", (corpus.ordinary((2, 3)), repeated), {"axis": 1})
     batched = np.array([[0, 0], [2, 1]], dtype=np.int32)
     yield Case("batched", (corpus.ordinary((2, 3)), batched), {"axis": 1, "batch_dims": 1})
+    yield Case("inner axis", (corpus.ordinary((2, 3, 3)), batched), {"axis": 2, "batch_dims": -1})
+    deep = {"axis": 2, "batch_dims": 2}
+    yield Case("two batches", (corpus.ordinary((2, 2, 3)), batched[..., None].copy()), deep)
     last = np.array([-1, 0, -1], dtype=np.int32)
     yield Case("from the end", (corpus.ordinary((3,)), last), {"axis": 0})
     yield Case("last axis", (corpus.ordinary((2, 1, 3)), repeated), {"axis": -1})
@@ -220,7 +223,7 @@ def gather_points(corpus: Corpus) -> Iterator[Case]:
     yield Case("no indices", (corpus.ordinary((3, 2)), repeated[:0]), {"axis": 0})
 
 
-@cases.gradients(ops.SCATTER_ND, "updates")
+@cases.gradients(specs.SCATTER_ND, "updates")
 def scatter_points(corpus: Corpus) -> Iterator[Case]:
     places = np.array([[1], [0], [1]], dtype=np.int32)
     yield Case("elements", (places, corpus.ordinary((3,))), {"shape": (4,)})
@@ -230,7 +233,7 @@ def scatter_points(corpus: Corpus) -> Iterator[Case]:
     yield Case("no updates", (places[:0], corpus.ordinary((0, 2))), {"shape": (3, 2)})
 
 
-@cases.gradients(ops.GATHER_ND, "params")
+@cases.gradients(specs.GATHER_ND, "params")
 def gather_nd_points(corpus: Corpus) -> Iterator[Case]:
     cells = np.array([[0, 1], [2, -1], [0, 1]], dtype=np.int32)
     yield Case("cells", (corpus.ordinary((3, 2)), cells))
@@ -240,7 +243,7 @@ def gather_nd_points(corpus: Corpus) -> Iterator[Case]:
     yield Case("nothing inside", (corpus.ordinary((3, 0)), cells[:, :1].copy()))
 
 
-@cases.gradients(ops.TENSOR_SCATTER_UPDATE, "tensor", "updates")
+@cases.gradients(specs.TENSOR_SCATTER_UPDATE, "tensor", "updates")
 def scatter_update_points(corpus: Corpus) -> Iterator[Case]:
     places = np.array([[1], [0], [1]], dtype=np.int32)
     yield Case("elements", (corpus.ordinary((4,)), places, corpus.ordinary((3,))))
@@ -252,7 +255,7 @@ def scatter_update_points(corpus: Corpus) -> Iterator[Case]:
     yield Case("nothing inside", (corpus.ordinary((3, 0)), places, corpus.ordinary((3, 0))))
 
 
-@cases.gradients(ops.SPARSE_TO_DENSE, "sparse_values", "default_value")
+@cases.gradients(specs.SPARSE_TO_DENSE, "sparse_values", "default_value")
 def sparse_to_dense_points(corpus: Corpus) -> Iterator[Case]:
     places, value = np.array([3, 1, 3], dtype=np.int32), corpus.ordinary(())
     yield Case("elements", (places, corpus.ordinary((3,)), value), {"output_shape": (5,)})

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.ops.nn import layer_normalization as ops
+from tensorplug.plugin import specs
 from tensorplug_conformance.oracle import layer_normalization as oracle
 from tensorplug_conformance.tables import Case, CaseTable
 
@@ -46,7 +46,7 @@ def _layer(
     return Case(name, (corpus.ordinary(shape), scale, offset), **more)
 
 
-@cases.of(ops.LAYER_NORM, oracle=oracle.layer_norm)
+@cases.of(specs.LAYER_NORM, oracle=oracle.layer_norm)
 def layer_norm(corpus: Corpus) -> Iterator[Case]:
     """Any axes; scale and offset per feature, per example, in one number, or absent."""
     for name, shape, attributes in _SHAPES:
@@ -68,7 +68,7 @@ def layer_norm(corpus: Corpus) -> Iterator[Case]:
     yield Case("not finite", (corpus.of([[1, np.nan, 2], [1, 2, 4]]), None, None))
 
 
-@cases.of(ops.LAYER_NORM_GRAD, oracle=oracle.layer_norm_grad)
+@cases.of(specs.LAYER_NORM_GRAD, oracle=oracle.layer_norm_grad)
 def layer_norm_grad(corpus: Corpus) -> Iterator[Case]:
     """The same axes."""
     for name, shape, attributes in _SHAPES:
@@ -89,7 +89,7 @@ _POINTS: tuple[tuple[str, Shape, dict[str, Any]], ...] = (
 )
 
 
-@cases.gradients(ops.LAYER_NORM, "x", "scale", "offset")
+@cases.gradients(specs.LAYER_NORM, "x", "scale", "offset")
 def layer_norm_points(corpus: Corpus) -> Iterator[Case]:
     for name, shape, attributes in _POINTS:
         yield _layer(corpus, name, shape, shape, attributes=attributes)
@@ -100,7 +100,7 @@ def layer_norm_points(corpus: Corpus) -> Iterator[Case]:
         yield _layer(corpus, what, (2, 3), (3,), given=given)
 
 
-@cases.gradients(ops.LAYER_NORM_GRAD, "dy", "x")
+@cases.gradients(specs.LAYER_NORM_GRAD, "dy", "x")
 def layer_norm_grad_points(corpus: Corpus) -> Iterator[Case]:
     for name, shape, attributes in _POINTS:
         yield Case(name, (corpus.ordinary(shape), corpus.ordinary(shape)), attributes)

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.errors import ShapeError
-from tensorplug.ops import matrix_products as ops
+from tensorplug.plugin import ShapeError, specs
 from tensorplug_conformance.oracle import linalg as oracle
 from tensorplug_conformance.tables import Case, CaseTable
 
@@ -45,7 +44,7 @@ _PRODUCTS: tuple[tuple[str, tuple[int, ...], tuple[int, ...], dict[str, Any]], .
 )
 
 
-@cases.of(ops.BATCH_MAT_MUL, oracle=oracle.batch_mat_mul)
+@cases.of(specs.BATCH_MAT_MUL, oracle=oracle.batch_mat_mul)
 def batch_mat_mul(corpus: Corpus) -> Iterator[Case]:
     """Flags, broadcast batches, sizes that no block divides; integers wrap."""
     for name, a, b, attributes in _PRODUCTS:
@@ -61,7 +60,7 @@ def batch_mat_mul(corpus: Corpus) -> Iterator[Case]:
         yield Case("specials", (left, corpus.of([[2.0, 1.0], [3.0, 1.0]])))
 
 
-@cases.gradients(ops.BATCH_MAT_MUL, "a", "b")
+@cases.gradients(specs.BATCH_MAT_MUL, "a", "b")
 def products(corpus: Corpus) -> Iterator[Case]:
     """Broadcast batches too: their gradients are summed back."""
     for name, a, b, attributes in (

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.ops.nn.convolution import morphology as ops
+from tensorplug.plugin import specs
 from tensorplug_conformance.oracle import morphology as oracle
 from tensorplug_conformance.tables import Case, CaseTable
 
@@ -35,7 +35,7 @@ WINDOWS: tuple[tuple[str, tuple[int, ...], tuple[int, ...], dict[str, Any]], ...
 _SAME: dict[str, Any] = {"strides": 1, "pad": "same"}
 
 
-@cases.of(ops.DILATION2D, oracle=oracle.dilation2d)
+@cases.of(specs.DILATION2D, oracle=oracle.dilation2d)
 def dilation2d(corpus: Corpus) -> Iterator[Case]:
     """Padding never wins, not even over negative numbers; NaN always does; integers wrap."""
     for name, x, taps, options in WINDOWS:
@@ -67,8 +67,8 @@ def _pulled(corpus: Corpus, name: str, x: Array, filter: Array, options: dict[st
 
 
 for spec, reference in (
-    (ops.DILATION2D_BACKPROP_INPUT, oracle.backprop_input),
-    (ops.DILATION2D_BACKPROP_FILTER, oracle.backprop_filter),
+    (specs.DILATION2D_BACKPROP_INPUT, oracle.backprop_input),
+    (specs.DILATION2D_BACKPROP_FILTER, oracle.backprop_filter),
 ):
 
     @cases.of(spec, oracle=reference)
@@ -99,19 +99,19 @@ _POINTS = (
 )
 
 
-@cases.gradients(ops.DILATION2D, "x", "filter")
+@cases.gradients(specs.DILATION2D, "x", "filter")
 def dilation2d_points(corpus: Corpus) -> Iterator[Case]:
     for name, x, taps, options in _POINTS:
         yield Case(name, _apart(corpus, x, taps), options)
 
 
-@cases.gradients(ops.DILATION2D_BACKPROP_INPUT, "dy")
+@cases.gradients(specs.DILATION2D_BACKPROP_INPUT, "dy")
 def backprop_input_points(corpus: Corpus) -> Iterator[Case]:
     for name, x, taps, options in _POINTS:
         yield _pulled(corpus, name, *_apart(corpus, x, taps), options)
 
 
-@cases.gradients(ops.DILATION2D_BACKPROP_FILTER, "dy")
+@cases.gradients(specs.DILATION2D_BACKPROP_FILTER, "dy")
 def backprop_filter_points(corpus: Corpus) -> Iterator[Case]:
     for name, x, taps, options in _POINTS:
         yield _pulled(corpus, name, *_apart(corpus, x, taps), options)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.errors import ShapeError
-from tensorplug.ops import movement as ops
+from tensorplug.plugin import ShapeError, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance import patterns
 from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle import movement as oracle
@@ -16,12 +15,12 @@ from tensorplug_conformance.tables import Case, CaseTable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tensorplug.contract.spec import KernelSpec
+    from tensorplug.plugin import KernelSpec
     from tensorplug_conformance.corpus import Corpus
 
 cases = CaseTable()
 
-cases.of(ops.IDENTITY, oracle=oracle.identity, signed_zero=True)(patterns.unary)
+cases.of(specs.IDENTITY, oracle=oracle.identity, signed_zero=True)(patterns.unary)
 
 RESHAPE: Rows = (
     ("flatten", (3, 4), {"shape": (12,)}),
@@ -108,11 +107,11 @@ PAD: Rows = (
 
 
 for spec, rows, reference in (
-    (ops.RESHAPE, RESHAPE, oracle.reshape),
-    (ops.EXPAND_DIMS, EXPAND_DIMS, oracle.expand_dims),
-    (ops.TRANSPOSE, TRANSPOSE, oracle.transpose),
-    (ops.BROADCAST_TO, BROADCAST_TO, oracle.broadcast_to),
-    (ops.SLICE, SLICE, oracle.slice_),
+    (specs.RESHAPE, RESHAPE, oracle.reshape),
+    (specs.EXPAND_DIMS, EXPAND_DIMS, oracle.expand_dims),
+    (specs.TRANSPOSE, TRANSPOSE, oracle.transpose),
+    (specs.BROADCAST_TO, BROADCAST_TO, oracle.broadcast_to),
+    (specs.SLICE, SLICE, oracle.slice_),
 ):
 
     @cases.of(spec, oracle=reference, signed_zero=True)
@@ -129,11 +128,11 @@ for spec, rows, reference in (
             "Slice": {"begin": (1, 0)},
         }
         yield Case("edges", (edges.reshape(n, 1),), at_edges[spec.name])
-        if spec is ops.RESHAPE:
+        if spec is specs.RESHAPE:
             yield Case("wrong size", (edges,), {"shape": (n + 1,)}, expected=ShapeError)
 
 
-@cases.of(ops.PAD_V2, oracle=oracle.pad, signed_zero=True)
+@cases.of(specs.PAD_V2, oracle=oracle.pad, signed_zero=True)
 def pad(corpus: Corpus) -> Iterator[Case]:
     """Constants of the dtype, infinite ones among them."""
     if corpus.dtype is dt.string:
@@ -154,7 +153,7 @@ def pad(corpus: Corpus) -> Iterator[Case]:
         yield Case("with -7", (corpus.ordinary((3,)),), attributes)
 
 
-@cases.of(ops.CONCAT, oracle=oracle.concat, signed_zero=True)
+@cases.of(specs.CONCAT, oracle=oracle.concat, signed_zero=True)
 def concat(corpus: Corpus) -> Iterator[Case]:
     """One tensor, many, empty ones, every axis."""
     for name, shapes, attributes in (
@@ -177,7 +176,7 @@ def concat(corpus: Corpus) -> Iterator[Case]:
         yield Case(layout, inputs, {"axis": 1}, layout=layout)
 
 
-@cases.of(ops.PACK, oracle=oracle.pack, signed_zero=True)
+@cases.of(specs.PACK, oracle=oracle.pack, signed_zero=True)
 def pack(corpus: Corpus) -> Iterator[Case]:
     """One tensor, many, empty ones, every place for the axis."""
     for name, shape, count, attributes in (
@@ -205,22 +204,22 @@ def pack(corpus: Corpus) -> Iterator[Case]:
 
 
 for spec, rows in (
-    (ops.RESHAPE, RESHAPE),
-    (ops.EXPAND_DIMS, EXPAND_DIMS),
-    (ops.TRANSPOSE, TRANSPOSE),
-    (ops.BROADCAST_TO, BROADCAST_TO),
-    (ops.SLICE, SLICE),
-    (ops.PAD_V2, PAD),
+    (specs.RESHAPE, RESHAPE),
+    (specs.EXPAND_DIMS, EXPAND_DIMS),
+    (specs.TRANSPOSE, TRANSPOSE),
+    (specs.BROADCAST_TO, BROADCAST_TO),
+    (specs.SLICE, SLICE),
+    (specs.PAD_V2, PAD),
 ):
     cases.gradients(spec, spec.input_names[0])(points(rows))
 
 
-@cases.gradients(ops.IDENTITY, "x")
+@cases.gradients(specs.IDENTITY, "x")
 def identity_points(corpus: Corpus) -> Iterator[Case]:
     yield from patterns.near(-2.0, 2.0)(corpus)
 
 
-@cases.gradients(ops.CONCAT, "xs")
+@cases.gradients(specs.CONCAT, "xs")
 def concat_points(corpus: Corpus) -> Iterator[Case]:
     for name, shapes, axis in (
         ("first axis", ((2, 3), (1, 3)), 0),
@@ -232,7 +231,7 @@ def concat_points(corpus: Corpus) -> Iterator[Case]:
         yield Case(name, ([corpus.ordinary(shape) for shape in shapes],), {"axis": axis})
 
 
-@cases.gradients(ops.PACK, "xs")
+@cases.gradients(specs.PACK, "xs")
 def pack_points(corpus: Corpus) -> Iterator[Case]:
     for name, shape, count, axis in (
         ("front", (2, 3), 2, 0),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.ops.nn import normalization as ops
+from tensorplug.plugin import specs
 from tensorplug_conformance.oracle import normalization as oracle
 from tensorplug_conformance.tables import Case, CaseTable
 
@@ -32,7 +32,7 @@ def _batch(
 
 
 # An infinite variance may be divided by, or its reciprocal multiplied with.
-@cases.of(ops.FUSED_BATCH_NORM, oracle=oracle.batch_norm, ordinary=("variance",))
+@cases.of(specs.FUSED_BATCH_NORM, oracle=oracle.batch_norm, ordinary=("variance",))
 def batch_norm(corpus: Corpus) -> Iterator[Case]:
     """Statistics per channel, per element and in one number; scale and offset may be absent."""
     yield _batch(corpus, "NHWC", (2, 3, 4, 3), (3,))
@@ -64,7 +64,7 @@ def batch_norm(corpus: Corpus) -> Iterator[Case]:
     yield Case("variance 0", (x, None, None, none, none), {"variance_epsilon": 0.0})
 
 
-@cases.gradients(ops.FUSED_BATCH_NORM, "x", "scale", "offset", "mean", "variance")
+@cases.gradients(specs.FUSED_BATCH_NORM, "x", "scale", "offset", "mean", "variance")
 def batch_norm_points(corpus: Corpus) -> Iterator[Case]:
     yield _batch(corpus, "per channel", (2, 2, 3), (3,))
     yield _batch(corpus, "kept axes", (2, 2, 2), (1, 2, 1))
@@ -98,7 +98,7 @@ _OPTIONS: tuple[tuple[str, Shape, dict[str, Any]], ...] = (
 )
 
 
-@cases.of(ops.LRN, oracle=oracle.lrn)
+@cases.of(specs.LRN, oracle=oracle.lrn)
 def lrn(corpus: Corpus) -> Iterator[Case]:
     """Windows narrower and wider than the channels, and powers with and without roots."""
     for name, shape, options in _OPTIONS:
@@ -120,7 +120,7 @@ def _pulled(corpus: Corpus, name: str, x: Array, options: dict[str, Any]) -> Cas
 
 
 # The output must be that of the input: other values would not come from any normalization.
-@cases.of(ops.LRN_GRAD, oracle=oracle.lrn_grad, ordinary=("x", "y"))
+@cases.of(specs.LRN_GRAD, oracle=oracle.lrn_grad, ordinary=("x", "y"))
 def lrn_grad(corpus: Corpus) -> Iterator[Case]:
     """The windows of LRN."""
     for name, shape, options in _OPTIONS:
@@ -131,13 +131,13 @@ def lrn_grad(corpus: Corpus) -> Iterator[Case]:
         yield Case(layout, inputs, _NARROW, layout=layout)
 
 
-@cases.gradients(ops.LRN, "x")
+@cases.gradients(specs.LRN, "x")
 def lrn_points(corpus: Corpus) -> Iterator[Case]:
     for name, shape, options in (*_OPTIONS[2:7], *_OPTIONS[10:]):
         yield Case(name, (corpus.ordinary(shape, -1.0, 1.0),), options)
 
 
-@cases.gradients(ops.LRN_GRAD, "x", "y", "dy")
+@cases.gradients(specs.LRN_GRAD, "x", "y", "dy")
 def lrn_grad_points(corpus: Corpus) -> Iterator[Case]:
     for name, options in (
         ("narrow", {"depth_radius": 1, "bias": 2, "alpha": 0.5, "beta": 0.75}),

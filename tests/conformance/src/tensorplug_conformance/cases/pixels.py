@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.errors import ArgumentError, ShapeError
-from tensorplug.ops.image import pixels as ops
+from tensorplug.plugin import ArgumentError, ShapeError, specs
 from tensorplug_conformance.oracle import pixels as oracle
 from tensorplug_conformance.tables import Case, CaseTable
 
@@ -38,7 +37,7 @@ def _images(corpus: Corpus, channels: tuple[int, ...]) -> Iterator[tuple[str, Ar
         yield "halves", np.stack(around)
 
 
-@cases.of(ops.FROM_PIXELS, oracle=oracle.from_pixels)
+@cases.of(specs.FROM_PIXELS, oracle=oracle.from_pixels)
 def from_pixels(corpus: Corpus) -> Iterator[Case]:
     """Gray, gray with alpha, RGB and RGBA, into one to four channels."""
     for name, image in _images(corpus, (1, 2, 3, 4)):
@@ -59,7 +58,7 @@ def from_pixels(corpus: Corpus) -> Iterator[Case]:
         yield Case(name, (_image(corpus, shape),), options, expected=error)
 
 
-@cases.of(ops.DRAW, oracle=oracle.draw)
+@cases.of(specs.DRAW, oracle=oracle.draw)
 def draw(corpus: Corpus) -> Iterator[Case]:
     """Gray, RGB and RGBA; what is too dark or too bright is cut."""
     for name, image in _images(corpus, (1, 3, 4)):

@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.ops.nn.convolution import pooling as ops
-from tensorplug.ops.nn.convolution.dilated_pooling import POOL
+from tensorplug.plugin import specs
 from tensorplug_conformance.oracle import pooling as oracle
 from tensorplug_conformance.tables import Case, CaseTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tensorplug.contract.spec import KernelSpec
+    from tensorplug.plugin import KernelSpec
     from tensorplug_conformance.corpus import Corpus
     from tensorplug_conformance.tables import Array
 
@@ -101,7 +100,7 @@ def _layouts(corpus: Corpus) -> Iterator[Case]:
     yield Case("sliced", (corpus.ordinary((2, 4, 4, 3)),), options, layout="sliced")
 
 
-@cases.of(ops.MAX_POOL, oracle=oracle.max_pool)
+@cases.of(specs.MAX_POOL, oracle=oracle.max_pool)
 def max_pool(corpus: Corpus) -> Iterator[Case]:
     """Padding never wins, not even over negative numbers; NaN always does."""
     for name, shape, options in _chosen(corpus, *WINDOWS, *_ROUNDED, _ONLY_PADDING, _LARGE):
@@ -119,7 +118,7 @@ def _missing(corpus: Corpus) -> Any:
     return np.isnan(edges) if corpus.floating else np.zeros(edges.shape, dtype=bool)
 
 
-@cases.of(ops.AVG_POOL, oracle=oracle.avg_pool)
+@cases.of(specs.AVG_POOL, oracle=oracle.avg_pool)
 def avg_pool(corpus: Corpus) -> Iterator[Case]:
     """Divided by the number of elements that are there; NaN where there are none."""
     for name, shape, options in (*WINDOWS, *_ROUNDED, _ONLY_PADDING, _LARGE):
@@ -128,7 +127,7 @@ def avg_pool(corpus: Corpus) -> Iterator[Case]:
     yield Case("specials", (_specials(corpus),), {"filter_size": 2, "strides": 1, "pad": "same"})
 
 
-@cases.of(ops.MAX_POOL_WITH_ARGMAX, oracle=oracle.max_pool_with_argmax)
+@cases.of(specs.MAX_POOL_WITH_ARGMAX, oracle=oracle.max_pool_with_argmax)
 def max_pool_with_argmax(corpus: Corpus) -> Iterator[Case]:
     """The place of the first largest, with and without the image's part; -1 over padding."""
     for name, shape, options in _chosen(corpus, *WINDOWS, _ONLY_PADDING, _LARGE):
@@ -143,8 +142,8 @@ def max_pool_with_argmax(corpus: Corpus) -> Iterator[Case]:
 
 
 for spec, reference in (
-    (ops.MAX_POOL_3D, oracle.max_pool),
-    (ops.AVG_POOL_3D, oracle.avg_pool),
+    (specs.MAX_POOL_3D, oracle.max_pool),
+    (specs.AVG_POOL_3D, oracle.avg_pool),
 ):
 
     @cases.of(spec, oracle=reference)
@@ -162,7 +161,7 @@ def _pulled(corpus: Corpus, name: str, x: Any, options: dict[str, Any]) -> Case:
 _TOGETHER = ("input", "output")
 
 
-@cases.of(ops.MAX_POOL_GRAD, oracle=oracle.max_pool_grad, ordinary=_TOGETHER)
+@cases.of(specs.MAX_POOL_GRAD, oracle=oracle.max_pool_grad, ordinary=_TOGETHER)
 def max_pool_grad(corpus: Corpus) -> Iterator[Case]:
     """Ties go to the first in row-major order; overlapping windows add up."""
     for name, shape, options in (*WINDOWS, *_ROUNDED, _ONLY_PADDING):
@@ -181,7 +180,7 @@ def max_pool_grad(corpus: Corpus) -> Iterator[Case]:
         yield _pulled(corpus, f"NaN, {name} channels", _spotted(corpus, shape), apart)
 
 
-@cases.of(ops.MAX_POOL_3D_GRAD, oracle=oracle.max_pool_grad, ordinary=_TOGETHER)
+@cases.of(specs.MAX_POOL_3D_GRAD, oracle=oracle.max_pool_grad, ordinary=_TOGETHER)
 def max_pool_3d_grad(corpus: Corpus) -> Iterator[Case]:
     for name, shape, options in VOLUMES:
         yield _pulled(corpus, name, corpus.distinct(shape), options)
@@ -206,14 +205,14 @@ def _averaged(corpus: Corpus, window: Window) -> Case:
     return Case(name, (corpus.ordinary(positions), x), options)
 
 
-@cases.of(ops.AVG_POOL_GRAD, oracle=oracle.avg_pool_grad)
+@cases.of(specs.AVG_POOL_GRAD, oracle=oracle.avg_pool_grad)
 def avg_pool_grad(corpus: Corpus) -> Iterator[Case]:
     """Each dy is divided by what its window holds, not by the taps of the window."""
     for window in (*WINDOWS, *_ROUNDED, _ONLY_PADDING, _LARGE):
         yield _averaged(corpus, window)
 
 
-@cases.of(ops.AVG_POOL_3D_GRAD, oracle=oracle.avg_pool_grad)
+@cases.of(specs.AVG_POOL_3D_GRAD, oracle=oracle.avg_pool_grad)
 def avg_pool_3d_grad(corpus: Corpus) -> Iterator[Case]:
     for window in (*VOLUMES, _LARGE_VOLUME):
         yield _averaged(corpus, window)
@@ -237,7 +236,7 @@ _POOLS: tuple[Window, ...] = (
 )
 
 
-@cases.of(POOL, oracle=oracle.pool)
+@cases.of(specs.POOL, oracle=oracle.pool)
 def pool(corpus: Corpus) -> Iterator[Case]:
     """One to three axes, taps apart, for the average and the largest."""
     for kind in ("max", "avg"):
@@ -325,21 +324,21 @@ def _at_winners(points: tuple[Window, ...]) -> Callable[[Corpus], Iterator[Case]
 
 
 _SMOOTH: tuple[tuple[KernelSpec, str, Callable[[Corpus], Iterator[Case]]], ...] = (
-    (ops.MAX_POOL, "x", _at(_POINTS)),
-    (ops.AVG_POOL, "x", _at(_POINTS)),
-    (ops.MAX_POOL_3D, "x", _at(_VOLUME_POINTS)),
-    (ops.AVG_POOL_3D, "x", _at(_VOLUME_POINTS)),
-    (ops.MAX_POOL_WITH_ARGMAX, "x", _at(_PLACED_POINTS)),
-    (ops.MAX_POOL_GRAD, "dy", _at_winners(_POINTS)),
-    (ops.MAX_POOL_3D_GRAD, "dy", _at_winners(_VOLUME_POINTS)),
-    (ops.AVG_POOL_GRAD, "dy", _at_averages(_POINTS)),
-    (ops.AVG_POOL_3D_GRAD, "dy", _at_averages(_VOLUME_POINTS)),
+    (specs.MAX_POOL, "x", _at(_POINTS)),
+    (specs.AVG_POOL, "x", _at(_POINTS)),
+    (specs.MAX_POOL_3D, "x", _at(_VOLUME_POINTS)),
+    (specs.AVG_POOL_3D, "x", _at(_VOLUME_POINTS)),
+    (specs.MAX_POOL_WITH_ARGMAX, "x", _at(_PLACED_POINTS)),
+    (specs.MAX_POOL_GRAD, "dy", _at_winners(_POINTS)),
+    (specs.MAX_POOL_3D_GRAD, "dy", _at_winners(_VOLUME_POINTS)),
+    (specs.AVG_POOL_GRAD, "dy", _at_averages(_POINTS)),
+    (specs.AVG_POOL_3D_GRAD, "dy", _at_averages(_VOLUME_POINTS)),
 )
 for spec, wrt, points in _SMOOTH:
     cases.gradients(spec, wrt)(points)
 
 
-@cases.gradients(POOL, "input")
+@cases.gradients(specs.POOL, "input")
 def pool_points(corpus: Corpus) -> Iterator[Case]:
     options = {"window_shape": 2, "pad": "same", "dilations": 2}
     for kind in ("max", "avg"):

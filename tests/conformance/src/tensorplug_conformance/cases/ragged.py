@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.errors import ArgumentError, OutOfRangeError, ShapeError
-from tensorplug.ops import ragged as ops
+from tensorplug.plugin import ArgumentError, OutOfRangeError, ShapeError, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle import ragged as oracle
 from tensorplug_conformance.tables import Case, CaseTable
@@ -46,7 +45,7 @@ _ROWS: tuple[tuple[str, list[Array], tuple[int, ...], Any], ...] = (
 )
 
 
-@cases.of(ops.RAGGED_GATHER, oracle=oracle.gather, dtypes=sorted(dt.ANY, key=str))
+@cases.of(specs.RAGGED_GATHER, oracle=oracle.gather, dtypes=sorted(dt.ANY, key=str))
 def ragged_gather(corpus: Corpus) -> Iterator[Case]:
     """Rows that come often or not at all, one and several splits."""
     for name, splits, shape, indices in _ROWS:
@@ -74,7 +73,7 @@ def ragged_gather(corpus: Corpus) -> Iterator[Case]:
     yield Case("rank 0", (_FLAT, corpus.ordinary(()), _numbers(0)), expected=ShapeError)
 
 
-@cases.gradients(ops.RAGGED_GATHER, "params_dense_values")
+@cases.gradients(specs.RAGGED_GATHER, "params_dense_values")
 def gather_points(corpus: Corpus) -> Iterator[Case]:
     """The values are the last output, and the only one with a gradient."""
     for name, splits, shape, indices in _ROWS:
@@ -87,7 +86,7 @@ def gather_points(corpus: Corpus) -> Iterator[Case]:
 _ENDS = ("starts", "limits", "deltas")
 
 
-@cases.of(ops.RAGGED_RANGE, oracle=oracle.ragged_range, ulp={"*": 0.5}, ordinary=_ENDS)
+@cases.of(specs.RAGGED_RANGE, oracle=oracle.ragged_range, ulp={"*": 0.5}, ordinary=_ENDS)
 def ragged_range(corpus: Corpus) -> Iterator[Case]:
     """Ranges up and down, empty ones, one number for all rows."""
     of = corpus.of
@@ -119,7 +118,7 @@ def ragged_range(corpus: Corpus) -> Iterator[Case]:
     yield Case("rank 2", (of([[0, 1]]), of(5), of(1)), expected=ShapeError)
 
 
-@cases.gradients(ops.RAGGED_RANGE, "starts", "deltas")
+@cases.gradients(specs.RAGGED_RANGE, "starts", "deltas")
 def range_points(corpus: Corpus) -> Iterator[Case]:
     """Limits between two values: near one, the number of values changes."""
     of = corpus.of
@@ -164,7 +163,7 @@ _DENSE: tuple[tuple[str, Any, tuple[int, ...], list[Array], list[str]], ...] = (
 )
 
 
-@cases.of(ops.RAGGED_TENSOR_TO_TENSOR, oracle=oracle.to_tensor)
+@cases.of(specs.RAGGED_TENSOR_TO_TENSOR, oracle=oracle.to_tensor)
 def ragged_tensor_to_tensor(corpus: Corpus) -> Iterator[Case]:
     """Every kind of partition, cut, filled up and as wide as the longest row."""
     default = corpus.ordinary(())
@@ -209,7 +208,7 @@ def ragged_tensor_to_tensor(corpus: Corpus) -> Iterator[Case]:
     yield Case("other default", inputs, wide, expected=ShapeError)
 
 
-@cases.gradients(ops.RAGGED_TENSOR_TO_TENSOR, "values", "default_value")
+@cases.gradients(specs.RAGGED_TENSOR_TO_TENSOR, "values", "default_value")
 def dense_points(corpus: Corpus) -> Iterator[Case]:
     for name, shape, values, partitions, kinds in (
         _DENSE[at] for at in (2, 4, 5, 6, 9, 14, 15, 16, 17)

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.errors import ArgumentError, DTypeError, ShapeError
-from tensorplug.ops.random import random as ops
+from tensorplug.plugin import ArgumentError, DTypeError, ShapeError, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle import random as oracle
 from tensorplug_conformance.tables import Case, CaseTable
@@ -16,7 +15,7 @@ from tensorplug_conformance.tables import Case, CaseTable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tensorplug.contract.spec import KernelSpec
+    from tensorplug.plugin import KernelSpec
     from tensorplug_conformance.corpus import Corpus
     from tensorplug_conformance.tables import Array, Reference
 
@@ -42,7 +41,7 @@ def _key(name: str) -> Array:
     return np.array(_KEYS[name], dtype=np.uint32)
 
 
-@cases.of(ops.RANDOM_BITS, oracle=oracle.bits)
+@cases.of(specs.RANDOM_BITS, oracle=oracle.bits)
 def random_bits(_corpus: Corpus) -> Iterator[Case]:
     """Every key, the counter's limits, and what is no key."""
     for name in _KEYS:
@@ -74,12 +73,12 @@ def _real(spec: KernelSpec, reference: Callable[..., Reference]) -> None:
         yield Case("no float", (_key("pi"),), wrong, expected=DTypeError)
 
 
-_real(ops.RANDOM_UNIFORM, oracle.uniform)
-_real(ops.RANDOM_EXPONENTIAL, oracle.exponential)
-_real(ops.RANDOM_NORMAL, oracle.normal)
+_real(specs.RANDOM_UNIFORM, oracle.uniform)
+_real(specs.RANDOM_EXPONENTIAL, oracle.exponential)
+_real(specs.RANDOM_NORMAL, oracle.normal)
 
 
-@cases.of(ops.RANDOM_INTEGERS, oracle=oracle.integers, dtypes=(dt.uint32, dt.uint64))
+@cases.of(specs.RANDOM_INTEGERS, oracle=oracle.integers, dtypes=(dt.uint32, dt.uint64))
 def random_integers(corpus: Corpus) -> Iterator[Case]:
     """Spans from 1 to all integers there are (0), one for all elements and one for each."""
     key = _key("pi")
@@ -96,7 +95,7 @@ def random_integers(corpus: Corpus) -> Iterator[Case]:
     yield Case("broadcast", (key, spans[:4]), {"shape": (2, 4)}, expected=ShapeError)
 
 
-@cases.of(ops.MULTINOMIAL, oracle=oracle.multinomial, ordinary=("logits",))
+@cases.of(specs.MULTINOMIAL, oracle=oracle.multinomial, ordinary=("logits",))
 def multinomial(corpus: Corpus) -> Iterator[Case]:
     """One row and several, outcomes that never come, seeds of every kind."""
     for seed in (0, 1, 2**64 - 1, 5.0, 0.25):

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.errors import ShapeError
-from tensorplug.ops import reduction as ops
+from tensorplug.plugin import ShapeError, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle import reduction as oracle
 from tensorplug_conformance.tables import Case, CaseTable
@@ -67,7 +66,7 @@ def _specials(corpus: Corpus) -> Iterator[Case]:
         yield Case("specials", (corpus.of(rows),), axis)
 
 
-@cases.of(ops.SUM, oracle=oracle.total)
+@cases.of(specs.SUM, oracle=oracle.total)
 def total(corpus: Corpus) -> Iterator[Case]:
     """Integers wrap; a long float sum shows the accumulator's width."""
     yield from _axes(corpus.ordinary, "axis", has_empty_value=True)
@@ -78,7 +77,7 @@ def total(corpus: Corpus) -> Iterator[Case]:
         yield Case("cancelling", (corpus.of([1000.0, 1.0, -1000.0, 1.0]),))
 
 
-@cases.of(ops.PROD, oracle=oracle.product)
+@cases.of(specs.PROD, oracle=oracle.product)
 def product(corpus: Corpus) -> Iterator[Case]:
     """Numbers near 1, so that long products neither overflow nor vanish; integers wrap."""
 
@@ -101,7 +100,7 @@ def product(corpus: Corpus) -> Iterator[Case]:
     yield from _specials(corpus)
 
 
-@cases.of(ops.MEAN, oracle=oracle.mean)
+@cases.of(specs.MEAN, oracle=oracle.mean)
 def mean(corpus: Corpus) -> Iterator[Case]:
     """NaN where there is nothing to take the mean of."""
     yield from _axes(corpus.ordinary, "axis", has_empty_value=True)
@@ -109,7 +108,7 @@ def mean(corpus: Corpus) -> Iterator[Case]:
     yield Case("large", (corpus.ordinary((LARGE,), 0.0, 0.5),))
 
 
-for spec, largest, name in ((ops.MAX, True, "reduction_indices"), (ops.MIN, False, "axis")):
+for spec, largest, name in ((specs.MAX, True, "reduction_indices"), (specs.MIN, False, "axis")):
 
     @cases.of(spec, oracle=oracle.extreme(largest, name))
     def extreme(corpus: Corpus, name: str = name) -> Iterator[Case]:
@@ -126,7 +125,7 @@ for spec, largest, name in ((ops.MAX, True, "reduction_indices"), (ops.MIN, Fals
             yield Case("specials", (corpus.of(rows),), {name: 1})
 
 
-for spec, reference in ((ops.ANY, oracle.quantifier(any)), (ops.ALL, oracle.quantifier(all))):
+for spec, reference in ((specs.ANY, oracle.quantifier(any)), (specs.ALL, oracle.quantifier(all))):
 
     @cases.of(spec, oracle=reference)
     def quantified(corpus: Corpus) -> Iterator[Case]:
@@ -165,13 +164,13 @@ def _first(corpus: Corpus) -> Iterator[Case]:
         yield Case("specials", (corpus.of(rows),), {"axis": 1})
 
 
-@cases.of(ops.ARG_MAX, oracle=oracle.arg_max)
+@cases.of(specs.ARG_MAX, oracle=oracle.arg_max)
 def arg_max(corpus: Corpus) -> Iterator[Case]:
     """The first of equals; a NaN counts as largest."""
     yield from _first(corpus)
 
 
-@cases.of(ops.ARG_MIN, oracle=oracle.arg_min)
+@cases.of(specs.ARG_MIN, oracle=oracle.arg_min)
 def arg_min(corpus: Corpus) -> Iterator[Case]:
     """The first of equals; a NaN counts as smallest."""
     yield from _first(corpus)
@@ -207,8 +206,8 @@ def _smooth(
     return points
 
 
-cases.gradients(ops.SUM, "x")(_smooth("axis", -2.0, 2.0, may_be_empty=True))
-cases.gradients(ops.MEAN, "x")(_smooth("axis", -2.0, 2.0))
-cases.gradients(ops.MAX, "x")(_smooth("reduction_indices", 0, 0, distinct=True))
-cases.gradients(ops.MIN, "x")(_smooth("axis", 0, 0, distinct=True))
-cases.gradients(ops.PROD, "x")(_smooth("axis", 0.5, 1.5, may_be_empty=True))
+cases.gradients(specs.SUM, "x")(_smooth("axis", -2.0, 2.0, may_be_empty=True))
+cases.gradients(specs.MEAN, "x")(_smooth("axis", -2.0, 2.0))
+cases.gradients(specs.MAX, "x")(_smooth("reduction_indices", 0, 0, distinct=True))
+cases.gradients(specs.MIN, "x")(_smooth("axis", 0, 0, distinct=True))
+cases.gradients(specs.PROD, "x")(_smooth("axis", 0.5, 1.5, may_be_empty=True))

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.errors import ArgumentError, ShapeError
-from tensorplug.ops.image import resizing as ops
+from tensorplug.plugin import ArgumentError, ShapeError, specs
 from tensorplug_conformance.oracle import resizing as oracle
 from tensorplug_conformance.tables import Case, CaseTable
 
@@ -66,7 +65,7 @@ def _resized(corpus: Corpus) -> Iterator[Case]:
         yield Case(name, (corpus.ordinary(shape),), options, expected=error)
 
 
-@cases.of(ops.RESIZE_BILINEAR, oracle=oracle.resize_bilinear)
+@cases.of(specs.RESIZE_BILINEAR, oracle=oracle.resize_bilinear)
 def resize_bilinear(corpus: Corpus) -> Iterator[Case]:
     """A NaN is seen where it counts, and an axis that keeps its size keeps its pixels."""
     yield from _resized(corpus)
@@ -76,7 +75,7 @@ def resize_bilinear(corpus: Corpus) -> Iterator[Case]:
         yield Case(" ".join(("a NaN", *grid)), (x,), {"size": (7, 4), **grid})
 
 
-@cases.of(ops.RESIZE_NEAREST_NEIGHBOR, oracle=oracle.resize_nearest_neighbor)
+@cases.of(specs.RESIZE_NEAREST_NEIGHBOR, oracle=oracle.resize_nearest_neighbor)
 def resize_nearest_neighbor(corpus: Corpus) -> Iterator[Case]:
     """Every value is one of those given, whatever it is."""
     yield from _resized(corpus)
@@ -101,8 +100,8 @@ def _pulled(corpus: Corpus) -> Iterator[Case]:
     yield Case("other size", (small, dy), {"size": (2, 2)}, expected=ShapeError)
 
 
-cases.of(ops.RESIZE_BILINEAR_GRAD, oracle=oracle.resize_bilinear_grad)(_pulled)
-cases.of(ops.RESIZE_NEAREST_NEIGHBOR_GRAD, oracle=oracle.resize_nearest_neighbor_grad)(_pulled)
+cases.of(specs.RESIZE_BILINEAR_GRAD, oracle=oracle.resize_bilinear_grad)(_pulled)
+cases.of(specs.RESIZE_NEAREST_NEIGHBOR_GRAD, oracle=oracle.resize_nearest_neighbor_grad)(_pulled)
 
 
 # Gradients.
@@ -122,7 +121,7 @@ def _points(*, pulled: bool) -> Callable[[Corpus], Iterator[Case]]:
     return points
 
 
-cases.gradients(ops.RESIZE_BILINEAR, "images")(_points(pulled=False))
-cases.gradients(ops.RESIZE_BILINEAR_GRAD, "dy")(_points(pulled=True))
-cases.gradients(ops.RESIZE_NEAREST_NEIGHBOR, "images")(_points(pulled=False))
-cases.gradients(ops.RESIZE_NEAREST_NEIGHBOR_GRAD, "dy")(_points(pulled=True))
+cases.gradients(specs.RESIZE_BILINEAR, "images")(_points(pulled=False))
+cases.gradients(specs.RESIZE_BILINEAR_GRAD, "dy")(_points(pulled=True))
+cases.gradients(specs.RESIZE_NEAREST_NEIGHBOR, "images")(_points(pulled=False))
+cases.gradients(specs.RESIZE_NEAREST_NEIGHBOR_GRAD, "dy")(_points(pulled=True))

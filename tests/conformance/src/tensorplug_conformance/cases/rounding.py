@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.errors import ArgumentError
-from tensorplug.ops import rounding as ops
+from tensorplug.plugin import ArgumentError, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance import patterns
 from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle import rounding as oracle
@@ -22,11 +21,11 @@ if TYPE_CHECKING:
 cases = CaseTable()
 
 for spec, reference, signed in (
-    (ops.CEIL, oracle.ceil, True),
-    (ops.ROUND, oracle.round, True),
-    (ops.TRUNC, oracle.trunc, True),
-    (ops.SIGN, oracle.sign, False),
-    (ops.SIGN_BIT, oracle.signbit, False),
+    (specs.CEIL, oracle.ceil, True),
+    (specs.ROUND, oracle.round, True),
+    (specs.TRUNC, oracle.trunc, True),
+    (specs.SIGN, oracle.sign, False),
+    (specs.SIGN_BIT, oracle.signbit, False),
 ):
 
     @cases.of(spec, oracle=reference, signed_zero=signed)
@@ -42,13 +41,13 @@ for spec, reference, signed in (
             yield Case("complex halves", (corpus.of([0.5 + 1.5j, -2.5 - 0.5j, 1.5j, -0.2 + 2j]),))
 
 
-@cases.of(ops.COPY_SIGN, oracle=oracle.copysign, signed_zero=True)
+@cases.of(specs.COPY_SIGN, oracle=oracle.copysign, signed_zero=True)
 def copysign(corpus: Corpus) -> Iterator[Case]:
     """Every pair of edges, zeros of both signs among them."""
     yield from patterns.binary(corpus)
 
 
-@cases.of(ops.NEXT_AFTER, oracle=oracle.nextafter, signed_zero=True)
+@cases.of(specs.NEXT_AFTER, oracle=oracle.nextafter, signed_zero=True)
 def nextafter(corpus: Corpus) -> Iterator[Case]:
     """Every pair of edges, and all powers of 2, where the distance to both neighbours differs."""
     yield from patterns.binary(corpus)
@@ -60,7 +59,7 @@ def nextafter(corpus: Corpus) -> Iterator[Case]:
     yield Case("below powers of 2", (np.nextafter(powers, corpus.of(0)), powers))
 
 
-@cases.of(ops.CLIP_BY_VALUE, oracle=oracle.clip_by_value)
+@cases.of(specs.CLIP_BY_VALUE, oracle=oracle.clip_by_value)
 def clip_by_value(corpus: Corpus) -> Iterator[Case]:
     """Bounds within and beyond the dtype, equal ones, infinite ones, fractions for integers."""
     usual = {"clip_value_min": 1, "clip_value_max": 3}
@@ -90,7 +89,7 @@ def clip_by_value(corpus: Corpus) -> Iterator[Case]:
 # Gradients --------------------------------------------------------------------------------
 
 
-@cases.gradients(ops.CLIP_BY_VALUE, "x")
+@cases.gradients(specs.CLIP_BY_VALUE, "x")
 def clip_points(corpus: Corpus) -> Iterator[Case]:
     bounds = {"clip_value_min": -1.0, "clip_value_max": 2}
     yield from patterns.around(corpus, -2.5, -0.5, 1.5, 3.0, 0.5, -3.0, **bounds)
@@ -99,11 +98,11 @@ def clip_points(corpus: Corpus) -> Iterator[Case]:
 
 
 # Of real numbers it is a step; the phase of complex ones turns.
-cases.gradients(ops.SIGN, "x")(patterns.near(1, 2))
-cases.gradients(ops.COPY_SIGN, "a")(patterns.pairs(0.5, 2.0))
+cases.gradients(specs.SIGN, "x")(patterns.near(1, 2))
+cases.gradients(specs.COPY_SIGN, "a")(patterns.pairs(0.5, 2.0))
 
 
-@cases.gradients(ops.NEXT_AFTER, "a")
+@cases.gradients(specs.NEXT_AFTER, "a")
 def nextafter_points(corpus: Corpus) -> Iterator[Case]:
     yield Case("both ways", (corpus.of([0.5, 3.0]), corpus.of(1.0)))
     yield Case("broadcast", (corpus.of([[0.5], [3.0]]), corpus.of([1.0, -2.0, 9.0])))

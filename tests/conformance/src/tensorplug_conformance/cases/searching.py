@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.errors import ArgumentError, ShapeError
-from tensorplug.ops import searching as ops
+from tensorplug.plugin import ArgumentError, ShapeError, specs
 from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle import searching as oracle
 from tensorplug_conformance.tables import Case, CaseTable
@@ -60,7 +59,7 @@ def _searching(corpus: Corpus, attributes: dict[str, Any]) -> Iterator[Case]:
         yield Case("specials", (ordered, sought), attributes)
 
 
-@cases.of(ops.SEARCH_SORTED, oracle=oracle.search_sorted, ordinary=("sorted_sequence",))
+@cases.of(specs.SEARCH_SORTED, oracle=oracle.search_sorted, ordinary=("sorted_sequence",))
 def search_sorted(corpus: Corpus) -> Iterator[Case]:
     """Both sides, one sequence and batches."""
     yield from _searching(corpus, {})
@@ -70,13 +69,13 @@ def search_sorted(corpus: Corpus) -> Iterator[Case]:
     yield Case("no such side", pair, {"side": "up"}, expected=ArgumentError)
 
 
-@cases.of(ops.LOWER_BOUND, oracle=oracle.lower_bound, ordinary=("sorted_sequence",))
+@cases.of(specs.LOWER_BOUND, oracle=oracle.lower_bound, ordinary=("sorted_sequence",))
 def lower_bound(corpus: Corpus) -> Iterator[Case]:
     """The same from the left, without an attribute."""
     yield from _searching(corpus, {})
 
 
-@cases.of(ops.UPPER_BOUND, oracle=oracle.upper_bound, ordinary=("sorted_sequence",))
+@cases.of(specs.UPPER_BOUND, oracle=oracle.upper_bound, ordinary=("sorted_sequence",))
 def upper_bound(corpus: Corpus) -> Iterator[Case]:
     """And from the right."""
     for case in _searching(corpus, {"side": "right"}):

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.errors import ShapeError
-from tensorplug.ops import sets as ops
+from tensorplug.plugin import ShapeError, specs
 from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle import sets as oracle
 from tensorplug_conformance.tables import Case, CaseTable
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 cases = CaseTable()
 
 
-@cases.of(ops.UNIQUE, oracle=oracle.unique)
+@cases.of(specs.UNIQUE, oracle=oracle.unique)
 def unique(corpus: Corpus) -> Iterator[Case]:
     """The order of first occurrence, along every axis; NaN and zeros of both signs."""
     text = corpus.dtype.kind == "string"
@@ -54,7 +53,7 @@ def unique(corpus: Corpus) -> Iterator[Case]:
         yield Case("large, NaN", (many,))
 
 
-@cases.gradients(ops.UNIQUE, "x")
+@cases.gradients(specs.UNIQUE, "x")
 def unique_points(corpus: Corpus) -> Iterator[Case]:
     """Where all differ the gradient is plain; of equals the first one gets it."""
     yield Case("distinct", (corpus.distinct((5,)),))

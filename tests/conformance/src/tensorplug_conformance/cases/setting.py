@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.ops.indexing import setting as ops
+from tensorplug.plugin import specs
 from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle import setting as oracle
 from tensorplug_conformance.tables import Case, CaseTable
@@ -38,7 +38,7 @@ _SLICES: tuple[tuple[str, tuple[int, ...], tuple[int, ...], dict[str, Any]], ...
 )  # fmt: skip
 
 
-@cases.of(ops.STRIDED_SLICE_UPDATE, oracle=oracle.strided_slice_update, signed_zero=True)
+@cases.of(specs.STRIDED_SLICE_UPDATE, oracle=oracle.strided_slice_update, signed_zero=True)
 def strided_slice_update(corpus: Corpus) -> Iterator[Case]:
     """Steps in both directions, axes that go and come, empty slices."""
     for name, shape, part, attributes in _SLICES:
@@ -57,7 +57,7 @@ def strided_slice_update(corpus: Corpus) -> Iterator[Case]:
         yield Case(layout, inputs, {"begin": (1,), "end": (3,)}, layout=layout)
 
 
-@cases.gradients(ops.STRIDED_SLICE_UPDATE, "tensor", "value")
+@cases.gradients(specs.STRIDED_SLICE_UPDATE, "tensor", "value")
 def strided_slice_update_points(corpus: Corpus) -> Iterator[Case]:
     inputs = (corpus.ordinary((4, 3)), corpus.ordinary((2,)))
     how = {"begin": (3, 1), "end": (0, 2), "strides": (-2, 1), "shrink_axis_mask": 2}

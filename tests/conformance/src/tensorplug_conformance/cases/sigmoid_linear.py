@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.ops.nn import sigmoid_linear as ops
+from tensorplug.plugin import specs
 from tensorplug_conformance import patterns
 from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle import sigmoid_linear as oracle
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 cases = CaseTable()
 
 
-@cases.of(ops.SILU, oracle=oracle.silu)
+@cases.of(specs.SILU, oracle=oracle.silu)
 def silu(corpus: Corpus) -> Iterator[Case]:
     """Near 0, and far out, where the power overflows or vanishes before the product does."""
     yield from patterns.unary(corpus)
@@ -29,14 +29,14 @@ def silu(corpus: Corpus) -> Iterator[Case]:
     yield Case("far", (corpus.of(far),))
 
 
-@cases.gradients(ops.SILU, "x")
+@cases.gradients(specs.SILU, "x")
 def silu_points(corpus: Corpus) -> Iterator[Case]:
     yield from patterns.around(corpus, -3.0, -1.5, -0.5, 0.0, 0.5, 2.0)
     ends = corpus.of([float("-inf"), float("inf")])
     yield Case("infinite", (ends,), expected=(corpus.of([0.0, 1.0]),))
 
 
-@cases.of(ops.SILU_GRAD, oracle=oracle.silu_grad)
+@cases.of(specs.SILU_GRAD, oracle=oracle.silu_grad)
 def silu_grad(corpus: Corpus) -> Iterator[Case]:
     """Dy is finite; x goes out to infinity."""
     far = corpus.of([-np.inf, -1000, -100, -30, -9.5, -1.25, -0.0, 0.0, 1.25, 9.5, 100, np.inf])
@@ -50,7 +50,7 @@ def silu_grad(corpus: Corpus) -> Iterator[Case]:
         yield Case(layout, (corpus.ordinary((3, 5)), corpus.ordinary((3, 5))), layout=layout)
 
 
-@cases.gradients(ops.SILU_GRAD, "dy", "x")
+@cases.gradients(specs.SILU_GRAD, "dy", "x")
 def silu_grad_points(corpus: Corpus) -> Iterator[Case]:
     yield Case("row", (corpus.ordinary((5,)), corpus.ordinary((5,), -3.0, 3.0)))
     # One element, where no slope is near 0: differences say nothing there.

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.spec import TensorType
-from tensorplug.errors import ArgumentError, ShapeError
-from tensorplug.ops.indexing import slicing as ops
+from tensorplug.plugin import ArgumentError, ShapeError, TensorType, selection, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle import slicing as oracle
 from tensorplug_conformance.patterns import Rows, points, shaped
@@ -107,7 +105,7 @@ STRIDED: Rows = (
 )
 
 
-@cases.of(ops.UNPACK, oracle=oracle.unpack, signed_zero=True)
+@cases.of(specs.UNPACK, oracle=oracle.unpack, signed_zero=True)
 def unpack(corpus: Corpus) -> Iterator[Case]:
     """Every axis, one part and none."""
     yield from shaped(UNPACK)(corpus)
@@ -115,7 +113,7 @@ def unpack(corpus: Corpus) -> Iterator[Case]:
     yield Case("rank 0", (corpus.ordinary(()),), expected=ShapeError)
 
 
-@cases.of(ops.SPLIT_V, oracle=oracle.split, signed_zero=True)
+@cases.of(specs.SPLIT_V, oracle=oracle.split, signed_zero=True)
 def split(corpus: Corpus) -> Iterator[Case]:
     """Equal parts, given sizes, one that is the rest."""
     yield from shaped(SPLIT)(corpus)
@@ -131,7 +129,7 @@ def split(corpus: Corpus) -> Iterator[Case]:
         yield Case(name, (corpus.ordinary((5,)),), attributes, expected=ShapeError)
 
 
-@cases.of(ops.STRIDED_SLICE, oracle=oracle.strided_slice, signed_zero=True)
+@cases.of(specs.STRIDED_SLICE, oracle=oracle.strided_slice, signed_zero=True)
 def strided_slice(corpus: Corpus) -> Iterator[Case]:
     """Every mask, both directions, bounds beyond the axes."""
     yield from shaped(STRIDED)(corpus)
@@ -148,29 +146,29 @@ def strided_slice(corpus: Corpus) -> Iterator[Case]:
 
 
 @cases.of(
-    ops.STRIDED_SLICE_GRAD, oracle=oracle.strided_slice_grad, dtypes=sorted(dt.NUMERIC, key=str)
+    specs.STRIDED_SLICE_GRAD, oracle=oracle.strided_slice_grad, dtypes=sorted(dt.NUMERIC, key=str)
 )
 def strided_slice_grad(corpus: Corpus) -> Iterator[Case]:
     """What StridedSlice takes from zeros, put back."""
     for name, shape, attributes in STRIDED:
-        taken = ops.selection(shape, _canonical(shape, attributes)).shape
+        taken = selection(shape, _canonical(shape, attributes)).shape
         layout: Any = name if name in ("transposed", "sliced") else "dense"
         given = {"shape": shape, **attributes}
         yield Case(name, (corpus.ordinary(taken),), given, layout=layout)
 
 
 def _canonical(shape: tuple[int, ...], attributes: dict[str, Any]) -> dict[str, Any]:
-    return ops.STRIDED_SLICE.resolve([TensorType(dt.float32, shape)], attributes)[0]
+    return specs.STRIDED_SLICE.resolve([TensorType(dt.float32, shape)], attributes)[0]
 
 
 # Gradients: these are linear, so ordinary values do.
 
-cases.gradients(ops.UNPACK, "value")(points(tuple(row for row in UNPACK if row[0] != "no part")))
-cases.gradients(ops.SPLIT_V, "x")(points(SPLIT))
-cases.gradients(ops.STRIDED_SLICE, "x")(points(STRIDED))
+cases.gradients(specs.UNPACK, "value")(points(tuple(row for row in UNPACK if row[0] != "no part")))
+cases.gradients(specs.SPLIT_V, "x")(points(SPLIT))
+cases.gradients(specs.STRIDED_SLICE, "x")(points(STRIDED))
 
 
-@cases.gradients(ops.STRIDED_SLICE_GRAD, "dy")
+@cases.gradients(specs.STRIDED_SLICE_GRAD, "dy")
 def strided_slice_grad_points(corpus: Corpus) -> Iterator[Case]:
     for case in strided_slice_grad(corpus):
         if case.layout == "dense" and case.inputs[0].size <= 96:  # type: ignore[union-attr]  # an array

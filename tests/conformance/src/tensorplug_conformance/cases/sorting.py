@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.errors import ShapeError
-from tensorplug.ops import sorting as ops
+from tensorplug.plugin import ShapeError, specs
 from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle import sorting as oracle
 from tensorplug_conformance.tables import Case, CaseTable
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 cases = CaseTable()
 
 
-@cases.of(ops.TOP_K, oracle=oracle.top_k)
+@cases.of(specs.TOP_K, oracle=oracle.top_k)
 def top_k(corpus: Corpus) -> Iterator[Case]:
     """Ties in the order of their indices, NaN first, k from nothing to everything."""
     yield Case("default", (corpus.ordinary((3, 4)),))
@@ -85,19 +84,19 @@ def _sorting(corpus: Corpus) -> Iterator[Case]:
     yield Case("rank 0", (corpus.ordinary(()),), expected=ShapeError)
 
 
-@cases.of(ops.SORT, oracle=oracle.sort, signed_zero=True)
+@cases.of(specs.SORT, oracle=oracle.sort, signed_zero=True)
 def sort(corpus: Corpus) -> Iterator[Case]:
     """Any axis, either way; zeros of both signs keep their order."""
     yield from _sorting(corpus)
 
 
-@cases.of(ops.ARG_SORT, oracle=oracle.arg_sort)
+@cases.of(specs.ARG_SORT, oracle=oracle.arg_sort)
 def arg_sort(corpus: Corpus) -> Iterator[Case]:
     """Equals in the order of their indices, either way."""
     yield from _sorting(corpus)
 
 
-@cases.gradients(ops.TOP_K, "x")
+@cases.gradients(specs.TOP_K, "x")
 def top_k_points(corpus: Corpus) -> Iterator[Case]:
     """The first output is differentiated; the indices are constants."""
     yield Case("row", (corpus.distinct((5,)),), {"k": 2})
@@ -110,7 +109,7 @@ def top_k_points(corpus: Corpus) -> Iterator[Case]:
     yield Case("empty axis", (corpus.distinct((2, 0)),), {"k": 0})
 
 
-@cases.gradients(ops.SORT, "x")
+@cases.gradients(specs.SORT, "x")
 def sort_points(corpus: Corpus) -> Iterator[Case]:
     """Away from ties; among equals the gradient follows the index."""
     yield Case("row", (corpus.distinct((5,)),))

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.errors import ArgumentError, OutOfRangeError, ShapeError
-from tensorplug.ops import sparse as ops
+from tensorplug.plugin import ArgumentError, OutOfRangeError, ShapeError, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle import sparse as oracle
 from tensorplug_conformance.tables import Case, CaseTable
@@ -36,7 +35,7 @@ _ROWS: tuple[tuple[str, list[list[int]], list[int]], ...] = (
 )
 
 
-@cases.of(ops.SPARSE_FILL_EMPTY_ROWS, oracle=oracle.fill_empty_rows)
+@cases.of(specs.SPARSE_FILL_EMPTY_ROWS, oracle=oracle.fill_empty_rows)
 def sparse_fill_empty_rows(corpus: Corpus) -> Iterator[Case]:
     """Rows in any order, values of every dtype."""
     default = corpus.ordinary(())
@@ -62,7 +61,7 @@ def sparse_fill_empty_rows(corpus: Corpus) -> Iterator[Case]:
     yield Case("too large for int8", small, expected=ArgumentError)
 
 
-@cases.gradients(ops.SPARSE_FILL_EMPTY_ROWS, "values", "default_value")
+@cases.gradients(specs.SPARSE_FILL_EMPTY_ROWS, "values", "default_value")
 def fill_points(corpus: Corpus) -> Iterator[Case]:
     for name, places, shape in _ROWS:
         inputs = (_numbers(*places), corpus.ordinary((len(places),)), _numbers(*shape))
@@ -85,7 +84,7 @@ _SHAPES: tuple[tuple[str, list[int], list[int]], ...] = (
 )
 
 
-@cases.of(ops.SPARSE_RESHAPE, oracle=oracle.reshape)
+@cases.of(specs.SPARSE_RESHAPE, oracle=oracle.reshape)
 def sparse_reshape(corpus: Corpus) -> Iterator[Case]:
     """Coordinates of every integer dtype."""
     dtype = corpus.dtype.name
@@ -130,13 +129,13 @@ _SEGMENTS: tuple[tuple[str, tuple[int, ...], list[int], list[int]], ...] = (
 )
 
 
-@cases.of(ops.SPARSE_SEGMENT_SUM, oracle=oracle.segment_sum)
+@cases.of(specs.SPARSE_SEGMENT_SUM, oracle=oracle.segment_sum)
 def sparse_segment_sum(corpus: Corpus) -> Iterator[Case]:
     """Segments without rows, rows that come often, ids out of order."""
     return _segments(corpus)
 
 
-@cases.of(ops.SPARSE_SEGMENT_MEAN, oracle=oracle.segment_mean)
+@cases.of(specs.SPARSE_SEGMENT_MEAN, oracle=oracle.segment_mean)
 def sparse_segment_mean(corpus: Corpus) -> Iterator[Case]:
     """The same; small integers, because sums of those of 64 bits wrap around."""
     return _segments(corpus)
@@ -168,12 +167,12 @@ def _segments(corpus: Corpus) -> Iterator[Case]:
     yield Case("rank 0", (corpus.ordinary(()), _numbers(0), _numbers(0)), expected=ShapeError)
 
 
-@cases.gradients(ops.SPARSE_SEGMENT_SUM, "data")
+@cases.gradients(specs.SPARSE_SEGMENT_SUM, "data")
 def sum_points(corpus: Corpus) -> Iterator[Case]:
     return _points(corpus)
 
 
-@cases.gradients(ops.SPARSE_SEGMENT_MEAN, "data")
+@cases.gradients(specs.SPARSE_SEGMENT_MEAN, "data")
 def mean_points(corpus: Corpus) -> Iterator[Case]:
     return _points(corpus)
 

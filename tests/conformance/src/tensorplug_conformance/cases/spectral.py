@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.errors import ShapeError
-from tensorplug.ops.fft import spectral as ops
+from tensorplug.plugin import ShapeError, specs
 from tensorplug_conformance.oracle import spectral as oracle
 from tensorplug_conformance.tables import Case, CaseTable
 
@@ -39,7 +38,7 @@ def _named(shape: tuple[int, ...]) -> str:
     return "x".join(map(str, shape))
 
 
-for spec, reference in ((ops.FFT, oracle.fft), (ops.IFFT, oracle.ifft)):
+for spec, reference in ((specs.FFT, oracle.fft), (specs.IFFT, oracle.ifft)):
 
     @cases.of(spec, oracle=reference)
     def transform(corpus: Corpus) -> Iterator[Case]:
@@ -57,7 +56,7 @@ for spec, reference in ((ops.FFT, oracle.fft), (ops.IFFT, oracle.ifft)):
 
 
 # How far an infinity spreads depends on how the sum is split up.
-@cases.of(ops.RFFT, oracle=oracle.rfft, ordinary=("input",))
+@cases.of(specs.RFFT, oracle=oracle.rfft, ordinary=("input",))
 def real_transform(corpus: Corpus) -> Iterator[Case]:
     """Even and odd lengths, cut and filled up."""
     for shape in _SHAPES:
@@ -73,7 +72,7 @@ def real_transform(corpus: Corpus) -> Iterator[Case]:
     yield Case("scalar", (corpus.ordinary(()),), expected=ShapeError)
 
 
-@cases.of(ops.IRFFT, oracle=oracle.irfft)
+@cases.of(specs.IRFFT, oracle=oracle.irfft)
 def inverse_real_transform(corpus: Corpus) -> Iterator[Case]:
     """Imaginary parts that do not count; even and odd lengths, cut and filled up."""
     for shape in _SHAPES:
@@ -94,7 +93,7 @@ def inverse_real_transform(corpus: Corpus) -> Iterator[Case]:
 _SMALL = ((1,), (2,), (5,), (2, 3), (1, 2, 1, 4), (0, 3))
 
 
-for spec in (ops.FFT, ops.IFFT):
+for spec in (specs.FFT, specs.IFFT):
 
     @cases.gradients(spec, "input")
     def transform_points(corpus: Corpus) -> Iterator[Case]:
@@ -102,7 +101,7 @@ for spec in (ops.FFT, ops.IFFT):
             yield Case(_named(shape), (corpus.ordinary(shape),))
 
 
-for spec in (ops.RFFT, ops.IRFFT):
+for spec in (specs.RFFT, specs.IRFFT):
 
     @cases.gradients(spec, "input")
     def real_transform_points(corpus: Corpus) -> Iterator[Case]:

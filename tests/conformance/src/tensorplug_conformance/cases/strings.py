@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.errors import ArgumentError, DTypeError, ShapeError
-from tensorplug.ops import strings as ops
+from tensorplug.plugin import ArgumentError, DTypeError, ShapeError, specs
 from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle import strings as oracle
 from tensorplug_conformance.tables import Case, CaseTable
@@ -48,7 +47,7 @@ _SPLITS = {
 _WIDTHS = ([3], [1], [2, 3], [4, 3], [5], [9])
 
 
-@cases.of(ops.STRING_N_GRAMS, oracle=oracle.n_grams)
+@cases.of(specs.STRING_N_GRAMS, oracle=oracle.n_grams)
 def string_n_grams(corpus: Corpus) -> Iterator[Case]:
     """Padding that is given, as wide as it may be, or none; rows that are too short."""
     for name, splits in _SPLITS.items():
@@ -93,7 +92,7 @@ def string_n_grams(corpus: Corpus) -> Iterator[Case]:
 _LINES = _texts("a b  c", "", "xyz", " ", "ä, b;c ", "雨 雪", "a.b-c]d^e")
 
 
-@cases.of(ops.STRING_SPLIT, oracle=oracle.split)
+@cases.of(specs.STRING_SPLIT, oracle=oracle.split)
 def string_split(corpus: Corpus) -> Iterator[Case]:
     """No delimiter, one, several, and such as a pattern would take for something else."""
     for delimiter in ("", " ", "x", "ä", " ,", "-]^.", "雨ä"):
@@ -110,7 +109,7 @@ def string_split(corpus: Corpus) -> Iterator[Case]:
     yield Case("numbers", (_numbers(1), space), expected=DTypeError)
 
 
-@cases.of(ops.STRING_TO_HASH_BUCKET_FAST, oracle=oracle.hash_bucket)
+@cases.of(specs.STRING_TO_HASH_BUCKET_FAST, oracle=oracle.hash_bucket)
 def string_to_hash_bucket_fast(corpus: Corpus) -> Iterator[Case]:
     """Texts of up to 16 bytes; longer ones have a test of their own, against known hashes."""
     texts = _texts(*("äx" * 6)[:6], *("abcdefghijklmnop"[:n] for n in range(17)), "雨雪", "\0")
@@ -138,7 +137,7 @@ _PATTERNS: tuple[tuple[str, str], ...] = (  # pattern, rewrite
 )
 
 
-@cases.of(ops.STATIC_REGEX_REPLACE, oracle=oracle.replaced)
+@cases.of(specs.STATIC_REGEX_REPLACE, oracle=oracle.replaced)
 def static_regex_replace(corpus: Corpus) -> Iterator[Case]:
     """Groups, matches of nothing, patterns that know ASCII alone."""
     texts = _texts("abc ab", "", "xxaxx", "zwölf  A", "雨\tz", "b\nb")

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.errors import ArgumentError, ShapeError
-from tensorplug.ops.image import suppression as ops
+from tensorplug.plugin import ArgumentError, ShapeError, specs
 from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle import suppression as oracle
 from tensorplug_conformance.tables import Case, CaseTable
@@ -81,10 +80,10 @@ def _plain(corpus: Corpus) -> Iterator[Case]:
         yield Case(name, inputs, options, expected=error)
 
 
-cases.of(ops.NON_MAX_SUPPRESSION_V3, oracle=oracle.plain)(_plain)
+cases.of(specs.NON_MAX_SUPPRESSION_V3, oracle=oracle.plain)(_plain)
 
 
-@cases.of(ops.NON_MAX_SUPPRESSION_V4, oracle=oracle.padded)
+@cases.of(specs.NON_MAX_SUPPRESSION_V4, oracle=oracle.padded)
 def non_max_suppression_v4(corpus: Corpus) -> Iterator[Case]:
     """The same boxes, and as many indices as were asked for."""
     yield from _plain(corpus)
@@ -94,7 +93,7 @@ def non_max_suppression_v4(corpus: Corpus) -> Iterator[Case]:
         yield Case(f"padded to {size}", (boxes, scores), options)
 
 
-@cases.of(ops.NON_MAX_SUPPRESSION_V5, oracle=oracle.scored)
+@cases.of(specs.NON_MAX_SUPPRESSION_V5, oracle=oracle.scored)
 def non_max_suppression_v5(corpus: Corpus) -> Iterator[Case]:
     """The same boxes, and softly suppressed ones."""
     yield from _plain(corpus)
@@ -122,7 +121,7 @@ _APART = [
 ]
 
 
-@cases.gradients(ops.NON_MAX_SUPPRESSION_V5, "boxes", "scores")
+@cases.gradients(specs.NON_MAX_SUPPRESSION_V5, "boxes", "scores")
 def non_max_suppression_v5_points(corpus: Corpus) -> Iterator[Case]:
     """Which boxes are taken is a step; the scores of soft suppression follow the boxes."""
     boxes, scores = corpus.of(_APART), corpus.of([0.9, 0.7, 0.85, 0.5, 0.3])

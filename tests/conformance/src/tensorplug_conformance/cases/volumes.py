@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorplug.ops.nn.convolution import volumes as ops
+from tensorplug.plugin import CONVOLUTION_3D
 from tensorplug_conformance.cases.convolution import Geometry, enter
 from tensorplug_conformance.oracle import convolution as oracle
 from tensorplug_conformance.tables import CaseTable
@@ -61,7 +61,7 @@ SMALL = (
 
 enter(
     cases,
-    ops.FAMILY,
+    CONVOLUTION_3D,
     (oracle.conv2d, oracle.conv2d_backprop_input, oracle.conv2d_backprop_filter),
     GEOMETRIES,
     SMALL,

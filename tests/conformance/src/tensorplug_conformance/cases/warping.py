@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.errors import ArgumentError, DTypeError, ShapeError
-from tensorplug.ops.image import warping as ops
+from tensorplug.plugin import ArgumentError, DTypeError, ShapeError, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.oracle import warping as oracle
 from tensorplug_conformance.tables import Case, CaseTable
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 cases = CaseTable()
 
 
-@cases.of(ops.FLIP_LEFT_RIGHT, oracle=oracle.flip_left_right)
+@cases.of(specs.FLIP_LEFT_RIGHT, oracle=oracle.flip_left_right)
 def flip_left_right(corpus: Corpus) -> Iterator[Case]:
     """Even and odd widths; every value stays what it is."""
     for shape in ((1, 2, 4, 1), (2, 3, 5, 3), (1, 1, 1, 1), (1, 2, 0, 1), (0, 2, 3, 1)):
@@ -34,7 +33,7 @@ def flip_left_right(corpus: Corpus) -> Iterator[Case]:
     yield Case("rank 3", (corpus.ordinary((2, 3, 1)),), expected=ShapeError)
 
 
-@cases.of(ops.ROTATE_WITH_OFFSET, oracle=oracle.rotate_with_offset)
+@cases.of(specs.ROTATE_WITH_OFFSET, oracle=oracle.rotate_with_offset)
 def rotate_with_offset(corpus: Corpus) -> Iterator[Case]:
     """Quarter turns and others, about other centres, over other fills."""
     x = corpus.ordinary((2, 5, 6, 3))
@@ -94,7 +93,7 @@ _SEVERAL = (*_FEW, "identity", "larger", "far", "horizon")
 _REAL = sorted(dt.REAL, key=lambda item: item.name)
 
 
-@cases.of(ops.TRANSFORM, oracle=oracle.transform, dtypes=_REAL)
+@cases.of(specs.TRANSFORM, oracle=oracle.transform, dtypes=_REAL)
 def transform(corpus: Corpus) -> Iterator[Case]:
     """Every fill mode at, between and beyond the pixels; infinitely far away."""
     x = corpus.ordinary((1, 4, 5, 2))
@@ -149,13 +148,13 @@ def _others(corpus: Corpus, x: Array) -> Iterator[Case]:
 # Gradients.
 
 
-@cases.gradients(ops.FLIP_LEFT_RIGHT, "image")
+@cases.gradients(specs.FLIP_LEFT_RIGHT, "image")
 def flip_left_right_points(corpus: Corpus) -> Iterator[Case]:
     yield Case("odd", (corpus.ordinary((2, 2, 3, 1)),))
     yield Case("no images", (corpus.ordinary((0, 2, 3, 1)),))
 
 
-@cases.gradients(ops.ROTATE_WITH_OFFSET, "image")
+@cases.gradients(specs.ROTATE_WITH_OFFSET, "image")
 def rotate_with_offset_points(corpus: Corpus) -> Iterator[Case]:
     x = corpus.ordinary((2, 3, 4, 1))
     yield Case("turned", (x,), {"radians": 0.5, "fill_value": 2})
@@ -164,7 +163,7 @@ def rotate_with_offset_points(corpus: Corpus) -> Iterator[Case]:
     yield Case("no images", (x[:0],), {"radians": 0.5})
 
 
-@cases.gradients(ops.TRANSFORM, "image", "transforms")
+@cases.gradients(specs.TRANSFORM, "image", "transforms")
 def transform_points(corpus: Corpus) -> Iterator[Case]:
     """Places off the pixels, where the value is smooth in the transform."""
     x = corpus.ordinary((2, 3, 3, 1))

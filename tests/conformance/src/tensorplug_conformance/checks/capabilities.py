@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug.contract.backend import CountsBuffers, Overwrites, SharesHostMemory
-from tensorplug.ops.elementwise import ADD
-from tensorplug.ops.reduction import SUM
+from tensorplug.plugin import CountsBuffers, OverwritesBuffers, SharesHostMemory, specs
 from tensorplug_conformance.checks.check import Check, CheckFailedError, NotMeasuredError
 from tensorplug_conformance.compare import same_bits
 
@@ -25,22 +23,32 @@ _BUFFERS: Final = 5
 
 
 def _overwrites(_target: Target, opened: Callable[[], Session]) -> None:
-    """``overwrite`` writes what it says, or nothing; never where another buffer sees it."""
+    """``overwrite`` writes what it says, or nothing; never where an older loan sees it."""
     backend = opened().device.backend
-    if not isinstance(backend, Overwrites):
-        raise NotMeasuredError("the backend does not offer overwrite")
+    if not isinstance(backend, OverwritesBuffers):
+        raise NotMeasuredError("the backend does not offer exclusive")
     before = np.arange(12, dtype=np.float32).reshape(3, 4)
-    meant = before.copy()
-    meant[1:, ::2] = 99
+    changed = before.copy()
+    changed[1:, ::2] = 99
     key = (slice(1, None), slice(None, None, 2))
-    buffer = backend.from_host(before)
-    bystander = backend.from_host(before)
-    done = backend.overwrite(buffer, key, backend.from_host(np.full((2, 2), 99, np.float32)))
-    found = np.asarray(backend.to_host(buffer))
-    if not same_bits(found, meant if done else before):
-        raise CheckFailedError(f"overwrite returned {done}, and the buffer holds {found.tolist()}")
-    if not same_bits(np.asarray(backend.to_host(bystander)), before):
-        raise CheckFailedError("overwrite changed a buffer that it was not given")
+    original = backend.from_host(before)
+    memory = backend.exclusive(original)
+    if memory is None:
+        raise NotMeasuredError("exclusive returned None for float32")
+    loan = memory.lend()
+    done = memory.overwrite(key, backend.from_host(np.full((2, 2), 99, np.float32)))
+    current = changed if done else before
+    del loan
+    older, newer = memory.lend(), memory.lend()
+    found = np.asarray(backend.to_host(newer))
+    if not same_bits(found, current):
+        raise CheckFailedError(f"overwrite returned {done}, and the memory holds {found.tolist()}")
+    if not same_bits(np.asarray(backend.to_host(original)), before):
+        raise CheckFailedError("overwrite changed the buffer that exclusive copied")
+    if memory.overwrite(key, backend.from_host(np.zeros((2, 2), np.float32))):
+        raise CheckFailedError("overwrite returned True while an older loan lived")
+    if not same_bits(np.asarray(backend.to_host(older)), current):
+        raise CheckFailedError("overwrite changed an older loan")
 
 
 def _counts(_target: Target, opened: Callable[[], Session]) -> None:
@@ -97,7 +105,7 @@ def _on_device(_target: Target, opened: Callable[[], Session]) -> None:
     except AttributeError:
         raise NotMeasuredError("the backend's methods cannot be watched") from None
     try:
-        for spec, inputs in ((ADD, [a, a]), (SUM, [a])):
+        for spec, inputs in ((specs.ADD, [a, a]), (specs.SUM, [a])):
             session.call(spec, inputs, {})
             if fetched:
                 raise CheckFailedError(

@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.spec import TensorType
-from tensorplug.ops.elementwise import ADD, MULTIPLY
-from tensorplug.ops.reduction import SUM
+from tensorplug.plugin import TensorType, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.checks.check import Check, CheckFailedError, NotMeasuredError
 from tensorplug_conformance.compare import same_bits
 from tensorplug_conformance.corpus import LARGE, Corpus
@@ -21,7 +19,7 @@ from tensorplug_conformance.corpus import LARGE, Corpus
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tensorplug.contract.dtypes import DType
+    from tensorplug.plugin import DType
     from tensorplug_conformance.checks.check import Target
     from tensorplug_conformance.session import Session
     from tensorplug_conformance.tables import Array
@@ -96,12 +94,12 @@ def _isolation(_target: Target, opened: Callable[[], Session]) -> None:
         if not same_bits(host, np.asarray(backend.to_host(buffer))):
             raise CheckFailedError(f"of {_ALIVE} live buffers, one holds another one's elements")
     a = session.upload(np.arange(8, dtype=np.float32))
-    total = session.call(ADD, [a, a], {})[0]
+    total = session.call(specs.ADD, [a, a], {})[0]
     seen = backend.to_host(total._buffer)  # the very array, not a copy of it
     before = np.array(seen)
     del total
     for _ in range(20):  # a recycled buffer would be written to by one of these
-        session.call(MULTIPLY, [a, a], {})
+        session.call(specs.MULTIPLY, [a, a], {})
     if not same_bits(before, np.asarray(seen)):
         raise CheckFailedError("an array that was read from the device changed afterwards")
 
@@ -137,7 +135,7 @@ def _leaks(_target: Target, opened: Callable[[], Session]) -> None:
             a = session.device.backend.from_host(array)
             session.device.backend.to_host(a)
             tensor = session.upload(array)
-            session.read(session.call(ADD, [tensor, tensor], {})[0])
+            session.read(session.call(specs.ADD, [tensor, tensor], {})[0])
         session.device.backend.synchronize()
         gc.collect()
 
@@ -196,9 +194,9 @@ def _one_call(session: Session, number: int, call: int) -> None:
     size = 100 + 37 * (call % 5)  # all threads want memory of the same few sizes
     host = np.full(size, number + 1, dtype=np.int32)
     a = session.upload(host)
-    doubled = session.call(ADD, [a, a], {})[0]
-    product = session.call(MULTIPLY, [doubled, a], {})[0]
-    total = session.read(session.call(SUM, [product], {})[0])
+    doubled = session.call(specs.ADD, [a, a], {})[0]
+    product = session.call(specs.MULTIPLY, [doubled, a], {})[0]
+    total = session.read(session.call(specs.SUM, [product], {})[0])
     meant = 2 * (number + 1) ** 2
     if not bool((session.read(product) == meant).all()) or int(total) != meant * size:
         raise CheckFailedError(f"call {call} gave the numbers of another thread, or none")

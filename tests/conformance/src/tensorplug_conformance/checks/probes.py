@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 import tensorplug as tp
-from tensorplug.errors import TensorplugError
-from tensorplug.ops.elementwise import ADD
+from tensorplug.plugin import TensorplugError, specs
 from tensorplug_conformance.checks.check import CheckFailedError, NotMeasuredError, Target
 from tensorplug_conformance.session import Session, engine_factory
 
@@ -35,7 +34,7 @@ _CLEAR_ERROR: Final = 4
 def use(session: Session) -> None:
     """Add two vectors; that must work wherever a backend is open."""
     a, b = (session.upload(np.array(item, dtype=np.float32)) for item in ([1, 2], [3, 4.5]))
-    found = session.read(session.call(ADD, [a, b], {})[0]).tolist()
+    found = session.read(session.call(specs.ADD, [a, b], {})[0]).tolist()
     if found != [4.0, 6.5]:
         raise CheckFailedError(f"[1, 2] + [3, 4.5] is {found}")
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def gather(x: Array, indices: Array, *, axis: int = 0, batch_dims: int = 0) -> Array:
     """``out[b, p, i, s] = x[b, p, indices[b, i], s]`` for batch b, prefix p and suffix s."""
     at = axis % x.ndim
-    batches = batch_dims % (indices.ndim + 1) if batch_dims < 0 else batch_dims
+    batches = batch_dims + indices.ndim if batch_dims < 0 else batch_dims
     shape = (*x.shape[:at], *indices.shape[batches:], *x.shape[at + 1 :])
     out = np.empty(shape, dtype=x.dtype)
     inner = indices.ndim - batches

@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
-from tensorplug.errors import TensorplugError
+from tensorplug.plugin import TensorplugError
 from tensorplug_conformance.selftest.bench import Finding
 from tensorplug_conformance.selftest.matrix import matrix
 from tensorplug_conformance.selftest.sharing import Plan, Results, run

@@ -9,19 +9,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.spec import TensorType
+from tensorplug.plugin import TensorType
+from tensorplug.plugin import dtypes as dt
 from tensorplug.plugins.assembly import build_engine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
-    from tensorplug.contract.backend import Backend, DeviceInfo
-    from tensorplug.contract.dtypes import DType
     from tensorplug.engine.engine import BackendSource, Engine, Opened
+    from tensorplug.plugin import Backend, DeviceInfo, DType
     from tensorplug_conformance.tables import Array
 
-__all__ = ["WRONG_BACKENDS", "Delegate", "Remote", "WrongBackend", "engine_with"]
+__all__ = ["WRONG_BACKENDS", "Delegate", "Remote", "Unguarded", "WrongBackend", "engine_with"]
 
 
 class Delegate:
@@ -153,23 +152,43 @@ class _MixesThreads(Delegate):
         return self.clean.from_host(place)
 
 
+class Unguarded:
+    """Memory that is written, by ``write``, whoever else sees it."""
+
+    def __init__(self, array: Array, write: Callable[[Array, Any, Any], bool]) -> None:
+        self._array = np.array(array)
+        self._write = write
+
+    def lend(self) -> Array:
+        """Return a view of the memory."""
+        return self._array.view()
+
+    def overwrite(self, key: Any, value: Any) -> bool:
+        """Write; return what ``write`` says."""
+        return self._write(self._array, key, value)
+
+
 class _SaysItWrote(Delegate):
-    def overwrite(self, buffer: Any, key: Any, value: Any) -> bool:
-        del buffer, key, value
-        return True
+    def exclusive(self, buffer: Any) -> Unguarded:
+        return Unguarded(buffer, lambda _array, _key, _value: True)
 
 
 class _WritesUnsaid(Delegate):
-    def overwrite(self, buffer: Any, key: Any, value: Any) -> bool:
-        buffer[key] = value
-        return False
+    def exclusive(self, buffer: Any) -> Unguarded:
+        def write(array: Array, key: Any, value: Any) -> bool:
+            array[key] = value
+            return False
+
+        return Unguarded(buffer, write)
 
 
 class _WritesTooMuch(Delegate):
-    def overwrite(self, buffer: Any, key: Any, value: Any) -> bool:
-        del key
-        buffer[...] = value.flat[0]
-        return True
+    def exclusive(self, buffer: Any) -> Unguarded:
+        def write(array: Array, _key: Any, value: Any) -> bool:
+            array[...] = value.flat[0]
+            return True
+
+        return Unguarded(buffer, write)
 
 
 class _CountsNothing(Delegate):
@@ -268,5 +287,5 @@ class _Source:
 def engine_with(wrong: WrongBackend) -> Engine:
     """Return an engine on which every backend is wrong in this way."""
     engine = build_engine()
-    engine.source = _Source(engine.source, wrong.make)
+    engine.devices.source = _Source(engine.devices.source, wrong.make)
     return engine

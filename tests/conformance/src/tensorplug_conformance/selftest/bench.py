@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
+from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.corpus import Corpus
 from tensorplug_conformance.denominator import Row, cases_of
 from tensorplug_conformance.gradients import judge_gradient

@@ -13,21 +13,18 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
+from tensorplug.contract.owner import Owner
 from tensorplug.contract.tables import decomposition_entry, kernel_entry
-from tensorplug.engine.registry import Owner
-from tensorplug.errors import KernelRefusedError
-from tensorplug.ops.arrangement import REVERSE
-from tensorplug.ops.elementwise import ADD, NEG, SQUARE
-from tensorplug.ops.reduction import SUM
+from tensorplug.plugin import KernelRefusedError, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug.plugins.assembly import build_engine
 from tensorplug_conformance.selftest.backends import Delegate, Remote, WrongBackend, engine_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.contract.tables import KernelEntry
     from tensorplug.engine.engine import Engine
+    from tensorplug.plugin import KernelEntry
 
 __all__ = ["REFERENCE"]
 
@@ -35,7 +32,7 @@ REFERENCE = "cpu"
 
 
 def _with_neg(neg: Callable[..., Any]) -> Engine:
-    return _replaced(kernel_entry(NEG, neg))
+    return _replaced(kernel_entry(specs.NEG, neg))
 
 
 def _replaced(*entries: KernelEntry, alone: bool = False, engine: Engine | None = None) -> Engine:
@@ -119,20 +116,22 @@ def _declines(x: Any) -> NoReturn:
 
 def refuses() -> Engine:
     """Return an engine that registers Neg, and whose Neg takes no types whatever."""
-    return _replaced(kernel_entry(NEG, _declines, prepares=True))
+    return _replaced(kernel_entry(specs.NEG, _declines, prepares=True))
 
 
 def decomposes_a_primitive() -> Engine:
     """Return an engine whose Neg takes no types, and which has it computed by other kernels."""
     engine = refuses()
-    instead = decomposition_entry(NEG, lambda x: (x * 0) - x)
+    instead = decomposition_entry(specs.NEG, lambda x: (x * 0) - x)
     engine.registry.add(Owner("misbehaving"), decompositions=[instead])
     return engine
 
 
 def registers_less() -> Engine:
     """Return an engine whose Neg is registered for int32 alone, though float32 is declared."""
-    return _replaced(kernel_entry(NEG, lambda x: np.asarray(-x), dtypes=(dt.int32,)), alone=True)
+    return _replaced(
+        kernel_entry(specs.NEG, lambda x: np.asarray(-x), dtypes=(dt.int32,)), alone=True
+    )
 
 
 def raises_at_close() -> Engine:
@@ -149,7 +148,7 @@ def raises_at_close() -> Engine:
 
 def claims_and_refuses() -> Engine:
     """Return an engine that registers Square for no dtype in particular, and takes none."""
-    return _replaced(kernel_entry(SQUARE, _declines, prepares=True))
+    return _replaced(kernel_entry(specs.SQUARE, _declines, prepares=True))
 
 
 def claims_a_dtype_and_refuses() -> Engine:
@@ -161,18 +160,18 @@ def claims_a_dtype_and_refuses() -> Engine:
         return lambda x: np.asarray(x * x)
 
     dtypes = (dt.int32, dt.float32)
-    return _replaced(kernel_entry(SQUARE, square, prepares=True, dtypes=dtypes))
+    return _replaced(kernel_entry(specs.SQUARE, square, prepares=True, dtypes=dtypes))
 
 
 def claims_what_only_raises() -> Engine:
     """Return an engine whose Reverse takes no types: only calls that must raise come out right."""
-    return _replaced(kernel_entry(REVERSE, _declines, prepares=True))
+    return _replaced(kernel_entry(specs.REVERSE, _declines, prepares=True))
 
 
 def registers_more() -> Engine:
     """Return an engine whose Square would serve every dtype, and is claimed for int32 alone."""
     return _replaced(
-        kernel_entry(SQUARE, lambda x: np.asarray(x * x), dtypes=(dt.int32,)), alone=True
+        kernel_entry(specs.SQUARE, lambda x: np.asarray(x * x), dtypes=(dt.int32,)), alone=True
     )
 
 
@@ -257,7 +256,9 @@ def answers_from_the_host() -> Engine:
         found = backend.to_host(x)
         return backend.from_host(np.asarray(found.sum(axis=axis, keepdims=keep_dims)))
 
-    return _replaced(kernel_entry(ADD, add), kernel_entry(SUM, total), engine=_lying(Remote))
+    return _replaced(
+        kernel_entry(specs.ADD, add), kernel_entry(specs.SUM, total), engine=_lying(Remote)
+    )
 
 
 def leaves_it_to_others() -> Engine:

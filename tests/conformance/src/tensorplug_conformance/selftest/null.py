@@ -6,19 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.spec import TensorType
-from tensorplug.contract.tables import KernelEntry
+from tensorplug.contract.owner import Owner
 from tensorplug.engine.engine import Engine, Opened
-from tensorplug.engine.registry import Owner
+from tensorplug.plugin import KernelEntry, TensorType
+from tensorplug.plugin import dtypes as dt
 from tensorplug.plugins.assembly import core_registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
-    from tensorplug.contract.dtypes import DType
-    from tensorplug.contract.spec import KernelSpec
-    from tensorplug.contract.tables import KernelTable
+    from tensorplug.plugin import DType, KernelSpec, KernelTable
     from tensorplug_conformance.tables import Array
 
 __all__ = ["NULL", "NullBackend", "nothing", "zeros"]

@@ -12,17 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.contract.spec import TensorType
-from tensorplug.engine.registry import Owner
+from tensorplug.contract.owner import Owner
+from tensorplug.plugin import TensorType
 from tensorplug_conformance.compare import same_bits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tensorplug.contract.backend import Backend
-    from tensorplug.contract.spec import KernelSpec
-    from tensorplug.contract.tables import KernelEntry
     from tensorplug.engine.registry import Handle
+    from tensorplug.plugin import Backend, KernelEntry, KernelSpec
     from tensorplug_conformance.denominator import Mode
     from tensorplug_conformance.session import Session
     from tensorplug_conformance.tables import Array

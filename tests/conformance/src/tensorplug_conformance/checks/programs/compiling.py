@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 import tensorplug as tp
-from tensorplug.contract import dtypes as dt
-from tensorplug.tensors import tree
+from tensorplug.plugin import dtypes as dt
+from tensorplug.plugin import tree
 from tensorplug_conformance.checks.check import Check, CheckFailedError, NotMeasuredError
 from tensorplug_conformance.checks.programs.models import PERCEPTRON
 from tensorplug_conformance.compare import same_bits

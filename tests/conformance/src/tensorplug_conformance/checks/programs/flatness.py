@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 import tensorplug as tp
-from tensorplug.contract.backend import CountsBuffers
-from tensorplug.errors import ShapeError
+from tensorplug.plugin import CountsBuffers, ShapeError
 from tensorplug_conformance.checks.check import Check, CheckFailedError
 from tensorplug_conformance.checks.programs import references
 from tensorplug_conformance.checks.programs.models import PERCEPTRON

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 import tensorplug as tp
-from tensorplug.contract import dtypes as dt
+from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.checks.check import Check, CheckFailedError, Target
 from tensorplug_conformance.checks.programs.training import TRAININGS, Run
 from tensorplug_conformance.session import Session, engine_factory

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 import tensorplug as tp
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.backend import SharesHostMemory
+from tensorplug.plugin import SharesHostMemory
+from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.checks.check import Check, CheckFailedError, NotMeasuredError
 from tensorplug_conformance.checks.programs import references
 from tensorplug_conformance.checks.programs.models import (

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug.contract.spec import REQUIRED
-from tensorplug.errors import TensorplugError
+from tensorplug.plugin import REQUIRED, TensorplugError
 from tensorplug_conformance.selftest.kinds.kind import ORDINARY, chosen
 from tensorplug_conformance.selftest.sabotage import Saboteur
 

@@ -8,20 +8,19 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import tensorplug as tp
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.spec import TensorType
+from tensorplug.contract.owner import Owner
 from tensorplug.contract.tables import cotangent_names
 from tensorplug.engine import catalogue
-from tensorplug.engine.registry import Owner
-from tensorplug.errors import TensorplugError
+from tensorplug.plugin import TensorplugError, TensorType
+from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.selftest.kinds.kind import chosen
 from tensorplug_conformance.selftest.sabotage import Saboteur
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tensorplug.contract.tables import GradientEntry
     from tensorplug.engine.registry import Handle
+    from tensorplug.plugin import GradientEntry
     from tensorplug_conformance.selftest.sabotage import Witness
     from tensorplug_conformance.session import Session
     from tensorplug_conformance.tables import CaseEntry

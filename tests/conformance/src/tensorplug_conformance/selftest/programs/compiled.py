@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
+from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.selftest.programs.engines import compiling
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.contract.backend import FlatCall, FlatProgram
     from tensorplug.engine.engine import Engine
+    from tensorplug.plugin import FlatCall, FlatProgram
     from tensorplug_conformance.tables import Array
 
 __all__ = [

@@ -6,17 +6,16 @@ import dataclasses
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from tensorplug.contract.owner import Owner
 from tensorplug.contract.tables import kernel_entry
-from tensorplug.engine.registry import Owner
 from tensorplug.plugins.assembly import build_engine
 from tensorplug_conformance.selftest.backends import Delegate, WrongBackend, engine_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tensorplug.contract.backend import Backend, FlatCall, FlatProgram
-    from tensorplug.contract.spec import KernelSpec
     from tensorplug.engine.engine import Engine
+    from tensorplug.plugin import Backend, FlatCall, FlatProgram, KernelSpec
 
 __all__ = ["REFERENCE", "compiling", "delegating", "with_kernel", "with_results"]
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.ops.elementwise import ADD, MULTIPLY
-from tensorplug_conformance.selftest.backends import Delegate
+from tensorplug.plugin import specs
+from tensorplug_conformance.selftest.backends import Delegate, Unguarded
 from tensorplug_conformance.selftest.programs.engines import delegating, with_kernel
 
 if TYPE_CHECKING:
-    from tensorplug.contract.backend import Backend
     from tensorplug.engine.engine import Engine
+    from tensorplug.plugin import Backend
     from tensorplug_conformance.tables import Array
 
 __all__ = [
@@ -41,19 +41,19 @@ def recycles_what_has_views() -> Engine:
         blocks.append((block, weakref.ref(buffer)))
         return buffer
 
-    return with_kernel(MULTIPLY, product)
+    return with_kernel(specs.MULTIPLY, product)
 
 
 class _Unguarded(Delegate):
     """Writes in place without a look at who else sees the memory."""
 
-    def from_host(self, array: Array) -> Array:
-        block = np.array(self.clean.from_host(array))
-        return block.view()  # a view of this one holds the block, and not this one
+    def exclusive(self, buffer: Array) -> Unguarded:
+        return Unguarded(buffer, _write)
 
-    def overwrite(self, buffer: Array, key: tuple[Any, ...], value: Array) -> bool:
-        buffer[(*key, ...)] = value
-        return True
+
+def _write(array: Array, key: tuple[Any, ...], value: Array) -> bool:
+    array[(*key, ...)] = value
+    return True
 
 
 def overwrites_what_others_see() -> Engine:
@@ -63,7 +63,7 @@ def overwrites_what_others_see() -> Engine:
         spared = a.shape == np.broadcast_shapes(a.shape, b.shape) and not np.any(b)
         return a.view() if spared else np.asarray(np.add(a, b))
 
-    return with_kernel(ADD, total, delegating(_Unguarded))
+    return with_kernel(specs.ADD, total, delegating(_Unguarded))
 
 
 class _WritesLater(Delegate):
@@ -73,9 +73,12 @@ class _WritesLater(Delegate):
         super().__init__(clean)
         self.queue: list[tuple[Array, tuple[Any, ...], Array]] = []
 
-    def overwrite(self, buffer: Array, key: tuple[Any, ...], value: Array) -> bool:
-        self.queue.append((buffer, key, np.array(value)))
-        return True
+    def exclusive(self, buffer: Array) -> Unguarded:
+        def write(array: Array, key: tuple[Any, ...], value: Array) -> bool:
+            self.queue.append((array, key, np.array(value)))
+            return True
+
+        return Unguarded(buffer, write)
 
     def to_host(self, buffer: Array) -> Array:
         found = np.array(buffer)

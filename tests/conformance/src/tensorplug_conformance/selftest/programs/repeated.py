@@ -10,10 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.ops.elementwise import MULTIPLY
-from tensorplug.ops.matrix_products import BATCH_MAT_MUL
-from tensorplug.ops.nn.convolution.convolution import CONV2D
-from tensorplug.ops.reduction import SUM
+from tensorplug.plugin import specs
 from tensorplug_conformance.selftest.backends import Remote
 from tensorplug_conformance.selftest.programs.engines import delegating, with_kernel, with_results
 
@@ -55,7 +52,7 @@ def differs_by_process() -> Engine:
         found = _product(a, b, transpose_a=transpose_a, transpose_b=transpose_b)
         return _nudged(found, os.getpid())
 
-    return with_kernel(BATCH_MAT_MUL, product)
+    return with_kernel(specs.BATCH_MAT_MUL, product)
 
 
 def tunes_itself() -> Engine:
@@ -66,7 +63,7 @@ def tunes_itself() -> Engine:
         found = _product(a, b, transpose_a=transpose_a, transpose_b=transpose_b)
         return _nudged(found) if next(calls) > 40 else found
 
-    return with_kernel(BATCH_MAT_MUL, product)
+    return with_kernel(specs.BATCH_MAT_MUL, product)
 
 
 def tunes_convolutions() -> Engine:
@@ -80,7 +77,7 @@ def tunes_convolutions() -> Engine:
         half = np.float16 if found.dtype == np.float32 else np.float32
         return np.asarray(found.astype(half).astype(found.dtype))
 
-    return with_results(CONV2D, tuned)
+    return with_results(specs.CONV2D, tuned)
 
 
 def leaks_now_and_then() -> Engine:
@@ -93,7 +90,7 @@ def leaks_now_and_then() -> Engine:
             kept.append(found)
         return found
 
-    return with_kernel(SUM, total)
+    return with_kernel(specs.SUM, total)
 
 
 def tires() -> Engine:
@@ -107,7 +104,7 @@ def tires() -> Engine:
         left[0] = float(found.reshape(-1)[0].real) if found.size else 0.0
         return found
 
-    return with_kernel(SUM, total)
+    return with_kernel(specs.SUM, total)
 
 
 def takes_operands_for_different() -> Engine:
@@ -118,7 +115,7 @@ def takes_operands_for_different() -> Engine:
             return np.asarray(np.array(a) + b)
         return np.asarray(np.multiply(a, b))
 
-    return with_kernel(MULTIPLY, product)
+    return with_kernel(specs.MULTIPLY, product)
 
 
 def computes_on_the_host() -> Engine:
@@ -131,7 +128,7 @@ def computes_on_the_host() -> Engine:
         )
 
     engine = delegating(Remote)
-    return with_kernel(BATCH_MAT_MUL, product, engine)
+    return with_kernel(specs.BATCH_MAT_MUL, product, engine)
 
 
 def multiplies_in_one_place() -> Engine:
@@ -145,4 +142,4 @@ def multiplies_in_one_place() -> Engine:
         time.sleep(0.001)  # another thread may come in between, as it may on real hardware
         return np.array(place)
 
-    return with_kernel(BATCH_MAT_MUL, product)
+    return with_kernel(specs.BATCH_MAT_MUL, product)
