@@ -167,7 +167,7 @@ CASES = [  # id, call, error, what the message says
         "conv no taps",
         lambda: tp.nn.conv2d(image, f[:0]),
         ShapeError,
-        "a window must have taps, got [0",
+        "a window must have at least one tap along each axis, got [0",
     ),
     (
         "conv rounding",

@@ -51,7 +51,7 @@ CASES = [  # id, call, error, what the message says
         "crop to negative sizes",
         lambda: tp.image.crop_and_resize(IMAGE, BOXES, FIRST, (-1, 2)),
         ShapeError,
-        "attribute 'crop_size': size must not hold negative sizes",
+        "attribute 'crop_size': size must not contain negative sizes",
     ),
     (
         "crop of floats",

@@ -23,7 +23,7 @@ CASES = [  # id, call, error, what the message says
         "full negative",
         lambda: tp.zeros((2, -1)),
         ShapeError,
-        "must not hold negative sizes, got (2",
+        "must not contain negative sizes, got (2",
     ),
     ("full value", lambda: tp.full(2, [1]), ArgumentError, "attribute 'value': must be a number"),
     (
@@ -104,7 +104,7 @@ CASES = [  # id, call, error, what the message says
         ShapeError,
         "cannot reshape [3, 4] of 12 elements to",
     ),
-    ("reshape -1", lambda: tp.reshape(x, (-1, -1)), ShapeError, "may hold one -1 and no other"),
+    ("reshape -1", lambda: tp.reshape(x, (-1, -1)), ShapeError, "may contain one -1 but no other"),
     (
         "reshape text",
         lambda: tp.reshape(x, "12"),
@@ -135,7 +135,7 @@ CASES = [  # id, call, error, what the message says
         ShapeError,
         "squeeze: axis 0 of float32[3,4] has not length",
     ),
-    ("squeeze twice", lambda: tp.squeeze(x[None], (0, 0)), ShapeError, "names one axis twice"),
+    ("squeeze twice", lambda: tp.squeeze(x[None], (0, 0)), ShapeError, "names an axis twice"),
     (
         "broadcast",
         lambda: tp.broadcast_to(x, (3, 5)),
@@ -171,19 +171,19 @@ CASES = [  # id, call, error, what the message says
         "pad pairs",
         lambda: tp.pad(x, [(0, 0)]),
         ShapeError,
-        "needs a pair for each of the 2 axes, got [(",
+        "must be 2 (before, after) pairs, one per axis, got [(",
     ),
     (
         "pad triple",
         lambda: tp.pad(x, [(0, 0, 0), (0, 0)]),
         ShapeError,
-        "needs (before, after) for each",
+        "must be (before, after) pairs, one per axis",
     ),
     (
         "pad negative",
         lambda: tp.pad(x, [(-1, 0), (0, 0)]),
         ShapeError,
-        "padding must not hold negative",
+        "padding must not contain negative",
     ),
     (
         "pad value",

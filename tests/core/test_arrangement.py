@@ -280,8 +280,8 @@ BAD = {
         "padding [2, 0] is too much for axis 0 of length 2: mode 'reflect' has 1 elements",
     ),
     "moveaxis": (lambda: tp.moveaxis(X, (0, 1), 2), ShapeError, "2 axes cannot go to 1 places"),
-    "moveaxis twice": (lambda: tp.moveaxis(X, (0, 0), (1, 2)), ShapeError, "names one axis twice"),
-    "expand twice": (lambda: tp.expand_dims(X, (0, 0)), ShapeError, "names one axis twice"),
+    "moveaxis twice": (lambda: tp.moveaxis(X, (0, 0), (1, 2)), ShapeError, "names an axis twice"),
+    "expand twice": (lambda: tp.expand_dims(X, (0, 0)), ShapeError, "names an axis twice"),
     "split": (lambda: tp.split(X, 5, 1), ShapeError, "3 elements cannot be split into 5 equal"),
     "split sizes": (
         lambda: tp.split(X, [1, 1], 1),

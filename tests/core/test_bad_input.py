@@ -355,7 +355,7 @@ def test_axes_out_of_range(op, axis):
         "concat": [[tp.asarray(X)]],
         "stack": [[tp.asarray(X)]],
     }.get(op, [B if op in ("any", "all") else X])
-    allowed = f"axis {axis} is out of range for rank {rank + extra}: allowed are "
+    allowed = f"axis {axis} is out of range for rank {rank + extra}: it must be from "
     low, high = -rank - extra, rank + extra - 1
     with pytest.raises(ShapeError, match=re.escape(f"{allowed}{low} to {high}")) as caught:
         FUNCTIONS[op](*arguments, axis=axis)

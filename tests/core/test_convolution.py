@@ -330,7 +330,7 @@ REFUSED = {
     "four pads for a volume": (
         lambda: tp.nn.conv3d(VOLUME, TAPS, 1, [(0, 0)] * 4),
         ArgumentError,
-        "attribute 'pad': needs five (before, after) pairs",
+        "attribute 'pad': must be five (before, after) pairs",
     ),
     "integers": (
         lambda: tp.nn.conv3d(VOLUME.astype(int), TAPS.astype(int)),
@@ -345,7 +345,7 @@ REFUSED = {
     "negative output shape": (
         lambda: tp.nn.conv2d_transpose(IMAGE, FILTER, (1, -6, 7, 1)),
         ShapeError,
-        "conv2d_transpose: output_shape must not hold negative sizes",
+        "conv2d_transpose: output_shape must not contain negative sizes",
     ),
     "separable": (
         lambda: tp.nn.separable_conv2d(IMAGE, FILTER, FILTER),

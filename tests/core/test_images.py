@@ -346,7 +346,7 @@ BAD: dict[str, tuple[Any, type[Exception], str]] = {
     "negative size": (
         lambda: tp.image.resize_bilinear(IMAGE, (2, -2)),
         ShapeError,
-        "attribute 'size': size must not hold negative sizes, got (2, -2)",
+        "attribute 'size': size must not contain negative sizes, got (2, -2)",
     ),
     "rank to flip": (
         lambda: tp.image.flip_left_right(IMAGE[0]),

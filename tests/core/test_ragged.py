@@ -195,12 +195,12 @@ BAD = {
     "index": (
         lambda: tp.ragged.ragged_gather(FLAT, VALUES, [[2], [10]]),
         OutOfRangeError,
-        r"indices\[1, 0\] is 10, not in \[0, 4\)",
+        r"indices\[1, 0\] must be in \[0, 4\), got 10",
     ),
     "descending": (
         lambda: tp.ragged.ragged_gather([[0, 5, 3, 9]], VALUES, [0]),
         ArgumentError,
-        r"params_nested_splits\[0\] must not descend, but element 2 is 3 after 5",
+        r"params_nested_splits\[0\] must be ascending, but element 2 is 3 after 5",
     ),
     "past the values": (
         lambda: tp.ragged.ragged_gather([[0, 10]], VALUES, [0]),

@@ -177,7 +177,7 @@ def test_elements_do_not_depend_on_shape_or_number(
     ("kernel", "inputs", "attributes", "error", "message"),
     [
         ("RandomBits", [(1, 2, 3)], {"shape": 2}, ShapeError, r"a key is uint32\[4\], got"),
-        ("RandomBits", [KEY], {"shape": -1}, ShapeError, "must not hold negative sizes"),
+        ("RandomBits", [KEY], {"shape": -1}, ShapeError, "must not contain negative sizes"),
         ("RandomBits", [KEY], {"shape": 2, "start": -1}, ArgumentError, r"\[0, 2\*\*64\), got -1"),
         ("RandomBits", [KEY], {"shape": 2, "start": 2**64}, ArgumentError, "attribute 'start'"),
         ("RandomBits", [KEY], {}, ArgumentError, "attribute 'shape' is missing"),

@@ -38,7 +38,7 @@ def test_normalize_axis(rank, axis):
     if -rank <= axis < rank:
         assert shapes.normalize_axis(axis, rank) == range(rank)[axis]
     else:
-        allowed = f"allowed are {-rank} to {rank - 1}" if rank else "there is none"
+        allowed = f"it must be from {-rank} to {rank - 1}" if rank else "a scalar has no axes"
         with pytest.raises(ShapeError) as caught:
             shapes.normalize_axis(axis, rank)
         assert str(caught.value) == f"axis {axis} is out of range for rank {rank}: {allowed}"
@@ -50,7 +50,7 @@ AXES = [  # axes, what comes for rank 3, or a part of the error
     (1, (1,)),
     ([-1, 0], (0, 2)),
     (np.int64(2), (2,)),
-    ([0, -3], "names one axis twice"),
+    ([0, -3], "names an axis twice"),
     (3, "out of range for rank 3"),
     (True, "axis must be an integer, got True"),
     (1.0, "axis must be an integer, got 1.0"),
@@ -109,7 +109,7 @@ def test_reshape_is_numpys(shape, target):
 
 
 def test_reshape_refuses_other_negative_sizes():
-    with pytest.raises(ShapeError, match="one -1 and no other negative size"):
+    with pytest.raises(ShapeError, match="one -1 but no other negative size"):
         shapes.reshape((2,), (-2,))
 
 

@@ -161,12 +161,12 @@ BAD = {
     "row": (
         lambda: tp.sparse.sparse_fill_empty_rows([[0, 0], [5, 0]], [1.0, 2], [5, 5], 0),
         OutOfRangeError,
-        r"the first column of indices: element 1 is 5, not in \[0, 5\)",
+        r"the first column of indices: element 1 must be in \[0, 5\), got 5",
     ),
     "no rows": (
         lambda: tp.sparse.sparse_fill_empty_rows(*ONE, [0, 5], 0),
         OutOfRangeError,
-        r"not in \[0, 0\)",
+        r"must be in \[0, 0\)",
     ),
     "values": (
         lambda: tp.sparse.sparse_fill_empty_rows([[0, 0]], [1.0, 2], [5, 5], 0),
@@ -181,32 +181,32 @@ BAD = {
     "elements": (
         lambda: tp.sparse.sparse_reshape([[0, 0]], [2, 3], [7]),
         ShapeError,
-        r"shape \[2, 3\] has 6 elements, but \[7\] has 7",
+        r"shape \[2, 3\] has 6 elements, but new_shape \[7\] has 7",
     ),
     "two sizes missing": (
         lambda: tp.sparse.sparse_reshape([[0, 0]], [2, 3], [-1, -1]),
         ShapeError,
-        "may have one -1",
+        "may contain one -1",
     ),
     "no divisor": (
         lambda: tp.sparse.sparse_reshape([[0, 0]], [2, 3], [-1, 4]),
         ShapeError,
-        "has 6 elements, which no",
+        "has 6 elements, but new_shape",
     ),
     "coordinate": (
         lambda: tp.sparse.sparse_reshape([[0, 3]], [2, 3], [6]),
         OutOfRangeError,
-        r"column 1 of indices: element 0 is 3, not in \[0, 3\)",
+        r"column 1 of indices: element 0 must be in \[0, 3\), got 3",
     ),
     "index": (
         lambda: tp.sparse.sparse_segment_sum(TABLE, [8, 10], [0, 0]),
         OutOfRangeError,
-        r"indices: element 1 is 10, not in \[0, 10\)",
+        r"indices: element 1 must be in \[0, 10\), got 10",
     ),
     "descending": (
         lambda: tp.sparse.sparse_segment_mean(TABLE, [8, 3, 0], [0, 1, 0]),
         ArgumentError,
-        "segment_ids must not descend, but element 2 is 0 after 1",
+        "segment_ids must be ascending, but element 2 is 0 after 1",
     ),
     "negative": (
         lambda: tp.sparse.sparse_segment_sum(TABLE, [8], [-1]),

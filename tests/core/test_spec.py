@@ -82,7 +82,7 @@ CALLS = [  # spec, types, attributes, error, message
         [F, F],
         {"axis": 2},
         OutOfRangeError,
-        "attribute 'axis': axis 2 is out of range for rank 2: allowed are -2 to 1",
+        "attribute 'axis': axis 2 is out of range for rank 2: it must be from -2 to 1",
     ),
     (ADD, [F, TensorType(dt.float32, (2,))], {}, ShapeError, "shapes [3, 4] and [2] do not"),
 ]

@@ -205,12 +205,12 @@ BAD = {
     "splits": (
         lambda: tp.strings.string_n_grams(["a"], [0, 2], " ", 1),
         ArgumentError,
-        "data_splits must go from 0 to the number of data, 1, got 0 to 2",
+        "data_splits must go from 0 to the number of strings, 1, got 0 to 2",
     ),
     "descending": (
         lambda: tp.strings.string_n_grams(["a"], [0, 1, 0, 1], " ", 1),
         ArgumentError,
-        "data_splits must not descend, but element 2 is 0 after 1",
+        "data_splits must be ascending, but element 2 is 0 after 1",
     ),
     "width": (
         lambda: tp.strings.string_n_grams(["a"], [0, 1], " ", [0]),
@@ -237,7 +237,7 @@ BAD = {
     "class": (
         lambda: tp.strings.static_regex_replace(["a"], "[[:alpha:]]", ""),
         ArgumentError,
-        "names a class of characters",
+        "contains a POSIX character class",
     ),
     "group": (
         lambda: tp.strings.static_regex_replace(["a"], "(a)", r"\2"),

@@ -87,9 +87,9 @@ ERRORS = {
     "axis": (
         lambda: tp.sum(tp.ones((2, 3)), axis=2),
         ShapeError,
-        "axis 2 is out of range for rank 2: allowed are -2 to 1",
+        "axis 2 is out of range for rank 2: it must be from -2 to 1",
     ),
-    "negative size": (lambda: tp.zeros((-3,)), ShapeError, "must not hold negative sizes, got (-"),
+    "negative size": (lambda: tp.zeros((-3,)), ShapeError, "must not contain negative sizes, got (-"),
 }
 
 

@@ -85,7 +85,7 @@ def test_axes_take_their_own_pair_of_an_explicit_padding():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"taps": (0, 1)}, "a window must have taps, got [0, 1]"),
+        ({"taps": (0, 1)}, "a window must have at least one tap along each axis, got [0, 1]"),
         ({"pad": ((1, 0), (0, 0), (0, 0), (0, 0))}, "batch and channels cannot be padded"),
         ({"pad": ((0, 0), (0, 0), (0, 0), (0, 1))}, "batch and channels cannot be padded"),
     ],
@@ -113,15 +113,15 @@ ATTRIBUTES = [  # kind, given, canonical or a part of the error
     (axes_attribute(3), [2, 3, 4], (2, 3, 4)),
     (axes_attribute(3), [2, 3], "must be a positive int or three of them, got [2, 3]"),
     (pad_kind(3), [[0, 0]] * 5, ((0, 0),) * 5),
-    (pad_kind(3), [[0, 0]] * 4, "needs five (before, after) pairs"),
+    (pad_kind(3), [[0, 0]] * 4, "must be five (before, after) pairs"),
     (pad_kind(), "same", ((0, 0), (0, 1), (0, 1), (0, 0))),
     (pad_kind(), "valid", ((0, 0),) * 4),
     (pad_kind(), 2, ((0, 0), (2, 2), (2, 2), (0, 0))),
     (pad_kind(), [[0, 0], [1, 2], [3, 4], [0, 0]], ((0, 0), (1, 2), (3, 4), (0, 0))),
     (pad_kind(), "full", "must be 'same', 'valid', an int or pairs, got 'full'"),
     (pad_kind(), -1, "must not be negative, got -1"),
-    (pad_kind(), [[0, 0]], "needs four (before, after) pairs"),
-    (pad_kind(), [1, 2, 3, 4], "needs four (before, after) pairs"),
+    (pad_kind(), [[0, 0]], "must be four (before, after) pairs"),
+    (pad_kind(), [1, 2, 3, 4], "must be four (before, after) pairs"),
     (pad_kind(), None, "must be an integer, got None"),
     (rounding_attribute(), None, "floor"),
     (rounding_attribute(), "ceil", "ceil"),
@@ -163,7 +163,7 @@ def test_three_axes():
         Window.of(6, 3, 3, 2, (3, 4), None),
     ]
     assert found == tuple(expected)
-    with pytest.raises(ShapeError, match=re.escape("pad needs 5 (before, after) pairs, got 4")):
+    with pytest.raises(ShapeError, match=re.escape("pad must have 5 (before, after) pairs, got 4")):
         windows((4, 5, 6), (1, 1, 1), (1, 1, 1), (1, 1, 1), pads[:4], None, (1, 2, 3))
 
 

@@ -1,4 +1,4 @@
-"""Kinds of kernel attributes: each turns what a caller gave into the one form kernels see."""
+"""Kinds of kernel attributes. Each turns the caller's value into the form that kernels see."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _rank(types: InputTypes, of: str) -> int:
 
 
 def flag(default: Any = REQUIRED) -> Attribute:
-    """Return a boolean attribute; numbers 0 and 1 are not booleans."""
+    """Return a boolean attribute. It does not accept 0 and 1."""
 
     def canonical(value: Any, _types: InputTypes) -> bool:
         if not isinstance(value, bool):
@@ -51,7 +51,7 @@ def flag(default: Any = REQUIRED) -> Attribute:
 
 
 def axis(of: str, default: Any = REQUIRED, *, extra: int = 0) -> Attribute:
-    """Return one axis of input ``of``; ``extra`` widens the range for ops that add axes."""
+    """Return an attribute for one axis of input ``of``, to which the op adds ``extra`` axes."""
 
     def canonical(value: Any, types: InputTypes) -> int:
         return shapes.normalize_axis(value, _rank(types, of) + extra)
@@ -61,7 +61,7 @@ def axis(of: str, default: Any = REQUIRED, *, extra: int = 0) -> Attribute:
 
 
 def axes(of: str, default: Any = None) -> Attribute:
-    """Return several axes of input ``of``: None for all, an int, or a list; sorted."""
+    """Return an attribute for sorted axes of input ``of``: None for all, an int or a list."""
 
     def canonical(value: Any, types: InputTypes) -> tuple[int, ...]:
         return shapes.normalize_axes(value, _rank(types, of))
@@ -71,17 +71,17 @@ def axes(of: str, default: Any = None) -> Attribute:
 
 
 def shape(default: Any = REQUIRED) -> Attribute:
-    """Return a shape: non-negative sizes."""
+    """Return a shape attribute: a tuple of non-negative sizes."""
     return Attribute(lambda value, _types: shapes.as_shape(value), default, "tuple of ints >= 0")
 
 
 def integers(default: Any = REQUIRED) -> Attribute:
-    """Return a tuple of integers; a single one becomes a tuple of one."""
+    """Return an attribute for a tuple of integers. A single integer becomes a tuple of one."""
     return Attribute(lambda value, _types: shapes.as_ints(value), default, "tuple of ints")
 
 
 def integer(default: Any = REQUIRED, *, at_least: int | None = None) -> Attribute:
-    """Return an integer, with a lower bound where one is named."""
+    """Return an integer attribute, optionally with a lower bound."""
 
     def canonical(value: Any, _types: InputTypes) -> int:
         number = shapes.index(value)
@@ -94,7 +94,7 @@ def integer(default: Any = REQUIRED, *, at_least: int | None = None) -> Attribut
 
 
 def number(default: Any = REQUIRED) -> Attribute:
-    """Return a Python number (bool, int, float or complex); NumPy's scalars become one."""
+    """Return an attribute for a Python number. NumPy scalars are converted."""
 
     def canonical(value: Any, _types: InputTypes) -> dt.Scalar:
         number = value.item() if isinstance(value, np.generic) else value
@@ -106,12 +106,12 @@ def number(default: Any = REQUIRED) -> Attribute:
 
 
 def dtype(default: Any = REQUIRED) -> Attribute:
-    """Return a dtype, by object or by name."""
+    """Return a dtype attribute, which accepts dtypes and their names."""
     return Attribute(lambda value, _types: dt.of(value), default, "DType")
 
 
 def choice(*allowed: str | None, default: Any = REQUIRED) -> Attribute:
-    """Return one of a few texts."""
+    """Return an attribute that accepts one of the ``allowed`` strings."""
 
     def canonical(value: Any, _types: InputTypes) -> str | None:
         if not isinstance(value, str | None) or value not in allowed:
@@ -122,10 +122,10 @@ def choice(*allowed: str | None, default: Any = REQUIRED) -> Attribute:
 
 
 def optional(kind: Attribute, absent: Callable[[InputTypes], Any] | None = None) -> Attribute:
-    """Return an attribute like ``kind`` that callers may leave out, or give as None.
+    """Return an attribute like ``kind`` that callers may omit or set to None.
 
-    ``absent`` returns what kernels get then, from what is known by name: input types and
-    attributes declared earlier. Without it they get None.
+    Kernels then get the result of ``absent``, which takes a dict of the input types and of the
+    attributes declared earlier. Without ``absent`` they get None.
     """
     inner: Callable[[Any, InputTypes], Any] = kind.canonical
 

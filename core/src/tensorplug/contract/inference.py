@@ -1,4 +1,4 @@
-"""Rules that many specs share for the shape and dtype of their output."""
+"""Inference rules for output types that many specs share."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["broadcast", "broadcast_bool", "of_one_shape", "reduced", "same", "sa
 
 
 def same(x: TensorType) -> TensorType:
-    """One input; the output is of its type."""
+    """Infer the type of the one input."""
     return x
 
 
 def same_shape(dtype: DType) -> Callable[[TensorType], TensorType]:
-    """One input; the output has its shape and ``dtype``."""
+    """Return a rule for one input: the output has its shape, and ``dtype``."""
 
     def infer(x: TensorType) -> TensorType:
         return TensorType(dtype, x.shape)
@@ -32,26 +32,29 @@ def same_shape(dtype: DType) -> Callable[[TensorType], TensorType]:
 
 
 def of_one_shape(first: str, second: str) -> Callable[[TensorType, TensorType], TensorType]:
-    """Two inputs, called so in messages, of one dtype and shape; the output is of their type."""
+    """Return a rule for two inputs of the same type, which is also the output's.
+
+    ``first`` and ``second`` are the inputs' names in error messages.
+    """
 
     def infer(a: TensorType, b: TensorType) -> TensorType:
         if a.shape != b.shape:
-            raise ShapeError(f"{first} and {second} must have one shape")
+            raise ShapeError(f"{first} and {second} must have the same shape")
         return a
 
     return infer
 
 
 def broadcast(a: TensorType, b: TensorType) -> TensorType:
-    """Two inputs of one dtype (promoted before); the output has their broadcast shape."""
+    """Infer the broadcast shape of two inputs of the same dtype."""
     return TensorType(a.dtype, shapes.broadcast(a.shape, b.shape))
 
 
 def broadcast_bool(a: TensorType, b: TensorType) -> TensorType:
-    """Two inputs; the output is boolean of their broadcast shape."""
+    """Infer a boolean output of the inputs' broadcast shape."""
     return TensorType(dt.bool_, shapes.broadcast(a.shape, b.shape))
 
 
 def reduced(x: TensorType, *, axis: tuple[int, ...], keep_dims: bool) -> TensorType:
-    """One input, reduced along ``axis``; the dtype stays."""
+    """Infer the input's type reduced along ``axis``."""
     return TensorType(x.dtype, shapes.reduce(x.shape, axis, keep_dims=keep_dims))

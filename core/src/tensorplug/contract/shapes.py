@@ -1,4 +1,4 @@
-"""Shapes as plain tuples: broadcasting, axes, and the geometry of sliding windows."""
+"""Shapes as plain tuples: broadcasting, axes, reshaping."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Shape = tuple[int, ...]
 
 
 def index(value: object, what: str = "value") -> int:
-    """Return ``value`` as an int; booleans and floats are refused.
+    """Return ``value`` as an int. Booleans and floats are rejected.
 
     Raises:
-        ArgumentError: when ``value`` is not an integer.
+        ArgumentError: ``value`` is not an integer.
 
     """
     if not isinstance(value, bool):
@@ -33,13 +33,13 @@ def as_shape(value: object, what: str = "shape") -> Shape:
     """Return ``value`` (an int or a sequence of ints) as a tuple of non-negative ints.
 
     Raises:
-        ShapeError: when a dimension is negative.
-        ArgumentError: when a dimension is not an integer.
+        ShapeError: a dimension is negative.
+        ArgumentError: a dimension is not an integer.
 
     """
     dimensions = as_ints(value, what)
     if any(size < 0 for size in dimensions):
-        raise ShapeError(f"{what} must not hold negative sizes, got {dimensions}")
+        raise ShapeError(f"{what} must not contain negative sizes, got {dimensions}")
     return dimensions
 
 
@@ -56,10 +56,10 @@ def size(shape: Shape) -> int:
 
 
 def broadcast(*shapes: Shape) -> Shape:
-    """Return the shape that ``shapes`` broadcast to, by NumPy's rule.
+    """Return the shape to which ``shapes`` broadcast under NumPy's rules.
 
     Raises:
-        ShapeError: when two sizes of one dimension differ and neither is 1.
+        ShapeError: two sizes of one dimension differ and neither is 1.
 
     """
     rank = max(map(len, shapes), default=0)
@@ -75,7 +75,7 @@ def broadcast(*shapes: Shape) -> Shape:
 
 
 def broadcast_axes(shape: Shape, target: Shape) -> tuple[int, ...]:
-    """Return the axes of ``target`` along which ``shape`` was repeated to reach it."""
+    """Return the axes of ``target`` along which ``shape`` was broadcast."""
     lead = len(target) - len(shape)
     stretched = (
         lead + axis
@@ -89,12 +89,12 @@ def normalize_axis(axis: object, rank: int, what: str = "axis") -> int:
     """Return ``axis`` counted from the front.
 
     Raises:
-        OutOfRangeError: when it lies outside ``[-rank, rank)``; the standard wants IndexError.
+        OutOfRangeError: it lies outside ``[-rank, rank)``. The standard requires an IndexError.
 
     """
     number = index(axis, what)
     if not -rank <= number < rank:
-        allowed = f"allowed are {-rank} to {rank - 1}" if rank else "there is none"
+        allowed = f"it must be from {-rank} to {rank - 1}" if rank else "a scalar has no axes"
         raise OutOfRangeError(f"{what} {number} is out of range for rank {rank}: {allowed}")
     return number % rank
 
@@ -103,7 +103,8 @@ def normalize_axes(axes: object, rank: int, what: str = "axis") -> tuple[int, ..
     """Return ``axes`` (None for all, an int, or a sequence) sorted and counted from the front.
 
     Raises:
-        OutOfRangeError, ShapeError: when one is out of range; when one is named twice.
+        OutOfRangeError: an axis is out of range.
+        ShapeError: an axis is named twice.
 
     """
     if axes is None:
@@ -115,12 +116,13 @@ def distinct_axes(axes: object, rank: int, what: str = "axis") -> tuple[int, ...
     """Return ``axes`` (an int or a sequence) counted from the front, in the order given.
 
     Raises:
-        OutOfRangeError, ShapeError: when one is out of range; when one is named twice.
+        OutOfRangeError: an axis is out of range.
+        ShapeError: an axis is named twice.
 
     """
     numbers = tuple(normalize_axis(axis, rank, what) for axis in as_ints(axes, what))
     if len(set(numbers)) != len(numbers):
-        raise ShapeError(f"{what} {axes!r} names one axis twice")
+        raise ShapeError(f"{what} {axes!r} names an axis twice")
     return numbers
 
 
@@ -128,19 +130,19 @@ def pairs(value: object, count: int) -> tuple[tuple[int, int], ...]:
     """Return a (before, after) pair of non-negative ints for each of ``count`` axes.
 
     Raises:
-        ShapeError: when it is something else.
+        ShapeError: ``value`` has another form.
 
     """
     if not isinstance(value, list | tuple) or len(value) != count:
-        raise ShapeError(f"needs a pair for each of the {count} axes, got {value!r}")
+        raise ShapeError(f"must be {count} (before, after) pairs, one per axis, got {value!r}")
     found = [as_shape(pair, "padding") for pair in value]
     if any(len(pair) != 2 for pair in found):
-        raise ShapeError(f"needs (before, after) for each axis, got {value!r}")
+        raise ShapeError(f"must be (before, after) pairs, one per axis, got {value!r}")
     return tuple((pair[0], pair[1]) for pair in found)
 
 
 def reduce(shape: Shape, axes: Iterable[int], *, keep_dims: bool) -> Shape:
-    """Return the shape left when ``axes`` (already normalized) are reduced."""
+    """Return the shape after a reduction along ``axes``, which are normalized."""
     gone = set(axes)
     if keep_dims:
         return tuple(1 if axis in gone else length for axis, length in enumerate(shape))
@@ -148,16 +150,16 @@ def reduce(shape: Shape, axes: Iterable[int], *, keep_dims: bool) -> Shape:
 
 
 def reshape(shape: Shape, target: Sequence[int]) -> Shape:
-    """Return ``target`` with a single -1 replaced by what keeps the number of elements.
+    """Return ``target`` with its -1 replaced by the size that keeps the number of elements.
 
     Raises:
-        ShapeError: when the number of elements cannot be kept.
+        ShapeError: no such size exists.
 
     """
     wanted = tuple(target)
     unknown = [axis for axis, length in enumerate(wanted) if length == -1]
     if len(unknown) > 1 or any(length < -1 for length in wanted):
-        raise ShapeError(f"shape {list(wanted)} may hold one -1 and no other negative size")
+        raise ShapeError(f"shape {list(wanted)} may contain one -1 but no other negative size")
     if unknown:
         rest = prod(length for length in wanted if length != -1)
         if rest == 0 or size(shape) % rest:

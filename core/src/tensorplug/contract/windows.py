@@ -1,9 +1,9 @@
-"""The geometry of sliding windows: padding, strides, dilations and output sizes, on any axes.
+"""The geometry of sliding windows: padding, strides, dilations and output sizes.
 
-Padding follows TensorFlow: "same" pads so that the output has ceil(n / stride) positions, the
-odd element after; "valid" pads nothing; an int pads that much on every side; an explicit list
-has one (before, after) pair per dimension of x in its data format, zero for batch and channels.
-Kernels always get the explicit list, which includes what a rounding mode adds.
+Padding follows TensorFlow. "same" pads so that the output has ceil(n / stride) positions; an odd
+element goes after. "valid" does not pad. An int pads every side by that much. An explicit list
+has one (before, after) pair per dimension of x, in its data format; the pairs of batch and
+channels are zero. Kernels always get the explicit list. It includes what the rounding mode adds.
 """
 
 from __future__ import annotations
@@ -50,8 +50,9 @@ _ROUND: dict[str | None, Callable[[float], int]] = {
 class Window:
     """One axis of a sliding window.
 
-    ``size``: of the input; ``filter``: taps; ``before`` and ``after``: padding; ``out``:
-    positions. Where a rounding mode makes ``out`` larger, ``after`` grows to cover it.
+    ``size`` is the length of the input axis, ``filter`` the number of taps, ``out`` the number
+    of positions; ``before`` and ``after`` are the padding. If the rounding mode makes ``out``
+    larger, ``after`` grows to cover it.
     """
 
     size: int
@@ -75,7 +76,7 @@ class Window:
         """Return the window of ``taps`` taps over an axis of ``size`` elements.
 
         Raises:
-            ShapeError: when not even one position fits.
+            ShapeError: the window does not fit.
 
         """
         reach = (taps - 1) * dilation + 1
@@ -107,17 +108,18 @@ def windows(
     rounding: str | None,
     spatial: Shape,
 ) -> Windows:
-    """Return the windows of all spatial axes; ``spatial`` are their positions in the data format.
+    """Return the windows of all spatial axes, which ``spatial`` lists by number.
 
     Raises:
-        ShapeError: when a window has no taps or does not fit, or batch or channels are padded.
+        ShapeError: a window has no taps or does not fit, or batch or channels are padded.
 
     """
     if min(taps) < 1:
-        raise ShapeError(f"a window must have taps, got {list(taps)}")
+        raise ShapeError(f"a window must have at least one tap along each axis, got {list(taps)}")
     if isinstance(pad, tuple):
         if len(pad) != len(spatial) + 2:
-            raise ShapeError(f"pad needs {len(spatial) + 2} (before, after) pairs, got {len(pad)}")
+            count = len(spatial) + 2
+            raise ShapeError(f"pad must have {count} (before, after) pairs, got {len(pad)}")
         if any(any(pair) for at, pair in enumerate(pad) if at not in spatial):
             raise ShapeError(f"batch and channels cannot be padded, got pad {list(pad)}")
     return tuple(
@@ -139,9 +141,9 @@ _NUMERALS = {1: "one", 2: "two", 3: "three"}
 
 
 def axes_attribute(count: int, default: Any = REQUIRED) -> Attribute:
-    """Return an attribute of one positive int per spatial axis; one int stands for all.
+    """Return an attribute of one positive int per spatial axis. One int stands for all axes.
 
-    None stands for the default, where there is one.
+    None stands for the default, if there is one.
     """
 
     def canonical(value: Any, _known: InputTypes) -> Shape:
@@ -208,14 +210,14 @@ def _checked_pad(value: Any, axes: int) -> Padding:
         return number
     pairs = [shapes.as_shape(pair, "padding") for pair in value]
     if len(pairs) != axes + 2 or any(len(pair) != 2 for pair in pairs):
-        raise ArgumentError(f"needs {_COUNTS[axes + 2]} (before, after) pairs, got {value!r}")
+        raise ArgumentError(f"must be {_COUNTS[axes + 2]} (before, after) pairs, got {value!r}")
     return tuple((pair[0], pair[1]) for pair in pairs)
 
 
 def _explicit(
     pad: Padding, axes: int, x: Shape, taps: Shape, known: InputTypes
 ) -> tuple[Pair, ...]:
-    """Return ``pad`` as pairs; shapes that do not fit are left to the spec's rule."""
+    """Return ``pad`` as pairs. The spec's rule reports shapes that do not fit."""
     spatial = spatial_axes(known.get("data_format", _CHANNELS_LAST[axes]))
     pairs = [(0, 0)] * (axes + 2) if isinstance(pad, str | int) else list(pad)
     if len(x) != axes + 2 or len(taps) != axes:
@@ -226,7 +228,7 @@ def _explicit(
         along = _along(pad, axis)
         try:
             window = Window.of(x[axis], count, stride, dilation, along, rounding)
-        except ShapeError:  # the rule raises it too, and names the kernel's inputs
+        except ShapeError:  # the rule raises it again, with a better message
             pairs[axis] = (0, 0) if isinstance(along, str) else along
         else:
             pairs[axis] = (window.before, window.after)
@@ -234,7 +236,7 @@ def _explicit(
 
 
 def rounding_attribute() -> Attribute:
-    """Return tfjs's dim_rounding_mode: "floor" (None too), "round" or "ceil"."""
+    """Return the attribute dim_rounding_mode: "floor", "round", "ceil", or None for "floor"."""
 
     def canonical(value: Any, _known: InputTypes) -> str:
         if not isinstance(value, str | None) or value not in _ROUND:
@@ -245,8 +247,7 @@ def rounding_attribute() -> Attribute:
     return Attribute(canonical, None, form)
 
 
-# Data formats are named by their axes: N, then C (channels) before or after the spatial ones,
-# such as NHWC, NCHW, NDHWC.
+# A data format names the axes in order: N is the batch, C the channels, D, H and W are spatial.
 
 
 def channel_axis(data_format: str) -> int:

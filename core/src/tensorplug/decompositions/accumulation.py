@@ -1,4 +1,4 @@
-"""Products added to something, from primitives."""
+"""Multiply-add from primitives."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def selu(x: Tensor) -> Tensor:
 
 
 def _expm1_below_0(x: Tensor) -> Tensor:
-    """Return ``e**x - 1`` for x <= 0, with all its digits also near 0."""
+    """Return ``e**x - 1`` for x <= 0, accurate near 0 too."""
     low = minimum(x, 0.0)
     return tanh(low * 0.5) * (exp(low) + 1.0)
 
@@ -65,7 +65,7 @@ def prelu(x: Tensor, alpha: Tensor) -> Tensor:
 @decompositions.of(ops.SOFTPLUS)
 def softplus(x: Tensor) -> Tensor:
     small = exp(-abs_(x))
-    # log(1 + small), and what 1 + small has rounded away of small.
+    # log(1 + small), plus the part of small that 1 + small rounds away.
     total = small + 1.0
     return maximum(x, 0.0) + (log(total) + (small - (total - 1.0)) / total)
 
@@ -76,9 +76,9 @@ def step(x: Tensor, *, alpha: float) -> Tensor:
     return where(not_equal(x, x), x, where(x > 0, high, low))
 
 
-@decompositions.of(ops.SIGMOID, dtypes=dt.REAL)  # Abs, which keeps it stable, is real
+@decompositions.of(ops.SIGMOID, dtypes=dt.REAL)  # Abs keeps it stable, but is real
 def sigmoid(x: Tensor) -> Tensor:
-    small = exp(-abs_(x))  # at most 1, so nothing overflows and tiny results are kept
+    small = exp(-abs_(x))  # at most 1: nothing overflows, tiny results are kept
     return where(x < 0, small, 1.0) / (small + 1.0)
 
 

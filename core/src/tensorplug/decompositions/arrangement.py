@@ -24,7 +24,7 @@ def tile(x: Tensor, *, reps: tuple[int, ...], out: TensorType) -> Tensor:
     thin: list[int] = []
     wide: list[int] = []
     for size, count in zip(*ops.lined_up(x.shape, reps), strict=True):
-        if count != 1:  # axes for nothing but copies
+        if count != 1:  # new axes for the copies
             thin.append(1)
             wide.append(count)
         thin.append(size)

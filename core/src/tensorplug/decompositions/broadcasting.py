@@ -1,4 +1,4 @@
-"""What is read from shapes given as tensors is worked out on the host."""
+"""Shapes given as tensors are computed on the host."""
 
 from __future__ import annotations
 

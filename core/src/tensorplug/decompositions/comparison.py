@@ -54,7 +54,7 @@ def is_nan(x: Tensor) -> Tensor:
 
 @decompositions.of(ops.IS_FINITE)
 def is_finite(x: Tensor) -> Tensor:
-    # Of infinities and NaNs the difference is NaN, also of either part of a complex number.
+    # The difference of infinities or NaNs is NaN; so for each part of a complex number.
     return ops.equal(x - x, 0) if x.dtype in dt.INEXACT else ops.equal(x, x)
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 decompositions = DecompositionTable()
 
-# No arithmetic takes the imaginary part from a number whose real part is infinite or NaN.
+# Arithmetic cannot take the imaginary part from a number whose real part is infinite or NaN.
 decompositions.on_host(ops.IMAG)(onhost.imag)
 
 
@@ -33,7 +33,7 @@ def real(input: Tensor, *, out: TensorType) -> Tensor:
 
 @decompositions.of(ops.COMPLEX)
 def complex(real: Tensor, imag: Tensor, *, out: TensorType) -> Tensor:
-    # Every term but one is -0.0 in each part, because x + -0.0 is x, also of zeros.
+    # Each part has one term that is not -0.0; x + -0.0 is x, for zeros too.
     first = -astype(-real, out.dtype)
     size = astype(abs_(imag), out.dtype)
     second = where(imag < 0, -(size * 1j), size * _imaginary(1.0))

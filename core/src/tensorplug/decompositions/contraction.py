@@ -41,10 +41,10 @@ def _reduced(x: Tensor, how: Reduced) -> Tensor:
 
 
 def _diagonal(x: Tensor, first: int, second: int) -> Tensor:
-    """Return x with axis ``first`` running along the diagonal of both, and without ``second``.
+    """Return the diagonal of axes ``first`` and ``second`` of x, along ``first``.
 
-    Flattened, and with n zeros behind, n**2 elements are n rows of n + 1 that begin with those
-    of the diagonal.
+    The n**2 elements and n zeros after them form n rows of n + 1. Each row begins with an
+    element of the diagonal.
     """
     rest = [axis for axis in range(x.ndim) if axis not in (first, second)]
     n = x.shape[first]

@@ -25,7 +25,7 @@ Attributes = dict[str, Any]
 
 
 def _family(family: Family) -> None:
-    """Enter the three kernels of ``family``."""
+    """Register the decompositions of the kernels of ``family``."""
 
     @decompositions.of(family.forward)
     def forward(x: Tensor, filter: Tensor, *, attributes: Attributes, data_format: str) -> Tensor:

@@ -1,4 +1,4 @@
-"""Where elements are not zero: how many there are, only the data tells."""
+"""Coordinates of nonzero elements. Their number depends on the data: the host finds them."""
 
 from __future__ import annotations
 

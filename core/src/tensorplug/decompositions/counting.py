@@ -25,7 +25,7 @@ decompositions = DecompositionTable()
 def unsorted_segment_sum(
     x: Tensor, segment_ids: Tensor, *, num_segments: int, out: TensorType
 ) -> Tensor:
-    # What belongs to no segment is added up in one more, which is cut off.
+    # Elements outside all segments go to one extra segment, which is cut off.
     count, width = prod(segment_ids.shape), prod(out.shape[1:])
     flat = reshape(segment_ids, (count,))
     ids = where(in_range(flat, num_segments), astype(flat, dt.int32), num_segments)
@@ -49,7 +49,7 @@ def dense_bincount(
         counted = dt.default_int if binary_output else out.dtype
         weights = ones(x.shape, dtype=counted)
     numbers = astype(x, dt.int32)
-    if x.ndim == 2:  # the bins of all rows stand in one line
+    if x.ndim == 2:  # the bins of all rows form one axis
         starts = reshape(arange(x.shape[0], dtype=dt.int32) * size, (x.shape[0], 1))
         numbers = where(in_range(x, size), numbers + starts, -1)
         sums = reshape(ops.unsorted_segment_sum(weights, numbers, x.shape[0] * size), out.shape)

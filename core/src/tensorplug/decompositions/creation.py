@@ -34,7 +34,7 @@ def linspace(*, start: Scalar, stop: Scalar, num: int, endpoint: bool, dtype: DT
     steps = num - 1 if endpoint else num
     if start == stop or steps < 1:
         return ops.full((num,), start, dtype=dtype)
-    # A mean weighted by i / steps is exact at both ends and overflows nowhere.
+    # A mean weighted by i / steps is exact at both ends and never overflows.
     working = dt.float32 if dtype is dt.float16 else dt.real_part(dtype)
     share = ops.arange(num, dtype=working) / steps
     if dtype in dt.COMPLEX:
@@ -45,5 +45,5 @@ def linspace(*, start: Scalar, stop: Scalar, num: int, endpoint: bool, dtype: DT
 @decompositions.of(ops.EYE)
 def eye(*, k: int, dtype: DType, out: TensorType) -> Tensor:
     rows, columns = (ops.arange(size, dtype=dt.int32) for size in out.shape)
-    by = max(-out.shape[0], min(k, out.shape[1]))  # one that int32 holds
+    by = max(-out.shape[0], min(k, out.shape[1]))  # fits into int32
     return astype(equal(columns - expand_dims(rows, axis=1), by), dtype)

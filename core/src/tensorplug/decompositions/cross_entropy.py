@@ -1,4 +1,4 @@
-"""Softmax's cross-entropy, and what softmax passes back, from primitives."""
+"""Softmax cross-entropy and the gradient kernels of softmax, from primitives."""
 
 from __future__ import annotations
 

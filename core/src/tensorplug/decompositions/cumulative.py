@@ -18,7 +18,7 @@ decompositions = DecompositionTable()
 
 
 def _working(x: Tensor, out: TensorType) -> Tensor:
-    # float16 is rounded once, at the end; booleans are counted.
+    # float16 is rounded once, at the end. Booleans are counted.
     return astype(x, dt.float32 if x.dtype is dt.float16 else out.dtype)
 
 

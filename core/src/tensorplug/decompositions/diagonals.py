@@ -1,4 +1,4 @@
-"""Diagonals from PadV2, bands from comparisons of the rows' and columns' numbers."""
+"""Diagonals from PadV2, bands by comparing row and column numbers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ decompositions = DecompositionTable()
 
 @decompositions.of(ops.DIAG)
 def diag(x: Tensor, *, out: TensorType) -> Tensor:
-    # Rows of n + 1 that begin with an element, one after the other, are n zeros too many.
+    # Rows of n + 1 that begin with an element have n zeros too many in all.
     n = x.size
     rows = pad(reshape(x, (n, 1)), [(0, 0), (0, n)])
     return reshape(slice_(reshape(rows, (n * (n + 1),)), (0,), (n * n,)), out.shape)
@@ -43,14 +43,14 @@ def _within(distance: Tensor, limit: Tensor) -> Tensor:
 @decompositions.of(ops.TRIANGLE)
 def triangle(x: Tensor, *, upper: bool, k: int) -> Tensor:
     rows, columns = _places(x)
-    # Beyond the matrix one number is as good as another, and int32 holds it.
+    # Numbers beyond the matrix are equivalent; this one fits into int32.
     by = max(-x.shape[-2], min(k, x.shape[-1]))
     keep = greater_equal(columns - rows, by) if upper else less_equal(columns - rows, by)
     return _kept(x, keep)
 
 
 def _places(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the numbers of the rows, as a column, and of the columns."""
+    """Return the row numbers as a column, and the column numbers."""
     rows, columns = (arange(size, dtype=dt.int32) for size in x.shape[-2:])
     return expand_dims(rows, axis=1), columns
 

@@ -52,12 +52,12 @@ _TANH_P = (-1614.6876844170844, -99.28772310019185, -0.9643991794250522)
 _TANH_Q = (4844.063053251255, 2235.4883906010045, 112.81167849163293, 1.0)
 
 
-@decompositions.of(ops.TANH, dtypes=dt.REAL)  # the approximation is one on the real line
+@decompositions.of(ops.TANH, dtypes=dt.REAL)  # the approximation is for real numbers
 def tanh(x: Tensor) -> Tensor:
     size = ops.abs(x)
-    # Near 0 the quotient below loses digits to cancellation, so a rational function serves.
+    # Near 0 the quotient below cancels, so a rational function is used.
     z = x * x
-    # A product, not x plus something, so that -0.0 stays -0.0.
+    # A product, not a sum with x: -0.0 stays -0.0.
     near = x * (1.0 + z * (polynomial(z, _TANH_P) / polynomial(z, _TANH_Q)))
     far = 1.0 - 2.0 / (ops.exp(size * 2.0) + 1.0)
     return ops.where(size < 0.625, near, ops.where(x < 0, -far, far))

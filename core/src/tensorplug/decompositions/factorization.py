@@ -1,4 +1,4 @@
-"""Factorizations are LAPACK's business: on the host, for devices that have none of their own."""
+"""Factorizations run in LAPACK on the host, for devices without kernels for them."""
 
 from __future__ import annotations
 

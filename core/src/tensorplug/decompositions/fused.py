@@ -1,4 +1,4 @@
-"""Fused kernels as product, bias and activation, one after the other."""
+"""Fused kernels as a product, a bias and an activation."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _activated(
     if activation == "leakyrelu":
         return nn.leaky_relu(total, attributes["leakyrelu_alpha"])
     if activation == "prelu":
-        assert weights is not None  # the spec sees to it
+        assert weights is not None  # the spec checks this
         return nn.prelu(total, ops.align(weights, product.ndim, data_format))
     return _PLAIN[activation](total)
 

@@ -35,7 +35,7 @@ def gelu_grad(dy: Tensor, x: Tensor, *, approximate: bool) -> Tensor:
 
 
 def _side(x: Tensor, *, approximate: bool) -> Tensor:
-    """Return twice the normal distribution function less 1."""
+    """Return ``2 * Phi(x) - 1``, Phi being the normal distribution function."""
     if not approximate:
         return erf(x * math.sqrt(0.5))
     return tanh(x * (1.0 + ops.CUBIC * square(x)) * math.sqrt(2.0 / math.pi))

@@ -23,7 +23,7 @@ decompositions = DecompositionTable()
 
 
 def _flattened(rows: Tensor, shape: Shape) -> Tensor:
-    """Rows of indices, [n, depth], as places in the row-major order of ``shape``."""
+    """Return rows of indices, [n, depth], as row-major positions in ``shape``."""
     dtype = dt.int32 if prod(shape) < 1 << 31 else dt.int64
     flat = full((rows.shape[0],), 0, dtype=dtype)
     for axis, length in enumerate(shape):
@@ -49,16 +49,16 @@ def tensor_scatter_update(tensor: Tensor, indices: Tensor, updates: Tensor) -> T
     count = prod(updates.shape[: updates.ndim - (len(shape) - depth)])
     if not count or not tensor.size:
         return identity(tensor)
-    # Sorted by place, from the last update to the first: topk keeps the order of equal ones.
-    # The first of each run of equal places is the update that stands.
+    # Sort by place, last update first: topk is stable. The first of each run of equal places
+    # is the update that remains.
     flat = _flattened(reshape(indices, (count, depth)), shape[:depth])
     backwards = arange(count - 1, -1, -1, dtype=dt.int32)
     places, order = topk(ops.gather(flat, backwards), count)
     new = places[1:] != places[:-1]
     stands = concat([ones((1,), dtype=dt.bool_), new])
     numbers = where(stands, ops.gather(backwards, order) + 1, 0)
-    # At each place the number of its update, counted from 1. What is scattered are numbers, not
-    # the updates themselves, because adding loses the sign of a zero.
+    # Each place gets the number of its update, counted from 1. Scattering the updates themselves
+    # would lose the sign of zeros, because scattering adds.
     number = ops.scatter_nd(expand_dims(places, axis=1), numbers, (size,))
     picked = ops.gather(reshape(updates, (count, width)), maximum(number - 1, 0))
     old = reshape(tensor, (size, width))
@@ -87,8 +87,8 @@ def sparse_to_dense(
 def one_hot(
     indices: Tensor, *, depth: int, on_value: Scalar, off_value: Scalar, dtype: DType
 ) -> Tensor:
-    # The classes are counted in the indices' own dtype where they fit, so that uint64 needs
-    # no common type with a signed one.
+    # Count the classes in the indices' dtype if they fit, so that uint64 needs no common type
+    # with a signed one.
     bits = 8 * indices.dtype.itemsize - (indices.dtype in dt.SIGNED)
     counted = indices.dtype if depth <= 1 << bits else dt.int32
     hit = expand_dims(indices, axis=-1) == arange(depth, dtype=counted)

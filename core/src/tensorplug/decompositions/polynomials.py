@@ -1,4 +1,4 @@
-"""Polynomials, of which the approximations of functions are made."""
+"""Polynomials for approximations of functions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["polynomial"]
 
 
 def polynomial(z: Tensor, coefficients: tuple[float, ...]) -> Tensor:
-    """Return the value by Horner's scheme; ``coefficients`` start with the constant."""
+    """Evaluate a polynomial by Horner's scheme; ``coefficients`` begin with the constant."""
     *rest, highest = coefficients
     result = z * 0.0 + highest
     for coefficient in reversed(rest):

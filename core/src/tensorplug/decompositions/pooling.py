@@ -41,7 +41,7 @@ def _average(x: Tensor, windows: Windows) -> Tensor:
 
 
 def _shared(dy: Tensor, windows: Windows) -> Tensor:
-    """Return each element's part of ``dy``, in equal parts for all elements of a window."""
+    """Share ``dy`` equally among all elements of each window."""
     share = divided_by_counts(dy, windows)
     return untap([share for _ in places(windows)], windows)
 

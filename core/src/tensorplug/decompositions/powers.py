@@ -21,8 +21,8 @@ decompositions = DecompositionTable()
 
 # Coefficients of the rational approximation of (e**x - 1) / x for |x| <= 0.5 in S. L. Moshier's
 # Cephes: e**x - 1 = 2 x P(x**2) / (Q(x**2) - x P(x**2)), lowest power of x**2 first. The first
-# term, x, is taken out of it, so that rounding errors of the quotient count for little. What is
-# left needs 2 P(z) - Q(z), which has no constant: z times the third polynomial.
+# term, x, is taken out, so that rounding errors of the quotient matter little. The rest needs
+# 2 P(z) - Q(z), which has no constant term: z times the third polynomial.
 _EXP_P = (
     9.9999999999999999991025e-1,
     3.0299440770744196129956e-2,
@@ -43,7 +43,7 @@ _EXP_C = (
 
 # ln 2 in two parts, the first of so few bits that its product with a small integer is exact.
 _LN_2 = (0.693359375, -2.121944400546905827679e-4)
-_FAR = 20.0  # where e**x is so much more or less than 1 that its own error is all that counts
+_FAR = 20.0  # from here on the error of e**x itself dominates
 
 
 @decompositions.of(ops.EXPM1, dtypes=dt.REAL)
@@ -66,7 +66,7 @@ def expm1(x: Tensor) -> Tensor:
 @decompositions.of(ops.LOG1P, dtypes=dt.REAL)
 @widened
 def log1p(x: Tensor) -> Tensor:
-    # 1 + x is rounded, but the quotient makes up for that: ln(u) / (u - 1) varies slowly.
+    # 1 + x is rounded, but the quotient compensates: ln(u) / (u - 1) varies slowly.
     u = 1.0 + x
     far = elementary.log(u)
     return where(equal(u, 1.0), x, where(equal(u, x), far, far * (x / (u - 1.0))))

@@ -1,4 +1,4 @@
-"""Ragged tensors: how many values there are, only the data tells."""
+"""Ragged tensors. The number of values depends on the data, so the host computes them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Random numbers from primitives, in uint32 and floats: the same bits as the native kernels give.
+"""Random numbers from primitives, with the same bits as native kernels give.
 
-Among the primitives is no 64-bit product, no shift and no exclusive or. So words are split into
-halves whose products fit into a word, and into single bits whose sums are taken modulo 2.
+The primitives lack 64-bit products, shifts and exclusive or. So words are split into halves,
+whose products fit into a word, and into single bits, which are added modulo 2.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 decompositions = DecompositionTable()
 
-_SEGMENT: Final = 1 << 14  # blocks at a time, because their single bits take 32 times the room
+_SEGMENT: Final = 1 << 14  # blocks at a time; their single bits take 32 times the memory
 
 
 @decompositions.of(ops.RANDOM_BITS)
@@ -130,8 +130,8 @@ def _part(x: Tensor, at: int) -> Tensor:
 def _blocks(key: Tensor, first: int, count: int) -> Tensor:
     """Return the words of ``count`` blocks in order.
 
-    The first and the third word of all blocks are the rows of ``x``, the second and the fourth
-    those of ``y``: each round does the same to both rows, and then they change places.
+    The rows of ``x`` are the first and third word of all blocks, those of ``y`` the second and
+    fourth. Each round treats both rows alike and then swaps them.
     """
     offset = first % 2**32
     low = arange(count, dtype=dt.uint32) + offset
@@ -151,14 +151,14 @@ def _column(numbers: tuple[int, int]) -> Tensor:
 
 
 def _turned(x: Tensor) -> Tensor:
-    """Return the two rows of ``x`` in the other order."""
+    """Return ``x`` with its two rows swapped."""
     return concat([slice_(x, (1, 0)), slice_(x, (0, 0), (1, -1))])
 
 
 def _product(a: Tensor, b: Tensor, half: int) -> Pair:
-    """Return the upper and the lower half of products of unsigned integers of 2 * half bits.
+    """Return the upper and lower halves of products of unsigned integers of 2 * half bits.
 
-    The schoolbook's way with digits of ``half`` bits; no partial sum overflows.
+    This is long multiplication with digits of ``half`` bits. No partial sum overflows.
     """
     base = 2**half
     a1, a0, b1, b0 = a // base, a % base, b // base, b % base
@@ -173,7 +173,7 @@ def _xor(*words: Tensor) -> Tensor:
     return sum_(reduce(add, counts) % 2 * powers, axis=-1)
 
 
-# Floats: every step as `ops.box_muller` has it ---------------------------------------------
+# Floats, in the steps of `ops.box_muller` --------------------------------------------------
 
 
 def _joined(upper: Tensor, lower: Tensor, bits: int) -> Tensor:
@@ -186,7 +186,7 @@ def _odd(x: Tensor) -> Tensor:
 
 
 def _parted(x: Tensor) -> Pair:
-    """Return the nearest float32 of an integer below 2**31, and what is left."""
+    """Return the float32 nearest to an integer below 2**31, and the remainder."""
     nearest = astype(x, dt.float32)
     rest = astype(x - astype(nearest, dt.uint32), dt.int32)
     return nearest, astype(rest, dt.float32)
@@ -200,7 +200,7 @@ def _polynomial(coefficients: tuple[float, ...], x: Tensor) -> Tensor:
 
 
 def _minus_log(precision: Precision, *words: Tensor) -> Pair:
-    """Return ``-ln u``, u made of one word (float32) or of two."""
+    """Return ``-ln u`` for u made of one word (float32) or two."""
     e, f, rest = _near_1_of_pair(*words) if len(words) == 2 else _near_1(*words)
     high, low = box_muller.halved(precision, f)
     low = low + rest
@@ -222,7 +222,7 @@ def _near_1(word: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _near_1_of_pair(lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the same for the upper 53 of 64 bits; f is one float64, and 0 is added to it."""
+    """Return the same for the upper 53 of 64 bits; f is one float64 and a 0."""
     u = _joined(upper, _odd(lower // 2**11), 21) * 2.0**-53
     e = zeros(lower.shape, dtype=dt.float64)
     for step in (32, 16, 8, 4, 2, 1):
@@ -233,7 +233,7 @@ def _near_1_of_pair(lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor, Tenso
 
 
 def _octant(precision: Precision, *words: Tensor) -> tuple[Pair, Pair]:
-    """Return cosine and sine of an angle in (0, pi/4), made of one word or of two."""
+    """Return cosine and sine of an angle in (0, pi/4), made of one word or two."""
     top = words[-1] % 2**29
     if len(words) == 1:
         part, rest = (item * 2.0**-29 for item in _parted(_odd(top)))

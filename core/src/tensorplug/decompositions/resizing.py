@@ -1,4 +1,4 @@
-"""Resizing as gathers along one axis after the other, and their transposes as scatters."""
+"""Resizing by gathers along each axis in turn; the transposes are scatters."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _along(weights: Any, axis: int, like: Tensor) -> Tensor:
 
 
 def _put(x: Tensor, at: Any, size: int, axis: int) -> Tensor:
-    """Return zeros, ``size`` along ``axis``, with slice i of ``x`` added at ``at[i]``."""
+    """Return zeros of ``size`` along ``axis``, with slice i of ``x`` added at ``at[i]``."""
     order = (axis, *(index for index in range(x.ndim) if index != axis))
     moved = permute_dims(x, order)
     added = scatter_nd(asarray(at.reshape(-1, 1)), moved, (size, *moved.shape[1:]))

@@ -59,7 +59,7 @@ def sign(x: Tensor) -> Tensor:
 
 @decompositions.of(ops.SIGN_BIT)
 def signbit(x: Tensor) -> Tensor:
-    # Arithmetic does not show the sign of a NaN; it counts as positive here.
+    # Arithmetic does not reveal the sign of a NaN; it counts as positive here.
     if x.dtype not in dt.FLOATING:
         return less(x, 0)
     return logical_or(x < 0, logical_and(equal(x, 0.0), 1.0 / x < 0))
@@ -72,10 +72,11 @@ def copysign(a: Tensor, b: Tensor) -> Tensor:
 
 @decompositions.of(ops.NEXT_AFTER)
 def nextafter(a: Tensor, b: Tensor) -> Tensor:
-    """S. M. Rump, P. Zimmermann, S. Boldo and G. Melquiond: BIT Num. Math. 49 (2009), 419-431.
+    """Return the next float, after Rump, Zimmermann, Boldo and Melquiond.
 
-    A little more than half a unit in the last place, added to a number, rounds to the next one.
-    Small numbers are scaled up for that, and beside subnormal ones the unit is the smallest.
+    Adding a little more than half a unit in the last place rounds to the next float. Small
+    numbers are scaled up first; for subnormal ones the unit is the smallest subnormal.
+    Source: BIT Numerical Mathematics 49 (2009), 419-431.
     """
     about = np.finfo(a.dtype.name)
     half, least = float(about.eps) / 2, float(about.smallest_subnormal)

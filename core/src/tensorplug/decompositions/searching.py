@@ -1,4 +1,4 @@
-"""Searching by halving, for all values at once."""
+"""Binary search for all values at once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ decompositions = DecompositionTable()
 
 @decompositions.of(ops.SEARCH_SORTED)
 def search_sorted(sorted_sequence: Tensor, values: Tensor, *, side: str) -> Tensor:
-    """Move a window of places over each value's row, and halve it while it holds several."""
+    """Halve a window of places in each value's row until it holds one place."""
     if sorted_sequence.dtype is dt.bool_:
         sorted_sequence, values = (astype(x, dt.uint8) for x in (sorted_sequence, values))
     length = sorted_sequence.shape[-1]

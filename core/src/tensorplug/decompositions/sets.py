@@ -1,4 +1,4 @@
-"""The different values: how many there are, only the data tells."""
+"""Unique values. Their number depends on the data, so the host finds them."""
 
 from __future__ import annotations
 

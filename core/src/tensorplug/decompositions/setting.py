@@ -1,4 +1,4 @@
-"""Assignment to a slice: a choice between what was there and what is spread over the slice."""
+"""Assignment to a slice: Select between the old elements and the new ones."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ decompositions = DecompositionTable()
 
 @decompositions.of(ops.SILU)
 def silu(x: Tensor) -> Tensor:
-    # Twice the root of e**-|x|, lest the power be subnormal before x, which is large, meets it.
+    # Twice the root of e**-|x|: the power itself may be subnormal, the product with x is not.
     root = exp(abs_(x) * -0.5)
     side = where(x < 0, root, 1.0)
     return maximum(x, -ops.REACH) * side * side / (root * root + 1.0)

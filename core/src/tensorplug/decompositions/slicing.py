@@ -46,7 +46,7 @@ def _parts(x: Tensor, axis: int, sizes: tuple[int, ...]) -> list[Tensor]:
 
 @decompositions.of(ops.STRIDED_SLICE)
 def strided_slice(x: Tensor, *, attributes: dict[str, Any]) -> Tensor:
-    # One block holds all that is taken; along axes with gaps, or backwards, it is picked there.
+    # One block contains all selected elements; a gather picks them along axes with other steps.
     taken = ops.selection(x.shape, attributes)
     lowest, reach = _extent(taken)
     result = slice_(x, lowest, reach)
@@ -78,7 +78,7 @@ def strided_slice_grad(dy: Tensor, *, shape: Shape, attributes: dict[str, Any]) 
 
 
 def _extent(taken: ops.Selection) -> tuple[list[int], list[int]]:
-    """Return where, along each axis, what is taken begins, and how far it reaches."""
+    """Return the begin and the extent of the selection along each axis."""
     lowest, reach = [], []
     for start, step, count in zip(taken.starts, taken.steps, taken.counts, strict=True):
         way = (count - 1) * step if count else 0

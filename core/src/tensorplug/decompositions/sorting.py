@@ -1,4 +1,4 @@
-"""Sorting by TopK of everything."""
+"""Sorting by TopK of all elements."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def arg_sort(x: Tensor, *, axis: int, descending: bool) -> Tensor:
 
 
 def _sorted(x: Tensor, axis: int, *, descending: bool) -> tuple[Tensor, Tensor]:
-    """Return the sorted elements and where they were.
+    """Return the sorted elements and their indices.
 
-    TopK has the largest first, and the lowest index among equals. So ascending order is that
-    of the reversed axis, read from its end: there the lowest index of equals comes first again.
+    TopK gives the largest first, and the lowest index first among equals. Ascending order is
+    TopK of the reversed axis, read from its end: there the lowest index of equals is first too.
     """
     swap = list(range(x.ndim))
     swap[axis], swap[-1] = swap[-1], swap[axis]

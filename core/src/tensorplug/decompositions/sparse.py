@@ -1,4 +1,4 @@
-"""Sparse tensors: how many elements or segments there are, only the data tells."""
+"""Sparse tensors. The numbers of elements and segments depend on the data: the host finds them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Fourier transforms from products of matrices, for devices that have complex numbers.
 
-A length n = p * q is transformed as p * q numbers in rows and columns: along the columns by the
-matrix of the transform of p points, times the twiddle factors, then along the rows in the same
-way (Cooley and Tukey). The error grows with the logarithm of n. A prime length above ``_PLAIN``
+A length n = p * q is arranged as a matrix. Its columns are multiplied by the matrix of the
+transform of p points and by the twiddle factors; then its rows are transformed in the same way
+(Cooley and Tukey). The error grows with the logarithm of n. A prime length above ``_PLAIN``
 becomes a convolution (Bluestein), whose length is a power of two.
 """
 
@@ -32,7 +32,7 @@ decompositions = DecompositionTable()
 
 Array = np.ndarray[Any, Any]
 
-_RADIX = 64  # points transformed by one product: enough to be worth a product of matrices
+_RADIX = 64  # points per matrix product: enough to be worth one
 _PLAIN = 512  # a prime length up to this is one product
 
 
@@ -69,7 +69,7 @@ def _resized(x: Tensor, length: int) -> Tensor:
 
 
 def _transformed(x: Tensor, sign: int) -> Tensor:
-    """Return the transform along the last axis; ``sign`` 1: forwards, -1: backwards, no factor."""
+    """Transform along the last axis: forward for ``sign`` 1, backward without a factor for -1."""
     n = x.shape[-1]
     rows = reshape(x, (x.size // n, n))
     return reshape(_rows(rows, sign), x.shape)
@@ -109,7 +109,7 @@ def _divisor(n: int) -> int:
 
 @lru_cache(maxsize=64)
 def _circle(n: int) -> Array:
-    """Return exp(-2 pi i k / n) for k below n, correctly rounded but for the last bit."""
+    """Return exp(-2 pi i k / n) for k below n, correct to the last bit but one."""
     angle = 2 * np.arange(n, dtype=np.longdouble) / n * np.arccos(np.longdouble(-1))
     return np.asarray(np.cos(angle) - 1j * np.sin(angle), np.complex128)
 

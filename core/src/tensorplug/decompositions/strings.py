@@ -1,4 +1,4 @@
-"""Texts: no device's ops can take them apart."""
+"""Strings. Devices have no ops that split them, so the host does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Non-maximum suppression: which boxes are taken, and how many, only the data tells."""
+"""Non-maximum suppression. The number of boxes depends on the data, so the host selects them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Trigonometric and hyperbolic functions from Atan, Sin, Cos, Exp, Log and Sqrt.
 
-Complex numbers are left to native kernels: these formulas are ones on the real line.
+The formulas are for real numbers. Complex numbers need native kernels.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ decompositions = DecompositionTable()
 @decompositions.of(ops.ACOS, dtypes=dt.REAL)
 @widened
 def acos(x: Tensor) -> Tensor:
-    # Half the angle, because near x = 1 the cosine itself says little about a small angle.
+    # Half the angle: near x = 1 the cosine hardly depends on a small angle.
     return 2.0 * elementary.atan(sqrt((1.0 - x) / (1.0 + x)))
 
 
@@ -42,7 +42,7 @@ def asin(x: Tensor) -> Tensor:
 @widened
 def acosh(x: Tensor) -> Tensor:
     above = x - 1.0
-    near = log1p(above + sqrt(above) * sqrt(above + 2.0))  # NaN below 1, however far below
+    near = log1p(above + sqrt(above) * sqrt(above + 2.0))  # NaN below 1
     return where(x < _LARGE, near, elementary.log(x) + log(2))
 
 
@@ -57,7 +57,7 @@ def asinh(x: Tensor) -> Tensor:
     return where(equal(x, 0.0), x, copysign(where(size < _LARGE, near, far), x))
 
 
-# From here on 1 is lost in x**2, in every dtype, and e**-x beside e**x.
+# From here on, x**2 + 1 rounds to x**2 in every dtype, and e**x + e**-x to e**x.
 _LARGE = 2.0**30
 _FAR = 20.0
 
@@ -77,7 +77,7 @@ def atan2(a: Tensor, b: Tensor) -> Tensor:
     both = logical_and(equal(height, inf), equal(width, inf))
     origin = logical_and(equal(height, 0.0), equal(width, 0.0))
     slope = where(both, 1.0, where(origin, 0.0, height / width))
-    right = elementary.atan(slope)  # the angle if the point lay in the first quadrant
+    right = elementary.atan(slope)  # the angle of the point mirrored into the first quadrant
     return copysign(where(signbit(b), pi - right, right), a)
 
 

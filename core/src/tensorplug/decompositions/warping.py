@@ -1,4 +1,4 @@
-"""Turned, mirrored and projected images, by gathers."""
+"""Rotated, mirrored and projected images, by gathers."""
 
 from __future__ import annotations
 

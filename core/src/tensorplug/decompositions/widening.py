@@ -1,4 +1,4 @@
-"""Computing in float32 what several rounded steps would spoil in float16."""
+"""Computing in float32 where several rounding steps in float16 would lose accuracy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["widened"]
 
 
 def widened(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Decorate a decomposition to see float32 for float16, and round its result back."""
+    """Decorate a decomposition: it gets float32 for float16, and its result is rounded back."""
 
     @wraps(function)
     def decomposed(*inputs: Tensor) -> Tensor:

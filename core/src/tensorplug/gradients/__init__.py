@@ -1,5 +1,4 @@
 """Gradient rules by family: one function per differentiable input, written with ops.
 
-A rule reads like its formula. Summing over broadcast axes is the tape's business, and so is
-checking shape and dtype.
+A rule reads like its formula. The tape sums over broadcast axes and checks shapes and dtypes.
 """

@@ -1,4 +1,4 @@
-"""Gradients of products added to something."""
+"""Gradients of multiply-add."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def elu_grad_wrt_y(ddy: Tensor, dy: Tensor, y: Tensor) -> Tensor:
 
 @gradients.wrt(ops.SELU, "x")
 def selu(dy: Tensor, x: Tensor) -> Tensor:
-    # The branch not taken must be finite too: its own gradient is multiplied by 0, not left out.
+    # The other branch must be finite too: its gradient is multiplied by 0, not omitted.
     below = exp(where(x > 0, 0.0, x)) * (ops.SELU_SCALE * ops.SELU_ALPHA)
     return dy * where(x > 0, ops.SELU_SCALE, below)
 

@@ -1,4 +1,4 @@
-"""Gradients of repeating and reordering: every copy of an element adds to it."""
+"""Gradients of repeating and reordering: the cotangents of all copies are summed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bits have no derivatives."""
+"""Bitwise ops have no gradients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradients of moving blocks: the other way round."""
+"""Gradients of moving blocks: the inverse movements."""
 
 from __future__ import annotations
 

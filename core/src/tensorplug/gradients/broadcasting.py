@@ -1,4 +1,4 @@
-"""Shapes have no derivative."""
+"""Shapes have no gradients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Comparisons and logic have no derivative: the gradient stops there."""
+"""Comparisons and logic stop gradients."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Gradients of what makes complex numbers and takes them apart.
+"""Gradients of ops that make complex numbers or take their parts.
 
-Rules get and give dL/dx - i dL/dy for z = x + iy. With that those of holomorphic functions read
-as those of real ones: of a * b with respect to a, dy * b. Of any function f, holomorphic or not,
-``real(sum(dy * df))`` is ``real(sum(rule * dx))``. ``grad`` gives the conjugate
+The cotangent of z = x + iy is dL/dx - i dL/dy. With it, rules of holomorphic functions read like
+those of real ones: for a * b with respect to a, dy * b. For any function, holomorphic or not,
+``real(sum(dy * df))`` equals ``real(sum(rule * dx))``. ``grad`` returns the conjugate
 (docs/adr/0018).
 """
 
@@ -23,7 +23,7 @@ gradients = GradientTable()
 
 @gradients.wrt(ops.COMPLEX, "real")
 def complex_wrt_real(dy: Tensor, real_type: TensorType) -> Tensor:
-    return astype(ops.real(dy), real_type.dtype, copy=False)  # of float16 the parts are float32
+    return astype(ops.real(dy), real_type.dtype, copy=False)  # the parts of a float16 are float32
 
 
 @gradients.wrt(ops.COMPLEX, "imag")

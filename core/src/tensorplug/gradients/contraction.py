@@ -44,8 +44,7 @@ def _placed(
 ) -> Tensor:
     """Return ``partial``, which has the labels ``wanted``, in the shape of the operand.
 
-    Along labels that it lacks it is repeated; where a label stands twice it lies on the
-    diagonal.
+    It is broadcast along labels that it lacks. A repeated label puts it on the diagonal.
     """
     first: dict[str, int] = {}
     for axis, label in enumerate(labels):

@@ -1,4 +1,4 @@
-"""Coordinates have no derivative."""
+"""Coordinates have no gradients."""
 
 from __future__ import annotations
 

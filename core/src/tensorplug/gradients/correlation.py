@@ -1,4 +1,4 @@
-"""Gradients of the convolutions: the three kernels of a family are one another's transposes."""
+"""Gradients of convolutions: the three kernels of a family are transposes of each other."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Attributes = dict[str, Any]
 
 
 def _transposes(family: Family) -> None:
-    """Enter the rules of one family."""
+    """Register the rules of one family."""
 
     def convolved(x: Tensor, filter: Tensor, attributes: Attributes) -> Tensor:
         return dispatch(family.forward, x, filter, **window_attributes(attributes))

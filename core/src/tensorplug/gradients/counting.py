@@ -1,4 +1,4 @@
-"""Gradients of sums by number: each summand gets what its sum got."""
+"""Gradients of sums by segment: each summand gets the cotangent of its sum."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def unsorted_segment_sum(dy: Tensor, segment_ids: Tensor) -> Tensor:
 
 @gradients.wrt(ops.BINCOUNT, "weights")
 def bincount(dy: Tensor, x: Tensor, weights_type: TensorType) -> Tensor:
-    if weights_type.shape != x.shape:  # none: each counts 1
+    if weights_type.shape != x.shape:  # without weights each element counts as 1
         return zeros(weights_type.shape, dtype=dy.dtype)
     return _at(dy, x)
 
@@ -54,6 +54,6 @@ def dense_bincount(
     weights_type: TensorType,
     binary_output: bool,  # noqa: FBT001
 ) -> Tensor:
-    if binary_output or weights_type.shape != x.shape:  # whether there are any, not how many
+    if binary_output or weights_type.shape != x.shape:  # only presence matters
         return zeros(weights_type.shape, dtype=dy.dtype)
     return _at(dy, x, x.ndim - 1)

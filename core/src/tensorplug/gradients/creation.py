@@ -1,4 +1,4 @@
-"""What is made from a type alone does not depend on the data."""
+"""Tensors made from a type do not depend on data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradients of crops: back to the image's pixels, and to the boxes through the places."""
+"""Gradients of crops: to the image's pixels, and through the sampled places to the boxes."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def boxes(
 
 
 def _counted(dy: Tensor, box_ind: Tensor, found: Places, batch: int) -> Tensor:
-    """Return dy, and 0 where no pixel was read."""
+    """Return dy, but 0 where no pixel was read."""
     real = reshape(existing(box_ind, batch), (-1, 1, 1))
     return where(expand_dims(logical_and(found.inside, real), axis=-1), dy, 0)
 

@@ -1,4 +1,4 @@
-"""Gradients of softmax's cross-entropy, and of what softmax passes back."""
+"""Gradients of softmax cross-entropy and of the gradient kernels of softmax."""
 
 from __future__ import annotations
 

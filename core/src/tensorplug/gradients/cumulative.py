@@ -21,12 +21,11 @@ def cumsum(dy: Tensor, axis: int, *, exclusive: bool, reverse: bool) -> Tensor:
 
 @gradients.wrt(ops.CUMPROD, "x")
 def cumprod(dy: Tensor, x: Tensor, axis: int, *, exclusive: bool, reverse: bool) -> Tensor:
-    """Return for each k the product before it, times what the products after it pass back.
+    """Return the gradient of a running product.
 
-    With q[k] the sum over i >= k of dy[i] times the product of x[k + 1] ... x[i], that is
-    ``before[k] * q[k]``, and q follows q[k] = dy[k] + x[k + 1] * q[k + 1] from the end. Steps of
-    1, 2, 4 ... elements solve that. It is a polynomial in x: nothing is divided by x, so zeros
-    do no harm, here or in the gradient of this.
+    It is ``before[k] * q[k]``, where q[k] is the sum over i >= k of dy[i] times the product of
+    x[k + 1] ... x[i]. From the end, q[k] = dy[k] + x[k + 1] * q[k + 1], which is solved in steps
+    of 1, 2, 4 ... elements. Nothing is divided by x, so zeros are safe, in second gradients too.
     """
     back = 1 if reverse else -1
     before = ops.cumprod(x, axis=axis, exclusive=True, reverse=reverse)

@@ -1,4 +1,4 @@
-"""Gradients of diagonals and bands: what is kept passes."""
+"""Gradients of diagonals and bands."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ gradients.stop(ops.MATRIX_BAND_PART, "num_lower", "num_upper", because="whole nu
 
 @gradients.wrt(ops.DIAG, "x")
 def diag(dy: Tensor, x_type: TensorType) -> Tensor:
-    # With n zeros after its n * n elements a matrix has rows of n + 1 that begin on the diagonal.
+    # With n zeros after its n * n elements, a matrix has rows of n + 1 that begin on the diagonal.
     n = x_type.size
     rows = reshape(pad(reshape(dy, (n * n,)), [(0, n)]), (n, n + 1))
     return reshape(slice_(rows, (0, 0), (n, 1)), x_type.shape)

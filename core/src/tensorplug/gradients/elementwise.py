@@ -27,7 +27,7 @@ def neg(dy: Tensor) -> Tensor:
 
 @gradients.wrt(ops.ABS, "x")
 def abs_(dy: Tensor, x: Tensor) -> Tensor:
-    # At 0 the last branch gives 0; it is x * 0 rather than 0 so that NaN stays NaN.
+    # At 0 the last branch gives 0. It is x * 0, not 0, so that NaN stays NaN.
     return dy * ops.where(x > 0, 1.0, ops.where(x < 0, -1.0, x * 0.0))
 
 
@@ -143,8 +143,8 @@ def mod_wrt_b(dy: Tensor, a: Tensor, b: Tensor) -> Tensor:
 
 @gradients.wrt(ops.POW, "a")
 def pow_wrt_a(dy: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    # 0 * 0**-1 is NaN, but the derivative of a**0 is 0. Only there: elsewhere the exponent must
-    # stay b - 1 also at b = 0, or the mixed second derivative is wrong.
+    # 0 * 0**-1 is NaN, but the derivative of a**0 is 0. For other a, the exponent must stay
+    # b - 1 even at b = 0, or the mixed second derivative is wrong.
     undefined = cmp.logical_and(a == 0, b == 0)
     return dy * b * a ** ops.where(undefined, 0.0, b - 1.0)
 
@@ -154,7 +154,7 @@ def pow_wrt_b(dy: Tensor, a: Tensor, out: Tensor) -> Tensor:
     if a.dtype in dt.COMPLEX:
         zero = cmp.equal(a, 0)
         return dy * out * ops.where(zero, 0.0, ops.log(ops.where(zero, 1.0, a)))
-    # a**b is real near b only for a > 0; elsewhere (as in TensorFlow) the gradient is 0.
+    # a**b is real near b only for a > 0. Otherwise the gradient is 0, as in TensorFlow.
     return dy * out * ops.where(a > 0, ops.log(ops.where(a > 0, a, 1.0)), 0.0)
 
 
@@ -204,5 +204,5 @@ def select_wrt_e(dy: Tensor, condition: Tensor) -> Tensor:
 
 
 def _share(dy: Tensor, wins: Tensor, ties: Tensor) -> Tensor:
-    """All of dy where this operand wins, half of it at a tie."""
+    """Return dy where this operand wins, and half of it at a tie."""
     return ops.where(wins, dy, ops.where(ties, dy * 0.5, 0.0))

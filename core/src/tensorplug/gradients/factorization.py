@@ -1,13 +1,13 @@
 """Gradients of factorizations, after Giles (2008), Seeger et al. (2017) and Townsend (2016).
 
-For complex matrices after Boeddeker et al. (2017) and Wan and Zhang (2019). What the literature
-calls the gradient is the conjugate of what rules get and give (see ``gradients.complexes``), so
-that its formulas are conjugated here: of inputs and outputs t(x) stands for the adjoint and
-conj(x) for x, of dy as ever dy for itself and adjoint(dy) for its adjoint.
+Complex matrices follow Boeddeker et al. (2017) and Wan and Zhang (2019). The gradient of the
+literature is the conjugate of our cotangents (see ``gradients.complexes``), so its formulas are
+conjugated here: for inputs and outputs, t(x) stands for the adjoint and conj(x) for x; dy and
+adjoint(dy) stay as they are.
 
-Where a result is not unique, its gradient is that of the branch which came out; the phases of
-complex vectors are nobody's choice, and a loss must not depend on them. Rules for Hermitian
-matrices give the gradient with respect to a Hermitian change.
+If a result is not unique, its gradient is that of the branch that was computed. The phases of
+complex vectors are arbitrary, and a loss must not depend on them. Rules for Hermitian matrices
+return the gradient with respect to a Hermitian change.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ gradients = GradientTable()
 
 
 def conj(x: Tensor) -> Tensor:
-    """Return the conjugate; real matrices as they are, without a call."""
+    """Return the conjugate; real matrices stay as they are."""
     return conjugate(x) if x.dtype in dt.COMPLEX else x
 
 
 def _indices(n: int) -> tuple[Tensor, Tensor]:
-    """Return the row and the column of each element of a square matrix, to be broadcast."""
+    """Return the row and column numbers of a square matrix, ready to broadcast."""
     return reshape(arange(n), (n, 1)), reshape(arange(n), (1, n))
 
 
@@ -116,7 +116,7 @@ def pseudo_inverse(dy: Tensor, input: Tensor, out: Tensor) -> Tensor:
 
 @gradients.wrt(ops.MATRIX_DETERMINANT, "input")
 def matrix_determinant(dy: Tensor, input: Tensor, out: Tensor) -> Tensor:
-    if 1 <= input.shape[-1] <= 3:  # polynomials: right where the determinant is 0, too
+    if 1 <= input.shape[-1] <= 3:  # polynomials: correct even if the determinant is 0
         return _column(_column(dy)) * _cofactors(input)
     return _column(_column(dy * out)) * t(ops.inv(input))
 
@@ -140,7 +140,7 @@ def log_matrix_determinant(
     dy_sign: Tensor, dy_log_abs_determinant: Tensor, input: Tensor, sign: Tensor
 ) -> Tensor:
     factor = dy_log_abs_determinant
-    if input.dtype in dt.COMPLEX:  # a phase turns, a sign does not change
+    if input.dtype in dt.COMPLEX:  # a phase changes continuously, a sign does not
         factor = complex_(factor, imag(sign * dy_sign))
     return _column(_column(factor)) * t(ops.inv(input))
 
@@ -153,7 +153,7 @@ def cholesky(dy: Tensor, out: Tensor) -> Tensor:
     row, column = _indices(out.shape[-1])
     inner = matmul(t(out), dy)
     halved = where(equal(row, column), inner / 2, where(greater(row, column), inner, 0.0))
-    # L^-H halved L^-1 of the literature, by solving twice
+    # the literature's L^-H halved L^-1, by two solves
     return _hermitian(ops.solve(t(out), t(ops.solve(ops.adjoint(out), t(halved)))))
 
 
@@ -162,8 +162,8 @@ def qr(dy_q: Tensor, dy_r: Tensor, input: Tensor, q: Tensor, r: Tensor) -> Tenso
     rows, columns = input.shape[-2:]
     if rows < q.shape[-1] or q.shape[-1] > columns:
         raise GradientNotFoundError(
-            f"Qr has no gradient for complete matrices of {input.type}: the further columns of q "
-            "are not determined; use mode='reduced'"
+            f"Qr has no gradient for complete matrices of {input.type}, because the additional "
+            "columns of q are not unique; use mode='reduced'"
         )
     if columns <= rows:
         return _qr_of_independent(dy_q, dy_r, q, r)
@@ -206,8 +206,8 @@ def svd(
         return matmul(conj(factors.U) * _row(dy_s), conj(factors.Vh))
     if full_matrices and rows != columns:
         raise GradientNotFoundError(
-            f"Svd has no gradient for full matrices of {input.type}: the further singular vectors "
-            "are not determined; use full_matrices=False, or svdvals"
+            f"Svd has no gradient for full matrices of {input.type}, because the additional "
+            "singular vectors are not unique; use full_matrices=False or svdvals"
         )
     gaps, inverse = _gaps(s * s), _reciprocal(s)
     u, vh = conj(u), conj(vh)
@@ -215,7 +215,7 @@ def svd(
     middle = gaps * (on_u - ops.adjoint(on_u)) * _row(s)
     middle = middle + _column(s) * gaps * (ops.adjoint(on_v) - on_v)
     diagonal = _column(dy_s)
-    if input.dtype in dt.COMPLEX:  # u and v turn against one another, by half of it each
+    if input.dtype in dt.COMPLEX:  # u and v rotate against each other, each by half
         diagonal = complex_(diagonal, imag(on_u + on_v) / 2 * _row(inverse))
     result = matmul(u, matmul(where(_on_diagonal(middle), middle + diagonal, middle), vh))
     if rows > columns:
@@ -244,7 +244,7 @@ def eig(
     dy_e: Tensor, dy_v: Tensor, input: Tensor, e: Tensor, v: Tensor, *, compute_v: bool
 ) -> Tensor:
     if compute_v:
-        # Vectors keep length 1: what would make them longer is taken off.
+        # Vectors keep length 1: remove the component that would lengthen them.
         on_v = matmul(t(v), dy_v)
         longer = real(where(_on_diagonal(on_v), on_v, 0.0))
         middle = _gaps(e) * (on_v - matmul(matmul(t(v), conj(v)), longer))
@@ -252,6 +252,6 @@ def eig(
         whole = ops.solve(t(v), matmul(middle, t(v)))
     else:
         v = ops.eig(input).eigenvectors
-        # The eigenvalues come in the order in which eig gives them too.
+        # eig returns the eigenvalues in the same order.
         whole = ops.solve(t(v), _column(dy_e) * t(v))
     return astype(whole, input.dtype, copy=False)

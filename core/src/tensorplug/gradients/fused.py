@@ -1,7 +1,7 @@
 """Gradients of the fused kernels: back through the activation, then through the product.
 
-The output says where most activations were cut off. A PReLU, and a leaky ReLU whose slope is
-negative, hide that, and there the sum before the activation is computed again.
+For most activations, the output shows where they cut off. For a PReLU, and for a leaky ReLU with
+a negative slope, it does not; there the sum before the activation is computed again.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ class _Call(NamedTuple):
         return ops.align(x, self.out.ndim, self.attributes.get("data_format"))
 
     def before(self) -> Tensor:
-        """Return the sum that went into the activation."""
+        """Return the sum before the activation."""
         product = self.product()
         return product if self.bias is None else product + self.aligned(self.bias)
 
     def through(self, dy: Tensor) -> Tensor:
-        """Return the gradient of that sum."""
+        """Return the cotangent of the sum before the activation."""
         activation, out = self.attributes["activation"], self.out
         if activation == "linear":
             return dy
@@ -66,19 +66,19 @@ class _Call(NamedTuple):
             alpha = self.attributes["leakyrelu_alpha"]
             sign = out if alpha >= 0 else self.before()
             return where(sign > 0, dy, dy * alpha)
-        assert self.weights is not None  # a PReLU has them
+        assert self.weights is not None  # the spec requires them for a PReLU
         return where(self.before() > 0, dy, dy * self.aligned(self.weights))
 
     def to_weights(self, dy: Tensor, weights_type: TensorType) -> Tensor:
-        """Return the gradient of the slopes of a PReLU."""
-        assert self.weights is not None  # it is differentiated with respect to them
+        """Return the cotangent of a PReLU's slopes."""
+        assert self.weights is not None  # the gradient is with respect to them
         if self.attributes["activation"] != "prelu":
             return zeros_like(self.weights)
         before = self.before()
         return self.restored(where(before > 0, 0.0, dy * before), weights_type)
 
     def restored(self, dy: Tensor, x_type: TensorType) -> Tensor:
-        """Return the gradient of a bias or slopes that were aligned with the channels."""
+        """Return the cotangent of a bias, or slopes, that were aligned with the channels."""
         data_format = self.attributes.get("data_format")
         if ops.aligned(x_type.shape, dy.ndim, data_format) == x_type.shape:
             return dy  # the tape sums it
@@ -87,7 +87,7 @@ class _Call(NamedTuple):
 
 
 def _fused(spec: KernelSpec, family: Family) -> None:
-    """Enter the rules of a fused convolution."""
+    """Register the rules of a fused convolution."""
 
     def call(
         x: Tensor,

@@ -1,4 +1,4 @@
-"""Gradients of gathers and scatters: each is the other's transpose."""
+"""Gradients of gathers and scatters, which are transposes of each other."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ gradients.stop(ops.ONE_HOT, because="whole numbers")
 
 @gradients.wrt(ops.GATHER_V2, "x")
 def gather(dy: Tensor, indices: Tensor, x_type: TensorType, axis: int, batch_dims: int) -> Tensor:
-    # x is [batch, outer, length, inner], dy is [batch, outer, picked, inner]; all batches'
-    # rows are scattered in one go, into one long axis.
+    # x is [batch, outer, length, inner], dy is [batch, outer, picked, inner]. One scatter puts
+    # the rows of all batches into one long axis.
     shape = x_type.shape
     batch, outer = prod(shape[:batch_dims]), prod(shape[batch_dims:axis])
     length, inner = shape[axis], prod(shape[axis + 1 :])
@@ -49,7 +49,7 @@ def gather(dy: Tensor, indices: Tensor, x_type: TensorType, axis: int, batch_dim
 
 def _swapped(x: Tensor, shape: Shape) -> Tensor:
     """Return x under a shape of four sizes, the middle two swapped."""
-    if 1 in shape[1:3]:  # no element moves
+    if 1 in shape[1:3]:  # the elements stay in order
         return x
     return permute_dims(reshape(x, shape), (0, 2, 1, 3))
 
@@ -82,7 +82,7 @@ def scatter_update_wrt_updates(dy: Tensor, indices: Tensor, updates_type: Tensor
 
 
 def _standing(dy: Tensor, rows: Tensor) -> Tensor:
-    """Return dy at the rows' places, but 0 for what a later row has overwritten."""
+    """Return dy at the rows' places, but 0 for rows that a later row has overwritten."""
     lead, depth = rows.shape[:-1], rows.shape[-1]
     if prod(lead) == 1:
         return ops.gather_nd(dy, rows)
@@ -106,6 +106,6 @@ def sparse_to_dense_wrt_default(dy: Tensor, sparse_indices: Tensor, output_shape
 
 
 def _from_front(indices: Tensor, length: int) -> Tensor:
-    """Return indices in int32, the negative ones counted from the front."""
+    """Return indices in int32, with negative ones counted from the front."""
     at = astype(indices, dt.int32)
     return where(at < 0, at + length, at)

@@ -1,10 +1,10 @@
 """Gradients of layer normalization.
 
-With z = (x - mean(x)) * r normalized, r = 1 / sqrt(variance(x) + epsilon), means along the axes:
+Let z = (x - mean(x)) * r with r = 1 / sqrt(variance(x) + epsilon) and means along the axes. Then
 
     LayerNormGrad(dy, x) = r * (dy - mean(dy) - z * mean(z * dy))
 
-That is a symmetric matrix times dy.
+which is a symmetric matrix times dy.
 """
 
 from __future__ import annotations

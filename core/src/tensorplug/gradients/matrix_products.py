@@ -35,5 +35,5 @@ def batch_mat_mul_wrt_b(
 
 
 def _rows(x: Tensor) -> Tensor:
-    """Return a stack of matrices as one: their rows below one another."""
+    """Return a stack of matrices as one matrix with all their rows."""
     return x if x.ndim == 2 else reshape(x, (prod(x.shape[:-1]), x.shape[-1]))

@@ -1,4 +1,4 @@
-"""Gradients of movement: the elements go back where they came from."""
+"""Gradients of movement: the inverse movements."""
 
 from __future__ import annotations
 

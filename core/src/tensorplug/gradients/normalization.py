@@ -57,7 +57,7 @@ def batch_norm_wrt_offset(dy: Tensor) -> Tensor:
 
 
 def _factor(scale: Tensor | None, variance: Tensor, epsilon: float) -> Tensor:
-    """Return by what x - mean is multiplied."""
+    """Return the factor of x - mean."""
     deviation = sqrt(variance + epsilon)
     return 1.0 / deviation if scale is None else scale / deviation
 

@@ -1,4 +1,4 @@
-"""Images are whole numbers: nothing is differentiable."""
+"""Pixels are integers, so these ops have no gradients."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def max_pool_3d_grad(
 
 
 def _picked(ddy: Tensor, x: Tensor, output: Tensor, windows: Any) -> Tensor:
-    """Return of each window of ``ddy`` what stands where ``x`` was largest."""
+    """Return the element of ``ddy`` at the place where each window of ``x`` is largest."""
     chosen = first_matches(x, output, windows)
     parts = zip(chosen, taps(ddy, windows, 0), strict=True)
     return added([where(first, tap, 0.0) for first, tap in parts])

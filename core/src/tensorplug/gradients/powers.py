@@ -68,5 +68,5 @@ def log_add_exp_wrt_b(dy: Tensor, a: Tensor, b: Tensor) -> Tensor:
 
 
 def _difference(a: Tensor, b: Tensor) -> Tensor:
-    """Return a - b, and 0 for equal infinities, which share dy then."""
+    """Return a - b, and 0 for equal infinities, so that they share dy."""
     return where(logical_and(equal(a, b), isinf(a)), 0.0, a - b)

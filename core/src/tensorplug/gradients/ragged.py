@@ -1,4 +1,4 @@
-"""Gradients of ragged tensors: a value's place in a result is found by numbering the values."""
+"""Gradients of ragged tensors. Running the op on value numbers shows where each value goes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def gathered(
 
 
 def _rows(splits: Tensor, count: int) -> Tensor:
-    """Return in which row each of ``count`` values is."""
+    """Return the row of each of ``count`` values."""
     ends = slice_(splits, (1,), (-1,))
     return searchsorted(ends, arange(count, dtype=dt.int32), side="right")
 
@@ -71,7 +71,7 @@ def _numbers(
     row_partition_tensors: list[Tensor],
     row_partition_types: tuple[str, ...],
 ) -> Tensor:
-    """Return which value stands at each place of the result, -1 where none does."""
+    """Return the number of the value at each place of the result, or -1."""
     outer = dy.shape[: dy.ndim - values_type.rank + 1]
     return dispatch(
         ops.RAGGED_TENSOR_TO_TENSOR,

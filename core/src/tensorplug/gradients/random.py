@@ -1,4 +1,4 @@
-"""What is drawn does not depend smoothly on a key; keys pass through gradients as constants."""
+"""Random draws are not differentiable in the key."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def sum_(dy: Tensor, x_type: TensorType, axis: Axes) -> Tensor:
 def mean(dy: Tensor, x_type: TensorType, axis: Axes) -> Tensor:
     count = product(x_type.shape[reduced_axis] for reduced_axis in axis)
     kept = _kept(dy, x_type, axis)
-    share = kept / count if count else kept  # without elements there is nothing to divide
+    share = kept / count if count else kept  # no division if there are no elements
     return movement.broadcast_to(share, x_type.shape)
 
 
@@ -55,24 +55,24 @@ def prod(dy: Tensor, x: Tensor, axis: Axes) -> Tensor:
 
 
 def _kept(dy: Tensor, x: TensorType, axis: Axes) -> Tensor:
-    """Return dy with the reduced axes put back, of length 1."""
+    """Return dy with the reduced axes restored, of length 1."""
     shape = shapes.reduce(x.shape, axis, keep_dims=True)
     return dy if dy.shape == shape else movement.reshape(dy, shape)
 
 
 def _share(dy: Tensor, x: Tensor, out: Tensor, axis: Axes) -> Tensor:
-    """Share dy equally among the elements that equal the extreme one."""
+    """Share dy equally among the elements that equal the extremum."""
     extreme = astype(equal(x, _kept(out, x.type, axis)), x.dtype)
     ties = ops.sum(extreme, axis=axis, keepdims=True)
     return _kept(dy, x.type, axis) * extreme / ties
 
 
 def _product_of_others(x: Tensor, axis: Axes) -> Tensor:
-    """Return at each place the product, along ``axis``, of all other elements.
+    """Return for each element the product of all others along ``axis``.
 
-    out / x would fail at zeros. This is a tree: products of pairs, of pairs of pairs and so on
-    upwards, then down again, each child taking its parent's others times its sibling. It is a
-    polynomial in x, so its own gradient is right at zeros too.
+    out / x would fail at zeros. This computes a tree of products of pairs, of pairs of pairs and
+    so on. On the way down, each child gets its parent's result times its sibling. The result is a
+    polynomial in x, so its own gradient is correct at zeros too.
     """
     kept = tuple(index for index in range(x.ndim) if index not in axis)
     rows, count = (

@@ -1,4 +1,4 @@
-"""Gradients of resizing: each kernel is the transpose of its partner."""
+"""Gradients of resizing: each kernel and its gradient kernel are transposes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ gradients = GradientTable()
 def _register(forward: KernelSpec, transposed: KernelSpec) -> None:
     @gradients.wrt(forward, "images")
     def images(dy: Tensor, images_type: TensorType, attributes: dict[str, Any]) -> Tensor:
-        # The transposed kernel wants the images' type only: no need to keep their data.
+        # The transposed kernel needs only the images' type, so the tape need not keep their data.
         dtype = dt.real_part(images_type.dtype)
         like = broadcast_to(zeros((), dtype=dtype), images_type.shape)
         if dtype is images_type.dtype:

@@ -1,4 +1,4 @@
-"""Gradients of rounding, signs and bounds: steps have none, and what follows its input has one."""
+"""Gradients of rounding, signs and bounds. Step functions have none."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ gradients.stop(ops.COPY_SIGN, "b", because="constant between jumps")
 gradients.stop(ops.NEXT_AFTER, "b", because="constant between jumps")
 
 
-@gradients.wrt(ops.SIGN, "x", dtypes=dt.COMPLEX)  # of real numbers it is a step
+@gradients.wrt(ops.SIGN, "x", dtypes=dt.COMPLEX)  # for real numbers it is a step
 def sign(dy: Tensor, x: Tensor, out: Tensor) -> Tensor:
-    # Only the phase counts: x turns by the part of dx across x, over |x|.
+    # Only the phase counts. It changes by the component of dx orthogonal to x, over |x|.
     across = imag(dy * out) * 1j
     return div_no_nan(across, x)
 

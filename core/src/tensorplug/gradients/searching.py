@@ -1,4 +1,4 @@
-"""Places in sorted sequences do not change with small changes of numbers: no gradients."""
+"""Positions in sorted sequences are constant between jumps, so they have no gradients."""
 
 from __future__ import annotations
 

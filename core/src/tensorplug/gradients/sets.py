@@ -1,4 +1,4 @@
-"""Gradients of what picks the different values: they come from their first occurrences."""
+"""Gradients of unique values: they go to the first occurrences."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ gradients = GradientTable()
 def unique(dy_values: Tensor, indices: Tensor, x_type: TensorType, axis: int) -> Tensor:
     count = dy_values.shape[axis]
     first = reshape(ops.first_occurrences(indices, count), (count, 1))
-    swap = list(range(x_type.rank))  # the axis changes places with the first one
+    swap = list(range(x_type.rank))  # swap the axis with the first one
     swap[axis], swap[0] = 0, axis
     shape = tuple(x_type.shape[old_axis] for old_axis in swap)
     return permute_dims(scatter_nd(first, permute_dims(dy_values, swap), shape), swap)

@@ -1,4 +1,4 @@
-"""Gradients of assignments: each place's goes to what stands there."""
+"""Gradients of assignments: each place's cotangent goes to the element that is there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradients of parts of a tensor: they go back to the places where the parts were."""
+"""Gradients of slices and splits: the cotangents go back to the parts' places."""
 
 from __future__ import annotations
 

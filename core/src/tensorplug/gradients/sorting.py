@@ -1,4 +1,4 @@
-"""Gradients of sorting: each picked value goes back to where it was picked."""
+"""Gradients of sorting: each cotangent goes back to its element's place."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def top_k(dy_values: Tensor, indices: Tensor, x_type: TensorType, k: int) -> Ten
 @gradients.wrt(ops.SORT, "x")
 def sort(dy: Tensor, x: Tensor, axis: int, *, descending: bool) -> Tensor:
     order = ops.argsort(x, axis=axis, descending=descending)
-    # The axis changes places with the last one, which undoes itself.
+    # Swap the axis with the last one; the same swap undoes it.
     swap = list(range(x.ndim))
     swap[axis], swap[-1] = swap[-1], swap[axis]
     moved, places = permute_dims(dy, swap), permute_dims(order, swap)

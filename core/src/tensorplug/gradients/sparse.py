@@ -1,4 +1,4 @@
-"""Gradients of sparse tensors: each element gets what came to where it went."""
+"""Gradients of sparse tensors: each element gets the cotangent of its new place."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Gradients of Fourier transforms, which are linear: the transposed matrix times dy.
 
-The matrix of FFT is symmetric. What dy of a complex number holds, ``gradients.complexes`` says.
+The matrix of FFT is symmetric. ``gradients.complexes`` defines the cotangent of complex numbers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def ifft(dy: Tensor) -> Tensor:
 
 @gradients.wrt(ops.RFFT, "input")
 def rfft(dy: Tensor, input_type: TensorType, fft_length: int) -> Tensor:
-    # irfft adds to each element, but for the first and the middle one, its conjugate.
+    # irfft adds its conjugate to each element except the first and the middle one.
     half = conj(dy) / _multiplicity(fft_length, dy)
     return _cut(ops.irfft(half, n=fft_length, norm="forward"), input_type)
 
@@ -55,7 +55,7 @@ def _multiplicity(n: int, spectrum: Tensor) -> Tensor:
 
 
 def _cut(x: Tensor, input_type: TensorType) -> Tensor:
-    """Return ``x`` in the length of the input, of which the rest did not count, and its dtype."""
+    """Return ``x`` cut or padded to the input's length, in its dtype."""
     have, wanted = x.shape[-1], input_type.shape[-1]
     if have < wanted:
         x = pad(x, [(0, 0)] * (x.ndim - 1) + [(0, wanted - have)])

@@ -1,4 +1,4 @@
-"""Texts have no gradients, nor have numbers made of them."""
+"""Strings have no gradients; neither do numbers made from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradients of non-maximum suppression: only the scores that it returns have any."""
+"""Gradients of non-maximum suppression: only the returned scores have any."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def boxes(
     selected_scores: Tensor,
     soft_nms_sigma: float,
 ) -> Tensor:
-    # Which boxes are selected is a step; by how much the others lower their scores is not.
+    # The selection is a step function; the amount by which others lower a score is smooth.
     if not soft_nms_sigma:
         return zeros(boxes.shape, dtype=boxes.dtype)
     chosen = gather(boxes, selected_indices)
@@ -59,7 +59,7 @@ def boxes(
 
 
 class _Side(NamedTuple):
-    """One axis of the selected boxes: where each begins and ends, in a column."""
+    """One axis of the selected boxes: columns of their begins and ends."""
 
     one: Tensor
     other: Tensor
@@ -77,7 +77,7 @@ class _Side(NamedTuple):
 
     @property
     def shared(self) -> Tensor:
-        """The length that each pair has in common."""
+        """The length that each pair of boxes shares."""
         common = minimum(self.last, self.last.T) - maximum(self.first, self.first.T)
         return maximum(common, 0)
 
@@ -101,7 +101,7 @@ def _halves(pairs: Tensor, wins: Callable[..., Tensor], ends: Tensor) -> Tensor:
 
 
 class _Overlaps(NamedTuple):
-    """How much each selected box (rows) shares with those selected before it (columns)."""
+    """The overlap of each selected box (rows) with those selected before it (columns)."""
 
     y: _Side
     x: _Side

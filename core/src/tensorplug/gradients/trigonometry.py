@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 gradients = GradientTable()
 
-# Products such as (1 - x)(1 + x) keep digits near 1 that 1 - x**2 has lost.
+# Near 1, products such as (1 - x)(1 + x) are more accurate than 1 - x**2.
 
 
 @gradients.wrt(ops.ACOS, "x")

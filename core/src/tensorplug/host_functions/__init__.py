@@ -1,1 +1,1 @@
-"""Functions that no ops can express, on NumPy arrays."""
+"""Functions on NumPy arrays that ops cannot express."""

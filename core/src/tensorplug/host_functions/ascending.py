@@ -1,4 +1,4 @@
-"""The check that row splits and segment ids share: they ascend."""
+"""The check that row splits and segment ids are ascending."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ __all__ = ["check_ascending"]
 
 
 def check_ascending(values: np.ndarray[Any, Any], what: str) -> None:
-    """Refuse a vector with an element below the one before it; ``what`` names it.
+    """Check that a vector is ascending; ``what`` names it in messages.
 
     Raises:
-        ArgumentError: naming the first such element.
+        ArgumentError: an element is less than the one before it.
 
     """
     down = values[1:] < values[:-1]
     if down.any():
         at = int(np.argmax(down)) + 1
         raise ArgumentError(
-            f"{what} must not descend, but element {at} is {values[at]} after {values[at - 1]}"
+            f"{what} must be ascending, but element {at} is {values[at]} after {values[at - 1]}"
         )

@@ -1,4 +1,4 @@
-"""Taking complex numbers apart."""
+"""The parts of complex numbers."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ __all__ = ["imag"]
 
 
 def imag(input: NDArray[Any]) -> NDArray[Any]:
-    """Return the imaginary part; zeros of real numbers."""
+    """Return the imaginary part, which is 0 for real numbers."""
     return np.array(input.imag)

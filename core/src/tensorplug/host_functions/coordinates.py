@@ -1,4 +1,4 @@
-"""Where elements are not zero."""
+"""Coordinates of nonzero elements."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["where"]
 
 
 def where(condition: Array) -> Array:
-    """Return the coordinates of the elements that are not zero, ``[n, rank]``."""
+    """Return the coordinates of nonzero elements, ``[n, rank]``."""
     rank = condition.ndim
     if rank == 0:
         return np.empty((int(bool(condition)), 0), np.int32)

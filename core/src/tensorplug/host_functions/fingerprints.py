@@ -1,8 +1,8 @@
-"""FarmHash's 64-bit fingerprint of texts, many at a time.
+"""FarmHash's 64-bit fingerprint of many strings at a time.
 
-It is the function that TensorFlow's hash buckets are made with, so buckets agree with it. Texts
-of one range of lengths take the same steps, and these run on all of them at once; 64-bit words
-wrap, as the function means them to. Source: G. Pike, FarmHash, ``farmhashna::Hash64`` (2014).
+TensorFlow's hash buckets use this function, so ours agree with them. Strings of one range of
+lengths take the same steps, which run on all of them at once. 64-bit words wrap, as the function
+intends. Source: G. Pike, FarmHash, ``farmhashna::Hash64`` (2014).
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ __all__ = ["fingerprints"]
 
 Words = np.ndarray[Any, np.dtype[np.uint64]]
 
-_K0 = np.uint64(0xC3A5C85C97CB3127)  # three primes, as the source names them
+_K0 = np.uint64(0xC3A5C85C97CB3127)  # three primes, named as in the source
 _K1 = np.uint64(0xB492B66FBE98F273)
 _K2 = np.uint64(0x9AE16A3B2F90404F)
 _SEED = np.uint64(81)
 
 
 def fingerprints(texts: list[bytes]) -> Words:
-    """Return the fingerprint of each text."""
+    """Return the fingerprint of each string."""
     lengths = np.fromiter(map(len, texts), np.int64, len(texts))
     every = _Texts(b"".join(texts), np.cumsum(lengths) - lengths, lengths)
     result = np.empty(len(texts), np.uint64)
@@ -39,7 +39,7 @@ def fingerprints(texts: list[bytes]) -> Words:
             at = np.flatnonzero((lengths >= low) & (lengths <= high))
             if at.size:
                 result[at] = hashed(every.some(at))
-        # Longer ones in groups of one number of 64-byte blocks: each group loops together.
+        # Group longer ones by their number of 64-byte blocks; each group loops together.
         blocks = (lengths - 1) // 64
         for count in sorted(set(blocks[lengths > 64].tolist())):
             at = np.flatnonzero((lengths > 64) & (blocks == count))
@@ -48,28 +48,28 @@ def fingerprints(texts: list[bytes]) -> Words:
 
 
 class _Texts:
-    """Texts in one memory: where each begins, and in ``end`` their lengths."""
+    """Strings in one buffer. ``end`` is the length of each string."""
 
     def __init__(self, memory: bytes, begin: Any, lengths: Any) -> None:
         padded = memory + bytes(8)
-        # The eight bytes from every byte on, as one number each.
+        # the eight bytes from each byte on, as a number
         self._words: Words = np.ndarray((len(memory) + 1,), "<u8", padded, 0, (1,))
         self._begin, self.end = begin, lengths
         self.length: Words = lengths.astype(np.uint64)
 
     def some(self, at: Any) -> _Texts:
-        """Return the texts with these numbers."""
+        """Return the strings with these numbers."""
         chosen = copy(self)
         chosen._begin, chosen.end, chosen.length = self._begin[at], self.end[at], self.length[at]
         return chosen
 
     def word(self, start: Any, size: int = 8) -> Words:
-        """Return the little-endian number in ``size`` bytes from ``start`` on, of every text."""
+        """Return the little-endian number in ``size`` bytes from ``start`` on, per string."""
         words: Words = self._words[self._begin + start].astype(np.uint64)
         return words if size == 8 else words & np.uint64((1 << 8 * size) - 1)
 
     def multiplier(self) -> Words:
-        """Return what most steps multiply by."""
+        """Return the multiplier of most steps."""
         return _K2 + self.length * np.uint64(2)
 
 
@@ -83,7 +83,7 @@ def _folded(words: Words) -> Words:
 
 
 def _mixed(a: Words, b: Words, multiplier: Words) -> Words:
-    """Return 64 bits for 128."""
+    """Return a 64-bit hash of 128 bits."""
     first = _folded((a ^ b) * multiplier)
     return _folded((b ^ first) * multiplier) * multiplier
 
@@ -139,7 +139,7 @@ def _up_to_64(texts: _Texts) -> Words:
 
 
 def _pair(texts: _Texts, at: Any, a: Words, b: Words) -> tuple[Words, Words]:
-    """Return 128 bits for the 32 bytes from ``at`` on and two seeds."""
+    """Return a 128-bit hash of the 32 bytes from ``at`` on and two seeds."""
     w, x, y, z = (texts.word(at + step) for step in (0, 8, 16, 24))
     a = a + w
     b = _rotated(b + a + z, 21)
@@ -159,7 +159,7 @@ def _longer(texts: _Texts, blocks: int) -> Words:
         state = _block(texts, 64 * block, state, _K1, last=False)
     x, y, z, v, w = state
     multiplier = _K1 + ((z & np.uint64(0xFF)) << np.uint64(1))
-    # The last 64 bytes, some of which may have been taken already.
+    # The last 64 bytes may overlap the blocks before.
     w0 = w[0] + ((texts.length - np.uint64(1)) & np.uint64(63))
     v0 = v[0] + w0
     state = (x, y, z, (v0, v[1]), (w0 + v0, w[1]))
@@ -169,7 +169,7 @@ def _longer(texts: _Texts, blocks: int) -> Words:
 
 
 def _block(texts: _Texts, at: Any, state: Any, multiplier: Any, *, last: bool) -> Any:
-    """Take in 64 bytes from ``at`` on."""
+    """Mix in the 64 bytes from ``at`` on."""
     x, y, z, v, w = state
     nine = np.uint64(9 if last else 1)
     x = _rotated(x + y + v[0] + texts.word(at + 8), 37) * multiplier

@@ -1,4 +1,4 @@
-"""Factorizations by NumPy's LAPACK; float16 is computed in float32."""
+"""Factorizations by NumPy's LAPACK. float16 is computed in float32."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _ours(function: F) -> F:
-    """Decorate to raise our error in place of NumPy's, and no warnings."""
+    """Decorate a function to raise our error in place of NumPy's, and to silence warnings."""
 
     @wraps(function)
     def call(*args: Any, **attributes: Any) -> Any:
@@ -34,7 +34,7 @@ def _wide(x: Array) -> Array:
 
 
 def _like(result: Any, x: Array) -> Array:
-    """Return ``result`` rounded to float16 if ``x`` is of that."""
+    """Return ``result``, rounded to float16 if ``x`` has that dtype."""
     return np.asarray(result, np.float16) if x.dtype == np.float16 else np.asarray(result)
 
 
@@ -50,7 +50,7 @@ def cholesky(input: Array) -> Array:
 
 @_ours
 def matrix_inverse(input: Array, *, adjoint: bool) -> Array:
-    """Return the inverse, of the conjugate transpose if ``adjoint``."""
+    """Return the inverse of the matrices, or of their conjugate transposes if ``adjoint``."""
     wide = _wide(input)
     return _like(np.linalg.inv(_adjoint(wide) if adjoint else wide), input)
 
@@ -78,7 +78,7 @@ def log_matrix_determinant(input: Array) -> tuple[Array, Array]:
 @_ours
 def pseudo_inverse(input: Array, rtol: Array | None) -> Array:
     """Return the Moore-Penrose pseudo-inverses."""
-    # The default of a float16 is its own eps, not that of the arithmetic.
+    # The default for float16 is its own eps, not that of float32.
     limit = max(input.shape[-2:]) * np.finfo(input.dtype).eps if rtol is None else rtol
     return _like(np.linalg.pinv(_wide(input), rtol=limit), input)
 
@@ -92,7 +92,7 @@ def qr(input: Array, *, full_matrices: bool) -> tuple[Array, Array]:
 
 @_ours
 def svd(input: Array, *, compute_uv: bool, full_matrices: bool) -> tuple[Array, Array, Array]:
-    """Return singular values and vectors; empty ones if they are not asked for."""
+    """Return singular values and vectors; the vectors are empty unless ``compute_uv``."""
     wide = _wide(input)
     if not compute_uv:
         empty = np.empty(0, input.dtype)
@@ -113,7 +113,7 @@ def self_adjoint_eig(input: Array, *, compute_v: bool) -> tuple[Array, Array]:
 
 @_ours
 def eig(input: Array, *, compute_v: bool) -> tuple[Array, Array]:
-    """Return eigenvalues and eigenvectors, complex also where NumPy finds them real."""
+    """Return eigenvalues and eigenvectors, complex even where NumPy returns real ones."""
     wide = _wide(input)
     dtype = np.result_type(wide.dtype, np.complex64)
     if not compute_v:

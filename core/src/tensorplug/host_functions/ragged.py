@@ -1,7 +1,7 @@
-"""Ragged tensors: rows of different lengths, as one array and the places where rows begin.
+"""Ragged tensors: rows of different lengths, as one array of values and row splits.
 
-Row splits ``[0, 2, 2, 5]`` say that row 0 holds the values 0 and 1, row 1 none, row 2 the rest.
-With several of them, those of the outer dimension split the rows of the next one.
+Row splits ``[0, 2, 2, 5]`` mean that row 0 has the values 0 and 1, row 1 has none, and row 2 has
+the others. With nested splits, those of the outer dimension split the rows of the next one.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _LARGEST: Final = 2**31 - 1  # splits are int32
 
 
 def check_splits(splits: Array, size: int, what: str) -> Array:
-    """Return row splits as NumPy's own integers, which ascend within ``[0, size]``.
+    """Return row splits as NumPy's index integers.
 
     Raises:
-        ArgumentError: they do not.
+        ArgumentError: they do not ascend from 0 or more to ``size``.
 
     """
     if not splits.size:
-        raise ArgumentError(f"{what} are empty, but splits of no rows are [0]")
+        raise ArgumentError(f"{what} are empty, but even the splits of no rows are [0]")
     check_ascending(splits, what)
     if splits[0] < 0:
         raise ArgumentError(f"{what} must not be negative, got {splits[0]}")
@@ -39,7 +39,7 @@ def check_splits(splits: Array, size: int, what: str) -> Array:
 
 
 def expanded(starts: Array, lengths: Array) -> Array:
-    """Return the numbers from each start on, so many of each, one after the other."""
+    """Return the concatenation of ranges with these starts and lengths."""
     ends = np.cumsum(lengths)
     total = int(ends[-1]) if len(ends) else 0
     numbers: Array = np.arange(total) + np.repeat(starts - (ends - lengths), lengths)
@@ -66,7 +66,7 @@ def gather(
         lengths = np.diff(splits)[rows]
         found.append(np.concatenate(([0], np.cumsum(lengths))))
         rows = expanded(splits[:-1][rows], lengths)
-    kept = found if indices.ndim else found[1:]  # of one row, the outermost dimension goes
+    kept = found if indices.ndim else found[1:]  # a single row has no outermost dimension
     return [*(_narrowed(splits, kind) for splits in kept), params_dense_values[rows]]
 
 
@@ -83,7 +83,7 @@ def _picked(indices: Array, rows: int) -> Array:
     if wrong.any():
         at = np.unravel_index(int(np.argmax(wrong)), indices.shape)
         place = ", ".join(str(int(index)) for index in at)
-        raise OutOfRangeError(f"indices[{place}] is {indices[at]}, not in [0, {rows})")
+        raise OutOfRangeError(f"indices[{place}] must be in [0, {rows}), got {indices[at]}")
     return indices.reshape(-1).astype(np.intp)
 
 
@@ -112,7 +112,7 @@ def ragged_range(starts: Array, limits: Array, deltas: Array) -> tuple[Array, Ar
     steps = expanded(np.zeros(len(ends), np.intp), lengths)
     wide = np.dtype(np.float64) if starts.dtype.kind == "f" else starts.dtype
     first, step = (np.repeat(x.astype(wide, copy=False), lengths) for x in (start, delta))
-    values = first + steps.astype(wide) * step  # not added up, which would add up errors too
+    values = first + steps.astype(wide) * step  # a running sum would accumulate errors
     return np.concatenate(([0], ends)).astype(np.int32), values.astype(starts.dtype)
 
 
@@ -126,7 +126,7 @@ def _lengths(start: Array, limit: Array, delta: Array) -> Array:
             at = int(np.argmax(exact > _LARGEST))
             raise ArgumentError(f"range {at} has {exact[at]} values, more than {_LARGEST}")
         return exact.astype(np.intp)
-    # Differences of integers modulo 2**64 are exact as unsigned ones.
+    # Unsigned differences modulo 2**64 are exact.
     low, high = np.where(upward, start, limit), np.where(upward, limit, start)
     reach = np.where(some, high.astype(np.uint64) - low.astype(np.uint64), np.uint64(0))
     step = delta.astype(np.uint64)
@@ -150,7 +150,7 @@ def to_tensor(
     *,
     row_partition_types: tuple[str, ...],
 ) -> Array:
-    """Return the rows side by side, cut to ``shape`` or filled up with the default value."""
+    """Return the rows as a dense array, cut to ``shape`` or padded with the default value."""
     count, partitions = _partitions(row_partition_tensors, row_partition_types)
     if [kind for kind, _ in partitions] == ["ROW_SPLITS"]:
         return _rows_side_by_side(shape, values, default_value, count, partitions[0][1])
@@ -182,10 +182,10 @@ def to_tensor(
 def _rows_side_by_side(
     shape: Array, values: Array, default_value: Array, count: int, splits: Array
 ) -> Array:
-    """Return what one vector of row splits describes: the usual case, which needs no places."""
+    """Return the dense array for one vector of row splits, the usual case, more cheaply."""
     lengths = _row_lengths(splits, "the ROW_SPLITS of ragged dimension 1")
     sizes = _output(shape, values, count, [int(lengths.max(initial=0))])
-    last = int(np.flatnonzero(lengths).max(initial=-1))  # that has values
+    last = int(np.flatnonzero(lengths).max(initial=-1))  # the last row that has values
     if last >= count:
         raise ArgumentError(
             f"row_partition_tensors of ragged dimension 1 name row {last}, but the dimension "
@@ -212,7 +212,7 @@ def _rows_side_by_side(
 def _partitions(
     tensors: list[Array], kinds: tuple[str, ...]
 ) -> tuple[int, list[tuple[str, Array]]]:
-    """Return the number of rows of the outermost dimension, and how the others are parted."""
+    """Return the number of outermost rows, and the partitions of the other dimensions."""
     paired = list(zip(kinds, tensors, strict=True))
     if kinds[0] == "FIRST_DIM_SIZE":
         count = int(tensors[0].reshape(-1)[0])
@@ -223,7 +223,7 @@ def _partitions(
 
 
 def _coordinates(partition: tuple[str, Array], at: int) -> tuple[Array, Array]:
-    """Return of each value in which row it is, and which of that row's values."""
+    """Return each value's row, and its number within that row."""
     kind, tensor = partition
     what = f"the {kind} of ragged dimension {at}"
     if kind == "ROW_SPLITS":
@@ -235,7 +235,7 @@ def _coordinates(partition: tuple[str, Array], at: int) -> tuple[Array, Array]:
     if down.any():
         place = int(np.argmax(down)) + 1
         raise ArgumentError(
-            f"{what} must not descend, but element {place} is {tensor[place]} after "
+            f"{what} must be ascending, but element {place} is {tensor[place]} after "
             f"{tensor[place - 1]}"
         )
     if tensor.size and tensor[0] < 0:

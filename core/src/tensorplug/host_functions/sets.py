@@ -1,4 +1,4 @@
-"""Which values there are, in the order of their first occurrence."""
+"""Unique values in the order of their first occurrence."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["unique", "unique_with"]
 
 
 def unique(x: Array, *, axis: int) -> tuple[Array, Array]:
-    """Return the different slices along ``axis``, and the number among them of each slice."""
+    """Return the unique slices along ``axis``, and for each slice its index among them."""
     return unique_with(lambda flat: np.argsort(flat, kind="stable"), x, axis)
 
 
 def unique_with(order_of: Callable[[Array], Array], x: Array, axis: int) -> tuple[Array, Array]:
-    """Do the same with a function that gives the stable order of an array of rank 1."""
+    """Do the same with a function that returns the stable order of an array of rank 1."""
     if x.ndim == 1:
         first, numbers = _numbered(x, order_of)
         return x[first], numbers
@@ -30,7 +30,7 @@ def unique_with(order_of: Callable[[Array], Array], x: Array, axis: int) -> tupl
 
 
 def _numbered(x: Array, order_of: Callable[[Array], Array]) -> tuple[Array, Array]:
-    """Return where the different elements first occur, ascending, and the number of each one."""
+    """Return the first occurrences of the unique elements, ascending, and each element's index."""
     count = len(x)
     if not count:
         return np.zeros(0, np.intp), np.zeros(0, np.int32)
@@ -42,7 +42,7 @@ def _numbered(x: Array, order_of: Callable[[Array], Array]) -> tuple[Array, Arra
     if x.dtype.kind in "fc":
         undefined = np.isnan(ordered)
         fresh[1:] &= ~(undefined[1:] & undefined[:-1])
-    first = order[fresh]  # of equals the lowest index, because the order is stable
+    first = order[fresh]  # the lowest index among equals, because the order is stable
     by_value = np.empty(count, np.int32)
     by_value[order] = np.cumsum(fresh, dtype=np.int32) - 1
     appearance = np.argsort(first)

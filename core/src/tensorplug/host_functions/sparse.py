@@ -1,6 +1,6 @@
-"""Sparse tensors as lists of coordinates, and sums of rows that a list picks.
+"""Sparse tensors as lists of coordinates, and sums of selected rows.
 
-Coordinates are rows of integers, one for each element that is not zero.
+Coordinates are rows of integers, one for each nonzero element.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 
-# How many rows are added one after the other. Longer sums are sums of such sums: an error of 3.5
-# eps in 3 bits of the length stays within eps * log2 of it.
+# How many rows are added sequentially. Longer sums are sums of such sums: an error of 3.5 eps per
+# 3 bits of the length stays within eps * log2(length).
 _RUN: Final = 8
 
 _WIDE: Final = {"float16": "float64", "float32": "float64", "complex64": "complex128"}
@@ -36,14 +36,14 @@ _WIDE: Final = {"float16": "float64", "float32": "float64", "complex64": "comple
 def fill_empty_rows(
     indices: Array, values: Array, dense_shape: Array, default_value: Array
 ) -> tuple[Array, Array, Array, Array]:
-    """Return coordinates and values in the order of rows, with one element in each empty row.
+    """Return coordinates and values in the order of rows, with an element added to each empty row.
 
-    And which rows were empty, and where each of the elements given is now.
+    Also return which rows were empty, and the new place of each element.
     """
     count, rank = indices.shape
     rows = int(dense_shape[0])
     if rows < 0:
-        raise ShapeError(f"dense_shape begins with {rows}, but sizes must not be negative")
+        raise ShapeError(f"dense_shape must not contain negative sizes, but begins with {rows}")
     row = _within(indices[:, 0], rows, "the first column of indices")
     present = np.bincount(row, minlength=rows)
     empty = present == 0
@@ -53,7 +53,7 @@ def fill_empty_rows(
     ascending = bool((row[1:] >= row[:-1]).all())
     order = np.arange(count) if ascending else np.argsort(row, kind="stable")
     ordered = row[order]
-    # Which of its row's elements each one is: its place less that of the first one.
+    # each element's number in its row: its place minus that of the row's first element
     within = np.arange(count) - (np.cumsum(present) - present)[ordered]
     places = np.empty(count, np.intp)
     places[order] = starts[ordered] + within
@@ -68,7 +68,7 @@ def fill_empty_rows(
 
 
 def reshape(input_indices: Array, input_shape: Array, new_shape: Array) -> tuple[Array, Array]:
-    """Return the coordinates of the same elements in a tensor of another shape, and its shape."""
+    """Return the elements' coordinates in a tensor of another shape, and that shape."""
     old = _sizes(input_shape, "input_shape")
     new = _completed([int(size) for size in new_shape], old)
     flat = np.zeros(len(input_indices), np.int64)
@@ -92,35 +92,39 @@ def _check_fit(largest: int, dtype: np.dtype[Any]) -> None:
 def _sizes(shape: Array, what: str) -> list[int]:
     sizes = [int(size) for size in shape]
     if any(size < 0 for size in sizes):
-        raise ShapeError(f"{what} {sizes} has a negative size")
+        raise ShapeError(f"{what} must not contain negative sizes, got {sizes}")
     return sizes
 
 
 def _completed(new: list[int], old: list[int]) -> list[int]:
-    """Return ``new`` with a size for its -1, so that it has as many elements as ``old``."""
+    """Return ``new`` with its -1 replaced so that it has as many elements as ``old``."""
     if new.count(-1) > 1 or any(size < -1 for size in new):
-        raise ShapeError(f"new_shape {new} may have one -1, and no other negative size")
+        raise ShapeError(f"new_shape may contain one -1 but no other negative size, got {new}")
     total = prod(old)
     if -1 in new:
         known = prod(size for size in new if size != -1)
         if not known or total % known:
-            raise ShapeError(f"shape {old} has {total} elements, which no {new} has")
+            raise ShapeError(
+                f"input_shape {old} has {total} elements, but new_shape {new} cannot have as many"
+            )
         new = [total // known if size == -1 else size for size in new]
     if prod(new) != total:
-        raise ShapeError(f"shape {old} has {total} elements, but {new} has {prod(new)}")
+        raise ShapeError(
+            f"input_shape {old} has {total} elements, but new_shape {new} has {prod(new)}"
+        )
     return new
 
 
 def _within(numbers: Array, size: int, what: str) -> Array:
-    """Return indices as NumPy takes them, all of them in ``[0, size)``."""
+    """Return indices as NumPy's index integers, after checking that they are in ``[0, size)``."""
     if numbers.size and (numbers.min() < 0 or numbers.max() >= size):
         at = int(np.argmax((numbers < 0) | (numbers >= size)))
-        raise OutOfRangeError(f"{what}: element {at} is {numbers[at]}, not in [0, {size})")
+        raise OutOfRangeError(f"{what}: element {at} must be in [0, {size}), got {numbers[at]}")
     return _safe(numbers)
 
 
 def _safe(numbers: Array) -> Array:
-    """Return non-negative integers in a dtype that NumPy takes for indices."""
+    """Return non-negative integers in a dtype that NumPy accepts for indices."""
     return numbers.astype(np.intp) if numbers.dtype.kind == "u" else numbers
 
 
@@ -128,7 +132,7 @@ def _safe(numbers: Array) -> Array:
 
 
 def check_segments(indices: Array, segment_ids: Array, rows: int) -> tuple[Array, Array, int]:
-    """Return indices and ids as NumPy takes them, and how many segments there are.
+    """Return indices and ids as NumPy's index integers, and the number of segments.
 
     Raises:
         OutOfRangeError: an index is not in ``[0, rows)``.
@@ -145,14 +149,14 @@ def check_segments(indices: Array, segment_ids: Array, rows: int) -> tuple[Array
 
 
 def segment_sum(data: Array, indices: Array, segment_ids: Array) -> Array:
-    """Return for each segment the sum of the rows of ``data`` that its indices pick."""
+    """Return for each segment the sum of the rows of ``data`` with its indices."""
     picked, ids, count = check_segments(indices, segment_ids, len(data))
     rows = data.take(picked, axis=0)
     return sums_of(rows, ids, count).astype(data.dtype, copy=False)
 
 
 def segment_mean(data: Array, indices: Array, segment_ids: Array) -> Array:
-    """Return the mean instead; of integers, what is before its point."""
+    """Return the means instead; those of integers are truncated."""
     picked, ids, count = check_segments(indices, segment_ids, len(data))
     rows = data.take(picked, axis=0).astype(widened(data.dtype), copy=False)
     sums = sums_of(rows, ids, count)
@@ -160,14 +164,14 @@ def segment_mean(data: Array, indices: Array, segment_ids: Array) -> Array:
 
 
 def widened(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype in which rows are added up for a mean: it must not overflow before."""
+    """Return the dtype in which rows are added for a mean, so that the sum does not overflow."""
     if dtype.kind in "iu":
         return np.dtype(np.int64 if dtype.kind == "i" else np.uint64)
     return np.dtype(np.float32) if dtype == np.float16 else dtype
 
 
 def mean_of(sums: Array, ids: Array) -> Array:
-    """Return sums divided by how many summands each had; 0 where there were none."""
+    """Return the sums divided by their numbers of summands; 0 for empty segments."""
     counts = np.maximum(np.bincount(ids, minlength=len(sums)), 1)
     column = counts.reshape(-1, *(1,) * (sums.ndim - 1))
     if sums.dtype.kind in "iu":
@@ -178,9 +182,9 @@ def mean_of(sums: Array, ids: Array) -> Array:
 
 
 def sums_of(rows: Array, ids: Array, count: int) -> Array:
-    """Return zeros to which each of ``rows`` is added at its id; ids ascend.
+    """Return the sum of the ``rows`` of each id; ids are ascending.
 
-    What is narrower than float64 is added in that, and rounded by who asks.
+    Dtypes narrower than float64 are added in float64, and callers round the result.
     """
     wide = _WIDE.get(rows.dtype.name)
     if wide is not None:

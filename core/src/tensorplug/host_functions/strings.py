@@ -1,4 +1,4 @@
-"""Texts: their parts, n-grams of them, patterns in them, and buckets for them."""
+"""Strings: splitting, n-grams, regular expressions, hash buckets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _array(texts: Sequence[str]) -> Array:
 
 
 def hash_bucket(input: Array, *, num_buckets: int) -> Array:
-    """Return the fingerprint of each text's UTF-8 bytes, modulo ``num_buckets``."""
+    """Return the fingerprint of each string's UTF-8 bytes, modulo ``num_buckets``."""
     hashed = fingerprints([text.encode() for text in input.reshape(-1).tolist()])
     return (hashed % np.uint64(num_buckets)).astype(np.int32).reshape(input.shape)
 
@@ -42,10 +42,9 @@ def split(
     *,
     skip_empty: bool,
 ) -> tuple[Array, Array, Array]:
-    """Return coordinates, parts and shape of the sparse table whose rows are the texts' parts.
+    """Return coordinates, parts and shape of the sparse table whose rows are the strings' parts.
 
-    It goes through texts one by one, which NumPy's functions for strings do too; characters are
-    the business of Python's ``str`` and ``re``.
+    It handles strings one by one with ``str`` and ``re``; NumPy's functions do no better.
     """
     parts, lengths = _parts(input.tolist(), delimiter.item(), skip_empty=skip_empty)
     ends = np.cumsum(lengths)
@@ -58,10 +57,10 @@ def split(
 
 
 def _parts(texts: list[str], delimiter: str, *, skip_empty: bool) -> tuple[list[str], Array]:
-    """Return the parts of all texts, and how many each has."""
+    """Return the parts of all strings, and the number of parts of each."""
     if len(delimiter) == 1:
-        parts = delimiter.join(texts).split(delimiter)  # all texts at once
-        if all(parts):  # an empty part may be an empty text, which has none
+        parts = delimiter.join(texts).split(delimiter)  # all strings at once
+        if all(parts):  # an empty part may be an empty string, which has no parts
             counts = map(str.count, texts, repeat(delimiter))
             return parts, np.fromiter(counts, np.intp, len(texts)) + 1
     cut = _cutter(delimiter)
@@ -73,7 +72,7 @@ def _parts(texts: list[str], delimiter: str, *, skip_empty: bool) -> tuple[list[
 
 
 def _cutter(delimiter: str) -> Callable[[str], list[str]]:
-    """Return what cuts a text at each of the delimiter's characters; without any, everywhere."""
+    """Return a function that splits at each of the delimiter's characters, or everywhere."""
     if not delimiter:
         return list
     if len(delimiter) == 1:
@@ -101,7 +100,7 @@ def n_grams(
         return np.empty(0, TEXT), np.zeros_like(data_splits)
     lengths = np.diff(splits)
     words = np.array([*data.tolist(), left_pad, right_pad], dtype=object)
-    parts = []  # (the rows' numbers of n-grams, the n-grams) for each width
+    parts = []  # for each width the rows' numbers of n-grams, and the n-grams
     for width in n_gram_widths:
         pad = width - 1 if pad_width < 0 else min(pad_width, width - 1)
         counts = np.maximum(lengths + 2 * pad - width + 1, 0)
@@ -110,7 +109,7 @@ def n_grams(
     if preserve_short_sequences:
         short = (total == 0) & (lengths > 0)
         for length in sorted(set(lengths[short].tolist())):
-            # The whole row with its padding, which is wider than no n-gram.
+            # The whole row with its padding is shorter than any n-gram.
             pad = max(pad_width, 0)
             counts = (short & (lengths == length)).astype(lengths.dtype)
             width = length + 2 * pad
@@ -134,7 +133,7 @@ def _row_splits(splits: Array, size: int) -> Array:
         return splits.astype(np.intp)
     if splits[0] != 0 or splits[-1] != size:
         raise ArgumentError(
-            f"data_splits must go from 0 to the number of data, {size}, got {splits[0]} to "
+            f"data_splits must go from 0 to the number of strings, {size}, got {splits[0]} to "
             f"{splits[-1]}"
         )
     check_ascending(splits, "data_splits")
@@ -144,10 +143,10 @@ def _row_splits(splits: Array, size: int) -> Array:
 def _grams(
     words: Array, splits: Array, counts: Array, width: int, pad: int, separator: str
 ) -> Array:
-    """Return ``counts`` n-grams of each row: windows over the row between its paddings.
+    """Return ``counts`` n-grams of each row: windows over the padded row.
 
-    ``words`` end with the two paddings. They are Python's: its ``join`` takes half the time of
-    NumPy's additions of strings.
+    ``words`` end with the two paddings. They are Python strings, because ``str.join`` takes half
+    the time of NumPy's string addition.
     """
     total = int(counts.sum())
     number = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -169,16 +168,16 @@ _ESCAPE: Final = re.compile(r"\\(.?)", re.DOTALL)
 
 
 def compiled(pattern: str) -> re.Pattern[str]:
-    """Return a pattern for use.
+    """Return a compiled pattern.
 
     Raises:
-        ArgumentError: it is none.
+        ArgumentError: it is not a regular expression of Python's ``re``.
 
     """
     if _CLASS.search(pattern):
         raise ArgumentError(
-            f"pattern {pattern!r} names a class of characters, which Python's re does not know; "
-            r"write its characters, such as a-z, or \d, \s, \w"
+            f"pattern {pattern!r} contains a POSIX character class, which Python's re lacks; "
+            r"write a range such as a-z, or \d, \s, \w"
         )
     try:
         return re.compile(pattern, re.ASCII)
@@ -187,10 +186,10 @@ def compiled(pattern: str) -> re.Pattern[str]:
 
 
 def template(pattern: re.Pattern[str], rewrite: str) -> str:
-    r"""Return ``rewrite``, which says ``\1`` for a group and ``\\`` for ``\``, as Python has it.
+    r"""Return ``rewrite`` in Python's syntax; ``\1`` is a group, and ``\\`` a backslash.
 
     Raises:
-        ArgumentError: it says something else, or names a group that the pattern lacks.
+        ArgumentError: it has another escape, or names a group that the pattern lacks.
 
     """
 
@@ -213,9 +212,9 @@ def template(pattern: re.Pattern[str], rewrite: str) -> str:
 
 
 def replacement(pattern: str, rewrite: str, *, replace_global: bool) -> Callable[[Array], Array]:
-    """Return what replaces matches in each text: all, or the first one.
+    """Return a function that replaces all matches in each string, or the first one.
 
-    It goes through texts one by one, because NumPy has no patterns.
+    It handles strings one by one, because NumPy has no regular expressions.
     """
     found = compiled(pattern)
     replace = partial(found.sub, template(found, rewrite), count=0 if replace_global else 1)
@@ -227,5 +226,5 @@ def replacement(pattern: str, rewrite: str, *, replace_global: bool) -> Callable
 
 
 def replaced(x: Array, *, pattern: str, rewrite: str, replace_global: bool) -> Array:
-    """Return each text with what matches replaced."""
+    """Return each string with its matches replaced."""
     return replacement(pattern, rewrite, replace_global=replace_global)(x)

@@ -1,8 +1,7 @@
-"""Non-maximum suppression in float64: one pass over the remaining boxes for each that is taken.
+"""Non-maximum suppression in float64, with one pass over the remaining boxes per selected box.
 
-With soft suppression, scores fall while boxes are taken. Only the candidate that seems best is
-then brought up to date with the boxes taken since it was last seen; if its score fell, it goes
-back among the others.
+With soft suppression, scores fall as boxes are selected. Only the best candidate is updated with
+the boxes selected since its last update; if its score falls, it returns to the candidates.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ def plain(
     iou_threshold: float,
     score_threshold: float,
 ) -> Array:
-    """Return the indices of the boxes taken, best score first."""
+    """Return the indices of the selected boxes, best score first."""
     return _taken(boxes, scores, max_output_size, iou_threshold, score_threshold)
 
 
@@ -39,7 +38,7 @@ def padded(
     score_threshold: float,
     pad_to_max_output_size: bool,
 ) -> tuple[Array, Array]:
-    """Return the indices, filled up with zeros if so wished, and how many were taken."""
+    """Return the indices, padded with zeros if requested, and the number of selected boxes."""
     found = _taken(boxes, scores, max_output_size, iou_threshold, score_threshold)
     count = np.array(len(found), np.int32)
     if not pad_to_max_output_size:
@@ -95,7 +94,7 @@ def _softly_taken(
     wide = scores.astype(np.float64)
     candidates = np.flatnonzero(wide > score_threshold)
     best = (-wide[candidates]).tolist()
-    # Score (negative, so that the best is first), index, and how many taken boxes it has met.
+    # (negated score, so that the best is first; index; number of selected boxes seen)
     waiting = [(score, index, 0) for score, index in zip(best, candidates.tolist(), strict=True)]
     heapq.heapify(waiting)
     places = _places(boxes)
@@ -106,7 +105,7 @@ def _softly_taken(
         score = -negative
         lowered = score
         if met < len(found):
-            since = found[met:][::-1]  # the latest first: it is the likeliest to overlap
+            since = found[met:][::-1]  # the latest first: it is the most likely to overlap
             iou = _overlap(places[:, index : index + 1], places[:, since])
             if (iou >= iou_threshold).any():
                 continue
@@ -124,7 +123,7 @@ def _softly_taken(
 
 
 def _places(boxes: Array) -> Array:
-    """Return [5, boxes]: the lesser y and x of each, the larger y and x, the area."""
+    """Return [5, boxes]: the smaller y and x of each box, the larger y and x, the area."""
     wide = boxes.astype(np.float64).T
     low, high = np.minimum(wide[:2], wide[2:]), np.maximum(wide[:2], wide[2:])
     sides = high - low
@@ -132,7 +131,7 @@ def _places(boxes: Array) -> Array:
 
 
 def _overlap(one: Array, others: Array) -> Array:
-    """Return the intersection over the union of one box and others; 0 without an area."""
+    """Return the intersection over union of one box with others; 0 for boxes without area."""
     low, high = np.maximum(one[:2], others[:2]), np.minimum(one[2:4], others[2:4])
     sides = np.maximum(high - low, 0)
     shared = sides[0] * sides[1]
