@@ -104,7 +104,6 @@ docs: $(FOR_WORK) ## write the generated pages and stubs again
 	$(BIN)/python -m tests.core.gradient_page
 	$(BIN)/python -m tests.docs.spec_page
 	$(BIN)/python -m tensorplug.testing.stubs
-	$(BIN)/python -m tests.plugins.example_sources
 
 clients: $(FOR_WORK) ## install SciPy, scikit-learn and others, and run them on tensors of each backend
 	$(PIP) install --group clients

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tensorplug.command_line import doctor
+from tensorplug.command_line import doctor, listings
 from tensorplug.command_line.commands import main
 
 from .conftest import GOOD, GOOD_SOURCE, Site, backend, clean_environment
@@ -97,7 +97,7 @@ def test_a_table_for_people_without_rich(site: Site) -> None:
 
 
 def test_nothing_installed(site: Site, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    monkeypatch.setattr("tensorplug.command_line.listings.installed", list)
+    monkeypatch.setattr(listings, "installed", list)
     assert main(["backends"]) == 0
     assert capsys.readouterr().out == "nothing is installed. Try: pip install tensorplug-cpu\n"
 
@@ -252,7 +252,7 @@ def test_no_such_backend(site: Site) -> None:
 def test_nothing_to_examine(
     name: str | None, advice: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tensorplug.command_line.doctor.installed", list)
+    monkeypatch.setattr(doctor, "installed", list)
     (line,) = doctor.examine(name, 1.0)
     assert line["state"] == "failed"
     assert line["advice"].startswith(advice)

@@ -17,6 +17,7 @@ import tomllib
 
 import pytest
 
+from .conftest import ROOT
 from .contract_record import CONTRACTS, current_version, lines
 from .test_packaging import USE, USED
 
@@ -77,7 +78,9 @@ def wheel_of(tmp_path_factory):
 
     def build(folder, **replaced):
         copy = tmp_path_factory.mktemp("changed") / folder.name
-        shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("__pycache__"))
+        ignore = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(folder, copy, ignore=ignore)
+        shutil.copytree(ROOT / "plugins_example", copy.parent / "plugins_example", ignore=ignore)
         project = copy / "pyproject.toml"
         text = project.read_text("utf-8")
         for old, new in replaced.values():

@@ -57,7 +57,7 @@ def test_cpu_comes_first_then_the_alphabet(site, good, make_backend):
     seen = site.run("""
         import tensorplug as tp
         from tensorplug.engine.current import in_use
-        report([in_use().source.names(), [b.name for b in tp.backends()]])
+        report([in_use().devices.source.names(), [b.name for b in tp.backends()]])
     """)
     for names in seen:
         assert names[0] == "cpu"

@@ -1,4 +1,4 @@
-"""``python -m tensorplug new``: what it writes is complete, and it refuses what cannot be."""
+"""``python -m tensorplug new``: complete projects, and refused names and options."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from tensorplug.command_line import new
 from tensorplug.command_line.commands import main
 from tensorplug.command_line.new_names import Names, checked
 from tensorplug.errors import ArgumentError
-
-from . import example_sources
 
 KINDS = ["backend", "extension"]
 LONGEST = "a-name-of-thirty-letters-0-1-2"
@@ -41,17 +39,18 @@ def project(request, kind, tmp_path):
 # What is written --------------------------------------------------------------------------
 
 
-def test_nothing_of_the_template_s_name_is_left(project):
+def test_no_name_of_the_templates_is_left(project):
     files = [path for path in project.folder.rglob("*") if path.is_file()]
     assert {path.relative_to(project.folder).as_posix() for path in files} == set(project.written)
     for path in files:
-        assert "acme" not in path.relative_to(project.folder).as_posix().lower()
-        assert "acme" not in path.read_text("utf-8").lower(), path
+        for name in ("acme", "minimal", "swish"):
+            assert name not in path.relative_to(project.folder).as_posix().lower()
+            assert name not in path.read_text("utf-8").lower(), path
         if path.suffix == ".py":
             compile(path.read_text("utf-8"), path, "exec")
 
 
-def test_every_part_is_there(project):
+def test_all_files_are_written(project):
     package = f"src/{project.names.package}"
     assert set(project.written) >= {
         *("pyproject.toml", "README.md", "LICENSE", ".gitignore", "tests/test_plugin.py"),
@@ -61,7 +60,7 @@ def test_every_part_is_there(project):
 
 
 @pytest.mark.parametrize("command", [["check"], ["format", "--check"]], ids=" ".join)
-def test_its_own_linter_is_content(project, command):
+def test_project_passes_its_own_linter(project, command):
     found = subprocess.run(
         [sys.executable, "-m", "ruff", *command, "--no-cache", "."],
         cwd=project.folder,
@@ -72,7 +71,7 @@ def test_its_own_linter_is_content(project, command):
     assert found.returncode == 0, found.stdout
 
 
-def test_its_metadata(project):
+def test_metadata(project):
     table = tomllib.loads((project.folder / "pyproject.toml").read_text("utf-8"))
     names, about = project.names, table["project"]
     name = names.name if project.kind == "backend" else names.identifier
@@ -87,7 +86,7 @@ def test_its_metadata(project):
             assert item.specifier.contains(tp.__version__), item
 
 
-def test_places_to_be_replaced_are_marked(project):
+def test_places_to_replace_are_marked(project):
     marked = {
         path.stem
         for path in (project.folder / "src").rglob("*.py")
@@ -109,7 +108,7 @@ def test_a_backend_is_small(tmp_path):
     assert sum(len(path.read_text("utf-8").splitlines()) for path in files) <= 350
 
 
-def test_the_spellings_of_a_name():
+def test_spellings_of_a_name():
     names = Names.of("acme-gpu")
     assert (names.distribution, names.package) == ("tensorplug-acme-gpu", "tensorplug_acme_gpu")
     assert (names.identifier, names.title) == ("acme_gpu", "AcmeGpu")
@@ -127,19 +126,7 @@ def test_author_and_licence(kind, tmp_path):
     ]
 
 
-@pytest.mark.parametrize("folder", example_sources.DERIVED)
-def test_the_examples_have_the_sources_that_are_written(folder):
-    """If not: ``python -m tests.plugins.example_sources``."""
-    expected = example_sources.sources(folder)
-    found = {
-        path: path.read_text("utf-8")
-        for path in (example_sources.EXAMPLES / folder / "src").rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
-    }
-    assert found == expected
-
-
-def test_the_command_says_what_comes_next(capsys, tmp_path, monkeypatch):
+def test_command_prints_the_next_steps(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["new", "hard-tanh", "--extension", "--license", "MIT"]) == 0
     said = capsys.readouterr().out
@@ -186,19 +173,19 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("name", "kind", "message"), REFUSED, ids=[item[0] for item in REFUSED])
-def test_a_name_that_cannot_be(name, kind, message, tmp_path):
+def test_refused_name(name, kind, message, tmp_path):
     with pytest.raises(ArgumentError, match=re.escape(message)):
         make(name, kind, tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
 
 @pytest.mark.parametrize("name", ["exp", "relu", "x2", "a-1"])
-def test_names_that_can_be(name):
+def test_accepted_name(name):
     assert checked(name, "backend") == Names.of(name)
 
 
 @pytest.mark.parametrize("occupied", ["file", ".hidden", ".git/config"])
-def test_what_is_there_stays(occupied, tmp_path):
+def test_existing_files_stay(occupied, tmp_path):
     path = tmp_path / occupied
     path.parent.mkdir(exist_ok=True)
     path.write_text("mine")
@@ -212,7 +199,7 @@ def test_what_is_there_stays(occupied, tmp_path):
     assert path.read_text() == "mine"
 
 
-def test_a_folder_that_cannot_be_made(capsys, tmp_path):
+def test_folder_that_cannot_be_made(capsys, tmp_path):
     (tmp_path / "file").write_text("")
     for folder in ("file", "file/below"):
         assert main(["new", "x", "--directory", str(tmp_path / folder)]) == 2
@@ -220,7 +207,7 @@ def test_a_folder_that_cannot_be_made(capsys, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("options", "message"),
     [
         ({"author": 'A "B"'}, "author"),
         ({"author": "A\n"}, "author"),
@@ -229,9 +216,9 @@ def test_a_folder_that_cannot_be_made(capsys, tmp_path):
         ({"license": ""}, "SPDX"),
     ],
 )
-def test_what_would_break_the_metadata(given, message, tmp_path):
+def test_options_that_would_break_the_metadata(options, message, tmp_path):
     with pytest.raises(ArgumentError, match=message):
-        make("x", folder=tmp_path / "new", **given)
+        make("x", folder=tmp_path / "new", **options)
     assert not (tmp_path / "new").exists()
 
 
@@ -240,7 +227,7 @@ def test_what_would_break_the_metadata(given, message, tmp_path):
 
 @pytest.mark.packaging
 @pytest.mark.timeout(900)
-def test_both_are_built_installed_tested_and_certified(environment, wheels, tmp_path):
+def test_projects_are_built_installed_tested_and_certified(environment, wheels, tmp_path):
     environment.module(tmp_path, "tensorplug", "new", "acme-gpu")
     environment.module(tmp_path, "tensorplug", "new", "hard-swish", "--extension")
     names = ["acme-gpu", "hard-swish"]

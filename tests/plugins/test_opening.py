@@ -98,7 +98,7 @@ def test_backend_opens_again_after_it_was_closed(acme):
         from tensorplug.dispatch.context import ROOT
         tp.set_backend("acme")
         x = tp.asarray([1.0])
-        ROOT.engine.close("acme")
+        ROOT.engine.devices.close("acme")
         error = attempt(lambda: x.numpy())[0]
         tp.set_backend("acme")
         report([error, added(tp)])
@@ -275,7 +275,7 @@ def tensorplug_conformance_cases():
     seen = site.run("""
         import tensorplug as tp
         from tensorplug.engine.current import in_use
-        source = in_use().source
+        source = in_use().devices.source
         report([
             source.diagnostics("acme"),
             source.diagnostics("good"),

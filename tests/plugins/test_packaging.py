@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import tarfile
 import zipfile
 from email.parser import Parser
 from importlib.metadata import EntryPoints
@@ -9,6 +12,8 @@ from importlib.metadata import EntryPoints
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+from .conftest import ROOT
 
 pytestmark = [pytest.mark.packaging, pytest.mark.timeout(900)]
 
@@ -143,18 +148,43 @@ def test_broken_wheel_beside_a_good_one(environment, good, make_backend, tmp_pat
     assert environment.run(LISTING) == {"good": "available"}
 
 
+def files_below(folder):
+    paths = (path for path in folder.rglob("*") if path.is_file())
+    return {
+        path.relative_to(folder).as_posix() for path in paths if "__pycache__" not in path.parts
+    }
+
+
+# The sources of these examples are templates of `python -m tensorplug new`.
+TEMPLATES = {
+    f"tensorplug/command_line/templates/{kind}/src/{path}"
+    for kind, example in [("backend", "minimal_backend"), ("extension", "op_package")]
+    for path in files_below(ROOT / "plugins_example" / example / "src")
+}
+
+
 def test_every_source_file_is_in_its_wheel(distributions, wheels):
     for name, folder in distributions.items():
-        source = folder / "src"
-        expected = {
-            path.relative_to(source).as_posix()
-            for path in source.rglob("*")
-            if path.is_file() and "__pycache__" not in path.parts
-        }
+        expected = files_below(folder / "src")
+        if name == "tensorplug":
+            expected |= TEMPLATES
         _, _, names = metadata(wheels[name])
         packed = {item for item in names if ".dist-info/" not in item}
         assert packed == expected, name
         assert any(item.endswith("/py.typed") for item in packed), name
+
+
+def test_sdist_of_the_core_has_what_its_wheel_needs(distributions, wheels, tmp_path):
+    build = [sys.executable, "-m", "hatchling", "build", "--target"]
+    core = distributions["tensorplug"]
+    subprocess.run([*build, "sdist", "-d", str(tmp_path)], cwd=core, check=True, timeout=600)
+    [archive] = tmp_path.glob("*.tar.gz")
+    with tarfile.open(archive) as packed:
+        packed.extractall(tmp_path, filter="data")
+    unpacked = tmp_path / archive.name.removesuffix(".tar.gz")
+    subprocess.run([*build, "wheel", "-d", str(tmp_path)], cwd=unpacked, check=True, timeout=600)
+    [wheel] = tmp_path.glob("*.whl")
+    assert sorted(metadata(wheel)[2]) == sorted(metadata(wheels["tensorplug"])[2])
 
 
 def test_wheels_say_which_core_they_need_and_what_they_offer(wheels):

@@ -7,11 +7,6 @@ import types
 import pytest
 
 import tensorplug as tp
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.backend import DeviceInfo
-from tensorplug.contract.hooks import hookimpl
-from tensorplug.contract.spec import TensorType
-from tensorplug.contract.tables import KernelTable
 from tensorplug.errors import (
     ArgumentError,
     BackendNotInstalledError,
@@ -21,6 +16,8 @@ from tensorplug.errors import (
     RegistrationError,
 )
 from tensorplug.ops import elementwise
+from tensorplug.plugin import DeviceInfo, KernelTable, TensorType, hookimpl
+from tensorplug.plugin import dtypes as dt
 from tensorplug.testing import isolated_engine
 
 

@@ -1,9 +1,8 @@
-"""Every test here runs on the backend under test, and nothing may run on another one."""
+"""Every test runs on the minimal backend, without fallback to another."""
 
 from __future__ import annotations
 
 import pytest
-
 import tensorplug as tp
 from tensorplug.testing import isolated_engine
 

@@ -1,10 +1,9 @@
-"""Gradients run on this backend too: against central differences in float64, to second order."""
+"""Gradients on this backend against central differences in float64, to second order."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-
 import tensorplug as tp
 from tensorplug.testing import check_grads
 

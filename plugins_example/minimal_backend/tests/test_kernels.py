@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-
 import tensorplug as tp
 
 PRIMITIVE, DECOMPOSED = "native", "decomposed"
@@ -40,7 +39,7 @@ def convolved(x, w, stride):
 
 
 def transposed(linear, shape):
-    """Apply the transpose of a linear map to DY: it is known by what it makes of each unit."""
+    """Apply the transpose of a linear map to DY; the images of the unit vectors define the map."""
     result = np.zeros(shape)
     for at in np.ndindex(shape):
         unit = np.zeros(shape)
@@ -50,7 +49,7 @@ def transposed(linear, shape):
 
 
 def row(*values):
-    """An image of one row and one channel."""
+    """Return an image of one row and one channel."""
     return np.array(values, np.float32).reshape(1, 1, -1, 1)
 
 
@@ -63,7 +62,7 @@ IMAGE, FILTER, DY = f32(2, 5, 6, 3), f32(3, 2, 3, 4), f32(2, 2, 3, 4)
 CUBE = f32(2, 3, 4)
 LOGICAL = np.array([False, True, True])
 
-# Name, how it runs, inputs, attributes, what is right in float64 (a tuple for several outputs).
+# Name, how it runs, inputs, attributes, expected result in float64 (a tuple for multiple outputs).
 CASES = [
     ("Neg", PRIMITIVE, [EDGES], {}, -EDGES),
     ("Abs", PRIMITIVE, [i32(-3, 0, -(2**31))], {}, i32(3, 0, -(2**31))),
@@ -171,15 +170,15 @@ CASES = [
     CASES,
     ids=[f"{number}-{case[0]}" for number, case in enumerate(CASES)],
 )
-def test_a_kernel_agrees_with_its_formula(name, how, inputs, attributes, expected):
+def test_kernel_against_formula(name, how, inputs, attributes, expected):
     explained = tp.explain(name, inputs, attributes)
     assert explained.how == how, explained
     found = tp.run_kernel(name, inputs, attributes)
-    several = isinstance(expected, tuple)
-    for tensor, right in zip(
-        found if several else [found], expected if several else [expected], strict=True
+    multiple = isinstance(expected, tuple)
+    for tensor, reference in zip(
+        found if multiple else [found], expected if multiple else [expected], strict=True
     ):
-        wide = np.asarray(right)
+        wide = np.asarray(reference)
         actual = tensor.numpy()
         assert tensor.shape == actual.shape == wide.shape
         assert actual.dtype == expected_dtype(inputs, wide)
@@ -191,11 +190,10 @@ def test_a_kernel_agrees_with_its_formula(name, how, inputs, attributes, expecte
 
 
 def expected_dtype(inputs, wide):
-    """What is right is computed in float64 where the inputs may be narrower."""
+    """Return the dtype of a result; the expected values are in float64, the inputs may not be."""
     if wide.dtype.kind != "f":
         return wide.dtype
-    flat = [
-        one for operand in inputs for one in (operand if isinstance(operand, list) else [operand])
-    ]
-    floats = (item.dtype for item in flat if item.dtype.kind == "f")
+    lists = [operand if isinstance(operand, list) else [operand] for operand in inputs]
+    arrays = [array for arrays in lists for array in arrays]
+    floats = (array.dtype for array in arrays if array.dtype.kind == "f")
     return next(floats, np.dtype(np.float32))

@@ -1,10 +1,9 @@
-"""Two small trainings whose results are known beforehand."""
+"""Two small training runs with known results."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-
 import tensorplug as tp
 
 
@@ -17,7 +16,7 @@ def descend(loss, weights, rate, steps):
     return weights
 
 
-def test_a_linear_model_finds_the_least_squares_solution():
+def test_linear_model_finds_the_least_squares_solution():
     random = np.random.default_rng(0)
     inputs, targets = random.normal(size=(50, 3)), random.normal(size=(50, 2))
     x, y = tp.asarray(inputs), tp.asarray(targets)
@@ -29,7 +28,7 @@ def test_a_linear_model_finds_the_least_squares_solution():
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_a_convolution_finds_the_filter_that_made_its_targets(dtype):
+def test_convolution_finds_the_filter_of_its_targets(dtype):
     random = np.random.default_rng(1)
     images = tp.asarray(random.normal(size=(4, 7, 7, 2)).astype(dtype))
     hidden = random.normal(size=(3, 3, 2, 2)).astype(dtype)

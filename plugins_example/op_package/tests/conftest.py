@@ -1,9 +1,8 @@
-"""Every test runs on an engine of its own, so that it may remove and register what it likes."""
+"""Every test has its own engine, so that it can register and remove anything."""
 
 from __future__ import annotations
 
 import pytest
-
 from tensorplug.testing import isolated_engine
 
 

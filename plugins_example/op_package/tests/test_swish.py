@@ -6,13 +6,13 @@ import math
 
 import numpy as np
 import pytest
-
 import tensorplug as tp
 from tensorplug.testing import check_grads
+
 from tensorplug_example_swish import SWISH, swish
 
-# Where the op runs, and how. On "cpu without" our kernel is removed first; "minimal" is another
-# example of tensorplug's repository, a backend that never heard of Swish.
+# The backend, and how the op runs there. On "cpu without" its kernel is removed first. "minimal",
+# another example in tensorplug's repository, has no kernel for Swish.
 PLACES = {
     "cpu": "native",
     "cpu without": "decomposed",
@@ -40,7 +40,7 @@ def place(request):
 
 def formula(x, beta):
     """Evaluate the definition number by number; ``math.exp`` is the C library's."""
-    values = [item / (1 + math.exp(-beta * item)) for item in np.ravel(x).tolist()]
+    values = [number / (1 + math.exp(-beta * number)) for number in np.ravel(x).tolist()]
     return np.array(values).reshape(np.shape(x))
 
 
@@ -68,7 +68,7 @@ def test_values(place, engine, dtype, beta, shape):
     assert tp.explain(SWISH, [x], {"beta": beta}).how == place
     rounded = float(np.array(beta, dtype))
     about = np.finfo(dtype)
-    # A rounding error of beta * x comes out |beta x| times as large; the rest costs a few eps.
+    # A rounding error of beta * x becomes |beta x| times as large; the rest costs a few eps.
     relative = about.eps * (8 + np.max(np.abs(rounded * x)))
     expected = formula(x.astype(np.float64), rounded)
     assert_close(swish(x, beta=beta), expected, dtype, relative, 16 * about.smallest_subnormal)
@@ -97,13 +97,13 @@ def test_one_opencl_program_serves_every_beta(engine):
 
 @pytest.mark.usefixtures("place")
 @pytest.mark.parametrize("dtype", ["int32", "int8", "bool"])
-def test_what_is_no_float_becomes_one(dtype):
+def test_integers_and_booleans_become_floats(dtype):
     x = np.array([[-2, 0, 3]]).astype(dtype)
     assert_close(swish(x), formula(x, 1.0), "float32", 1e-6)
 
 
 @pytest.mark.usefixtures("place")
-def test_nothing_in_nothing_out():
+def test_empty_input():
     assert swish(np.zeros((0, 3), np.float32)).shape == (0, 3)
 
 
@@ -131,19 +131,19 @@ def test_first_and_second_order_in_float64(beta):
 @pytest.mark.parametrize(
     "beta", [0, -1.0, math.inf, math.nan, 1e-60, 1e60, 10**400, "1", True, 1j, None]
 )
-def test_a_beta_that_cannot_be_is_refused(beta):
-    swish(tp.asarray([1.0]), beta=1)  # a plan for 1 must not serve True
+def test_invalid_beta_is_refused(beta):
+    swish(tp.asarray([1.0]), beta=1)  # a plan for 1 must not be used for True
     with pytest.raises(tp.errors.ArgumentError, match="attribute 'beta'"):
         swish(tp.asarray([1.0]), beta=beta)
 
 
 @pytest.mark.parametrize("values", [[1j], ["a"]], ids=["complex", "text"])
-def test_what_is_no_real_number_is_refused(values):
+def test_complex_numbers_and_text_are_refused(values):
     with pytest.raises(tp.errors.DTypeError, match=r"^Swish"):
         swish(tp.asarray(values))
 
 
-def test_it_is_a_method_of_tensors():
+def test_method_of_tensors():
     x = tp.asarray([-1.0, 2.0])
     chained = x.swish(beta=2).sum()
     assert_close(chained, formula(np.array([-1.0, 2.0]), 2).sum(), "float32", 1e-6)

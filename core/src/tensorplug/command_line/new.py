@@ -1,7 +1,8 @@
-"""``python -m tensorplug new``: a distribution that works at once, to be changed step by step.
+"""``python -m tensorplug new``: writes a distribution that works at once, as a starting point.
 
-The templates are such distributions themselves, by the name of ``acme``. Those that
-``plugins_example`` holds have the same sources; a test compares them.
+The sources come from two examples of the repository's ``plugins_example``; ``hatch_build.py``
+copies them into wheels and sdists. The other files come from ``templates``, where the project is
+called ``acme``.
 """
 
 from __future__ import annotations
@@ -13,25 +14,38 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tensorplug.command_line import new_names
+from tensorplug.command_line.new_names import Names
 from tensorplug.errors import ArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from importlib.resources.abc import Traversable
 
-    from tensorplug.command_line.new_names import Kind, Names
+    from tensorplug.command_line.new_names import Kind
 
 __all__ = ["LICENSE", "Project", "advice", "create", "rendered"]
 
 LICENSE: Final = "Apache-2.0"  # as the templates have it
 
+_TEMPLATE: Final = Names.of("acme")
+# The folder and the names of the example that has the sources of each kind of project.
+_EXAMPLES: Final[Mapping[Kind, tuple[str, Names]]] = {
+    "backend": (
+        "minimal_backend",
+        Names("minimal", "tensorplug-example-minimal", "tensorplug_example_minimal"),
+    ),
+    "extension": (
+        "op_package",
+        Names("swish", "tensorplug-example-swish", "tensorplug_example_swish"),
+    ),
+}
 _CACHE: Final = re.compile(r"__pycache__|\..*_cache")  # pip compiles what it installs, for one
 _SPDX: Final = re.compile(r"[A-Za-z0-9.+-]+( (AND|OR|WITH) [A-Za-z0-9.+-]+)*")
 
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """What was written, and where."""
+    """A project that was written: its names, its folder, and the paths of its files."""
 
     kind: Kind
     names: Names
@@ -40,7 +54,7 @@ class Project:
 
 
 def create(name: str, kind: Kind, folder: Path | None, author: str, license: str) -> Project:
-    """Write a new distribution into ``folder``, which is made, or into one named like it.
+    """Write a new distribution into ``folder``; by default, one named like the distribution.
 
     Raises:
         ArgumentError: the name, the author or the licence is refused, or the folder holds
@@ -53,8 +67,8 @@ def create(name: str, kind: Kind, folder: Path | None, author: str, license: str
         raise ArgumentError(f"author {author!r} holds quotes, backslashes or control characters")
     if not _SPDX.fullmatch(license):
         raise ArgumentError(
-            f"{license!r} is no licence in SPDX's form, such as MIT or 'MIT OR Apache-2.0'; "
-            "one of your own is LicenseRef-Proprietary"
+            f"{license!r} is not an SPDX licence expression, such as MIT or 'MIT OR Apache-2.0'; "
+            "for a licence of your own, use LicenseRef-Proprietary"
         )
     folder = Path(names.distribution) if folder is None else folder
     texts = rendered(kind, names, author, license)
@@ -67,23 +81,40 @@ def create(name: str, kind: Kind, folder: Path | None, author: str, license: str
 
 def rendered(kind: Kind, names: Names, author: str, license: str = LICENSE) -> dict[str, str]:
     """Return the files of a distribution, by their paths in it."""
-    words = {
+    template = files("tensorplug.command_line") / "templates" / kind
+    example, example_names = _EXAMPLES[kind]
+    sources = template / "src"
+    if not sources.is_dir():  # in a checkout
+        sources = Path(__file__).parents[4] / "plugins_example" / example / "src"
+    renamed = {
         "The tensorplug-acme developers": author,
         LICENSE: license,
-        "tensorplug-acme": names.distribution,
-        "tensorplug_acme": names.package,
-        "Acme": names.title,
-        "ACME": names.identifier.upper(),
-        "acme": names.name if kind == "backend" else names.identifier,
+        **_renaming(_TEMPLATE, names, kind),
     }
-    templates = files("tensorplug.command_line") / "templates" / kind
+    found = {
+        _replaced(path, renamed): _replaced(text, renamed)
+        for path, text in _texts(template)
+        if not path.startswith("src/")
+    }
+    renamed = _renaming(example_names, names, kind)
+    for path, text in _texts(sources, "src/"):
+        found[_replaced(path, renamed)] = _replaced(text, renamed)
+    return dict(sorted(found.items()))
+
+
+def _renaming(old: Names, new: Names, kind: Kind) -> dict[str, str]:
+    """Return the new spelling of each spelling of a project's name."""
     return {
-        _replaced(path, words): _replaced(text, words) for path, text in sorted(_texts(templates))
+        old.distribution: new.distribution,
+        old.package: new.package,
+        old.title: new.title,
+        old.identifier.upper(): new.identifier.upper(),
+        old.name: new.name if kind == "backend" else new.identifier,
     }
 
 
 def _replaced(text: str, words: Mapping[str, str]) -> str:
-    """Replace all words in one go: nothing is searched in what was put in."""
+    """Replace all words in one pass, so that no replacement is searched again."""
     return re.sub("|".join(map(re.escape, words)), lambda found: words[found[0]], text)
 
 
@@ -98,9 +129,7 @@ def _texts(folder: Traversable, above: str = "") -> Iterator[tuple[str, str]]:
 
 def _write(texts: Mapping[str, str], folder: Path) -> None:
     if folder.exists() and any(file.name != ".git" for file in folder.iterdir()):
-        raise ArgumentError(
-            f"{folder} is not empty, and nothing is overwritten; name another with --directory"
-        )
+        raise ArgumentError(f"{folder} is not empty; choose another folder with --directory")
     for path, text in texts.items():
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -108,7 +137,7 @@ def _write(texts: Mapping[str, str], folder: Path) -> None:
 
 
 def advice(project: Project) -> str:
-    """Return what to do next, in lines for a terminal."""
+    """Return the next steps, as text for a terminal."""
     certify = {
         "backend": f"--backend {project.names.name} --level 2",
         "extension": f"--backend cpu --level 3 --kernels {project.names.title}",
@@ -121,4 +150,4 @@ def advice(project: Project) -> str:
   python -m pytest
   tensorplug-conformance run {certify}
 
-It computes with NumPy. `grep -rn REPLACE src` lists what to replace; README.md says how."""
+It computes with NumPy. `grep -rn REPLACE src` lists what to replace; see README.md."""

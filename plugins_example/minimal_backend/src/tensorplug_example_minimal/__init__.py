@@ -1,1 +1,1 @@
-"""The tensorplug backend minimal; its hooks stand in ``plugin``."""
+"""The tensorplug backend minimal; its hooks are in ``plugin``."""

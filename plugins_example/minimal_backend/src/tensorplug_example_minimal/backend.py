@@ -1,11 +1,10 @@
-"""The backend object: how data comes in and goes out, and what it is."""
+"""The backend object: copies to and from the device, and what a buffer is."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-
 from tensorplug.plugin import BackendMemoryError, TensorType
 from tensorplug.plugin import dtypes as dt
 
@@ -15,8 +14,8 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 
-class Box:  # REPLACE: hold a piece of the device's memory, given back when the box goes
-    """A tensor's data here. A bare array would seem to work in other backends' kernels too."""
+class Box:  # REPLACE: hold a piece of the device's memory, and free it with the box
+    """The data of a tensor. A bare array would work in other backends' kernels too, by mistake."""
 
     __slots__ = ("array",)
 
@@ -27,10 +26,10 @@ class Box:  # REPLACE: hold a piece of the device's memory, given back when the 
 class MinimalBackend:
     """The members of ``tensorplug.plugin.Backend``, and one that is optional."""
 
-    # REPLACE: what the device is, and what tensors may be there: bool, int32, float32 at least.
+    # REPLACE: the device's name, and the dtypes of its tensors: at least bool, int32 and float32.
     name, device = "minimal", f"NumPy {np.__version__}, primitives only"
     dtypes = dt.BOOL | dt.INTEGER | {dt.float32, dt.float64}
-    survives_fork = True  # plain memory is good in a child process too; few devices are
+    survives_fork = True  # memory of the host is valid in a child process; few devices are
 
     def from_host(self, array: Array) -> Box:  # REPLACE: copy to the device
         """Return a copy of ``array`` in a box, or raise ``BackendMemoryError``."""
@@ -40,13 +39,13 @@ class MinimalBackend:
             raise BackendMemoryError(f"minimal: {error}") from error
 
     def to_host(self, buffer: Box) -> Array:  # REPLACE: copy from the device
-        """Return the array itself: the core lets nobody write into it."""
+        """Return the array itself: the core never writes into it."""
         return buffer.array
 
     def describe(self, buffer: object) -> TensorType:
-        """Return dtype and shape; raise ``TypeError`` for what is no box with an array in it."""
+        """Return dtype and shape; raise ``TypeError`` unless the buffer is a box of an array."""
         if not isinstance(buffer, Box) or not isinstance(buffer.array, np.ndarray):
-            raise TypeError(f"{type(buffer).__name__} is no Box of an array")
+            raise TypeError(f"{type(buffer).__name__} is not a Box of an array")
         return TensorType(dt.of(buffer.array.dtype), buffer.array.shape)
 
     def allocation(self, buffer: Box) -> tuple[Hashable, int]:  # REPLACE: address, bytes
@@ -60,8 +59,8 @@ class MinimalBackend:
         """Do nothing: kernels have run when they return."""
 
     def memory(self) -> Mapping[str, int]:
-        """Return nothing: there is no pool whose figures could be told."""
+        """Return no figures: there is no memory pool."""
         return {}
 
-    def close(self) -> None:  # REPLACE: give the device back
-        """Do nothing: the boxes go with their tensors."""
+    def close(self) -> None:  # REPLACE: release the device
+        """Do nothing: each box is freed with its tensor."""

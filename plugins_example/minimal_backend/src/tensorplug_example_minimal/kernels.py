@@ -1,7 +1,7 @@
 """The 41 primitive kernels on plain NumPy; every other kernel is decomposed into these.
 
-A kernel's parameters name what it asks for: inputs, then attributes and ``out``, the type of its
-result. The core has checked and promoted everything, and will check the result.
+The parameters of a kernel name what it needs: inputs, then attributes and ``out``, the type of
+the result. The core has checked and promoted the inputs, and it checks the result.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import math
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-
 from tensorplug.plugin import (
     ArgumentError,
     DType,
@@ -23,6 +22,7 @@ from tensorplug.plugin import (
     specs,
 )
 from tensorplug.plugin import dtypes as dt
+
 from tensorplug_example_minimal.backend import Box
 
 if TYPE_CHECKING:
@@ -37,20 +37,20 @@ kernels = KernelTable()
 
 
 def native(spec: KernelSpec) -> Callable[[Function], Function]:
-    """Decorate a function of arrays: it becomes the kernel of ``spec``, a function of boxes.
+    """Register a function of arrays as the kernel of ``spec``, which is a function of boxes.
 
-    REPLACE, one by one: a kernel that runs on the device takes and returns boxes itself, and is
-    registered by ``@kernels.register(spec)``.
+    REPLACE, one by one: a kernel that runs on the device takes and returns boxes itself; register
+    it with ``@kernels.register(spec)``.
     """
 
     def decorate(function: Function) -> Function:
-        @functools.wraps(function)  # the table reads the parameters' names through the wrapper
-        def kernel(*boxes: Any, **asked: Any) -> Any:
-            with np.errstate(all="ignore"):  # 1/0 is infinite here as on every other backend
-                result = function(*map(_opened, boxes), **asked)
+        @functools.wraps(function)  # so that the table sees the names of the parameters
+        def kernel(*boxes: Any, **attributes: Any) -> Any:
+            with np.errstate(all="ignore"):  # 1/0 is infinite, as on every other backend
+                result = function(*map(_opened, boxes), **attributes)
             if isinstance(result, tuple):
-                return [Box(item) for item in result]
-            return Box(np.asarray(result))  # NumPy gives scalars where the rank is 0
+                return [Box(array) for array in result]
+            return Box(np.asarray(result))  # NumPy returns a scalar for rank 0
 
         kernels.register(spec)(kernel)
         return function
@@ -58,18 +58,18 @@ def native(spec: KernelSpec) -> Callable[[Function], Function]:
     return decorate
 
 
-def _opened(given: Any) -> Any:
-    return [box.array for box in given] if isinstance(given, list) else given.array
+def _opened(boxes: Any) -> Any:
+    return [box.array for box in boxes] if isinstance(boxes, list) else boxes.array
 
 
-# What NumPy has as it should be -----------------------------------------------------------
+# Kernels that are functions of NumPy ------------------------------------------------------
 
-WIDER: Final[dict[DType, Any]] = {dt.float32: np.float64}  # where sums are kept until the end
-_erf = np.frompyfunc(math.erf, 1, 1)  # NumPy has none; this is the C library's, in float64
+WIDER: Final[dict[DType, Any]] = {dt.float32: np.float64}  # the dtype in which sums accumulate
+_erf = np.frompyfunc(math.erf, 1, 1)  # NumPy has no erf; this is the C library's, in float64
 
 
 def _unary(function: Function) -> Function:
-    return lambda x: function(x)  # noqa: PLW0108  # a ufunc's own parameters have no names
+    return lambda x: function(x)  # noqa: PLW0108  # the parameters of a ufunc have no names
 
 
 def _binary(function: Function) -> Function:
@@ -111,33 +111,33 @@ SIMPLE: Final[dict[KernelSpec, Function]] = {
 
 def _accumulated(function: np.ufunc, x: Array, axis: Axes, out: TensorType) -> Any:
     work = WIDER.get(out.dtype, out.dtype.numpy)
-    wide = function.reduce(_rows(x, axis), axis=-1, dtype=work)
-    return wide.astype(out.dtype.numpy).reshape(out.shape)
+    total = function.reduce(_rows(x, axis), axis=-1, dtype=work)
+    return total.astype(out.dtype.numpy).reshape(out.shape)
 
 
 def _rows(x: Array, axis: Axes) -> Array:
-    """Return ``x`` with the axes to reduce as the last one, dense: so NumPy adds pairwise."""
-    kept = [index for index in range(x.ndim) if index not in axis]
-    shape = (*(x.shape[item] for item in kept), math.prod(x.shape[item] for item in axis))
+    """Return ``x`` dense, with the reduced axes merged into the last: NumPy adds that pairwise."""
+    kept = [number for number in range(x.ndim) if number not in axis]
+    shape = (*(x.shape[number] for number in kept), math.prod(x.shape[number] for number in axis))
     return np.ascontiguousarray(x.transpose(*kept, *axis)).reshape(shape)
 
 
 for _spec, _function in SIMPLE.items():
     native(_spec)(_function)
 
-# What needs a few lines -------------------------------------------------------------------
+# Kernels of a few lines -------------------------------------------------------------------
 
 
 @native(specs.FLOOR_DIV)
 def floor_div(a: Array, b: Array) -> Any:
-    """NumPy makes NaN of an infinite dividend; its quotient is infinite."""
+    """For an infinite dividend NumPy returns NaN; the result must be infinite."""
     quotient = np.floor_divide(a, b)
     return np.where(np.isinf(a), a / b, quotient) if a.dtype.kind == "f" else quotient
 
 
 @native(specs.POW)
 def power(a: Array, b: Array) -> Any:
-    """An integer to a negative power, which NumPy refuses, is 1 / a**-b rounded towards 0."""
+    """Round 1 / a**-b towards 0 for integers; NumPy refuses negative powers of these."""
     if a.dtype.kind != "i":
         return np.power(a, b)
     inverse = np.where(np.abs(a) == 1, np.where(b % 2 == 1, a, 1), 0)
@@ -146,11 +146,11 @@ def power(a: Array, b: Array) -> Any:
 
 @native(specs.CAST)
 def cast(x: Array, *, dtype: DType) -> Any:
-    """Floats are truncated and then wrap into integers; NaN and infinities give 0."""
+    """Truncate floats and wrap them into integers; NaN and infinities become 0."""
     if dtype is dt.bool_:
         return x != 0
     if x.dtype.kind == "f" and dtype in dt.INTEGER:
-        # C leaves undefined what does not fit. Modulo 2**64, which fmod gives exactly, it does.
+        # In C a float that does not fit is undefined; modulo 2**64, which is exact, it fits.
         whole = np.fmod(np.trunc(np.where(np.isfinite(x), x, 0)).astype(np.float64), 2.0**64)
         size = np.abs(whole).astype(np.uint64)
         x = np.where(whole < 0, -size, size)
@@ -159,7 +159,7 @@ def cast(x: Array, *, dtype: DType) -> Any:
 
 @native(specs.RANGE)
 def range_(*, start: float, step: float, dtype: DType, out: TensorType) -> Any:
-    """Each number comes from its own position, so that no rounding error adds up."""
+    """Compute each number from its own position, so that rounding errors do not add up."""
     if isinstance(start, int) and isinstance(step, int):
         exact = np.arange(out.size, dtype=object) * step + start  # Python's integers
         return (exact % 2**64).astype(np.uint64).astype(np.int64).astype(dtype.numpy)
@@ -168,8 +168,8 @@ def range_(*, start: float, step: float, dtype: DType, out: TensorType) -> Any:
 
 @native(specs.SLICE)
 def slice_(x: Array, *, begin: Axes, size: Axes) -> Any:
-    """A view; without the ellipsis NumPy would give a scalar for rank 0."""
-    block: Any = (..., *(slice(at, at + n) for at, n in zip(begin, size, strict=True)))
+    """Return a view; without the ellipsis, NumPy returns a scalar for rank 0."""
+    block: Any = (..., *(slice(at, at + length) for at, length in zip(begin, size, strict=True)))
     return x[block]
 
 
@@ -177,16 +177,16 @@ def slice_(x: Array, *, begin: Axes, size: Axes) -> Any:
 def pad(
     x: Array, *, paddings: tuple[tuple[int, int], ...], constant_value: Scalar, out: TensorType
 ) -> Any:
-    """Fill, then write the elements into the middle."""
+    """Fill the result, then write the elements into its middle."""
     result = np.full(out.shape, constant_value, x.dtype)
-    pairs = zip(paddings, x.shape, strict=True)
-    inside: Any = (..., *(slice(before, before + n) for (before, _), n in pairs))
-    result[inside] = x
+    axes = zip(paddings, x.shape, strict=True)
+    middle: Any = (..., *(slice(before, before + length) for (before, _), length in axes))
+    result[middle] = x
     return result
 
 
 def _positions(indices: Array, length: int) -> Array:
-    """Count negative indices from the end; NumPy's own error would not be an ArgumentError."""
+    """Count negative indices from the end; NumPy's error would not be an ArgumentError."""
     outside = indices[(indices < -length) | (indices >= length)]
     if outside.size:
         raise ArgumentError(f"index {outside[0]} is out of range for an axis of length {length}")
@@ -196,7 +196,7 @@ def _positions(indices: Array, length: int) -> Array:
 
 @native(specs.GATHER_V2)
 def gather(x: Array, indices: Array, *, axis: int, batch_dims: int, out: TensorType) -> Any:
-    """Take slices along an axis, with one set of indices for each batch."""
+    """Take slices along an axis, with separate indices for each batch."""
     batch, before = math.prod(x.shape[:batch_dims]), math.prod(x.shape[batch_dims:axis])
     after, count = math.prod(x.shape[axis + 1 :]), math.prod(indices.shape[batch_dims:])
     flat = x.reshape(batch, before, x.shape[axis], after)
@@ -207,7 +207,7 @@ def gather(x: Array, indices: Array, *, axis: int, batch_dims: int, out: TensorT
 
 @native(specs.SCATTER_ND)
 def scatter_nd(indices: Array, updates: Array, *, shape: Axes, out: TensorType) -> Any:
-    """Add slices at positions; ``add.at`` counts duplicates, ``+=`` would not."""
+    """Add slices at positions; unlike ``+=``, ``add.at`` handles duplicate positions."""
     depth = scatter_depth(indices.shape, updates.shape, shape)
     count = math.prod(updates.shape[: updates.ndim + depth - len(shape)])
     width = math.prod(shape[depth:])
@@ -221,7 +221,7 @@ def scatter_nd(indices: Array, updates: Array, *, shape: Axes, out: TensorType) 
 
 @native(specs.MAX)
 def max_(x: Array, *, reduction_indices: Axes, out: TensorType) -> Any:
-    """NumPy refuses an empty axis even where there is no result to give."""
+    """Return an empty result at once; NumPy refuses to reduce an empty axis."""
     if not out.size:
         return np.empty(out.shape, x.dtype)
     return np.maximum.reduce(_rows(x, reduction_indices), axis=-1).reshape(out.shape)
@@ -229,7 +229,7 @@ def max_(x: Array, *, reduction_indices: Axes, out: TensorType) -> Any:
 
 @native(specs.ARG_MAX)
 def arg_max(x: Array, *, axis: int, out: TensorType) -> Any:
-    """The first among equals; NaN counts as largest, here and in NumPy."""
+    """Return the first index of the maximum; NaN counts as the largest, as in NumPy."""
     return np.argmax(x, axis=axis).astype(np.int32) if out.size else np.empty(out.shape, np.int32)
 
 
@@ -241,6 +241,6 @@ def matmul(a: Array, b: Array, *, transpose_a: bool, transpose_b: bool) -> Any:
 
 @native(specs.TOP_K)
 def top_k(x: Array, *, k: int) -> tuple[Array, Array]:
-    """A stable sort of the reversed axis, read backwards, has the lowest index first."""
+    """Sort the reversed axis stably and read it backwards: the lowest index of equals is first."""
     indices = x.shape[-1] - 1 - np.argsort(x[..., ::-1], kind="stable")[..., ::-1][..., :k]
     return np.take_along_axis(x, indices, axis=-1), indices.astype(np.int32)

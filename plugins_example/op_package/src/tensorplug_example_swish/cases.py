@@ -1,6 +1,6 @@
-"""Conformance cases, so that every backend's kernel is certified like the core's own.
+"""Conformance cases, with which the suite certifies the kernels of every backend.
 
-Only the conformance suite imports this module.
+Only the suite imports this module.
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-
 from tensorplug.plugin import ArgumentError
 from tensorplug_conformance import Bounded, Case, CaseTable
 from tensorplug_conformance.corpus import LARGE, wide
+
 from tensorplug_example_swish.op import SWISH
 
 if TYPE_CHECKING:
@@ -23,28 +23,28 @@ if TYPE_CHECKING:
 cases = CaseTable()
 
 
-# REPLACE: another way to compute it, and how exact a kernel must be.
+# REPLACE: an independent way to compute the op, and the accuracy that a kernel must have.
 def oracle(x: Array, *, beta: float = 1.0) -> Bounded:
     """Return ``x / (1 + e**-(beta x))`` in wide arithmetic.
 
-    Where the exponential decides, a relative error of beta x comes out |beta x| times as large;
-    the other steps cost a few eps. A sigmoid below the smallest normal number is off by up to
-    the smallest subnormal one, which x then multiplies.
+    The exponential makes a relative error of beta x |beta x| times as large; the other steps cost
+    a few eps. A sigmoid below the smallest normal number has an error of up to the smallest
+    subnormal number, which is then multiplied by x.
     """
-    about = np.finfo(x.dtype)
+    limits = np.finfo(x.dtype)
     z = wide(x)
     scaled = z * wide(np.asarray(beta, x.dtype))
     with np.errstate(all="ignore"):
         value = np.where(np.isneginf(z), 0, z) / (1 + np.exp(-scaled))
-        relative = (np.abs(scaled) + 8) * wide(about.eps)
-        bound = np.abs(value) * relative + np.abs(z) * wide(about.smallest_subnormal)
+        relative = (np.abs(scaled) + 8) * wide(limits.eps)
+        bound = np.abs(value) * relative + np.abs(z) * wide(limits.smallest_subnormal)
     return Bounded(np.asarray(value), np.asarray(bound))
 
 
-# REPLACE: what must be tried.
+# REPLACE: the calls to test.
 @cases.of(SWISH, oracle=oracle)
 def swish(corpus: Corpus) -> Iterator[Case]:
-    """Both tails, both infinities, several betas, and betas that there cannot be."""
+    """Cover both tails, both infinities, several betas, and invalid betas."""
     yield Case("edges", (corpus.edges(),))
     yield Case("steep", (corpus.edges(),), {"beta": 1.702})
     yield Case("flat", (corpus.ordinary((5, 3)),), {"beta": 0.125})
@@ -63,6 +63,6 @@ def swish(corpus: Corpus) -> Iterator[Case]:
 # REPLACE: points for each gradient.
 @cases.gradients(SWISH, "x")
 def smooth(corpus: Corpus) -> Iterator[Case]:
-    """It is smooth everywhere."""
+    """Cover ordinary points: the op is smooth everywhere."""
     yield Case("row", (corpus.ordinary((5,)),))
     yield Case("matrix", (corpus.ordinary((2, 3)),), {"beta": 2.0})

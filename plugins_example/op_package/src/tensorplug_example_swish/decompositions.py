@@ -1,4 +1,4 @@
-"""The op from other ops, for every backend that we wrote no kernel for."""
+"""The op written with other ops, for backends without a kernel for it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import tensorplug as tp
 from tensorplug.plugin import DecompositionTable
+
 from tensorplug_example_swish.op import SWISH
 
 if TYPE_CHECKING:
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
 decompositions = DecompositionTable()
 
 
-# REPLACE: the formula in other ops.
+# REPLACE: the formula, written with other ops.
 @decompositions.of(SWISH)
 def swish(x: Tensor, *, beta: float) -> Tensor:
-    """Where x is -inf the product would be -inf * 0, which is NaN and not the limit."""
+    """Replace -inf, for which the product would be -inf * 0, which is NaN instead of the limit."""
     return tp.where(x == float("-inf"), 0.0, x) * tp.nn.sigmoid(x * beta)

@@ -1,4 +1,4 @@
-"""The gradient rule, written with ops: good for every backend, and itself differentiable."""
+"""The gradient rule. It is written with ops, so it runs on every backend and is differentiable."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import tensorplug as tp
 from tensorplug.plugin import GradientTable
+
 from tensorplug_example_swish.op import SWISH
 
 if TYPE_CHECKING:
@@ -14,9 +15,9 @@ if TYPE_CHECKING:
 gradients = GradientTable()
 
 
-# REPLACE: a rule per input.
+# REPLACE: a rule for each input.
 @gradients.wrt(SWISH, "x")
 def swish(dy: Tensor, x: Tensor, out: Tensor, beta: float) -> Tensor:
-    """With s = sigmoid(beta x) the slope is s + x beta s (1 - s), and x s is what came out."""
+    """With s = sigmoid(beta x), the derivative is s + x beta s (1 - s), and x s is the output."""
     gate = tp.nn.sigmoid(x * beta)
     return dy * (gate + out * beta * (1.0 - gate))

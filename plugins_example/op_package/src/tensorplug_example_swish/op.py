@@ -1,4 +1,4 @@
-"""The kernel spec, which says what every kernel of the name must do, and the public op."""
+"""The kernel spec, which defines what every kernel of the op must do, and the public function."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-
 from tensorplug.plugin import (
     ArgumentError,
     Attribute,
@@ -26,7 +25,7 @@ __all__ = ["SWISH", "swish"]
 
 # REPLACE: a function for each attribute that needs one.
 def _beta(value: Any, known: InputTypes) -> float:
-    """Return beta as the nearest number of x's dtype: all backends multiply by the same one."""
+    """Return beta rounded to x's dtype, so that all backends multiply by the same number."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not 0 < value <= sys.float_info.max:
         raise ArgumentError(f"must be a positive, finite number, got {value!r}")
@@ -38,7 +37,7 @@ def _beta(value: Any, known: InputTypes) -> float:
     return rounded
 
 
-# REPLACE: inputs, the rule for shape and dtype of the result, attributes with defaults, dtypes.
+# REPLACE: inputs, the inference rule, attributes with defaults, dtypes.
 SWISH = KernelSpec(
     "Swish",
     ("x",),
@@ -50,13 +49,13 @@ SWISH = KernelSpec(
 )
 
 
-# REPLACE: what users call and read.
+# REPLACE: the public function and its documentation.
 @chained
 def swish(x: Any, /, *, beta: float = 1.0) -> Tensor:
     """Return ``x * sigmoid(beta * x)`` elementwise.
 
-    Close to ``relu(x)`` far from 0, smooth and not monotonic near it; with beta = 1 it is also
-    called SiLU. At the infinities it takes its limits: 0 at -inf, inf at inf.
+    It is close to ``relu(x)`` far from 0, and smooth but not monotonic near 0; with beta = 1 it is
+    also called SiLU. At the infinities it takes its limits: 0 at -inf, inf at inf.
 
     Args:
         x: real numbers of any shape; integers and booleans become float32.

@@ -1,12 +1,13 @@
-"""The kernel for tensorplug-opencl, which makes a program of a C expression of the inputs."""
+"""The kernel for tensorplug-opencl, which builds a program from a C expression of the inputs."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from tensorplug.plugin import KernelTable, TensorType
-from tensorplug_example_swish.op import SWISH
 from tensorplug_opencl.extending import elementwise
+
+from tensorplug_example_swish.op import SWISH
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,9 +21,9 @@ kernels = KernelTable()
 def swish(
     x: TensorType, *, beta: float, backend: OpenCLBackend, out: TensorType
 ) -> Callable[..., DeviceBuffer]:
-    """Prepare a kind of call once; beta is an argument, so that all betas share one program.
+    """Prepare one kind of call; beta is an argument, so that all betas share one program.
 
-    ``logistic`` is the backend's own function.
+    ``logistic`` is a function of the backend.
     """
     # REPLACE: the formula in C.
     expression = "(x == -INFINITY ? 0 : x) * logistic(beta * x)"

@@ -1,4 +1,4 @@
-"""Every test runs on this backend, on an engine of its own, and nothing may run on another."""
+"""Each test module runs on this backend, in its own engine, and without fallback to others."""
 
 from __future__ import annotations
 

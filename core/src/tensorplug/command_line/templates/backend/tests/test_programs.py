@@ -1,4 +1,4 @@
-"""Programs whose results are known beforehand; kernels one by one are the suite's business."""
+"""Small programs with known results; the conformance suite tests the kernels one by one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def softmax(x):
 
 X, W = draw(3, 4), draw(4)
 
-# What tensorplug computes, and the same by NumPy in float64.
+# A program of tensorplug, and the same computation by NumPy in float64.
 CASES = {
     "product": (lambda: tp.matmul(X, X.T), lambda: np.einsum("ij,kj", X.astype(np.float64), X)),
     "softmax": (lambda: tp.nn.softmax(tp.asarray(X)), lambda: softmax(X)),
@@ -32,7 +32,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_program(name):
+def test_program(name):
     computed, expected = (function() for function in CASES[name])
     assert (computed.device, computed.dtype.name) == ("acme", "float32")
     assert computed.shape == expected.shape
@@ -50,7 +50,7 @@ def test_gradients_to_second_order():
     )
 
 
-def test_a_linear_model_finds_the_least_squares_solution():
+def test_gradient_descent_finds_the_least_squares_solution():
     random = np.random.default_rng(0)
     inputs = random.normal(size=(50, 3)).astype(np.float32)
     targets = random.normal(size=(50, 2)).astype(np.float32)

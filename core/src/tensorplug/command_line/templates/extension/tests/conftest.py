@@ -1,4 +1,4 @@
-"""Every test runs on an engine of its own, so that it may remove and register what it likes."""
+"""Every test has its own engine, so that it can register and remove anything."""
 
 from __future__ import annotations
 

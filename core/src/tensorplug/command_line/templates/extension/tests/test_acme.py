@@ -14,7 +14,7 @@ from tensorplug_acme import (
     acme,
 )
 
-# Where the op runs, and how: on "cpu without" our kernel is removed first.
+# The backend, and how the op runs there: on "cpu without" its kernel is removed first.
 PLACES = {"cpu": "native", "cpu without": "decomposed", "opencl": "native"}
 POINTS = np.linspace(-12, 12, 49)
 
@@ -36,7 +36,7 @@ def place(request):
 
 def formula(x, beta):
     """Evaluate the definition number by number; ``math.exp`` is the C library's."""
-    values = [item / (1 + math.exp(-beta * item)) for item in np.ravel(x).tolist()]
+    values = [number / (1 + math.exp(-beta * number)) for number in np.ravel(x).tolist()]
     return np.array(values).reshape(np.shape(x))
 
 
@@ -47,7 +47,7 @@ def test_values(place, beta, shape):
     assert tp.explain(ACME, [x], {"beta": beta}).how == place
     found = acme(x, beta=beta)
     assert (found.shape, found.dtype) == (shape, tp.float32)
-    # A rounding error of beta * x comes out |beta x| times as large.
+    # A rounding error of beta * x becomes |beta x| times as large.
     relative = np.finfo(np.float32).eps * (8 + np.max(np.abs(beta * x)))
     np.testing.assert_allclose(found.numpy(), formula(x, beta), rtol=relative, atol=1e-44)
 
@@ -69,6 +69,6 @@ def test_gradients_to_second_order():
 
 
 @pytest.mark.parametrize("beta", [0, -1.0, math.inf, math.nan, 1e60, "1", True, None])
-def test_a_beta_that_cannot_be_is_refused(beta):
+def test_invalid_beta_is_refused(beta):
     with pytest.raises(tp.errors.ArgumentError, match="attribute 'beta'"):
         acme(tp.asarray([1.0]), beta=beta)

@@ -1,4 +1,4 @@
-"""What the core knows of this distribution, and what importing it costs."""
+"""The distribution as the core sees it, and what importing it loads."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ OWNER = f"{DISTRIBUTION} {version(DISTRIBUTION)}"
 README = Path(__file__).parents[1] / "README.md"
 
 
-def test_the_kernel_is_known_as_ours():
+def test_owner_of_the_kernel():
     explained = tp.explain("Acme", backend="cpu")
     assert (explained.how, explained.owner) == ("native", OWNER)
 
 
-def test_the_decomposition_is_known_as_ours():
+def test_owner_of_the_decomposition():
     tp.unregister_kernel("Acme", "cpu")
     explained = tp.explain("Acme", [tp.asarray([1.0])])
     assert (explained.how, explained.owner) == ("decomposed", OWNER)
 
 
-def test_no_backend_is_imported_before_it_is_used():
+def test_no_backend_is_imported_before_use():
     script = """
 import sys
 import tensorplug_acme.plugin
@@ -43,5 +43,5 @@ print(*sorted(name for name in sys.modules if name.startswith("tensorplug_")))
 @pytest.mark.parametrize(
     "block", re.findall(r"```python\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
 )
-def test_the_readme_says_what_happens(block):
+def test_readme(block):
     exec(block, {})

@@ -1,1 +1,0 @@
-"""The tensorplug backend acme; its hooks stand in ``plugin``."""

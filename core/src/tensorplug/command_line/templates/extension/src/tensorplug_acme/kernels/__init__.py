@@ -1,1 +1,0 @@
-"""Kernels, one module per backend; each is imported only when that backend is opened."""
