@@ -113,15 +113,15 @@ X, INTS = np.zeros(2, np.float32), np.zeros(2, np.int8)
 @pytest.mark.parametrize(
     ("arrays", "constants", "error", "message"),
     [
-        ({"x": INTS}, {"c": 0.5}, KernelRefusedError, "'c' is 0.5, which is no int8"),
-        ({"x": INTS}, {"c": 128}, KernelRefusedError, "'c' is 128, which is no int8"),
-        ({"x": X}, {"c": 10**400}, KernelRefusedError, "which is no float32"),
-        ({"x": X > 0}, {"c": 1}, KernelRefusedError, "'c' is 1, which is no bool"),
+        ({"x": INTS}, {"c": 0.5}, KernelRefusedError, "'c' is 0.5, which does not fit int8"),
+        ({"x": INTS}, {"c": 128}, KernelRefusedError, "'c' is 128, which does not fit int8"),
+        ({"x": X}, {"c": 10**400}, KernelRefusedError, "which does not fit float32"),
+        ({"x": X > 0}, {"c": 1}, KernelRefusedError, "'c' is 1, which does not fit bool"),
         ({"x": X}, {"c": np.complex64(1)}, KernelRefusedError, "real numbers, not with complex64"),
         ({"x": X}, {"c": "1"}, TypeError, "'c' must be a number, got '1'"),
         ({"x": X, "z": INTS}, {}, TypeError, r"one dtype, got x=float32\[2\], z=int8\[2\]"),
         ({"x": X}, {"x": 1}, ValueError, "'x' is both an input and a constant"),
-        ({"x": X}, {"c d": 1}, ValueError, "'c d' is no name in C"),
+        ({"x": X}, {"c d": 1}, ValueError, "'c d' is not a name in C"),
         ({"x": X}, {"double": 1}, BuildError, "refused program 'Own float32'"),
     ],
 )
@@ -242,7 +242,7 @@ def test_several_results_that_cannot_be_are_refused(backend):
     for inputs, outs, message in (
         ({"x": two}, {"a": two, "b": three}, r"one shape.*a=float32\[2\], b=float32\[3\]"),
         ({"x": three}, {"a": two}, r"one shape.*x=float32\[3\], a=float32\[2\]"),
-        ({"x": two}, {"x": two}, r"\['x'\] are results and something else"),
+        ({"x": two}, {"x": two}, r"\['x'\] name both a result and something else"),
     ):
         with pytest.raises(ValueError, match=message):
             elementwise_several(backend, "Own", "a = x;", inputs, outs)

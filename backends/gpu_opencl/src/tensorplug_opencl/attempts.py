@@ -1,4 +1,4 @@
-"""Notes of attempts: work done for the first time on this machine, which may crash or hang.
+"""Notes of attempts: work that runs for the first time on this machine and may crash or hang.
 
 A locked file exists as long as the attempt lasts. A process that dies leaves its file behind, and
 the system releases its lock. So a file without a lock names what crashed a process.
@@ -64,9 +64,9 @@ def find_fatal(key: str) -> Fatal | None:
         return None
     try:
         if not _lock(descriptor):
-            return None  # another process is at it
+            return None  # another process makes this attempt
         if not os.fstat(descriptor).st_nlink:
-            return None  # it has ended well meanwhile
+            return None  # the attempt has succeeded meanwhile
         return Fatal(file, _read_story(descriptor))
     except OSError:
         return None  # a file system without locks
@@ -103,7 +103,7 @@ def _end(file: Path, descriptor: int) -> None:
         os.close(descriptor)
         file.unlink(missing_ok=True)
         return
-    try:  # before its lock goes: without one it would be a dead process's
+    try:  # while it is locked: an unlocked file would look like a dead process's
         file.unlink(missing_ok=True)
     finally:
         os.close(descriptor)
@@ -111,7 +111,7 @@ def _end(file: Path, descriptor: int) -> None:
 
 def _begin(folder: Path, key: str, story: Story) -> tuple[Path, int] | None:
     """Return the locked file of an attempt and its descriptor; None if that is impossible."""
-    # It gets its name only once it is locked: until then it would look like a dead process's.
+    # The file gets its name once it is locked: an unlocked one would look like a dead process's.
     file = folder / f"{key}{SUFFIX}"
     unnamed = folder / f"{key}.{os.getpid()}{cache_folder.LEFTOVER}"
     try:
@@ -125,7 +125,7 @@ def _begin(folder: Path, key: str, story: Story) -> tuple[Path, int] | None:
         if _lock(descriptor):
             os.link(unnamed, file)
             return file, descriptor
-    except OSError:  # no locks or links here, or another process is at it
+    except OSError:  # no locks or links here, or another process makes this attempt
         pass
     finally:
         with suppress(OSError):

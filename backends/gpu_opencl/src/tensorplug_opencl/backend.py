@@ -68,7 +68,7 @@ class OpenCLBackend:
         """Return the dtype and shape of ``buffer``.
 
         Raises:
-            TypeError: when it is no DeviceBuffer, or its memory is too small for its type.
+            TypeError: when it is not a DeviceBuffer, or its memory is too small for its type.
 
         """
         if not isinstance(buffer, DeviceBuffer):
@@ -81,25 +81,25 @@ class OpenCLBackend:
         return type_
 
     def allocation(self, buffer: DeviceBuffer) -> tuple[Hashable, int]:
-        """Return what names the memory under ``buffer``, and its bytes as given by the pool."""
+        """Return a key of the memory under ``buffer``, and the size that the pool gave it."""
         if buffer.memory is None:
             return id(buffer), 0
         return id(buffer.memory), buffer.memory.size
 
     def live_buffers(self) -> int:
-        """Return how many blocks the pool has given out and not got back."""
+        """Return how many blocks of the pool are in use."""
         return self.runtime.memory.pool.active_blocks
 
     def counts(self, buffer: DeviceBuffer) -> bool:
-        """Return whether there is memory under ``buffer``: not if it has no elements."""
+        """Return whether ``buffer`` has memory; a buffer without elements has none."""
         return buffer.memory is not None
 
     def stop_counting(self) -> None:
         """Do nothing: the pool counts anyway."""
 
     def compile_program(self, program: FlatProgram) -> Sequence[FlatCall]:
-        """Return the calls with chains of elementwise ones made one kernel each."""
-        from tensorplug_opencl.kernels.fusion import fuse  # kernels are not loaded before
+        """Return the calls, with each chain of elementwise ones fused into one kernel."""
+        from tensorplug_opencl.kernels.fusion import fuse  # late: the module loads kernels
 
         return fuse(program, self.runtime)
 
@@ -112,13 +112,13 @@ class OpenCLBackend:
         return {**self.runtime.memory.measure(), "programs": len(self.runtime.programs)}
 
     def trim(self) -> int:
-        """Give the memory kept for reuse back to the device; return how many bytes that were."""
+        """Return the memory kept for reuse to the device; return how many bytes it was."""
         return self.runtime.memory.trim()
 
     def measure(self) -> Callable[[], int]:
-        """Begin to take the device's own time; the function returned ends it: nanoseconds."""
+        """Start to measure the device's own time; the returned function ends it: nanoseconds."""
         return self.runtime.measurements.begin()
 
     def close(self) -> None:
-        """Wait for the queue and give the memory kept for reuse back."""
+        """Wait for the queue, and free the memory kept for reuse."""
         self.runtime.close()

@@ -1,8 +1,8 @@
-"""Built programs on disk, so that the next process need not ask the compiler.
+"""Built programs on disk, so that the next process does not compile them.
 
-pyopencl keeps binaries for some drivers and leaves the others to their own caches. Those of PoCL
-and NVIDIA keep what their compilers make, but run the front end for every program to find it:
-with PoCL that takes 80 ms, and loading a binary 2.
+pyopencl keeps binaries for some drivers and leaves the others to their own caches. The caches of
+PoCL and NVIDIA keep the output of their compilers, but run the front end on every program to find
+it. With PoCL this takes 80 ms; loading a binary takes 2 ms.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 
 __all__ = ["Binaries"]
 
-KEPT_BYTES: Final = 512 << 20  # in all; beyond, what was not used for longest goes
+KEPT_BYTES: Final = 512 << 20  # in total; beyond that, the least recently used files are deleted
 _FORMAT: Final = "2"
-_PRUNE_EVERY: Final = 64  # programs that this process has put there
+_PRUNE_EVERY: Final = 64  # programs that this process has written
 _DIGEST: Final = hashlib.sha256().digest_size
 
 
 class Binaries:
     """The binaries of one device, as built with ``options``, by source text.
 
-    A file holds a binary behind a digest of it and of the program that it belongs to: a driver may
-    crash on half of one, and would run one of another program without a word. Files appear whole,
-    so several processes may read and write. A cache that cannot be written is none.
+    A file has a digest of the program and the binary, then the binary: a driver may crash on a
+    truncated binary, and would run another program's without complaint. Files appear whole, so
+    multiple processes may read and write. If the folder is not writable, nothing is kept.
     """
 
     def __init__(self, device: cl.Device, options: Sequence[str]) -> None:
@@ -42,7 +42,7 @@ class Binaries:
         self._written = 0
 
     def key(self, source: str) -> str:
-        """Return what names the program ``source``, as built here for this device."""
+        """Return the key of the program ``source``, as built for this device."""
         key = self._device.copy()
         key.update(source.encode())
         return key.hexdigest()
@@ -55,7 +55,7 @@ class Binaries:
         return self._folder / f"{key}.bin", bytes.fromhex(key)
 
     def find(self, source: str) -> bytes | None:
-        """Return the binary of the program ``source``; None where there is none, or a bad one."""
+        """Return the binary of the program ``source``; None if there is no intact one."""
         named = self._find_file(source)
         if named is None:
             return None
@@ -64,12 +64,12 @@ class Binaries:
         if content is None:
             return None
         with suppress(OSError):
-            os.utime(file)  # used now
+            os.utime(file)  # it counts as used now
         digest, binary = content[:_DIGEST], content[_DIGEST:]
         return binary if binary and digest == _seal(key, binary) else None
 
     def keep(self, source: str, binary: bytes) -> None:
-        """Put the binary of the program ``source`` there."""
+        """Save the binary of the program ``source``."""
         named = self._find_file(source)
         if named is None or not binary:
             return
@@ -83,7 +83,7 @@ class Binaries:
         self._written += 1
 
     def forget(self, source: str) -> None:
-        """Take out the binary of the program ``source``, which its driver does not like."""
+        """Delete the binary of the program ``source``, which the driver rejects."""
         named = self._find_file(source)
         if named is not None:
             with suppress(OSError):
@@ -96,7 +96,7 @@ def _seal(key: bytes, binary: bytes) -> bytes:
 
 
 def _prune(folder: Path, kept: int) -> None:
-    """Delete the files not used for longest, until three quarters of ``kept`` bytes remain."""
+    """Delete the least recently used files, until three quarters of ``kept`` bytes remain."""
     files = [(path.stat(), path) for path in folder.glob("*.bin")]
     total = sum(status.st_size for status, _ in files)
     if total <= kept:
@@ -104,5 +104,5 @@ def _prune(folder: Path, kept: int) -> None:
     for status, file in sorted(files, key=lambda entry: entry[0].st_mtime):
         if total <= kept * 3 // 4:
             return
-        file.unlink(missing_ok=True)  # another process may be at it, too
+        file.unlink(missing_ok=True)  # another process may delete it, too
         total -= status.st_size

@@ -1,4 +1,4 @@
-"""What a tensor's data is here: a piece of device memory, read in row-major order."""
+"""A tensor's data: a piece of device memory, read in row-major order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class DeviceBuffer:
     """Elements of one dtype, contiguous in row-major order, from ``offset`` (in elements) on.
 
     ``memory`` is shared by views that differ in shape or offset only; it is None for a buffer
-    without elements, since OpenCL knows no empty memory.
+    without elements, since OpenCL has no empty buffers.
     """
 
     __slots__ = ("__weakref__", "dtype", "memory", "offset", "shape")

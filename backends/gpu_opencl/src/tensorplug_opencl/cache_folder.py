@@ -1,6 +1,6 @@
 """The user's cache folder on disk: built programs, verdicts on devices, notes of attempts.
 
-The backend runs or trusts what lies there. So it does not use a folder or a file that belongs to
+The backend runs or trusts its contents. So it does not use a folder or a file that belongs to
 another user, or that other users may write to.
 """
 
@@ -20,12 +20,12 @@ from tensorplug.plugin import BackendWarning, warn
 __all__ = ["CACHE", "LEFTOVER", "find_folder", "open_trusted", "prune_leftovers", "read", "write"]
 
 CACHE: Final = "TENSORPLUG_OPENCL_CACHE"
-LEFTOVER: Final = ".part"  # ends the name of a file that is being written
-LEFTOVER_SECONDS: Final = 3600  # its process was killed, if it is older
+LEFTOVER: Final = ".part"  # the suffix of a file that is being written
+LEFTOVER_SECONDS: Final = 3600  # if a file is older, its process was killed
 _OFF: Final = {"0", "off", "no", "false"}
 _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 
-_refused: set[Path] = set()  # folders that were warned of
+_refused: set[Path] = set()  # folders that the user was warned of
 
 
 def find_folder() -> Path | None:
@@ -86,7 +86,7 @@ def _is_trusted(folder: Path) -> bool:
 
 def _explain_distrust(status: os.stat_result) -> str:
     """Return why a file or folder with ``status`` is not trusted; "" if it is."""
-    if not hasattr(os, "geteuid"):  # Windows, where the folder's own list of rights decides
+    if not hasattr(os, "geteuid"):  # Windows, which uses access control lists
         return ""
     if status.st_uid != os.geteuid():
         return "it belongs to another user"
@@ -97,7 +97,7 @@ def _explain_distrust(status: os.stat_result) -> str:
 
 def open_trusted(file: Path, flags: int = os.O_RDONLY) -> int | None:
     """Return a descriptor of ``file``; None if it does not exist or is not trusted."""
-    more = ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY")  # a pipe must not hold us up
+    more = ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY")  # a pipe must not block
     follow = sum(getattr(os, name, 0) for name in more)
     try:
         descriptor = os.open(file, flags | follow)

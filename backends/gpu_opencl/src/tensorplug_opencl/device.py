@@ -1,4 +1,4 @@
-"""The OpenCL devices: which there are, which one the user means, and what it can do."""
+"""The OpenCL devices: finding them, choosing the one that the user means, and describing it."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ __all__ = [
     "list_infos",
 ]
 
-NO_PLATFORM: Final = -1001  # what the ICD loader says where no driver is registered
+NO_PLATFORM: Final = -1001  # the ICD loader's code if no driver is registered
 OLDEST: Final = (1, 2)  # the version of OpenCL that our programs are written in
 _VERSION: Final = re.compile(r"OpenCL (\d+)\.(\d+)")
 _ORDER: Final = (cl.device_type.GPU, cl.device_type.ACCELERATOR, cl.device_type.CPU)
 _STATES: Final = ("sound", "untried", "limited", "unsound")
-_INTEL: Final = ("x86_64", "amd64")  # the processors that Intel's runtime is made for
+_INTEL: Final = ("x86_64", "amd64")  # the processors that Intel's runtime supports
 
 
 class Found(NamedTuple):
@@ -49,7 +49,7 @@ class Found(NamedTuple):
 
     @property
     def judged(self) -> str:
-        """The verdict, with what led to its limits."""
+        """The verdict, with the findings behind its limits."""
         if self.verdict.state != "limited":
             return str(self.verdict)
         findings = "; ".join(self.verdict.findings)
@@ -146,7 +146,7 @@ def choose(wanted: str | None) -> Found:
         raise BackendUnavailableError(
             f"{_explain(chosen)}. Choose another device, or install a newer driver"
         )
-    # The best one is refused, so all are.
+    # The best device is refused, so all are.
     raise BackendUnavailableError(f"{'; '.join(map(_explain, found))}. {_suggest_driver()}")
 
 
@@ -184,7 +184,7 @@ def _find_lack(device: cl.Device) -> str:
 
 
 def list_infos() -> list[DeviceInfo]:
-    """Return what is known of every device without opening it."""
+    """Return the facts about every device, without opening it."""
     return [
         DeviceInfo(
             describe(device),

@@ -1,9 +1,9 @@
-"""For distributions that bring OpenCL kernels for ops of their own: the module to import.
+"""The module to import for OpenCL kernels in other distributions.
 
-Its functions are called where a kernel is prepared (``KernelTable.prepare``): with the
-``backend`` and the ``out`` that the kernel asks for. They return the callable of buffers that
-such a function returns, and take care of the output's memory, of programs (each is built once
-per source text, whatever shapes and numbers it runs on) and of translating OpenCL's errors.
+Call its functions where you prepare a kernel (``KernelTable.prepare``), with the ``backend`` and
+the ``out`` that the kernel asks for, and return the callable of buffers that they return. They
+allocate the output, build a program once per source text, whatever shapes and numbers it runs on,
+and translate OpenCL's errors.
 
     >>> import tensorplug as tp
     >>> from tensorplug.plugin import KernelSpec, attributes, dispatch, inference
@@ -16,7 +16,7 @@ per source text, whatever shapes and numbers it runs on) and of translating Open
     ...     dispatch(HINGE, tp.asarray([-2.0, 3.0]), slope=0.25).tolist()
     [-0.5, 3.0]
 
-A distribution puts the kernel into a table instead, with ``@kernels.prepare(HINGE)``, and returns
+A distribution instead puts the kernel into a table, with ``@kernels.prepare(HINGE)``, and returns
 the table from its hook ``tensorplug_kernels``.
 """
 
@@ -60,8 +60,8 @@ def c_type(dtype: DType) -> str:
 def on_cpu(backend: OpenCLBackend) -> bool:
     """Return whether the device is a CPU, which runs a group of work-items on one core.
 
-    Work-items that do much, and few of them in a group, suit it; a GPU wants thousands, and
-    64 or more in a group.
+    A CPU is fast with work-items that do much, in small groups. A GPU needs thousands of them, in
+    groups of 64 or more.
     """
     return backend.runtime.is_cpu
 
@@ -78,28 +78,28 @@ def elementwise(
 ) -> Callable[..., DeviceBuffer]:
     """Return a callable of the inputs' buffers that computes an expression for every element.
 
-    Inputs are broadcast to the shape of ``out``. In the expression they have their dtype's C
-    type (half is widened to float), which is also called ``A``; the value is converted to the
-    dtype of ``out``. The backend's functions ``floor_div``, ``floor_mod``, ``power``,
-    ``logistic`` and, for floats, ``wrapped`` may be called like OpenCL's own. A number that is
-    no integer should be a constant: ``0.5`` in C is a double, which not every device has.
+    Inputs are broadcast to the shape of ``out``. In the expression they have their dtype's C type
+    (half is widened to float), which is also called ``A``; the value is converted to the dtype of
+    ``out``. The backend's functions ``floor_div``, ``floor_mod``, ``power``, ``logistic`` and, for
+    floats, ``wrapped`` may be called like OpenCL's own. Pass a number that is not an integer as a
+    constant: ``0.5`` in C is a double, which not every device has.
 
     Args:
         backend: the ``backend`` that the kernel asked for.
-        name: names the kernel in messages.
+        name: the kernel's name in messages.
         formula: a C expression over the names of inputs and constants; a ``Formula`` has
             variants for signed and unsigned integers, and ``ring=True`` lets them wrap.
         inputs: type by name, in the order in which the kernel gets their buffers; all of one
             dtype, as the spec's ``promote`` makes them.
         out: the type of the result.
-        constants: numbers by name, mostly attributes. They are arguments of the program: another
-            number needs no other program. A Python number takes the type of the inputs, to
-            which a float is rounded; a NumPy scalar keeps its own.
+        constants: numbers by name, mostly attributes. They are arguments of the program, so one
+            program serves all numbers. A Python number takes the type of the inputs, to which a
+            float is rounded; a NumPy scalar keeps its own.
         functions: C functions that the expression calls.
 
     Raises:
-        KernelRefusedError: a constant is no number of its type; the op is then decomposed.
-        TypeError, ValueError: inputs or constants are not as said above.
+        KernelRefusedError: a constant does not fit its type; the op is then decomposed.
+        TypeError, ValueError: inputs or constants break these rules.
         BuildError: the device's compiler refuses the program.
 
     """
@@ -125,13 +125,12 @@ def elementwise_several(
     outs: Mapping[str, TensorType],
     constants: Mapping[str, Number] | None = None,
 ) -> Callable[..., list[DeviceBuffer]]:
-    """Return a callable of the inputs' buffers that computes several results element by element.
+    """Return a callable of the inputs' buffers that computes multiple results elementwise.
 
-    ``statements`` are C statements that assign to the names of ``outs``, which have one shape;
-    an input has that shape too, or one element. They may declare variables of type ``A``, that
-    of the inputs as computed with. Beside the functions that ``elementwise`` names there are
-    ``a_sqrt`` and ``a_fabs``: OpenCL's own in a form of which CPU drivers make vector
-    instructions.
+    ``statements`` are C statements that assign to the names of ``outs``, which have one shape; an
+    input has that shape too, or one element. They may declare variables of type ``A``, that of the
+    inputs as computed with. Beside the functions that ``elementwise`` names there are ``a_sqrt``
+    and ``a_fabs``: OpenCL's functions in a form that CPU drivers vectorize.
 
         >>> import numpy as np
         >>> from tensorplug.plugin import dtypes as dt
@@ -148,10 +147,10 @@ def elementwise_several(
         >>> [backend.to_host(result).round(3).tolist() for result in polar(x, y)]
         [[5.0, 1.0], [0.9269999861717224, 0.0]]
 
-    Args: as for ``elementwise``, but for
+    Args: as for ``elementwise``, except for
         outs: type by name, in the order in which the kernel returns them.
 
-    Raises: as ``elementwise``, and ValueError where shapes are not as said above.
+    Raises: as ``elementwise``, and ValueError if the shapes break these rules.
     """
     numbers = {} if constants is None else constants
     dtype = _find_common_dtype(inputs)
@@ -159,12 +158,14 @@ def elementwise_several(
     _check_names(list(outs))
     twice = outs.keys() & {*inputs, *numbers}
     if twice:
-        raise ValueError(f"{sorted(twice)} are results and something else")
+        raise ValueError(f"{sorted(twice)} name both a result and something else")
     shapes = {output.shape for output in outs.values()}
     fitting = {operand.shape in shapes or operand.size == 1 for operand in inputs.values()}
     if len(shapes) != 1 or fitting != {True}:
         shown = ", ".join(f"{key}={operand}" for key, operand in (*inputs.items(), *outs.items()))
-        raise ValueError(f"results must have one shape, inputs that one or one element: {shown}")
+        raise ValueError(
+            f"results must have one shape, and inputs this shape or one element: {shown}"
+        )
     runtime = backend.runtime
     if not next(iter(outs.values())).size:
         return _produce_all(runtime, list(outs.values()), _write_nothing)
@@ -187,7 +188,7 @@ def _find_common_dtype(inputs: Mapping[str, TensorType]) -> DType:
 def _check_names(names: Sequence[str]) -> None:
     for number, name in enumerate(names):
         if not (name.isidentifier() and name.isascii()):
-            raise ValueError(f"{name!r} is no name in C")
+            raise ValueError(f"{name!r} is not a name in C")
         if name in names[:number]:
             raise ValueError(f"{name!r} is both an input and a constant")
 
@@ -205,7 +206,7 @@ def _make_constant(
     if not isinstance(value, bool | int | float):
         raise TypeError(f"constant {name!r} must be a number, got {value!r}")
     if not _fits(value, inputs):
-        raise KernelRefusedError(f"constant {name!r} is {value!r}, which is no {inputs}")
+        raise KernelRefusedError(f"constant {name!r} is {value!r}, which does not fit {inputs}")
     with np.errstate(over="ignore"):  # rounded to an infinity, as the expression itself might be
         exact = inputs.numpy.type(value)
     return pointwise.Constant(name, ctype, exact.astype(ctypes.host(ctype)))
@@ -219,7 +220,7 @@ def _fits(value: float, dtype: DType) -> bool:
         return isinstance(value, int) and int(limits.min) <= value <= int(limits.max)
     try:
         float(value)
-    except OverflowError:  # an integer beyond all floats
+    except OverflowError:  # an integer larger than every float
         return False
     return True
 
@@ -237,11 +238,11 @@ def program(
 ) -> Callable[..., Any]:
     """Return a callable of the inputs' buffers that runs an OpenCL C program of your own.
 
-    The program has one kernel, called ``run``. For each input and then for each output it takes
-    a ``global`` pointer and a ``long``, the offset of the first element in elements, since
-    tensors may share memory; then the constants. All arrays are dense and in row-major order;
-    one without elements has a null pointer. Inputs must not be written to. A comment in the
-    first line names the program in messages. Several passes are several programs: the output
+    The program has one kernel, called ``run``. For each input and then for each output it takes a
+    ``global`` pointer and a ``long``, the offset of the first element in elements, since tensors
+    may share memory; then the constants. All arrays are dense and in row-major order; an array
+    without elements has a null pointer. The program must not write to inputs. A comment in the
+    first line names the program in messages. For multiple passes use multiple programs: the output
     of one is the input of the next.
 
         >>> import numpy as np
@@ -261,22 +262,22 @@ def program(
 
     Args:
         backend: the ``backend`` that the kernel asked for.
-        source: the program. Sizes and numbers should be constants, not written into it, since
-            every text is built once; ``c_type`` gives the types of elements.
+        source: the program. Pass sizes and numbers as constants and do not write them into it,
+            since every new text is built; ``c_type`` gives the types of elements.
         inputs: how many buffers the callable takes.
-        out: the type of the output, or of each of several, which come as a list.
+        out: the type of the output, or the types of multiple outputs, which come as a list.
         constants: NumPy scalars, whose dtype must be that of the parameter, or arrays that are
             the bytes of a struct.
-        items: the number of work-items needed. More are run, up to whole groups: the kernel
-            must ignore those whose ``get_global_id(0)`` is beyond.
-        heavy: a work-item does a lot: it loops over a row, say.
-        group: how many work-items form a group, where they work together by way of local memory;
-            the program is right for no other number.
+        items: the number of work-items needed. OpenCL runs whole groups: the kernel must ignore
+            work-items whose ``get_global_id(0)`` is not below it.
+        heavy: whether a work-item does a lot, such as loop over a row.
+        group: the number of work-items in a group, if they cooperate through local memory; the
+            program need not be correct for any other number.
 
     Raises:
-        KernelRefusedError: the device does not allow it groups of that size, or has not got the
-            local memory that it takes; the op is then decomposed.
-        TypeError: a constant has no C type, or the kernel takes another number of arguments.
+        KernelRefusedError: the device does not allow groups of that size, or lacks the local
+            memory for them; the op is then decomposed.
+        TypeError: a constant has no C type, or the number of arguments is wrong.
         ValueError: ``items`` is not positive although there is something to compute.
         BuildError: the device's compiler refuses the program.
 
@@ -298,7 +299,7 @@ def program(
 
 
 def _write_nothing(*_buffers: DeviceBuffer) -> None:
-    """Write outputs that have no elements."""
+    """Do nothing: the outputs have no elements."""
 
 
 def _produce_all(

@@ -1,4 +1,4 @@
-"""What OpenCL's error codes mean for the user: one place for all translation."""
+"""The translation of OpenCL's error codes into errors for the user."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MEMORY_CODES: Final = frozenset(
         _code.INVALID_BUFFER_SIZE,
     }
 )
-NVIDIA_FAULT: Final = -9999  # outside the standard: a kernel touched memory that is not there
+NVIDIA_FAULT: Final = -9999  # not in the standard: a kernel accessed memory out of bounds
 LOST_CODES: Final = frozenset(
     {
         _code.DEVICE_NOT_AVAILABLE,
@@ -46,7 +46,7 @@ LOST_CODES: Final = frozenset(
     }
 )
 LOG_LINES: Final = 20
-# How compilers say it: NVIDIA's, and AMD's and others that are made of LLVM.
+# The messages of NVIDIA's compiler, and of AMD's and others based on LLVM.
 _TOO_MUCH: Final = re.compile(
     r"too much (shared|local) (data|memory)|(local|shared) memory .*exceeds", re.IGNORECASE
 )
@@ -104,8 +104,8 @@ def explain_build_failure(
     return BuildError(f"the compiler of {device} refused program {kernel!r}:\n{log}")
 
 
-# Where drivers keep what they compile: the variable that names the folder, and the one that they
-# take without it, below the user's folder of caches (or of everything, after "~").
+# Where drivers cache programs: the variable that names the folder, and the default folder, below
+# the user's cache folder (or below the home folder, after "~").
 _DRIVER_CACHES: Final = {
     "Portable Computing Language": ("POCL_CACHE_DIR", "pocl/kcache"),
     "NVIDIA CUDA": ("CUDA_CACHE_PATH", "~/.nv/ComputeCache"),
@@ -116,7 +116,7 @@ _DRIVER_CACHES: Final = {
 
 
 def explain_missing_kernel(device: cl.Device, name: str, program: str) -> BuildError:
-    """Return the error for a program that builds, but in which the driver finds no kernel."""
+    """Return the error for a program that builds, although the driver finds no kernel in it."""
     return BuildError(
         f"the compiler of {name} built program {program!r} without a kernel. A killed process may "
         f"have left a broken file in the driver's own cache: delete {_find_cache(device)}"

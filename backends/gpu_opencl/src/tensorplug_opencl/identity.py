@@ -1,4 +1,4 @@
-"""What built programs and verdicts depend on: device, driver, processor, our version."""
+"""The identity of a device, on which built programs and verdicts depend."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A kernel with everything set but its arrays, and how many work-items run in a group."""
+"""Launches: kernels with everything set but their arrays, and the size of their groups."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Launch", "LaunchContext", "bind_setter", "choose_group"]
 
-# Work-items per group, for items that do little and for those that loop. PoCL compiles a kernel
-# again for every new group size, so they are fixed, and runs a group on one core, so that
-# groups of long items must be small. GPUs want no fewer than 64.
+# Work-items per group, for items that do little and for items that loop. PoCL compiles a kernel
+# again for every new group size, so the sizes are fixed. It runs a group on one core, so groups of
+# long items must be small. GPUs need at least 64.
 LIGHT_GROUP: Final = 128
 HEAVY_GROUP: Final = {True: 8, False: 64}  # by whether the device is a CPU
 
@@ -31,7 +31,7 @@ _TOO_LARGE: Final = frozenset(
     {
         cl.status_code.INVALID_WORK_GROUP_SIZE,
         cl.status_code.INVALID_WORK_ITEM_SIZE,
-        cl.status_code.OUT_OF_RESOURCES,  # what NVIDIA says where a group needs too many registers
+        cl.status_code.OUT_OF_RESOURCES,  # NVIDIA's code if a group needs too many registers
     }
 )
 _info = cl.kernel_work_group_info
@@ -42,12 +42,12 @@ def choose_group(
 ) -> int:
     """Return how many work-items of ``kernel`` form a group: ``needed`` or at most ``wanted``.
 
-    A kernel may allow fewer than its device does, for the registers and local memory that it
-    takes. Where any number is right, it is a multiple of what the device runs in step.
+    A kernel may allow fewer than its device does, because of its registers and local memory. If
+    any number is correct, the result is a multiple of what the device runs in lockstep.
 
     Raises:
-        KernelRefusedError: ``needed`` is more than the kernel may have here, or it takes more
-            local memory than there is.
+        KernelRefusedError: the device does not allow groups of ``needed``, or lacks the local
+            memory for them.
 
     """
     local = kernel.get_work_group_info(_info.LOCAL_MEM_SIZE, device)
@@ -72,8 +72,8 @@ def choose_group(
 def bind_setter(kernel: cl.Kernel) -> Callable[[int, Any], None]:
     """Return the function that sets a number or struct as argument of ``kernel``.
 
-    pyopencl's ``set_arg`` takes 10 microseconds for what is no buffer, since it tries several
-    conversions first; what its own generated code calls takes 0.2.
+    pyopencl's ``set_arg`` takes 10 microseconds for anything but a buffer, since it first tries
+    conversions. The method that its generated code calls takes 0.2.
     """
     direct: Callable[[int, Any], None] = getattr(kernel, "_set_arg_buf", kernel.set_arg)
     return direct
@@ -132,11 +132,11 @@ class Launch:
         self.title = title
         self._items = items
         self._offsets = [0] * arrays  # as last set
-        self._untried: str | None = None  # the program, which nobody has run yet
+        self._untried: str | None = None  # the program, if no process has run it yet
         self.form_groups(1)
 
-    def is_first_of(self, source: str) -> None:
-        """Take care when the program ``source`` runs: no process has run it to its end yet."""
+    def guard_first_run(self, source: str) -> None:
+        """Guard the first call, since no process has run the program ``source`` to completion."""
         self._untried = source
 
     @property
@@ -145,13 +145,13 @@ class Launch:
         return self._local[0]
 
     def form_groups(self, group: int, *, fixed: bool = False) -> None:
-        """Let ``group`` work-items form a group; ``fixed``: with fewer it would be wrong."""
+        """Set the size of groups; ``fixed``: the kernel is wrong with smaller ones."""
         self._fixed = fixed
         self._local = (group,)
         self._global = (-(-self._items // group) * group,)
 
     def set_constants(self, constants: Sequence[Any]) -> None:
-        """Set what follows the arrays, and the offsets of these to 0."""
+        """Set the arguments after the arrays, and the arrays' offsets to 0."""
         arrays = len(self._offsets)
         for number in range(arrays):
             self._set_number(2 * number + 1, np.int64(0))
@@ -185,7 +185,7 @@ class Launch:
                 runtime.measurements.record(event)
 
     def _run_first(self, arrays: Sequence[DeviceBuffer]) -> None:
-        """Run the program to its end, which no process has done yet."""
+        """Run the program to completion, for the first time in any process."""
         source, self._untried = self._untried, None
         assert source is not None
         runtime = self._runtime
@@ -194,7 +194,7 @@ class Launch:
             runtime.synchronize()
 
     def _retry(self, error: cl.Error) -> cl.Event:
-        """Enqueue once more with the pool emptied, then in ever smaller groups."""
+        """Enqueue again with the pool emptied, then with smaller and smaller groups."""
         runtime = self._runtime
         if faults.is_memory(error):
             runtime.memory.trim()

@@ -1,4 +1,4 @@
-"""Strides and index arithmetic as plain tuples: how a flat index finds its element."""
+"""Layouts as plain tuples: index maps from a flat index to an element's place."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 
 Strides = tuple[int, ...]
 
-NARROW_LIMIT: Final = 2**31 - 1  # up to here 32-bit index arithmetic, several times faster
+NARROW_LIMIT: Final = 2**31 - 1  # of 32-bit indices, which are several times faster
 LAYOUT_BYTES: Final = 768  # OpenCL guarantees 1024 bytes of arguments in the embedded profile
 
 
@@ -66,9 +66,9 @@ def broadcast_strides(shape: Shape, target: Shape) -> Strides:
 
 
 def collapse(sizes: Shape, strides: Sequence[Strides]) -> Layout:
-    """Return the same walk over as few axes as possible.
+    """Return the same index map with as few axes as possible.
 
-    Axes of length 1 go; neighbours that every array walks as one axis become one.
+    Axes of length 1 are dropped; neighbours that every array walks as one axis are merged.
     """
     kept_sizes: list[int] = []
     kept: list[list[int]] = []  # per axis, one stride for each array
@@ -94,9 +94,9 @@ def index_dtype(*reaches: int) -> np.dtype[Any]:
 
 
 def pack(layouts: Sequence[Layout], dtype: np.dtype[Any]) -> np.ndarray[Any, Any] | None:
-    """Return the bytes of the struct that ``templates.layout_struct`` declares; None if empty.
+    """Return the bytes of the struct that ``templates.declare_layout`` declares; None if empty.
 
-    A negative stride wraps around, as do the sums it is part of.
+    Negative strides wrap around, and so do sums with them.
 
     Raises:
         KernelRefusedError: when there are too many axes for a kernel argument.

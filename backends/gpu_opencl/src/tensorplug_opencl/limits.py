@@ -1,4 +1,4 @@
-"""What failed in a device's trial, and what the backend therefore does not use."""
+"""The limits of a device: what failed in its trial, and what the backend therefore avoids."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Final, NamedTuple
 
 __all__ = ["NONE", "STEPS", "Limits"]
 
-# Mesa's llvmpipe ends all loops of a work-item after 65,535 steps, and says nothing. Half of them
-# are for loops inside of the one that is counted.
+# Mesa's llvmpipe silently ends all loops of a work-item after 65,535 steps. Half of them are left
+# for loops inside of the counted one.
 STEPS: Final = 32_768
 
 
@@ -28,7 +28,7 @@ class Limits(NamedTuple):
     long_loops: bool = True
 
     def describe(self) -> list[str]:
-        """Return what the backend does not use, in words."""
+        """Return descriptions of what the backend does not use."""
         found = []
         if self.vector_bytes < NONE.vector_bytes:
             found.append(f"vectors of at most {self.vector_bytes} bytes")

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 __all__ = ["find_installed", "list_platforms"]
 
 VENDORS: Final = "OCL_ICD_VENDORS"
-FILENAMES: Final = "OCL_ICD_FILENAMES"  # where there is no folder, on Windows
+FILENAMES: Final = "OCL_ICD_FILENAMES"  # Windows has no folder of drivers
 SYSTEM: Final = Path("/etc/OpenCL/vendors")
-# By distribution, the library that is its driver: on Linux, and on Windows.
+# By distribution, the driver's library on Linux and on Windows.
 _RUNTIMES: Final = {"intel-opencl-rt": ("libintelocl.so", "intelocl64.dll")}
 
 _lock = threading.Lock()
@@ -35,7 +35,7 @@ _asked = False
 def find_installed() -> dict[str, Path]:
     """Return the libraries, by distribution, of the drivers that pip has installed.
 
-    Those that the loader does not find by itself: PoCL's is not among them.
+    These are the ones that the loader does not find by itself; PoCL's is not among them.
     """
     wanted = 1 if sys.platform == "win32" else 0
     found = {}
@@ -65,7 +65,7 @@ def list_platforms() -> list[cl.Platform]:
     find the drivers that pip has installed. To make it find them, set ``OCL_ICD_VENDORS`` in the
     environment to a folder with the .icd files of all drivers.
     """
-    global _asked  # noqa: PLW0603  # the loader's own state is the process's, too
+    global _asked  # noqa: PLW0603  # the loader's state is global in the process, too
     with _lock:
         if _asked:
             return cl.get_platforms()
@@ -89,7 +89,7 @@ def _register(drivers: dict[str, Path]) -> Iterator[None]:
     with tempfile.TemporaryDirectory(prefix="tensorplug-opencl-") as folder:
         registered = ""
         for file in SYSTEM.glob("*.icd"):
-            with suppress(OSError):  # what we cannot read the loader cannot either
+            with suppress(OSError):  # the loader cannot read it either
                 Path(folder, file.name).write_bytes(file.read_bytes())
                 registered += file.read_text(errors="replace")
         for name, library in drivers.items():

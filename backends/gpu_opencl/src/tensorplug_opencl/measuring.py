@@ -1,8 +1,7 @@
-"""How long the device worked, by its own clock: from the events of what was enqueued.
+"""The device's own times, taken from the events of enqueued work.
 
-A queue that keeps times costs more at every launch, so there are two of them, and all work goes
-to the second one while anything is measured. Both are in order, and neither begins before the
-other has done what was enqueued earlier.
+A queue with profiling makes every launch slower, so there are two queues. During a measurement,
+all work goes to the second one. Both are in order, and each waits for earlier work in the other.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ class _Open(threading.local):
 
 
 class Measurements:
-    """What is being measured on one runtime, by any of its threads."""
+    """The measurements on one runtime, by all of its threads."""
 
     def __init__(self, runtime: MeasuredRuntime) -> None:
         self._runtime = runtime
@@ -52,18 +51,18 @@ class Measurements:
         self._open = _Open()
 
     def begin(self) -> Callable[[], int]:
-        """Begin to measure; the function returned ends it and returns nanoseconds.
+        """Start a measurement; the returned function ends it and returns nanoseconds.
 
-        Those are what the device took for the work that this thread has enqueued in between.
-        It is waited for.
+        This is the device's time for the work that this thread has enqueued in between. The
+        function waits for that work.
         """
         events: list[cl.Event] = []
         runtime = self._runtime
         with runtime.lock:
             if not self._count:
-                runtime.translate("making a queue that keeps times", self._start)
+                runtime.translate("creating a queue with profiling", self._start)
             self._count += 1
-        mine = self._open.events  # this thread's, whichever ends it
+        mine = self._open.events  # this thread's, even if another one ends it
         mine.append(events)
 
         def end() -> int:
@@ -71,7 +70,7 @@ class Measurements:
             with runtime.lock:
                 self._count -= 1
                 if not self._count:
-                    runtime.translate("going back to the queue without times", self._stop)
+                    runtime.translate("returning to the queue without profiling", self._stop)
             took = [0]
             runtime.translate(
                 "reading times of events", lambda: took.append(_add_up_times(events))
@@ -81,7 +80,7 @@ class Measurements:
         return end
 
     def record(self, event: cl.Event) -> None:
-        """Take in what this thread has enqueued."""
+        """Add ``event``, which this thread has enqueued, to the thread's measurements."""
         for events in self._open.events:
             events.append(event)
 
@@ -101,10 +100,10 @@ class Measurements:
         self._switch_to(self._plain)
 
     def _switch_to(self, queue: cl.CommandQueue) -> None:
-        """Let all work go to ``queue``, after what the other one has."""
+        """Send all further work to ``queue``, after the work in the other queue."""
         before = self._runtime.queue
         done = cl.enqueue_marker(before)
-        before.flush()  # nobody else would make the driver begin with it
+        before.flush()  # otherwise the driver might not start it
         cl.enqueue_barrier(queue, wait_for=[done])
         self._runtime.queue = queue
 

@@ -1,4 +1,4 @@
-"""Device memory: pyopencl's pool, under a limit, and what is said when there is none left."""
+"""Device memory: pyopencl's pool, under a limit, and the error when memory runs out."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 __all__ = ["LIMIT", "Memory", "parse_limit"]
 
 LIMIT: Final = "TENSORPLUG_OPENCL_MEMORY_LIMIT"
-SHOWN: Final = 5  # of the largest holders, in a message
+SHOWN: Final = 5  # the largest tensors in a message
 
 _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(i?b)?|b)?", re.IGNORECASE)
 _POWERS: Final = " kmgt"
 
 
 def parse_limit(text: str) -> int | None:
-    """Return the bytes that ``text`` allows, the value of the variable; None for no limit.
+    """Return the limit in bytes that ``text``, the variable's value, sets; None for no limit.
 
-    A number of bytes, or one with a unit: ``512MiB`` or ``512M`` in powers of 1024, ``2GB`` in
-    powers of 1000.
+    ``text`` is a number of bytes, or one with a unit: ``512MiB`` or ``512M`` in powers of 1024,
+    ``2GB`` in powers of 1000.
 
     Raises:
-        SettingsError: it is no such thing, or less than a byte.
+        SettingsError: it is anything else, or less than a byte.
 
     """
     if not text.strip():
@@ -56,10 +56,10 @@ def parse_limit(text: str) -> int | None:
 
 
 class Memory:
-    """The memory of one device that tensors have, or that is kept for the next.
+    """The memory of one device: in use by tensors, or kept for reuse.
 
-    All work goes to one in-order queue, so a piece given back to the pool may be reused at once:
-    what still reads it was enqueued earlier.
+    All work goes to one in-order queue, so the pool may reuse a freed piece at once: work that
+    still reads it was enqueued earlier.
     """
 
     def __init__(self, queue: cl.CommandQueue, name: str, wait: Callable[[], None]) -> None:
@@ -74,7 +74,7 @@ class Memory:
         """Return ``nbytes`` (at least 1) of device memory.
 
         Raises:
-            BackendMemoryError: when there is no room, even after all that can be freed was.
+            BackendMemoryError: when there is no room, even after everything unused was freed.
             DeviceLostError: when the device is gone.
 
         """
@@ -99,7 +99,7 @@ class Memory:
         if isinstance(first, cl.Error) and not faults.is_memory(first):
             raise faults.translate(first, self._name, "allocating memory") from first
         if gc.isenabled():
-            gc.collect()  # tensors in cycles of the caller's
+            gc.collect()  # frees tensors in reference cycles
         held = self.pool.managed_bytes - self.pool.active_bytes
         self.trim()
         try:
@@ -117,14 +117,14 @@ class Memory:
         largest = "; ".join(self.find_largest())
         return BackendMemoryError(
             f"{self._name} has no room for {nbytes:,} bytes: tensors hold "
-            f"{self.pool.active_bytes:,} bytes, and the {held:,} bytes kept for reuse were given "
-            f"back first ({reason}). The device has {device.global_mem_size:,} bytes, and gives "
+            f"{self.pool.active_bytes:,} bytes, and the {held:,} bytes kept for reuse were freed "
+            f"first ({reason}). The device has {device.global_mem_size:,} bytes, and allows "
             f"at most {device.max_mem_alloc_size:,} in one piece"
             + (f". The largest tensors are {largest}" if largest else "")
         )
 
     def find_largest(self) -> list[str]:
-        """Return what holds most memory, the largest first: looks through the heap."""
+        """Return the types that use most memory, the largest first; searches the heap."""
         kinds = Counter(self._find_types())
         sizes = sorted(kinds, key=lambda kind: kind.nbytes * kinds[kind], reverse=True)
         return [
@@ -135,11 +135,11 @@ class Memory:
         ]
 
     def _find_types(self) -> Iterator[TensorType]:
-        """Yield the type under each piece of memory: of its largest view."""
+        """Return for each piece of memory the type of its largest view."""
         found: dict[int, DeviceBuffer] = {}
         for candidate in gc.get_objects():
             if type(candidate) is not DeviceBuffer or getattr(candidate, "shape", None) is None:
-                continue  # or it is just being made
+                continue  # not a buffer, or one under construction
             memory = candidate.memory
             if memory is None or memory.context != self._queue.context:
                 continue
@@ -149,9 +149,9 @@ class Memory:
         return (buffer.type for buffer in found.values())
 
     def trim(self) -> int:
-        """Give what is kept for reuse back to the device; return how many bytes that were.
+        """Return the memory kept for reuse to the device; return how many bytes it was.
 
-        Waits for the device, which releases no memory that it is still at work on.
+        This waits for the device, which does not free memory that it still uses.
         """
         self._wait()
         before = self.pool.managed_bytes
@@ -159,11 +159,11 @@ class Memory:
         return before - self.pool.managed_bytes
 
     def settle(self) -> None:
-        """Wait until fresh memory is really there, which the pool makes sure of in its queue."""
+        """Wait until new memory is really allocated; the pool enqueues this."""
         self._queue.finish()
 
     def measure(self) -> Mapping[str, int]:
-        """Return bytes and blocks that tensors have, and that are kept for reuse."""
+        """Return the bytes and blocks in use by tensors and kept for reuse."""
         pool = self.pool
         active, managed = pool.active_bytes, pool.managed_bytes
         limit = {} if self.limit is None else {"limit_bytes": self.limit}

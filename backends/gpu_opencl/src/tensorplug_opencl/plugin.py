@@ -1,7 +1,7 @@
 """The hooks through which tensorplug finds this backend.
 
-pyopencl is imported inside the hooks, so that a missing driver library is a reason given when
-the backend is asked for, not a failure at import.
+The hooks import pyopencl late. So if its driver library is missing, this module still imports, and
+opening the backend fails with the reason.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from typing import Final
 __all__ = ["compute_digest", "read_model"]
 
 _CPUINFO: Final = Path("/proc/cpuinfo")
-# What Linux calls the model and the instruction sets, on x86-64, 64-bit Arm and others.
+# Linux's names of the model and the instruction sets, on x86-64, 64-bit Arm and others.
 _FIELDS: Final = (
     "vendor_id",
     "cpu family",
@@ -42,7 +42,7 @@ def read_facts() -> dict[str, str]:
             for line in lines:
                 name, colon, value = line.partition(":")
                 if not colon:
-                    break  # the next processor: what the system says of hundreds takes long
+                    break  # the next processor: reading hundreds of them takes long
                 if name.strip() in _FIELDS:
                     found[name.strip()] = value.strip()
     return found

@@ -56,7 +56,7 @@ def build(program: cl.Program, options: list[str]) -> None:
     """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Non-empty compiler output", category=cl.CompilerWarning)
-        # pyopencl's own cache would keep what nobody has looked at.
+        # pyopencl's own cache would keep programs that were never checked.
         program.build(options, cache_dir=False)  # type: ignore[arg-type]  # documented so
 
 
@@ -72,7 +72,7 @@ def has_kernel(program: cl.Program, name: str = ENTRY) -> bool:
         names: Any = program.get_info(cl.program_info.KERNEL_NAMES)
     except cl.Error as error:
         if error.code == cl.status_code.INVALID_PROGRAM_EXECUTABLE:
-            return False  # what some say of a program without any kernel
+            return False  # some drivers' code for a program without kernels
         raise
     return name in names.split(";")
 
@@ -93,9 +93,9 @@ class Programs:
         self._keeps = keeps
         self._binaries = Binaries(device, self._options)
         self._built: dict[str, cl.Program] = {}
-        # Built here, and not run to the end by anybody yet: the binary, where there is one of use.
+        # Built here, and not run to completion yet: the binary, if it is usable.
         self._untried: dict[str, bytes | None] = {}
-        self._lethal: dict[str, str] = {}  # why programs are left out
+        self._lethal: dict[str, str] = {}  # why programs are skipped
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -115,7 +115,7 @@ class Programs:
             if program is None:
                 program = self._built[source] = self._load(source) or self._attempt(source)
         try:
-            # One of its own for each call; cl.Kernel would also generate code that calls it.
+            # A new one for each call; cl.Kernel would also generate code that calls it.
             return next(iter(program.all_kernels()))
         except cl.Error as error:
             raise faults.translate(error, self._name, "creating a kernel") from error
@@ -146,7 +146,7 @@ class Programs:
             return None
         program = self._load_binary(binary)
         if program is None:
-            self._binaries.forget(source)  # of another driver, or broken: it is built anew
+            self._binaries.forget(source)  # another driver's, or broken: it is built again
         return program
 
     def _uses_binaries(self) -> bool:

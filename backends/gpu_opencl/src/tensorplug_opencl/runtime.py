@@ -1,8 +1,8 @@
 """The one place that talks to an opened device: memory, programs, launches and transfers.
 
-All work goes to one in-order queue, so a piece of memory given back to the pool may be reused
-at once: what still reads it was enqueued earlier. Nothing waits but ``read`` and
-``synchronize``. Arguments are set and work is enqueued under one lock.
+All work goes to one in-order queue, so the pool may reuse a freed piece of memory at once: work
+that still reads it was enqueued earlier. Only ``read`` and ``synchronize`` wait. One lock is held
+from setting arguments to enqueuing.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ HostArray = np.ndarray[Any, Any]
 
 
 class _Process:
-    """This process; asking the system at every allocation would double what that costs."""
+    """The id of this process; asking the system at every allocation would double its cost."""
 
     pid = os.getpid()
 
@@ -58,7 +58,7 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which cannot fork
 class Runtime:
     """An opened device: its context, queue, memory and built programs.
 
-    ``last`` is the event of what was enqueued last; ``measuring``: events are noted.
+    ``last`` is the event of the work enqueued last. While ``measuring``, events are recorded.
     """
 
     def __init__(self, device: cl.Device, limits: Limits = NO_LIMITS) -> None:
@@ -72,22 +72,22 @@ class Runtime:
             self.memory = Memory(self.queue, self.name, self.synchronize)
         except cl.Error as error:
             raise faults.translate(error, self.name, "opening the device") from error
-        self.lock = threading.RLock()  # again in one thread: a finalizer may run kernels
+        self.lock = threading.RLock()  # reentrant: a finalizer may run kernels
         self.last: cl.Event | None = None
         self.measuring = False
         self.measurements = Measurements(self)
         self.staging = Staging(self.context, device)
         self.programs = Programs(self.context, device, self.name, keeps=limits.binaries)
         self.has_atomics64 = limits.atomics64 and ATOMICS64 in device.extensions.split()
-        # What is written for CPUs has few work-items with long loops.
+        # Programs for CPUs have few work-items with long loops.
         self.is_cpu = bool(device.type & cl.device_type.CPU) and limits.long_loops
         self.parallel_items = device.max_compute_units * (512 if self.is_cpu else 2048)
 
     def check_steps(self, steps: int) -> None:
-        """Make sure that the device can take so many steps of a loop in a work-item.
+        """Check that the device can take so many steps of a loop in a work-item.
 
         Raises:
-            KernelRefusedError: it cannot, as its trial has found.
+            KernelRefusedError: its trial has shown that it cannot.
 
         """
         if not self.limits.long_loops and steps > STEPS:
@@ -120,7 +120,7 @@ class Runtime:
         return DeviceBuffer(memory, type_.dtype, type_.shape)
 
     def prepare_empty(self, type_: TensorType) -> Callable[[], DeviceBuffer]:
-        """Return a function that does ``empty(type_)``, with all that can be done once done."""
+        """Return a function that does ``empty(type_)``, with its constants computed once."""
         nbytes, dtype, shape = type_.nbytes, type_.dtype, type_.shape
         if not nbytes:
             return lambda: DeviceBuffer(None, dtype, shape)
@@ -128,9 +128,9 @@ class Runtime:
         return lambda: DeviceBuffer(allocate(nbytes), dtype, shape)
 
     def upload_table(self, host: HostArray) -> DeviceBuffer:
-        """Return a copy of ``host``, which is not empty: numbers that a plan's kernels read.
+        """Return a device copy of ``host`` (not empty), a table that a plan's kernels read.
 
-        They lie outside the pool, which counts what tensors hold.
+        Tables lie outside the pool, which counts the memory of tensors.
         """
         self._check_process()
         flags = cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR
@@ -155,8 +155,8 @@ class Runtime:
     def write(self, host: HostArray, buffer: DeviceBuffer, *, owned: bool = False) -> None:
         """Copy contiguous ``host`` into ``buffer``; it may be changed once this returns.
 
-        ``owned``: nobody else has ``host``, and nobody will change it. While the device is at
-        work the copy joins the queue, and nobody waits.
+        ``owned``: nothing else refers to ``host``, which no longer changes. While the device is
+        busy, the copy joins the queue and this returns at once.
         """
         if buffer.memory is not None:
             at = buffer.offset * buffer.dtype.itemsize
@@ -202,7 +202,7 @@ class Runtime:
         """Wait until all work is done.
 
         Raises:
-            DeviceLostError, BackendMemoryError: what became of work submitted earlier.
+            DeviceLostError, BackendMemoryError: work submitted earlier failed.
 
         """
         self._call("waiting for the device", self._finish)
@@ -217,14 +217,14 @@ class Runtime:
         self.translate(action, function, *args)
 
     def translate(self, action: str, function: Callable[..., None], *args: Any) -> None:
-        """Call ``function``; what OpenCL raises is told in the user's terms."""
+        """Call ``function``, and translate OpenCL's errors for the user."""
         try:
             function(*args)
         except cl.Error as error:
             raise faults.translate(error, self.name, action) from error
 
     def close(self) -> None:
-        """Wait for the queue and give the pool's memory back; in a forked child do nothing."""
+        """Wait for the queue and free the pool's memory; in a forked child do nothing."""
         if self.pid == _Process.pid:
             try:
                 self.synchronize()
@@ -246,16 +246,15 @@ class Runtime:
         """Return kernel ``run`` of program ``source`` with everything set but its arrays.
 
         The kernel takes ``arrays`` pairs of (pointer, ``long`` offset in elements), then
-        ``constants``. ``items`` is the number of work-items needed; the kernel itself must
-        ignore those by which it is rounded up. ``heavy``: each of them does a lot. ``group``:
-        as many
-        work together, and the program is right for no other number.
+        ``constants``. ``items`` is the number of work-items needed; the kernel must ignore those
+        that fill the last group. ``heavy``: each work-item does a lot. ``group``: the size of
+        groups whose work-items cooperate; the program need not be correct for any other size.
 
         Raises:
             BuildError: when the device's compiler refuses the program.
-            KernelRefusedError: when the device does not allow it as many work-items in a group
-                as ``group``, or as much local memory as it takes.
-            TypeError: when the kernel takes another number of arguments.
+            KernelRefusedError: when the device does not allow groups of this size, or lacks the
+                local memory for them.
+            TypeError: when the number of arguments is wrong.
 
         """
         self._check_process()
@@ -275,5 +274,5 @@ class Runtime:
             raise faults.translate(error, self.name, f"preparing {title!r}") from error
         launch.form_groups(size, fixed=group is not None)
         if self.programs.is_untried(source):
-            launch.is_first_of(source)
+            launch.guard_first_run(source)
         return launch

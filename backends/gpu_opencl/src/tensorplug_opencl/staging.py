@@ -1,8 +1,8 @@
-"""Arrays on their way to the device: copied once on the host, so that nobody waits.
+"""Uploads that do not wait: arrays are copied once on the host.
 
-What is enqueued as a copy from host memory must stay there until it is done. Where the device
-has memory of its own, small and middling copies lie in pinned memory: its driver reads that
-directly, and at the full rate of the bus. Others lie where NumPy puts them.
+The host memory of an enqueued copy must stay valid until the copy is done. If the device has
+separate memory, small and medium copies lie in pinned memory, which its driver reads directly, at
+the full rate of the bus. Other copies lie in memory from NumPy.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Staging"]
 
-WAITING_BYTES: Final = 256 << 20  # of copies not done yet; beyond, the oldest is waited for
+WAITING_BYTES: Final = 256 << 20  # of unfinished copies; beyond that, wait for the oldest
 SMALLEST_BLOCK: Final = 64 << 10
 LARGEST_BLOCK: Final = 16 << 20
-PINNED_BYTES: Final = 64 << 20  # in all: pinning takes memory from everybody on the machine
+PINNED_BYTES: Final = 64 << 20  # in total: other programs cannot use pinned memory
 
 
 class _Block:
-    """A piece of pinned memory, mapped for good."""
+    """A piece of pinned memory, mapped permanently."""
 
     __slots__ = ("bytes", "memory")
 
@@ -40,7 +40,7 @@ class _Block:
 
 
 class _Copy(NamedTuple):
-    """A copy under way: its event, which waits when it dies, and where it reads."""
+    """An unfinished copy: its event, which waits when it is destroyed, and its source."""
 
     event: cl.Event
     source: HostArray
@@ -48,13 +48,13 @@ class _Copy(NamedTuple):
 
 
 class Staging:
-    """The copies of one runtime that are not done yet; used under the runtime's lock."""
+    """The unfinished copies of one runtime; used under the runtime's lock."""
 
     def __init__(self, context: cl.Context, device: cl.Device) -> None:
         self._context = context
         self._device = device
         self.pins = not device.host_unified_memory
-        self._mapping: cl.CommandQueue | None = None  # mapping in the runtime's own would wait
+        self._mapping: cl.CommandQueue | None = None  # mapping in the runtime's queue would wait
         self._free: dict[int, list[_Block]] = {}
         self._pinned = 0
         self._waiting: deque[_Copy] = deque()
@@ -68,7 +68,7 @@ class Staging:
     ) -> cl.Event:
         """Enqueue a copy of contiguous ``host`` to ``memory`` from byte ``at`` on.
 
-        ``owned``: nobody else can write into ``host``.
+        ``owned``: nothing else can write to ``host``.
         """
         self.retire()
         while self._waiting and self._bytes + host.nbytes > WAITING_BYTES:
@@ -87,20 +87,20 @@ class Staging:
         return event
 
     def retire(self) -> None:
-        """Let go of the copies that are done; the queue is in order, so the oldest are."""
+        """Release the copies that are done: the oldest, since the queue is in order."""
         done = cl.command_execution_status.COMPLETE
         while self._waiting:
             copy = self._waiting[0]
             status: Any = copy.event.get_info(cl.event_info.COMMAND_EXECUTION_STATUS)
             if status > done:
-                return  # below: it failed, which whoever waits for the queue is told
+                return  # below: it failed, and waiting for the queue raises
             self._waiting.popleft()
             self._bytes -= copy.source.nbytes
             if copy.block is not None:
                 self._free.setdefault(copy.block.bytes.nbytes, []).append(copy.block)
 
     def _block(self, nbytes: int) -> _Block | None:
-        """Return pinned memory of at least ``nbytes``; None where there is or should be none."""
+        """Return pinned memory of at least ``nbytes``; None if the copy should not use any."""
         size = max(SMALLEST_BLOCK, 1 << (nbytes - 1).bit_length())
         if not self.pins or size > LARGEST_BLOCK:
             return None
@@ -114,7 +114,7 @@ class Staging:
         try:
             block = _Block(self._mapping, size)
         except cl.Error:
-            self.pins = False  # a driver that cannot: plain memory is as right
+            self.pins = False  # the driver cannot pin memory; plain memory works as well
             return None
         self._pinned += size
         return block

@@ -1,9 +1,9 @@
-"""What a driver has to compute in its trial: programs, and the numbers that are right.
+"""The programs of a driver's trial, and the numbers that they must compute.
 
-The checks go where drivers were seen to go wrong: reductions of integers and floats; groups that
-share memory and wait for one another; atomics; long loops; double and half precision; a program
-that is loaded from its binary; long vectors (``vector_checks``). Expected numbers come from NumPy,
-by other formulas.
+The checks cover what drivers were seen to get wrong: reductions of integers and floats; groups
+that share memory and wait for one another; atomics; long loops; double and half precision; a
+program that is loaded from its binary; long vectors (``vector_checks``). Expected numbers come
+from NumPy, by other formulas.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ STRICT: Final = "#pragma OPENCL FP_CONTRACT OFF\n"
 
 
 class Check(NamedTuple):
-    """One kernel: its inputs, how many work-items it has, in groups of how many, what is right.
+    """One kernel: its inputs, its number of work-items, their group size, the expected output.
 
     Results are compared exactly, or within ``ulp`` units in the last place.
     """
@@ -66,7 +66,7 @@ class Check(NamedTuple):
         return f"{self.kernel}: number {at} is {received}, must be {expected}"
 
 
-Part = tuple[str, list[Check]]  # the text of a program, and what its kernels must give
+Part = tuple[str, list[Check]]  # the text of a program, and the checks of its kernels
 
 
 def make_numbers(dtype: str, seed: int, count: int = LENGTH * ITEMS + 1) -> Array:
@@ -79,11 +79,11 @@ def make_numbers(dtype: str, seed: int, count: int = LENGTH * ITEMS + 1) -> Arra
     return rng.integers(limits.min, limits.max, count, dtype=kind, endpoint=True)
 
 
-# One work-item, one number ----------------------------------------------------------------------
+# One number per work-item ----------------------------------------------------------------------
 
 
 def reals(real: str = "float") -> Part:
-    """Return arithmetic of ``real``, and the functions that kernels rest on."""
+    """Return a check of arithmetic of ``real`` and of the functions that kernels rely on."""
     dtype = "f4" if real == "float" else "f8"
     x, y = np.abs(make_numbers(dtype, 1)) + 0.25, make_numbers(dtype, 2)
     wide = real == "double"
@@ -107,7 +107,7 @@ kernel void functions(global const {real} *x, global const {real} *y, global {re
 
 
 def integers() -> Part:
-    """Return arithmetic of integers."""
+    """Return a check of integer arithmetic."""
     m, n = make_numbers("i4", 3), make_numbers("i4", 4) >> 20
     n[n == 0] = 7
     program = f"""kernel void integers(global const int *x, global const int *y, global int *z) {{
@@ -151,7 +151,7 @@ def _multiply_add(x: Array, y: Array) -> Array:
 
 
 def loops() -> Part:
-    """Return a loop in a loop, of so many steps that some drivers give up."""
+    """Return a check of nested loops with so many steps that some drivers give up."""
     turns, steps = 40, 5_000
     seeds = np.arange(ITEMS, dtype="u4")
     program = f"""kernel void loops(global const uint *x, global uint *y) {{
@@ -174,7 +174,7 @@ def loops() -> Part:
 
 
 def sums() -> Part:
-    """Return a small program, to be loaded from its binary."""
+    """Return the check of a small program, which is loaded from its binary."""
     x, y = make_numbers("i4", 9), make_numbers("i4", 10)
     program = """kernel void sums(global const int *x, global const int *y, global int *z) {
   const int i = get_global_id(0);
@@ -188,7 +188,7 @@ def sums() -> Part:
 
 
 def groups(size: int = GROUP) -> Part:
-    """Return groups of ``size`` that sum up in local memory, behind barriers; and atomics."""
+    """Return checks of groups of ``size`` that add up in local memory, and of atomics."""
     count = 4 * size
     x, f = make_numbers("i4", 5, count) >> 8, make_numbers("f4", 6, count)
     f = np.round(f * 64).astype("f4")  # sums of these are exact
@@ -234,7 +234,7 @@ kernel void atomics(global const int *x, volatile global int *y) {{
 
 
 def wide_atomics(size: int = GROUP) -> Part:
-    """Return additions and exchanges on 64-bit integers."""
+    """Return a check of atomic additions and exchanges on 64-bit integers."""
     count = 4 * size
     x = make_numbers("i8", 7, count)
     program = """#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
@@ -253,7 +253,7 @@ kernel void wide_atomics(global const long *x, volatile global long *y) {
 
 
 def halves() -> Part:
-    """Return numbers of half precision, read, widened, added up and rounded back."""
+    """Return a check of half precision: read, widened, added up and rounded back."""
     x = make_numbers("f2", 8)
     program = f"""#pragma OPENCL EXTENSION cl_khr_fp16 : enable
 {STRICT}

@@ -36,7 +36,7 @@ __all__ = ["main"]
 
 def main(argument: str) -> None:
     """Try one device."""
-    said, sys.stdout = sys.stdout, sys.stderr  # drivers print what nobody has asked for
+    said, sys.stdout = sys.stdout, sys.stderr  # drivers may print, too
     warnings.simplefilter("ignore")
     asked = json.loads(argument)
     done = [*asked["passed"], *asked["failed"]]
@@ -51,7 +51,7 @@ def main(argument: str) -> None:
             failed.add(name)
         _say(said, end=name, wrong=wrong)
         if find_limits(failed) is None:
-            break  # nothing can make up for it
+            break  # no other stage changes the verdict
     _say(said, done=True)
 
 

@@ -21,7 +21,7 @@ __all__ = ["find_verdicts"]
 
 SECONDS: Final = 60.0  # a trial takes one or two; a compiler that has not ended by then hangs
 TOGETHER: Final = 4  # trials at once
-ENDED: Final = 2  # trials in a row that ended the process that made them, which is a verdict, too
+ENDED: Final = 2  # trials in a row that ended their process: the device is then unsound
 _CODE: Final = (
     "import json, sys; asked = json.loads(sys.argv[1]); sys.path[:] = asked['path']; "
     "from tensorplug_opencl.trial.child import main; main(sys.argv[1])"
@@ -33,10 +33,10 @@ _forgot = False
 
 
 def find_verdicts(devices: Sequence[cl.Device]) -> list[Verdict]:
-    """Return the verdict on each of ``devices``; new ones are tried, several at a time."""
+    """Return the verdict on each of ``devices``; try new ones, several at a time."""
     if settings.read_trial() == "never" or getattr(
         sys, "frozen", False
-    ):  # a program without Python
+    ):  # frozen programs have no interpreter
         return [UNTRIED] * len(devices)
     with _lock:
         _forget_if_asked()
@@ -46,7 +46,7 @@ def find_verdicts(devices: Sequence[cl.Device]) -> list[Verdict]:
             if key not in _known:
                 found = verdict.recall(key)
                 if found is None:
-                    unknown[key] = device  # of several that are alike, one
+                    unknown[key] = device  # one of several identical devices
                 else:
                     _known[key] = found
         if unknown:

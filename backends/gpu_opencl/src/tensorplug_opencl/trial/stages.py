@@ -16,7 +16,7 @@ _OPTIONAL: Final = {
     "float16": "float16",
     "64-bit atomics": "atomics64",
     "long loops": "long_loops",
-}  # and the limits that they are
+}  # optional stages, and the limits that they set
 
 
 def name_vectors(nbytes: int) -> str:

@@ -1,7 +1,7 @@
-"""What a driver has to compute with vectors as long as kernels use them: see ``checks``.
+"""Checks of vectors as long as kernels use them; see ``checks``.
 
-Folds as those over rows, in every built-in function that kernels call with vectors, conversions,
-and pairs of lanes taken apart, at unaligned addresses.
+They cover folds over rows, every built-in function that kernels call with vectors, conversions,
+and the separation of pairs of lanes, all at unaligned addresses.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _WIDEST: Final = 16
 
 
 def check_vectors(nbytes: int, *, double: bool) -> Part:
-    """Return folds and functions of vectors of ``nbytes`` bytes, at odd addresses."""
+    """Return checks of folds and functions of vectors of ``nbytes`` bytes."""
     texts = [STRICT]
     checks: list[Check] = []
     if double:
@@ -74,10 +74,10 @@ def _join_lanes(count: int, join: Callable[[str], str]) -> str:
 
 
 def _write_integer_folds(ctype: str, ring: str, width: int, own: int) -> str:
-    """Sums and products in ``ring``, extremes in the type itself, copies; from x + 1 on."""
+    """Return the kernel of sums and products in ``ring``, extremes and copies, from x + 1 on."""
     wide, narrow = f"{ring}{width}", f"{ctype}{own}"
     size = np.dtype(_TYPES[ctype][0]).itemsize
-    slots = 4 + width * size // _BYTES[ring]  # that a work-item writes
+    slots = 4 + width * size // _BYTES[ring]  # elements that a work-item writes
     return f"""kernel void fold_{ctype}(global const {ctype} *x, global {ring} *y) {{
   x += 1 + get_global_id(0) * {LENGTH}; y += get_global_id(0) * {slots};
   {wide} sums = ({wide})(0), products = ({wide})(1);
@@ -117,7 +117,7 @@ def _check_integers(ctype: str, dtype: str, ring: str, width: int) -> Iterator[C
 
 
 def _write_real_folds(ctype: str, width: int) -> str:
-    """Sums free of error, extremes by selection, functions of vectors, pairs taken apart."""
+    """Return the kernels of compensated sums, extremes, functions and separated pairs."""
     wide = f"{ctype}{width}"
     half = width // 2
     even = "".join(f"{2 * lane:x}" for lane in range(half))
