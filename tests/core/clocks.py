@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tensorplug.contract.tables import KernelTable
+from tensorplug.observers import profiler, timing
 from tensorplug.ops import elementwise
 
 from . import engines
@@ -69,6 +70,6 @@ def engine(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Engine:
     """Return an engine with these kernels, and let profiles read this clock."""
     made = engines.make({"memory": [kernels(clock)]})
     made.open("memory").backend.synchronize = clock.wait
-    monkeypatch.setattr("tensorplug.observers.timing.perf_counter_ns", clock)
-    monkeypatch.setattr("tensorplug.observers.profiler.perf_counter_ns", clock)
+    monkeypatch.setattr(timing, "perf_counter_ns", clock)
+    monkeypatch.setattr(profiler, "perf_counter_ns", clock)
     return made

@@ -154,6 +154,7 @@ class Source:
         self.refusals: dict[str, Exception] = {}
         self.opened: list[str] = []
         self.listed: dict[str, list[DeviceInfo]] = {}
+        self.offers: dict[str, dict[str, Any]] = {}  # capabilities by backend: name -> member
 
     def names(self) -> Sequence[str]:
         return list(self.tables)
@@ -174,6 +175,8 @@ class Source:
         self.opened.append(full)
         backend = MemoryBackend(name, self.dtypes.get(name, dt.FIXED))
         self.backends[full] = backend
+        for member, value in self.offers.get(name, {}).items():
+            setattr(backend, member, value)
         owner = Owner(f"{name}-distribution", "2.0")
         return Opened(backend, owner, tuple((owner, table) for table in self.tables[name]))
 

@@ -41,6 +41,6 @@ class Source(engines.Source):
 def make() -> Engine:
     """Return an engine whose active backend is "sharing"; "memory" is the other one."""
     made = engines.make(("sharing", "memory"))
-    source: Any = made.source
-    made.source = Source(source.tables)
+    source: Any = made.devices.source
+    made.devices.source = Source(source.tables)
     return made

@@ -143,7 +143,7 @@ def test_a_tensor_that_another_thread_disposed_of_is_none(engine):
     assert memory.count([x], given=[x]) == 0
     assert not memory.holds(x)
     assert memory.bytes == 12
-    engine.close("memory")
+    engine.devices.close("memory")
     assert (memory.holds(y), memory.count([y])) == (False, 0)
 
 

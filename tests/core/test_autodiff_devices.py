@@ -113,6 +113,6 @@ def test_a_checkpoint_whose_device_is_closed(engine: Engine) -> None:
     block = tp.checkpoint(lambda x: tp.exp(x) * x)
     with tp.use_backend("other"):
         _, pull = tp.vjp(block, 0.5)
-    engine.close("other")
+    engine.devices.close("other")
     with pytest.raises(tp.errors.BackendClosedError):
         pull(1.0)

@@ -207,7 +207,7 @@ OP = "import tensorplug as tp\ndef twice(x): return tp.exp(tp.exp(x))\n"
     ],
 )
 def test_plugins_are_left_out_by_their_packages(name, packages, left_out, sites, engine):
-    engine.source.packages = lambda: packages
+    engine.devices.source.packages = lambda: packages
     module(name, OP).twice(tp.asarray(1.0))
     line = inspect.currentframe().f_lineno - 1
     expected = (__file__, line) if left_out else (f"{name}.py", 2)
@@ -216,7 +216,7 @@ def test_plugins_are_left_out_by_their_packages(name, packages, left_out, sites,
 
 def test_where_only_plugins_run_the_innermost_line_of_theirs_is_found(engine, monkeypatch):
     """As in a thread that a plugin has started for an example of its own."""
-    engine.source.packages = lambda: ["acme"]
+    engine.devices.source.packages = lambda: ["acme"]
     found = []
     inner = module("acme.ops", "def run(): return find()\n")
     outer = module("acme", "\ndef run(): found.append(inner.run())\n")
@@ -256,16 +256,16 @@ def test_a_site_keeps_nothing_alive(sites):
 
 def test_the_packages_are_those_of_installed_plugins_that_are_loaded():
     with isolated_engine() as engine:
-        before = engine.source.packages()
+        before = engine.devices.source.packages()
         engine.open("cpu")
-        assert sorted(engine.source.packages()) == sorted([*before, "tensorplug_cpu"])
+        assert sorted(engine.devices.source.packages()) == sorted([*before, "tensorplug_cpu"])
         tp.register_backend("mine", lambda: engines.MemoryBackend("mine"))
         engine.open("mine")  # the running program's own
-        assert sorted(engine.source.packages()) == sorted([*before, "tensorplug_cpu"])
+        assert sorted(engine.devices.source.packages()) == sorted([*before, "tensorplug_cpu"])
 
 
 def test_engines_without_plugins_have_none():
     made = engines.make()
-    assert not hasattr(made.source, "packages")
+    assert not hasattr(made.devices.source, "packages")
     with engines.using(made):
         assert callsite.find().file == __file__

@@ -10,7 +10,7 @@ import pytest
 import tensorplug as tp
 from tensorplug.dispatch.calls import chained
 from tensorplug.errors import ArgumentError, RegistrationError, ShapeError
-from tensorplug.tensors import chaining
+from tensorplug.tensors import methods
 
 
 @pytest.fixture
@@ -32,8 +32,8 @@ def op(name):
 @pytest.mark.usefixtures("clean", "engine")
 def test_attach():
     first, second = op("first_op"), op("second_op")
-    chaining.attach([first, second])
-    chaining.attach(iter([first]))  # again does nothing
+    methods.attach([first, second])
+    methods.attach(iter([first]))  # again does nothing
     x = tp.asarray(1.0)
     assert x.first_op() is x
     assert tp.Tensor.second_op is second
@@ -44,7 +44,7 @@ def test_attach():
 def test_a_name_that_is_taken_attaches_none(name):
     others = [op("other_op"), op("fresh_op"), op(name)]
     with pytest.raises(RegistrationError, match=f"Tensor has a method {name!r} already; .*op.*"):
-        chaining.attach(others)
+        methods.attach(others)
     assert not hasattr(tp.Tensor, "other_op")
 
 
@@ -53,7 +53,7 @@ def test_only_what_a_module_defines_and_marks():
     mine, unmarked, foreign = op("mine"), lambda x: x, op("foreign")
     mine.__module__ = unmarked.__module__ = "somewhere"
     module.mine, module.unmarked, module.foreign, module.number = mine, unmarked, foreign, 5
-    assert chaining.chained_in(module) == [mine]
+    assert methods.chained_in(module) == [mine]
 
 
 @pytest.mark.usefixtures("engine")
@@ -149,15 +149,15 @@ def test_which_ops_have_forms_of_their_own():
     def needed(x, k=3, *, axis): ...
     def two(x, /, shape, order): ...
 
-    assert all(chaining.as_method(item) is item for item in (plain, last, needed, two))
+    assert all(methods.as_method(item) is item for item in (plain, last, needed, two))
 
 
 def test_an_op_that_wraps_another_function():
     inner, outer = op("wrapped_op"), op("wrapping_op")
     outer.__wrapped__ = inner
     try:
-        chaining.attach([outer])
-        chaining.attach([outer])
+        methods.attach([outer])
+        methods.attach([outer])
         assert tp.Tensor.wrapping_op is outer
     finally:
         del tp.Tensor.wrapping_op

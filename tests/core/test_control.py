@@ -78,7 +78,7 @@ def test_a_decomposition_of_ones_own():
 def test_a_kernel_for_a_backend_that_is_not_loaded_yet(engine):
     x = tp.asarray([1.0])
     tp.register_kernel("Neg", "other", triple)
-    assert [device.name for device in engine.devices()] == ["memory"]
+    assert [device.name for device in engine.devices.listed()] == ["memory"]
     with tp.use_backend("other"):
         expect(tp.negative(x), "float32", (1,), [3])
         tp.unregister_kernel("Neg", "other")
@@ -88,7 +88,7 @@ def test_a_kernel_for_a_backend_that_is_not_loaded_yet(engine):
 def test_a_reopened_backend_keeps_what_was_registered(engine):
     with tp.register_kernel("Neg", "memory", triple, override=True):
         expect(tp.negative(tp.asarray([1.0])), "float32", (1,), [3])
-        engine.close("memory")
+        engine.devices.close("memory")
         expect(tp.negative(tp.asarray([1.0])), "float32", (1,), [3])
 
 
@@ -98,16 +98,13 @@ def test_describe_and_synchronize(engine):
     with tp.use_backend("other"):
         assert tp.describe_device() == "memory of other"
         tp.synchronize()
-    assert [engine.source.backends[name].synchronized for name in ("memory", "other")] == [1, 1]
+    assert [engine.devices.source.backends[name].synchronized for name in ("memory", "other")] == [1, 1]
 
 
 def test_memory_kept_for_reuse_is_given_back(engine):
-    assert tp.get_backend() == "memory"
-    assert tp.trim_memory() == 0  # it keeps none
-    tp.set_backend("other")
-    backends = engine.source.backends
-    backends["memory"].trim = lambda: 5
-    backends["other"].trim = lambda: 7
+    offers = engine.devices.source.offers
+    offers["memory"], offers["other"] = {"trim": lambda: 5}, {"trim": lambda: 7}
+    engine.open("memory"), engine.open("other")
     assert (tp.trim_memory(), tp.trim_memory("memory"), tp.trim_memory("other")) == (12, 5, 7)
     with pytest.raises(ArgumentError, match="no open device is called 'memory:1'"):
         tp.trim_memory("memory:1")
@@ -151,3 +148,14 @@ def test_a_backend_that_is_not_installed(call):
         call("none")
     with pytest.raises(ArgumentError, match="asked for by name"):
         call(5)
+
+
+def test_memory_that_no_backend_keeps_is_not_given_back(engine):
+    engine.open("memory")
+    assert tp.trim_memory() == 0
+
+
+def test_half_a_capability_is_refused(engine):
+    engine.devices.source.offers["memory"] = {"share_to_host": lambda buffer: buffer}
+    with pytest.raises(RegistrationError, match="SharesHostMemory, but lacks share_from_host"):
+        engine.open("memory")

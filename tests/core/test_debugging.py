@@ -193,7 +193,7 @@ def test_integers_cost_nothing():
     engine = engines.make()
     with engines.using(engine), tp.debug():
         x = tp.asarray([1, 2])
-        engine.source.backends["memory"].to_host = None  # a call would raise
+        engine.devices.source.backends["memory"].to_host = None  # a call would raise
         y = x + x
         assert (y.dtype, y.shape) == (tp.int32, (2,))
         with pytest.raises(TypeError, match="'NoneType' object is not callable"):

@@ -44,16 +44,16 @@ def test_the_first_that_opens_is_active(prefer, refused, chosen, recwarn):
     skipped = [name for name in prefer if name in (*refused, "nothing")]
     if refused or skipped:
         with pytest.warns(BackendWarning, match=f"'{chosen}' is used, because a preferred"):
-            assert engine.device.name == chosen
+            assert engine.devices.active.name == chosen
     else:
-        assert engine.device.name == chosen
+        assert engine.devices.active.name == chosen
         assert not recwarn.list
 
 
 def test_every_backend_that_was_passed_over_is_named():
     engine = preferring((), refused=("first", "second"))
     with pytest.warns(BackendWarning) as caught:
-        assert engine.device.name == "third"
+        assert engine.devices.active.name == "third"
     texts = [str(item.message) for item in caught]
     assert len(texts) == 2
     assert "first has no hardware" in texts[0]
@@ -81,12 +81,12 @@ CARDS = [DeviceInfo("Big Radeon"), DeviceInfo("Old Radeon", "driver 3"), DeviceI
 )
 def test_one_device_has_one_name(asked, name):
     engine = preferring((), names=("card", "plain"))
-    engine.source.listed = {"card": CARDS}
+    engine.devices.source.listed = {"card": CARDS}
     with using(engine):
         device = engine.open(asked)
         assert device.name == name
         assert device is engine.open(name)
-        assert engine.source.opened == [name]
+        assert engine.devices.source.opened == [name]
         tp.set_backend(asked)
         assert tp.get_backend() == name
         x = tp.asarray([1.0])
@@ -99,7 +99,7 @@ def test_one_device_has_one_name(asked, name):
 @pytest.mark.parametrize("asked", ["card:1", "card:01", "card:OLD", "card:driver 3"])
 def test_a_device_is_removed_by_the_names_that_open_it(asked):
     engine = preferring((), names=("card",))
-    engine.source.listed = {"card": CARDS}
+    engine.devices.source.listed = {"card": CARDS}
     with using(engine):
         tp.set_backend("card")
         x = tp.asarray([1.0]).to("card:1")
@@ -109,27 +109,27 @@ def test_a_device_is_removed_by_the_names_that_open_it(asked):
 
 def test_no_device_matches():
     engine = preferring((), names=("card",))
-    engine.source.listed = {"card": CARDS}
+    engine.devices.source.listed = {"card": CARDS}
     with pytest.raises(BackendUnavailableError, match=r"'nvidia'.*0: Big Radeon; 1: Old Radeon"):
         engine.open("card:nvidia")
     with pytest.raises(ArgumentError, match="after the colon"):
         engine.open("card:")
-    assert engine.source.opened == []
+    assert engine.devices.source.opened == []
 
 
 def test_devices_are_listed_by_the_names_that_open_them():
     engine = preferring((), names=("card", "plain"), refused=())
-    engine.source.listed = {"card": CARDS}
+    engine.devices.source.listed = {"card": CARDS}
     with using(engine):
         found = tp.devices("card")
         assert list(found) == ["card", "card:1", "card:2"]
         assert list(found.values()) == CARDS
-        assert engine.source.opened == []
+        assert engine.devices.source.opened == []
         both = tp.devices()
         assert list(both) == ["card", "card:1", "card:2", "plain"]
         assert both["plain"].hardware == "memory of plain"
-        engine.source.refusals["absent"] = BackendUnavailableError("no such hardware")
-        engine.source.tables["absent"] = []
+        engine.devices.source.refusals["absent"] = BackendUnavailableError("no such hardware")
+        engine.devices.source.tables["absent"] = []
         assert "absent" not in tp.devices()
         with pytest.raises(BackendUnavailableError, match="no such hardware"):
             tp.devices("absent")
@@ -147,7 +147,7 @@ def test_find_backend():
     engine = preferring((), names=("first", "second"), refused=("second",))
     with using(engine):
         found = tp.find_backend("first")
-        assert found is engine.source.backends["first"]
+        assert found is engine.devices.source.backends["first"]
         assert tp.find_backend("first") is found
         assert tp.find_backend("first:0") is found
         assert tp.find_backend("second") is None
@@ -224,14 +224,14 @@ def test_two_engines_side_by_side():
     with using(one):
         x = tp.asarray([1.0, 2.0])
         with using(two):
-            assert two.devices() == []
+            assert two.devices.listed() == []
             y = x + 1  # a tensor of another engine is foreign: it is copied
-            assert y._placement.device is two.device
+            assert y._placement.device is two.devices.active
             assert tp.memory()["memory"].transfers == 1
             with tp.register_kernel("Neg", "memory", lambda x: x, override=True):
                 expect(-y, "float32", (2,), [2, 3])
         expect(-x, "float32", (2,), [-1, -2])
-        assert x._placement.device is one.device
+        assert x._placement.device is one.devices.active
         gradient = tp.grad(lambda v: tp.sum(v * y))(x)
         expect(gradient, "float32", (2,), [2, 3])
 
@@ -265,7 +265,7 @@ def test_a_thread_starts_with_the_process_wide_backend():
         with tp.use_backend("memory"):
             # A plain thread has no context of ours, and so not this engine either.
             thread = threading.Thread(
-                target=lambda: found.append(engine.device.name), name="outsider"
+                target=lambda: found.append(engine.devices.active.name), name="outsider"
             )
             thread.start()
             thread.join()

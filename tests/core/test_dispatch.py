@@ -52,10 +52,10 @@ def test_frames_follow_the_active_device(engine):
     inner = current_context().replace(scope=None)
     x = tp.asarray([1.0])
     tp.add(x, x)
-    assert inner.plans is engine.device.plans
+    assert inner.plans is engine.devices.active.plans
     tp.set_backend("other")
-    assert inner.plans is engine.device.plans is engine.open("other").plans
-    engine.close("other")
+    assert inner.plans is engine.devices.active.plans is engine.open("other").plans
+    engine.devices.close("other")
     assert inner.plans == {}
 
 

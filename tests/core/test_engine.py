@@ -48,14 +48,14 @@ def test_an_error_inside_use_backend_leaves_it(engine):
     with pytest.raises(BackendNotInstalledError), tp.use_backend("none"):
         pytest.fail("entered")
     assert tp.get_backend() == "memory"
-    assert [device.name for device in engine.devices()] == ["other", "memory"]
+    assert [device.name for device in engine.devices.listed()] == ["other", "memory"]
 
 
 @pytest.mark.parametrize("name", [None, 5, b"memory"])
 def test_a_backend_is_named_by_text(engine, name):
     with pytest.raises(ArgumentError, match=f"asked for by name, such as 'cpu', not {name!r}"):
         tp.set_backend(name)
-    assert engine.devices() == []
+    assert engine.devices.listed() == []
 
 
 def test_threads_have_their_own_backend():
@@ -89,19 +89,19 @@ def test_tasks_have_their_own_backend():
 
 def test_the_preferred_backend_that_opens_is_active():
     engine = engines.make(("first", "second", "third"))
-    engine.source.refusals = {"first": BackendUnavailableError("first: no hardware")}
+    engine.devices.source.refusals = {"first": BackendUnavailableError("first: no hardware")}
     with pytest.warns(BackendWarning, match="'second' is used, because.*first: no hardware"):
-        assert engine.device.name == "second"
+        assert engine.devices.active.name == "second"
     engine = engines.make(("first", "second"))
-    engine.source.refusals = {
+    engine.devices.source.refusals = {
         name: BackendUnavailableError(f"{name}: no hardware") for name in ("first", "second")
     }
     with pytest.raises(BackendUnavailableError) as caught:
-        _ = engine.device
+        _ = engine.devices.active
     assert "first: no hardware" in str(caught.value)
     assert "second: no hardware" in str(caught.value)
     with pytest.raises(BackendNotInstalledError, match="pip install tensorplug-cpu"):
-        _ = engines.make(()).device
+        _ = engines.make(()).devices.active
 
 
 def test_a_backend_whose_kernels_clash_is_closed_and_registers_nothing():
@@ -111,8 +111,8 @@ def test_a_backend_whose_kernels_clash_is_closed_and_registers_nothing():
         RegistrationError, match="'Add' for backend 'memory' is registered already"
     ):
         engine.open("memory")
-    assert engine.devices() == []
-    assert engine.source.backends["memory"].closed
+    assert engine.devices.listed() == []
+    assert engine.devices.source.backends["memory"].closed
     assert not engine.registry.state.kernels
 
 
@@ -130,8 +130,8 @@ def test_two_devices_of_one_backend_share_its_kernels(engine):
 def test_a_closed_backend(engine):
     x = tp.asarray([1.0])
     tp.add(x, x)
-    engine.close("memory")
-    assert engine.source.backends["memory"].closed
+    engine.devices.close("memory")
+    assert engine.devices.source.backends["memory"].closed
     uses = [x.numpy, x.item, lambda: x.device, lambda: x + 1, lambda: tp.add(x, x), x.tolist]
     for use in uses:
         with pytest.raises(BackendClosedError, match=r"float32\[1\].* 'memory', which was closed"):
@@ -141,14 +141,14 @@ def test_a_closed_backend(engine):
     with pytest.raises(BackendClosedError):
         tp.add(x, 1)
     with pytest.raises(ArgumentError, match="no open device is called 'nothing'"):
-        engine.close("nothing")
+        engine.devices.close("nothing")
 
 
 def test_a_backend_closed_inside_use_backend(engine):
     with tp.use_backend("other"):
         x = tp.asarray([1.0])
         tp.add(x, x)
-        engine.close("other")
+        engine.devices.close("other")
         for use in (
             lambda: tp.add(x, x),
             lambda: tp.add(x, 1.0),
@@ -179,12 +179,12 @@ def test_implicit_transfers_are_counted(engine):
     assert x.to("other").device == "other"
     assert x.to("memory") is x
     assert tp.memory()["other"].transfers == 3  # what is asked for by name is not implicit
-    assert engine.source.opened == ["memory", "other"]
+    assert engine.devices.source.opened == ["memory", "other"]
 
 
 def test_a_dtype_that_the_other_backend_lacks():
     engine = engines.make(("memory", "small"))
-    engine.source.dtypes["small"] = frozenset({dt.float32})
+    engine.devices.source.dtypes["small"] = frozenset({dt.float32})
     with using(engine):
         x = tp.asarray([1.0], dtype="float64")
         with tp.use_backend("small"):
@@ -320,4 +320,4 @@ def test_attributes_that_cannot_be_hashed_are_resolved_each_time(engine):
             result = tp.run_kernel(spec, [x], {"table": {"a": np.float32(factor)}})
             expect(result, "float32", (1,), [2 * factor])
     assert len(seen) == 3
-    assert engine.device.plans == {}
+    assert engine.devices.active.plans == {}

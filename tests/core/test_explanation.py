@@ -36,7 +36,7 @@ def fallback(request):
     engine = engines.make(
         {"home": [table(NEG, [dt.float32])], "away": [table(EXP)]}, fallback=request.param
     )
-    engine.source.dtypes["home"] = frozenset({dt.float32, dt.int32})
+    engine.devices.source.dtypes["home"] = frozenset({dt.float32, dt.int32})
     with using(engine), tp.use_backend("away"), tp.use_backend("home"):
         yield request.param
 

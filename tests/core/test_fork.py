@@ -51,8 +51,8 @@ def in_child(work) -> str:
 @pytest.fixture
 def engine():
     engine = engines.make(("plain", "driver", "unused"))
+    engine.devices.source.offers["plain"] = {"survives_fork": True}
     engine.open("plain")
-    engine.source.backends["plain"].survives_fork = True
     engine.open("driver")
     with using(engine):
         yield engine
@@ -78,7 +78,7 @@ def test_plain_memory_survives(engine):
 def test_a_driver_does_not(engine, use):
     tp.set_backend("driver")
     x = tp.asarray([1.0])
-    backend = engine.source.backends["driver"]
+    backend = engine.devices.source.backends["driver"]
     backend.lost = True  # whatever reaches it in the child raises another error
     said = in_child(lambda: use(x))
     backend.lost = False
@@ -109,7 +109,7 @@ def test_what_the_parent_never_used_opens_in_the_child(engine):
         return (tp.asarray([1.0]) + 1).device
 
     assert in_child(work) == "unused"
-    assert engine.source.opened == ["plain", "driver"]
+    assert engine.devices.source.opened == ["plain", "driver"]
 
 
 def test_a_lock_that_another_thread_held():
@@ -138,20 +138,20 @@ def test_a_lock_that_another_thread_held():
 
 def test_forking_while_another_thread_opens_a_backend(engine):
     """The engine's lock is held by the opening thread."""
-    slow, started = engine.source.open, threading.Event()
+    slow, started = engine.devices.source.open, threading.Event()
 
     def opening(name, device):
         started.set()
         time.sleep(0.5)
         return slow(name, device)
 
-    engine.source.open = opening
+    engine.devices.source.open = opening
     tp.set_backend("plain")
     thread = threading.Thread(target=engine.open, args=("unused",))
     thread.start()
     started.wait()
     try:
-        engine.source.open = slow
+        engine.devices.source.open = slow
         assert in_child(lambda: engine.open("plain:1").name) == "plain:1"
     finally:
         thread.join()

@@ -63,7 +63,7 @@ def arrays():
 def tensor_over(array, device="sharing"):
     context = current_context()
     copy = False if device == "sharing" else None
-    return engine_of(context).receive(context, array, device, "x", copy=copy)
+    return engine_of(context).convert(context, array, None, "x", device=device, copy=copy)
 
 
 class Producer:
@@ -173,7 +173,7 @@ def test_a_backend_that_cannot_share_exports_a_copy(version, engine):
     taken = np.from_dlpack(Handed(x.__dlpack__(max_version=version)))
     assert not np.shares_memory(taken, x._buffer)
     same(taken, np.ones(3))
-    uploads = engine.source.backends["memory"]
+    uploads = engine.devices.source.backends["memory"]
     uploads.lost = True  # nothing is read back when the answer is clear
     with pytest.raises(CopyNeededError, match="'memory' does not share the host's memory") as got:
         x.__dlpack__(max_version=version, copy=False)
@@ -205,7 +205,7 @@ def test_the_host_has_no_streams(stream):
 
 
 def test_text_has_no_dlpack(engine):
-    engine.source.dtypes["memory"] = dt.ANY
+    engine.devices.source.dtypes["memory"] = dt.ANY
     with tp.use_backend("memory"):
         x = tp.asarray(["a", "b"])
     with pytest.raises(InterchangeError, match=r"DLPack has no text: string\[2\]"):
@@ -215,7 +215,7 @@ def test_text_has_no_dlpack(engine):
 def test_what_is_gone_is_not_exported(engine):
     x, y = tp.ones((2,)), tp.ones((2,))
     x.dispose()
-    engine.close("sharing")
+    engine.devices.close("sharing")
     for tensor, error in ((x, DisposedError), (y, BackendClosedError)):
         for export in (tensor.__dlpack__, tensor.__dlpack_device__):
             with pytest.raises(error):
@@ -377,7 +377,7 @@ def test_dtypes_that_tensors_do_not_have(code, bits, lanes, dtype, error, messag
 
 
 def test_dtypes_that_the_device_does_not_have(engine):
-    engine.source.dtypes["memory"] = frozenset({tp.float32})
+    engine.devices.source.dtypes["memory"] = frozenset({tp.float32})
     message = "from_dlpack: x: float64[2] is not possible on backend 'memory'"
     for array in (np.ones(2), np.ones(2)[::-1]):
         with pytest.raises(DTypeError, match=re.escape(message)):

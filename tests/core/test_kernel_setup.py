@@ -62,9 +62,9 @@ def test_once_per_device(engine, life):
         tp.set_backend("memory")
         with tp.use_backend("memory"):
             tp.sin(tp.asarray([0.0]))
-    assert life.events == [("setup", engine.source.backends["memory"])]
+    assert life.events == [("setup", engine.devices.source.backends["memory"])]
     tp.set_backend("memory:1")
-    assert life.events[1:] == [("setup", engine.source.backends["memory:1"])]
+    assert life.events[1:] == [("setup", engine.devices.source.backends["memory:1"])]
     tp.remove_backend("memory")
     assert sorted(life.names) == ["setup", "setup", "teardown", "teardown"]
     tp.set_backend("memory")
@@ -110,13 +110,13 @@ def test_an_overridden_kernel_stays_set_up(engine, life):
 
 def test_a_set_up_that_fails_refuses_the_backend(engine, life):
     other = Life()
-    engine.source.tables = {"memory": [other.table, engines.basic_kernels()]}
+    engine.devices.source.tables = {"memory": [other.table, engines.basic_kernels()]}
     other.fails = "setup"
     with pytest.raises(OSError, match="setup failed") as caught:
         tp.set_backend("memory")
     assert "in the set-up of kernel 'Sin' on 'memory'" in caught.value.__notes__
-    assert engine.devices() == []
-    assert engine.source.backends["memory"].closed
+    assert engine.devices.listed() == []
+    assert engine.devices.source.backends["memory"].closed
     other.fails = ""
     tp.set_backend("memory")
     assert other.names == ["setup", "setup"]
@@ -149,15 +149,15 @@ def test_all_are_torn_down_when_one_fails(engine):
     tables = [KernelTable() for _ in specs]
     for table, spec, live in zip(tables, specs, lives, strict=True):
         table.register(spec, setup=live.setup, teardown=live.teardown)(sine)
-    engine.source.tables = {"memory": tables}
+    engine.devices.source.tables = {"memory": tables}
     tp.set_backend("memory")
     lives[1].fails = lives[2].fails = "teardown"
     with pytest.raises(OSError, match="teardown failed") as caught:
-        engine.close("memory")
+        engine.devices.close("memory")
     assert [live.names for live in lives] == [["setup", "teardown"]] * 3
     assert any("and then OSError" in note for note in caught.value.__notes__)
-    assert engine.source.backends["memory"].closed
-    assert engine.devices() == []
+    assert engine.devices.source.backends["memory"].closed
+    assert engine.devices.listed() == []
 
 
 @pytest.mark.parametrize("role", ["setup", "teardown"])

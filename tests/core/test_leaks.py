@@ -116,7 +116,7 @@ CLEAN = [
 @pytest.mark.parametrize(("what", "act"), CLEAN, ids=[what for what, _ in CLEAN])
 def test_clean_kernels_pass(what, act, stash):
     x, y = two(), two((3.0, 4.0))
-    stash.append(current_context().engine.device.backend.make([1.0]))
+    stash.append(current_context().engine.devices.active.backend.make([1.0]))
     tp.register_kernel(SPEC, "memory", kernel_of(act, stash))
     for _ in range(3):
         result = tp.run_kernel(SPEC, [x, y])
@@ -152,7 +152,7 @@ def test_faults_are_named(act, fault, stash, calls_before):
     """At a plan's first call, and at one that finds its plan."""
     x, y = two(), two((3.0, 4.0))
     tp.register_kernel(SPEC, "memory", kernel_of(at_call(calls_before, act), stash))
-    backend = current_context().engine.device.backend
+    backend = current_context().engine.devices.active.backend
     stash.extend(backend.make(np.float32([1, 2])) for _ in range(3))
     for _ in range(calls_before):
         assert tp.run_kernel(SPEC, [x, y]).tolist() == [4, 6]
@@ -350,7 +350,7 @@ def test_no_state_grows(stash):
 def test_counting_stops_when_the_check_is_finished(leaks, stash):
     (check,) = current_context().observers
     check.finish()  # nothing was counted yet
-    backend = leaks.device.backend
+    backend = leaks.devices.active.backend
     assert backend.stopped == 0
     tp.register_kernel(SPEC, "memory", kernel_of(at_call(1, leak(1)), stash))
     tp.run_kernel(SPEC, [two(), two()])
@@ -359,14 +359,14 @@ def test_counting_stops_when_the_check_is_finished(leaks, stash):
     assert backend.stopped == 1
     with pytest.raises(LeakError, match="leaked 1 buffer"):  # it may go on
         tp.run_kernel(SPEC, [two(), two()])
-    leaks.close("memory")
+    leaks.devices.close("memory")
     check.finish()
     assert backend.stopped == 1
 
 
 def test_debug_finishes_its_check(leaks, stash):
     tp.register_kernel(SPEC, "memory", kernel_of(at_call(2, leak(1)), stash))
-    backend = leaks.device.backend
+    backend = leaks.devices.active.backend
     with tp.debug(leaks=True):
         tp.run_kernel(SPEC, [two(), two()])
         assert backend.stopped == 0

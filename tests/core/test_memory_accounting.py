@@ -49,7 +49,7 @@ def test_memory_tells_devices_apart(engine):
     assert found["memory"] == DeviceMemory(2, 2, 12, 0, 1, {"reserve": 7}, 0, {})
     assert found["other"] == DeviceMemory(1, 1, 4, 0, 0, {"reserve": 7}, 0, {})
     assert (found.tensors, found.buffers, found.bytes, found.taped) == (3, 3, 16, 0)
-    engine.close("other")
+    engine.devices.close("other")
     assert list(tp.memory()) == ["memory"]
     assert not there.is_disposed
 

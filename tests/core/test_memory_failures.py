@@ -106,7 +106,7 @@ def values(result):
 
 def figures():
     """Return what is held; numbers that the engine keeps are not counted."""
-    constants = sum(len(device.constants) for device in current_context().engine.devices())
+    constants = sum(len(device.constants) for device in current_context().engine.devices.listed())
     found = Counter({"live": sum(len(backend.live) for backend in backends()) - constants})
     for name, held in tp.memory().items():
         for figure in ("tensors", "buffers", "bytes", "taped"):
@@ -115,12 +115,12 @@ def figures():
 
 
 def backends():
-    return current_context().engine.source.backends.values()
+    return current_context().engine.devices.source.backends.values()
 
 
 def forget():
     """Forget plans and constants, so that making them can fail too."""
-    for device in current_context().engine.devices():
+    for device in current_context().engine.devices.listed():
         device.forget_plans()
         device.constants.clear()
 
@@ -182,7 +182,7 @@ def check_values(result, expected):
 
 
 def fail_at(turn):
-    backend = current_context().engine.device.backend
+    backend = current_context().engine.devices.active.backend
     backend.made, backend.fails_at = 0, turn
 
 

@@ -13,7 +13,7 @@ from .engines import using
 
 def test_a_backend_that_was_passed_over():
     engine = engines.make(("first", "second"))
-    engine.source.refusals["first"] = BackendUnavailableError("no hardware")
+    engine.devices.source.refusals["first"] = BackendUnavailableError("no hardware")
     with using(engine), pytest.warns(BackendWarning) as caught:
         tp.asarray([1.0])
     assert caught[0].filename == __file__

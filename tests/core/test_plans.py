@@ -63,7 +63,7 @@ def test_a_kernel_that_returns_something_else(engine, spec, kernel, message, pre
                 tp.run_kernel(spec, [x])
             text = str(caught.value)
             assert text.startswith(f"{spec.name}(x=float32[2]) of the running program")
-    assert engine.device.plans == {}
+    assert engine.devices.active.plans == {}
 
 
 def test_what_a_kernel_may_ask_for(engine):
@@ -78,7 +78,7 @@ def test_what_a_kernel_may_ask_for(engine):
     with tp.register_kernel(spec, "memory", kernel):
         x = tp.asarray([1.0])
         tp.run_kernel(spec, [x, None], {"shape": [2]})
-    backend = engine.device.backend
+    backend = engine.devices.active.backend
     assert seen == [(None, x.type, backend, {"shape": (2,)}, (2,))]
 
 
@@ -112,7 +112,7 @@ def test_an_error_in_preparation_names_kernel_and_owner(engine):
             tp.run_kernel(ONE, [tp.asarray([1.0])])
         note = "while the running program prepared One(x=float32[1])"
         assert caught.value.__notes__ == [note]
-    assert engine.device.plans == {}
+    assert engine.devices.active.plans == {}
 
 
 @pytest.mark.parametrize("warm", [False, True])
@@ -147,18 +147,18 @@ def test_both_ways_find_one_plan(engine, function):
     x, y = tp.asarray([1.0, 2.0]), tp.asarray([3.0])
     first = function(x, y)
     expect(first, "float32", (2,), [4, 5])
-    (key, plan), *rest = engine.device.plans.items()
+    (key, plan), *rest = engine.devices.active.plans.items()
     assert rest == []
     for again in (tp.add, lambda a, b: tp.run_kernel("Add", {"a": a, "b": b})):
         found = again(x, y)
         expect(found, "float32", (2,), [4, 5])
         assert found._placement is first._placement
-    assert list(engine.device.plans.items()) == [(key, plan)]
+    assert list(engine.devices.active.plans.items()) == [(key, plan)]
 
 
 def test_the_cache_is_bounded_and_still_right(engine, monkeypatch):
     monkeypatch.setattr(device_module, "PLAN_LIMIT", 64)
-    kept = engine.device
+    kept = engine.devices.active
     for size in [*range(300), *range(300)]:
         x = tp.asarray(np.full((size,), 2.0, np.float32))
         expect(tp.add(x, x), "float32", (size,), np.full((size,), 4.0))
@@ -177,14 +177,14 @@ def test_complex_constants_with_nan_parts_are_kept_once(engine):
             (False, True),
             (True, False),
         ]
-    assert len(engine.device.constants) == 2
+    assert len(engine.devices.active.constants) == 2
 
 
 def test_plans_are_forgotten_when_a_kernel_comes_or_goes(engine):
     x = tp.asarray([1.0])
     assert tp.negative(x).item() == -1
     handle = tp.register_kernel("Neg", "memory", lambda x: x * 100, override=True)
-    assert engine.device.plans == {}
+    assert engine.devices.active.plans == {}
     assert tp.negative(x).item() == 100
     handle.remove()
     assert tp.negative(x).item() == -1
@@ -204,7 +204,7 @@ def test_a_plan_resolved_before_a_change_is_not_kept(engine):
 
     with tp.register_kernel("Neg", "memory", changing, override=True):
         assert tp.negative(x).item() == -1
-        assert engine.device.plans == {}
+        assert engine.devices.active.plans == {}
         assert tp.negative(x).item() == 100
         handles[0].remove()
 
@@ -363,7 +363,7 @@ def test_a_backend_that_declines_too_is_no_fallback():
 )
 def test_no_fallback_is_left(away, dtypes, message):
     engine = engines.make({"home": [], "away": away}, fallback="allow")
-    engine.source.dtypes["away"] = dtypes
+    engine.devices.source.dtypes["away"] = dtypes
     with using(engine), pytest.raises(KernelNotFoundError, match=re.escape(message)):
         tp.exp(tp.asarray([0.0]))
 
@@ -378,7 +378,7 @@ def test_fallback_passes_over_backends_that_do_not_open():
     engine = engines.make(
         {"home": [], "broken": [], "away": [table(Exp=np.exp)]}, fallback="allow"
     )
-    engine.source.refusals["broken"] = KernelRefusedError("no hardware")
+    engine.devices.source.refusals["broken"] = KernelRefusedError("no hardware")
     with using(engine):
         assert tp.exp(tp.asarray([0.0])).tolist() == [1]
 

@@ -96,7 +96,7 @@ def scaled(factor):
 
 
 def test_ten_thousand_shapes_stay_bounded(engine):
-    device = engine.device
+    device = engine.devices.active
     for size in range(10_000):
         x = tp.asarray(np.ones((size % 100, size // 100), np.float32))
         assert tp.identity(x).shape == x.shape
@@ -163,7 +163,7 @@ def test_a_kernel_that_fails_in_the_middle_of_a_gradient(engine, fuse, turn):
     assert tp.memory()["memory"].tensors == before
     for wanted, found in zip(([3, 4], [1, 2]), gradient(x, y), strict=True):
         expect(found, "float32", (2,), wanted)
-    assert engine.device.name == "memory"
+    assert engine.devices.active.name == "memory"
 
 
 def test_a_kernel_that_fails_inside_every_kind_of_context(engine, fuse):
@@ -176,12 +176,12 @@ def test_a_kernel_that_fails_inside_every_kind_of_context(engine, fuse):
     fuse.left = 1
     with pytest.raises(fuse.error):
         tp.grad(lambda x: tp.sum(tp.grad(f)(x)))(x)
-    assert engine.device.name == "memory"
+    assert engine.devices.active.name == "memory"
 
 
 def test_a_device_without_room(engine):
     x = tp.asarray(np.ones(4, np.float32))
-    backend = engine.source.backends["memory"]
+    backend = engine.devices.source.backends["memory"]
     backend.room = 16
     big = np.ones(5, np.float32)
     for call in (
@@ -211,7 +211,7 @@ def test_a_lost_device(engine):
     x = tp.asarray([1.0, 2.0])
     with tp.use_backend("other"):
         there = tp.asarray([5.0, 6.0])
-    engine.source.backends["memory"].lost = True
+    engine.devices.source.backends["memory"].lost = True
     for use in (
         x.numpy,
         x.tolist,
@@ -225,7 +225,7 @@ def test_a_lost_device(engine):
     assert repr(x) == "<Tensor float32[2] on float32[2] on memory, unreadable: memory is gone>"
     with tp.use_backend("other"):  # the others are not concerned
         expect(tp.add(there, 1.0), "float32", (2,), [6, 7])
-    engine.close("memory")
+    engine.devices.close("memory")
     tp.set_backend("memory")  # opened anew
     expect(tp.add(there, 1.0), "float32", (2,), [6, 7])
     check_healthy(engine)
@@ -233,15 +233,15 @@ def test_a_lost_device(engine):
 
 def test_a_backend_whose_close_fails_is_closed_all_the_same(engine):
     x = tp.asarray([1.0])
-    backend = engine.source.backends["memory"]
+    backend = engine.devices.source.backends["memory"]
 
     def close():
         raise ZeroDivisionError("stuck")
 
     backend.close = close
     with pytest.raises(ZeroDivisionError, match="stuck"):
-        engine.close("memory")
-    assert engine.devices() == []
+        engine.devices.close("memory")
+    assert engine.devices.listed() == []
     assert "closed" in repr(x)
     check_healthy(engine)
 

@@ -34,7 +34,7 @@ def test_live_tensors_are_moved_to_the_host(engine):
     y = x + 1
     empty = tp.asarray(np.zeros((0, 3), np.int16))
     tp.remove_backend("memory")
-    assert engine.source.backends["memory"].closed
+    assert engine.devices.source.backends["memory"].closed
     assert (x.device, y.device, empty.device) == ("host", "host", "host")
     expect(x, "float32", (2, 2), [[1, 2], [3, 4]])
     expect(y, "float32", (2, 2), [[2, 3], [4, 5]])
@@ -87,7 +87,7 @@ def test_the_buffers_are_freed(engine):
 def test_a_lost_device_is_removed_and_opened_anew(engine):
     x = tp.asarray([1.0])
     elsewhere = x.to("other")
-    engine.source.backends["memory"].lost = True
+    engine.devices.source.backends["memory"].lost = True
     with pytest.raises(DeviceLostError):
         x.numpy()
     with pytest.warns(BackendWarning, match="1 buffers on 'memory' are lost.*memory is gone"):
@@ -163,7 +163,7 @@ def test_a_fallback_to_a_removed_backend_is_resolved_anew():
         expect(tp.exp(x), "float32", (1,), [np.exp(np.float32(1))])
         tp.remove_backend("full")
         expect(tp.exp(x), "float32", (1,), [np.exp(np.float32(1))])
-        assert engine.source.opened == ["bare", "full", "full"]
+        assert engine.devices.source.opened == ["bare", "full", "full"]
 
 
 def test_host_storage_is_no_backend(engine):

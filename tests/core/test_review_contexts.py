@@ -62,12 +62,12 @@ def test_entering_one_context_manager_in_two_threads(
 
 
 def test_a_use_backend_that_cannot_open_can_be_tried_again(engine: Engine) -> None:
-    engine.source.refusals["other"] = tp.errors.BackendUnavailableError("no such device")
+    engine.devices.source.refusals["other"] = tp.errors.BackendUnavailableError("no such device")
     manager = tp.use_backend("other")
     for _ in range(2):
         with pytest.raises(tp.errors.BackendUnavailableError), manager:
             pytest.fail("it was entered")
-    del engine.source.refusals["other"]
+    del engine.devices.source.refusals["other"]
     with manager as name:
         assert name == "other"
 
@@ -86,9 +86,9 @@ def test_a_scope_owns_what_was_brought_from_another_device(engine: Engine) -> No
 
 def test_a_backend_closed_meanwhile_does_not_become_the_active_one(engine: Engine) -> None:
     opened = engine.open("other")
-    engine.close("other")  # as another thread may do in the middle of set_backend
+    engine.devices.close("other")  # as another thread may do in the middle of set_backend
     with pytest.raises(BackendClosedError, match="'other' was closed"):
-        engine.set_device(opened)
+        engine.devices.activate(opened)
     assert tp.get_backend() == "memory"
     engines.expect(tp.asarray([1.0]) + 1, "float32", (1,), [2])
 
@@ -96,4 +96,4 @@ def test_a_backend_closed_meanwhile_does_not_become_the_active_one(engine: Engin
 def test_a_colon_without_a_device_opens_no_second_one(engine: Engine) -> None:
     with pytest.raises(ArgumentError, match="'other:' names no device after the colon"):
         tp.set_backend("other:")
-    assert engine.devices() == []
+    assert engine.devices.listed() == []

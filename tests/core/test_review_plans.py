@@ -45,8 +45,8 @@ def test_a_fallback_forgets_a_backend_that_was_closed() -> None:
         for _ in range(2):
             for _ in range(2):  # the second time from the cache
                 engines.expect(tp.run_kernel(TWICE, [x]), "float32", (2,), [2, 4])
-            engine.close("away")
-        assert engine.source.opened == ["home", "away", "away"]
+            engine.devices.close("away")
+        assert engine.devices.source.opened == ["home", "away", "away"]
 
 
 @pytest.mark.parametrize("recording", [False, True])
@@ -71,7 +71,7 @@ def test_a_decomposition_stays_on_its_device(engine: Engine, recording: bool) ->
 
 
 def _sizes(engine: Engine) -> int:
-    return sum(len(device.plans) + len(device.detours) for device in engine.devices())
+    return sum(len(device.plans) + len(device.detours) for device in engine.devices.listed())
 
 
 def test_what_cannot_be_hashed_fills_no_cache(engine: Engine) -> None:

@@ -40,7 +40,7 @@ def test_several_outputs_come_as_a_list(engine):
         expect(outputs[0], "float32", (1, 2), [[3, 2]])
         expect(outputs[1], "int32", (1, 2), [[1, 2]])
     split = KernelSpec("Split", ("x",), lambda x: (x, x, x), outputs=("outs[]",))
-    with tp.register_kernel(split, engine.device.name, lambda x: (x, x + 1, x + 2)):
+    with tp.register_kernel(split, engine.devices.active.name, lambda x: (x, x + 1, x + 2)):
         outputs = tp.run_kernel(split, [x])
         assert [output.tolist() for output in outputs] == [
             [[1, 3, 2]],
@@ -119,4 +119,4 @@ def test_a_spec_that_bears_the_name_of_another(engine):
         tp.run_kernel(impostor, [x, x])
     with pytest.raises(ArgumentError, match="another kernel spec called 'Add' is known"):
         dispatch(impostor, x, x)
-    assert engine.device.name == "memory"
+    assert engine.devices.active.name == "memory"

@@ -10,9 +10,9 @@ import tensorplug as tp
 from tensorplug.introspection import spellings
 
 
-@pytest.mark.parametrize("name", spellings.ELSEWHERE)
+@pytest.mark.parametrize("name", spellings.FOREIGN)
 def test_what_is_called_otherwise_elsewhere(name):
-    target = spellings.ELSEWHERE[name]
+    target = spellings.FOREIGN[name]
     assert callable(reduce(getattr, target.split("."), tp))  # it is there
     with pytest.raises(AttributeError, match=f"here it is tensorplug.{target}$") as caught:
         getattr(tp, name)

@@ -354,7 +354,7 @@ def test_dtypes_that_tensors_do_not_have(path, code):
 
 def test_dtypes_that_the_device_does_not_have(path, engine):
     tp.save({"x": np.ones(2)}, path)
-    engine.source.dtypes["memory"] = frozenset({tp.float32})
+    engine.devices.source.dtypes["memory"] = frozenset({tp.float32})
     with pytest.raises(DTypeError, match=r"load: 'x': float64\[2\] is not possible on backend"):
         tp.load(path, device="memory")
 

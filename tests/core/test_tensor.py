@@ -114,11 +114,13 @@ def test_the_other_operand_may_answer():
 
 
 @pytest.mark.parametrize("in_place", [operator.iadd, operator.imul, operator.isub])
-def test_in_place_operators_make_a_new_tensor(in_place):
-    x = kept = tp.asarray([1.0, 2.0])
+def test_in_place_operators_change_the_handle(in_place):
+    x = same = tp.asarray([1.0, 2.0])
+    other = x[...]
     x = in_place(x, 3)
-    assert kept.tolist() == [1, 2]
-    assert x is not kept
+    assert x is same
+    assert same.tolist() == [in_place(1.0, 3), in_place(2.0, 3)]
+    assert other.tolist() == [1, 2]
 
 
 # Conversions ------------------------------------------------------------------------------

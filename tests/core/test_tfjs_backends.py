@@ -87,7 +87,7 @@ def test_scenario_02_a_backend_is_ready_when_it_is_set(engine):
     tp.register_backend("as", Factory("as"), kernels=[basic_kernels()], priority=1)
     tp.set_backend("as")
     assert tp.get_backend() == "as"
-    assert tp.find_backend("as") is engine.device.backend
+    assert tp.find_backend("as") is engine.devices.active.backend
     expect(tp.asarray([1.0]) + 1, "float32", (1,), [2])
 
 

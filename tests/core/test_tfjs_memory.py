@@ -141,7 +141,7 @@ def test_scenario_08_bytes(dtype, values, size, start):
 
 def test_scenario_08_bytes_of_text(engine):
     """What the backend's array takes. Row 52: a copy in TensorFlow.js leads below zero."""
-    engine.source.dtypes["memory"] = dt.ANY
+    engine.devices.source.dtypes["memory"] = dt.ANY
     tp.get_backend()
     start = counted()
     x = tp.asarray(["a", "bb", "c", "d"])
@@ -171,7 +171,7 @@ def test_scenario_10_two_clones_of_cpu():
         for name in ("cpu1", "cpu2"):
             tp.register_backend(name, partial(MemoryBackend, name, dt.FIXED))
             tp.copy_registered_kernels("cpu", name)
-        engine.close("cpu")
+        engine.devices.close("cpu")
         with tp.use_backend("cpu1"):
             x = scalar(5)
             alias = tp.reshape(x, (1,))

@@ -175,8 +175,8 @@ def test_a_device_without_strings_cannot_be_asked_to_hold_them():
 def test_from_a_device_with_strings_they_come_along():
 
     engine = make({"memory": [basic_kernels()], "lettered": [basic_kernels()]})
-    assert isinstance(engine.source, Source)
-    engine.source.dtypes["lettered"] = dt.ANY
+    assert isinstance(engine.devices.source, Source)
+    engine.devices.source.dtypes["lettered"] = dt.ANY
     with using(engine):
         tp.register_decomposition(WORDS, words, on_host=True)
         with tp.use_backend("lettered"):

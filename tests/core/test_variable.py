@@ -335,7 +335,7 @@ def test_what_a_tensor_has_a_variable_has_for_the_present_contents():
         if inspect.isfunction(function) and "_buffer" in function.__code__.co_names
     }
     assert len(readers) > 4
-    assert readers - set(vars(tp.Variable)) == {"_of", "_dispose", "_become", "_outdate"}
+    assert readers - set(vars(tp.Variable)) == {"_of", "_dispose"}
 
 
 def typed(v: tp.Variable) -> tp.Tensor:

@@ -28,7 +28,7 @@ def test_a_variable_of_a_tensor_stays_on_its_device(engine):
         shared, sent = tp.Variable(x), tp.Variable([1.0])
         assert (shared.device, sent.device) == ("memory", "other")
     assert tp.memory()["other"].transfers == 0
-    assert engine.source.opened == ["memory", "other"]
+    assert engine.devices.source.opened == ["memory", "other"]
 
 
 @pytest.mark.usefixtures("engine")
@@ -55,7 +55,7 @@ def test_another_backend_in_the_middle():
 def test_new_contents_after_the_device_was_closed(engine):
     v = tp.Variable([1.0, 2.0], name="v")
     tp.set_backend("other")
-    engine.close("memory")
+    engine.devices.close("memory")
     with pytest.raises(BackendClosedError, match="'memory', which was closed"):
         v + 1.0
     with pytest.raises(BackendClosedError):
@@ -366,8 +366,8 @@ def test_a_pickle_comes_back_under_its_name_on_the_active_device(engine):
         made = pickle.loads(data)["model"][0]
     assert (made.name, made.trainable, made.device) == ("w", False, "other")
     expect(made, "float64", (2,), [1, 2])
-    engine.source.dtypes["poor"] = frozenset({tp.float32})
-    engine.source.tables = {**engine.source.tables, "poor": [engines.basic_kernels()]}
+    engine.devices.source.dtypes["poor"] = frozenset({tp.float32})
+    engine.devices.source.tables = {**engine.devices.source.tables, "poor": [engines.basic_kernels()]}
     with tp.use_backend("poor"), pytest.raises(DTypeError, match=r"float64\[2\] is not possible"):
         pickle.loads(data)
 

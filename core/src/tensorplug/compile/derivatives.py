@@ -83,7 +83,9 @@ def _derivative(special: Specialized, wanted: Sequence[int]) -> Derivative:
             held = Tensor._of(read.value, placement, leaves[at])
             watched[id(read.source)] = (read.source, held)
     try:
-        result = traced(trace, body, [tensor for _, tensor in entries], Recording(None, watched))
+        result, _ = traced(
+            trace, body, [tensor for _, tensor in entries], Recording(None, watched)
+        )
         assigned = [trace.assigned[id(assign)][1] for assign in special.assigns]
         results = [trace.operand(item) for item in (*result.tensors, *assigned)]
         boundary = len(trace.calls)

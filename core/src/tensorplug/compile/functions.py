@@ -109,8 +109,10 @@ class Compiled:
         special = self._specialized(engine, device, (args, kwargs), tensors)
         given = special.enter(context, tensors)
         if context.recording is not None and any(item._node is not None for item in given):
-            return differentiated(special, context, given)
-        return special.run(context, given)
+            result = differentiated(special, context, given)
+        else:
+            result = special.run(context, given)
+        return special.finished(result, tensors) if special.changed else result
 
     def program(self, *args: Any, **kwargs: Any) -> Program:
         """Return the program that a call with these arguments runs; print it to see the calls.

@@ -11,6 +11,7 @@ from tensorplug.compile.running import Executable
 from tensorplug.compile.tracing import Trace, error
 from tensorplug.dispatch.context import use_context
 from tensorplug.dispatch.tensor import Tensor
+from tensorplug.tensors.assignment import replace_contents
 from tensorplug.tensors.tree import flatten
 from tensorplug.tensors.variable import Variable
 
@@ -102,36 +103,49 @@ class Result(NamedTuple):
         return self.rebuild(leaves)
 
 
-def traced(
-    trace: Trace, body: Body, arguments: Sequence[Tensor], recording: Recording | None = None
-) -> Result:
-    """Call a function with tensors without data.
+def called(body: Body, arguments: Sequence[Tensor]) -> tuple[Result, list[int]]:
+    """Call a function with handles of its arguments' own.
+
+    If it assigns to some of them, the tensors of the result end with their new contents. Return
+    the result, and the positions of those arguments.
 
     Raises:
-        CompileError: it changes or disposes of an argument.
+        CompileError: it disposes of an argument.
 
     """
     given = [
         Tensor._of(argument._buffer, argument._placement, argument._node) for argument in arguments
     ]
+    returned = body.call(given)
+    if any(handle.is_disposed for handle in given):
+        raise error(
+            f"{getattr(body.f, '__name__', 'the function')} disposes of an argument, which a "
+            "program never does to its caller's; work on a copy: asarray(x, copy=True)"
+        )
+    assigned = [
+        at
+        for at, (argument, handle) in enumerate(zip(arguments, given, strict=True))
+        if handle._buffer is not argument._buffer
+    ]
+    if not assigned:
+        return Result.of(returned), assigned
+    return Result.of((returned, [given[at] for at in assigned])), assigned
+
+
+def traced(
+    trace: Trace, body: Body, arguments: Sequence[Tensor], recording: Recording | None = None
+) -> tuple[Result, list[int]]:
+    """Do as ``called`` with tensors without data."""
     with use_context(trace.context(recording)):
-        returned = Result.of(body.call(given))
-    for mine, its in zip(arguments, given, strict=True):
-        if its.is_disposed or its._buffer is not mine._buffer:
-            what = "disposes of" if its.is_disposed else "assigns to elements of"
-            raise error(
-                f"{getattr(body.f, '__name__', 'the function')} {what} an argument "
-                f"({mine.type}), which a program never does to its caller's; work on a copy: "
-                "asarray(x, copy=True)"
-            )
-    return returned
+        return called(body, arguments)
 
 
 class Specialized:
     """A function for one signature.
 
-    ``reads``: what it takes from variables and generators; ``state``: the registry that its plans
-    come from; ``derivatives``: made for those inputs that need gradients.
+    ``reads``: what it takes from variables and generators; ``assigns``: the variables, and
+    ``changed``: the arguments, that it assigns to; ``state``: the registry that its plans come
+    from; ``derivatives``: made for those inputs that need gradients.
     """
 
     def __init__(
@@ -145,7 +159,7 @@ class Specialized:
         trace = Trace(engine, device)
         entries = [trace.enter(body.leaves[at]) for at in body.places]
         try:
-            result = traced(trace, body, [tensor for _, tensor in entries])
+            result, self.changed = traced(trace, body, [tensor for _, tensor in entries])
             assigned = list(trace.assigned.values())
             returned = [*result.tensors, *(tensor for _, tensor in assigned)]
             wanted = [trace.operand(item) for item in returned]
@@ -180,7 +194,14 @@ class Specialized:
 
     def returned(self, arguments: Sequence[Tensor]) -> list[Tensor]:
         """Call the function itself; return the tensors of its result."""
-        return Result.of(self.body.call(arguments)).tensors
+        return called(self.body, arguments)[0].tensors
+
+    def finished(self, result: Any, arguments: Sequence[Tensor]) -> Any:
+        """Give the caller's arguments what the function assigns to them; return what it returns."""
+        returned, contents = result
+        for at, tensor in zip(self.changed, contents, strict=True):
+            replace_contents(arguments[at], tensor)
+        return returned
 
     def leave(self, context: Context, buffers: Sequence[Buffer], nodes: Sequence[Any] = ()) -> Any:
         """Return buffers as what the function returns, and assign what it assigns."""

@@ -92,7 +92,8 @@ def _within(module: object, packages: Sequence[str]) -> bool:
 
 def _plugins() -> Sequence[str]:
     """Return the packages of the plugins from which the engine in use has taken something."""
-    source: Any = getattr(current_context().engine, "source", None)
+    engine: Any = current_context().engine
+    source = None if engine is None else engine.devices.source
     packages = getattr(source, "packages", None)  # a source of a test's own has none
     return () if packages is None else packages()
 

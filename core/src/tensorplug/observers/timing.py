@@ -115,7 +115,7 @@ def _wall(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str
 
 
 def _wait() -> None:
-    for device in in_use().devices():
+    for device in in_use().devices.listed():
         device.backend.synchronize()
 
 

@@ -75,7 +75,7 @@ def set_backend(name: str) -> None:
 
     """
     engine = in_use()
-    engine.devices.activate(engine.devices.preferred() if name == "auto" else engine.open(name))
+    engine.devices.activate(engine.devices.preferred() if name == "auto" else engine.devices.open(name))
 
 
 class use_backend:  # noqa: N801  # a context manager, called like a function
@@ -94,7 +94,7 @@ class use_backend:  # noqa: N801  # a context manager, called like a function
 
     def __enter__(self) -> str:
         engine = in_use()
-        device = engine.open(self._name)
+        device = engine.devices.open(self._name)
         self._entered.enter(current_context().replace(device=device))
         return device.name
 
@@ -149,7 +149,7 @@ def find_backend(name: str) -> Backend | None:
     ``set_backend`` where it is broken.
     """
     try:
-        return in_use().open(name).backend
+        return in_use().devices.open(name).backend
     except (BackendNotInstalledError, BackendUnavailableError):
         return None
 
@@ -207,7 +207,7 @@ def devices(backend: str | None = None) -> dict[str, DeviceInfo]:
 def _devices_of(engine: Engine, name: str) -> dict[str, DeviceInfo]:
     listed = engine.devices.source.devices(name)
     if listed is None:
-        opened = engine.open(name).backend
+        opened = engine.devices.open(name).backend
         listed = [DeviceInfo(opened.device, dtypes=opened.dtypes)]
     return {device_name(name, at): info for at, info in enumerate(listed)}
 

@@ -7,12 +7,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.owner import PROGRAM
 from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.contract.tables import decomposition_entry, gradient_entry, kernel_entry
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.dispatch.context import current_context
 from tensorplug.engine.current import in_use
-from tensorplug.engine.registry import PROGRAM, Handle
+from tensorplug.engine.registry import Handle
 from tensorplug.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ def copy_registered_kernels(source: str, target: str, *, override: bool = False)
         _check_backend_name(name, "copy_registered_kernels")
     engine = in_use()
     if not any(device.backend_name == source for device in engine.devices.listed()):
-        engine.open(source)  # its kernels are known from then on
+        engine.devices.open(source)  # its kernels are known from then on
     state = engine.registry.state
     owned = [state.kernel(kernel, owner) for kernel, owner in state.kernels if owner == source]
     copies = [(target, replace(item.entry)) for item in owned if item is not None]
@@ -217,7 +218,7 @@ def unregister_gradient(spec: KernelSpec | str, wrt: str | None = None) -> None:
 def kernels_for(backend: str) -> list[str]:
     """Return the names of the kernels registered for a backend, sorted; opens it if need be."""
     engine = in_use()
-    name = engine.open(backend).backend_name
+    name = engine.devices.open(backend).backend_name
     return sorted(kernel for kernel, owner in engine.registry.state.kernels if owner == name)
 
 
@@ -247,7 +248,7 @@ def explain(
 
     engine = in_use()
     found = engine.registry.spec(spec)
-    device = engine.open(backend) if backend else engine.devices.of(current_context())
+    device = engine.devices.open(backend) if backend else engine.devices.of(current_context())
     if inputs is None:
         wanted = None if dtype is None else dt.of(dtype, "explain")
         return Explanation.in_general(engine, found, device, wanted)

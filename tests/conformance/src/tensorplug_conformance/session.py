@@ -110,7 +110,7 @@ class Session:
         if given is None:
             return None
         if isinstance(given, list):
-            return [self.upload(item, layout) for item in given]
+            return [self.upload(array, layout) for array in given]
         return self.upload(given, layout)
 
     def call(
