@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorplug as tp
 from tensorplug.contract import dtypes as dt
-from tensorplug.engine import catalogue
+from tensorplug.plugins import catalogue
 
 from . import gradient_points
 from .gradient_cases import CASES

@@ -12,11 +12,11 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.contract.tables import KernelTable
 from tensorplug.dispatch.context import Context, use_context
-from tensorplug.engine import catalogue
 from tensorplug.engine.engine import Engine, Opened
 from tensorplug.engine.registry import Owner, Registry
 from tensorplug.errors import BackendMemoryError, BackendNotInstalledError, DeviceLostError
 from tensorplug.ops import creation, elementwise, movement, reduction, sorting
+from tensorplug.plugins import catalogue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tensorplug.contract import dtypes as dt
-from tensorplug.engine import catalogue
+from tensorplug.plugins import catalogue
 
 from .complex_points import COMPLEX_POINTS
 from .gradient_conventions import CONVENTIONS

@@ -13,7 +13,7 @@ import numpy as np
 
 import tensorplug as tp
 from tensorplug.contract import dtypes as dt
-from tensorplug.engine import catalogue
+from tensorplug.plugins import catalogue
 from tensorplug_conformance.denominator import Row, cases_of, entries
 
 from .gradient_cases import CASES

@@ -11,8 +11,8 @@ import pytest
 import tensorplug as tp
 from tensorplug import KernelSpec
 from tensorplug.contract import attributes
-from tensorplug.engine import catalogue
 from tensorplug.errors import NotConnectedError
+from tensorplug.plugins import catalogue
 from tensorplug.testing import check_grads, isolated_engine
 from tensorplug_conformance.denominator import entries
 

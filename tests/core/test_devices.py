@@ -9,10 +9,10 @@ import pytest
 
 import tensorplug as tp
 from tensorplug.contract.backend import DeviceInfo
-from tensorplug.engine import catalogue
 from tensorplug.engine.engine import Engine
 from tensorplug.engine.registry import Registry
 from tensorplug.errors import ArgumentError, BackendUnavailableError, BackendWarning
+from tensorplug.plugins import catalogue
 
 from . import engines
 from .engines import Source, expect, together, using

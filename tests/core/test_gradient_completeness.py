@@ -11,8 +11,8 @@ import pytest
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import TensorType
-from tensorplug.engine import catalogue
 from tensorplug.errors import ArgumentError, DTypeError
+from tensorplug.plugins import catalogue
 
 from .gradient_points import POINTS, RULES, has_rule, ordinary
 

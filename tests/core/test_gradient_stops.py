@@ -9,7 +9,7 @@ import pytest
 
 import tensorplug as tp
 from tensorplug.contract import dtypes as dt
-from tensorplug.engine import catalogue
+from tensorplug.plugins import catalogue
 
 from .gradient_points import has_rule, ordinary
 from .samples import Case

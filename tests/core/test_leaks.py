@@ -14,11 +14,11 @@ import pytest
 import tensorplug as tp
 from tensorplug.contract.backend import CountsBuffers
 from tensorplug.dispatch.context import Context, current_context, use_context
-from tensorplug.engine import catalogue
 from tensorplug.engine.engine import Engine
 from tensorplug.engine.registry import Registry
 from tensorplug.errors import KernelOutputError, LeakError, UncheckedWarning
 from tensorplug.observers.leaks import LeakCheck
+from tensorplug.plugins import catalogue
 
 from .counting import CountingBackend, CountingSource
 from .engines import MemoryBackend, spec_of, together

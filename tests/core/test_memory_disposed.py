@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug.engine import catalogue
 from tensorplug.errors import DisposedError, TensorplugError
+from tensorplug.plugins import catalogue
 
 from .engines import make, using
 

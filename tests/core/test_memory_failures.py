@@ -11,10 +11,10 @@ import pytest
 
 import tensorplug as tp
 from tensorplug.dispatch.context import Context, current_context, use_context
-from tensorplug.engine import catalogue
 from tensorplug.engine.engine import Engine
 from tensorplug.engine.registry import Registry
 from tensorplug.errors import BackendMemoryError
+from tensorplug.plugins import catalogue
 
 from . import training
 from .counting import CountingSource, counted

@@ -15,11 +15,11 @@ import pytest
 import tensorplug as tp
 from tensorplug.contract import dtypes as dt
 from tensorplug.dispatch.context import Context, use_context
-from tensorplug.engine import catalogue
 from tensorplug.engine.engine import Engine
 from tensorplug.engine.registry import Registry
 from tensorplug.errors import DisposedError, LeakError
 from tensorplug.observers.leaks import LeakCheck
+from tensorplug.plugins import catalogue
 from tensorplug.testing import isolated_engine
 
 from .counting import CountingSource

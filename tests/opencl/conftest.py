@@ -9,12 +9,12 @@ import pytest
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.dispatch.context import Context, use_context
-from tensorplug.engine.catalogue import catalogue
 from tensorplug.engine.engine import Engine, Opened
 from tensorplug.engine.registry import Owner, Registry
 from tensorplug.errors import KernelRefusedError
 from tensorplug.ops import creation
 from tensorplug.plugins.assembly import core_registry
+from tensorplug.plugins.catalogue import catalogue
 from tensorplug_opencl import device, plugin
 from tensorplug_opencl.backend import OpenCLBackend
 

@@ -8,9 +8,9 @@ import pytest
 
 from tensorplug.contract.spec import KernelSpec
 from tensorplug.contract.tables import DecompositionTable, GradientTable
-from tensorplug.engine import catalogue
 from tensorplug.errors import RegistrationError
 from tensorplug.ops import creation, elementwise, matrix_products
+from tensorplug.plugins import catalogue
 from tensorplug.plugins.assembly import core_registry
 
 ANOTHER_SPEC = """

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from tensorplug.engine.catalogue import catalogue
 from tensorplug.plugin import RegistrationError, specs
 from tensorplug.plugin import dtypes as dt
+from tensorplug.plugins.catalogue import catalogue
 from tensorplug_conformance import Case, CaseTable, Corpus
 from tensorplug_conformance.denominator import Selection, cases_of, entries, fingerprint, rows
 from tensorplug_conformance.primitives import PRIMITIVES, REQUIRED_DTYPES

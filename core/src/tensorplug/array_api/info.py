@@ -28,7 +28,7 @@ class NamespaceInfo:
 
     def default_device(self) -> str:
         """Return the name of the active device."""
-        return in_use().device_of(current_context()).name
+        return in_use().devices.of(current_context()).name
 
     def default_dtypes(self, *, device: str | None = None) -> dict[str, DType]:  # noqa: ARG002  # the same on all
         """Return the dtypes that results have where nothing else decides."""

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import TensorType
-from tensorplug.engine.catalogue import catalogue
 from tensorplug.errors import ArgumentError
 from tensorplug.plugins import backends as control
 from tensorplug.plugins import registration
+from tensorplug.plugins.catalogue import catalogue
 from tensorplug.plugins.discovery import backends, extensions
 
 if TYPE_CHECKING:

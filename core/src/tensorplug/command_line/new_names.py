@@ -9,9 +9,9 @@ from importlib import metadata
 from typing import Final, Literal
 
 import tensorplug as tp
-from tensorplug.engine import catalogue
 from tensorplug.engine.distributions import INSTALL
 from tensorplug.errors import ArgumentError
+from tensorplug.plugins import catalogue
 from tensorplug.plugins.metadata import RESERVED
 
 __all__ = ["Kind", "Names", "checked"]

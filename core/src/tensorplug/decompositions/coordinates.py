@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tensorplug.contract.tables import DecompositionTable
 from tensorplug.host_functions import coordinates
-from tensorplug.ops import coordinates as ops
+from tensorplug.ops.indexing import coordinates as ops
 
 decompositions = DecompositionTable()
 decompositions.on_host(ops.WHERE)(coordinates.where)

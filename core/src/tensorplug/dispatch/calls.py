@@ -8,12 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from tensorplug.dispatch.context import (
-    Context,
-    current_context,
-    engine_of,
-    use_context,
-)
+from tensorplug.dispatch.context import Context, current_context, engine_of, use_context
 from tensorplug.dispatch.keys import exactly
 from tensorplug.errors import ArgumentError
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tensorplug.contract.tables import GradientTable
-from tensorplug.ops import coordinates as ops
+from tensorplug.ops.indexing import coordinates as ops
 
 gradients = GradientTable()
 gradients.stop(ops.WHERE, because="gives coordinates: whole numbers")

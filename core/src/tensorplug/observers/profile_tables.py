@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
+    from tensorplug.observers.profile_records import ProfileFigures
     from tensorplug.observers.profile_views import Group
-    from tensorplug.observers.profiler import Profile
 
 __all__ = ["show"]
 
@@ -31,7 +31,7 @@ _WIDE: Final = 100  # characters, from which there is room for more
 
 
 def show(
-    profile: Profile,
+    profile: ProfileFigures,
     by: Literal["kernel", "call"],
     limit: int | None,
     file: TextIO | None,
@@ -71,7 +71,7 @@ class _Figures:
     rows: list[tuple[str | _Kernel | _Share, ...]]
 
 
-def _notes(profile: Profile, figures: _Figures, bar: tuple[str, str]) -> Iterator[str]:
+def _notes(profile: ProfileFigures, figures: _Figures, bar: tuple[str, str]) -> Iterator[str]:
     """Yield what stands below the table."""
     by_kernel = figures.by == "kernel"
     if by_kernel and any(kernel.depth for kernel in profile.kernels):
@@ -124,7 +124,7 @@ def _table(figures: _Figures) -> Table:
     return table
 
 
-def _by_kernel(profile: Profile, limit: int | None, *, wide: bool) -> _Figures:
+def _by_kernel(profile: ProfileFigures, limit: int | None, *, wide: bool) -> _Figures:
     return _Figures(
         "kernel",
         wide,
@@ -150,7 +150,7 @@ def _by_kernel(profile: Profile, limit: int | None, *, wide: bool) -> _Figures:
     )
 
 
-def _by_call(profile: Profile, limit: int | None, *, wide: bool) -> _Figures:
+def _by_call(profile: ProfileFigures, limit: int | None, *, wide: bool) -> _Figures:
     live: tuple[tuple[str, Literal["left", "right"]], ...] = (("Live", "right"),) if wide else ()
     return _Figures(
         "call",

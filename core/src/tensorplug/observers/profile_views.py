@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from os import PathLike
 
-    from tensorplug.observers.profiler import KernelRecord, Profile, Types
+    from tensorplug.observers.profile_records import KernelRecord, ProfileFigures, Types
 
 __all__ = ["bytes_text", "groups", "heading", "save_trace", "summary", "types_text"]
 
@@ -22,7 +22,7 @@ __all__ = ["bytes_text", "groups", "heading", "save_trace", "summary", "types_te
 # Text -----------------------------------------------------------------------------------
 
 
-def summary(profile: Profile) -> str:
+def summary(profile: ProfileFigures) -> str:
     """Return a few lines: the figures of the whole, and what took the longest."""
     lines = [heading(profile)]
     total = profile.kernel_seconds
@@ -36,7 +36,7 @@ def summary(profile: Profile) -> str:
     return "\n".join(lines)
 
 
-def heading(profile: Profile) -> str:
+def heading(profile: ProfileFigures) -> str:
     """Return the figures of the whole on two lines."""
     calls, uploads, transfers = len(profile.kernels), profile.uploads, profile.transfers
     busy = profile.device_seconds
@@ -98,7 +98,7 @@ def groups(records: Sequence[KernelRecord]) -> list[Group]:
 # Trace ----------------------------------------------------------------------------------
 
 
-def save_trace(profile: Profile, path: str | PathLike[str]) -> None:
+def save_trace(profile: ProfileFigures, path: str | PathLike[str]) -> None:
     """Write the calls in the Trace Event Format; see ``Profile.save_trace``."""
     trace = {
         "traceEvents": [*_names(profile), *_calls(profile)],
@@ -108,7 +108,7 @@ def save_trace(profile: Profile, path: str | PathLike[str]) -> None:
     Path(path).write_text(json.dumps(trace, allow_nan=False), encoding="utf-8")
 
 
-def _names(profile: Profile) -> Iterator[dict[str, Any]]:
+def _names(profile: ProfileFigures) -> Iterator[dict[str, Any]]:
     """Yield the events that name the process and its threads."""
     yield _name("process_name", 0, "tensorplug")
     for thread, name in profile.threads.items():
@@ -119,7 +119,7 @@ def _name(what: str, thread: int, name: str) -> dict[str, Any]:
     return {"ph": "M", "name": what, "pid": os.getpid(), "tid": thread, "args": {"name": name}}
 
 
-def _calls(profile: Profile) -> Iterator[dict[str, Any]]:
+def _calls(profile: ProfileFigures) -> Iterator[dict[str, Any]]:
     """Yield an event for each call and for the bytes held after it, in the order of time."""
     events = []
     for kernel in profile.kernels:

@@ -13,53 +13,17 @@ from tensorplug.errors import ArgumentError
 from tensorplug.observers import callsite, profile_tables, profile_views
 from tensorplug.observers.allocations import Allocations
 from tensorplug.observers.observation import Observation, observe
+from tensorplug.observers.profile_records import KernelRecord
 from tensorplug.observers.timing import timed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from os import PathLike
 
-    from tensorplug.contract.spec import TensorType
-    from tensorplug.engine.plans import How, Plan
+    from tensorplug.engine.plans import Plan
     from tensorplug.observers.callsite import CallSite
 
 __all__ = ["KernelRecord", "Profile", "profile"]
-
-Types = tuple["TensorType | tuple[TensorType, ...] | None", ...]
-
-
-@dataclass(frozen=True, slots=True)
-class KernelRecord:
-    """One kernel call that a profile saw from beginning to end.
-
-    ``inputs`` has a type per input of the spec: a tuple of types for a list, None for an absent
-    one. ``how`` is native, decomposed or fallback; ``owner`` the distribution whose code ran,
-    ``device`` where it was asked for. ``depth`` counts the decompositions and fallbacks around
-    it. ``start`` is in seconds after the profile's beginning. ``seconds`` is until the device
-    was done, ``self_seconds`` without what calls inside it took, ``device_seconds`` what the
-    device worked on it by its own clock, None where it has none. ``new_bytes`` is the memory
-    under its outputs that was not there before it, ``live_bytes`` what was held after it of all
-    that was made during the profile. ``site`` is the line of Python, ``thread`` the thread's
-    identifier.
-    """
-
-    name: str
-    inputs: Types
-    outputs: tuple[TensorType, ...]
-    attributes: Mapping[str, Any]
-    how: How
-    backend: str
-    device: str
-    owner: str
-    depth: int
-    start: float
-    seconds: float
-    self_seconds: float
-    new_bytes: int
-    live_bytes: int
-    site: CallSite | None
-    thread: int
-    device_seconds: float | None = None
 
 
 class Profile:

@@ -1,4 +1,4 @@
-"""Products added to something, in one step."""
+"""Multiply-add in one step."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ MULTIPLY_ADD = KernelSpec(
 
 
 def multiply_add(x: Any, y: Any, z: Any, /) -> Tensor:
-    """Return ``x * y + z`` elementwise, with broadcasting, in one pass where a device can.
+    """Return ``x * y + z`` elementwise, with broadcasting, in one pass if the device can.
 
-    ``multiply_add(gradient, -rate, weights)`` is a step of gradient descent. The product may be
-    rounded before the sum or not, as the device has it. Differentiable in all three.
+    ``multiply_add(gradient, -rate, weights)`` is a step of gradient descent. The device
+    decides whether the product is rounded before the sum. Differentiable in all three operands.
 
     Raises:
         ShapeError: the shapes do not broadcast.

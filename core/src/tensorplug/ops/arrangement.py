@@ -1,4 +1,4 @@
-"""Repeating and reordering along axes: tiles, mirrors, rolls, moved axes."""
+"""Repeating and reordering along axes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Pairs = tuple[tuple[int, int], ...]
 
 
 def lined_up(shape: Shape, reps: tuple[int, ...]) -> tuple[Shape, tuple[int, ...]]:
-    """Return a shape and repetitions at equal length, with ones put before the shorter."""
+    """Return a shape and repetitions of equal length, padded with ones in front."""
     rank = max(len(shape), len(reps))
     return (1,) * (rank - len(shape)) + shape, (1,) * (rank - len(reps)) + reps
 
@@ -65,8 +65,8 @@ def _mirrored(x: TensorType, *, paddings: Pairs, mode: str) -> TensorType:
         most = size - 1 if mode == "reflect" else size
         if max(pair) > most and any(pair):
             raise ShapeError(
-                f"padding {list(pair)} is too much for axis {axis} of length {size}: mode "
-                f"{mode!r} has {max(most, 0)} elements to mirror"
+                f"padding {list(pair)} is too large for axis {axis} of length {size}: mode "
+                f"{mode!r} allows at most {max(most, 0)}"
             )
     sizes = (low + n + high for (low, high), n in zip(paddings, x.shape, strict=True))
     return TensorType(x.dtype, tuple(sizes))
@@ -95,9 +95,8 @@ def tile(x: Any, repetitions: Any, /) -> Tensor:
 
     Args:
         x: a tensor of any dtype.
-        repetitions: how many times along each axis, an int or a sequence. Where it is shorter
-            than the rank, it concerns the last axes; where it is longer, ``x`` gets new axes in
-            front. (TensorFlow's Tile.)
+        repetitions: number of copies along each axis, an int or a sequence. If it is shorter
+            than the rank, it applies to the last axes; if longer, ``x`` gets new axes in front. (TensorFlow's Tile.)
 
     Returns:
         A tensor of the sizes ``n * repetitions``.
@@ -108,7 +107,7 @@ def tile(x: Any, repetitions: Any, /) -> Tensor:
 
 @chained
 def flip(x: Any, /, *, axis: Any = None) -> Tensor:
-    """Return ``x`` with the order along ``axis`` reversed: one axis, several, or (None) all.
+    """Return ``x`` reversed along ``axis``: one axis, several, or all (None).
 
     (TensorFlow's Reverse.)
     """
@@ -123,11 +122,11 @@ def mirror_pad(x: Any, paddings: Sequence[Sequence[int]], mode: str) -> Tensor:
     Args:
         x: a tensor of any dtype.
         paddings: one (before, after) pair per axis.
-        mode: "reflect" leaves the outermost element out: ``[1, 2, 3]`` padded by (2, 1) is
+        mode: "reflect" omits the outermost element: ``[1, 2, 3]`` padded by (2, 1) is
             ``[3, 2, 1, 2, 3, 2]``; "symmetric" repeats it: ``[2, 1, 1, 2, 3, 3]``.
 
     Raises:
-        ShapeError: there is more padding than elements to mirror: n - 1, or n if symmetric.
+        ShapeError: a padding exceeds n - 1, or n if symmetric, for an axis of length n.
 
     (TensorFlow's MirrorPad.)
 
@@ -137,13 +136,13 @@ def mirror_pad(x: Any, paddings: Sequence[Sequence[int]], mode: str) -> Tensor:
 
 @chained
 def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Tensor:
-    """Return ``x`` with its elements moved on; those that leave at the end enter in front.
+    """Return ``x`` with its elements shifted cyclically.
 
     Args:
         x: a tensor of any dtype.
-        shift: by how many places; negative ones move to the front. One number, or one for each
-            of several axes.
-        axis: along which; an axis may be named more than once. None rolls the elements in
+        shift: number of places; negative shifts move elements to the front. One number, or
+            one per axis.
+        axis: one axis or several; an axis may be repeated. None shifts the elements in
             row-major order.
 
     """
@@ -152,12 +151,14 @@ def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Tensor:
     shifts = shapes.as_ints(shift, f"{caller}: shift")
     if axis is None:
         if len(shifts) != 1:
-            raise ArgumentError(f"{caller}: {len(shifts)} shifts need as many axes")
+            raise ArgumentError(
+                f"{caller}: axis must name {len(shifts)} axes, one per shift, got None"
+            )
         return reshape(_rolled(reshape(tensor, (-1,)), shifts[0], 0), tensor.shape)
     numbers = shapes.as_ints(axis, f"{caller}: axis")
     axes = [shapes.normalize_axis(number, tensor.ndim, f"{caller}: axis") for number in numbers]
     if 1 not in (len(shifts), len(axes)) and len(shifts) != len(axes):
-        raise ArgumentError(f"{caller}: {len(shifts)} shifts do not fit {len(axes)} axes")
+        raise ArgumentError(f"{caller}: shift has {len(shifts)} entries, but axis has {len(axes)}")
     count = max(len(shifts), len(axes)) if shifts and axes else 0
     totals: dict[int, int] = {}
     for at in range(count):
@@ -184,14 +185,14 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Tensor:
 
     Args:
         x: a tensor of any dtype.
-        repeats: how many times; one integer, or a tensor or list of one for each element along
-            ``axis``. Then the size of the result depends on the data, so the numbers are read
-            by the host, which waits for the device.
-        axis: along which; None repeats the elements in row-major order, to rank 1.
+        repeats: an integer, or a tensor or list of one integer per element along ``axis``.
+            The host reads these, and waits for the device, because the result's size depends
+            on them.
+        axis: an axis. None repeats the elements in row-major order; the result has rank 1.
 
     Raises:
         ArgumentError: a number is negative.
-        ShapeError: there are not as many numbers as elements along ``axis``.
+        ShapeError: ``repeats`` and ``axis`` differ in length.
 
     """
     tensor = as_tensor(x, what="repeat: x")
@@ -207,14 +208,14 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Tensor:
 
 
 def _counts(repeats: Any, length: int, caller: str) -> int | np.ndarray[Any, Any]:
-    """Return the number of repetitions: one for all, or one for each of ``length`` elements."""
+    """Return one number of repetitions, or one per element."""
     if hasattr(repeats, "dtype") or isinstance(repeats, list | tuple):
         tensor = as_tensor(repeats, what=f"{caller}: repeats")
         if tensor.dtype not in dt.INTEGER:
             raise DTypeError(f"{caller}: repeats must be integers, got {tensor.type}")
         if tensor.shape not in ((), (1,), (length,)):
             raise ShapeError(
-                f"{caller}: repeats are {tensor.type}, but must be 1 or {length} numbers"
+                f"{caller}: repeats must have 1 or {length} elements, got {tensor.type}"
             )
         counts = tensor.numpy()
         if counts.size and counts.min() < 0:
@@ -230,10 +231,10 @@ def _counts(repeats: Any, length: int, caller: str) -> int | np.ndarray[Any, Any
 def moveaxis(x: Any, source: Any, destination: Any, /) -> Tensor:
     """Return ``x`` with its axes ``source`` at the places ``destination``.
 
-    Both are one axis or as many; the other axes keep their order.
+    Both are ints or sequences of equal length. The other axes keep their order.
 
     Raises:
-        ShapeError: one is out of range or named twice, or the two differ in length.
+        ShapeError: an axis is out of range or named twice, or the lengths differ.
 
     """
     tensor = as_tensor(x, what="moveaxis: x")
@@ -241,7 +242,9 @@ def moveaxis(x: Any, source: Any, destination: Any, /) -> Tensor:
     picked = shapes.distinct_axes(source, rank, f"{caller}: source")
     places = shapes.distinct_axes(destination, rank, f"{caller}: destination")
     if len(picked) != len(places):
-        raise ShapeError(f"{caller}: {len(picked)} axes cannot go to {len(places)} places")
+        raise ShapeError(
+            f"{caller}: source has {len(picked)} axes, but destination has {len(places)}"
+        )
     perm = [axis for axis in range(rank) if axis not in picked]
     for place, axis in sorted(zip(places, picked, strict=True)):
         perm.insert(place, axis)

@@ -1,6 +1,6 @@
-"""Bits of integers, in two's complement, and of booleans.
+"""Bitwise ops on booleans and on integers in two's complement.
 
-Binary ops broadcast by NumPy's rule and promote their operands to a common dtype; Python
+Binary ops broadcast by NumPy's rules and promote their operands to a common dtype; Python
 integers are weak. The source is the array API standard 2025.12.
 """
 
@@ -53,7 +53,7 @@ def bitwise_or(a: Any, b: Any, /) -> Tensor:
 
 @chained
 def bitwise_xor(a: Any, b: Any, /) -> Tensor:
-    """Return ``a ^ b`` elementwise: the bits set in one of them only."""
+    """Return ``a ^ b`` elementwise: the bits set in exactly one."""
     return dispatch_binary(BITWISE_XOR, a, b)
 
 
@@ -65,9 +65,9 @@ def bitwise_invert(x: Any, /) -> Tensor:
 
 @chained
 def bitwise_left_shift(a: Any, b: Any, /) -> Tensor:
-    """Return ``a << b`` elementwise: ``a * 2**b``, of which the upper bits are lost.
+    """Return ``a << b`` elementwise: ``a * 2**b`` without the upper bits.
 
-    A shift by the number of bits or more gives 0; so does, as in NumPy, one by a negative number.
+    A shift by the number of bits or more gives 0. So does a negative shift, as in NumPy.
     """
     return dispatch_binary(LEFT_SHIFT, a, b)
 
@@ -76,7 +76,7 @@ def bitwise_left_shift(a: Any, b: Any, /) -> Tensor:
 def bitwise_right_shift(a: Any, b: Any, /) -> Tensor:
     """Return ``a >> b`` elementwise: ``floor(a / 2**b)``, which keeps the sign.
 
-    A shift by the number of bits or more gives 0, or -1 if ``a`` is negative; so does, as in
-    NumPy, one by a negative number.
+    A shift by the number of bits or more gives 0, or -1 if ``a`` is negative. So does a negative
+    shift, as in NumPy.
     """
     return dispatch_binary(RIGHT_SHIFT, a, b)

@@ -26,11 +26,11 @@ def _block_shape(value: Any, known: InputTypes) -> tuple[int, ...]:
     block = shapes.as_ints(value)
     rank: int = known["x"].rank
     if any(size < 1 for size in block):
-        raise ShapeError(f"must hold positive sizes, got {list(block)}")
+        raise ShapeError(f"must contain positive sizes, got {list(block)}")
     if len(block) >= max(rank, 1):
         raise ShapeError(
-            f"{list(block)} has {len(block)} sizes, but x of rank {rank} has "
-            f"{max(rank - 1, 0)} axes beside the batch"
+            f"{list(block)} has {len(block)} sizes, but x of rank {rank} has only "
+            f"{max(rank - 1, 0)} axes after the batch"
         )
     return block
 
@@ -42,13 +42,13 @@ def _pairs(value: Any, known: InputTypes) -> Pairs:
 def _to_space(x: TensorType, *, block_shape: tuple[int, ...], crops: Pairs) -> TensorType:
     blocks = prod(block_shape)
     if x.shape[0] % blocks:
-        raise ShapeError(f"the batch of {x.shape[0]} is no multiple of {blocks}")
+        raise ShapeError(f"the batch size {x.shape[0]} is not a multiple of {blocks}")
     sizes = []
     for axis, (size, block, crop) in enumerate(
         zip(x.shape[1:], block_shape, crops, strict=False), start=1
     ):
         if sum(crop) > size * block:
-            raise ShapeError(f"crops {list(crop)} leave axis {axis} of length {size * block}")
+            raise ShapeError(f"crops {list(crop)} exceed axis {axis} of length {size * block}")
         sizes.append(size * block - sum(crop))
     return TensorType(x.dtype, (x.shape[0] // blocks, *sizes, *x.shape[1 + len(sizes) :]))
 
@@ -75,7 +75,7 @@ def _to_batch(x: TensorType, *, block_shape: tuple[int, ...], paddings: Pairs) -
         padded = size + sum(pair)
         if padded % block:
             raise ShapeError(
-                f"axis {axis} of length {size}, padded by {list(pair)}, is no multiple of {block}"
+                f"axis {axis} of length {size}, padded by {list(pair)}, is not a multiple of {block}"
             )
         sizes.append(padded // block)
     batch = x.shape[0] * prod(block_shape)
@@ -94,14 +94,14 @@ SPACE_TO_BATCH_ND = KernelSpec(
 
 
 def cut(shape: Shape, block_shape: tuple[int, ...]) -> Shape:
-    """Return the batch, then each spatial axis as blocks and cells in a block, then the rest."""
+    """Return the shape with each spatial axis split into blocks and cells."""
     spatial = zip(shape[1:], block_shape, strict=False)
     pairs = [part for size, block in spatial for part in (size // block, block)]
     return (shape[0], *pairs, *shape[1 + len(block_shape) :])
 
 
 def cells_first(rank: int, block_rank: int) -> tuple[int, ...]:
-    """Return the order of what ``cut`` gave in which the cells of a block come first."""
+    """Return the permutation of the axes of ``cut`` that puts the cells of a block first."""
     cells = range(2, 2 * block_rank + 1, 2)
     blocks = range(1, 2 * block_rank, 2)
     return (*cells, 0, *blocks, *range(2 * block_rank + 1, rank + block_rank))
@@ -128,7 +128,7 @@ def _laid_out(
 def _out_of_depth(x: TensorType, *, block_size: int, data_format: str) -> TensorType:
     n, height, width, channels = _image(x, data_format)
     if channels % block_size**2:
-        raise ShapeError(f"{channels} channels are no multiple of {block_size**2}")
+        raise ShapeError(f"{channels} channels are not a multiple of {block_size**2}")
     spatial = (height * block_size, width * block_size)
     return _laid_out(x, n, spatial, channels // block_size**2, data_format)
 
@@ -152,9 +152,9 @@ SPACE_TO_DEPTH = KernelSpec("SpaceToDepth", ("x",), _into_depth, attributes=_IN_
 def depth_moves(
     x: TensorType, block_size: int, data_format: str, *, into_depth: bool
 ) -> tuple[Shape, tuple[int, ...]]:
-    """Return the shape with each block on axes of its own, and the order to bring them to.
+    """Return the shape with each block on its own axes, and the permutation to apply.
 
-    The channels of an image are, for each place in the block by rows, those of the smaller one.
+    The channels of an image are those of each place in the block, in row-major order.
     """
     n, height, width, channels = _image(x, data_format)
     b = block_size
@@ -175,14 +175,14 @@ def batch_to_space_nd(x: Any, block_shape: Any, crops: Sequence[Sequence[int]]) 
 
     Args:
         x: of shape ``[batch * prod(block_shape), *spatial, *rest]``, of any dtype.
-        block_shape: the size of a block along each of the M spatial axes.
-        crops: how much to cut off (before, after) along each of them, from the result.
+        block_shape: the block's size along each of the M spatial axes.
+        crops: (before, after) to cut off the result along each spatial axis.
 
     Returns:
         A tensor of shape ``[batch, *(spatial * block_shape - crops), *rest]``.
 
     Raises:
-        ShapeError: the batch is no multiple of the block, or the crops are larger than an axis.
+        ShapeError: the batch is not a multiple of the block, or the crops are larger than an axis.
 
     (TensorFlow's BatchToSpaceND.)
 
@@ -195,15 +195,15 @@ def space_to_batch_nd(x: Any, block_shape: Any, paddings: Sequence[Sequence[int]
     """Return ``x`` padded with zeros, with the cells of each block moved into the batch.
 
     Args:
-        x: of shape ``[batch, *spatial, *rest]``, of any dtype (strings: padded with empty ones).
-        block_shape: the size of a block along each of the M spatial axes.
-        paddings: how much to add (before, after) along each of them, first.
+        x: of shape ``[batch, *spatial, *rest]``, of any dtype. Strings are padded with empty strings.
+        block_shape: the block's size along each of the M spatial axes.
+        paddings: (before, after) to add along each spatial axis first.
 
     Returns:
         A tensor of shape ``[batch * prod(block_shape), *(padded / block_shape), *rest]``.
 
     Raises:
-        ShapeError: a padded axis is no multiple of the block.
+        ShapeError: a padded axis is not a multiple of the block.
 
     (TensorFlow's SpaceToBatchND.)
 
@@ -225,7 +225,7 @@ def depth_to_space(x: Any, block_size: int, data_format: str = "NHWC") -> Tensor
         Images of shape ``[n, height * b, width * b, channels / b**2]``.
 
     Raises:
-        ShapeError: the rank is not 4, or the channels are no multiple of ``b**2``.
+        ShapeError: the rank is not 4, or the channels are not a multiple of ``b**2``.
 
     (TensorFlow's DepthToSpace.)
 
@@ -235,10 +235,10 @@ def depth_to_space(x: Any, block_size: int, data_format: str = "NHWC") -> Tensor
 
 @chained
 def space_to_depth(x: Any, block_size: int, data_format: str = "NHWC") -> Tensor:
-    """Return images with blocks of pixels moved into channels: undoes ``depth_to_space``.
+    """Return images with blocks of pixels moved into channels: the inverse of ``depth_to_space``.
 
     Raises:
-        ShapeError: the rank is not 4, or height and width are no multiples of the block.
+        ShapeError: the rank is not 4, or height and width are not a multiple of the block.
 
     (TensorFlow's SpaceToDepth.)
 

@@ -1,4 +1,4 @@
-"""Bringing shapes and tensors together: broadcasting, grids, expected shapes."""
+"""Broadcasting, grids, checks of shapes."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ BROADCAST_ARGS = KernelSpec(
 
 
 def broadcast_args(s0: Any, s1: Any) -> Tensor:
-    """Return the shape, as a vector of integers, to which two such shapes broadcast.
+    """Return the shape to which two shapes broadcast; all three are vectors of integers.
 
-    ``broadcast_shapes`` does the same for shapes that are no tensors.
+    ``broadcast_shapes`` does the same for tuples.
 
     Raises:
-        ShapeError: they do not broadcast, or are no vectors.
+        ShapeError: the shapes do not broadcast, or are not vectors.
 
     (TensorFlow's BroadcastArgs.)
 
@@ -51,7 +51,7 @@ def broadcast_args(s0: Any, s1: Any) -> Tensor:
 
 
 def broadcast_shapes(*all_shapes: Any) -> Shape:
-    """Return the shape to which shapes (tuples or lists of sizes) broadcast; of none, ``()``.
+    """Return the shape to which shapes (tuples or lists of sizes) broadcast; ``()`` by default.
 
     Raises:
         ShapeError: they do not broadcast, or a size is negative.
@@ -63,7 +63,7 @@ def broadcast_shapes(*all_shapes: Any) -> Shape:
 
 
 def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
-    """Return tensors repeated along new and size-1 axes until all have one shape.
+    """Return the tensors broadcast to their common shape.
 
     Raises:
         ShapeError: their shapes do not broadcast.
@@ -81,7 +81,7 @@ def meshgrid(*arrays: Any, indexing: Literal["xy", "ij"] = "xy") -> tuple[Tensor
     """Return the coordinates of a grid, one tensor for each vector of coordinates.
 
     Args:
-        *arrays: vectors (a number counts as one of length 1); their dtypes need not agree.
+        *arrays: vectors or numbers; their dtypes may differ.
         indexing: "ij": the i-th vector runs along axis i. "xy": the first runs along axis 1
             and the second along axis 0, as columns and rows do.
 
@@ -89,8 +89,8 @@ def meshgrid(*arrays: Any, indexing: Literal["xy", "ij"] = "xy") -> tuple[Tensor
         As many tensors as vectors, of shape ``[n0, n1, ...]``, for "xy" ``[n1, n0, ...]``.
 
     Raises:
-        ShapeError: one of them has a rank above 1.
-        ArgumentError: ``indexing`` is something else.
+        ShapeError: an array has a rank above 1.
+        ArgumentError: an unknown ``indexing``.
 
     """
     if indexing not in ("xy", "ij"):
@@ -98,7 +98,9 @@ def meshgrid(*arrays: Any, indexing: Literal["xy", "ij"] = "xy") -> tuple[Tensor
     tensors = [as_tensor(array, what="meshgrid: an argument") for array in arrays]
     for tensor in tensors:
         if tensor.ndim > 1:
-            raise ShapeError(f"meshgrid: vectors are needed, got {tensor.type}")
+            raise ShapeError(
+                f"meshgrid: the arguments must be vectors or numbers, got {tensor.type}"
+            )
     places = list(range(len(tensors)))
     if indexing == "xy":
         places[:2] = places[:2][::-1]
@@ -115,10 +117,10 @@ def meshgrid(*arrays: Any, indexing: Literal["xy", "ij"] = "xy") -> tuple[Tensor
 
 
 def ensure_shape(x: Any, shape: Any) -> Tensor:
-    """Return ``x`` if it has ``shape``, in which None stands for any size.
+    """Return ``x`` after checking its shape; None in ``shape`` stands for any size.
 
     Raises:
-        ShapeError: it has another.
+        ShapeError: ``x`` has another shape.
 
     (TensorFlow's EnsureShape.)
 

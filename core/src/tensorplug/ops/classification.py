@@ -1,4 +1,4 @@
-"""Counting right and wrong answers of classifiers."""
+"""Evaluation of classifiers."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ __all__ = ["confusion_matrix", "in_top_k"]
 
 
 def confusion_matrix(labels: Any, predictions: Any, num_classes: int) -> Tensor:
-    """Return how often each class was taken for each: ``[num_classes, num_classes]``, int32.
+    """Return the confusion matrix: ``[num_classes, num_classes]``, int32.
 
     Args:
-        labels: the true classes, numbers of rank 1 (fractions are cut off).
-        predictions: the classes that were predicted, of the same length.
-        num_classes: how many there are. Pairs with a class outside ``[0, num_classes)`` are
+        labels: the true classes, numbers of rank 1. Fractions are truncated.
+        predictions: the predicted classes, of the same length.
+        num_classes: number of classes. Pairs with a class outside ``[0, num_classes)`` are
             not counted.
 
     Returns:
-        In row i and column j the number of examples of class i that were taken for class j.
+        At row i and column j, the number of examples of class i predicted as class j.
 
     Raises:
         ShapeError: another rank, or lengths that differ.
         DTypeError: complex numbers or strings.
-        ArgumentError: a num_classes that is no positive integer.
+        ArgumentError: a num_classes that is not a positive integer.
 
     (TensorFlow.js's math.confusionMatrix.)
 
@@ -52,7 +52,7 @@ def confusion_matrix(labels: Any, predictions: Any, num_classes: int) -> Tensor:
     if count < 1:
         raise ArgumentError(f"confusion_matrix: num_classes must be positive, got {count}")
     known = logical_and(_within(true, count), _within(guessed, count))
-    # One place behind the matrix takes the pairs that are not counted.
+    # One extra place takes the pairs that are not counted.
     places = where(known, true * count + guessed, count * count)
     number = true.shape[0]
     counted = scatter_nd(
@@ -79,15 +79,15 @@ def in_top_k(predictions: Any, targets: Any, k: int = 1) -> Tensor:
 
     Args:
         predictions: scores, ``[..., classes]``, of rank 2 or more.
-        targets: indices of classes, ``[...]``. One outside ``[0, classes)`` is not among them.
-        k: how many classes count. Of equal scores the lowest class comes first.
+        targets: class indices, ``[...]``. The result is False for those outside ``[0, classes)``.
+        k: number of classes. Among equal scores, the lowest class comes first.
 
     Returns:
         Booleans of the shape of ``targets``.
 
     Raises:
-        ShapeError: shapes that do not fit, or a k larger than the number of classes.
-        DTypeError: targets that are no integers.
+        ShapeError: the shapes do not fit, or k is larger than the number of classes.
+        DTypeError: targets that are not integers.
         ArgumentError: a k below 1.
 
     (TensorFlow.js's inTopKAsync.)

@@ -1,4 +1,4 @@
-"""Comparison and logic: boolean results. Their gradients are zero everywhere (stops)."""
+"""Comparison and logic: boolean results. They stop gradients."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
     "not_equal",
 ]
 
-_ORDERED = dt.REAL | {dt.string}  # texts by the numbers of their characters
+_ORDERED = dt.REAL | {dt.string}  # strings by their code points
 
 EQUAL = KernelSpec("Equal", ("a", "b"), inference.broadcast_bool, promote=("a", "b"))
 NOT_EQUAL = KernelSpec("NotEqual", ("a", "b"), inference.broadcast_bool, promote=("a", "b"))
@@ -139,7 +139,7 @@ def logical_not(x: Any, /) -> Tensor:
 
 @chained
 def logical_xor(a: Any, b: Any, /) -> Tensor:
-    """Return whether one of ``a`` and ``b`` holds and not the other, elementwise.
+    """Return whether exactly one of ``a`` and ``b`` is true, elementwise.
 
     Both operands must be boolean.
     """

@@ -1,6 +1,6 @@
-"""Complex numbers: made of parts, and taken apart.
+"""Making complex numbers and taking their parts.
 
-Arithmetic and functions of complex numbers stand with those of real ones. The source is the
+Arithmetic and functions of complex numbers are in the modules of the real ones. The source is the
 array API standard 2025.12 unless a docstring says otherwise.
 """
 
@@ -56,9 +56,9 @@ CONJ = KernelSpec("Conj", ("x",), _conjugate, accepts=dt.NUMERIC, promote=("x",)
 
 
 def complex(real: Any, imag: Any, /) -> Tensor:
-    """Return ``real + imag * 1j`` elementwise, each part exactly as given; both broadcast.
+    """Return ``real + imag * 1j`` elementwise, with broadcasting. Each part is exact.
 
-    float64 gives complex128, other floats complex64; integers become the default float first.
+    float64 gives complex128, other floats complex64. Integers become the default float first.
     (TensorFlow's Complex.)
     """
     return dispatch_binary(COMPLEX, real, imag)

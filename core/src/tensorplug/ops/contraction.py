@@ -25,7 +25,7 @@ __all__ = [
 def _equation(value: Any, known: InputTypes) -> str:
     """Return the equation with its result written out and letters for the ellipsis."""
     if not isinstance(value, str):
-        raise ArgumentError(f"must be a text such as 'ij,jk->ik', got {value!r}")
+        raise ArgumentError(f"must be a string such as 'ij,jk->ik', got {value!r}")
     operands: list[TensorType] = known["xs"]
     text = value.replace(" ", "")
     left, arrow, right = text.partition("->")
@@ -33,9 +33,7 @@ def _equation(value: Any, known: InputTypes) -> str:
     for term in (*inputs, right):
         _check_term(term, value)
     if len(inputs) != len(operands):
-        raise ArgumentError(
-            f"{value!r} names {len(inputs)} operands, but {len(operands)} are given"
-        )
+        raise ArgumentError(f"{value!r} has terms for {len(inputs)} operands, got {len(operands)}")
     covered = [
         _covered(term, operand, at)
         for term, operand, at in zip(inputs, operands, range(len(inputs)), strict=True)
@@ -43,7 +41,7 @@ def _equation(value: Any, known: InputTypes) -> str:
     free = [letter for letter in ascii_letters if letter not in text]
     if max(covered) > len(free):
         raise ArgumentError(
-            f"{value!r} needs more than the {len(ascii_letters)} letters there are"
+            f"{value!r} needs more than the {len(ascii_letters)} letters available"
         )
     dots = "".join(free[: max(covered)])
     spelled = [
@@ -54,8 +52,8 @@ def _equation(value: Any, known: InputTypes) -> str:
     _check_out(out, spelled, value)
     if arrow and dots and "..." not in right:
         raise ArgumentError(
-            f"{value!r} says nothing of the {len(dots)} axes that its ellipsis covers: name "
-            "them in the result by '...', or by letters"
+            f"{value!r} omits the {len(dots)} axes of its ellipsis: put '...' into the result, "
+            "or name them by letters"
         )
     return f"{','.join(spelled)}->{out}"
 
@@ -65,13 +63,13 @@ def _check_term(term: str, equation: str) -> None:
     wrong = [letter for letter in letters if letter not in ascii_letters]
     if wrong:
         raise ArgumentError(
-            f"{equation!r} holds {wrong[0]!r}: a term consists of letters and at most one '...', "
-            "operands are separated by ',', and '->' stands before the result"
+            f"{equation!r} contains {wrong[0]!r}: a term consists of letters and at most one '...', "
+            "operands are separated by ',', and '->' precedes the result"
         )
 
 
 def _covered(term: str, operand: TensorType, at: int) -> int:
-    """Return how many axes the ellipsis of ``term`` stands for."""
+    """Return the number of axes of the ellipsis in ``term``."""
     letters = len(term.replace("...", ""))
     free = operand.rank - letters
     if free < 0 or (free and "..." not in term):
@@ -129,8 +127,8 @@ def einsum(equation: str, /, *operands: Any) -> Tensor:
     Operands are promoted to a common dtype; integers wrap.
 
     Raises:
-        ArgumentError: an equation that cannot be read, or that does not name these operands.
-        ShapeError: a term of another rank than its operand, or two lengths of one label.
+        ArgumentError: the equation cannot be parsed, or does not match the operands.
+        ShapeError: a term does not match its operand's rank, or a label has two lengths.
         DTypeError: booleans.
 
     Source: NumPy's ``einsum``; TensorFlow's kernel ``Einsum``.

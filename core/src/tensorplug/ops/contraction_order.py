@@ -1,9 +1,9 @@
-"""In which order and by which products an Einstein sum is computed: arithmetic of labels only.
+"""The order of products in an Einstein sum. This module computes with labels only.
 
-A sum over several operands is split into products of two, because each of those is a product of
-matrices and the labels that nothing needs any more vanish at once. Up to ``_EXACT`` operands the
-split with the fewest multiplications is found by looking at every one; beyond that pairs are
-joined greedily, those first that make the tensors smallest.
+A sum over several operands is split into products of two. Each one is a matrix product, and
+labels that are no longer needed are summed at once. For up to ``_EXACT`` operands, an exhaustive
+search finds the split with the fewest multiplications. For more, pairs are joined greedily,
+smallest results first.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _EXACT = 6
 
 @dataclass(frozen=True, slots=True)
 class Reduced:
-    """What is done to one operand alone, in this order.
+    """The steps on one operand alone, in this order.
 
-    ``shape``: without the axes of length 1 that are broadcast; None if there is none.
-    ``diagonals``: pairs of axes, the second of which goes while the first becomes their
-    diagonal. ``summed``: axes whose labels occur nowhere else. ``labels``: what is left.
+    ``shape``: without the broadcast axes of length 1, or None. ``diagonals``: pairs of axes; the
+    first becomes their diagonal, the second is removed. ``summed``: axes whose labels occur
+    nowhere else. ``labels``: the remaining ones.
     """
 
     shape: Shape | None
@@ -39,7 +39,7 @@ class Reduced:
 
 @dataclass(frozen=True, slots=True)
 class Arranged:
-    """How an operand enters a product: axes permuted, reshaped, the last two swapped."""
+    """The steps before a product: permute the axes, reshape, swap the last two axes."""
 
     perm: tuple[int, ...] | None
     shape: Shape | None
@@ -48,10 +48,10 @@ class Arranged:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """One product of two tensors, counted in the order in which they are made.
+    """One product of tensors ``left`` and ``right``, numbered in the order of their creation.
 
-    ``matrices``: a product of matrices, else elementwise. ``shape``: of the result where it has
-    to be reshaped. ``labels``: of the result.
+    ``matrices``: a matrix product, else elementwise. ``shape``: to reshape the result to, or
+    None. ``labels``: of the result.
     """
 
     left: int
@@ -65,7 +65,7 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class Contraction:
-    """All steps of an Einstein sum; ``perm`` brings the last result in the order asked for."""
+    """All steps of an Einstein sum; ``perm`` permutes the last result, if not None."""
 
     reduced: tuple[Reduced, ...]
     joins: tuple[Join, ...]
@@ -79,10 +79,10 @@ def terms(equation: str) -> tuple[list[str], str]:
 
 
 def label_sizes(labelled: Sequence[str], operands: Sequence[Shape]) -> dict[str, int]:
-    """Return how long the axes of each label are; an axis of length 1 stands for any length.
+    """Return the length of each label; an axis of length 1 broadcasts.
 
     Raises:
-        ShapeError: when two lengths of one label differ and neither is 1.
+        ShapeError: two lengths of one label differ and neither is 1.
 
     """
     sizes: dict[str, int] = {}
@@ -154,7 +154,7 @@ def _join(
     out: str,
     sizes: Mapping[str, int],
 ) -> Join:
-    """Return the product of ``pair``; ``out``: the order of the final result, if it is that."""
+    """Return the product of ``pair``; ``out``: the labels of the final result, if it is the last."""
     common = [label for label in pair[0] if label in pair[1]]
     inner = [label for label in common if label not in needed]
     if not inner:
@@ -165,7 +165,7 @@ def _join(
     columns = [label for label in pair[1] if label not in common]
     if out and rows and columns and out.index(rows[0]) > out.index(columns[0]):
         return _join(positions[::-1], pair[::-1], needed, "", sizes)
-    if len(pair[1]) > len(pair[0]):  # the order of the larger one, which then is not copied
+    if len(pair[1]) > len(pair[0]):  # the larger operand's order, so that it is not copied
         inner.sort(key=pair[1].index)
     labels = "".join([*batch, *rows, *columns])
     return Join(
@@ -181,7 +181,7 @@ def _join(
 def _matrices(
     labels: str, groups: tuple[list[str], list[str], list[str]], sizes: Mapping[str, int]
 ) -> Arranged:
-    """Return how an operand becomes matrices: batch axes, then rows and columns in one each."""
+    """Return the steps that make matrices of an operand: [batch, rows, columns]."""
     batch, rows, columns = groups
     swapped = bool(rows and columns) and labels.index(columns[0]) < labels.index(rows[0])
     last = (columns, rows) if swapped else (rows, columns)
@@ -206,7 +206,9 @@ def _elementwise(
         perm = tuple(operand.index(label) for label in labels if label in operand)
         spread = tuple(sizes[label] if label in operand else 1 for label in labels)
         lead = len(spread) - len(operand)
-        plain = all(label not in operand for label in labels[:lead])  # broadcasting adds those
+        plain = all(
+            label not in operand for label in labels[:lead]
+        )  # broadcasting adds these axes
         arranged.append(
             Arranged(None if perm == tuple(range(len(perm))) else perm, None if plain else spread)
         )
@@ -262,9 +264,9 @@ def _cheapest(made: Sequence[str], out: str, sizes: Mapping[str, int]) -> Pairs:
 def _best_splits(
     labels: Mapping[int, set[str]], sizes: Mapping[str, int]
 ) -> dict[int, tuple[int, int]]:
-    """Return in which two parts each subset of several operands is best computed.
+    """Return the best split in two parts for each subset of two or more operands.
 
-    ``labels``: of the product of each subset, a number with one bit per operand.
+    ``labels`` has the labels of the product of each subset, a bit mask of operands.
     """
     costs: dict[int, int] = {}
     split: dict[int, tuple[int, int]] = {}
@@ -275,14 +277,16 @@ def _best_splits(
         while part:
             rest = subset ^ part
             cost = costs[part] + costs[rest] + _cost(labels[part] | labels[rest], sizes)
-            if part > rest and (subset not in split or cost < costs[subset]):  # each split once
+            if part > rest and (
+                subset not in split or cost < costs[subset]
+            ):  # count each split once
                 costs[subset], split[subset] = cost, (part, rest)
             part = (part - 1) & subset
     return split
 
 
 def _greedy(made: Sequence[str], out: str, sizes: Mapping[str, int]) -> Pairs:
-    """Join again and again the two whose product is smallest compared with themselves."""
+    """Join pairs repeatedly: first those whose product is smallest relative to themselves."""
     waiting = {at: set(labels) for at, labels in enumerate(made)}
     pairs: Pairs = []
     while len(waiting) > 1:

@@ -1,4 +1,4 @@
-"""What a caller has, as a tensor: copied, or over the caller's own memory."""
+"""Conversion to tensors, by a copy or over the caller's memory."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ def asarray(
     Args:
         obj: a tensor, a Python number, nested lists of them, a NumPy array, or anything that
             NumPy can read as an array.
-        dtype: of the result. By default an array keeps its own, Python floats become float32,
+        dtype: of the result. By default an array keeps its dtype, Python floats become float32,
             ints int32 (int64 if they do not fit), bools bool.
-        device: where it is to be, such as ``"cpu"``, or ``x.device`` of a tensor; by default
-            a tensor stays where it is, and all else goes to the active one.
+        device: of the result, such as ``"cpu"`` or ``x.device``. By default a tensor stays on
+            its device; other data goes to the active device.
         copy: True gives a tensor a new handle (tensors are values, so they share the data).
             Data from outside is copied by default, so that later writes to it are not seen.
-            False shares the memory of an array, or of what else has Python's buffer protocol,
-            as ``from_dlpack`` does: then they are seen. It refuses where a copy is needed.
+            False shares the memory of an array, or of another object with Python's buffer
+            protocol, as ``from_dlpack`` does. Later writes to it are seen then.
 
     Raises:
         ShapeError: ragged lists.
         DTypeError: object arrays, or a dtype the device does not have.
-        ArgumentError: a number that does not fit ``dtype``.
-        CopyNeededError: ``copy=False``, but ``obj`` is a list or a number, or there is another
-            dtype or device, or one that does not share the host's memory.
+        ArgumentError: a number does not fit ``dtype``.
+        CopyNeededError: ``copy=False``, but ``obj`` is a list or a number, or has another dtype
+            or device, or the device does not share the host's memory.
 
     """
     wanted = None if dtype is None else dt.of(dtype, "asarray")
@@ -60,21 +60,21 @@ def asarray(
 
 
 def _stays(obj: Any, dtype: DType | None, device: str | None) -> bool:
-    """Return whether ``obj`` is a live tensor of that dtype, and there already."""
+    """Return whether ``obj`` is a live tensor of that dtype on that device."""
     if not hasattr(obj, "_placement") or hasattr(obj.__class__, "_reading") or obj.is_disposed:
-        return False  # no tensor, or a variable, which is read
+        return False  # not a tensor, or a variable, which must be read
     return dtype in (None, obj.dtype) and device in (None, obj.device)
 
 
 def _borrowed(obj: Any, dtype: DType | None, device: str | None) -> Tensor:
-    """Return the elements of an array, or of what else lends its memory, without a copy.
+    """Return a tensor over the memory of an array, or of another object with a buffer.
 
-    What the owner writes there later is seen in the tensor, as with ``from_dlpack``.
+    The tensor shows later writes of the owner, as with ``from_dlpack``.
 
     Raises:
-        CopyNeededError: ``obj`` lends no memory, or its elements are not laid out as ``dtype``
+        CopyNeededError: ``obj`` has no buffer, or its elements are not laid out as ``dtype``
             is on the device, or the device does not share the host's memory.
-        DTypeError: tensors, or the device's, have no such dtype.
+        DTypeError: tensors, or the device, do not have the dtype.
 
     """
     try:
@@ -84,11 +84,11 @@ def _borrowed(obj: Any, dtype: DType | None, device: str | None) -> Tensor:
         raise CopyNeededError(_refusal(why)) from None
     own = dt.of(array.dtype, "asarray")
     if own is dt.string:
-        raise CopyNeededError(_refusal("text is laid out in another way in tensors"))
+        raise CopyNeededError(_refusal("tensors lay strings out differently"))
     if dtype not in (None, own):
-        raise CopyNeededError(_refusal(f"it is {own}, and {dtype} is wanted"))
+        raise CopyNeededError(_refusal(f"it is {own}, not {dtype}"))
     if array.dtype != own.numpy or not array.flags.aligned:
-        why = f"its elements ({array.dtype.str!r}) are not laid out as this machine reads them"
+        why = f"its elements ({array.dtype.str!r}) are not in this machine's layout"
         raise CopyNeededError(_refusal(why))
     context = current_context()
     return engine_of(context).convert(

@@ -18,7 +18,9 @@ __all__ = ["bincount", "dense_bincount", "unsorted_segment_sum"]
 
 def _segments(x: TensorType, segment_ids: TensorType, *, num_segments: int) -> TensorType:
     if x.shape[: segment_ids.rank] != segment_ids.shape:
-        raise ShapeError(f"x must begin with the sizes of segment_ids, {list(segment_ids.shape)}")
+        raise ShapeError(
+            f"the shape of x must begin with that of segment_ids, {list(segment_ids.shape)}"
+        )
     return TensorType(x.dtype, (num_segments, *x.shape[segment_ids.rank :]))
 
 
@@ -77,15 +79,15 @@ def unsorted_segment_sum(x: Any, segment_ids: Any, num_segments: int) -> Tensor:
 
     Args:
         x: numbers, ``[*ids, *rest]``.
-        segment_ids: integers, of the leading sizes of ``x``, in any order. What has an id outside
-            ``[0, num_segments)`` is left out.
-        num_segments: how many sums there are; without summands they are 0.
+        segment_ids: integers, with the leading sizes of ``x``, in any order. Elements with ids
+            outside ``[0, num_segments)`` are ignored.
+        num_segments: number of sums. Sums without summands are 0.
 
     Returns:
         ``[num_segments, *rest]``, of the dtype of ``x``.
 
     Raises:
-        ShapeError: ``x`` does not begin with the sizes of ``segment_ids``.
+        ShapeError: the shape of ``x`` does not begin with that of ``segment_ids``.
 
     (TensorFlow's UnsortedSegmentSum.)
 
@@ -96,22 +98,20 @@ def unsorted_segment_sum(x: Any, segment_ids: Any, num_segments: int) -> Tensor:
 def bincount(
     x: Any, weights: Any = None, size: int | None = None, *, minlength: int = 0
 ) -> Tensor:
-    """Return how often each integer from 0 to ``size - 1`` occurs in ``x``.
+    """Return the number of occurrences in ``x`` of each integer from 0 to ``size - 1``.
 
     Args:
-        x: integers of any shape, none of them negative. Those from ``size`` on are not counted.
-        weights: of the shape of ``x``: what each counts, 1 by default (also if it has no
-            elements).
-        size: how many counts there are; one more than the greatest of ``x`` by default, for
-            which its data is read.
-        minlength: how many there are at least where no size says it, as in NumPy.
+        x: non-negative integers of any shape. Those from ``size`` on are not counted.
+        weights: of the shape of ``x``; without them, or without elements, each weight is 1.
+        size: number of counts; by default one more than the maximum of ``x``, which is read.
+        minlength: minimum number of counts if there is no size, as in NumPy.
 
     Returns:
-        ``[size]``, int32; with weights of their dtype.
+        ``[size]``, int32 or the dtype of the weights.
 
     Raises:
-        ArgumentError: ``minlength`` beside a size; an integer is negative, where the device can
-            tell (others leave it out).
+        ArgumentError: both ``minlength`` and ``size``; or an integer is negative (some devices
+            ignore it instead).
         ShapeError: the weights have another shape.
 
     (TensorFlow's Bincount.)
@@ -119,7 +119,9 @@ def bincount(
     """
     least = shapes.index(minlength, "bincount: minlength")
     if size is not None and least:
-        raise ArgumentError(f"bincount: either size or minlength, got {size!r} and {least}")
+        raise ArgumentError(
+            f"bincount: size and minlength exclude each other, got {size!r} and {least}"
+        )
     x, size = _sized(x, size, "bincount", least)
     return dispatch(BINCOUNT, x, weights, size=size)
 
@@ -130,13 +132,13 @@ def dense_bincount(
     """Return how often each integer from 0 to ``size - 1`` occurs in ``x``, row by row.
 
     Args:
-        x: integers, of rank 1 or, for a count of each row, 2; see ``bincount``.
+        x: integers of rank 1, or of rank 2 to count each row; see ``bincount``.
         weights: likewise.
         size: likewise.
-        binary_output: say only whether an integer occurs: 1 or 0.
+        binary_output: whether to return 1 for integers that occur and 0 for others.
 
     Returns:
-        ``[size]`` or ``[rows, size]``, int32; with weights of their dtype.
+        ``[size]`` or ``[rows, size]``, int32 or the dtype of the weights.
 
     Raises:
         ArgumentError, ShapeError: as for ``bincount``; or ``x`` has another rank.
@@ -149,10 +151,10 @@ def dense_bincount(
 
 
 def _sized(x: Any, size: int | None, caller: str, least: int = 0) -> tuple[Any, int]:
-    """Return ``x``, and how many counts there are, at least ``least`` if nobody has said it."""
+    """Return ``x`` and the number of counts: ``size``, or as many as needed but at least ``least``."""
     if size is not None:
         return x, size
     tensor = as_tensor(x, what=f"{caller}: x")
-    if not tensor.size or tensor.dtype not in dt.INTEGER:  # the kernel refuses what is none
+    if not tensor.size or tensor.dtype not in dt.INTEGER:  # the kernel rejects other dtypes
         return tensor, least
     return tensor, max(int(tensor.numpy().max()) + 1, least)

@@ -1,4 +1,4 @@
-"""How variables vary together: covariances and correlations of rows."""
+"""Covariances and correlations."""
 
 from __future__ import annotations
 
@@ -22,23 +22,22 @@ __all__ = ["corrcoef", "cov"]
 
 
 def cov(x: Any, /, *, correction: float = 1.0) -> Tensor:
-    """Return the covariances of variables, each a row of observations.
+    """Return the covariances of variables, whose observations are rows.
 
     ``c[i, j] = sum((x[i] - mean(x[i])) * conj(x[j] - mean(x[j]))) / (n - correction)``.
 
     Args:
         x: ``[..., variables, n]``, or ``[n]`` for one variable; integers become float32.
-        correction: 1 for an estimate of the covariances of what x was drawn from, 0 for those
-            of x itself.
+        correction: 1 estimates the covariances of the population, 0 gives those of x.
 
     Returns:
-        ``[..., variables, variables]``, or one number; NaN where ``n - correction`` is not
+        ``[..., variables, variables]``, or one number; NaN unless ``n - correction`` is
         positive.
 
     Raises:
         ShapeError: rank 0.
         DTypeError: strings.
-        ArgumentError: a correction that is no number.
+        ArgumentError: ``correction`` is not a number.
 
     Source: NumPy's cov; the name of the correction is the array API standard's.
 
@@ -51,7 +50,7 @@ def cov(x: Any, /, *, correction: float = 1.0) -> Tensor:
 def corrcoef(x: Any, /) -> Tensor:
     """Return the correlations of variables: ``c[i, j] / sqrt(c[i, i] * c[j, j])`` of ``cov``.
 
-    Shapes and errors are as there. A variable that does not vary has no correlation: NaN.
+    Shapes and errors are the same. The correlations of a constant variable are NaN.
     """
     tensor = _rows(x, "corrcoef")
     covariances = _covariances(tensor, 0.0, "corrcoef")
@@ -63,7 +62,7 @@ def corrcoef(x: Any, /) -> Tensor:
 def _rows(x: Any, caller: str) -> Tensor:
     tensor = inexact(x, f"{caller}: x")
     if not tensor.ndim:
-        raise ShapeError(f"{caller}: x is {tensor.type}, but at least rank 1 is needed")
+        raise ShapeError(f"{caller}: x must have at least rank 1, got {tensor.type}")
     return tensor
 
 

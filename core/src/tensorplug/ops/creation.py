@@ -171,7 +171,7 @@ def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: str | None =
 
     Raises:
         ShapeError: ``fill_value`` is a tensor or an array of another rank.
-        ArgumentError, DTypeError: it is no number, or does not fit ``dtype``.
+        ArgumentError, DTypeError: it is not a number, or does not fit ``dtype``.
 
     """
     wanted = None if dtype is None else dt.of(dtype, "full")

@@ -102,7 +102,7 @@ def outer_product(v1: Any, v2: Any, /) -> Tensor:
     (TensorFlow.js's outerProduct.)
 
     Raises:
-        ShapeError: an operand that is no vector.
+        ShapeError: an operand that is not a vector.
 
     """
     left, right = as_tensor(v1, what="outer_product: v1"), as_tensor(v2, what="outer_product: v2")

@@ -11,10 +11,10 @@ from tensorplug.dispatch.calls import as_tensor, chained, dispatch_several
 from tensorplug.errors import DTypeError, ShapeError
 from tensorplug.ops.comparison import equal, logical_and, logical_not, not_equal
 from tensorplug.ops.complexes import imag, real
-from tensorplug.ops.coordinates import flatnonzero
 from tensorplug.ops.creation import arange, full, ones, zeros
 from tensorplug.ops.cumulative import cumsum, diff
 from tensorplug.ops.elementwise import astype, minimum
+from tensorplug.ops.indexing.coordinates import flatnonzero
 from tensorplug.ops.indexing.indexing import gather, scatter_nd
 from tensorplug.ops.movement import concat, reshape, slice
 from tensorplug.ops.searching import searchsorted

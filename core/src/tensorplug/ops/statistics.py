@@ -42,7 +42,7 @@ def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool 
 
     Raises:
         DTypeError: complex numbers or strings.
-        ArgumentError: a correction that is no number.
+        ArgumentError: a correction that is not a number.
         ShapeError: an axis out of range.
 
     Source: the array API standard.

@@ -211,7 +211,7 @@ def string_split(
 
     Raises:
         ShapeError: another rank.
-        DTypeError: what is no string.
+        DTypeError: an input that does not hold strings.
 
     (TensorFlow's StringSplit, of characters where that has bytes.)
 
@@ -233,8 +233,8 @@ def string_to_hash_bucket_fast(input: Any, num_buckets: int) -> Tensor:
         int32, of the shape of ``input``.
 
     Raises:
-        ArgumentError: ``num_buckets`` is no such number.
-        DTypeError: what is no string.
+        ArgumentError: ``num_buckets`` is not such a number.
+        DTypeError: an input that does not hold strings.
 
     (TensorFlow's StringToHashBucketFast, TensorFlow.js's dtype.)
 
@@ -264,9 +264,9 @@ def static_regex_replace(
         Strings of the shape of ``input``.
 
     Raises:
-        ArgumentError: ``pattern`` is no regular expression; ``rewrite`` names a group that it
+        ArgumentError: ``pattern`` is not a regular expression; ``rewrite`` names a group that it
             lacks, or has a backslash before anything else.
-        DTypeError: what is no string.
+        DTypeError: an input that does not hold strings.
 
     (TensorFlow's StaticRegexReplace.)
 

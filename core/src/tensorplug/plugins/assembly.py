@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 from importlib_metadata import PackageNotFoundError
 
-from tensorplug.engine import catalogue
+from tensorplug.contract.owner import Owner
 from tensorplug.engine.engine import Engine
-from tensorplug.engine.registry import Owner, Registry
+from tensorplug.engine.registry import Registry
 from tensorplug.errors import RegistrationError
 from tensorplug.observers import debugging
-from tensorplug.plugins import collecting, metadata
+from tensorplug.plugins import catalogue, collecting, metadata
 from tensorplug.plugins.selection import Selection
 from tensorplug.plugins.source import PluginSource
 

@@ -75,7 +75,9 @@ def set_backend(name: str) -> None:
 
     """
     engine = in_use()
-    engine.devices.activate(engine.devices.preferred() if name == "auto" else engine.devices.open(name))
+    engine.devices.activate(
+        engine.devices.preferred() if name == "auto" else engine.devices.open(name)
+    )
 
 
 class use_backend:  # noqa: N801  # a context manager, called like a function

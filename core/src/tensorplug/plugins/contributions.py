@@ -25,7 +25,7 @@ from tensorplug.tensors import methods
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.engine.registry import Owner
+    from tensorplug.contract.owner import Owner
     from tensorplug.plugins.loading import Loader, Plugin
     from tensorplug.plugins.metadata import Claim
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import importlib_metadata
 from packaging.utils import canonicalize_name
 
+from tensorplug.contract.owner import Owner
 from tensorplug.engine import notices
-from tensorplug.engine.registry import Owner
 from tensorplug.errors import PluginWarning
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.contract import signatures
+from tensorplug.contract.owner import PROGRAM
 from tensorplug.dispatch.locks import Lock
 from tensorplug.engine import notices
 from tensorplug.engine.engine import Opened
-from tensorplug.engine.registry import PROGRAM
 from tensorplug.errors import (
     ArgumentError,
     BackendUnavailableError,
@@ -35,8 +35,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from tensorplug.contract.backend import Backend, DeviceInfo
+    from tensorplug.contract.owner import Owner
     from tensorplug.contract.tables import KernelTable
-    from tensorplug.engine.registry import Owner, Registry
+    from tensorplug.engine.registry import Registry
     from tensorplug.plugins.contributions import Rules
     from tensorplug.plugins.loading import Plugin
     from tensorplug.plugins.metadata import State

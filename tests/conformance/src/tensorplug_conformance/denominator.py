@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
-from tensorplug.engine import catalogue
 from tensorplug.plugin import dtypes as dt
+from tensorplug.plugins import catalogue
 from tensorplug_conformance import cases as own
 from tensorplug_conformance.corpus import Corpus
 from tensorplug_conformance.primitives import PRIMITIVES
@@ -110,10 +110,10 @@ def _catalogue_rows(entry: CaseEntry) -> Iterator[Row]:
 def _decomposed_dtypes() -> dict[str, frozenset[DType]]:
     """Return the dtypes of those of the core's decompositions that do not serve all."""
     return {
-        item.spec.name: item.dtypes
+        entry.spec.name: entry.dtypes
         for table in catalogue.decompositions()
-        for item in table
-        if item.dtypes is not None
+        for entry in table
+        if entry.dtypes is not None
     }
 
 

@@ -101,7 +101,7 @@ def threshold(
     Raises:
         ShapeError: the rank is not 3.
         DTypeError: the image holds no real numbers.
-        ArgumentError: an unknown method, a threshold that is no number from 0 to 1.
+        ArgumentError: an unknown method, a threshold that is not a number from 0 to 1.
 
     Source: tf.image.threshold.
 

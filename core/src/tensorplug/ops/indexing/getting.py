@@ -16,8 +16,8 @@ from tensorplug.dispatch.calls import (
 from tensorplug.dispatch.context import current_context, engine_of
 from tensorplug.dispatch.keys import exactly
 from tensorplug.errors import ArgumentError
-from tensorplug.ops import coordinates, movement
-from tensorplug.ops.indexing import indexing, slicing, subscripts
+from tensorplug.ops import movement
+from tensorplug.ops.indexing import coordinates, indexing, slicing, subscripts
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence

@@ -71,7 +71,7 @@ def outer(x1: Any, x2: Any, /) -> Tensor:
     Source: the array API standard 2025.12.
 
     Raises:
-        ShapeError: an operand that is no vector.
+        ShapeError: an operand that is not a vector.
 
     """
     a, b = as_tensor(x1, what="outer: x1"), as_tensor(x2, what="outer: x2")

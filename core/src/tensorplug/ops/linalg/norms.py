@@ -54,7 +54,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: flo
 
     Raises:
         ShapeError: an axis that is not there; an empty one for ``inf`` and ``-inf``.
-        ArgumentError: ``ord`` is no number.
+        ArgumentError: ``ord`` is not a number.
 
     """
     tensor = _floating(x, "vector_norm")

@@ -30,7 +30,7 @@ def dropout(key: Any, x: Any, rate: Any, *, noise_shape: Any = None) -> Tensor:
             such as ``(batch, 1, 1, channels)``; None in it stands for the size that x has there.
 
     Raises:
-        ArgumentError: ``rate`` is out of range, or ``key`` is no key.
+        ArgumentError: ``rate`` is out of range, or ``key`` is not a key.
         DTypeError: x is not floating.
         ShapeError: ``noise_shape`` does not broadcast to the shape of x.
 

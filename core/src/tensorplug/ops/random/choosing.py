@@ -40,9 +40,9 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None) -> Ten
             to it: ``(1000, 3)`` draws a thousand times from each of three rows.
 
     Raises:
-        ArgumentError: ``key`` is no key.
+        ArgumentError: ``key`` is not a key.
         ShapeError: ``axis`` is out of range or empty, or ``shape`` does not fit.
-        DTypeError: ``logits`` are no real numbers.
+        DTypeError: ``logits`` are not real numbers.
 
     """
     checked = as_key(key, "categorical")
@@ -68,7 +68,7 @@ def permutation(key: Any, x: Any, axis: int = 0) -> Tensor:
         axis: whose slices change places.
 
     Raises:
-        ArgumentError: ``key`` is no key, or ``x`` a negative number.
+        ArgumentError: ``key`` is not a key, or ``x`` a negative number.
         ShapeError: ``axis`` is out of range.
 
     """
@@ -116,7 +116,7 @@ def choice(
         axis: of ``a``.
 
     Raises:
-        ArgumentError: ``key`` is no key; there is nothing to choose from, or without ``replace``
+        ArgumentError: ``key`` is not a key; there is nothing to choose from, or without ``replace``
             not enough.
         ShapeError, DTypeError: ``axis`` or ``p`` do not fit ``a``.
 

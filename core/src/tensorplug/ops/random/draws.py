@@ -55,7 +55,7 @@ def uniform(
         that add and multiply as IEEE 754 says.
 
     Raises:
-        ArgumentError: ``key`` is no key; ``low`` and ``high`` are numbers in the wrong order, or
+        ArgumentError: ``key`` is not a key; ``low`` and ``high`` are numbers in the wrong order, or
             one of them or their difference is not finite.
         ShapeError, DTypeError: as said above.
 
@@ -139,9 +139,9 @@ def integers(key: Any, low: Any, high: Any = None, shape: Any = None, dtype: Any
         ``high`` is not above ``low``, the result is any number of the dtype.
 
     Raises:
-        ArgumentError: ``key`` is no key; numbers of which ``high`` is not above ``low``, or that
+        ArgumentError: ``key`` is not a key; numbers of which ``high`` is not above ``low``, or that
             do not fit ``dtype``.
-        ShapeError, DTypeError: shapes that do not broadcast, what is no integer.
+        ShapeError, DTypeError: shapes that do not broadcast, something that is not an integer.
 
     """
     checked = as_key(key, "integers")

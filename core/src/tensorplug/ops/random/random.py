@@ -155,7 +155,7 @@ def key(seed: Any, /) -> Tensor:
         A tensor ``uint32[4]``, to be used once: for one draw, or for ``split`` or ``fold_in``.
 
     Raises:
-        ArgumentError: ``seed`` is no integer, or out of range.
+        ArgumentError: ``seed`` is not an integer, or is out of range.
         DTypeError, ShapeError: it is another kind of tensor.
 
     """
@@ -169,7 +169,7 @@ def split(key: Any, /, num: int = 2) -> Tensor:
     ``a, b = split(key)``. The first rows do not depend on ``num``.
 
     Raises:
-        ArgumentError: ``num`` is no integer, or negative; ``key`` is no key.
+        ArgumentError: ``num`` is not an integer, or is negative; ``key`` is not a key.
 
     """
     rows = shapes.index(num, "split: num")
@@ -187,7 +187,7 @@ def fold_in(key: Any, data: Any, /) -> Tensor:
             its two's complement). Different numbers give different keys.
 
     Raises:
-        ArgumentError: ``data`` is no integer, or out of range; ``key`` is no key.
+        ArgumentError: ``data`` is not an integer, or is out of range; ``key`` is not a key.
         DTypeError, ShapeError: ``data`` is another kind of tensor.
 
     """
@@ -282,7 +282,7 @@ def bits(key: Any, shape: Any = (), dtype: Any = dt.uint32) -> Tensor:
             for each element, the lower half first.
 
     Raises:
-        ArgumentError, ShapeError, DTypeError: ``key`` is no key, ``shape`` no shape, ``dtype`` not
+        ArgumentError, ShapeError, DTypeError: ``key`` is not a key, ``shape`` no shape, ``dtype`` not
             unsigned.
 
     """

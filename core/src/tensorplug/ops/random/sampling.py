@@ -39,7 +39,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Tensor:
         shape: of the result; by default that of ``p``.
 
     Raises:
-        ArgumentError: ``key`` is no key, ``p`` a number outside [0, 1].
+        ArgumentError: ``key`` is not a key, ``p`` a number outside [0, 1].
         ShapeError, DTypeError: ``p`` does not broadcast, or does not hold real numbers.
 
     """
@@ -93,7 +93,7 @@ def truncated_normal(
         scale: a number or a tensor.
 
     Raises:
-        ArgumentError: ``key`` is no key; numbers of which ``lower`` is not below ``upper``, or so
+        ArgumentError: ``key`` is not a key; numbers of which ``lower`` is not below ``upper``, or so
             far out that the numbers between them cannot be told apart (from 4 on; in float64
             from 7 on).
         ShapeError, DTypeError: as said above.
@@ -206,7 +206,7 @@ def gamma(
         The numbers, differentiable in ``scale``; in ``concentration`` they count as constants.
 
     Raises:
-        ArgumentError: ``key`` is no key; ``concentration`` is a number, but not a positive one.
+        ArgumentError: ``key`` is not a key; ``concentration`` is a number, but not a positive one.
         ShapeError, DTypeError: as said above.
 
     """

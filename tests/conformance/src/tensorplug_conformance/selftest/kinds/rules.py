@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 import tensorplug as tp
 from tensorplug.contract.owner import Owner
 from tensorplug.contract.tables import cotangent_names
-from tensorplug.engine import catalogue
 from tensorplug.plugin import TensorplugError, TensorType
 from tensorplug.plugin import dtypes as dt
+from tensorplug.plugins import catalogue
 from tensorplug_conformance.selftest.kinds.kind import chosen
 from tensorplug_conformance.selftest.sabotage import Saboteur
 
@@ -61,10 +61,10 @@ def saboteurs(entry: CaseEntry) -> Iterator[Saboteur]:
 def _stops() -> frozenset[tuple[str, str]]:
     """Return the kernels and inputs that are said to have no derivative."""
     return frozenset(
-        (item.spec.name, item.wrt)
+        (entry.spec.name, entry.wrt)
         for table in catalogue.gradients()
-        for item in table
-        if item.rule is None
+        for entry in table
+        if entry.rule is None
     )
 
 

@@ -1,4 +1,4 @@
-"""Where elements are not zero, and picking by masks: shapes that depend on data."""
+"""Coordinates of nonzero elements, and selection by masks. The shapes depend on data."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ WHERE = KernelSpec("Where", ("condition",), _where, accepts=dt.FIXED)
 
 
 def argwhere(x: Any, /) -> Tensor:
-    """Return the coordinates of the elements that are not zero, in row-major order.
+    """Return the coordinates of nonzero elements, in row-major order.
 
     Args:
-        x: a tensor of numbers or booleans, of rank r. NaN is not zero.
+        x: a tensor of numbers or booleans, of rank r. NaN is nonzero.
 
     Returns:
-        ``[n, r]`` int32, where n depends on the data. Of rank 0: ``[1, 0]`` or ``[0, 0]``.
+        ``[n, r]`` int32, where n depends on the data. For rank 0: ``[1, 0]`` or ``[0, 0]``.
 
     Raises:
         DTypeError: ``x`` holds strings.
@@ -45,14 +45,14 @@ def argwhere(x: Any, /) -> Tensor:
 
 @chained
 def nonzero(x: Any, /) -> tuple[Tensor, ...]:
-    """Return where elements are not zero: one tensor for each axis.
+    """Return the indices of nonzero elements: one tensor per axis.
 
     Args:
-        x: a tensor of numbers or booleans, of rank 1 at least.
+        x: a tensor of numbers or booleans, of rank 1 or more.
 
     Returns:
-        For each axis an int32 tensor of shape ``[n]``, in row-major order of the elements: an
-        index for ``x`` which picks them. n depends on the data.
+        One int32 tensor of shape ``[n]`` per axis, in row-major order of the elements. Together
+        they index ``x``. n depends on the data.
 
     Raises:
         ShapeError: ``x`` has rank 0.
@@ -63,7 +63,7 @@ def nonzero(x: Any, /) -> tuple[Tensor, ...]:
     """
     x = as_tensor(x, what="nonzero: x")
     if not x.ndim:
-        raise ShapeError("nonzero: x has rank 0; it must have an axis")
+        raise ShapeError("nonzero: x must have at least rank 1, got rank 0")
     found = dispatch_unary(WHERE, x)
     count = found.shape[0]
     if x.ndim == 1:
@@ -73,7 +73,7 @@ def nonzero(x: Any, /) -> tuple[Tensor, ...]:
 
 
 def flatnonzero(x: Tensor) -> Tensor:
-    """Return the places of the elements that are not zero in the row-major order of all."""
+    """Return the row-major positions of nonzero elements."""
     return nonzero(movement.reshape(x, (-1,)) if x.ndim != 1 else x)[0]
 
 
@@ -82,13 +82,12 @@ def boolean_mask(x: Any, mask: Any, axis: int = 0) -> Tensor:
 
     Args:
         x: a tensor of any dtype.
-        mask: booleans, of rank 1 at least, whose sizes are those of the axes of ``x`` from
-            ``axis`` on.
-        axis: where the mask begins.
+        mask: booleans, of rank 1 or more, with the sizes of ``x`` from ``axis`` on.
+        axis: of ``x``, the first one of the mask.
 
     Returns:
         ``x.shape[:axis] + (n,) + x.shape[axis + mask.ndim:]``, where n is the number of true
-        elements. ``x[mask]`` says the same for axis 0.
+        elements. ``x[mask]`` is the same for axis 0.
 
     Raises:
         DTypeError: the mask is not boolean.
@@ -112,7 +111,7 @@ def boolean_mask(x: Any, mask: Any, axis: int = 0) -> Tensor:
         shape = (*x.shape[:at], mask.size, *x.shape[end:])
         merged = dispatch(movement.RESHAPE, x, shape=shape)
         mask = dispatch(movement.RESHAPE, mask, shape=(mask.size,))
-    found = dispatch_unary(WHERE, mask)  # [n, 1]; each n makes a plan for every call that follows
+    found = dispatch_unary(WHERE, mask)  # [n, 1]; each n needs new plans for the calls below
     if not at:
         return dispatch_binary(indexing.GATHER_ND, merged, found)
     return indexing.gather(merged, movement.reshape(found, (found.shape[0],)), axis=at)
