@@ -1,4 +1,4 @@
-"""Products added to something."""
+"""Multiplication followed by addition."""
 
 from __future__ import annotations
 

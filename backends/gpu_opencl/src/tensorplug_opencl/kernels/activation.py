@@ -33,7 +33,7 @@ formula_tables.register(kernels, EXPRESSIONS)
 def elu_grad(
     dy: TensorType, y: TensorType, *, backend: OpenCLBackend, out: TensorType
 ) -> Callable[..., Any]:
-    """Multiply by ``y + 1``, the power itself, where ``y`` is below 0."""
+    """Multiply by ``y + 1``, which is exp(x), where ``y`` is negative."""
     formula, title = Formula("y >= 0 ? dy : dy * (y + 1)"), f"EluGrad {y.dtype}"
     return pointwise.prepare_formula(backend.runtime, title, formula, {"dy": dy, "y": y}, out)
 
@@ -45,7 +45,7 @@ _LEAKY: Final = Formula("x < 0 ? x * alpha : x")
 def leaky_relu(
     x: TensorType, *, alpha: dt.Scalar, backend: OpenCLBackend, out: TensorType
 ) -> Callable[..., Any]:
-    """Multiply what is below 0."""
+    """Multiply negative elements by the slope."""
     slope = pointwise.make_constant("alpha", alpha, x.dtype)
     return pointwise.prepare_formula(
         backend.runtime, f"LeakyRelu {x.dtype}", _LEAKY, {"x": x}, out, [slope]
@@ -56,7 +56,7 @@ def leaky_relu(
 def prelu(
     x: TensorType, alpha: TensorType, *, backend: OpenCLBackend, out: TensorType
 ) -> Callable[..., Any]:
-    """Multiply what is below 0."""
+    """Multiply negative elements by the slope."""
     types = {"x": x, "alpha": alpha}
     return pointwise.prepare_formula(backend.runtime, f"Prelu {x.dtype}", _LEAKY, types, out)
 

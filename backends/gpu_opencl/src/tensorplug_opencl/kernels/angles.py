@@ -1,8 +1,8 @@
-"""Inverse trigonometric functions in C, such that a loop over them becomes vector instructions.
+"""Inverse trigonometric functions in C, in a form that compilers vectorize.
 
-As in ``elementary``: no branches. All four are the angle of a point: of (1, x), of (x, y), of
-(sqrt(1 - x**2), x) and of (x, sqrt(1 - x**2)). A half or a whole of pi / 2 is taken out where
-that brings the tangent of the rest below tan(pi / 8), for which Taylor's series does.
+As in ``elementary``, there are no branches. All four are the angle of a point: (1, x), (x, y),
+(sqrt(1 - x**2), x) and (x, sqrt(1 - x**2)). pi / 4 or pi / 2 is subtracted where that brings the
+tangent of the rest below tan(pi / 8), for which Taylor's series is enough.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _TERMS: Final = {"float": 9, "double": 20}  # of the series: tan(pi / 8)**2 is 0
 
 TEXTS: Final = {
     # y >= 0. Lengths near the ends of the range are scaled, so that no sum overflows; two
-    # infinities are as good as two ones.
+    # infinities count as two ones.
     "a_angle": """
 INLINE A a_angle(A y, A x) {$fuse
   const A size = a_fabs(x);
@@ -50,7 +50,7 @@ INLINE A a_acos(A x) { return a_angle(a_leg(x), x); }""",
 
 
 def parts(ctype: str) -> dict[str, str]:
-    """Return what the text needs to know of ``ctype``: pi / 2 in two parts, what is huge."""
+    """Return the text's constants for ``ctype``: pi / 2 in two parts, and the bound."""
     high, low = circular.half_pi(24 if ctype == "float" else 53)
     huge = 2.0 ** (125 if ctype == "float" else 1021)
     return {"half_pi": high.hex(), "half_pi_low": low.hex(), "huge": huge.hex()}

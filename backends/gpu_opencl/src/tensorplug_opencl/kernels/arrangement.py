@@ -20,7 +20,7 @@ kernels = KernelTable()
 
 @kernels.prepare(specs.TILE)
 def tile(x: TensorType, *, reps: tuple[int, ...], backend: OpenCLBackend, out: TensorType) -> Call:
-    """Give each axis one of repetitions, along which nothing moves, before it."""
+    """Put an axis of repetitions, with stride 0, before each axis."""
     sizes, counts = lined_up(x.shape, reps)
     shape: Shape = ()
     strides: Strides = ()
@@ -34,7 +34,7 @@ def tile(x: TensorType, *, reps: tuple[int, ...], backend: OpenCLBackend, out: T
 def repeat(
     x: TensorType, *, repeats: int, axis: int, backend: OpenCLBackend, out: TensorType
 ) -> Call:
-    """Give the axis one of repetitions, along which nothing moves, after it."""
+    """Put an axis of repetitions, with stride 0, after the axis."""
     own, after = row_major(x.shape), axis + 1
     shape = (*x.shape[:after], repeats, *x.shape[after:])
     strides = (*own[:after], 0, *own[after:])
@@ -76,7 +76,7 @@ def mirror_pad(
     backend: OpenCLBackend,
     out: TensorType,
 ) -> Call:
-    """Write the elements into the middle, then mirror axis by axis what stands there."""
+    """Write the elements into the middle, then mirror the result axis by axis."""
     runtime = backend.runtime
     if not out.size:
         return calls.make_empty(runtime, out)
@@ -111,7 +111,7 @@ def _launch_mirrors(
     *,
     skip: bool,
 ) -> list[Launch]:
-    """Return the copies that write either side of an axis; earlier axes are complete."""
+    """Return the copies that write both sides of an axis; earlier axes are complete."""
     strides = row_major(out.shape)
     corner = sum(
         low * step
@@ -121,7 +121,7 @@ def _launch_mirrors(
     before, after = paddings[axis]
     end = before + x.shape[axis]
     launches = []
-    # Of each side: how many elements it has, its first place, and where that one is read.
+    # For each side: its number of elements, its first place, and where that one is read.
     sides = ((before, 0, 2 * before - 1 + skip), (after, end, end - 1 - skip))
     for count, place, source in sides:
         if count:

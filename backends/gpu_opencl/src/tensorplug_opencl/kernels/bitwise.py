@@ -1,7 +1,7 @@
 """Bits of integers and booleans: a C expression per kernel.
 
 A boolean is a byte that is 0 or 1. Shifts by more bits than there are, and by negative numbers,
-are undefined in C; here they push all bits out.
+are undefined in C; here they shift all bits out.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Discrete Fourier transforms of a few points as straight C code, in registers.
+"""Discrete Fourier transforms of a few points as straight-line C code, in registers.
 
 Numbers are pairs of variables, real and imaginary part, of type ``V``: one number, or a vector
 of numbers that belong to as many transforms. Constants are of type ``E``, a part's.
@@ -88,7 +88,7 @@ class _Writer:
         return self.declare(f"{c} * {re} + {s} * {im}", f"{c} * {im} - {s} * {re}")
 
     def settle(self, z: Number) -> Number:
-        """Return ``z`` as names: what begins with a sign cannot stand behind another one."""
+        """Return ``z`` as names: an expression with a sign cannot follow another sign."""
         return self.declare(*z) if any(part.startswith("-") for part in z) else z
 
 
@@ -123,7 +123,7 @@ def _transform(writer: _Writer, points: list[Number]) -> list[Number]:
 
 
 def _transform_prime(writer: _Writer, points: list[Number]) -> list[Number]:
-    """Transform by sums and differences of what lies opposite: half of the products are real."""
+    """Transform by sums and differences of opposite points, times real numbers."""
     n = len(points)
     half = (n - 1) // 2
     sums = [writer.add(points[j], points[n - j]) for j in range(1, half + 1)]

@@ -1,4 +1,4 @@
-"""The forms that most prepared kernels end in: make the output, have it written, return it."""
+"""Callables that most prepared kernels return: they make the output, write and return it."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def launch_sized(
 ) -> Launch:
     """Return the launch of a program that has ``sizes`` by name as constants.
 
-    There are ``sizes["items"]`` work-items, the first of the sizes; each runs ``body`` with its
-    own number as ``i``.
+    ``sizes["items"]``, the first size, is the number of work-items. Each runs ``body`` with its
+    number as ``i``.
     """
     text = templates.write_program(
         title,
@@ -61,7 +61,7 @@ def launch_sized(
 
 
 def shrink_until_allowed(prepare: Callable[[int], T], size: int, least: int = 1) -> T:
-    """Return what ``prepare`` makes of a group's size, halved as often as the device refuses it.
+    """Call ``prepare`` with the size of a group, and halve the size while the device refuses it.
 
     Raises:
         KernelRefusedError: the device does not even allow ``least``.
@@ -70,7 +70,7 @@ def shrink_until_allowed(prepare: Callable[[int], T], size: int, least: int = 1)
     while True:
         try:
             return prepare(size)
-        except KernelRefusedError:  # it may not have that many work-items here
+        except KernelRefusedError:  # the device does not allow that many work-items
             if size <= least:
                 raise
             size //= 2
@@ -89,7 +89,7 @@ def make_producer(runtime: Runtime, out: TensorType, write: Callable[..., None])
 
 
 def make_empty(runtime: Runtime, out: TensorType) -> Call:
-    """Return a callable that gives ``out``, which has no elements."""
+    """Return a callable that makes ``out``, which has no elements."""
     make = runtime.prepare_empty(out)
 
     def run(*_inputs: DeviceBuffer) -> DeviceBuffer:
@@ -99,12 +99,12 @@ def make_empty(runtime: Runtime, out: TensorType) -> Call:
 
 
 def make_constant(runtime: Runtime, out: TensorType, value: Scalar = 0) -> Call:
-    """Return a callable that gives ``out`` filled with ``value``, whatever the inputs hold."""
+    """Return a callable that fills ``out`` with ``value`` and ignores its inputs."""
     filling = make_element(value, out.dtype)
     return make_producer(runtime, out, lambda *buffers: runtime.fill(buffers[-1], filling))
 
 
 def make_element(value: Scalar, dtype: DType) -> np.ndarray[tuple[int, ...], np.dtype[np.generic]]:
-    """Return ``value`` as the bytes of one element; what does not fit wraps or is infinite."""
+    """Return ``value`` as an array of one element; if it does not fit, it wraps or is infinite."""
     with np.errstate(over="ignore", invalid="ignore"):
         return np.array(value).astype(dtype.numpy)

@@ -1,7 +1,7 @@
-"""All kernel tables: the modules of this package are walked, so nobody keeps a list.
+"""All kernel tables, found by a walk over the modules of this package.
 
-Where a module has a table called ``complex_kernels``, these serve complex numbers beside the
-kernels of the same names that serve all others; so do those of ``pairs.PAIRED``.
+Kernels in a table called ``complex_kernels`` serve complex numbers; kernels of the same names in
+other tables serve all other dtypes. The kernels named in ``pairs.PAIRED`` serve both.
 """
 
 from __future__ import annotations
@@ -11,13 +11,7 @@ import pkgutil
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.plugin import (
-    KernelEntry,
-    KernelRefusedError,
-    KernelTable,
-    RegistrationError,
-    TensorType,
-)
+from tensorplug.plugin import KernelEntry, KernelRefusedError, KernelTable, RegistrationError, TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import kernels
 from tensorplug_opencl.kernels import pairs
@@ -60,17 +54,17 @@ def _find_tables(name: str) -> list[KernelTable]:
 
 
 def _add_complex(entry: KernelEntry, for_complex: dict[str, KernelEntry]) -> KernelEntry:
-    """Return ``entry`` with what serves complex numbers, if there is any."""
+    """Return ``entry``, joined with the kernel for complex numbers if there is one."""
     other = for_complex.get(entry.spec.name)
     if entry.spec.name in pairs.PAIRED:
         if other is not None:
-            raise RegistrationError(f"{entry.spec.name} of complex numbers is there twice")
+            raise RegistrationError(f"{entry.spec.name} has two kernels for complex numbers")
         other = pairs.serve_by_pairs(entry)
     return entry if other is None else _join(entry, other)
 
 
 def _join(real: KernelEntry | None, other: KernelEntry) -> KernelEntry:
-    """Return one kernel of two: ``other`` where a type is complex, ``real`` elsewhere."""
+    """Return one kernel from two: ``other`` if a type is complex, ``real`` if not."""
     asks = tuple(dict.fromkeys((*(real.asks if real else ()), *other.asks, "out")))
 
     def prepare(*types: Any, **arguments: Any) -> Callable[..., Any]:
@@ -88,7 +82,7 @@ def _join(real: KernelEntry | None, other: KernelEntry) -> KernelEntry:
 
 
 def _flatten(types: Iterable[Any]) -> list[TensorType]:
-    """Return the types, those in lists too, without the inputs that are not there."""
+    """Return the types, including those in lists, without absent inputs."""
     flat: list[TensorType] = []
     for type_ in types:
         if isinstance(type_, list | tuple):

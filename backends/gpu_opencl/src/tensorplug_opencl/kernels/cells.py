@@ -18,7 +18,7 @@ kernels = KernelTable()
 
 
 def _rearrange(runtime: Runtime, apart: Shape, order: tuple[int, ...], out: TensorType) -> Call:
-    """Return what reads x as shape ``apart``, its axes in ``order``."""
+    """Return a callable that reads x as shape ``apart``, its axes in ``order``."""
     shape, strides = tuple(apart[axis] for axis in order), permuted_strides(apart, order)
     return moving.make_reader(runtime, out.dtype, shape, strides, out.size, out)
 
@@ -32,7 +32,7 @@ def batch_to_space_nd(
     backend: OpenCLBackend,
     out: TensorType,
 ) -> Call:
-    """Bring each block together, then cut."""
+    """Join the cells of each block, then crop."""
     runtime = backend.runtime
     if not out.size:
         return calls.make_empty(runtime, out)
@@ -59,7 +59,7 @@ def space_to_batch_nd(
     backend: OpenCLBackend,
     out: TensorType,
 ) -> Call:
-    """Write the elements into zeros where there is padding, then bring the cells apart."""
+    """Pad with zeros if there is padding, then separate the cells."""
     runtime = backend.runtime
     if not x.size:
         return calls.make_constant(runtime, out)
@@ -88,7 +88,7 @@ def space_to_batch_nd(
 def depth_to_space(
     x: TensorType, *, block_size: int, data_format: str, backend: OpenCLBackend, out: TensorType
 ) -> Call:
-    """Bring the places in a block beside rows and columns."""
+    """Move the places in a block from the channels to rows and columns."""
     apart, order = depth_moves(x, block_size, data_format, into_depth=False)
     return _rearrange(backend.runtime, apart, order, out)
 
@@ -97,6 +97,6 @@ def depth_to_space(
 def space_to_depth(
     x: TensorType, *, block_size: int, data_format: str, backend: OpenCLBackend, out: TensorType
 ) -> Call:
-    """Bring the places in a block before the channels."""
+    """Move the places in a block from rows and columns to the channels."""
     apart, order = depth_moves(x, block_size, data_format, into_depth=True)
     return _rearrange(backend.runtime, apart, order, out)

@@ -1,8 +1,8 @@
-"""Sine, cosine and tangent in C, such that a loop over them becomes vector instructions.
+"""Sine, cosine and tangent in C, in a form that compilers vectorize.
 
-As in ``elementary``: no branches. Multiples of pi / 2 are subtracted in parts whose products
-with a small integer are exact; Taylor's series does for the rest, at most pi / 4. Where the
-integer is not small, ``a_is_far`` says so, and OpenCL's own functions serve.
+As in ``elementary``, there are no branches. Multiples of pi / 2 are subtracted in parts whose
+products with a small integer are exact; Taylor's series is enough for the rest, at most pi / 4.
+Where the integer is not small, ``a_is_far`` is true, and OpenCL's functions are the slow path.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _HALF_PI: Final = Fraction(
 
 
 class _Reduction(NamedTuple):
-    """How far sines of a type are computed here, and by how much."""
+    """The range of arguments of a type, and how they are reduced."""
 
     bits: int  # of each part of pi / 2
     reach: int  # times a part is exact up to this argument
@@ -49,7 +49,7 @@ INLINE A a_cosine_near_0(A r) {$fuse
   const A z = r * r;
   return 1 - ((A)0.5 * z - z * z * ($cosine_series));
 }""",
-    # The sine after so many quarter turns more.
+    # The sine after ``turns`` more quarter turns.
     "a_turned_sine": """
 INLINE A a_turned_sine(A x, A whole, int turns) {
   const A r = a_turn_rest(x, whole);
@@ -74,7 +74,7 @@ INLINE A a_tan(A x) {
 
 
 def parts(ctype: str) -> dict[str, str]:
-    """Return what the texts need to know of ``ctype``: how far they reach, parts of pi / 2."""
+    """Return the texts' constants for ``ctype``: their reach, and parts of pi / 2."""
     bits, reach, _ = _REDUCTIONS[ctype]
     result = {"reach": str(reach)}
     rest = _HALF_PI
@@ -87,7 +87,7 @@ def parts(ctype: str) -> dict[str, str]:
 
 
 def half_pi(bits: int) -> tuple[float, float]:
-    """Return pi / 2 as a number of so many bits and what is missing."""
+    """Return pi / 2 as a number of ``bits`` bits, and the remainder."""
     scale = 2 ** (bits - 1)
     high = Fraction(round(_HALF_PI * scale), scale)
     return float(high), float(_HALF_PI - high)

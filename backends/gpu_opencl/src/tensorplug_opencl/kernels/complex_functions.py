@@ -1,9 +1,9 @@
 """C functions of complex numbers that expressions may call.
 
 They are written for the types ``A`` (a pair of real numbers) and ``E`` (one of them), which
-``define`` declares. What is infinite or NaN is as C99's annex G and the array API standard
-have it. Formulas are Kahan's where branch cuts matter ("Branch Cuts for Complex Elementary
-Functions", 1987); errors are a few ulp of the modulus.
+``define`` declares. Infinities and NaN follow C99's annex G and the array API standard. Formulas
+are Kahan's where branch cuts matter ("Branch Cuts for Complex Elementary Functions", 1987); errors
+are a few ulp of the modulus.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from tensorplug_opencl.kernels import ctypes
 
 __all__ = ["define", "pair_type"]
 
-# Of each real type: where exp overflows; what is taken off the exponent there, and its
+# For each real type: where exp overflows; what is subtracted from the exponent there, and its
 # exponential; powers of two whose squares neither overflow nor vanish, the second pair even where
-# they meet the smallest number; where 1 + e**-2x is 1; and how its bits are laid out.
+# they meet the smallest number; where 1 + e**-2x is 1; and the layout of its bits.
 _LIMITS: Final = {
     "float": {
         "EXP_END": "88.0f",
@@ -51,8 +51,8 @@ _LIMITS: Final = {
 _TEXTS: Final = {
     "times": """
 A times(A a, A b) { return (A)(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x); }""",
-    # Operands are scaled by powers of two, so that no product overflows or vanishes. What is NaN
-    # for being infinite or zero on the way is then found again, as in C99, G.5.1.
+    # Operands are scaled by powers of two, so that no product overflows or vanishes. Results that
+    # become NaN because of an infinity or a zero are then corrected, as in C99, G.5.1.
     "over": """
 BITS exponent(A z) {
   union { E number; BITS bits; } size = { .number = fmax(fabs(z.x), fabs(z.y)) };
@@ -261,7 +261,7 @@ A c_atanh(A z) {
     "c_tan": "\nA c_tan(A z) { const A w = c_tanh((A)(-z.y, z.x)); return (A)(w.y, -w.x); }",
     "c_asin": "\nA c_asin(A z) { const A w = c_asinh((A)(-z.y, z.x)); return (A)(w.y, -w.x); }",
     "c_atan": "\nA c_atan(A z) { const A w = c_atanh((A)(-z.y, z.x)); return (A)(w.y, -w.x); }",
-    # Small whole powers are products, which keep what logarithms would round.
+    # Small integer powers are products, which are more exact than logarithms.
     "c_pow": """
 A c_pow(A a, A b) {
   if (b.x == 0 && b.y == 0) return (A)(1, 0);
@@ -299,7 +299,7 @@ _CALLED: Final = {
 
 
 def pair_type(dtype: DType) -> str:
-    """Return the type of an element of complex ``dtype``: its real part is x, the other y."""
+    """Return the type of an element of complex ``dtype``: x is the real part, y the other."""
     return f"{ctypes.stored(dt.real_part(dtype))}2"
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 complex_kernels = KernelTable()
 
-SHORTEST_PART: Final = 256  # elements for which another work-item pays
+SHORTEST_PART: Final = 256  # elements that are worth another work-item
 LONG: Final = 32  # elements from which on a work-item counts as heavy
 
 
@@ -107,8 +107,8 @@ def batch_mat_mul(
 ) -> Call:
     """Multiply real matrices: A as it lies in memory, with twice the columns, by a wider B.
 
-    Row p of B becomes two: its numbers as pairs (re, im), then times i, (-im, re). So each
-    complex product is the four real ones that it has to be, and nothing is copied but B.
+    Row p of B becomes two: its numbers as pairs (re, im), then times i, (-im, re). So each complex
+    product takes only the four real ones that it needs, and only B is copied.
     """
     runtime = backend.runtime
     rows_, inner = a.shape[-2:][:: -1 if transpose_a else 1]
@@ -136,7 +136,7 @@ def batch_mat_mul(
 
 
 def _transpose(runtime: Runtime, a: TensorType) -> Call:
-    """Return what transposes the matrices of ``a``."""
+    """Return a callable that transposes the matrices of ``a``."""
     strides = layouts.row_major(a.shape)
     shape = (*a.shape[:-2], a.shape[-1], a.shape[-2])
     steps = (*strides[:-2], strides[-1], strides[-2])

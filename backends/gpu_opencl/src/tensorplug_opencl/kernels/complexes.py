@@ -1,7 +1,7 @@
 """Complex numbers elementwise: a C expression per kernel, over pairs of real numbers.
 
-These kernels serve complex numbers beside the families' own, which serve all others: see
-``catalogue``.
+These kernels serve complex numbers; the families' kernels serve all other dtypes (see
+``catalogue``).
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     Call = Callable[..., DeviceBuffer]
 
-kernels = KernelTable()  # of complex numbers as such, and what makes and takes them apart
-complex_kernels = KernelTable()  # of kernels that families have for other dtypes
+kernels = KernelTable()  # only for complex numbers, and to make or split them
+complex_kernels = KernelTable()  # families have these kernels for other dtypes
 
 EXPRESSIONS: Final[dict[KernelSpec, str]] = {
     specs.MULTIPLY: "times(a, b)",
@@ -66,7 +66,7 @@ EXPRESSIONS: Final[dict[KernelSpec, str]] = {
 def compute(
     spec: KernelSpec, expression: str, types: dict[str, TensorType], out: TensorType
 ) -> Callable[[OpenCLBackend], Call]:
-    """Return what prepares ``expression`` over complex inputs, given by name."""
+    """Return a function that prepares ``expression`` over complex inputs, given by name."""
     dtype = next(iter(types.values())).dtype
     ctype = complex_functions.pair_type(dtype)
     inputs = [Input(name, type_, ctype, ctype) for name, type_ in types.items()]
@@ -111,7 +111,7 @@ def multiply_add(
 
 @complex_kernels.prepare(specs.CAST)
 def cast(x: TensorType, *, dtype: DType, backend: OpenCLBackend, out: TensorType) -> Call:
-    """Take the real part, or put 0 beside it; true is what is not 0 in either part."""
+    """Take the real part, or add a zero imaginary part; a number other than 0 is true."""
     if x.dtype is dtype:
         return lambda buffer: buffer
     if x.dtype not in dt.COMPLEX:
@@ -152,7 +152,7 @@ def complex_(
 
 @kernels.prepare(specs.REAL)
 def real(input: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Call:
-    """Take the first of each pair; a real number stays."""
+    """Take the first of each pair; real numbers stay."""
     if input.dtype not in dt.COMPLEX:
         return lambda buffer: buffer
     return compute(specs.REAL, "x.x", {"x": input}, out)(backend)
@@ -160,7 +160,7 @@ def real(input: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Call:
 
 @kernels.prepare(specs.IMAG)
 def imag(input: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Call:
-    """Take the second of each pair; 0 of a real number."""
+    """Take the second of each pair; for real numbers, 0."""
     if input.dtype not in dt.COMPLEX:
         return calls.make_constant(backend.runtime, out)
     return compute(specs.IMAG, "x.y", {"x": input}, out)(backend)
@@ -168,7 +168,7 @@ def imag(input: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Call:
 
 @kernels.prepare(specs.CONJ)
 def conj(x: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Call:
-    """Turn the sign of the second of each pair; a real number stays."""
+    """Negate the second of each pair; real numbers stay."""
     if x.dtype not in dt.COMPLEX:
         return lambda buffer: buffer
     return compute(specs.CONJ, "(A)(x.x, -x.y)", {"x": x}, out)(backend)

@@ -1,24 +1,14 @@
 """Convolution in two and three dimensions, and its gradients, as matrix products.
 
-Patches are read where they lie in the images (``implicit``); but for one gradient on CPUs,
-where it is faster, they are written to memory (``patched``).
+The products read patches in the images themselves (``implicit``). One gradient on CPUs is faster
+with patches in memory (``patched``).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug.plugin import (
-    CONVOLUTION_2D,
-    CONVOLUTION_3D,
-    ConvolutionFamily,
-    KernelRefusedError,
-    KernelTable,
-    Shape,
-    TensorType,
-    channel_axis,
-    specs,
-)
+from tensorplug.plugin import CONVOLUTION_2D, CONVOLUTION_3D, ConvolutionFamily, KernelRefusedError, KernelTable, Shape, TensorType, channel_axis, specs
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, implicit, moving, patched
 from tensorplug_opencl.kernels.epilogues import choose_epilogue
@@ -42,8 +32,8 @@ kernels = KernelTable()
 Attributes = dict[str, Any]
 
 
-# Where patches are the faster way to the input's gradient, on CPUs: below as many of the input's
-# channels, and at this many output channels for each of them.
+# Patches are faster for the input's gradient on CPUs if the input has fewer channels than FEW, and
+# if there are at least WIDER output channels for each of them.
 FEW: Final = 16
 WIDER: Final = 2
 
@@ -66,10 +56,10 @@ def _prepare_filter_gradient(of: Convolution) -> Callable[..., None]:
 
 
 def _prepare_input_gradient(of: Convolution) -> Callable[..., None]:
-    """Return a function (dy, filter, result): the faster of two.
+    """Return a function (dy, filter, result), the faster of two.
 
-    On CPUs what the implicit product reads for each tap is packed for as few columns as there
-    are channels; patches are packed once, but written and read, as many as there are channels.
+    On CPUs the implicit product packs what it reads for each tap, for as few columns as there are
+    channels. Patches are packed once, but written and read for each channel.
     """
     few = of.channels < FEW and WIDER * of.channels <= of.outputs
     if of.runtime.is_cpu and few and of.places > 1:
@@ -80,10 +70,10 @@ def _prepare_input_gradient(of: Convolution) -> Callable[..., None]:
 
 
 def _make_readable(of: Convolution, shape: Shape, by: Strides) -> tuple[Strides, Copy]:
-    """Return how an array of ``shape`` is best read, and the function that gives it so.
+    """Return the best strides to read an array of ``shape`` by, and the copy that they need.
 
-    CPUs find a place once for a run of channels: a copy with channels last pays for itself,
-    unless there is but one tap.
+    CPUs find a place once for a run of channels, so a copy with channels last is worth it unless
+    there is only one tap.
     """
     if not of.runtime.is_cpu or by[-1] == 1 or of.places == 1:
         return by, lambda buffer: buffer
@@ -157,7 +147,7 @@ def fused_conv2d(
     backend: OpenCLBackend,
     out: TensorType,
 ) -> Call:
-    """Convolve, and end each element before it is stored."""
+    """Convolve, and apply the epilogue to each element before it is stored."""
     of = Convolution.of(backend, x.dtype, (x.shape, filter.shape, out.shape), attributes)
     if of.empty:
         raise KernelRefusedError("there is nothing to convolve")

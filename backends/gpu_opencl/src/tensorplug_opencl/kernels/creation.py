@@ -1,4 +1,4 @@
-"""Tensors from attributes alone, or from the type of another."""
+"""Tensors made from attributes only, or from the type of another tensor."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def zeros_like(
     backend: OpenCLBackend,
     out: TensorType,
 ) -> Callable[..., DeviceBuffer]:
-    """Zeros of the type of x."""
+    """Return zeros of the type of x."""
     return calls.make_constant(backend.runtime, out, 0)
 
 
@@ -44,7 +44,7 @@ def ones_like(
     backend: OpenCLBackend,
     out: TensorType,
 ) -> Callable[..., DeviceBuffer]:
-    """Ones of the type of x."""
+    """Return ones of the type of x."""
     return calls.make_constant(backend.runtime, out, 1)
 
 
@@ -52,7 +52,7 @@ def ones_like(
 def range_(
     *, start: Any, stop: Any, step: Any, backend: OpenCLBackend, out: TensorType
 ) -> Callable[..., DeviceBuffer]:
-    """``start + i * step``, in 64-bit integers if all are ints, else in double (or float)."""
+    """Compute ``start + i * step``, in 64-bit integers if all are ints, else in floats."""
     runtime = backend.runtime
     if not out.size:
         return calls.make_empty(runtime, out)
@@ -122,7 +122,7 @@ def linspace(
     backend: OpenCLBackend,
     out: TensorType,
 ) -> Callable[..., DeviceBuffer]:
-    """Count in double (or float) from the end that is nearer, so that both are exact."""
+    """Count in double (or float) from the nearer end, so that both ends are exact."""
     runtime = backend.runtime
     if not out.size:
         return calls.make_empty(runtime, out)
@@ -131,7 +131,9 @@ def linspace(
     wide = dt.float64 if dt.float64 in backend.dtypes else dt.float32
     ctype, stored = ctypes.stored(wide), ctypes.stored(out.dtype)
     steps = max(num - 1 if endpoint else num, 1)
-    step = float(stop) / steps - float(start) / steps  # of parts: this does not overflow
+    step = (
+        float(stop) / steps - float(start) / steps
+    )  # divided first, so that it does not overflow
     index = layouts.index_dtype(out.size)
     text = templates.write_program(
         f"LinSpace {out.dtype} by {ctype}",

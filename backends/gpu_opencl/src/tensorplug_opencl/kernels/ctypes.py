@@ -46,8 +46,8 @@ def stored(dtype: DType) -> str:
     """Return the type of an element in memory; a boolean is a byte that is 0 or 1.
 
     Raises:
-        KernelRefusedError: for complex numbers, on which C's operators mean something else. They
-            have kernels of their own; what asks here was not written for them.
+        KernelRefusedError: for complex numbers, for which C's operators have another meaning.
+            Separate kernels serve them.
 
     """
     if dtype in dt.COMPLEX:
@@ -72,10 +72,10 @@ def ring(dtype: DType) -> str:
 
 
 def moved(dtype: DType) -> str:
-    """Return the type that carries an element's bits: moving needs a program per size only."""
+    """Return the type that carries an element's bits: one program moves all dtypes of a size."""
     return MOVED[dtype.itemsize]
 
 
 def host(ctype: str) -> np.dtype[Any]:
-    """Return NumPy's name for a C type: what an argument of that type is made of."""
+    """Return the NumPy dtype of a C type, for arguments of that type."""
     return _HOST[ctype]

@@ -1,24 +1,14 @@
 """Depthwise convolution: every output channel reads one input channel, so nothing is shared.
 
-There is no matrix product in it: work-items walk the taps themselves. On CPUs each takes some
-channels side by side, so that finding their place costs little.
+There is no matrix product: work-items walk the taps themselves. On CPUs each takes neighbouring
+channels, which share the index arithmetic.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from tensorplug.plugin import (
-    DType,
-    KernelRefusedError,
-    KernelTable,
-    Shape,
-    TensorType,
-    channel_axis,
-    convolution_windows,
-    spatial_axes,
-    specs,
-)
+from tensorplug.plugin import DType, KernelRefusedError, KernelTable, Shape, TensorType, channel_axis, convolution_windows, spatial_axes, specs
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import (
     calls,
@@ -79,7 +69,7 @@ class Depthwise(NamedTuple):
 
     @property
     def empty(self) -> bool:
-        """Whether nothing is multiplied with anything."""
+        """Whether there is nothing to multiply."""
         return 0 in (*self.x, *self.filter, *self.y)
 
     @property
@@ -89,10 +79,10 @@ class Depthwise(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What a program does: for each of ``items``, a run of up to ``channels`` channels.
+    """The work of a program: for each of ``items``, runs of up to ``channels`` channels.
 
-    ``limit`` names these; ``body`` finds ``rest`` (the item), ``first`` and ``count`` (of the
-    channels), and an array ``sum`` with an element for each of them.
+    ``limit`` is the C name of ``channels``. ``body`` can use ``rest`` (the item), ``first`` and
+    ``count`` (of the run's channels), and an array ``sum`` with an element for each of them.
     """
 
     title: str
@@ -232,7 +222,7 @@ def fused_depthwise_conv2d(
     backend: OpenCLBackend,
     out: TensorType,
 ) -> Call:
-    """Convolve, and end each element before it is stored."""
+    """Convolve, and apply the epilogue to each element before it is stored."""
     of = Depthwise.of(backend, x.dtype, (x.shape, filter.shape, out.shape), attributes)
     if of.empty:
         raise KernelRefusedError("there is nothing to convolve")
@@ -257,7 +247,7 @@ def depthwise_conv2d_backprop_input(
     backend: OpenCLBackend,
     out: TensorType,
 ) -> Call:
-    """Ask every tap of each pixel for the position that saw it, and add these up."""
+    """Add up, for each pixel, the positions that read it through some tap."""
     of = Depthwise.of(backend, dy.dtype, (input_shape, filter.shape, dy.shape), attributes)
     if of.empty:
         return calls.make_constant(backend.runtime, out)
@@ -291,7 +281,7 @@ def depthwise_conv2d_backprop_filter(
     backend: OpenCLBackend,
     out: TensorType,
 ) -> Call:
-    """Add up products over ``PART`` positions for each tap, then these sums free of error."""
+    """Add up products over ``PART`` positions for each tap, then these sums, compensated."""
     of = Depthwise.of(backend, x.dtype, (x.shape, filter_shape, dy.shape), attributes)
     runtime = backend.runtime
     if of.empty:

@@ -82,7 +82,7 @@ def matrix_band_part(
     backend: OpenCLBackend,
     out: TensorType,
 ) -> Call:
-    """Keep the band; how wide it is stands on the device."""
+    """Keep the band, whose width is a number on the device."""
     if not out.size:
         return calls.make_empty(backend.runtime, out)
     launch = _launch_band(backend, input, (num_lower, num_upper), [])

@@ -1,13 +1,13 @@
-"""Elementary functions in C, such that a loop over them becomes vector instructions.
+"""Elementary functions in C, in a form that compilers vectorize.
 
-A CPU driver calls its own functions one number at a time, ten times slower. So these have no
-branches (both sides are computed and one is chosen), no tables, and integers of the numbers'
-own size only. Names begin with ``a_``; they are written for the type ``A`` that
-``functions.definitions`` declares.
+A CPU driver calls its own functions for one number at a time, which is ten times slower. So these
+have no branches (they compute both sides and choose one), no tables, and only integers of the
+numbers' size. Names begin with ``a_``; they are written for the type ``A`` that
+``functions.define`` declares.
 
-The rest of an argument after multiples of log(2) or powers of 2 are taken out is so small that
-Taylor's series does: of e**r for |r| <= log(2) / 2, and of 2 atanh(s) = log((1 + s) / (1 - s))
-for (1 + s) / (1 - s) between the roots of 1/2 and of 2.
+After multiples of log(2) or powers of 2 are removed, the rest of an argument is so small that
+Taylor's series is enough: of e**r for |r| <= log(2) / 2, and of
+2 atanh(s) = log((1 + s) / (1 - s)) for (1 + s) / (1 - s) between the roots of 1/2 and of 2.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["FUNCTIONS"]
 
 
 class _Real(NamedTuple):
-    """What the functions need to know of a type."""
+    """The functions' constants for a type."""
 
     signed: str  # the integer types of its size
     unsigned: str
@@ -34,7 +34,7 @@ class _Real(NamedTuple):
     low: str  # an exponent is exact
     lowest: int  # exp of less is 0, of more than ``highest`` infinite
     highest: int
-    lost: int  # e**-lost is lost beside 1
+    lost: int  # 1 + e**-lost is 1
     powers: int  # the last power of Taylor's series of exp, and number of terms of atanh's
     terms: int
 
@@ -55,8 +55,8 @@ _REALS: Final = {
 # Contraction into fused multiply-adds, which programs forbid, does no harm in polynomials.
 _FUSE: Final = "\n#pragma OPENCL FP_CONTRACT ON"
 
-# Under PoCL OpenCL's functions are calls of a library, which a loop cannot be vectorized over;
-# clang, its compiler, knows these by itself.
+# Under PoCL, OpenCL's functions are library calls, which prevent vectorization. clang, its
+# compiler, has these as built-in functions.
 _BUILT_IN: Final = """
 #ifdef POCL_DEVICE_ADDRESS_BITS
 #define a_$name $instruction
@@ -74,7 +74,7 @@ _TEXTS: Final = {
 #else
 #define a_rsqrt(x) rsqrt(x)
 #endif""",
-    # The nearest integer, to be read off the last bits of the sum too.
+    # The nearest integer, which can also be read from the last bits of the sum.
     "a_whole": "\n#define a_whole(x) ((x) + (A)$rounder)",
     "a_power_of_2": """
 #define a_power_of_2(whole) \\
@@ -86,7 +86,7 @@ INLINE A a_exp_rest(A x, A whole) {$fuse
   const A r = (x - k * (A)$high) - k * (A)$low;
   return r + r * r * ($exp_series);
 }""",
-    # The power of 2 in two steps, of which only the last can leave the range of numbers.
+    # The power of 2 in two steps; only the last one can overflow or underflow.
     "a_exp": """
 INLINE A a_exp(A x) {
   const A cut = x > $lowest ? x < $highest ? x : $highest : $lowest;
@@ -138,7 +138,7 @@ INLINE A a_log(A x) {
   const A result = a_log_sum(a_fraction(up), k, 0);
   return x > 0 ? x < INFINITY ? result : x : x == 0 ? -INFINITY : NAN;
 }""",
-    # What 1 + x rounds off is added, over 1 + x.
+    # The rounding error of 1 + x is added, divided by 1 + x.
     "a_log1p": """
 INLINE A a_log1p(A x) {
   const A u = 1 + x;
@@ -151,7 +151,7 @@ INLINE A a_tanh(A x) {
   const A below = a_expm1_low(-2 * a_fabs(x));
   return a_copysign(below / (below + 2), x);
 }""",
-    # The exponent counts for itself, so that logarithms of powers of 2 are exact.
+    # The exponent is added separately, so that logarithms of powers of 2 are exact.
     "a_log2": """
 INLINE A a_log2(A x) {
   const bool subnormal = x < (A)$normal;
@@ -240,7 +240,7 @@ def _write_functions(ctype: str, real: _Real) -> dict[str, str]:
         "ctype": ctype,
         "fuse": _FUSE,
         "log_2_e": "1.44269504088896340736",
-        "large": f"{2**30}.0",  # 1 is lost beside its square
+        "large": f"{2**30}.0",  # adding 1 to its square changes nothing
         "rounder": f"{3 * 2 ** (real.fraction - 1)}.0",
         "root": "0.70710678118654752440",
         "two_to": f"{2**real.fraction}.0",
@@ -255,7 +255,7 @@ def _write_functions(ctype: str, real: _Real) -> dict[str, str]:
     }
     for module in (circular, angles, exponentiation):
         parts = module.parts(ctype)
-        assert not numbers.keys() & parts.keys(), "two families mean different numbers by a name"
+        assert not numbers.keys() & parts.keys(), "two families use one name for different numbers"
         numbers.update(parts)
         for name, coefficients in module.series(ctype).items():
             numbers[name] = _write_series([repr(coefficient) for coefficient in coefficients], "z")

@@ -85,7 +85,7 @@ def select(
     backend: OpenCLBackend,
     out: TensorType,
 ) -> Callable[..., Any]:
-    """Choose bits, whatever they mean."""
+    """Choose elements as bits, whatever their dtype."""
     ctype = ctypes.moved(out.dtype)
     inputs = [
         Input("condition", condition, "uchar", "uchar"),
@@ -96,13 +96,13 @@ def select(
     return pointwise.prepare(backend.runtime, f"Select {ctype}", inputs, out, ctype, expression)
 
 
-# How many arrays one launch adds up; every device has room for the arguments of so many.
+# How many arrays one launch adds up; every device has room for their arguments.
 _ADDENDS: Final = 8
 
 
 @kernels.prepare(specs.ADD_N)
 def add_n(xs: list[TensorType], *, backend: OpenCLBackend, out: TensorType) -> Callable[..., Any]:
-    """Add up to eight at a time, and what comes of that again: as a tree, in pairs."""
+    """Add up to eight arrays at a time, in pairs, and repeat until one is left."""
     adders = {n: _make_adder(backend, out, n) for n in _find_lengths(len(xs))}
 
     def run(buffers: list[Any]) -> Any:
@@ -115,7 +115,7 @@ def add_n(xs: list[TensorType], *, backend: OpenCLBackend, out: TensorType) -> C
 
 
 def _find_lengths(count: int) -> set[int]:
-    """Return how many arrays are added at once, of ``count`` in all."""
+    """Return the numbers of arrays that are added at once, for ``count`` in total."""
     lengths: set[int] = set()
     while count > 1:
         full, rest = divmod(count, _ADDENDS)

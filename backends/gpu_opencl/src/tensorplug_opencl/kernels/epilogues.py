@@ -1,4 +1,4 @@
-"""What fused kernels do with each element of a product: add a bias, apply an activation."""
+"""The epilogues of fused kernels: add a bias to a product, and apply an activation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FusedEpilogue", "choose_epilogue"]
 
-# Over x, with the bias; a NaN stays one.
+# Expressions of x, which has the bias; NaN stays NaN.
 _EXPRESSIONS: Final = {
     "linear": "{x}",
     "relu": "{x} > 0 || {x} != {x} ? {x} : 0",
@@ -61,7 +61,7 @@ def choose_epilogue(
     weights: TensorType | None,
     attributes: Mapping[str, Any],
 ) -> FusedEpilogue:
-    """Return what a fused kernel's attributes ask for."""
+    """Return the epilogue that a fused kernel's attributes ask for."""
     activation = attributes["activation"]
     data_format = attributes.get("data_format")
     operands: Sequence[tuple[int, str, TensorType | None]] = (

@@ -1,10 +1,10 @@
-"""The error function in C, such that a loop over it becomes vector instructions.
+"""The error function in C, in a form that compilers vectorize.
 
 In double precision the coefficients are those of fdlibm's ``s_erf.c`` (Sun Microsystems, 1993):
-near 0 erf(x) = x + x R(x**2); around 1 it is a constant plus R(|x| - 1); above,
-1 - exp(-x**2 - 0.5625 + R(1 / x**2)) / x. All quotients are of the same form, so that each
-coefficient is chosen by the interval and there is one quotient. In single precision erf is
-tanh(x P(x**2)), the polynomial fitted by reweighted least squares to atanh(erf(x)) / x.
+near 0 erf(x) = x + x R(x**2); around 1 it is a constant plus R(|x| - 1); above, 1 - exp(-x**2 -
+0.5625 + R(1 / x**2)) / x. All quotients have the same form, so each coefficient is chosen by
+interval, and there is one quotient. In single precision erf is tanh(x P(x**2)), the polynomial
+fitted by reweighted least squares to atanh(erf(x)) / x.
 """
 
 from __future__ import annotations

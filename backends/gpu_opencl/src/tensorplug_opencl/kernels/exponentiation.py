@@ -1,10 +1,10 @@
-"""Powers of real numbers in C, such that a loop over them becomes vector instructions.
+"""Powers of real numbers in C, in a form that compilers vectorize.
 
-As in ``elementary``: no branches. ``x**y`` is ``2**(y log2(x))``, whose exponent reaches 1000
-and must be right behind the point to as many bits as the result has: so the logarithm and its
-product with y are sums of two numbers, ``high`` and ``low``, and so are the first two terms of
-the series of log(m), 2 s and 2 s**3 / 3. The others are at most a five thousandth of the sum, so
-that their own rounding is lost.
+As in ``elementary``, there are no branches. ``x**y`` is ``2**(y log2(x))``, whose exponent reaches
+1000 and must be right behind the point to as many bits as the result has: so the logarithm and its
+product with y are sums of two numbers, ``high`` and ``low``, and so are the first two terms of the
+series of log(m), 2 s and 2 s**3 / 3. The others are at most a five thousandth of the sum, so that
+their rounding does not matter.
 
 The edge cases are C's: ``x**0`` and ``1**y`` are 1 even for NaN.
 """
@@ -21,7 +21,8 @@ _LOG_2_E: Final = Fraction(  # 1 / log(2)
 )
 
 TEXTS: Final = {
-    # size**y for size >= 0; high + low is the logarithm to base 2. u_low is what 2 + f rounds off.
+    # size**y for size >= 0; high + low is the logarithm to base 2. u_low is the rounding error of
+    # 2 + f.
     "a_power_of": """
 INLINE A a_power_of(A size, A y) {
   const bool subnormal = size < (A)$normal;
@@ -72,7 +73,7 @@ INLINE A a_power(A x, A y) {
 
 
 def parts(ctype: str) -> dict[str, str]:
-    """Return what the text needs to know of ``ctype``: constants in two parts, how far it goes.
+    """Return the text's constants for ``ctype``, some of them in two parts.
 
     Beyond ``limit`` powers of 2 are 0 or infinite.
     """
@@ -84,7 +85,7 @@ def parts(ctype: str) -> dict[str, str]:
 
 
 def _split(value: Fraction, bits: int) -> tuple[float, float]:
-    """Return the number of so many bits nearest to ``value``, below 2, and what is missing."""
+    """Return the number of ``bits`` bits nearest to ``value``, below 2, and the remainder."""
     scale = 2 ** (bits - 1)
     high = Fraction(round(value * scale), scale)
     return float(high), float(value - high)

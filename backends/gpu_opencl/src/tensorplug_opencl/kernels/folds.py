@@ -1,7 +1,7 @@
-"""Folds: how elements become one, written once for numbers and for vectors of numbers.
+"""Folds: how elements are combined, written once for numbers and for vectors of numbers.
 
-A fold's texts name the type ``A``. In a program that is the type of an element, or, in a scope
-of its own, a vector of such elements, whose lanes are then folded separately.
+A fold's texts name the type ``A``. In a program that is the type of an element, or, in an inner
+scope, a vector of such elements, whose lanes are then folded separately.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ __all__ = [
 class Fold(NamedTuple):
     """An associative operation with a neutral element.
 
-    ``element`` is the C type in which it is done; ``initial`` the neutral element; ``joined``
-    the expression for ``{a}`` and ``{b}`` together. A ``compensated`` fold is a sum that keeps
-    what each addition rounds off (Knuth's error-free sum), so that the error of a walk of any
-    length is about one rounding. An overflow or an infinity makes that rest NaN, and then the
-    plain sum alone is the answer.
+    ``element`` is the C type in which it is done; ``initial`` the neutral element; ``joined`` the
+    expression for ``{a}`` and ``{b}`` together. A ``compensated`` fold is a sum that keeps the
+    rounding error of each addition (Knuth's error-free sum), so that the error of a walk of any
+    length is about one rounding. An overflow or an infinity makes that error NaN; then the plain
+    sum is the result.
     """
 
     element: str
@@ -46,7 +46,7 @@ class Fold(NamedTuple):
         return f"({self.joined.format(a=a, b=b)})"
 
     def declare(self, name: str) -> str:
-        """Return the declaration of the state ``name``, of nothing yet."""
+        """Return the declaration of the initial state ``name``."""
         rest = f", {name}_low = (A)(0)" if self.compensated else ""
         return f"A {name} = (A)({self.initial}){rest};"
 
@@ -60,10 +60,10 @@ class Fold(NamedTuple):
         )
 
     def close(self, name: str) -> str:
-        """Return the expression for what the state comes to."""
+        """Return the expression for the state's result."""
         if not self.compensated:
             return name
-        # A difference that is 0 only for finite numbers: drivers make a call of isfinite.
+        # The difference is 0 only for finite numbers; drivers would call a function for isfinite.
         return f"({name}_low - {name}_low == 0 ? {name} + {name}_low : {name})"
 
     # The state under the name ``acc``, for programs that have one.
@@ -80,7 +80,7 @@ class Fold(NamedTuple):
 
     @property
     def result(self) -> str:
-        """What ``acc`` comes to."""
+        """The expression for the result of ``acc``."""
         return self.close("acc")
 
 

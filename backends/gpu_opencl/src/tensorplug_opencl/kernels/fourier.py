@@ -1,9 +1,9 @@
-"""Preparing Fourier transforms of rows: Stockham's passes, and Bluestein's for large primes.
+"""Fourier transforms of rows: Stockham's passes, and Bluestein's for large primes.
 
 A pass over all rows transforms R points at a time in registers, after products with twiddle
-factors from a table. Neighbouring work-items read neighbouring numbers, and no pass needs to
-bring the results in order. A length with a large prime factor becomes a convolution with a
-chirp, whose length is a power of two.
+factors from a table. Neighbouring work-items read neighbouring numbers, and the results need no
+reordering. A length with a large prime factor becomes a convolution with a chirp, whose length is
+a power of two.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def compute_circle(n: int) -> np.ndarray[Any, Any]:
 def upload_table(
     backend: OpenCLBackend, values: np.ndarray[Any, Any], dtype: DType
 ) -> DeviceBuffer:
-    """Return constants that a plan keeps on the device."""
+    """Return constants on the device, for a plan to keep."""
     return backend.from_host(np.ascontiguousarray(values).astype(dtype.numpy))
 
 
@@ -72,7 +72,7 @@ def transform(
 
 
 class _Pass(NamedTuple):
-    """A pass over rows of transforms of ``done`` points, of which it joins ``radix`` each."""
+    """A pass over rows, which joins ``radix`` transforms of ``done`` points each."""
 
     type: TensorType
     radix: int
@@ -104,7 +104,7 @@ def _prepare_pass(backend: OpenCLBackend, of: _Pass) -> Call:
 
 
 def _choose_lanes(runtime: Runtime, of: _Pass, across: int) -> int:
-    """Return how many transforms side by side are read, turned and written as vectors.
+    """Return how many neighbouring transforms are read, turned and written as vectors.
 
     A vector in memory holds both parts of their numbers.
     """
@@ -115,10 +115,10 @@ def _choose_lanes(runtime: Runtime, of: _Pass, across: int) -> int:
 
 
 def _write_source(of: _Pass, lanes: int, index: templates.Index) -> str:
-    """Return the program of a pass: see ``_Pass``; constants: items, those of a row, done, scale.
+    """Return the program of a pass; its constants are items, items of a row, done and scale.
 
-    Backwards, the parts of all numbers are exchanged: i times the conjugate, transformed
-    forwards, is i times the conjugate of what is wanted.
+    The inverse exchanges the parts of all numbers: the forward transform of i times the conjugate
+    is i times the conjugate of the result.
     """
     ctype = complex_functions.pair_type(of.type.dtype)
     part, radix = ctype[:-1], of.radix
@@ -201,7 +201,7 @@ def launch_rows(
 ) -> Launch:
     """Return the launch that writes ``expression`` of ``row`` and ``k`` to each place of ``out``.
 
-    ``arrays``: (name, C type) of what it reads; ``numbers``: constants, by name.
+    ``arrays``: (name, C type) of the arrays that it reads; ``numbers``: constants, by name.
     """
     ctype = element_type(out.dtype)
     index = layouts.index_dtype(out.size, *(number for number in numbers.values()))
@@ -262,7 +262,7 @@ def _transform_by_bluestein(
 def _multiply_rows(
     backend: OpenCLBackend, source: TensorType, out: TensorType, by: np.ndarray[Any, Any]
 ) -> Call:
-    """Return the product of each row with ``by``, cut or filled up with zeros."""
+    """Return a callable that multiplies each row by ``by``, cut or padded with zeros."""
     ctype = complex_functions.pair_type(out.dtype)
     launch = launch_rows(
         backend,

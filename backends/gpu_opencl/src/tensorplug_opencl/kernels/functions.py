@@ -1,9 +1,9 @@
 """C functions that expressions may call, by kind of dtype.
 
-They are written for the types ``A`` (the operands' as computed with) and ``R`` (the ring type,
-see ``ctypes.ring``), which ``define`` declares. Those that matter most are our own
-(``elementary``). The others are what OpenCL itself defines: its bounds (full profile: sin, cos
-4 ulp) hold on every conforming device.
+They are written for the types ``A`` (the operands' as computed with) and ``R`` (the ring type, see
+``ctypes.ring``), which ``define`` declares. ``elementary`` has the most important ones. The others
+call OpenCL's functions, whose error bounds (full profile: sin, cos 4 ulp) hold on every conforming
+device.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ _FUNCTIONS: Final[dict[str, dict[str, str]]] = {
 def define(expression: str, dtype: DType) -> str:
     """Return the types A and R for ``dtype``, and the functions that ``expression`` calls."""
     known = {**_FUNCTIONS[dtype.kind], **elementary.FUNCTIONS.get(ctypes.computed(dtype), {})}
-    texts: dict[str, str] = {}  # each after those that it calls
+    texts: dict[str, str] = {}  # each follows the functions that it calls
 
     def add_called(text: str) -> None:
         for name in re.findall(r"\b\w+(?=\()", text):

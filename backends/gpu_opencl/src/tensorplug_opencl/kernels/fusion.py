@@ -1,8 +1,8 @@
-"""Chains of elementwise kernels in a compiled program, made one kernel.
+"""The fusion of chains of elementwise kernels in a compiled program.
 
-A call takes in those whose results nobody else uses, if these have its shape and dtype. Of the
-formulas one C function is made, statement by statement, so that what is used twice is computed
-once. Memory is read and written once for all.
+A call takes in the calls whose results are not used elsewhere, if these have its shape and dtype.
+Their formulas become the statements of one C function, so that a value used twice is computed
+once. Memory is read and written once per chain.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 __all__ = ["fuse"]
 
 MOST: Final = 12
-"""Operands and constants of one kernel; each is an argument to set at every launch."""
+"""The most operands and constants of one kernel; each is an argument to set at every launch."""
 
 
 def fuse(program: FlatProgram, runtime: Runtime) -> Sequence[FlatCall]:
-    """Return the calls of a program with chains of elementwise ones made one call each."""
+    """Return the calls of a program, with each chain of elementwise calls fused into one."""
     chains = _Chains(program)
     for at in range(len(program.calls)):
         chains.place(at)
@@ -44,14 +44,14 @@ def _list_slots(call: FlatCall) -> list[int]:
 
 
 def _get_part(call: FlatCall) -> Part | None:
-    """Return a call's formula, None where it has none or is not called by single buffers."""
+    """Return a call's formula; None if it has none or takes other inputs than single buffers."""
     part: Part | None = getattr(call.run, pointwise.PART, None)
     plain = all(isinstance(operand, int) for operand in call.inputs)
     return part if plain and not call.several else None
 
 
 class _Chains:
-    """The calls that run together, by the last of each."""
+    """The chains of calls that run together, by the last call."""
 
     def __init__(self, program: FlatProgram) -> None:
         self.program = program
@@ -63,7 +63,7 @@ class _Chains:
                 self.users.setdefault(slot, set()).add(at)
 
     def place(self, at: int) -> None:
-        """Let a call take in chains that end in its inputs."""
+        """Merge the chains that end in a call's inputs into the call."""
         members = {at}
         if _get_part(self.program.calls[at]) is not None:
             while self._grow(at, members):

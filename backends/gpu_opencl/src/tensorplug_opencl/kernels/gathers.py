@@ -1,9 +1,10 @@
-"""Operands of products that are no matrices in memory, but lie in images: index arithmetic.
+"""The index maps of products' operands that are not matrices in memory, but lie in images.
 
 The row and the column of an element are each split into digits (image, position, channel; tap,
 channel). Every digit moves the element's place, and perhaps its coordinate along an axis of the
-image; where that lies outside, on padding, the element is 0. Both are sums of a part that only
-the row decides and one that only the column does, so that loops find each part once.
+image; where that lies outside, on padding, the element is 0. Place and coordinates are sums of a
+part that depends only on the row and a part that depends only on the column, so loops find each
+part once.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Bound", "Digit", "Gathered", "Operand", "gather"]
 
-NEIGHBOURS: Final = 16  # work-items whose reads become few if they are of the same lines
+NEIGHBOURS: Final = 16  # work-items whose reads are combined if they are of the same lines
 LINE: Final = 16  # elements of a line
 
 
 class Digit(NamedTuple):
     """One digit of a row or column number.
 
-    One more of it moves the place by ``step`` elements, and the coordinate along ``axis``,
-    where it has one, by ``move``.
+    Each increment moves the place by ``step`` elements, and the coordinate along ``axis``, if
+    there is one, by ``move``.
     """
 
     size: int
@@ -49,8 +50,8 @@ class Bound(NamedTuple):
 class Gathered(NamedTuple):
     """An operand of a product as the digits of its rows and columns, the last ones fastest.
 
-    ``start``: the place where all digits are 0, before the array perhaps. ``batch`` is that of
-    ``matrices.Matrix``, in whose place this stands: there are no others.
+    ``start``: the place where all digits are 0, which may lie before the array. ``batch`` is
+    empty: this takes the place of a ``matrices.Matrix`` without batch axes.
     """
 
     rows: tuple[Digit, ...]
@@ -66,7 +67,7 @@ class Gathered(NamedTuple):
 
     @property
     def form(self) -> str:
-        """What its text depends on, in a few letters for titles."""
+        """What the program text depends on, abbreviated for titles."""
         return f"{_describe_axes(self.rows)}-{_describe_axes(self.columns)}"
 
     @property
@@ -74,10 +75,10 @@ class Gathered(NamedTuple):
         """Whether neighbours in a row share more lines of memory than neighbours in a column."""
         return _count_lines(self.columns) <= _count_lines(self.rows)
 
-    # What a program is told -----------------------------------------------------------
+    # Arguments of programs -----------------------------------------------------------
 
     def _numbers(self) -> dict[str, int]:
-        """Return the fields of the struct that the kernel gets, but for the magic numbers."""
+        """Return the fields of the struct that the kernel gets, except the magic numbers."""
         numbers = {"start": self.start}
         for axis, bound in enumerate(self.bounds):
             numbers |= {f"first{axis}": bound.first, f"size{axis}": bound.size}
@@ -103,7 +104,7 @@ class Gathered(NamedTuple):
         return [f"const {name}_View {name}_view"]
 
     def arguments(self, index: templates.Index) -> list[np.ndarray[tuple[int], templates.Index]]:
-        """Return the values of these; negative ones wrap around, as do sums with them."""
+        """Return the parameters' values; negative ones wrap around, and so do sums with them."""
         numbers = [*self._numbers().values()]
         for divisor in self._divisors().values():
             numbers += find_magic(divisor, 8 * index.itemsize)
@@ -160,7 +161,7 @@ class Gathered(NamedTuple):
         return "\n".join([*lines, "  return part;", "}"])
 
     def _inside(self, name: str) -> str:
-        """Return the function that says whether two parts lie inside: before it is too large."""
+        """Return the function that tests whether two parts lie inside: negatives are too large."""
         parts = f"const {name}_Part row, const {name}_Part column"
         tests = [f"(row.x{n} + column.x{n} < by.size{n})" for n in range(len(self.bounds))]
         return (
@@ -168,28 +169,28 @@ class Gathered(NamedTuple):
             f"{{ return {' & '.join(tests) or 'true'}; }}"
         )
 
-    # What bodies of programs say ------------------------------------------------------
+    # Expressions in programs ---------------------------------------------------------
 
     def part_type(self, name: str) -> str:
         """Return the type of a part of a place."""
         return f"{name}_Part"
 
     def part(self, name: str, axis: str, number: str) -> str:
-        """Return the expression of the part that a row's or column's number decides."""
+        """Return the expression of the part that a row's or column's number determines."""
         return f"{name}_{axis}({number}, {name}_view)"
 
     def place(self, row: str, column: str) -> str:
-        """Return the place that two parts, given as names, make together."""
+        """Return the place that two named parts make together."""
         return f"{row}.at + {column}.at"
 
     def inside(self, name: str, row: str, column: str) -> str | None:
-        """Return the condition that two parts make a place in the array; None: they always do."""
+        """Return the condition that two parts make a place in the array; None if always."""
         return f"{name}_inside({row}, {column}, {name}_view)" if self.bounds else None
 
 
 Operand: TypeAlias = Matrix | Gathered
 
-# In declarations of several operands, but once in a program. (A product of 64 bits is one
+# Several operands declare it, but a program needs it once. (A product of 64 bits is one
 # instruction; some drivers call a function for mul_hi.)
 _QUOTIENT: Final = """#ifndef QUOTIENT
 #define QUOTIENT
@@ -218,10 +219,10 @@ def gather(
     *,
     simplified: bool = True,
 ) -> Operand:
-    """Return the operand: where nothing lies outside, in as few digits as possible.
+    """Return the operand, in as few digits as possible if nothing lies outside.
 
-    That may be a matrix. Where something does, digits stay as they are, so that one program
-    serves all sizes; likewise if it need not be ``simplified``.
+    It may then be a matrix. If something lies outside, or if it is not ``simplified``, the digits
+    stay as they are, so that one program serves all sizes.
     """
     digits = [*rows, *columns]
     outside = any(
@@ -237,7 +238,7 @@ def gather(
 
 
 def _is_within(bound: Bound, digits: Sequence[Digit]) -> bool:
-    """Return whether no digits lead out of the bound."""
+    """Return whether the digits never leave the bound."""
     ways = [(digit.size - 1) * digit.move for digit in digits]
     low = bound.first + sum(min(way, 0) for way in ways)
     high = bound.first + sum(max(way, 0) for way in ways)
@@ -245,7 +246,7 @@ def _is_within(bound: Bound, digits: Sequence[Digit]) -> bool:
 
 
 def _merge(digits: Sequence[Digit]) -> tuple[Digit, ...]:
-    """Return the digits that have several values; neighbours that count as one become one."""
+    """Return the digits with more than one value; neighbours that count as one are merged."""
     result: list[Digit] = []
     for size, step, *_ in digits:
         if size > 1 and result and result[-1].step == step * size:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 kernels = KernelTable()
 
-# Twice the normal distribution function less 1, and what it adds to the slope: by the error
-# function, and by the hyperbolic tangent that is like it.
+# Twice the normal distribution function less 1, and what it adds to the slope: with the error
+# function, and with the hyperbolic tangent that approximates it.
 _SIDE: Final = {
     False: f"""
 INLINE A side(A x) {{ return a_erf(x * (A){math.sqrt(0.5)!r}); }}
@@ -48,7 +48,7 @@ INLINE A slope(A x) {{
 def gelu(
     x: TensorType, *, approximate: bool, backend: OpenCLBackend, out: TensorType
 ) -> Callable[..., Any]:
-    """Multiply by the distribution function; cut off below, lest infinity be multiplied by 0."""
+    """Multiply by the distribution function, with x cut off below, since -inf * 0 is NaN."""
     title = f"Gelu {x.dtype}{' approximate' if approximate else ''}"
     formula, functions = Formula("unit(low(x))"), _SIDE[approximate] + _LOW
     return pointwise.prepare_formula(

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["NO_EPILOGUE", "Epilogue", "Product", "make_multiplier"]
 
-SHORTEST: Final = 256  # inner elements that a slice has at least
-LONGER: Final = 1024  # the same on CPUs, where smaller blocks of C are the other way out
-WAVES: Final = 2  # tiles that each compute unit is wanted to have
+SHORTEST: Final = 256  # the least inner elements of a slice
+LONGER: Final = 1024  # the same on CPUs, which can also use smaller blocks of C
+WAVES: Final = 2  # tiles wanted for each compute unit
 
 
 def make_multiplier(
@@ -77,10 +77,10 @@ def _count_slices(runtime: Runtime, of: Product, way: Way) -> int:
 def _launch(runtime: Runtime, of: Product, ways: list[Way]) -> Launch:
     """Return the launch of the first of ``ways`` that the device can run.
 
-    What a program needs of local memory and registers only its driver knows, once it is built.
+    Only the driver knows the local memory and registers of a program, once it is built.
 
     Raises:
-        KernelRefusedError: the device can run none, with what it says of the last.
+        KernelRefusedError: the device can run none; the message is about the last.
 
     """
     *others, last = ways

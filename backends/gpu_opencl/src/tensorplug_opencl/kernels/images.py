@@ -1,6 +1,6 @@
-"""Images cut out, turned and projected.
+"""Crops, rotations and projections of images.
 
-Places are computed in double precision where the device has it, in single precision elsewhere.
+Places are computed in double precision if the device has it, otherwise in single precision.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def rotate_with_offset(
     backend: OpenCLBackend,
     out: TensorType,
 ) -> Call:
-    """Read pixels by numbers that depend on nothing but the shape, and fill the rest."""
+    """Read pixels by a table of numbers made on the host, and fill the rest."""
     if not out.size:
         return calls.make_empty(backend.runtime, out)
     _, height, width, channels = image.shape

@@ -1,13 +1,13 @@
-"""Convolutions as products whose operands are read where they lie: there are no patches.
+"""Convolutions as products that read images directly, without patches.
 
-The product's own index arithmetic (``gathers``) finds each element of a patch in its image. All
-images are one product, the gradient of the filter included, whose long inner axis, all positions
-of all images, is cut into slices where it has to be.
+The product's index map (``gathers``) finds each element of a patch in its image. All images are
+one product. For the gradient of the filter, its inner axis is long: all positions of all images.
+It is cut into slices if necessary.
 
-The gradient of the input asks every pixel for the taps that saw it. With a stride, pixels that
-differ by less than it are seen by different taps: so there is one product for each residue,
-with those taps alone. Where no pixel is seen by two taps, it is one product instead, each tap
-of which is written to its own pixels.
+The gradient of the input adds up, for every pixel, the taps that read it. With a stride, different
+taps read the pixels of different residues, so there is one product for each residue, with its taps
+only. If no pixel is read by two taps, there is one product instead, which writes each tap to its
+own pixels.
 """
 
 from __future__ import annotations
@@ -114,11 +114,11 @@ def _view_patches(of: Convolution) -> Operand:
 
 
 class Share(NamedTuple):
-    """Along one axis, some pixels of the input and the taps that saw them.
+    """Along one axis, some pixels of the input and the taps that read them.
 
-    Pixel ``first_pixel + row * stride + apart * dilation`` was seen, for each ``tap`` of
-    ``added``, by tap ``first_tap + tap * tap_by + apart`` at position
-    ``first_position + row - tap * position_by``.
+    Pixel ``first_pixel + row * stride + apart * dilation`` was read, for each ``tap`` of
+    ``added``, by tap ``first_tap + tap * tap_by + apart`` at position ``first_position + row - tap
+    * position_by``.
     """
 
     rows: int
@@ -132,7 +132,7 @@ class Share(NamedTuple):
 
 
 def _find_shares(window: Window) -> list[Share]:
-    """Return shares that have no pixel in common; pixels that no tap saw are in none."""
+    """Return shares that have no pixel in common; pixels that no tap reads are in none."""
     if _is_apart(window):
         return [Share(window.out, 1, window.filter, -window.before, 0, 0, 0, 0)]
     stride, dilation = window.stride, window.dilation
@@ -150,7 +150,7 @@ def _find_shares(window: Window) -> list[Share]:
 
 
 def _is_apart(window: Window) -> bool:
-    """Return whether the window strides over more than it sees: no pixel is seen twice."""
+    """Return whether the stride is longer than the window, so that no pixel is read twice."""
     return window.stride > (window.filter - 1) * window.dilation
 
 
@@ -168,7 +168,7 @@ def _covers(window: Window, shares: Sequence[Share]) -> bool:
 def _multiply_share(of: Convolution, shares: Sequence[Share], *, alone: bool) -> Product:
     """Return the product (dy times the filter) of one share of each axis.
 
-    ``alone``: there are no others, which one program should serve as well.
+    ``alone``: there are no other shares, which the program would have to serve as well.
     """
     image_by, *y_by, output_by = of.y_by
     pixel_by, *x_by, channel_by = of.x_by

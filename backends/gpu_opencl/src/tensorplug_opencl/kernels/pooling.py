@@ -7,16 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from tensorplug.plugin import (
-    KernelTable,
-    TensorType,
-    Window,
-    Windows,
-    dilated_pooling_windows,
-    pooling_windows,
-    shapes,
-    specs,
-)
+from tensorplug.plugin import KernelTable, TensorType, Window, Windows, dilated_pooling_windows, pooling_windows, shapes, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, ctypes, reduction, templates

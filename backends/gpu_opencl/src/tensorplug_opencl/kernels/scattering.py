@@ -11,17 +11,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from tensorplug.plugin import (
-    DType,
-    KernelRefusedError,
-    KernelTable,
-    SettingsError,
-    Shape,
-    TensorType,
-    scatter_depth,
-    shapes,
-    specs,
-)
+from tensorplug.plugin import DType, KernelRefusedError, KernelTable, SettingsError, Shape, TensorType, scatter_depth, shapes, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import (

@@ -5,14 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tensorplug.plugin import (
-    DType,
-    Shape,
-    Windows,
-    channel_axis,
-    convolution_windows,
-    spatial_axes,
-)
+from tensorplug.plugin import DType, Shape, Windows, channel_axis, convolution_windows, spatial_axes
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels.gathers import Digit, gather
 
