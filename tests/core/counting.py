@@ -9,9 +9,9 @@ from weakref import WeakSet
 import numpy as np
 
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.owner import Owner
 from tensorplug.contract.spec import TensorType
 from tensorplug.engine.engine import Opened
-from tensorplug.engine.registry import Owner
 from tensorplug.errors import BackendMemoryError
 
 from .engines import MemoryBackend, Source

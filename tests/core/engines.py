@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.owner import Owner
 from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.contract.tables import KernelTable
 from tensorplug.dispatch.context import Context, use_context
 from tensorplug.engine.engine import Engine, Opened
-from tensorplug.engine.registry import Owner, Registry
+from tensorplug.engine.registry import Registry
 from tensorplug.errors import BackendMemoryError, BackendNotInstalledError, DeviceLostError
 from tensorplug.ops import creation, elementwise, movement, reduction, sorting
 from tensorplug.plugins import catalogue

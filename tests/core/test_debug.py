@@ -13,12 +13,13 @@ import pytest
 import tensorplug as tp
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import inference
+from tensorplug.contract.owner import Owner
 from tensorplug.contract.spec import KernelSpec
 from tensorplug.contract.tables import KernelTable
 from tensorplug.dispatch.calls import dispatch_unary
 from tensorplug.dispatch.context import Context, current_context, use_context
 from tensorplug.engine.engine import Engine, Opened
-from tensorplug.engine.registry import Owner, Registry
+from tensorplug.engine.registry import Registry
 from tensorplug.engine.settings import CHECKS, DEFAULT_CHECKS, Settings
 from tensorplug.errors import ArgumentError, KernelOutputError
 from tensorplug.observers import debugging

@@ -7,8 +7,9 @@ import re
 
 import pytest
 
+from tensorplug.contract.owner import PROGRAM, Owner
 from tensorplug.contract.tables import decomposition_entry, gradient_entry, kernel_entry
-from tensorplug.engine.registry import PROGRAM, Owner, Registry
+from tensorplug.engine.registry import Registry
 from tensorplug.errors import ArgumentError, RegistrationError
 
 from .engines import spec_of

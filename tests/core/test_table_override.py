@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tensorplug.contract import inference
+from tensorplug.contract.owner import Owner
 from tensorplug.contract.spec import KernelSpec
 from tensorplug.contract.tables import DecompositionTable, GradientTable, KernelTable
-from tensorplug.engine.registry import Owner, Registry
+from tensorplug.engine.registry import Registry
 from tensorplug.errors import RegistrationError
 
 if TYPE_CHECKING:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from tensorplug.contract.owner import Owner
 from tensorplug.dispatch.calls import dispatch, dispatch_several
 from tensorplug.dispatch.context import Context, use_context
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine.engine import Engine, Opened
-from tensorplug.engine.registry import Owner, Registry
+from tensorplug.engine.registry import Registry
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu import plugin
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from tests.core.catalogue_calls import KERNELS, cases, run_twice
 
+from tensorplug.contract.owner import Owner
 from tensorplug.contract.tables import kernel_entry
 from tensorplug.dispatch.calls import dispatch_binary
 from tensorplug.dispatch.context import use_context
-from tensorplug.engine.registry import Owner
 from tensorplug.errors import LeakError
 from tensorplug.observers.leaks import LeakCheck
 from tensorplug.ops import creation

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.owner import Owner
 from tensorplug.dispatch.context import Context, use_context
 from tensorplug.engine.engine import Engine, Opened
-from tensorplug.engine.registry import Owner, Registry
+from tensorplug.engine.registry import Registry
 from tensorplug.errors import KernelRefusedError
 from tensorplug.ops import creation
 from tensorplug.plugins.assembly import core_registry

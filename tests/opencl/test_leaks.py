@@ -11,10 +11,10 @@ from tests.core.catalogue_calls import KERNELS, cases, run_twice
 
 import tensorplug as tp
 from tensorplug.contract.backend import CountsBuffers
+from tensorplug.contract.owner import Owner
 from tensorplug.contract.tables import kernel_entry
 from tensorplug.dispatch.calls import dispatch_binary
 from tensorplug.dispatch.context import current_context, use_context
-from tensorplug.engine.registry import Owner
 from tensorplug.errors import BackendMemoryError, LeakError
 from tensorplug.observers.leaks import LeakCheck
 from tensorplug.ops import creation

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from tensorplug import ops
+from tensorplug.ops import matrix_products, movement
 
-_public = ops.public("linalg")
+_public = {
+    **ops.public("linalg"),
+    "matmul": matrix_products.matmul,
+    "matrix_transpose": movement.matrix_transpose,
+    "tensordot": matrix_products.tensordot,
+    "vecdot": matrix_products.vecdot,
+}
 globals().update(_public)
-__all__ = sorted(["matmul", "matrix_transpose", "tensordot", "vecdot", *_public])
+__all__ = sorted(_public)

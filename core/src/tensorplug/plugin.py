@@ -192,6 +192,3 @@ def _specs() -> dict[str, KernelSpec]:
 
 specs = Specs(_specs)
 """Every kernel spec of the core: ``specs.CONV2D``."""
-
-for _module in modules_of(host_functions):  # so that `host_functions.linalg` needs no import
-    del _module

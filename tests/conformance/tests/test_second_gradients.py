@@ -81,7 +81,7 @@ def test_curvature_of_a_product(cpu: Session) -> None:
 def test_curvature_of_complex_numbers(cpu: Session) -> None:
     z = np.array([0.5 + 1j, -1.25 - 0.5j])
     found = Point.of(cpu, KNOWN["Square"], Case("one", (z,)))
-    u, v = (item + 1j * np.roll(item, 1) / 2 for item in (direction(7, 2), direction(5, 2)))
+    u, v = (vector + 1j * np.roll(vector, 1) / 2 for vector in (direction(7, 2), direction(5, 2)))
     (w,) = found.weights
     assert curvature(found).inputs == pytest.approx(np.sum(2 * w * u * v).real, rel=1e-9)
 

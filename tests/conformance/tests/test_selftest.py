@@ -32,30 +32,32 @@ from tensorplug_conformance.session import Session, engine_factory
 def test_there_are_enough_of_them_and_of_many_kinds() -> None:
     found = saboteurs()
     assert len(found) >= 80
-    assert len({item.kind for item in found}) >= 30
+    assert len({saboteur.kind for saboteur in found}) >= 30
 
 
 def test_every_kernel_gets_saboteurs_of_many_kinds() -> None:
     everything = list(selected(1))
-    assert {item.kernel for item in everything} == set(entries())
-    kinds = {item.kind for item in everything}
+    assert {saboteur.kernel for saboteur in everything} == set(entries())
+    kinds = {saboteur.kind for saboteur in everything}
     assert len(kinds) >= 55
     assert {group_of(kind) for kind in kinds} == set(GROUPS)
     tried = list(selected())
     assert len(tried) >= 150
-    assert len({item.kind for item in tried}) >= 45
+    assert len({saboteur.kind for saboteur in tried}) >= 45
     family_of = {kernel: name for name, kernels in families().items() for kernel in kernels}
-    assert {family_of[item.kernel] for item in tried} == set(families())
+    assert {family_of[saboteur.kernel] for saboteur in tried} == set(families())
 
 
 def test_samples_of_two_offsets_are_disjoint_but_for_one_of_each_family() -> None:
-    samples = [{item.name for item in selected(97, offset)} for offset in (0, 1)]
+    samples = [{saboteur.name for saboteur in selected(97, offset)} for offset in (0, 1)]
     assert all(len(sample) >= 100 for sample in samples)
     assert len(samples[0] & samples[1]) <= len(families())
 
 
 def test_the_matrix_counts_what_was_caught() -> None:
-    some = [item for item in generated(entries()["Add"]) if group_of(item.kind) == "large"]
+    some = [
+        saboteur for saboteur in generated(entries()["Add"]) if group_of(saboteur.kind) == "large"
+    ]
     (large,) = some
     findings = [Finding(large, "caught", ""), Finding(large, "escaped", "")]
     *tables, idle = matrix([*findings, Finding(large, "harmless", "")])
@@ -78,12 +80,12 @@ def test_what_the_right_kernel_does_not_pass_is_no_escape() -> None:
     """The divisor's infinity has no one quotient: to clip it is no mistake that cases must see."""
     entry = entries()["FloorDiv"]
     assert entry.ordinary == ("a", "b")
-    (clips,) = (item for item in generated(entry) if item.kind == "infinities clipped")
+    (clips,) = (saboteur for saboteur in generated(entry) if saboteur.kind == "infinities clipped")
     assert try_saboteur("cpu", entry, clips).outcome != "escaped"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("wrong", MISBEHAVIOUR, ids=lambda item: item.name)
+@pytest.mark.parametrize("wrong", MISBEHAVIOUR, ids=lambda wrong: wrong.name)
 def test_backends_that_misbehave_get_their_verdict_and_the_run_goes_on(
     wrong: Misbehaviour,
 ) -> None:
@@ -102,7 +104,7 @@ def test_backends_that_misbehave_get_their_verdict_and_the_run_goes_on(
 )
 def test_lost_digits_are_caught_where_few_values_show_them(kernel: str, kind: str) -> None:
     entry = entries()[kernel]
-    (saboteur,) = (item for item in generated(entry) if item.kind == kind)
+    (saboteur,) = (saboteur for saboteur in generated(entry) if saboteur.kind == kind)
     assert try_saboteur("cpu", entry, saboteur).outcome == "caught"
 
 
@@ -110,7 +112,7 @@ def test_lost_digits_are_caught_where_few_values_show_them(kernel: str, kind: st
 @pytest.mark.parametrize("kind", ["leaks results", "leaks inputs", "leaks scratch"])
 def test_kernels_that_leak_are_caught(kernel: str, kind: str) -> None:
     entry = entries()[kernel]
-    (saboteur,) = (item for item in generated(entry) if item.kind == kind)
+    (saboteur,) = (saboteur for saboteur in generated(entry) if saboteur.kind == kind)
     found = try_saboteur("cpu", entry, saboteur)
     assert found.outcome == "caught"
     assert "a leak" in found.evidence
@@ -143,18 +145,20 @@ def test_a_backend_that_computes_on_the_host_is_found_out() -> None:
     owner = Owner("saboteur")
     wrong = kernel_entry(specs.ADD, add)
     session.engine.registry.add(owner, kernels=[("cpu", wrong)], override=True)
-    (check,) = (item for item in checks(1) if item.id == "kernels run on the device")
+    (check,) = (check for check in checks(1) if check.id == "kernels run on the device")
     with pytest.raises(CheckFailedError, match="Add fetched"):
         check.run(Target("cpu"), lambda: session)
 
 
-@pytest.mark.parametrize("saboteur", saboteurs(), ids=lambda item: f"{item.name} {item.dtype}")
+@pytest.mark.parametrize(
+    "saboteur", saboteurs(), ids=lambda saboteur: f"{saboteur.name} {saboteur.dtype}"
+)
 def test_saboteurs_are_caught(saboteur: Saboteur) -> None:
     trial = try_saboteur("cpu", entries()[saboteur.kernel], saboteur)
     assert trial.outcome == "caught", trial.evidence
 
 
-@pytest.mark.parametrize("wrong", WRONG_BACKENDS, ids=lambda item: item.name)
+@pytest.mark.parametrize("wrong", WRONG_BACKENDS, ids=lambda wrong: wrong.name)
 def test_wrong_backends_are_caught(wrong: WrongBackend) -> None:
     trial = try_backend("cpu", wrong)
     assert trial.right, trial.evidence

@@ -30,9 +30,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from tensorplug.contract.backend import Backend, DeviceInfo
+    from tensorplug.contract.owner import Owner
     from tensorplug.contract.tables import KernelTable
     from tensorplug.dispatch.context import Context
-    from tensorplug.engine.registry import Handle, Owner, Registry
+    from tensorplug.engine.registry import Handle, Registry
 
 __all__ = ["BackendSource", "Devices", "Opened", "split_name"]
 

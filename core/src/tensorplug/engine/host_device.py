@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.owner import Owner
 from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch.device import Device
-from tensorplug.engine.registry import Owner
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping

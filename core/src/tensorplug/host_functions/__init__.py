@@ -1,1 +1,31 @@
-"""Functions on NumPy arrays that ops cannot express."""
+"""Functions that no ops can express, on NumPy arrays."""
+
+from __future__ import annotations
+
+from tensorplug.host_functions import (
+    ascending,
+    broadcasting,
+    complexes,
+    coordinates,
+    fingerprints,
+    linalg,
+    ragged,
+    sets,
+    sparse,
+    strings,
+    suppression,
+)
+
+__all__ = [
+    "ascending",
+    "broadcasting",
+    "complexes",
+    "coordinates",
+    "fingerprints",
+    "linalg",
+    "ragged",
+    "sets",
+    "sparse",
+    "strings",
+    "suppression",
+]

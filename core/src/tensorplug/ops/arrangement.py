@@ -96,7 +96,8 @@ def tile(x: Any, repetitions: Any, /) -> Tensor:
     Args:
         x: a tensor of any dtype.
         repetitions: number of copies along each axis, an int or a sequence. If it is shorter
-            than the rank, it applies to the last axes; if longer, ``x`` gets new axes in front. (TensorFlow's Tile.)
+            than the rank, it applies to the last axes; if longer, ``x`` gets new axes in front.
+            (TensorFlow's Tile.)
 
     Returns:
         A tensor of the sizes ``n * repetitions``.

@@ -75,7 +75,8 @@ def _to_batch(x: TensorType, *, block_shape: tuple[int, ...], paddings: Pairs) -
         padded = size + sum(pair)
         if padded % block:
             raise ShapeError(
-                f"axis {axis} of length {size}, padded by {list(pair)}, is not a multiple of {block}"
+                f"axis {axis} of length {size}, padded by {list(pair)}, is not a multiple of "
+                f"{block}"
             )
         sizes.append(padded // block)
     batch = x.shape[0] * prod(block_shape)
@@ -195,7 +196,7 @@ def space_to_batch_nd(x: Any, block_shape: Any, paddings: Sequence[Sequence[int]
     """Return ``x`` padded with zeros, with the cells of each block moved into the batch.
 
     Args:
-        x: of shape ``[batch, *spatial, *rest]``, of any dtype. Strings are padded with empty strings.
+        x: of shape ``[batch, *spatial, *rest]``, of any dtype. Strings are padded with "".
         block_shape: the block's size along each of the M spatial axes.
         paddings: (before, after) to add along each spatial axis first.
 

@@ -99,7 +99,7 @@ def meshgrid(*arrays: Any, indexing: Literal["xy", "ij"] = "xy") -> tuple[Tensor
     for tensor in tensors:
         if tensor.ndim > 1:
             raise ShapeError(
-                f"meshgrid: the arguments must be vectors or numbers, got {tensor.type}"
+                f"meshgrid: each argument must be a vector or a number, got {tensor.type}"
             )
     places = list(range(len(tensors)))
     if indexing == "xy":

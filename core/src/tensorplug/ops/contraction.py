@@ -122,9 +122,9 @@ def einsum(equation: str, /, *operands: Any) -> Tensor:
     term of letters, one per axis. A label that occurs several times in one term takes the
     diagonal. ``...`` stands for any number of leading axes, which broadcast; so do axes of
     length 1. Without ``->`` the result has the ellipsis, then every label that occurs once, in
-    alphabetical order. Any number of operands is multiplied two by two in a cheap order.
+    alphabetical order. Operands are multiplied pairwise in a cheap order.
 
-    Operands are promoted to a common dtype; integers wrap.
+    They are promoted to a common dtype; integers wrap.
 
     Raises:
         ArgumentError: the equation cannot be parsed, or does not match the operands.

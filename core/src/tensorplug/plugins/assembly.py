@@ -13,7 +13,7 @@ from tensorplug.engine.engine import Engine
 from tensorplug.engine.registry import Registry
 from tensorplug.errors import RegistrationError
 from tensorplug.observers import debugging
-from tensorplug.plugins import catalogue, collecting, metadata
+from tensorplug.plugins import catalogue, garbage_collection, metadata
 from tensorplug.plugins.selection import Selection
 from tensorplug.plugins.source import PluginSource
 
@@ -26,13 +26,13 @@ _building: Final[ContextVar[bool]] = ContextVar("tensorplug.building", default=F
 
 
 def build_engine(settings: Settings | None = None) -> Engine:
-    """Return a new engine: the core's catalogue, then the extensions; backends open later.
+    """Return a new engine with the core's catalogue and the extensions; backends open later.
 
-    ``settings`` are read from the environment unless given. A broken extension is left out
-    with a ``PluginWarning``; it never stops the engine.
+    ``settings`` default to those of the environment. A broken extension is left out with a
+    ``PluginWarning``.
 
     Raises:
-        SettingsError: an environment variable of ours has a value it must not have.
+        SettingsError: an environment variable of tensorplug has an invalid value.
         RegistrationError: a plugin runs ops while it is imported.
 
     """
@@ -40,7 +40,7 @@ def build_engine(settings: Settings | None = None) -> Engine:
         raise RegistrationError("it runs an op while it is imported; a plugin must not")
     token = _building.set(True)
     try:
-        with collecting.paused():
+        with garbage_collection.paused():
             selection = Selection.read(settings)
             selection.warn_of_unknown()
             registry = core_registry()

@@ -129,7 +129,7 @@ def register_backend(
         ArgumentError: no backend can be called so, or ``kernels`` go with an object.
 
     """
-    from tensorplug.plugins.registered import FunctionPlugin  # pluggy is loaded at first use
+    from tensorplug.plugins.function_plugin import FunctionPlugin  # pluggy is loaded at first use
 
     if callable(plugin) and not inspect.ismodule(plugin):
         plugin = FunctionPlugin(name, plugin, kernels)

@@ -1,4 +1,4 @@
-"""What a plugin hands over, checked as a whole before any of it is registered."""
+"""What a plugin contributes, checked as a whole before any of it is registered."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from tensorplug.contract.tables import (
 )
 from tensorplug.engine.registry import Registry
 from tensorplug.errors import RegistrationError
-from tensorplug.plugins.loading import guarded, refused
+from tensorplug.plugins.loader import call_guarded, refusal
 from tensorplug.tensors import methods
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug.contract.owner import Owner
-    from tensorplug.plugins.loading import Loader, Plugin
-    from tensorplug.plugins.metadata import Claim
+    from tensorplug.plugins.loader import Loader, Plugin
+    from tensorplug.plugins.metadata import Candidate
 
 __all__ = [
     "Rules",
     "check_backend",
+    "collect_kernels",
+    "collect_rules",
+    "copied_registry",
     "device_infos",
-    "kernels",
     "register_rules",
-    "rehearsal",
-    "rules",
 ]
 
 T = TypeVar("T")
@@ -44,100 +44,102 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a plugin brings that does not depend on a device."""
+    """What a plugin contributes independently of a device."""
 
     gradients: tuple[GradientEntry, ...]
     decompositions: tuple[DecompositionEntry, ...]
     chained: tuple[Callable[..., Any], ...]
 
 
-def kernels(loader: Loader, plugin: Plugin, backend: Backend) -> tuple[KernelTable, ...]:
+def collect_kernels(loader: Loader, plugin: Plugin, backend: Backend) -> tuple[KernelTable, ...]:
     """Return the plugin's kernel tables for ``backend``.
 
     Raises:
         PluginLoadError: its hook raised.
-        RegistrationError: it returned something else than tables of kernels.
+        RegistrationError: it returned anything other than kernel tables.
 
     """
-    tables = _ask(loader, plugin, "tensorplug_kernels", KernelTable, backend=backend)
+    tables = _collect(loader, plugin, "tensorplug_kernels", KernelTable, backend=backend)
     for table in tables:
-        _entries(plugin.claim, table, KernelEntry)
+        _entries(plugin.candidate, table, KernelEntry)
     return tuple(tables)
 
 
-def rules(loader: Loader, plugin: Plugin) -> Rules:
+def collect_rules(loader: Loader, plugin: Plugin) -> Rules:
     """Return the plugin's gradients, decompositions and chained ops.
 
-    Raises: as ``kernels``.
+    Raises: as ``collect_kernels``.
     """
-    gradients = _ask(loader, plugin, "tensorplug_gradients", GradientTable)
-    decompositions = _ask(loader, plugin, "tensorplug_decompositions", DecompositionTable)
-    chained: list[Callable[..., Any]] = _ask(loader, plugin, "tensorplug_chained_ops", object)
+    gradients = _collect(loader, plugin, "tensorplug_gradients", GradientTable)
+    decompositions = _collect(loader, plugin, "tensorplug_decompositions", DecompositionTable)
+    chained: list[Callable[..., Any]] = _collect(loader, plugin, "tensorplug_chained_ops", object)
     for function in chained:
-        _check_chained(plugin.claim, function)
-    claim = plugin.claim
+        _check_chained(plugin.candidate, function)
+    candidate = plugin.candidate
     return Rules(
-        tuple(entry for table in gradients for entry in _entries(claim, table, GradientEntry)),
+        tuple(entry for table in gradients for entry in _entries(candidate, table, GradientEntry)),
         tuple(
             entry
             for table in decompositions
-            for entry in _entries(claim, table, DecompositionEntry)
+            for entry in _entries(candidate, table, DecompositionEntry)
         ),
         tuple(chained),
     )
 
 
-def _ask(loader: Loader, plugin: Plugin, hook: str, kind: type[T], **arguments: Any) -> list[Any]:
+def _collect(
+    loader: Loader, plugin: Plugin, hook: str, kind: type[T], **arguments: Any
+) -> list[Any]:
     items: list[Any] = []
     for result in loader.call(plugin, hook, **arguments):
         if isinstance(result, KernelTable | GradientTable | DecompositionTable | str):
-            raise refused(
-                plugin.claim,
+            raise refusal(
+                plugin.candidate,
                 f"{hook} returned a {type(result).__name__}; it must return an "
                 f"iterable of {kind.__name__}s, such as a list of one",
             )
         if not isinstance(result, Iterable):
-            raise refused(plugin.claim, f"{hook} returned {result!r}, which is no iterable")
-        # A generator runs the plugin's code only now.
-        items += guarded(plugin.claim, f"in {hook}", partial(list, result))
+            raise refusal(plugin.candidate, f"{hook} returned {result!r}, which is not iterable")
+        # A generator runs code of the plugin here.
+        items += call_guarded(plugin.candidate, f"in {hook}", partial(list, result))
     for item in items:
         if not isinstance(item, kind):
-            raise refused(
-                plugin.claim,
-                f"{hook} gave {item!r}, a {type(item).__name__}; it must give {kind.__name__}s",
+            raise refusal(
+                plugin.candidate,
+                f"{hook} returned {item!r}, a {type(item).__name__}; it must return {kind.__name__}s",
             )
     return items
 
 
-def _entries(claim: Claim, table: Any, kind: type[T]) -> list[T]:
-    entries: list[T] = guarded(claim, "while its tables were read", partial(list, table))
+def _entries(candidate: Candidate, table: Any, kind: type[T]) -> list[T]:
+    entries: list[T] = call_guarded(candidate, "while its tables were read", partial(list, table))
     for entry in entries:
         if not isinstance(entry, kind):
-            raise refused(claim, f"{table!r} holds {entry!r}, which is no {kind.__name__}")
+            raise refusal(
+                candidate, f"{table!r} contains {entry!r}, which is not a {kind.__name__}"
+            )
     return entries
 
 
-def check_backend(claim: Claim, backend: Any) -> None:
-    """Check that what a plugin created is a ``Backend`` under its entry point's name.
+def check_backend(candidate: Candidate, backend: Any) -> None:
+    """Check that a plugin created a ``Backend`` with its entry point's name.
 
     Raises:
-        RegistrationError: saying what is missing or wrong.
+        RegistrationError: with what is missing or wrong.
 
     """
-    what = f"the backend it created, a {type(backend).__name__},"
+    what = f"its backend object, a {type(backend).__name__},"
     members = [name for name in vars(Backend) if not name.startswith("_")]
     lacks = [name for name in members if not hasattr(backend, name)]
     if lacks:
-        raise RegistrationError(
-            f"{what} lacks {', '.join(lacks)}; tensorplug.plugin.Backend says what it must have"
-        )
+        raise RegistrationError(f"{what} lacks {', '.join(lacks)}, see tensorplug.plugin.Backend")
     for name in members:
         is_property = isinstance(vars(Backend)[name], property)
         if not is_property and not callable(getattr(backend, name)):
-            raise RegistrationError(f"{what} has a {name} that cannot be called")
-    if backend.name != claim.name:
+            raise RegistrationError(f"{what} has a {name} that is not callable")
+    if backend.name != candidate.name:
         raise RegistrationError(
-            f"{what} calls itself {backend.name!r}, but its entry point is {claim.name!r}"
+            f"{what} has the name {backend.name!r}, but its entry point is {candidate.name!r}"
         )
     dtypes = backend.dtypes
     if not isinstance(dtypes, frozenset) or not all(isinstance(dtype, DType) for dtype in dtypes):
@@ -145,39 +147,39 @@ def check_backend(claim: Claim, backend: Any) -> None:
             f"{what} has dtypes {dtypes!r}; it must be a frozenset of tensorplug's dtypes"
         )
     if not isinstance(backend.device, str):
-        raise RegistrationError(f"{what} has device {backend.device!r}; it must be a text")
+        raise RegistrationError(f"{what} has device {backend.device!r}; it must be a string")
 
 
-def device_infos(claim: Claim, given: Any) -> list[DeviceInfo]:
-    """Return what a plugin says of its devices.
+def device_infos(candidate: Candidate, returned: Any) -> list[DeviceInfo]:
+    """Return what a plugin's hook returned, checked to be descriptions of devices.
 
     Raises:
-        RegistrationError: it is something else than descriptions of devices.
+        RegistrationError: it is anything else.
 
     """
-    items = list(given) if isinstance(given, Iterable) else [given]
-    if not all(isinstance(item, DeviceInfo) for item in items):
+    infos = list(returned) if isinstance(returned, Iterable) else [returned]
+    if not all(isinstance(info, DeviceInfo) for info in infos):
         raise RegistrationError(
-            f"tensorplug_devices of {claim} returned {given!r}; it must return a sequence of "
+            f"tensorplug_devices of {candidate} returned {returned!r}; it must return a sequence of "
             "tensorplug.plugin.DeviceInfo"
         )
-    return items
+    return infos
 
 
-def rehearsal(registry: Registry) -> Registry:
-    """Return a registry with the same contents, to try additions on."""
+def copied_registry(registry: Registry) -> Registry:
+    """Return a registry with the same contents, on which additions can be tried."""
     copy = Registry(registry.state.specs.values())
     copy.state = registry.state
     return copy
 
 
 def register_rules(registry: Registry, owner: Owner, rules: Rules) -> None:
-    """Put rules into force, all or none: in the registry, and as methods of ``Tensor``.
+    """Register rules, all or none, in the registry and as methods of ``Tensor``.
 
-    Methods are the whole process's; engines built later find them there already.
+    Methods belong to the whole process; for engines built later they exist already.
 
     Raises:
-        RegistrationError: one is registered already, or Tensor has another such method.
+        RegistrationError: a rule is registered already, or Tensor has another such method.
 
     """
     handle = registry.add(owner, gradients=rules.gradients, decompositions=rules.decompositions)
@@ -188,8 +190,9 @@ def register_rules(registry: Registry, owner: Owner, rules: Rules) -> None:
         raise
 
 
-def _check_chained(claim: Claim, function: Any) -> None:
+def _check_chained(candidate: Candidate, function: Any) -> None:
     if not getattr(function, "__tensorplug_chained__", False) or not callable(function):
-        raise refused(
-            claim, f"tensorplug_chained_ops gave {function!r}, which is no op marked @chained"
+        raise refusal(
+            candidate,
+            f"tensorplug_chained_ops returned {function!r}, which is not an op marked @chained",
         )

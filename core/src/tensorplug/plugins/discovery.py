@@ -1,4 +1,4 @@
-"""The installed plugins, as ``tp.backends()`` lists them; none is imported for it."""
+"""The installed plugins, as ``tp.backends()`` lists them, without importing any."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["BackendInfo", "ExtensionInfo", "backends", "extensions"]
 
 @runtime_checkable
 class Lists(Protocol):
-    """An engine's source that knows what became of the plugins it tried to load."""
+    """An engine's source that knows which plugins it has loaded, and which failed."""
 
     def backends(self) -> list[BackendInfo]:
         """Return the installed backends."""
@@ -25,7 +25,7 @@ class Lists(Protocol):
 def backends() -> list[BackendInfo]:
     """Return the installed backends by name, importing none of them.
 
-    Where an engine runs, its backends are shown as loaded or failed.
+    If there is an engine, the states of its backends are included.
     """
     return _source().backends()
 

@@ -1,4 +1,4 @@
-"""What is installed, read from metadata alone: no plugin module is imported here."""
+"""The installed plugins, read from metadata alone: no plugin is imported here."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ __all__ = [
     "PLUGIN_NAME",
     "RESERVED",
     "BackendInfo",
-    "Claim",
+    "Candidate",
     "ExtensionInfo",
-    "Given",
+    "ProgramEntry",
     "State",
-    "claims",
+    "candidates",
     "core_version",
 ]
 
@@ -37,18 +37,18 @@ CORE: Final = "tensorplug"
 BACKENDS: Final = "tensorplug.backends"
 EXTENSIONS: Final = "tensorplug.extensions"
 
-# In `opencl:1` and `dist:name` the colon separates, in the environment the comma.
+# A colon separates in `opencl:1` and `dist:name`, a comma in environment variables.
 PLUGIN_NAME: Final = re.compile(r"[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?", re.ASCII)
 
-# These mean something else where a backend is named: the engine's choice, the host's memory.
+# In place of a backend's name, these mean the engine's choice and the host's memory.
 RESERVED: Final = ("auto", "host")
 
 State = Literal["available", "loaded", "failed", "incompatible", "conflict", "disabled"]
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """Stands in for the entry point of a plugin that the running program hands over."""
+class ProgramEntry:
+    """Takes the place of an entry point for a plugin object that the running program registers."""
 
     plugin: Any
     value: str
@@ -59,31 +59,31 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
-    """One entry point of one installed distribution: its claim to a plugin name.
+class Candidate:
+    """A candidate for a plugin name: one entry point of one installed distribution.
 
     ``distribution`` is normalised (``tensorplug-acme``); ``requires`` are the distribution's
     requirements as metadata writes them. ``priority`` orders the backends among which the
-    engine chooses; what is installed has 0.
+    engine chooses; installed backends have priority 0.
     """
 
     group: str
     name: str
     distribution: str
     version: str
-    entry: EntryPoint | Given
+    entry: EntryPoint | ProgramEntry
     requires: tuple[str, ...] = ()
     priority: int = 0
 
     @property
     def owner(self) -> Owner:
-        """Who owns what this plugin registers."""
+        """The owner of everything that this plugin registers."""
         return Owner(self.distribution, self.version)
 
     @property
     def installed(self) -> bool:
-        """Whether it comes from an installed distribution, not from the running program."""
-        return not isinstance(self.entry, Given)
+        """Whether it comes from an installed distribution, and not from the running program."""
+        return not isinstance(self.entry, ProgramEntry)
 
     @property
     def kind(self) -> str:
@@ -99,8 +99,8 @@ class BackendInfo:
     """One installed backend, as ``tp.backends()`` lists it.
 
     ``state``: ``available`` (not imported yet), ``loaded``, ``failed``, ``incompatible``
-    (requires another core), ``conflict`` (two distributions claim the name) or ``disabled``.
-    ``detail`` says why where there is something to say.
+    (requires another core), ``conflict`` (two distributions have the name) or ``disabled``.
+    ``detail`` says why, where there is more to say.
     """
 
     name: str
@@ -119,28 +119,27 @@ def core_version() -> str:
     """Return the installed core's version, from its metadata.
 
     Raises:
-        importlib_metadata.PackageNotFoundError: when the core is not installed as a
-            distribution; then no plugin can be checked against it.
+        importlib_metadata.PackageNotFoundError: the core is not installed as a distribution.
 
     """
     return importlib_metadata.version(CORE)
 
 
-def claims() -> tuple[Claim, ...]:
-    """Return every claim to a backend or extension name, sorted by name and distribution.
+def candidates() -> tuple[Candidate, ...]:
+    """Return the candidates for all backend and extension names, sorted by name and distribution.
 
     A distribution whose metadata cannot be read is left out with a ``PluginWarning``.
     """
-    found: dict[tuple[str, str, str], Claim] = {}
+    found: dict[tuple[str, str, str], Candidate] = {}
     for candidate in importlib_metadata.distributions():
         try:
             if not _mentions_us(candidate):
                 continue
             name = canonicalize_name(candidate.metadata["Name"])
-            # The first of that name on the path counts: it is what imports find.
-            for claim in _claims_of(name, importlib_metadata.distribution(name)):
-                found[claim.group, claim.name, claim.distribution] = claim
-        except Exception as error:  # noqa: BLE001  # whatever is wrong with one, the rest is listed
+            # The first distribution of that name on the path counts: imports find that one.
+            for candidate in _candidates_of(name, importlib_metadata.distribution(name)):
+                found[candidate.group, candidate.name, candidate.distribution] = candidate
+        except Exception as error:  # noqa: BLE001  # the others are still listed
             where = getattr(candidate, "_path", None) or candidate.locate_file("")
             notices.warn(
                 f"the metadata of the distribution at {where} cannot be read and its plugins "
@@ -154,19 +153,21 @@ def _mentions_us(distribution: Any) -> bool:
     return f"[{CORE}." in (distribution.read_text("entry_points.txt") or "")
 
 
-def _claims_of(name: str, distribution: Any) -> Iterator[Claim]:
+def _candidates_of(name: str, distribution: Any) -> Iterator[Candidate]:
     if not _mentions_us(distribution):
         return
-    described = distribution.metadata  # read and parsed at each access
+    described = distribution.metadata  # parsed again at each access
     version = described["Version"]
     requires = tuple(described.get_all("Requires-Dist") or distribution.requires or ())
     for entry in distribution.entry_points:
         if entry.group in (BACKENDS, EXTENSIONS):
             if not PLUGIN_NAME.fullmatch(entry.name):
                 raise ValueError(
-                    f"a plugin cannot be called {entry.name!r}; its name must be of letters, "
-                    "digits and, between them, . _ and -"
+                    f"{entry.name!r} cannot be the name of a plugin: use letters and digits, with "
+                    ". _ and - between them"
                 )
             if entry.group == BACKENDS and entry.name in RESERVED:
-                raise ValueError(f"a backend cannot be called {entry.name!r}, which is reserved")
-            yield Claim(entry.group, entry.name, name, version, entry, requires)
+                raise ValueError(
+                    f"{entry.name!r} is reserved, and cannot be the name of a backend"
+                )
+            yield Candidate(entry.group, entry.name, name, version, entry, requires)

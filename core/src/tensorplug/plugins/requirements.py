@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
     from packaging.specifiers import Specifier
 
-    from tensorplug.plugins.metadata import Claim
+    from tensorplug.plugins.metadata import Candidate
 
 __all__ = ["check_version"]
 
 _NAME: Final = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 
 
-def check_version(claim: Claim) -> None:
-    """Check that the installed core is one that the plugin of ``claim`` requires.
+def check_version(candidate: Candidate) -> None:
+    """Check that the installed core satisfies the requirements of a plugin.
 
     Raises:
         PluginVersionError: it is not, it is not installed as a distribution, or the requirement
@@ -34,26 +34,26 @@ def check_version(claim: Claim) -> None:
 
     """
     try:
-        for line, requirement in _requirements_on_core(claim):
-            _check(claim, line, requirement, Version(metadata.core_version()))
+        for line, requirement in _requirements_on_core(candidate):
+            _check(candidate, line, requirement, Version(metadata.core_version()))
     except PackageNotFoundError:
         raise PluginVersionError(
-            f"{claim} requires a version of tensorplug, but tensorplug itself is not "
+            f"{candidate} requires a version of tensorplug, but tensorplug itself is not "
             "installed as a distribution. Try: pip install tensorplug"
         ) from None
     except ValueError as error:  # also of packaging, for what is not a requirement or a version
         raise PluginVersionError(
-            f"{claim}: its requirement on tensorplug cannot be read: {error}. "
-            f"Try: pip install --upgrade {claim.distribution}"
+            f"{candidate}: its requirement on tensorplug cannot be read: {error}. "
+            f"Try: pip install --upgrade {candidate.distribution}"
         ) from error
 
 
-def _requirements_on_core(claim: Claim) -> Iterator[tuple[str, Requirement]]:
+def _requirements_on_core(candidate: Candidate) -> Iterator[tuple[str, Requirement]]:
     """Yield the requirements on the core that hold in this environment, as written and as read.
 
     Other requirements are not even parsed: pip has dealt with them.
     """
-    for line in map(str.strip, claim.requires):
+    for line in map(str.strip, candidate.requires):
         name = _NAME.match(line)
         if name is None or canonicalize_name(name[1]) != metadata.CORE:
             continue
@@ -65,7 +65,7 @@ def _requirements_on_core(claim: Claim) -> Iterator[tuple[str, Requirement]]:
             yield line, requirement
 
 
-def _check(claim: Claim, line: str, requirement: Requirement, installed: Version) -> None:
+def _check(candidate: Candidate, line: str, requirement: Requirement, installed: Version) -> None:
     refused = [
         specifier
         for specifier in requirement.specifier
@@ -77,9 +77,9 @@ def _check(claim: Claim, line: str, requirement: Requirement, installed: Version
         conditions = ",".join(sorted(map(str, requirement.specifier), reverse=True))
         what = f'"tensorplug{conditions}"'
     else:  # the plugin is too old for this core
-        what = f"--upgrade {claim.distribution}"
+        what = f"--upgrade {candidate.distribution}"
     raise PluginVersionError(
-        f"{claim} requires {line!r}, but tensorplug {installed} is installed. "
+        f"{candidate} requires {line!r}, but tensorplug {installed} is installed. "
         f"Try: pip install {what}"
     )
 

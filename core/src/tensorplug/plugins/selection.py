@@ -1,6 +1,6 @@
-"""Which distribution is meant by a plugin name, if any: settings, collisions, versions.
+"""The distribution behind a plugin name: settings, collisions and versions.
 
-Everything here is decided from metadata, before any code of a plugin runs.
+Metadata alone decides, before any code of a plugin runs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tensorplug.errors import (
     TensorplugError,
 )
 from tensorplug.plugins import metadata
-from tensorplug.plugins.metadata import BACKENDS, EXTENSIONS, BackendInfo, Claim, ExtensionInfo
+from tensorplug.plugins.metadata import BACKENDS, EXTENSIONS, BackendInfo, Candidate, ExtensionInfo
 from tensorplug.plugins.requirements import check_version
 
 if TYPE_CHECKING:
@@ -34,57 +34,59 @@ if TYPE_CHECKING:
 
 __all__ = ["Selection", "advice"]
 
-_LIKE: Final = 0.7  # of 1, how alike two names are; "gpu" is not like "cpu"
+_SIMILARITY: Final = 0.7  # at most 1; "gpu" is not similar to "cpu"
 
 Info = TypeVar("Info", bound=BackendInfo)
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The installed claims, and what the settings make of them."""
+    """The installed candidates, filtered by the settings."""
 
-    claims: tuple[Claim, ...]
+    candidates: tuple[Candidate, ...]
     settings: Settings = field(default_factory=environment.Settings)
 
     @classmethod
     def read(cls, settings: Settings | None = None) -> Selection:
-        """Read the metadata of what is installed, and the environment unless given."""
-        claims = metadata.claims()
+        """Read the metadata of installed plugins and, unless given, the settings."""
+        candidates = metadata.candidates()
         if settings is None:
-            names = [claim.name for claim in claims if claim.group == BACKENDS]
+            names = [candidate.name for candidate in candidates if candidate.group == BACKENDS]
             settings = environment.read(backends=names)
-        return cls(claims, settings)
+        return cls(candidates, settings)
 
     # Names ----------------------------------------------------------------------------
 
     def names(self, group: str) -> list[str]:
-        """Return the names of ``group`` that the settings leave, the preferred one first.
+        """Return the names of ``group`` that the settings allow, the preferred one first.
 
-        Those of higher priority stand before those of lower. Among equals ``cpu`` is first,
-        which needs no driver and so is the default wherever it is installed; then by name.
+        They are sorted by priority; among equals, ``cpu`` comes first, because it needs no driver,
+        and the others follow by name.
         """
-        enabled = [item for item in self.claims if item.group == group]
-        enabled = [item for item in enabled if not self._disabled_by(item)]
-        enabled.sort(key=lambda claim: (-claim.priority, claim.name != "cpu", claim.name))
-        return list(dict.fromkeys(claim.name for claim in enabled))
+        in_group = [candidate for candidate in self.candidates if candidate.group == group]
+        enabled = [candidate for candidate in in_group if not self._disabled_by(candidate)]
+        enabled.sort(
+            key=lambda candidate: (-candidate.priority, candidate.name != "cpu", candidate.name)
+        )
+        return list(dict.fromkeys(candidate.name for candidate in enabled))
 
-    def pick(self, group: str, name: str) -> Claim:
-        """Return the one claim to ``name``, checked against the installed core.
+    def pick(self, group: str, name: str) -> Candidate:
+        """Return the only candidate for ``name``, checked against the installed core.
 
         Raises:
-            BackendNotInstalledError: nothing installed claims the name.
+            BackendNotInstalledError: no installed distribution has a plugin of this name.
             BackendUnavailableError: the settings disable it.
-            PluginCollisionError: two distributions claim it.
+            PluginCollisionError: two distributions have one.
             PluginVersionError: it requires another core.
 
         """
-        claimed = self._claimed(group, name)
-        if not claimed:
+        found = self._named(group, name)
+        if not found:
             raise self._not_installed(name)
         enabled = self._enabled(group, name)
         if not enabled:
             raise BackendUnavailableError(
-                f"{claimed[0]} is installed, but {self._disabled_by(claimed[0])}"
+                f"{found[0]} is installed, but {self._disabled_by(found[0])}"
             )
         if len(enabled) > 1:
             raise PluginCollisionError(self._collision(enabled))
@@ -92,63 +94,69 @@ class Selection:
             check_version(enabled[0])
         return enabled[0]
 
-    def _claimed(self, group: str, name: str) -> list[Claim]:
-        return [claim for claim in self.claims if (claim.group, claim.name) == (group, name)]
+    def _named(self, group: str, name: str) -> list[Candidate]:
+        return [
+            candidate
+            for candidate in self.candidates
+            if (candidate.group, candidate.name) == (group, name)
+        ]
 
-    def _enabled(self, group: str, name: str) -> list[Claim]:
-        return [item for item in self._claimed(group, name) if not self._disabled_by(item)]
+    def _enabled(self, group: str, name: str) -> list[Candidate]:
+        return [
+            candidate for candidate in self._named(group, name) if not self._disabled_by(candidate)
+        ]
 
-    def _disabled_by(self, claim: Claim) -> str:
-        """Return what in the environment leaves a claim out, or an empty text."""
-        if not claim.installed:
-            return ""  # the program itself asks for it
-        if _named(claim, self.settings.denied):
+    def _disabled_by(self, candidate: Candidate) -> str:
+        """Return which environment variable disables a candidate, or an empty text."""
+        if not candidate.installed:
+            return ""  # the settings concern installed plugins only
+        if _is_listed(candidate, self.settings.denied):
             return f"TENSORPLUG_DISABLE_PLUGINS={','.join(self.settings.denied)} disables it"
         if self.settings.allowed is not None:
-            if _named(claim, self.settings.allowed):
+            if _is_listed(candidate, self.settings.allowed):
                 return ""
             return f"TENSORPLUG_PLUGINS={','.join(self.settings.allowed)} leaves it out"
         return "" if self.settings.autoload else "TENSORPLUG_AUTOLOAD=0 disables all plugins"
 
     def warn_of_unknown(self) -> None:
-        """Warn of names in ``TENSORPLUG_PLUGINS`` that nothing installed has: typing errors."""
-        for item in self.settings.allowed or ():
-            if any(_named(claim, (item,)) for claim in self.claims):
+        """Warn of names in ``TENSORPLUG_PLUGINS`` without an installed plugin."""
+        for name in self.settings.allowed or ():
+            if any(_is_listed(candidate, (name,)) for candidate in self.candidates):
                 continue
-            known = sorted({claim.name for claim in self.claims})
-            near = get_close_matches(item, known, n=1)
+            known = sorted({candidate.name for candidate in self.candidates})
+            near = get_close_matches(name, known, n=1)
             hint = f"did you mean {near[0]}?" if near else f"installed: {', '.join(known)}"
             notices.warn(
-                f"TENSORPLUG_PLUGINS names {item!r}, but no installed plugin is called so; {hint}",
+                f"TENSORPLUG_PLUGINS names {name!r}, but no installed plugin has this name; {hint}",
                 SettingsWarning,
             )
 
     # Errors ---------------------------------------------------------------------------
 
     def _not_installed(self, name: str) -> BackendNotInstalledError:
-        claimed = [claim.name for claim in self.claims if claim.group == BACKENDS]
+        known = [candidate.name for candidate in self.candidates if candidate.group == BACKENDS]
         installed = f"Installed: {', '.join(self.names(BACKENDS)) or 'none'}"
         if name in metadata.RESERVED or not metadata.PLUGIN_NAME.fullmatch(name):
-            hint = _did_you_mean(name, _meant(name, claimed))
-            what = f"no backend can be called {name!r}."
+            hint = _did_you_mean(name, _meant(name, known))
+            what = f"{name!r} cannot be the name of a backend."
         else:
-            hint = advice(name, claimed)
+            hint = advice(name, known)
             what = f"backend {name!r} is not installed."
         return BackendNotInstalledError(" ".join(filter(None, (what, hint, installed))))
 
-    def _collision(self, enabled: Sequence[Claim]) -> str:
+    def _collision(self, enabled: Sequence[Candidate]) -> str:
         first = enabled[0]
         others = [
-            claim.name
-            for claim in self.claims
-            if (claim.group, claim.name) != (first.group, first.name)
-            and not self._disabled_by(claim)
+            candidate.name
+            for candidate in self.candidates
+            if (candidate.group, candidate.name) != (first.group, first.name)
+            and not self._disabled_by(candidate)
         ]
         choice = ",".join([f"{first.distribution}:{first.name}", *dict.fromkeys(others)])
-        owners = " and ".join(str(item.owner) for item in enabled)
+        owners = " and ".join(str(candidate.owner) for candidate in enabled)
         return (
-            f"{first.kind} {first.name!r} is claimed by {owners}. Uninstall one of them, or "
-            f"choose: TENSORPLUG_PLUGINS={choice}"
+            f"{first.kind} {first.name!r} comes from {owners}. Uninstall one of them, or choose: "
+            f"TENSORPLUG_PLUGINS={choice}"
         )
 
     # Listing --------------------------------------------------------------------------
@@ -162,28 +170,33 @@ class Selection:
         return self.listing(EXTENSIONS, ExtensionInfo, {})
 
     def listing(
-        self, group: str, info: type[Info], outcomes: Mapping[Claim, tuple[State, str]]
+        self, group: str, info: type[Info], outcomes: Mapping[Candidate, tuple[State, str]]
     ) -> list[Info]:
-        """Return the claims of ``group`` with what became of them; ``outcomes`` of loading."""
+        """Return the plugins of ``group`` with their states; ``outcomes``: of those tried."""
         names = dict.fromkeys(
-            [*self.names(group), *(item.name for item in self.claims if item.group == group)]
+            [
+                *self.names(group),
+                *(candidate.name for candidate in self.candidates if candidate.group == group),
+            ]
         )
         return [
-            info(name, claim.distribution, claim.version, *self._state(claim, outcomes))
+            info(
+                name, candidate.distribution, candidate.version, *self._state(candidate, outcomes)
+            )
             for name in names
-            for claim in self._claimed(group, name)
+            for candidate in self._named(group, name)
         ]
 
     def _state(
-        self, claim: Claim, outcomes: Mapping[Claim, tuple[State, str]]
+        self, candidate: Candidate, outcomes: Mapping[Candidate, tuple[State, str]]
     ) -> tuple[State, str]:
-        if claim in outcomes:
-            return outcomes[claim]
-        reason = self._disabled_by(claim)
+        if candidate in outcomes:
+            return outcomes[candidate]
+        reason = self._disabled_by(candidate)
         if reason:
             return "disabled", reason
         try:
-            self.pick(claim.group, claim.name)
+            self.pick(candidate.group, candidate.name)
         except PluginCollisionError as error:
             return "conflict", str(error)
         except TensorplugError as error:
@@ -191,15 +204,15 @@ class Selection:
         return "available", ""
 
 
-def advice(name: str, claimed: Sequence[str]) -> str:
+def advice(name: str, known: Sequence[str]) -> str:
     """Return what to do about a backend that is not installed, in a sentence or two.
 
-    ``claimed``: the names of those that are.
+    ``known``: the names of the installed backends.
     """
-    meant = _meant(name, claimed)
+    meant = _meant(name, known)
     if not meant:
-        return f"Any distribution can bring a backend, through the entry-point group {BACKENDS!r}."
-    command = "" if meant in claimed else f"Try: {INSTALL[meant]}."
+        return f"Any distribution can provide a backend, in the entry-point group {BACKENDS!r}."
+    command = "" if meant in known else f"Try: {INSTALL[meant]}."
     return " ".join(filter(None, (_did_you_mean(name, meant), command)))
 
 
@@ -207,11 +220,11 @@ def _did_you_mean(name: str, meant: str) -> str:
     return f"Did you mean {meant!r}?" if meant not in ("", name) else ""
 
 
-def _meant(name: str, claimed: Sequence[str]) -> str:
-    """Return the backend whose name is like ``name``, installed or our own; empty if none is."""
-    known = {_plain(item): item for item in (*INSTALL, *claimed)}
-    near = get_close_matches(_plain(name), known, n=1, cutoff=_LIKE)
-    return known[near[0]] if near else ""
+def _meant(name: str, known: Sequence[str]) -> str:
+    """Return the known or official backend with a similar name; empty if there is none."""
+    names = {_plain(backend): backend for backend in (*INSTALL, *known)}
+    near = get_close_matches(_plain(name), names, n=1, cutoff=_SIMILARITY)
+    return names[near[0]] if near else ""
 
 
 def _plain(name: str) -> str:
@@ -219,12 +232,12 @@ def _plain(name: str) -> str:
     return re.sub(r"[\W_]", "", name).lower().removeprefix(metadata.CORE)
 
 
-def _named(claim: Claim, listed: Iterable[str]) -> bool:
-    """Return whether a list of ``name`` and ``distribution:name`` means this claim."""
-    for item in listed:
-        distribution, colon, name = item.rpartition(":")
-        if name == claim.name and (
-            not colon or canonicalize_name(distribution) == claim.distribution
+def _is_listed(candidate: Candidate, names: Iterable[str]) -> bool:
+    """Return whether ``names``, each ``name`` or ``distribution:name``, contain this candidate."""
+    for text in names:
+        distribution, colon, name = text.rpartition(":")
+        if name == candidate.name and (
+            not colon or canonicalize_name(distribution) == candidate.distribution
         ):
             return True
     return False

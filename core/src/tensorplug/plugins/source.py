@@ -19,15 +19,15 @@ from tensorplug.errors import (
     RegistrationError,
     TensorplugError,
 )
-from tensorplug.plugins import collecting, contributions, metadata
-from tensorplug.plugins.loading import CREATE, DEVICES, Loader, guarded
+from tensorplug.plugins import contributions, garbage_collection, metadata
+from tensorplug.plugins.loader import CREATE, DEVICES, Loader, call_guarded
 from tensorplug.plugins.metadata import (
     BACKENDS,
     EXTENSIONS,
     BackendInfo,
-    Claim,
+    Candidate,
     ExtensionInfo,
-    Given,
+    ProgramEntry,
 )
 from tensorplug.plugins.selection import Selection
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.tables import KernelTable
     from tensorplug.engine.registry import Registry
     from tensorplug.plugins.contributions import Rules
-    from tensorplug.plugins.loading import Plugin
+    from tensorplug.plugins.loader import Plugin
     from tensorplug.plugins.metadata import State
 
 __all__ = ["PluginSource"]
@@ -48,10 +48,9 @@ _LOADED: Final[tuple[State, str]] = ("loaded", "")
 
 
 class PluginSource:
-    """Opens the installed backends, and asks the extensions for what they add to each.
+    """Opens the installed backends and collects what extensions add to each.
 
-    A plugin that fails to load is not tried again; its error is kept, and raised whenever it
-    is asked for.
+    A plugin that fails to load is not tried again; its error is kept and raised at every request.
     """
 
     def __init__(self, selection: Selection, registry: Registry) -> None:
@@ -59,117 +58,121 @@ class PluginSource:
         self._registry = registry
         self._loader = Loader()
         self._lock = Lock()
-        self._plugins: dict[Claim, Plugin] = {}
-        self._errors: dict[Claim, TensorplugError] = {}
-        self._outcomes: dict[Claim, tuple[State, str]] = {}
-        self._ruled: set[Claim] = set()  # the backends whose rules are registered
-        self._gathered: dict[Claim, list[tuple[Owner, KernelTable]]] = {}
+        self._plugins: dict[Candidate, Plugin] = {}
+        self._errors: dict[Candidate, TensorplugError] = {}
+        self._outcomes: dict[Candidate, tuple[State, str]] = {}
+        self._with_rules: set[Candidate] = set()  # the backends whose rules are registered
+        self._tables_of: dict[Candidate, list[tuple[Owner, KernelTable]]] = {}
         self._opening: set[str] = set()
-        self._given: list[Claim] = []  # by the running program
+        self._registered: list[Candidate] = []  # by the running program
 
-    # What an engine asks --------------------------------------------------------------
+    # For the engine -------------------------------------------------------------------
 
     def names(self) -> list[str]:
-        """Return the backends to choose from, ``cpu`` first.
+        """Return the backends to choose from, the preferred one first.
 
-        Where the settings leave none, those they disable, so that the error can say so.
+        If the settings disable all backends, return these, so that the error can say so.
         """
         enabled = self._selection.names(BACKENDS)
-        claims = self._selection.claims
-        return enabled or sorted({claim.name for claim in claims if claim.group == BACKENDS})
+        candidates = self._selection.candidates
+        return enabled or sorted(
+            {candidate.name for candidate in candidates if candidate.group == BACKENDS}
+        )
 
     def devices(self, name: str) -> list[DeviceInfo] | None:
-        """Return what devices a backend says it has, number 0 first; None if it does not say.
+        """Return the devices that a backend lists, number 0 first; None if it lists none.
 
-        Raises: as ``open``, except what concerns one device.
+        Raises: as ``open``, except for errors of one device.
         """
         with self._lock:
             plugin = self._load(self._pick(name))
             found = self._loader.call(plugin, DEVICES)
-            check = partial(contributions.device_infos, plugin.claim, *found)
-            return guarded(plugin.claim, f"in {DEVICES}", check) if found else None
+            check = partial(contributions.device_infos, plugin.candidate, *found)
+            return call_guarded(plugin.candidate, f"in {DEVICES}", check) if found else None
 
     def open(self, name: str, device: str | None) -> Opened:
-        """Open a backend and gather its kernels, from its own plugin and from extensions.
+        """Open a backend, and collect its kernels from its own plugin and from extensions.
 
         Raises:
             BackendNotInstalledError, PluginCollisionError, PluginVersionError: from metadata.
-            BackendUnavailableError: with the backend's own reason, or what disables it.
+            BackendUnavailableError: with the backend's reason, or the setting that disables it.
             PluginLoadError: its import or a hook raised.
             RegistrationError: its hooks, its backend object or its kernels do not fit.
             ArgumentError: it has no such device.
 
         """
         with self._lock:
-            claim = self._pick(name)
+            candidate = self._pick(name)
             if name in self._opening:
                 raise PluginLoadError(
-                    f"{claim} uses the backend while it is being opened; a plugin must not run "
+                    f"{candidate} uses the backend while it is being opened; a plugin must not run "
                     "ops when it is imported or creates its backend"
                 )
             self._opening.add(name)
             try:
-                with collecting.paused():
-                    return self._open(claim, device)
+                with garbage_collection.paused():
+                    return self._open(candidate, device)
             except TensorplugError as error:
-                # Another device of it may be open; then one that is missing changes nothing.
-                if self._outcomes.get(claim) != _LOADED:
-                    self._outcomes[claim] = ("failed", str(error))
+                # If another device of the backend is open, its state does not change.
+                if self._outcomes.get(candidate) != _LOADED:
+                    self._outcomes[candidate] = ("failed", str(error))
                 raise
             finally:
                 self._opening.discard(name)
 
-    def _open(self, claim: Claim, device: str | None) -> Opened:
-        plugin = self._load(claim)
+    def _open(self, candidate: Candidate, device: str | None) -> Opened:
+        plugin = self._load(candidate)
         backend = self._create(plugin, device)
         try:
-            check = partial(contributions.check_backend, claim, backend)
-            guarded(claim, "while its backend was checked", check)
+            check = partial(contributions.check_backend, candidate, backend)
+            call_guarded(candidate, "while its backend was checked", check)
             tables = self._tables(plugin, backend)
         except BaseException as error:  # an interrupt too, and warnings made errors
             _abandon(backend, error)
             raise
-        self._outcomes[claim] = _LOADED
-        return Opened(backend, claim.owner, tuple(tables))
+        self._outcomes[candidate] = _LOADED
+        return Opened(backend, candidate.owner, tuple(tables))
 
-    # What the running program brings ---------------------------------------------------
+    # Backends of the running program ----------------------------------------------------
 
     def register(self, name: object, plugin: Any, priority: int) -> None:
         """Take a plugin object as the backend ``name``.
 
         Raises:
             RegistrationError: the name is taken, or the plugin's hooks do not fit.
-            ArgumentError: no backend can be called so.
+            ArgumentError: the name is not valid.
 
         """
         if not isinstance(name, str) or not metadata.PLUGIN_NAME.fullmatch(name):
             raise ArgumentError(
-                f"a backend cannot be called {name!r}; its name must be of letters, digits and, "
-                "between them, . _ and -"
+                f"{name!r} cannot be the name of a backend: use letters and digits, with . _ and - "
+                "between them"
             )
         if name in metadata.RESERVED:
-            raise ArgumentError(f"a backend cannot be called {name!r}, which is reserved")
+            raise ArgumentError(f"{name!r} is reserved, and cannot be the name of a backend")
         with self._lock:
             self._refresh()
-            for claim in self._selection.claims:
-                if (claim.group, claim.name) == (BACKENDS, name):
-                    raise RegistrationError(f"the name is taken by {claim}")
-            entry = Given(plugin, signatures.location(plugin))
-            claim = Claim(BACKENDS, name, PROGRAM.distribution, "", entry, priority=priority)
-            self._plugins[claim] = self._loader.load(claim)
-            self._given.append(claim)
+            for candidate in self._selection.candidates:
+                if (candidate.group, candidate.name) == (BACKENDS, name):
+                    raise RegistrationError(f"the name is taken by {candidate}")
+            entry = ProgramEntry(plugin, signatures.location(plugin))
+            candidate = Candidate(
+                BACKENDS, name, PROGRAM.distribution, "", entry, priority=priority
+            )
+            self._plugins[candidate] = self._loader.load(candidate)
+            self._registered.append(candidate)
             self._refresh()
 
     def unregister(self, name: str) -> bool:
-        """Forget the backend ``name`` if the running program brought it; say whether it did."""
+        """Forget the backend ``name`` if the running program registered it; return whether."""
         with self._lock:
-            for claim in self._given:
-                if claim.name == name:
-                    self._given.remove(claim)
-                    self._loader.unload(self._plugins.pop(claim))
-                    for memory in (self._outcomes, self._gathered):
-                        memory.pop(claim, None)
-                    self._ruled.discard(claim)
+            for candidate in self._registered:
+                if candidate.name == name:
+                    self._registered.remove(candidate)
+                    self._loader.unload(self._plugins.pop(candidate))
+                    for records in (self._outcomes, self._tables_of):
+                        records.pop(candidate, None)
+                    self._with_rules.discard(candidate)
                     self._refresh()
                     return True
             return False
@@ -181,92 +184,93 @@ class PluginSource:
         with self._lock:
             for name in self._selection.names(EXTENSIONS):
                 try:
-                    claim = self._selection.pick(EXTENSIONS, name)
+                    candidate = self._selection.pick(EXTENSIONS, name)
                 except TensorplugError as error:  # the listing says the same, from metadata
                     _warn(error)
                     continue
                 try:
-                    plugin = self._load(claim)
-                    self._register_rules(plugin, contributions.rules(self._loader, plugin))
-                    self._outcomes[claim] = _LOADED
+                    plugin = self._load(candidate)
+                    self._register_rules(plugin, contributions.collect_rules(self._loader, plugin))
+                    self._outcomes[candidate] = _LOADED
                 except TensorplugError as error:
-                    self._plugins.pop(claim, None)
-                    self._outcomes[claim] = ("failed", str(error))
+                    self._plugins.pop(candidate, None)
+                    self._outcomes[candidate] = ("failed", str(error))
                     _warn(error)
 
-    def _pick(self, name: str) -> Claim:
+    def _pick(self, name: str) -> Candidate:
         known = any(
-            (claim.group, claim.name) == (BACKENDS, name) for claim in self._selection.claims
+            (candidate.group, candidate.name) == (BACKENDS, name)
+            for candidate in self._selection.candidates
         )
         if not known:
             self._refresh()
         return self._selection.pick(BACKENDS, name)
 
     def _refresh(self) -> None:
-        """Read the metadata again: plugins come and go while a notebook runs."""
-        claims = (*metadata.claims(), *self._given)
-        self._selection = Selection(claims, self._selection.settings)
+        """Read the metadata again: plugins may be installed while a notebook runs."""
+        candidates = (*metadata.candidates(), *self._registered)
+        self._selection = Selection(candidates, self._selection.settings)
 
-    def _load(self, claim: Claim) -> Plugin:
-        stored = self._errors.get(claim)
-        if stored is not None:  # a new one each time, or its traceback would grow
+    def _load(self, candidate: Candidate) -> Plugin:
+        stored = self._errors.get(candidate)
+        if stored is not None:  # a new error, because the traceback of one would grow
             raise type(stored)(str(stored)) from stored.__cause__
-        if claim not in self._plugins:
+        if candidate not in self._plugins:
             try:
-                self._plugins[claim] = self._loader.load(claim)
+                self._plugins[candidate] = self._loader.load(candidate)
             except TensorplugError as error:
-                self._errors[claim] = error
+                self._errors[candidate] = error
                 raise
-        return self._plugins[claim]
+        return self._plugins[candidate]
 
     def _create(self, plugin: Plugin, device: str | None) -> Backend:
         created = self._loader.call(plugin, CREATE, device=device)
         if not created:
             what = "no device" if device is None else f"no device {device!r}"
             raise BackendUnavailableError(
-                f"{plugin.claim} is not available here: it found {what}, and gave no reason"
+                f"{plugin.candidate} is not available here: it found {what} and gave no reason"
             )
         return created[0]  # type: ignore[no-any-return]  # checked by the caller
 
     # Registering ----------------------------------------------------------------------
 
     def _register_rules(self, plugin: Plugin, rules: Rules) -> None:
-        owner = plugin.claim.owner
+        owner = plugin.candidate.owner
         register = partial(contributions.register_rules, self._registry, owner, rules)
-        guarded(plugin.claim, "while it was registered", register)
+        call_guarded(plugin.candidate, "while it was registered", register)
 
     def _tables(self, plugin: Plugin, backend: Backend) -> list[tuple[Owner, KernelTable]]:
-        """Return what the engine must register for a backend that was just opened.
+        """Return the kernel tables that the engine must register for a newly opened backend.
 
-        Everything is tried on a copy of the registry first, so that the engine's own
-        registration cannot fail half way. A backend's own mistakes are errors; an extension's
-        leave out what it has for this backend, with a warning.
+        Everything is first tried on a copy of the registry, so that the engine's registration
+        cannot fail half way. An invalid table of the backend is an error; one of an extension is
+        left out, with a warning.
         """
-        done = self._gathered.get(plugin.claim)
-        if done is not None:  # for another device of this backend
-            return done
-        copy = contributions.rehearsal(self._registry)
-        first = plugin.claim not in self._ruled  # else what follows was interrupted once
-        rules = contributions.rules(self._loader, plugin) if first else None
-        found = self._rehearsed(copy, plugin, backend, rules)
+        known = self._tables_of.get(plugin.candidate)
+        if known is not None:  # from another device of this backend
+            return known
+        copy = contributions.copied_registry(self._registry)
+        first = plugin.candidate not in self._with_rules  # else an interrupt came after its rules
+        rules = contributions.collect_rules(self._loader, plugin) if first else None
+        found = self._checked_tables(copy, plugin, backend, rules)
         if rules is not None:
             self._register_rules(plugin, rules)
-            self._ruled.add(plugin.claim)
+            self._with_rules.add(plugin.candidate)
         for extension in self._extensions():
             try:
-                found += self._rehearsed(copy, extension, backend)
+                found += self._checked_tables(copy, extension, backend)
             except TensorplugError as error:
-                self._outcomes[extension.claim] = ("failed", str(error))
+                self._outcomes[extension.candidate] = ("failed", str(error))
                 _warn(error)
-        self._gathered[plugin.claim] = found
+        self._tables_of[plugin.candidate] = found
         return found
 
-    def _rehearsed(
+    def _checked_tables(
         self, copy: Registry, plugin: Plugin, backend: Backend, rules: Rules | None = None
     ) -> list[tuple[Owner, KernelTable]]:
-        """Return a plugin's tables for ``backend`` once all of it fits into ``copy``."""
-        owner = plugin.claim.owner
-        tables = contributions.kernels(self._loader, plugin, backend)
+        """Return a plugin's tables for ``backend`` after adding all of them to ``copy``."""
+        owner = plugin.candidate.owner
+        tables = contributions.collect_kernels(self._loader, plugin, backend)
         add = partial(
             copy.add,
             owner,
@@ -274,54 +278,60 @@ class PluginSource:
             gradients=rules.gradients if rules else (),
             decompositions=rules.decompositions if rules else (),
         )
-        guarded(plugin.claim, "while it was registered", add)
+        call_guarded(plugin.candidate, "while it was registered", add)
         return [(owner, table) for table in tables]
 
     def _extensions(self) -> Iterator[Plugin]:
         yield from (
-            plugin for claim, plugin in list(self._plugins.items()) if claim.group == EXTENSIONS
+            plugin
+            for candidate, plugin in list(self._plugins.items())
+            if candidate.group == EXTENSIONS
         )
 
-    # What tools ask -------------------------------------------------------------------
+    # For tools ------------------------------------------------------------------------
 
     def packages(self) -> list[str]:
-        """Return the packages of the loaded plugins, but for those of the running program."""
-        entries = [claim.entry for claim in list(self._plugins)]
-        names = [entry.module for entry in entries if not isinstance(entry, Given)]
+        """Return the packages of the loaded plugins, without those of the running program."""
+        entries = [candidate.entry for candidate in list(self._plugins)]
+        names = [entry.module for entry in entries if not isinstance(entry, ProgramEntry)]
         modules = [sys.modules[name] for name in names if name in sys.modules]
         return [module.__package__ or module.__name__ for module in modules]
 
     def backends(self) -> list[BackendInfo]:
-        """Return the installed backends with what became of them; imports none."""
+        """Return the installed backends with their states; import none."""
         with self._lock:
             self._refresh()
             return self._selection.listing(BACKENDS, BackendInfo, self._outcomes)
 
     def extensions(self) -> list[ExtensionInfo]:
-        """Return the installed extensions with what became of them; imports none."""
+        """Return the installed extensions with their states; import none."""
         with self._lock:
             self._refresh()
             return self._selection.listing(EXTENSIONS, ExtensionInfo, self._outcomes)
 
     def diagnostics(self, name: str) -> Mapping[str, str]:
-        """Return what the plugin of backend ``name`` says of its drivers, loading it if need be.
+        """Return what the plugin of backend ``name`` reports about its drivers.
 
-        Raises: as ``open``, except what concerns the hardware.
+        The plugin is loaded if it was not yet.
+
+        Raises: as ``open``, except for errors of the hardware.
         """
         with self._lock:
             plugin = self._load(self._pick(name))
             found: dict[str, str] = {}
             hook = "tensorplug_diagnostics"
             for result in self._loader.call(plugin, hook):
-                items: dict[Any, Any] = guarded(plugin.claim, f"in {hook}", partial(dict, result))
+                items: dict[Any, Any] = call_guarded(
+                    plugin.candidate, f"in {hook}", partial(dict, result)
+                )
                 found.update((str(key), str(value)) for key, value in items.items())
             return found
 
     def conformance_cases(self) -> list[tuple[Owner, Any]]:
-        """Return the case tables of the plugins that are loaded, each with its owner.
+        """Return the case tables of the loaded plugins, each with its owner.
 
         Raises:
-            PluginLoadError, RegistrationError: naming the plugin whose hook fails.
+            PluginLoadError, RegistrationError: a hook fails; the message names its plugin.
 
         """
         hook = "tensorplug_conformance_cases"
@@ -329,8 +339,10 @@ class PluginSource:
         with self._lock:
             for plugin in self._plugins.values():
                 for result in self._loader.call(plugin, hook):
-                    tables = guarded(plugin.claim, f"in {hook}", partial(list[Any], result))
-                    found += [(plugin.claim.owner, table) for table in tables]
+                    tables = call_guarded(
+                        plugin.candidate, f"in {hook}", partial(list[Any], result)
+                    )
+                    found += [(plugin.candidate.owner, table) for table in tables]
         return found
 
 
@@ -339,10 +351,10 @@ def _warn(error: TensorplugError) -> None:
 
 
 def _abandon(backend: Any, error: BaseException) -> None:
-    """Close a backend that will not be used; add to ``error`` what that raises."""
-    if not hasattr(backend, "close"):  # the error is that it is no backend at all
+    """Close a backend that will not be used; if that fails, add a note to ``error``."""
+    if not hasattr(backend, "close"):  # then it is not a backend
         return
     try:
         backend.close()
-    except Exception as closing:  # noqa: BLE001  # the first error is the one to report
+    except Exception as closing:  # noqa: BLE001  # `error` came first
         error.add_note(f"closing it raised {type(closing).__name__}: {closing}")

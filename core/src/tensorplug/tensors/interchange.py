@@ -25,6 +25,7 @@ from tensorplug.tensors import array_namespace
 
 if TYPE_CHECKING:
     from tensorplug.contract.backend import Buffer
+    from tensorplug.contract.dtypes import DType
     from tensorplug.contract.spec import TensorType
     from tensorplug.dispatch.device import Device
 
@@ -57,7 +58,8 @@ class Interchange:
     @property
     def __numpy_dtype__(self: Any) -> np.dtype[Any]:
         """What NumPy takes for the dtype, where it would not know ours."""
-        return self.dtype.numpy
+        dtype: DType = self.dtype
+        return dtype.numpy
 
     def __array_namespace__(self: Any, *, api_version: str | None = None) -> Any:
         """Return the package: its functions are the array API standard's.
@@ -77,16 +79,16 @@ class Interchange:
         """
         if stream is not None:
             raise ArgumentError(f"to_device: stream must be None, got {stream!r}")
-        return self.to(device)
+        moved: Tensor = self.to(device)
+        return moved
 
     def to(self: Any, device: str) -> Tensor:
         """Return this tensor on ``device``: itself if it is there, else a copy.
 
         ``"host"`` is the host's memory: kernels that need the copy take it to their own device.
         """
-        if self._live().name == device:
-            return self
-        return to_device(self, device)
+        tensor: Tensor = self
+        return tensor if tensor._live().name == device else to_device(tensor, device)
 
     def __array__(
         self: Any,
@@ -141,7 +143,8 @@ class Interchange:
         return handle
 
     def __deepcopy__(self: Any, _memo: dict[int, Any]) -> Tensor:
-        return self.__copy__()  # no op changes the data, so it is shared
+        handle: Tensor = self.__copy__()  # no op changes the data, so it is shared
+        return handle
 
     def __reduce__(self: Any) -> tuple[Any, tuple[Any, ...]]:
         """Pickle the elements alone: they come back on the device that is active then."""

@@ -186,7 +186,11 @@ def _declared(name: str, signature: inspect.Signature, returns: Any, comment: st
 
 
 def _parameter(parameter: inspect.Parameter) -> str:
-    stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+    stars = ""
+    if parameter.kind is parameter.VAR_POSITIONAL:
+        stars = "*"
+    elif parameter.kind is parameter.VAR_KEYWORD:
+        stars = "**"
     kind = "Any" if parameter.annotation is parameter.empty else parameter.annotation
     text = f"{stars}{parameter.name}: {kind}"
     return text if parameter.default is parameter.empty else f"{text} = ..."

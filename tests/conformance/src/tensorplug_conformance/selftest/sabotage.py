@@ -52,13 +52,13 @@ class Call:
 
     def _host(self, given: Any) -> Any:
         if isinstance(given, list):
-            return [self._host(item) for item in given]
+            return [self._host(array) for array in given]
         return None if given is None else np.array(self.backend.to_host(given))
 
     def clean(self, inputs: Sequence[Any] | None = None, **changed: Any) -> list[Array]:
         """Return what the clean kernel gives, perhaps for other inputs or attributes.
 
-        What was not changed goes in as it lies: elsewhere, sums may be rounded otherwise.
+        What was not changed goes in as it lies: in other memory, sums may be rounded differently.
         """
         same = inputs is None or _unchanged(inputs, self.inputs())
         buffers = self.buffers if same else [self._device(operand) for operand in inputs or ()]
@@ -70,7 +70,7 @@ class Call:
 
     def _results(self, buffers: Sequence[Any], attributes: Mapping[str, Any]) -> list[Array]:
         found = self.run(buffers, attributes)
-        return [np.array(self.backend.to_host(item)) for item in found]
+        return [np.array(self.backend.to_host(array)) for array in found]
 
     def as_of(self, inputs: Sequence[Any]) -> list[Array]:
         """Return what the clean kernel gives for inputs that may have other types.
@@ -83,17 +83,17 @@ class Call:
         types = [self.type_of(buffer) for buffer in buffers]
         attributes, outs = self.spec.resolve(types, self.attributes)
         found = self.run(buffers, attributes, types, outs)
-        return [np.array(self.backend.to_host(item)) for item in found]
+        return [np.array(self.backend.to_host(array)) for array in found]
 
     def type_of(self, given: Any) -> Any:
         """Return the type of a buffer, of each in a list, or None of an absent one."""
         if isinstance(given, list):
-            return [self.type_of(item) for item in given]
+            return [self.type_of(array) for array in given]
         return None if given is None else self.backend.describe(given)
 
     def _device(self, given: Any) -> Any:
         if isinstance(given, list):
-            return [self._device(item) for item in given]
+            return [self._device(array) for array in given]
         return None if given is None else self.backend.from_host(given)
 
 
@@ -116,7 +116,7 @@ class Saboteur:
     """A plausible mistake in one kernel.
 
     ``wrong`` takes a ``Call`` and gives the wrong arrays, or the very buffers if it is ``raw``;
-    of a gradient rule, it takes a ``Pull``.
+    of a gradient rule, it takes a ``RuleCall``.
     They are cut or stretched to the shape and dtype that the spec demands, unless ``raw``.
     ``mode``: of the row in which it must be caught; ``detail``: which of several such mistakes.
     ``demanded``: the cases must hold the occasion for it. Otherwise a kernel for which it makes
@@ -244,7 +244,7 @@ class _Wrapped:
                     for item, type_ in zip(found, outs, strict=True)
                 ]
             if self.witness.watching:
-                self.witness.compare([np.array(backend.to_host(item)) for item in found], before)
+                self.witness.compare([np.array(backend.to_host(array)) for array in found], before)
             return found if several else found[0]
 
         return kernel

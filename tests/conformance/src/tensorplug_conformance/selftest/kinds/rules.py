@@ -93,7 +93,7 @@ def _shape_rule(entry: CaseEntry) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Pull:
+class RuleCall:
     """One call of a wrong rule: its arguments by name, the right rule, the type of the input."""
 
     entry: GradientEntry
@@ -113,37 +113,39 @@ class Pull:
         return rule(*values)
 
 
-def _each(gradient: Any, change: Callable[[Any], Any]) -> Any:
+def _map_tensors(gradient: Any, change: Callable[[Any], Any]) -> Any:
     if isinstance(gradient, list | tuple):
-        return [_each(one, change) for one in gradient]
+        return [_map_tensors(tensor, change) for tensor in gradient]
     return gradient if gradient is None else change(gradient)
 
 
-def _factor(pull: Pull) -> Any:
-    return _each(pull.clean(), lambda one: one * 1.001)
+def _factor(call: RuleCall) -> Any:
+    return _map_tensors(call.clean(), lambda tensor: tensor * 1.001)
 
 
-def _negated(pull: Pull) -> Any:
-    return _each(pull.clean(), lambda one: -one)
+def _negated(call: RuleCall) -> Any:
+    return _map_tensors(call.clean(), lambda tensor: -tensor)
 
 
-def _without_dy(pull: Pull) -> Any:
+def _without_dy(call: RuleCall) -> Any:
     ones = {
-        name: _each(value, tp.ones_like)
-        for name, value in pull.arguments.items()
-        if name in pull.dys
+        name: _map_tensors(value, tp.ones_like)
+        for name, value in call.arguments.items()
+        if name in call.dys
     }
-    return pull.clean(**ones)
+    return call.clean(**ones)
 
 
-def _doubled(pull: Pull) -> Any:
+def _doubled(call: RuleCall) -> Any:
     """Count what was stretched twice, as a rule does that sums over its axes itself."""
-    stretched = pull.arguments[pull.dys[0]].shape != pull.type.shape
-    return _each(pull.clean(), lambda one: one * 2 if stretched else one)
+    stretched = call.arguments[call.dys[0]].shape != call.type.shape
+    return _map_tensors(call.clean(), lambda tensor: tensor * 2 if stretched else tensor)
 
 
-def _conjugated(pull: Pull) -> Any:
-    return _each(pull.clean(), lambda one: tp.conj(one) if one.dtype in dt.COMPLEX else one)
+def _conjugated(call: RuleCall) -> Any:
+    return _map_tensors(
+        call.clean(), lambda tensor: tp.conj(tensor) if tensor.dtype in dt.COMPLEX else tensor
+    )
 
 
 def install_rule(session: Session, saboteur: Saboteur, witness: Witness) -> Handle:
@@ -165,9 +167,9 @@ def install_rule(session: Session, saboteur: Saboteur, witness: Witness) -> Hand
     )
 
     def rule(*values: Any) -> Any:
-        pull = Pull(entry, dict(zip(asks, values, strict=True)), dys, values[-1])
-        found = saboteur.wrong(pull)
-        witness.compare(_arrays(found), _arrays(pull.clean()))
+        call = RuleCall(entry, dict(zip(asks, values, strict=True)), dys, values[-1])
+        found = saboteur.wrong(call)
+        witness.compare(_arrays(found), _arrays(call.clean()))
         return found
 
     wrong = replace(entry, rule=rule, asks=asks)

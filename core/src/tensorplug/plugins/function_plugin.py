@@ -1,4 +1,4 @@
-"""A plugin made of functions that the running program hands over, without a distribution."""
+"""A plugin made of functions that the running program registers, without a distribution."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["FunctionPlugin"]
 
 
 class FunctionPlugin:
-    """The plugin of a backend that ``create(device)``, or ``create()``, makes.
+    """The plugin of a backend that ``create(device)``, or ``create()``, opens.
 
     Raises:
-        RegistrationError: ``create`` asks for something else than ``device``.
+        RegistrationError: ``create`` has a parameter other than ``device``.
 
     """
 

@@ -1,4 +1,4 @@
-"""Importing one plugin and calling its hooks, so that whatever it raises hurts nobody else."""
+"""Imports a plugin and calls its hooks; an error names the plugin and harms no other one."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from tensorplug.plugins.metadata import BACKENDS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tensorplug.plugins.metadata import Claim
+    from tensorplug.plugins.metadata import Candidate
 
-__all__ = ["CREATE", "DEVICES", "Loader", "Plugin", "guarded", "refused"]
+__all__ = ["CREATE", "DEVICES", "Loader", "Plugin", "call_guarded", "refusal"]
 
 T = TypeVar("T")
 
@@ -38,9 +38,9 @@ _MARK: Final = f"{hooks.PROJECT}_impl"  # the attribute that pluggy's hookimpl l
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """A plugin that was imported and whose hooks fit."""
+    """A plugin that was imported, with valid hooks."""
 
-    claim: Claim
+    candidate: Candidate
     module: Any
 
 
@@ -51,23 +51,27 @@ class Loader:
         self._manager = pluggy.PluginManager(hooks.PROJECT)
         self._manager.add_hookspecs(hooks)
 
-    def load(self, claim: Claim) -> Plugin:
+    def load(self, candidate: Candidate) -> Plugin:
         """Import a plugin and register its hooks.
 
         Raises:
-            PluginLoadError: when its import raises, ``SystemExit`` included.
-            RegistrationError: when a hook is misspelt or asks for what it may not.
+            PluginLoadError: its import raises, even ``SystemExit``.
+            RegistrationError: a hook is misspelt, or has an unknown parameter.
 
         """
-        importlib.invalidate_caches()  # it may have been installed while we run
-        module = guarded(claim, "while it was imported", claim.entry.load)
-        guarded(claim, "while its hooks were read", partial(self._check, claim, module))
-        guarded(claim, "while it was registered", partial(self._register, claim, module))
-        return Plugin(claim, module)
+        importlib.invalidate_caches()  # it may be newly installed
+        module = call_guarded(candidate, "while it was imported", candidate.entry.load)
+        call_guarded(
+            candidate, "while its hooks were read", partial(self._check, candidate, module)
+        )
+        call_guarded(
+            candidate, "while it was registered", partial(self._register, candidate, module)
+        )
+        return Plugin(candidate, module)
 
-    def _register(self, claim: Claim, module: Any) -> None:
+    def _register(self, candidate: Candidate, module: Any) -> None:
         try:
-            self._manager.register(module, name=f"{claim.group}:{claim.name}")
+            self._manager.register(module, name=f"{candidate.group}:{candidate.name}")
             self._manager.check_pending()
         except pluggy.PluginValidationError as error:
             if self._manager.is_registered(module):
@@ -78,41 +82,41 @@ class Loader:
         """Call one hook of one plugin; return its results, at most one per function.
 
         Raises:
-            PluginLoadError: when it raises.
-            RegistrationError: when it raises that, or returns None where a value is due.
-            BackendUnavailableError, ArgumentError: as raised by it, with the plugin's name.
+            PluginLoadError: the hook raises.
+            RegistrationError: the hook raises it, or returns None instead of a value.
+            BackendUnavailableError, ArgumentError: as raised by the hook, with the plugin's name.
 
         """
-        others = [
-            get_plugin
-            for get_plugin in self._manager.get_plugins()
-            if get_plugin is not plugin.module
-        ]
+        others = [module for module in self._manager.get_plugins() if module is not plugin.module]
         caller = self._manager.subset_hook_caller(hook, others)
-        result = guarded(plugin.claim, f"in {hook}", partial(caller, **arguments))
+        result = call_guarded(plugin.candidate, f"in {hook}", partial(caller, **arguments))
         if hook in _SINGLE:
             return [] if result is None else [result]
         implementations = [
-            get_hookimpl
-            for get_hookimpl in caller.get_hookimpls()
-            if not (get_hookimpl.wrapper or get_hookimpl.hookwrapper)
+            implementation
+            for implementation in caller.get_hookimpls()
+            if not (implementation.wrapper or implementation.hookwrapper)
         ]
-        if len(result) < len(implementations):  # pluggy leaves out what is None
-            raise RegistrationError(f"{plugin.claim}: {hook} returned None; return () for nothing")
+        if len(result) < len(implementations):  # pluggy drops None
+            raise RegistrationError(
+                f"{plugin.candidate}: {hook} returned None; return () for nothing"
+            )
         return list(result)
 
     def unload(self, plugin: Plugin) -> None:
         """Forget a plugin, so that another may be loaded under its name."""
         self._manager.unregister(plugin.module)
 
-    def _check(self, claim: Claim, module: Any) -> None:
+    def _check(self, candidate: Candidate, module: Any) -> None:
         found = dict(self._hooks(module))
-        if claim.group == BACKENDS and CREATE not in found:
-            raise RegistrationError(f"has no hook {CREATE}, which every backend plugin must have")
-        if claim.group != BACKENDS and CREATE in found:
+        if candidate.group == BACKENDS and CREATE not in found:
+            raise RegistrationError(
+                f"the hook {CREATE} is missing, which every backend plugin needs"
+            )
+        if candidate.group != BACKENDS and CREATE in found:
             raise RegistrationError(
                 f"{signatures.location(found[CREATE])} creates a backend, but the entry point "
-                f"is in the group {claim.group}; it belongs in {BACKENDS}"
+                f"is in the group {candidate.group}; it belongs in {BACKENDS}"
             )
         for hook, function in found.items():
             _check_parameters(hook, function, self._known()[hook])
@@ -121,7 +125,7 @@ class Loader:
         """Yield the hooks that ``module`` implements.
 
         Raises:
-            RegistrationError: when a function is marked or named like a hook, but is none.
+            RegistrationError: a function is marked or named like a hook, but is not one.
 
         """
         known = self._known()
@@ -135,7 +139,7 @@ class Loader:
                 if name.startswith(f"{hooks.PROJECT}_") and near:
                     raise RegistrationError(
                         f"{signatures.location(function)} looks like the hook {near[0]}, but is "
-                        "not marked with @hookimpl of tensorplug.contract.hooks"
+                        "not marked with @hookimpl of tensorplug.plugin"
                     )
                 continue
             hook = mark.get("specname") or name
@@ -145,7 +149,7 @@ class Loader:
                 near = get_close_matches(hook, known, n=1)
                 hint = f"did you mean {near[0]}? " if near else ""
                 raise RegistrationError(
-                    f"{signatures.location(function)} implements {hook}, which is no hook; "
+                    f"{signatures.location(function)} implements {hook}, which is not a hook; "
                     f"{hint}The hooks are {', '.join(sorted(known))}"
                 )
 
@@ -159,7 +163,7 @@ def _check_parameters(hook: str, function: Callable[..., Any], may_ask: tuple[st
     role = f"hook {hook}"
     signatures.check_names(function, role, may_ask)
     for parameter in signatures.parameters(function, role):
-        # pluggy would not pass these, and the plugin would never know.
+        # pluggy would silently leave these out.
         if parameter.kind is parameter.KEYWORD_ONLY or parameter.default is not parameter.empty:
             raise RegistrationError(
                 f"{role}: {signatures.location(function)} takes {parameter}; hooks take plain "
@@ -167,14 +171,14 @@ def _check_parameters(hook: str, function: Callable[..., Any], may_ask: tuple[st
             )
 
 
-def guarded(claim: Claim, when: str, function: Callable[[], T]) -> T:
-    """Call what belongs to a plugin; raise our own errors naming it, whatever it raises.
+def call_guarded(candidate: Candidate, when: str, function: Callable[[], T]) -> T:
+    """Call a function of a plugin; convert whatever it raises to an error that names the plugin.
 
     Raises:
-        PluginLoadError: naming backend, distribution, version, entry point, cause and how to
-            skip it. Ctrl-C alone passes.
-        RegistrationError, BackendUnavailableError, ArgumentError, SettingsError: as raised,
-            with its name.
+        PluginLoadError: with plugin, distribution, version, entry point, cause and how to skip
+            the plugin. Only ``KeyboardInterrupt`` passes unchanged.
+        RegistrationError, BackendUnavailableError, ArgumentError, SettingsError: as raised, with
+            the plugin's name.
 
     """
     try:
@@ -182,23 +186,25 @@ def guarded(claim: Claim, when: str, function: Callable[[], T]) -> T:
     except KeyboardInterrupt:
         raise
     except RegistrationError as error:
-        raise refused(claim, str(error)) from error
+        raise refusal(candidate, str(error)) from error
     except BackendUnavailableError as error:
-        raise BackendUnavailableError(f"{claim} is not available here: {error}") from error
+        raise BackendUnavailableError(f"{candidate} is not available here: {error}") from error
     except (ArgumentError, SettingsError) as error:
-        raise type(error)(f"{claim}: {error}") from error
-    except BaseException as error:  # SystemExit and its like must not end the program
+        raise type(error)(f"{candidate}: {error}") from error
+    except BaseException as error:  # SystemExit must not end the program
         cause = f"{type(error).__name__}: {error}".removesuffix(": ")
-        what = f"entry point {claim.name} = " if claim.installed else ""
+        what = f"entry point {candidate.name} = " if candidate.installed else ""
         raise PluginLoadError(
-            f"{claim} ({what}{claim.entry.value}) raised {cause} {when}{_skip(claim)}"
+            f"{candidate} ({what}{candidate.entry.value}) raised {cause} {when}{_skip(candidate)}"
         ) from error
 
 
-def refused(claim: Claim, reason: str) -> RegistrationError:
-    """Return the error for what a plugin hands over but must not."""
-    return RegistrationError(f"{claim}: {reason}{_skip(claim)}")
+def refusal(candidate: Candidate, reason: str) -> RegistrationError:
+    """Return the error for something invalid that a plugin returned."""
+    return RegistrationError(f"{candidate}: {reason}{_skip(candidate)}")
 
 
-def _skip(claim: Claim) -> str:
-    return f". To skip it: TENSORPLUG_DISABLE_PLUGINS={claim.name}" if claim.installed else ""
+def _skip(candidate: Candidate) -> str:
+    return (
+        f". To skip it: TENSORPLUG_DISABLE_PLUGINS={candidate.name}" if candidate.installed else ""
+    )
