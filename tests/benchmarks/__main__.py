@@ -99,7 +99,7 @@ def _chosen(
     """Return names and makers of workloads: those asked for, in order, or all but large ones."""
     known = dict(listed)
     assert len(known) == len(listed), "two workloads have the same name"
-    unknown = [item for item in only if item not in known]
+    unknown = [name for name in only if name not in known]
     if unknown:
         raise SystemExit(f"no workload is called {', '.join(unknown)}")
     return [(name, known[name]) for name in only or known if only or not name.startswith("large")]

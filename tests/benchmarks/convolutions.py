@@ -104,7 +104,7 @@ def fused() -> Workload:
     x, taps = LARGE.operands()
     bias = np.linspace(-1, 1, 64, dtype=np.float32)
     tp.set_backend("cpu")
-    image, weights, offsets = (tp.asarray(item) for item in (x, taps, bias))
+    image, weights, offsets = (tp.asarray(array) for array in (x, taps, bias))
     contenders: dict[str, Call] = {
         "tensorplug cpu": lambda: tp.nn.fused_conv2d(
             image, weights, 1, "same", bias=offsets, activation="relu"

@@ -51,7 +51,7 @@ def embedding() -> Workload:
 
 def _gather(table: Any, ids: Any) -> Call:
     shared = tp.get_backend() == "cpu"  # on the same memory as NumPy: it is in the cache or not
-    x, at = (tp.asarray(item, copy=False if shared else None) for item in (table, ids))
+    x, at = (tp.asarray(array, copy=False if shared else None) for array in (table, ids))
     return lambda: tp.gather(x, at)
 
 

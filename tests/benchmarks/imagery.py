@@ -184,8 +184,8 @@ def _dilations() -> Iterator[Row]:
 
     def to_filter(x: Array, w: Array, dy: Array) -> Array:
         at = sums(x, w).argmax(-1)
-        each = [(dy * (at == tap)).sum((0, 1, 2)) for tap in range(9)]
-        return np.stack(each).reshape(3, 3, -1)
+        per_tap = [(dy * (at == tap)).sum((0, 1, 2)) for tap in range(9)]
+        return np.stack(per_tap).reshape(3, 3, -1)
 
     def to_input(x: Array, w: Array, dy: Array) -> Array:
         at, result = sums(x, w).argmax(-1), np.zeros_like(x)

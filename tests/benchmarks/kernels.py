@@ -17,7 +17,7 @@ from structured import structured
 
 import tensorplug as tp
 from tensorplug.dispatch.calls import dispatch, dispatch_several
-from tensorplug.engine.catalogue import catalogue
+from tensorplug.plugins.catalogue import catalogue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -41,7 +41,7 @@ def missing() -> list[str]:
 
 def workload(row: Row, size: int, dtype: str) -> Workload:
     """Return both contenders for one kernel at one size."""
-    spec = next(item for item in catalogue() if item.name == row.kernel)
+    spec = next(spec for spec in catalogue() if spec.name == row.kernel)
     arrays = row.inputs(size, dtype)
     tp.set_backend("cpu")
     tensors = [_passed(array) for array in arrays]
@@ -63,7 +63,7 @@ def _passed(given: Any) -> Any:
     Where an array lies makes a tenth and more of the time of light functions.
     """
     if isinstance(given, list):
-        return [_passed(item) for item in given]
+        return [_passed(argument) for argument in given]
     if given is None:
         return None
     shared = given.ndim and given.dtype.kind != "T"  # neither scalars nor strings can be
@@ -107,7 +107,7 @@ def _summary(figures: list[dict[str, object]], size: int) -> None:
     here = [figure for figure in figures if figure["size"] == size]
     if here:
         ratio, excess = (
-            statistics.median(float(str(item[what])) for item in here)
+            statistics.median(float(str(record[what])) for record in here)
             for what in ("ratio", "excess")
         )
         print(f"median at {size}: ratio {ratio:.2f}, {excess:.2f} us above NumPy")

@@ -75,7 +75,7 @@ def _strings() -> Iterator[Row]:
     )
     yield row(
         "StaticRegexReplace",
-        lambda x: np.array([re.sub("[0-9]+", "#", item) for item in x.tolist()], TEXT),
+        lambda x: np.array([re.sub("[0-9]+", "#", text) for text in x.tolist()], TEXT),
         _words,
         "s",
         pattern="[0-9]+",
@@ -83,7 +83,7 @@ def _strings() -> Iterator[Row]:
     )
     yield row(
         "StringToHashBucketFast",
-        lambda x: np.array([_stable(item) % 100 for item in x.tolist()]),
+        lambda x: np.array([_stable(text) % 100 for text in x.tolist()]),
         _words,
         "s",
         num_buckets=100,
@@ -108,7 +108,7 @@ def _stable(text: str) -> int:
 
 
 def _parted(texts: Array, _delimiter: Array) -> tuple[Array, Array]:
-    rows = [item.split(" ") for item in texts.tolist()]
+    rows = [text.split(" ") for text in texts.tolist()]
     down = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
     right = np.array([place for row in rows for place in range(len(row))])
     return np.stack([down, right], 1), np.array([part for row in rows for part in row], TEXT)
@@ -154,7 +154,7 @@ def _taken(splits: list[Array], values: Array, at: Array) -> Array:
 
 
 def _ranges(*ends: Array) -> Array:
-    return np.concatenate([np.arange(*item) for item in zip(*ends, strict=True)])
+    return np.concatenate([np.arange(*bounds) for bounds in zip(*ends, strict=True)])
 
 
 def _filled(shape: Array, values: Array, default: Array, splits: list[Array]) -> Array:

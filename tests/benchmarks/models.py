@@ -89,7 +89,7 @@ class Model:
 
     def _called(self, step: Loss) -> Call:
         parameters = {name: tp.asarray(parameter) for name, parameter in self.parameters().items()}
-        data = [tp.asarray(item) for item in self.data]
+        data = [tp.asarray(array) for array in self.data]
         return lambda: step(parameters, *data)
 
     def _torch(self) -> Call:
@@ -99,7 +99,7 @@ class Model:
             name: torch_tensor(self.for_torch(parameter)).requires_grad_()
             for name, parameter in self.parameters().items()
         }
-        data = [torch_tensor(self.for_torch(item)) for item in self.data]
+        data = [torch_tensor(self.for_torch(array)) for array in self.data]
         leaves = list(parameters.values())
 
         def run() -> Any:
@@ -118,7 +118,7 @@ class Model:
         parameters = {
             name: jax.numpy.asarray(parameter) for name, parameter in self.parameters().items()
         }
-        data = [jax.numpy.asarray(item) for item in self.data]
+        data = [jax.numpy.asarray(array) for array in self.data]
 
         def step(parameters: Any, *data: Any) -> Any:
             loss, gradients = jax.value_and_grad(self.jax)(parameters, *data)
@@ -285,7 +285,7 @@ def transformer_block() -> Workload:
 def chain() -> Workload:
     """Ten elementwise kernels one after another on 2**22 elements."""
     array = np.random.default_rng(3).random(1 << 22, dtype=np.float32)
-    numbers = [np.float32(item) for item in (2, 1, 0.25, 3, 0.5)]
+    numbers = [np.float32(number) for number in (2, 1, 0.25, 3, 0.5)]
 
     def theirs(x: Any, np: Any, two: Any, one: Any, quarter: Any, three: Any, half: Any) -> Any:
         y = np.sqrt(np.abs(x * two + one)) - x
@@ -304,8 +304,8 @@ def chain() -> Workload:
         f"tensorplug {backend}": on(backend, lambda: called(ours)) for backend in backends()
     }
     contenders |= {
-        f"tensorplug {item} compiled": on(item, lambda: called(tp.compile(ours)))
-        for item in compiling()
+        f"tensorplug {backend} compiled": on(backend, lambda: called(tp.compile(ours)))
+        for backend in compiling()
     }
     if available("jax"):
         import jax

@@ -102,7 +102,7 @@ def batch_norm() -> Workload:
         import torch
 
         image = torch_tensor(x).permute(0, 3, 1, 2)
-        m, v, w, b = (torch_tensor(item) for item in (mean, variance, scale, offset))
+        m, v, w, b = (torch_tensor(array) for array in (mean, variance, scale, offset))
         contenders["torch"] = lambda: torch.nn.functional.batch_norm(
             image, m, v, w, b, training=False, eps=1e-3
         )

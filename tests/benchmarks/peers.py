@@ -151,7 +151,7 @@ def parts(workload: Workload) -> list[Workload]:
     first = {name: call for name, call in taken.items() if name in ours or _is_beside(name)}
     rest = {name: call for name, call in taken.items() if name not in first}
     wanted = (workload.baseline, "torch", "numpy", *first)
-    baseline = next(item for item in wanted if item in first)
+    baseline = next(name for name in wanted if name in first)
     found = [replace(workload, contenders=first, baseline=baseline)]
     if rest:
         found.append(replace(workload, contenders=rest, baseline=next(iter(rest))))
@@ -173,7 +173,7 @@ def _is_ours(name: str) -> bool:
     """Return whether ``name`` is a contender of a backend that takes part."""
     named = (f"tensorplug {backend}" for backend in _chosen.backends)
     return not _chosen.backends or any(
-        name == item or name.startswith((f"{item} ", f"{item},")) for item in named
+        name == asked or name.startswith((f"{asked} ", f"{asked},")) for asked in named
     )
 
 

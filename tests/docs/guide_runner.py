@@ -75,13 +75,13 @@ class Block:
 def blocks(guide: str) -> Iterator[Block]:
     """Return the blocks of a guide that are run or written, in order."""
     end = 0
-    for item in _BLOCK.finditer(guide):
-        kind, file = item["kind"], item["file"] or ""
+    for match in _BLOCK.finditer(guide):
+        kind, file = match["kind"], match["file"] or ""
         if file or kind in ("python", "console"):
-            line = guide[: item.start()].count("\n") + 1
-            above = guide[end : item.start()]
-            yield Block(kind, file, item["text"], item["printed"] or "", line, above)
-        end = item.end()
+            line = guide[: match.start()].count("\n") + 1
+            above = guide[end : match.start()]
+            yield Block(kind, file, match["text"], match["printed"] or "", line, above)
+        end = match.end()
 
 
 def matches(expected: str, printed: str) -> bool:
@@ -95,10 +95,10 @@ def changed(text: str, diff: str) -> str:
     lines = text.splitlines()
     for part in re.split(r"^@@.*\n", diff, flags=re.MULTILINE):
         marked = [line or " " for line in part.splitlines()]
-        wrong = [item for item in marked if item[0] not in " +-"]
+        wrong = [line for line in marked if line[0] not in " +-"]
         assert not wrong, f"neither kept, added nor removed: {wrong}"
-        old = [item[1:] for item in marked if item[0] != "+"]
-        new = [item[1:] for item in marked if item[0] != "-"]
+        old = [line[1:] for line in marked if line[0] != "+"]
+        new = [line[1:] for line in marked if line[0] != "-"]
         places = [at for at in range(len(lines)) if lines[at : at + len(old)] == old]
         shown = "\n".join(old)
         assert len(places) == 1, f"to be found once, found {len(places)} times:\n{shown}"

@@ -14,16 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tensorplug import ops
-from tensorplug.engine import catalogue
-from tensorplug.plugin import (
-    REQUIRED,
-    DType,
-    KernelSpec,
-    TensorType,
-    dtypes,
-    errors,
-    modules_of,
-)
+from tensorplug.plugin import REQUIRED, DType, KernelSpec, TensorType, dtypes, errors, modules_of
+from tensorplug.plugins import catalogue
 from tensorplug_conformance.corpus import Corpus
 from tensorplug_conformance.denominator import entries
 from tensorplug_conformance.primitives import PRIMITIVES
@@ -374,19 +366,23 @@ def _dtype_text(spec: KernelSpec, at: int) -> str:
         return DTYPES[spec.name]
     observations = list(_observations(spec, at))
     found = {observation.output for observation in observations}
-    names = sorted({name for item in observations for name in item.sources})
+    names = sorted({name for observation in observations for name in observation.sources})
     ordered = [name for name in (*spec.input_names, *spec.attributes) if name in names]
     if len(found) == 1:
         return next(iter(found)).name
     for name in ordered:
-        if all(item.output is item.sources.get(name) for item in observations):
+        if all(
+            observation.output is observation.sources.get(name) for observation in observations
+        ):
             together = len(spec.promote) > 1 and name in spec.promote
             if name in spec.attributes:
                 return f"`{name}`"
             return "the promoted one" if together else f"that of `{name}`"
     for name in ordered:
         pairs = {
-            (item.sources[name], item.output) for item in observations if name in item.sources
+            (observation.sources[name], observation.output)
+            for observation in observations
+            if name in observation.sources
         }
         if len({source for source, _ in pairs}) == len(pairs):
             return _mapping(name, dict(pairs))
@@ -409,7 +405,7 @@ def _observations(spec: KernelSpec, at: int) -> Iterator[Observation]:
     for call in calls(spec)[:12]:
         for group in groups:
             allowed = frozenset.intersection(*(spec.accepted(name) for name in group))
-            for dtype in sorted(allowed, key=lambda item: item.name):
+            for dtype in sorted(allowed, key=lambda dtype: dtype.name):
                 types = [
                     _with_dtype(type_, dtype) if name in group else type_
                     for name, type_ in zip(spec.input_names, call.types, strict=True)
@@ -417,7 +413,7 @@ def _observations(spec: KernelSpec, at: int) -> Iterator[Observation]:
                 yield from _observed(spec, at, _resolved(spec, types, call.given))
         for name in spec.attributes:
             if isinstance(call.attributes[name], DType):
-                for dtype in sorted(dtypes.ANY, key=lambda item: item.name):
+                for dtype in sorted(dtypes.ANY, key=lambda dtype: dtype.name):
                     attributes = {**call.given, name: dtype}
                     yield from _observed(spec, at, _resolved(spec, call.types, attributes))
 

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from tensorplug.engine import catalogue
 from tensorplug.plugin import specs
+from tensorplug.plugins import catalogue
 
 from . import spec_page, spec_texts
 

@@ -55,7 +55,7 @@ def sample() -> dict[str, Any]:
         row("Tanh", "float32", "gradient", "pass gradient"),
     ]
     known = entries()
-    listed = [Row(item["kernel"], item["dtype"], item["mode"]) for item in rows]
+    listed = [Row(row["kernel"], row["dtype"], row["mode"]) for row in rows]
     cases, digest = fingerprint(listed, known, 0)
     return {
         "schema": report.SCHEMA,
@@ -82,9 +82,9 @@ def sample() -> dict[str, Any]:
         "environment": {"python": "3.12", "processors": "8"},
         "denominator": {"rows": len(rows), "cases": cases, "sha256": digest},
         "totals": {
-            "rows": dict(Counter(item["status"] for item in rows)),
+            "rows": dict(Counter(row["status"] for row in rows)),
             "checks": {"pass": 1},
-            "cases_passed": sum(item["passed"] for item in rows),
+            "cases_passed": sum(row["passed"] for row in rows),
         },
         "checks": [
             {"level": 0, "check": "opens", "status": "pass", "message": "", "seconds": 0.5}

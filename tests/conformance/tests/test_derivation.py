@@ -30,7 +30,7 @@ def derived_of(entry: CaseEntry, dtype: dt.DType) -> dict[str, Case]:
 def test_each_input_gets_special_values_one_at_a_time() -> None:
     row = np.arange(6, dtype=np.float32)
     found = derived_of(entry_of(specs.ADD, row, row[::-1].copy(), oracle=np.add), dt.float32)
-    assert [item for item in found if "stepped" not in item and "sliced" not in item] == [
+    assert [name for name in found if "stepped" not in name and "sliced" not in name] == [
         f"only, {what} in {name}"
         for name in "ab"
         for what in ("NaN", "infinities", "close values")
@@ -63,7 +63,7 @@ def test_kernels_that_pick_elements_get_some_of_which_it_matters(what: str, lost
     (x,) = found[f"only, telling {what} in x"].inputs
     assert np.argmin(lost(x)) != np.argmin(x)
     moved = derived_of(entry_of(specs.NEG, row, oracle=np.negative), dt.float64)
-    assert not any("telling" in item for item in moved)
+    assert not any("telling" in name for name in moved)
 
 
 def test_integers_get_what_no_float_holds() -> None:
@@ -79,7 +79,7 @@ def test_integers_get_what_no_float_holds() -> None:
 def test_an_ordinary_input_keeps_its_values() -> None:
     row = np.arange(6, dtype=np.float32)
     entry = entry_of(specs.ADD, row, row, oracle=np.add, ordinary=("a",))
-    assert not any(" in a" in item for item in derived_of(entry, dt.float32))
+    assert not any(" in a" in name for name in derived_of(entry, dt.float32))
     with pytest.raises(RegistrationError, match="'c'"):
         entry_of(specs.ADD, row, row, oracle=np.add, ordinary=("c",))
 
@@ -87,7 +87,7 @@ def test_an_ordinary_input_keeps_its_values() -> None:
 def test_some_case_tells_the_last_element_from_the_one_before() -> None:
     row = np.array([np.inf, 1, 2, 3], dtype=np.float32)
     found = derived_of(entry_of(specs.IS_INF, row, oracle=np.isinf), dt.float32)
-    (turned,) = (item for item in found.values() if "turned" in item.id)
+    (turned,) = (case for case in found.values() if "turned" in case.id)
     last = np.isinf(turned.inputs[0])[-2:]
     assert last[0] != last[1]
 
@@ -113,7 +113,7 @@ def test_cases_try_more_than_one_value_of_every_attribute() -> None:
     for entry in entries().values():
         if not entry.spec.attributes:
             continue
-        names = [item.name for item in entry.dtypes]
+        names = [dtype.name for dtype in entry.dtypes]
         dtype = "float32" if "float32" in names else names[0]
         values: dict[str, set[str]] = {name: set() for name in entry.spec.attributes}
         for case in cases_of(entry, Row(entry.spec.name, dtype, "native"), 0):
@@ -131,5 +131,5 @@ def test_cases_try_more_than_one_value_of_every_attribute() -> None:
 
 def type_of(given: Any) -> Any:
     if isinstance(given, list):
-        return [type_of(item) for item in given]
+        return [type_of(array) for array in given]
     return None if given is None else TensorType(dt.of(given.dtype), given.shape)

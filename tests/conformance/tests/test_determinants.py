@@ -15,13 +15,13 @@ from tensorplug_conformance.cases import factorization as cases
 from tensorplug_conformance.oracle import factorization as oracle
 
 FLOAT32 = Corpus(dt.of("float32"))
-GIVEN = [np.asarray(item.inputs[0]) for item in cases.determinant(FLOAT32)]
-LARGEST = [item for item in GIVEN if item.shape in ((16, 16), (17, 17))]
+GIVEN = [np.asarray(array.inputs[0]) for array in cases.determinant(FLOAT32)]
+LARGEST = [array for array in GIVEN if array.shape in ((16, 16), (17, 17))]
 
 
 def exact(matrix: np.ndarray[Any, Any]) -> float:
     """Return the determinant, eliminated in fractions."""
-    rows = [[Fraction(float(item)) for item in row] for row in matrix]
+    rows = [[Fraction(float(number)) for number in row] for row in matrix]
     result = Fraction(1)
     while rows:
         at = next(k for k, row in enumerate(rows) if row[0])
@@ -49,7 +49,7 @@ def eliminated(matrix: np.ndarray[Any, Any]) -> Any:
 
 
 def test_there_are_large_ones_among_the_cases() -> None:
-    assert {len(item) for item in LARGEST} == {16, 17}
+    assert {len(matrix) for matrix in LARGEST} == {16, 17}
 
 
 @pytest.mark.parametrize("matrix", LARGEST, ids=len)

@@ -60,7 +60,7 @@ def test_an_id_says_all_about_an_example(kernel: str, dtype: str) -> None:
 
 def arrays(case: Case) -> list[Array]:
     listed = [operand if isinstance(operand, list) else [operand] for operand in case.inputs]
-    return [item for item in itertools.chain(*listed) if item is not None]
+    return [array for array in itertools.chain(*listed) if array is not None]
 
 
 def test_sizes_that_are_equal_stay_equal() -> None:
@@ -77,8 +77,8 @@ def test_operands_that_are_multiplied_stay_small_together() -> None:
         plain = arrays(varied.made(Variation(name)))
         for size in (16, 127):
             given = arrays(varied.made(Variation(name, sizes=(size,) * varied.sizes(name))))
-            most = max(2**20, math.prod(item.size for item in plain))
-            assert math.prod(item.size for item in given) <= most
+            most = max(2**20, math.prod(array.size for array in plain))
+            assert math.prod(array.size for array in given) <= most
 
 
 def test_what_the_spec_refuses_is_left_out() -> None:
@@ -138,7 +138,7 @@ def test_a_clean_backend_passes(kernel: str, dtype: str, mode: Any) -> None:
 
 def _zeroed(condition: Callable[[Call], bool]) -> Callable[[Call], Any]:
     def wrong(call: Call) -> Any:
-        outputs = [np.array(item) for item in call.clean()]
+        outputs = [np.array(output) for output in call.clean()]
         if condition(call):
             for output in outputs:
                 output[...] = 0

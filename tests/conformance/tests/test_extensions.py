@@ -51,5 +51,5 @@ def test_an_extension_brings_its_cases(tmp_path: Path, monkeypatch: pytest.Monke
 def test_what_is_no_table_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _install(tmp_path, "acme_bad_cases", "['cases']")
     monkeypatch.syspath_prepend(str(tmp_path))
-    with pytest.raises(RegistrationError, match="which is no CaseTable"):
+    with pytest.raises(RegistrationError, match="which is not a CaseTable"):
         extension_tables()

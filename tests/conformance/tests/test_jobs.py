@@ -34,7 +34,7 @@ def told(report: dict[str, Any]) -> dict[str, Any]:
     """Return what a report says, but for when and how fast."""
     untimed = {key: value for key, value in report.items() if key not in ("started", "seconds")}
     for part in ("checks", "rows"):
-        untimed[part] = [{**item, "seconds": 0} for item in report[part]]
+        untimed[part] = [{**entry, "seconds": 0} for entry in report[part]]
     return untimed
 
 
@@ -77,7 +77,7 @@ def test_a_crash_costs_its_own_item_alone() -> None:
     lost = {outcome.item[1] for outcome in outcomes if outcome.verdict is None}
     assert lost == {"Neg"}
     assert {status(outcome) for outcome in outcomes} == {"lost", "pass native"}
-    assert sorted(item.item for item in heard) == sorted(ROWS)
+    assert sorted(outcome.item for outcome in heard) == sorted(ROWS)
     assert [introduction["distribution"] for introduction in introductions] == ["tensorplug-cpu"]
 
 
@@ -85,7 +85,7 @@ def test_a_crash_costs_its_own_item_alone() -> None:
 def test_a_hang_costs_its_own_item_alone() -> None:
     outcomes, _, _ = tried(ROWS, 2, f"{MISBEHAVING}:hangs", Limits(item=6.0))
     assert [status(outcome) for outcome in outcomes] == [
-        "lost" if item[1] == "Neg" else "pass native" for item in ROWS
+        "lost" if row[1] == "Neg" else "pass native" for row in ROWS
     ]
     assert "it hung: no end within 6 s" in outcomes[1].error
 

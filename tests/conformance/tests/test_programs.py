@@ -36,7 +36,7 @@ def cpu() -> Iterator[Session]:
     session.close()
 
 
-@pytest.mark.parametrize("check", PROGRAMS, ids=lambda item: item.id)
+@pytest.mark.parametrize("check", PROGRAMS, ids=lambda check: check.id)
 def test_the_cpu_passes(check: Check, cpu: Session) -> None:
     if check.id == "training stays on the device":
         with pytest.raises(NotMeasuredError, match="host's memory"):
@@ -51,7 +51,7 @@ def test_a_backend_of_primitives_keeps_its_training_to_itself() -> None:
     check.run(Target("minimal"), lambda: session)
 
 
-@pytest.mark.parametrize("wrong", WRONG_PROGRAMS, ids=lambda item: f"{item.name}, {item.check}")
+@pytest.mark.parametrize("wrong", WRONG_PROGRAMS, ids=lambda wrong: f"{wrong.name}, {wrong.check}")
 def test_what_goes_wrong_in_programs_is_caught(wrong: WrongProgram) -> None:
     _, caught, evidence = try_program(wrong)
     assert caught, evidence
@@ -91,12 +91,12 @@ def test_a_whole_report_has_all_checks_of_its_level() -> None:
         for level in LEVELS
         for check in checks(level)
     ]
-    assert not any("checks are missing" in item for item in verify(report))
+    assert not any("checks are missing" in fault for fault in verify(report))
     del report["checks"][-2:]
-    (fault,) = (item for item in verify(report) if "checks are missing" in item)
+    (fault,) = (fault for fault in verify(report) if "checks are missing" in fault)
     assert fault.startswith("2 checks are missing, such as 'threads that")
     report["checks"].append(report["checks"][-1])
-    assert any("two verdicts on check" in item for item in verify(report))
+    assert any("two verdicts on check" in fault for fault in verify(report))
 
 
 # The references ---------------------------------------------------------------------------
@@ -117,7 +117,7 @@ def test_gradients_of_references_are_slopes(model: Model) -> None:
         np.testing.assert_allclose(gradients[name], slope, rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.parametrize("training", TRAININGS, ids=lambda item: item.name)
+@pytest.mark.parametrize("training", TRAININGS, ids=lambda training: training.name)
 def test_trainings_train(training: Any) -> None:
     losses, _ = references.trained(training.model, training.update, STEPS)
     assert losses[-1] < losses[0] / 2

@@ -124,7 +124,7 @@ def outcomes(path: Path) -> dict[str, str]:
     found = {}
     for case in ET.parse(path).iter("testcase"):
         assert case.get("classname") == f"{SUITE}.level2"
-        kind = next((item.tag for item in case if item.tag in ("failure", "skipped")), "passed")
+        kind = next((child.tag for child in case if child.tag in ("failure", "skipped")), "passed")
         found[str(case.get("name"))] = {"failure": "failed"}.get(kind, kind)
     return found
 

@@ -41,9 +41,12 @@ def test_variates_by_the_math_module(dtype: str, size: int) -> None:
         name: getattr(oracle, name)(key, shape=(4,), dtype=dtype)
         for name in ("exponential", "normal")
     }
-    x, z = (item.value if isinstance(item, Bounded) else item for item in found.values())
+    x, z = (
+        reference.value if isinstance(reference, Bounded) else reference
+        for reference in found.values()
+    )
     u = [(w >> (11 if dtype == "float64" else 0) | 1) / 2**size for w in drawn]
-    np.testing.assert_allclose(x.astype(float), [-math.log(item) for item in u], rtol=1e-9)
+    np.testing.assert_allclose(x.astype(float), [-math.log(number) for number in u], rtol=1e-9)
     for at in (0, 2):  # a pair lies on the circle that its first word chose
         radius = math.hypot(z[at], z[at + 1])
         assert radius == pytest.approx(math.sqrt(-2 * math.log(u[at])), rel=1e-9)

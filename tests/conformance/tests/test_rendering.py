@@ -43,7 +43,7 @@ def judged(conformant: bool | None, **rows: int) -> dict[str, Any]:
 def test_the_badge(report: dict[str, Any], text: str, colour: str) -> None:
     assert standing(report) == text
     image = ET.fromstring(badge(report))
-    shown = [item.text for item in image.iter("{http://www.w3.org/2000/svg}text")]
+    shown = [node.text for node in image.iter("{http://www.w3.org/2000/svg}text")]
     assert shown == ["tensorplug conformance", text]
     assert colour in badge(report)
 
@@ -57,7 +57,7 @@ def test_the_badge(report: dict[str, Any], text: str, colour: str) -> None:
 )
 def test_the_page_says_how_many_cases_a_kernel_declined(declined: int, title: str) -> None:
     report = sample()
-    (exp,) = (item for item in report["rows"] if item["kernel"] == "Exp")
+    (exp,) = (row for row in report["rows"] if row["kernel"] == "Exp")
     exp.update(declined=declined, passed=9 - declined)
     assert f'title="{title}"' in page(report)
 

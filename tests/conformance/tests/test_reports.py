@@ -30,8 +30,8 @@ def test_a_report_that_holds() -> None:
 
 def _set(*path: Any, to: Any) -> Callable[[dict[str, Any]], None]:
     def change(found: dict[str, Any]) -> None:
-        for item in path[:-1]:
-            found = found[item]
+        for key in path[:-1]:
+            found = found[key]
         found[path[-1]] = to
 
     return change
@@ -161,5 +161,5 @@ def test_a_run_with_expectations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(cli, "Target", lambda name: Target(name, factory))
     assert main([*run, "--expect", str(known), "--report", str(tmp_path)]) == 0
     found = json.loads((tmp_path / "report.json").read_text("utf-8"))
-    assert [item["status"] for item in found["rows"]] == ["expected fail"]
+    assert [row["status"] for row in found["rows"]] == ["expected fail"]
     assert found["blocked_by"] == ["1 rows: expected fail", "nothing passed"]

@@ -82,7 +82,7 @@ def test_backends_stand_side_by_side() -> None:
 def test_a_line_for_each_backend() -> None:
     found = of("acme", [row("Abs", "float32", "native", "pass native")])
     page = support([{**found, "conformant": True, "partial": False}])
-    (line,) = [item for item in page.splitlines() if item.startswith("| ![acme")]
+    (line,) = [row for row in page.splitlines() if row.startswith("| ![acme")]
     parts = [part.strip() for part in line.strip("|").split("|")]
     assert parts[0] == "![acme: level 3](badges/acme.svg)"
     assert parts[1:7] == ["acme, tensorplug-acme 1.2", "Acme <One>", "3", "1", "0", "0"]
@@ -94,7 +94,7 @@ def test_the_badges(tmp_path: Path) -> None:
         {**of("good", []), "conformant": True, "level": 2},
         {**of("bad", [row("Abs", "float32", "native", "fail")]), "conformant": False},
     ]
-    written = {item.relative_to(tmp_path).as_posix() for item in write_support(reports, tmp_path)}
+    written = {file.relative_to(tmp_path).as_posix() for file in write_support(reports, tmp_path)}
     assert written == {
         "support.md",
         *(f"badges/{n}.{e}" for n in ("good", "bad") for e in ("svg", "json")),
@@ -147,5 +147,5 @@ def test_the_command_takes_whole_reports_that_hold(
         (["part"], "a partial run proves too little"),
         (["cpu", "cpu"], "one report for each backend"),
     ):
-        assert main(["support", *(str(tmp_path / item) for item in wrong)]) == 2
+        assert main(["support", *(str(tmp_path / name) for name in wrong)]) == 2
         assert fault in capsys.readouterr().out

@@ -119,10 +119,10 @@ def _check_selection(chosen: Selection, level: int, known: Mapping[str, CaseEntr
     """
     if not chosen.partial:
         return
-    by_level = {item: rows(item, known) for item in LEVELS}
+    by_level = {level: rows(level, known) for level in LEVELS}
     for glob in chosen.kernels or ("*",):
         part = replace(chosen, kernels=(glob,))
-        found = [item for item in LEVELS if any(map(part.takes, by_level[item]))]
+        found = [level for level in LEVELS if any(map(part.takes, by_level[level]))]
         if not found:
             raise EmptySelectionError(
                 f"no kernel of the catalogue is called {glob!r} in these dtypes and modes"

@@ -100,7 +100,10 @@ def _accept(options: argparse.Namespace, console: Console) -> int:
     found = report.read(options.report)
     before = expectations.read(options.output) if options.output.exists() else []
     more = expectations.accepted(found, options.reason, options.issue, options.expires)
-    expectations.write([*before, *(item for item in more if item not in before)], options.output)
+    expectations.write(
+        [*before, *(expectation for expectation in more if expectation not in before)],
+        options.output,
+    )
     console.print(f"{options.output}: {len(more)} rows more are expected to fail", soft_wrap=True)
     return 0
 
@@ -147,8 +150,8 @@ def _report(options: argparse.Namespace, console: Console) -> int:
 
 
 def _support(options: argparse.Namespace, console: Console) -> int:
-    reports = [report.read(item) for item in options.reports]
-    names = [item["backend"]["name"] for item in reports]
+    reports = [report.read(path) for path in options.reports]
+    names = [report["backend"]["name"] for report in reports]
     if len(set(names)) < len(names):
         raise ReportError(f"one report for each backend, not {', '.join(names)}")
     for path, item in zip(options.reports, reports, strict=True):

@@ -135,7 +135,7 @@ def _infinite(x: Array) -> Array:
 
 def _describe(wrong: Array, actual: Array, value: Array) -> str:
     count = int(np.count_nonzero(wrong))
-    at = tuple(int(item) for item in np.argwhere(wrong)[0])
+    at = tuple(int(number) for number in np.argwhere(wrong)[0])
     got = np.atleast_1d(actual)[at]
     meant = np.atleast_1d(value)[at]
     place = f"[{', '.join(map(str, at))}]" if actual.ndim else "the scalar"

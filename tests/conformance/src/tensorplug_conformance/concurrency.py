@@ -36,7 +36,7 @@ def disturbed(
     """
 
     def call(at: int) -> list[Array]:
-        return [session.read(item) for item in session.call(spec, operands[at], attributes)]
+        return [session.read(output) for output in session.call(spec, operands[at], attributes)]
 
     alone = [call(at) for at in range(len(operands))]
     faults: list[str] = []

@@ -84,18 +84,18 @@ def _valued(
         return
     name = entry.spec.input_names[position]
     tried = [
-        item
+        array
         for case in cases
         if _is_answered(case) and not case.period  # those have what others have, many times
-        for item in _given(case, position)
+        for array in _given(case, position)
     ]
     dtype = _given(base, position)[0].dtype
     exact = tolerances().of(entry, dt.of(dtype)) == 0
     found = []
     for what, fits, shown, put in (*_VALUES, *(_EXACT if exact else ())):
         if all(map(fits, _given(base, position))) and not any(map(shown, tried)):
-            several = [_changed(base, position, item, f"{what} in {name}") for item in put]
-            found.append(next((item for item in several if _shows(entry, item)), several[0]))
+            several = [_changed(base, position, change, f"{what} in {name}") for change in put]
+            found.append(next((case for case in several if _shows(entry, case)), several[0]))
     losses = _LOSSES if exact or dtype.kind in "iu" else {}
     found += _telling(entry, (*small, *found), base, position, losses.get(dtype.kind, ()))
     yield from found
@@ -131,7 +131,7 @@ def _suffers(entry: CaseEntry, case: Case, position: int, lost: Callable[[Array]
     given = _given(case, position)
     if not given:
         return False
-    changed = [lost(item) for item in given]
+    changed = [lost(array) for array in given]
     dtype = given[0].dtype
     concerned = [position]
     if changed[0].dtype != dtype:
@@ -169,20 +169,20 @@ def _same(x: Array, other: Array) -> bool:
 def _base(small: Sequence[Case], position: int) -> Case | None:
     """Return the first case with room for other values in an input, else that with the most."""
     sized = [
-        (max(item.size for item in _given(case, position)), case)
+        (max(array.size for array in _given(case, position)), case)
         for case in small
         if _given(case, position)
     ]
     roomy = [case for size, case in sized if size >= _ENOUGH]
     if roomy:
         return roomy[0]
-    return max(sized, key=lambda item: item[0])[1] if sized else None
+    return max(sized, key=lambda pair: pair[0])[1] if sized else None
 
 
 def _changed(case: Case, position: int, put: Callable[[Array], Array], what: str) -> Case:
     def anew(given: Operand) -> Operand:
         if isinstance(given, list):
-            return [put(item) for item in given]
+            return [put(array) for array in given]
         return None if given is None else put(given)
 
     inputs = tuple(
@@ -195,7 +195,7 @@ def _shows(entry: CaseEntry, case: Case) -> bool:
     """Return whether a special value comes through; kernels that pick elements may leave it."""
     found = _answers(entry, case)
     return found is None or any(
-        item.dtype.kind not in "fc" or not bool(np.isfinite(item).all()) for item in found
+        array.dtype.kind not in "fc" or not bool(np.isfinite(array).all()) for array in found
     )
 
 
@@ -327,8 +327,8 @@ def _ends_apart(entry: CaseEntry, case: Case) -> bool:
     found = _answers(entry, case)
     if found is None:
         return True  # nothing is known of the elements one by one
-    several = [np.ravel(item) for item in found if item.size > 1]
-    return bool(several) and all(item[-1] != item[-2] for item in several)
+    several = [np.ravel(array) for array in found if array.size > 1]
+    return bool(several) and all(array[-1] != array[-2] for array in several)
 
 
 def _turned(entry: CaseEntry, small: Sequence[Case]) -> Iterator[Case]:
@@ -381,8 +381,8 @@ def _is_small(case: Case) -> bool:
 
 
 def _given(case: Case, position: int) -> list[Array]:
-    each = case.inputs[position]
-    return each if isinstance(each, list) else [] if each is None else [each]
+    operand = case.inputs[position]
+    return operand if isinstance(operand, list) else [] if operand is None else [operand]
 
 
 def _arrays(case: Case) -> list[Array]:

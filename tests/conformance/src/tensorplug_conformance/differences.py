@@ -62,7 +62,7 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Differences:
 
 
 def _rows(report: Mapping[str, Any]) -> dict[Key, Mapping[str, Any]]:
-    return {(item["kernel"], item["dtype"], item["mode"]): item for item in report["rows"]}
+    return {(row["kernel"], row["dtype"], row["mode"]): row for row in report["rows"]}
 
 
 def _passed(row: Mapping[str, Any]) -> bool:

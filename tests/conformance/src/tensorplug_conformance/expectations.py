@@ -95,7 +95,7 @@ def _entry(table: Mapping[str, Any], where: str) -> Expectation:
     lists = {}
     for name in ("dtypes", "modes", "cases"):
         given = table.get(name, [])
-        if not isinstance(given, list) or not all(isinstance(item, str) for item in given):
+        if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
             raise ExpectationError(f"{where}: {name} must be a list of texts")
         if name in table and not given:
             raise ExpectationError(f"{where}: {name} is empty; leave it out to mean all")
@@ -119,26 +119,30 @@ def apply(
     for row in rows:
         if row["status"] not in _FAILED:
             continue
-        concerned = [item for item in listed if item.concerns(row)]
+        concerned = [expectation for expectation in listed if expectation.concerns(row)]
         left = set(row["failed"]) or {""}
         reasons = []
-        for item in concerned:
-            covered = left if not item.cases else left & set(item.cases)
+        for expectation in concerned:
+            covered = left if not expectation.cases else left & set(expectation.cases)
             if covered:
-                hit |= {(item, name) for name in (item.cases and covered)}
-                hit.add((item, None))
-                reasons.append(item.reason)
+                hit |= {(expectation, name) for name in (expectation.cases and covered)}
+                hit.add((expectation, None))
+                reasons.append(expectation.reason)
                 left = left - covered
         if not left:
             row["status"], row["reason"] = "expected fail", "; ".join(reasons)
-    for item in listed:
-        if item.expires is not None and item.expires < today:
-            faults.append(f"expectation expired on {item.expires}: {item.describe()}")
-        if (item, None) not in hit:
-            faults.append(f"expected to fail, but does not: {item.describe()}")
+    for expectation in listed:
+        if expectation.expires is not None and expectation.expires < today:
+            faults.append(
+                f"expectation expired on {expectation.expires}: {expectation.describe()}"
+            )
+        if (expectation, None) not in hit:
+            faults.append(f"expected to fail, but does not: {expectation.describe()}")
         else:
-            gone = [name for name in item.cases if (item, name) not in hit]
-            faults += [f"expected to fail, but does not: {item.kernel} case {n!r}" for n in gone]
+            gone = [name for name in expectation.cases if (expectation, name) not in hit]
+            faults += [
+                f"expected to fail, but does not: {expectation.kernel} case {n!r}" for n in gone
+            ]
     return faults
 
 
@@ -182,5 +186,8 @@ def write(expectations: Iterable[Expectation], path: Path) -> None:
 def _text(value: str) -> str:
     """Return a TOML string."""
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-    shown = "".join(item if item.isprintable() else f"\\u{ord(item):04x}" for item in escaped)
+    shown = "".join(
+        character if character.isprintable() else f"\\u{ord(character):04x}"
+        for character in escaped
+    )
     return f'"{shown}"'

@@ -95,12 +95,12 @@ class Point:
 
         return call, [operands[position] for position in positions]
 
-    def pulled(self, session: Session) -> list[list[Array]]:
+    def gradients(self, session: Session) -> list[list[Array]]:
         """Return the tape's gradients for each input that is differentiated, as lists."""
         call, primals = self.on(session)
         with session.entered():
-            _, pull = vjp(call, *primals, unconnected="zeros")
-            gradients = pull([session.upload(weight) for weight in self.weights])
+            _, vjp_function = vjp(call, *primals, unconnected="zeros")
+            gradients = vjp_function([session.upload(weight) for weight in self.weights])
         return [
             [session.read(one) for one in gradient]
             if isinstance(gradient, list | tuple)
@@ -111,7 +111,7 @@ class Point:
     def expected(self) -> list[list[Array]]:
         """Return what the gradients must be: given by value, or the slopes of the oracle."""
         if isinstance(self.case.expected, tuple):
-            return [[np.asarray(item)] for item in self.case.expected]
+            return [[np.asarray(array)] for array in self.case.expected]
         return [self.slope(name) for name in self.wrt]
 
     def slope(self, name: str) -> list[Array]:
@@ -186,7 +186,7 @@ def _weights(value: Array, dtype: DType, *, plain: bool) -> Array:
 def widened(given: Any) -> Any:
     """Return floating and complex arrays in the widest dtype, everything else as it is."""
     if isinstance(given, list):
-        return [widened(item) for item in given]
+        return [widened(array) for array in given]
     if given is None or given.dtype.kind not in "fc":
         return given
     return given.astype(np.longdouble if given.dtype.kind == "f" else np.clongdouble)
@@ -202,4 +202,4 @@ def _values(
         return [found.first]
     outputs = found if isinstance(found, tuple) else (found,)
     wide = [outputs[at] for at in chosen]
-    return [item.value if isinstance(item, Bounded) else np.asarray(item) for item in wide]
+    return [array.value if isinstance(array, Bounded) else np.asarray(array) for array in wide]

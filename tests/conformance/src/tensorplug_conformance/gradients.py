@@ -56,7 +56,7 @@ def judge_gradient(
     right = known[case.id]
     worst = 0.0
     for name, gradients, references in zip(
-        point.wrt, point.pulled(session), right.first, strict=True
+        point.wrt, point.gradients(session), right.first, strict=True
     ):
         for own, gradient, reference in zip(
             point.dtypes(name), gradients, references, strict=True
@@ -84,7 +84,7 @@ def _compare(name: str, gradient: Array, reference: Array, dtype: DType) -> floa
     allowed = tolerances().gradient * eps + _DIFFERENCES
     wrong = ~(np.atleast_1d(error) <= allowed)
     if wrong.any():
-        at = tuple(int(item) for item in np.argwhere(wrong)[0])
+        at = tuple(int(number) for number in np.argwhere(wrong)[0])
         got, wanted = np.atleast_1d(gradient)[at], np.atleast_1d(meant)[at]
         raise WrongGradientError(
             f"gradient of {name!r}: {int(wrong.sum())} of {gradient.size} wrong; first at "

@@ -80,7 +80,7 @@ def run_row(
             verdict.failed.append(case.id)
             if len(verdict.failures) < KEPT:
                 verdict.failures.append(failure)
-    verdict.status = _status(row, verdict, sum(isinstance(item.expected, type) for item in cases))
+    verdict.status = _status(row, verdict, sum(isinstance(case.expected, type) for case in cases))
     if verdict.status == "not claimed":
         empty = in_vain(session, entry, row, seed)
         if empty:
@@ -234,7 +234,7 @@ class _Trial:
         # and handed out again shows in the next one, and the next one must not disturb it.
         decoys = self.decoys()
         earlier = session.call(self.spec, decoys, case.attributes)
-        kept = [session.read(item) for item in earlier]
+        kept = [session.read(tensor) for tensor in earlier]
         outputs = session.call(self.spec, operands, case.attributes)
         results = [session.read(output) for output in outputs]
         worst = self._judge(outputs, results)
@@ -280,7 +280,7 @@ class _Trial:
             if given is None:
                 result.append(None)
             elif isinstance(given, list):
-                result.append([self.session.upload(changed(item)) for item in given])
+                result.append([self.session.upload(changed(array)) for array in given])
             else:
                 result.append(self.session.upload(changed(given)))
         return result

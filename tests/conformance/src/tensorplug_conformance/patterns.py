@@ -192,7 +192,7 @@ def pairs(
         yield Case("rank 0", (draw(()), draw(())))
         yield Case("empty", (draw((0, 3)), draw((3,))))
         yield Case("empty by broadcast", (draw((1, 3)), draw((2, 0, 3))))
-        yield from (item(corpus) for item in extra)
+        yield from (make(corpus) for make in extra)
 
     return points
 

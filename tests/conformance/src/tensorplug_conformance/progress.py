@@ -76,7 +76,7 @@ class ProgressBar:
     def heard(self, outcome: Outcome) -> None:
         """Show one item more as done."""
         if self._task is not None:
-            now = " ".join(str(item) for item in outcome.item[1:])
+            now = " ".join(str(part) for part in outcome.item[1:])
             self._progress.update(self._task, advance=1, now=now)
 
 

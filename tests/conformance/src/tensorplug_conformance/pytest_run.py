@@ -250,7 +250,7 @@ class _Row(_Tried):
         of = f"{verdict['cases']} cases"
         of += f" and {verdict['examples']} examples" * bool(verdict["examples"])
         lines = [f"{verdict['status']}: {len(verdict['failed'])} of {of}"]
-        lines += [f"  {item['case']}: {item['message']}" for item in described]
+        lines += [f"  {failure['case']}: {failure['message']}" for failure in described]
         more = verdict["failed"][len(described) :]
         lines += [f"  {case}" for case in more]
         if not described:

@@ -174,7 +174,7 @@ def _environment() -> dict[str, str]:
         "processors": str(os.cpu_count()),
         "wide float": f"{np.finfo(np.longdouble).nmant + 1} bits",
         "settings": ", ".join(
-            sorted(item for item in os.environ if item.startswith("TENSORPLUG_"))
+            sorted(name for name in os.environ if name.startswith("TENSORPLUG_"))
         ),
     }
 

@@ -38,7 +38,7 @@ def script(report: Mapping[str, Any], row: Mapping[str, Any], failure: Mapping[s
         *failure["message"].splitlines(),
         f"suite {suite['version']}, seed {suite['seed']}",
     ]
-    lines = [f"# {item}".rstrip() for item in head]
+    lines = [f"# {line}".rstrip() for line in head]
     lines += _call(backend, row, failure) if row["mode"] == "native" else []
     lines += [
         "from tensorplug_conformance.reproduction import reproduce",
@@ -140,4 +140,4 @@ def reproduce(
 
 
 def _case(entry: CaseEntry, row: Row, seed: int, name: str) -> Case | None:
-    return next((item for item in cases_of(entry, row, seed) if item.id == name), None)
+    return next((case for case in cases_of(entry, row, seed) if case.id == name), None)

@@ -1,9 +1,9 @@
 """Second gradients: the tape's gradient of a gradient against second differences of the oracle.
 
-The gradient g(x, w) of sum(w * f(x)) is pulled back once more, along one uneven direction v, and
-so gives H v by the inputs and J v by the incoming gradient w. Each of the two is compared in one
-number, along another uneven direction: a rule that is not differentiable, or whose own rule is
-wrong at any element, changes it. That costs twenty calls of the oracle, however many elements
+The gradient g(x, w) of sum(w * f(x)) is differentiated once more, along one uneven direction v.
+That gives H v by the inputs and J v by the incoming gradient w. Each of the two is compared in
+one number, along another uneven direction: a rule that is not differentiable, or whose own rule
+is wrong at any element, changes it. That costs twenty calls of the oracle, however many elements
 there are.
 """
 
@@ -53,7 +53,7 @@ def curvature(point: Point) -> Curvature:
     """Return the second differences of the oracle at ``point``."""
     directions = _directions(point, _ALONG)
     bent = _second_difference(point, directions, _directions(point, _ACROSS))
-    incoming = [_uneven(item, _ACROSS) for item in point.weights]
+    incoming = [_uneven(weight, _ACROSS) for weight in point.weights]
     rising = sum(
         weight
         * (
@@ -103,7 +103,7 @@ def _directions(point: Point, period: int) -> list[Operand]:
         if name not in point.wrt or given is None:
             found.append(None)
         elif isinstance(given, list):
-            found.append([_uneven(item, period) for item in given])
+            found.append([_uneven(array, period) for array in given])
         else:
             found.append(_uneven(given, period))
     return found
@@ -130,17 +130,17 @@ def judge_second(session: Session, point: Point, right: Curvature) -> None:
         GradientNotFoundError: one of them has no rule.
 
     """
-    along_inputs, along_incoming = _pulled_twice(session, point)
+    along_inputs, along_incoming = _second_gradients(session, point)
     across = dict(zip(point.entry.spec.input_names, _directions(point, _ACROSS), strict=True))
     named = ", ".join(map(repr, point.wrt))
-    listed = [item for name in point.wrt for item in _listed(across[name])]
+    listed = [direction for name in point.wrt for direction in _listed(across[name])]
     _compare(f"second gradient by {named}", along_inputs, listed, right.inputs, right)
     directions = [_uneven(weight, _ACROSS) for weight in point.weights]
     what = "gradient of the gradient by what comes in"
     _compare(what, along_incoming, directions, right.incoming, right)
 
 
-def _pulled_twice(session: Session, point: Point) -> tuple[list[Array], list[Array]]:
+def _second_gradients(session: Session, point: Point) -> tuple[list[Array], list[Array]]:
     """Return H v, input by input, and J v, output by output."""
     call, primals = point.on(session)
     weights = [session.upload(weight) for weight in point.weights]
@@ -152,8 +152,10 @@ def _pulled_twice(session: Session, point: Point) -> tuple[list[Array], list[Arr
         return list(vjp(call, *inputs, unconnected="zeros")[1](incoming))
 
     with session.entered():
-        _, pull = vjp(gradient, primals, weights, unconnected="zeros")
-        along_inputs, along_incoming = pull([_uploaded(session, item) for item in v])
+        _, vjp_function = vjp(gradient, primals, weights, unconnected="zeros")
+        along_inputs, along_incoming = vjp_function(
+            [_uploaded(session, direction) for direction in v]
+        )
     flat = [one for along_operand in along_inputs for one in _listed(along_operand)]
     return [session.read(one) for one in flat], [session.read(one) for one in along_incoming]
 
@@ -164,7 +166,7 @@ def _listed(given: Any) -> list[Any]:
 
 def _uploaded(session: Session, given: Any) -> Any:
     if isinstance(given, list):
-        return [session.upload(item) for item in given]
+        return [session.upload(array) for array in given]
     return session.upload(given)
 
 

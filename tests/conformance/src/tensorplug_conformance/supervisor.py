@@ -88,7 +88,7 @@ class Attendant:
         Once ``over``, the process is gone, and what is still in hand was not begun.
         """
         self.over = self._process.ended()  # asked before reading, so that nothing said is lost
-        found = [item for event in self._process.heard() for item in self._heard(event)]
+        found = [outcome for event in self._process.heard() for outcome in self._heard(event)]
         silent = time.monotonic() - self._since
         if self.over:
             found += self._ended(self._process.epitaph())

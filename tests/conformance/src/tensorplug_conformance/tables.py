@@ -197,7 +197,7 @@ def row_dtypes(spec: KernelSpec) -> tuple[DType, ...]:
         allowed = spec.accepted(leading)
     if spec.inexact:
         allowed &= dt.INEXACT
-    return tuple(sorted(allowed, key=lambda item: item.name))
+    return tuple(sorted(allowed, key=lambda dtype: dtype.name))
 
 
 def _leading(spec: KernelSpec) -> str:
@@ -250,7 +250,7 @@ class CaseTable:
             if unknown:
                 raise RegistrationError(f"{spec.name}: {sorted(unknown)} are not inputs of it")
             given = row_dtypes(spec) if dtypes is None else dtypes
-            chosen = tuple(sorted(given, key=lambda item: item.name))  # a set has no fixed order
+            chosen = tuple(sorted(given, key=lambda dtype: dtype.name))  # a set has no fixed order
             self._entries[spec.name] = CaseEntry(
                 spec, chosen, generate, oracle, dict(ulp or {}), signed_zero, tuple(ordinary)
             )

@@ -49,9 +49,9 @@ def show(report: Mapping[str, Any], console: Console) -> None:
 def _show_checks(report: Mapping[str, Any], console: Console) -> None:
     counts = ", ".join(f"{count} {status}" for status, count in report["totals"]["checks"].items())
     console.print(f"checks: {counts}")
-    for item in report["checks"]:
-        if item["status"] == "fail":
-            console.print(f"  [red]fail[/] {escape(item['check'])}: {escape(item['message'])}")
+    for check in report["checks"]:
+        if check["status"] == "fail":
+            console.print(f"  [red]fail[/] {escape(check['check'])}: {escape(check['message'])}")
 
 
 def _matrix(report: Mapping[str, Any]) -> Table:
@@ -97,8 +97,8 @@ def as_expected(report: Mapping[str, Any]) -> bool:
     A partial run may have nothing but these, and then nothing passed.
     """
     return all(
-        item.endswith("rows: expected fail") or (report["partial"] and item == "nothing passed")
-        for item in report["blocked_by"]
+        fault.endswith("rows: expected fail") or (report["partial"] and fault == "nothing passed")
+        for fault in report["blocked_by"]
     )
 
 

@@ -195,7 +195,7 @@ class Variations:
         if draw not in self._drawings:
             seed = self.seed if not draw else (self.seed + 1) * 1000 + draw
             ledger = _Ledger(self.dtype, seed, self.spec.name)
-            found = {item.id: item for item in self.entry.generate(ledger) if _fits(item)}
+            found = {case.id: case for case in self.entry.generate(ledger) if _fits(case)}
             self._drawings[draw] = _Drawing(ledger, found)
         return self._drawings[draw]
 
@@ -218,7 +218,7 @@ class Variations:
 
         def again(given: Operand) -> Operand:
             if isinstance(given, list):
-                return [_resize(drawing.ledger, corpus, item, new) for item in given]
+                return [_resize(drawing.ledger, corpus, array, new) for array in given]
             return None if given is None else _resize(drawing.ledger, corpus, given, new)
 
         changed = replace(case, inputs=tuple(again(operand) for operand in case.inputs))
@@ -274,7 +274,7 @@ def _key(case: Case) -> str:
 def _specials(arrays: Sequence[Array]) -> Array:
     """Return what is not finite, no normal number, or zero, each of its bits once."""
     small = [np.ravel(array) for array in arrays if 0 < array.size <= _SHOWN]
-    if not small or any(item.dtype.kind != "f" for item in small):
+    if not small or any(array.dtype.kind != "f" for array in small):
         return np.zeros(0)
     values = np.concatenate(small)
     tiny = np.finfo(values.dtype).smallest_normal

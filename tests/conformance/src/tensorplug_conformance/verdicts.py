@@ -102,5 +102,5 @@ def _array(array: Array | None) -> dict[str, Any] | None:
         return None
     described: dict[str, Any] = {"dtype": str(array.dtype), "shape": list(array.shape)}
     if array.size <= SMALL:
-        described["elements"] = [str(item) for item in np.ravel(array).tolist()]
+        described["elements"] = [str(number) for number in np.ravel(array).tolist()]
     return described

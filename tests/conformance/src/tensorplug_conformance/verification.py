@@ -55,7 +55,7 @@ def _versions(found: Mapping[str, Any]) -> list[str]:
 def _denominator(found: Mapping[str, Any]) -> list[str]:
     """Compare the rows with those that a whole run has, and the hash with that of the cases."""
     known = entries(extension_tables())
-    listed = [Row(item["kernel"], item["dtype"], item["mode"]) for item in found["rows"]]
+    listed = [Row(row["kernel"], row["dtype"], row["mode"]) for row in found["rows"]]
     faults = [f"two rows for {row}" for row, count in Counter(listed).items() if count > 1]
     foreign = sorted({row.kernel for row in listed} - set(known))
     if foreign:
@@ -76,7 +76,7 @@ def _denominator(found: Mapping[str, Any]) -> list[str]:
 
 def _checks(found: Mapping[str, Any]) -> list[str]:
     """Compare the checks with those that a whole run has."""
-    listed = Counter((item["level"], item["check"]) for item in found["checks"])
+    listed = Counter((check["level"], check["check"]) for check in found["checks"])
     faults = [f"two verdicts on check {name!r}" for (_, name), n in listed.items() if n > 1]
     if found["partial"]:
         return faults
@@ -93,7 +93,7 @@ def _totals(found: Mapping[str, Any]) -> list[str]:
     rows_, totals = found["rows"], found["totals"]
     counted = {
         "rows": dict(Counter(row["status"] for row in rows_)),
-        "checks": dict(Counter(item["status"] for item in found["checks"])),
+        "checks": dict(Counter(check["status"] for check in found["checks"])),
         "cases_passed": sum(row["passed"] for row in rows_),
     }
     faults = [
@@ -116,7 +116,7 @@ def _totals(found: Mapping[str, Any]) -> list[str]:
 def _judgement(found: Mapping[str, Any]) -> list[str]:
     reasons = report.blocked(found["checks"], found["rows"], found["level"])
     untold = [reason for reason in reasons if reason not in found["blocked_by"]]
-    faults = [f"the report does not say: {item}" for item in untold]
+    faults = [f"the report does not say: {reason}" for reason in untold]
     conformant = None if found["partial"] else not found["blocked_by"]
     if found["conformant"] is not conformant:
         faults.append(f"conformant is {found['conformant']}, but its rows say {conformant}")

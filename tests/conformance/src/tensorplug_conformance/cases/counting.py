@@ -45,12 +45,12 @@ def unsorted_segment_sum(corpus: Corpus) -> Iterator[Case]:
         inputs = (corpus.ordinary((*ids, *rest)), corpus.indices(ids, max(count, 1)))
         yield Case(name, inputs, {"num_segments": count})
     edges = corpus.edges()
-    each = np.arange(len(edges), dtype=np.int32)
-    yield Case("edges apart", (edges, each), {"num_segments": len(edges)})
+    numbers = np.arange(len(edges), dtype=np.int32)
+    yield Case("edges apart", (edges, numbers), {"num_segments": len(edges)})
     outside = np.array([0, -1, 3, 1, -7, 100, 0], dtype=np.int32)
     yield Case("out of range", (corpus.ordinary((7,)), outside), {"num_segments": 3})
     yield Case("rows out of range", (corpus.ordinary((7, 6)), outside), {"num_segments": 3})
-    for dtype in sorted(item.name for item in dt.INTEGER - {dt.int32}):
+    for dtype in sorted(dtype.name for dtype in dt.INTEGER - {dt.int32}):
         extreme = np.array([0, 1, np.iinfo(dtype).max, np.iinfo(dtype).min, 1], dtype)
         yield Case(f"by {dtype}", (corpus.ordinary((5,)), extreme), {"num_segments": 3})
     for layout in ("transposed", "sliced"):
@@ -65,8 +65,8 @@ def bincount(corpus: Corpus) -> Iterator[Case]:
     for size in (6, 4, 0, 10):
         yield Case(f"size {size}", (x, corpus.ordinary((9,))), {"size": size})
     edges = corpus.edges()
-    each = np.arange(len(edges), dtype=np.int32)
-    yield Case("edges apart", (each, edges), {"size": len(edges)})
+    numbers = np.arange(len(edges), dtype=np.int32)
+    yield Case("edges apart", (numbers, edges), {"size": len(edges)})
     yield Case("no weights", (x, None), {"size": 6})
     yield Case("weights of size 0", (x, corpus.ordinary((0,))), {"size": 6})
     yield Case("nothing", (np.zeros(0, np.int32), corpus.ordinary((0,))), {"size": 3})
@@ -75,7 +75,7 @@ def bincount(corpus: Corpus) -> Iterator[Case]:
         inputs = (corpus.indices(shape, 4), corpus.ordinary(shape))
         yield Case(f"rank {len(shape)}", inputs, {"size": 4})
     yield Case("large", (corpus.indices((LARGE,), 5), corpus.ordinary((LARGE,))), {"size": 5})
-    for dtype in sorted(item.name for item in dt.INTEGER - {dt.int32}):
+    for dtype in sorted(dtype.name for dtype in dt.INTEGER - {dt.int32}):
         numbers = np.array([0, 2, 2, np.iinfo(dtype).max], dtype=dtype)
         yield Case(f"of {dtype}", (numbers, corpus.ordinary((4,))), {"size": 3})
     yield Case("sliced", (x, corpus.ordinary((9,))), {"size": 6}, layout="sliced")
@@ -95,14 +95,14 @@ def dense_bincount(corpus: Corpus) -> Iterator[Case]:
         yield Case(f"{said}weights of size 0", (table, corpus.ordinary((0,))), how)
         yield Case(f"{said}beyond the size", (table, weights), {**how, "size": 2})
     edges = corpus.edges()
-    each = np.arange(len(edges), dtype=np.int32)
-    yield Case("edges apart", (each[None], edges[None]), {"size": len(edges)})
+    numbers = np.arange(len(edges), dtype=np.int32)
+    yield Case("edges apart", (numbers[None], edges[None]), {"size": len(edges)})
     yield Case("size 0", (table, corpus.ordinary((3, 5))), {"size": 0})
     yield Case("no rows", (np.zeros((0, 3), np.int32), corpus.ordinary((0, 3))), {"size": 2})
     yield Case("empty rows", (np.zeros((2, 0), np.int32), corpus.ordinary((2, 0))), {"size": 2})
     long = (corpus.indices((2, LARGE // 2 + 1), 3), corpus.ordinary((2, LARGE // 2 + 1)))
     yield Case("large", long, {"size": 3})
-    for dtype in sorted(item.name for item in dt.INTEGER - {dt.int32}):
+    for dtype in sorted(dtype.name for dtype in dt.INTEGER - {dt.int32}):
         numbers = np.array([[0, 2, 2, np.iinfo(dtype).max]], dtype=dtype)
         yield Case(f"of {dtype}", (numbers, corpus.ordinary((1, 4))), {"size": 3})
     yield Case("transposed", (table, corpus.ordinary((3, 5))), {"size": 4}, layout="transposed")

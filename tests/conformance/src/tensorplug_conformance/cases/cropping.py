@@ -113,6 +113,6 @@ def crop_and_resize_points(corpus: Corpus) -> Iterator[Case]:
     yield Case("no boxes", (x, boxes[:0], _images()), {"crop_size": (2, 2)})
     # The whole image again: every place is on a pixel, where the slope is that to the next one.
     squares = corpus.of(np.arange(5) ** 2).reshape(1, 1, 5, 1)
-    pulls = (corpus.of(np.ones((1, 1, 5, 1))), corpus.of([[0, 30, 0, 62]]))
+    gradients = (corpus.of(np.ones((1, 1, 5, 1))), corpus.of([[0, 30, 0, 62]]))
     whole = (squares, corpus.of([[0, 0, 1, 1]]), _images(0))
-    yield Case("on pixels", whole, {"crop_size": (1, 5)}, expected=pulls)
+    yield Case("on pixels", whole, {"crop_size": (1, 5)}, expected=gradients)

@@ -144,7 +144,7 @@ def _signs(corpus: Corpus, n: int) -> Array:
     """Return a matrix of +-1/2 with orthogonal rows (Sylvester's): of condition 1."""
     at = np.arange(n)
     common = at[:, None] & at
-    odd = np.array([int(item).bit_count() % 2 for item in common.flat]).reshape(n, n)
+    odd = np.array([int(number).bit_count() % 2 for number in common.flat]).reshape(n, n)
     return corpus.of(0.5 - odd)
 
 

@@ -138,7 +138,7 @@ _PRODUCTS: tuple[tuple[str, tuple[Shape, Shape, Shape | None], dict[str, Any]], 
 def fused_mat_mul(corpus: Corpus) -> Iterator[Case]:
     """Integers have few activations, complex numbers none; flags, broadcast batches."""
     for name, (a, b, bias), options in _PRODUCTS:
-        inputs = (*(corpus.ordinary(item, -1, 1) for item in (a, b)), _ordinary(corpus, bias))
+        inputs = (*(corpus.ordinary(shape, -1, 1) for shape in (a, b)), _ordinary(corpus, bias))
         refused = corpus.dtype in dt.COMPLEX and "activation" in options
         yield Case(name, (*inputs, None), options, expected=DTypeError if refused else None)
     left, right = corpus.ordinary((3, 4), -1, 1), corpus.ordinary((4, 5), -1, 1)
@@ -167,23 +167,23 @@ _NAMES = ("linear", "relu", "relu6", "elu", "leakyrelu", "sigmoid", "prelu")
 
 
 def _points(corpus: Corpus, taps: Shape, channels: int) -> Iterator[Case]:
-    each = (channels,)
+    per_channel = (channels,)
     for name in _NAMES:
-        yield _point(corpus, name, taps, each, each, {**_SAME, "activation": name})
-    yield _point(corpus, "falling", taps, each, each, {**_SAME, **_SAVING})
+        yield _point(corpus, name, taps, per_channel, per_channel, {**_SAME, "activation": name})
+    yield _point(corpus, "falling", taps, per_channel, per_channel, {**_SAME, **_SAVING})
     for name in ("relu", "prelu"):
         options = {**_FIRST, "activation": name}
-        yield _point(corpus, f"NCHW, {name}", taps, each, each, options)
+        yield _point(corpus, f"NCHW, {name}", taps, per_channel, per_channel, options)
     for name, pad in (
         ("valid", "valid"),
         ("numeric pad", 1),
         ("explicit pad", ((0, 0), (1, 0), (0, 2), (0, 0))),
     ):
         options = {"strides": (1, 2), "pad": pad, "activation": "relu"}
-        yield _point(corpus, name, taps, each, None, options)
+        yield _point(corpus, name, taps, per_channel, None, options)
     for how in ("floor", "ceil", "round"):
         rounded = {"strides": (2, 1), "pad": 1, "dim_rounding_mode": how, "activation": "relu"}
-        yield _point(corpus, f"rounded: {how}", taps, each, None, rounded)
+        yield _point(corpus, f"rounded: {how}", taps, per_channel, None, rounded)
     smooth = {**_SAME, "activation": "sigmoid"}
     for name, bias in (("no bias", None), ("one bias", ()), ("bias of one", (1,))):
         yield _point(corpus, name, taps, bias, None, smooth)

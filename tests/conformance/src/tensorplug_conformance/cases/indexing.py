@@ -53,7 +53,7 @@ def gather(corpus: Corpus) -> Iterator[Case]:
     backwards = np.arange(len(edges), dtype=np.int32)[::-1].copy()
     yield Case("edges", (edges, backwards))
     yield Case("from the end", (edges, np.array([-1, 0, -len(edges)], dtype=np.int32)))
-    for dtype in sorted(item.name for item in dt.INTEGER - {dt.int32}):
+    for dtype in sorted(dtype.name for dtype in dt.INTEGER - {dt.int32}):
         yield Case(f"by {dtype}", (corpus.ordinary((5, 2)), corpus.indices((3,), 5, dtype)))
     for layout in ("transposed", "sliced"):
         inputs = (corpus.ordinary((4, 5)), corpus.indices((2, 3), 5))
@@ -98,7 +98,7 @@ def scatter_nd(corpus: Corpus) -> Iterator[Case]:
     yield Case("edges apart", (apart, edges), {"shape": (len(edges) + 1,)})
     same = np.zeros((3, 1), dtype=np.int32)
     yield Case("one place", (same, corpus.of([1, 2, 3])), {"shape": (2,)})
-    for dtype in sorted(item.name for item in dt.INTEGER - {dt.int32}):
+    for dtype in sorted(dtype.name for dtype in dt.INTEGER - {dt.int32}):
         inputs = (corpus.indices((4, 1), 3, dtype), corpus.ordinary((4,)))
         yield Case(f"by {dtype}", inputs, {"shape": (3,)})
     for layout in ("transposed", "sliced"):
@@ -132,7 +132,7 @@ def gather_nd(corpus: Corpus) -> Iterator[Case]:
     backwards = np.arange(len(edges), dtype=np.int32)[::-1, None].copy()
     yield Case("edges", (edges, backwards))
     yield Case("from the end", (corpus.ordinary((3, 4)), np.array([[-1, 0], [-3, -4]], np.int32)))
-    for dtype in sorted(item.name for item in dt.INTEGER - {dt.int32}):
+    for dtype in sorted(dtype.name for dtype in dt.INTEGER - {dt.int32}):
         yield Case(f"by {dtype}", (corpus.ordinary((5, 2)), corpus.indices((3, 1), 5, dtype)))
     for layout in ("transposed", "sliced"):
         inputs = (corpus.ordinary((4, 5, 2)), _rows(corpus, (3,), (4, 5)))
@@ -151,7 +151,7 @@ def tensor_scatter_update(corpus: Corpus) -> Iterator[Case]:
     yield Case("places of rank 1", (edges, some[:, 0].copy(), edges[: len(some)].copy()))
     ends = np.array([[-1], [0], [-1]], dtype=np.int32)
     yield Case("from the end", (corpus.ordinary((3, 2)), ends, corpus.ordinary((3, 2))))
-    for dtype in sorted(item.name for item in dt.INTEGER - {dt.int32}):
+    for dtype in sorted(dtype.name for dtype in dt.INTEGER - {dt.int32}):
         inputs = (corpus.ordinary((3,)), corpus.indices((4, 1), 3, dtype), corpus.ordinary((4,)))
         yield Case(f"by {dtype}", inputs)
     for layout in ("transposed", "sliced"):

@@ -50,7 +50,7 @@ def ragged_gather(corpus: Corpus) -> Iterator[Case]:
     """Rows that come often or not at all, one and several splits."""
     for name, splits, shape, indices in _ROWS:
         yield Case(name, (splits, corpus.ordinary(shape), np.array(indices, dtype=np.int32)))
-    long = [item.astype(np.int64) for item in _DEEP]
+    long = [splits.astype(np.int64) for splits in _DEEP]
     values = corpus.ordinary((9,))
     yield Case("int64", (long, values, _numbers(4, 0, dtype="int64")), {"output_ragged_rank": 2})
     ends = np.sort(corpus.indices((999,), LARGE))
@@ -174,10 +174,10 @@ def ragged_tensor_to_tensor(corpus: Corpus) -> Iterator[Case]:
     inputs = (np.array([4, 4], np.int32), edges, default, _FLAT)
     yield Case("special values", inputs, {"row_partition_types": _SPLITS})
     table, shape = corpus.ordinary((9, 2)), _numbers(4, 4, 2)
-    for item in ((2,), (1,)):
-        inputs = (shape, table, corpus.ordinary(item), _FLAT)
-        yield Case(f"default {item}", inputs, {"row_partition_types": _SPLITS})
-    long = [item.astype(np.int64) for item in _DEEP]
+    for bad in ((2,), (1,)):
+        inputs = (shape, table, corpus.ordinary(bad), _FLAT)
+        yield Case(f"default {bad}", inputs, {"row_partition_types": _SPLITS})
+    long = [splits.astype(np.int64) for splits in _DEEP]
     inputs = (_numbers(-1, -1, -1, dtype="int64"), corpus.ordinary((9,)), default, long)
     yield Case("int64", inputs, {"row_partition_types": _SPLITS * 2})
     many = [np.arange(0, 2**10 + 1, 4, dtype=np.int32)]

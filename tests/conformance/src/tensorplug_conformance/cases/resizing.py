@@ -107,21 +107,21 @@ cases.of(specs.RESIZE_NEAREST_NEIGHBOR_GRAD, oracle=oracle.resize_nearest_neighb
 # Gradients.
 
 
-def _points(*, pulled: bool) -> Callable[[Corpus], Iterator[Case]]:
+def _points(*, with_dy: bool) -> Callable[[Corpus], Iterator[Case]]:
     def points(corpus: Corpus) -> Iterator[Case]:
         for grid in _GRIDS:
             for shape, size in (((1, 3, 2, 1), (4, 5)), ((1, 4, 3, 1), (2, 2))):
                 name = " ".join(("x".join(map(str, size)), *grid))
                 x = corpus.ordinary(shape)
                 dy = corpus.ordinary((1, *size, 1))
-                yield Case(name, (x, dy) if pulled else (x,), {"size": size, **grid})
+                yield Case(name, (x, dy) if with_dy else (x,), {"size": size, **grid})
         x, dy = corpus.ordinary((0, 3, 2, 1)), corpus.ordinary((0, 2, 2, 1))
-        yield Case("no images", (x, dy) if pulled else (x,), {"size": (2, 2)})
+        yield Case("no images", (x, dy) if with_dy else (x,), {"size": (2, 2)})
 
     return points
 
 
-cases.gradients(specs.RESIZE_BILINEAR, "images")(_points(pulled=False))
-cases.gradients(specs.RESIZE_BILINEAR_GRAD, "dy")(_points(pulled=True))
-cases.gradients(specs.RESIZE_NEAREST_NEIGHBOR, "images")(_points(pulled=False))
-cases.gradients(specs.RESIZE_NEAREST_NEIGHBOR_GRAD, "dy")(_points(pulled=True))
+cases.gradients(specs.RESIZE_BILINEAR, "images")(_points(with_dy=False))
+cases.gradients(specs.RESIZE_BILINEAR_GRAD, "dy")(_points(with_dy=True))
+cases.gradients(specs.RESIZE_NEAREST_NEIGHBOR, "images")(_points(with_dy=False))
+cases.gradients(specs.RESIZE_NEAREST_NEIGHBOR_GRAD, "dy")(_points(with_dy=True))

@@ -90,7 +90,7 @@ def _one(*row: float) -> Array:
 
 _FEW = ("half steps", "sheared")
 _SEVERAL = (*_FEW, "identity", "larger", "far", "horizon")
-_REAL = sorted(dt.REAL, key=lambda item: item.name)
+_REAL = sorted(dt.REAL, key=lambda dtype: dtype.name)
 
 
 @cases.of(specs.TRANSFORM, oracle=oracle.transform, dtypes=_REAL)
@@ -115,19 +115,19 @@ def transform(corpus: Corpus) -> Iterator[Case]:
 
 def _others(corpus: Corpus, x: Array) -> Iterator[Case]:
     half = _one(*_TRANSFORMS["half steps"])
-    each = np.concatenate([half, _one(*_TRANSFORMS["mirrored"])])
+    two = np.concatenate([half, _one(*_TRANSFORMS["mirrored"])])
     blended = {"interpolation": "bilinear"}
     yield Case("defaults", (x, half))
     yield Case("larger result", (x, half), {**blended, "output_shape": (7, 3)})
     pair = corpus.ordinary((2, 3, 4, 1))
-    yield Case("one each", (pair, each), blended)
+    yield Case("one each", (pair, two), blended)
     yield Case("one for all", (pair, half), blended)
     yield Case("no images", (pair[:0], half), blended)
     yield Case("no result", (pair, half), {"output_shape": (0, 2)})
     wide = corpus.ordinary((1, 9, 8, 33))
     yield Case("large", (wide, half), {**blended, "output_shape": (45, 47)})
     for layout in ("transposed", "sliced"):
-        yield Case(layout, (pair, each), blended, layout=layout)
+        yield Case(layout, (pair, two), blended, layout=layout)
     if corpus.floating:
         spotted = x.copy()
         spotted[0, 1, 2, 0] = np.nan
@@ -136,7 +136,7 @@ def _others(corpus: Corpus, x: Array) -> Iterator[Case]:
     wrong: tuple[tuple[str, tuple[Array, Array], dict[str, Any], type[Exception]], ...] = (
         ("rank 3", (x[0], half), {}, ShapeError),
         ("seven numbers", (x, half[:, :7]), {}, ShapeError),
-        ("two transforms", (x, each), {}, ShapeError),
+        ("two transforms", (x, two), {}, ShapeError),
         ("cubic", (x, half), {"interpolation": "bicubic"}, ArgumentError),
         ("unknown mode", (x, half), {"fill_mode": "mirror"}, ArgumentError),
         ("complex", (x, half.astype(np.complex64)), {}, DTypeError),

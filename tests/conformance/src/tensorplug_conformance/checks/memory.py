@@ -203,11 +203,11 @@ def _one_call(session: Session, number: int, call: int) -> None:
 
 
 def _dtypes() -> list[Any]:
-    return sorted(dt.ANY, key=lambda item: item.name)
+    return sorted(dt.ANY, key=lambda dtype: dtype.name)
 
 
 CHECKS: Final = (
-    *(Check(1, f"transfer {item.name}", partial(_transfer, item)) for item in _dtypes()),
+    *(Check(1, f"transfer {dtype.name}", partial(_transfer, dtype)) for dtype in _dtypes()),
     Check(1, "isolation", _isolation),
     Check(1, "buffers described", _describes),
     Check(1, "no leaks", _leaks),

@@ -33,7 +33,7 @@ _CLEAR_ERROR: Final = 4
 
 def use(session: Session) -> None:
     """Add two vectors; that must work wherever a backend is open."""
-    a, b = (session.upload(np.array(item, dtype=np.float32)) for item in ([1, 2], [3, 4.5]))
+    a, b = (session.upload(np.array(array, dtype=np.float32)) for array in ([1, 2], [3, 4.5]))
     found = session.read(session.call(specs.ADD, [a, b], {})[0]).tolist()
     if found != [4.0, 6.5]:
         raise CheckFailedError(f"[1, 2] + [3, 4.5] is {found}")
@@ -152,7 +152,7 @@ def _spawned(target: Target) -> None:
     use(opened(target))
 
 
-PROBES: Final = {item.__name__: item for item in (discovery, open_and_use, reopen, fork, spawn)}
+PROBES: Final = {probe.__name__: probe for probe in (discovery, open_and_use, reopen, fork, spawn)}
 
 
 def main(arguments: list[str]) -> int:

@@ -48,15 +48,15 @@ def backprop_input(
     **options: Any,
 ) -> Bounded:
     """The transpose in x: every product goes back to where its x came from."""
-    pulled, kernel = _pulled(dy, filter.shape, sums, options), wide(filter)
+    cotangent, kernel = _cotangent(dy, filter.shape, sums, options), wide(filter)
     shape = channels_last_shape(tuple(input_shape), options)
     axes = _axes(shape, filter.shape, options)
     out = np.zeros(shape, dtype=np.longdouble)
     size = out.copy()
     for tap, positions, elements in places(axes):
         # One tap touches no place twice, so adding through an index loses nothing.
-        out[elements] += np.einsum(sums[1], pulled[positions], kernel[tap])
-        size[elements] += np.einsum(sums[1], np.abs(pulled[positions]), np.abs(kernel[tap]))
+        out[elements] += np.einsum(sums[1], cotangent[positions], kernel[tap])
+        size[elements] += np.einsum(sums[1], np.abs(cotangent[positions]), np.abs(kernel[tap]))
     return _bounded(out, size, math.prod(filter.shape[:-2]) * filter.shape[-1], dy, options)
 
 
@@ -69,13 +69,13 @@ def backprop_filter(
     **options: Any,
 ) -> Bounded:
     """The transpose in the filter."""
-    last, pulled = channels_last(wide(x), options), _pulled(dy, filter_shape, sums, options)
+    last, cotangent = channels_last(wide(x), options), _cotangent(dy, filter_shape, sums, options)
     axes = _axes(last.shape, tuple(filter_shape), options)
     out = np.zeros(tuple(filter_shape), dtype=np.longdouble)
     size = out.copy()
     for tap, positions, elements in places(axes):
-        taken, dys = last[elements], pulled[positions]
-        taken, dys = (item.reshape(-1, *item.shape[1 + len(axes) :]) for item in (taken, dys))
+        taken, dys = last[elements], cotangent[positions]
+        taken, dys = (array.reshape(-1, *array.shape[1 + len(axes) :]) for array in (taken, dys))
         out[tap] += np.einsum(sums[2], taken, dys)
         size[tap] += np.einsum(sums[2], np.abs(taken), np.abs(dys))
     return _bounded(out, size, dy.size // max(1, filter_shape[-1]), x, {})
@@ -126,7 +126,7 @@ def channels_last_shape(shape: tuple[int, ...], options: dict[str, Any]) -> tupl
     return (shape[0], *shape[2:], shape[1]) if channels_first(options) else shape
 
 
-def _pulled(dy: Array, filter: Sequence[int], sums: Any, options: dict[str, Any]) -> Array:
+def _cotangent(dy: Array, filter: Sequence[int], sums: Any, options: dict[str, Any]) -> Array:
     last = channels_last(wide(dy), options)
     return last if sums is FULL else last.reshape(*last.shape[:-1], *filter[-2:])
 

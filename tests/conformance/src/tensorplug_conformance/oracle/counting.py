@@ -21,7 +21,7 @@ def segment_sum(x: Array, segment_ids: Array, *, num_segments: int) -> Reference
     out = np.zeros((num_segments, *rest), dtype=values.dtype)
     bound = np.zeros((num_segments, *rest), dtype=np.longdouble)
     inexact = x.dtype.kind in "fc"
-    present = {int(item) for item in np.unique(segment_ids)}
+    present = {int(number) for number in np.unique(segment_ids)}
     for number in present & set(range(num_segments)):
         picked = values[segment_ids == number]
         out[number] = picked.sum(axis=0)
@@ -62,5 +62,5 @@ def dense_bincount(
     if not bounded:
         return np.stack([count for count in counts if isinstance(count, np.ndarray)])
     return Bounded(
-        np.stack([item.value for item in bounded]), np.stack([item.bound for item in bounded])
+        np.stack([part.value for part in bounded]), np.stack([part.bound for part in bounded])
     )

@@ -60,7 +60,7 @@ def linspace(
     target = np.dtype(dtype)
     broad = np.clongdouble if target.kind == "c" else np.longdouble
     steps = max(num - 1 if endpoint else num, 1)
-    ends = [broad(item) for item in (start, stop)]
+    ends = [broad(bound) for bound in (start, stop)]
     share = np.arange(num, dtype=np.longdouble) / steps
     value = np.array(ends[0] * (1 - share) + ends[1] * share, dtype=broad)
     about = float(np.finfo(target).eps) * (abs(ends[0]) + abs(ends[1]))

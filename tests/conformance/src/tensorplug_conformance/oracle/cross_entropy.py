@@ -37,30 +37,32 @@ def cross_entropy(labels: Array, logits: Array) -> Bounded:
 def cross_entropy_grad(dy: Array, labels: Array, logits: Array) -> Bounded:
     """Dy times (softmax(logits) * sum(labels) - labels)."""
     with np.errstate(all="ignore"):
-        y, x, pulled = wide(labels), wide(logits), wide(dy)[..., None]
+        y, x, cotangent = wide(labels), wide(logits), wide(dy)[..., None]
         if not x.size:
             return Bounded(x, np.zeros(x.shape))
         below = x - x.max(axis=-1, keepdims=True)
         powers = np.exp(below)
         share = powers / powers.sum(axis=-1, keepdims=True)
         whole = np.abs(y).sum(axis=-1, keepdims=True)
-        value = pulled * (share * y.sum(axis=-1, keepdims=True) - y)
+        value = cotangent * (share * y.sum(axis=-1, keepdims=True) - y)
         steps = np.abs(below) + 2 * levels(x.shape[-1]) + 12
-        slack = np.abs(pulled) * (share * whole * steps + np.abs(y)) + 2 * np.abs(value)
+        slack = np.abs(cotangent) * (share * whole * steps + np.abs(y)) + 2 * np.abs(value)
         least = np.finfo(logits.dtype).smallest_subnormal  # by which small powers are off
-        return Bounded(value, _finite(slack) * epsilon(logits) + (2 * np.abs(pulled) + 1) * least)
+        return Bounded(
+            value, _finite(slack) * epsilon(logits) + (2 * np.abs(cotangent) + 1) * least
+        )
 
 
 def softmax_grad(dy: Array, y: Array, *, dim: int = -1) -> Bounded:
     """Y times (dy - sum(dy * y))."""
     with np.errstate(all="ignore"):
-        pulled, weights = wide(dy), wide(y)
+        cotangent, weights = wide(dy), wide(y)
         if not weights.size:
             return Bounded(weights, np.zeros(weights.shape))
-        terms = pulled * weights
+        terms = cotangent * weights
         total = terms.sum(axis=dim, keepdims=True)
-        value = weights * (pulled - total)
+        value = weights * (cotangent - total)
         steps = levels(weights.shape[dim]) + 3
-        size = np.abs(pulled) + np.abs(terms).sum(axis=dim, keepdims=True) * steps
+        size = np.abs(cotangent) + np.abs(terms).sum(axis=dim, keepdims=True) * steps
         slack = np.abs(weights) * size + np.abs(value)
         return Bounded(value, _finite(slack) * epsilon(y))

@@ -48,7 +48,7 @@ def arithmetic(
 
 
 def _erf(x: Array) -> Array:
-    values = [math.erf(float(item)) for item in np.ravel(x)]
+    values = [math.erf(float(number)) for number in np.ravel(x)]
     return np.array(values, dtype=np.longdouble).reshape(x.shape)
 
 
@@ -118,7 +118,7 @@ def add_n(xs: list[Array]) -> Array | Bounded:
     value = functools.reduce(np.add, map(wide, xs))
     if dtype.kind in "iu":
         return wrap(value, dtype)
-    size = functools.reduce(np.add, (np.abs(wide(item)) for item in xs))
+    size = functools.reduce(np.add, (np.abs(wide(x)) for x in xs))
     rounds = max(1, math.ceil(math.log2(len(xs))))
     return Bounded(value, size * rounds * np.longdouble(np.finfo(dtype).eps))
 

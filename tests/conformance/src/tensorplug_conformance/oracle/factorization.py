@@ -41,11 +41,11 @@ def _eliminated(a: Array, b: Array) -> tuple[Array, Array]:
     count, n = a.shape[:2]
     work = np.concatenate([a, b], axis=2)
     pivots = np.ones((count, n), a.dtype)
-    each = np.arange(count)
+    matrices = np.arange(count)
     for at in range(n):
         chosen = at + np.argmax(np.abs(work[:, at:, at]), axis=1)
-        moved = work[each, chosen].copy()
-        work[each, chosen] = work[:, at]
+        moved = work[matrices, chosen].copy()
+        work[matrices, chosen] = work[:, at]
         work[:, at] = moved
         pivot = moved[:, at].copy()
         pivots[:, at] = np.where(chosen == at, pivot, -pivot)

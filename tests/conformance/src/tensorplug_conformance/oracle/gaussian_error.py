@@ -58,7 +58,7 @@ def _slack(z: Array) -> Array:
 
 
 def _below(z: Array) -> Array:
-    flat = [math.erfc(-float(item) * math.sqrt(0.5)) / 2 for item in np.ravel(z)]
+    flat = [math.erfc(-float(number) * math.sqrt(0.5)) / 2 for number in np.ravel(z)]
     return np.reshape(np.array(flat, np.longdouble), np.shape(z))
 
 

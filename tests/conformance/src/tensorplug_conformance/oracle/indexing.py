@@ -64,7 +64,7 @@ def sparse_to_dense(
         out[...] = default_value
     rows = sparse_indices.reshape(-1, len(output_shape))
     for row, value in zip(rows, np.broadcast_to(sparse_values, (len(rows),)), strict=True):
-        out[tuple(int(item) for item in row)] = value
+        out[tuple(int(number) for number in row)] = value
     return out
 
 
@@ -80,7 +80,7 @@ def scatter_nd(indices: Array, updates: Array, *, shape: Sequence[int]) -> Refer
     sizes = np.zeros(tuple(shape), dtype=np.longdouble)
     counts = np.zeros(tuple(shape), dtype=int)
     for index, update in zip(flat_indices, flat_updates, strict=True):
-        where = tuple(int(item) for item in index)
+        where = tuple(int(number) for number in index)
         out[where] = out[where] + update
         if updates.dtype.kind in "fc":
             sizes[where] += np.abs(update)

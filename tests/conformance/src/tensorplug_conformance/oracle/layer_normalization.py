@@ -20,7 +20,7 @@ class _Scores:
     def __init__(self, x: Array, axis: Any, offset: float) -> None:
         self.axes = normalized(axis, x.ndim)
         z = wide(x)
-        self.terms = int(np.prod([x.shape[item] for item in self.axes], dtype=int))
+        self.terms = int(np.prod([x.shape[axis] for axis in self.axes], dtype=int))
         centred = z - self.mean(z)
         spread = self.mean(centred**2) + np.longdouble(offset)
         self.deviation = np.sqrt(spread)
@@ -62,10 +62,10 @@ def layer_norm_grad(dy: Array, x: Array, *, axis: Any = -1, epsilon: float = 1e-
     with np.errstate(all="ignore"):
         if not x.size:
             return Bounded(wide(x), np.zeros(x.shape))
-        example, pulled = _Scores(x, axis, epsilon), wide(dy)
-        z, size = example.scores, np.abs(pulled)
-        along = example.mean(z * pulled)
-        value = (pulled - example.mean(pulled) - z * along) / example.deviation
+        example, cotangent = _Scores(x, axis, epsilon), wide(dy)
+        z, size = example.scores, np.abs(cotangent)
+        along = example.mean(z * cotangent)
+        value = (cotangent - example.mean(cotangent) - z * along) / example.deviation
         steps = levels(example.terms) + 4
         # Errors of the scores count where they multiply and where they are averaged.
         slack = (

@@ -25,9 +25,9 @@ def backprop_input(x: Array, filter: Array, dy: Array, **options: Any) -> Bounde
     """dy goes to the element of the first largest sum of its window, in row-major order."""
     _, winner = _winners(x, filter, options)
     out = np.zeros(x.shape, dtype=np.longdouble)
-    size, pulled = out.copy(), wide(dy)
+    size, cotangent = out.copy(), wide(dy)
     for at, (_, positions, elements) in enumerate(places(_axes(x, filter, options))):
-        part = np.where(winner[positions] == at, pulled[positions], 0)
+        part = np.where(winner[positions] == at, cotangent[positions], 0)
         out[elements] += part
         size[elements] += np.abs(part)
     return Bounded(out, size * levels(filter.shape[0] * filter.shape[1]) * epsilon(dy))
@@ -37,9 +37,9 @@ def backprop_filter(x: Array, filter: Array, dy: Array, **options: Any) -> Bound
     """dy goes to the tap of the first largest sum of its window."""
     _, winner = _winners(x, filter, options)
     out = np.zeros(filter.shape, dtype=np.longdouble)
-    size, pulled = out.copy(), wide(dy)
+    size, cotangent = out.copy(), wide(dy)
     for at, (tap, positions, _) in enumerate(places(_axes(x, filter, options))):
-        part = np.where(winner[positions] == at, pulled[positions], 0)
+        part = np.where(winner[positions] == at, cotangent[positions], 0)
         out[tap] += part.sum(axis=(0, 1, 2))
         size[tap] += np.abs(part).sum(axis=(0, 1, 2))
     return Bounded(out, size * levels(dy[..., :1].size) * epsilon(dy))

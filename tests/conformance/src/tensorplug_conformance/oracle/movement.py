@@ -33,7 +33,7 @@ def reshape(x: Array, *, shape: Sequence[int]) -> Array:
 
 def transpose(x: Array, *, perm: Sequence[int] | None = None) -> Array:
     """``out[i_perm[0], i_perm[1], ...] = x[i_0, i_1, ...]``."""
-    order = [item % x.ndim for item in perm] if perm is not None else list(range(x.ndim))[::-1]
+    order = [axis % x.ndim for axis in perm] if perm is not None else list(range(x.ndim))[::-1]
     out = np.empty([x.shape[axis] for axis in order], dtype=x.dtype)
     for at in np.ndindex(x.shape):
         out[tuple(at[axis] for axis in order)] = x[at]
@@ -78,13 +78,13 @@ def concat(xs: list[Array], *, axis: int = 0) -> Array:
     """One after the other along the axis."""
     at = axis % xs[0].ndim
     shape = list(xs[0].shape)
-    shape[at] = sum(item.shape[at] for item in xs)
+    shape[at] = sum(x.shape[at] for x in xs)
     out = np.empty(shape, dtype=xs[0].dtype)
     first = 0
-    for item in xs:
-        for index in np.ndindex(item.shape):
-            out[(*index[:at], index[at] + first, *index[at + 1 :])] = item[index]
-        first += item.shape[at]
+    for x in xs:
+        for index in np.ndindex(x.shape):
+            out[(*index[:at], index[at] + first, *index[at + 1 :])] = x[index]
+        first += x.shape[at]
     return out
 
 

@@ -72,11 +72,11 @@ def lrn_grad(
 ) -> Bounded:
     """Every channel's effect on itself, and on each neighbour through its norm."""
     with np.errstate(all="ignore"):
-        z, out, pulled = wide(x), wide(y), wide(dy)
+        z, out, cotangent = wide(x), wide(y), wide(dy)
         n, size = _norm(z, depth_radius, bias, alpha)
-        direct = pulled * n ** np.longdouble(-beta)
+        direct = cotangent * n ** np.longdouble(-beta)
         twice = 2 * np.longdouble(alpha) * np.longdouble(beta)
-        terms = out * pulled / n
+        terms = out * cotangent / n
         through = twice * z * _windowed(terms, depth_radius)
         reach = np.abs(twice * z) * _windowed(np.abs(terms), depth_radius)
         relative = _slack(x, n, size, beta)

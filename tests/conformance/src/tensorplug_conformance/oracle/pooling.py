@@ -31,12 +31,12 @@ def max_pool_grad(
 ) -> Bounded:
     """dy goes to the first largest element of its window, in row-major order."""
     del output  # the winner is found again
-    x, pulled = _last(input, data_format), wide(_last(dy, data_format))
+    x, cotangent = _last(input, data_format), wide(_last(dy, data_format))
     _, winner = _winners(x, options)
     out = np.zeros(x.shape, dtype=np.longdouble)
     size = out.copy()
     for at, (there, here) in enumerate(_taps(_axes(x, options))):
-        part = np.where(winner[there] == at, pulled[there], 0)
+        part = np.where(winner[there] == at, cotangent[there], 0)
         out[here] += part
         size[here] += np.abs(part)
     bound = size * levels(_count(x, options)) * epsilon(dy)
@@ -76,16 +76,16 @@ def avg_pool(x: Array, *, data_format: str = "", **options: Any) -> Bounded:
 
 def avg_pool_grad(dy: Array, input: Array, *, data_format: str = "", **options: Any) -> Bounded:
     """Each element of a window gets the same part of its dy, and the parts add up to dy."""
-    pulled = wide(_last(dy, data_format))
+    cotangent = wide(_last(dy, data_format))
     x = _last(input, data_format)
     axes = _axes(x, options)
-    count = np.zeros(pulled.shape, np.longdouble)
+    count = np.zeros(cotangent.shape, np.longdouble)
     for there, _ in _taps(axes):
         count[there] += 1
     out = np.zeros(x.shape, np.longdouble)
     size = out.copy()
     with np.errstate(all="ignore"):
-        share = pulled / count
+        share = cotangent / count
         for there, here in _taps(axes):
             out[here] += share[there]
             size[here] += np.abs(share[there])
@@ -118,14 +118,14 @@ def _winners(x: Array, options: dict[str, Any]) -> tuple[Array, Array]:
 
 def _taps(axes: list[Axis]) -> Iterator[tuple[Index, Index]]:
     """Yield for each tap the positions at which it is not over padding, and what it sees."""
-    for tap in product(*(range(item.taps) for item in axes)):
+    for tap in product(*(range(window.taps) for window in axes)):
         seen = [
-            [(position, at) for position, other, at in item.inside() if other == own]
-            for item, own in zip(axes, tap, strict=True)
+            [(position, at) for position, other, at in window.inside() if other == own]
+            for window, own in zip(axes, tap, strict=True)
         ]
         if all(seen):
             there, here = (
-                np.ix_(*[[pair[side] for pair in item] for item in seen]) for side in (0, 1)
+                np.ix_(*[[pair[side] for pair in pairs] for pairs in seen]) for side in (0, 1)
             )
             yield (slice(None), *there), (slice(None), *here)
         else:  # nowhere
@@ -137,7 +137,7 @@ def _axes(x: Array, options: dict[str, Any]) -> list[Axis]:
     """Return the axes of an array with channels last."""
     count = x.ndim - 2
 
-    def each(name: str, default: int = 1) -> list[int]:
+    def sizes(name: str, default: int = 1) -> list[int]:
         given = options.get(name, default)
         return [given] * count if isinstance(given, int) else list(given)
 
@@ -147,8 +147,8 @@ def _axes(x: Array, options: dict[str, Any]) -> list[Axis]:
         for at in range(count)
     ]
     rounding = options.get("dim_rounding_mode")
-    taps, strides = each("filter_size"), each("strides")
-    dilations = each("dilations")
+    taps, strides = sizes("filter_size"), sizes("strides")
+    dilations = sizes("dilations")
     return [
         axis(x.shape[at + 1], taps[at], strides[at], dilations[at], pads[at], rounding)
         for at in range(count)
@@ -156,11 +156,11 @@ def _axes(x: Array, options: dict[str, Any]) -> list[Axis]:
 
 
 def _shape(x: Array, axes: list[Axis]) -> tuple[int, ...]:
-    return (x.shape[0], *(item.out for item in axes), x.shape[-1])
+    return (x.shape[0], *(window.out for window in axes), x.shape[-1])
 
 
 def _count(x: Array, options: dict[str, Any]) -> int:
-    return prod(item.taps for item in _axes(x, options))
+    return prod(window.taps for window in _axes(x, options))
 
 
 def _last(x: Array, data_format: str) -> Array:

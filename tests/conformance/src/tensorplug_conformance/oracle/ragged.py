@@ -30,7 +30,7 @@ def gather(
     for _ in range(depth):
         lengths = [len(row) for row in picked]
         found.append(np.array(np.cumsum([0, *lengths]), dtype=dtype))
-        picked = [item for row in picked for item in row]
+        picked = [number for row in picked for number in row]
     return (*found, params_dense_values[np.array(picked, dtype=np.intp)])
 
 
@@ -42,16 +42,16 @@ def _picked(nested: list[Any], indices: Any) -> Any:
 
 def ragged_range(starts: Array, limits: Array, deltas: Array) -> tuple[Array, Array]:
     """Count from each start to its limit, in exact integers or in wide floats."""
-    rows = max(np.size(item) if np.ndim(item) else 1 for item in (starts, limits, deltas))
-    if any(np.shape(item) == (0,) for item in (starts, limits, deltas)):
+    rows = max(np.size(array) if np.ndim(array) else 1 for array in (starts, limits, deltas))
+    if any(np.shape(array) == (0,) for array in (starts, limits, deltas)):
         rows = 0
     whole = starts.dtype.kind in "iu"
     found: list[Any] = []
     splits = [0]
     for row in range(rows):
         start, limit, delta = (
-            (int if whole else np.longdouble)(np.broadcast_to(item, (rows,))[row])
-            for item in (starts, limits, deltas)
+            (int if whole else np.longdouble)(np.broadcast_to(array, (rows,))[row])
+            for array in (starts, limits, deltas)
         )
         step = 0
         while (start + step * delta < limit) if delta > 0 else (start + step * delta > limit):

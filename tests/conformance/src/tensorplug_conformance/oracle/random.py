@@ -36,7 +36,7 @@ def philox(counter: Sequence[int], key: Sequence[int]) -> tuple[int, int, int, i
 
 def words(key: Iterable[Any], start: int, count: int) -> list[int]:
     """Return the first words of the blocks from ``start`` on."""
-    k0, k1, c2, c3 = (int(item) for item in key)
+    k0, k1, c2, c3 = (int(number) for number in key)
     found: list[int] = []
     for number in range(start, start - (-count // 4)):
         found += philox((number % WORD, number // WORD % WORD, c2, c3), (k0, k1))
@@ -61,7 +61,7 @@ def integers(key: Array, span: Array, *, shape: Sequence[int], start: int = 0) -
     if long:
         drawn = [low + 2**64 * high for low, high in zip(drawn[0::2], drawn[1::2], strict=True)]
     size = 64 if long else 32
-    spans = [int(item) or 2**size for item in np.broadcast_to(span, shape).ravel()]
+    spans = [int(number) or 2**size for number in np.broadcast_to(span, shape).ravel()]
     found = [w * n >> 2 * size for w, n in zip(drawn, spans, strict=True)]
     return np.array(found, dtype=span.dtype).reshape(tuple(shape))
 

@@ -33,13 +33,13 @@ def normalized(axis: Axes, rank: int) -> tuple[int, ...]:
     if axis is None:
         return tuple(range(rank))
     listed = (axis,) if isinstance(axis, int) else tuple(axis)
-    return tuple(sorted(item % rank for item in listed))
+    return tuple(sorted(axis % rank for axis in listed))
 
 
 def rows(x: Array, axes: tuple[int, ...]) -> tuple[Array, tuple[int, ...]]:
     """Return ``x`` as [kept, reduced] and the shape of what is kept."""
     kept = [index for index in range(x.ndim) if index not in axes]
-    shape = tuple(x.shape[item] for item in kept)
+    shape = tuple(x.shape[axis] for axis in kept)
     count = math.prod(x.shape[axis] for axis in axes)
     return x.transpose(*kept, *axes).reshape(math.prod(shape), count), shape
 
@@ -88,7 +88,7 @@ def product(x: Array, *, axis: Axes = None, keep_dims: bool = False) -> Referenc
 def mean(x: Array, *, axis: Axes = None, keep_dims: bool = False) -> Reference:
     """Sum over count; NaN where there is nothing."""
     axes = normalized(axis, x.ndim)
-    count = math.prod(x.shape[item] for item in axes)
+    count = math.prod(x.shape[axis] for axis in axes)
     summed = total(x, axis=axis, keep_dims=keep_dims)
     if not isinstance(summed, Bounded):
         raise TypeError("the mean is of inexact numbers")

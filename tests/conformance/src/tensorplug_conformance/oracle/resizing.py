@@ -47,7 +47,7 @@ def resize_bilinear_grad(
     """Each of the four pixels gets its share."""
     size = size or (dy.shape[1], dy.shape[2])
     rows, columns = _both(images.shape, size, align_corners, half_pixel_centers)
-    pulled = wide(dy)
+    cotangent = wide(dy)
     value, terms = np.zeros((2, *images.shape), np.longdouble)
     for i, (top, bottom, down) in enumerate(rows):
         for j, (left, right, across) in enumerate(columns):
@@ -58,8 +58,8 @@ def resize_bilinear_grad(
                 (bottom, right, down * across),
             ):
                 if weight:
-                    value[:, r, c] += pulled[:, i, j] * weight
-                    terms[:, r, c] += np.abs(pulled[:, i, j]) * weight
+                    value[:, r, c] += cotangent[:, i, j] * weight
+                    terms[:, r, c] += np.abs(cotangent[:, i, j]) * weight
     return Bounded(value, 2 * epsilon(dy) * levels(size[0] * size[1]) * terms)
 
 
@@ -96,12 +96,12 @@ def resize_nearest_neighbor_grad(
     shown = resize_nearest_neighbor(
         numbered, size=size, align_corners=align_corners, half_pixel_centers=half_pixel_centers
     )[0, :, :, 0]
-    pulled = wide(dy)
+    cotangent = wide(dy)
     value, terms = np.zeros((2, *images.shape), np.longdouble)
     for (i, j), at in np.ndenumerate(shown):
         row, column = divmod(int(at), images.shape[2])
-        value[:, row, column] += pulled[:, i, j]
-        terms[:, row, column] += np.abs(pulled[:, i, j])
+        value[:, row, column] += cotangent[:, i, j]
+        terms[:, row, column] += np.abs(cotangent[:, i, j])
     return Bounded(value, epsilon(dy) * levels(shown.size) * terms)
 
 

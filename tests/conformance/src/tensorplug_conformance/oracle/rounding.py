@@ -47,9 +47,9 @@ copysign = inexact(lambda a, b: np.where(np.signbit(a) == np.signbit(b), a, -a))
 def signbit(x: Array) -> Array:
     """Python's sign, which 0 has too."""
     if x.dtype.kind in "iu":
-        return np.asarray(np.frompyfunc(lambda item: item < 0, 1, 1)(wide(x))).astype(bool)
+        return np.asarray(np.frompyfunc(lambda number: number < 0, 1, 1)(wide(x))).astype(bool)
     return np.asarray(
-        np.frompyfunc(lambda item: math.copysign(1, item) < 0, 1, 1)(x.astype(object))
+        np.frompyfunc(lambda number: math.copysign(1, number) < 0, 1, 1)(x.astype(object))
     ).astype(bool)
 
 
@@ -79,9 +79,9 @@ def clip_by_value(x: Array, *, clip_value_min: Any, clip_value_max: Any) -> Arra
     """Python's comparisons, after truncating the bounds of integers."""
     if x.dtype.kind in "iu":
         least, most = _whole(clip_value_min), _whole(clip_value_max)
-        clipped = np.frompyfunc(lambda item: min(max(item, least), most), 1, 1)(wide(x))
+        clipped = np.frompyfunc(lambda number: min(max(number, least), most), 1, 1)(wide(x))
         return np.asarray(clipped).astype(x.dtype)
-    low, high = (np.asarray(item).astype(x.dtype) for item in (clip_value_min, clip_value_max))
+    low, high = (np.asarray(array).astype(x.dtype) for array in (clip_value_min, clip_value_max))
     return np.asarray(np.where(x < low, low, np.where(x > high, high, x)))
 
 

@@ -16,8 +16,8 @@ def search_sorted(sorted_sequence: Array, values: Array, *, side: str = "left") 
     result = np.empty(values.shape, np.int32)
     for at in np.ndindex(values.shape):
         row = sorted_sequence[at[:-1]] if sorted_sequence.ndim > 1 else sorted_sequence
-        keys, key = [_key(item) for item in row.tolist()], _key(values[at].item())
-        result[at] = sum(item < key or (side == "right" and item == key) for item in keys)
+        keys, key = [_key(number) for number in row.tolist()], _key(values[at].item())
+        result[at] = sum(other < key or (side == "right" and other == key) for other in keys)
     return result
 
 

@@ -17,7 +17,7 @@ def unique(x: Array, *, axis: int | None = 0) -> tuple[Array, Array]:
     seen: dict[tuple[Any, ...], int] = {}
     first, numbers = [], []
     for place in range(len(slices)):
-        key = tuple(_key(item) for item in np.ravel(slices[place]).tolist())
+        key = tuple(_key(number) for number in np.ravel(slices[place]).tolist())
         if key not in seen:
             seen[key] = len(seen)
             first.append(place)

@@ -109,6 +109,6 @@ def _key(
     if Ellipsis not in key:
         key.append(Ellipsis)
     at = key.index(Ellipsis)
-    taken = sum(item is not None for item in key) - 1
+    taken = sum(part is not None for part in key) - 1
     key[at : at + 1] = [slice(None)] * (rank - taken)
     return key

@@ -20,7 +20,7 @@ def top_k(x: Array, *, k: int = 1, sorted: bool = True) -> tuple[Array, Array]:
         row = x[at].tolist()
         order = sorted_indices(row)[:k]
         indices[at] = order
-        values[at] = [x[at][item] for item in order]
+        values[at] = [x[at][index] for index in order]
     return values, indices
 
 

@@ -49,13 +49,15 @@ def reshape(input_indices: Array, input_shape: Array, new_shape: Array) -> tuple
     """Go by the number of each element in row-major order."""
     old, new = tuple(input_shape.tolist()), new_shape.tolist()
     if -1 in new:
-        new[new.index(-1)] = prod(old) // prod(item for item in new if item != -1)
+        new[new.index(-1)] = prod(old) // prod(size for size in new if size != -1)
     found = [
         np.unravel_index(np.ravel_multi_index(tuple(place), old) if old else 0, tuple(new))
         for place in input_indices.tolist()
     ]
     shape = (len(found), len(new))
-    table = np.array([[int(item) for item in place] for place in found], dtype=input_indices.dtype)
+    table = np.array(
+        [[int(number) for number in place] for place in found], dtype=input_indices.dtype
+    )
     return table.reshape(shape), np.array(new, dtype=new_shape.dtype)
 
 
@@ -88,5 +90,5 @@ def _reduced(data: Array, indices: Array, segment_ids: Array, *, mean: bool) -> 
 
 
 def _cut(total: Array, terms: int) -> Array:
-    flat = [abs(int(item)) // terms * (1 if item >= 0 else -1) for item in np.ravel(total)]
+    flat = [abs(int(number)) // terms * (1 if number >= 0 else -1) for number in np.ravel(total)]
     return np.array(flat, dtype=object).reshape(np.shape(total))

@@ -48,11 +48,11 @@ def rotate_with_offset(
         for dy in (-slack, slack)
         for dx in (-slack, slack)
     ]
-    if all(np.array_equal(item, found[0], equal_nan=item.dtype.kind == "f") for item in found):
+    if all(np.array_equal(array, found[0], equal_nan=array.dtype.kind == "f") for array in found):
         return found[0]
 
     def check(result: Array) -> Iterator[tuple[str, Array, Bounded]]:
-        neither = ~np.any([_same(result, item) for item in found], axis=0)
+        neither = ~np.any([_same(result, array) for array in found], axis=0)
         exact = np.zeros(result.shape)
         yield "pixels that are none of the nearest", neither.astype(float), Bounded(exact, exact)
 
@@ -124,7 +124,7 @@ def _read(x: Array, place: tuple[float, float], interpolation: str, fill: float)
     upper = (1 - across) * pixel(top, left) + across * pixel(top, left + 1)
     lower = (1 - across) * pixel(top + 1, left) + across * pixel(top + 1, left + 1)
     blended = (1 - down) * upper + down * lower
-    return blended if x.dtype != object else np.array([int(item) for item in blended], object)
+    return blended if x.dtype != object else np.array([int(number) for number in blended], object)
 
 
 def _mapped(at: float, length: int, mode: str) -> float:

@@ -96,10 +96,10 @@ def places(axes: Sequence[Axis]) -> Iterator[tuple[tuple[int, ...], Any, Any]]:
 
     The index leaves the first axis (the batch) and those behind the spatial ones alone.
     """
-    for tap in product(*(range(item.taps) for item in axes)):
+    for tap in product(*(range(window.taps) for window in axes)):
         pairs = [
-            [(p, at) for p, number, at in item.inside() if number == wanted]
-            for item, wanted in zip(axes, tap, strict=True)
+            [(p, at) for p, number, at in window.inside() if number == wanted]
+            for window, wanted in zip(axes, tap, strict=True)
         ]
         if all(pairs):
             positions = np.ix_(*([p for p, _ in found] for found in pairs))

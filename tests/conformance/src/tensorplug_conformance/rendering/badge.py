@@ -24,7 +24,7 @@ def standing(report: Mapping[str, Any]) -> str:
         return "partial run"
     if report["conformant"]:
         return f"level {report['level']}"
-    count = sum(report["totals"]["rows"].get(item, 0) for item in _AGAINST)
+    count = sum(report["totals"]["rows"].get(status, 0) for status in _AGAINST)
     return f"level {report['level']}: {count} rows fail" if count else "not conformant"
 
 

@@ -39,7 +39,7 @@ def _case(suite: ET.Element, place: str, name: str, seconds: float) -> ET.Elemen
 
 def _row(case: ET.Element, row: Mapping[str, Any]) -> None:
     if row["status"] in BLOCKING:
-        lines = [f"{item['case']}: {item['message']}" for item in row["failures"]]
+        lines = [f"{failure['case']}: {failure['message']}" for failure in row["failures"]]
         text = "\n".join(lines) or row["reason"]
         _element(case, "failure", f"{row['status']}: {text.partition(chr(10))[0]}", text)
     elif row["status"] not in PASSED:
@@ -52,4 +52,7 @@ def _element(case: ET.Element, tag: str, message: str, text: str = "") -> None:
 
 def _printable(text: str) -> str:
     """Return ``text`` without the characters that XML cannot hold."""
-    return "".join(item if item in "\t\n" or item.isprintable() else "\ufffd" for item in text)
+    return "".join(
+        character if character in "\t\n" or character.isprintable() else "\ufffd"
+        for character in text
+    )

@@ -45,7 +45,7 @@ def _dtypes(report: Mapping[str, Any]) -> list[str]:
     """Return the dtypes of the matrix's columns, in an order that people expect."""
 
     def rank(name: str) -> tuple[int, int]:
-        kind = next(item for item in _KINDS if name.startswith(item))
+        kind = next(prefix for prefix in _KINDS if name.startswith(prefix))
         digits = "".join(filter(str.isdigit, name))
         return _KINDS.index(kind), int(digits or 0)
 
@@ -58,7 +58,7 @@ def _kernels(report: Mapping[str, Any]) -> list[dict[str, Any]]:
     for row in report["rows"]:
         rows.setdefault(row["kernel"], {}).setdefault(row["dtype"], {})[row["mode"]] = row
     lines = []
-    for name, by_dtype in sorted(rows.items(), key=lambda item: item[0].lower()):
+    for name, by_dtype in sorted(rows.items(), key=lambda pair: pair[0].lower()):
         cells = {dtype: _cell(modes) for dtype, modes in by_dtype.items()}
         states = {cell["state"] for cell in cells.values()}
         worst = next(e for e in ("failed", "expected", "passed", "absent") if e in states)
@@ -99,7 +99,7 @@ def _errors(report: Mapping[str, Any]) -> list[dict[str, Any]]:
             worst[row["kernel"]] = max(worst.get(row["kernel"], (0.0, "")), found)
     limits = tolerances().ulp
     lines = []
-    for name, (ulp, dtype) in sorted(worst.items(), key=lambda item: -item[1][0]):
+    for name, (ulp, dtype) in sorted(worst.items(), key=lambda pair: -pair[1][0]):
         limit = limits.get(name, {})
         width = 100 * min(1.0, math.log10(1 + ulp) / 3)  # 1000 ulp fill it
         lines.append(

@@ -35,7 +35,7 @@ def summary(report: Mapping[str, Any]) -> str:
         *_counts(report),
     ]
     if report["blocked_by"]:
-        lines += ["", "## In the way", "", *(f"- {item}" for item in report["blocked_by"])]
+        lines += ["", "## In the way", "", *(f"- {fault}" for fault in report["blocked_by"])]
     failed = [row for row in report["rows"] if row["status"] in (*BLOCKING, "expected fail")]
     if failed:
         lines += ["", "## Rows that fail", "", "| row | status | first case |", "|---|---|---|"]

@@ -72,7 +72,7 @@ def _endpoint(report: Report) -> str:
 def support(reports: Sequence[Report], sections: str = "") -> str:
     """Return the page in Markdown: a line for each backend, ``sections``, a matrix of kernels."""
     ordered = sorted(reports, key=lambda report: str(report["backend"]["name"]))
-    names = [item["backend"]["name"] for item in ordered]
+    names = [report["backend"]["name"] for report in ordered]
     lines = [_HEAD, *_backends(ordered), "", sections + PLACE]
     lines += table(["kernel", *names], _matrix(ordered))
     return "\n".join(lines) + "\n"
@@ -102,8 +102,8 @@ def _backends(reports: Iterable[Report]) -> list[str]:
 
 def _matrix(reports: Sequence[Report]) -> list[list[str]]:
     found = [_by_kernel(report) for report in reports]
-    kernels = sorted({name for item in found for name in item}, key=str.lower)
-    return [[f"`{name}`", *(_cell(item.get(name, [])) for item in found)] for name in kernels]
+    kernels = sorted({name for cells in found for name in cells}, key=str.lower)
+    return [[f"`{name}`", *(_cell(cells.get(name, [])) for cells in found)] for name in kernels]
 
 
 def _by_kernel(report: Report) -> dict[str, list[Mapping[str, Any]]]:
@@ -148,6 +148,6 @@ def _cell(rows: Sequence[Mapping[str, Any]]) -> str:
 def table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> list[str]:
     """Return a table in Markdown."""
     body = (
-        f"| {' | '.join(item.replace('|', chr(92) + '|') for item in line)} |" for line in lines
+        f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines
     )
     return [f"| {' | '.join(head)} |", "|---" * len(head) + "|", *body]

@@ -73,7 +73,7 @@ def _show(results: Results, console: Console) -> int:
             name = f"{finding.saboteur.name} {finding.saboteur.dtype}"
             console.print(f"[bold red]ESCAPED[/] {escape(name)}: {escape(finding.evidence)}")
             wrong += 1
-    caught = sum(item.outcome == "caught" for item in results.findings)
+    caught = sum(finding.outcome == "caught" for finding in results.findings)
     if wrong:
         console.print(f"[bold red]{wrong} came out wrong[/], {caught} saboteurs caught")
         return 1

@@ -174,7 +174,7 @@ def _special(entry: CaseEntry, case: Case) -> Case:
 
     def filled(array: Any) -> Any:
         if isinstance(array, list):
-            return [filled(item) for item in array]
+            return [filled(member) for member in array]
         if array is None or not array.size:
             return array
         edges = Corpus(dt.of(array.dtype)).edges()

@@ -121,6 +121,6 @@ def _verdict(outcome: Outcome) -> tuple[str, str]:
     verdict: dict[str, Any] | None = outcome.verdict
     if verdict is None:
         return "none", outcome.error
-    failures = [item["message"] for item in verdict.get("failures", ())]
+    failures = [failure["message"] for failure in verdict.get("failures", ())]
     said = [verdict.get("message", ""), verdict.get("reason", ""), *failures]
-    return verdict["status"], "; ".join(item for item in said if item)
+    return verdict["status"], "; ".join(reason for reason in said if reason)

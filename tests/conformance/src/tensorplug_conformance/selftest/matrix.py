@@ -86,7 +86,7 @@ def matrix(findings: Sequence[Finding], width: int = 100) -> Iterator[Table]:
 def group_of(kind: str) -> str:
     """Return the group of a kind."""
     for name, kinds in GROUPS.items():
-        if any(fnmatch.fnmatchcase(kind, item) for item in kinds):
+        if any(fnmatch.fnmatchcase(kind, pattern) for pattern in kinds):
             return name
     return _OTHER
 

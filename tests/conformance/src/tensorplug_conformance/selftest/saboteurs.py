@@ -21,7 +21,7 @@ def _elements(change: Callable[[Array], Any]) -> Callable[[Call], Any]:
 
     def wrong(call: Call) -> Any:
         with np.errstate(all="ignore"):
-            return [change(item) for item in call.clean()]
+            return [change(output) for output in call.clean()]
 
     return wrong
 
@@ -59,7 +59,7 @@ def _only(
 
     def wrong(call: Call) -> Any:
         found = call.clean()
-        return [change(item) for item in found] if condition(call) else found
+        return [change(array) for array in found] if condition(call) else found
 
     return wrong
 
@@ -124,7 +124,7 @@ def _stale(call: Call) -> Any:
 def _second_call(call: Call) -> Any:
     found = call.clean()
     call.memory["calls"] = call.memory.get("calls", 0) + 1
-    return found if call.memory["calls"] < 3 else [np.nextafter(item, np.inf) for item in found]
+    return found if call.memory["calls"] < 3 else [np.nextafter(array, np.inf) for array in found]
 
 
 def _half_sum(x: Array, *, axis: Any, keep_dims: bool) -> Array:
@@ -151,7 +151,7 @@ def _unstable_softmax(x: Array, *, dim: int) -> Array:
 
 
 def _zero_padded(call: Call) -> Any:
-    return [np.maximum(item, 0) for item in call.clean()]
+    return [np.maximum(output, 0) for output in call.clean()]
 
 
 def _wrong_second(call: Call) -> Any:
@@ -329,8 +329,8 @@ def _saturated(call: Call) -> Any:
 
 
 def _wrong_dtype(call: Call) -> Any:
-    return [call.backend.from_host(item.astype(np.uint8)) for item in call.clean()]
+    return [call.backend.from_host(output.astype(np.uint8)) for output in call.clean()]
 
 
 def _wrong_shape(call: Call) -> Any:
-    return [call.backend.from_host(item.reshape(1, *item.shape)) for item in call.clean()]
+    return [call.backend.from_host(output.reshape(1, *output.shape)) for output in call.clean()]

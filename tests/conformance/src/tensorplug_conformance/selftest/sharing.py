@@ -82,7 +82,7 @@ def run(
     chosen = _chosen(plan)
     trials = [trial for some, _ in told for trial in some]
     clean = _clean_rows(plan)
-    if clean and all(item.right for item in trials if item.name.startswith("clean ")):
+    if clean and all(trial.right for trial in trials if trial.name.startswith("clean ")):
         trials.append(Trial(f"clean {plan.backend}: {len(clean)} rows", True, "all pass"))
     return Results(
         trials,
@@ -112,15 +112,15 @@ _NULLS: Final = ("zeros", "nothing")
 def _chosen(plan: Plan) -> list[Saboteur]:
     """Return the saboteurs; those of one row together: its cases are kept for them alone."""
     made = [*saboteurs(), *(selected(plan.thin, plan.offset) if plan.thin else ())]
-    fitting = [item for item in made if fnmatch.fnmatchcase(item.kind, plan.kinds)]
-    return sorted(fitting, key=lambda item: (item.kernel, item.mode, item.dtype))
+    fitting = [saboteur for saboteur in made if fnmatch.fnmatchcase(saboteur.kind, plan.kinds)]
+    return sorted(fitting, key=lambda saboteur: (saboteur.kernel, saboteur.mode, saboteur.dtype))
 
 
 @cache
 def _clean_rows(plan: Plan) -> list[Row]:
     """Return the rows in which those written by hand are tried: on the clean backend they pass."""
     hand = [saboteur for saboteur in saboteurs() if fnmatch.fnmatchcase(saboteur.kind, plan.kinds)]
-    return sorted({Row(item.kernel, item.dtype, item.mode) for item in hand})
+    return sorted({Row(saboteur.kernel, saboteur.dtype, saboteur.mode) for saboteur in hand})
 
 
 def _carry_out(plan: Plan, part: Part) -> Told:

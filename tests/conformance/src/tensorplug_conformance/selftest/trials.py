@@ -47,7 +47,7 @@ def try_null(function: str) -> Trial:
 
 def try_backend(backend: str, wrong: WrongBackend) -> Trial:
     """Run the check that must find a wrong backend out."""
-    (check,) = (item for item in checks(wrong.level) if item.id == wrong.check)
+    (check,) = (check for check in checks(wrong.level) if check.id == wrong.check)
     session = Session(lambda: engine_with(wrong), backend)
     name = f"backend that {wrong.name}"
     try:

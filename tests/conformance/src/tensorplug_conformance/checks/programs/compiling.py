@@ -190,7 +190,7 @@ def _compiles(program: Program, _target: Target, opened: Callable[[], Session]) 
     with session.entered():
         for seed in (1, 2, 3, 1):
             given = program.arguments(seed)
-            tensors = [tp.asarray(item) for item in given]
+            tensors = [tp.asarray(array) for array in given]
             eager = _read(program.function(*tensors))
             results = tree.leaves(compiled(*tensors))
             found = _read(results)
@@ -312,7 +312,10 @@ def _through(_target: Target, opened: Callable[[], Session]) -> None:
 
 
 CHECKS: Final = (
-    *(Check(4, f"compiled = eager: {item.name}", partial(_compiles, item)) for item in PROGRAMS),
+    *(
+        Check(4, f"compiled = eager: {program.name}", partial(_compiles, program))
+        for program in PROGRAMS
+    ),
     Check(4, "compiled = eager: random numbers", _random),
     Check(4, "compiled = eager: variables", _variables),
     Check(4, "compiled = eager: gradients through", _through),

@@ -35,7 +35,7 @@ def _results(session: Session) -> Iterator[tuple[str, bytes]]:
     for training in TRAININGS:
         run = Run(training)
         losses = np.array(run.steps(_STEPS)).tobytes()
-        yield training.name, losses + b"".join(item.tobytes() for item in run.values().values())
+        yield training.name, losses + b"".join(array.tobytes() for array in run.values().values())
     if dt.uint32 in session.device.backend.dtypes:
         yield "random numbers", _noise()
 

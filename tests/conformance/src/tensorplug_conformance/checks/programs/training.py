@@ -66,7 +66,7 @@ class Run:
     def __init__(self, training: Training, dtype: str = "float32", seed: int = 0) -> None:
         model = training.model
         self._loss = model.loss
-        self.x, self.y = (tp.asarray(item) for item in model.batch(dtype))
+        self.x, self.y = (tp.asarray(array) for array in model.batch(dtype))
         start = model.start(dtype, seed)
         self.optimizer: Any = training.optimizer() if training.optimizer else None
         make: Any = tp.Variable if self.optimizer else tp.asarray
@@ -139,7 +139,7 @@ def judge(
 
 
 def _stays(_target: Target, opened: Callable[[], Session]) -> None:
-    """A step of training asks the device for no data, and nobody else for results."""
+    """A step of training reads no data from the device, and runs on no other one."""
     session = opened()
     backend: Any = session.device.backend
     with session.entered():
@@ -148,7 +148,8 @@ def _stays(_target: Target, opened: Callable[[], Session]) -> None:
         held = tp.memory()[session.device.name]
         if held.transfers or held.fallbacks:
             raise CheckFailedError(
-                f"{held.transfers} tensors came from elsewhere, and ran there: {held.fallbacks}"
+                f"{held.transfers} tensors came from other devices; kernels that ran on another "
+                f"device: {held.fallbacks}"
             )
         if isinstance(backend, SharesHostMemory):
             raise NotMeasuredError("its buffers lie in the host's memory")
@@ -181,8 +182,8 @@ def watched(backend: Any, step: Callable[[], object]) -> list[Any]:
 
 CHECKS: Final = (
     *(
-        Check(4, f"training {dtype}: {item.name}", partial(_trains, item, dtype))
-        for item in TRAININGS
+        Check(4, f"training {dtype}: {training.name}", partial(_trains, training, dtype))
+        for training in TRAININGS
         for dtype in ("float32", "float64")
     ),
     Check(4, "training stays on the device", _stays),

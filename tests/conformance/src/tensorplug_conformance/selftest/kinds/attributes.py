@@ -52,7 +52,7 @@ def _with(name: str, replaced: Callable[[Call, str], Any]) -> Callable[[Call], A
             found = call.clean(**{name: replaced(call, name)})
         except _REFUSALS:  # the wrong attribute fits no such call
             found = call.clean()
-        return [call.backend.from_host(item) for item in found]
+        return [call.backend.from_host(array) for array in found]
 
     return wrong
 
@@ -103,5 +103,5 @@ def _next_axis(call: Call, name: str) -> Any:
     if isinstance(value, int) and rank:
         return (value + 1) % rank
     if isinstance(value, tuple) and rank:
-        return tuple((item + 1) % rank for item in value)
+        return tuple((axis + 1) % rank for axis in value)
     return value

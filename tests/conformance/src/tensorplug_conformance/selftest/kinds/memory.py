@@ -25,12 +25,12 @@ def _given(call: Call) -> list[Any]:
 def _writes_input(position: int) -> Any:
     def wrong(call: Call) -> Any:
         found = call.run(call.buffers, call.attributes)
-        kept = [np.array(call.backend.to_host(item)) for item in found]
+        kept = [np.array(call.backend.to_host(array)) for array in found]
         target = _given(call)[position]
         if target.size:
             target.flags.writeable = True
             np.copyto(target, np.roll(target.copy().reshape(-1), 1).reshape(target.shape))
-        return [call.backend.from_host(item) for item in kept]
+        return [call.backend.from_host(array) for array in kept]
 
     return wrong
 
@@ -38,7 +38,7 @@ def _writes_input(position: int) -> Any:
 def _one_buffer(call: Call) -> Any:
     """Write every result of a plan into the buffer of its first."""
     found = call.clean()
-    kept = call.memory.setdefault("buffers", [np.array(item) for item in found])
+    kept = call.memory.setdefault("buffers", [np.array(array) for array in found])
     for buffer, item in zip(kept, found, strict=True):
         if buffer.shape == item.shape:
             np.copyto(buffer, item)
@@ -62,7 +62,7 @@ def _keeps_inputs(call: Call) -> Any:
 
 def _keeps_scratch(call: Call) -> Any:
     found = call.run(call.buffers, call.attributes)
-    scratch = [np.array(call.backend.to_host(item)) for item in found]
+    scratch = [np.array(call.backend.to_host(array)) for array in found]
     call.lasting.setdefault("kept", []).append(scratch)
     return found
 
@@ -73,7 +73,7 @@ def _takes_inputs(entry: CaseEntry) -> bool:
 
 def _takes_two(entry: CaseEntry) -> bool:
     declared = entry.spec.declared
-    return len(declared) > 1 and not any(item.variadic or item.optional for item in declared)
+    return len(declared) > 1 and not any(input_.variadic or input_.optional for input_ in declared)
 
 
 KINDS: Final = (

@@ -25,7 +25,7 @@ _LARGE: Final = 1 << 16
 def _only(condition: Callable[[Call], bool]) -> Callable[[Call], Any]:
     def wrong(call: Call) -> Any:
         found = call.clean()
-        return [changed(item, -1) for item in found] if condition(call) else found
+        return [changed(array, -1) for array in found] if condition(call) else found
 
     return wrong
 
@@ -42,8 +42,8 @@ def _given(call: Call) -> list[Array]:
 def _wrong_where_large(call: Call) -> Any:
     """Change the last element where inputs or results are large, of whatever size they come."""
     found = call.clean()
-    most = max(item.size for item in (*found, *_given(call)))
-    return [changed(item, -1) for item in found] if most > _LARGE else found
+    most = max(array.size for array in (*found, *_given(call)))
+    return [changed(array, -1) for array in found] if most > _LARGE else found
 
 
 def _strided(call: Call) -> bool:
@@ -56,45 +56,46 @@ def _strided(call: Call) -> bool:
 
 
 def _scalar(call: Call) -> bool:
-    return any(item.ndim == 0 for item in _given(call))
+    return any(array.ndim == 0 for array in _given(call))
 
 
 def _one_long(call: Call) -> bool:
-    return any(1 in item.shape for item in _given(call))
+    return any(1 in array.shape for array in _given(call))
 
 
 def _high_rank(call: Call) -> bool:
-    return any(item.ndim > 4 for item in _given(call))
+    return any(array.ndim > 4 for array in _given(call))
 
 
 def _from_nothing(call: Call) -> bool:
-    return any(item.size == 0 for item in _given(call))
+    return any(array.size == 0 for array in _given(call))
 
 
 def _nothing_is_flat(call: Call) -> Any:
     """Give an empty result without its shape."""
     return [
-        call.backend.from_host(item if item.size else item.reshape(-1)) for item in call.clean()
+        call.backend.from_host(output if output.size else output.reshape(-1))
+        for output in call.clean()
     ]
 
 
 def _nothing_fails(call: Call) -> Any:
     made = any(type_.known and 0 in type_.shape for type_ in call.types)
-    if made or any(item.size == 0 for item in _given(call)):
+    if made or any(array.size == 0 for array in _given(call)):
         raise MemoryError("no grid of size 0")
     return call.clean()
 
 
 def _vector_of_scalar(call: Call) -> Any:
     found = call.clean()
-    return [call.backend.from_host(item if item.ndim else item.reshape(1)) for item in found]
+    return [call.backend.from_host(array if array.ndim else array.reshape(1)) for array in found]
 
 
 def _races(call: Call) -> Any:
     """Lose an element in one call of three, as unsynchronized work does."""
     chance = call.lasting.setdefault("chance", np.random.default_rng(7))
     found = call.clean()
-    return [changed(item, -1) for item in found] if chance.random() < 1 / 3 else found
+    return [changed(array, -1) for array in found] if chance.random() < 1 / 3 else found
 
 
 def _shares_scratch(call: Call) -> Any:
@@ -106,13 +107,13 @@ def _shares_scratch(call: Call) -> Any:
         np.copyto(place, item)
         places.append(place)
     time.sleep(_A_MOMENT)
-    return [np.array(item) for item in places]
+    return [np.array(array) for array in places]
 
 
 def _third_call(call: Call) -> Any:
     call.memory["calls"] = call.memory.get("calls", 0) + 1
     found = call.clean()
-    return found if call.memory["calls"] < 3 else [changed(item) for item in found]
+    return found if call.memory["calls"] < 3 else [changed(array) for array in found]
 
 
 def _takes_inputs(entry: CaseEntry) -> bool:

@@ -37,7 +37,7 @@ def _misread(call: Call, change: Callable[[Array], Array]) -> list[Any]:
     for name, given in zip(call.spec.input_names, call.inputs(), strict=True):
         misread = _same if call.spec.accepted(name) == dt.INTEGER else change
         if isinstance(given, list):
-            found.append([misread(item) for item in given])
+            found.append([misread(array) for array in given])
         else:
             found.append(None if given is None else misread(given))
     return found
@@ -145,7 +145,7 @@ def _as_signed(call: Call) -> Any:
 
     def seen(given: Any) -> Any:
         if isinstance(given, list):
-            return [seen(item) for item in given]
+            return [seen(array) for array in given]
         if given is None or given.dtype.kind != "u":
             return given
         return given.view(f"i{given.dtype.itemsize}")
@@ -158,7 +158,7 @@ def _saturated(call: Call) -> Any:
 
     def seen(given: Any) -> Any:
         if isinstance(given, list):
-            return [seen(item) for item in given]
+            return [seen(array) for array in given]
         return given.astype(np.int64) if given is not None and given.dtype.kind == "i" else given
 
     return _retyped(call, seen)
@@ -248,7 +248,7 @@ def _promotes(entry: CaseEntry) -> bool:
 def _swappable(entry: CaseEntry) -> bool:
     spec = entry.spec
     return len(spec.inputs) > 1 and not any(
-        item.variadic or item.optional for item in spec.declared[:2]
+        declared.variadic or declared.optional for declared in spec.declared[:2]
     )
 
 

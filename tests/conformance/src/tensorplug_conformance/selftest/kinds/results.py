@@ -22,7 +22,7 @@ def each_result(change: Callable[[Array], Any]) -> Callable[[Call], Any]:
 
     def wrong(call: Call) -> Any:
         with np.errstate(all="ignore"):
-            return [change(item) for item in call.clean()]
+            return [change(output) for output in call.clean()]
 
     return wrong
 
@@ -91,7 +91,7 @@ def _too_far(call: Call) -> Any:
     """Move every result a little further than the table allows, away from zero."""
     ulps = 2 * call.allowed + 2
     found = call.clean()
-    return [_moved(item, ulps) for item in found]
+    return [_moved(array, ulps) for array in found]
 
 
 def _moved(x: Array, ulps: float) -> Array:
@@ -123,20 +123,20 @@ def _wider(call: Call) -> Any:
     }
     found = call.clean()
     return [
-        call.backend.from_host(item.astype(other.get(item.dtype.name, np.float32)))
-        if item.dtype.kind != "T"
-        else call.backend.from_host(np.zeros(item.shape, np.int32))
-        for item in found
+        call.backend.from_host(array.astype(other.get(array.dtype.name, np.float32)))
+        if array.dtype.kind != "T"
+        else call.backend.from_host(np.zeros(array.shape, np.int32))
+        for array in found
     ]
 
 
 def _one_axis_more(call: Call) -> Any:
-    return [call.backend.from_host(item.reshape(*item.shape, 1)) for item in call.clean()]
+    return [call.backend.from_host(output.reshape(*output.shape, 1)) for output in call.clean()]
 
 
 def _later_outputs(call: Call) -> Any:
     first, *rest = call.clean()
-    return [first, *(changed(item) for item in rest)]
+    return [first, *(changed(array) for array in rest)]
 
 
 def _has_several(entry: CaseEntry) -> bool:

@@ -122,7 +122,7 @@ def computes_on_the_host() -> Engine:
     """Return an engine that fetches large operands to multiply them."""
 
     def product(a: Any, b: Any, *, transpose_a: bool, transpose_b: bool, backend: Any) -> Any:
-        hosts = [backend.to_host(item) for item in (a, b)]
+        hosts = [backend.to_host(array) for array in (a, b)]
         return backend.from_host(
             _product(*hosts, transpose_a=transpose_a, transpose_b=transpose_b)
         )

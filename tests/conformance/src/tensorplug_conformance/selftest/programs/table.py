@@ -84,7 +84,7 @@ WRONG_PROGRAMS: Final = (
 
 def try_program(wrong: WrongProgram) -> tuple[str, bool, str]:
     """Run the check that must find it out; return what was tried, whether it was, and by what."""
-    (check,) = (item for item in checks(4) if item.id == wrong.check)
+    (check,) = (check for check in checks(4) if check.id == wrong.check)
     target = Target(REFERENCE, f"{wrong.make.__module__}:{wrong.make.__name__}")
     session = Session(engine_factory(target.factory), REFERENCE)
     name = f"program that {wrong.name}"
