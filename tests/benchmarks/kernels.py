@@ -16,7 +16,7 @@ from harness import Workload, measure
 from structured import structured
 
 import tensorplug as tp
-from tensorplug.dispatch.calls import dispatch, dispatch_several
+from tensorplug.dispatch.calls import dispatch, dispatch_multiple
 from tensorplug.plugins.catalogue import catalogue
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def workload(row: Row, size: int, dtype: str) -> Workload:
     tp.set_backend("cpu")
     tensors = [_passed(array) for array in arrays]
     attributes = row.attributes(size)
-    run = dispatch_several if spec.several else dispatch
+    run = dispatch_multiple if spec.multiple_outputs else dispatch
     return Workload(
         f"{row.kernel}{row.label and ' '}{row.label}",
         "numpy",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import dtypes as dt
-from tensorplug.dispatch.calls import dispatch, dispatch_several
+from tensorplug.dispatch.calls import dispatch, dispatch_multiple
 from tensorplug.errors import DTypeError, KernelNotFoundError
 from tensorplug.ops import creation
 from tensorplug_conformance.denominator import Row, cases_of, entries
@@ -29,7 +29,7 @@ def cases(kernel: str) -> Iterator[tuple[Any, Any]]:
 
 def run_twice(spec: Any, case: Any) -> bool:
     """Make the call without a plan and with one; return whether the device has such a kernel."""
-    run = dispatch_several if spec.several else dispatch
+    run = dispatch_multiple if spec.multiple_outputs else dispatch
     try:
         operands = [_operand(operand) for operand in case.inputs]
         run(spec, *operands, **case.attributes)

@@ -11,7 +11,7 @@ import pytest
 
 import tensorplug as tp
 from tensorplug.contract.spec import KernelSpec
-from tensorplug.dispatch.calls import dispatch, dispatch_several
+from tensorplug.dispatch.calls import dispatch, dispatch_multiple
 from tensorplug.dispatch.context import Context, current_context, use_context
 from tensorplug.errors import ArgumentError, NonFiniteError
 from tensorplug.observers import debugging
@@ -126,10 +126,10 @@ def test_one_of_several_outputs():
 
     with tp.register_kernel(spec, "cpu", halves):
         x = tensor([1.0, 2.0])
-        message = failing(lambda x: dispatch_several(spec, x), x)
+        message = failing(lambda x: dispatch_multiple(spec, x), x)
         assert "-> float32[2], float32[2], native by the running program" in message
         assert message.startswith("Halves made 1 infinity of 2, at [1]: inf in high\n")
-        tp.debug(lambda: dispatch_several(spec, tensor([1.0, 0.0])))
+        tp.debug(lambda: dispatch_multiple(spec, tensor([1.0, 0.0])))
 
 
 # What does not --------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug.dispatch.calls import dispatch, dispatch_several
+from tensorplug.dispatch.calls import dispatch, dispatch_multiple
 from tensorplug.errors import ArgumentError
 from tensorplug.ops.movement import RESHAPE
 from tensorplug.ops.sorting import TOP_K
@@ -21,7 +21,7 @@ def _on_the_cpu():
 def test_several_outputs_come_as_a_list_each_time() -> None:
     x = tp.asarray([1.0, 3.0, 2.0])
     for _ in range(3):  # the first call makes the plan, the others find it
-        values, indices = dispatch_several(TOP_K, x, k=2, sorted=True)
+        values, indices = dispatch_multiple(TOP_K, x, k=2, sorted=True)
         assert (values.shape, indices.shape) == ((2,), (2,))
         np.testing.assert_array_equal(values.numpy(), [3, 2])
         np.testing.assert_array_equal(indices.numpy(), [1, 2])
@@ -30,10 +30,12 @@ def test_several_outputs_come_as_a_list_each_time() -> None:
 def test_dispatch_refuses_a_kernel_of_several_outputs_each_time() -> None:
     x = tp.asarray([1.0, 3.0, 2.0])
     for _ in range(3):
-        with pytest.raises(ArgumentError, match="TopK has several outputs; call dispatch_several"):
+        with pytest.raises(
+            ArgumentError, match="TopK has several outputs; call dispatch_multiple"
+        ):
             dispatch(TOP_K, x, k=2, sorted=True)
 
 
-def test_dispatch_several_refuses_a_kernel_of_one_output() -> None:
+def test_dispatch_multiple_refuses_a_kernel_of_one_output() -> None:
     with pytest.raises(ArgumentError, match="Reshape has one output; call dispatch"):
-        dispatch_several(RESHAPE, tp.asarray([1.0]), shape=(1, 1))
+        dispatch_multiple(RESHAPE, tp.asarray([1.0]), shape=(1, 1))

@@ -132,7 +132,7 @@ def test_an_infer_rule_that_returns_something_else(outputs, result):
 
 def test_any_number_of_outputs():
     spec = KernelSpec("Split", ("x",), lambda x: (x,) * 3, outputs=("outs[]",))
-    assert (spec.several, spec.output_names) == (True, ("outs",))
+    assert (spec.multiple_outputs, spec.output_names) == (True, ("outs",))
     assert spec.resolve([F], {})[1] == (F, F, F)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tensorplug.contract.owner import Owner
-from tensorplug.dispatch.calls import dispatch, dispatch_several
+from tensorplug.dispatch.calls import dispatch, dispatch_multiple
 from tensorplug.dispatch.context import Context, use_context
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine.engine import Engine, Opened
@@ -86,7 +86,7 @@ def call(request, context) -> Callable[..., Any]:
             use_context(context),
         ):
             warnings.simplefilter("error")
-            run = dispatch_several if spec.several else dispatch
+            run = dispatch_multiple if spec.multiple_outputs else dispatch
             run(spec, *tensors, **attributes)
             result = run(spec, *tensors, **attributes)  # now from the plan cache
         several = result if isinstance(result, list) else [result]

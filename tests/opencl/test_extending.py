@@ -12,7 +12,7 @@ from tensorplug.contract.spec import TensorType
 from tensorplug.errors import KernelRefusedError
 from tensorplug.testing import isolated_engine
 from tensorplug_opencl import extending
-from tensorplug_opencl.extending import Formula, elementwise, elementwise_several, program
+from tensorplug_opencl.extending import Formula, elementwise, elementwise_multiple, program
 from tensorplug_opencl.faults import BuildError
 
 pytestmark = pytest.mark.usefixtures("context")  # skips where there is no device
@@ -229,7 +229,7 @@ def test_several_results_are_computed_together(backend, dtype):
         by = np.full((1,) * (x.ndim + 1), 0.25, dtype.numpy)
         types = {name: TensorType(dtype, item.shape) for name, item in (("x", x), ("by", by))}
         outs = {"run": TensorType(dtype, shape), "n": TensorType(dt.int32, shape)}
-        call = elementwise_several(backend, "Own", STATEMENTS, types, outs, {"scale": 2.0})
+        call = elementwise_multiple(backend, "Own", STATEMENTS, types, outs, {"scale": 2.0})
         root, above = (backend.to_host(item) for item in call(*map(backend.from_host, (x, by))))
         inner = x.astype(np.float64) * 2 + 0.25
         assert (root.dtype, root.shape, above.shape) == (dtype.numpy, shape, shape)
@@ -245,4 +245,4 @@ def test_several_results_that_cannot_be_are_refused(backend):
         ({"x": two}, {"x": two}, r"\['x'\] name both a result and something else"),
     ):
         with pytest.raises(ValueError, match=message):
-            elementwise_several(backend, "Own", "a = x;", inputs, outs)
+            elementwise_multiple(backend, "Own", "a = x;", inputs, outs)

@@ -60,7 +60,7 @@ from tensorplug.contract.tables import (
     KernelTable,
 )
 from tensorplug.contract.windows import Window, Windows, channel_axis, spatial_axes
-from tensorplug.dispatch.calls import as_tensor, chained, dispatch, dispatch_several
+from tensorplug.dispatch.calls import as_tensor, chained, dispatch, dispatch_multiple
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine.notices import warn
 from tensorplug.errors import *
@@ -155,7 +155,7 @@ __all__ = [
     "dilated_pooling_windows",
     "dilation_windows",
     "dispatch",
-    "dispatch_several",
+    "dispatch_multiple",
     "dtypes",
     "fill_modes",
     "hookimpl",

@@ -8,7 +8,7 @@ kernel that can be cut into independent pieces, such as matrix products. Call it
 
     >>> import numpy as np
     >>> import tensorplug as tp
-    >>> from tensorplug.plugin import KernelSpec, dispatch_several
+    >>> from tensorplug.plugin import KernelSpec, dispatch_multiple
     >>> POLAR = KernelSpec("Polar", ("x", "y"), lambda x, y: (x, x), outputs=("radius", "angle"))
     >>> def work(results, inputs):
     ...     (radius, angle), (x, y) = results, inputs
@@ -17,7 +17,7 @@ kernel that can be cut into independent pieces, such as matrix products. Call it
     >>> def polar(x, y, *, out):
     ...     return elementwise(work, out)
     >>> with tp.use_backend("cpu"), tp.register_kernel(POLAR, "cpu", polar, prepares=True):
-    ...     radius, angle = dispatch_several(POLAR, tp.asarray([3.0, 1.0]), tp.asarray([4.0, 0.0]))
+    ...     radius, angle = dispatch_multiple(POLAR, tp.asarray([3.0, 1.0]), tp.asarray([4.0, 0.0]))
     ...     radius.tolist(), [round(radians, 3) for radians in angle.tolist()]
     ([5.0, 1.0], [0.927, 0.0])
 

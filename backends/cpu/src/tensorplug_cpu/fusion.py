@@ -75,7 +75,7 @@ class _Grouping:
     def _candidate(self, call: FlatCall) -> _Group | None:
         """Return a group of this call alone, or None if it cannot be fused."""
         epilogue = epilogue_of(call.run)
-        if call.several or (body_of(call.run) is None and epilogue is None):
+        if call.multiple_outputs or (body_of(call.run) is None and epilogue is None):
             return None
         out = self.program.types[call.outputs[0]]
         if epilogue is not None:
@@ -151,7 +151,7 @@ class _Grouping:
         )
         name = "+".join(call.name for call in inside)
         outputs += [call.outputs[0] for call in reductions]
-        return FlatCall(name, None, {}, tuple(inputs), tuple(outputs), several=True, run=run)
+        return FlatCall(name, None, {}, tuple(inputs), tuple(outputs), multiple_outputs=True, run=run)
 
 
 def _epilogue(call: FlatCall) -> Epilogue:

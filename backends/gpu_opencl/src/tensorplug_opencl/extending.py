@@ -46,7 +46,7 @@ __all__ = [
     "OpenCLBackend",
     "c_type",
     "elementwise",
-    "elementwise_several",
+    "elementwise_multiple",
     "on_cpu",
     "program",
 ]
@@ -117,7 +117,7 @@ def elementwise(
     )
 
 
-def elementwise_several(
+def elementwise_multiple(
     backend: OpenCLBackend,
     name: str,
     statements: str,
@@ -136,7 +136,7 @@ def elementwise_several(
         >>> from tensorplug.plugin import dtypes as dt
         >>> backend = OpenCLBackend.open(None)
         >>> type_ = TensorType(dt.float32, (2,))
-        >>> polar = elementwise_several(
+        >>> polar = elementwise_multiple(
         ...     backend,
         ...     "Polar",
         ...     "radius = a_sqrt(x * x + y * y); angle = atan2(y, x);",

@@ -260,7 +260,7 @@ class CallNode(Node):
     def _output(self, position: int, saved: Any) -> Any:
         if isinstance(saved, list):
             return [self._output(index, item) for index, item in enumerate(saved)]
-        node = OutputNode(self, position) if self.plan.spec.several else self
+        node = OutputNode(self, position) if self.plan.spec.multiple_outputs else self
         buffer, placement = saved
         return Tensor._of(buffer, placement, node if placement.type.dtype in INEXACT else None)
 
@@ -335,7 +335,7 @@ def record(plan: Recorded, inputs: Sequence[Any], outputs: Sequence[Tensor]) -> 
     if recipe is None:
         return
     call = CallNode(tuple(nodes), plan, recipe, inputs, outputs)
-    if not plan.spec.several:
+    if not plan.spec.multiple_outputs:
         if outputs[0].dtype in INEXACT:  # integers and booleans have no derivative
             outputs[0]._node = call
         return

@@ -65,7 +65,7 @@ class Program:
                 for operand in call.inputs
             ),
             tuple(slots[output] for output in call.outputs),
-            plan.spec.several,
+            plan.spec.multiple_outputs,
             plan.call if native else _on_buffers(plan, call),
         )
 
@@ -106,6 +106,6 @@ def _on_buffers(plan: Plan, call: Call) -> Callable[..., Any]:
     def run(*buffers: Any) -> Any:
         outputs = plan.execute([tensor(*item) for item in zip(buffers, placements, strict=True)])
         found = [output._buffer for output in outputs]
-        return found if plan.spec.several else found[0]
+        return found if plan.spec.multiple_outputs else found[0]
 
     return run

@@ -153,7 +153,7 @@ def _step(call: FlatCall, done: tuple[int, ...]) -> _Step:
     run = call.run
     if any(operand.__class__ is not int for operand in call.inputs):
         run = partial(_regrouped, run, tuple(_sizes(call)))
-    target: int | tuple[int, ...] = call.outputs if call.several else call.outputs[0]
+    target: int | tuple[int, ...] = call.outputs if call.multiple_outputs else call.outputs[0]
     if not places:
         return _Step(run, _nothing, False, target, done, call)  # noqa: FBT003  # a record
     return _Step(run, itemgetter(*places), len(places) == 1, target, done, call)

@@ -331,7 +331,7 @@ class Trace:
                 noted.site = callsite.find()
                 self.calls.append(noted)
                 outputs = [self._tensor(output) for output in noted.outputs]
-            return outputs if plan.spec.several else outputs[0]
+            return outputs if plan.spec.multiple_outputs else outputs[0]
 
         return call
 

@@ -205,7 +205,7 @@ class FlatCall:
 
     ``inputs`` has one entry per declared input: a slot, a tuple of them, or None for an absent
     one. ``run`` takes the buffers in this form, lists for tuples, and returns one, or if there
-    are ``several`` outputs a sequence, also of one. ``spec`` and ``attributes`` say what is
+    are ``multiple_outputs`` a sequence, also of one. ``spec`` and ``attributes`` say what is
     computed; ``spec`` is None where only ``run`` knows. ``name`` is for people.
     """
 
@@ -214,7 +214,7 @@ class FlatCall:
     attributes: Mapping[str, Any]
     inputs: tuple[int | tuple[int, ...] | None, ...]
     outputs: tuple[int, ...]
-    several: bool
+    multiple_outputs: bool
     run: Callable[..., Any]
 
 

@@ -143,7 +143,7 @@ class KernelSpec:
     declared: tuple[Input, ...] = field(init=False, repr=False)
     input_names: tuple[str, ...] = field(init=False, repr=False)
     output_names: tuple[str, ...] = field(init=False, repr=False)
-    several: bool = field(init=False, repr=False)
+    multiple_outputs: bool = field(init=False, repr=False)
     _infer_asks: tuple[str, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -165,7 +165,7 @@ class KernelSpec:
         derive(self, "declared", declared)
         derive(self, "input_names", names)
         derive(self, "output_names", tuple(text.rstrip("[]") for text in self.outputs))
-        derive(self, "several", len(self.outputs) > 1 or self.outputs[0].endswith("[]"))
+        derive(self, "multiple_outputs", len(self.outputs) > 1 or self.outputs[0].endswith("[]"))
         derive(self, "_infer_asks", self._check(names))
 
     def _check(self, names: tuple[str, ...]) -> tuple[str, ...]:

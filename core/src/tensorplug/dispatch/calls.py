@@ -28,7 +28,7 @@ __all__ = [
     "dispatch_binary",
     "dispatch_filed",
     "dispatch_planned",
-    "dispatch_several",
+    "dispatch_multiple",
     "dispatch_unary",
     "placed",
     "placed_beside",
@@ -103,9 +103,9 @@ def _dispatch_lists(
     return tensor
 
 
-def dispatch_several(spec: KernelSpec, /, *inputs: Any, **attributes: Any) -> list[Tensor]:
+def dispatch_multiple(spec: KernelSpec, /, *inputs: Any, **attributes: Any) -> list[Tensor]:
     """Run the kernel of ``spec``, which has several outputs; see ``dispatch``."""
-    if not spec.several:
+    if not spec.multiple_outputs:
         raise ArgumentError(f"{spec.name} has one output; call dispatch")
     context = current_context()
     plan = None
@@ -269,8 +269,8 @@ def _slow_path(
     inputs: tuple[Any, ...],
     attributes: Mapping[str, Any] = _NONE,
 ) -> Tensor:
-    if spec.several:
-        raise ArgumentError(f"{spec.name} has several outputs; call dispatch_several")
+    if spec.multiple_outputs:
+        raise ArgumentError(f"{spec.name} has several outputs; call dispatch_multiple")
     for operand in inputs:
         if hasattr(operand.__class__, "_reading"):  # a variable
             return dispatch(spec, *_read(inputs), **attributes)

@@ -205,7 +205,7 @@ class Engine:
             context.record(seen, tensors, outputs)
             if observers:
                 notify(observers, "recorded", plan, outputs)
-        return outputs if spec.several else outputs[0]
+        return outputs if spec.multiple_outputs else outputs[0]
 
     def _promoted(
         self,

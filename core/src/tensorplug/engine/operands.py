@@ -246,7 +246,7 @@ def key(
 
     None where an attribute cannot be hashed: such a call is resolved every time.
     """
-    multiple = [MULTIPLE_OUTPUTS] if spec.several else []
+    multiple = [MULTIPLE_OUTPUTS] if spec.multiple_outputs else []
     placements = [*multiple, *placements_of(tensors)]
     if not attributes:
         return (spec, *placements)

@@ -112,7 +112,7 @@ class Plan:
             if self.how == "native":
                 self.annotate(error)
             raise
-        if not self.spec.several:
+        if not self.spec.multiple_outputs:
             return [self._adopt(result, self.output)]
         if not isinstance(result, list | tuple) or len(result) != len(self.outputs):
             came = f"{len(result)} outputs" if isinstance(result, list | tuple) else type(result)
@@ -274,7 +274,7 @@ def _asked(plan: Plan, names: tuple[str, ...]) -> dict[str, Any]:
         **plan.attributes,
         "attributes": plan.attributes,
         "backend": plan.device.backend,
-        "out": outputs if plan.spec.several else outputs[0],
+        "out": outputs if plan.spec.multiple_outputs else outputs[0],
     }
     return {name: available[name] for name in names}
 
@@ -316,7 +316,9 @@ def decomposed(plan: Plan, steps: list[Step]) -> bool:
         return False
     extras = _asked(plan, entry.asks)
     if entry.on_host:
-        plan.call = fallback.on_host(plan.device, entry.function, extras, multiple=spec.several)
+        plan.call = fallback.on_host(
+            plan.device, entry.function, extras, multiple=spec.multiple_outputs
+        )
         plan.owner = owned.owner
         plan.how = "host"
         steps.append(("host", f"by {owned.owner}, with copies there and back"))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import GradientTable
-from tensorplug.dispatch.calls import dispatch, dispatch_several
+from tensorplug.dispatch.calls import dispatch, dispatch_multiple
 from tensorplug.ops import ragged as ops
 from tensorplug.ops.comparison import less
 from tensorplug.ops.counting import unsorted_segment_sum
@@ -37,7 +37,7 @@ def gathered(
     indices: Tensor,
 ) -> Tensor:
     count = params_dense_values_type.shape[0]
-    *_, picked = dispatch_several(
+    *_, picked = dispatch_multiple(
         ops.RAGGED_GATHER, params_nested_splits, arange(count, dtype=dt.int32), indices
     )
     return unsorted_segment_sum(dy[-1], picked, count)

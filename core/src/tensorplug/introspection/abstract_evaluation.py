@@ -102,7 +102,7 @@ class AbstractEvaluation:
         if not all(item.known for item in found):
             raise DataNeededError(f"the shape of what {spec.name} gives depends on its data")
         outputs = [self._tensor(item) for item in found]
-        return outputs if spec.several else outputs[0]
+        return outputs if spec.multiple_outputs else outputs[0]
 
     def convert(
         self,

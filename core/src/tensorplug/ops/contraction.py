@@ -63,7 +63,7 @@ def _check_term(term: str, equation: str) -> None:
     wrong = [letter for letter in letters if letter not in ascii_letters]
     if wrong:
         raise ArgumentError(
-            f"{equation!r} contains {wrong[0]!r}: a term consists of letters and at most one '...', "
+            f"{equation!r} contains {wrong[0]!r}: terms consist of letters and at most one '...', "
             "operands are separated by ',', and '->' precedes the result"
         )
 

@@ -154,7 +154,7 @@ def _join(
     out: str,
     sizes: Mapping[str, int],
 ) -> Join:
-    """Return the product of ``pair``; ``out``: the labels of the final result, if it is the last."""
+    """Return the product of ``pair``; ``out`` has the final result's labels for the last one."""
     common = [label for label in pair[0] if label in pair[1]]
     inner = [label for label in common if label not in needed]
     if not inner:

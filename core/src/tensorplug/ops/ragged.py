@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from tensorplug.contract import attributes
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import UNKNOWN, Attribute, KernelSpec, TensorType
-from tensorplug.dispatch.calls import dispatch, dispatch_several
+from tensorplug.dispatch.calls import dispatch, dispatch_multiple
 from tensorplug.errors import ArgumentError, ShapeError
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ def ragged_gather(
     (TensorFlow's RaggedGather.)
 
     """
-    *splits, values = dispatch_several(
+    *splits, values = dispatch_multiple(
         RAGGED_GATHER,
         params_nested_splits,
         params_dense_values,
@@ -242,7 +242,7 @@ def ragged_range(starts: Any, limits: Any, deltas: Any = 1) -> RaggedRange:
     (TensorFlow's RaggedRange.)
 
     """
-    return RaggedRange(*dispatch_several(RAGGED_RANGE, starts, limits, deltas))
+    return RaggedRange(*dispatch_multiple(RAGGED_RANGE, starts, limits, deltas))
 
 
 def ragged_tensor_to_tensor(

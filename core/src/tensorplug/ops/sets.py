@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
 from tensorplug.contract.spec import UNKNOWN, Attribute, KernelSpec, TensorType
-from tensorplug.dispatch.calls import as_tensor, chained, dispatch_several
+from tensorplug.dispatch.calls import as_tensor, chained, dispatch_multiple
 from tensorplug.errors import DTypeError, ShapeError
 from tensorplug.ops.comparison import equal, logical_and, logical_not, not_equal
 from tensorplug.ops.complexes import imag, real
@@ -113,7 +113,7 @@ def unique(x: Any, /, *, axis: int = 0) -> UniqueResult:
     API standard's functions are ``unique_all`` and those named like it.)
 
     """
-    return UniqueResult(*dispatch_several(UNIQUE, x, axis=axis))
+    return UniqueResult(*dispatch_multiple(UNIQUE, x, axis=axis))
 
 
 def unique_values(x: Any, /) -> Tensor:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tensorplug.contract import attributes, inference
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import KernelSpec, TensorType
-from tensorplug.dispatch.calls import chained, dispatch, dispatch_several
+from tensorplug.dispatch.calls import chained, dispatch, dispatch_multiple
 from tensorplug.errors import ShapeError
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def topk(x: Any, /, k: int = 1, *, sorted: bool = True) -> tuple[Tensor, Tensor]
         ShapeError: rank 0, or ``k`` larger than the last axis.
 
     """
-    values, indices = dispatch_several(TOP_K, x, k=k, sorted=sorted)
+    values, indices = dispatch_multiple(TOP_K, x, k=k, sorted=sorted)
     return values, indices
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import UNKNOWN, KernelSpec, TensorType
-from tensorplug.dispatch.calls import dispatch, dispatch_several
+from tensorplug.dispatch.calls import dispatch, dispatch_multiple
 from tensorplug.errors import ShapeError
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def sparse_fill_empty_rows(
     (TensorFlow's SparseFillEmptyRows.)
 
     """
-    found = dispatch_several(SPARSE_FILL_EMPTY_ROWS, indices, values, dense_shape, default_value)
+    found = dispatch_multiple(SPARSE_FILL_EMPTY_ROWS, indices, values, dense_shape, default_value)
     return FilledRows(*found)
 
 
@@ -159,7 +159,7 @@ def sparse_reshape(input_indices: Any, input_shape: Any, new_shape: Any) -> Resh
 
     """
     return ReshapedIndices(
-        *dispatch_several(SPARSE_RESHAPE, input_indices, input_shape, new_shape)
+        *dispatch_multiple(SPARSE_RESHAPE, input_indices, input_shape, new_shape)
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from tensorplug.contract import attributes, shapes
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import REQUIRED, UNKNOWN, Attribute, KernelSpec, TensorType
-from tensorplug.dispatch.calls import dispatch, dispatch_several
+from tensorplug.dispatch.calls import dispatch, dispatch_multiple
 from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.host_functions.strings import compiled, template
 
@@ -177,7 +177,7 @@ def string_n_grams(
     (TensorFlow's StringNGrams.)
 
     """
-    found = dispatch_several(
+    found = dispatch_multiple(
         STRING_N_GRAMS,
         data,
         data_splits,
@@ -216,7 +216,7 @@ def string_split(
     (TensorFlow's StringSplit, of characters where that has bytes.)
 
     """
-    return SplitStrings(*dispatch_several(STRING_SPLIT, input, delimiter, skip_empty=skip_empty))
+    return SplitStrings(*dispatch_multiple(STRING_SPLIT, input, delimiter, skip_empty=skip_empty))
 
 
 def string_to_hash_bucket_fast(input: Any, num_buckets: int) -> Tensor:

@@ -20,7 +20,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import tensorplug as tp
-from tensorplug.plugin import GradientTable, dispatch_several
+from tensorplug.plugin import GradientTable, dispatch_multiple
 from tensorplug_attention.op import ATTENTION, ATTENTION_GRAD
 from tensorplug_attention.scores import (
     column,
@@ -58,7 +58,7 @@ def attention_wrt_qkv(
 ) -> list[Tensor]:
     """Return dq, dk and dv, of one call of the gradient kernel."""
     delta = _delta(dy_y, dy_log_sum_exp, y)
-    return dispatch_several(
+    return dispatch_multiple(
         ATTENTION_GRAD, dy_y, qkv, bias, mask, log_sum_exp, delta, causal=causal, scale=scale
     )
 

@@ -13,22 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import tensorplug as tp
-from tensorplug.plugin import (
-    ArgumentError,
-    Attribute,
-    DType,
-    DTypeError,
-    InputTypes,
-    KernelSpec,
-    Shape,
-    ShapeError,
-    TensorType,
-    as_tensor,
-    attributes,
-    chained,
-    dispatch_several,
-    shapes,
-)
+from tensorplug.plugin import ArgumentError, Attribute, DType, DTypeError, InputTypes, KernelSpec, Shape, ShapeError, TensorType, as_tensor, attributes, chained, dispatch_multiple, shapes
 from tensorplug.plugin import dtypes as dt
 
 if TYPE_CHECKING:
@@ -198,7 +183,7 @@ def scaled_dot_product_attention(
         for tensor, shape in zip(tensors, full, strict=True)
     ]
     bias, seen = _sorted_out(mask)
-    return dispatch_several(ATTENTION, qkv, bias, seen, causal=causal, scale=scale)[0]
+    return dispatch_multiple(ATTENTION, qkv, bias, seen, causal=causal, scale=scale)[0]
 
 
 def _sorted_out(mask: Any) -> tuple[Tensor | None, Tensor | None]:

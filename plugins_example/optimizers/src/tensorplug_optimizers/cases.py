@@ -76,7 +76,7 @@ def _oracle(spec: KernelSpec) -> Callable[[Callable[[_Step], tuple[Near, ...]]],
     def decorate(formula: Callable[[_Step], tuple[Near, ...]]) -> Callable[..., Answer | Bounded]:
         def oracle(*inputs: Array | None, **attributes: Any) -> Answer | Bounded:
             answer = tuple(item.bounded() for item in formula(_Step(spec, inputs, attributes)))
-            return answer if spec.several else answer[0]
+            return answer if spec.multiple_outputs else answer[0]
 
         return oracle
 

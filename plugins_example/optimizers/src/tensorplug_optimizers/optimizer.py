@@ -6,17 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any, Final
 
 import tensorplug as tp
-from tensorplug.plugin import (
-    ArgumentError,
-    DType,
-    DTypeError,
-    KernelSpec,
-    ShapeError,
-    TensorType,
-    dispatch,
-    dispatch_several,
-    tree,
-)
+from tensorplug.plugin import ArgumentError, DType, DTypeError, KernelSpec, ShapeError, TensorType, dispatch, dispatch_multiple, tree
 from tensorplug.plugin import dtypes as dt
 
 if TYPE_CHECKING:
@@ -154,8 +144,8 @@ class Optimizer:
         p, g = _stepped(parameter), _stepped(gradient)
         keeps = [slots.get(slot) for slot in self._slots]
         inputs = (p, g, *keeps, *numbers[p.dtype])
-        if self._spec.several:
-            new, *others = dispatch_several(self._spec, *inputs, **self._attributes)
+        if self._spec.multiple_outputs:
+            new, *others = dispatch_multiple(self._spec, *inputs, **self._attributes)
         else:
             new, others = dispatch(self._spec, *inputs, **self._attributes), []
         return [_unstepped(new, parameter.dtype), *others]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from tensorplug.autodiff.grad import vjp
-from tensorplug.plugin import dispatch, dispatch_several
+from tensorplug.plugin import dispatch, dispatch_multiple
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.tables import Bounded, Relation
 
@@ -166,8 +166,8 @@ class Point:
 
 def _run(spec: KernelSpec, operands: Sequence[Any], case: Case) -> list[Tensor]:
     """Return the outputs of a case, on the tape if there is one."""
-    if spec.several:
-        return dispatch_several(spec, *operands, **case.attributes)
+    if spec.multiple_outputs:
+        return dispatch_multiple(spec, *operands, **case.attributes)
     return [dispatch(spec, *operands, **case.attributes)]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.dispatch.context import Context, use_context
-from tensorplug.plugin import as_tensor, dispatch, dispatch_several, specs
+from tensorplug.plugin import as_tensor, dispatch, dispatch_multiple, specs
 from tensorplug.plugins.assembly import build_engine
 from tensorplug_conformance.compare import same_bits
 from tensorplug_conformance.primitives import PRIMITIVES
@@ -118,8 +118,8 @@ class Session:
     ) -> list[Tensor]:
         """Run the kernel the way an op does; return its outputs."""
         with self.entered():
-            if spec.several:
-                return dispatch_several(spec, *operands, **attributes)
+            if spec.multiple_outputs:
+                return dispatch_multiple(spec, *operands, **attributes)
             return [dispatch(spec, *operands, **attributes)]
 
     def how(self, spec: KernelSpec, case: Case) -> tuple[How, str]:

@@ -47,7 +47,7 @@ def _get_part(call: FlatCall) -> Part | None:
     """Return a call's formula; None if it has none or takes other inputs than single buffers."""
     part: Part | None = getattr(call.run, pointwise.PART, None)
     plain = all(isinstance(operand, int) for operand in call.inputs)
-    return part if plain and not call.several else None
+    return part if plain and not call.multiple_outputs else None
 
 
 class _Chains:
@@ -144,4 +144,4 @@ def _merge(program: FlatProgram, members: Sequence[int], runtime: Runtime) -> Fl
         "\n".join([functions.define(" ".join(called), out.dtype), *texts]),
         constants,
     )
-    return FlatCall(title, None, {}, tuple(sources), calls[-1].outputs, several=False, run=run)
+    return FlatCall(title, None, {}, tuple(sources), calls[-1].outputs, multiple_outputs=False, run=run)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tensorplug.contract import attributes
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import UNKNOWN, Attribute, KernelSpec, TensorType
-from tensorplug.dispatch.calls import dispatch, dispatch_several
+from tensorplug.dispatch.calls import dispatch, dispatch_multiple
 from tensorplug.errors import ArgumentError, ShapeError
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def non_max_suppression_padded(
         ShapeError, ArgumentError: as ``non_max_suppression``.
 
     """
-    indices, valid = dispatch_several(
+    indices, valid = dispatch_multiple(
         NON_MAX_SUPPRESSION_V4,
         boxes,
         scores,
@@ -208,7 +208,7 @@ def non_max_suppression_with_score(
         ShapeError, ArgumentError: as ``non_max_suppression``.
 
     """
-    indices, selected = dispatch_several(
+    indices, selected = dispatch_multiple(
         NON_MAX_SUPPRESSION_V5,
         boxes,
         scores,

@@ -11,7 +11,7 @@ from tensorplug.dispatch.calls import (
     dispatch_binary,
     dispatch_filed,
     dispatch_planned,
-    dispatch_several,
+    dispatch_multiple,
 )
 from tensorplug.dispatch.context import current_context, engine_of
 from tensorplug.dispatch.keys import exactly
@@ -106,7 +106,7 @@ def rows(x: Tensor) -> Iterator[Tensor]:
             source = x._buffer
             every = range(at, min(at + _TOGETHER, count))
             block = subscripts.parse(x.type, slice(every.start, every.stop))
-            ready = dispatch_several(slicing.UNPACK, sliced(x, block), axis=0)
+            ready = dispatch_multiple(slicing.UNPACK, sliced(x, block), axis=0)
             ready.reverse()
         if source is None or source is not x._buffer:
             yield getitem(x, at)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import attributes, shapes
 from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
-from tensorplug.dispatch.calls import chained, dispatch, dispatch_several
+from tensorplug.dispatch.calls import chained, dispatch, dispatch_multiple
 from tensorplug.errors import ArgumentError, ShapeError
 
 if TYPE_CHECKING:
@@ -232,7 +232,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:
 
     An axis of length 0 has no parts. (TensorFlow's Unpack.)
     """
-    return tuple(dispatch_several(UNPACK, x, axis=axis))
+    return tuple(dispatch_multiple(UNPACK, x, axis=axis))
 
 
 @chained
@@ -251,7 +251,7 @@ def split(x: Any, num_or_size_splits: Any, axis: int = 0) -> tuple[Tensor, ...]:
     (TensorFlow's SplitV.)
 
     """
-    parts = dispatch_several(SPLIT_V, x, axis=axis, num_or_size_splits=num_or_size_splits)
+    parts = dispatch_multiple(SPLIT_V, x, axis=axis, num_or_size_splits=num_or_size_splits)
     return tuple(parts)
 
 

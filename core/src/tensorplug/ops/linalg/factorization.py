@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tensorplug.contract import attributes, shapes
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import KernelSpec, TensorType
-from tensorplug.dispatch.calls import as_tensor, dispatch, dispatch_several
+from tensorplug.dispatch.calls import as_tensor, dispatch, dispatch_multiple
 from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops.complexes import conj
 from tensorplug.ops.movement import expand_dims, matrix_transpose, squeeze
@@ -255,7 +255,7 @@ def slogdet(x: Any, /) -> SlogdetResult:
         ShapeError: no square matrices.
 
     """
-    sign, logarithm = dispatch_several(LOG_MATRIX_DETERMINANT, x)
+    sign, logarithm = dispatch_multiple(LOG_MATRIX_DETERMINANT, x)
     return SlogdetResult(sign, logarithm)
 
 
@@ -328,7 +328,7 @@ def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
     """
     if mode not in ("reduced", "complete"):
         raise ArgumentError(f"qr: mode must be 'reduced' or 'complete', got {mode!r}")
-    q, r = dispatch_several(QR, x, full_matrices=mode == "complete")
+    q, r = dispatch_multiple(QR, x, full_matrices=mode == "complete")
     return QRResult(q, r)
 
 
@@ -349,13 +349,13 @@ def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
         LinAlgError: no convergence, as with a NaN.
 
     """
-    s, u, vh = dispatch_several(SVD, x, full_matrices=full_matrices)
+    s, u, vh = dispatch_multiple(SVD, x, full_matrices=full_matrices)
     return SVDResult(u, s, vh)
 
 
 def svdvals(x: Any, /) -> Tensor:
     """Return the singular values [..., min(m, n)], largest first; errors are those of ``svd``."""
-    return dispatch_several(SVD, x, compute_uv=False)[0]
+    return dispatch_multiple(SVD, x, compute_uv=False)[0]
 
 
 def eigh(x: Any, /) -> EigResult:
@@ -370,13 +370,13 @@ def eigh(x: Any, /) -> EigResult:
         LinAlgError: no convergence, as with a NaN.
 
     """
-    e, v = dispatch_several(SELF_ADJOINT_EIG, x)
+    e, v = dispatch_multiple(SELF_ADJOINT_EIG, x)
     return EigResult(e, v)
 
 
 def eigvalsh(x: Any, /) -> Tensor:
     """Return the eigenvalues of Hermitian matrices; see ``eigh``."""
-    return dispatch_several(SELF_ADJOINT_EIG, x, compute_v=False)[0]
+    return dispatch_multiple(SELF_ADJOINT_EIG, x, compute_v=False)[0]
 
 
 def eig(x: Any, /) -> EigResult:
@@ -389,10 +389,10 @@ def eig(x: Any, /) -> EigResult:
         LinAlgError: no convergence, or a NaN or an infinity.
 
     """
-    e, v = dispatch_several(EIG, x)
+    e, v = dispatch_multiple(EIG, x)
     return EigResult(e, v)
 
 
 def eigvals(x: Any, /) -> Tensor:
     """Return the eigenvalues, which are complex, of any square matrices; see ``eig``."""
-    return dispatch_several(EIG, x, compute_v=False)[0]
+    return dispatch_multiple(EIG, x, compute_v=False)[0]

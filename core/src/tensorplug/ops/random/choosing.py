@@ -116,8 +116,7 @@ def choice(
         axis: of ``a``.
 
     Raises:
-        ArgumentError: ``key`` is not a key; there is nothing to choose from, or without ``replace``
-            not enough.
+        ArgumentError: ``key`` is not a key, or there are too few slices to choose from.
         ShapeError, DTypeError: ``axis`` or ``p`` do not fit ``a``.
 
     """

@@ -55,8 +55,8 @@ def uniform(
         that add and multiply as IEEE 754 says.
 
     Raises:
-        ArgumentError: ``key`` is not a key; ``low`` and ``high`` are numbers in the wrong order, or
-            one of them or their difference is not finite.
+        ArgumentError: ``key`` is not a key; or ``low`` and ``high`` are numbers in the wrong
+            order, or they or their difference are not finite.
         ShapeError, DTypeError: as said above.
 
     """
@@ -139,8 +139,8 @@ def integers(key: Any, low: Any, high: Any = None, shape: Any = None, dtype: Any
         ``high`` is not above ``low``, the result is any number of the dtype.
 
     Raises:
-        ArgumentError: ``key`` is not a key; numbers of which ``high`` is not above ``low``, or that
-            do not fit ``dtype``.
+        ArgumentError: ``key`` is not a key; or ``low`` and ``high`` are numbers in the wrong
+            order, or do not fit ``dtype``.
         ShapeError, DTypeError: shapes that do not broadcast, something that is not an integer.
 
     """

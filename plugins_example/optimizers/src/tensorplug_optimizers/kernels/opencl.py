@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.plugin import KernelSpec, KernelTable, TensorType
-from tensorplug_opencl.extending import elementwise_several
+from tensorplug_opencl.extending import elementwise_multiple
 from tensorplug_optimizers import specs
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def _step(
     """Return the callable of buffers for one text of the rule."""
     outs = dict.fromkeys(outputs, inputs["parameter"])
     text = _gradient(attributes) + statements
-    return elementwise_several(backend, spec.name, text, inputs, outs, _constants(attributes))
+    return elementwise_multiple(backend, spec.name, text, inputs, outs, _constants(attributes))
 
 
 @kernels.prepare(specs.SGD)

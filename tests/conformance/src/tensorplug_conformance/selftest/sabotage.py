@@ -202,7 +202,7 @@ class _Wrapped:
 
     def prepare(self, *types: Any, **extras: Any) -> Callable[..., Any]:
         """Prepare the clean kernel, and return the wrong one."""
-        entry, several = self.entry, self.entry.spec.several
+        entry, several = self.entry, self.entry.spec.multiple_outputs
         outs: list[TensorType] = list(extras["out"]) if several else [extras["out"]]
         backend = extras["backend"]
         attributes = {name: extras[name] for name in entry.spec.attributes}

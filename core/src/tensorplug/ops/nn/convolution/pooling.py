@@ -14,7 +14,7 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract import windows as sliding
 from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.contract.windows import arranged, axes_attribute, channel_axis, spatial_axes
-from tensorplug.dispatch.calls import as_tensor, chained, dispatch, dispatch_several
+from tensorplug.dispatch.calls import as_tensor, chained, dispatch, dispatch_multiple
 from tensorplug.errors import ShapeError
 from tensorplug.ops.movement import reshape
 
@@ -333,7 +333,7 @@ def max_pool_with_argmax(
         ShapeError: x has another rank, or the window does not fit.
 
     """
-    result, indexes = dispatch_several(
+    result, indexes = dispatch_multiple(
         MAX_POOL_WITH_ARGMAX,
         x,
         filter_size=filter_size,

@@ -140,7 +140,7 @@ def _later_outputs(call: Call) -> Any:
 
 
 def _has_several(entry: CaseEntry) -> bool:
-    return entry.spec.several
+    return entry.spec.multiple_outputs
 
 
 def _judges_zeros(entry: CaseEntry) -> bool:

@@ -37,7 +37,7 @@ def _running(call: FlatCall, change: Callable[[Any, tuple[Any, ...]], Any]) -> F
 
     def run(*buffers: Any) -> Any:
         found = call.run(*buffers)
-        if not call.several:
+        if not call.multiple_outputs:
             return change(found, buffers)
         (one,) = found
         return [change(one, buffers)]
