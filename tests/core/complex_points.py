@@ -1,4 +1,4 @@
-"""Points at which gradients of complex inputs are checked: those of real ones, and the suite's.
+"""Points at which gradients of complex inputs are checked: our real ones moved, and the suite's.
 
 A smooth point of a real function is one of the same function of complex numbers, moved off the
 real axis by less than the distance to the next branch point.
@@ -51,8 +51,10 @@ def _moved(case: Case) -> Case:
     return Case(case.kernel, case.what, inputs, wrt, attributes)
 
 
+MOVED = [case for case in map(_moved, CASES) if case.wrt]
+
+
 def _points() -> list[Case]:
-    own = [_moved(case) for case in CASES]
     suite = [
         Case(
             item.kernel,
@@ -62,9 +64,8 @@ def _points() -> list[Case]:
             {**item.attributes, **VALUES.get(item.kernel, {})},
         )
         for item in gradient_points.of_the_suite(dt.complex128)[0]
-        if item.kernel not in {case.kernel for case in own}
     ]
-    return [case for case in [*own, *suite] if case.wrt]
+    return [*MOVED, *(case for case in suite if case.wrt)]
 
 
 COMPLEX_POINTS = _points()

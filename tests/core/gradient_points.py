@@ -1,8 +1,7 @@
-"""All points at which gradients are checked: the tables here and those of the conformance suite.
+"""All points at which gradients are checked: those of the conformance suite and a few of ours.
 
-A kernel of the catalogue that has a rule is checked, in first and second order, at every one of
-its points (``test_gradients``); what these must cover is asked for in
-``test_gradient_completeness``.
+The suite checks first and second gradients at its points, ``test_gradients`` at ours. What the
+points of a kernel must cover is asked for in ``test_gradient_completeness``.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import gc
 import pytest
 
 from tensorplug.plugins import assembly
-from tensorplug.plugins.collecting import paused
+from tensorplug.plugins.garbage_collection import paused
 from tensorplug.plugins.source import PluginSource
 
 

@@ -1,4 +1,4 @@
-"""Every gradient rule of complex numbers against differences, in first and second order."""
+"""Gradients of complex numbers at the points that the conformance suite does not have."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from tensorplug.testing import check_grads
 
-from .complex_points import COMPLEX_POINTS, SPECS, has_rule
+from .complex_points import COMPLEX_POINTS, MOVED, SPECS, has_rule
 from .gradient_points import as_function
 
 if TYPE_CHECKING:
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("case", COMPLEX_POINTS, ids=str)
+@pytest.mark.parametrize("case", MOVED, ids=str)
 def test_first_and_second_order(case: Case) -> None:
     f, args = as_function(case)
     check_grads(f, args, order=2)

@@ -98,7 +98,10 @@ def test_describe_and_synchronize(engine):
     with tp.use_backend("other"):
         assert tp.describe_device() == "memory of other"
         tp.synchronize()
-    assert [engine.devices.source.backends[name].synchronized for name in ("memory", "other")] == [1, 1]
+    assert [engine.devices.source.backends[name].synchronized for name in ("memory", "other")] == [
+        1,
+        1,
+    ]
 
 
 def test_memory_kept_for_reuse_is_given_back(engine):

@@ -144,7 +144,9 @@ def test_like_a_tensor_means_where_it_is(there, name, dtype):
     expect(found, dtype or "float32", (1, 2), value)
     assert make(there, dtype=dtype, device="here").device == "here"
     assert make([[0.5, 1]], dtype=dtype).device == "here"
-    assert current_context().engine.devices.active.counters.transfers_in == 0  # not for its type alone
+    assert (
+        current_context().engine.devices.active.counters.transfers_in == 0
+    )  # not for its type alone
     assert make(there.to("host"), dtype=dtype).device == "host"
 
 

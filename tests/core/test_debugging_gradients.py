@@ -14,8 +14,7 @@ from tensorplug.errors import GradientNotFoundError, NonFiniteError
 from tensorplug.observers.callsite import CallSite
 
 from .engines import spec_of
-from .gradient_cases import CASES
-from .gradient_points import as_function
+from .gradient_points import POINTS, as_function
 
 INF = math.inf
 
@@ -206,7 +205,7 @@ def test_errors_of_rules_stay_what_they_are():
         tp.grad(lambda x: tp.run_kernel(spec, [x]))(zeros())
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", POINTS, ids=str)
 def test_ordinary_gradients_raise_nothing(case):
     f, args = as_function(case, "float32")
     inputs = tp.tree_map(tp.asarray, args)

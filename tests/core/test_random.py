@@ -77,7 +77,11 @@ def test_a_new_key_needs_no_new_plan(name: str) -> None:
 
 
 def _caches(engine: Any) -> list[Any]:
-    return [engine.devices.active.plans, engine.devices.active.detours, engine.devices.active.constants]
+    return [
+        engine.devices.active.plans,
+        engine.devices.active.detours,
+        engine.devices.active.constants,
+    ]
 
 
 def test_grad_takes_keys_as_constants() -> None:
@@ -223,7 +227,11 @@ def test_integers_between_tensors() -> None:
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: random.normal(key(), (-1,)), ShapeError, "normal: shape must not contain negative"),
+        (
+            lambda: random.normal(key(), (-1,)),
+            ShapeError,
+            "normal: shape must not contain negative",
+        ),
         (lambda: random.normal(key(), 2.5), ArgumentError, "normal: shape must be an integer"),
         (lambda: random.normal(key(), "ab"), ArgumentError, "normal: shape must be an integer"),
         (

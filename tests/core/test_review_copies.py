@@ -68,7 +68,10 @@ def test_what_was_pickled_comes_to_the_active_device(engine: Engine) -> None:
     assert made.device == "other"
     engines.expect(made, "float64", (2,), [1, 2])
     engine.devices.source.dtypes["poor"] = frozenset({tp.float32})
-    engine.devices.source.tables = {**engine.devices.source.tables, "poor": [engines.basic_kernels()]}
+    engine.devices.source.tables = {
+        **engine.devices.source.tables,
+        "poor": [engines.basic_kernels()],
+    }
     with tp.use_backend("poor"), pytest.raises(DTypeError, match=r"float64\[2\] is not possible"):
         pickle.loads(data)
 

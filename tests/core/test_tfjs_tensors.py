@@ -89,7 +89,11 @@ ERRORS = {
         ShapeError,
         "axis 2 is out of range for rank 2: it must be from -2 to 1",
     ),
-    "negative size": (lambda: tp.zeros((-3,)), ShapeError, "must not contain negative sizes, got (-"),
+    "negative size": (
+        lambda: tp.zeros((-3,)),
+        ShapeError,
+        "must not contain negative sizes, got (-",
+    ),
 }
 
 

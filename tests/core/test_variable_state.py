@@ -367,7 +367,10 @@ def test_a_pickle_comes_back_under_its_name_on_the_active_device(engine):
     assert (made.name, made.trainable, made.device) == ("w", False, "other")
     expect(made, "float64", (2,), [1, 2])
     engine.devices.source.dtypes["poor"] = frozenset({tp.float32})
-    engine.devices.source.tables = {**engine.devices.source.tables, "poor": [engines.basic_kernels()]}
+    engine.devices.source.tables = {
+        **engine.devices.source.tables,
+        "poor": [engines.basic_kernels()],
+    }
     with tp.use_backend("poor"), pytest.raises(DTypeError, match=r"float64\[2\] is not possible"):
         pickle.loads(data)
 

@@ -163,7 +163,9 @@ def test_three_axes():
         Window.of(6, 3, 3, 2, (3, 4), None),
     ]
     assert found == tuple(expected)
-    with pytest.raises(ShapeError, match=re.escape("pad must have 5 (before, after) pairs, got 4")):
+    with pytest.raises(
+        ShapeError, match=re.escape("pad must have 5 (before, after) pairs, got 4")
+    ):
         windows((4, 5, 6), (1, 1, 1), (1, 1, 1), (1, 1, 1), pads[:4], None, (1, 2, 3))
 
 
