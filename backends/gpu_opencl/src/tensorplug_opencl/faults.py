@@ -9,7 +9,12 @@ from typing import Final
 
 import pyopencl as cl
 
-from tensorplug.plugin import BackendMemoryError, DeviceLostError, KernelRefusedError, TensorplugError
+from tensorplug.plugin import (
+    BackendMemoryError,
+    DeviceLostError,
+    KernelRefusedError,
+    TensorplugError,
+)
 
 __all__ = [
     "BuildError",

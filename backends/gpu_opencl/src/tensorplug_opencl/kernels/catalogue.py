@@ -11,7 +11,13 @@ import pkgutil
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.plugin import KernelEntry, KernelRefusedError, KernelTable, RegistrationError, TensorType
+from tensorplug.plugin import (
+    KernelEntry,
+    KernelRefusedError,
+    KernelTable,
+    RegistrationError,
+    TensorType,
+)
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import kernels
 from tensorplug_opencl.kernels import pairs

@@ -8,7 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug.plugin import CONVOLUTION_2D, CONVOLUTION_3D, ConvolutionFamily, KernelRefusedError, KernelTable, Shape, TensorType, channel_axis, specs
+from tensorplug.plugin import (
+    CONVOLUTION_2D,
+    CONVOLUTION_3D,
+    ConvolutionFamily,
+    KernelRefusedError,
+    KernelTable,
+    Shape,
+    TensorType,
+    channel_axis,
+    specs,
+)
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, implicit, moving, patched
 from tensorplug_opencl.kernels.epilogues import choose_epilogue

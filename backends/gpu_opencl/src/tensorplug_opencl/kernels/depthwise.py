@@ -8,7 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from tensorplug.plugin import DType, KernelRefusedError, KernelTable, Shape, TensorType, channel_axis, convolution_windows, spatial_axes, specs
+from tensorplug.plugin import (
+    DType,
+    KernelRefusedError,
+    KernelTable,
+    Shape,
+    TensorType,
+    channel_axis,
+    convolution_windows,
+    spatial_axes,
+    specs,
+)
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import (
     calls,

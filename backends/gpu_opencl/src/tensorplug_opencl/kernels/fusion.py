@@ -144,4 +144,6 @@ def _merge(program: FlatProgram, members: Sequence[int], runtime: Runtime) -> Fl
         "\n".join([functions.define(" ".join(called), out.dtype), *texts]),
         constants,
     )
-    return FlatCall(title, None, {}, tuple(sources), calls[-1].outputs, multiple_outputs=False, run=run)
+    return FlatCall(
+        title, None, {}, tuple(sources), calls[-1].outputs, multiple_outputs=False, run=run
+    )

@@ -1,4 +1,4 @@
-"""Reading at indices, and what they look like written out."""
+"""Reading at indices, and writing indices out as one-hot rows."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ __all__ = ["define_place_of", "pack_lengths"]
 kernels = KernelTable()
 
 # An index as a long, counted from the front; unsigned ones beyond a long's range stay too large.
-# Mesa 22 takes a long that was an int for an unsigned one where it is compared with a constant:
-# so the sign is asked of the index itself, and what is out of range is found without one.
+# Mesa 22 takes a long that was an int for an unsigned one where it is compared with a constant: so
+# the code tests the sign of the index itself, and finds indices out of range without it.
 _POSITION: Final = {
     "signed": "long position = entry[axis]; if (entry[axis] < 0) position += lengths.of[axis];",
     "unsigned": "long position = min((ulong)entry[axis], (ulong)LONG_MAX);",
@@ -33,10 +33,9 @@ _REFUSED: Final = "if ((ulong)position >= (ulong)lengths.of[axis]) return -1;"
 def define_place_of(dtype: DType, depth: int, *, clamped: bool) -> str:
     """Return the C function ``place_of(pointer to an index, lengths)``.
 
-    An index is ``depth`` numbers of ``dtype``, one for each of so many axes; its place is
-    counted in row-major order. Negative ones count from the end. A device cannot raise: an
-    index that is out of range is clamped where something is read, so that nothing outside is;
-    where it is written to, the place is -1.
+    An index is ``depth`` numbers of ``dtype``, one for each of so many axes; its place is counted
+    in row-major order. Negative ones count from the end. A device cannot raise: a read clamps an
+    index that is out of range, so that it stays inside the array; for a write, the place is -1.
     """
     return f"""typedef struct {{ long of[{max(depth, 1)}]; }} Lengths;
 long place_of(global const {ctypes.stored(dtype)} *entry, Lengths lengths) {{
@@ -103,7 +102,7 @@ def _launch_gather(
     sizes: tuple[int, int, int],
     out: TensorType,
 ) -> Launch:
-    """Return the launch that copies, from each block of x, the rows that are wanted of it.
+    """Return the launch that copies the wanted rows from each block of x.
 
     ``named``: the axes of a block that an index names. ``sizes``: how many blocks there are,
     how many sets of indices for them, and how many indices are in each set.

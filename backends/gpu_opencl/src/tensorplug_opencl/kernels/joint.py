@@ -1,4 +1,4 @@
-"""Elementwise kernels with several results, which share what they compute and what they read."""
+"""Elementwise kernels with multiple results, which share their inputs and intermediate values."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def launch(
 ) -> Callable[..., None]:
     """Return a callable of the inputs' buffers and then the outputs', which writes these.
 
-    ``statements``: they assign to the outputs' names. Inputs have the outputs' shape, or one
-    element; ``dtype`` is theirs, of which the functions are that the statements call.
+    ``statements`` assign to the outputs' names. Inputs have the outputs' shape, or one element;
+    ``dtype`` is theirs, and that of the functions that the statements call.
     """
     size = next(iter(outs.values())).size
     index = layouts.index_dtype(size)
@@ -54,8 +54,8 @@ def _write_source(
 ) -> str:
     """Return the program; a work-item computes ``run`` elements that lie side by side.
 
-    The statements are the body of a function of their own, as an expression is, so that none of
-    their names can be that of something else.
+    The statements are the body of a separate function, as an expression is, so that their names
+    cannot clash with others.
     """
     shape = next(iter(outs.values())).shape
     computed = {

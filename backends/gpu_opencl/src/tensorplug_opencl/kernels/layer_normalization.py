@@ -101,7 +101,7 @@ def layer_norm_grad(
     backend: OpenCLBackend,
     out: TensorType,
 ) -> Call:
-    """Take from dy its mean and its part along the normalized row."""
+    """Subtract from dy its mean and its part along the normalized row."""
     runtime, dtype = backend.runtime, x.dtype
     if not out.size:
         return calls.make_empty(runtime, out)

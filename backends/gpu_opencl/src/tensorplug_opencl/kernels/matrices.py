@@ -1,4 +1,4 @@
-"""Matrices that lie in memory by strides, as operands of products."""
+"""Strided matrices in memory, as operands of products."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class Matrix(NamedTuple):
 
     @property
     def by_rows(self) -> bool:
-        """Whether neighbours in a row lie no farther apart than neighbours in a column."""
+        """Whether neighbours in a row lie at most as far apart as neighbours in a column."""
         return self.column <= self.row
 
-    # What programs are told, and what their bodies say: see ``gathers.Gathered``.
+    # Arguments of the programs and the C text in their bodies: see ``gathers.Gathered``.
 
     @property
     def form(self) -> str:
-        """What the text of its places depends on, for titles: always the same."""
+        """The form of the C text for places, for titles: always the same."""
         return ""
 
     def parameters(self, name: str) -> list[str]:
@@ -45,7 +45,7 @@ class Matrix(NamedTuple):
         return [index.type(self.row), index.type(self.column)]
 
     def declarations(self, _name: str) -> str:
-        """Return what the program has to declare: nothing."""
+        """Return the declarations that the program needs: none."""
         return ""
 
     def part_type(self, _name: str) -> str:

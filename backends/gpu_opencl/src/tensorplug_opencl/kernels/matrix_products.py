@@ -36,7 +36,7 @@ def batch_mat_mul(
     backend: OpenCLBackend,
     out: TensorType,
 ) -> Call:
-    """Multiply the last two axes; transposing and broadcasting are a matter of strides."""
+    """Multiply the last two axes; strides express transposing and broadcasting."""
     if not out.size or not a.size:
         return calls.make_constant(backend.runtime, out)
     product = make_product(a, b, out, transpose_a=transpose_a, transpose_b=transpose_b)
@@ -54,7 +54,7 @@ def fused_mat_mul(
     backend: OpenCLBackend,
     out: TensorType,
 ) -> Call:
-    """Multiply, and end each element before it is stored."""
+    """Multiply, and apply the epilogue to each element before storing it."""
     runtime = backend.runtime
     if not out.size:
         return calls.make_empty(runtime, out)

@@ -1,8 +1,9 @@
 """Stable sorts of rows: blocks in local memory by a network, then merges of ever longer runs.
 
-What is sorted are pairs of a key and an index. A key is an unsigned integer that orders as the
-elements do: with 0.0 and -0.0 equal, NaN largest, all of them equal. The network orders by key,
-then index, which is a total order; a merge takes the earlier run first: so equals stay in order.
+The programs sort pairs of a key and an index. A key is an unsigned integer that orders as the
+elements do: 0.0 and -0.0 are equal, NaNs are largest and equal to one another. The network orders
+by key, then index, which is a total order; a merge takes the earlier run first: so equals stay in
+order.
 """
 
 from __future__ import annotations
@@ -110,8 +111,7 @@ def _launch_network(
 ) -> Launch:
     """Return the launch that sorts blocks: Batcher's bitonic network in local memory.
 
-    What lies beyond the row's end comes last, for its indices are the largest among keys that
-    are as large as can be.
+    Elements beyond the row's end come last, for they have the largest key and the largest indices.
     """
     half = block // 2
     blocks = -(-length // block)
@@ -166,8 +166,8 @@ def _launch_merge(
 ) -> Launch:
     """Return the launch that merges neighbouring runs of ``run`` elements of each row.
 
-    Each work-item writes a chunk: it searches on the diagonal on which its chunk begins for how
-    many elements before that come from the first run (the "merge path").
+    Each work-item writes a chunk. It searches the diagonal on which its chunk begins to find how
+    many elements before it come from the first run (the "merge path").
     """
     chunk = min(CHUNK[runtime.is_cpu], 2 * run)
     chunks = -(-length // chunk)

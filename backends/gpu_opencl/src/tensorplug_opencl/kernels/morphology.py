@@ -22,8 +22,8 @@ kernels = KernelTable()
 Attributes = dict[str, Any]
 
 _FIELDS: Final = ("size", "filter", "stride", "dilation", "before", "out")
-# Of the window at element i of the output: its first largest sum and the tap that gave it.
-# A NaN is larger than anything, and of several NaNs the first counts.
+# Of the window at element i of the output: its first largest sum and the tap that gave it. A NaN
+# is larger than anything, and of multiple NaNs the first counts.
 _SEARCH: Final = """
   const index_t c = i % channels, column = i / channels % w_out;
   const index_t row = i / channels / w_out % h_out, image = i / channels / w_out / h_out;
@@ -92,7 +92,7 @@ class _Dilation(NamedTuple):
         body: str,
         declarations: str,
     ) -> Launch:
-        """Return the launch of a program that has the geometry as constants."""
+        """Return the launch of a program with the geometry as constants."""
         values = {"items": items, "channels": self.x.shape[3]}
         for prefix, window in zip("hw", self.windows, strict=True):
             for name in _FIELDS:
@@ -104,7 +104,7 @@ class _Dilation(NamedTuple):
         )
 
     def search(self, runtime: Runtime, title: str, ctype: str, expression: str) -> Launch:
-        """Return the launch (x, filter, y) that writes what is known of each window."""
+        """Return the launch (x, filter, y) that writes the result of each window."""
         dtype = self.x.dtype
         stored, computed = ctypes.stored(dtype), ctypes.computed(dtype)
         # Integers wrap, and a sum of halves is rounded before it is compared.
@@ -158,7 +158,7 @@ def backprop_input(
     backend: OpenCLBackend,
     out: TensorType,
 ) -> Call:
-    """Let each element ask the windows over it whether it won."""
+    """Add up, for each element, dy of the windows whose largest it is."""
     runtime = backend.runtime
     if not dy.size or not out.size:
         return calls.make_constant(runtime, out)
@@ -199,7 +199,7 @@ def backprop_filter(
     backend: OpenCLBackend,
     out: TensorType,
 ) -> Call:
-    """Let each tap add up, part by part, the windows that it won; then add up the parts."""
+    """Add up, for each tap, dy of the windows whose largest it gave."""
     runtime = backend.runtime
     if not dy.size or not out.size:
         return calls.make_constant(runtime, out)

@@ -131,9 +131,9 @@ def _join(
     starts: list[int],
     out: TensorType,
 ) -> Callable[..., DeviceBuffer]:
-    """Return what writes each input with ``strides``, from its start on.
+    """Return a callable that writes each input with ``strides``, from its start on.
 
-    Inputs of one shape share a launch: where they begin is the output's offset.
+    Inputs of one shape share a launch, which takes their start as the output's offset.
     """
     runtime = backend.runtime
     make = runtime.prepare_empty(out)

@@ -1,9 +1,9 @@
-"""Preparing strided copies, for every family that moves elements without computing.
+"""Strided copies, for every family that moves elements without computing.
 
-There are two programs. Where one axis is dense in both arrays, or in neither, work-items copy
-runs along the target's innermost axis. Where each array is dense along another axis, as in a
-transpose, groups carry square tiles through local memory, so that both sides are read and
-written in whole lines.
+There are two programs. If one axis is dense in both arrays, or in neither, work-items copy runs
+along the target's innermost axis. If the arrays are dense along different axes, as in a transpose,
+groups carry square tiles through local memory, so that both sides are read and written in whole
+lines.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SHORTEST_SIDE: Final = 8  # of a block, below which tiles would be mostly empty
 SHORTEST_RUN: Final = 16  # below which a CPU may copy along another axis
 RUN: Final = 2048  # elements that one work-item of a CPU copies
 HEAVY_RUN: Final = 32  # elements from which on a work-item counts as heavy
-EACH: Final = 4  # elements that one work-item of a GPU copies, where runs are long
+PER_ITEM: Final = 4  # elements that one work-item of a GPU copies in long runs
 
 
 def is_dense(shape: Shape, strides: Strides) -> bool:
@@ -54,7 +54,7 @@ def make_mover(
     """Return the copy of ``shape`` (not empty) from strides ``source`` to strides ``target``.
 
     ``reach``: the number of elements in the larger of the two arrays. ``starts``: the first
-    element in either; it must be given where strides are negative.
+    element in either; required if strides are negative.
     """
     layout = layouts.collapse(shape, [source, target])
     index = layouts.index_dtype(shapes.size(shape), reach)
@@ -73,10 +73,10 @@ def make_reader(
     out: TensorType,
     start: int = 0,
 ) -> Callable[..., DeviceBuffer]:
-    """Return what reads a buffer from ``start`` on with ``strides``, in the order of ``out``.
+    """Return a callable that reads a buffer from ``start`` with ``strides``, in ``out``'s order.
 
-    ``strides`` are along the axes of ``shape``, which has as many elements as ``out``. The
-    memory is shared where they walk it one element after the other.
+    ``strides`` are along the axes of ``shape``, which has as many elements as ``out``. The result
+    shares the memory if they walk it one element after the other.
     """
     final = out.shape
     if not out.size:
@@ -95,8 +95,8 @@ def make_reader(
 class Pieces(NamedTuple):
     """How runs of a length are shared out: each run is copied by ``number`` work-items.
 
-    Work-item p takes the elements ``p * first + k * step`` below ``p * first + span``.
-    ``heavy``: it has much to do.
+    Work-item p takes the elements ``p * first + k * step`` below ``p * first + span``. ``heavy``:
+    each work-item copies much.
     """
 
     number: int
@@ -111,7 +111,7 @@ class Pieces(NamedTuple):
 
     @property
     def place(self) -> str:
-        """The C declarations of ``row`` and ``piece``, from i: without a division if it can be."""
+        """The C declarations of ``row`` and ``piece``, from i: without a division if possible."""
         if self.number == 1:
             return "const index_t row = i, piece = 0;"
         return "const index_t row = i / pieces, piece = i % pieces;"
@@ -126,7 +126,7 @@ def cut_pieces(runtime: Runtime, length: int) -> Pieces:
     if runtime.is_cpu:
         span = min(length, RUN)
         return Pieces(-(-length // span), span, span, 1)
-    count = -(-length // EACH) if length >= EACH * TILE else length
+    count = -(-length // PER_ITEM) if length >= PER_ITEM * TILE else length
     return Pieces(count, 1, length, count)
 
 
@@ -167,7 +167,7 @@ def _define_places(rank: int) -> str:
 
 
 def _write_start(side: str, rank: int, which: str) -> str:
-    """Return the C expression for where the run or tile called ``which`` starts."""
+    """Return the C expression for the start of the run or tile called ``which``."""
     return f"{side}_start" + (f" + {side}_place({which}, layout)" if rank else "")
 
 

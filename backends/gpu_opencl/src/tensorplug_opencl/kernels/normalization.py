@@ -1,4 +1,4 @@
-"""Normalization by moments that are given."""
+"""Normalization with known moments."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The C functions that pack rows of A, or columns of B, into the panels of ``panels``.
 
 A panel holds, for each place on the inner axis, ``width`` rows of A or columns of B; these lie
-across. What lies beyond the last row or column is whatever: its products are not stored.
+across. Elements beyond the last row or column have any value: their products are not stored.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def write_call(name: str, operand: Operand, to: str, first: str, panels: str) ->
 
 
 def describe_form(name: str, operand: Operand) -> str:
-    """Return what the function's text depends on, for titles."""
+    """Return the form of the function's text, for titles."""
     if isinstance(operand, Matrix):
         return ""
     return f"{'i' if _is_inner_first(name, operand) else 'x'}{operand.form}"
@@ -71,10 +71,11 @@ def _is_inner_first(name: str, operand: Gathered) -> bool:
 
 
 def _describe_run(digits: tuple[Digit, ...], axis: str) -> tuple[str, str]:
-    """Return how many neighbours lie inside or outside together, and their distance.
+    """Return how many neighbours are all inside or all outside, and their distance.
 
-    The last digit's values, unless it moves along an axis with a bound. (Nor are those a run
-    that lie backwards: their distance, which is unsigned, wraps around only in sums of places.)
+    These are the last digit's values, unless it moves along an axis with a bound. (Values that lie
+    backwards are not a run either: their distance is unsigned and wraps around only in sums of
+    places.)
     """
     at = len(digits) - 1
     step = "1" if digits[at].step == 1 else f"{{name}}_view.{axis}_step{at}"
@@ -83,7 +84,7 @@ def _describe_run(digits: tuple[Digit, ...], axis: str) -> tuple[str, str]:
     return (f"{{name}}_view.{axis}_size{at}" if at else "(index_t)-1"), step
 
 
-# Whole vectors, as B's panels are made of, are packed row by row of B, which memory likes best.
+# The vectors of B's panels are packed row by row of B, which is the fastest order for memory.
 _LOOPS: Final = (
     "for (index_t p = 0; p < done; p++) ",
     "for (index_t k = 0; k < count; k++) ",

@@ -1,8 +1,8 @@
 """Complex numbers as pairs of real ones: kernels that treat both parts alike.
 
-A complex array is a real one with a last axis of 2 more, in the same memory. What is linear
-with real coefficients and never mixes elements along that axis, such as a sum, runs on it as it
-is.
+A complex array is a real one with a last axis of 2 more, in the same memory. An operation that is
+linear with real coefficients and never mixes elements along that axis, such as a sum, runs on it
+unchanged.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["as_pairs", "pair_type", "serve_by_pairs"]
 
-# The attributes that hold the shape of the output go along with it.
+# The attributes that hold the output's shape change with it.
 _SHAPED: Final = {specs.SCATTER_ND.name: "shape"}
 PAIRED: Final = frozenset(
     spec.name
@@ -40,14 +40,14 @@ PAIRED: Final = frozenset(
 
 
 def pair_type(type_: TensorType) -> TensorType:
-    """Return the type of the real array that a complex one is; others stay."""
+    """Return the type of a complex array as a real one; leave other types unchanged."""
     if type_.dtype not in dt.COMPLEX:
         return type_
     return TensorType(dt.real_part(type_.dtype), (*type_.shape, 2))
 
 
 def as_pairs(buffer: DeviceBuffer) -> DeviceBuffer:
-    """Return a complex buffer's memory as real numbers; others stay."""
+    """Return a complex buffer's memory as real numbers; leave other buffers unchanged."""
     if buffer.dtype not in dt.COMPLEX:
         return buffer
     type_ = pair_type(buffer.type)
@@ -85,7 +85,7 @@ def serve_by_pairs(entry: KernelEntry) -> KernelEntry:
 def prepare_entry(
     entry: KernelEntry, types: list[Any], asked: dict[str, Any]
 ) -> Callable[..., Any]:
-    """Return what runs ``entry`` on buffers of these ``types``."""
+    """Return a callable that runs ``entry`` on buffers of these ``types``."""
     if entry.prepares:
         found: Callable[..., Any] = entry.function(*types, **asked)
         return found

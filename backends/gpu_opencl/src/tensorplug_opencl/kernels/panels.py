@@ -1,14 +1,13 @@
 """The product for CPU devices: packed panels, and a tile of C in registers.
 
-One work-item, alone in its group, computes a block of C. It packs the rows of A and the columns
-of B that belong to it, ``DEPTH`` of the inner axis at a time, into local memory, which on these
+One work-item, alone in its group, computes a block of C. It packs the rows of A and the columns of
+B that belong to it, ``DEPTH`` of the inner axis at a time, into local memory, which on these
 devices is the cache: panels of B are two vectors wide, panels of A ``TALL`` elements. Then every
-pair of panels is one loop of multiplications and additions that needs nothing but registers and
-what it reads in order. (Goto and van de Geijn, Anatomy of high-performance matrix
-multiplication, 2008.)
+pair of panels is one loop of multiplications and additions that needs only registers and reads
+memory in order. (Goto and van de Geijn, Anatomy of high-performance matrix multiplication, 2008.)
 
 Vectors are read as elements of arrays of vectors: ``vload`` is a call that some drivers do not
-inline, and then all registers go to memory and back around it.
+inline, and then all registers are spilled to memory around it.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ __all__ = ["BUSY", "DEPTH", "SIZES", "Panels", "count", "launch", "list_fitting"
 
 TALL: Final = 6  # rows: with two vectors of columns they fill 12 of 16 registers
 DEPTH: Final = 128
-BUSY: Final = 4  # blocks per core that are wanted, so that no core waits for the last one
+BUSY: Final = 4  # blocks wanted per core, so that no core waits for the last one
 
 
 class Panels(NamedTuple):
@@ -113,7 +112,7 @@ def _write_source(
     if exact:
         closing = (
             "const A rest = ((local const A *)lows)[v * WIDE + x]; "
-            "if (several && isfinite(rest)) value += rest;"
+            "if (in_blocks && isfinite(rest)) value += rest;"
         )
     else:
         closing = ""
@@ -123,7 +122,7 @@ def _write_source(
     left = "local V *left = low + place;" if exact else ""
     part, found = of.c.part_type("c"), of.c.part("c", "column", "column + x")
     found_first = ""
-    if not isinstance(of.c, Matrix):  # where finding it takes longer than storing
+    if not isinstance(of.c, Matrix):  # finding its place takes longer than storing it
         found_first = f"{part} across[WIDE]; for (int x = 0; x < filled; x++) across[x] = {found};"
         found = "across[x]"
     body = f"""  local A packed_a[{at.down * TALL * DEPTH}];
@@ -137,7 +136,7 @@ def _write_source(
   const index_t height = min(rows - row0, down * TALL);
   const index_t breadth = min(columns - column0, across * WIDE);
   const index_t tall = (height + TALL - 1) / TALL, wide = (breadth + WIDE - 1) / WIDE;
-  const bool several = end - begin > DEPTH;
+  const bool in_blocks = end - begin > DEPTH;
   AT(batch);
   c += slice * slice_by;
   for (index_t k0 = begin; k0 < end; k0 += DEPTH) {{

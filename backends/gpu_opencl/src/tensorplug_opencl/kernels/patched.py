@@ -1,7 +1,7 @@
-"""The gradient of a convolution's input by way of patches: a product, then a sum over taps.
+"""The gradient of a convolution's input through patches: a product, then a sum over taps.
 
-It is the way of CPUs where the input has few channels: these would be the columns of the implicit
-product, and fewer than a tile of it has. The patches' columns are all taps of all channels.
+CPUs use it for inputs of few channels. These would be the columns of the implicit product, fewer
+than its tile has. The columns of patches are all taps of all channels.
 """
 
 from __future__ import annotations

@@ -27,11 +27,11 @@ __all__ = [
     "write_split",
 ]
 
-RUN: Final = 16  # channels of a work-item on CPUs, which share what finds their place
+RUN: Final = 16  # channels of a work-item on CPUs, which share the computation of their place
 
 
 class Images(NamedTuple):
-    """Some images: how many, the windows over them, channels, and their distances.
+    """Images: how many, the windows over them, channels, and their distances.
 
     ``strides`` are in elements, of (image, each spatial axis, channel), whatever the data format.
     """
@@ -63,7 +63,7 @@ class Images(NamedTuple):
 
 
 def choose_run(runtime: Runtime) -> int:
-    """Return how many channels a work-item takes: one where neighbours read neighbours."""
+    """Return how many channels a work-item takes: one if neighbours read neighbours."""
     return RUN if runtime.is_cpu else 1
 
 
@@ -107,7 +107,7 @@ def write_input_place(images: Images) -> tuple[str, str]:
 
 
 def write_output_loops(images: Images, innermost: str, position: str) -> list[str]:
-    """Return loops over the taps by which pixel{n} was seen, and the positions that saw it.
+    """Return loops over the taps and positions whose windows contain pixel{n}.
 
     ``innermost`` is done with ``tap`` (the number of the place) and ``position`` (of the
     number ``position`` names).
@@ -131,9 +131,9 @@ def write_output_loops(images: Images, innermost: str, position: str) -> list[st
 
 
 def launch_fold(runtime: Runtime, dtype: DType, images: Images) -> Launch:
-    """Return the launch (patches, images) that sums, for each pixel, what patches hold of it.
+    """Return the launch (patches, images) that sums, for each pixel, its values in all patches.
 
-    It is a gather, each pixel asking every tap for its position, and so deterministic.
+    It is a gather: each pixel finds its position for every tap. The result is deterministic.
     """
     run = choose_run(runtime)
     items = images.number * images.pixels * -(-images.channels // run)

@@ -1,8 +1,8 @@
 """C functions for random numbers: Philox4x32-10, and variates from its words.
 
-``box_muller`` in ``tensorplug.plugin`` defines the steps. They are written for a type ``T`` (float
-or double) in the order that every backend follows. Contraction is off in every program, so that
-no two steps are fused.
+``box_muller`` in ``tensorplug.plugin`` defines the steps. The C code computes them in a type ``T``
+(float or double), in the order that every backend follows. Every program turns contraction off, so
+that steps are not fused.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from tensorplug_opencl.kernels import ctypes
 
 __all__ = ["PHILOX", "define_variates", "write_literal"]
 
-# Products of 64 bits: GPUs have an instruction for both halves of what two words give, and PoCL
-# takes four times as long by way of mul_hi.
+# Products of 64 bits: GPUs have an instruction for both halves of a product of two words, and PoCL
+# takes four times as long with mul_hi.
 PHILOX: Final = f"""
 uint4 philox(ulong block, uint4 key) {{
   uint a = (uint)block, b = (uint)(block >> 32), c = key.z, d = key.w, one = key.x, two = key.y;
@@ -32,7 +32,7 @@ uint4 philox(ulong block, uint4 key) {{
   return (uint4)(a, b, c, d);
 }}"""
 
-# A pair is a number as the sum of two: x, and in y what rounding took from x.
+# A pair represents a number as the sum of x and y; y is the rounding error of x.
 _PAIRS: Final = """
 T2 sum_of(T a, T b) { const T total = a + b; return (T2)(total, b - (total - a)); }
 T2 halves_of(T x) {
@@ -91,8 +91,8 @@ T2 normals(W radius, W angle) {
   return (T2)(top & 2 ? -first : first, top & 1 ? -second : second);
 }"""
 
-# What makes numbers of the integers: m / 2**32 = (1 + f + rest) / 2**e, and the angle's part of an
-# octant. In float, an integer is the nearest float and what is left.
+# Converts the integers to numbers: m / 2**32 = (1 + f + rest) / 2**e, and the angle's part of an
+# octant. In float, an integer is the sum of the nearest float and a rest.
 _FROM_WORDS: Final = {
     dt.float32: """
 typedef uint W;

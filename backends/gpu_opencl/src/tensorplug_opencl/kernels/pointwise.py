@@ -1,4 +1,4 @@
-"""Preparing elementwise launches: what each operand's shape means for how it is read."""
+"""Elementwise launches: each operand's shape decides how the program reads it."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ __all__ = [
 PART: Final = "__tensorplug_part__"
 """The attribute of a prepared kernel that holds its ``Part``."""
 
-# Elements that a work-item computes on a CPU: few enough that the groups of a large array keep
-# all cores busy, enough that starting a loop does not count.
+# Elements that a work-item computes on a CPU: few enough that the groups of a large array keep all
+# cores busy, and enough that the start of a loop costs little.
 RUN: Final = 1024
 
 
 class Input:
-    """An operand: its name in the expression, its type, and the C types to read it by."""
+    """An operand: its name in the expression, its type, and the C types to read it as."""
 
     __slots__ = ("computed", "name", "stored", "type")
 
@@ -59,7 +59,7 @@ class Constant(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What an elementwise kernel computes, to become a part of another (``fusion``)."""
+    """The computation of an elementwise kernel, to become a part of another (``fusion``)."""
 
     names: tuple[str, ...]
     expression: str
@@ -80,7 +80,8 @@ def prepare(
     """Return a callable of the inputs' buffers that computes ``expression`` into ``out``.
 
     ``result`` is the C type of the output's elements, ``definitions`` C declarations that the
-    expression uses, ``constants`` the numbers it names, ``slow_path`` what it does not serve for.
+    expression uses, ``constants`` the numbers it names, ``slow_path`` the inputs that it cannot
+    compute.
     """
     if not out.size:
         return calls.make_empty(runtime, out)
@@ -127,7 +128,7 @@ def _classify_access(steps: layouts.Strides, whole: layouts.Strides) -> template
 
 
 class SlowPath(NamedTuple):
-    """When an expression does not serve, and what serves then, however slow."""
+    """A condition under which an expression fails, and the slower expression to use then."""
 
     when: str
     value: str
@@ -164,7 +165,7 @@ def prepare_formula(
 ) -> Callable[..., DeviceBuffer]:
     """Return a callable of the inputs' buffers; ``types`` are of one dtype, by name.
 
-    ``declarations``: C functions of the caller's that the expression calls.
+    ``declarations``: the caller's C functions that the expression calls.
     """
     dtype = next(iter(types.values())).dtype
     expression = formula.of(dtype)
@@ -185,15 +186,15 @@ def prepare_formula(
         constants,
         slow_path,
     )
-    # Computed in the dtype itself, without a second formula or C of its own.
+    # Computed in the dtype itself, without a second formula or separate C.
     if computed == ctypes.stored(dtype) and out.dtype is dtype and not (slow_path or declarations):
         setattr(run, PART, Part(tuple(types), expression, tuple(constants)))
     return run
 
 
 def make_constant(name: str, value: dt.Scalar, dtype: DType) -> Constant:
-    """Return ``value`` rounded to ``dtype``, in the type in which that is computed with."""
+    """Return ``value`` rounded to ``dtype``, in the type that computes with it."""
     ctype = ctypes.computed(dtype)
-    with np.errstate(over="ignore"):  # what is beyond all numbers of the type is an infinity
+    with np.errstate(over="ignore"):  # values beyond the type's range become infinite
         rounded = np.array(value).astype(dtype.numpy)
     return Constant(name, ctype, ctypes.host(ctype).type(rounded))

@@ -1,13 +1,22 @@
 """Pooling over one to three axes: the first largest element, or the average, of each window.
 
-Channels that come first are taken for images of one channel each.
+Channels that come first count as images of one channel each.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from tensorplug.plugin import KernelTable, TensorType, Window, Windows, dilated_pooling_windows, pooling_windows, shapes, specs
+from tensorplug.plugin import (
+    KernelTable,
+    TensorType,
+    Window,
+    Windows,
+    dilated_pooling_windows,
+    pooling_windows,
+    shapes,
+    specs,
+)
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, ctypes, reduction, templates
@@ -24,7 +33,7 @@ kernels = KernelTable()
 
 Attributes = dict[str, Any]
 
-_WHOLE: Final = Window(1, 1, 1, 1, 0, 0, 1)  # along an axis that is not there
+_WHOLE: Final = Window(1, 1, 1, 1, 0, 0, 1)  # along a missing axis
 _FIELDS: Final = {
     "size": "size",
     "taps": "filter",
@@ -44,7 +53,7 @@ class Pooling(NamedTuple):
 
     @classmethod
     def of(cls, x: TensorType, windows: Windows, form: str = "N..C") -> Pooling:
-        """Return the pooling of x, laid out as ``form`` says."""
+        """Return the pooling of x in the layout ``form``."""
         three = (_WHOLE,) * (3 - len(windows)) + windows
         if form.endswith("C"):
             return cls(x.shape[0], three, x.shape[-1])
@@ -69,7 +78,7 @@ class Pooling(NamedTuple):
         body: str,
         declarations: str,
     ) -> Launch:
-        """Return the launch of a program that has the geometry as constants."""
+        """Return the launch of a program with the geometry as constants."""
         values = {"items": items, "channels": self.channels}
         for prefix, window in zip("dhw", self.windows, strict=True):
             for name, field in _FIELDS.items():
@@ -140,7 +149,7 @@ _TAPS_INSIDE: Final = """
 index_t inside(index_t at, index_t size, index_t taps, index_t stride, index_t before) {
   return min(at * stride + taps, before + size) - max(at * stride, before);
 }"""
-# A NaN is larger than anything, and of several NaNs the first counts.
+# A NaN is larger than anything, and of multiple NaNs the first counts.
 _SEARCH: Final = """if (best_tap < 0 || v > best || (v != v && best == best)) {
           best = v;
           best_tap = (kd * h_taps + kh) * w_taps + kw;
@@ -149,7 +158,7 @@ _SEARCH: Final = """if (best_tap < 0 || v > best || (v != v && best == best)) {
 
 
 class Result(NamedTuple):
-    """What a search writes for each window: the expression may name ``best`` and its tap."""
+    """An output of a search, for each window: the expression may name ``best`` and its tap."""
 
     name: str
     ctype: str
@@ -159,9 +168,9 @@ class Result(NamedTuple):
 def _search(
     runtime: Runtime, title: str, pooling: Pooling, x: TensorType, results: Sequence[Result]
 ) -> Launch:
-    """Return the launch (x, results...) that writes what is known of each window's largest.
+    """Return the launch (x, results...) that writes the results of each window.
 
-    ``best_tap`` and ``best_place`` are -1 under a window of nothing but padding.
+    ``best_tap`` and ``best_place`` are -1 for a window of padding alone.
     """
     body = "\n".join(
         [
@@ -221,7 +230,7 @@ def _launch_collect(
     take: str,
     out: TensorType,
 ) -> Launch:
-    """Return the launch that adds up, for each element, what the windows over it give.
+    """Return the launch that adds up, for each element, the shares of the windows over it.
 
     ``take`` declares ``v``, or continues with the next window.
     """
@@ -289,7 +298,7 @@ for _spec in (specs.AVG_POOL_GRAD, specs.AVG_POOL_3D_GRAD):
         backend: OpenCLBackend,
         out: TensorType,
     ) -> Call:
-        """Let each element ask the windows over it for its share."""
+        """Add up, for each element, its shares of the windows over it."""
         runtime = backend.runtime
         if not dy.size or not out.size:
             return calls.make_constant(runtime, out)
@@ -320,7 +329,7 @@ for _spec in (specs.MAX_POOL_GRAD, specs.MAX_POOL_3D_GRAD):
         backend: OpenCLBackend,
         out: TensorType,
     ) -> Call:
-        """Find the winner of each window, then let each element ask the windows over it."""
+        """Find the winner of each window, then add up dy for each element."""
         runtime = backend.runtime
         if not dy.size or not out.size:
             return calls.make_constant(runtime, out)
@@ -365,7 +374,7 @@ def max_pool_with_argmax(
     backend: OpenCLBackend,
     out: tuple[TensorType, TensorType],
 ) -> Callable[..., Any]:
-    """Take the largest, and say where it stands."""
+    """Return the largest element of each window, and its place."""
     runtime = backend.runtime
     makers = [runtime.prepare_empty(type_) for type_ in out]
     if not out[0].size:

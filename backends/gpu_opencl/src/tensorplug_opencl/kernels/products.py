@@ -1,4 +1,4 @@
-"""Matrix products as data, and what the programs that compute them have in common.
+"""Matrix products as data, and the common parts of the programs that compute them.
 
 Every program computes, for each batch and each slice of the inner axis, tiles of
 ``C = epilogue(A B)``; A, B and C are read and written by strides, so that transposing and
@@ -37,13 +37,13 @@ __all__ = [
     "write_sum",
 ]
 
-# Terms that are added one after the other: the rounding error grows with this plus the number
-# of such blocks (and not even with that, where these are added free of error).
+# Terms that are added one after the other: the rounding error grows with this plus the number of
+# such blocks (and not even with that, if their sum is compensated).
 BLOCK: Final = 32
 
 
 class Epilogue(NamedTuple):
-    """What becomes of each element ``x`` of the product before it is stored.
+    """The function applied to each element ``x`` of the product before the store.
 
     ``expression`` is C over x, the names of ``inputs`` (arrays with an element for every
     element of the product) and those of ``numbers`` (constants).
@@ -60,12 +60,11 @@ NO_EPILOGUE: Final = Epilogue()
 class Product(NamedTuple):
     """C = A B for every batch: A is rows x inner, B is inner x columns.
 
-    Where one of the three is ``Gathered``, there is no batch. Elements of C outside of it are
-    computed and not stored.
-    ``reach``: the number of elements in the largest of the arrays. ``slices``: into how many
-    the inner axis is cut; their products then lie behind one another in C, ``slice_by``
-    elements apart. ``raw``: C has the type that is computed with. ``summing``: A holds such
-    products, inner is their number, and there is no B.
+    If one of the three is ``Gathered``, there is no batch. Elements of C outside of it are
+    computed and not stored. ``reach``: the number of elements in the largest of the arrays.
+    ``slices``: into how many slices the inner axis is cut; their products then follow one another
+    in C, ``slice_by`` elements apart. ``raw``: C has the type of the computation. ``summing``: A
+    holds such products, inner is their number, and there is no B.
     """
 
     dtype: DType
@@ -85,7 +84,7 @@ class Product(NamedTuple):
 
     @property
     def turned(self) -> Product:
-        """The same product as that of B's and A's transposes, which gives C's."""
+        """The same product, computed from B's and A's transposes into C's."""
         inputs = tuple((name, matrix.turned) for name, matrix in self.epilogue.inputs)
         return self._replace(
             rows=self.columns,
@@ -204,7 +203,7 @@ def write_program(
 
 
 def write_store(of: Product, value: str, row: str, column: str) -> str:
-    """Return the statement that ends and stores an element of the product."""
+    """Return the statement that applies the epilogue to an element and stores it."""
     ctype = of.c.part_type("c")
     return (
         f"{{ const {ctype} on_row = {of.c.part('c', 'row', row)}, "
@@ -214,7 +213,7 @@ def write_store(of: Product, value: str, row: str, column: str) -> str:
 
 
 def write_put(of: Product, value: str, at: tuple[str, str], parts: tuple[str, str]) -> str:
-    """Return that statement where the parts of the place are already known, by these names.
+    """Return that statement for a place whose parts are already known, by these names.
 
     ``at``: the row and the column.
     """
@@ -228,7 +227,7 @@ def write_put(of: Product, value: str, at: tuple[str, str], parts: tuple[str, st
 
 
 def define_epilogue(epilogue: Epilogue, written: str) -> str:
-    """Return the C function that ends an element, which then has the type ``written``."""
+    """Return the C function that applies the epilogue and returns the type ``written``."""
     named = [f"const A {name}" for name in ("x", *(name for name, _ in epilogue.inputs))]
     named += [f"const A {name}" for name, _ in epilogue.numbers]
     return (
@@ -237,7 +236,7 @@ def define_epilogue(epilogue: Epilogue, written: str) -> str:
 
 
 def call_epilogue(epilogue: Epilogue, value: str, places: Mapping[str, str]) -> str:
-    """Return the call of that function; ``places`` say where each input is read."""
+    """Return the call of that function; ``places`` are the places at which it reads each input."""
     arguments = [
         value,
         *(f"{name}[{place}]" for name, place in places.items()),
@@ -247,7 +246,7 @@ def call_epilogue(epilogue: Epilogue, value: str, places: Mapping[str, str]) -> 
 
 
 def write_sum(of: Product, value: str, total: str, low: str) -> str:
-    """Return the statement that adds ``value`` to ``total``, and what that rounds off to ``low``.
+    """Return the statement that adds ``value`` to ``total``, and the rounding error to ``low``.
 
     (Knuth's error-free sum; T is the type of the three.)
     """
@@ -264,8 +263,8 @@ def allow_contraction(text: str) -> str:
     return f"#pragma OPENCL FP_CONTRACT ON\n{text}\n#pragma OPENCL FP_CONTRACT OFF"
 
 
-# Where the hardware fuses multiplication and addition, that is both faster and more exact. Some
-# drivers say so; others fuse what may be contracted, and have a slow function of that name.
+# On hardware with a fused multiply-add, that is both faster and more exact. Some drivers report
+# it; others fuse expressions that may be contracted, and have a slow function of that name.
 _SEPARATE: Final = "#define JOIN(x, y, sum) ((x) * (y) + (sum))"
 _FUSED: Final = "#ifdef {0}\n#define JOIN(x, y, sum) fma(x, y, sum)\n#else\n{1}\n#endif"
 _JOIN: Final = {

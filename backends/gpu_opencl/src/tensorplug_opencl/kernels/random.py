@@ -1,4 +1,4 @@
-"""Random numbers: one work-item per block of Philox4x32-10, which writes what it makes of it."""
+"""Random numbers: one work-item per block of Philox4x32-10, which writes the block's numbers."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ kernels = KernelTable()
 
 
 class _Recipe(NamedTuple):
-    """What a work-item makes of the words ``w`` (uint4) of its block.
+    """The computation of a work-item from the words ``w`` (uint4) of its block.
 
-    ``values``: a C expression for each element. ``before``: statements that come first.
-    ``functions``: C functions that they call.
+    ``values``: a C expression for each element. ``before``: the statements before them.
+    ``functions``: the C functions that they call.
     """
 
     values: Sequence[str]

@@ -1,7 +1,7 @@
-"""Which element of each row comes first: the largest or smallest, the first of equals.
+"""Searches for the first element of each row: the largest or smallest, the first of equals.
 
-A NaN comes before all numbers. That and the index make a total order, so that parts of a row
-may be searched by themselves, and their candidates after that.
+A NaN comes before all numbers. Elements and indices together have a total order, so that parts of
+a row can be searched separately, and their candidates after that.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ int before(A a, int a_index, A b, int b_index) {{
   if (b {sign} a || (b != b && a == a)) return 0;
   return a_index < b_index;
 }}"""
-BLOCK: Final = 512  # elements whose best is found, in vectors, before it is asked where it is
+BLOCK: Final = 512  # elements whose best is found, in vectors, before its place
 
 
 def arg_max(
@@ -116,8 +116,8 @@ def _launch_walk(
 ) -> Launch:
     """Return the launch giving, for each part of each row, the index that comes first.
 
-    The parts of a row are interleaved, so that neighbouring work-items read neighbouring
-    elements: of one row, or, where there is one part of each, of neighbouring rows.
+    The parts of a row are interleaved, so that neighbouring work-items read neighbouring elements:
+    of one row or, if each has one part, of neighbouring rows.
     """
     items = over.outputs * parts
     index = layouts.index_dtype(over.outputs * over.length, items)
@@ -142,9 +142,9 @@ def _launch_walk(
 def _launch_blocks(
     runtime: Runtime, over: Walk, dtype: DType, parts: int, order: str, best: Fold
 ) -> Launch:
-    """Return the same for contiguous rows, which finds the best of blocks in vectors.
+    """Return the same launch for contiguous rows; it finds the best of blocks in vectors.
 
-    Only the block whose best comes first is then asked where that is.
+    It then searches only the block with the best element for its place.
     """
     items = over.outputs * parts
     index = layouts.index_dtype(over.outputs * over.length, items)
@@ -193,7 +193,7 @@ def _launch_blocks(
 
 
 def _launch_final(runtime: Runtime, over: Walk, dtype: DType, parts: int, order: str) -> Launch:
-    """Return the launch giving, for each row, the one of its parts' candidates that is first."""
+    """Return the launch giving, for each row, the first of its parts' candidates."""
     items = over.outputs
     index = layouts.index_dtype(items * over.length)
     body = f"""  const index_t i = get_global_id(0);
@@ -227,5 +227,5 @@ def make_sorter(
 
 
 def width(length: int) -> int:
-    """Return the length of a row of what ``make_sorter`` gives."""
+    """Return the length of a row of ``make_sorter``'s result."""
     return length

@@ -74,13 +74,13 @@ def max_(
     backend: OpenCLBackend,
     out: TensorType,
 ) -> Call:
-    """Return the largest element, under the attribute name that this one kernel has."""
+    """Return the largest element; only this kernel has that attribute name."""
     return _prepare(specs.MAX, max_fold, x, reduction_indices, backend, out)
 
 
 @kernels.prepare(specs.MEAN)
 def mean(x: TensorType, *, axis: tuple[int, ...], backend: OpenCLBackend, out: TensorType) -> Call:
-    """Return the sum divided once, by the number of elements."""
+    """Return the sum, divided once by the number of elements."""
     return _prepare(specs.MEAN, sum_fold, x, axis, backend, out, "acc / count")
 
 

@@ -1,4 +1,4 @@
-"""Writing at indices where what was there is replaced, and the last of several updates stands.
+"""Writing at indices, where the last of multiple updates replaces the old elements.
 
 The number of the last update is found for each row first: by an atomic maximum, so that it does
 not depend on the order in which work-items run. Then each row is copied once.
@@ -84,9 +84,9 @@ def sparse_to_dense(
 def _make_replacer(
     runtime: Runtime, targets: Targets, steps: tuple[int, int], out: TensorType
 ) -> Callable[[DeviceBuffer, DeviceBuffer, DeviceBuffer, DeviceBuffer], None]:
-    """Return what writes (old, indices, updates, result).
+    """Return a callable that writes (old, indices, updates, result).
 
-    ``steps``: how far rows of the old elements lie apart, and how far updates.
+    ``steps``: the distances between rows of the old elements, and between updates.
     """
     make_last = runtime.prepare_empty(TensorType(dt.int32, (targets.rows,)))
     none = calls.make_element(-1, dt.int32)

@@ -1,4 +1,4 @@
-"""Images of another size: which pixels count, and how much, stands in tables made on the host."""
+"""Images of another size: tables made on the host hold the pixels and weights to use."""
 
 from __future__ import annotations
 
@@ -42,9 +42,10 @@ def _read_by_tables(
     body: str,
     declarations: str = "",
 ) -> Call:
-    """Return what writes each element of ``out``, an image, from ``x``, another with its channels.
+    """Return a callable that writes each element of the image ``out`` from the image ``x``.
 
-    In ``body`` x starts at the element's image and channel, and y at the element.
+    Both have the same channels. In ``body`` x starts at the element's image and channel, and y at
+    the element.
     """
     index = layouts.index_dtype(x.size, out.size)
     arrays = [
@@ -84,7 +85,7 @@ def _select_grid(attributes: dict[str, Any]) -> dict[str, bool]:
 
 
 def _choose_weight_dtype(dtype: DType) -> np.dtype[Any]:
-    """Return the type of weights: that in which ``dtype`` is computed with."""
+    """Return the type of weights: the one that computes with ``dtype``."""
     return np.dtype(np.float64 if dtype is dt.float64 else np.float32)
 
 
@@ -108,7 +109,7 @@ def resize_bilinear(
         Table("pixels", np.concatenate(pixels)),
         Table("fractions", np.concatenate(fractions).astype(_choose_weight_dtype(out.dtype))),
     ]
-    # On an axis that keeps its size pixels are kept, infinite ones too.
+    # An axis that keeps its size keeps its pixels, infinite ones too.
     down, across = ("start" if tap is None else "BLEND(start, end, part)" for tap in taps)
     stored, computed = ctypes.stored(out.dtype), ctypes.computed(out.dtype)
     declarations = f"""typedef {computed} A;
@@ -131,7 +132,7 @@ A between_columns(A start, A end, A part) {{ return {across}; }}
 def resize_nearest_neighbor(
     images: TensorType, *, attributes: dict[str, Any], backend: OpenCLBackend, out: TensorType
 ) -> Call:
-    """Read the pixels that are shown."""
+    """Read the nearest pixels."""
     if not out.size:
         return calls.make_empty(backend.runtime, out)
     shown = [
@@ -155,7 +156,7 @@ def resize_bilinear_grad(
     backend: OpenCLBackend,
     out: TensorType,
 ) -> Call:
-    """Let each pixel add up its shares of those it counts in."""
+    """Add up, for each pixel, its shares of the new pixels that use it."""
     sides = []
     for axis in (1, 2):
         old, new = images.shape[axis], dy.shape[axis]
@@ -177,7 +178,7 @@ def resize_nearest_neighbor_grad(
     backend: OpenCLBackend,
     out: TensorType,
 ) -> Call:
-    """Let each pixel add up those that show it."""
+    """Add up, for each pixel, the new pixels that show it."""
     sides = []
     for axis in (1, 2):
         old, new = images.shape[axis], dy.shape[axis]
@@ -187,9 +188,9 @@ def resize_nearest_neighbor_grad(
 
 
 class _Shares(NamedTuple):
-    """For each old pixel of an axis, from where on ``new`` has those that it counts in.
+    """For each old pixel of an axis, the start in ``new`` of the new pixels that use it.
 
-    ``share``: how much it counts in each of these.
+    ``share``: its weight in each of these.
     """
 
     starts: Whole

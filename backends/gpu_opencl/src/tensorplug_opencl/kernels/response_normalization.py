@@ -1,4 +1,4 @@
-"""Local response normalization: each channel by the squares of those around it."""
+"""Local response normalization: divide each channel by the squares around it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 kernels = KernelTable()
 
-# Of each channel: the sum of `term` over the channels j within the radius that there are.
+# Of each channel: the sum of `term` over the existing channels j within the radius.
 _WINDOW: Final = """  const index_t i = get_global_id(0);
   if (i >= items) return;
   const index_t own = i % channels, row = i - own;
@@ -103,7 +103,7 @@ def lrn_grad(
     backend: OpenCLBackend,
     out: TensorType,
 ) -> Call:
-    """Scale dy, and subtract what each channel does to the norms of its neighbours."""
+    """Scale dy, and subtract each channel's effect on the norms of its neighbours."""
     runtime = backend.runtime
     if not out.size:
         return calls.make_empty(runtime, out)

@@ -44,8 +44,8 @@ def clip_by_value(
     return pointwise.prepare_formula(backend.runtime, title, formula, {"x": x}, out, constants)
 
 
-# The neighbour's bits are one more or one less, as it is farther from 0 or not. The difference
-# of the two is NaN where one of them is.
+# The neighbour's bits are one more or one less, as it is farther from 0 or not. The difference of
+# the two is NaN if one of them is.
 _NEIGHBOUR: Final = """
 INLINE A neighbour(A a, A b) {
   const A beside_0 = a_copysign(a_number(1), b);
@@ -58,7 +58,7 @@ INLINE A neighbour(A a, A b) {
 def nextafter(
     a: TensorType, b: TensorType, *, backend: OpenCLBackend, out: TensorType
 ) -> Callable[..., Any]:
-    """Count on to the next bits; those of float16, widened here, have other neighbours."""
+    """Step to the next bit pattern; float16, widened here, has other neighbours."""
     types = {"a": a, "b": b}
     formula = Formula("neighbour(a, b)")
     title = f"NextAfter {a.dtype}"

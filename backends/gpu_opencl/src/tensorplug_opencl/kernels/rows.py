@@ -1,8 +1,8 @@
-"""Preparing what walks along rows: which elements belong to which row, and who walks.
+"""Launches that walk along rows: the elements of each row, and the work-items that read them.
 
-A row is a part of the input that becomes one number, or is normalized by itself. Long rows of
-which there are few are cut into parts, whose results are reduced again, until one is left for
-each row. The order of the operations depends on the shape and the device alone: results are
+A row is a part of the input that becomes one number, or that is normalized separately. If there
+are few long rows, they are cut into parts, and the parts' results are reduced again until each row
+has one. The order of the operations depends only on the shape and the device: results are
 reproducible.
 """
 
@@ -40,17 +40,17 @@ __all__ = [
 
 GROUP: Final = 256  # work-items that share a row on a GPU, if the device takes as many
 FEWEST: Final = 32  # of which GPUs run as many at once
-PART: Final = 8192  # elements for which another work-item pays on a CPU
-PARTS: Final = 32  # into which work is cut for each core of a CPU, so that all end together
+PART: Final = 8192  # elements that are worth another work-item on a CPU
+PARTS: Final = 32  # parts of the work for each core of a CPU, so that all end together
 FEWEST_PARTS: Final = 32  # fewer are some groups, most of which one core would get
 GROUP_PART: Final = 8  # elements for each work-item of a group, at least, in a part of a row
-SHORTEST_PART: Final = 32  # elements of a part where each work-item of a GPU has a row
+SHORTEST_PART: Final = 32  # elements of a part if each work-item of a GPU has a row
 LONG_WALK: Final = 32  # elements from which on a work-item counts as heavy
-STAGED: Final = 32  # elements in a run from which it is reduced first, in a launch of its own
+STAGED: Final = 32  # elements in a run from which a separate launch reduces it first
 
 
 class Walk(NamedTuple):
-    """Which elements belong to which row: a layout over rows, and one inside a row."""
+    """The elements of each row: a layout over rows, and one inside a row."""
 
     kept: Layout
     reduced: Layout
@@ -79,7 +79,7 @@ def walk(shape: Shape, axes: tuple[int, ...]) -> Walk:
 
 
 def count_parts(runtime: Runtime, outputs: int, length: int) -> int:
-    """Return into how many parts a row is cut where each work-item walks by itself."""
+    """Return into how many parts a row is cut if each work-item walks alone."""
     wanted = max(1, runtime.parallel_items // max(outputs, 1))
     return max(1, min(wanted, length // (8 * SHORTEST_PART)))
 
@@ -92,7 +92,7 @@ def count_parts_on_cpu(runtime: Runtime, units: int, elements: int) -> int:
 
 
 class Plan(NamedTuple):
-    """How a walk is done: the form, its layouts, and how many rows lie side by side."""
+    """The plan of a walk: the form, its layouts, and how many rows lie side by side."""
 
     form: Form
     walk: Walk  # for "columns", `kept` lacks the axis of the rows side by side
@@ -108,14 +108,14 @@ class Plan(NamedTuple):
 
     @property
     def units(self) -> int:
-        """Number of work-items, or groups, where each walks a whole row (or strip)."""
+        """Number of work-items, or groups, if each walks a whole row (or strip)."""
         return shapes.size(self.walk.kept.sizes) * self.strips
 
 
 def make_plan(runtime: Runtime, over: Walk, width: int, *, tiled: bool = False) -> Plan:
     """Return the plan for ``over`` with vectors of at most ``width`` elements.
 
-    ``tiled``: the recipe is one for tiles.
+    ``tiled``: the recipe supports tiles.
     """
     kept, reduced = over
     if reduced.rank == 1 and reduced.strides[0] == (1,):
@@ -162,7 +162,7 @@ def launch(
     total: int | None = None,
     constants: Sequence[np.generic] = (),
 ) -> Launch:
-    """Return the launch of ``recipe``: of buffers of its reads, then the output's."""
+    """Return the launch of ``recipe``: it takes the buffers of its reads, then the output's."""
 
     def of_width(width: int) -> Launch:
         sized = plan._replace(form=plan.form._replace(width=width))
@@ -184,7 +184,7 @@ def _launch_sized(
     total: int | None,
     constants: Sequence[np.generic],
 ) -> Launch:
-    """Return it for vectors or groups of exactly the form's width."""
+    """Return the launch for vectors or groups of exactly the form's width."""
     length = plan.walk.length
     whole = length if total is None else total
     units = plan.units * parts
@@ -222,13 +222,13 @@ def make_reducer(
     """Return a callable that reduces a buffer along ``over`` into ``out`` (not empty).
 
     ``last`` is the expression for the result once all is folded, which may name ``count``;
-    ``total`` is for the recursion, the number of elements in a row of the whole reduction.
+    ``total`` is for the recursion: the number of elements in a row of the whole reduction.
     """
     whole = over.length if total is None else total
     between = dt.float32 if out.dtype is dt.float16 else out.dtype
 
     def then(rest: Walk, first: Launch) -> Callable[[DeviceBuffer], DeviceBuffer]:
-        """Return what does ``first``, then reduces the rest of what that gives."""
+        """Return a callable that runs ``first``, then reduces its result further."""
         make = runtime.prepare_empty(TensorType(between, (rest.outputs, rest.length)))
         finish = make_reducer(runtime, title, rest, between, out, fold, last=last, total=whole)
 
@@ -274,7 +274,7 @@ def _plan_reduction(
 
 
 def _walk_runs(over: Walk) -> tuple[Walk, int]:
-    """Return the walk along contiguous runs alone, and how many of them are in each row."""
+    """Return the walk along contiguous runs only, and how many of them each row has."""
     kept, reduced = over
     sizes = (*kept.sizes, *reduced.sizes[:-1])
     strides = (*kept.strides[0], *reduced.strides[0][:-1])

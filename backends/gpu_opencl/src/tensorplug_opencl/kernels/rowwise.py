@@ -1,6 +1,7 @@
 """Program texts that walk along rows: fold all elements, perhaps again, then write.
 
-A ``Recipe`` says what is done; a ``Form`` by whom, and so how memory is read:
+A ``Recipe`` is the computation; a ``Form`` shares it out among work-items, and so decides how
+memory is read:
 
 - "lanes": a work-item takes a row (or a part of one) that is contiguous, in vectors, whose lanes
   are folded together at the end. For CPUs.
@@ -8,8 +9,8 @@ A ``Recipe`` says what is done; a ``Form`` by whom, and so how memory is read:
   has in local memory, as a tree. For GPUs, where neighbours then read neighbouring elements.
 - "columns": a work-item takes neighbouring rows, side by side in a vector (of length 1 on GPUs),
   whose elements lie apart. For rows along any axis but the last.
-- "tiles": the same, but a work-item of a CPU folds several such vectors, so that it reads longer
-  pieces of memory. For recipes of one pass that give one value.
+- "tiles": the same, but a work-item of a CPU folds multiple such vectors, so that it reads longer
+  pieces of memory. For recipes of one pass and one value.
 
 Statements and expressions name the type ``A``, which is a number or a vector of numbers, so that
 they are the same in all forms.
@@ -34,10 +35,10 @@ UNROLLED: Final = 4  # vectors that passes marked cheap take at a time
 
 
 class Read(NamedTuple):
-    """An input: its name in statements, the C type of its elements, and which one is meant.
+    """An input: its name in statements, the C type of its elements, and which element it names.
 
-    "element": that of this place, "along": the one with the same number along every row, "row":
-    the one that this row has.
+    "element": the one at this place; "along": the one with the same number along every row; "row":
+    the row's one element.
     """
 
     name: str
@@ -48,8 +49,8 @@ class Read(NamedTuple):
 class Pass(NamedTuple):
     """One walk along the row. ``statements`` define ``NAME_v`` for each fold ``NAME``.
 
-    ``after`` are statements once the folds are done, each by its name. A ``cheap`` pass takes
-    several vectors at a time.
+    ``after`` are the statements after the folds, which have these names. A ``cheap`` pass takes
+    multiple vectors at a time.
     """
 
     folds: Mapping[str, Fold]
@@ -60,12 +61,12 @@ class Pass(NamedTuple):
 
 
 class Recipe(NamedTuple):
-    """What is done with every row.
+    """The computation for every row.
 
     ``element`` is the C type computed with, ``stored`` the output's. Either ``result`` is the
-    expression of the one value that a row gives, or ``statements`` define ``value`` for each of
-    its elements, from ``final_reads``. ``constants`` are given as (name, C type); ``count``
-    names the number of elements in a whole row.
+    expression of a row's one value, or ``statements`` define ``value`` for each of its elements,
+    from ``final_reads``. ``constants`` are (name, C type); ``count`` names the number of elements
+    in a whole row.
     """
 
     title: str
@@ -91,9 +92,9 @@ class Form(NamedTuple):
     reduced: int
 
 
-# Constants: the work-items needed, into how many parts a row is cut, the elements of a row, of a
-# whole row (of which this may be a part), from one part to the next, rows side by side, and
-# how many vectors of these a work-item takes.
+# Constants: the work-items needed, the parts of a row, the elements of a row, of a whole row (of
+# which this may be a part) and from one part to the next, the rows side by side, and how many
+# vectors of these a work-item takes.
 CONSTANTS: Final = ("items", "parts", "length", "total", "span", "inner", "tile")
 TILE: Final = 16  # vectors, at most, in a tile
 
@@ -137,7 +138,7 @@ def _uses_vectors(form: Form) -> bool:
 
 
 class _Writer:
-    """Writes the body of one program."""
+    """The writer of one program's body."""
 
     def __init__(self, recipe: Recipe, form: Form) -> None:
         self._recipe = recipe
@@ -318,7 +319,7 @@ class _Writer:
             yield f"  const A {name} = {fold.close(name + '_sum')};"
 
     def _walk_by_tiles(self, step: Pass) -> Iterator[str]:
-        """Fold ``UNROLLED`` elements of each row at a time, then those that are left."""
+        """Fold ``UNROLLED`` elements of each row at a time, then the rest."""
         ((name, fold),) = step.folds.items()
         low = f"{name}_low = {name}_lows[t]" if fold.compensated else ""
         states = [f"{name}_all", *([f"{name}_lows"] if fold.compensated else [])]

@@ -1,9 +1,9 @@
 """Running folds along the middle axis of [outer, length, inner] arrays.
 
-Where there are fewer rows than the device can work on, rows are cut into parts: the first pass
-folds each part, the totals are scanned by the same means, and the last pass runs through each part
-from what came before it. A work-item runs by itself, through several neighbouring rows at once
-on a CPU; on a GPU a group shares a contiguous row, tile by tile through local memory.
+If there are too few rows for the device, rows are cut into parts: the first pass folds each part,
+the same code scans the totals, and the last pass runs through each part from the total before it.
+A work-item runs alone, through multiple neighbouring rows at once on a CPU; on a GPU a group
+shares a contiguous row, tile by tile through local memory.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 __all__ = ["Scan", "make_scanner"]
 
 GROUP: Final = 128  # work-items that share a row, if the device takes as many
-EACH: Final = 8  # elements of a tile for each of them
-PART: Final = 4096  # elements for which another work-item pays on a CPU
-SHORTEST_PART: Final = 64  # elements of a part on a GPU where each work-item has a row
+PER_ITEM: Final = 8  # elements of a tile for each of them
+PART: Final = 4096  # elements that are worth another work-item on a CPU
+SHORTEST_PART: Final = 64  # elements of a part on a GPU if each work-item has a row
 
 
 class Scan(NamedTuple):
-    """What to fold, over which array, and how the results are to be placed."""
+    """The fold, its array, and the places of its results."""
 
     title: str
     fold: Fold
@@ -84,7 +84,7 @@ def _choose_way(runtime: Runtime, scan: Scan, source: DType, target: DType) -> _
         width = min(widest, 1 << (inner.bit_length() - 1))
         units = outer * -(-inner // width)
         wanted = rows.PARTS * runtime.device.max_compute_units // units
-        # Two walks instead of one pay only where otherwise cores would be idle.
+        # Two walks instead of one are worth it only if cores would otherwise be idle.
         enough = units >= runtime.device.max_compute_units
         parts = 1 if enough else min(wanted, length * width // PART)
         return _Way(width, 0, max(1, parts))
@@ -94,13 +94,13 @@ def _choose_way(runtime: Runtime, scan: Scan, source: DType, target: DType) -> _
     most = min(GROUP, runtime.device.max_work_group_size)
     group = 1 << (most.bit_length() - 1)
     wanted = runtime.parallel_items // (outer * group)
-    return _Way(1, group, max(1, min(wanted, length // (group * EACH))))
+    return _Way(1, group, max(1, min(wanted, length // (group * PER_ITEM))))
 
 
 def _launch(
     runtime: Runtime, scan: Scan, way: _Way, source: DType, target: DType, *, totals: bool
 ) -> Launch:
-    """Return the launch of x, what each part begins with (x if there is one part), and y."""
+    """Return the launch (x, the start value of each part (x if there is one part), y)."""
 
     def of_size(group: int) -> Launch:
         return _launch_sized(
@@ -113,7 +113,7 @@ def _launch(
 def _launch_sized(
     runtime: Runtime, scan: Scan, way: _Way, source: DType, target: DType, *, totals: bool
 ) -> Launch:
-    """Return it for groups of this size; 0: each work-item walks by itself."""
+    """Return the launch for groups of this size; 0: each work-item walks alone."""
     outer, length, inner = scan.shape
     strips = -(-inner // way.width)
     units = outer * way.parts * strips
@@ -200,13 +200,14 @@ def _write_by_items(
 
 
 def _write_by_groups(scan: Scan, way: _Way, target: DType, *, totals: bool, carried: bool) -> str:
-    """Return the body for groups: tiles of ``EACH`` elements for each work-item.
+    """Return the body for groups: tiles of ``PER_ITEM`` elements for each work-item.
 
-    Each folds its own in order, the group scans what these come to, and each runs through its
-    own again from there. What came before the tile is kept by all of them, compensated.
+    Each work-item folds its own elements in order, the group scans these totals, and each runs
+    through its own elements again from there. All of them keep the compensated total before the
+    tile.
     """
     fold, size, stored = scan.fold, way.group, ctypes.stored(target)
-    tile = size * EACH
+    tile = size * PER_ITEM
     neutral = f"(A)({fold.initial})"
     place = "row * length + (reverse ? length - 1 - c : c)"
     join = fold.join
@@ -224,8 +225,8 @@ def _write_by_groups(scan: Scan, way: _Way, target: DType, *, totals: bool, carr
     }}
     barrier(CLK_LOCAL_MEM_FENCE);
     A whole = {neutral};
-    for (int k = 0; k < {EACH}; k++) {{
-      const A v = held[lane * {EACH} + k];
+    for (int k = 0; k < {PER_ITEM}; k++) {{
+      const A v = held[lane * {PER_ITEM} + k];
       whole = {join("whole", "v")};
     }}
     sums[lane] = whole;
@@ -238,10 +239,10 @@ def _write_by_groups(scan: Scan, way: _Way, target: DType, *, totals: bool, carr
     }}
     const A carried = {fold.result};
     A inside = lane ? sums[lane - 1] : {neutral};
-    for (int k = 0; k < {EACH}; k++) {{
-      const A v = held[lane * {EACH} + k];
+    for (int k = 0; k < {PER_ITEM}; k++) {{
+      const A v = held[lane * {PER_ITEM} + k];
       const A after = {join("inside", "v")}, chosen = exclusive ? inside : after;
-      held[lane * {EACH} + k] = {join("carried", "chosen")};
+      held[lane * {PER_ITEM} + k] = {join("carried", "chosen")};
       inside = after;
     }}
     barrier(CLK_LOCAL_MEM_FENCE);

@@ -1,9 +1,9 @@
 """Adding at indices, where duplicates add up.
 
-Floats are added by atomic operations in double precision, in whatever order the hardware takes:
-the result may differ in its last bit from run to run. Where that is not wanted, where the
-device cannot do it, and for float64, the updates are sorted by their targets, and each run of
-equal targets is added in the order in which they are given.
+Floats are added by atomic operations in double precision, in the order that the hardware chooses:
+the result may differ in its last bit from run to run. If the user rules that out, if the device
+cannot do it, and for float64, the updates are sorted by their targets, and each run of equal
+targets is added in the order of the input.
 """
 
 from __future__ import annotations
@@ -11,7 +11,17 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from tensorplug.plugin import DType, KernelRefusedError, KernelTable, SettingsError, Shape, TensorType, scatter_depth, shapes, specs
+from tensorplug.plugin import (
+    DType,
+    KernelRefusedError,
+    KernelTable,
+    SettingsError,
+    Shape,
+    TensorType,
+    scatter_depth,
+    shapes,
+    specs,
+)
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import (
@@ -38,7 +48,7 @@ MOST_UPDATES: Final = 2**31 - 1  # they are numbered by ints
 
 
 class Targets(NamedTuple):
-    """Where updates go: ``number`` indices of so many numbers each name rows of ``named`` axes.
+    """The rows that updates go to: ``number`` indices name rows of the ``named`` axes.
 
     ``inner``: the elements of a row.
     """
@@ -50,14 +60,14 @@ class Targets(NamedTuple):
 
     @classmethod
     def of(cls, indices: TensorType, updates: TensorType, shape: Shape) -> Targets:
-        """Return those of a scatter of ``updates`` (not empty) into ``shape``."""
+        """Return the targets of a scatter of ``updates`` (not empty) into ``shape``."""
         depth = scatter_depth(indices.shape, updates.shape, shape)
         inner = shapes.size(shape[depth:])
         return cls(indices, shape[:depth], check_number(updates.size // inner), inner)
 
     @property
     def rows(self) -> int:
-        """How many rows there are to write to."""
+        """The number of rows to write to."""
         return shapes.size(self.named)
 
     @property
@@ -76,7 +86,7 @@ class Targets(NamedTuple):
 
 
 def check_number(count: int) -> int:
-    """Return ``count``.
+    """Return ``count`` if it can number updates.
 
     Raises:
         KernelRefusedError: so many updates cannot be numbered.
@@ -123,10 +133,10 @@ def is_deterministic() -> bool:
 
 
 def _choose_accumulator(backend: OpenCLBackend, dtype: DType) -> DType | None:
-    """Return the dtype in which atomics add up ``dtype``; None where they cannot.
+    """Return the dtype in which atomics add up ``dtype``; None if they cannot.
 
-    Integers wrap, so that any order gives the same. Sums of float64 in any order would lose
-    more digits than the error that is promised.
+    Integers wrap, so that any order gives the same. Sums of float64 in any order would exceed the
+    documented error.
     """
     wide = backend.runtime.has_atomics64
     if dtype in dt.INTEGER:
@@ -144,14 +154,12 @@ _ATOMICS: Final = {
         "#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable",
         "atom_add(place, v);",
     ),
-    # There is no addition of doubles: a sum replaces what it was made from, if that still stands.
+    # There is no atomic addition of doubles: a sum replaces its old value if that is still there.
     dt.float64: (
         "#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable",
-        """ulong old = 0, known;  // the first exchange says what it is
-    do {
-      known = old;
-      old = atom_cmpxchg((volatile global ulong *)place, known, as_ulong(as_double(known) + v));
-    } while (old != known);""",
+        """ulong old = 0, known; // the first exchange reads it do { known = old; old =
+    atom_cmpxchg((volatile global ulong *)place, known, as_ulong(as_double(known) + v)); } while
+    (old != known);""",
     ),
 }
 
@@ -230,7 +238,7 @@ def _launch_narrow(runtime: Runtime, kept: DType, out: TensorType) -> Launch:
 def _add_in_order(
     backend: OpenCLBackend, targets: Targets, updates: TensorType, out: TensorType
 ) -> Call:
-    """Sort the updates' rows; one work-item for each run of equal ones adds them up."""
+    """Sort the updates' rows, and add up each run of equal ones in one work-item."""
     runtime, count = backend.runtime, targets.number
     zero = calls.make_element(0, out.dtype)
     make_rows = runtime.prepare_empty(TensorType(dt.int64, (count,)))

@@ -1,4 +1,4 @@
-"""Places in sorted rows, by halving: a work-item for each value."""
+"""Binary search in sorted rows: a work-item for each value."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 kernels = KernelTable()
 
-# Whether an element stands before the place of v; a NaN is largest and equals other NaN.
+# Whether an element comes before the place of v; NaNs are largest and equal to one another.
 _BEFORE: Final = {
     "left": "x < v || (v != v && x == x)",
     "right": "x <= v || v != v",
@@ -35,7 +35,7 @@ def search_sorted(
     backend: OpenCLBackend,
     out: TensorType,
 ) -> Call:
-    """Search the one row there is, or for each row of values its own."""
+    """Search the only row, or search each row for its own row of values."""
     runtime, length = backend.runtime, sorted_sequence.shape[-1]
     if not out.size:
         return calls.make_empty(runtime, out)

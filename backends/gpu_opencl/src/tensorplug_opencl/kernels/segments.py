@@ -1,4 +1,4 @@
-"""Sums by segment, and counts: rows scattered to where their numbers say."""
+"""Sums by segment, and counts: scatters of rows by their numbers."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def _sum(
     size: int,
     out: TensorType,
 ) -> Call:
-    """Return a callable of numbers and x, [*numbers, *rest], that adds up what has one number.
+    """Return a callable of numbers and x, [*numbers, *rest], that adds up equal numbers' elements.
 
-    The numbers stand in ``rows`` rows, each of which has ``size`` sums of its own. What is not
-    from 0 to ``size - 1`` gets a place outside and is dropped: no negative number counts from
-    the end here.
+    The numbers are in ``rows`` rows, each of which has ``size`` separate sums. A number outside 0
+    to ``size - 1`` gets a place outside and is dropped: negative numbers do not count from the end
+    here.
     """
     runtime, count = backend.runtime, ids.size
     rest = x.shape[ids.rank :]
@@ -105,7 +105,7 @@ def dense_bincount(
     backend: OpenCLBackend,
     out: TensorType,
 ) -> Call:
-    """Count, or add up weights, row by row; or say whether there is any."""
+    """Count, or add up weights, row by row; or return whether there is any."""
     rows = shapes.size(x.shape[:-1])
     if not binary_output:
         return _make_counter(backend, x, weights, rows, size, out)

@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 kernels = KernelTable()
 
-# By the root of e**-|x|, twice: the power may be subnormal where the result is not. Below the
-# bound the unit is 0; cutting off there keeps infinity from meeting it.
+# Multiplies twice by the root of e**-|x|: the power may be subnormal although the result is not.
+# Below the bound the unit is 0; the cut avoids infinity times 0.
 _UNIT: Final = f"""
 INLINE A unit(A x) {{
   const A root = a_exp(a_fabs(x) * (A)-0.5);
   const A side = x < 0 ? root : 1;
   return (x < -(A){SILU_REACH} ? -(A){SILU_REACH} : x) * side * side / (root * root + 1);
 }}"""
-# The slope at |x|; at -|x| it is 1 less that.
+# The slope at |x|; at -|x| it is 1 minus that.
 _SLOPE: Final = f"""
 INLINE A slope(A x) {{
   const A size = a_fabs(x) > (A){SILU_REACH} ? (A){SILU_REACH} : a_fabs(x);
@@ -35,7 +35,7 @@ INLINE A slope(A x) {{
 
 @kernels.prepare(specs.SILU)
 def silu(x: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Callable[..., Any]:
-    """Take the larger side of the sigmoid from the power itself."""
+    """Compute the larger side of the sigmoid from the power itself."""
     formula, title = Formula("unit(x)"), f"Silu {x.dtype}"
     return pointwise.prepare_formula(
         backend.runtime, title, formula, {"x": x}, out, declarations=_UNIT

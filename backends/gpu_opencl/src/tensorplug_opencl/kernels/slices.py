@@ -1,4 +1,4 @@
-"""Products whose inner axis was cut into slices: how the parts lie, and their sum."""
+"""Products whose inner axis is cut into slices: the layout of the parts, and their sum."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["choose_dtype", "launch_add", "launch_close", "make_part", "multiply_
 
 
 def choose_dtype(dtype: DType) -> DType:
-    """Return the dtype in which parts are stored: the one that is computed with."""
+    """Return the dtype in which parts are stored: the one of the computation."""
     if dtype.kind == "float":
         return dt.float32 if dtype is dt.float16 else dtype
     return dt.uint64 if dtype.itemsize == 8 else dt.uint32
@@ -42,7 +42,7 @@ def make_part(of: Product, number: int) -> Product:
 
 
 def launch_close(runtime: Runtime, of: Product, part: Product) -> Launch:
-    """Return the launch on the parts, the epilogue's inputs and C that adds up and ends."""
+    """Return the launch on the parts, the epilogue's inputs and C that adds up and finishes."""
     sums = of._replace(inner=part.slices, a=part.c, slice_by=part.slice_by, summing=True)
     items = part.slice_by
     index = products.choose_index(sums, items)
@@ -65,10 +65,10 @@ def launch_close(runtime: Runtime, of: Product, part: Product) -> Launch:
 def multiply_in_slices(
     runtime: Runtime, of: Product, number: int, launch: Callable[[Product], Launch]
 ) -> Callable[..., None]:
-    """Return the product by way of those of at most ``number`` slices of the inner axis.
+    """Return the product as a sum over at most ``number`` slices of the inner axis.
 
-    ``launch`` prepares a product on the buffers of A, B and C; what is returned takes those of
-    A, B, the epilogue's inputs, and C.
+    ``launch`` prepares a product on the buffers of A, B and C; the returned callable takes those
+    of A, B, the epilogue's inputs, and C.
     """
     part = make_part(of, number)
     multiply = launch(part)
@@ -86,7 +86,7 @@ def multiply_in_slices(
 def launch_add(runtime: Runtime, dtype: DType, number: int, size: int) -> Launch:
     """Return the launch (parts, result) that adds up ``number`` arrays of ``size`` elements.
 
-    The parts are of ``choose_dtype`` the result.
+    The parts' dtype is ``choose_dtype`` of the result's.
     """
     row = Matrix(0, 1, ())
     none = Matrix(0, 0, ())

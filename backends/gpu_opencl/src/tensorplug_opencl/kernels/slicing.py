@@ -53,9 +53,9 @@ def _read_parts(
     starts: list[int],
     out: Sequence[TensorType],
 ) -> Callable[..., Any]:
-    """Return what reads a part with ``strides`` from each start on.
+    """Return a callable that reads a part with ``strides`` from each start on.
 
-    Parts of one type share a launch: where they begin is the offset of a view.
+    Parts of one type share a launch, which takes their start as the offset of a view.
     """
     made: dict[TensorType, Call] = {}
     reads = []
@@ -70,7 +70,7 @@ def _read_parts(
 
 
 def _find_walk(shape: Shape, taken: Selection) -> tuple[int, Strides]:
-    """Return where a selection from ``shape`` starts, and its strides."""
+    """Return the start of a selection from ``shape``, and its strides."""
     own = row_major(shape)
     start = sum(first * step for first, step in zip(taken.starts, own, strict=True))
     return start, tuple(by * step for by, step in zip(taken.steps, own, strict=True))
@@ -80,7 +80,7 @@ def _find_walk(shape: Shape, taken: Selection) -> tuple[int, Strides]:
 def strided_slice(
     x: TensorType, *, attributes: dict[str, Any], backend: OpenCLBackend, out: TensorType
 ) -> Call:
-    """Share the memory if what is taken is contiguous."""
+    """Share the memory if the selection is contiguous."""
     taken = selection(x.shape, attributes)
     start, strides = _find_walk(x.shape, taken)
     return moving.make_reader(backend.runtime, x.dtype, taken.counts, strides, x.size, out, start)
@@ -130,7 +130,7 @@ def strided_slice_update(
         return lambda tensor, _value: tensor
     start, strides = _find_walk(tensor.shape, taken)
     places = iter(zip(strides, taken.counts, strict=True))
-    # The axes of the slice: those of the tensor, but for some of one element that come or go.
+    # The axes of the slice: those of the tensor, apart from added or dropped axes of one element.
     steps = tuple(_take_next_step(places, size) for size in taken.shape)
     source = broadcast_strides(value.shape, taken.shape)
     flat = ((tensor.size,), (1,))
@@ -147,7 +147,7 @@ def strided_slice_update(
 
 
 def _take_next_step(places: Any, size: int) -> int:
-    """Return the stride of the next axis of ``size`` elements; 0 for one that has one."""
+    """Return the stride of the next axis of ``size`` elements; 0 for an axis of one element."""
     if size == 1:
         return 0
     return int(next(step for step, count in places if count == size))

@@ -1,11 +1,18 @@
-"""A convolution as data: types, windows, and how its arrays are laid out."""
+"""A convolution as data: its types, its windows, and its arrays' layouts."""
 
 from __future__ import annotations
 
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tensorplug.plugin import DType, Shape, Windows, channel_axis, convolution_windows, spatial_axes
+from tensorplug.plugin import (
+    DType,
+    Shape,
+    Windows,
+    channel_axis,
+    convolution_windows,
+    spatial_axes,
+)
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels.gathers import Digit, gather
 
@@ -19,11 +26,11 @@ __all__ = ["Convolution"]
 
 
 class Convolution(NamedTuple):
-    """Everything that the forward kernel and those of its two gradients share.
+    """The common data of the forward kernel and of its two gradients.
 
-    ``x``, ``filter`` and ``y`` are the shapes of input, filter and output, all as given.
-    ``x_by`` and ``y_by`` are the distances of their (image, spatial axes, channel).
-    Filters are [taps along each axis, in, out], which is the matrix [taps, out] as it stands.
+    ``x``, ``filter`` and ``y`` are the shapes of input, filter and output, as received. ``x_by``
+    and ``y_by`` are the distances of their (image, spatial axes, channel). Filters are [taps along
+    each axis, in, out], which is the matrix [taps, out] unchanged.
     """
 
     runtime: Runtime
@@ -43,7 +50,7 @@ class Convolution(NamedTuple):
         shapes: tuple[Shape, Shape, Shape],
         attributes: dict[str, Any],
     ) -> Convolution:
-        """Return the convolution of x and filter to y, whose ``shapes`` are given."""
+        """Return the convolution of x and filter to y, with these ``shapes``."""
         x, filter, y = shapes
         data_format = attributes["data_format"]
         order = (0, *spatial_axes(data_format), channel_axis(data_format))
@@ -53,7 +60,7 @@ class Convolution(NamedTuple):
 
     @property
     def empty(self) -> bool:
-        """Whether nothing is multiplied with anything."""
+        """Whether there is nothing to multiply."""
         return 0 in (*self.x, *self.filter, *self.y)
 
     @property

@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 kernels = KernelTable()
 
-# e = exp(x - best), where what the subtraction rounds off (Knuth's error-free difference) would
-# be multiplied by its size: e**(d + low) is e**d (1 + low).
+# e = exp(x - best). The exponential would multiply the subtraction's rounding error (Knuth's
+# error-free difference) by its size: e**(d + low) is e**d (1 + low).
 _SHIFTED: Final = (
     "const A d = x - best; const A z = d - x; const A low = (x - (d - z)) - (best + z); "
     "const A plain = exp(d); const A e = (low - low == 0) ? plain + plain * low : plain;"
 )
-# The exponentials of those that equal the largest are 1: these are counted, and the others added
-# up. Without one of these 1, `rest` keeps its digits where the logarithm needs them. It is NaN
-# for a NaN or an infinity.
+# Elements equal to the largest have the exponential 1: these are counted, and the others added up.
+# Without one of these 1, `rest` keeps the digits that the logarithm needs. It is NaN for a NaN or
+# an infinity.
 _REST: Final = "const A rest = (equals - 1) + others + (best - best);"
 
 
@@ -59,7 +59,7 @@ def _make_recipe(name: str, dtype: DType, reads: list[Read], passes: list[Pass])
 
 @kernels.prepare(specs.SOFTMAX)
 def softmax(logits: TensorType, *, dim: int, backend: OpenCLBackend, out: TensorType) -> Call:
-    """Exponentials of the distances from the largest, divided by their sum."""
+    """Divide the exponentials of the distances from the largest by their sum."""
     dtype = logits.dtype
     reads = [Read("x", ctypes.stored(dtype))]
     passes = [_make_largest_pass(dtype), _make_exponentials_pass(dtype)]
@@ -71,7 +71,7 @@ def softmax(logits: TensorType, *, dim: int, backend: OpenCLBackend, out: Tensor
 
 @kernels.prepare(specs.LOG_SOFTMAX)
 def log_softmax(logits: TensorType, *, axis: int, backend: OpenCLBackend, out: TensorType) -> Call:
-    """Distances from the largest, minus the logarithm of the sum of their exponentials."""
+    """Subtract the logarithm of the sum of exponentials from the distances to the largest."""
     dtype = logits.dtype
     reads = [Read("x", ctypes.stored(dtype))]
     sums = _make_exponentials_pass(dtype)
@@ -86,7 +86,7 @@ def log_softmax(logits: TensorType, *, axis: int, backend: OpenCLBackend, out: T
 def softmax_grad(
     dy: TensorType, y: TensorType, *, dim: int, backend: OpenCLBackend, out: TensorType
 ) -> Call:
-    """Take from dy its mean under the distribution y; multiply by y."""
+    """Subtract from dy its mean under the distribution y, then multiply by y."""
     stored = ctypes.stored(out.dtype)
     mean = Pass(
         {"mean": folds.sum_fold(out.dtype)}, ("dy", "w"), "const A mean_v = dy * w;", cheap=True
@@ -128,7 +128,7 @@ def cross_entropy_grad(
     backend: OpenCLBackend,
     out: TensorType,
 ) -> Call:
-    """Scale softmax by the sum of the labels, take the labels away, multiply by dy."""
+    """Scale softmax by the sum of the labels, subtract the labels, multiply by dy."""
     dtype, stored = logits.dtype, ctypes.stored(logits.dtype)
     sums = _make_exponentials_pass(dtype)
     with_labels = sums._replace(

@@ -49,7 +49,7 @@ def top_k(
 def sort(
     x: TensorType, *, axis: int, descending: bool, backend: OpenCLBackend, out: TensorType
 ) -> Call:
-    """Sort rows along any axis; equals keep their order whether that is asked for or not."""
+    """Sort rows along any axis; equals always keep their order."""
     if not x.size:
         return calls.make_empty(backend.runtime, out)
     order_of = _make_order(backend.runtime, x, axis, descending=descending)
@@ -61,7 +61,7 @@ def sort(
 def arg_sort(
     x: TensorType, *, axis: int, descending: bool, backend: OpenCLBackend, out: TensorType
 ) -> Call:
-    """Return the indices instead."""
+    """Return the indices that sort."""
     if not x.size:
         return calls.make_empty(backend.runtime, out)
     order_of = _make_order(backend.runtime, x, axis, descending=descending)
@@ -74,7 +74,7 @@ def arg_sort(
 def _make_order(
     runtime: Runtime, x: TensorType, axis: int, *, descending: bool
 ) -> Callable[[DeviceBuffer], DeviceBuffer]:
-    """Return what gives the indices that sort ``x`` along ``axis``, with that axis last."""
+    """Return a callable giving the indices that sort ``x`` along ``axis``, with that axis last."""
     length = x.shape[axis]
     sorter = merging.make_sorter(runtime, x.dtype, x.size // length, length, descending=descending)
     others = [*range(axis), *range(axis + 1, x.rank), axis]
@@ -87,9 +87,10 @@ def _make_order(
 
 
 def _launch_take(runtime: Runtime, x: TensorType, axis: int, k: int, *, values: bool) -> Launch:
-    """Return the launch that gives the first ``k`` of each row in order, at their places.
+    """Return the launch that writes the first ``k`` of each row in order, at their places.
 
-    With ``values`` it reads x and the order, else the order alone, and gives indices.
+    With ``values`` it reads x and the order; otherwise it reads the order only, and writes
+    indices.
     """
     length, inner = x.shape[axis], shapes.size(x.shape[axis + 1 :])
     items = x.size // length * k

@@ -1,7 +1,7 @@
 """Fourier transforms along the last axis.
 
-Real numbers are transformed as half as many complex ones, pairs of neighbours, where their
-number is even; the spectrum is then taken apart, or put together before.
+An even number of real ones is transformed as half as many complex ones, pairs of neighbours; a
+further program splits the spectrum afterwards, or joins it before.
 """
 
 from __future__ import annotations
@@ -78,15 +78,15 @@ def rfft(input: TensorType, *, fft_length: int, backend: OpenCLBackend, out: Ten
     return run
 
 
-# The spectrum of x from that of z[j] = x[2 j] + i x[2 j + 1]: those of both halves are told apart
-# by symmetry, and the second one is turned.
+# The spectrum of x from that of z[j] = x[2 j] + i x[2 j + 1]: symmetry separates those of both
+# halves, and the second one is turned.
 _SPLIT = """
 A split(A z, A mirrored, A turn) {
   const A even = (A)(z.x + mirrored.x, z.y - mirrored.y) / 2;
   const A odd = (A)(z.y + mirrored.y, mirrored.x - z.x) / 2;
   return even + times(odd, turn);
 }"""
-# And back; a number's imaginary part that real signals do not have is not looked at.
+# And back; imaginary parts that real signals do not have are ignored.
 _JOIN = """
 A joined(A z, A mirrored, A turn) {
   const A even = (A)(z.x + mirrored.x, z.y - mirrored.y) / 2;
@@ -141,7 +141,7 @@ def _resize(backend: OpenCLBackend, source: TensorType, out: TensorType) -> Call
 
 @kernels.prepare(specs.IRFFT)
 def irfft(input: TensorType, *, fft_length: int, backend: OpenCLBackend, out: TensorType) -> Call:
-    """Put the spectrum of n / 2 complex numbers together, if n is even; transform it back."""
+    """Join the spectrum of n / 2 complex numbers, if n is even; transform it back."""
     if not out.size:
         return calls.make_empty(backend.runtime, out)
     if not input.size:

@@ -27,11 +27,11 @@ __all__ = [
 Index = np.dtype[np.generic]  # of index_t: uint32, or uint64 for large arrays
 Access = Literal["whole", "single", "row", "column"]
 
-# A fused multiply-add rounds once: fine where we ask for it, but it would break the error-free
+# A fused multiply-add rounds once. That is fine on request, but it would break the error-free
 # transformations that sums rely on.
 _STRICT: Final = "#pragma OPENCL FP_CONTRACT OFF"
-# Begins a function. What is long or called twice compilers might not put into a loop, and the
-# loop could not be vectorized.
+# Begins a function. Compilers might not inline functions that are long or called twice into a
+# loop, and then could not vectorize the loop.
 _INLINE: Final = "#define INLINE static inline __attribute__((always_inline))"
 _HALF: Final = "#pragma OPENCL EXTENSION cl_khr_fp16 : enable"
 
@@ -47,10 +47,10 @@ class Array(NamedTuple):
 class Operand(NamedTuple):
     """An input of an elementwise kernel.
 
-    ``access``: "whole" reads element i for element i of the result, "single" always the first.
-    The others find the start of each row (the result's last axis) in the layout: "row" has an
-    element for each of the row's, "column" one for all of them. ``computed``: the type in which
-    the expression sees it.
+    ``access``: "whole" reads element i for element i of the result, "single" always the first. The
+    others find the start of each row (the result's last axis) in the layout: "row" has one element
+    for each element of the row, "column" one for all of them. ``computed``: the type in which the
+    expression sees it.
     """
 
     name: str
@@ -72,8 +72,8 @@ def write_program(
     """Return a whole program.
 
     ``constants`` are C parameter declarations; ``body`` runs with every pointer already at its
-    first element. ``index`` becomes the type ``index_t``. ``apart``: what is written is not
-    read, by way of any other pointer.
+    first element. ``index`` becomes the type ``index_t``. ``apart``: the kernel reads no written
+    element through another pointer.
     """
     parameters = []
     qualifier = "restrict " if apart else ""
@@ -91,7 +91,7 @@ def write_program(
 
 
 def declare_indices(*names: str, layout: bool = False) -> list[str]:
-    """Return the declarations of index constants, then of the layout where there is one."""
+    """Return the declarations of index constants, then of the layout if there is one."""
     declared = [f"const index_t {name}" for name in names]
     return [*declared, "const Layout layout"] if layout else declared
 
@@ -129,16 +129,16 @@ def write_elementwise(
 ) -> str:
     """Return ``y[i] = expression`` over the operands' elements, for i < n.
 
-    The expression is the body of a function of its own, so that no operand or constant can
-    have the name of something else here.
+    The expression is the body of a separate function, so that the names of operands and constants
+    cannot clash with others.
 
-    A work-item computes one element, so that neighbours read neighbours, as GPUs want it; or
-    else ``run`` of them, one after the other: CPU drivers turn such a loop into vector
-    instructions. ``slow_path``: a condition on which another expression serves, at any cost.
+    A work-item computes one element, so that neighbours read neighbours, as suits GPUs; or else
+    ``run`` of them, one after the other: CPU drivers turn such a loop into vector instructions.
+    ``slow_path``: the condition under which a slower expression replaces it.
 
     Constants: ``n``; then, if any operand is read by rows, ``length``, that of a row, and the
-    layout of the ``rank`` axes before the last: sizes, then the strides of each such operand;
-    then ``constants``, given as (name, C type).
+    layout of the ``rank`` axes before the last: sizes, then the strides of each such operand; then
+    ``constants``, as (name, C type).
     """
     placed = [operand.name for operand in operands if operand.access in ("row", "column")]
     fields = [("size", rank), *((f"{name}_step", rank) for name in placed)] if placed else []
@@ -183,7 +183,7 @@ def _write_read(operand: Operand, at: str) -> str:
 def _write_element(
     operands: Sequence[Operand], constants: Sequence[str], _run: int, *, slow_path: bool
 ) -> str:
-    """Return the body that computes the element of this work-item's number."""
+    """Return the body that computes the element with this work-item's number."""
     at = {"whole": "i", "single": "0"}
     lines = ["  const index_t i = get_global_id(0);", "  if (i >= n) return;"]
     if any(operand.access not in at for operand in operands):
@@ -205,7 +205,7 @@ def _place_in_row(operand: Operand, row: str, column: str) -> str:
 def _write_run_of_elements(
     operands: Sequence[Operand], constants: Sequence[str], run: int, *, slow_path: bool
 ) -> str:
-    """Return the body that computes a run of elements, of arrays that are walked as one row."""
+    """Return the body that computes a run of elements, for arrays that are walked as one row."""
     loop = _write_loop(operands, constants, "start", "end - start", slow_path=slow_path)
     return "\n".join([*_write_run_limits(run), loop])
 
@@ -243,9 +243,10 @@ def _write_loop(
     *,
     slow_path: bool,
 ) -> str:
-    """Return a loop over ``count`` elements that reads and writes what lies side by side.
+    """Return a loop over ``count`` neighbouring elements.
 
-    Where values may be slow_path, it finds out if there are any; another loop replaces them.
+    If there is a slow path, the loop checks whether any value needs it; a second loop then
+    replaces those values.
     """
     lines, values = [], []
     for operand in operands:

@@ -1,9 +1,9 @@
-"""The product for GPUs: a group of work-items computes a tile of C, by way of local memory.
+"""The product for GPUs: a group of work-items computes a tile of C through local memory.
 
-Step by step along the inner axis, the group's work-items bring a tile of A and one of B into
-local memory, each reading neighbours of what its neighbours read; then each multiplies the rows
-and columns that are its own, in registers. The next tiles are already on their way from global
-memory to registers while these are multiplied.
+Step by step along the inner axis, the group's work-items bring a tile of A and one of B into local
+memory, each reading neighbours of what its neighbours read; then each multiplies its own rows and
+columns in registers. The next tiles are already on their way from global memory to registers while
+these are multiplied.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TILES", "Tiles", "count", "fits", "launch", "list_suited"]
 
-LONG: Final = 1024  # terms from which on sums of blocks are added free of error
+LONG: Final = 1024  # terms from which sums of blocks are compensated
 VECTOR: Final = 4  # elements that are read from local memory at once
 
 
@@ -49,12 +49,12 @@ TILES: Final = (
     Tiles(64, 64, 16, 4, 4),
     Tiles(32, 32, 16, 2, 4),
     Tiles(4, 128, 16, 1, 4),  # few rows; few columns are turned into few rows
-    # For what devices with small groups or little memory can do.
+    # For devices with small groups or little memory.
     Tiles(8, 8, 8, 1, 1),
     Tiles(4, 4, 8, 1, 1),
     Tiles(1, 1, 8, 1, 1),
 )
-RESORTS: Final = TILES[-3:]
+FALLBACKS: Final = TILES[-3:]
 
 
 def fits(runtime: Runtime, dtype: DType, tiles: Tiles) -> bool:
@@ -73,10 +73,10 @@ def count(of: Product, tiles: Tiles) -> int:
 def list_suited(runtime: Runtime, of: Product) -> list[Tiles]:
     """Return the tiles to try, the best first.
 
-    Large tiles read least; but what of a tile lies beyond C is computed in vain, and the device
-    needs tiles for all of its compute units.
+    Large tiles read least; but the part of a tile beyond C is wasted work, and the device needs
+    tiles for all of its compute units.
     """
-    able = [tile for tile in TILES if tile not in RESORTS and fits(runtime, of.dtype, tile)]
+    able = [tile for tile in TILES if tile not in FALLBACKS and fits(runtime, of.dtype, tile)]
     units = runtime.device.max_compute_units
 
     def cost(tiles: Tiles) -> float:
@@ -85,7 +85,7 @@ def list_suited(runtime: Runtime, of: Product) -> list[Tiles]:
         reads = 1 / tiles.rows + 1 / tiles.columns
         return waves * tiles.rows * tiles.columns * (1 + 24 * reads)
 
-    return [*sorted(able, key=cost), *RESORTS]
+    return [*sorted(able, key=cost), *FALLBACKS]
 
 
 def launch(runtime: Runtime, of: Product, tiles: Tiles) -> Launch:
@@ -104,7 +104,7 @@ def launch(runtime: Runtime, of: Product, tiles: Tiles) -> Launch:
 
 
 class Side(NamedTuple):
-    """How the tile of one operand comes into local memory.
+    """The transfer of one operand's tile into local memory.
 
     ``name`` is the operand's; ``across`` its axis that is not the inner one, of ``length``
     elements in the tile and ``limit`` in the matrix. ``inner_first``: neighbours along the inner
@@ -126,7 +126,7 @@ class Side(NamedTuple):
     def place(self, number: int) -> tuple[str, str]:
         """Return which element, (across, inner), is a work-item's ``number``-th.
 
-        One of the two is the same for all of them where the other's length divides the group.
+        One of the two is the same for all of them if the other's length divides the group.
         """
         fast = self.tile.depth if self.inner_first else self.length
         if self.tile.items % fast:
@@ -154,7 +154,7 @@ class Side(NamedTuple):
         return {place: f"{self.name}_{word}{n}" for n, place in enumerate(dict.fromkeys(places))}
 
     def across(self) -> list[str]:
-        """Return declarations of what stays: the parts of the places that lie across."""
+        """Return declarations of the constant parts of the places: those that lie across."""
         ctype = self.operand.part_type(self.name)
         lines = []
         for place, name in self._parts(0).items():
@@ -192,7 +192,7 @@ class Side(NamedTuple):
         return f"item + {number * self.tile.items} < {self.length * self.tile.depth}"
 
     def stash(self) -> list[str]:
-        """Return statements that put what was read into local memory."""
+        """Return statements that store the read elements in local memory."""
         stride = _choose_stride(self.length)
         lines = []
         for number in range(self.share):
@@ -209,12 +209,12 @@ def _choose_stride(length: int) -> int:
 
 
 def _choose_vector(length: int) -> int:
-    """Return in vectors of how many elements a work-item's ``length`` are read."""
+    """Return the length of the vectors in which a work-item's ``length`` elements are read."""
     return VECTOR if length % VECTOR == 0 else 1
 
 
 class Grid(NamedTuple):
-    """Which elements of the tile a work-item computes: ``own`` of ``length``, along one axis.
+    """The elements of the tile that a work-item computes: ``own`` of ``length``, along one axis.
 
     They lie in vectors, so that those of neighbours lie side by side in local memory.
     """

@@ -1,17 +1,17 @@
-"""Products of which one factor is a vector: every element of the matrix is read once.
+"""Products with a vector as one factor: every element of the matrix is read once.
 
-So there is nothing to keep in tiles, and what counts is to read the matrix in order, with as
-many readers as the memory serves. All are turned into a row times a matrix B, whose elements lie
-side by side either along the inner axis ("dots": each column of C is the product of two pieces
-of memory) or along the columns ("sums": rows of B are multiplied by a number each and added up).
+So tiles are of no use, and speed depends on reading the matrix in order, with as many readers as
+the memory serves. All are turned into a row times a matrix B, whose elements lie side by side
+either along the inner axis ("dots": each column of C is the product of two pieces of memory) or
+along the columns ("sums": rows of B are multiplied by a number each and added up).
 
 - "dots": on a CPU a work-item takes ``ROWS`` such pieces at a time, in vectors. On a GPU a group
   shares one, neighbours reading neighbouring elements, and adds up in local memory.
 - "sums": on a CPU a work-item takes many neighbouring columns, in vectors, along ``DEEP`` rows
   of B at a time, so that it reads long pieces of memory. On a GPU each work-item has a column.
 
-Where this gives the device too little to do, the inner axis is cut into slices, whose sums a
-second kernel adds up. Sums of a few terms are added up free of error (``products.write_sum``).
+If this gives the device too little to do, the inner axis is cut into slices, whose sums a second
+kernel adds up. Sums of a few terms are compensated (``products.write_sum``).
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ if TYPE_CHECKING:
 __all__ = ["Way", "make_multiplier"]
 
 ROWS: Final = 4  # pieces of memory that a work-item of a CPU reads at a time
-STEPS: Final = 16  # vectors from which on sums of products are added up free of error
+STEPS: Final = 16  # vectors from which sums of products are compensated
 DEEP: Final = 8  # rows of B at a time, and elements of a work-item of a GPU
 STRIP: Final = 64  # vectors side by side, at most: with their sums they stay in the cache
 GROUP: Final = 256  # work-items that share a dot product on a GPU, if the device takes as many
 FEWEST: Final = 32  # of which GPUs run as many at once
 READERS: Final = 16  # work-items for each core of a CPU, so that none waits for the last
 SLICE: Final = 1 << 17  # elements of B in a work-item's slice on a CPU, at least
-SHARE: Final = 16384  # elements of B for which another group pays on a CPU
+SHARE: Final = 16384  # elements of B that are worth another group on a CPU
 LIGHT: Final = 128  # elements of B up to which a work-item of a CPU counts as light
 SHORTEST: Final = 64  # inner elements of a slice for each work-item of a GPU
 
 
 class Way(NamedTuple):
-    """How it is done: in vectors of ``width``, or by groups of ``width``.
+    """The way to compute: in vectors of ``width``, or by groups of ``width``.
 
     ``many``: the columns of C that a work-item takes together, in "sums" as vectors.
     """
@@ -58,9 +58,9 @@ def make_multiplier(
 ) -> Callable[..., None] | None:
     """Return a callable that enqueues the product (no axis of which is empty).
 
-    None where neither factor is a vector, or not one that lies side by side. The callable takes
-    the buffers of A, B, the epilogue's inputs, and C. ``way`` and ``cut``, the number of slices,
-    are chosen where they are not given.
+    None if neither factor is a vector with its elements side by side. The callable takes the
+    buffers of A, B, the epilogue's inputs, and C. ``way`` and ``cut``, the number of slices, have
+    defaults that suit the device.
     """
     if of.rows != 1 and of.columns == 1:
         swapped = make_multiplier(runtime, of.turned, way, cut)
@@ -104,7 +104,7 @@ def _choose_way(runtime: Runtime, of: Product) -> Way:
 
 
 def _lies_by_rows(of: Product) -> bool:
-    """Return whether it is the elements of B's rows that lie side by side."""
+    """Return whether the elements of B's rows lie side by side."""
     return isinstance(of.b, Matrix) and of.b.column == 1 <= of.b.row
 
 
@@ -167,7 +167,7 @@ def _launch(runtime: Runtime, of: Product, way: Way) -> Launch:
     elements = of.span * -(-of.columns // blocks)
     if runtime.is_cpu and elements > SHARE // 2:
         return runtime.launch(text, arrays, arguments, items, group=1)
-    # What is little is one group, which takes one thread, and nobody waits for another to wake.
+    # A small product is one group: it takes one thread, and does not wait for another to wake.
     light = elements <= LIGHT or units * elements <= 2 * SHARE
     heavy = not (runtime.is_cpu and light)
     return runtime.launch(text, arrays, arguments, items, heavy=heavy)
@@ -196,7 +196,7 @@ def _write_load(of: Product, way: Way, pointer: str) -> str:
 
 
 def _write_place(way: Way) -> Iterator[str]:
-    """Yield where a work-item, or group, stands."""
+    """Yield the place of a work-item, or group."""
     number = "get_group_id(0)" if way.kind == "group" else "get_global_id(0)"
     yield f"""  const index_t i = {number};
   if (i >= items) return;
@@ -216,7 +216,7 @@ def _declare_state(of: Product, *names: str, ctype: str = "T") -> str:
 
 
 def _write_closed(of: Product, name: str, low: str) -> str:
-    """Return the expression of a sum with what it rounded off, unless that is no number."""
+    """Return the expression of a sum plus its rounding error, unless that is NaN."""
     return f"({low} - {low} == 0 ? {name} + {low} : {name})" if _is_exact(of) else name
 
 

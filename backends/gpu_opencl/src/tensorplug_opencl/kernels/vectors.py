@@ -1,9 +1,9 @@
 """Vectors at the address of any element, read and written without a call.
 
-OpenCL's ``vload`` and ``vstore`` are functions, which some drivers (PoCL 3.0) do not inline:
-around each call all registers go to memory and back, which takes longer than the loop's own work.
-A vector that is the one member of a packed struct may lie anywhere, too (OpenCL 1.2, 6.11.1),
-and is read by an instruction.
+OpenCL's ``vload`` and ``vstore`` are functions, which some drivers (PoCL 3.0) do not inline: they
+spill all registers to memory around each call, which takes longer than the loop's own work. A
+vector that is the only member of a packed struct may also lie anywhere (OpenCL 1.2, 6.11.1), and
+one instruction reads it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ WIDEST: Final = 16  # elements in the longest vector type of OpenCL C
 
 
 def choose_lanes(runtime: Runtime, *used: str) -> int:
-    """Return how many elements of these C types there should be in a vector."""
+    """Return how many elements of these C types a vector should hold."""
     widest = max(ctypes.host(ctype).itemsize for ctype in used)
     return min(WIDEST, runtime.limits.vector_bytes // widest)
 

@@ -33,10 +33,9 @@ _forgot = False
 
 
 def find_verdicts(devices: Sequence[cl.Device]) -> list[Verdict]:
-    """Return the verdict on each of ``devices``; try new ones, several at a time."""
-    if settings.read_trial() == "never" or getattr(
-        sys, "frozen", False
-    ):  # frozen programs have no interpreter
+    """Return the verdict on each of ``devices``; try new ones concurrently."""
+    # Frozen programs have no interpreter to run the trial with.
+    if settings.read_trial() == "never" or getattr(sys, "frozen", False):
         return [UNTRIED] * len(devices)
     with _lock:
         _forget_if_asked()
