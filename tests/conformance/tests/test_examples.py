@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tensorplug_conformance.tables import Array, Case
+    from tensorplug_conformance.case import Array, Case
 
 KNOWN = entries()
 

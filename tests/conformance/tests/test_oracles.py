@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tensorplug_conformance.case import Bounded, Relation
 from tensorplug_conformance.oracle import (
     activation,
     convolution,
@@ -22,7 +23,6 @@ from tensorplug_conformance.oracle import (
     warping,
 )
 from tensorplug_conformance.oracle.windows import axis
-from tensorplug_conformance.tables import Bounded, Relation
 
 I8, I32 = np.int8, np.int32
 NAN, INF = np.nan, np.inf

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
+from tensorplug_conformance.case import Bounded
 from tensorplug_conformance.oracle import random as oracle
-from tensorplug_conformance.tables import Bounded
 
 PI = (0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344, 0xA4093822, 0x299F31D0)
 

@@ -11,11 +11,11 @@ import tensorplug as tp
 from tensorplug.contract.owner import Owner
 from tensorplug.contract.tables import gradient_entry
 from tensorplug.plugin import specs
+from tensorplug_conformance.case import Case
 from tensorplug_conformance.denominator import Row, cases_of, entries
 from tensorplug_conformance.gradient_points import Point
 from tensorplug_conformance.kernels import run_row
 from tensorplug_conformance.second_gradients import curvature
-from tensorplug_conformance.tables import Case
 
 if TYPE_CHECKING:
     from tensorplug.plugin import KernelSpec

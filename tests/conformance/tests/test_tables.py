@@ -11,9 +11,10 @@ from tensorplug.plugin import RegistrationError, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugins.catalogue import catalogue
 from tensorplug_conformance import Case, CaseTable, Corpus
+from tensorplug_conformance.case_entry import row_dtypes
 from tensorplug_conformance.denominator import Selection, cases_of, entries, fingerprint, rows
+from tensorplug_conformance.derivation import all_cases
 from tensorplug_conformance.primitives import PRIMITIVES, REQUIRED_DTYPES
-from tensorplug_conformance.tables import row_dtypes
 from tensorplug_conformance.tolerances import tolerances
 
 if TYPE_CHECKING:
@@ -113,14 +114,14 @@ def test_bad_cases_are_refused(generate: object, message: str) -> None:
     table.of(specs.NEG, dtypes=[dt.float32])(generate)  # type: ignore[type-var]  # functions of a corpus
     (entry,) = table
     with pytest.raises(RegistrationError, match=message):
-        list(entry.cases(Corpus(dt.float32)))
+        list(all_cases(entry, Corpus(dt.float32)))
 
 
 def test_rows_of_data() -> None:
     table = CaseTable()
     table.rows(specs.NEG, dt.float32, [Case("one", (ONE,), expected=(-ONE,))], ulp={"*": 3.0})
     (entry,) = table
-    assert [case.id for case in entry.cases(Corpus(dt.float32))] == ["one"]
+    assert [case.id for case in all_cases(entry, Corpus(dt.float32))] == ["one"]
     assert entry.dtypes == (dt.float32,)
 
 

@@ -8,10 +8,23 @@ from __future__ import annotations
 
 from typing import Final
 
+from tensorplug_conformance.case import Array, Bounded, Case, Layout, Operand, Relation
+from tensorplug_conformance.case_entry import CaseEntry
 from tensorplug_conformance.corpus import Corpus
-from tensorplug_conformance.tables import Bounded, Case, CaseEntry, CaseTable
+from tensorplug_conformance.tables import CaseTable
 
-__all__ = ["SUITE_VERSION", "Bounded", "Case", "CaseEntry", "CaseTable", "Corpus"]
+__all__ = [
+    "SUITE_VERSION",
+    "Array",
+    "Bounded",
+    "Case",
+    "CaseEntry",
+    "CaseTable",
+    "Corpus",
+    "Layout",
+    "Operand",
+    "Relation",
+]
 
 SUITE_VERSION: Final = "0.2"
 """Names the cases, their inputs and the rules of judgement; any change of those changes it."""

@@ -16,11 +16,11 @@ from tensorplug_conformance.supervisor import Limits, supervise
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.checks import Target
     from tensorplug_conformance.denominator import Row
     from tensorplug_conformance.expectations import Expectation
     from tensorplug_conformance.supervisor import Item, Outcome
-    from tensorplug_conformance.tables import CaseEntry
 
 __all__ = ["EmptySelectionError", "certify", "items_of"]
 

@@ -14,8 +14,9 @@ from tensorplug_conformance.denominator import Row, cases_of
 
 if TYPE_CHECKING:
     from tensorplug.plugin import DType
+    from tensorplug_conformance.case import Case
+    from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.session import Session
-    from tensorplug_conformance.tables import Case, CaseEntry
 
 __all__ = ["claimed", "in_vain"]
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.plugin import TensorType
-from tensorplug_conformance.tables import Bounded
+from tensorplug_conformance.case import Bounded
 
 if TYPE_CHECKING:
-    from tensorplug_conformance.tables import Array, Reference
+    from tensorplug_conformance.case import Array, Reference
 
 __all__ = ["Judgement", "bits", "judge", "judge_periods", "same_bits", "ulp_of"]
 

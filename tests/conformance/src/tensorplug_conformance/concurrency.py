@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from tensorplug.plugin import KernelSpec
+    from tensorplug_conformance.case import Array
     from tensorplug_conformance.session import Session
-    from tensorplug_conformance.tables import Array
 
 __all__ = ["disturbed"]
 

@@ -11,7 +11,7 @@ from tensorplug.plugin import dtypes as dt
 
 if TYPE_CHECKING:
     from tensorplug.plugin import DType
-    from tensorplug_conformance.tables import Array
+    from tensorplug_conformance.case import Array
 
 __all__ = ["HUGE", "LARGE", "Corpus", "wide", "wrap"]
 

@@ -12,13 +12,16 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug.plugins import catalogue
 from tensorplug_conformance import cases as own
 from tensorplug_conformance.corpus import Corpus
+from tensorplug_conformance.derivation import all_cases
 from tensorplug_conformance.primitives import PRIMITIVES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from tensorplug.plugin import DType
-    from tensorplug_conformance.tables import Case, CaseEntry, CaseTable
+    from tensorplug_conformance.case import Case
+    from tensorplug_conformance.case_entry import CaseEntry
+    from tensorplug_conformance.tables import CaseTable
 
 __all__ = ["LEVELS", "Mode", "Row", "Selection", "cases_of", "entries", "fingerprint", "rows"]
 
@@ -126,7 +129,7 @@ def cases_of(entry: CaseEntry, row: Row, seed: int) -> Sequence[Case]:
     if row.mode == "gradient":
         return list(entry.gradient_cases(corpus))
     native = row.mode == "native"
-    return [case for case in entry.cases(corpus) if native or not case.period]
+    return [case for case in all_cases(entry, corpus) if native or not case.period]
 
 
 def _corpus(entry: CaseEntry, dtype: DType, mode: Mode, seed: int) -> Corpus:

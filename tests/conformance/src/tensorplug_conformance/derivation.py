@@ -15,11 +15,13 @@ from tensorplug_conformance.tolerances import tolerances
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from tensorplug_conformance.tables import Array, Case, CaseEntry, Operand
+    from tensorplug_conformance.case import Array, Case, Operand
+    from tensorplug_conformance.case_entry import CaseEntry
+    from tensorplug_conformance.corpus import Corpus
 
     _Loss = tuple[str, Callable[..., Array], Callable[[Array], Array]]
 
-__all__ = ["derived"]
+__all__ = ["all_cases"]
 
 _SMALL: Final = 4096  # elements of an input that is laid out anew
 _FEW: Final = 512  # elements of an input that gets other values
@@ -28,7 +30,18 @@ _DRAWS: Final = 8  # of close values, until they make a difference
 _LAYOUTS: Final = ("sliced", "transposed", "stepped")
 
 
-def derived(entry: CaseEntry, cases: Sequence[Case]) -> Iterator[Case]:
+def all_cases(entry: CaseEntry, corpus: Corpus) -> Iterator[Case]:
+    """Yield the cases of a kernel for the dtype of ``corpus``, then those derived from them.
+
+    Raises:
+        RegistrationError: when two have one id, or one has no oracle.
+
+    """
+    own = list(entry.checked(entry.generate(corpus)))
+    return entry.checked((*own, *_derived(entry, own)))
+
+
+def _derived(entry: CaseEntry, cases: Sequence[Case]) -> Iterator[Case]:
     """Yield what ``cases`` lack.
 
     Layouts: inputs that do not lie densely on the device. Values, in each input that takes

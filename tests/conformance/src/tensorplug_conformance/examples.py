@@ -27,9 +27,10 @@ from tensorplug_conformance.variations import (
 )
 
 if TYPE_CHECKING:
+    from tensorplug_conformance.case import Case
+    from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.denominator import Row
     from tensorplug_conformance.session import Session
-    from tensorplug_conformance.tables import Case, CaseEntry
     from tensorplug_conformance.verdicts import Failure, RowVerdict
 
 __all__ = ["add_examples", "example", "search", "strategy"]

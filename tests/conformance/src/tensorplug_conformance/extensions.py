@@ -46,5 +46,7 @@ def _tables_of(loader: Loader, candidate: Candidate) -> list[CaseTable]:
     tables = [table for result in loader.call(plugin, HOOK) for table in result]
     for table in tables:
         if not isinstance(table, CaseTable):
-            raise RegistrationError(f"{candidate}: {HOOK} returned {table!r}, which is not a CaseTable")
+            raise RegistrationError(
+                f"{candidate}: {HOOK} returned {table!r}, which is not a CaseTable"
+            )
     return tables

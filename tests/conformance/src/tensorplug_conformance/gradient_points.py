@@ -16,14 +16,15 @@ import numpy as np
 from tensorplug.autodiff.grad import vjp
 from tensorplug.plugin import dispatch, dispatch_multiple
 from tensorplug.plugin import dtypes as dt
-from tensorplug_conformance.tables import Bounded, Relation
+from tensorplug_conformance.case import Bounded, Relation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tensorplug.plugin import DType, KernelSpec, Tensor
+    from tensorplug_conformance.case import Array, Case
+    from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.session import Session
-    from tensorplug_conformance.tables import Array, Case, CaseEntry
 
 __all__ = ["STENCIL", "STEP", "Point", "WrongGradientError", "widened"]
 

@@ -14,9 +14,10 @@ from tensorplug_conformance.tolerances import tolerances
 
 if TYPE_CHECKING:
     from tensorplug.plugin import DType
+    from tensorplug_conformance.case import Array, Case
+    from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.second_gradients import Curvature
     from tensorplug_conformance.session import Session
-    from tensorplug_conformance.tables import Array, Case, CaseEntry
 
 __all__ = ["Right", "WrongGradientError", "judge_gradient"]
 

@@ -17,6 +17,7 @@ from tensorplug.plugin import (
     TensorType,
 )
 from tensorplug.plugin import dtypes as dt
+from tensorplug_conformance.case import Relation
 from tensorplug_conformance.claims import claimed, in_vain
 from tensorplug_conformance.compare import judge, judge_periods, same_bits
 from tensorplug_conformance.concurrency import disturbed
@@ -25,7 +26,6 @@ from tensorplug_conformance.gradients import WrongGradientError, judge_gradient
 from tensorplug_conformance.leaks import left_behind, shows_leaks
 from tensorplug_conformance.primitives import PRIMITIVES
 from tensorplug_conformance.references import References, worked_out
-from tensorplug_conformance.tables import Relation
 from tensorplug_conformance.tolerances import tolerances
 from tensorplug_conformance.verdicts import Failure, RowVerdict
 
@@ -33,10 +33,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tensorplug.plugin import KernelSpec, Tensor
+    from tensorplug_conformance.case import Array, Case
+    from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.denominator import Row
     from tensorplug_conformance.references import Right
     from tensorplug_conformance.session import Session
-    from tensorplug_conformance.tables import Array, Case, CaseEntry
     from tensorplug_conformance.verdicts import Status
 
 __all__ = ["run_case", "run_row"]

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug.plugin import KernelSpec
+    from tensorplug_conformance.case import Case
     from tensorplug_conformance.session import Session
-    from tensorplug_conformance.tables import Case
 
 __all__ = ["left_behind", "shows_leaks"]
 

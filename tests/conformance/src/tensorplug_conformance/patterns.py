@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.plugin import dtypes as dt
+from tensorplug_conformance.case import Case
 from tensorplug_conformance.corpus import HUGE, LARGE
-from tensorplug_conformance.tables import Case
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from tensorplug_conformance.case import Array
     from tensorplug_conformance.corpus import Corpus
-    from tensorplug_conformance.tables import Array
 
 __all__ = [
     "Rows",

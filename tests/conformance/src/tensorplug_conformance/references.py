@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug_conformance.tables import Relation
+from tensorplug_conformance.case import Relation
 
 if TYPE_CHECKING:
+    from tensorplug_conformance.case import Case, Reference
+    from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.denominator import Row
-    from tensorplug_conformance.tables import Case, CaseEntry, Reference
 
 __all__ = ["References", "worked_out"]
 

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from tensorplug_conformance.tables import Case, CaseEntry
+    from tensorplug_conformance.case import Case
+    from tensorplug_conformance.case_entry import CaseEntry
 
 __all__ = ["UnknownCaseError", "reproduce", "script", "write_scripts"]
 

@@ -27,8 +27,8 @@ from tensorplug_conformance.tolerances import tolerances
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tensorplug_conformance.case import Array, Operand
     from tensorplug_conformance.session import Session
-    from tensorplug_conformance.tables import Array, Operand
 
 __all__ = ["Curvature", "curvature", "judge_second"]
 

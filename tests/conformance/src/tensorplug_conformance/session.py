@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tensorplug.engine.engine import Engine
     from tensorplug.engine.plans import How
     from tensorplug.plugin import KernelEntry, KernelSpec, Tensor
-    from tensorplug_conformance.tables import Array, Case, Layout, Operand
+    from tensorplug_conformance.case import Array, Case, Layout, Operand
 
 __all__ = ["Session", "UnfaithfulLayoutError", "engine_factory"]
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tensorplug.plugin import DType
-    from tensorplug_conformance.tables import CaseEntry
+    from tensorplug_conformance.case_entry import CaseEntry
 
 __all__ = ["Tolerances", "tolerances"]
 

@@ -18,14 +18,16 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 
 from tensorplug.plugin import TensorplugError
+from tensorplug_conformance.case import Relation
 from tensorplug_conformance.corpus import Corpus
-from tensorplug_conformance.tables import Relation
+from tensorplug_conformance.derivation import all_cases
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from tensorplug.plugin import DType
-    from tensorplug_conformance.tables import Array, Case, CaseEntry, Layout, Operand
+    from tensorplug_conformance.case import Array, Case, Layout, Operand
+    from tensorplug_conformance.case_entry import CaseEntry
 
 __all__ = ["DRAWS", "LAYOUTS", "PREFIX", "SIZES", "Variation", "Variations"]
 
@@ -149,7 +151,7 @@ class Variations:
     def _answered(self) -> dict[str, list[Case]]:
         """Those of the cases that have an answer, by their attributes."""
         found: dict[str, list[Case]] = {}
-        for case in self.entry.cases(Corpus(self.dtype, self.seed, self.spec.name)):
+        for case in all_cases(self.entry, Corpus(self.dtype, self.seed, self.spec.name)):
             if not isinstance(case.expected, type):
                 found.setdefault(_key(case), []).append(case)
         return found

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 
 if TYPE_CHECKING:
+    from tensorplug_conformance.case import Array, Case
     from tensorplug_conformance.denominator import Row
-    from tensorplug_conformance.tables import Array, Case
 
 __all__ = [
     "BLOCKING",

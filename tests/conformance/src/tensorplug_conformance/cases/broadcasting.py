@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tensorplug.plugin import ShapeError, specs
+from tensorplug_conformance.case import Case
 from tensorplug_conformance.oracle import broadcasting as oracle
-from tensorplug_conformance.tables import Case, CaseTable
+from tensorplug_conformance.tables import CaseTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,14 +9,15 @@ import numpy as np
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import specs
 from tensorplug_conformance import patterns
+from tensorplug_conformance.case import Case
 from tensorplug_conformance.oracle import comparison as oracle
-from tensorplug_conformance.tables import Case, CaseTable
+from tensorplug_conformance.tables import CaseTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from tensorplug_conformance.case import Array
     from tensorplug_conformance.corpus import Corpus
-    from tensorplug_conformance.tables import Array
 
     Reference = Callable[..., Array]
 

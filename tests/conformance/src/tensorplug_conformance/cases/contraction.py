@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tensorplug.plugin import ArgumentError, ShapeError, specs
+from tensorplug_conformance.case import Case
 from tensorplug_conformance.oracle import contraction as oracle
-from tensorplug_conformance.tables import Case, CaseTable
+from tensorplug_conformance.tables import CaseTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensorplug.plugin import CONVOLUTION_2D
 from tensorplug.plugin import dtypes as dt
+from tensorplug_conformance.case import Case
 from tensorplug_conformance.oracle import convolution as oracle
 from tensorplug_conformance.oracle.windows import all_axes
-from tensorplug_conformance.tables import Case, CaseTable
+from tensorplug_conformance.tables import CaseTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.plugin import specs
+from tensorplug_conformance.case import Case
 from tensorplug_conformance.oracle import cross_entropy as oracle
-from tensorplug_conformance.tables import Case, CaseTable
+from tensorplug_conformance.tables import CaseTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tensorplug_conformance.case import Array
     from tensorplug_conformance.corpus import Corpus
-    from tensorplug_conformance.tables import Array
 
 cases = CaseTable()
 

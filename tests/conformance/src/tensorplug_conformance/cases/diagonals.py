@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tensorplug.plugin import ShapeError, specs
+from tensorplug_conformance.case import Case
 from tensorplug_conformance.oracle import diagonals as oracle
 from tensorplug_conformance.patterns import Rows, points, shaped
-from tensorplug_conformance.tables import Case, CaseTable
+from tensorplug_conformance.tables import CaseTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.plugin import LinAlgError, ShapeError, specs
+from tensorplug_conformance.case import Bounded, Case
 from tensorplug_conformance.oracle import factorization as oracle
-from tensorplug_conformance.tables import Bounded, Case, CaseTable
+from tensorplug_conformance.tables import CaseTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from tensorplug_conformance.case import Array
     from tensorplug_conformance.corpus import Corpus
-    from tensorplug_conformance.tables import Array
 
     Shape = tuple[int, ...]
 

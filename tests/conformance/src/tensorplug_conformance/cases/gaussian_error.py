@@ -8,9 +8,10 @@ import numpy as np
 
 from tensorplug.plugin import specs
 from tensorplug_conformance import patterns
+from tensorplug_conformance.case import Case
 from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle import gaussian_error as oracle
-from tensorplug_conformance.tables import Case, CaseTable
+from tensorplug_conformance.tables import CaseTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

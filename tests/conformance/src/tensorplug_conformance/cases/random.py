@@ -8,16 +8,17 @@ import numpy as np
 
 from tensorplug.plugin import ArgumentError, DTypeError, ShapeError, specs
 from tensorplug.plugin import dtypes as dt
+from tensorplug_conformance.case import Case
 from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle import random as oracle
-from tensorplug_conformance.tables import Case, CaseTable
+from tensorplug_conformance.tables import CaseTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tensorplug.plugin import KernelSpec
+    from tensorplug_conformance.case import Array, Reference
     from tensorplug_conformance.corpus import Corpus
-    from tensorplug_conformance.tables import Array, Reference
 
 cases = CaseTable()
 

@@ -8,15 +8,16 @@ import numpy as np
 
 from tensorplug.plugin import ShapeError, specs
 from tensorplug.plugin import dtypes as dt
+from tensorplug_conformance.case import Case
 from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle import reduction as oracle
-from tensorplug_conformance.tables import Case, CaseTable
+from tensorplug_conformance.tables import CaseTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from tensorplug_conformance.case import Array
     from tensorplug_conformance.corpus import Corpus
-    from tensorplug_conformance.tables import Array
 
 cases = CaseTable()
 

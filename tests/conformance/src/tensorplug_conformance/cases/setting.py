@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.plugin import specs
+from tensorplug_conformance.case import Case
 from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle import setting as oracle
-from tensorplug_conformance.tables import Case, CaseTable
+from tensorplug_conformance.tables import CaseTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

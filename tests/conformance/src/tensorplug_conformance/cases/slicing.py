@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.plugin import ArgumentError, ShapeError, TensorType, selection, specs
 from tensorplug.plugin import dtypes as dt
+from tensorplug_conformance.case import Case
 from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle import slicing as oracle
 from tensorplug_conformance.patterns import Rows, points, shaped
-from tensorplug_conformance.tables import Case, CaseTable
+from tensorplug_conformance.tables import CaseTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tensorplug.plugin import DType
+    from tensorplug_conformance.case import Array
     from tensorplug_conformance.checks.check import Target
     from tensorplug_conformance.session import Session
-    from tensorplug_conformance.tables import Array
 
 __all__ = ["CHECKS"]
 

@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tensorplug_conformance.tables import Array
+    from tensorplug_conformance.case import Array
 
 
 def tile(x: Array, *, reps: int | Sequence[int]) -> Array:

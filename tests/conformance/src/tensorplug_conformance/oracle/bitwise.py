@@ -12,7 +12,7 @@ from tensorplug_conformance.corpus import wide, wrap
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug_conformance.tables import Array
+    from tensorplug_conformance.case import Array
 
 
 def _bits(function: Callable[..., int], inputs: int) -> Callable[..., Array]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from tensorplug_conformance.tables import Array
+    from tensorplug_conformance.case import Array
 
 
 def broadcast_args(s0: Array, s1: Array) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug_conformance.tables import Array
+    from tensorplug_conformance.case import Array
 
 
 def elementwise(function: Callable[..., Any], count: int) -> Callable[..., Array]:

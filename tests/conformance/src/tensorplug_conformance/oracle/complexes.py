@@ -9,7 +9,7 @@ import numpy as np
 from tensorplug_conformance.corpus import wide
 
 if TYPE_CHECKING:
-    from tensorplug_conformance.tables import Array
+    from tensorplug_conformance.case import Array
 
 
 def joined(real: Array, imag: Array) -> Array:

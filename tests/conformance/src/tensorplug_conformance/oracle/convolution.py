@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensorplug_conformance.case import Bounded
 from tensorplug_conformance.corpus import wide
 from tensorplug_conformance.oracle.reduction import epsilon, levels
 from tensorplug_conformance.oracle.windows import Axis, all_axes, places
-from tensorplug_conformance.tables import Bounded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tensorplug_conformance.tables import Array
+    from tensorplug_conformance.case import Array
 
 FULL = ("...c,co->...o", "...o,co->...c", "nc,no->co")
 DEPTHWISE = ("...c,cm->...cm", "...cm,cm->...c", "nc,ncm->cm")

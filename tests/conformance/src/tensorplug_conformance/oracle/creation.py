@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensorplug_conformance.case import Bounded
 from tensorplug_conformance.corpus import wide
-from tensorplug_conformance.tables import Bounded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tensorplug_conformance.tables import Array, Reference
+    from tensorplug_conformance.case import Array, Reference
 
 
 def fill(*, shape: Sequence[int], value: Any, dtype: str) -> Array:

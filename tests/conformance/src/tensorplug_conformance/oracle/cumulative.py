@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensorplug_conformance.case import Bounded
 from tensorplug_conformance.corpus import wide, wrap
 from tensorplug_conformance.oracle.reduction import epsilon, levels
-from tensorplug_conformance.tables import Bounded
 
 if TYPE_CHECKING:
-    from tensorplug_conformance.tables import Array, Reference
+    from tensorplug_conformance.case import Array, Reference
 
 
 def running_sum(

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug_conformance.tables import Bounded, Relation
+from tensorplug_conformance.case import Bounded, Relation
 
 if TYPE_CHECKING:
-    from tensorplug_conformance.tables import Array
+    from tensorplug_conformance.case import Array
 
 
 def _eps(x: Array) -> Any:

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensorplug_conformance.case import Bounded
 from tensorplug_conformance.corpus import wide, wrap
 from tensorplug_conformance.oracle import convolution, linalg
 from tensorplug_conformance.oracle.reduction import epsilon
-from tensorplug_conformance.tables import Bounded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug_conformance.tables import Array, Reference
+    from tensorplug_conformance.case import Array, Reference
 
 _ROUNDINGS = 8  # of what the activation returns, at most, in eps
 

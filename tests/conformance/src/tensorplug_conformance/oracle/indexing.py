@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensorplug_conformance.case import Bounded
 from tensorplug_conformance.corpus import wide, wrap
 from tensorplug_conformance.oracle.reduction import epsilon, levels
-from tensorplug_conformance.tables import Bounded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tensorplug_conformance.tables import Array, Reference
+    from tensorplug_conformance.case import Array, Reference
 
 
 def gather(x: Array, indices: Array, *, axis: int = 0, batch_dims: int = 0) -> Array:

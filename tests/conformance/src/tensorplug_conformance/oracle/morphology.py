@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensorplug_conformance.case import Bounded
 from tensorplug_conformance.corpus import wide
 from tensorplug_conformance.oracle.reduction import epsilon, levels
 from tensorplug_conformance.oracle.windows import all_axes, places
-from tensorplug_conformance.tables import Bounded
 
 if TYPE_CHECKING:
+    from tensorplug_conformance.case import Array
     from tensorplug_conformance.oracle.windows import Axis
-    from tensorplug_conformance.tables import Array
 
 
 def dilation2d(x: Array, filter: Array, **options: Any) -> Array:

@@ -12,7 +12,7 @@ from tensorplug_conformance.corpus import wide
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tensorplug_conformance.tables import Array
+    from tensorplug_conformance.case import Array
 
 
 def identity(x: Array) -> Array:

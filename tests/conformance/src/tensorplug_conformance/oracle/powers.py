@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tensorplug_conformance.case import Bounded
 from tensorplug_conformance.corpus import wide
 from tensorplug_conformance.oracle.elementwise import inexact
-from tensorplug_conformance.tables import Bounded
 
 if TYPE_CHECKING:
-    from tensorplug_conformance.tables import Array
+    from tensorplug_conformance.case import Array
 
 
 _TWO = np.longdouble(2)

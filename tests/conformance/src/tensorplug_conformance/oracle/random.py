@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug_conformance.tables import Bounded, Relation
+from tensorplug_conformance.case import Bounded, Relation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from tensorplug_conformance.tables import Array, Reference
+    from tensorplug_conformance.case import Array, Reference
 
 WORD: Final = 2**32
 LONG: Final[Any] = np.longdouble

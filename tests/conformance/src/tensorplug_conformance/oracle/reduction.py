@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensorplug_conformance.case import Bounded
 from tensorplug_conformance.corpus import wide, wrap
-from tensorplug_conformance.tables import Bounded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tensorplug_conformance.tables import Array, Reference
+    from tensorplug_conformance.case import Array, Reference
 
 Axes = int | tuple[int, ...] | list[int] | None
 

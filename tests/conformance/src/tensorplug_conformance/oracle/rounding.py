@@ -13,7 +13,7 @@ from tensorplug_conformance.oracle.elementwise import arithmetic, inexact
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug_conformance.tables import Array
+    from tensorplug_conformance.case import Array
 
 
 def _float_by_float(function: Callable[[float], float]) -> Callable[[Array], Array]:

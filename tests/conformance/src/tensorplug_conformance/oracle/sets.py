@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from tensorplug_conformance.tables import Array
+    from tensorplug_conformance.case import Array
 
 
 def unique(x: Array, *, axis: int | None = 0) -> tuple[Array, Array]:

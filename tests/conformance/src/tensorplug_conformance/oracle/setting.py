@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tensorplug_conformance.tables import Array
+    from tensorplug_conformance.case import Array
 
 
 def strided_slice_update(

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensorplug_conformance.case import Bounded
 from tensorplug_conformance.oracle.reduction import levels
-from tensorplug_conformance.tables import Bounded
 
 if TYPE_CHECKING:
-    from tensorplug_conformance.tables import Array
+    from tensorplug_conformance.case import Array
 
 
 def _waves(n: int, times: int, frequencies: int, sign: int) -> Array:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 if TYPE_CHECKING:
-    from tensorplug_conformance.tables import Array
+    from tensorplug_conformance.case import Array
 
 _TEXT: Final = np.dtypes.StringDType()
 _MASK: Final = 2**64 - 1

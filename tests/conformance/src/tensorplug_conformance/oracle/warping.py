@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tensorplug_conformance.case import Bounded, Relation
 from tensorplug_conformance.corpus import wide
 from tensorplug_conformance.oracle.reduction import epsilon
-from tensorplug_conformance.tables import Bounded, Relation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tensorplug_conformance.tables import Array
+    from tensorplug_conformance.case import Array
 
 
 def flip_left_right(image: Array) -> Array:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug_conformance.tables import Array
+from tensorplug_conformance.case import Array
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tensorplug.engine.engine import BackendSource, Engine, Opened
     from tensorplug.plugin import Backend, DeviceInfo, DType
-    from tensorplug_conformance.tables import Array
+    from tensorplug_conformance.case import Array
 
 __all__ = ["WRONG_BACKENDS", "Delegate", "Remote", "Unguarded", "WrongBackend", "engine_with"]
 

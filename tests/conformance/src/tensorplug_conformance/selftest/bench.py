@@ -8,20 +8,21 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from tensorplug.plugin import dtypes as dt
+from tensorplug_conformance.case import Bounded, Relation
 from tensorplug_conformance.corpus import Corpus
 from tensorplug_conformance.denominator import Row, cases_of
 from tensorplug_conformance.gradients import judge_gradient
 from tensorplug_conformance.kernels import run_case
 from tensorplug_conformance.selftest.kinds.rules import install_rule
 from tensorplug_conformance.selftest.sabotage import Saboteur, Witness, install
-from tensorplug_conformance.tables import Bounded, Relation
 from tensorplug_conformance.tolerances import tolerances
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from tensorplug_conformance.case import Case
+    from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.session import Session
-    from tensorplug_conformance.tables import Case, CaseEntry
 
 __all__ = ["Bench", "Finding"]
 

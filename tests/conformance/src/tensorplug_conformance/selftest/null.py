@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
     from tensorplug.plugin import DType, KernelSpec, KernelTable
-    from tensorplug_conformance.tables import Array
+    from tensorplug_conformance.case import Array
 
 __all__ = ["NULL", "NullBackend", "nothing", "zeros"]
 

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from tensorplug.engine.registry import Handle
     from tensorplug.plugin import Backend, KernelEntry, KernelSpec
+    from tensorplug_conformance.case import Array
     from tensorplug_conformance.denominator import Mode
     from tensorplug_conformance.session import Session
-    from tensorplug_conformance.tables import Array
 
 __all__ = ["Call", "Saboteur", "Witness", "install"]
 

@@ -11,7 +11,7 @@ from tensorplug_conformance.selftest.sabotage import Call, Saboteur
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug_conformance.tables import Array
+    from tensorplug_conformance.case import Array
 
 __all__ = ["saboteurs"]
 

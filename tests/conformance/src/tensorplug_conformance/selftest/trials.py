@@ -18,8 +18,8 @@ from tensorplug_conformance.session import Session, engine_factory
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.selftest.sabotage import Saboteur
-    from tensorplug_conformance.tables import CaseEntry
 
 __all__ = ["Trial", "try_backend", "try_clean", "try_null", "try_saboteur"]
 

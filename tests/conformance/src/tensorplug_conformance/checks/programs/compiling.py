@@ -23,9 +23,9 @@ from tensorplug_conformance.tolerances import tolerances
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tensorplug_conformance.case import Array
     from tensorplug_conformance.checks.check import Target
     from tensorplug_conformance.session import Session
-    from tensorplug_conformance.tables import Array
 
 __all__ = ["CHECKS", "judged"]
 

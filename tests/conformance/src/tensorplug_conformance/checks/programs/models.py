@@ -12,7 +12,7 @@ import tensorplug as tp
 from tensorplug_conformance.checks.programs import references
 
 if TYPE_CHECKING:
-    from tensorplug_conformance.tables import Array
+    from tensorplug_conformance.case import Array
 
 __all__ = ["CONVOLUTIONAL", "LOGISTIC", "PERCEPTRON", "Model"]
 

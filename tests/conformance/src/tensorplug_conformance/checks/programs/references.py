@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorplug_conformance.tables import Array
+from tensorplug_conformance.case import Array
 
 __all__ = ["adam", "convolutional", "logistic", "momentum", "perceptron", "sgd", "trained"]
 

@@ -16,8 +16,8 @@ from tensorplug_conformance.selftest.kinds import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.selftest.sabotage import Saboteur
-    from tensorplug_conformance.tables import CaseEntry
 
 __all__ = ["generated"]
 

@@ -11,8 +11,8 @@ from tensorplug_conformance.selftest.sabotage import Saboteur
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.selftest.sabotage import Call
-    from tensorplug_conformance.tables import CaseEntry
 
 __all__ = ["EXACT", "FLOATS", "ORDINARY", "Kind", "anywhere"]
 

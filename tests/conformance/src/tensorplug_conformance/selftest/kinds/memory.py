@@ -9,8 +9,8 @@ import numpy as np
 from tensorplug_conformance.selftest.kinds.kind import Kind
 
 if TYPE_CHECKING:
+    from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.selftest.sabotage import Call
-    from tensorplug_conformance.tables import CaseEntry
 
 __all__ = ["KINDS"]
 

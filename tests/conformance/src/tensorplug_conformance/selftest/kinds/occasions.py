@@ -13,8 +13,9 @@ from tensorplug_conformance.selftest.kinds.results import changed
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tensorplug_conformance.case import Array
+    from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.selftest.sabotage import Call
-    from tensorplug_conformance.tables import Array, CaseEntry
 
 __all__ = ["KINDS"]
 

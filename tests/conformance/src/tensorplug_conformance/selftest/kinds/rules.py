@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from tensorplug.engine.registry import Handle
     from tensorplug.plugin import GradientEntry
+    from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.selftest.sabotage import Witness
     from tensorplug_conformance.session import Session
-    from tensorplug_conformance.tables import CaseEntry
 
 __all__ = ["install_rule", "saboteurs"]
 

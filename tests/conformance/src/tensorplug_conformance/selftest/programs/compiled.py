@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from tensorplug.engine.engine import Engine
     from tensorplug.plugin import FlatCall, FlatProgram
-    from tensorplug_conformance.tables import Array
+    from tensorplug_conformance.case import Array
 
 __all__ = [
     "clean",

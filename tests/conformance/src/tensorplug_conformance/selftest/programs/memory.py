@@ -14,7 +14,7 @@ from tensorplug_conformance.selftest.programs.engines import delegating, with_ke
 if TYPE_CHECKING:
     from tensorplug.engine.engine import Engine
     from tensorplug.plugin import Backend
-    from tensorplug_conformance.tables import Array
+    from tensorplug_conformance.case import Array
 
 __all__ = [
     "downloads_to_one_place",

@@ -16,7 +16,7 @@ from tensorplug_conformance.selftest.programs.engines import delegating, with_ke
 
 if TYPE_CHECKING:
     from tensorplug.engine.engine import Engine
-    from tensorplug_conformance.tables import Array
+    from tensorplug_conformance.case import Array
 
 __all__ = [
     "computes_on_the_host",

@@ -1,0 +1,102 @@
+"""All cases of one kernel, with their oracle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug.plugin import RegistrationError
+from tensorplug.plugin import dtypes as dt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from tensorplug.plugin import DType, KernelSpec
+    from tensorplug_conformance.case import Case
+    from tensorplug_conformance.corpus import Corpus
+
+__all__ = ["CaseEntry", "row_dtypes"]
+
+
+@dataclass(slots=True)
+class CaseEntry:
+    """All that is tried of one kernel.
+
+    ``dtypes``: of the rows, that is of the input that leads. ``ulp``: the error allowed, by
+    dtype name or ``"*"``, where the suite's own table has no line. ``signed_zero``: a zero
+    result must have the oracle's sign. ``ordinary``: inputs into which no special values are put
+    but by the cases themselves. ``wrt``: inputs whose gradients are tried, on the cases of
+    ``smooth``.
+    """
+
+    spec: KernelSpec
+    dtypes: tuple[DType, ...]
+    generate: Callable[[Corpus], Iterable[Case]]
+    oracle: Callable[..., Any] | None
+    ulp: Mapping[str, float]
+    signed_zero: bool
+    ordinary: tuple[str, ...] = ()
+    wrt: tuple[str, ...] = ()
+    smooth: Callable[[Corpus], Iterable[Case]] | None = None
+
+    def answered(self, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
+        """Return what the oracle says; infinities among the inputs make NaN without a warning."""
+        assert self.oracle is not None  # the table saw to it
+        with np.errstate(all="ignore"):
+            return self.oracle(*inputs, **attributes)
+
+    def answer(self, case: Case) -> Any:
+        """Return what the oracle says of a case, or of the first period of one that has it."""
+        inputs: Sequence[Any] = case.inputs
+        if case.period:
+            inputs = [operand[: case.period] for operand in inputs]
+        return self.answered(inputs, case.attributes)
+
+    def gradient_cases(self, corpus: Corpus) -> Iterator[Case]:
+        """Yield the cases at which gradients are tried."""
+        return self.checked(self.smooth(corpus) if self.smooth else ())
+
+    def checked(self, cases: Iterable[Case]) -> Iterator[Case]:
+        """Yield cases of this kernel.
+
+        Raises:
+            RegistrationError: when two have one id, or one has no oracle.
+
+        """
+        seen: set[str] = set()
+        for case in cases:
+            if case.id in seen:
+                raise RegistrationError(f"{self.spec.name}: two cases are called {case.id!r}")
+            if case.expected is None and self.oracle is None:
+                raise RegistrationError(
+                    f"{self.spec.name}, case {case.id!r}: nothing says what is right"
+                )
+            seen.add(case.id)
+            yield case
+
+
+def row_dtypes(spec: KernelSpec) -> tuple[DType, ...]:
+    """Return the dtypes in which a kernel of ``spec`` can see its leading input.
+
+    The leading input is the first promoted one, else the first that takes more than integers
+    or booleans: of ``(indices, updates)`` the updates. Where integers become floats before a
+    kernel sees them, only inexact dtypes are left.
+    """
+    if not spec.input_names:
+        allowed = dt.FIXED
+    else:
+        leading = spec.promote[0] if spec.promote else _leading(spec)
+        allowed = spec.accepted(leading)
+    if spec.inexact:
+        allowed &= dt.INEXACT
+    return tuple(sorted(allowed, key=lambda dtype: dtype.name))
+
+
+def _leading(spec: KernelSpec) -> str:
+    """Return the first input that is not a mere index or condition."""
+    for name in spec.input_names:
+        if spec.accepted(name) not in (dt.INTEGER, dt.BOOL):
+            return name
+    return spec.input_names[0]
