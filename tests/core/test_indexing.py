@@ -185,10 +185,10 @@ def test_a_place_is_data_so_one_plan_serves_for_all():
     x = tp.asarray(np.zeros((50, 3, 2), np.float32))
     assert x[0].shape == (3, 2)
     device = x._live()
-    plans = len(device.plans) + len(device.detours)
+    plans = len(device.plans) + len(device.slow_plans)
     for number in range(50):
         assert x[number].shape == (3, 2)
-    assert len(device.plans) + len(device.detours) == plans
+    assert len(device.plans) + len(device.slow_plans) == plans
 
 
 def test_gradients_flow_through_every_kind_of_key():

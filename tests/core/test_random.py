@@ -79,7 +79,7 @@ def test_a_new_key_needs_no_new_plan(name: str) -> None:
 def _caches(engine: Any) -> list[Any]:
     return [
         engine.devices.active.plans,
-        engine.devices.active.detours,
+        engine.devices.active.slow_plans,
         engine.devices.active.constants,
     ]
 

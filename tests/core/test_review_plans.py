@@ -71,7 +71,7 @@ def test_a_decomposition_stays_on_its_device(engine: Engine, recording: bool) ->
 
 
 def _sizes(engine: Engine) -> int:
-    return sum(len(device.plans) + len(device.detours) for device in engine.devices.listed())
+    return sum(len(device.plans) + len(device.slow_plans) for device in engine.devices.listed())
 
 
 def test_what_cannot_be_hashed_fills_no_cache(engine: Engine) -> None:

@@ -73,7 +73,7 @@ def _fixed(given: Any) -> list[Hashable]:
 
 def _static(given: Any) -> Hashable:
     try:
-        return tuple(keys.exactly({"": given}))
+        return tuple(keys.freeze_attributes({"": given}))
     except TypeError:
         raise CompileError(
             f"compile: an argument holds {type(given).__name__}, which is neither a tensor nor "

@@ -171,9 +171,9 @@ class TracedDevice(Device):
         """Return this device also for what the real one keeps in the host's memory."""
         return None if self.real.home(dtype) is None else self
 
-    def houses(self, placement: Placement) -> bool:
+    def can_use(self, placement: Placement) -> bool:
         """Return whether a tensor is here, or on the real device."""
-        return placement.device is self or self.real.houses(placement)
+        return placement.device is self or self.real.can_use(placement)
 
 
 @dataclass(eq=False)
@@ -321,7 +321,7 @@ class Trace:
                 outputs = [filler(type_.shape, dtype=type_.dtype)]
             elif not any(isinstance(operand, Value) for operand in noted.operands()):
                 outputs = self._compute(plan, tensors)
-            elif not plan.settled:
+            elif not plan.static_shapes:
                 raise error(
                     f"the shape of {plan.describe()} depends on the data of the arguments; a "
                     "compiled function has fixed shapes"

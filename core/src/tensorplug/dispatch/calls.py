@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tensorplug.dispatch.context import Context, current_context, engine_of, use_context
-from tensorplug.dispatch.keys import exactly
+from tensorplug.dispatch.keys import freeze_attributes
 from tensorplug.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MULTIPLE_OUTPUTS",
+    "as_constant",
     "as_tensor",
-    "beside",
     "chained",
     "dispatch",
     "dispatch_binary",
-    "dispatch_filed",
-    "dispatch_planned",
+    "dispatch_cached",
     "dispatch_multiple",
+    "dispatch_planned",
     "dispatch_unary",
-    "placed",
-    "placed_beside",
+    "run_near",
+    "run_on",
     "to_device",
 ]
 
@@ -57,7 +57,7 @@ def dispatch(spec: KernelSpec, /, *inputs: Any, **attributes: Any) -> Tensor:
     context = current_context()
     try:
         placements = [operand._placement for operand in inputs]
-        options = exactly(attributes) if attributes else ()
+        options = freeze_attributes(attributes) if attributes else ()
     except (AttributeError, TypeError):  # not only tensors, or attributes that have no hash
         return _dispatch_lists(context, spec, inputs, attributes)
     plan = context.plans.get((spec, *placements, *options))
@@ -83,7 +83,7 @@ def _dispatch_lists(
     """Do as ``dispatch`` where inputs are lists of tensors, or absent."""
     try:
         placements = placements_of(inputs)
-        options = exactly(attributes) if attributes else ()
+        options = freeze_attributes(attributes) if attributes else ()
     except (AttributeError, TypeError):  # not tensors yet, or attributes that have no hash
         return _slow_path(context, spec, inputs, attributes)
     plan = context.plans.get((spec, *placements, *options))
@@ -111,7 +111,7 @@ def dispatch_multiple(spec: KernelSpec, /, *inputs: Any, **attributes: Any) -> l
     plan = None
     try:
         placements = placements_of(inputs)
-        options = exactly(attributes) if attributes else ()
+        options = freeze_attributes(attributes) if attributes else ()
     except (AttributeError, TypeError):
         pass
     else:
@@ -219,7 +219,7 @@ def dispatch_binary(spec: KernelSpec, a: Any, b: Any, /) -> Tensor:
     return tensor
 
 
-def dispatch_filed(key: Hashable, /, *inputs: Any) -> Tensor | None:
+def dispatch_cached(key: Hashable, /, *inputs: Any) -> Tensor | None:
     """Run the plan that ``Device.add_key`` has put under ``key``; return None if there is none."""
     context = current_context()
     plan = context.plans.get(key)
@@ -252,7 +252,7 @@ def _with_scalar(context: Context, spec: KernelSpec, a: Any, b: Any) -> Tensor:
     return _slow_path(context, spec, (a, b))
 
 
-def beside(spec: KernelSpec, position: int, value: Any, peer: Any) -> Any:
+def as_constant(spec: KernelSpec, position: int, value: Any, peer: Any) -> Any:
     """Return a Python number, input ``position`` of a call beside ``peer``, as a constant.
 
     Anything else is returned as it is, and what ``dispatch`` makes of it takes longer.
@@ -306,7 +306,7 @@ def as_tensor(value: Any, dtype: DType | None = None, *, what: str = "the argume
     return engine_of(context).convert(context, value, dtype, what)
 
 
-def placed(device: str | None, make: Callable[[], Tensor]) -> Tensor:
+def run_on(device: str | None, make: Callable[[], Tensor]) -> Tensor:
     """Return what ``make`` makes while ``device`` is the active one; None: whichever is.
 
     ``"host"``, where no kernel runs, gets a copy of what the active device makes.
@@ -326,15 +326,15 @@ def to_device(tensor: Tensor, device: str) -> Tensor:
     return engine_of(context).convert(context, tensor, None, "to", device=device)
 
 
-def placed_beside(x: Any, device: str | None, make: Callable[[], Tensor]) -> Tensor:
+def run_near(x: Any, device: str | None, make: Callable[[], Tensor]) -> Tensor:
     """Return what ``make`` makes on ``device``; None: on that of ``x``, if it is a tensor."""
     there = getattr(x, "_placement", None)
     if device is None and there is not None and there.device is not None:
         context = current_context()
         active = context.device or engine_of(context).open(None)
-        if not active.houses(there):
-            return placed(x.device, make)
-    return placed(device, make)
+        if not active.can_use(there):
+            return run_on(x.device, make)
+    return run_on(device, make)
 
 
 def chained(function: F) -> F:

@@ -54,7 +54,7 @@ class Counters:
 class Device:
     """One opened device of one backend: its plans, placements and constants.
 
-    ``plans`` holds native plans by key (read without a lock on every call); ``detours`` what
+    ``plans`` holds native plans by key (read without a lock on every call); ``slow_plans`` what
     else a key may lead to: a promotion, a decomposition, a fallback. ``installed``: the kernels
     whose set-up has run here. ``closed`` says that it is closed, ``fate`` why. ``host`` holds
     the strings of a device that has none. ``capabilities``: what the backend offers beside the
@@ -69,7 +69,6 @@ class Device:
         "closed",
         "constants",
         "counters",
-        "detours",
         "fate",
         "host",
         "installed",
@@ -77,6 +76,7 @@ class Device:
         "name",
         "owner",
         "plans",
+        "slow_plans",
         "trace",
     )
 
@@ -95,7 +95,7 @@ class Device:
         self.capabilities = capabilities.of(backend)
         self.owner = owner
         self.plans: dict[Hashable, Any] = {}
-        self.detours: dict[Hashable, Any] = {}
+        self.slow_plans: dict[Hashable, Any] = {}
         self.constants: dict[Hashable, Any] = {}
         self.counters = Counters()
         self.installed: dict[int, KernelEntry] = {}  # by identity
@@ -129,7 +129,7 @@ class Device:
             return self
         return self.host if dtype is string else None
 
-    def houses(self, placement: Placement) -> bool:
+    def can_use(self, placement: Placement) -> bool:
         """Return whether a tensor with this placement can be used here as it is."""
         there = placement.device
         return there is self or (there is self.host and self.home(placement.type.dtype) is there)
@@ -161,7 +161,7 @@ class Device:
         """Forget every plan, because what is registered has changed."""
         with self.lock:
             self.plans.clear()
-            self.detours.clear()
+            self.slow_plans.clear()
 
 
 def device_name(backend_name: str, number: int | str | None) -> str:

@@ -11,13 +11,13 @@ from tensorplug.contract.dtypes import DType
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
-__all__ = ["exactly"]
+__all__ = ["freeze_attributes"]
 
 # Their text tells signed zeros apart, and makes NaNs equal.
 _SPELT: Final = (float, complex, np.generic)
 
 
-def exactly(attributes: Mapping[str, Any]) -> list[Hashable]:
+def freeze_attributes(attributes: Mapping[str, Any]) -> list[Hashable]:
     """Return names and values such that only calls that no kernel could tell apart agree.
 
     1, 1.0 and True are different values, and so are 0.0 and -0.0; a plan made for one must not

@@ -118,7 +118,7 @@ class Engine:
         """Return a tensor, or what a variable holds, on the context's device."""
         tensor = self._adopt(context, twin(value)) if isinstance(value, Variable) else value
         device = self.devices.of(context)
-        if not device.houses(tensor._placement):
+        if not device.can_use(tensor._placement):
             tensor = self._adopt(context, operands.bring(tensor, device, what))
             notify(self._observers(context), "transferred", tensor)
         return tensor
@@ -181,7 +181,7 @@ class Engine:
         key = operands.key(spec, tensors, attributes)
         plan: plans.Plan | Promotion = (
             device.plans.get(key)
-            or device.detours.get(key)
+            or device.slow_plans.get(key)
             or self._plan(device, spec, tensors, attributes)
         )
         if isinstance(plan, Promotion):
@@ -201,7 +201,7 @@ class Engine:
             plan.verify(outputs)
             self._publish(device, key, plan)
         if context.watched:
-            seen = plan if plan.settled else plan.bound(outputs)
+            seen = plan if plan.static_shapes else plan.bound(outputs)
             context.record(seen, tensors, outputs)
             if observers:
                 notify(observers, "recorded", plan, outputs)
@@ -268,9 +268,9 @@ class Engine:
         if key is None:
             return
         # `dispatch` runs these by itself, and compares what comes out with nothing.
-        direct = type(plan) is plans.Plan and plan.how == "native" and plan.settled
+        direct = type(plan) is plans.Plan and plan.how == "native" and plan.static_shapes
         direct = direct and not self.observers
-        cache = device.plans if direct else device.detours
+        cache = device.plans if direct else device.slow_plans
         with device.lock:
             if plan.state is self.registry.state and not device.closed:
                 device.remember(cache, key, plan)

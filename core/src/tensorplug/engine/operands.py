@@ -68,7 +68,7 @@ def upload(array: Any, device: Device, *, shared: bool = False) -> Tensor:
 def transfer(tensor: Tensor, device: Device) -> Tensor:
     """Copy ``tensor`` to ``device`` through the host."""
     source = tensor._live()
-    if device.houses(tensor._placement):
+    if device.can_use(tensor._placement):
         return tensor
     moved = upload(source.backend.to_host(tensor._buffer), device)
     moved._node = tensor._node
@@ -119,7 +119,7 @@ def _operand(device: Device, value: Any, what: str, seen: dict[int, Tensor]) -> 
             if id(value) not in seen:
                 seen[id(value)] = value._reading()
             tensor = seen[id(value)]
-        if tensor._placement.device is device or device.houses(tensor._placement):
+        if tensor._placement.device is device or device.can_use(tensor._placement):
             return tensor
         return bring(tensor, device, what)
     return outside(value, None, device, what)
@@ -251,6 +251,6 @@ def key(
     if not attributes:
         return (spec, *placements)
     try:
-        return (spec, *placements, *keys.exactly(attributes))
+        return (spec, *placements, *keys.freeze_attributes(attributes))
     except TypeError:
         return None

@@ -42,8 +42,8 @@ class Plan:
     """One resolved call.
 
     ``call`` takes buffers if ``how`` is native, else tensors. ``owner`` is the distribution
-    whose kernel or decomposition runs. ``settled``: the shapes of all outputs are known before
-    it runs. ``recipes`` belongs to the tape.
+    whose kernel or decomposition runs. ``static_shapes``: all output shapes are known before it
+    runs. ``recipes`` belongs to the tape.
     """
 
     __slots__ = (
@@ -57,9 +57,9 @@ class Plan:
         "owner",
         "published",
         "recipes",
-        "settled",
         "spec",
         "state",
+        "static_shapes",
         "taped",
         "tensor",
         "varied",
@@ -79,7 +79,7 @@ class Plan:
         self.device = device
         self.inputs = [_interned(device, operand) for operand in inputs]
         self.outputs = tuple(_placed(device, output) for output in outputs)
-        self.settled = all(output.known for output in outputs)
+        self.static_shapes = all(output.known for output in outputs)
         self.output: Placement = self.outputs[0] if self.outputs else None  # type: ignore[assignment]  # a call may have no outputs
         self.state = state
         self.tensor = Tensor
@@ -245,7 +245,7 @@ def _native(plan: Plan, steps: list[Step]) -> bool:
         steps.append(("native", "not registered"))
         return False
     entry = owned.entry
-    missing = _missing_dtypes(plan, entry.dtypes) or _missing_dtypes(plan, device.backend.dtypes)
+    missing = _uncovered(plan, entry.dtypes) or _missing_dtypes(plan, device.backend.dtypes)
     if missing:
         steps.append(("native", f"the kernel of {owned.owner} does not take {missing}"))
         return False
@@ -289,9 +289,13 @@ def _bind(function: Callable[..., Any], extras: dict[str, Any]) -> Callable[...,
     return call
 
 
-def _missing_dtypes(plan: Plan, served: frozenset[DType] | None) -> str:
-    if served is None:
-        return ""
+def _uncovered(plan: Plan, dtypes: frozenset[DType] | None) -> str:
+    """Return the name of the call's dtype if an entry for ``dtypes`` does not serve it."""
+    dtype = plan.spec.dtype_of(plan.inputs, [placement.type for placement in plan.outputs])
+    return "" if dtypes is None or dtype in dtypes else dtype.name
+
+
+def _missing_dtypes(plan: Plan, served: frozenset[DType]) -> str:
     flat: list[TensorType] = [placement.type for placement in plan.outputs]
     for given in plan.inputs:
         if isinstance(given, TensorType):
@@ -310,7 +314,7 @@ def decomposed(plan: Plan, steps: list[Step]) -> bool:
         steps.append(("decomposed", "no decomposition is registered"))
         return False
     entry = owned.entry
-    missing = _missing_dtypes(plan, entry.dtypes)
+    missing = _uncovered(plan, entry.dtypes)
     if missing:
         steps.append(("decomposed", f"the one of {owned.owner} does not take {missing}"))
         return False

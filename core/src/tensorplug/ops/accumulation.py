@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
 from tensorplug.contract.spec import KernelSpec, TensorType
-from tensorplug.dispatch.calls import beside, dispatch
+from tensorplug.dispatch.calls import as_constant, dispatch
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
@@ -35,4 +35,4 @@ def multiply_add(x: Any, y: Any, z: Any, /) -> Tensor:
         DTypeError: the dtypes do not promote.
 
     """
-    return dispatch(MULTIPLY_ADD, x, beside(MULTIPLY_ADD, 1, y, x), z)
+    return dispatch(MULTIPLY_ADD, x, as_constant(MULTIPLY_ADD, 1, y, x), z)

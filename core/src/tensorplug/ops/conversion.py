@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.contract import dtypes as dt
-from tensorplug.dispatch.calls import as_tensor, placed_beside
+from tensorplug.dispatch.calls import as_tensor, run_near
 from tensorplug.dispatch.context import current_context, engine_of
 from tensorplug.errors import CopyNeededError
 from tensorplug.ops.movement import identity
@@ -48,8 +48,8 @@ def asarray(
     if copy is False and not hasattr(obj, "_placement"):
         return _borrowed(obj, wanted, device)
     if _stays(obj, wanted, device):
-        return placed_beside(obj, None, lambda: identity(obj)) if copy else obj
-    tensor = placed_beside(obj, device, lambda: as_tensor(obj, wanted, what="asarray: obj"))
+        return run_near(obj, None, lambda: identity(obj)) if copy else obj
+    tensor = run_near(obj, device, lambda: as_tensor(obj, wanted, what="asarray: obj"))
     if copy is False:
         asked = f"{tensor.dtype} on {tensor.device!r}"
         raise CopyNeededError(

@@ -1,4 +1,4 @@
-"""Tensors made from nothing but attributes, and from the type of another tensor."""
+"""Tensors made from attributes alone, or from the type of another tensor."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from tensorplug.contract import attributes, inference, shapes
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
-from tensorplug.dispatch.calls import as_tensor, dispatch, dispatch_unary, placed, placed_beside
+from tensorplug.dispatch.calls import as_tensor, dispatch, dispatch_unary, run_near, run_on
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.ops.conversion import asarray
 from tensorplug.ops.movement import BROADCAST_TO, broadcast_to
@@ -68,10 +68,10 @@ FILL = KernelSpec(
 
 
 def range_length(start: float, stop: float, step: float) -> int:
-    """Return how many numbers lie in the half-open interval [start, stop) at this step.
+    """Return the number of elements of the half-open range [start, stop) with this step.
 
     Raises:
-        ArgumentError: when there are infinitely many, or no telling.
+        ArgumentError: an argument is not a finite real number, or the step is 0.
 
     """
     if any(isinstance(bound, complex) or not isfinite(bound) for bound in (start, stop, step)):
@@ -84,20 +84,20 @@ def range_length(start: float, stop: float, step: float) -> int:
 
 
 def _ends(start: float, stop: float, step: float) -> tuple[float, ...]:
-    """Return the first and the last number of a range; nothing if it is empty."""
+    """Return the first and the last number of a range, or () if it is empty."""
     count = range_length(start, stop, step)
     return (start, start + step * (count - 1)) if count else ()
 
 
 def _range(*, start: float, stop: float, step: float, dtype: DType) -> TensorType:
     for end in _ends(start, stop, step):
-        if dtype in dt.INTEGER:  # in between lie only numbers that fit too
+        if dtype in dt.INTEGER:  # all numbers between them fit too
             dt.check_number(trunc(end), dtype)
     return TensorType(dtype, (range_length(start, stop, step),))
 
 
 def _step(value: Any, known: InputTypes) -> Any:
-    """Return the step; 1, which is its default, stands for -1 where the range leads down."""
+    """Return the step. The default, 1, becomes -1 if the range descends."""
     step = attributes.number().canonical(value, known)
     start, stop = known["start"], known["stop"]
     real = not any(isinstance(bound, complex) for bound in (start, stop))
@@ -119,7 +119,7 @@ RANGE = KernelSpec(
 
 def _linspace(*, start: Scalar, stop: Scalar, num: int, dtype: DType) -> TensorType:
     if dtype not in dt.INEXACT:
-        raise DTypeError(f"dtype must be a floating or complex one, got {dtype}")
+        raise DTypeError(f"dtype must be floating or complex, got {dtype}")
     for bound in (start, stop):
         dt.check_number(bound, dtype)
     return TensorType(dtype, (num,))
@@ -141,7 +141,7 @@ LIN_SPACE = KernelSpec(
 
 def _eye(*, n_rows: int, n_cols: int, dtype: DType) -> TensorType:
     if dtype is dt.string:
-        raise DTypeError("an identity matrix has numbers, not strings")
+        raise DTypeError("dtype must not be string: an identity matrix contains numbers")
     return TensorType(dtype, (n_rows, n_cols))
 
 
@@ -164,10 +164,10 @@ ONES_LIKE = KernelSpec("OnesLike", ("x",), inference.same, accepts=dt.FIXED)
 
 
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
-    """Return a tensor of ``shape`` filled with one number, or one text.
+    """Return a tensor of ``shape`` filled with one number or string.
 
     ``dtype`` defaults to the number's default dtype, ``device`` to the active one. The number may
-    be a tensor or array of rank 0: then its dtype is the default, and its gradient the sum.
+    be a tensor or array of rank 0. Its dtype is then the default, and its gradient the sum.
 
     Raises:
         ShapeError: ``fill_value`` is a tensor or an array of another rank.
@@ -176,8 +176,8 @@ def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: str | None =
     """
     wanted = None if dtype is None else dt.of(dtype, "full")
     if isinstance(fill_value, np.ndarray) or hasattr(fill_value, "_placement"):
-        return placed(device, lambda: _spread(fill_value, shape, wanted))
-    return placed(device, lambda: dispatch(FILL, shape=shape, value=fill_value, dtype=wanted))
+        return run_on(device, lambda: _spread(fill_value, shape, wanted))
+    return run_on(device, lambda: dispatch(FILL, shape=shape, value=fill_value, dtype=wanted))
 
 
 def _spread(value: Any, shape: Any, dtype: DType | None) -> Tensor:
@@ -200,49 +200,49 @@ def ones(shape: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
 
 
 def empty(shape: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
-    """Return a tensor of ``shape``, float32 by default, whose elements are 0.
+    """Return a tensor of ``shape``, filled with 0, float32 by default.
 
-    Tensors are values, so there are none whose elements nobody has written.
+    Tensors are immutable values, so uninitialized ones would have no use.
     """
     wanted = dt.default_float if dtype is None else dt.of(dtype, "empty")
     return full(shape, 0, dtype=wanted, device=device)
 
 
 def zeros_like(x: Any, /, *, dtype: Any = None, device: str | None = None) -> Tensor:
-    """Return zeros of the shape of ``x``; its dtype and device, too, unless others are named."""
+    """Return zeros with the shape of ``x``, and by default with its dtype and device."""
     return _like(x, 0, dtype, device, "zeros_like")
 
 
 def ones_like(x: Any, /, *, dtype: Any = None, device: str | None = None) -> Tensor:
-    """Return ones of the shape of ``x``; its dtype and device, too, unless others are named."""
+    """Return ones with the shape of ``x``, and by default with its dtype and device."""
     return _like(x, 1, dtype, device, "ones_like")
 
 
 def empty_like(x: Any, /, *, dtype: Any = None, device: str | None = None) -> Tensor:
-    """Return zeros as ``zeros_like`` does, since no element is ever unwritten."""
+    """Return zeros, as ``zeros_like`` does."""
     return _like(x, 0, dtype, device, "empty_like")
 
 
 def full_like(
     x: Any, /, fill_value: Any, *, dtype: Any = None, device: str | None = None
 ) -> Tensor:
-    """Return one number in the shape of ``x``; its dtype and device, too, unless named."""
+    """Return a filled tensor with the shape of ``x``, and by default with its dtype and device."""
     shape, own = _type_of(x, "full_like")
     wanted = own if dtype is None else dt.of(dtype, "full_like")
-    return placed_beside(x, device, lambda: full(shape, fill_value, dtype=wanted))
+    return run_near(x, device, lambda: full(shape, fill_value, dtype=wanted))
 
 
 def _like(x: Any, value: int, dtype: Any, device: str | None, caller: str) -> Tensor:
     if dtype is None and device is None:
         spec = ONES_LIKE if value else ZEROS_LIKE
-        return placed_beside(x, None, lambda: dispatch_unary(spec, x))
+        return run_near(x, None, lambda: dispatch_unary(spec, x))
     shape, own = _type_of(x, caller)
     wanted = own if dtype is None else dt.of(dtype, caller)
-    return placed_beside(x, device, lambda: full(shape, value, dtype=wanted))
+    return run_near(x, device, lambda: full(shape, value, dtype=wanted))
 
 
 def _type_of(x: Any, caller: str) -> tuple[Shape, DType]:
-    """Return shape and dtype of ``x``; a live tensor is not brought here for that."""
+    """Return shape and dtype of ``x`` without transferring a live tensor."""
     there = getattr(x, "_placement", None)
     if there is None or there.device is None:
         there = as_tensor(x, what=f"{caller}: x")
@@ -258,11 +258,11 @@ def arange(
     dtype: Any = None,
     device: str | None = None,
 ) -> Tensor:
-    """Return the numbers from ``start`` to before ``stop`` in steps of ``step``.
+    """Return the numbers from ``start`` up to, but not including, ``stop`` in steps of ``step``.
 
-    With one number, it is the stop and the start is 0. By default int32 if all are integers
-    (int64 if the numbers do not fit), else float32. The numbers may be tensors or arrays of rank
-    0, which are read.
+    A single argument is the stop; the start is then 0. The default dtype is int32 if all are
+    integers (int64 if the numbers do not fit), else float32. The arguments may be tensors or
+    arrays of rank 0, which are read.
 
     Raises:
         ArgumentError: the step is 0, or a number does not fit into ``dtype``.
@@ -272,8 +272,8 @@ def arange(
     first, last = (0, start) if stop is None else (start, stop)
     wanted = _range_dtype(first, last, step) if dtype is None else dt.of(dtype, "arange")
     if _is_real(first) and _is_real(last) and _is_real(step) and step > 0 and last < first:
-        return zeros((0,), dtype=wanted, device=device)  # the kernel would count down instead
-    return placed(device, lambda: dispatch(RANGE, start=first, stop=last, step=step, dtype=wanted))
+        return zeros((0,), dtype=wanted, device=device)  # the kernel would count down
+    return run_on(device, lambda: dispatch(RANGE, start=first, stop=last, step=step, dtype=wanted))
 
 
 def _number(value: Any) -> Any:
@@ -290,7 +290,7 @@ def _range_dtype(*numbers: Any) -> DType:
         return dt.default_float
     start, stop, step = map(int, numbers)
     limits = np.iinfo(dt.default_int.name)
-    ends = _ends(start, stop, step) if step else ()  # the op refuses a step of 0
+    ends = _ends(start, stop, step) if step else ()  # the op rejects a step of 0
     fits = all(limits.min <= end <= limits.max for end in ends)
     return dt.default_int if fits else dt.int64
 
@@ -305,18 +305,18 @@ def linspace(
     device: str | None = None,
     endpoint: bool = True,
 ) -> Tensor:
-    """Return ``num`` numbers from ``start`` to ``stop`` at equal distances.
+    """Return ``num`` evenly spaced numbers from ``start`` to ``stop``.
 
     Args:
-        start: the first of them.
-        stop: the last of them; without ``endpoint`` they end one distance before it.
-        num: how many.
+        start: the first number.
+        stop: the last number; without ``endpoint`` the numbers end one step before it.
+        num: their number.
         dtype: floating or complex; float32 by default, complex64 if an end is complex.
-        device: where it is to be; the active one by default.
-        endpoint: whether ``stop`` is one of them.
+        device: of the result; the active one by default.
+        endpoint: whether ``stop`` is included.
 
     Raises:
-        DTypeError: an integer dtype, or a complex end for a real one.
+        DTypeError: the dtype is an integer, or real though an end is complex.
         ArgumentError: ``num`` is negative.
 
     (TensorFlow's LinSpace.)
@@ -325,7 +325,7 @@ def linspace(
     wanted = dt.of(dtype, "linspace") if dtype is not None else dt.default_float
     if dtype is None and any(np.iscomplexobj(bound) for bound in (start, stop)):
         wanted = dt.default_complex
-    return placed(
+    return run_on(
         device,
         lambda: dispatch(
             LIN_SPACE, start=start, stop=stop, num=num, endpoint=endpoint, dtype=wanted
@@ -343,20 +343,20 @@ def eye(
     dtype: Any = None,
     device: str | None = None,
 ) -> Tensor:
-    """Return a matrix with ones on a diagonal and zeros elsewhere, float32 by default.
+    """Return a matrix with ones on a diagonal and zeros otherwise, float32 by default.
 
     Args:
-        n_rows: height.
-        n_cols: width; that of a square matrix by default.
-        k: which diagonal: 1 is the one above the main one, -1 the one below.
-        batch_shape: sizes of axes in front, along which the matrix is repeated.
+        n_rows: number of rows.
+        n_cols: number of columns; ``n_rows`` by default.
+        k: the diagonal: 0 is the main one, 1 the one above it, -1 the one below.
+        batch_shape: sizes of leading axes along which the matrix is repeated.
         dtype: any but strings.
-        device: where it is to be; the active one by default.
+        device: of the result; the active one by default.
 
     """
     wanted = dt.default_float if dtype is None else dt.of(dtype, "eye")
-    made = placed(device, lambda: dispatch(EYE, n_rows=n_rows, n_cols=n_cols, k=k, dtype=wanted))
+    made = run_on(device, lambda: dispatch(EYE, n_rows=n_rows, n_cols=n_cols, k=k, dtype=wanted))
     if isinstance(batch_shape, tuple | list) and not batch_shape:
         return made
     batch = shapes.as_shape(batch_shape, "eye: batch_shape")
-    return placed(device, lambda: broadcast_to(made, (*batch, *made.shape)))
+    return run_on(device, lambda: broadcast_to(made, (*batch, *made.shape)))

@@ -1,6 +1,6 @@
 """Elementwise arithmetic: specs and public functions.
 
-Binary ops broadcast by NumPy's rule and promote their operands to a common dtype; Python
+Binary ops broadcast by NumPy's rules and promote their operands to a common dtype; Python
 scalars are weak. The formulas are the definitions; the source is the array API standard
 2025.12 unless a docstring says otherwise.
 """
@@ -13,13 +13,13 @@ from tensorplug.contract import attributes, inference, shapes
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.dispatch.calls import (
+    as_constant,
     as_tensor,
-    beside,
     chained,
     dispatch,
     dispatch_binary,
     dispatch_unary,
-    placed,
+    run_on,
 )
 from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops.complexes import COMPLEX_ABS
@@ -119,7 +119,7 @@ def _total(xs: list[TensorType]) -> TensorType:
         raise ArgumentError("xs is empty")
     for x in xs[1:]:
         if x.shape != xs[0].shape:
-            raise ShapeError(f"xs must have one shape, got {xs[0]} and {x}")
+            raise ShapeError(f"xs must have the same shape, got {xs[0]} and {x}")
     return xs[0]
 
 
@@ -158,8 +158,8 @@ def negative(x: Any, /) -> Tensor:
 def abs(x: Any, /) -> Tensor:
     """Return ``|x|`` elementwise.
 
-    Absolute value of real numbers; the most negative integer stays itself. Of complex numbers
-    the modulus, in the dtype of their parts.
+    Absolute value; the most negative integer stays as it is. For complex numbers it is the
+    modulus, in the dtype of the parts.
     """
     tensor = x if hasattr(x, "_placement") else as_tensor(x, what="Abs: input 'x'")
     return dispatch_unary(COMPLEX_ABS if tensor.dtype.kind == "complex" else ABS, tensor)
@@ -236,18 +236,18 @@ def square(x: Any, /) -> Tensor:
 
 @chained
 def add(a: Any, b: Any, /) -> Tensor:
-    """Return ``a + b`` elementwise. Sum. Booleans are not numbers here: use logical_or."""
+    """Return ``a + b`` elementwise. Sum. Not for booleans: use logical_or."""
     return dispatch_binary(ADD, a, b)
 
 
 def add_n(xs: Sequence[Any], /) -> Tensor:
-    """Return the sum of the tensors ``xs``, a list or tuple, all of one shape.
+    """Return the sum of the tensors ``xs``, a list or tuple, which have the same shape.
 
     Their dtypes are promoted. (TensorFlow's AddN.)
 
     Raises:
         ShapeError: the shapes differ.
-        ArgumentError: ``xs`` is empty or no list.
+        ArgumentError: ``xs`` is empty or not a list.
 
     """
     if not isinstance(xs, list | tuple):
@@ -275,7 +275,7 @@ def divide(a: Any, b: Any, /) -> Tensor:
 
 @chained
 def div_no_nan(a: Any, b: Any, /) -> Tensor:
-    """Return ``a / b`` elementwise, and 0 where ``b`` is 0, whatever ``a`` is.
+    """Return ``a / b`` elementwise, and 0 where ``b`` is 0.
 
     Integers become the default float first. The gradients are those of the quotient, and 0
     where ``b`` is 0. (TensorFlow's DivNoNan.)
@@ -305,21 +305,20 @@ def remainder(a: Any, b: Any, /) -> Tensor:
 def pow(a: Any, b: Any, /) -> Tensor:
     """Return ``a ** b`` elementwise.
 
-    Power. Integers wrap; an integer to a negative power is 1/a rounded towards 0, and 0 for a
-    = 0.
+    Power. Integers wrap. An integer to a negative power is rounded towards 0; 0 gives 0.
     """
     return dispatch_binary(POW, a, b)
 
 
 @chained
 def maximum(a: Any, b: Any, /) -> Tensor:
-    """Return ``max(a, b)`` elementwise. Larger one; NaN if either is NaN."""
+    """Return ``max(a, b)`` elementwise. The larger one; NaN if either is NaN."""
     return dispatch_binary(MAXIMUM, a, b)
 
 
 @chained
 def minimum(a: Any, b: Any, /) -> Tensor:
-    """Return ``min(a, b)`` elementwise. Smaller one; NaN if either is NaN."""
+    """Return ``min(a, b)`` elementwise. The smaller one; NaN if either is NaN."""
     return dispatch_binary(MINIMUM, a, b)
 
 
@@ -336,15 +335,15 @@ def squared_difference(a: Any, b: Any, /) -> Tensor:
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: str | None = None) -> Tensor:
     """Return ``x`` with its elements converted to ``dtype``.
 
-    Floats are truncated towards zero on the way to integers; what does not fit wraps (NaN and
-    infinities give 0). Anything but zero becomes True. Complex numbers lose their imaginary
-    part on the way to reals.
+    Floats are truncated towards zero to become integers. Values that do not fit wrap; NaN and
+    infinities give 0. Nonzero values become True. Complex numbers lose their imaginary part to
+    become real.
 
     Args:
         x: a tensor of numbers or booleans.
         dtype: of the result.
-        copy: False returns a tensor itself that has the dtype already and is on the device.
-        device: where the result is to be; by default where ``x`` is computed with.
+        copy: False returns ``x`` itself if it already has the dtype and the device.
+        device: of the result; by default that of ``x``.
 
     """
     wanted = dt.of(dtype, "astype")
@@ -354,10 +353,10 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: str | None = Non
         same = not copy and tensor.dtype is wanted
         return tensor if same else dispatch(CAST, tensor, dtype=wanted)
 
-    return converted() if device is None else placed(device, converted)
+    return converted() if device is None else run_on(device, converted)
 
 
 @chained
 def where(condition: Any, t: Any, e: Any, /) -> Tensor:
-    """Return ``t`` where ``condition`` (boolean) holds, else ``e``; all three broadcast."""
-    return dispatch(SELECT, condition, beside(SELECT, 1, t, e), beside(SELECT, 2, e, t))
+    """Return ``t`` where the boolean ``condition`` is True, else ``e``; all three broadcast."""
+    return dispatch(SELECT, condition, as_constant(SELECT, 1, t, e), as_constant(SELECT, 2, e, t))

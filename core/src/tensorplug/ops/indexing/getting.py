@@ -9,12 +9,12 @@ from tensorplug.dispatch.calls import (
     as_tensor,
     dispatch,
     dispatch_binary,
-    dispatch_filed,
-    dispatch_planned,
+    dispatch_cached,
     dispatch_multiple,
+    dispatch_planned,
 )
 from tensorplug.dispatch.context import current_context, engine_of
-from tensorplug.dispatch.keys import exactly
+from tensorplug.dispatch.keys import freeze_attributes
 from tensorplug.errors import ArgumentError
 from tensorplug.ops import movement
 from tensorplug.ops.indexing import coordinates, indexing, slicing, subscripts
@@ -61,7 +61,7 @@ def getitem(x: Any, key: Any) -> Tensor:
             short = (
                 _addressed(x, given)
                 if named is None
-                else dispatch_filed((_READING, x._placement, named), x)
+                else dispatch_cached((_READING, x._placement, named), x)
             )
         if short is not None:
             return short
@@ -171,10 +171,10 @@ def _at(x: Tensor, axis: int, number: int) -> Tensor:
     if not axis:
         return dispatch_binary(indexing.GATHER_V2, x, index)  # the defaults; a shorter way
     key = (_READING, x._placement, axis, index._placement)
-    found = dispatch_filed(key, x, index)
+    found = dispatch_cached(key, x, index)
     if found is None:
         found = dispatch(indexing.GATHER_V2, x, index, axis=axis)
-        options = exactly({"axis": axis})
+        options = freeze_attributes({"axis": axis})
         known = (indexing.GATHER_V2, x._placement, index._placement, *options)
         plan = context.plans.get(known)
         if plan is not None:
@@ -212,7 +212,7 @@ def _block(
                 plan.device.add_key((_READING, x._placement, named), other, model, plan)
             return result
     result = dispatch(spec, x, **attributes)
-    known = (spec, x._placement, *exactly(attributes))
+    known = (spec, x._placement, *freeze_attributes(attributes))
     plan = context.plans.get(known)
     if plan is not None:
         plan.device.add_key(model, plan, known, plan)
