@@ -127,6 +127,8 @@ class KernelSpec:
         accepts: dtypes allowed, for all inputs or by input name (others: anything).
         promote: inputs that are brought to their common dtype before a kernel sees them.
         inexact: integers and booleans among ``promote`` become the default float.
+        typed_by: the input whose dtype is that of the call (see ``dtype_of``), "" for the first
+            output; needed only where that is not the first input that may hold floats.
 
     """
 
@@ -138,6 +140,7 @@ class KernelSpec:
     accepts: frozenset[DType] | Mapping[str, frozenset[DType]] = dt.ANY
     promote: tuple[str, ...] = ()
     inexact: bool = False
+    typed_by: str | None = None
 
     # Derived once, read on every call.
     declared: tuple[Input, ...] = field(init=False, repr=False)
@@ -167,6 +170,8 @@ class KernelSpec:
         derive(self, "output_names", tuple(text.rstrip("[]") for text in self.outputs))
         derive(self, "multiple_outputs", len(self.outputs) > 1 or self.outputs[0].endswith("[]"))
         derive(self, "_infer_asks", self._check(names))
+        if self.typed_by is None:
+            derive(self, "typed_by", self._main_input())
 
     def _check(self, names: tuple[str, ...]) -> tuple[str, ...]:
         role = f"kernel spec {self.name!r}"
@@ -176,7 +181,7 @@ class KernelSpec:
         reserved = {"attributes", "backend"} & set(everything)
         if reserved:
             raise RegistrationError(f"{role}: {sorted(reserved)} have a meaning of their own")
-        unknown = set(self.promote) - set(names)
+        unknown = {*self.promote, self.typed_by or ""} - {*names, ""}
         if not isinstance(self.accepts, frozenset):
             unknown |= set(self.accepts) - set(names)
         if unknown:
@@ -189,6 +194,26 @@ class KernelSpec:
                 f"{len(names)} input types, then any of {list(self.attributes)} keyword-only"
             )
         return asks
+
+    def _main_input(self) -> str:
+        """Return the input whose dtype is that of the call; "" where there is no input."""
+        if self.promote:
+            return self.promote[0]
+        data = [
+            name for name in self.input_names if not self.accepted(name).isdisjoint(dt.INEXACT)
+        ]
+        return next(iter(data or self.input_names), "")
+
+    def dtype_of(self, types: Sequence[InputType], outputs: Sequence[TensorType]) -> DType:
+        """Return the dtype of a call, which ``dtypes=`` of a kernel is compared with.
+
+        It is that of the input ``typed_by``: the first one that is promoted, or else the first one
+        that may hold floats (so indices and conditions do not count), or else the first one. A call
+        without inputs has the dtype of its first output.
+        """
+        by_name = dict(zip(self.input_names, types, strict=True))
+        members = _members(by_name.get(self.typed_by or ""))
+        return members[0].dtype if members else outputs[0].dtype
 
     def __repr__(self) -> str:
         return f"<KernelSpec {self.name}>"

@@ -86,6 +86,7 @@ RAGGED_GATHER = KernelSpec(
     outputs=("outs[]",),
     accepts={"params_nested_splits": dt.INTEGER, "indices": dt.INTEGER},
     promote=("params_nested_splits",),
+    typed_by="params_dense_values",
 )
 
 

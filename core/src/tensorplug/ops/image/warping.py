@@ -206,6 +206,7 @@ TRANSFORM = KernelSpec(
     accepts={"image": dt.REAL, "transforms": dt.FLOATING},
     promote=("transforms",),
     inexact=True,
+    typed_by="image",
 )
 
 

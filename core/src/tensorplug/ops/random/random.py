@@ -100,17 +100,21 @@ RANDOM_BITS = KernelSpec("RandomBits", ("key",), _bits, attributes=_WHERE, accep
 # In [0, 1). float32: the upper 24 bits of word j, over 2**24. float16: the upper 11 bits, over
 # 2**11. float64: the upper 53 of 64 bits, over 2**53; of the words 2j and 2j + 1 the second is
 # the upper half, here and below.
-RANDOM_UNIFORM = KernelSpec("RandomUniform", ("key",), _real, attributes=_REAL, accepts=_ACCEPTS)
+RANDOM_UNIFORM = KernelSpec(
+    "RandomUniform", ("key",), _real, attributes=_REAL, accepts=_ACCEPTS, typed_by=""
+)
 
 # `ops.box_muller` says how. Element j is made of word j; for float64, of the words 2j and 2j + 1.
 # float16 is float32, rounded.
 RANDOM_EXPONENTIAL = KernelSpec(
-    "RandomExponential", ("key",), _real, attributes=_REAL, accepts=_ACCEPTS
+    "RandomExponential", ("key",), _real, attributes=_REAL, accepts=_ACCEPTS, typed_by=""
 )
 
 # `ops.box_muller` says how. The elements 2i and 2i + 1 are a pair: for float32, of the radius from
 # word 2i and the angle from word 2i + 1; for float64, of the two halves of block i.
-RANDOM_NORMAL = KernelSpec("RandomNormal", ("key",), _real, attributes=_REAL, accepts=_ACCEPTS)
+RANDOM_NORMAL = KernelSpec(
+    "RandomNormal", ("key",), _real, attributes=_REAL, accepts=_ACCEPTS, typed_by=""
+)
 
 # floor(w * span / 2**64), w the 64 bits of the words 2j and 2j + 1; a span of 0 stands for 2**32.
 # With a span of 64 bits, floor(w * span / 2**128), w the 128 bits of block j; 0 stands for 2**64.
@@ -120,6 +124,7 @@ RANDOM_INTEGERS = KernelSpec(
     _integers,
     attributes=_WHERE,
     accepts={**_ACCEPTS, "span": frozenset({dt.uint32, dt.uint64})},
+    typed_by="span",
 )
 
 
@@ -282,7 +287,8 @@ def bits(key: Any, shape: Any = (), dtype: Any = dt.uint32) -> Tensor:
             for each element, the lower half first.
 
     Raises:
-        ArgumentError, ShapeError, DTypeError: ``key`` is not a key, ``shape`` no shape, ``dtype`` not
+        ArgumentError, ShapeError, DTypeError: ``key`` is not a key, ``shape`` no shape, ``dtype``
+            not
             unsigned.
 
     """
