@@ -289,11 +289,14 @@ def test_explaining_a_call(run: Callable[..., tuple[int, str]]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("kernels", "Sum?m"), "no kernel of the catalogue is called 'Sum?m'"),
+        (("kernels", "Sum?m"), "no kernel of the catalogue matches 'Sum?m'"),
         (("explain", "Sum", "floaty[2]"), "dtype"),
-        (("explain", "Sum", "[2]"), "no type of a tensor"),
-        (("explain", "Sum", "float32[2]", "--set", "axis"), "is no attribute, such as axis=-1"),
-        (("explain", "Sum", "--set", "axis=0"), "give the types of its inputs too"),
+        (("explain", "Sum", "[2]"), "is not a tensor type"),
+        (
+            ("explain", "Sum", "float32[2]", "--set", "axis"),
+            "is not an attribute, such as axis=-1",
+        ),
+        (("explain", "Sum", "--set", "axis=0"), "pass the types of its inputs too"),
         (("explain", "Summe"), "Summe"),
     ],
 )

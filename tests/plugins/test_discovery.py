@@ -1,4 +1,4 @@
-"""Discovery: what is listed, what it imports (nothing), and which claim a name means."""
+"""Discovery: what is listed, without any import, and which distribution a name means."""
 
 from __future__ import annotations
 
@@ -68,23 +68,23 @@ def test_cpu_comes_first_then_the_alphabet(site, good, make_backend):
         ]
 
 
-ANYBODY = (
-    "Any distribution can bring a backend, through the entry-point group 'tensorplug.backends'."
+ANY_DISTRIBUTION = (
+    "Any distribution can provide a backend, in the entry-point group 'tensorplug.backends'."
 )
 
 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("no_such", f"backend 'no_such' is not installed. {ANYBODY} Installed: good"),
-        ("gpu", f"backend 'gpu' is not installed. {ANYBODY} Installed: good"),
+        ("no_such", f"backend 'no_such' is not installed. {ANY_DISTRIBUTION} Installed: good"),
+        ("gpu", f"backend 'gpu' is not installed. {ANY_DISTRIBUTION} Installed: good"),
         ("goood:1", "backend 'goood' is not installed. Did you mean 'good'? Installed: good"),
         ("GO_OD", "backend 'GO_OD' is not installed. Did you mean 'good'? Installed: good"),
         # Installed for other tests, though the settings leave it out: nothing to install.
         ("CPU", "backend 'CPU' is not installed. Did you mean 'cpu'? Installed: good"),
-        ("", "no backend can be called ''. Installed: good"),
-        ("a b", "no backend can be called 'a b'. Installed: good"),
-        ("good ", "no backend can be called 'good '. Did you mean 'good'? Installed: good"),
+        ("", "'' cannot be the name of a backend. Installed: good"),
+        ("a b", "'a b' cannot be the name of a backend. Installed: good"),
+        ("good ", "'good ' cannot be the name of a backend. Did you mean 'good'? Installed: good"),
     ],
 )
 def test_backend_that_is_not_installed(name, message, site, good):
@@ -112,23 +112,23 @@ OPENCL = 'Try: pip install "tensorplug-opencl[cpu]".'
         ("tensorplug-opencl", f"Did you mean 'opencl'? {OPENCL}"),
         ("opncl", f"Did you mean 'opencl'? {OPENCL}"),
         ("OpenCL", f"Did you mean 'opencl'? {OPENCL}"),
-        ("nope", ANYBODY),
-        ("tensorplug-nope", ANYBODY),
+        ("nope", ANY_DISTRIBUTION),
+        ("tensorplug-nope", ANY_DISTRIBUTION),
     ],
 )
-def test_only_distributions_that_exist_are_advised(name, advice):
+def test_advice_on_a_missing_backend(name, advice):
     with pytest.raises(BackendNotInstalledError) as caught:
         Selection((), Settings()).pick(BACKENDS, name)
     assert str(caught.value) == f"backend {name!r} is not installed. {advice} Installed: none"
 
 
-def test_a_reserved_name_brings_no_advice():
+def test_reserved_name():
     with pytest.raises(BackendNotInstalledError) as caught:
         Selection((), Settings()).pick(BACKENDS, "auto")
-    assert str(caught.value) == "no backend can be called 'auto'. Installed: none"
+    assert str(caught.value) == "'auto' cannot be the name of a backend. Installed: none"
 
 
-def test_what_is_advised_is_ours(distributions):
+def test_advised_distributions_exist(distributions):
     """Each command installs a distribution of this repository, which brings that backend."""
     for name, command in INSTALL.items():
         (named,) = re.findall(r"tensorplug-\w+", command)
@@ -140,7 +140,7 @@ def test_what_is_advised_is_ours(distributions):
     "script",
     ["tp.asarray([1.0])", "tp.use_backend('nope').__enter__()", "tp.devices('nope')"],
 )
-def test_the_same_advice_wherever_a_name_is_asked_for(script, site, good):
+def test_advice_is_the_same_in_every_function(script, site, good):
     site.install(good)
     error, said, _, _ = site.run(
         f"import tensorplug as tp; report(attempt(lambda: {script}))",
@@ -148,10 +148,10 @@ def test_the_same_advice_wherever_a_name_is_asked_for(script, site, good):
         TENSORPLUG_BACKEND="nope",
     )
     assert error == "BackendNotInstalledError"
-    assert said == f"backend 'nope' is not installed. {ANYBODY} Installed: good"
+    assert said == f"backend 'nope' is not installed. {ANY_DISTRIBUTION} Installed: good"
 
 
-def claimants(site, good, make_backend):
+def install_twice(site, good, make_backend):
     """Install `good` twice: two distributions that claim the name, only one of which works."""
     site.install(
         good,
@@ -175,10 +175,10 @@ report([first, [[b.distribution, b.state, b.detail] for b in tp.backends() if b.
 
 
 def test_two_distributions_that_claim_one_name(site, good, make_backend):
-    claimants(site, good, make_backend)
+    install_twice(site, good, make_backend)
     [error, message, _, _], states = site.run(COLLISION)
     assert error == "PluginCollisionError"
-    assert "backend 'good' is claimed by acme-good 9.9 and tensorplug-good 1.2.3" in message
+    assert "backend 'good' comes from acme-good 9.9 and tensorplug-good 1.2.3" in message
     assert "TENSORPLUG_PLUGINS=acme-good:good," in message
     assert "other" in message.rpartition("=")[2].split(",")
     assert states == [
@@ -197,7 +197,7 @@ def test_two_distributions_that_claim_one_name(site, good, make_backend):
     ids=str,
 )
 def test_choosing_between_two_claimants(environment, site, good, make_backend):
-    claimants(site, good, make_backend)
+    install_twice(site, good, make_backend)
     seen = site.run(
         """
         import tensorplug as tp

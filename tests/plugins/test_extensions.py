@@ -1,4 +1,4 @@
-"""Extensions: what they bring, and that a broken one is named, left out and hurts nobody."""
+"""Extensions: what they contribute, and that a broken one is named and left out."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ CASES = {
     ),
     "kernels instead of gradients": Case(
         "@hookimpl\ndef tensorplug_gradients():\n    return [kernels]",
-        ("tensorplug_gradients gave", "a KernelTable; it must give GradientTables"),
+        ("tensorplug_gradients returned", "a KernelTable, not GradientTables"),
     ),
     "gradient of the core registered again": Case(
         "gradients.wrt(specs.NEG, 'x')(lambda dy: -dy)",
@@ -122,7 +122,7 @@ CASES = {
     "op without the mark": Case(
         "def plain(x):\n    return x\n"
         "@hookimpl\ndef tensorplug_chained_ops():\n    return [plain]",
-        ("which is no op marked @chained",),
+        ("which is not an op marked @chained",),
     ),
     "core too old": Case(
         "raise AssertionError('imported')",
@@ -261,7 +261,7 @@ def test_two_distributions_that_claim_one_extension(site, good, make_extension):
     seen = site.run(SCRIPT)
     [[category, message]] = seen["built"][3]
     assert category == "PluginWarning"
-    assert "extension 'acme_ops' is claimed by acme-ops 4.5.6 and zeta 4.5.6" in message
+    assert "extension 'acme_ops' comes from acme-ops 4.5.6 and zeta 4.5.6" in message
     assert "TENSORPLUG_PLUGINS=acme-ops:acme_ops," in message
     assert not seen["known"]
     assert seen["good"] == ["float32", [2], [3.0, 7.0], "good"]

@@ -184,12 +184,12 @@ def test_priorities(priorities, broken, chosen):
     ("arguments", "error", "message"),
     [
         (("cpu", refuse), RegistrationError, "taken by backend 'cpu' of tensorplug-cpu"),
-        (("a:b", refuse), ArgumentError, "cannot be called 'a:b'"),
-        ((3, refuse), ArgumentError, "cannot be called 3"),
-        (("host", refuse), ArgumentError, "'host', which is reserved"),
-        (("auto", refuse), ArgumentError, "'auto', which is reserved"),
+        (("a:b", refuse), ArgumentError, "'a:b' cannot be the name"),
+        ((3, refuse), ArgumentError, "3 cannot be the name"),
+        (("host", refuse), ArgumentError, "'host' is reserved"),
+        (("auto", refuse), ArgumentError, "'auto' is reserved"),
         (("mine", creating), RegistrationError, "asks for name; .* device"),
-        (("mine", object()), RegistrationError, "no hook tensorplug_create_backend"),
+        (("mine", object()), RegistrationError, "the hook tensorplug_create_backend is missing"),
     ],
 )
 def test_what_cannot_be_registered(arguments, error, message):
@@ -212,7 +212,7 @@ def test_a_name_is_given_once():
         (refuse, BackendUnavailableError, "unplugged"),
         (lambda: None, BackendUnavailableError, "found no device"),
         (lambda: 3, RegistrationError, "lacks"),
-        (lambda: Backend("other"), RegistrationError, "calls itself 'other'"),
+        (lambda: Backend("other"), RegistrationError, "has the name 'other'"),
         (lambda: 1 / 0, PluginLoadError, r"ZeroDivisionError: division by zero in tensorplug_c"),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 
 from tensorplug.errors import PluginVersionError
 from tensorplug.plugins import metadata, requirements
-from tensorplug.plugins.metadata import BACKENDS, Claim
+from tensorplug.plugins.metadata import BACKENDS, Candidate
 
 UPGRADE = "pip install --upgrade tensorplug-acme"
 
@@ -36,8 +36,8 @@ LINES = [
 
 def check(line, version, monkeypatch):
     monkeypatch.setattr(metadata, "core_version", lambda: version)
-    claim = Claim(BACKENDS, "acme", "tensorplug-acme", "1.2.3", None, (line, "numpy>=2"))
-    requirements.check_version(claim)
+    candidate = Candidate(BACKENDS, "acme", "tensorplug-acme", "1.2.3", None, (line, "numpy>=2"))
+    requirements.check_version(candidate)
 
 
 @pytest.mark.parametrize(("line", "version", "command"), LINES)

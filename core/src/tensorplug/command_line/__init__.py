@@ -1,1 +1,1 @@
-"""What ``python -m tensorplug`` does: lists what is installed, and finds out what is wrong."""
+"""The commands of ``python -m tensorplug``."""

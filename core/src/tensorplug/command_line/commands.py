@@ -1,4 +1,4 @@
-"""The commands, and how their findings are shown: as tables, or as JSON for machines."""
+"""The commands, and their output: tables, or JSON for machines."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Lines = list[dict[str, Any]]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; 0 means all is well, 1 that something is wrong, 2 a wrong call."""
+    """Run a command; return 0 if all is well, 1 if something is wrong, 2 for invalid arguments."""
     options = _parser().parse_args(arguments)
     try:
         code: int = options.function(options)
@@ -91,7 +91,7 @@ _COLOURS = {"ok": "green", "native": "green", "failed": "bold red", "not possibl
 
 
 def _show(lines: Lines, options: argparse.Namespace, empty: str = "") -> None:
-    """Print lines as a table, or as JSON if that was asked for."""
+    """Print lines as a table, or as JSON with ``--json``."""
     if options.json:
         print(json.dumps(lines, indent=1))
         return
@@ -104,12 +104,12 @@ def _show(lines: Lines, options: argparse.Namespace, empty: str = "") -> None:
         from rich.console import Console
         from rich.markup import escape
         from rich.table import Table
-    except ImportError:  # an extra; colours and contexts are all that it adds
+    except ImportError:  # an extra, for colours only
         titles = [Column(name, whole=name in _WHOLE) for name in columns]
         print(text_tables.table(titles, cells, shutil.get_terminal_size().columns))
         return
     table = Table()
-    for name in columns:  # names must stay whole; findings may run over several lines
+    for name in columns:  # findings may wrap, names may not
         table.add_column(name, no_wrap=name in _WHOLE, overflow="fold")
     for row in cells:
         escaped = map(escape, row)
@@ -122,14 +122,14 @@ def _show(lines: Lines, options: argparse.Namespace, empty: str = "") -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m tensorplug",
-        description="See what is installed, how kernels run, and what is wrong; begin a plugin.",
-        epilog="Exit code: 0 all is well, 1 something is wrong, 2 a wrong call.",
+        description="List plugins and kernels, find out what is wrong, start a plugin.",
+        epilog="Exit code: 0 all is well, 1 something is wrong, 2 invalid arguments.",
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     shared = argparse.ArgumentParser(add_help=False)
     shared.add_argument("--json", action="store_true", help="for machines")
     listing = commands.add_parser(
-        "backends", parents=[shared], help="list what is installed; imports no plugin"
+        "backends", parents=[shared], help="list installed plugins, without importing them"
     )
     listing.set_defaults(function=_backends)
     table = commands.add_parser(
@@ -139,30 +139,34 @@ def _parser() -> argparse.ArgumentParser:
     table.add_argument("pattern", nargs="?", default="*", help="such as 'Conv*'")
     table.add_argument("--backend", metavar="NAME", help="the active one by default")
     table.add_argument("--dtype", help="for inputs of this dtype")
-    why = commands.add_parser("explain", parents=[shared], help="say why a kernel runs as it does")
+    why = commands.add_parser("explain", parents=[shared], help="say how a kernel runs, and why")
     why.set_defaults(function=_explain)
     why.add_argument("kernel")
     why.add_argument(
-        "inputs", nargs="*", metavar="TYPE", help="of a call, such as float32[2,3]; - for none"
+        "inputs", nargs="*", metavar="TYPE", help="of an input, such as float32[2,3]; - if absent"
     )
     why.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="attribute")
     why.add_argument("--backend", metavar="NAME", help="the active one by default")
     cure = commands.add_parser(
-        "doctor", parents=[shared], help="try each backend in a process of its own"
+        "doctor", parents=[shared], help="try each backend in a separate process"
     )
     cure.set_defaults(function=_doctor)
     cure.add_argument("backend", nargs="?", help="only this one")
     cure.add_argument(
-        "--timeout", type=float, default=120.0, metavar="SECONDS", help="for one backend (120)"
+        "--timeout",
+        type=float,
+        default=120.0,
+        metavar="SECONDS",
+        help="per backend (120)",
     )
-    _add_new(commands.add_parser("new", help="write a backend or an op of your own"))
+    _add_new(commands.add_parser("new", help="start a backend or an op of your own"))
     return parser
 
 
 def _add_new(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(function=_new)
     parser.description = (
-        "Write a distribution tensorplug-NAME, complete and tested: a backend, or an op with its "
+        "Write a complete, tested distribution tensorplug-NAME: a backend, or an op with its "
         "kernels and gradient."
     )
     parser.add_argument("name", help="of the backend or the op, such as acme or acme-gpu")
@@ -170,7 +174,10 @@ def _add_new(parser: argparse.ArgumentParser) -> None:
         "--extension", action="store_true", help="an op for other people's backends"
     )
     parser.add_argument(
-        "--directory", type=Path, metavar="DIR", help="where (default: tensorplug-NAME)"
+        "--directory",
+        type=Path,
+        metavar="DIR",
+        help="default: tensorplug-NAME",
     )
     parser.add_argument("--author", default="", help="a name for the package's metadata")
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""Each backend tried in a process of its own, so that a crash is a finding and not the end."""
+"""Tries each backend in a separate process, so that a crash of one is only a finding."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ Line = dict[str, Any]
 
 _ADVICE: Final = {
     "incompatible": "install versions that fit: pip install --upgrade tensorplug {distribution}",
-    "conflict": "two distributions claim this name: uninstall one of them",
+    "conflict": "two distributions have this name: uninstall one of them",
     "disabled": "it is disabled by TENSORPLUG_DISABLE_PLUGINS",
     "failed": "it is installed, but broken: pip install --force-reinstall {distribution}",
 }
 
 
 def examine(name: str | None, seconds: float) -> list[Line]:
-    """Return a line per device of each backend, or of ``name`` alone: what came of trying it.
+    """Try each backend, or only ``name``, and return a line per device.
 
-    ``state`` is "ok" or "failed", or "refused" for a device that its backend does not open while
-    it has others; ``advice`` says what to do. ``seconds``: how long a backend may take.
+    ``state`` is "ok" or "failed", or "refused" for a device that its backend refuses while it
+    has others; ``advice`` says what to do. ``seconds``: the time limit for one backend.
     """
-    known = [item for item in installed() if item["kind"] == "backend"]
+    known = [line for line in installed() if line["kind"] == "backend"]
     lines = [
-        line for item in known if name in (None, item["name"]) for line in _backend(item, seconds)
+        line for info in known if name in (None, info["name"]) for line in _backend(info, seconds)
     ]
-    return lines or [_missing(name, [item["name"] for item in known])]
+    return lines or [_missing(name, [info["name"] for info in known])]
 
 
 def _missing(name: str | None, known: Sequence[str]) -> Line:
@@ -68,14 +68,14 @@ def _backend(info: Line, seconds: float) -> list[Line]:
             command, capture_output=True, text=True, timeout=seconds, check=False
         )
     except subprocess.TimeoutExpired as hung:
-        text = (hung.stdout or b"").decode(errors="replace")  # bytes, for all that was asked for
+        text = (hung.stdout or b"").decode(errors="replace")  # bytes, in spite of text=True
         finding = f"it did not end within {seconds:.0f} s"
-        return _told(info, text, finding, "look for a hanging driver; nothing else waits for it")
+        return _read_output(info, text, finding, "look for a hanging driver")
     if ended.returncode in (0, 1) and '"done": "backend"' in ended.stdout:
-        return _told(info, ended.stdout)
+        return _read_output(info, ended.stdout)
     finding = _end(ended.returncode, ended.stderr)
-    return _told(
-        info, ended.stdout, finding, "report it to the backend's authors, with its output"
+    return _read_output(
+        info, ended.stdout, finding, "report it to the authors of the backend, with its output"
     )
 
 
@@ -83,14 +83,14 @@ def _end(code: int, output: str) -> str:
     """Return how a process ended, with the last lines that it wrote."""
     how = f"it ended with exit status {code}"
     if code < 0:
-        names = {item.value: item.name for item in signal.Signals}
+        names = {number.value: number.name for number in signal.Signals}
         how = f"it died of {names.get(-code, f'signal {-code}')}"
     last = output.strip().splitlines()[-3:]
     return "\n".join([how, *last])
 
 
-def _told(info: Line, output: str, end: str = "", advice: str = "") -> list[Line]:
-    """Return lines for what a probe said, and for how it ended if that was no proper end."""
+def _read_output(info: Line, output: str, end: str = "", advice: str = "") -> list[Line]:
+    """Return lines for the output of a probe and, if it ended early, for how it ended."""
     lines, begun = [], ""
     for text in output.splitlines():
         event = json.loads(text)
@@ -105,7 +105,7 @@ def _told(info: Line, output: str, end: str = "", advice: str = "") -> list[Line
             lines.append(_line(info["name"], about, "failed", event["error"], _hint(info, event)))
             begun = ""
         elif event.get("done") == "backend":
-            found = [_line(info["name"], "", "warning", item) for item in event["warnings"]]
+            found = [_line(info["name"], "", "warning", text) for text in event["warnings"]]
             lines += found
     if end:
         lines.append(_line(info["name"], begun, "failed", end, advice))
@@ -121,19 +121,19 @@ def _computed(backend: str, hardware: str, event: Line) -> Line:
         finding = f"{hardware}; a step of gradient descent in {event['seconds']:.2f} s"
         return _line(backend, event["device"], "ok", finding)
     finding = f"{hardware}: wrong numbers, off by {event['error']:.2g}"
-    advice = f"do not use it; tensorplug-conformance run --backend {backend} tells which kernels"
+    advice = f"do not use it; find the kernels: tensorplug-conformance run --backend {backend}"
     return _line(backend, event["device"], "failed", finding, advice)
 
 
 def _hint(info: Line, event: Line) -> str:
-    """Return what to do about an error that names itself."""
+    """Return what to do about an error."""
     error = event["error"]
     if error.startswith("BackendUnavailableError"):
-        return "its hardware or driver is not here; the message says what was looked for"
+        return "its hardware or driver is missing; the message says what it looked for"
     if "MemoryError" in error:
-        return "free memory on the device, or let other programs end"
+        return "free memory on the device, or end other programs"
     if event["failed"] == "device":
-        return f"tensorplug-conformance run --backend {info['name']} tells what it cannot do"
+        return f"find the kernels: tensorplug-conformance run --backend {info['name']}"
     if error.startswith("PluginVersionError"):
         return _ADVICE["incompatible"].format(distribution=info["distribution"])
     return _ADVICE["failed"].format(distribution=info["distribution"])

@@ -1,4 +1,4 @@
-"""What the commands find out, as data: lists of lines, each a mapping of texts and numbers."""
+"""The results of the commands as data: lists of lines, each a mapping of texts and numbers."""
 
 from __future__ import annotations
 
@@ -25,33 +25,33 @@ Line = dict[str, Any]
 
 
 def installed() -> list[Line]:
-    """Return the installed backends and extensions, from metadata alone: no plugin is imported."""
+    """Return the installed backends and extensions, from metadata alone."""
     found = [("backend", backend) for backend in backends()]
     found += [("extension", extension) for extension in extensions()]
     return [
         {
             "kind": kind,
-            "name": item.name,
-            "distribution": item.distribution,
-            "version": item.version,
-            "state": item.state,
-            "detail": item.detail,
+            "name": info.name,
+            "distribution": info.distribution,
+            "version": info.version,
+            "state": info.state,
+            "detail": info.detail,
         }
-        for kind, item in found
+        for kind, info in found
     ]
 
 
 def kernels(pattern: str, backend: str | None, dtype: str | None) -> list[Line]:
-    """Return for each kernel of the catalogue how it runs on a backend, in general.
+    """Return, for each matching kernel of the catalogue, how it runs on a backend.
 
     Raises:
-        ArgumentError: nothing in the catalogue is called so.
+        ArgumentError: no kernel matches.
 
     """
     specs = sorted(catalogue(), key=lambda spec: spec.name.lower())
     chosen = [spec for spec in specs if fnmatch.fnmatchcase(spec.name.lower(), pattern.lower())]
     if not chosen:
-        raise ArgumentError(f"no kernel of the catalogue is called {pattern!r}")
+        raise ArgumentError(f"no kernel of the catalogue matches {pattern!r}")
     name = backend or control.get_backend()
     lines = []
     for spec in chosen:
@@ -72,7 +72,7 @@ def kernels(pattern: str, backend: str | None, dtype: str | None) -> list[Line]:
 def explained(
     kernel: str, backend: str | None, inputs: Sequence[str], attributes: Sequence[str]
 ) -> Explanation:
-    """Return the explanation of a kernel, or of a call of it with inputs of the given types.
+    """Return the explanation of a kernel, or of its call with inputs of these types.
 
     Raises:
         ArgumentError: a type or an attribute cannot be read.
@@ -80,7 +80,7 @@ def explained(
     """
     options = dict(map(_attribute, attributes))
     if options and not inputs:
-        raise ArgumentError("attributes explain a call; give the types of its inputs too")
+        raise ArgumentError("to explain a call with attributes, pass the types of its inputs too")
     types = [_type(operand) for operand in inputs]
     name = backend or control.get_backend()
     return registration.explain(kernel, types or None, options, backend=name)
@@ -90,7 +90,7 @@ _TYPE = re.compile(r"(?P<dtype>[a-z]+[0-9]*)(?:\[(?P<shape>[0-9, ]*)\])?", re.AS
 
 
 def _type(text: str) -> TensorType | list[TensorType] | None:
-    """Read ``float32[2,3]``; several types with ``+`` between them are a list, ``-`` is none."""
+    """Parse ``float32[2,3]``; types joined by ``+`` are a list, and ``-`` is an absent input."""
     if text == "-":
         return None
     if "+" in text:
@@ -101,19 +101,19 @@ def _type(text: str) -> TensorType | list[TensorType] | None:
 def _one_type(text: str) -> TensorType:
     match = _TYPE.fullmatch(text.strip())
     if match is None:
-        raise ArgumentError(f"{text!r} is no type of a tensor, such as float32[2,3]")
+        raise ArgumentError(f"{text!r} is not a tensor type, such as float32[2,3]")
     sizes = (match["shape"] or "").replace(" ", "")
     shape = tuple(int(part) for part in sizes.split(",") if part)
     return TensorType(dt.of(match["dtype"]), shape)
 
 
 def _attribute(text: str) -> tuple[str, Any]:
-    """Read ``name=value``, the value as Python writes it."""
-    import ast  # only here
+    """Parse ``name=value``, where the value is a Python literal or a word."""
+    import ast  # rarely needed
 
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():
-        raise ArgumentError(f"{text!r} is no attribute, such as axis=-1")
+        raise ArgumentError(f"{text!r} is not an attribute, such as axis=-1")
     try:
         return name, ast.literal_eval(value)
     except (ValueError, SyntaxError):

@@ -1,4 +1,4 @@
-"""What a new project and its parts are called, and which names are refused."""
+"""The names of a new project and its parts, and which names are refused."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Kind = Literal["backend", "extension"]
 _NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _LONGEST: Final = 30
 _PREFIX: Final = "tensorplug-"
-_OURS: Final = (*INSTALL, "conformance")  # tensorplug's own distributions, installed or not
+_OURS: Final = (*INSTALL, "conformance")  # distributions of tensorplug itself
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The spellings of a name: where hyphens are not possible, and where words are joined."""
+    """The spellings of a project's name."""
 
     name: str  # acme-gpu
     distribution: str  # tensorplug-acme-gpu
@@ -34,7 +34,7 @@ class Names:
 
     @classmethod
     def of(cls, name: str) -> Names:
-        """Return the names of a project that anybody makes."""
+        """Return the names of a new project."""
         distribution = f"{_PREFIX}{name}"
         return cls(name, distribution, distribution.replace("-", "_"))
 
@@ -53,38 +53,36 @@ def checked(name: str, kind: Kind) -> Names:
     """Return the names of a new project.
 
     Raises:
-        ArgumentError: a distribution, a package, a backend or an op cannot have this name, or
-            something has it already.
+        ArgumentError: the name is invalid or taken.
 
     """
     _check_spelling(name)
     names = Names.of(name)
     if keyword.iskeyword(names.identifier):
-        raise ArgumentError(f"{name!r} is a word of Python's own grammar; choose another name")
+        raise ArgumentError(f"{name!r} is a Python keyword; choose another name")
     if name in (*RESERVED, *_OURS):
-        raise ArgumentError(f"{name!r} is tensorplug's own name; choose another")
+        raise ArgumentError(f"{name!r} is a name of tensorplug itself; choose another")
     if kind == "backend":
         _check_backend(names)
     else:
         _check_op(names)
     if installed := list(metadata.distributions(name=names.distribution)):
         raise ArgumentError(
-            f"{names.distribution} {installed[0].version} is installed already; choose another "
+            f"{names.distribution} {installed[0].version} is already installed; choose another "
             f"name, or uninstall it first: pip uninstall {names.distribution}"
         )
     return names
 
 
 def _check_spelling(name: str) -> None:
-    """Names that are good for a distribution, and in small letters and Python's words as well."""
+    """Check that a distribution and a Python module can have this name."""
     if _NAME.fullmatch(name) and len(name) <= _LONGEST and not name.startswith(_PREFIX):
         return
     better = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-").removeprefix(_PREFIX)
     hint = f" Try: {better}" if _NAME.fullmatch(better) and len(better) <= _LONGEST else ""
     raise ArgumentError(
-        f"{name!r} cannot be the name: it is one of at most {_LONGEST} small letters and digits, "
-        f"with hyphens between them and a letter in front, without {_PREFIX!r}, which is put "
-        f"before it.{hint}"
+        f"{name!r} is not a valid name: use at most {_LONGEST} lower-case letters and digits with "
+        f"hyphens between them, a letter first, and leave out the prefix {_PREFIX!r}.{hint}"
     )
 
 
@@ -92,16 +90,16 @@ def _check_backend(names: Names) -> None:
     for backend in tp.backends():
         if backend.name.lower().replace("_", "-") == names.name:
             raise ArgumentError(
-                f"backend {backend.name!r} is installed already, by {backend.distribution}; "
+                f"backend {backend.name!r} is already installed, by {backend.distribution}; "
                 f"choose another name, or uninstall it first: pip uninstall {backend.distribution}"
             )
 
 
 def _check_op(names: Names) -> None:
-    """The op becomes a kernel, a function and a method, which tensorplug must not have."""
+    """Check that tensorplug has no kernel, function or method of this name."""
     kernels = {spec.name.lower() for spec in catalogue.catalogue()}
     known = names.title.lower() in kernels or hasattr(tp, names.identifier)
     if known or hasattr(tp.Tensor, names.identifier):
         raise ArgumentError(
-            f"tensorplug has a {names.identifier!r} already; name the op otherwise"
+            f"tensorplug already has {names.identifier!r}; choose another name for the op"
         )

@@ -1,6 +1,6 @@
-"""One backend tried in a process of its own: ``python -m tensorplug.command_line.probe NAME``.
+"""Tries one backend in a separate process: ``python -m tensorplug.command_line.probe NAME``.
 
-Prints a line of JSON per step, so that what was done before a crash is known.
+Prints a line of JSON per step, so that the steps before a crash are known.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ __all__ = ["main"]
 
 
 def main(name: str) -> int:
-    """Load a backend, list its devices, and compute something on each."""
+    """Load a backend, list its devices, and run a computation on each."""
     faulthandler.enable()
     say = _speaker(sys.stdout)
-    sys.stdout = sys.stderr  # what a driver prints there is no answer
+    sys.stdout = sys.stderr  # keeps what a driver prints out of the answers
     said: list[str] = []
     warnings.showwarning = lambda message, *_args, **_more: said.append(str(message))
     say(step="load")
@@ -46,7 +46,7 @@ def main(name: str) -> int:
         began = time.perf_counter()
         try:
             computed = _compute(device)
-        except Exception as error:  # noqa: BLE001  # whatever it raises is the finding
+        except Exception as error:  # noqa: BLE001  # the error is the finding
             say(failed="device", device=device, error=f"{type(error).__name__}: {error}")
             wrong += 1
             continue

@@ -1,1 +1,1 @@
-"""Plugins: hook specifications, discovery by metadata, call_guarded loading, an engine's assembly."""
+"""Plugins: hook specifications, discovery by metadata, guarded loading, an engine's assembly."""

@@ -1,4 +1,4 @@
-"""Which backend is active, which are known, which are open, for the engine in use."""
+"""The backends of the engine in use: which is active, which are known, which are open."""
 
 from __future__ import annotations
 
@@ -43,31 +43,30 @@ __all__ = [
 def backends() -> list[BackendInfo]:
     """Return the installed backends: name, distribution, version, state and detail.
 
-    It reads the metadata of installed distributions and imports no plugin.
+    This reads the metadata of installed distributions and imports no plugin.
     """
-    from tensorplug.plugins import discovery  # reading metadata is no work for import time
+    from tensorplug.plugins import discovery  # importlib_metadata is loaded at first use
 
     return discovery.backends()
 
 
 @runtime_checkable
 class TakesBackends(Protocol):
-    """An engine's source of backends that takes further ones from the running program."""
+    """An engine's source of backends in which the running program can register more."""
 
     def register(self, name: str, plugin: Any, priority: int) -> None:
         """Take a plugin object as the backend ``name``."""
 
     def unregister(self, name: str) -> bool:
-        """Forget the backend ``name`` if it was so registered; say whether it was."""
+        """Forget the backend ``name`` if it was registered so; return whether it was."""
 
 
 def set_backend(name: str) -> None:
     """Make a backend the active one for the whole process.
 
-    ``name``: ``"opencl"``, ``"opencl:1"`` for one of its devices, or ``"auto"`` for the one that
-    the engine uses where none was chosen. Threads and tasks inside a
-    ``use_backend`` keep theirs. Tensors of other backends stay where they are and are copied
-    when a kernel needs them.
+    ``name``: ``"opencl"``, ``"opencl:1"`` for one of its devices, or ``"auto"`` for the engine's
+    own choice. Threads and tasks inside ``use_backend`` keep theirs. Tensors of other backends
+    stay where they are and are copied when a kernel needs them.
 
     Raises:
         BackendNotInstalledError, BackendUnavailableError, PluginLoadError,
@@ -84,7 +83,7 @@ class use_backend:  # noqa: N801  # a context manager, called like a function
     """Make a backend the active one inside a ``with`` block, in this thread or task only.
 
     Raises, when entered:
-        RuntimeError: this object is entered already, here or in another thread.
+        RuntimeError: this object is already entered, here or in another thread.
         BackendNotInstalledError, BackendUnavailableError, PluginLoadError,
         PluginVersionError, PluginCollisionError: as ``set_backend``.
 
@@ -111,22 +110,22 @@ def register_backend(
     kernels: Iterable[KernelTable] = (),
     priority: int = 0,
 ) -> None:
-    """Make a backend known in the running program, without a distribution.
+    """Register a backend in the running program, without a distribution.
 
     Args:
-        name: what ``set_backend`` will know it by.
-        plugin: a function that opens a device, ``create(device)`` or ``create()``, and returns
-            a ``tensorplug.plugin.Backend``; or an object with hook functions, as the module
-            behind an entry point has them.
-        kernels: tables of its kernels; an object with hooks has a hook for them instead.
-        priority: where no backend is set, the one of highest priority that opens becomes the
-            active one. Installed backends have 0, and ``cpu`` stands first among equals.
+        name: the name for ``set_backend``.
+        plugin: a function ``create(device)`` or ``create()`` that opens a device and returns a
+            ``tensorplug.plugin.Backend``; or an object with hook functions, like the module of
+            an entry point.
+        kernels: tables of its kernels; only if ``plugin`` is a function.
+        priority: if no backend is set, the one of highest priority that opens becomes the active
+            one. Installed backends have 0, and ``cpu`` comes first among equals.
 
-    It is opened at first use. ``remove_backend`` undoes this.
+    The backend opens at first use. ``remove_backend`` undoes the registration.
 
     Raises:
-        RegistrationError: the name is taken, or a hook does not fit.
-        ArgumentError: no backend can be called so, or ``kernels`` go with an object.
+        RegistrationError: the name is taken, or a hook is invalid.
+        ArgumentError: the name is invalid, or there are ``kernels`` beside an object.
 
     """
     from tensorplug.plugins.function_plugin import FunctionPlugin  # pluggy is loaded at first use
@@ -135,20 +134,20 @@ def register_backend(
         plugin = FunctionPlugin(name, plugin, kernels)
     elif list(kernels):
         raise ArgumentError(
-            f"register_backend: kernels are given beside {plugin!r}, which is no function; let "
-            "its hook tensorplug_kernels return them"
+            f"register_backend: {plugin!r} is not a function; return the kernels from its hook "
+            "tensorplug_kernels"
         )
     source = in_use().devices.source
     if not isinstance(source, TakesBackends):
-        raise RegistrationError(f"the engine in use takes no backends beside {source!r}")
+        raise RegistrationError(f"the engine in use takes backends from {source!r} only")
     source.register(name, plugin, priority)
 
 
 def find_backend(name: str) -> Backend | None:
-    """Return the backend object of a device, opening it if need be.
+    """Return the backend object of a device, which is opened if necessary.
 
-    None where no such backend is installed, or its hardware is not here. Raises as
-    ``set_backend`` where it is broken.
+    None if no such backend is installed, or its hardware is missing. Raises as ``set_backend`` if
+    it is broken.
     """
     try:
         return in_use().devices.open(name).backend
@@ -157,20 +156,20 @@ def find_backend(name: str) -> Backend | None:
 
 
 def remove_backend(name: str) -> None:
-    """Close a backend, all its devices or one (``"opencl:1"``), and free what it holds.
+    """Close a backend, all its devices or one (``"opencl:1"``), and free its memory.
 
-    Live tensors on it are moved to the host's memory first (``x.device`` is ``"host"`` then):
-    they stay readable, on the tape too, and kernels copy them to their own device. Other
-    threads should not use them meanwhile. What cannot be read back, because the device is
-    lost, is left closed, with a ``BackendWarning``.
+    Its live tensors first move to the host's memory (``x.device`` is then ``"host"``): they stay
+    readable, on the tape too, and kernels copy them to their own device. Other threads should
+    not use them meanwhile. Tensors that cannot be read back, because the device is lost, stay
+    closed, with a ``BackendWarning``.
 
-    A backend that ``register_backend`` made known is forgotten; an installed one can be opened
-    anew, which is how to recover from a lost device. If it was the active one, the engine
-    chooses another when it needs one.
+    A backend of ``register_backend`` is forgotten. An installed one can be opened again, which is
+    how to recover from a lost device. If it was active, the engine chooses another when it needs
+    one.
 
     Raises:
-        BackendNotInstalledError: nothing is called so.
-        ArgumentError: the device named is not open.
+        BackendNotInstalledError: there is no such backend.
+        ArgumentError: the device is not open.
 
     """
     from tensorplug.memory import removal
@@ -184,13 +183,13 @@ def remove_backend(name: str) -> None:
 
 
 def devices(backend: str | None = None) -> dict[str, DeviceInfo]:
-    """Return what devices there are by the names that ``set_backend`` takes.
+    """Return the devices by the names that ``set_backend`` takes.
 
     Args:
-        backend: restricts the answer to one backend. Without it, all installed backends are
-            asked, and those that cannot answer are left out (``backends()`` says why).
+        backend: only the devices of this one. Without it, all installed backends are asked, and
+            those that fail are left out (``backends()`` says why).
 
-    The plugins are loaded. A device is opened only where its plugin does not list them.
+    This loads the plugins. It opens a device only if its plugin does not list its devices.
 
     Raises: as ``set_backend``, if ``backend`` is given.
     """
@@ -202,7 +201,7 @@ def devices(backend: str | None = None) -> dict[str, DeviceInfo]:
         try:
             found.update(_devices_of(engine, name))
         except TensorplugError:
-            continue  # backends() lists it with the error
+            continue  # backends() shows the error
     return found
 
 
@@ -215,31 +214,31 @@ def _devices_of(engine: Engine, name: str) -> dict[str, DeviceInfo]:
 
 
 def get_backend() -> str:
-    """Return the name of the active backend; opens one if none was used yet."""
+    """Return the name of the active backend; open one if there is none yet."""
     return in_use().devices.of(current_context()).name
 
 
 def describe_device() -> str:
-    """Return what hardware the active backend runs on, in its own words."""
+    """Return the backend's description of the active device."""
     return in_use().devices.of(current_context()).backend.device
 
 
 def synchronize() -> None:
-    """Wait until the active backend has finished everything submitted to it."""
+    """Wait until the active backend has finished all submitted work."""
     in_use().devices.of(current_context()).backend.synchronize()
 
 
 def trim_memory(backend: str | None = None) -> int:
-    """Give memory that backends keep for reuse back to their devices.
+    """Free memory that backends keep for reuse.
 
     Args:
-        backend: restricts it to one backend, or to one of its devices (``"opencl:1"``).
+        backend: only this one, or one of its devices (``"opencl:1"``).
 
     Returns:
-        How many bytes that were. Backends that keep none give none.
+        The number of bytes freed.
 
     Raises:
-        ArgumentError: the device named is not open.
+        ArgumentError: the device is not open.
 
     """
     engine = in_use()

@@ -106,7 +106,7 @@ def _collect(
         if not isinstance(item, kind):
             raise refusal(
                 plugin.candidate,
-                f"{hook} returned {item!r}, a {type(item).__name__}; it must return {kind.__name__}s",
+                f"{hook} returned {item!r}, a {type(item).__name__}, not {kind.__name__}s",
             )
     return items
 
@@ -160,8 +160,8 @@ def device_infos(candidate: Candidate, returned: Any) -> list[DeviceInfo]:
     infos = list(returned) if isinstance(returned, Iterable) else [returned]
     if not all(isinstance(info, DeviceInfo) for info in infos):
         raise RegistrationError(
-            f"tensorplug_devices of {candidate} returned {returned!r}; it must return a sequence of "
-            "tensorplug.plugin.DeviceInfo"
+            f"tensorplug_devices of {candidate} returned {returned!r}; it must return a "
+            "sequence of tensorplug.plugin.DeviceInfo"
         )
     return infos
 

@@ -131,16 +131,16 @@ def candidates() -> tuple[Candidate, ...]:
     A distribution whose metadata cannot be read is left out with a ``PluginWarning``.
     """
     found: dict[tuple[str, str, str], Candidate] = {}
-    for candidate in importlib_metadata.distributions():
+    for distribution in importlib_metadata.distributions():
         try:
-            if not _mentions_us(candidate):
+            if not _mentions_us(distribution):
                 continue
-            name = canonicalize_name(candidate.metadata["Name"])
+            name = canonicalize_name(distribution.metadata["Name"])
             # The first distribution of that name on the path counts: imports find that one.
             for candidate in _candidates_of(name, importlib_metadata.distribution(name)):
                 found[candidate.group, candidate.name, candidate.distribution] = candidate
         except Exception as error:  # noqa: BLE001  # the others are still listed
-            where = getattr(candidate, "_path", None) or candidate.locate_file("")
+            where = getattr(distribution, "_path", None) or distribution.locate_file("")
             notices.warn(
                 f"the metadata of the distribution at {where} cannot be read and its plugins "
                 f"are left out: {type(error).__name__}: {error}",

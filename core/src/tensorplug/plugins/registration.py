@@ -1,4 +1,4 @@
-"""Running kernels by name, changing what is registered, and asking what would run."""
+"""Running kernels by name, registering and removing kernels and rules, explaining calls."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from tensorplug.contract.tables import decomposition_entry, gradient_entry, kern
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.dispatch.context import current_context
 from tensorplug.engine.current import in_use
-from tensorplug.engine.registry import Handle
 from tensorplug.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.dtypes import DType
     from tensorplug.contract.tables import OnDevice
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.engine.registry import Handle
     from tensorplug.introspection.explanation import Explanation
 
 __all__ = [
@@ -51,11 +51,11 @@ def run_kernel(
         attributes: by name; absent ones take their defaults.
 
     Returns:
-        A tensor, or a list of tensors if the spec has several outputs.
+        A tensor, or a list of tensors if the spec has multiple outputs.
 
     Raises:
         ArgumentError, ShapeError, DTypeError: the call does not fit the spec.
-        KernelNotFoundError: the active backend has no way to run it.
+        KernelNotFoundError: the active backend cannot run it.
 
     """
     engine = in_use()
@@ -70,13 +70,13 @@ def run_kernel(
         ordered = [inputs.get(name) for name in found.input_names]
     else:
         ordered = _in_order(inputs, found)
-    given = _attributes(attributes, found)
-    result: Tensor | list[Tensor] = engine.run(current_context(), found, ordered, given)
+    checked = _attributes(attributes, found)
+    result: Tensor | list[Tensor] = engine.run(current_context(), found, ordered, checked)
     return result
 
 
 def _in_order(inputs: object, spec: KernelSpec) -> list[Any]:
-    """Return inputs given in order; a tensor alone would be taken apart into its rows."""
+    """Return inputs in order; refuse a single tensor, which would be split into its rows."""
     if not isinstance(inputs, list | tuple):
         raise ArgumentError(
             f"{spec.name}: inputs must be a mapping by name, or a list in the order "
@@ -85,11 +85,11 @@ def _in_order(inputs: object, spec: KernelSpec) -> list[Any]:
     return list(inputs)
 
 
-def _attributes(given: Mapping[str, Any] | None, spec: KernelSpec) -> Mapping[str, Any]:
-    if given is None or isinstance(given, Mapping):
-        return given or {}
+def _attributes(attributes: Mapping[str, Any] | None, spec: KernelSpec) -> Mapping[str, Any]:
+    if attributes is None or isinstance(attributes, Mapping):
+        return attributes or {}
     raise ArgumentError(
-        f"{spec.name}: attributes must be a mapping by name, got {type(given).__name__}"
+        f"{spec.name}: attributes must be a mapping by name, got {type(attributes).__name__}"
     )
 
 
@@ -108,23 +108,23 @@ def register_kernel(
 
     Args:
         spec: a spec of your own, or the name of a known one.
-        backend: its name, loaded or not.
+        backend: the name of a backend, loaded or not.
         function: of buffers, as ``KernelTable.register`` describes; with ``prepares`` of types,
             as ``KernelTable.prepare`` does.
         prepares: see ``function``.
-        dtypes: those for which the kernel is native; all by default.
-        override: replace a kernel that is registered already.
-        setup: called with the Backend once for each device: at once on those that are open,
-            else when one is opened.
-        teardown: called with the Backend once when the kernel is removed or the device closed.
+        dtypes: the dtypes that the kernel supports; all by default.
+        override: replace a registered kernel.
+        setup: called with the Backend once for each device: at once for open devices, for
+            others when they open.
+        teardown: called with the Backend once, when the kernel is removed or the device closed.
 
     Returns:
-        A handle whose ``remove()`` undoes it, uncovering what it replaced; also a context
-        manager.
+        A handle whose ``remove()`` undoes the registration and restores what it replaced; also
+        a context manager.
 
     Raises:
-        RegistrationError: the function does not fit the spec, or a kernel is there already.
-        ArgumentError: ``backend`` is no name of a backend, or the spec is not known.
+        RegistrationError: the function does not fit the spec, or a kernel is registered already.
+        ArgumentError: ``backend`` is not the name of a backend, or the spec is unknown.
 
     """
     engine = in_use()
@@ -137,27 +137,27 @@ def register_kernel(
 
 
 def copy_registered_kernels(source: str, target: str, *, override: bool = False) -> Handle:
-    """Register all kernels in force for one backend for another, which has the same buffers.
+    """Register all kernels of one backend for another, which must have the same buffers.
 
-    Their set-up and tear-down functions go with them. Returns and raises as
+    This includes their set-up and tear-down functions. Returns and raises as
     ``register_kernel``; all kernels are copied, or none.
     """
     for name in (source, target):
         _check_backend_name(name, "copy_registered_kernels")
     engine = in_use()
     if not any(device.backend_name == source for device in engine.devices.listed()):
-        engine.devices.open(source)  # its kernels are known from then on
+        engine.devices.open(source)  # this registers its kernels
     state = engine.registry.state
     owned = [state.kernel(kernel, owner) for kernel, owner in state.kernels if owner == source]
-    copies = [(target, replace(item.entry)) for item in owned if item is not None]
+    copies = [(target, replace(kernel.entry)) for kernel in owned if kernel is not None]
     return engine.registry.add(PROGRAM, kernels=copies, override=override)
 
 
 def _check_backend_name(name: object, role: str) -> None:
     if not isinstance(name, str) or ":" in name:
         raise ArgumentError(
-            f"{role}: kernels are registered for a backend and serve all its devices; give its "
-            f"name, such as 'cpu', not {name!r}"
+            f"{role}: kernels are registered for all devices of a backend; pass its name, such as "
+            f"'cpu', not {name!r}"
         )
 
 
@@ -168,7 +168,7 @@ def register_gradient(
     *,
     override: bool = False,
 ) -> Handle:
-    """Register the gradient rule of a kernel for one input; None states that none exists.
+    """Register the gradient rule of a kernel for one input; None if there is no gradient.
 
     The rule is as ``GradientTable.wrt`` describes. Returns and raises as ``register_kernel``.
     """
@@ -194,10 +194,10 @@ def register_decomposition(
 
 
 def unregister_kernel(spec: KernelSpec | str, backend: str) -> None:
-    """Remove the kernel in force for a backend, whoever registered it.
+    """Remove the current kernel of a backend, of any owner.
 
     Raises:
-        RegistrationError: when there is none.
+        RegistrationError: there is none.
 
     """
     engine = in_use()
@@ -205,10 +205,10 @@ def unregister_kernel(spec: KernelSpec | str, backend: str) -> None:
 
 
 def unregister_gradient(spec: KernelSpec | str, wrt: str | None = None) -> None:
-    """Remove the gradient rule in force for one input, or for all of them.
+    """Remove the current gradient rule for one input, or for all inputs.
 
     Raises:
-        RegistrationError: when there is none.
+        RegistrationError: there is none.
 
     """
     engine = in_use()
@@ -216,7 +216,7 @@ def unregister_gradient(spec: KernelSpec | str, wrt: str | None = None) -> None:
 
 
 def kernels_for(backend: str) -> list[str]:
-    """Return the names of the kernels registered for a backend, sorted; opens it if need be."""
+    """Return the sorted names of the kernels of a backend, which is opened if necessary."""
     engine = in_use()
     name = engine.devices.open(backend).backend_name
     return sorted(kernel for kernel, owner in engine.registry.state.kernels if owner == name)
@@ -234,17 +234,16 @@ def explain(
 
     Args:
         spec: a spec or a name.
-        inputs: tensors or tensor types, in order. Without them the answer is general: what is
-            registered, not what this or that call would do.
-        attributes: by name, of the call.
+        inputs: tensors or tensor types, in order. Without them the answer is general: it says
+            what is registered, not what a particular call would do.
+        attributes: the attributes of the call, by name.
         backend: the active one by default.
         dtype: restricts a general answer.
 
-    No kernel is run. A decomposition is called with tensors that hold no data, so that the calls
-    it makes are explained in turn (``inner``), and what is missing there is found.
-    ``str()`` of the result is for reading.
+    No kernel runs. A decomposition is called with tensors without data, so that its calls are
+    explained too (``inner``), and missing kernels are found. ``str()`` formats the result.
     """
-    from tensorplug.introspection.explanation import Explanation  # rarely needed
+    from tensorplug.introspection.explanation import Explanation  # loaded at first use
 
     engine = in_use()
     found = engine.registry.spec(spec)
@@ -252,17 +251,17 @@ def explain(
     if inputs is None:
         wanted = None if dtype is None else dt.of(dtype, "explain")
         return Explanation.in_general(engine, found, device, wanted)
-    lists = [item.variadic for item in found.declared]
+    variadic = [declared.variadic for declared in found.declared]
     types = [
-        [_type(one) for one in item]
-        if at < len(lists) and lists[at] and isinstance(item, list | tuple)
-        else _type(item)
-        for at, item in enumerate(_in_order(inputs, found))
+        [_type(tensor) for tensor in value]
+        if at < len(variadic) and variadic[at] and isinstance(value, list | tuple)
+        else _type(value)
+        for at, value in enumerate(_in_order(inputs, found))
     ]
     return Explanation.of(engine, found, device, types, _attributes(attributes, found))
 
 
-def _type(given: Any) -> Any:
-    if given is None or isinstance(given, TensorType):
-        return given
-    return as_tensor(given, what="explain: an input").type
+def _type(value: Any) -> Any:
+    if value is None or isinstance(value, TensorType):
+        return value
+    return as_tensor(value, what="explain: an input").type

@@ -48,7 +48,7 @@ class Selection:
 
     @classmethod
     def read(cls, settings: Settings | None = None) -> Selection:
-        """Read the metadata of installed plugins and, unless given, the settings."""
+        """Read the metadata of installed plugins, and the settings unless passed."""
         candidates = metadata.candidates()
         if settings is None:
             names = [candidate.name for candidate in candidates if candidate.group == BACKENDS]
@@ -127,7 +127,7 @@ class Selection:
             near = get_close_matches(name, known, n=1)
             hint = f"did you mean {near[0]}?" if near else f"installed: {', '.join(known)}"
             notices.warn(
-                f"TENSORPLUG_PLUGINS names {name!r}, but no installed plugin has this name; {hint}",
+                f"TENSORPLUG_PLUGINS names {name!r}, but there is no such plugin; {hint}",
                 SettingsWarning,
             )
 

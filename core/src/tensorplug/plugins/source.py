@@ -62,7 +62,7 @@ class PluginSource:
         self._errors: dict[Candidate, TensorplugError] = {}
         self._outcomes: dict[Candidate, tuple[State, str]] = {}
         self._with_rules: set[Candidate] = set()  # the backends whose rules are registered
-        self._tables_of: dict[Candidate, list[tuple[Owner, KernelTable]]] = {}
+        self._kernel_tables: dict[Candidate, list[tuple[Owner, KernelTable]]] = {}
         self._opening: set[str] = set()
         self._registered: list[Candidate] = []  # by the running program
 
@@ -105,8 +105,8 @@ class PluginSource:
             candidate = self._pick(name)
             if name in self._opening:
                 raise PluginLoadError(
-                    f"{candidate} uses the backend while it is being opened; a plugin must not run "
-                    "ops when it is imported or creates its backend"
+                    f"{candidate} uses the backend while it is being opened; a plugin must not "
+                    "run ops when it is imported or creates its backend"
                 )
             self._opening.add(name)
             try:
@@ -145,8 +145,8 @@ class PluginSource:
         """
         if not isinstance(name, str) or not metadata.PLUGIN_NAME.fullmatch(name):
             raise ArgumentError(
-                f"{name!r} cannot be the name of a backend: use letters and digits, with . _ and - "
-                "between them"
+                f"{name!r} cannot be the name of a backend: use letters and digits, with . _ and "
+                "- between them"
             )
         if name in metadata.RESERVED:
             raise ArgumentError(f"{name!r} is reserved, and cannot be the name of a backend")
@@ -170,7 +170,7 @@ class PluginSource:
                 if candidate.name == name:
                     self._registered.remove(candidate)
                     self._loader.unload(self._plugins.pop(candidate))
-                    for records in (self._outcomes, self._tables_of):
+                    for records in (self._outcomes, self._kernel_tables):
                         records.pop(candidate, None)
                     self._with_rules.discard(candidate)
                     self._refresh()
@@ -246,7 +246,7 @@ class PluginSource:
         cannot fail half way. An invalid table of the backend is an error; one of an extension is
         left out, with a warning.
         """
-        known = self._tables_of.get(plugin.candidate)
+        known = self._kernel_tables.get(plugin.candidate)
         if known is not None:  # from another device of this backend
             return known
         copy = contributions.copied_registry(self._registry)
@@ -262,7 +262,7 @@ class PluginSource:
             except TensorplugError as error:
                 self._outcomes[extension.candidate] = ("failed", str(error))
                 _warn(error)
-        self._tables_of[plugin.candidate] = found
+        self._kernel_tables[plugin.candidate] = found
         return found
 
     def _checked_tables(
