@@ -52,7 +52,7 @@ def main() -> int:
         found.append(result)
         if not options.dry:
             write(found)
-    return 1 if any(item.wrong for item in found) else 0
+    return 1 if any(result.wrong for result in found) else 0
 
 
 def write(found: list[Result]) -> None:

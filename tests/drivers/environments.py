@@ -49,9 +49,9 @@ class Environment:
             SetUpError: pip fails, or does not end in time.
 
         """
-        for item in (self._vendors, self._cache):
-            shutil.rmtree(item, ignore_errors=True)
-            item.mkdir(parents=True)
+        for folder in (self._vendors, self._cache):
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
         self.log.write_bytes(b"")
         if not (self._bin / "python").exists():
             self._done([sys.executable, "-m", "venv", str(self._site)], seconds)

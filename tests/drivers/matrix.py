@@ -45,11 +45,11 @@ _COLUMNS: Final = (
 def section(results: Iterable[Result]) -> str:
     """Return the section in Markdown."""
     ordered = list(results)
-    lines = [_HEAD, *table(_COLUMNS, [_row(item) for item in ordered])]
-    for item in ordered:
-        found = list(_told(item))
+    lines = [_HEAD, *table(_COLUMNS, [_row(result) for result in ordered])]
+    for result in ordered:
+        found = list(_told(result))
         if found:
-            lines += ["", f"{item.title}, on {item.processor}:", ""]
+            lines += ["", f"{result.title}, on {result.processor}:", ""]
             lines += [f"- {line}" for line in found]
     return "\n".join(lines) + "\n"
 

@@ -86,7 +86,7 @@ def certified(result: Result, report: Report) -> Result:
 
 def with_part(result: Result, report: Report, there: int) -> Result:
     """Return ``result`` with a report of some kernels of level 3, which has ``there`` rows."""
-    rows = [item for item in report["rows"] if beyond_primitives(item)]
+    rows = [row for row in report["rows"] if beyond_primitives(row)]
     passed, failed = _counted(rows)
     lines = _failures({"rows": rows, "checks": []})
     return replace(
@@ -103,16 +103,19 @@ def beyond_primitives(row: Mapping[str, Any]) -> bool:
 
 def _counted(rows: Iterable[Mapping[str, Any]]) -> tuple[int, int]:
     counts = Counter(row["status"] for row in rows)
-    return sum(counts[item] for item in PASSED), sum(counts[item] for item in _FAILED)
+    return sum(counts[status] for status in PASSED), sum(counts[status] for status in _FAILED)
 
 
 def _failures(report: Report) -> list[str]:
-    checks = [item for item in report["checks"] if item["status"] == "fail"]
+    checks = [check for check in report["checks"] if check["status"] == "fail"]
     found = [f"check {check['check']}: {_first(check['message'])}" for check in checks]
     for row in report["rows"]:
         if row["status"] in _FAILED:
             name = f"{row['kernel']} {row['dtype']} {row['mode']}"
-            told = [f"{item['case']}: {_first(item['message'])}" for item in row["failures"][:1]]
+            told = [
+                f"{failure['case']}: {_first(failure['message'])}"
+                for failure in row["failures"][:1]
+            ]
             count = f"{len(row['failed'])} of {row['cases']} cases"
             found.append(f"{name}, {count}: {(told or [_first(row['reason'])])[0]}")
     return found
@@ -176,7 +179,11 @@ def _said(text: str) -> tuple[list[tuple[str, str]], list[list[str]], bool]:
                 messages[-1][-1].append(line.strip())
             else:
                 messages[-1].append([line.strip()])
-    return calls, [[_told(item) for item in of if _QUESTION not in item] for of in messages], ended
+    return (
+        calls,
+        [[_told(message) for message in of if _QUESTION not in message] for of in messages],
+        ended,
+    )
 
 
 def _told(lines: Sequence[str]) -> str:
@@ -199,7 +206,10 @@ def read(path: Path) -> list[Result]:
 
 def _of(told: Mapping[str, Any]) -> Result:
     return Result(
-        **{name: tuple(item) if isinstance(item, list) else item for name, item in told.items()}
+        **{
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in told.items()
+        }
     )
 
 
@@ -213,8 +223,8 @@ def joined(before: Iterable[Result], now: Iterable[Result]) -> list[Result]:
 
     That a driver could not be tried replaces nothing.
     """
-    found = {item.key: item for item in before}
-    for item in now:
-        if item.trial not in _UNTRIED or item.key not in found:
-            found[item.key] = item
+    found = {result.key: result for result in before}
+    for result in now:
+        if result.trial not in _UNTRIED or result.key not in found:
+            found[result.key] = result
     return [found[key] for key in sorted(found)]

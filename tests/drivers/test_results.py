@@ -153,8 +153,8 @@ def test_results_are_kept_and_replaced_by_driver_and_processor(tmp_path: Path) -
     newer = replace(SOUND, date="2026-11-23")
     first = replace(SOUND, driver="aaa")
     assert results.joined(before, [newer, first]) == [first, newer, other]
-    for item in (NOT_INSTALLED, NOT_SET_UP):
-        lost = replace(BARE, trial=item)
+    for trial in (NOT_INSTALLED, NOT_SET_UP):
+        lost = replace(BARE, trial=trial)
         assert results.joined(before, [lost]) == before
         assert results.joined([], [lost]) == [lost]
 
@@ -186,10 +186,10 @@ CELLS = [
 def test_a_row_of_the_matrix(result: Result, cells: list[str], below: int) -> None:
     page = matrix.section([result]).splitlines()
     assert page[0] == "## Drivers of OpenCL"
-    (line,) = [item for item in page if item.startswith("| Acme's")]
+    (line,) = [line for line in page if line.startswith("| Acme's")]
     parts = [part.strip() for part in line.strip("|").split("|")]
     assert parts[0] == "Acme's"
     assert parts[3:-2] == ["Acme 1 (family 2, model 3)", *cells]
     assert parts[-2:] == ["0.1.0", "2026-11-22"]
     after = page[page.index(line) :]
-    assert sum(item.startswith("- ") for item in after) == below
+    assert sum(line.startswith("- ") for line in after) == below

@@ -89,7 +89,7 @@ def main() -> int:
     print(f"All results are in {record.folder}")
     if not done.device:
         return 2
-    states = {item.get("status") for item in record.result["steps"].values()}
+    states = {step.get("status") for step in record.result["steps"].values()}
     return 0 if states == {"done"} else 1
 
 
@@ -155,7 +155,7 @@ class _Run:
 
     def all_steps(self) -> None:
         only = (*self.options.only, STEPS[0].name) if self.options.only else ()
-        steps = [item for item in STEPS if not only or item.name in only]
+        steps = [step for step in STEPS if not only or step.name in only]
         for step in STEPS:
             if step not in steps:
                 self.record.note(step.name, status="not done", why="not among the steps of --only")

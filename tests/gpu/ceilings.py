@@ -92,10 +92,10 @@ def _streams(context: cl.Context, queue: cl.CommandQueue, device: cl.Device) -> 
     cl.enqueue_fill_buffer(queue, x, np.float32(1), 0, count * 16)
     cl.enqueue_fill_buffer(queue, y, np.float32(1), 0, count * 16)
     program = cl.Program(context, STREAMS).build()
-    for name, (times, item) in MOVED.items():
+    for name, (times, size) in MOVED.items():
         kernel = cl.Kernel(program, name)
         kernel.set_args(x, y)
-        items = (count // item,)
+        items = (count // size,)
 
         def call(kernel: cl.Kernel = kernel, items: tuple[int] = items) -> cl.Event:
             return cl.enqueue_nd_range_kernel(queue, kernel, items, (_group(kernel, device),))

@@ -34,7 +34,7 @@ class End:
         if self.status is None:
             return f"stopped after {self.seconds:.0f} s, its share of the time"
         if self.status < 0:
-            names = {item.value: item.name for item in signal.Signals}
+            names = {member.value: member.name for member in signal.Signals}
             return f"the process died of {names.get(-self.status, f'signal {-self.status}')}"
         return f"exit status {self.status}" if self.status else ""
 

@@ -78,7 +78,7 @@ def _run(level: int, target: Target, limits: Limits, jobs: int, folder: Path) ->
         introduced=backend.update,
         jobs=1 if level in ALONE else jobs,
     )
-    kept = [(item.item, item.verdict, item.error) for item in outcomes]
+    kept = [(outcome.item, outcome.verdict, outcome.error) for outcome in outcomes]
     _file(folder, level).write_text(json.dumps({"backend": backend, "outcomes": kept}))
 
 

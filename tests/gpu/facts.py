@@ -75,7 +75,7 @@ def main() -> int:
             for number, info in enumerate(infos)
         ],
     )
-    number = _chosen([item.device for item in found], options.device, options.hardware)
+    number = _chosen([candidate.device for candidate in found], options.device, options.hardware)
     if number is None:
         wanted = options.hardware or options.device or "GPU (DEVICE=opencl takes any device)"
         why = f"there is no {wanted}" if found else "OpenCL finds no device"
@@ -110,14 +110,17 @@ def _chosen(devices: Sequence[Any], named: str, hardware: str) -> int | None:
     from tensorplug_opencl import device
 
     if hardware:
-        described = [device.describe(item) for item in devices]
+        described = [device.describe(candidate) for candidate in devices]
         return described.index(hardware) if hardware in described else None
     if not named:
-        gpus = [at for at, item in enumerate(devices) if item.type & cl.device_type.GPU]
+        gpus = [at for at, candidate in enumerate(devices) if candidate.type & cl.device_type.GPU]
         return gpus[0] if gpus else None
     _, _, at = named.partition(":")
     if at and not at.isdecimal():
-        texts = [f"{device.describe(item)} {item.driver_version}".lower() for item in devices]
+        texts = [
+            f"{device.describe(candidate)} {candidate.driver_version}".lower()
+            for candidate in devices
+        ]
         return next((number for number, text in enumerate(texts) if at.lower() in text), None)
     number = int(at or 0)
     return number if number < len(devices) else None
@@ -157,7 +160,7 @@ def _environment() -> dict[str, str]:
             told[package] = version(package)
     if shutil.which("nvidia-smi"):
         told["nvidia-smi"] = _nvidia()
-    settings = sorted(item for item in os.environ if item.startswith(("TENSORPLUG_", "PYOPENCL_")))
+    settings = sorted(name for name in os.environ if name.startswith(("TENSORPLUG_", "PYOPENCL_")))
     if settings:
         told["settings"] = ", ".join(f"{setting}={os.environ[setting]}" for setting in settings)
     return told

@@ -45,8 +45,8 @@ def _row(
     source: str,
 ) -> tuple[re.Pattern[str], Peak]:
     """Return a row of the table from TFLOP/s."""
-    given = {"float32": float32, "float64": float64, "float16": float16}
-    flops = {dtype: rate * 1000 for dtype, rate in given.items() if rate is not None}
+    rates = {"float32": float32, "float64": float64, "float16": float16}
+    flops = {dtype: rate * 1000 for dtype, rate in rates.items() if rate is not None}
     return re.compile(pattern, re.IGNORECASE), Peak(memory, flops, source)
 
 

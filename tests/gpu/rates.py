@@ -75,7 +75,7 @@ def main() -> int:
 
     chosen = devices.choose(options.device.partition(":")[2] or None).device
     tp.set_backend(options.device)
-    has = {item.name for item in tp.devices("opencl")[options.device].dtypes}
+    has = {dtype.name for dtype in tp.devices("opencl")[options.device].dtypes}
     memory = _trying("simple kernels", lambda: _ceilings(chosen)) or 10.0
     most = min(chosen.max_mem_alloc_size, chosen.global_mem_size // 8)
     for name, (dtypes, moved, prepare) in OPS.items():
@@ -190,8 +190,8 @@ def _convolution() -> None:
         x, taps = tp.full((count, 56, 56, 64), 0.5), tp.full((3, 3, 64, 64), 0.5)
         return lambda: tp.nn.conv2d(x, taps, 1, "same")
 
-    each = _seconds(prepared(1))
-    count = max(1, min(64, 1 << int(MATRIX_SECONDS / 4 / each).bit_length() - 1))
+    one_image = _seconds(prepared(1))
+    count = max(1, min(64, 1 << int(MATRIX_SECONDS / 4 / one_image).bit_length() - 1))
     work = 2 * count * 56 * 56 * 64 * 64 * 9
     _measured("conv2d 3 x 3", "float32", f"{count}x56x56x64", prepared(count), work, "GFLOP/s")
 

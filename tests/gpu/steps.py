@@ -102,4 +102,4 @@ def allowance(step: Step, left: Sequence[Step], seconds: float) -> float:
 
     What earlier steps did not use goes to all that are left.
     """
-    return seconds * step.share / sum(item.share for item in left)
+    return seconds * step.share / sum(other.share for other in left)

@@ -53,7 +53,7 @@ def page(result: Mapping[str, Any]) -> str:
 def table(head: Sequence[str], rows: Iterable[Sequence[Any]], numbers: int = 0) -> list[str]:
     """Return a table in Markdown, whose last ``numbers`` columns are aligned at the right."""
     kinds = ["---"] * (len(head) - numbers) + ["---:"] * numbers
-    lines = [head, kinds, *([_cell(item) for item in row] for row in rows)]
+    lines = [head, kinds, *([_cell(cell) for cell in row] for row in rows)]
     return [f"| {' | '.join(line)} |" for line in lines]
 
 
@@ -111,7 +111,9 @@ def _failed(steps: Mapping[str, Any]) -> list[str]:
         found = failures(steps.get(step.name, {}).get("results", {}))
         if found:
             lines += ["", f"{step.title}: {len(found)}", ""]
-            lines += [f"- `{item['what']}`: {_short(item['why'])}" for item in found[:SHOWN]]
+            lines += [
+                f"- `{failure['what']}`: {_short(failure['why'])}" for failure in found[:SHOWN]
+            ]
             if len(found) > SHOWN:
                 lines.append(f"- and {len(found) - SHOWN} more, in `{step.name}.jsonl`")
     return (
@@ -136,8 +138,8 @@ def _rest(result: Mapping[str, Any]) -> list[list[str]]:
 def _left(name: str, results: Mapping[str, Any]) -> str:
     if name.startswith("level"):
         parts = [
-            f"level {level}: {item['done']} of {item['items']} rows and checks done"
-            for level, item in results.get("levels", {}).items()
+            f"level {level}: {counts['done']} of {counts['items']} rows and checks done"
+            for level, counts in results.get("levels", {}).items()
         ]
         return ", ".join(parts)
     if name == "benchmarks" and results:
@@ -227,12 +229,12 @@ def _rates(results: Mapping[str, Any], steps: Mapping[str, Any]) -> list[str]:
         ]
         rows = [
             (
-                item["what"],
-                item["dtype"],
-                _rate(item["rate"], item["unit"]),
-                _percent(share(item["rate"], _of(peak, item))),
+                rate["what"],
+                rate["dtype"],
+                _rate(rate["rate"], rate["unit"]),
+                _percent(share(rate["rate"], _of(peak, rate))),
             )
-            for item in fastest
+            for rate in fastest
         ]
         lines += [*table(("kernel", "dtype", "rate", "of the peak"), rows, 2), ""]
     if results["rates"]:

@@ -8,8 +8,8 @@ from folding import failures, fold, read
 
 
 def outcome(item, status, **verdict):
-    given = None if status is None else {"status": status, **verdict}
-    return {"about": "outcome", "level": 2, "item": item, "verdict": given, "error": "it hung"}
+    found = None if status is None else {"status": status, **verdict}
+    return {"about": "outcome", "level": 2, "item": item, "verdict": found, "error": "it hung"}
 
 
 def test_rows_are_counted_and_failures_have_their_reason():

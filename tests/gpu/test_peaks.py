@@ -60,7 +60,7 @@ def test_each_row_can_be_found():
     texts = [pattern.pattern for pattern, _ in KNOWN]
     assert len(set(texts)) == len(texts)
     plain = [text.split("(?!")[0].replace(r"\b", "").replace(".*", " ") for text in texts]
-    found = [next(p.pattern for p, _ in KNOWN if p.search(item)) for item in plain]
+    found = [next(p.pattern for p, _ in KNOWN if p.search(name)) for name in plain]
     hidden = [text for text, other in zip(texts, found, strict=True) if text != other]
     assert not hidden, f"an earlier row takes their place: {hidden}"
 

@@ -63,7 +63,7 @@ def context():
 
 
 @pytest.fixture(scope="session")
-def whole_frame():
+def core_context():
     """Return one of an engine that has the core's decompositions too."""
     require_device()
     engine = Engine(Source(), core_registry(), fallback="error")
@@ -103,23 +103,23 @@ def call(context) -> Callable[..., Any]:
     """Run a kernel on arrays, twice (the second time from the plan cache); return arrays."""
 
     def run(spec: Any, *inputs: Any, **attributes: Any) -> Any:
-        def tensor(given: Any) -> Any:
-            if isinstance(given, list):
-                return [tensor(item) for item in given]
-            return creation.asarray(np.asarray(given))
+        def tensor(operand: Any) -> Any:
+            if isinstance(operand, list):
+                return [tensor(part) for part in operand]
+            return creation.asarray(np.asarray(operand))
 
         with use_context(context):
             tensors = [tensor(operand) for operand in inputs]
-            before = [item.numpy() for item in tensors if not isinstance(item, list)]
+            before = [x.numpy() for x in tensors if not isinstance(x, list)]
             first = context.engine.run(context, spec, tensors, attributes)
             result = context.engine.run(context, spec, tensors, attributes)
-            after = [item.numpy() for item in tensors if not isinstance(item, list)]
+            after = [x.numpy() for x in tensors if not isinstance(x, list)]
         for old, new in zip(before, after, strict=True):
             np.testing.assert_array_equal(old, new)
         if not isinstance(result, list):
             np.testing.assert_array_equal(first.numpy(), result.numpy())
             return result.numpy()
-        return [item.numpy() for item in result]
+        return [x.numpy() for x in result]
 
     return run
 

@@ -25,7 +25,7 @@ def special(dtype):
 def pairs(rng, dtype):
     """Return every pair of special numbers, then pairs of which most are of similar size."""
     few = special(dtype)
-    a, b = (item.ravel() for item in np.meshgrid(few, few))
+    a, b = (grid.ravel() for grid in np.meshgrid(few, few))
     size = 10.0 ** rng.uniform(-30, 30, 3000)
     more = rng.standard_normal((2, 3000)) * size * 10.0 ** rng.uniform(-3, 3, (2, 3000))
     return np.concatenate([a, more[0].astype(dtype)]), np.concatenate([b, more[1].astype(dtype)])
@@ -67,7 +67,7 @@ def test_powers(call, near, dtype):
     reach = np.log(float(np.finfo(dtype).max))
     base = np.concatenate([np.exp(rng.uniform(-20, 20, 3000)), rng.uniform(0.99, 1.01, 3000)])
     exponent = rng.uniform(-1, 1, 6000) * np.minimum(1.05 * reach / np.abs(np.log(base)), 1e6)
-    x, y = (np.concatenate(item).astype(dtype) for item in ((x, base), (y, exponent)))
+    x, y = (np.concatenate(parts).astype(dtype) for parts in ((x, base), (y, exponent)))
     with np.errstate(all="ignore"):
         expected = np.power(x.astype(np.longdouble), y.astype(np.longdouble))
         expected = expected.astype(dtype).astype(np.longdouble)  # where the range ends
@@ -79,8 +79,8 @@ def test_powers(call, near, dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_whole_powers_that_are_numbers_of_the_type_are_exact(call, dtype):
-    x, y = (item.ravel() for item in np.meshgrid(np.arange(-40, 41), np.arange(60)))
+    x, y = (grid.ravel() for grid in np.meshgrid(np.arange(-40, 41), np.arange(60)))
     exact = np.array([int(a) ** int(b) for a, b in zip(x, y, strict=True)], dtype=object)
-    few = np.array([abs(item) <= 2 ** np.finfo(dtype).nmant for item in exact])
+    few = np.array([abs(power) <= 2 ** np.finfo(dtype).nmant for power in exact])
     found = call(elementwise.POW, x[few].astype(dtype), y[few].astype(dtype))
     np.testing.assert_array_equal(found, exact[few].astype(dtype))

@@ -60,14 +60,14 @@ def tried(times):
 
     def decorate(test):
         @functools.wraps(test)
-        def several(**fixtures):
+        def repeated(**fixtures):
             for _ in range(times - 1):
                 with contextlib.suppress(AssertionError):
                     return test(**fixtures)
                 fixtures["backend"].synchronize()
             return test(**fixtures)
 
-        return several
+        return repeated
 
     return decorate
 
@@ -185,7 +185,7 @@ def test_a_queue_waits_for_the_other_one(monkeypatch, backend, busy):
     barrier, waits = cl.enqueue_barrier, []
 
     def noted(queue, wait_for):
-        waits.append((queue, [item.command_queue for item in wait_for]))
+        waits.append((queue, [event.command_queue for event in wait_for]))
         return barrier(queue, wait_for=wait_for)
 
     monkeypatch.setattr(cl, "enqueue_barrier", noted)

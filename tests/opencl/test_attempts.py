@@ -34,7 +34,7 @@ def folder(monkeypatch, tmp_path):
 
 
 @pytest.fixture
-def elsewhere():
+def other_process():
     """Return a function that begins an attempt in another process."""
     begun = []
 
@@ -68,8 +68,8 @@ def test_an_error_is_no_crash(folder, error):
     assert not list(folder.iterdir())
 
 
-def test_what_another_process_is_at_is_no_crash(folder, elsewhere):
-    elsewhere("run")
+def test_what_another_process_is_at_is_no_crash(folder, other_process):
+    other_process("run")
     assert attempts.find_fatal("key") is None
     with attempts.attempting("key"):
         assert attempts.find_fatal("key") is None
@@ -85,8 +85,8 @@ def test_a_second_thread_at_it_is_no_crash(folder):
 
 
 @pytest.mark.parametrize("step", ["build", "run"])
-def test_what_killed_a_process_is_known(folder, elsewhere, step):
-    process = elsewhere(step)
+def test_what_killed_a_process_is_known(folder, other_process, step):
+    process = other_process(step)
     process.send_signal(signal.SIGKILL)
     process.wait()
     found = attempts.find_fatal("key")
@@ -97,8 +97,8 @@ def test_what_killed_a_process_is_known(folder, elsewhere, step):
     assert not list(folder.iterdir())
 
 
-def test_forgetting_spares_what_is_under_way(folder, elsewhere):
-    elsewhere("run")
+def test_forgetting_spares_what_is_under_way(folder, other_process):
+    other_process("run")
     attempts.forget()
     assert len(list(folder.iterdir())) == 1
 
@@ -163,9 +163,9 @@ with warnings.catch_warnings(record=True) as caught:
         tp.squared_difference(a, 2.0)
 print(json.dumps({
     "result": [result, more],
-    "how": [each.how for each in p.kernels if each.name == "SquaredDifference"],
-    "said": [str(each.message) for each in caught],
-    "at": [each.filename for each in caught],
+    "how": [kernel.how for kernel in p.kernels if kernel.name == "SquaredDifference"],
+    "said": [str(warning.message) for warning in caught],
+    "at": [warning.filename for warning in caught],
 }))
 """
 

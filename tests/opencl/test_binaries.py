@@ -46,8 +46,8 @@ def opened():
         return made[-1]
 
     yield open_
-    for item in made:
-        item.close()
+    for backend in made:
+        backend.close()
 
 
 def add(backend, number):

@@ -8,7 +8,7 @@ from tensorplug.contract.backend import Backend
 from tensorplug.contract.spec import TensorType
 from tensorplug_opencl.buffers import DeviceBuffer
 
-DTYPES = sorted((item for item in dt.FIXED - {dt.float16}), key=lambda item: item.name)
+DTYPES = sorted((dtype for dtype in dt.FIXED - {dt.float16}), key=lambda dtype: dtype.name)
 SHAPES = [(), (1,), (5,), (2, 3), (0,), (3, 0, 2), (1, 2, 1, 2, 1, 2, 1, 2)]
 
 

@@ -63,7 +63,7 @@ def test_a_folder_that_is_made_is_the_users_own(bare, tmp_path):
         assert cache_folder.write(place / "file", b"content")
     finally:
         os.umask(before)
-    assert [item.stat().st_mode & 0o777 for item in (place, place / "file")] == [0o700, 0o600]
+    assert [path.stat().st_mode & 0o777 for path in (place, place / "file")] == [0o700, 0o600]
     assert cache_folder.find_folder() == place
     assert cache_folder.read(place / "file") == b"content"
 

@@ -40,7 +40,7 @@ def test_doubles_where_the_device_has_them(call, context):
 
 @pytest.mark.parametrize("size", [1e-30, 1e30])
 def test_quotients_neither_overflow_nor_vanish_on_the_way(call, size):
-    x, y = (numbers(9, seed=item) * np.float32(size) for item in (0, 1))
+    x, y = (numbers(9, seed=seed) * np.float32(size) for seed in (0, 1))
     wanted = (x.astype(np.complex128) / y.astype(np.complex128)).astype(np.complex64)
     close(call(elementwise.REAL_DIV, x, y), wanted)
     moduli = call(complexes.COMPLEX_ABS, x)
@@ -121,11 +121,13 @@ def test_products_of_matrices(call, sizes, turns):
     rows, inner, columns = sizes
     a, b = numbers(2, 1, rows, inner), numbers(3, inner, columns, seed=1)
     wanted = a.astype(np.complex128) @ b
-    given = [
-        np.ascontiguousarray(item.swapaxes(-1, -2)) if turned else item
-        for item, turned in zip((a, b), turns, strict=True)
+    operands = [
+        np.ascontiguousarray(x.swapaxes(-1, -2)) if turned else x
+        for x, turned in zip((a, b), turns, strict=True)
     ]
-    found = call(matrix_products.BATCH_MAT_MUL, *given, transpose_a=turns[0], transpose_b=turns[1])
+    found = call(
+        matrix_products.BATCH_MAT_MUL, *operands, transpose_a=turns[0], transpose_b=turns[1]
+    )
     close(found, wanted, terms=4)
 
 

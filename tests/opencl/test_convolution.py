@@ -80,24 +80,26 @@ WAYS = {"panels": CASES, "tiles": CASES[2::2], "patches": CASES[2:5:2]}
 def test_convolution_and_its_transposes(call, near, way, case, data_format):
     shape, filter_shape, strides, dilations, pad = case
     rng = np.random.default_rng(9)
-    x, filter = (rng.integers(-9, 9, item).astype(float) for item in (shape, filter_shape))
+    x, filter = (rng.integers(-9, 9, sizes).astype(float) for sizes in (shape, filter_shape))
     options = options_of(strides, dilations, pad, data_format)
-    given = arranged(x, data_format)
-    high, wide = correlation.geometry(given.shape, filter_shape, dim_rounding_mode=None, **options)
+    images = arranged(x, data_format)
+    high, wide = correlation.geometry(
+        images.shape, filter_shape, dim_rounding_mode=None, **options
+    )
     dy = rng.integers(-9, 9, (shape[0], high.out, wide.out, filter_shape[3])).astype(float)
     y, dx, dfilter = np.zeros_like(dy), np.zeros_like(x), np.zeros_like(filter)
     for i, j, kh, kw, row, column in taps(shape, filter_shape, strides, dilations, pad):
         y[:, i, j] += x[:, row, column] @ filter[kh, kw]
         dx[:, row, column] += dy[:, i, j] @ filter[kh, kw].T
         dfilter[kh, kw] += x[:, row, column].T @ dy[:, i, j]
-    given_dy = arranged(dy, data_format)
-    found = call(conv.CONV2D_BACKPROP_INPUT, given_dy, filter, input_shape=given.shape, **options)
+    image_dy = arranged(dy, data_format)
+    found = call(conv.CONV2D_BACKPROP_INPUT, image_dy, filter, input_shape=images.shape, **options)
     near(found, arranged(dx, data_format), "float64")
     if way == "patches":
         return  # which the others never take
-    near(call(conv.CONV2D, given, filter, **options), arranged(y, data_format), "float64")
+    near(call(conv.CONV2D, images, filter, **options), arranged(y, data_format), "float64")
     found = call(
-        conv.CONV2D_BACKPROP_FILTER, given, given_dy, filter_shape=filter_shape, **options
+        conv.CONV2D_BACKPROP_FILTER, images, image_dy, filter_shape=filter_shape, **options
     )
     near(found, dfilter, "float64")
 
@@ -108,7 +110,7 @@ def test_no_patches_are_written(call, monkeypatch, context, way, spec):
     """All that is held at once is less than the patches alone, which are 9 times x."""
     del way
     x, filter = np.ones((1, 32, 32, 16), np.float32), np.ones((3, 3, 16, 16), np.float32)
-    inputs, given = {
+    inputs, attributes = {
         conv.CONV2D: ((x, filter), {}),
         conv.CONV2D_BACKPROP_INPUT: ((x, filter), {"input_shape": x.shape}),
         conv.CONV2D_BACKPROP_FILTER: ((x, x), {"filter_shape": filter.shape}),
@@ -122,7 +124,7 @@ def test_no_patches_are_written(call, monkeypatch, context, way, spec):
         return piece
 
     monkeypatch.setattr(backend.runtime, "allocate", noted)
-    call(spec, *inputs, strides=1, pad="same", **given)
+    call(spec, *inputs, strides=1, pad="same", **attributes)
     assert len(held) > 4  # both inputs, and twice the result
     assert max(held) - held[0] < 5 * x.nbytes
 
@@ -209,10 +211,12 @@ def test_depthwise_convolution_and_its_transposes(
     call, near, shape, filter_shape, strides, dilations, pad, data_format
 ):
     rng = np.random.default_rng(11)
-    x, filter = (rng.integers(-9, 9, item).astype(np.float32) for item in (shape, filter_shape))
+    x, filter = (rng.integers(-9, 9, sizes).astype(np.float32) for sizes in (shape, filter_shape))
     options = options_of(strides, dilations, pad, data_format)
-    given = arranged(x, data_format)
-    high, wide = correlation.geometry(given.shape, filter_shape, dim_rounding_mode=None, **options)
+    images = arranged(x, data_format)
+    high, wide = correlation.geometry(
+        images.shape, filter_shape, dim_rounding_mode=None, **options
+    )
     outputs = filter_shape[2:]
     dy = rng.integers(-9, 9, (shape[0], high.out, wide.out, *outputs)).astype(np.float32)
     y, dx, dfilter = np.zeros_like(dy), np.zeros_like(x), np.zeros_like(filter)
@@ -221,14 +225,14 @@ def test_depthwise_convolution_and_its_transposes(
         dx[:, row, column] += (dy[:, i, j] * filter[kh, kw]).sum(-1)
         dfilter[kh, kw] += (x[:, row, column, :, None] * dy[:, i, j]).sum(0)
     flat = (*y.shape[:3], -1)
-    given_dy = arranged(dy.reshape(flat), data_format)
-    found = call(depthwise.DEPTHWISE_CONV2D, given, filter, **options)
+    image_dy = arranged(dy.reshape(flat), data_format)
+    found = call(depthwise.DEPTHWISE_CONV2D, images, filter, **options)
     near(found, arranged(y.reshape(flat), data_format), "float32")
     spec = depthwise.DEPTHWISE_CONV2D_BACKPROP_INPUT
-    found = call(spec, given_dy, filter, input_shape=given.shape, **options)
+    found = call(spec, image_dy, filter, input_shape=images.shape, **options)
     near(found, arranged(dx, data_format), "float32")
     spec = depthwise.DEPTHWISE_CONV2D_BACKPROP_FILTER
-    near(call(spec, given, given_dy, filter_shape=filter_shape, **options), dfilter, "float32")
+    near(call(spec, images, image_dy, filter_shape=filter_shape, **options), dfilter, "float32")
 
 
 @pytest.mark.parametrize("data_format", ["NDHWC", "NCDHW"])

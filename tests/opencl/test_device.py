@@ -66,7 +66,7 @@ def judged(monkeypatch, **verdicts):
     monkeypatch.setattr(
         parent,
         "find_verdicts",
-        lambda devices: [verdicts[item.name.split()[0]] for item in devices],
+        lambda devices: [verdicts[device.name.split()[0]] for device in devices],
     )
 
 
@@ -106,7 +106,7 @@ def test_the_soundest_cpu_comes_first(monkeypatch, verdicts, ordered):
     new.version = "OpenCL 3.1"
     installed(monkeypatch, SLOW, new)
     judged(monkeypatch, **verdicts)
-    assert [item.name.split()[0] for item in listed()] == ordered
+    assert [device.name.split()[0] for device in listed()] == ordered
 
 
 def test_an_unsound_device_is_not_opened_and_the_next_one_is(monkeypatch):

@@ -13,7 +13,7 @@ from tensorplug.ops import elementwise as ops
 from tensorplug.ops.nn import activation, sigmoid_linear
 
 FLOATS = ["float32", "float64"]
-INTEGERS = sorted(item.name for item in dt.INTEGER)
+INTEGERS = sorted(dtype.name for dtype in dt.INTEGER)
 
 
 def floats(dtype):
@@ -155,7 +155,7 @@ FEW = [0.0, -0.0, 1.0, -1.0, 2.0, -3.0, 0.5, 1e-3, 7.25, -30.5, math.inf, -math.
 @pytest.mark.parametrize(("spec", "formula", "ulp"), BINARY, ids=name)
 def test_binary(call, near, spec, formula, ulp, dtype):
     edges = np.array([*FEW, np.finfo(dtype).max, np.finfo(dtype).tiny], dtype)
-    a, b = (item.ravel() for item in np.meshgrid(edges, edges))
+    a, b = (grid.ravel() for grid in np.meshgrid(edges, edges))
     rng = np.random.default_rng(3)
     a = np.concatenate([a, rng.normal(size=1000).astype(dtype) * 5])
     b = np.concatenate([b, rng.normal(size=1000).astype(dtype) * 3])
@@ -194,7 +194,7 @@ def wrapped(values, dtype):
 @pytest.mark.parametrize(("spec", "formula"), EXACT, ids=name)
 def test_integers(call, near, spec, formula, dtype):
     x = integers(dtype)
-    inputs = [item.ravel() for item in np.meshgrid(x, x)][: len(spec.input_names)]
+    inputs = [grid.ravel() for grid in np.meshgrid(x, x)][: len(spec.input_names)]
     expected = [formula(*map(int, row)) for row in zip(*inputs, strict=True)]
     near(call(spec, *inputs), wrapped(expected, dtype), dtype)
 
@@ -202,7 +202,7 @@ def test_integers(call, near, spec, formula, dtype):
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_integer_power(call, near, dtype):
     exponents = np.array([0, 1, 2, 3, 7, 64] + ([-1, -2] if np.iinfo(dtype).min else []), dtype)
-    a, b = (item.ravel() for item in np.meshgrid(integers(dtype), exponents))
+    a, b = (grid.ravel() for grid in np.meshgrid(integers(dtype), exponents))
     expected = [power(int(x), int(y)) for x, y in zip(a, b, strict=True)]
     near(call(ops.POW, a, b), wrapped(expected, dtype), dtype)
 

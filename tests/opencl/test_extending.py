@@ -146,13 +146,13 @@ kernel void run(global const int *x, const long x_at, global const int *y, const
 }"""
 
 
-def test_several_outputs_views_and_passes(backend):
+def test_multiple_outputs_views_and_passes(backend):
     outs = [TensorType(dt.int32, (150,)), TensorType(dt.int16, (150,))]
     divide = program(backend, DIVIDE, 2, outs, [np.uint32(150)], items=150)
     x, y = np.arange(300, dtype=np.int32), np.arange(1, 301, dtype=np.int32)
     views = [backend.from_host(x).view((150,), 150), backend.from_host(y).view((150,), 3)]
     quotient, rest = divide(*views)
-    assert [backend.describe(item) for item in (quotient, rest)] == outs
+    assert [backend.describe(buffer) for buffer in (quotient, rest)] == outs
     np.testing.assert_array_equal(backend.to_host(quotient), x[150:] // y[3:153])
     np.testing.assert_array_equal(backend.to_host(rest), x[150:] % y[3:153])
     again, _ = divide(quotient, views[1])  # the output of one pass is the input of the next
@@ -172,20 +172,20 @@ kernel void run(global const int *x, const long x_at, global int *y, const long 
 
 @pytest.mark.parametrize("length", [0, 1, 1000])
 def test_empty_inputs_and_structs(backend, length):
-    given = np.array([length, 7], np.int32)
-    total = program(backend, TOTAL, 1, TensorType(dt.int32, ()), [given], items=1, heavy=True)
+    struct = np.array([length, 7], np.int32)
+    total = program(backend, TOTAL, 1, TensorType(dt.int32, ()), [struct], items=1, heavy=True)
     x = np.arange(length, dtype=np.int32)
     found = backend.to_host(total(backend.from_host(x)))
     np.testing.assert_array_equal(found, np.array(x.sum() + 7, np.int32))
 
 
-@pytest.mark.parametrize("several", [False, True])
-def test_empty_outputs_need_no_program(backend, several):
+@pytest.mark.parametrize("multiple", [False, True])
+def test_empty_outputs_need_no_program(backend, multiple):
     nothing = TensorType(dt.int32, (0, 2))
-    call = program(backend, TOTAL, 1, [nothing, nothing] if several else nothing, items=0)
+    call = program(backend, TOTAL, 1, [nothing, nothing] if multiple else nothing, items=0)
     result = call(backend.from_host(np.zeros(3, np.int32)))
-    found = result if several else [result]
-    assert [backend.describe(item) for item in found] == [nothing] * (1 + several)
+    found = result if multiple else [result]
+    assert [backend.describe(buffer) for buffer in found] == [nothing] * (1 + multiple)
     assert backend.memory()["programs"] == 0
 
 
@@ -214,30 +214,32 @@ def test_c_types_have_the_size_of_the_dtype(backend, dtype):
     assert backend.to_host(size()) == dtype.itemsize
 
 
-# Several results ------------------------------------------------------------------------------
+# Multiple results ------------------------------------------------------------------------------
 
 # A result has the name of something in the program, a local variable that of an index there.
 STATEMENTS = "const A i = x * scale + by; run = a_sqrt(i); n = i > 1 ? 1 : 0;"
 
 
 @pytest.mark.parametrize("dtype", [dt.float32, dt.float64, dt.float16], ids=str)
-def test_several_results_are_computed_together(backend, dtype):
+def test_multiple_results_are_computed_together(backend, dtype):
     if dtype not in backend.dtypes:
         pytest.skip(f"the device has no {dtype}")
     for shape in ((2, 3), (2049,), (0, 2), ()):
         x = np.linspace(0, 2, int(np.prod(shape))).reshape(shape).astype(dtype.numpy)
         by = np.full((1,) * (x.ndim + 1), 0.25, dtype.numpy)
-        types = {name: TensorType(dtype, item.shape) for name, item in (("x", x), ("by", by))}
+        types = {name: TensorType(dtype, array.shape) for name, array in (("x", x), ("by", by))}
         outs = {"run": TensorType(dtype, shape), "n": TensorType(dt.int32, shape)}
         call = elementwise_multiple(backend, "Own", STATEMENTS, types, outs, {"scale": 2.0})
-        root, above = (backend.to_host(item) for item in call(*map(backend.from_host, (x, by))))
+        root, above = (
+            backend.to_host(buffer) for buffer in call(*map(backend.from_host, (x, by)))
+        )
         inner = x.astype(np.float64) * 2 + 0.25
         assert (root.dtype, root.shape, above.shape) == (dtype.numpy, shape, shape)
         np.testing.assert_allclose(root, np.sqrt(inner), rtol=2 * np.finfo(dtype.numpy).eps)
         np.testing.assert_array_equal(above, inner > 1)
 
 
-def test_several_results_that_cannot_be_are_refused(backend):
+def test_impossible_multiple_results_are_refused(backend):
     two, three = TensorType(dt.float32, (2,)), TensorType(dt.float32, (3,))
     for inputs, outs, message in (
         ({"x": two}, {"a": two, "b": three}, r"one shape.*a=float32\[2\], b=float32\[3\]"),

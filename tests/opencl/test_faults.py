@@ -202,7 +202,7 @@ def test_a_log_is_shown_to_those_who_ask_for_it(monkeypatch, backend, asked, sai
         warnings.simplefilter("always")
         backend.runtime.launch(CHATTY, 0, [], 1)
     assert len(caught) == said
-    assert all("this is said" in str(item.message) for item in caught)
+    assert all("this is said" in str(warning.message) for warning in caught)
 
 
 def test_a_long_build_log_is_trimmed():

@@ -53,7 +53,7 @@ def test_rows_columns_and_numbers():
     check(f, numbers(20, 9), groups=["Add+Multiply+Sub"])
 
 
-def test_what_is_used_elsewhere_is_written():
+def test_a_value_with_other_users_is_written():
     def f(x):
         y = x * 2 + 1
         return tp.abs(y) - 3, tp.sum(y, axis=0), y
@@ -83,8 +83,8 @@ def test_a_kernel_that_replaces_ours_is_left_alone():
         check(lambda x: tp.abs(x * 2) + 1, numbers(30), groups=["Multiply", "Abs", "Add"])
 
 
-def test_many_operands_make_several_kernels():
-    given = [numbers(30) for _ in range(20)]
+def test_many_operands_make_multiple_kernels():
+    operands = [numbers(30) for _ in range(20)]
 
     def f(*xs):
         total = xs[0]
@@ -92,4 +92,4 @@ def test_many_operands_make_several_kernels():
             total = total + x
         return total
 
-    check(f, *given, groups=["+".join(["Add"] * 11), "+".join(["Add"] * 8)])
+    check(f, *operands, groups=["+".join(["Add"] * 11), "+".join(["Add"] * 8)])

@@ -20,8 +20,8 @@ DTYPES = ["bool", "int8", "uint16", "int32", "int64", "uint64", "float32", "comp
 
 
 @pytest.fixture
-def context(whole_frame):
-    return whole_frame
+def context(core_context):
+    return core_context
 
 
 @pytest.fixture(autouse=True)
@@ -83,28 +83,28 @@ def test_never_copied_is_impossible(convert):
 
 def test_torch():
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-    given = torch.arange(6.0).reshape(2, 3).T
-    x = tp.from_dlpack(given)
-    assert (x.device, x.tolist()) == ("opencl", given.tolist())
-    assert torch.equal(torch.from_dlpack(x + 1), given + 1)
+    source = torch.arange(6.0).reshape(2, 3).T
+    x = tp.from_dlpack(source)
+    assert (x.device, x.tolist()) == ("opencl", source.tolist())
+    assert torch.equal(torch.from_dlpack(x + 1), source + 1)
     with pytest.raises(DTypeError, match=r"torch\.Tensor of bfloat16"):
-        tp.from_dlpack(given.to(torch.bfloat16))
+        tp.from_dlpack(source.to(torch.bfloat16))
 
 
 def test_jax():
     jax = pytest.importorskip("jax", reason="JAX is not installed")
-    given = jax.numpy.arange(6.0).reshape(2, 3)
-    x = tp.from_dlpack(given)
-    assert (x.device, x.tolist()) == ("opencl", given.tolist())
-    assert jax.numpy.from_dlpack(x).tolist() == given.tolist()
+    source = jax.numpy.arange(6.0).reshape(2, 3)
+    x = tp.from_dlpack(source)
+    assert (x.device, x.tolist()) == ("opencl", source.tolist())
+    assert jax.numpy.from_dlpack(x).tolist() == source.tolist()
 
 
 def test_saved_here_and_loaded_here(tmp_path):
-    given = {f"{dtype}.{at}": x for dtype in DTYPES for at, x in enumerate(layouts_of(dtype))}
-    tp.save(given, tmp_path / "file")
+    tensors = {f"{dtype}.{at}": x for dtype in DTYPES for at, x in enumerate(layouts_of(dtype))}
+    tp.save(tensors, tmp_path / "file")
     for name, x in tp.load(tmp_path / "file").items():
-        assert (x.device, x.type) == ("opencl", given[name].type)
-        np.testing.assert_array_equal(x.numpy(), given[name].numpy())
+        assert (x.device, x.type) == ("opencl", tensors[name].type)
+        np.testing.assert_array_equal(x.numpy(), tensors[name].numpy())
 
 
 def layouts_of(dtype):

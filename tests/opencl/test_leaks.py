@@ -57,7 +57,11 @@ FAULTS = [
     ("drops what it kept", lambda stash, *_: stash.clear(), "freed 5 buffers not its own"),
     ("returns what it kept", lambda stash, *_: stash[0], "or returned as many that were there"),
     ("frees an input", lambda _stash, _backend, a: a.memory.release(), "freed 1 buffer not"),
-    ("takes an input's memory", lambda *given: take(given[2]), "took memory from its input 'a'"),
+    (
+        "takes an input's memory",
+        lambda *arguments: take(arguments[2]),
+        "took memory from its input 'a'",
+    ),
     (
         "takes an input's memory and keeps as much",
         lambda stash, backend, a: (take(a), stash.append(new(backend)))[1],

@@ -66,7 +66,7 @@ for dtype in tp.find_backend("opencl").dtypes:
             pass  # not in this dtype
 found = set()
 vector = re.compile(r"\\\\bu?(char|short|int|long|half|float|double)(2|4|8|16)\\\\b")
-for text in (each.partition("\\n")[2] for each in texts):
+for text in (text.partition("\\n")[2] for text in texts):
     for ctype, width in vector.findall(text):
         found.add(size[ctype] * int(width))
         if size[ctype] * int(width) > 32:
@@ -127,7 +127,7 @@ def test_loops_that_a_driver_would_not_finish_are_refused(target, name):
     steps = []
     check = poor.runtime.check_steps
     monkey.setattr(poor.runtime, "check_steps", lambda count: steps.append(count) or check(count))
-    prepare = {item.spec.name: item.function for table in collect_tables() for item in table}
+    prepare = {entry.spec.name: entry.function for table in collect_tables() for entry in table}
     n = 1 << 27
     long = TensorType(dt.float32, (1, n))
     whole = {"backend": poor, "out": TensorType(dt.float32, (1, 1))}

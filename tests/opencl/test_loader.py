@@ -64,7 +64,7 @@ def test_a_driver_that_the_system_has_is_not_named_twice(monkeypatch, tmp_path, 
     with_intel(monkeypatch, tmp_path)
     (system / "intel.icd").write_text("/opt/intel/libintelocl.so\n")
     loader.list_platforms()
-    assert [sorted(item) for item in asked] == [["intel.icd"]]
+    assert [sorted(names) for names in asked] == [["intel.icd"]]
 
 
 def test_a_user_who_names_the_drivers_is_obeyed(monkeypatch, tmp_path, system, asked):

@@ -71,7 +71,7 @@ def test_the_limit_is_never_passed(limited):
     assert "no room for 2,097,152 bytes" in str(caught.value)
     assert limited.memory()["active_bytes"] + limited.memory()["held_bytes"] <= 8 * MIB
     assert limited.memory()["limit_bytes"] == 8 * MIB
-    assert [limited.to_host(item).size for item in kept] == [MIB // 4] * 7  # nothing is lost
+    assert [limited.to_host(buffer).size for buffer in kept] == [MIB // 4] * 7  # nothing is lost
     del kept[:3]
     again = limited.from_host(floats(MIB // 2))
     assert not limited.to_host(again).any()
@@ -120,15 +120,15 @@ def test_the_largest_holders_are_named(backend):
     assert "The largest tensors are float32[300,100] (2 of 120,000 bytes); float32[50" in message
     assert f"{backend.runtime.device.max_mem_alloc_size:,} in one piece" in message
     assert message.count("int8") == 3  # five kinds are named, and no more
-    assert [backend.to_host(item).any() for item in (*large, view, *small)] == [False] * 10
+    assert [backend.to_host(buffer).any() for buffer in (*large, view, *small)] == [False] * 10
 
 
 def test_tensors_of_other_devices_are_not_named(backend):
     other = OpenCLBackend.open(None)
-    elsewhere = other.from_host(floats((77, 7)))
-    assert not any("77" in item for item in backend.runtime.memory.find_largest())
+    foreign = other.from_host(floats((77, 7)))
+    assert not any("77" in line for line in backend.runtime.memory.find_largest())
     assert other.runtime.memory.find_largest() == ["float32[77,7] (2,156 bytes)"]
-    assert elsewhere.memory is not None
+    assert foreign.memory is not None
 
 
 def test_cycles_are_collected_before_it_gives_up(limited):

@@ -68,7 +68,7 @@ def test_views_share_memory_where_they_are_contiguous(context, begin, size, shar
         x = creation.asarray(numbers((4, 5)))
         part = movement.slice(x, begin, size)
         flat = movement.reshape(part, (-1,))
-    memory = [context.device.backend.allocation(item._buffer)[0] for item in (x, part, flat)]
+    memory = [context.device.backend.allocation(view._buffer)[0] for view in (x, part, flat)]
     assert memory[1] == memory[2]
     assert (memory[0] == memory[1]) is shared
 
@@ -171,7 +171,7 @@ def test_gather_in_batches(call, near):
 
 
 @pytest.mark.parametrize(
-    ("dtype", "index", "element"),
+    ("dtype", "index", "expected"),
     [
         ("int32", -1, 4),
         ("int32", -5, 0),
@@ -182,9 +182,9 @@ def test_gather_in_batches(call, near):
         ("uint64", 2**64 - 1, 4),
     ],
 )
-def test_gather_counts_from_the_end_and_clamps(call, dtype, index, element):
+def test_gather_counts_from_the_end_and_clamps(call, dtype, index, expected):
     found = call(indexing.GATHER_V2, np.arange(5), np.array([index], dtype))
-    assert found.tolist() == [element]
+    assert found.tolist() == [expected]
 
 
 def scattered(indices, updates, shape):

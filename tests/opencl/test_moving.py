@@ -189,18 +189,18 @@ def test_assignment_to_a_slice(call, key):
     with_masks = {"begin": [], "end": [], "strides": []}
     masks = dict.fromkeys(("ellipsis_mask", "new_axis_mask", "shrink_axis_mask"), 0)
     open_ends = {"begin_mask": 0, "end_mask": 0}
-    for at, item in enumerate(key):
+    for at, part in enumerate(key):
         begin, end, step = 0, 0, 1
-        if item is Ellipsis:
+        if part is Ellipsis:
             masks["ellipsis_mask"] |= 1 << at
-        elif item is None:
+        elif part is None:
             masks["new_axis_mask"] |= 1 << at
-        elif isinstance(item, int):
-            begin, masks["shrink_axis_mask"] = item, masks["shrink_axis_mask"] | 1 << at
+        elif isinstance(part, int):
+            begin, masks["shrink_axis_mask"] = part, masks["shrink_axis_mask"] | 1 << at
         else:
-            begin, end, step = item.start or 0, item.stop or 0, item.step or 1
-            open_ends["begin_mask"] |= (item.start is None) << at
-            open_ends["end_mask"] |= (item.stop is None) << at
+            begin, end, step = part.start or 0, part.stop or 0, part.step or 1
+            open_ends["begin_mask"] |= (part.start is None) << at
+            open_ends["end_mask"] |= (part.stop is None) << at
         for name, number in zip(with_masks, (begin, end, step), strict=True):
             with_masks[name].append(number)
     found = call(setting.STRIDED_SLICE_UPDATE, x, value, **with_masks, **masks, **open_ends)

@@ -14,7 +14,7 @@ import json, threading
 import tensorplug as tp
 from tensorplug_opencl import device
 
-found = [each for each in device.available() if each.verdict.usable]
+found = [candidate for candidate in device.available() if candidate.verdict.usable]
 pair = (found * 2)[:2]
 device.available = lambda: pair
 

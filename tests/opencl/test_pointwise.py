@@ -188,16 +188,16 @@ def test_sums_of_many_arrays_lose_little(call):
 def test_batch_norm_with_and_without_scale_and_offset(context, near, present):
     rng = np.random.default_rng(4)
     x, mean = rng.normal(size=(3, 4, 5)), rng.normal(size=5)
-    given = {"scale": rng.normal(size=5), "offset": rng.normal(size=5)}
-    scale, offset = (given[name] if name in present else None for name in given)
+    vectors = {"scale": rng.normal(size=5), "offset": rng.normal(size=5)}
+    scale, offset = (vectors[name] if name in present else None for name in vectors)
     variance = rng.uniform(0.5, 2, 5)
     with use_context(context):
         tensors = [
-            None if item is None else creation.asarray(item)
-            for item in (x, scale, offset, mean, variance)
+            None if operand is None else creation.asarray(operand)
+            for operand in (x, scale, offset, mean, variance)
         ]
         found = context.engine.run(context, normalization.FUSED_BATCH_NORM, tensors, {}).numpy()
-    wide = [item.astype(np.longdouble) for item in (x, mean, variance)]
+    wide = [array.astype(np.longdouble) for array in (x, mean, variance)]
     expected = (wide[0] - wide[1]) / np.sqrt(wide[2] + np.longdouble(0.001))
     expected = expected * (1 if scale is None else scale) + (0 if offset is None else offset)
     near(found, expected, "float64", bound=1e-14)

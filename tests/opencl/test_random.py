@@ -72,9 +72,9 @@ def test_floats(context, call, near, spec, reference, ulp, dtype, shape):
 def test_integers(call, near, dtype, shape):
     size = 8 * np.dtype(dtype).itemsize
     for span in (1, 2, 1000, 2 ** (size - 1) + 1, 2**size - 1, 0):
-        one = np.array(span, dtype)
-        found = call(ops.RANDOM_INTEGERS, KEY, one, shape=shape)
-        near(found, oracle.integers(KEY, one, shape=shape), dtype)
+        bound = np.array(span, dtype)
+        found = call(ops.RANDOM_INTEGERS, KEY, bound, shape=shape)
+        near(found, oracle.integers(KEY, bound, shape=shape), dtype)
     rng = np.random.default_rng(0)
     spans = rng.integers(0, 2**size, shape, dtype) >> rng.integers(0, size, shape).astype(dtype)
     found = call(ops.RANDOM_INTEGERS, KEY, spans, shape=shape)
@@ -118,7 +118,7 @@ def extremes(kind):
     powers = [m for p in range(size) for m in (1 << p, (1 << size) - (1 << p))]
     turning = int(box_muller.LOW * 2**size)
     near = [m + d for m in (*powers, turning, turning >> 1) for d in range(-2, 3)]
-    return np.array([item % (1 << size) for item in near], kind)
+    return np.array([word % (1 << size) for word in near], kind)
 
 
 @pytest.mark.parametrize(("dtype", "kind"), [("float32", np.uint32), ("float64", np.uint64)])
@@ -140,10 +140,10 @@ def test_variates_of_extreme_words(context, near, dtype, kind):
         assert found.tobytes() == variates.normals(precision, pairs).tobytes()
 
 
-def _run(context, dtype, words, expression, each):
+def _run(context, dtype, words, expression, words_per_item):
     runtime, backend = context.device.backend.runtime, context.device.backend
     precision = box_muller.precision(dt.of(dtype))
-    count = words.size // each
+    count = words.size // words_per_item
     text = templates.write_program(
         f"test {dtype}",
         [
@@ -171,7 +171,7 @@ def rounds_as_ieee(context, dtype):
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("spec", [item for item, _, _ in REAL], ids=str)
+@pytest.mark.parametrize("spec", [spec for spec, _, _ in REAL], ids=str)
 def test_the_cpus_bits(context, call, spec, dtype):
     needs(context, dtype)
     if spec is ops.RANDOM_NORMAL and not rounds_as_ieee(context, dtype):

@@ -40,7 +40,7 @@ def name(value):
     return getattr(value, "name", None)
 
 
-@pytest.mark.parametrize("dtype", sorted(item.name for item in dt.INTEGER))
+@pytest.mark.parametrize("dtype", sorted(dtype.name for dtype in dt.INTEGER))
 @pytest.mark.parametrize(("spec", "formula", "attribute"), REDUCTIONS, ids=name)
 def test_integers(call, near, spec, formula, attribute, dtype):
     limits = np.iinfo(dtype)
@@ -57,11 +57,16 @@ def test_sum_mean_and_extremes(call, near, shape, axes, keep_dims, dtype):
     x = np.random.default_rng(2).normal(size=shape).astype(dtype)
     wide, options = x.astype(np.longdouble), {"axis": axes, "keepdims": keep_dims}
     bound = np.abs(wide).sum(**options) * np.finfo(dtype).eps
-    given = {"axis": axes, "keep_dims": keep_dims}
-    near(call(reduction.SUM, x, **given), wide.sum(**options), dtype, bound=bound)
+    attributes = {"axis": axes, "keep_dims": keep_dims}
+    near(call(reduction.SUM, x, **attributes), wide.sum(**options), dtype, bound=bound)
     count = math.prod(shape[axis] for axis in axes)
-    near(call(reduction.MEAN, x, **given), wide.sum(**options) / count, dtype, bound=bound / count)
-    near(call(reduction.MIN, x, **given), x.min(**options), dtype)
+    near(
+        call(reduction.MEAN, x, **attributes),
+        wide.sum(**options) / count,
+        dtype,
+        bound=bound / count,
+    )
+    near(call(reduction.MIN, x, **attributes), x.min(**options), dtype)
     maximum = call(reduction.MAX, x, reduction_indices=axes, keep_dims=keep_dims)
     near(maximum, x.max(**options), dtype)
 
@@ -185,9 +190,9 @@ def test_matrix_product(call, near, left, right, turned, dtype):
     terms = max(2, left[-1])
     eps = 0 if exact else np.finfo(dtype).eps * math.log2(terms)
     bound = np.abs(a).astype(np.longdouble) @ np.abs(b).astype(np.longdouble) * eps
-    given = [
-        np.ascontiguousarray(np.swapaxes(item, -1, -2)) if turn else item
-        for item, turn in zip((a, b), turned, strict=True)
+    operands = [
+        np.ascontiguousarray(np.swapaxes(x, -1, -2)) if turn else x
+        for x, turn in zip((a, b), turned, strict=True)
     ]
     flags = dict(zip(("transpose_a", "transpose_b"), turned, strict=True))
-    near(call(matrix_products.BATCH_MAT_MUL, *given, **flags), expected, dtype, bound=bound)
+    near(call(matrix_products.BATCH_MAT_MUL, *operands, **flags), expected, dtype, bound=bound)

@@ -47,7 +47,7 @@ def groups(request, monkeypatch):
         monkeypatch.setattr("tensorplug_opencl.kernels.scans.GROUP", 4)
 
 
-def given(backend: OpenCLBackend, x: Any) -> Any:
+def upload(backend: OpenCLBackend, x: Any) -> Any:
     return backend.from_host(x)
 
 
@@ -65,7 +65,7 @@ def test_sums_keep_their_bound(device, shape, axes):
     )
     wide = x.astype(np.longdouble)
     bound = np.abs(wide).sum(axes) * math.log2(max(over.length, 2)) * 2**-23
-    off = np.abs(device.to_host(total(given(device, x))) - wide.sum(axes).reshape(-1))
+    off = np.abs(device.to_host(total(upload(device, x))) - wide.sum(axes).reshape(-1))
     assert (off <= bound.reshape(-1)).all()
 
 
@@ -78,13 +78,13 @@ def test_extremes_and_their_places(device, shape, axes):
     best = rows.make_reducer(
         device.runtime, "Min", over, dt.float32, out, folds.min_fold(dt.float32)
     )
-    found = device.to_host(best(given(device, x)))
+    found = device.to_host(best(upload(device, x)))
     np.testing.assert_array_equal(found, x.min(axes).reshape(-1))
     if len(axes) == 1:
         places = TensorType(dt.int32, (over.outputs,))
         for search, expected in ((ranking.arg_max, np.argmax), (ranking.arg_min, np.argmin)):
             first = search(device.runtime, over, dt.float32, places)
-            found = device.to_host(first(given(device, x)))
+            found = device.to_host(first(upload(device, x)))
             np.testing.assert_array_equal(found, expected(x, axes[0]).reshape(-1))
 
 
@@ -105,14 +105,14 @@ def test_running_sums_keep_their_bound(device, shape, reverse, exclusive):
 
     wide = x.astype(np.longdouble)
     bound = running(np.abs(wide)) * math.log2(shape[1]) * 2**-23
-    assert (np.abs(device.to_host(run(given(device, x))) - running(wide)) <= bound).all()
+    assert (np.abs(device.to_host(run(upload(device, x))) - running(wide)) <= bound).all()
 
 
 def test_running_integers_wrap(device):
     x = np.random.default_rng(2).integers(-100, 100, (2, 3001, 2), np.int8)
     scan = Scan("Cumprod", folds.product_fold(dt.int8), x.shape, exclusive=False, reverse=False)
     run = make_scanner(device.runtime, scan, dt.int8, TensorType(dt.int8, x.shape))
-    found = device.to_host(run(given(device, x | 1)))
+    found = device.to_host(run(upload(device, x | 1)))
     np.testing.assert_array_equal(found, np.cumprod(x | 1, axis=1, dtype=np.int8))
 
 
@@ -124,14 +124,14 @@ def test_sorts_are_stable(device, count, length, descending):
     sort = merging.make_sorter(device.runtime, dt.float32, count, length, descending=descending)
     keys = np.where(np.isnan(x), np.float32(1000), np.clip(x, -500, 500))
     expected = np.argsort(-keys if descending else keys, axis=1, kind="stable")
-    np.testing.assert_array_equal(device.to_host(sort(given(device, x))), expected)
+    np.testing.assert_array_equal(device.to_host(sort(upload(device, x))), expected)
 
 
 def test_padding_comes_after_the_largest_keys(device):
     """Keys of the largest integer are no smaller than what fills the last block."""
     x = np.full((2, 5), 2**32 - 1, np.uint32)
     sort = merging.make_sorter(device.runtime, dt.uint32, 2, 5, descending=False)
-    np.testing.assert_array_equal(device.to_host(sort(given(device, x))), [[*range(5)]] * 2)
+    np.testing.assert_array_equal(device.to_host(sort(upload(device, x))), [[*range(5)]] * 2)
 
 
 def test_groups_that_a_kernel_may_not_have_are_halved(backend, refusing):
@@ -141,12 +141,12 @@ def test_groups_that_a_kernel_may_not_have_are_halved(backend, refusing):
     x = numbers((2, 700))
     over, out = rows.walk(x.shape, (1,)), TensorType(dt.float32, (2,))
     best = rows.make_reducer(runtime, "Max", over, dt.float32, out, folds.max_fold(dt.float32))
-    np.testing.assert_array_equal(backend.to_host(best(given(backend, x))), x.max(1))
+    np.testing.assert_array_equal(backend.to_host(best(upload(backend, x))), x.max(1))
     sort = merging.make_sorter(runtime, dt.float32, 2, 700, descending=False)
-    np.testing.assert_array_equal(backend.to_host(sort(given(backend, x))), np.argsort(x, axis=1))
+    np.testing.assert_array_equal(backend.to_host(sort(upload(backend, x))), np.argsort(x, axis=1))
     ones = np.ones((1, 700, 1), np.int32)
     scan = Scan("Cumsum", folds.sum_fold(dt.int32), ones.shape, exclusive=False, reverse=False)
     run = make_scanner(runtime, scan, dt.int32, TensorType(dt.int32, ones.shape))
-    found = backend.to_host(run(given(backend, ones))).reshape(-1)
+    found = backend.to_host(run(upload(backend, ones))).reshape(-1)
     np.testing.assert_array_equal(found, np.arange(1, 701))
     assert {8, 256} <= set(refused)

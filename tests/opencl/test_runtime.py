@@ -74,8 +74,8 @@ def test_threads_share_one_launch(backend):
         results = [backend.from_host(np.zeros(9, np.int32)) for _ in range(300)]
         for result in results:
             launch(x.view((3,), number % 3), result)
-        found = [backend.to_host(item)[:3].tolist() for item in results]
-        wrong.extend(item for item in found if item != [number] * 3)
+        found = [backend.to_host(buffer)[:3].tolist() for buffer in results]
+        wrong.extend(numbers for numbers in found if numbers != [number] * 3)
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(1, 9)]
     for thread in threads:

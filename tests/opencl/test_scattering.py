@@ -68,8 +68,8 @@ def test_updates_in_order_give_the_same_bits_every_time(context, monkeypatch):
     indices = rng.integers(0, 3, (5000, 1))
     updates = (rng.normal(size=5000) * 10.0 ** rng.integers(-20, 20, 5000)).astype(np.float32)
     with use_context(context):
-        given = creation.asarray(indices), creation.asarray(updates)
-        sums = {indexing.scatter_nd(*given, (3,)).numpy().tobytes() for _ in range(5)}
+        operands = creation.asarray(indices), creation.asarray(updates)
+        sums = {indexing.scatter_nd(*operands, (3,)).numpy().tobytes() for _ in range(5)}
     assert len(sums) == 1
 
 
@@ -125,10 +125,10 @@ def test_sparse_to_dense(context, default, values):
     for at, (row, column) in enumerate(indices):
         expected[row, column] = values if isinstance(values, int) else values[at]
     with use_context(context):
-        given = [creation.asarray(indices), creation.asarray(np.array(values, np.float32))]
-        given.append(None if default is None else creation.asarray(np.float32(default)))
+        operands = [creation.asarray(indices), creation.asarray(np.array(values, np.float32))]
+        operands.append(None if default is None else creation.asarray(np.float32(default)))
         found = context.engine.run(
-            context, indexing.SPARSE_TO_DENSE, given, {"output_shape": (2, 3)}
+            context, indexing.SPARSE_TO_DENSE, operands, {"output_shape": (2, 3)}
         )
     np.testing.assert_array_equal(found.numpy(), expected)
 
@@ -139,12 +139,12 @@ def test_rows_as_either_kind_of_device_copies_them(backend, cpu, inner):
     backend.runtime.is_cpu = cpu
     x = np.arange(7.0 * inner, dtype=np.float32).reshape(7, inner)
     indices = np.array([[6], [0], [-2]], np.int32)
-    given = [TensorType(dt.of(item.dtype), item.shape) for item in (x, indices)]
+    types = [TensorType(dt.of(array.dtype), array.shape) for array in (x, indices)]
     rows = TensorType(dt.float32, (3, inner))
-    buffers = [backend.from_host(item) for item in (x, indices)]
-    read = gathering.gather_nd(*given, backend=backend, out=rows)(*buffers)
+    buffers = [backend.from_host(array) for array in (x, indices)]
+    read = gathering.gather_nd(*types, backend=backend, out=rows)(*buffers)
     np.testing.assert_array_equal(backend.to_host(read), x[[6, 0, 5]])
-    write = replacing.tensor_scatter_update(*given, rows, backend=backend, out=given[0])
+    write = replacing.tensor_scatter_update(*types, rows, backend=backend, out=types[0])
     expected = x.copy()
     expected[[6, 0, 5]] = -x[:3]
     written = write(*buffers, backend.from_host(-x[:3]))

@@ -72,7 +72,7 @@ def test_factors_are_small_and_many_enough(n):
         assert any(n % prime == 0 for prime in range(17, n + 1) if _is_prime(prime))
     else:
         assert math.prod(found) == n
-        assert all(1 < item <= butterflies.LARGEST for item in found)
+        assert all(1 < factor <= butterflies.LARGEST for factor in found)
 
 
 def _is_prime(n):

@@ -57,12 +57,12 @@ def product(
     before: int = 0,
 ) -> np.ndarray[Any, Any]:
     """Return the product of two arrays that are dense, or whose last two axes are swapped."""
-    given, types, turned = [], [], []
-    for item in (a, b):
-        swapped = not item.flags.c_contiguous
-        dense = np.ascontiguousarray(item.swapaxes(-1, -2) if swapped else item)
+    buffers, types, turned = [], [], []
+    for factor in (a, b):
+        swapped = not factor.flags.c_contiguous
+        dense = np.ascontiguousarray(factor.swapaxes(-1, -2) if swapped else factor)
         padded = np.concatenate([np.full(before, 99, dense.dtype), dense.ravel()])
-        given.append(device.from_host(padded).view(dense.shape, before))
+        buffers.append(device.from_host(padded).view(dense.shape, before))
         types.append(TensorType(dt.of(dense.dtype), dense.shape))
         turned.append(swapped)
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
@@ -71,7 +71,7 @@ def product(
     multiply = vector_products.make_multiplier(device.runtime, of, cut=cut)
     assert multiply is not None
     result = device.runtime.empty(out)
-    multiply(*given, result)
+    multiply(*buffers, result)
     return device.to_host(result)
 
 
@@ -133,8 +133,8 @@ def test_infinities_and_nan_stay_where_they_are(device, at, turned):
     b[at, 1], b[at, 2], b[at, 19], b[at - 1, 19] = np.inf, np.nan, np.inf, -np.inf
     expected = np.full((1, 20), 5000.0)
     expected[0, [1, 2, 19]] = np.inf, np.nan, np.nan
-    given = np.ascontiguousarray(b.T).T if turned else b
-    np.testing.assert_array_equal(product(device, a, given), expected)
+    factor = np.ascontiguousarray(b.T).T if turned else b
+    np.testing.assert_array_equal(product(device, a, factor), expected)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_batches_broadcast(device, a, b):
 @pytest.mark.parametrize("shapes", [((1, 50), (50, 30)), ((30, 50), (50, 1))])
 @pytest.mark.parametrize("inner", [50, 40_000])
 def test_bias_and_activation(call, shapes, inner):
-    a, b = (numbers(*(inner if item == 50 else item for item in shape)) for shape in shapes)
+    a, b = (numbers(*(inner if size == 50 else size for size in shape)) for shape in shapes)
     bias, slope = numbers(b.shape[1]), numbers(b.shape[1])
     found = call(fused.FUSED_MAT_MUL, a, b, bias, slope, activation="prelu")
     total = a.astype(float) @ b + bias

@@ -36,8 +36,8 @@ def main() -> None:
 def processor_name() -> str:
     """Return the processor's name, and what tells models of one name from one another."""
     facts = processor.read_facts()
-    given = [word for word in ("cpu family", "model") if word in facts]
-    numbers = [f"{item.removeprefix('cpu ')} {facts[item]}" for item in given]
+    known = [word for word in ("cpu family", "model") if word in facts]
+    numbers = [f"{word.removeprefix('cpu ')} {facts[word]}" for word in known]
     name = re.sub(r"\((R|TM|tm)\)", "", processor.read_model())
     return f"{name} ({', '.join(numbers)})" if numbers else name
 

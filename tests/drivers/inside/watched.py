@@ -61,8 +61,8 @@ def _controls(device: cl.Device) -> None:
 
 def _chosen(session: Session, entry: CaseEntry) -> Iterator[tuple[Row, Case]]:
     """Yield, for one or two dtypes, the largest case of each layout that is not too large."""
-    has = [item.name for item in entry.dtypes if item in session.device.backend.dtypes]
-    for dtype in [item for item in DTYPES if item in has] or has[:1]:
+    has = [dtype.name for dtype in entry.dtypes if dtype in session.device.backend.dtypes]
+    for dtype in [dtype for dtype in DTYPES if dtype in has] or has[:1]:
         row = Row(entry.spec.name, dtype, "native")
         largest: dict[str, Case] = {}
         for case in cases_of(entry, row, 0):
@@ -82,8 +82,8 @@ def _native(session: Session, entry: CaseEntry, case: Case) -> bool:
 
 
 def _arrays(case: Case) -> list[np.ndarray]:
-    several = [operand if isinstance(operand, list) else [operand] for operand in case.inputs]
-    return [array for arrays in several for array in arrays if array is not None]
+    operands = [operand if isinstance(operand, list) else [operand] for operand in case.inputs]
+    return [array for arrays in operands for array in arrays if array is not None]
 
 
 def _size(case: Case) -> int:

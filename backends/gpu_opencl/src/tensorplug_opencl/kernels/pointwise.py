@@ -130,8 +130,8 @@ def _classify_access(steps: layouts.Strides, whole: layouts.Strides) -> template
 class SlowPath(NamedTuple):
     """A condition under which an expression fails, and the slower expression to use then."""
 
-    when: str
-    value: str
+    condition: str
+    expression: str
 
 
 class Formula(NamedTuple):

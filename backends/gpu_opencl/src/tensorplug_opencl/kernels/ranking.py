@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tensorplug_opencl.kernels.rows import Walk
     from tensorplug_opencl.runtime import Launch, Runtime
 
-__all__ = ["ASCENDING", "DESCENDING", "arg_max", "arg_min", "make_sorter", "width"]
+__all__ = ["ASCENDING", "DESCENDING", "arg_max", "arg_min", "make_sorter"]
 
 ASCENDING: Final = "ascending"
 DESCENDING: Final = "descending"
@@ -224,8 +224,3 @@ def make_sorter(
     ``order`` is DESCENDING or ASCENDING; equals keep the order of their indices.
     """
     return merging.make_sorter(runtime, dtype, count, length, descending=order == DESCENDING)
-
-
-def width(length: int) -> int:
-    """Return the length of a row of ``make_sorter``'s result."""
-    return length
