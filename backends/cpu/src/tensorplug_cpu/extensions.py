@@ -17,7 +17,8 @@ kernel that can be cut into independent pieces, such as matrix products. Call it
     >>> def polar(x, y, *, out):
     ...     return elementwise(work, out)
     >>> with tp.use_backend("cpu"), tp.register_kernel(POLAR, "cpu", polar, prepares=True):
-    ...     radius, angle = dispatch_multiple(POLAR, tp.asarray([3.0, 1.0]), tp.asarray([4.0, 0.0]))
+    ...     x, y = tp.asarray([3.0, 1.0]), tp.asarray([4.0, 0.0])
+    ...     radius, angle = dispatch_multiple(POLAR, x, y)
     ...     radius.tolist(), [round(radians, 3) for radians in angle.tolist()]
     ([5.0, 1.0], [0.927, 0.0])
 

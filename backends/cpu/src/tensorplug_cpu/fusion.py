@@ -151,7 +151,9 @@ class _Grouping:
         )
         name = "+".join(call.name for call in inside)
         outputs += [call.outputs[0] for call in reductions]
-        return FlatCall(name, None, {}, tuple(inputs), tuple(outputs), multiple_outputs=True, run=run)
+        return FlatCall(
+            name, None, {}, tuple(inputs), tuple(outputs), multiple_outputs=True, run=run
+        )
 
 
 def _epilogue(call: FlatCall) -> Epilogue:

@@ -13,7 +13,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import tensorplug as tp
-from tensorplug.plugin import ArgumentError, Attribute, DType, DTypeError, InputTypes, KernelSpec, Shape, ShapeError, TensorType, as_tensor, attributes, chained, dispatch_multiple, shapes
+from tensorplug.plugin import (
+    ArgumentError,
+    Attribute,
+    DType,
+    DTypeError,
+    InputTypes,
+    KernelSpec,
+    Shape,
+    ShapeError,
+    TensorType,
+    as_tensor,
+    attributes,
+    chained,
+    dispatch_multiple,
+    shapes,
+)
 from tensorplug.plugin import dtypes as dt
 
 if TYPE_CHECKING:

@@ -6,7 +6,17 @@ import math
 from typing import TYPE_CHECKING, Any, Final
 
 import tensorplug as tp
-from tensorplug.plugin import ArgumentError, DType, DTypeError, KernelSpec, ShapeError, TensorType, dispatch, dispatch_multiple, tree
+from tensorplug.plugin import (
+    ArgumentError,
+    DType,
+    DTypeError,
+    KernelSpec,
+    ShapeError,
+    TensorType,
+    dispatch,
+    dispatch_multiple,
+    tree,
+)
 from tensorplug.plugin import dtypes as dt
 
 if TYPE_CHECKING:
