@@ -122,6 +122,19 @@ def refused(call: Call, error: type[Exception], message: str) -> None:
         call(Given(tp, "float64"))
 
 
+def by_views(call: Call) -> None:
+    """Make a call that writes through a view: with tensors, which have none, it gives other values.
+
+    docs/array_api.md lists these. A test fails when the library stops to rely on views.
+    """
+    expected = call(Given(np, "float64"))
+    with only_lacking_complex():
+        result = call(Given(tp, "float64"))
+    assert isinstance(result, tp.Tensor)
+    assert (result.shape, str(result.dtype)) == (expected.shape, str(expected.dtype))
+    assert not np.allclose(result.numpy(), expected)
+
+
 @contextmanager
 def only_lacking_complex() -> Iterator[None]:
     """Skip the test where the backend in use has no complex numbers, and they are asked for."""
