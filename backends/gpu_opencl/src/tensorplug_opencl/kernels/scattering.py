@@ -157,9 +157,11 @@ _ATOMICS: Final = {
     # There is no atomic addition of doubles: a sum replaces its old value if that is still there.
     dt.float64: (
         "#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable",
-        """ulong old = 0, known; // the first exchange reads it do { known = old; old =
-    atom_cmpxchg((volatile global ulong *)place, known, as_ulong(as_double(known) + v)); } while
-    (old != known);""",
+        """ulong old = 0, known;  // the first exchange reads it
+    do {
+      known = old;
+      old = atom_cmpxchg((volatile global ulong *)place, known, as_ulong(as_double(known) + v));
+    } while (old != known);""",
     ),
 }
 
