@@ -1,4 +1,4 @@
-"""Products added to something, against NumPy."""
+"""Products added to something: dtypes, rounding, and refusals."""
 
 from __future__ import annotations
 
@@ -7,19 +7,6 @@ import pytest
 
 import tensorplug as tp
 from tensorplug.errors import DTypeError, ShapeError
-
-RNG = np.random.default_rng(8)
-
-
-@pytest.mark.parametrize("shapes", [((3, 4), (), (3, 4)), ((4,), (3, 1), ()), ((), (), (2,))])
-@pytest.mark.parametrize("dtype", ["int32", "float32", "float64", "complex64"])
-def test_multiply_add(shapes, dtype):
-    x, y, z = (RNG.integers(-9, 9, shape).astype(dtype) for shape in shapes)
-    with tp.use_backend("cpu"):
-        result = tp.multiply_add(*map(tp.asarray, (x, y, z)))
-    expected = x * y + z
-    assert (result.shape, result.dtype.name) == (expected.shape, dtype)
-    np.testing.assert_array_equal(result.numpy(), expected)
 
 
 @pytest.mark.parametrize("kind", [int, float])

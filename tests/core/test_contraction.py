@@ -36,18 +36,7 @@ def looped(inputs, out, *operands):
 
 
 SHAPES = {"a": 2, "b": 3, "c": 4, "d": 2, "e": 3}
-EQUATIONS = (
-    "ab->ba",
-    "aab->b",
-    "ab->",
-    "ab,bc->ac",
-    "ab,bc->ca",
-    "ab,ab->b",
-    "abc,cd->dab",
-    "a,b->ab",
-    "ab,c->c",
-    "ab,bc,cd->ad",
-    "ab,ac,ad->bcd",
+EQUATIONS = (  # of more operands than the conformance suite has
     "a,ab,b,bc,c->",
     "ab,bc,cd,de,ea,ab,bc->",
 )
@@ -94,12 +83,6 @@ def test_einsum_promotes_and_wraps():
     assert tp.einsum("ij,ij->", whole, whole).dtype is tp.int8
     assert tp.einsum("ij,ij->", whole, whole).item() == 20000 % 256 - 256 * (20000 % 256 > 127)
     assert tp.einsum("i,i->", np.ones(2, np.float32), np.ones(2, np.int64)).dtype is tp.float32
-
-
-def test_run_kernel_as_tfjs_calls_it():
-    x, y = real(2, 3), real(3, 2, salt=1)
-    got = tp.run_kernel("Einsum", {"xs": [x, y]}, {"equation": "ij,jk->ik"})
-    np.testing.assert_allclose(got.numpy(), x @ y, rtol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -124,8 +124,9 @@ SIZES = {  # rank: x without batch and channels, taps
     3: ((4, 6, 5), (1, 3, 2)),
 }
 PADS = {1: [(2, 0)], 2: [(2, 0), (0, 1)], 3: [(0, 1), (2, 0), (1, 1)]}
-ROWS = [
-    *itertools.product(SIZES, WINDOWS),
+ROWS = [  # of two and three axes those that the conformance suite lacks, and one that it has
+    *itertools.product((1,), WINDOWS),
+    *itertools.product((2, 3), WINDOWS[3:5]),
     *((rank, {"pad": pads, "dilations": 2}) for rank, pads in PADS.items()),
 ]
 
@@ -224,7 +225,6 @@ def test_methods() -> None:
 IMAGE, FILTER = numbers(1, 5, 6, 2), numbers(3, 2, 2, 3, salt=1)
 VOLUME, TAPS = numbers(1, 3, 4, 5, 2), numbers(2, 2, 3, 2, 3, salt=1)
 CORNERS = {  # calls of kernels as TensorFlow.js writes them
-    "int strides": ("Conv2D", {"strides": 2, "pad": "same"}, {"strides": 2, "pad": "same"}),
     "a list of strides": ("Conv2D", {"strides": [2, 1], "pad": 1}, {"strides": (2, 1), "pad": 1}),
     "dilations null": ("Conv2D", {"strides": 1, "pad": "valid", "dilations": None}, {}),
     "depthwise, dilations null": (
@@ -243,37 +243,15 @@ CORNERS = {  # calls of kernels as TensorFlow.js writes them
         },
         {"strides": 2, "pad": [(1, 0), (0, 1)], "dim_rounding_mode": "ceil"},
     ),
-    "volume": (
-        "Conv3D",
-        {"strides": [1, 2, 1], "pad": "same"},
-        {"strides": (1, 2, 1), "pad": "same"},
-    ),
 }
 
 
 @pytest.mark.parametrize("what", CORNERS)
 def test_kernels_as_tensorflow_js_calls_them(what: str) -> None:
     name, attributes, options = CORNERS[what]
-    x, taps = (VOLUME, TAPS) if name == "Conv3D" else (IMAGE, FILTER)
-    inputs = {"x": tp.asarray(x), "filter": tp.asarray(taps)}
+    inputs = {"x": tp.asarray(IMAGE), "filter": tp.asarray(FILTER)}
     formula = per_channel if name.startswith("Depthwise") else convolved
-    same(tp.run_kernel(name, inputs, attributes), formula(x, taps, **options))
-
-
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        ("Conv2DBackpropInput", {"strides": 2, "pad": "same"}),
-        ("Conv3DBackpropInputV2", {"strides": 1, "pad": "valid"}),
-    ],
-)
-def test_gradient_kernels_as_tensorflow_js_calls_them(name: str, options: dict[str, Any]) -> None:
-    x, taps = (VOLUME, TAPS) if "3D" in name else (IMAGE, FILTER)
-    outs = links(x.shape[1:-1], taps.shape[:-2], options)[1]
-    dy = numbers(1, *outs, 3, salt=2)
-    inputs = {"dy": tp.asarray(dy), "filter": tp.asarray(taps)}
-    found = tp.run_kernel(name, inputs, {**options, "input_shape": list(x.shape)})
-    same(found, spread(dy, taps, x.shape, **options))
+    same(tp.run_kernel(name, inputs, attributes), formula(IMAGE, FILTER, **options))
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float64"])
@@ -288,17 +266,6 @@ def test_dtypes(dtype: str) -> None:
         assert found.dtype == dtype
         np.testing.assert_array_equal(found, formula(IMAGE, FILTER).astype(dtype))
     assert tp.nn.conv2d(IMAGE, taps).dtype is tp.result_type(tp.float32, getattr(tp, dtype))
-
-
-def test_empty_batches() -> None:
-    none = np.zeros((0, 4, 5, 2), "f4")
-    assert tp.nn.conv2d(none, FILTER).shape == (0, 2, 4, 3)
-    assert tp.nn.depthwise_conv2d(none, FILTER).shape == (0, 2, 4, 6)
-    assert tp.nn.conv3d(np.zeros((0, 3, 4, 5, 2), "f4"), TAPS).shape == (0, 2, 3, 3, 3)
-    grads = tp.grad(lambda x, f: tp.sum(tp.nn.depthwise_conv2d(x, f)), argnums=(0, 1))
-    dx, df = grads(tp.asarray(none), tp.asarray(FILTER))
-    same(dx, none)
-    same(df, np.zeros_like(FILTER))
 
 
 REFUSED = {

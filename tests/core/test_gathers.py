@@ -128,56 +128,7 @@ def test_negative_numbers_are_not_counted(backend):
 # TensorFlow.js's corners -----------------------------------------------------------------
 
 CORNERS = [  # kernel, inputs, attributes, dtype, what comes out
-    (
-        "ScatterNd",
-        {"indices": [2, 0, 2], "updates": [1.0, 2.0, 3.0]},  # rank 1: a place for each update
-        {"shape": [4]},
-        "float32",
-        [2, 0, 4, 0],
-    ),
     ("ScatterNd", {"indices": [1, 0], "updates": 5}, {"shape": (2, 2)}, "int32", [[0, 0], [5, 0]]),
-    (
-        "TensorScatterUpdate",
-        {"tensor": [1, 2, 3], "indices": [0, 0], "updates": [7, 8]},
-        {},
-        "int32",
-        [8, 2, 3],
-    ),
-    (
-        "SparseToDense",
-        {"sparse_indices": 2, "sparse_values": 5.0, "default_value": -1.0},
-        {"output_shape": [4]},
-        "float32",
-        [-1, -1, 5, -1],
-    ),
-    (
-        "SparseToDense",
-        {"sparse_indices": [0, 3], "sparse_values": True, "default_value": False},
-        {"output_shape": [4]},
-        "bool",
-        [True, False, False, True],
-    ),
-    (
-        "UnsortedSegmentSum",
-        {"x": [1.0, 2.0, 3.0], "segment_ids": [-1, 5, 1]},  # both are left out
-        {"num_segments": 3},
-        "float32",
-        [0, 3, 0],
-    ),
-    (
-        "Bincount",
-        {"x": [1, 1, 8], "weights": np.zeros(0, np.float32)},  # of size 0: none
-        {"size": 2},
-        "float32",
-        [0, 2],
-    ),
-    (
-        "DenseBincount",
-        {"x": [1, 1, 8], "weights": np.zeros(0, np.float32)},
-        {"size": 2, "binary_output": True},
-        "float32",
-        [0, 1],
-    ),
     (
         "GatherV2",
         {"x": [[1, 2], [3, 4]], "indices": [[1], [0]]},
@@ -185,9 +136,6 @@ CORNERS = [  # kernel, inputs, attributes, dtype, what comes out
         "int32",
         [[2], [3]],
     ),
-    ("GatherNd", {"params": [[1, 2], [3, 4]], "indices": [1]}, {}, "int32", [3, 4]),
-    ("OneHot", {"indices": [-1, 1, 2]}, {"depth": 2}, "float32", [[0, 0], [0, 1], [0, 0]]),
-    ("Where", {"condition": [False, True]}, {}, "int32", [[1]]),
 ]
 
 

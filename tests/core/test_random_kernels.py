@@ -1,4 +1,4 @@
-"""The kernels of random numbers: known answers, an oracle, and the decomposition bit for bit."""
+"""The kernels of random numbers: known answers, and the decomposition bit for bit."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 import tensorplug as tp
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.testing import isolated_engine
+from tensorplug_conformance.primitives import PRIMITIVES
 
 from . import exact_random as exact
-from .test_decompositions import PRIMITIVES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,14 +75,6 @@ def test_known_answers_of_the_oracle(
     assert exact.philox(counter, words) == expected
 
 
-@pytest.mark.parametrize("shape", SHAPES[:-1])
-@pytest.mark.parametrize("start", STARTS)
-def test_bits(how: str, shape: tuple[int, ...], start: int) -> None:
-    count = int(np.prod(shape))
-    expected = np.array(exact.words(KEY, count, start), np.uint32).reshape(shape)
-    same_bits(run("RandomBits", key(), shape=shape, start=start), expected)
-
-
 def test_bits_of_many_blocks(how: str) -> None:
     """More than are made at a time, and past the end of the counter's lower word."""
     count, start = 4 * (1 << 14) + 70_001, 2**32 - 20_000
@@ -90,34 +82,6 @@ def test_bits_of_many_blocks(how: str) -> None:
     for block in (0, (1 << 14) - 1, 1 << 14, 19_999, 20_000, count // 4 - 1):
         expected = exact.words(KEY, 4, start + block)
         assert found[4 * block : 4 * block + 4].tolist() == expected
-
-
-@pytest.mark.parametrize("count", [1, 4, 9])
-def test_uniform(how: str, count: int) -> None:
-    words = exact.words(KEY, 2 * count)
-    for dtype, drawn, kept, width in (
-        ("float16", words, 11, 32),
-        ("float32", words, 24, 32),
-        ("float64", exact.longs(words), 53, 64),
-    ):
-        expected = [(item >> (width - kept)) / 2**kept for item in drawn[:count]]
-        same_bits(
-            run("RandomUniform", key(), shape=(count,), dtype=dtype), np.array(expected, dtype)
-        )
-
-
-@pytest.mark.parametrize("dtype", ["uint32", "uint64"])
-def test_integers(how: str, dtype: str) -> None:
-    spans, size = SPANS[dtype], 32 if dtype == "uint32" else 64
-    drawn = exact.longs(exact.words(KEY, 4 * len(spans)))
-    if size == 64:
-        drawn = [low | high << 64 for low, high in zip(drawn[0::2], drawn[1::2], strict=True)]
-    expected = [w * (n or 2**size) >> 2 * size for w, n in zip(drawn, spans, strict=False)]
-    one_each = run("RandomIntegers", key(), np.array(spans, dtype), shape=(len(spans),))
-    same_bits(one_each, np.array(expected, dtype))
-    for at, span in enumerate(spans):
-        alone = run("RandomIntegers", key(), np.array(span, dtype), shape=(len(spans),))
-        assert int(alone[at]) == expected[at]
 
 
 @pytest.fixture(scope="module")

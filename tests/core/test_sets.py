@@ -51,14 +51,6 @@ def test_the_standards_functions(what):
 
 
 UNIQUE = {  # x, axis, values, indices
-    "first occurrence": (
-        [1, 1, 2, 4, 4, 4, 7, 8, 8],
-        0,
-        [1, 2, 4, 7, 8],
-        [0, 0, 1, 2, 2, 2, 3, 4, 4],
-    ),
-    "no order": ([5, 3, 5, 9], -1, [5, 3, 9], [0, 1, 0, 2]),
-    "rows": ([[1, 0], [2, 1], [1, 0]], 0, [[1, 0], [2, 1]], [0, 1, 0]),
     "columns": ([[1, 1, 2], [0, 0, 2]], 1, [[1, 2], [0, 2]], [0, 0, 1]),
 }
 
@@ -72,13 +64,6 @@ def test_tensorflows_unique(what):
     expect(found.indices, indices)
     by_name = tp.run_kernel("Unique", {"x": x}, {"axis": axis})
     expect(by_name[1], indices)
-
-
-def test_unique_takes_all_nan_for_one_and_keeps_the_first_zero():
-    found = tp.unique(np.array([NAN, -0.0, 0.0, NAN], np.float32))
-    expect(found.values, [NAN, 0], "float32")
-    expect(found.indices, [0, 1, 1, 0])
-    assert np.signbit(found.values.numpy()[1])
 
 
 def test_strings():

@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug.contract import dtypes as dt
 from tensorplug.errors import ArgumentError, ShapeError
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
-ORDERED = sorted(item.name for item in dt.REAL | dt.BOOL)
 NAN = math.nan
 
 
@@ -30,21 +28,14 @@ def order(row, *, descending):
 
 
 def sample(dtype, shape):
-    rng = np.random.default_rng(3)
-    if dtype.startswith("float"):
-        return rng.choice([0.0, -0.0, 1.5, -2.0, np.inf, -np.inf, NAN, -NAN, 3.0], shape).astype(
-            dtype
-        )
-    if dtype == "bool":
-        return rng.random(shape) < 0.5
-    limits = np.iinfo(dtype)
-    return rng.choice(np.array([limits.min, limits.max, 0, 1, 5], dtype), shape)
+    values = [0.0, -0.0, 1.5, -2.0, np.inf, -np.inf, NAN, -NAN, 3.0]
+    return np.random.default_rng(3).choice(values, shape).astype(dtype)
 
 
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("shape", [(7,), (3, 50), (2100,), (40, 600)])
-@pytest.mark.parametrize("dtype", ORDERED)
-def test_rows(dtype, shape, descending):
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_nan_of_both_signs(dtype, shape, descending):
     x = sample(dtype, shape)
     indices = tp.argsort(x, descending=descending)
     values = tp.sort(x, descending=descending)
@@ -56,18 +47,8 @@ def test_rows(dtype, shape, descending):
     np.testing.assert_array_equal(indices.numpy(), wanted)
     picked = np.take_along_axis(x, wanted, axis=-1)
     np.testing.assert_array_equal(values.numpy(), picked)
-    if dtype.startswith("float"):  # zeros of both signs keep their order
-        zeros = picked == 0
-        np.testing.assert_array_equal(np.signbit(values.numpy()[zeros]), np.signbit(picked[zeros]))
-
-
-@pytest.mark.parametrize("axis", [0, 1, -1, -3])
-def test_axes(axis):
-    x = np.random.default_rng(4).permutation(60).reshape(3, 4, 5).astype(np.float32)
-    np.testing.assert_array_equal(tp.sort(x, axis=axis).numpy(), np.sort(x, axis=axis))
-    np.testing.assert_array_equal(tp.argsort(x, axis=axis).numpy(), np.argsort(x, axis=axis))
-    down = tp.sort(x, axis=axis, descending=True)
-    np.testing.assert_array_equal(down.numpy(), np.flip(np.sort(x, axis=axis), axis))
+    zeros = picked == 0  # those of both signs keep their order
+    np.testing.assert_array_equal(np.signbit(values.numpy()[zeros]), np.signbit(picked[zeros]))
 
 
 def test_top_k_begins_a_descending_sort():

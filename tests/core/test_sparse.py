@@ -1,4 +1,4 @@
-"""Sparse tensors and sums of picked rows against TensorFlow.js's cases and NumPy."""
+"""Sparse tensors and sums of picked rows: public functions, overflows, and refusals."""
 
 from __future__ import annotations
 
@@ -35,15 +35,6 @@ FILL = {  # indices, values, shape; indices, values, empty rows, places
         [False, False, True, False, True],
         [0, 1, 2, 3, 5, 6],
     ),
-    "no order": (
-        [[1, 2], [1, 3], [0, 1], [0, 3]],
-        [1.0, 3, 2, 4],
-        [2, 5],
-        [[0, 1], [0, 3], [1, 2], [1, 3]],
-        [2, 4, 1, 3],
-        [False, False],
-        [2, 3, 0, 1],
-    ),
 }
 
 
@@ -62,16 +53,6 @@ def test_empty_rows_are_filled(what, backend):
     expect(found.output_values, filled)
     expect(found.empty_row_indicator, empty, "bool")
     expect(found.reverse_index_map, back, "int32")
-
-
-def test_no_rows(backend):
-    none = np.zeros((0, 2), np.int64)
-    found = tp.sparse.sparse_fill_empty_rows(none, np.zeros(0, np.float32), [0, 5], -1)
-    expect(found.output_indices, none, "int64")
-    expect(found.empty_row_indicator, np.zeros(0, bool), "bool")
-    found = tp.sparse.sparse_fill_empty_rows(none, np.zeros(0, np.float32), [2, 5], -1)
-    expect(found.output_indices, [[0, 0], [1, 0]], "int64")
-    expect(found.output_values, [-1, -1])
 
 
 @pytest.mark.usefixtures("on_the_cpu")
@@ -101,25 +82,6 @@ def test_reshape_of_what_int32_does_not_count():
 # Sums of rows ------------------------------------------------------------------------------
 
 TABLE = np.arange(1, 41, dtype=np.float32).reshape(10, 4)
-ROWS = {  # indices, ids, rows of each segment
-    "rows": ([8, 3, 0, 9], [0, 1, 2, 2], [[8], [3], [0, 9]]),
-    "holes": ([8, 3, 0, 9], [1, 3, 3, 3], [[], [8], [], [3, 0, 9]]),
-    "again": ([1, 1, 1], [0, 0, 0], [[1, 1, 1]]),
-    "nothing": ([], [], []),
-    "long": ([2, 5] * 100, [0] * 199 + [1], [[2, 5] * 99 + [2], [5]]),
-}
-
-
-@pytest.mark.parametrize("what", ROWS)
-def test_segments(what, backend):
-    indices, ids, rows = ROWS[what]
-    given = (np.array(indices, np.int32), np.array(ids, np.int32))
-    for data in (TABLE, TABLE[:, 0].copy(), TABLE.reshape(10, 2, 2)):
-        sums = [data[row].sum(axis=0) for row in rows]
-        means = [data[row].mean(axis=0) if row else data[0] * 0 for row in rows]
-        empty = np.zeros((0, *data.shape[1:]))
-        expect(tp.sparse.sparse_segment_sum(data, *given), sums or empty)
-        expect(tp.sparse.sparse_segment_mean(data, *given), means or empty)
 
 
 def test_means_of_integers_and_of_what_overflows(backend):
@@ -134,26 +96,6 @@ def test_half_precision_means_do_not_overflow():
     for width in (1, 8, 20):
         large = np.full((2, width), 60000, np.float16)
         expect(tp.sparse.sparse_segment_mean(large, [0, 1], [0, 0]), large[:1], "float16")
-
-
-def test_gradients(backend):
-    indices, ids = [2, 0, 2], [0, 0, 2]
-    weights = np.array([[1, 2], [3, 4], [5, 6]], np.float32)
-    data = np.ones((4, 2), np.float32)
-
-    def weighted(function):
-        return tp.grad(lambda x: tp.sum(function(x, indices, ids) * weights))(data)
-
-    expect(weighted(tp.sparse.sparse_segment_sum), [[1, 2], [0, 0], [6, 8], [0, 0]])
-    expect(weighted(tp.sparse.sparse_segment_mean), [[0.5, 1], [0, 0], [5.5, 7], [0, 0]])
-
-    def filled(values, default):
-        found = tp.sparse.sparse_fill_empty_rows([[2, 0], [0, 1]], values, [4, 2], default)
-        return tp.sum(found.output_values * np.array([1, 2, 3, 4], np.float32))
-
-    of_values, of_default = tp.grad(filled, (0, 1))(np.ones(2, np.float32), np.float32(0))
-    expect(of_values, [3, 1])
-    expect(of_default, 6)
 
 
 ONE = ([[0, 0]], [1.0])

@@ -38,44 +38,7 @@ GRAMS = {  # splits, widths, paddings and how wide, short rows; n-grams, splits
         "LP|LP|a LP|a|b a|b|c b|c|d c|d|RP d|RP|RP LP|LP|e LP|e|f e|f|RP f|RP|RP",
         [0, 6, 10],
     ),
-    "two widths": (
-        [0, 4, 6],
-        [1, 2],
-        ("LP", "RP", -1, False),
-        "a b c d LP|a a|b b|c c|d d|RP e f LP|e e|f f|RP",
-        [0, 9, 14],
-    ),
-    "at most n - 1": (
-        [0, 4, 6],
-        [2],
-        ("<", ">", 4, False),
-        "<|a a|b b|c c|d d|> <|e e|f f|>",
-        None,
-    ),
-    "both paddings in one": (
-        [0, 1, 4, 6],
-        [3],
-        ("<", ">", 1, False),
-        "<|a|> <|b|c b|c|d c|d|> <|e|f e|f|>",
-        None,
-    ),
-    "no padding": ([0, 4, 4, 6], [3], ("", "", 0, False), "a|b|c b|c|d", [0, 2, 2, 2]),
     "short": ([0, 4, 4, 6], [3], ("", "", 0, True), "a|b|c b|c|d e|f", [0, 2, 2, 3]),
-    "short of every width": (
-        [0, 4, 6],
-        [4, 3],
-        ("", "", 0, True),
-        "a|b|c|d a|b|c b|c|d e|f",
-        None,
-    ),
-    "not short of one": (
-        [0, 4, 6],
-        [3, 2],
-        ("", "", 0, True),
-        "a|b|c b|c|d a|b b|c c|d e|f",
-        None,
-    ),
-    "short and padded": ([0, 4, 6], [5], ("<", ">", 1, True), "<|a|b|c|d a|b|c|d|> <|e|f|>", None),
 }
 
 
@@ -90,18 +53,6 @@ def test_n_grams(what, backend):
         expect(found.n_grams_splits, ends, "int32")
 
 
-def test_n_grams_of_nothing(backend):
-    """Rows without a word have n-grams of paddings, unless there is no word at all."""
-    found = tp.strings.string_n_grams(["a"], [0, 0, 1], "|", 3, "L", "R", -1)
-    expect(found.n_grams, ["L|L|R", "L|R|R", "L|L|a", "L|a|R", "a|R|R"])
-    nothing = np.array([], dtype=np.dtypes.StringDType())
-    for splits in ([], [0, 0]):
-        given = np.array(splits, dtype=np.int64)
-        found = tp.strings.string_n_grams(nothing, given, "|", 3, "L", "R", -1)
-        expect(found.n_grams, [])
-        expect(found.n_grams_splits, splits, "int64")
-
-
 # Parts -------------------------------------------------------------------------------------
 
 SPLIT = {  # texts, delimiter, whether empty parts are left out; values, rows, shape
@@ -114,9 +65,6 @@ SPLIT = {  # texts, delimiter, whether empty parts are left out; values, rows, s
         [2, 2],
     ),
     "empty parts": (["a||b|", ""], "|", False, ["a", "", "b", ""], [0] * 4, [2, 4]),
-    "characters": (["äb", "", "c"], "", True, ["ä", "b", "c"], [0, 0, 2], [3, 2]),
-    "several": (["a,b;c"], ",;", True, ["a", "b", "c"], [0] * 3, [1, 3]),
-    "no pattern": (["a.b-c"], "-.", True, ["a", "b", "c"], [0] * 3, [1, 3]),
 }
 
 
@@ -187,18 +135,8 @@ def test_patterns(backend):
     replace = tp.strings.static_regex_replace
     expect(replace(["this", "is, a"], "[aeiou]", "-"), ["th-s", "-s, -"])
     expect(replace(["aaa"], "a", "b", replace_global=False), ["baa"])
-    expect(
-        replace([["John Smith"]], r"(\w+) (\w+)", r"\2, \1 (\0) \\"),
-        [["Smith, John (John Smith) \\"]],
-    )
     expect(replace(["é1"], r"\w", "x"), ["éx"])  # as in RE2 and JavaScript
     assert replace("ab", "(a)|z", r"[\1]").item() == "[a]b"
-    by_name = tp.run_kernel(
-        "StaticRegexReplace",
-        {"x": ["a"]},
-        {"pattern": "a", "rewrite": "b", "replace_global": True},
-    )
-    expect(by_name, ["b"])
 
 
 BAD = {
