@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 
 __all__ = [
-    "AliasError",
     "ArgumentError",
     "BackendClosedError",
     "BackendMemoryError",
@@ -66,13 +65,6 @@ class ShapeError(ArgumentError):
 
 class OutOfRangeError(ShapeError, IndexError):
     """An index lies outside of its axis, an axis outside of a shape; or too many indices."""
-
-
-class AliasError(TensorplugError, ValueError):
-    """An assignment would change another live tensor in NumPy, where views share elements.
-
-    NumPy raises ``ValueError`` where an array must not be written to.
-    """
 
 
 class DTypeError(TensorplugError, TypeError):
