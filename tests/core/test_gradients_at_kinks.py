@@ -1,4 +1,7 @@
-"""Where a function has no derivative, or its formula divides 0 by 0: our conventions, by value."""
+"""Gradients where there is no derivative, or a formula divides 0 by 0: the conventions by value.
+
+The conformance suite has some of them; here are the others.
+"""
 
 from __future__ import annotations
 
@@ -106,13 +109,10 @@ EDGES = [  # where a slope changes, is infinite, or the formula of the rule divi
     ("Acos", {}, [1.0, -1.0, 0.0], [-INF, -INF, -1]),
     ("Acosh", {}, [1.0, INF], [INF, 0]),
     ("Atanh", {}, [1.0, -1.0], [INF, INF]),
-    ("ClipByValue", {"clip_value_min": -1, "clip_value_max": 2}, [-1.0, 2.0, 3.0], [1, 1, 0]),
     ("LogSoftmax", {}, [-INF, 0.0, 0.0], [1, -0.5, -0.5]),
     ("Cumprod", {}, [0.0, 2.0, 0.0], [3, 0, 0]),
     ("Cumprod", {}, [2.0, 0.0, 3.0], [1, 8, 0]),
     ("Cumprod", {"exclusive": True}, [0.0, 0.0, 3.0], [1, 0, 0]),
-    ("Silu", {}, [-INF, 0.0, INF], [0, 0.5, 1]),
-    ("Unique", {}, [2.0, 1.0, 2.0, 1.0], [1, 1, 0, 0]),
     ("MatrixDeterminant", {}, [[0.0]], [[1]]),
     ("MatrixDeterminant", {}, [[1.0, 2.0], [2.0, 4.0]], [[4, -2], [-2, 1]]),
     ("MatrixDeterminant", {}, np.diag([0.0, 2.0, 3.0]), np.diag([6, 0, 0])),
@@ -309,8 +309,8 @@ def test_equals_keep_their_order(
         y = kernel(name, attributes)(x)
         return y[0] if isinstance(y, list) else y
 
-    _, pull = tp.vjp(first, double(x))
-    same(pull(double(dy))[0], expected)
+    _, vjp = tp.vjp(first, double(x))
+    same(vjp(double(dy))[0], expected)
 
 
 SQUARES = np.array([0.0, 1, 4, 9, 16]).reshape(1, 1, 5, 1)
@@ -352,13 +352,6 @@ OTHERS = [  # kernel, inputs, attributes, by which of them, gradient of the sum 
         {},
         "t",
         [1, 0],
-    ),
-    (  # each pixel again: slopes 1, 3, 5, 7, 7, pulled by the edges as they are far
-        "CropAndResize",
-        {"image": SQUARES, "boxes": np.array([[0.0, 0, 1, 1]]), "box_ind": np.array([0])},
-        {"crop_size": (1, 5)},
-        "boxes",
-        [[0, 30, 0, 62]],
     ),
     (
         "Transform",
@@ -432,8 +425,7 @@ def test_composites(name: str) -> None:
 
 def test_each_convention_is_tested_and_each_tested_one_stated() -> None:
     tables: tuple[list[Any], ...] = (ONE_INPUT, EDGES, TWO_INPUTS, ORDERED, OTHERS)
-    tested = {row[0] for table in tables for row in table}
+    tested = {row[0] for table in tables for row in table} | {case.kernel for case in SUITE_KINKS}
     plain = {"RealDiv"}  # an ordinary derivative among the others
     assert tested - plain - set(CONVENTIONS) == set()
     assert set(CONVENTIONS) - tested == {"ComplexAbs"}  # by test_complexes
-    assert {case.kernel for case in SUITE_KINKS} <= set(CONVENTIONS)
