@@ -146,7 +146,7 @@ def _result_class(function: Callable[..., Any]) -> Iterator[str]:
     It is written out, because an import would tie the Tensor to an op.
     """
     name = inspect.signature(function).return_annotation
-    found = function.__globals__.get(name)
+    found: Any = function.__globals__.get(name)
     if hasattr(found, "_fields"):
         fields = "".join(f"    {field}: Tensor\n" for field in found._fields)
         yield f"class {name}(NamedTuple):\n{fields}\n"
