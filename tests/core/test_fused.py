@@ -40,6 +40,8 @@ def test_public_functions_equal_their_parts() -> None:
     total = tp.nn.depthwise_conv2d(X, FILTER).numpy() + MANY
     found = tp.nn.fused_depthwise_conv2d(X[0], FILTER, bias=MANY, activation="relu")
     same(found, np.maximum(total, 0)[0])
+    for fused in (tp.nn.fused_conv2d, tp.nn.fused_depthwise_conv2d):
+        assert tp.max(fused(9 * X, FILTER, activation="relu6")).item() == 6
     a, b = X[0, 0].T, FILTER[0, 0].T
     found = tp.nn.fused_matmul(a, b, transpose_a=True, transpose_b=True, bias=BIAS)
     same(found, a.T @ b.T + BIAS)
