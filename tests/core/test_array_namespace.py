@@ -97,7 +97,7 @@ def test_formatting(value, spec, text):
 
 
 def test_formatting_several_numbers_as_one():
-    with pytest.raises(ValueError, match="needs a tensor of one element"):
+    with pytest.raises(ValueError, match="needs a tensor with one element"):
         format(tp.asarray([1.0, 2.0]), ".3f")
 
 

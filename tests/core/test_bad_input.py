@@ -274,10 +274,10 @@ def names(op):
 
 BAD_VALUES = {
     "ragged": ([[1.0], [1.0, 2.0]], ShapeError, "nested lists must be rectangular"),
-    "objects": (np.array([{}, None]), DTypeError, "holds object"),
-    "set": ({1.0}, DTypeError, "holds object"),
+    "objects": (np.array([{}, None]), DTypeError, "has elements of object"),
+    "set": ({1.0}, DTypeError, "has elements of object"),
     "dates": (np.array(["2020"], "M8[D]"), DTypeError, "datetime64"),
-    "too large": ([2**70], DTypeError, "holds object"),
+    "too large": ([2**70], DTypeError, "has elements of object"),
 }
 SLOTS = [(op, at) for op, (tensors, _) in CALLS.items() for at in range(len(tensors))]
 

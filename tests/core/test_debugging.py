@@ -273,7 +273,7 @@ def test_only_inside_the_block_and_the_thread():
     with tp.debug() as block:
         with pytest.raises(NonFiniteError):
             bad()
-        with pytest.raises(RuntimeError, match="this debug is entered already"), block:
+        with pytest.raises(RuntimeError, match="this debug has been entered already"), block:
             pass
         thread = threading.Thread(target=bad)  # raises nothing; pytest would see it
         thread.start()

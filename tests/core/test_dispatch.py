@@ -135,7 +135,7 @@ def test_plans_serve_lists_absent_inputs_and_several_outputs_without_the_engine(
 def test_a_plan_of_several_outputs_serves_nobody_who_wants_one():
     x = tp.asarray([1.0, 2.0])
     tp.unstack(x)
-    with pytest.raises(tp.errors.ArgumentError, match="several outputs"):
+    with pytest.raises(tp.errors.ArgumentError, match="multiple outputs"):
         dispatch(slicing.UNPACK, x, axis=0)
 
 

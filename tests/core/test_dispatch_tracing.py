@@ -222,7 +222,7 @@ def test_this_thread_and_this_block_only(engine):
         thread.start()
         thread.join()
         tp.negative(tp.asarray([1.0]))
-        with pytest.raises(RuntimeError, match="this trace_dispatch is entered already"), t:
+        with pytest.raises(RuntimeError, match="this trace_dispatch has been entered already"), t:
             pass
     assert current_context() is before
     tp.exp(tp.asarray([1.0]))

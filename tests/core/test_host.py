@@ -72,23 +72,23 @@ REFUSED = [  # what, dtype asked, error, a part of the message
     ([[1], 2], None, ShapeError, "nested lists must be rectangular"),
     ([1, [2]], None, ShapeError, "nested lists must be rectangular"),
     ([np.zeros((2, 2)), np.zeros((2, 3))], None, ShapeError, "nested lists must be rectangular"),
-    (None, None, DTypeError, "NoneType None holds object"),
-    ([None, 1.0], None, DTypeError, "[None, 1.0] holds object"),
-    (object, None, DTypeError, "holds object"),
-    ({1: 2}, None, DTypeError, "dict {1: 2} holds object"),
-    ({1, 2}, None, DTypeError, "set {1, 2} holds object"),
-    (np.array([1, None], object), None, DTypeError, "holds object"),
+    (None, None, DTypeError, "NoneType None has elements of object"),
+    ([None, 1.0], None, DTypeError, "[None, 1.0] has elements of object"),
+    (object, None, DTypeError, "has elements of object"),
+    ({1: 2}, None, DTypeError, "dict {1: 2} has elements of object"),
+    ({1, 2}, None, DTypeError, "set {1, 2} has elements of object"),
+    (np.array([1, None], object), None, DTypeError, "has elements of object"),
     (np.array(["2020"], "M8[D]"), None, DTypeError, "datetime64[D]"),
-    (np.zeros(1, [("a", "i4")]), None, DTypeError, "which is no dtype of a tensor"),
+    (np.zeros(1, [("a", "i4")]), None, DTypeError, "they must be numbers, booleans or strings"),
     (np.zeros(1, np.longdouble), None, DTypeError, "unknown dtype"),
-    (b"x", None, DTypeError, "give numbers, booleans or strings"),
-    ([1, "a"], None, DTypeError, "[1, 'a'] holds both strings and numbers"),
-    ("1", "int32", DTypeError, "but int32 is wanted"),
-    ([1], "string", DTypeError, "but string is wanted"),
+    (b"x", None, DTypeError, "must be numbers, booleans or strings"),
+    ([1, "a"], None, DTypeError, "[1, 'a'] contains both strings and numbers"),
+    ("1", "int32", DTypeError, "but the dtype is int32"),
+    ([1], "string", DTypeError, "but the dtype is string"),
     (2**64, None, ArgumentError, "18446744073709551616 does not fit into any integer dtype"),
     (-(2**63) - 1, None, ArgumentError, "does not fit into any integer dtype"),
-    ([2**63, -1], None, ArgumentError, "no integer dtype holds together"),
-    ([2**64], None, DTypeError, "holds object"),
+    ([2**63, -1], None, ArgumentError, "no integer dtype can represent all integers"),
+    ([2**64], None, DTypeError, "has elements of object"),
     (300, "int8", ArgumentError, "300 does not fit into int8"),
     ([300, 1], "int8", ArgumentError, "the values from 1 to 300 do not all fit into int8"),
     ([-1], "uint8", ArgumentError, "do not all fit into uint8"),
@@ -97,12 +97,12 @@ REFUSED = [  # what, dtype asked, error, a part of the message
     (np.array([0, INF]), "int32", ArgumentError, "inf"),
     (np.array([2.0**63]), "int64", ArgumentError, "do not all fit into int64"),
     (np.array([60000], np.float16), "int16", ArgumentError, "do not all fit into int16"),
-    (1.0, "int32", DTypeError, "1.0 is not an integer, but int32 is wanted"),
-    ([1.0], "int32", DTypeError, "[1.0] holds floats, but int32 is wanted"),
-    ([np.float32(1.5)], "int32", DTypeError, "holds floats, but int32 is wanted"),
-    ([[1], [np.float64(1.5)]], "int32", DTypeError, "holds floats, but int32 is wanted"),
-    (1j, "float32", DTypeError, "1j is complex, but float32 is wanted"),
-    (np.array([1j]), "float32", DTypeError, "complex values are given, but float32 is wanted"),
+    (1.0, "int32", DTypeError, "1.0 is not an integer, but the dtype is int32"),
+    ([1.0], "int32", DTypeError, "[1.0] contains floats, but the dtype is int32"),
+    ([np.float32(1.5)], "int32", DTypeError, "contains floats, but the dtype is int32"),
+    ([[1], [np.float64(1.5)]], "int32", DTypeError, "contains floats, but the dtype is int32"),
+    (1j, "float32", DTypeError, "1j is complex, but the dtype is float32"),
+    (np.array([1j]), "float32", DTypeError, "the values are complex, but the dtype is float32"),
 ]
 
 
@@ -116,7 +116,7 @@ def test_refused(value, asked, error, message):
 @pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("wrap", [lambda t: [t], lambda t: [1.0, t], lambda t: [[0.0], [t]]])
 def test_tensors_in_a_list_would_leave_the_tape_silently(wrap):
-    with pytest.raises(ArgumentError, match="holds tensors; join them with stack or concat"):
+    with pytest.raises(ArgumentError, match="contains tensors; join them with stack or concat"):
         tp.asarray(wrap(tp.asarray(2.0)))
 
 

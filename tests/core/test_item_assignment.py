@@ -62,10 +62,10 @@ def test_assignment(key, kind, backend):
 
 
 REFUSED = [  # dtype, key, value, error, message
-    ("int32", 0, 1.5, DTypeError, "the value: 1.5 is not an integer, but int32 is wanted"),
+    ("int32", 0, 1.5, DTypeError, "the value: 1.5 is not an integer, but the dtype is int32"),
     ("int32", 0, np.float32(1), DTypeError, "float32 does not become int32 without being told"),
     ("uint8", 0, np.int64(1), DTypeError, "int64 does not become uint8 without being told to"),
-    ("float32", 0, 1j, DTypeError, "1j is complex, but float32 is wanted"),
+    ("float32", 0, 1j, DTypeError, "1j is complex, but the dtype is float32"),
     ("bool", 0, np.int32(1), DTypeError, "int32 does not become bool without being told to"),
     ("int8", 0, 300, ArgumentError, "300 does not fit into int8"),
     ("float32", 0, "text", DTypeError, "does not become float32"),
@@ -242,7 +242,7 @@ def test_a_variable_is_assigned_to():
     expect(v, "float32", X.shape, expected)
     expect(before, "float32", X.shape, X)
     expect(part, "float32", (4, 5), X[1])
-    with pytest.raises(DTypeError, match="1j is complex, but float32 is wanted"):
+    with pytest.raises(DTypeError, match="1j is complex, but the dtype is float32"):
         v[0] = 1j
 
 

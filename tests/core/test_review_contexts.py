@@ -28,7 +28,7 @@ def test_entering_one_context_manager_inside_itself(
     manager, outside = make(), current_context()
     with manager:
         inside = current_context()
-        with pytest.raises(RuntimeError, match="is entered already; make another"), manager:
+        with pytest.raises(RuntimeError, match="has been entered already; create another"), manager:
             pytest.fail("it was entered twice")
         assert current_context() is inside
     assert current_context() is outside
@@ -58,7 +58,7 @@ def test_entering_one_context_manager_in_two_threads(
         thread.start()
         thread.join()
     assert len(raised) == 1
-    assert "is entered already" in raised[0]
+    assert "has been entered already" in raised[0]
 
 
 def test_a_use_backend_that_cannot_open_can_be_tried_again(engine: Engine) -> None:

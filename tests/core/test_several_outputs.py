@@ -31,7 +31,7 @@ def test_dispatch_refuses_a_kernel_of_several_outputs_each_time() -> None:
     x = tp.asarray([1.0, 3.0, 2.0])
     for _ in range(3):
         with pytest.raises(
-            ArgumentError, match="TopK has several outputs; call dispatch_multiple"
+            ArgumentError, match="TopK has multiple outputs; call dispatch_multiple"
         ):
             dispatch(TOP_K, x, k=2, sorted=True)
 

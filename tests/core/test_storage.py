@@ -218,7 +218,7 @@ REFUSED = [
     ({"z": np.ones(2, complex)}, DTypeError, r"save: 'z' is complex128\[2\], but .*; use astype"),
     ({"t": ["a"]}, DTypeError, r"save: 't' is string\[1\], but .*; text goes into metadata"),
     ({"n": {"t": ["a"]}}, DTypeError, r"save: 'n\.t' is string"),
-    ({"o": object()}, DTypeError, "save: 'o': object .* holds object"),
+    ({"o": object()}, DTypeError, "save: 'o': object .* has elements of object"),
     ({"o": None}, DTypeError, "save: 'o': NoneType"),
     ({"r": [[1], [1, 2]]}, ShapeError, "save: 'r': nested lists must be rectangular"),
 ]

@@ -146,14 +146,14 @@ def test_conversions(convert, given, result):
 
 
 REFUSED = [
-    (bool, [1, 2], ShapeError, "bool() needs a tensor of one element, got int32[2]"),
-    (int, [], ShapeError, "int() needs a tensor of one element, got float32[0]"),
-    (float, [1, 2], ShapeError, "float() needs a tensor of one element"),
-    (complex, [1, 2], ShapeError, "complex() needs a tensor of one element"),
-    (operator.index, [1, 2], ShapeError, "index() needs a tensor of one element"),
+    (bool, [1, 2], ShapeError, "bool() needs a tensor with one element, got int32[2]"),
+    (int, [], ShapeError, "int() needs a tensor with one element, got float32[0]"),
+    (float, [1, 2], ShapeError, "float() needs a tensor with one element"),
+    (complex, [1, 2], ShapeError, "complex() needs a tensor with one element"),
+    (operator.index, [1, 2], ShapeError, "index() needs a tensor with one element"),
     (operator.index, 1.0, TypeError, "only an integer tensor can be an index, got float32[]"),
     (operator.index, True, TypeError, "only an integer tensor can be an index, got bool[]"),
-    (lambda x: x.item(), [1, 2], ShapeError, "item() needs a tensor of one element, got int32[2]"),
+    (lambda x: x.item(), [1, 2], ShapeError, "item() needs a tensor with one element, got int32[2]"),
     (len, 1.0, TypeError, "len() of a tensor of rank 0"),
     (iter, 1.0, TypeError, "len() of a tensor of rank 0"),
     (hash, 1.0, TypeError, "cannot be hashed"),
@@ -171,7 +171,7 @@ def test_refused_conversions(convert, given, error, message):
 
 
 def test_tensors_are_made_by_ops():
-    with pytest.raises(TypeError, match=re.escape("made with tensorplug.asarray(...)")):
+    with pytest.raises(TypeError, match=re.escape("create tensors with tensorplug.asarray(...)")):
         tp.Tensor()
 
 

@@ -203,7 +203,7 @@ REFUSED = [
     ("no broadcast", lambda: 1.0, ShapeError, "the new value is float32[], but variable 'w'"),
     ("text", lambda: "ab", DTypeError, "the new value is string[], but variable"),
     ("nothing", lambda: None, DTypeError, "assign to variable 'w': value"),
-    ("complex", lambda: [1j, 2], DTypeError, "complex values are given, but float32 is wanted"),
+    ("complex", lambda: [1j, 2], DTypeError, "the values are complex, but the dtype is float32"),
     ("ragged", lambda: [[1.0], 2.0], ShapeError, "rectangular"),
 ]
 

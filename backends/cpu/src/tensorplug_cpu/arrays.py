@@ -29,7 +29,7 @@ def element(value: Scalar, dtype: DType) -> Array:
     """
     whole = isinstance(value, float) and value.is_integer()
     if dtype in dt.INTEGER and isinstance(value, float) and not whole:
-        raise DTypeError(f"{value!r} is not an integer, but {dtype} is wanted")
+        raise DTypeError(f"{value!r} is not an integer, but the dtype is {dtype}")
     if dtype.kind == "string" or (isinstance(value, complex) and dtype not in dt.COMPLEX):
         raise DTypeError(f"{value!r} cannot become {dtype}")
     number = int(value) if whole and dtype in dt.INTEGER else value  # type: ignore[arg-type]  # whole floats only

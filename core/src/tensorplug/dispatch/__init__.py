@@ -1,1 +1,1 @@
-"""What one call of a kernel needs: the Tensor record, the context, and ``dispatch`` itself."""
+"""Calling a kernel: tensors, contexts, devices with their plan caches, and ``dispatch``."""

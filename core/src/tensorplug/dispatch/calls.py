@@ -39,26 +39,26 @@ __all__ = [
 F = TypeVar("F", bound="Callable[..., Any]")
 
 MULTIPLE_OUTPUTS: Final = "multiple outputs"
-"""Stands in the keys of plans that ``dispatch``, which makes one tensor, must not find."""
+"""Part of the keys of plans with multiple outputs, so that ``dispatch`` does not find them."""
 
 _LISTS: Final = (list, tuple)
-_NUMBERS: Final = (bool, int, float, complex)  # not NumPy's scalars, which have dtypes
+_NUMBERS: Final = (bool, int, float, complex)  # not NumPy scalars, which have dtypes
 
-HOST: Final = "host"  # the name of the host's memory among devices
+HOST: Final = "host"  # the device name of host memory
 _new: Final = object.__new__  # skips Tensor.__init__, whose checks a kernel's result does not need
 
 
 def dispatch(spec: KernelSpec, /, *inputs: Any, **attributes: Any) -> Tensor:
     """Run the kernel of ``spec``, which has one output, on the current device.
 
-    ``inputs``: one per declared input, tensors or what can become one; a list where the spec
-    says so, None for an absent optional one.
+    ``inputs``: one per declared input: a tensor or anything ``as_tensor`` accepts, a list for a
+    variadic input, None for an absent optional input.
     """
     context = current_context()
     try:
         placements = [operand._placement for operand in inputs]
         options = freeze_attributes(attributes) if attributes else ()
-    except (AttributeError, TypeError):  # not only tensors, or attributes that have no hash
+    except (AttributeError, TypeError):  # not only tensors, or unhashable attributes
         return _dispatch_lists(context, spec, inputs, attributes)
     plan = context.plans.get((spec, *placements, *options))
     if plan is None:
@@ -80,11 +80,11 @@ def dispatch(spec: KernelSpec, /, *inputs: Any, **attributes: Any) -> Tensor:
 def _dispatch_lists(
     context: Context, spec: KernelSpec, inputs: tuple[Any, ...], attributes: Mapping[str, Any]
 ) -> Tensor:
-    """Do as ``dispatch`` where inputs are lists of tensors, or absent."""
+    """Do the same as ``dispatch`` if inputs are lists of tensors, or absent."""
     try:
         placements = placements_of(inputs)
         options = freeze_attributes(attributes) if attributes else ()
-    except (AttributeError, TypeError):  # not tensors yet, or attributes that have no hash
+    except (AttributeError, TypeError):  # not tensors yet, or unhashable attributes
         return _slow_path(context, spec, inputs, attributes)
     plan = context.plans.get((spec, *placements, *options))
     if plan is None:
@@ -99,12 +99,12 @@ def _dispatch_lists(
     tensor._placement = plan.output
     tensor._node = None
     if context.watched:
-        context.record(plan, _lists(inputs), (tensor,))
+        context.record(plan, _copy_lists(inputs), (tensor,))
     return tensor
 
 
 def dispatch_multiple(spec: KernelSpec, /, *inputs: Any, **attributes: Any) -> list[Tensor]:
-    """Run the kernel of ``spec``, which has several outputs; see ``dispatch``."""
+    """Run the kernel of ``spec``, which has multiple outputs; see ``dispatch``."""
     if not spec.multiple_outputs:
         raise ArgumentError(f"{spec.name} has one output; call dispatch")
     context = current_context()
@@ -132,14 +132,14 @@ def dispatch_multiple(spec: KernelSpec, /, *inputs: Any, **attributes: Any) -> l
         tensor._node = None
         result.append(tensor)
     if context.watched:
-        context.record(plan, _lists(inputs), result)
+        context.record(plan, _copy_lists(inputs), result)
     return result
 
 
 def placements_of(inputs: Sequence[Any]) -> list[Any]:
-    """Return what a plan's key has for inputs: of a list a tuple, None for an absent one."""
+    """Return the placements of inputs for a plan's key: a tuple for a list, None if absent."""
     return [
-        tuple([one._placement for one in operand])
+        tuple([tensor._placement for tensor in operand])
         if operand.__class__ in _LISTS
         else None
         if operand is None
@@ -149,9 +149,9 @@ def placements_of(inputs: Sequence[Any]) -> list[Any]:
 
 
 def buffers_of(inputs: Sequence[Any]) -> list[Any]:
-    """Return what a native kernel gets for tensors: of a list a list, None for an absent one."""
+    """Return the buffers of inputs for a native kernel: a list for a list, None if absent."""
     return [
-        [one._buffer for one in operand]
+        [tensor._buffer for tensor in operand]
         if operand.__class__ in _LISTS
         else None
         if operand is None
@@ -160,15 +160,15 @@ def buffers_of(inputs: Sequence[Any]) -> list[Any]:
     ]
 
 
-def _lists(inputs: tuple[Any, ...]) -> list[Any]:
-    """Return the inputs with lists for tuples, and none that the caller may change later."""
+def _copy_lists(inputs: tuple[Any, ...]) -> list[Any]:
+    """Return the inputs with copies of lists, which the caller could change later."""
     return [list(operand) if operand.__class__ in _LISTS else operand for operand in inputs]
 
 
 _NONE: Final[Mapping[str, Any]] = {}
 
-# The two functions below are `dispatch` again for the commonest calls, where a microsecond
-# counts: a hit in the plan cache costs one dictionary look-up (measured in docs/performance.md).
+# The next two functions specialize `dispatch` for the most frequent calls: a hit in the plan
+# cache costs one dictionary look-up (measured in docs/performance.md).
 
 
 def dispatch_unary(spec: KernelSpec, x: Any, /) -> Tensor:
@@ -200,7 +200,7 @@ def dispatch_binary(spec: KernelSpec, a: Any, b: Any, /) -> Tensor:
     try:
         plan = context.plans.get((spec, a._placement, b._placement))
     except AttributeError:  # one of them is not a tensor yet
-        return _with_scalar(context, spec, a, b)
+        return _dispatch_scalar(context, spec, a, b)
     if plan is None:
         return _slow_path(context, spec, (a, b))
     try:
@@ -220,14 +220,14 @@ def dispatch_binary(spec: KernelSpec, a: Any, b: Any, /) -> Tensor:
 
 
 def dispatch_cached(key: Hashable, /, *inputs: Any) -> Tensor | None:
-    """Run the plan that ``Device.add_key`` has put under ``key``; return None if there is none."""
+    """Run the plan that ``Device.add_key`` stored under ``key``; return None without one."""
     context = current_context()
     plan = context.plans.get(key)
     return None if plan is None else dispatch_planned(context, plan, inputs)
 
 
 def dispatch_planned(context: Context, plan: Any, inputs: Sequence[Any]) -> Tensor:
-    """Run a native plan of one output, made for these very inputs."""
+    """Run a native plan with one output on ``inputs``, which have the plan's types."""
     try:
         buffer = plan.call(*[operand._buffer for operand in inputs])
     except BaseException as error:
@@ -242,8 +242,8 @@ def dispatch_planned(context: Context, plan: Any, inputs: Sequence[Any]) -> Tens
     return tensor
 
 
-def _with_scalar(context: Context, spec: KernelSpec, a: Any, b: Any) -> Tensor:
-    """Try again with a Python scalar beside a tensor as a constant."""
+def _dispatch_scalar(context: Context, spec: KernelSpec, a: Any, b: Any) -> Tensor:
+    """Run a kernel of a tensor and a Python scalar, which becomes a constant."""
     engine = engine_of(context)
     if b.__class__ in _NUMBERS and hasattr(a, "_placement"):
         return dispatch_binary(spec, a, engine.constant(context, spec, 1, b, a))
@@ -253,9 +253,9 @@ def _with_scalar(context: Context, spec: KernelSpec, a: Any, b: Any) -> Tensor:
 
 
 def as_constant(spec: KernelSpec, position: int, value: Any, peer: Any) -> Any:
-    """Return a Python number, input ``position`` of a call beside ``peer``, as a constant.
+    """Return a Python number as a constant tensor; return any other value unchanged.
 
-    Anything else is returned as it is, and what ``dispatch`` makes of it takes longer.
+    ``value`` is input ``position`` of a call. Its dtype follows that of ``peer``, another input.
     """
     if value.__class__ in _NUMBERS and hasattr(peer, "_placement"):
         context = current_context()
@@ -270,36 +270,36 @@ def _slow_path(
     attributes: Mapping[str, Any] = _NONE,
 ) -> Tensor:
     if spec.multiple_outputs:
-        raise ArgumentError(f"{spec.name} has several outputs; call dispatch_multiple")
+        raise ArgumentError(f"{spec.name} has multiple outputs; call dispatch_multiple")
     for operand in inputs:
         if hasattr(operand.__class__, "_reading"):  # a variable
-            return dispatch(spec, *_read(inputs), **attributes)
+            return dispatch(spec, *_read_variables(inputs), **attributes)
     result: Tensor = engine_of(context).run(context, spec, inputs, attributes)
     return result
 
 
-def _read(inputs: tuple[Any, ...]) -> list[Any]:
-    """Return the inputs of a call with tensors for variables, each of which is read once."""
-    seen: dict[int, Any] = {}
-    plain = []
+def _read_variables(inputs: tuple[Any, ...]) -> list[Any]:
+    """Return the inputs of a call with tensors for variables; read each variable once."""
+    read: dict[int, Any] = {}
+    tensors = []
     for operand in inputs:
         value = operand
         if hasattr(operand.__class__, "_reading"):
-            value = seen.get(id(operand))
+            value = read.get(id(operand))
             if value is None:
-                value = seen[id(operand)] = operand._reading()
-        plain.append(value)
-    return plain
+                value = read[id(operand)] = operand._reading()
+        tensors.append(value)
+    return tensors
 
 
 def as_tensor(value: Any, dtype: DType | None = None, *, what: str = "the argument") -> Tensor:
-    """Return ``value`` as a tensor: itself, or a copy of numbers on the current device.
+    """Return a tensor unchanged, or numbers as a tensor on the current device.
 
-    ``what`` names it in messages: ``"squeeze: x"``.
+    ``what`` names the value in messages: ``"squeeze: x"``.
 
     Raises:
-        DisposedError: when it is a tensor that was disposed.
-        ArgumentError, DTypeError, ShapeError: when it is no array of numbers.
+        DisposedError: the tensor was disposed.
+        ArgumentError, DTypeError, ShapeError: the value is not an array of numbers.
 
     """
     context = current_context()
@@ -307,9 +307,9 @@ def as_tensor(value: Any, dtype: DType | None = None, *, what: str = "the argume
 
 
 def run_on(device: str | None, make: Callable[[], Tensor]) -> Tensor:
-    """Return what ``make`` makes while ``device`` is the active one; None: whichever is.
+    """Call ``make`` with ``device`` as the active device (None: do not change it).
 
-    ``"host"``, where no kernel runs, gets a copy of what the active device makes.
+    For ``"host"``, where no kernel runs, copy the result of the active device.
     """
     if device is None:
         return make()
@@ -321,23 +321,23 @@ def run_on(device: str | None, make: Callable[[], Tensor]) -> Tensor:
 
 
 def to_device(tensor: Tensor, device: str) -> Tensor:
-    """Return ``tensor`` on ``device``, with its place on the tape: itself if it is there."""
+    """Return ``tensor`` on ``device``, still connected to the tape; itself if it is there."""
     context = current_context()
     return engine_of(context).convert(context, tensor, None, "to", device=device)
 
 
 def run_near(x: Any, device: str | None, make: Callable[[], Tensor]) -> Tensor:
-    """Return what ``make`` makes on ``device``; None: on that of ``x``, if it is a tensor."""
-    there = getattr(x, "_placement", None)
-    if device is None and there is not None and there.device is not None:
+    """Call ``make`` on ``device``; None: on the device of ``x``, if that is a tensor."""
+    placement = getattr(x, "_placement", None)
+    if device is None and placement is not None and placement.device is not None:
         context = current_context()
         active = context.device or engine_of(context).open(None)
-        if not active.can_use(there):
+        if not active.can_use(placement):
             return run_on(x.device, make)
     return run_on(device, make)
 
 
 def chained(function: F) -> F:
-    """Mark an op as a method of ``Tensor`` too; the facade attaches it under the same name."""
+    """Mark an op as a method of ``Tensor``; the package attaches it under the same name."""
     function.__tensorplug_chained__ = True  # type: ignore[attr-defined]  # functions take attributes
     return function

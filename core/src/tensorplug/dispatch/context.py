@@ -1,7 +1,7 @@
-"""The context: which engine answers, on which device, and whether a tape records.
+"""The context: which engine and device run kernels, and whether a tape records.
 
-Contexts are immutable and travel in a context variable, so threads and asyncio tasks never see
-one another's.
+Contexts are immutable and held by a context variable, so threads and asyncio tasks do not share
+them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = [
 
 
 class EngineProtocol(Protocol):
-    """All that ops and tensors ask of an engine."""
+    """The methods of an engine that ops and tensors use."""
 
     observers: tuple[Observer, ...]
 
@@ -44,7 +44,7 @@ class EngineProtocol(Protocol):
         inputs: Sequence[Any],
         attributes: Mapping[str, Any],
     ) -> Any:
-        """Run one kernel, whatever it takes; return a tensor or a list of them."""
+        """Run one kernel on the slow path; return a tensor or a list of them."""
 
     def convert(
         self,
@@ -58,33 +58,32 @@ class EngineProtocol(Protocol):
     ) -> Tensor:
         """Return ``value`` as a tensor on ``device`` (None: the context's).
 
-        A tensor that is there already is returned itself. An array is copied; with ``copy`` None
-        its memory is shared where the device can, with False it must be. ``what`` names the value
-        in messages.
+        Return a tensor on that device unchanged. Copy an array; with ``copy`` None share its
+        memory if the device can, with False always. ``what`` names the value in messages.
         """
 
     def constant(
         self, context: Context, spec: KernelSpec, position: int, value: Any, peer: Tensor
     ) -> Tensor:
-        """Return numbers, input ``position`` of a call, as a tensor that is kept for next time.
+        """Return numbers, input ``position`` of a call, as a cached tensor.
 
-        ``value`` is a Python number, which takes its dtype from ``peer``, or a tuple of integers.
+        ``value`` is a Python number, whose dtype follows that of ``peer``, or a tuple of integers.
         """
 
     def open(self, name: str | None) -> Device:
-        """Return the device of that name, opening it if need be; None: the active one."""
+        """Return the device called ``name``, opening it if necessary; None: the active one."""
 
     def follow(self, context: Context) -> None:
-        """Keep ``context.plans`` those of the active device, now and when it changes."""
+        """Set ``context.plans`` to those of the active device, now and when it changes."""
 
 
 class Context:
-    """What a call of a kernel takes from its surroundings.
+    """The state that determines how a kernel call runs.
 
-    ``device`` None means the engine's own choice, which ``set_backend`` changes. ``plans`` is
-    the device's cache of native plans (empty until it is known, and where ``observers`` must
-    see every call). ``recording`` is a tape, ``scope`` a tidy scope; ``watched`` says that there
-    is one, to which results are shown.
+    ``device`` None means the engine's active device, which ``set_backend`` changes. ``plans`` is
+    the device's cache of native plans. It is empty until the device is known, and if ``observers``
+    must see every call. ``recording`` is a tape, ``scope`` a tidy scope; ``watched``: whether
+    there is one of them, which must see all results.
     """
 
     __slots__ = (
@@ -122,11 +121,11 @@ class Context:
 
     @property
     def trace(self) -> Any:
-        """The trace of the function that is being compiled here; None if none is."""
+        """The trace of the function that is being compiled; None if none is."""
         return None if self.device is None else self.device.trace
 
     def replace(self, **changes: Any) -> Context:
-        """Return a context that differs in ``changes``."""
+        """Return a copy with ``changes``."""
         return Context(
             engine_of(self),
             changes.get("device", self.device),
@@ -136,7 +135,7 @@ class Context:
         )
 
     def record(self, plan: Any, inputs: Sequence[Any], outputs: Sequence[Tensor]) -> None:
-        """Show what a plan computed to the tape and the scope."""
+        """Record the outputs of a plan on the tape and in the scope."""
         if self.recording is not None and plan.taped:
             self.recording.record(plan, inputs, outputs)
         if self.scope is not None:
@@ -144,20 +143,20 @@ class Context:
                 self.scope.adopt(tensor)
 
 
-ROOT: Final = Context(None)  # the process-wide one; its engine is built at first use
+ROOT: Final = Context(None)  # of the process; its engine is built at first use
 _context: Final[ContextVar[Context]] = ContextVar("tensorplug.context", default=ROOT)
 current_context: Final = _context.get
 
 
 class _Default:
-    """How the default engine is built; the facade says so at import."""
+    """How to build the default engine; the package sets it at import."""
 
     build: Callable[[], EngineProtocol] | None = None
     lock = Lock()  # re-entrant: the builder notices when a plugin runs an op
 
 
 def set_default_engine(build: Callable[[], EngineProtocol]) -> None:
-    """Say how the default engine is built when the first op needs one."""
+    """Set the function that builds the default engine when the first op needs one."""
     _Default.build = build
 
 
@@ -166,7 +165,7 @@ def engine_of(context: Context) -> EngineProtocol:
     if context.engine is None:
         if _Default.build is None:
             raise RuntimeError("tensorplug.dispatch was used without the tensorplug package")
-        with _Default.lock:  # two threads' first ops must not build two engines
+        with _Default.lock:  # two threads must not build two engines
             if ROOT.engine is None:
                 engine = _Default.build()
                 engine.follow(ROOT)
@@ -175,7 +174,7 @@ def engine_of(context: Context) -> EngineProtocol:
     return context.engine
 
 
-class use_context:  # noqa: N801  # reads as a word: ``with use_context(context):``
+class use_context:  # noqa: N801  # used as a function: ``with use_context(context):``
     """Make a context current inside a ``with`` block, in this thread or task only."""
 
     __slots__ = ("_context", "_token")
@@ -192,9 +191,9 @@ class use_context:  # noqa: N801  # reads as a word: ``with use_context(context)
 
 
 class ContextGuard:
-    """Lets an object that a user holds make a context current, once at a time.
+    """Makes a context current for a user's context manager, which cannot be entered twice.
 
-    Two entries would share one place for the context to go back to, and it would be lost.
+    A second entry would overwrite the context to which the first one must return.
     """
 
     __slots__ = ("_entered", "_who")
@@ -207,16 +206,16 @@ class ContextGuard:
         """Make ``context`` current.
 
         Raises:
-            RuntimeError: the object is entered already, here or in another thread.
+            RuntimeError: the object has been entered already, here or in another thread.
 
         """
         if self._entered is not None:
-            raise RuntimeError(f"this {self._who} is entered already; make another")
+            raise RuntimeError(f"this {self._who} has been entered already; create another")
         self._entered = use_context(context)
         self._entered.__enter__()
 
     def leave(self) -> None:
-        """Make the context before current again."""
-        left, self._entered = self._entered, None
-        if left is not None:
-            left.__exit__()
+        """Make the previous context current again."""
+        entered, self._entered = self._entered, None
+        if entered is not None:
+            entered.__exit__()

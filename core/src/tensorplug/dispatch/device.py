@@ -1,7 +1,7 @@
-"""An opened device, and where and what a tensor is.
+"""Open devices, and placements of tensors on them.
 
-A ``Placement`` is a tensor type on one device. There is one object for each (interned), so
-that the plan for a call is found by identity, without comparing shapes.
+A ``Placement`` is a tensor type on one device. Placements are interned, so that the plan for a
+call is found by identity, without comparing shapes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PLAN_LIMIT", "Counters", "Device", "Placement", "device_name"]
 
-PLAN_LIMIT = 8192  # plans per device; docs/adr/0004 says how the number was chosen
+PLAN_LIMIT = 8192  # plans per device; docs/adr/0004 gives the reason
 
 
 class Placement:
@@ -42,23 +42,23 @@ class Placement:
 
 
 class Counters:
-    """What happened on a device that a user may want to know of."""
+    """Counts of events on a device."""
 
     __slots__ = ("fallbacks", "transfers_in")
 
     def __init__(self) -> None:
-        self.transfers_in = 0  # tensors moved here because a kernel ran here
-        self.fallbacks: dict[str, int] = {}  # kernel name -> times it ran elsewhere
+        self.transfers_in = 0  # tensors copied to this device for its kernels
+        self.fallbacks: dict[str, int] = {}  # kernel name -> how often another backend ran it
 
 
 class Device:
     """One opened device of one backend: its plans, placements and constants.
 
-    ``plans`` holds native plans by key (read without a lock on every call); ``slow_plans`` what
-    else a key may lead to: a promotion, a decomposition, a fallback. ``installed``: the kernels
-    whose set-up has run here. ``closed`` says that it is closed, ``fate`` why. ``host`` holds
-    the strings of a device that has none. ``capabilities``: what the backend offers beside the
-    protocol. ``trace``: what notes the calls made here, where none is run; None on a real device.
+    ``plans`` holds the native plans by key, which every call reads without a lock; ``slow_plans``
+    holds promotions, decompositions and fallbacks. ``installed``: the kernels whose set-up has
+    run on this device. ``fate``: why the device is ``closed``. ``host`` holds the strings of a
+    device that does not support them. ``capabilities``: the optional methods of the backend.
+    ``trace``: records calls instead of running them; None on a real device.
     """
 
     __slots__ = (
@@ -120,22 +120,23 @@ class Device:
         return found
 
     def home(self, dtype: DType) -> Device | None:
-        """Return where tensors of ``dtype`` live that are made or used here.
+        """Return the device that holds this device's tensors of ``dtype``; None if unsupported.
 
-        Strings live in the host's memory where the device has none; of other dtypes that it
-        lacks there are no tensors.
+        It is the host for strings, if the backend does not support them.
         """
         if dtype in self.backend.dtypes:
             return self
         return self.host if dtype is string else None
 
     def can_use(self, placement: Placement) -> bool:
-        """Return whether a tensor with this placement can be used here as it is."""
-        there = placement.device
-        return there is self or (there is self.host and self.home(placement.type.dtype) is there)
+        """Return whether kernels of this device accept a tensor with this placement."""
+        device = placement.device
+        return device is self or (
+            device is self.host and self.home(placement.type.dtype) is device
+        )
 
     def remember(self, cache: dict[Hashable, Any], key: Hashable, value: object) -> None:
-        """Put ``value`` into one of the caches, forgetting the oldest quarter when full."""
+        """Put ``value`` into one of the caches; drop the oldest quarter of a full cache."""
         with self.lock:
             if len(cache) >= PLAN_LIMIT:
                 for old in list(cache)[: PLAN_LIMIT // 4]:
@@ -143,27 +144,27 @@ class Device:
             cache[key] = value
 
     def add_key(self, key: Hashable, plan: Any, known: Hashable, model: Any) -> None:
-        """Let ``plan`` be found under ``key``, if ``model`` is still found under ``known``.
+        """Cache ``plan`` under ``key`` if ``model`` is still cached under ``known``.
 
-        Both are native plans. What is registered may have changed since the model was found; then
-        the cache was cleared, and the plan must not enter it.
+        Both are native plans. If the registry has changed since the model was found, the cache
+        was cleared, and the plan must not enter it.
         """
         with self.lock:
             if self.plans.get(known) is model:
                 self.remember(self.plans, key, plan)
 
     def retire(self, fate: str) -> None:
-        """Mark it closed, for the reason ``fate``; nothing runs here from now on."""
+        """Mark the device closed, for the reason ``fate``, and drop its plans."""
         self.closed, self.fate = True, fate
         self.forget_plans()
 
     def forget_plans(self) -> None:
-        """Forget every plan, because what is registered has changed."""
+        """Drop every plan, because the registry has changed."""
         with self.lock:
             self.plans.clear()
             self.slow_plans.clear()
 
 
 def device_name(backend_name: str, number: int | str | None) -> str:
-    """Return what a device is called; number 0 (or None) bears the backend's name."""
+    """Return the name of a device; number 0 (or None) has the backend's name."""
     return f"{backend_name}:{number}" if number else backend_name

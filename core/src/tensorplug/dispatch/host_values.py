@@ -1,4 +1,4 @@
-"""What a caller may hand over instead of a tensor, as a NumPy array of one of our dtypes."""
+"""Converting numbers, strings, lists and arrays to NumPy arrays of supported dtypes."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ __all__ = ["as_array", "is_scalar", "scalar"]
 
 
 _NUMBERS = (bool, int, float, complex)
-_PLAIN = frozenset((*_NUMBERS, str))  # what most lists hold
-_FEW = 32  # elements, up to which two functions of NumPy's take longer than a list
+_PLAIN = frozenset((*_NUMBERS, str))  # the types of elements in most lists
+_FEW = 32  # up to this many elements Python's min and max are faster than NumPy's
 
 
 def is_scalar(value: object) -> bool:
-    """Return whether ``value`` is a Python number; NumPy's scalars are arrays to us.
+    """Return whether ``value`` is a Python number. NumPy scalars count as arrays.
 
-    ``numpy.float64`` derives from ``float``, but has a dtype of its own and keeps it.
+    ``numpy.float64`` derives from ``float``, but keeps its own dtype.
     """
     if value.__class__ in _NUMBERS:
         return True
@@ -37,16 +37,16 @@ def scalar(value: dt.Scalar, dtype: DType) -> np.ndarray[Any, Any]:
     """Return a Python number as an array of rank 0.
 
     Raises:
-        ArgumentError: when it does not fit ``dtype``.
-        DTypeError: when its kind does not (a complex number for a real dtype).
+        ArgumentError: the number does not fit into ``dtype``.
+        DTypeError: its kind does not match (a complex number for a real dtype).
 
     """
     if dtype in dt.INTEGER and isinstance(value, float):
-        raise DTypeError(f"{value!r} is not an integer, but {dtype} is wanted")
+        raise DTypeError(f"{value!r} is not an integer, but the dtype is {dtype}")
     if dtype not in dt.COMPLEX and isinstance(value, complex):
-        raise DTypeError(f"{value!r} is complex, but {dtype} is wanted")
+        raise DTypeError(f"{value!r} is complex, but the dtype is {dtype}")
     try:
-        with np.errstate(over="ignore"):  # a float too large for float16 is infinite, as in NumPy
+        with np.errstate(over="ignore"):  # a float too large for float16 becomes infinite
             return np.array(value, dtype=dtype.numpy)
     except OverflowError:
         raise ArgumentError(f"{value!r} does not fit into {dtype}") from None
@@ -55,12 +55,13 @@ def scalar(value: dt.Scalar, dtype: DType) -> np.ndarray[Any, Any]:
 def as_array(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
     """Return numbers, strings, nested lists of them, or anything array-like as an array.
 
-    Without ``dtype``, Python numbers take the default dtypes (integers beyond int32 take
-    int64), and arrays keep theirs.
+    Without ``dtype``, Python numbers get the default dtypes (integers beyond int32 get int64),
+    and arrays keep theirs.
 
     Raises:
-        ShapeError: ragged nesting.
-        DTypeError: object arrays and everything that holds neither numbers nor strings.
+        ShapeError: nested lists are ragged.
+        ArgumentError: numbers do not fit into the dtype, or a list contains tensors.
+        DTypeError: the elements are neither numbers nor strings, or not of the dtype's kind.
 
     """
     if is_scalar(value):
@@ -75,25 +76,25 @@ def as_array(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
         raise DTypeError(f"{type(value).__name__} cannot become a tensor: {error}") from None
     if array.dtype.kind not in "biufcUT":
         raise DTypeError(
-            f"{type(value).__name__} {_short(value)} holds {array.dtype}, which is no dtype of a "
-            "tensor; give numbers, booleans or strings"
+            f"{type(value).__name__} {_short(value)} has elements of {array.dtype}; they must be "
+            "numbers, booleans or strings"
         )
     if array.dtype.kind in "UT" and not kinds <= {str, np.str_, np.ndarray}:
-        raise DTypeError(f"{_short(value)} holds both strings and numbers")
+        raise DTypeError(f"{_short(value)} contains both strings and numbers")
     if array.dtype.kind == "f" and kinds and kinds <= {int, bool}:
-        raise ArgumentError(f"{_short(value)} holds integers that no integer dtype holds together")
+        raise ArgumentError(f"no integer dtype can represent all integers in {_short(value)}")
     wanted = dtype or (_default(array) if listed else dt.of(array.dtype))
     if wanted.kind == "string" or array.dtype.kind in "UT":
         return _strings(array, wanted)
     if wanted in dt.INTEGER and any(issubclass(kind, float | np.floating) for kind in kinds):
-        raise DTypeError(f"{_short(value)} holds floats, but {wanted} is wanted")
-    # A default dtype is chosen so that all fits.
+        raise DTypeError(f"{_short(value)} contains floats, but the dtype is {wanted}")
+    # All values fit into a default dtype.
     return _cast(array, wanted, check=dtype is not None)
 
 
 def _default(array: np.ndarray[Any, Any]) -> DType:
     kind = array.dtype.kind
-    if kind == "O":  # Python's integers have no limits, those of tensors do
+    if kind == "O":  # a Python integer that is too large for int64
         raise ArgumentError(f"{_short(array.item())} does not fit into any integer dtype")
     if kind in "iu":
         if not array.size:
@@ -112,13 +113,13 @@ def _default(array: np.ndarray[Any, Any]) -> DType:
 
 @cache
 def _limits(dtype: DType) -> tuple[int, int]:
-    """Return the least and the greatest integer of a dtype; NumPy works them out each time."""
+    """Return the least and the greatest integer of a dtype; ``numpy.iinfo`` is slow."""
     limits = np.iinfo(dtype.name)
     return int(limits.min), int(limits.max)
 
 
 def _extremes(array: np.ndarray[Any, Any]) -> tuple[Any, Any]:
-    """Return the least and the greatest element, of few by Python's own functions."""
+    """Return the least and the greatest element."""
     if array.size > _FEW:
         return array.min().item(), array.max().item()
     numbers = array.ravel().tolist()
@@ -129,14 +130,14 @@ def _cast(array: np.ndarray[Any, Any], dtype: DType, *, check: bool) -> np.ndarr
     if array.dtype == dtype.numpy:
         return array
     if array.dtype.kind == "c" and dtype not in dt.COMPLEX:
-        raise DTypeError(f"complex values are given, but {dtype} is wanted")
+        raise DTypeError(f"the values are complex, but the dtype is {dtype}")
     if check and dtype in dt.INTEGER and array.size:
         low, high = array.min().item(), array.max().item()
         least, most = _limits(dtype)
-        # Written so that NaN, which compares with nothing, does not fit either.
+        # Written so that NaN, whose comparisons are all false, does not fit.
         if not (least - 1 < low and high < most + 1):
             raise ArgumentError(f"the values from {low} to {high} do not all fit into {dtype}")
-    if array.dtype.kind in "biu" and dtype not in dt.INEXACT:  # nothing that NumPy could warn of
+    if array.dtype.kind in "biu" and dtype not in dt.INEXACT:  # NumPy never warns here
         return array.astype(dtype.numpy, copy=False)
     with np.errstate(over="ignore", invalid="ignore"):
         return array.astype(dtype.numpy, copy=False)
@@ -144,26 +145,26 @@ def _cast(array: np.ndarray[Any, Any], dtype: DType, *, check: bool) -> np.ndarr
 
 def _strings(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
     if dtype.kind != "string" or array.dtype.kind not in "UT":
-        raise DTypeError(f"{array.dtype} values are given, but {dtype} is wanted")
+        raise DTypeError(f"the values are {array.dtype}, but the dtype is {dtype}")
     return array.astype(dtype.numpy)
 
 
 def _kinds(value: Sequence[Any]) -> frozenset[type]:
-    """Return the types of the entries at the bottom of nested lists.
+    """Return the types of the innermost elements of nested lists.
 
     Raises:
-        ArgumentError: for tensors: copying their data would cut them off the tape silently.
+        ArgumentError: an element is a tensor; copying its data would disconnect it from the tape.
 
     """
     found = set(map(type, value))
     if found <= _PLAIN:
         return frozenset(found)
     if any(hasattr(kind, "_placement") for kind in found):
-        raise ArgumentError("a list holds tensors; join them with stack or concat")
+        raise ArgumentError("a list contains tensors; join them with stack or concat")
     nested = {kind for kind in found if issubclass(kind, list | tuple)}
     if not nested:
         return frozenset(found)
-    inner = [_kinds(item) for item in value if type(item) in nested]
+    inner = [_kinds(member) for member in value if type(member) in nested]
     return frozenset(found - nested).union(*inner)
 
 

@@ -1,4 +1,4 @@
-"""Attributes as part of a plan's key."""
+"""Hashable attributes for the keys of plans."""
 
 from __future__ import annotations
 
@@ -13,32 +13,31 @@ if TYPE_CHECKING:
 
 __all__ = ["freeze_attributes"]
 
-# Their text tells signed zeros apart, and makes NaNs equal.
-_SPELT: Final = (float, complex, np.generic)
+# Compared as text, which distinguishes signed zeros and makes NaNs equal.
+_COMPARED_AS_TEXT: Final = (float, complex, np.generic)
 
 
 def freeze_attributes(attributes: Mapping[str, Any]) -> list[Hashable]:
-    """Return names and values such that only calls that no kernel could tell apart agree.
+    """Return names and values in a hashable form, equal only if no kernel could differ.
 
-    1, 1.0 and True are different values, and so are 0.0 and -0.0; a plan made for one must not
-    serve another.
+    1, 1.0 and True are different values, and so are 0.0 and -0.0: they need different plans.
 
     Raises:
-        TypeError: when a value cannot be hashed; such a call has no key.
+        TypeError: a value is not hashable; such a call has no key.
 
     """
-    return [(name, _exact(value)) for name, value in attributes.items()]
+    return [(name, _freeze(value)) for name, value in attributes.items()]
 
 
-def _exact(value: Any) -> Hashable:
+def _freeze(value: Any) -> Hashable:
     kind = value.__class__
     if kind is bool or kind is int:
         return (kind, value)
     if kind is str or kind is DType or value is None:
-        return value  # type: ignore[no-any-return]  # these can be hashed, and equal only their like
+        return value  # type: ignore[no-any-return]  # hashable, and equal only within their type
     if isinstance(value, tuple | list):  # named tuples too
-        return (kind, *[_exact(item) for item in value])
-    if isinstance(value, _SPELT):
+        return (kind, *[_freeze(member) for member in value])
+    if isinstance(value, _COMPARED_AS_TEXT):
         return (kind, repr(value))
-    hash(value)  # raises where it cannot be part of a key
+    hash(value)  # raises TypeError if the value is not hashable
     return (kind, value)

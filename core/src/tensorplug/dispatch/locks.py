@@ -1,8 +1,8 @@
-"""A lock that a forked child finds open.
+"""A lock that is free in a forked child.
 
 A child of ``fork`` has one thread, the one that forked. A lock that another thread held at that
-moment would never be released in the child; what it guarded is either swapped in whole (the
-registries) or merely a cache, so that the child may go on with a new lock.
+moment would never be released in the child. The child may use a new lock, because the guarded
+state is consistent: registries are replaced as a whole, and all else is a cache.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _all: Final[WeakSet[Lock]] = WeakSet()
 
 
 def _renew() -> None:
-    for item in list(_all):
-        item._lock = threading.RLock()
+    for lock in list(_all):
+        lock._lock = threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which cannot fork

@@ -1,8 +1,7 @@
 """Observers: profilers, debug checks and traces that see kernels run.
 
-An observer stands around each call of a kernel that is made in its context (or, if it is one of
-the engine's own, in any context). While there is one, no call takes the fast path of ``dispatch``,
-so that none escapes; without one, a call pays nothing.
+An observer wraps each kernel call in its context; an observer of the engine wraps those in any
+context. With an observer all calls take the slow path; without one, observers cost nothing.
 """
 
 from __future__ import annotations
@@ -17,35 +16,35 @@ if TYPE_CHECKING:
 
 __all__ = ["Observer", "execute", "notify", "promote"]
 
-Plan = Any  # ``engine.plans.Plan``, which knows what stands here
+Plan = Any  # ``engine.plans.Plan``, of a higher layer
 Promotion = Any  # ``engine.promotion.Promotion``, likewise
 
 
 class Observer(Protocol):
-    """Stands around kernel calls.
+    """Wraps kernel calls.
 
-    It may have three methods more, which are called where it has them:
+    It may have three more methods:
 
-    - ``transferred(tensor)``: sees a tensor that was copied here from another device;
-    - ``recorded(plan, outputs)``: sees a call's outputs once the context's tape and scope have;
-    - ``promoting(promotion, inputs, run)``: stands around a call whose inputs are cast to a
-      common dtype first, and around these casts, as ``around`` stands around one kernel.
+    - ``transferred(tensor)``: sees a tensor that was copied from another device;
+    - ``recorded(plan, outputs)``: sees a call's outputs after the context's tape and scope;
+    - ``promoting(promotion, inputs, run)``: wraps a call whose inputs are cast to a common dtype
+      together with these casts, as ``around`` wraps one kernel.
     """
 
     def around(
         self, plan: Plan, inputs: Sequence[Any], run: Callable[[], list[Tensor]], /
     ) -> list[Tensor]:
-        """Call ``run`` once and return what it returns; see what was given and what came.
+        """Call ``run`` once and return its result.
 
         ``inputs`` are live tensors of the plan's types (lists for variadic inputs, None for
-        absent ones). The calls inside a decomposition or a fallback are made within ``run``,
-        in the same thread.
+        absent ones). A decomposition or a fallback calls its kernels within ``run``, in the same
+        thread.
         """
 
     def uploaded(self, tensor: Tensor, /) -> None:
-        """See a tensor that was made from data of the caller's: lists, arrays, other libraries'.
+        """See a tensor made from the caller's data: lists, arrays, tensors of other libraries.
 
-        The constants that Python numbers become beside tensors are the engine's, and not seen.
+        Constants made from Python numbers are not shown.
         """
 
 
@@ -55,7 +54,7 @@ def execute(
     inputs: Sequence[Any],
     run: Callable[[], list[Tensor]],
 ) -> list[Tensor]:
-    """Run with the observers around, the first one outermost."""
+    """Call ``run`` inside the observers, the first one outermost."""
     for observer in reversed(observers):
         run = partial(observer.around, plan, inputs, run)
     return run()
@@ -64,7 +63,7 @@ def execute(
 def promote(
     observers: Sequence[Observer], promotion: Promotion, inputs: Sequence[Any], run: Any
 ) -> Any:
-    """Run a call and the casts before it with the observers around that want to see both."""
+    """Run a call and the casts before it inside the observers that have ``promoting``."""
     for observer in reversed(observers):
         around = getattr(observer, "promoting", None)
         if around is not None:
@@ -75,8 +74,8 @@ def promote(
 def notify(
     observers: Sequence[Observer], event: Literal["recorded", "transferred"], *what: Any
 ) -> None:
-    """Tell of ``event`` those observers that want to know."""
+    """Report ``event`` to the observers that have a method for it."""
     for observer in observers:
-        hear = getattr(observer, event, None)
-        if hear is not None:
-            hear(*what)
+        method = getattr(observer, event, None)
+        if method is not None:
+            method(*what)

@@ -1,7 +1,7 @@
-"""The Tensor: a record of a buffer, where and what it is, and its place on the tape.
+"""The Tensor: a record of a buffer, its placement and its node on the tape.
 
-Operators, indexing, assignment, interchange and chained methods are attached from above, by
-``tensors.methods``. ``tensor.pyi`` declares all of them; it is generated.
+``tensors.methods`` attaches operators, indexing, assignment, interchange and chained methods.
+The generated ``tensor.pyi`` declares all of them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["Tensor"]
 
 
 class _Disposed:
-    """Stands in for the placement of a disposed tensor; no plan is ever found for it."""
+    """Replaces the placement of a disposed tensor; no plan has it in its key."""
 
     __slots__ = ("type", "what")
     device = None
@@ -33,23 +33,23 @@ class _Disposed:
         self.what = what
 
     def error(self) -> Exception:
-        """Return what is raised where the tensor is used."""
+        """Return the error that using the tensor raises."""
         return DisposedError(f"{self.what} ({self.type}) was disposed")
 
 
 class Tensor:
-    """An array of one dtype on one device. Tensors are values: no op changes one.
+    """An array of one dtype on one device. Tensors are values: no op changes its inputs.
 
-    ``x[key] = value`` gives this one handle other values.
+    ``x[key] = value`` gives new values to ``x`` only, not to other tensors with its data.
 
-    Made by ``tensorplug.asarray`` and by every op; not by calling the class. The buffer is
-    freed when the last tensor that shares it dies, or earlier by ``dispose``.
+    Created by ``tensorplug.asarray`` and by ops, not by calling the class. The buffer is freed
+    when the last tensor that shares it is deleted, or earlier by ``dispose``.
     """
 
-    # `_exclusive` is set by an assignment only: memory that belongs to this tensor alone.
+    # Only an assignment sets `_exclusive`: memory that no other tensor shares.
     __slots__ = ("__weakref__", "_buffer", "_exclusive", "_node", "_placement")
 
-    # NumPy's operators must leave `array + tensor` to us instead of making an object array.
+    # NumPy must leave `array + tensor` to this class instead of making an object array.
     __array_ufunc__ = None
 
     _buffer: Any
@@ -58,7 +58,7 @@ class Tensor:
     _exclusive: Any
 
     def __init__(self) -> None:
-        raise TypeError("tensors are made with tensorplug.asarray(...) and by ops")
+        raise TypeError("create tensors with tensorplug.asarray(...) or an op")
 
     @classmethod
     def _of(cls, buffer: Any, placement: Placement, node: Any = None) -> Tensor:
@@ -68,7 +68,7 @@ class Tensor:
         tensor._node = node
         return tensor
 
-    # What it is ---------------------------------------------------------------------
+    # Type and device ----------------------------------------------------------------
 
     @property
     def type(self) -> TensorType:
@@ -97,7 +97,7 @@ class Tensor:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the elements, laid out densely."""
+        """Size of the elements in bytes, without padding."""
         return self._placement.type.nbytes
 
     @property
@@ -113,13 +113,13 @@ class Tensor:
     # Data -----------------------------------------------------------------------------
 
     def _live(self) -> Device:
-        """Return the device, or raise if the data is gone."""
+        """Return the device; raise if the tensor was disposed or its backend closed."""
         device = self._placement.device
         if device is None:
             raise self._placement.error()
         if device.closed:
             raise BackendClosedError(
-                f"this tensor ({self.type}) lives on backend {device.name!r}, which {device.fate}"
+                f"this tensor ({self.type}) is on backend {device.name!r}, which {device.fate}"
             )
         return device
 
@@ -133,11 +133,11 @@ class Tensor:
         """Return the only element as a Python scalar.
 
         Raises:
-            ShapeError: when there is not exactly one element.
+            ShapeError: the tensor does not have exactly one element.
 
         """
         if self.size != 1:
-            raise ShapeError(f"item() needs a tensor of one element, got {self.type}")
+            raise ShapeError(f"item() needs a tensor with one element, got {self.type}")
         return self.numpy().item()
 
     def tolist(self) -> Any:
@@ -145,13 +145,13 @@ class Tensor:
         return self.numpy().tolist()
 
     def dispose(self) -> None:
-        """Free this handle's share of the data now; using it later raises. Twice is fine."""
+        """Release the data; using the tensor later raises. Calling it again does nothing."""
         self._dispose("this tensor")
 
     def _dispose(self, what: str) -> None:
-        """Free the data; errors will say that ``what`` was disposed."""
+        """Release the data; errors will say that ``what`` was disposed."""
         if not self.is_disposed:
-            self._placement = _Disposed(self.type, what)  # type: ignore[assignment]  # a stand-in
+            self._placement = _Disposed(self.type, what)  # type: ignore[assignment]  # a substitute
             self._buffer = self._exclusive = self._node = None
 
     def __repr__(self) -> str:
@@ -159,12 +159,12 @@ class Tensor:
             return f"<Tensor {self.type}, disposed>"
         try:
             body = np.array2string(self.numpy(), separator=", ", prefix="Tensor(")
-        except Exception as error:  # noqa: BLE001  # a debugger's view of a broken device
+        except Exception as error:  # noqa: BLE001  # a debugger must be able to show it
             return f"<Tensor {self.type} on {self._placement!r}, unreadable: {error}>"
         return f"Tensor({body}, dtype={self.dtype}, device={self.device!r})"
 
     def __format__(self, spec: str) -> str:
-        """Format a tensor of one element as its number; any, with no ``spec``, as ``str``."""
+        """Format a tensor with one element as a number; without ``spec``, others as ``str``."""
         return format(self.item(), spec) if spec or not self.shape else str(self)
 
     def __bool__(self) -> bool:
@@ -186,7 +186,7 @@ class Tensor:
 
     def _scalar(self, what: str) -> Any:
         if self.size != 1:
-            raise ShapeError(f"{what}() needs a tensor of one element, got {self.type}")
+            raise ShapeError(f"{what}() needs a tensor with one element, got {self.type}")
         return self.numpy().item()
 
     def __len__(self) -> int:
