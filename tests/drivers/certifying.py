@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
     from .drivers import Driver
 
-PART: Final = 24  # kernels of level 3 in one run: what a hang costs, and what starting is worth
+PART: Final = 24  # kernels of level 3 in one run: few for a hang, many for a start
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is done with each driver.
+    """The work on each driver.
 
-    ``level``: 2 or 3. ``seconds``: after so many, what is being done is ended. ``budget``: seconds
-    for level 3. ``jobs``: processes of the suite, 0 for as many as it takes by itself.
+    ``level``: 2 or 3. ``seconds``: the time limit of each command. ``budget``: seconds for level
+    3. ``jobs``: processes of the suite, 0 for its default.
     """
 
     folder: Path
@@ -45,7 +45,7 @@ class Plan:
 
 
 def certify(driver: Driver, plan: Plan) -> Result:
-    """Return what came of one driver; never raises what a driver does."""
+    """Return the result of one driver; a driver's errors are part of it."""
     today = datetime.now(UTC).date().isoformat()
     result = Result(driver.name, driver.title, plan.processor, today, version("tensorplug"))
     environment = Environment(driver, plan.folder)

@@ -1,4 +1,4 @@
-"""The OpenCL drivers that pip or Debian has for anybody, and where their libraries are."""
+"""The OpenCL drivers that pip and Debian offer, and the places of their libraries."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-# Oclgrind's compiler must change nothing: an access that it removes is not watched, and some of
-# what its optimizer makes the simulator does not know. Reads of what nobody wrote are not asked
-# for (OCLGRIND_UNINITIALIZED): version 21.10 takes for such what clEnqueueFillBuffer has written,
+# Oclgrind's compiler must change nothing: an access that it removes is not watched, and the
+# simulator does not know some of its optimizer's output. The check for uninitialized reads is off
+# (OCLGRIND_UNINITIALIZED): version 21.10 also reports memory that clEnqueueFillBuffer has written,
 # and the upper half of a vector.
 WATCHING: Final = {
     "OCLGRIND_DATA_RACES": "1",
@@ -30,9 +30,9 @@ class Driver:
     """One driver.
 
     ``extra``: of tensorplug-opencl, which installs it. ``package``: of Debian, which does.
-    ``library``: returns its library in an environment, None where it is not installed.
-    ``registered``: whether pyopencl's loader finds it without being told.
-    ``watches``: it says what kernels do wrong, and is certified for nothing.
+    ``library``: returns its library in an environment, None if it is not installed.
+    ``registered``: whether pyopencl's loader finds it without help. ``watches``: it reports
+    kernels' errors, and is not certified.
     """
 
     name: str
@@ -90,7 +90,7 @@ DRIVERS: Final = (
 
 
 def install(package: str) -> str:
-    """Install a package of Debian; return why that is not possible, "" if it is."""
+    """Install a package of Debian; return the reason for a failure, or ""."""
     if shutil.which("apt-get") is None:
         return f"this system has no apt-get to install {package}"
     if os.geteuid() != 0:

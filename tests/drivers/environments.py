@@ -1,4 +1,4 @@
-"""An environment per driver, in which that one driver is visible, and commands that run in it."""
+"""An environment for each driver, in which only that driver is visible, and its commands."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 ROOT: Final = Path(__file__).parents[2]
 INSIDE: Final = Path(__file__).parent / "inside"
 _OURS: Final = ("core", "tests/conformance")
-# What the caller's environment says of Python, of us and of drivers is not the driver's.
+# The caller's settings of Python, tensorplug and drivers do not apply to this driver.
 _HIDDEN: Final = ("PYTHON", "VIRTUAL_ENV", "TENSORPLUG_", "OCL_", "OPENCL_", "PYOPENCL_", "POCL_")
 
 
@@ -29,8 +29,7 @@ class SetUpError(Exception):
 class Environment:
     """The environment of one driver below ``folder``, made if it is not there.
 
-    What is there of this repository is as it is now; nothing that an earlier run compiled or found
-    out of a driver is left.
+    It has this repository's current state, and no programs or verdicts of earlier runs.
     """
 
     def __init__(self, driver: Driver, folder: Path) -> None:
@@ -43,7 +42,7 @@ class Environment:
         self._bin = self._site / "bin"
 
     def set_up(self, seconds: float) -> None:
-        """Make it.
+        """Create the environment.
 
         Raises:
             SetUpError: pip fails, or does not end in time.
@@ -73,7 +72,7 @@ class Environment:
 
     @property
     def library(self) -> Path | str | None:
-        """The driver's library, None where it is not installed."""
+        """The driver's library, None if it is not installed."""
         return self.driver.library(self._site)
 
     def command(self, name: str, *arguments: str, seconds: float) -> int | None:
@@ -91,7 +90,7 @@ class Environment:
         mine = {
             "OCL_ICD_VENDORS": str(self._vendors),
             "TENSORPLUG_OPENCL_CACHE": str(self._cache / "tensorplug"),
-            "XDG_CACHE_HOME": str(self._cache),  # where PoCL and Mesa keep what they have compiled
+            "XDG_CACHE_HOME": str(self._cache),  # where PoCL and Mesa keep compiled programs
             **self.driver.variables,
         }
         kept = {name: text for name, text in os.environ.items() if not name.startswith(_HIDDEN)}

@@ -92,7 +92,7 @@ def _counted(passed: int, failed: int) -> str:
 
 
 def _told(result: Result) -> Iterator[str]:
-    """Yield what a reader should know of a driver beside its row."""
+    """Yield remarks on a driver, besides its row."""
     if result.trial == NOT_INSTALLED:
         return
     yield from result.findings

@@ -1,4 +1,4 @@
-"""What came of a driver: read from reports and logs, kept as JSON."""
+"""The results of drivers: read from reports and logs, kept as JSON."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _PLACE: Final = re.compile(r"\s*(?:at (?:global|local|private) memory )?address 
 
 @dataclass(frozen=True)
 class Result:
-    """What came of one driver on one processor.
+    """The result of one driver on one processor.
 
     ``trial``: its verdict; ``refused``: why the backend does not open it. ``level``: the one that
-    was run, 0 if none was; ``certified``: whether it conforms. ``passed`` and ``failed`` count its
-    rows, or the kernels that were watched; ``beyond`` the rows of level 3 that passed, failed, and
-    are there. ``failures``: a line for each row, check or kernel. ``note``: why less was done.
+    was run, 0 for none; ``certified``: whether it conforms. ``passed`` and ``failed`` count its
+    rows, or the watched kernels; ``beyond`` counts the rows of level 3: passed, failed, and all.
+    ``failures``: a line for each row, check or kernel. ``note``: why less was done.
     """
 
     driver: str
@@ -60,18 +60,18 @@ class Result:
 
     @property
     def key(self) -> tuple[str, str]:
-        """What a new result replaces an earlier one by."""
+        """The key by which a new result replaces an earlier one."""
         return self.driver, self.processor
 
     @property
     def wrong(self) -> bool:
-        """Whether a driver that may be used does not do what it should."""
+        """Whether a usable driver has failures."""
         opened = self.trial not in (NOT_INSTALLED, NO_DEVICE, UNSOUND)
         return opened and bool(self.failures or self.note)
 
 
 def certified(result: Result, report: Report) -> Result:
-    """Return ``result`` with what a report of the whole level says."""
+    """Return ``result`` with a report of the whole level."""
     passed, failed = _counted(report["rows"])
     return replace(
         result,
@@ -129,7 +129,7 @@ def _first(text: str) -> str:
 
 
 def watched(result: Result, text: str) -> Result:
-    """Return ``result`` with what a simulator has said of each call.
+    """Return ``result`` with a simulator's messages on each call.
 
     ``text`` has a line that begins with ``@@`` where a call begins and where it ends. All else
     that is written between them is a finding.
@@ -163,7 +163,7 @@ def watched(result: Result, text: str) -> Result:
 
 
 def _said(text: str) -> tuple[list[tuple[str, str]], list[list[str]], bool]:
-    """Return the calls, what was written during each of them, and whether the last line came."""
+    """Return the calls, the messages during each of them, and whether the last line came."""
     calls: list[tuple[str, str]] = []
     messages: list[list[list[str]]] = []
     ended = within = False
@@ -198,7 +198,7 @@ def _told(lines: Sequence[str]) -> str:
 
 
 def read(path: Path) -> list[Result]:
-    """Return the results that ``path`` holds; none where there is no such file."""
+    """Return the results in ``path``; none if there is no such file."""
     if not path.exists():
         return []
     return [_of(load) for load in json.loads(path.read_text("utf-8"))]
@@ -221,7 +221,7 @@ def write(path: Path, results: Iterable[Result]) -> None:
 def joined(before: Iterable[Result], now: Iterable[Result]) -> list[Result]:
     """Return the results of both in order: of one driver and processor, that of ``now``.
 
-    That a driver could not be tried replaces nothing.
+    A result without a trial replaces nothing.
     """
     found = {result.key: result for result in before}
     for result in now:

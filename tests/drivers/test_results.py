@@ -1,4 +1,4 @@
-"""Reading what came of a driver, keeping it, and writing the matrix."""
+"""Reading the results of drivers, keeping them, and writing the matrix."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BARE = Result("acme", "Acme's", "Acme 1 (family 2, model 3)", "2026-11-22", "0.1
 SOUND = replace(BARE, trial="sound", device="Acme One", version="7.1")
 
 LOG = """\
-WARNING: what comes before the first call is nobody's
+WARNING: this message before the first call belongs to none
 @@ control beyond its end
 
 Invalid write of size 4 at global memory address 0x2000000000040
@@ -71,7 +71,7 @@ CALL = (
 )
 
 
-def test_what_a_simulator_says_of_each_kernel() -> None:
+def test_messages_of_a_simulator_for_each_kernel() -> None:
     found = results.watched(SOUND, LOG)
     assert (found.watched, found.passed, found.failed, found.note) == (4, 1, 2, "")
     assert found.failures == (
@@ -84,7 +84,7 @@ def test_what_a_simulator_says_of_each_kernel() -> None:
 @pytest.mark.parametrize(
     ("change", "note"),
     [
-        # A wrong program of which nothing is said, and a process that died in a call.
+        # A wrong program without messages, and a process that died in a call.
         (("Invalid write", "@@ done\nInvalid write"), "beyond its end in a program that is wrong"),
         (("@@ done\n@@ end\n", ""), "it did not survive Neg float32, case 'edges'"),
         ((LOG, "Traceback\n"), "it did not survive its start"),
@@ -114,7 +114,7 @@ ROWS = [
 CHECK = {"level": 1, "check": "nothing leaks", "status": "fail", "message": "2 bytes"}
 
 
-def test_what_a_report_certifies() -> None:
+def test_reports_certify_drivers() -> None:
     found = results.certified(SOUND, report(2, ROWS[:2], conformant=True))
     assert (found.level, found.certified, found.passed, found.failed) == (2, True, 1, 0)
     assert not found.wrong
@@ -138,7 +138,7 @@ def test_parts_of_level_3_add_up_without_rows_of_level_2() -> None:
 
 
 @pytest.mark.parametrize("trial", [NOT_INSTALLED, NO_DEVICE, UNSOUND])
-def test_a_driver_that_is_not_opened_is_no_failure(trial: str) -> None:
+def test_a_driver_that_is_not_opened_is_not_a_failure(trial: str) -> None:
     assert not replace(BARE, trial=trial, note="why", refused="why").wrong
     assert replace(BARE, trial=NOT_SET_UP, note="why").wrong
 

@@ -94,7 +94,7 @@ def main() -> int:
 
 
 def _cache(folder: Path) -> Path:
-    """Return a folder for programs and verdicts that is not the user's own.
+    """Return a folder for programs and verdicts, separate from the user's.
 
     A process that dies while it builds a program leaves a mark, and later ones leave that program
     out. Here most of those that die were stopped, for lack of time.

@@ -1,6 +1,6 @@
-"""What a device reaches with the simplest kernels: streams of memory, sums in registers.
+"""The rates of a device with the simplest kernels: streams of memory, sums in registers.
 
-No op of a library can be faster, whatever a data sheet says.
+Ops of a library cannot be faster, whatever a data sheet says.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ OTHER_WIDTHS: Final = (1, 8, 16)
 
 
 class Ceiling(NamedTuple):
-    """One rate: what was done, in which dtype, how much per second in billions, and the unit."""
+    """One rate: the kernel, its dtype, billions per second, and the unit."""
 
     what: str
     dtype: str
@@ -70,7 +70,7 @@ class Ceiling(NamedTuple):
 
 
 def ceilings(device: cl.Device) -> Iterator[Ceiling]:
-    """Yield what ``device`` reaches: streams first, then arithmetic by dtype and vector."""
+    """Yield the rates of ``device``: streams first, then arithmetic by dtype and vector."""
     context = cl.Context([device])
     queue = cl.CommandQueue(
         context, device, properties=cl.command_queue_properties.PROFILING_ENABLE

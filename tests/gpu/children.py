@@ -1,4 +1,4 @@
-"""A process that may take so long and no longer, with its output in a file."""
+"""A process with a time limit, and its output in a file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class End:
 
     @property
     def told(self) -> str:
-        """How it ended, in words; "" where it ended well."""
+        """The end in words; "" after success."""
         if self.status is None:
             return f"stopped after {self.seconds:.0f} s, its share of the time"
         if self.status < 0:
@@ -48,7 +48,7 @@ def run(
     folder: Path,
     look: Callable[[], None],
 ) -> End:
-    """Run ``command`` in ``folder``, for ``limit`` seconds at most, and ``look`` meanwhile."""
+    """Run ``command`` in ``folder`` for at most ``limit`` seconds, and call ``look`` meanwhile."""
     began = looked = time.monotonic()
     with (
         log.open("wb") as output,

@@ -1,8 +1,8 @@
 """Levels of the conformance suite, each by itself: ``conformance.py --levels 0 1 2``.
 
-The suite's own command runs all levels up to one, and writes its report at the end. Here each
-row is told when it is done, nothing is run twice, and the report is written once all levels up to
-one are complete. Rows of the common dtypes come first, for a run that is stopped.
+The suite's own command runs all levels up to one, and writes its report at the end. Here each row
+is reported when it is done, no row runs twice, and the report is written once all levels up to one
+are complete. Rows of the common dtypes come first, for a run that is stopped.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def main() -> int:
 
 
 def _run(level: int, target: Target, limits: Limits, jobs: int, folder: Path) -> None:
-    """Run the items of one level; keep the outcomes in a file of its own."""
+    """Run the items of one level; keep the outcomes in a separate file."""
     items, _ = items_of(level, entries(extension_tables()), Selection())
     tell("level", level=level, items=len(items))
     print(f"level {level}: {len(items)} rows and checks", flush=True)
@@ -135,7 +135,7 @@ def _in_order(items: Sequence[Item], kept: Sequence[Any]) -> list[Outcome]:
 
 
 def _render(found: dict[str, Any], folder: Path) -> None:
-    """Write the other forms of the report, as far as there is what they need."""
+    """Write the other forms of the report, as far as their requirements are installed."""
     try:
         from tensorplug_conformance.rendering import render
         from tensorplug_conformance.reproduction import write_scripts

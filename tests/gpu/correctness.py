@@ -1,6 +1,6 @@
 """The tests of the backend, in ``tests/opencl``: ``correctness.py [--device opencl:1]``.
 
-Where a test takes the process down, the next one goes on behind it.
+If a test takes the process down, a new process continues after it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ HERE: Final = Path(__file__).resolve().parent
 ROOT: Final = HERE.parents[1]
 AGAIN: Final = 10  # processes at most
 ENDED: Final = (0, 1, 5)  # exit statuses of pytest after all tests: passed, failed, none were left
-CONFIGURED: Final = ("pytest_timeout", "xdist")  # what the project's configuration needs
+CONFIGURED: Final = ("pytest_timeout", "xdist")  # requirements of the project's configuration
 
 
 def main() -> int:
@@ -53,7 +53,7 @@ def main() -> int:
 
 
 def _configuration(jobs: int) -> list[str]:
-    """Return pytest's options: the project's own where what they need is installed."""
+    """Return pytest's options: the project's own if their requirements are installed."""
     if all(map(find_spec, CONFIGURED)):
         return ["--numprocesses", str(jobs)] if jobs > 1 else []
     file = Path(os.environ[FILE]).with_name("pytest.ini")
@@ -62,7 +62,7 @@ def _configuration(jobs: int) -> list[str]:
 
 
 def _crashed(status: int) -> None:
-    """Tell of the test that was begun last and has no outcome."""
+    """Report the test that was begun last and has no outcome."""
     done = told()
     begun = [record["test"] for record in records() if record["about"] == "start"]
     if begun and begun[-1] not in done:

@@ -1,6 +1,6 @@
-"""What the machine and the device are: ``facts.py [--device NAME]``.
+"""The facts of the machine and the device: ``facts.py [--device NAME]``.
 
-Without a name, the first GPU is taken. The exit status is 2 where there is no such device.
+Without a name, it takes the first GPU. The exit status is 2 if there is no such device.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _name(number: int) -> str:
 
 
 def _chosen(devices: Sequence[Any], named: str, hardware: str) -> int | None:
-    """Return the number of the device that is meant, as ``tp.set_backend`` numbers them."""
+    """Return the number of the chosen device, as ``tp.set_backend`` numbers them."""
     import pyopencl as cl
 
     from tensorplug_opencl import device

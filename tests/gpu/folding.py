@@ -1,4 +1,4 @@
-"""What a step's program has reported so far, in short: what ``result.json`` has of it."""
+"""The reports of a step's program so far, in short, for ``result.json``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FAILED: Final = ("fail", "fallback", "missing")
 
 
 def read(file: Path) -> list[dict[str, Any]]:
-    """Return the records in ``file``: a list, or one in each line that is there whole."""
+    """Return the records in ``file``: a list, or one in each complete line."""
     try:
         text = file.read_text("utf-8", errors="replace")
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Drivers of GPUs that lie on the machine, but that no file tells OpenCL's loader of.
+"""Drivers of GPUs that are on the machine, but not registered with OpenCL's loader.
 
 In containers that is common: the host's libraries are mounted, ``/etc/OpenCL/vendors`` is not.
 """
@@ -45,8 +45,8 @@ def unregistered(places: Iterable[str | Path] = (), system: Path = SYSTEM) -> li
 def register(folder: Path, system: Path = SYSTEM) -> tuple[dict[str, str], list[str]]:
     """Write .icd files into ``folder`` for drivers that have none.
 
-    Return the environment variables that let the loader find them, and what is to be said of
-    it: nothing of either where the user names a folder, or where all drivers are known.
+    Return the environment variables that let the loader find them, and a remark. Both are empty if
+    the user names a folder, or if all drivers are registered.
     """
     if os.environ.get(VENDORS):
         return {}, []

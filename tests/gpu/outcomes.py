@@ -1,7 +1,7 @@
 """A plugin of pytest: tells the outcome of each test at once, and runs on the chosen device.
 
-Tests of all files take turns, so that a run that is stopped has tried some of each. Those that an
-earlier process has told of are left out: it died, and this one goes on.
+Tests of all files take turns, so that a stopped run has tried some of each. Tests with an outcome
+from an earlier process are left out: that process died, and this one continues.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def told() -> set[str]:
 
 
 def records() -> list[dict[str, Any]]:
-    """Return what was told so far."""
+    """Return the records so far."""
     file = Path(os.environ[FILE])
     if not file.exists():
         return []
@@ -72,7 +72,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     if _silent:
         return
     outcome = report.outcome
-    if report.when == "???":  # what pytest-xdist says of a test that took its process down
+    if report.when == "???":  # pytest-xdist's message for a test that took its process down
         outcome = "crashed"
     elif outcome == "passed" and report.when != "call":
         return

@@ -1,4 +1,4 @@
-"""What devices can do at most: by their vendors' data sheets, and by their units and clocks.
+"""The peak rates of devices: from vendors' data sheets, or from their units and clocks.
 
 Rates are those of the vector units, without matrix units (tensor cores), which OpenCL C does not
 reach. Memory in GB/s, arithmetic in GFLOP/s, a fused multiplication and addition counted as two.
@@ -26,9 +26,9 @@ INTEL: Final = "Intel's product page"
 
 @dataclass(frozen=True)
 class Peak:
-    """The most that a device can do: ``memory`` in GB/s, ``flops`` by dtype in GFLOP/s.
+    """The peak rates of a device: ``memory`` in GB/s, ``flops`` by dtype in GFLOP/s.
 
-    ``source`` is where that is from.
+    ``source`` is the origin of these numbers.
     """
 
     memory: float | None = None
@@ -92,14 +92,14 @@ KNOWN: Final = (
     _row(r"\bData Center GPU Max 1100\b", 1228.8, 22.2, 22.2, None, INTEL),
 )
 
-# Lanes for float32 of one compute unit, by what a device says of itself.
+# Lanes for float32 of one compute unit, by the device's own facts.
 _NVIDIA_LANES: Final = {(6, 0): 64, (7, 0): 64, (7, 2): 64, (7, 5): 64, (8, 0): 64}
 _NVIDIA_OTHERS: Final = 128
 _INTEL_LANES: Final = 8  # of an execution unit, which OpenCL calls a compute unit
 
 
 def lanes(facts: Mapping[str, Any]) -> int | None:
-    """Return the lanes for float32 of one compute unit; None where that is not known."""
+    """Return the lanes for float32 of one compute unit; None if unknown."""
     if facts.get("kind") != "GPU":
         return None  # a core's vectors, and how many it takes at once, no driver tells
     capability = facts.get("compute capability")
@@ -113,7 +113,7 @@ def lanes(facts: Mapping[str, Any]) -> int | None:
 
 
 def of_units(facts: Mapping[str, Any]) -> Peak | None:
-    """Return the peak by units, clock and lanes, for float32; None where one is not known."""
+    """Return the peak by units, clock and lanes, for float32; None if one is unknown."""
     units, clock, width = facts.get("compute units"), facts.get("clock MHz"), lanes(facts)
     if not (units and clock and width):
         return None
@@ -122,7 +122,7 @@ def of_units(facts: Mapping[str, Any]) -> Peak | None:
 
 
 def peak_of(facts: Mapping[str, Any]) -> Peak | None:
-    """Return the most that the device with these facts can do, as far as anybody says."""
+    """Return the peak of the device with these facts, as far as it is known."""
     named = f"{facts.get('board', '')} {facts.get('hardware', '')}"
     if facts.get("kind") == "GPU":
         for pattern, peak in KNOWN:
@@ -132,5 +132,5 @@ def peak_of(facts: Mapping[str, Any]) -> Peak | None:
 
 
 def share(rate: float | None, of: float | None) -> float | None:
-    """Return ``rate`` as a part of ``of``; None where either is not known."""
+    """Return ``rate`` as a part of ``of``; None if either is unknown."""
     return rate / of if rate is not None and of else None

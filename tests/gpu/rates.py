@@ -1,7 +1,7 @@
-"""What ops reach: bytes and floating-point operations per second, on large tensors.
+"""The rates of ops: bytes and floating-point operations per second, on large tensors.
 
-``device_ms`` is by the device's own clock, ``wall_ms`` from the call until the device is done.
-Sizes are what the device does in some milliseconds, by a first run.
+``device_ms`` is by the device's own clock, ``wall_ms`` from the call until the device is done. A
+first run chooses sizes that take the device some milliseconds.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _add(x: Any) -> Call:
 
 
 def _copy(x: Any) -> Call:
-    """Two halves joined: each element is read and written once."""
+    """Join two halves: each element is read and written once."""
     half = x.shape[0] // 2
     first, second = tp.full((half,), 1.0, dtype=x.dtype), tp.full((half,), 2.0, dtype=x.dtype)
     return lambda: tp.concat([first, second])
@@ -101,7 +101,7 @@ _failed: list[str] = []
 
 
 def _trying(what: str, run: Callable[[], Any]) -> Any:
-    """Return what comes of ``run``; tell of an error, and go on."""
+    """Return the result of ``run``; report an error, and continue."""
     try:
         return run()
     except Exception as error:  # noqa: BLE001  # the other rates can still be had
@@ -112,7 +112,7 @@ def _trying(what: str, run: Callable[[], Any]) -> Any:
 
 
 def _ceilings(device: Any) -> float:
-    """Tell what simple kernels reach; return GB/s of a copy."""
+    """Report the rates of simple kernels; return GB/s of a copy."""
     copied = 0.0
     for ceiling in ceilings(device):
         tell("ceiling", **ceiling._asdict())
@@ -124,7 +124,7 @@ def _ceilings(device: Any) -> float:
 
 
 def _logarithm(moved: float, memory: float, most: int) -> int:
-    """Return how many elements, as a power of 2, move in the time given at ``memory`` GB/s."""
+    """Return how many elements, as a power of 2, move in the allowed time at ``memory`` GB/s."""
     count = min(SECONDS * memory * 1e9 / moved, most / 8)
     return max(SMALLEST, min(LARGEST, int(count).bit_length() - 1))
 
@@ -148,7 +148,7 @@ def _measured(
 
 
 def _seconds(call: Call) -> float:
-    """Return what a second call takes: the first one may compile."""
+    """Return the seconds of a second call: the first one may compile."""
     call()
     tp.synchronize()
     began = time.perf_counter()
@@ -158,7 +158,7 @@ def _seconds(call: Call) -> float:
 
 
 def _matmul(dtype: str, most: int) -> None:
-    """The largest product that a first run of the smallest one lets expect in the time."""
+    """Measure the largest product that fits the time, judged by a run of the smallest one."""
     rate = 2 * SIDES[-1] ** 3 / _seconds(_product(SIDES[-1], dtype))
     fitting = (
         side
@@ -184,7 +184,7 @@ def _vector(memory: float) -> None:
 
 
 def _convolution() -> None:
-    """3 x 3 taps on 56 x 56 images of 64 channels, as many as the time allows."""
+    """Measure 3 x 3 taps on 56 x 56 images of 64 channels, as many as the time allows."""
 
     def prepared(count: int) -> Call:
         x, taps = tp.full((count, 56, 56, 64), 0.5), tp.full((3, 3, 64, 64), 0.5)
@@ -197,7 +197,7 @@ def _convolution() -> None:
 
 
 def _transfers() -> None:
-    """Between host and device, 64 MiB: by the wall clock alone."""
+    """Measure copies of 64 MiB between host and device, by the wall clock."""
     array = np.random.default_rng(0).random(1 << 24, dtype=np.float32)
     there = tp.asarray(array)
 

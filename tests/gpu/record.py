@@ -1,4 +1,4 @@
-"""``result.json`` and ``summary.md``: what was done so far, on disk at any time."""
+"""``result.json`` and ``summary.md``: the results so far, on disk at any time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Record"]
 
 
 class Record:
-    """What a run has done so far, in ``folder``; a folder of an earlier run is written over."""
+    """The results of a run so far, in ``folder``; it overwrites a folder of an earlier run."""
 
     def __init__(self, folder: Path, root: Path, budget: float, command: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -44,7 +44,7 @@ class Record:
 
     @property
     def seconds(self) -> float:
-        """How long it has taken so far."""
+        """The seconds it has taken so far."""
         return time.monotonic() - self._began
 
     def file(self, step: str, ending: str) -> Path:
@@ -52,7 +52,7 @@ class Record:
         return self.folder / f"{step}.{ending}"
 
     def note(self, step: str, **state: Any) -> None:
-        """Take in what is known of a step, and what its program has told."""
+        """Store the facts of a step and the reports of its program."""
         kept = self.result["steps"].setdefault(step, {})
         kept |= state
         records = read(self.file(step, "jsonl")) or read(self.file(step, "rows.json"))
@@ -61,7 +61,7 @@ class Record:
         self.save()
 
     def save(self) -> None:
-        """Write both files; each of them is there whole at any time."""
+        """Write both files; each of them is complete at any time."""
         self.result["seconds"] = round(self.seconds, 1)
         self._write("result.json", json.dumps(self.result, indent=1) + "\n")
         self._write("summary.md", page(self.result))
@@ -73,7 +73,7 @@ class Record:
 
 
 def _commit(root: Path) -> str:
-    """Return the commit that is tried, "unknown" outside of a repository."""
+    """Return the commit under test, "unknown" outside of a repository."""
     told = "unknown"
     with suppress(OSError, subprocess.SubprocessError):
         command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"]

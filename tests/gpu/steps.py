@@ -1,4 +1,4 @@
-"""What is done on a device, in the order of what matters most, and how long each may take."""
+"""The steps on a device, the most important first, and their shares of the time."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 
 __all__ = ["LEAST", "STEPS", "WORKLOADS", "Step", "allowance"]
 
-LEAST: Final = 5.0  # seconds; nothing is begun with less
+LEAST: Final = 5.0  # seconds; no step begins with less
 
-# In the order of what they tell: how the device does at large, in models, in single kernels.
+# From the general to the specific: the device at large, models, single kernels.
 WORKLOADS: Final = (
     *("large_add", "large_exp", "large_sum", "large_matmul_float32", "large_softmax"),
     *("large_transpose", "large_conv", "transformer", "cnn", "mlp", "opencl_launch", "add16"),
@@ -42,7 +42,7 @@ class Step:
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """All modules that the step imports."""
+        """The modules that the step imports."""
         return ("numpy", "pyopencl", "tensorplug", "tensorplug_opencl", *self.needs)
 
 
@@ -100,6 +100,6 @@ STEPS: Final = (
 def allowance(step: Step, left: Sequence[Step], seconds: float) -> float:
     """Return how long ``step`` may take of the seconds that remain for the steps ``left``.
 
-    What earlier steps did not use goes to all that are left.
+    Time that earlier steps did not use goes to the remaining ones.
     """
     return seconds * step.share / sum(other.share for other in left)

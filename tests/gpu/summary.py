@@ -1,4 +1,4 @@
-"""The page for an issue: what was found on the device, what failed, what was not done."""
+"""The page for an issue: the results on the device, failures, and missing steps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["page"]
 
 SHOWN: Final = 12  # failures of one step; the logs have them all
 LENGTH: Final = 240  # letters of a reason
-WHOLE: Final = ("done", "failed")  # steps that came to their end
+WHOLE: Final = ("done", "failed")  # completed steps
 
 # Facts on the page, the others are in result.json.
 _ABOUT: Final = (
@@ -38,7 +38,7 @@ _ABOUT: Final = (
 
 
 def page(result: Mapping[str, Any]) -> str:
-    """Return the page, in Markdown, of what is in ``result.json``."""
+    """Return the page, in Markdown, from ``result.json``."""
     steps: Mapping[str, Any] = result["steps"]
     blocks = [_head(result), _states(result), _failed(steps), *_rest(result)]
     for step in STEPS:
@@ -63,7 +63,7 @@ def _cell(value: Any) -> str:
 
 def _short(text: str) -> str:
     text = " ".join(text.split())
-    if text.startswith(("File ", "Traceback")):  # what went wrong stands at its end
+    if text.startswith(("File ", "Traceback")):  # the error stands at its end
         return text if len(text) <= LENGTH else f"...{text[3 - LENGTH :]}"
     return text if len(text) <= LENGTH else f"{text[: LENGTH - 3]}..."
 
@@ -124,7 +124,7 @@ def _failed(steps: Mapping[str, Any]) -> list[str]:
 
 
 def _rest(result: Mapping[str, Any]) -> list[list[str]]:
-    """Return what was not done, or not to its end."""
+    """Return the steps that are missing or incomplete."""
     lines = []
     for step in STEPS:
         state = result["steps"].get(step.name, {})
@@ -324,7 +324,7 @@ def _benchmarks(results: Mapping[str, Any], steps: Mapping[str, Any]) -> list[st
 
 
 def _others(ours: Mapping[str, Any], contenders: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the ratios to all that is neither ours nor PyTorch nor NumPy, with their names."""
+    """Return the ratios to libraries other than ours, PyTorch and NumPy, with their names."""
     known = ("tensorplug", "torch", "numpy")
     return ", ".join(
         f"{_ratio(ours, row)} ({name})"
@@ -339,7 +339,7 @@ def _time(row: Mapping[str, Any]) -> str:
 
 
 def _ratio(ours: Mapping[str, Any], theirs: Mapping[str, Any] | None) -> str:
-    """Return our time by theirs; by rounds where theirs is the baseline."""
+    """Return our time by theirs; by rounds if theirs is the baseline."""
     if theirs is None:
         return ""
     if theirs["contender"] == ours["baseline"]:

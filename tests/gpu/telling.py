@@ -1,4 +1,4 @@
-"""What a step's program tells the one that started it: a record in each line of a file."""
+"""The reports of a step's program to the one that started it: a record in each line of a file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FILE: Final = "GPU_RECORDS"  # the environment variable that names the file
 
 
 def tell(about: str, **what: Any) -> None:
-    """Append a record; it is in the file when this returns, whatever comes then."""
+    """Append a record; it is in the file when this returns."""
     line = json.dumps({"about": about, **what}, default=str) + "\n"
     name = os.environ.get(FILE)
     if name is None:

@@ -1,4 +1,4 @@
-"""What becomes of the records of a step: counts, and what failed."""
+"""Folding the records of a step: counts and failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which peak a device has, by its name or its units, and what part of it a rate is."""
+"""The peak of a device, by its name or its units, and rates as parts of it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from peaks import KNOWN, lanes, of_units, peak_of, share
 
 NAMES = (
-    # as OpenCL says it, GB/s, TFLOP/s in float32
+    # as OpenCL names it, GB/s, TFLOP/s in float32
     ("NVIDIA H200 (NVIDIA CUDA)", "", 4800, 67),
     ("NVIDIA H200 NVL (NVIDIA CUDA)", "", 4800, 60),
     ("NVIDIA GH200 480GB (NVIDIA CUDA)", "", 4000, 67),

@@ -11,7 +11,7 @@ from steps import STEPS, WORKLOADS, allowance
 HERE = Path(__file__).parent
 
 
-def test_each_step_has_a_program_a_fold_and_a_name_of_its_own():
+def test_each_step_has_a_program_a_fold_and_a_unique_name():
     for step in STEPS:
         assert (HERE / step.program).exists(), step
         assert fold(step.name, []).get("failures") == []
@@ -32,7 +32,7 @@ def test_all_steps_that_take_what_they_may_end_with_the_time():
     assert left == pytest.approx(0)
 
 
-def test_what_a_step_leaves_goes_to_the_others_in_proportion():
+def test_unused_time_goes_to_the_others_in_proportion():
     after_none = [allowance(step, STEPS[1:], 600) for step in STEPS[1:]]
     after_all = [allowance(step, STEPS[1:], 500) for step in STEPS[1:]]
     assert all(one > other for one, other in zip(after_none, after_all, strict=True))

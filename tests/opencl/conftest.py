@@ -64,7 +64,7 @@ def context():
 
 @pytest.fixture(scope="session")
 def core_context():
-    """Return one of an engine that has the core's decompositions too."""
+    """Return a context of an engine that also has the core's decompositions."""
     require_device()
     engine = Engine(Source(), core_registry(), fallback="error")
     return Context(engine, engine.open("opencl"))
@@ -72,7 +72,7 @@ def core_context():
 
 @pytest.fixture
 def backend():
-    """Return a backend of its own, for tests that break it."""
+    """Return a new backend, for tests that break it."""
     require_device()
     opened = OpenCLBackend.open(None)
     yield opened
@@ -81,7 +81,7 @@ def backend():
 
 @pytest.fixture
 def refusing(monkeypatch) -> Callable[[Runtime, int], list[int]]:
-    """Return what has a runtime refuse groups above a size, and returns those that it refused."""
+    """Return a function that lets a runtime refuse larger groups, and returns the refused ones."""
 
     def limit(runtime: Runtime, most: int) -> list[int]:
         launch, refused = runtime.launch, []

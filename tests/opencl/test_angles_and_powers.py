@@ -1,6 +1,6 @@
 """Inverse trigonometric functions and powers, which are our own, over their whole range.
 
-What is expected is computed by NumPy in extended precision.
+NumPy computes the expected values in extended precision.
 """
 
 from __future__ import annotations

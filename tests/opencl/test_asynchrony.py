@@ -1,4 +1,4 @@
-"""Nothing waits but reads and ``synchronize``; devices take the time of their work."""
+"""Only reads and ``synchronize`` wait; devices take the time of their work."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TURNS = 100_000_000  # some tenths of a second
 
 
 def spun(turns):
-    """Return what SPIN makes of 0."""
+    """Return SPIN's result for 0."""
     factor, term, state = 1664525, 1013904223, 0
     mask = (1 << 32) - 1
     while turns:  # by doubling: x -> factor x + term, turns times
@@ -42,11 +42,11 @@ def spun(turns):
 
 @pytest.fixture
 def busy(backend):
-    """Return a function that gives the device something to do, and what of it is not done."""
+    """Return a function that keeps the device busy, and the list of unfinished work."""
     launch = backend.runtime.launch(SPIN, 2, [np.int32(TURNS)], 4)
     x = backend.from_host(np.zeros(4, np.int32))
     y = backend.from_host(np.zeros(4, np.int32))
-    launch(x, y)  # a program that nobody has run before is waited for
+    launch(x, y)  # the first run of a program is waited for
 
     def work():
         launch(x, y)
@@ -118,7 +118,7 @@ def test_copies_under_way_are_bounded(monkeypatch, backend, busy):
 
 @tried(4)
 def test_through_pinned_memory(monkeypatch, backend, busy):
-    """As on devices with memory of their own, which drivers fill from there directly."""
+    """As on devices with separate memory, which drivers fill directly from pinned memory."""
     stage = backend.runtime.staging
     monkeypatch.setattr(stage, "pins", True)
     monkeypatch.setattr(staging, "PINNED_BYTES", 3 << 16)
@@ -134,13 +134,13 @@ def test_through_pinned_memory(monkeypatch, backend, busy):
         backend.synchronize()
     assert stage._pinned == 3 << 16
     event, _ = busy()
-    odd = backend.from_host(np.arange(33, dtype=np.int8)[::-1])  # a copy of its own: not again
+    odd = backend.from_host(np.arange(33, dtype=np.int8)[::-1])  # a separate copy: not again
     assert [copy.block for copy in stage._waiting] == [None]
     assert backend.to_host(odd).tolist() == list(range(32, -1, -1))
 
 
 def test_a_driver_that_cannot_pin(monkeypatch, backend, busy):
-    def refuse(*_given):
+    def refuse(*_arguments):
         raise cl.MemoryError(cl._cl._ErrorRecord("clCreateBuffer", -4, ""))
 
     stage = backend.runtime.staging
@@ -181,7 +181,7 @@ def test_the_usual_queue_keeps_no_times(backend, busy):
 
 
 def test_a_queue_waits_for_the_other_one(monkeypatch, backend, busy):
-    """PoCL orders what uses the same memory by itself; that is not every driver's way."""
+    """PoCL orders commands on the same memory by itself; other drivers do not."""
     barrier, waits = cl.enqueue_barrier, []
 
     def noted(queue, wait_for):
@@ -198,7 +198,7 @@ def test_a_queue_waits_for_the_other_one(monkeypatch, backend, busy):
 
 
 def test_the_queues_follow_each_other(backend, busy):
-    """What one queue writes the other one reads, though nobody waits in between."""
+    """One queue reads what the other one writes, without a wait in between."""
     runtime = backend.runtime
     launch = runtime.launch(SPIN, 2, [np.int32(TURNS // 8)], 4)
     x = backend.from_host(np.zeros(4, np.int32))
@@ -224,7 +224,7 @@ def test_other_threads_are_not_counted(backend, busy):
     assert end() == 0
 
 
-def test_what_fails_while_measuring_ends_it(monkeypatch, backend, busy):
+def test_a_failure_ends_measuring(monkeypatch, backend, busy):
     end = backend.measure()
     monkeypatch.setattr(cl, "enqueue_nd_range_kernel", Failing(-9999, 9))
     with pytest.raises(DeviceLostError, match="running 'spin'"):

@@ -1,4 +1,4 @@
-"""What kills a process does it once: attempts that nobody survived are known to the next."""
+"""Fatal attempts are remembered: a program kills only one process."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def other_process():
         process.stdout.close()
 
 
-def test_what_ends_leaves_nothing(folder):
+def test_finished_attempts_leave_nothing(folder):
     with attempts.attempting("key", program="exp"):
         (file,) = folder.iterdir()
         assert json.loads(file.read_text()) == {"program": "exp", "process": str(os.getpid())}
@@ -62,13 +62,13 @@ def test_what_ends_leaves_nothing(folder):
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-def test_an_error_is_no_crash(folder, error):
+def test_an_error_is_not_a_crash(folder, error):
     with pytest.raises(error), attempts.attempting("key"):
         raise error
     assert not list(folder.iterdir())
 
 
-def test_what_another_process_is_at_is_no_crash(folder, other_process):
+def test_an_attempt_of_another_process_is_not_a_crash(folder, other_process):
     other_process("run")
     assert attempts.find_fatal("key") is None
     with attempts.attempting("key"):
@@ -76,7 +76,7 @@ def test_what_another_process_is_at_is_no_crash(folder, other_process):
     assert len(list(folder.iterdir())) == 1  # still the other process's
 
 
-def test_a_second_thread_at_it_is_no_crash(folder):
+def test_an_attempt_of_a_second_thread_is_not_a_crash(folder):
     with attempts.attempting("key"):
         assert attempts.find_fatal("key") is None
         with attempts.attempting("key"):
@@ -85,19 +85,19 @@ def test_a_second_thread_at_it_is_no_crash(folder):
 
 
 @pytest.mark.parametrize("step", ["build", "run"])
-def test_what_killed_a_process_is_known(folder, other_process, step):
+def test_fatal_attempts_are_known(folder, other_process, step):
     process = other_process(step)
     process.send_signal(signal.SIGKILL)
     process.wait()
     found = attempts.find_fatal("key")
     assert found.story == {"program": "exp", "step": step, "process": str(process.pid)}
-    assert attempts.find_fatal("key") == found  # until somebody says otherwise
+    assert attempts.find_fatal("key") == found  # until the user says otherwise
     attempts.forget()
     assert attempts.find_fatal("key") is None
     assert not list(folder.iterdir())
 
 
-def test_forgetting_spares_what_is_under_way(folder, other_process):
+def test_forgetting_spares_running_attempts(folder, other_process):
     other_process("run")
     attempts.forget()
     assert len(list(folder.iterdir())) == 1
@@ -118,7 +118,7 @@ def test_without_a_cache_nothing_is_noted(monkeypatch, folder):
 
 # With kernels ----------------------------------------------------------------------------------
 
-# A driver that dies over one program: where it is built, or where it runs.
+# A driver that dies over one program: when it is built, or when it runs.
 PROGRAM = """
 import json, os, signal, sys, warnings
 import pyopencl as cl
@@ -201,7 +201,7 @@ def test_a_kernel_that_kills_the_process_does_it_once(folder, step):
     assert json.loads(later.stdout)["said"] == []
 
 
-def test_an_interrupted_run_is_no_crash(folder):
+def test_an_interrupted_run_is_not_a_crash(folder):
     told = json.loads(ran("never").stdout)
     assert (told["how"], told["said"]) == (["native"], [])
     assert not list(folder.glob("*.attempt"))

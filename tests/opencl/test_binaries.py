@@ -76,7 +76,7 @@ def test_the_second_process_builds_nothing(folder, opened, built):
     assert add(opened(), 5) == [5, 6, 7]
     assert built == [ADD.format(5)]
     assert add(opened(), 6) == [6, 7, 8]
-    assert len(built) == len(list(folder.glob("*"))) == 2  # nothing but binaries
+    assert len(built) == len(list(folder.glob("*"))) == 2  # only binaries
 
 
 @pytest.mark.parametrize("harm", [lambda _: b"", lambda it: it[:-9], lambda it: it[:40] + b"?"])
@@ -113,7 +113,7 @@ def test_without_a_cache(monkeypatch, folder, opened, built, name, value):
     assert not folder.exists()
 
 
-def test_where_nobody_may_write(folder, opened, built):
+def test_a_folder_that_cannot_be_written(folder, opened, built):
     folder.parent.mkdir()
     folder.write_text("a file where the folder should be")
     with pytest.warns(BackendWarning, match="it is not a folder"):
@@ -131,7 +131,7 @@ def test_other_options_other_binaries(folder):
 
 
 def test_another_processor_other_binaries(monkeypatch, folder):
-    """A home that several machines share: their drivers compile for different processors."""
+    """Machines share a home folder, but their drivers compile for different processors."""
     require_device()
     target = device.choose(None).device
     binaries.Binaries(target, []).keep("source", b"binary")
@@ -154,7 +154,7 @@ def test_a_binary_belongs_to_its_program(folder, opened, built):
 
 
 def test_a_binary_without_its_kernel_is_not_used(folder, opened, built):
-    """The driver loads it without a word: it is the binary of another kernel."""
+    """The driver loads it without an error: it is the binary of another kernel."""
     backend = opened()
     runtime = backend.runtime
     other = cl.Program(runtime.context, ADD.format(5).replace("void run", "void walk"))
@@ -172,7 +172,7 @@ def test_a_binary_that_cannot_be_loaded_again_is_not_kept(monkeypatch, folder, o
     assert not list(folder.glob("*"))
 
 
-def test_a_program_that_nobody_ran_is_not_kept(folder, opened, built):
+def test_a_program_that_never_ran_is_not_kept(folder, opened, built):
     opened().runtime.launch(ADD.format(5), 2, [], 3)
     assert len(built) == 1
     assert not list(folder.glob("*"))
@@ -272,11 +272,11 @@ def test_the_oldest_go_first(tmp_path):
 
 
 @pytest.mark.parametrize("code", [cl.status_code.OUT_OF_HOST_MEMORY, -9999])
-def test_a_fault_while_loading_is_no_broken_binary(monkeypatch, folder, opened, code):
+def test_a_fault_while_loading_keeps_the_binary(monkeypatch, folder, opened, code):
     add(opened(), 5)
     backend = opened()
 
-    def failing(*_given):
+    def failing(*_arguments):
         raise cl.RuntimeError(cl._cl._ErrorRecord("clCreateProgramWithBinary", code, ""))
 
     monkeypatch.setattr(cl, "Program", failing)

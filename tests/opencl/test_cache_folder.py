@@ -1,4 +1,4 @@
-"""The folder on disk: whose it is, what is trusted in it, what is cleaned up."""
+"""The folder on disk: its owner, trusted files, cleaning up."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAMES = ("HOME", "XDG_CACHE_HOME", "LOCALAPPDATA", cache_folder.CACHE, "PYOPENCL
 
 @pytest.fixture
 def bare(monkeypatch):
-    """An environment that says nothing of folders, and a process that has warned of none."""
+    """An environment without settings of folders, and a process that has not warned yet."""
     for name in NAMES:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(cache_folder, "_refused", set())
@@ -42,7 +42,7 @@ def test_the_place(bare, system, variables, expected):
 @pytest.mark.parametrize(
     ("system", "variables"),
     [
-        ("linux", {}),  # nobody's home: a shared folder would be anybody's
+        ("linux", {}),  # no home: anybody could write a shared folder
         ("win32", {"HOME": "/home/me"}),
         ("linux", {"HOME": "/home/me", cache_folder.CACHE: "off"}),
         ("linux", {"HOME": "/home/me", "PYOPENCL_NO_CACHE": "1"}),
@@ -94,7 +94,7 @@ def test_a_file_of_another_user_is_not_read(bare, tmp_path):
     assert cache_folder.read(tmp_path / "file") is None
 
 
-def test_what_is_no_file_is_not_read(bare, tmp_path):
+def test_only_files_are_read(bare, tmp_path):
     os.mkfifo(tmp_path / "pipe", 0o600)
     (tmp_path / "folder").mkdir(mode=0o700)
     (tmp_path / "link").symlink_to(tmp_path / "file")
@@ -115,7 +115,7 @@ def test_leftovers_of_killed_processes_go(tmp_path):
 
 
 def test_a_write_that_fails_leaves_nothing(monkeypatch, tmp_path):
-    def refuse(*_given):
+    def refuse(*_arguments):
         raise OSError("disk full")
 
     monkeypatch.setattr(cache_folder.Path, "replace", refuse)

@@ -1,4 +1,4 @@
-"""Complex numbers on OpenCL: what no conformance case asks about this backend."""
+"""Complex numbers on OpenCL: properties that the conformance suite does not cover."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_casts_there_and_back(call, dtype):
     np.testing.assert_array_equal(call(elementwise.CAST, widened, dtype=dt.of(dtype)), x)
 
 
-def test_what_has_an_imaginary_part_only_is_true(call):
+def test_imaginary_numbers_are_true(call):
     x = np.array([1j, 0, complex(0, np.nan)], np.complex64)
     assert call(elementwise.CAST, x, dtype=dt.bool_).tolist() == [True, False, True]
 

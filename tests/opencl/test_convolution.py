@@ -51,12 +51,12 @@ def taps(x, filter, strides, dilations, pad):
 
 @pytest.fixture
 def way(request, monkeypatch, context):
-    """Have convolutions computed in one way, whatever device and shape would choose."""
+    """Force one way of computing convolutions, for any device and shape."""
     runtime = context.device.backend.runtime
     context.device.forget_plans()
     if request.param == "tiles":  # as on a GPU; the smallest ones are built soonest
         monkeypatch.setattr(runtime, "is_cpu", False)
-        monkeypatch.setattr(tiled_products, "fits", lambda *_given: False)
+        monkeypatch.setattr(tiled_products, "fits", lambda *_arguments: False)
     else:
         monkeypatch.setattr(runtime, "is_cpu", True)
         monkeypatch.setattr(kernels, "FEW", 1 << 30 if request.param == "patches" else 0)
@@ -107,7 +107,7 @@ def test_convolution_and_its_transposes(call, near, way, case, data_format):
 @pytest.mark.parametrize("way", ["panels", "tiles"], indirect=True)
 @pytest.mark.parametrize("spec", conv.FAMILY[:3], ids=lambda spec: spec.name)
 def test_no_patches_are_written(call, monkeypatch, context, way, spec):
-    """All that is held at once is less than the patches alone, which are 9 times x."""
+    """The memory in use stays below that of the patches alone, which are 9 times x."""
     del way
     x, filter = np.ones((1, 32, 32, 16), np.float32), np.ones((3, 3, 16, 16), np.float32)
     inputs, attributes = {

@@ -52,7 +52,7 @@ UNSOUND = Verdict("unsound", findings=("scalars: 2 + 2 is 5",))
 
 @pytest.fixture(autouse=True)
 def untried(monkeypatch):
-    """Devices that are made up are not tried."""
+    """Skip the trial, for invented devices."""
     monkeypatch.setattr(parent, "find_verdicts", lambda devices: [UNTRIED] * len(devices))
 
 
@@ -145,7 +145,7 @@ def test_where_no_device_is_sound_all_are_named_and_what_helps(monkeypatch, mach
     assert "Old CPU" in str(caught.value)
 
 
-def test_what_is_known_of_a_device_that_is_not_open(monkeypatch):
+def test_facts_of_a_device_that_is_not_open(monkeypatch):
     installed(monkeypatch, SLOW, FAST)
     assert plugin.tensorplug_devices() == [
         DeviceInfo("Big GPU (Vendor)", "OpenCL 3.0, driver 1.2, not tried", 1 << 30, ALWAYS),
@@ -174,7 +174,7 @@ def failing(code):
     return get_platforms
 
 
-def test_no_platform_is_no_device(monkeypatch):
+def test_without_platforms_there_are_no_devices(monkeypatch):
     monkeypatch.setattr(loader, "list_platforms", failing(device.NO_PLATFORM))
     assert device.available() == []
     assert device.collect_diagnostics()["OpenCL"] == "no device"

@@ -1,4 +1,4 @@
-"""What third parties import; every expected value is NumPy's, in float64 or exact integers."""
+"""The functions for third parties, against NumPy in float64 or exact integers."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ X, INTS = np.zeros(2, np.float32), np.zeros(2, np.int8)
         ({"x": X}, {"double": 1}, BuildError, "refused program 'Own float32'"),
     ],
 )
-def test_what_cannot_be_is_refused(backend, arrays, constants, error, message):
+def test_impossible_arguments_are_refused(backend, arrays, constants, error, message):
     with pytest.raises(error, match=message):
         run(backend, "x", arrays, constants)
 
@@ -216,7 +216,7 @@ def test_c_types_have_the_size_of_the_dtype(backend, dtype):
 
 # Multiple results ------------------------------------------------------------------------------
 
-# A result has the name of something in the program, a local variable that of an index there.
+# A result's name also occurs in the program, and a local variable's is an index there.
 STATEMENTS = "const A i = x * scale + by; run = a_sqrt(i); n = i > 1 ? 1 : 0;"
 
 

@@ -54,7 +54,7 @@ class Failing:
 
 
 class Pool:
-    """A memory pool whose ``allocate`` fails; all else is the real pool's."""
+    """A memory pool whose ``allocate`` fails; everything else is the real pool's."""
 
     def __init__(self, real, code, times):
         self.real, self.freed = real, 0
@@ -193,7 +193,7 @@ CHATTY = "// chatty\n#warning this is said\nkernel void run() {}"
 
 @pytest.mark.parametrize(("asked", "said"), [(None, 0), ("1", 1)])
 def test_a_log_is_shown_to_those_who_ask_for_it(monkeypatch, backend, asked, said):
-    """As with drivers that write one for every program: here the option -w is taken out."""
+    """Some drivers write one for every program; here the test removes the option -w."""
     monkeypatch.setattr(backend.runtime.programs, "_options", ["-cl-std=CL1.2"])
     monkeypatch.delenv("PYOPENCL_COMPILER_OUTPUT", raising=False)
     if asked:

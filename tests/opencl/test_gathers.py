@@ -38,7 +38,7 @@ def test_magic_numbers_divide(bits, divisor):
             assert (number + (number * factor >> bits)) >> shift == number // divisor
 
 
-def test_what_never_lies_outside_is_a_matrix():
+def test_gathers_that_never_lie_outside_are_matrices():
     rows = [Digit(3, 40), Digit(4, 10, 0, 1), Digit(5, 2, 1, 1)]
     columns = [Digit(2, 1, 1, 1)]
     bounds = [Bound(0, 4), Bound(0, 6)]
@@ -132,7 +132,7 @@ def test_arguments_of_the_largest_products_fit(opened):
 
 
 def test_tiles_of_many_elements(opened):
-    """Work-items bring several elements each, which share their row or their column."""
+    """Work-items each bring multiple elements, which share their row or their column."""
     rng = np.random.default_rng(16)
     x = rng.integers(-9, 9, (2, 9, 11, 5)).astype(np.float32)
     filter = rng.integers(-9, 9, (3, 3, 5, 37)).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Products by every way there is, whatever this device would choose, against float64."""
+"""Products in every possible way, on any device, against float64."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def opened(context):
 
 
 def matrix(array: np.ndarray, batch: tuple[int, ...]) -> Matrix:
-    """Return how the elements of ``array``, a view of a dense one, lie."""
+    """Return the layout of ``array``, a view of a dense one."""
     steps = [step // array.itemsize for step in array.strides]
     lead = len(batch) - (array.ndim - 2)
     own = [
@@ -42,7 +42,7 @@ def matrix(array: np.ndarray, batch: tuple[int, ...]) -> Matrix:
 
 
 def on_device(opened, array: np.ndarray, before: int = 0) -> DeviceBuffer:
-    """Return the memory that ``array`` is a view of, ``before`` elements from its start."""
+    """Return a buffer with the memory under ``array``, ``before`` elements from its start."""
     base = array if array.base is None else array.base
     padded = np.concatenate([np.full(before, 99, array.dtype), base.ravel()])
     whole = opened.from_host(padded)
@@ -102,7 +102,7 @@ def test_every_way_with_sizes_that_nothing_divides(opened, way, turned):
 
 @pytest.mark.parametrize("takes", [1, 2, 3])
 def test_a_driver_that_takes_more_local_memory_than_declared(monkeypatch, opened, takes):
-    """As rusticl does, which says so once a program is built: smaller forms are tried."""
+    """As rusticl does, which reports it after the build: smaller forms are tried."""
     runtime = opened.runtime
     real, refused = runtime.launch, []
 

@@ -1,4 +1,4 @@
-"""How many work-items form a group: what the kernel may have on its device, never assumed."""
+"""The size of groups: it never exceeds the kernel's limit on its device."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ kernel void run(global const int *x, const long x_at, global int *y, const long 
 
 
 class Kernel:
-    """A kernel that says what it may have."""
+    """A kernel that reports its limits."""
 
     def __init__(self, most, step=1, local=0):
         self.says = {
@@ -54,7 +54,7 @@ class Device:
         (Kernel(20, 32), 128, 20),  # not even one
         (Kernel(1, 1), 128, 1),
         (Kernel(4096, 64), 1024, 512),  # max_work_item_sizes
-        (Kernel(4096, 0), 8, 8),  # a driver that says nothing
+        (Kernel(4096, 0), 8, 8),  # a driver that reports nothing
         (Kernel(4096, 8), 8, 8),
         (Kernel(4096, 64, local=1000), 8, 8),
     ],
@@ -100,7 +100,7 @@ def test_a_group_beyond_the_device_is_refused(backend):
 
 
 def limited(monkeypatch, most, code):
-    """Let the driver find out only when it runs a kernel that groups may have ``most``."""
+    """Let the driver discover the limit ``most`` of groups only when it runs a kernel."""
     enqueue, sizes = cl.enqueue_nd_range_kernel, []
 
     def limiting(queue, kernel, items, group):
@@ -178,7 +178,7 @@ print(json.dumps({
 """
 
 
-# How drivers are told to be smaller than they are, by platform: and what they say then.
+# Settings that make drivers report smaller devices, by platform, and the reports.
 SMALLER = {
     "Intel(R) OpenCL": ({"CL_CONFIG_CPU_FORCE_LOCAL_MEM_SIZE": "16KB"}, {"local": 16 << 10}),
     "Portable Computing Language": ({"POCL_MAX_WORK_GROUP_SIZE": "4"}, {"most": 4}),

@@ -1,4 +1,4 @@
-"""Images and pooling: what is particular to devices."""
+"""Images and pooling: behaviour that depends on the device."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def run(backend, prepare, shape, *arrays, **attributes):
 
 @pytest.fixture(params=["double", "single"])
 def any_backend(backend, request):
-    """Return a backend of a device that has double precision, and of one that has not."""
+    """Return a backend of a device with double precision, or without."""
     if request.param == "single":
         backend.dtypes -= {dt.float64}
     elif dt.float64 not in backend.dtypes:
@@ -116,7 +116,7 @@ def test_a_crop_of_no_image_is_zeros(call):
 
 @pytest.mark.parametrize("dtype", ["float32", "uint8"])
 def test_places_of_the_largest(call, dtype):
-    """Ties go to the first, NaN wins, and a window of nothing but padding has no place."""
+    """Ties go to the first, NaN wins, and a window of padding alone has no place."""
     x = np.zeros((2, 4, 4, 1), dtype)
     x[0, 1, 1] = x[0, 3, 2] = 9
     if dtype == "float32":

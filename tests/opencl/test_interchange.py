@@ -52,7 +52,7 @@ def test_there_and_back(dtype):
             np.testing.assert_array_equal(taken, wanted)
 
 
-def test_what_comes_in_is_a_copy():
+def test_imports_are_copies():
     array = np.zeros(3, np.float32)
     x = tp.from_dlpack(array)
     array[:] = 1
@@ -61,7 +61,7 @@ def test_what_comes_in_is_a_copy():
         tp.from_dlpack(array, copy=False)
 
 
-def test_what_goes_out_is_the_consumers_own():
+def test_exports_belong_to_the_consumer():
     x = creation.zeros((3,))
     first, second = np.from_dlpack(x), np.from_dlpack(x)
     assert not np.shares_memory(first, second)

@@ -58,7 +58,7 @@ def test_too_many_axes_are_refused():
 
 
 def test_wide_indices_where_narrow_ones_do_not_reach(monkeypatch, context):
-    """The same kernels with 64-bit indices, as arrays beyond 2**31 elements take them."""
+    """The same kernels with 64-bit indices, as for arrays beyond 2**31 elements."""
     assert layouts.index_dtype(2**31 - 1) == np.uint32
     assert layouts.index_dtype(5, 2**31) == np.uint64
     monkeypatch.setattr(layouts, "NARROW_LIMIT", 1)

@@ -91,7 +91,7 @@ def empty(backend):
 
 @pytest.fixture
 def replaced(checked):
-    """Return a function that makes Add return what ``act`` does, or else a copy of ``b``."""
+    """Return a function that makes Add return the result of ``act``, or else a copy of ``b``."""
     backend = checked.device.backend
     stash = [new(backend) for _ in range(5)]
     handles = []
@@ -123,7 +123,7 @@ def test_faults_are_seen(replaced, act, fault):
 
 
 @pytest.mark.parametrize("act", [act for _, act in FINE], ids=[what for what, _ in FINE])
-def test_what_is_no_fault(replaced, act):
+def test_kernels_without_faults_pass(replaced, act):
     replaced(act)
     x, y = operands()
     for _ in range(3):
@@ -166,7 +166,7 @@ STEPS = (
 @pytest.mark.slow
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.__name__)
 def test_training_leaves_nothing_on_the_device(step):
-    """Also no block of the pool: ``check_flat`` compares the backend's own figures."""
+    """This includes blocks of the pool: ``check_flat`` compares the backend's own figures."""
     require_device()
     with isolated_engine("opencl"):
         device = current_context().device

@@ -1,4 +1,5 @@
-"""The backend keeps to what a driver does right, and the trial asks for what kernels do."""
+"""The backend only uses features that a driver gets right, and the trial covers the kernels'
+features."""
 
 from __future__ import annotations
 
@@ -91,7 +92,7 @@ def test_no_program_has_longer_vectors_than_allowed():
     assert longest == 32, done.stderr
 
 
-def test_what_kernels_call_with_vectors_is_tried(monkeypatch, context, call):
+def test_functions_called_with_vectors_are_tried(monkeypatch, context, call):
     """No recipe over rows calls a built-in function with vectors that the trial leaves out."""
     from tensorplug.ops import reduction
     from tensorplug.ops.nn import activation
@@ -121,7 +122,8 @@ def test_what_kernels_call_with_vectors_is_tried(monkeypatch, context, call):
 
 @pytest.mark.parametrize("name", ["sum", "argmax", "cumulative_sum", "matmul", "vector"])
 def test_loops_that_a_driver_would_not_finish_are_refused(target, name):
-    """A work-item of such a device gets its share of a long row, or the kernel is declined."""
+    """A work-item of such a device gets a part of a long row, or the backend declines the
+    kernel."""
     poor = OpenCLBackend(target, Limits(long_loops=False))
     monkey = pytest.MonkeyPatch()
     steps = []

@@ -13,7 +13,7 @@ from tensorplug_opencl import loader
 
 @pytest.fixture
 def system(monkeypatch, tmp_path):
-    """A folder of the system's drivers, and a loader that nobody has asked yet."""
+    """A folder of the system's drivers, and a loader without earlier requests."""
     monkeypatch.delenv(loader.VENDORS, raising=False)
     monkeypatch.setattr(loader.sys, "platform", "linux")
     monkeypatch.setattr(loader, "SYSTEM", tmp_path / "vendors")
@@ -24,7 +24,7 @@ def system(monkeypatch, tmp_path):
 
 @pytest.fixture
 def asked(monkeypatch):
-    """Return what the loader sees each time it is asked: the contents of the folder by name."""
+    """Return the folder's contents by name, as the loader sees them at each request."""
     seen = []
 
     def get_platforms():

@@ -1,4 +1,4 @@
-"""The memory of a device: a limit, giving back, and what is said when none is left."""
+"""The memory of a device: a limit, giving back, and the message when none is left."""
 
 from __future__ import annotations
 
@@ -77,9 +77,9 @@ def test_the_limit_is_never_passed(limited):
     assert not limited.to_host(again).any()
 
 
-def test_what_is_kept_makes_room(monkeypatch, limited):
-    """Pieces of another size are given back, since they count against the limit too."""
-    monkeypatch.setattr(limited.runtime.memory, "_wait", lambda: pytest.fail("nobody waits"))
+def test_kept_pieces_make_room(monkeypatch, limited):
+    """Pieces of another size are given back: they count against the limit too."""
+    monkeypatch.setattr(limited.runtime.memory, "_wait", lambda: pytest.fail("it must not wait"))
     for count in (MIB, MIB // 2, MIB // 4):
         buffer = limited.from_host(floats(count))
         del buffer
@@ -119,7 +119,7 @@ def test_the_largest_holders_are_named(backend):
     assert f"no room for {room:,} bytes: tensors hold" in message
     assert "The largest tensors are float32[300,100] (2 of 120,000 bytes); float32[50" in message
     assert f"{backend.runtime.device.max_mem_alloc_size:,} in one piece" in message
-    assert message.count("int8") == 3  # five kinds are named, and no more
+    assert message.count("int8") == 3  # only five kinds are named
     assert [backend.to_host(buffer).any() for buffer in (*large, view, *small)] == [False] * 10
 
 

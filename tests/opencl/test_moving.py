@@ -58,7 +58,7 @@ def test_axes_in_another_order(backend, shape, perm, dtype):
 
 
 def test_smaller_tiles_where_local_memory_is_short(backend, monkeypatch):
-    """The driver says so once a program is built: the next smaller tile is tried."""
+    """The driver reports it after the build: the next smaller tile is tried."""
     runtime = backend.runtime
     monkeypatch.setattr(runtime, "is_cpu", False)
     real, taken = runtime.launch, []
@@ -130,7 +130,7 @@ def sliced(x, *key):
         lambda x: movement.stack([x]),
     ],
 )
-def test_what_is_contiguous_is_a_view(context, take):
+def test_contiguous_parts_are_views(context, take):
     with use_context(context):
         x = creation.asarray(numbers((6, 5)))
         part = take(x)

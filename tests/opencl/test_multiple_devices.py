@@ -1,4 +1,4 @@
-"""Several devices of one backend at once; a machine's only sound one is shown twice."""
+"""Multiple devices of one backend at once; a machine's only usable one appears twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How elementwise kernels walk their operands, on CPUs in runs and on GPUs one by one."""
+"""Elementwise kernels walk their operands: on CPUs in runs, on GPUs one by one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GROUP = 8 * RUN  # elements of a group of work-items, on a CPU
 
 @pytest.fixture(params=["runs", "one by one"])
 def device(request, backend):
-    """Return a backend whose programs are those for CPUs, or those for GPUs."""
+    """Return a backend that writes programs for CPUs, or for GPUs."""
     backend.runtime.is_cpu = request.param == "runs"
     return backend
 
@@ -90,7 +90,7 @@ def test_programs_depend_on_the_way_of_walking_not_on_sizes(device):
     assert len(device.runtime.programs) == 2
 
 
-def test_what_is_its_own_result_is_not_copied(device):
+def test_an_input_that_is_the_result_is_not_copied(device):
     type_ = TensorType(dt.int8, (3,))
     kernel = pointwise.prepare_formula(device.runtime, "test", Formula("x"), {"x": type_}, type_)
     buffer = device.from_host(np.zeros(3, np.int8))

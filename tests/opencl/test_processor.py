@@ -1,4 +1,4 @@
-"""What tells processors apart that programs are compiled differently for."""
+"""The digest distinguishes processors that programs are compiled differently for."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CPU part\t: 0xd40
 
 @pytest.fixture
 def told(monkeypatch, tmp_path):
-    """Return a function that lets the system say a text of its processor; returns the digest."""
+    """Return a function that fakes the system's text on its processor and returns the digest."""
     monkeypatch.setattr(processor.sys, "platform", "linux")
     monkeypatch.setattr(processor, "_CPUINFO", tmp_path / "cpuinfo")
 

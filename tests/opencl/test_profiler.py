@@ -30,7 +30,7 @@ def test_a_kernel_is_waited_for(context, monkeypatch):
     waited = []
     finish = runtime.synchronize
     x = random(64, 64)
-    tp.exp(x @ x)  # programs that nobody has run before are waited for, too
+    tp.exp(x @ x)  # the first runs of programs are waited for, too
     monkeypatch.setattr(
         type(runtime), "synchronize", lambda _self: (waited.append(len(p.kernels)), finish())[1]
     )

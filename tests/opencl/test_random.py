@@ -123,7 +123,7 @@ def extremes(kind):
 
 @pytest.mark.parametrize(("dtype", "kind"), [("float32", np.uint32), ("float64", np.uint64)])
 def test_variates_of_extreme_words(context, near, dtype, kind):
-    """The C functions on words of choice, in a program of the test's own."""
+    """The C functions on chosen words, in a separate program."""
     needs(context, dtype)
     words = extremes(np.dtype(kind))
     found = _run(context, dtype, words, "minus_log(w[i]).x", 1)

@@ -94,7 +94,7 @@ def test_sums_of_special_values(call, near, values, expected, copies):
     near(call(reduction.SUM, x), expected, "float32")
 
 
-def test_what_cancels_is_not_lost(call, near):
+def test_small_terms_survive_cancellation(call, near):
     near(call(reduction.SUM, np.array([1e30, 1.0, -1e30], np.float32)), 1.0, "float32")
 
 

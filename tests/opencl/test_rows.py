@@ -1,4 +1,4 @@
-"""What walks along rows, in the forms for CPUs and for GPUs, long rows crossing several passes."""
+"""Kernels along rows, in the forms for CPUs and GPUs; long rows take multiple passes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WALKS = [
 
 @pytest.fixture(params=["cpu", "gpu", "small groups"])
 def device(request, backend) -> OpenCLBackend:
-    """Return a backend that takes its device for that kind, whatever it is."""
+    """Return a backend that treats its device as that kind."""
     runtime = backend.runtime
     runtime.is_cpu = request.param == "cpu"
     runtime.parallel_items = 1 << 12
@@ -128,7 +128,7 @@ def test_sorts_are_stable(device, count, length, descending):
 
 
 def test_padding_comes_after_the_largest_keys(device):
-    """Keys of the largest integer are no smaller than what fills the last block."""
+    """The largest integer's key equals the padding of the last block."""
     x = np.full((2, 5), 2**32 - 1, np.uint32)
     sort = merging.make_sorter(device.runtime, dt.uint32, 2, 5, descending=False)
     np.testing.assert_array_equal(device.to_host(sort(upload(device, x))), [[*range(5)]] * 2)

@@ -65,7 +65,7 @@ def eager_switching():
 
 @pytest.mark.usefixtures("eager_switching")
 def test_threads_share_one_launch(backend):
-    """Setting arguments and enqueueing must not be torn apart by another thread's."""
+    """Another thread must not come between setting arguments and enqueueing."""
     launch = backend.runtime.launch(ADD_CONSTANT, 2, [np.int32(3), np.int32(0)], 3)
     wrong = []
 

@@ -1,4 +1,4 @@
-"""Scatters: by atomics or in order, duplicates, and what is out of range."""
+"""Scatters: by atomics or in order, duplicates, and indices out of range."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tensorplug_opencl.kernels import replacing, scattering
 
 @pytest.fixture(params=["", "1"], ids=["atomics", "in order"])
 def way(monkeypatch, request):
-    """Let plans made from here on add in either way; each needs shapes of its own."""
+    """Let later plans add in either way; each way needs separate shapes."""
     monkeypatch.setenv(scattering.SETTING, request.param)
     return request.param
 
 
 def launched(monkeypatch):
-    """Return the list of the titles of programs that are launched from now on."""
+    """Return the list of the titles of programs launched from now on."""
     seen = []
     original = scattering._launch_atomic_add
 
@@ -80,7 +80,7 @@ def test_infinities_and_nan_add_by_atomics(call, near):
     near(call(indexing.SCATTER_ND, indices, updates, shape=(5,)), expected, "float32")
 
 
-def test_what_is_out_of_range_is_dropped(call, way):
+def test_updates_out_of_range_are_dropped(call, way):
     count = 6 if way else 5
     indices = np.array([4, -5, 1, 2**31 - 1, -(2**31), 0][:count]).reshape(-1, 1)
     updates = np.arange(1, count + 1, dtype=np.float32)
@@ -151,7 +151,7 @@ def test_rows_as_either_kind_of_device_copies_them(backend, cpu, inner):
     np.testing.assert_array_equal(backend.to_host(written), expected)
 
 
-def test_what_adds_depends_on_the_device(backend):
+def test_the_way_to_add_depends_on_the_device(backend):
     def kept(name):
         return scattering._choose_accumulator(backend, dt.of(name))
 

@@ -1,4 +1,4 @@
-"""Drivers are tried in a process of their own: what they get wrong, and what that costs them."""
+"""Drivers are tried in a separate process; their failures limit their use."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tensorplug_opencl.limits import NONE as NO_LIMITS
 from tensorplug_opencl.limits import Limits
 from tensorplug_opencl.trial import checks, parent, stages, vector_checks, verdict
 
-# A child process whose driver gets stages wrong, dies in them, or never ends: instead of the real
-# child, it is told by the environment which.
+# A child process whose driver gets stages wrong, dies in them, or never ends: the environment
+# chooses which, and it replaces the real child.
 CHILD = """
 import json, os, signal, sys, time
 asked = json.loads(sys.argv[1])
@@ -65,7 +65,7 @@ def folder(monkeypatch, tmp_path, target):
 
 @pytest.fixture
 def child(monkeypatch, tmp_path, folder):
-    """Return a function that says what a child finds, and returns what children were asked."""
+    """Return a function that sets a child's findings and returns the children's requests."""
     monkeypatch.setattr(parent, "_CODE", CHILD)
     monkeypatch.setattr(parent, "SECONDS", 20.0)
     monkeypatch.setenv("RUNS", str(tmp_path / "runs"))
@@ -80,7 +80,7 @@ def child(monkeypatch, tmp_path, folder):
 
 
 def anew(monkeypatch):
-    """Be another process, which knows what is on disk."""
+    """Act as another process, which knows only the files on disk."""
     monkeypatch.setattr(parent, "_known", {})
     monkeypatch.setattr(parent, "_forgot", False)
 
@@ -128,7 +128,7 @@ def anew(monkeypatch):
         ),
     ],
 )
-def test_what_a_failure_costs(child, told, state, limits):
+def test_failures_limit_use(child, told, state, limits):
     runs = child(**told)
     (found,) = parent.find_verdicts([fake()])
     assert (found.state, found.limits) == (state, limits)
@@ -137,7 +137,7 @@ def test_what_a_failure_costs(child, told, state, limits):
         name for name in (*ALL, *MORE) if name in wrong
     ]
     crashes = sum(what in ("dies", "exits") for what in wrong.values())
-    # Each crash takes another child, but for the last of a device that nothing can save.
+    # Each crash takes another child, except the last one of a hopeless device.
     assert len(runs()) == crashes + (state != "unsound" or not crashes)
 
 
@@ -162,7 +162,7 @@ def test_a_driver_that_hangs_is_not_waited_for(monkeypatch, child):
     assert found.findings == ("float64: it did not end within 1 s",)
 
 
-def test_a_child_that_does_not_start_is_no_proof_of_anything_good(monkeypatch, folder):
+def test_a_child_that_does_not_start_proves_nothing(monkeypatch, folder):
     monkeypatch.setattr(parent, "_CODE", "raise SystemExit('no module named tensorplug_opencl')")
     (found,) = parent.find_verdicts([fake()])
     assert found.state == "unsound"
@@ -185,7 +185,7 @@ def test_a_device_is_tried_once(monkeypatch, child):
 
 
 @pytest.mark.parametrize("change", ["driver", "processor", "ours"])
-def test_what_it_depends_on_makes_it_be_tried_again(monkeypatch, child, change):
+def test_changes_cause_a_new_trial(monkeypatch, child, change):
     runs = child()
     parent.find_verdicts([fake()])
     anew(monkeypatch)
@@ -230,7 +230,7 @@ def test_a_file_that_says_something_else_is_not_believed(monkeypatch, child, fol
 
 
 def test_a_trial_that_ends_its_process_is_made_again_once(monkeypatch, child, folder):
-    """As when a GPU takes the machine down: the second time that is the verdict."""
+    """As when a GPU takes the machine down: the second time, that is the verdict."""
     runs = child()
     key = verdict.make_key(fake())
     for number, state in ((1, "sound"), (2, "unsound")):

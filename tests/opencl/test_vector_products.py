@@ -45,7 +45,7 @@ def pretend(backend: OpenCLBackend, kind: str) -> OpenCLBackend:
 
 @pytest.fixture(params=["cpu", "gpu"])
 def device(request, backend) -> OpenCLBackend:
-    """Return a backend that takes its device for that kind, whatever it is."""
+    """Return a backend that treats its device as that kind."""
     return pretend(backend, request.param)
 
 

@@ -1,6 +1,6 @@
-"""Says what the driver of this environment is, and what came of its trial: a line after ``@@``.
+"""Prints the facts of this environment's driver and of its trial: a line after ``@@``.
 
-Runs in a driver's environment, where nothing of this repository is but its distributions.
+Runs in a driver's environment, which has only this repository's distributions.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tensorplug_opencl import processor
 
 
 def main() -> None:
-    """Print the facts of the device that ``opencl`` stands for."""
+    """Print the facts of the device ``opencl``."""
     try:
         found = devices.available()
     except TensorplugError as error:
@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def processor_name() -> str:
-    """Return the processor's name, and what tells models of one name from one another."""
+    """Return the processor's name, and the numbers that distinguish models of one name."""
     facts = processor.read_facts()
     known = [word for word in ("cpu family", "model") if word in facts]
     numbers = [f"{word.removeprefix('cpu ')} {facts[word]}" for word in known]

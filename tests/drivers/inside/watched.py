@@ -1,8 +1,9 @@
 """Calls every kernel of the backend on a few of the suite's own cases, one after another.
 
-It runs on a device that watches each access to memory and writes to the standard error what is
-wrong. Before a call this program writes there what is called, so that a message after it is that
-call's. Two kernels of its own are wrong: if nothing is said of these, nothing is watched.
+It runs on a device that watches each access to memory and writes errors to the standard error.
+Before a call this program writes the call's name there, so that later messages belong to that
+call. Two kernels of this program are wrong on purpose: without messages on these, the device does
+not watch.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ CONTROLS = {
 
 
 def main() -> None:
-    """Make the calls; a call that raises is written down like a message."""
+    """Make the calls; an exception counts as a message."""
     session = Session(engine_factory(None), "opencl")
     _controls(session.device.backend.runtime.device)
     for entry in entries().values():
@@ -77,7 +78,7 @@ def _native(session: Session, entry: CaseEntry, case: Case) -> bool:
         return False
     try:
         return session.how(entry.spec, case)[0] == "native"
-    except TensorplugError:  # no such dtype, or nothing runs it: the suite's business
+    except TensorplugError:  # no such dtype, or no kernel: the suite's business
         return False
 
 
