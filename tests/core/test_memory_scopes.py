@@ -301,7 +301,9 @@ def test_one_scope_is_entered_once_at_a_time():
     scope = tp.tidy()
     with scope:
         x = make()
-        with pytest.raises(RuntimeError, match="this tidy has been entered already; create another"):
+        with pytest.raises(
+            RuntimeError, match="this tidy has been entered already; create another"
+        ):
             scope.__enter__()
         assert not x.is_disposed
         y = make()

@@ -28,7 +28,10 @@ def test_entering_one_context_manager_inside_itself(
     manager, outside = make(), current_context()
     with manager:
         inside = current_context()
-        with pytest.raises(RuntimeError, match="has been entered already; create another"), manager:
+        with (
+            pytest.raises(RuntimeError, match="has been entered already; create another"),
+            manager,
+        ):
             pytest.fail("it was entered twice")
         assert current_context() is inside
     assert current_context() is outside

@@ -153,7 +153,12 @@ REFUSED = [
     (operator.index, [1, 2], ShapeError, "index() needs a tensor with one element"),
     (operator.index, 1.0, TypeError, "only an integer tensor can be an index, got float32[]"),
     (operator.index, True, TypeError, "only an integer tensor can be an index, got bool[]"),
-    (lambda x: x.item(), [1, 2], ShapeError, "item() needs a tensor with one element, got int32[2]"),
+    (
+        lambda x: x.item(),
+        [1, 2],
+        ShapeError,
+        "item() needs a tensor with one element, got int32[2]",
+    ),
     (len, 1.0, TypeError, "len() of a tensor of rank 0"),
     (iter, 1.0, TypeError, "len() of a tensor of rank 0"),
     (hash, 1.0, TypeError, "cannot be hashed"),
