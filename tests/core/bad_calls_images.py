@@ -105,7 +105,7 @@ CASES = [  # id, call, error, what the message says
         "gray of complex numbers",
         lambda: tp.image.rgb_to_grayscale(IMAGE * 1j),
         DTypeError,
-        "rgb_to_grayscale: image is complex64[1,5,5,3], but must hold real numbers",
+        "rgb_to_grayscale: image must hold real numbers, got complex64[1,5,5,3]",
     ),
     (
         "suppression without a number",

@@ -48,7 +48,11 @@ BAD = [
     (lambda: tp.in_top_k(S, I[:2]), ShapeError, "predictions must be .* got float32.3,4. and i"),
     (lambda: tp.in_top_k(S, S[:, 0]), DTypeError, "targets are float32.3., but must be integers"),
     (lambda: tp.in_top_k(S, I, 0), ArgumentError, "k must be at least 1, got 0"),
-    (lambda: tp.in_top_k(S, I, 5), ShapeError, "k is 5, but the last axis has length 4"),
+    (
+        lambda: tp.in_top_k(S, I, 5),
+        ShapeError,
+        "k must be at most 4, the length of the last axis, got 5",
+    ),
 ]
 
 

@@ -61,9 +61,9 @@ NO_SHARING = {
     "a list": (lambda: ([1.0],), {}, "a list has no memory"),
     "a number": (lambda: (1.0,), {}, "a float has no memory"),
     "a scalar": (lambda: (np.float32(1),), {}, "a float32 has no memory"),
-    "a dtype": (lambda: (np.ones(2, "f4"),), {"dtype": "float64"}, "it is float32, and float64"),
-    "another order": (lambda: (np.ones(2, SWAPPED),), {}, "not laid out as this machine"),
-    "text": (lambda: (np.array(["a"]),), {}, "text is laid out in another way"),
+    "a dtype": (lambda: (np.ones(2, "f4"),), {"dtype": "float64"}, "it is float32, not float64"),
+    "another order": (lambda: (np.ones(2, SWAPPED),), {}, "not in this machine's layout"),
+    "text": (lambda: (np.array(["a"]),), {}, "tensors lay strings out differently"),
     "no place": (lambda: (np.ones(2, "f4"),), {"device": "minimal"}, "'minimal' does not share"),
     "a tensor": (
         lambda: (tp.asarray([1.0]),),
@@ -89,7 +89,7 @@ def test_why_a_copy_is_needed(case):
 
 def test_elements_off_their_places_are_not_shared():
     shifted = np.frombuffer(bytes(9), "f4", count=2, offset=1)
-    with pytest.raises(CopyNeededError, match="not laid out"):
+    with pytest.raises(CopyNeededError, match="this machine's layout"):
         tp.asarray(shifted, copy=False)
 
 

@@ -173,16 +173,21 @@ def test_bad_calls(name):
     what = "logits" if "entropy" in name else "predictions"
     with pytest.raises(ShapeError) as caught:
         function(x, x[:, :2])
-    assert str(caught.value) == f"{name}: labels are float32[1,3], but {what} are float32[1,2]"
+    assert (
+        str(caught.value)
+        == f"{name}: labels and {what} must have the same shape, got float32[1,3] and float32[1,2]"
+    )
     with pytest.raises(ShapeError, match=rf"{name}: weights float32\[2\] do not broadcast to the"):
         function(x, x, [1.0, 2.0])
     with pytest.raises(ArgumentError, match=f"{name}: reduction must be one of 'none', 'sum'"):
         function(x, x, reduction="average")
     for given in ((x, x, ["a"]), (["a"], x), (x, [["a", "b", "c"]])):
-        with pytest.raises(DTypeError, match=f"{name}: .* must be numbers, got string"):
+        with pytest.raises(
+            DTypeError, match=f"{name}: .* must hold numbers or booleans, got string"
+        ):
             function(*given)
 
 
 def test_labels_without_an_axis():
-    with pytest.raises(ShapeError, match="have no axis of classes"):
+    with pytest.raises(ShapeError, match="must have at least rank 1"):
         tp.losses.softmax_cross_entropy(1.0, 1.0)

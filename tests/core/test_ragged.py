@@ -119,15 +119,15 @@ BAD = {
     "no splits": (
         lambda: tp.ragged.ragged_gather([], VALUES, [0]),
         ArgumentError,
-        "params_nested_splits is an empty list",
+        "params_nested_splits must not be empty",
     ),
     "rank": (
         lambda: tp.ragged.ragged_gather(FLAT, VALUES, [0], 2),
         ArgumentError,
-        "output_ragged_rank must be 1 here",
+        "output_ragged_rank must be 1",
     ),
     "delta": (lambda: tp.ragged.ragged_range(0, 5, 0), ArgumentError, "must not be 0"),
-    "lengths": (lambda: tp.ragged.ragged_range([0, 1], [5]), ShapeError, "one length"),
+    "lengths": (lambda: tp.ragged.ragged_range([0, 1], [5]), ShapeError, "the same length"),
     "infinite": (lambda: tp.ragged.ragged_range(0.0, float("inf")), ArgumentError, "finite"),
     "too many": (
         lambda: tp.ragged.ragged_range(0, 2.0**40),
@@ -137,7 +137,7 @@ BAD = {
     "kind": (
         lambda: tp.ragged.ragged_tensor_to_tensor(-1, VALUES, 0, FLAT, ["ROW_LENGTHS"]),
         ArgumentError,
-        "must hold FIRST_DIM_SIZE, VALUE_ROWIDS, ROW_SPLITS, got 'ROW_LENGTHS'",
+        "must contain only FIRST_DIM_SIZE, VALUE_ROWIDS, ROW_SPLITS, got 'ROW_LENGTHS'",
     ),
     "ids first": (
         lambda: tp.ragged.ragged_tensor_to_tensor(-1, VALUES, 0, FLAT, ["VALUE_ROWIDS"]),

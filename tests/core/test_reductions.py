@@ -63,7 +63,7 @@ def test_the_place_of_the_smallest():
     expect(tp.argmin([1.0, np.nan, -5.0, np.nan]), 1, "int32")
     expect(tp.argmin(np.zeros((0, 2)), axis=1), np.zeros(0), "int32")
     for axis in (0, None):
-        with pytest.raises(ShapeError, match=r"ArgMin.*reduced axes are empty"):
+        with pytest.raises(ShapeError, match=r"ArgMin.*reduced axes must not be empty"):
             tp.argmin(np.zeros((0, 2)), axis=axis)
 
 

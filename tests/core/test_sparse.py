@@ -158,7 +158,7 @@ BAD = {
     "lengths": (
         lambda: tp.sparse.sparse_segment_sum(TABLE, [8, 1], [0]),
         ShapeError,
-        "indices and segment_ids must have rank 1 and one length",
+        "indices and segment_ids must have rank 1 and the same length",
     ),
 }
 

@@ -153,7 +153,7 @@ BAD = {
     "width": (
         lambda: tp.strings.string_n_grams(["a"], [0, 1], " ", [0]),
         ArgumentError,
-        r"StringNGrams.*attribute 'n_gram_widths': must be positive",
+        r"StringNGrams.*attribute 'n_gram_widths': must be one or more positive",
     ),
     "separator": (
         lambda: tp.strings.string_n_grams(["a"], [0, 1], 3, 1),

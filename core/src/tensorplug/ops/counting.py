@@ -151,7 +151,7 @@ def dense_bincount(
 
 
 def _sized(x: Any, size: int | None, caller: str, least: int = 0) -> tuple[Any, int]:
-    """Return ``x`` and the number of counts: ``size``, or the number needed, at least ``least``."""
+    """Return ``x`` and the number of counts: ``size`` or the number needed, at least ``least``."""
     if size is not None:
         return x, size
     tensor = as_tensor(x, what=f"{caller}: x")

@@ -1,4 +1,4 @@
-"""Running sums and products along one axis, and the differences of neighbours."""
+"""Running sums and products along an axis, and differences of neighbours."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ CUMPROD = KernelSpec("Cumprod", ("x",), _running, attributes=_ATTRIBUTES, accept
 def cumsum(x: Any, /, *, axis: int = 0, exclusive: bool = False, reverse: bool = False) -> Tensor:
     """Return the running sums ``y[i] = x[0] + ... + x[i]`` along ``axis``.
 
-    ``exclusive`` leaves ``x[i]`` itself out, so that the first is 0; ``reverse`` runs from the
-    end. The shape stays, and so does the dtype, except that booleans are counted in int32;
-    integers wrap. (TensorFlow's Cumsum; see ``cumulative_sum`` for the standard's form.)
+    ``exclusive`` omits ``x[i]`` itself, so that the first sum is 0. ``reverse`` runs from the
+    end. The result has the type of ``x``, but booleans are counted in int32. Integers wrap.
+    (TensorFlow's Cumsum; see ``cumulative_sum`` for the standard's form.)
 
     Raises:
         ShapeError: rank 0, or an axis out of range.
@@ -64,9 +64,9 @@ def cumsum(x: Any, /, *, axis: int = 0, exclusive: bool = False, reverse: bool =
 def cumprod(x: Any, /, *, axis: int = 0, exclusive: bool = False, reverse: bool = False) -> Tensor:
     """Return the running products ``y[i] = x[0] * ... * x[i]`` along ``axis``.
 
-    ``exclusive`` leaves ``x[i]`` itself out, so that the first is 1; ``reverse`` runs from the
-    end. The shape stays, and so does the dtype, except that booleans become int32; integers
-    wrap. (TensorFlow's Cumprod; see ``cumulative_prod`` for the standard's form.)
+    ``exclusive`` omits ``x[i]`` itself, so that the first product is 1. ``reverse`` runs from
+    the end. The result has the type of ``x``, but booleans become int32. Integers wrap.
+    (TensorFlow's Cumprod; see ``cumulative_prod`` for the standard's form.)
 
     Raises:
         ShapeError: rank 0, or an axis out of range.
@@ -78,16 +78,16 @@ def cumprod(x: Any, /, *, axis: int = 0, exclusive: bool = False, reverse: bool 
 def cumulative_sum(
     x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Tensor:
-    """Return the running sums along ``axis``, which may be left out for one dimension.
+    """Return the running sums along ``axis``, which may be omitted for rank 1.
 
     Args:
         x: a tensor of rank 1 or more.
-        axis: along which to add.
+        axis: the axis to add along.
         dtype: converts the elements first; by default small integers are widened as in ``sum``.
-        include_initial: whether the result begins with a 0, and is one longer.
+        include_initial: whether to put a 0 in front.
 
     Raises:
-        ArgumentError: no axis for several dimensions.
+        ArgumentError: ``axis`` is missing and the rank is above 1.
         ShapeError: rank 0, or an axis out of range.
 
     Source: the array API standard.
@@ -101,7 +101,7 @@ def cumulative_sum(
 def cumulative_prod(
     x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Tensor:
-    """Return the running products along ``axis``, which may be left out for one dimension.
+    """Return the running products along ``axis``, which may be omitted for rank 1.
 
     ``include_initial`` puts a 1 in front. The rest is as for ``cumulative_sum``.
     """
@@ -115,16 +115,16 @@ def cumulative_log_sum_exp(
 ) -> Tensor:
     """Return the running ``log(sum(exp(x)))`` along ``axis``, without overflow.
 
-    Each is the logarithm of a sum of powers that is never taken: two running values are joined
-    by ``logaddexp``, in as many steps as the length has doublings.
+    It never computes the sums of powers, but joins running values by ``logaddexp``, in log2(n)
+    steps for length n.
 
     Args:
         x: real numbers of rank 1 or more; integers become float32.
-        axis: along which to add; may be left out for one dimension.
-        include_initial: whether the result begins with minus infinity, and is one longer.
+        axis: the axis to add along; may be omitted for rank 1.
+        include_initial: whether to put minus infinity in front.
 
     Raises:
-        ArgumentError: no axis for several dimensions.
+        ArgumentError: ``axis`` is missing and the rank is above 1.
         ShapeError: rank 0, or an axis out of range.
         DTypeError: complex numbers or strings.
 
@@ -145,7 +145,7 @@ def _cumulative(spec: KernelSpec, caller: str, x: Any, axis: int | None) -> Tens
 
 def _along(tensor: Tensor, axis: int | None, caller: str) -> int:
     if axis is None and tensor.ndim > 1:
-        raise ArgumentError(f"{caller}: x is {tensor.type}; name the axis to run along")
+        raise ArgumentError(f"{caller}: axis is required for rank above 1, got x of {tensor.type}")
     return _axis(tensor, 0 if axis is None else axis, caller)
 
 
@@ -157,23 +157,23 @@ def _begun(result: Tensor, axis: int | None, initial: float) -> Tensor:
 
 def _axis(tensor: Tensor, axis: int, caller: str) -> int:
     if not tensor.ndim:
-        raise ShapeError(f"{caller}: x is {tensor.type}, but at least rank 1 is needed")
+        raise ShapeError(f"{caller}: x must have at least rank 1, got {tensor.type}")
     return shapes.normalize_axis(axis, tensor.ndim, f"{caller}: axis")
 
 
 def diff(
     x: Any, /, n: int = 1, *, axis: int = -1, prepend: Any = None, append: Any = None
 ) -> Tensor:
-    """Return the differences ``x[i + 1] - x[i]`` along ``axis``, taken ``n`` times.
+    """Return the differences ``x[i + 1] - x[i]`` along ``axis``, applied ``n`` times.
 
     Args:
         x: a tensor of rank 1 or more, of length m along ``axis``; the result has length
-            ``max(m - n, 0)`` there. Booleans give whether neighbours differ.
-        n: how often.
-        axis: along which to subtract.
-        prepend: what is put in front of x first: a tensor that differs from x at most in its
-            length along ``axis``, or a number.
-        append: likewise, behind x.
+            ``max(m - n, 0)`` there. For booleans it is whether neighbours differ.
+        n: number of repetitions.
+        axis: the axis to subtract along.
+        prepend: a number, or a tensor that may differ from x in its length along ``axis``; it
+            is put in front of x first.
+        append: likewise, after x.
 
     Raises:
         ArgumentError: a negative n.

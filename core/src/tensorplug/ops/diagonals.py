@@ -25,7 +25,7 @@ DIAG = KernelSpec("Diag", ("x",), _doubled)
 
 def _of_matrices(x: TensorType) -> TensorType:
     if x.rank < 2:
-        raise ShapeError(f"matrices are needed, of at least rank 2, but the rank is {x.rank}")
+        raise ShapeError(f"x must have at least rank 2, got rank {x.rank}")
     return x
 
 
@@ -36,7 +36,7 @@ def _band(input: TensorType, num_lower: TensorType, num_upper: TensorType) -> Te
     return _of_matrices(input)
 
 
-_COUNTS = dt.INTEGER - {dt.uint64}  # which has no common dtype with a difference of places
+_COUNTS = dt.INTEGER - {dt.uint64}  # which has no common dtype with signed differences
 
 MATRIX_BAND_PART = KernelSpec(
     "MatrixBandPart",
@@ -58,25 +58,25 @@ TRIANGLE = KernelSpec(
 def diag(x: Any, /) -> Tensor:
     """Return zeros with the elements of ``x`` on the diagonal.
 
-    ``out[i, i] = x[i]``, where i is an index of as many numbers as ``x`` has axes: the shape is
-    that of ``x`` twice. Of strings the other elements are empty. It reads no diagonal of a
-    matrix, as NumPy's function of this name also does. (TensorFlow's Diag.)
+    ``out[i, i] = x[i]``, where i is an index into all axes of ``x``: the result's shape is that of
+    ``x`` twice. For strings, the other elements are empty. Unlike NumPy's function of this name,
+    it does not read the diagonal of a matrix. (TensorFlow's Diag.)
     """
     return dispatch_unary(DIAG, x)
 
 
 def band_part(x: Any, num_lower: Any, num_upper: Any) -> Tensor:
-    """Return matrices with zeros outside of a band around the diagonal.
+    """Return matrices with zeros outside a band around the diagonal.
 
     Args:
         x: numbers or booleans of shape ``[..., M, N]``.
-        num_lower: how many diagonals to keep below the main one; negative for all. A number, or
-            a tensor of one.
+        num_lower: number of diagonals to keep below the main one, negative for all: an integer,
+            or a tensor of one.
         num_upper: likewise above it.
 
     Returns:
         ``x[..., i, j]`` where ``num_lower < 0 or i - j <= num_lower``, and likewise
-        ``num_upper < 0 or j - i <= num_upper``; elsewhere 0. Numbers beyond the matrix keep all.
+        ``num_upper < 0 or j - i <= num_upper``; otherwise 0.
 
     Raises:
         ShapeError: the rank is less than 2.

@@ -1,4 +1,4 @@
-"""Values between given points, on straight lines."""
+"""Linear interpolation."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ __all__ = ["interp"]
 
 
 def interp(x: Any, xp: Any, fp: Any, /, *, left: Any = None, right: Any = None) -> Tensor:
-    """Return at each ``x`` the value of the broken line through the points ``(xp, fp)``.
+    """Return the piecewise linear function through the points ``(xp, fp)`` at each ``x``.
 
-    Gradients flow to x, xp and fp. Where two points share their ``xp``, the line jumps: at x
+    Gradients flow to x, xp and fp. If points share their ``xp``, the function jumps, and at x
     itself it has the value of the last of them.
 
     Args:
         x: real numbers of any shape; integers become float32.
-        xp: where the points are: of rank 1, ascending (this is not checked), finite.
-        fp: their values, as many, real or complex.
-        left: what stands below ``xp[0]``; ``fp[0]`` by default.
-        right: what stands above ``xp[-1]``; ``fp[-1]`` by default.
+        xp: the points, of rank 1, finite and ascending (this is not checked).
+        fp: their values, of the same length, real or complex.
+        left: the value below ``xp[0]``; ``fp[0]`` by default.
+        right: the value above ``xp[-1]``; ``fp[-1]`` by default.
 
     Returns:
         Values of the shape of ``x``; NaN at NaN.
 
     Raises:
-        ShapeError: xp is not of rank 1, has no points, or fp differs in shape.
-        DTypeError: x or xp is complex, or there are strings.
+        ShapeError: xp does not have rank 1 or is empty, or fp differs in shape.
+        DTypeError: x or xp is complex, or an argument holds strings.
 
     Source: NumPy's interp.
 
@@ -44,11 +44,11 @@ def interp(x: Any, xp: Any, fp: Any, /, *, left: Any = None, right: Any = None) 
     values = inexact(fp, "interp: fp")
     if places.ndim != 1 or not places.size or values.shape != places.shape:
         raise ShapeError(
-            "interp: xp and fp must have rank 1 and one length, at least 1, got "
+            "interp: xp and fp must have rank 1 and the same length of at least 1, got "
             f"{places.type} and {values.type}"
         )
     first, last = gather(places, 0), gather(places, -1)
-    # Outside, the slope of the line must not meet an infinite distance.
+    # Outside, an infinite distance must not be multiplied by the slope.
     inside = where(at < first, first, where(at > last, last, at))
     result = _on_the_line(inside, places, values)
     if left is not None:
@@ -57,7 +57,7 @@ def interp(x: Any, xp: Any, fp: Any, /, *, left: Any = None, right: Any = None) 
 
 
 def _on_the_line(x: Tensor, places: Tensor, values: Tensor) -> Tensor:
-    """Return values where ``x`` lies between the first and the last of the places."""
+    """Return the values for ``x`` between the first and the last point."""
     after = minimum(searchsorted(places, x, side="right"), places.shape[0] - 1)
     before = maximum(after - 1, 0)
     start, end = gather(places, before), gather(places, after)

@@ -1,4 +1,4 @@
-"""Arguments as tensors of a kind: what functions made of several ops expect of them."""
+"""Conversion of arguments to tensors of a kind of dtype, for composed functions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def numbers(value: Any, what: str) -> Tensor:
-    """Return ``value``, called ``what`` in messages, as a tensor of anything but strings.
+    """Return ``value``, called ``what`` in messages, as a tensor of any dtype but string.
 
     Raises:
         DTypeError: it holds strings.
@@ -22,7 +22,7 @@ def numbers(value: Any, what: str) -> Tensor:
     """
     tensor = as_tensor(value, what=what)
     if tensor.dtype is dt.string:
-        raise DTypeError(f"{what} is {tensor.type}, but must hold numbers")
+        raise DTypeError(f"{what} must hold numbers, got {tensor.type}")
     return tensor
 
 
@@ -35,17 +35,17 @@ def real(value: Any, what: str) -> Tensor:
     """
     tensor = as_tensor(value, what=what)
     if tensor.dtype in dt.COMPLEX or tensor.dtype is dt.string:
-        raise DTypeError(f"{what} is {tensor.type}, but must hold real numbers")
+        raise DTypeError(f"{what} must hold real numbers, got {tensor.type}")
     return tensor
 
 
 def inexact(value: Any, what: str) -> Tensor:
-    """Return ``value`` as a tensor of real or complex floats; integers become the default one."""
+    """Return ``value`` as a tensor of real or complex floats; integers become floats."""
     tensor = numbers(value, what)
     return tensor if tensor.dtype in dt.INEXACT else astype(tensor, dt.default_float)
 
 
 def floating(value: Any, what: str) -> Tensor:
-    """Return ``value`` as a tensor of real floats; integers become the default one."""
+    """Return ``value`` as a tensor of real floats; integers become floats."""
     tensor = real(value, what)
     return tensor if tensor.dtype in dt.FLOATING else astype(tensor, dt.default_float)

@@ -5,12 +5,11 @@ the losses, and reduces:
 
 - ``"none"``: the weighted losses as they are;
 - ``"sum"``: their sum;
-- ``"mean"``: their sum divided by the sum of the weights, each counted as often as it was
-  broadcast;
+- ``"mean"``: their sum divided by the sum of the broadcast weights;
 - ``"sum_by_nonzero_weights"``, the default: their sum divided by the number of losses whose
   weight is not 0; NaN if there are none.
 
-Without ``weights`` they are all 1. The source of the formulas is TensorFlow.js.
+By default all weights are 1. The source of the formulas is TensorFlow.js.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ def compute_weighted_loss(
     """Return losses weighted and reduced, as the module describes.
 
     Raises:
-        ArgumentError: there is no such reduction.
+        ArgumentError: an unknown reduction.
         ShapeError: the weights do not broadcast to the losses.
 
     """
@@ -90,16 +89,19 @@ def _numbers(value: Any, what: str) -> Tensor:
     """Return a tensor of numbers or booleans."""
     tensor = as_tensor(value, what=what)
     if tensor.dtype not in dt.FIXED:
-        raise DTypeError(f"{what} must be numbers, got {tensor.type}")
+        raise DTypeError(f"{what} must hold numbers or booleans, got {tensor.type}")
     return tensor
 
 
 def _pair(first: Any, second: Any, caller: str, names: tuple[str, str]) -> tuple[Tensor, Tensor]:
-    """Return two tensors of one shape."""
+    """Return two tensors of the same shape."""
     a = _numbers(first, f"{caller}: {names[0]}")
     b = _numbers(second, f"{caller}: {names[1]}")
     if a.shape != b.shape:
-        raise ShapeError(f"{caller}: {names[0]} are {a.type}, but {names[1]} are {b.type}")
+        raise ShapeError(
+            f"{caller}: {names[0]} and {names[1]} must have the same shape, got {a.type} and "
+            f"{b.type}"
+        )
     return a, b
 
 
@@ -144,7 +146,7 @@ def cosine_distance(
 ) -> Tensor:
     """Return the losses ``1 - sum(labels * predictions)`` along ``axis``, weighted and reduced.
 
-    Both are taken to have length 1 along ``axis``, which stays with size 1 in the losses.
+    Both arguments should have norm 1 along ``axis``. The losses have size 1 there.
 
     Raises: as ``absolute_difference``.
     """
@@ -179,7 +181,7 @@ def huber_loss(
     """Return losses that are quadratic up to an error of ``delta`` and linear beyond.
 
     With ``e = |labels - predictions|`` they are ``e**2 / 2`` for ``e <= delta`` and
-    ``delta * (e - delta / 2)`` elsewhere; weighted and reduced.
+    ``delta * (e - delta / 2)`` otherwise, weighted and reduced.
 
     Raises: as ``absolute_difference``.
     """
@@ -223,15 +225,15 @@ def sigmoid_cross_entropy(
     """Return the losses of independent classes, weighted and reduced.
 
     They are ``-y * log(sigmoid(x)) - (1 - y) * log(1 - sigmoid(x))``, computed so that large
-    logits neither overflow nor lose their digits. ``label_smoothing`` s makes y of the labels:
-    ``labels * (1 - s) + s / 2``.
+    logits neither overflow nor lose accuracy. With ``label_smoothing`` s,
+    ``y = labels * (1 - s) + s / 2``.
 
     Raises: as ``absolute_difference``.
     """
     y, x = _pair(multi_class_labels, logits, "sigmoid_cross_entropy", _SCORED)
     if label_smoothing:
         y = y * (1 - label_smoothing) + label_smoothing * 0.5
-    # softplus(x) - x * y; its derivative at 0 is the sigmoid's value less y, as elsewhere.
+    # softplus(x) - x * y; its derivative at 0, too, is sigmoid(x) - y.
     losses = activation.softplus(x) - x * y
     return _reduced(losses, weights, reduction, "sigmoid_cross_entropy")
 
@@ -251,7 +253,7 @@ def softmax_cross_entropy(
         onehot_labels: probabilities of the classes along the last axis.
         logits: of the same shape.
         weights: broadcast to the losses, which lack the last axis.
-        label_smoothing: s makes y of the labels: ``labels * (1 - s) + s / classes``.
+        label_smoothing: s in ``y = labels * (1 - s) + s / classes``.
         reduction: as the module describes.
 
     It is differentiable in labels and logits.
@@ -262,7 +264,7 @@ def softmax_cross_entropy(
     """
     y, scores = _pair(onehot_labels, logits, "softmax_cross_entropy", _SCORED)
     if not y.shape:
-        raise ShapeError("softmax_cross_entropy: labels and logits have no axis of classes")
+        raise ShapeError("softmax_cross_entropy: labels and logits must have at least rank 1")
     if label_smoothing:
         y = y * (1 - label_smoothing) + label_smoothing / y.shape[-1]
     losses = dispatch(SOFTMAX_CROSS_ENTROPY, y, scores)

@@ -28,7 +28,7 @@ __all__ = [
 
 def _matmul(a: TensorType, b: TensorType, *, transpose_a: bool, transpose_b: bool) -> TensorType:
     if a.rank < 2 or b.rank < 2:
-        raise ShapeError("both operands must have at least rank 2")
+        raise ShapeError("a and b must have at least rank 2")
     rows, inner = a.shape[-2:] if not transpose_a else a.shape[:-3:-1]
     other, columns = b.shape[-2:] if not transpose_b else b.shape[:-3:-1]
     if inner != other:
@@ -52,18 +52,20 @@ BATCH_MAT_MUL = KernelSpec(
 
 @chained
 def matmul(a: Any, b: Any, /, *, transpose_a: bool = False, transpose_b: bool = False) -> Tensor:
-    """Return the matrix product of the last two axes; the leading ones broadcast.
+    """Return the matrix product over the last two axes; the leading axes broadcast.
 
-    A vector is taken as a row on the left and as a column on the right, and that axis is
-    removed from the result. The flags transpose the last two axes of an operand first.
+    A vector counts as a row on the left and as a column on the right; the result lacks that
+    axis. The flags transpose the last two axes of an operand first.
 
     Raises:
-        ShapeError: rank 0, inner sizes that differ, or batch shapes that do not broadcast.
+        ShapeError: rank 0, different inner sizes, or batch shapes that do not broadcast.
 
     """
     left, right = as_tensor(a, what="matmul: a"), as_tensor(b, what="matmul: b")
     if left.ndim == 0 or right.ndim == 0:
-        raise ShapeError(f"matmul needs at least rank 1, got {left.type} and {right.type}")
+        raise ShapeError(
+            f"matmul: the operands must have at least rank 1, got {left.type} and {right.type}"
+        )
     row, column = left.ndim == 1, right.ndim == 1
     if not row and not column:
         return dispatch(
@@ -87,17 +89,21 @@ def dot(t1: Any, t2: Any, /) -> Tensor:
     (TensorFlow.js's dot; ``matmul`` for higher ranks.)
 
     Raises:
-        ShapeError: an operand of rank 0 or above 2, or inner sizes that differ.
+        ShapeError: an operand of rank 0 or above 2, or different inner sizes.
 
     """
     left, right = as_tensor(t1, what="dot: t1"), as_tensor(t2, what="dot: t2")
     if left.ndim not in (1, 2) or right.ndim not in (1, 2):
-        raise ShapeError(f"dot needs rank 1 or 2, got {left.type} and {right.type}")
+        raise ShapeError(
+            f"dot: the operands must have rank 1 or 2, got {left.type} and {right.type}"
+        )
     return matmul(left, right)
 
 
 def outer_product(v1: Any, v2: Any, /) -> Tensor:
-    """Return the products ``v1[i] * v2[j]`` of two vectors; ``linalg.outer`` of the standard.
+    """Return the products ``v1[i] * v2[j]`` of two vectors.
+
+    The standard's name for it is ``linalg.outer``.
 
     (TensorFlow.js's outerProduct.)
 
@@ -107,7 +113,9 @@ def outer_product(v1: Any, v2: Any, /) -> Tensor:
     """
     left, right = as_tensor(v1, what="outer_product: v1"), as_tensor(v2, what="outer_product: v2")
     if left.ndim != 1 or right.ndim != 1:
-        raise ShapeError(f"outer_product needs two vectors, got {left.type} and {right.type}")
+        raise ShapeError(
+            f"outer_product: v1 and v2 must be vectors, got {left.type} and {right.type}"
+        )
     return reshape(left, (-1, 1)) * right
 
 
@@ -117,7 +125,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
     The other axes broadcast. Source: the array API standard 2025.12.
 
     Raises:
-        ShapeError: an axis that is not there, or lengths that differ.
+        ShapeError: an axis out of range, or different lengths.
 
     """
     left, right = as_tensor(x1, what="vecdot: x1"), as_tensor(x2, what="vecdot: x2")
@@ -126,7 +134,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
     if left.shape[places[0]] != right.shape[places[1]]:
         raise ShapeError(f"{caller}: the vectors have different lengths")
     if axis >= 0 and left.ndim != right.ndim:
-        raise ShapeError(f"{caller}: count the axis from the end, as -1, where ranks differ")
+        raise ShapeError(f"{caller}: if the ranks differ, axis must be negative, got {axis}")
     a, b = (moveaxis(x, place, -1) for x, place in zip((left, right), places, strict=True))
     if a.dtype in dt.COMPLEX:
         a = conj(a)
@@ -139,15 +147,15 @@ def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Tensor:
     """Return the sums of products over pairs of axes.
 
     Args:
-        x1: its other axes come first in the result.
-        x2: its other axes come after them.
-        axes: how many of the last axes of ``x1`` and first ones of ``x2`` are summed over; or
-            two sequences, the axes of ``x1`` and those of ``x2`` that belong together.
+        x1: a tensor; its other axes come first in the result.
+        x2: a tensor; its other axes come last in the result.
+        axes: the number of last axes of ``x1`` and first axes of ``x2`` to sum over; or two
+            sequences, of axes of ``x1`` and of the corresponding axes of ``x2``.
 
     Source: the array API standard 2025.12.
 
     Raises:
-        ShapeError: lengths that differ, or axes that are not there.
+        ShapeError: different lengths, or an axis out of range.
         ArgumentError: axes of another form.
 
     """
@@ -174,11 +182,13 @@ def _paired(left: Tensor, right: Tensor, axes: Any, caller: str) -> tuple[list[i
             raise ArgumentError(f"{caller}: axes must be a number or two sequences, got {axes!r}")
         listed = [shapes.as_ints(axis, f"{caller}: axes") for axis in axes]
         if len(listed[0]) != len(listed[1]):
-            raise ArgumentError(f"{caller}: axes must name as many of x1 as of x2, got {axes!r}")
+            raise ArgumentError(
+                f"{caller}: axes must name as many axes of x1 as of x2, got {axes!r}"
+            )
         first = [shapes.normalize_axis(at, left.ndim, f"{caller}: axes") for at in listed[0]]
         second = [shapes.normalize_axis(at, right.ndim, f"{caller}: axes") for at in listed[1]]
         if len({*first}) != len(first) or len({*second}) != len(second):
-            raise ShapeError(f"{caller}: axes {axes!r} name one axis twice")
+            raise ShapeError(f"{caller}: axes {axes!r} name an axis twice")
         return first, second
     count = shapes.index(axes, f"{caller}: axes")
     if not 0 <= count <= min(left.ndim, right.ndim):

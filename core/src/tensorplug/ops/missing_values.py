@@ -1,4 +1,4 @@
-"""Reductions that leave NaN out, which stands for missing values."""
+"""Reductions that ignore NaN, which stands for missing values."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ __all__ = ["nan_to_num", "nanmax", "nanmean", "nanmin", "nansum"]
 
 @chained
 def nansum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """Return the sum of the elements along ``axis`` that are not NaN; 0 where there are none.
+    """Return the sum of the elements along ``axis`` that are not NaN; 0 if there are none.
 
-    The rest, the dtype of the result too, is as for ``sum``.
+    Otherwise it is like ``sum``.
     """
     return sum(_filled(numbers(x, "nansum: x"), 0), axis=axis, dtype=dtype, keepdims=keepdims)
 
@@ -48,11 +48,11 @@ def nanmean(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 @chained
 def nanmax(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Return the largest element along ``axis`` that is not NaN; NaN where all are.
+    """Return the largest element along ``axis`` that is not NaN, or NaN if all are.
 
     Raises:
         DTypeError: complex numbers or strings.
-        ShapeError: when a reduced axis is empty.
+        ShapeError: a reduced axis is empty.
 
     """
     return _extreme(x, max, -inf, "nanmax", axis=axis, keepdims=keepdims)
@@ -60,11 +60,11 @@ def nanmax(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 @chained
 def nanmin(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Return the smallest element along ``axis`` that is not NaN; NaN where all are.
+    """Return the smallest element along ``axis`` that is not NaN, or NaN if all are.
 
     Raises:
         DTypeError: complex numbers or strings.
-        ShapeError: when a reduced axis is empty.
+        ShapeError: a reduced axis is empty.
 
     """
     return _extreme(x, min, inf, "nanmin", axis=axis, keepdims=keepdims)
@@ -74,13 +74,13 @@ def nanmin(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
 def nan_to_num(
     x: Any, /, *, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
 ) -> Tensor:
-    """Return ``x`` with finite numbers for NaN and the infinities.
+    """Return ``x`` with finite numbers in place of NaN and infinities.
 
     Args:
         x: real numbers; integers and booleans stay as they are.
-        nan: what stands for NaN.
-        posinf: what stands for infinity; by default the largest number of the dtype.
-        neginf: what stands for minus infinity; by default the least.
+        nan: replaces NaN.
+        posinf: replaces infinity; by default the largest number of the dtype.
+        neginf: replaces minus infinity; by default the smallest number of the dtype.
 
     Raises:
         DTypeError: complex numbers or strings.

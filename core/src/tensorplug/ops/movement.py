@@ -1,4 +1,4 @@
-"""Moving elements without computing: shapes, axes, blocks, padding, joining."""
+"""Moving elements without arithmetic: shapes, axes, slices, padding, joining."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _broadcast_to(x: TensorType, *, shape: Shape) -> TensorType:
 def _input_shape(value: Any, known: InputTypes) -> Shape:
     shape: Shape = known["x"].shape
     if value is not None and shapes.as_shape(value) != shape:
-        raise ShapeError(f"{value!r} is not the shape of x")
+        raise ShapeError(f"must be the shape of x, {list(shape)}, got {value!r}")
     return shape
 
 
@@ -118,7 +118,7 @@ def _slice(x: TensorType, *, begin: tuple[int, ...], size: tuple[int, ...]) -> T
     for axis, (first, count, length) in enumerate(zip(begin, size, x.shape, strict=True)):
         if first < 0 or count < 0 or first + count > length:
             raise ShapeError(
-                f"the slice of {count} from {first} leaves axis {axis} of length {length}"
+                f"the slice of {count} from {first} exceeds axis {axis} of length {length}"
             )
     return TensorType(x.dtype, size)
 
@@ -173,7 +173,7 @@ def _check_constant(value: dt.Scalar | str, dtype: DType) -> None:
 
 
 def _constant(value: Any, known: InputTypes) -> dt.Scalar | str:
-    """Return a number or a text; absent, it is 0, and the empty text for strings."""
+    """Return a number or a string; None becomes 0, or the empty string."""
     if value is None:
         return "" if known["x"].dtype is dt.string else 0
     if isinstance(value, str):
@@ -207,14 +207,16 @@ def _concat(xs: list[TensorType], *, axis: int) -> TensorType:
     first = xs[0]
     for x in xs[1:]:
         if x.dtype is not first.dtype:
-            raise DTypeError(f"xs hold {first.dtype} and {x.dtype}")
+            raise DTypeError(f"xs must have the same dtype, got {first.dtype} and {x.dtype}")
         same = x.rank == first.rank and all(
             a == b
             for at, (a, b) in enumerate(zip(x.shape, first.shape, strict=True))
             if at != axis
         )
         if not same:
-            raise ShapeError(f"{first} and {x} differ outside axis {axis}")
+            raise ShapeError(
+                f"xs must have the same sizes outside axis {axis}, got {first} and {x}"
+            )
     total = sum(x.shape[axis] for x in xs)
     return TensorType(first.dtype, (*first.shape[:axis], total, *first.shape[axis + 1 :]))
 
@@ -232,9 +234,9 @@ def _packed(xs: list[TensorType], *, axis: int) -> TensorType:
     first = xs[0]
     for x in xs[1:]:
         if x.dtype is not first.dtype:
-            raise DTypeError(f"xs hold {first.dtype} and {x.dtype}")
+            raise DTypeError(f"xs must have the same dtype, got {first.dtype} and {x.dtype}")
         if x.shape != first.shape:
-            raise ShapeError(f"{first} and {x} differ, but must have one shape")
+            raise ShapeError(f"xs must have the same shape, got {first} and {x}")
     shape = first.shape
     return TensorType(first.dtype, (*shape[:axis], len(xs), *shape[axis:]))
 
@@ -249,22 +251,23 @@ PACK = KernelSpec(
 
 
 def identity(x: Any, /) -> Tensor:
-    """Return ``x`` under a new handle; the data is shared."""
+    """Return ``x`` as a new tensor that shares its data."""
     return dispatch_unary(IDENTITY, x)
 
 
 @chained
 def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Tensor:
-    """Return the elements of ``x``, in row-major order, under another shape.
+    """Return ``x`` with another shape; the elements keep their row-major order.
 
     Args:
         x: a tensor of any dtype.
-        shape: its sizes; one of them may be -1: it is what keeps the number of elements.
-        copy: True gives memory of its own, False refuses where the layout in memory makes a
-            copy necessary; by default, the data is shared if it can be.
+        shape: the sizes. One of them may be -1, which stands for the size that keeps the number
+            of elements.
+        copy: True always copies. False raises an error if a copy is necessary. By default
+            the data is shared if possible.
 
     Raises:
-        ShapeError: when the number of elements cannot be kept.
+        ShapeError: the number of elements differs.
         CopyNeededError: ``copy=False``, but the device had to copy.
 
     """
@@ -274,19 +277,19 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Tensor:
     result = dispatch(RESHAPE, tensor, shape=shape)
     shared = _memory(result) == _memory(tensor)
     if not copy and not shared and result.size:
-        raise CopyNeededError(f"reshape: {tensor.type} had to be copied, but copy=False was said")
+        raise CopyNeededError(f"reshape: {tensor.type} must be copied; leave copy=False out")
     if copy:
         return _apart(result) if shared else result
     return result
 
 
 def _memory(tensor: Tensor) -> Any:
-    """Return what names the memory that holds the elements."""
+    """Return an identifier of the memory of the elements."""
     return tensor._live().backend.allocation(tensor._buffer)[0]
 
 
 def _apart(tensor: Tensor) -> Tensor:
-    """Return the same elements in memory of their own: joined with nothing, they are copied."""
+    """Return a copy in other memory, by a concatenation of one tensor."""
     flat = dispatch(RESHAPE, tensor, shape=(tensor.size,))
     nothing = dispatch(SLICE, flat, begin=(0,), size=(0,))
     return dispatch(RESHAPE, dispatch(CONCAT, [flat, nothing]), shape=tensor.shape)
@@ -302,13 +305,13 @@ def matrix_transpose(x: Any, /, *, rank: int | None = None) -> Tensor:
     """Return ``x`` with its last two axes swapped.
 
     Raises:
-        ShapeError: when there are fewer than two axes, or not exactly ``rank`` where it is given.
+        ShapeError: there are fewer than two axes, or not ``rank`` axes if it is not None.
 
     """
     tensor = as_tensor(x, what="matrix_transpose: x")
     if tensor.ndim < 2 or (rank is not None and tensor.ndim != rank):
         wanted = f"rank {rank}" if rank else "at least rank 2"
-        raise ShapeError(f"matrix_transpose needs {wanted}, got {tensor.type}")
+        raise ShapeError(f"matrix_transpose: x must have {wanted}, got {tensor.type}")
     leading = range(tensor.ndim - 2)
     return permute_dims(tensor, (*leading, tensor.ndim - 1, tensor.ndim - 2))
 
@@ -336,10 +339,10 @@ def expand_dims(x: Any, /, axis: Any = 0) -> Tensor:
 
 @chained
 def squeeze(x: Any, /, axis: Any = None) -> Tensor:
-    """Return ``x`` without the axes ``axis``, each of length 1; by default without all such.
+    """Return ``x`` without the axes ``axis`` of length 1; by default without all such axes.
 
     Raises:
-        ShapeError: when one of them has another length.
+        ShapeError: one of them has another length.
 
     """
     tensor = as_tensor(x, what="squeeze: x")
@@ -348,13 +351,13 @@ def squeeze(x: Any, /, axis: Any = None) -> Tensor:
     axes = shapes.normalize_axes(axis, tensor.ndim, f"squeeze of {tensor.type}: axis")
     for dropped in axes:
         if tensor.shape[dropped] != 1:
-            raise ShapeError(f"squeeze: axis {dropped} of {tensor.type} has not length 1")
+            raise ShapeError(f"squeeze: axis {dropped} of {tensor.type} must have length 1")
     return reshape(tensor, shapes.reduce(tensor.shape, axes, keep_dims=False))
 
 
 @chained
 def broadcast_to(x: Any, /, shape: Any) -> Tensor:
-    """Return ``x`` repeated along new and size-1 axes until it has ``shape``."""
+    """Return ``x`` broadcast to ``shape``."""
     return dispatch(BROADCAST_TO, x, shape=shape)
 
 
@@ -362,7 +365,7 @@ def broadcast_to(x: Any, /, shape: Any) -> Tensor:
 def slice(x: Any, begin: Any, size: Any = None) -> Tensor:
     """Return the block of ``x`` that starts at ``begin`` and has ``size``.
 
-    A size of -1 takes what is left of its axis; missing entries of ``begin`` are 0.
+    A size of -1 takes the rest of the axis. Missing entries of ``begin`` are 0.
     """
     return dispatch(SLICE, x, begin=begin, size=size)
 
@@ -375,9 +378,9 @@ def pad(
 
     Args:
         x: a tensor of any dtype.
-        paddings: one (before, after) pair per axis, none negative.
-        constant_value: a number that the dtype of ``x`` can hold; 0 by default, and the empty
-            text for strings. (TensorFlow's PadV2.)
+        paddings: one (before, after) pair of non-negative ints per axis.
+        constant_value: a number that fits the dtype of ``x``; 0 by default, and "" for
+            strings. (TensorFlow's PadV2.)
 
     """
     return dispatch(PAD_V2, x, paddings=paddings, constant_value=constant_value)
@@ -386,7 +389,7 @@ def pad(
 def concat(xs: Sequence[Any], /, *, axis: int | None = 0) -> Tensor:
     """Return the tensors ``xs`` joined along ``axis`` (flattened first if it is None).
 
-    They must agree in every other size; their dtypes are promoted.
+    Their other sizes must be equal; their dtypes are promoted.
     """
     listed = _listed(xs, "concat")
     if axis is None:
@@ -395,7 +398,7 @@ def concat(xs: Sequence[Any], /, *, axis: int | None = 0) -> Tensor:
 
 
 def stack(xs: Sequence[Any], /, *, axis: int = 0) -> Tensor:
-    """Return the tensors ``xs``, all of one shape, joined along a new axis.
+    """Return the tensors ``xs``, which have the same shape, joined along a new axis.
 
     Their dtypes are promoted. (TensorFlow's Pack.)
     """
@@ -406,5 +409,5 @@ def _listed(xs: object, caller: str) -> list[Any]:
     if not isinstance(xs, list | tuple):
         raise ArgumentError(f"{caller}: xs must be a list of tensors, got {type(xs).__name__}")
     if not xs:
-        raise ArgumentError(f"{caller}: xs is empty, but needs at least one tensor")
+        raise ArgumentError(f"{caller}: xs must contain at least one tensor, got an empty list")
     return list(xs)

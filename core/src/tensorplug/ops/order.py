@@ -1,4 +1,4 @@
-"""Order exactly: turned around, so that minima can be maxima, and within bounds."""
+"""Exact order reversal, so that maxima compute minima, and range checks."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def reversed_order(x: Tensor) -> Tensor:
-    """Return ``x`` mapped one to one so that larger becomes smaller; its own inverse.
+    """Return ``x`` mapped one to one so that its order is reversed; the map is its own inverse.
 
-    Negation does that for floats. It has no place for the most negative integer, so integers
-    are subtracted from -1, or from the largest value if they are unsigned.
+    For floats it is negation. The most negative integer has no negation, so integers are
+    subtracted from -1, or from the largest value if they are unsigned.
     """
     if x.dtype is dt.bool_:
         return logical_not(x)
@@ -29,8 +29,8 @@ def reversed_order(x: Tensor) -> Tensor:
 
 
 def in_range(numbers: Tensor, size: int) -> Tensor:
-    """Return where integers lie in [0, size)."""
+    """Return whether integers lie in [0, size)."""
     within = numbers >= 0
-    if size <= int(np.iinfo(numbers.dtype.name).max):  # else no number reaches it
+    if size <= int(np.iinfo(numbers.dtype.name).max):  # otherwise all numbers are below it
         within = logical_and(within, numbers < size)
     return within

@@ -1,4 +1,4 @@
-"""Exponentials, logarithms, reciprocals and roots, each accurate where a formula of others is not.
+"""Exponentials, logarithms, reciprocals and roots, accurate where composed formulas are not.
 
 Integers and booleans become the default float first. The source is the array API standard
 2025.12 unless a docstring says otherwise.
@@ -56,7 +56,7 @@ LOG_ADD_EXP = _of_two("LogAddExp")
 
 @chained
 def expm1(x: Any, /) -> Tensor:
-    """Return ``e**x - 1`` elementwise. Exact to rounding also near 0; -0.0 stays -0.0."""
+    """Return ``e**x - 1`` elementwise. Accurate near 0 too; -0.0 stays -0.0."""
     return dispatch_unary(EXPM1, x)
 
 
@@ -64,7 +64,7 @@ def expm1(x: Any, /) -> Tensor:
 def log1p(x: Any, /) -> Tensor:
     """Return ``ln(1 + x)`` elementwise.
 
-    Exact to rounding also near 0; -0.0 stays -0.0; -inf at -1, NaN below.
+    Accurate near 0 too; -0.0 stays -0.0; -inf at -1, NaN below.
     """
     return dispatch_unary(LOG1P, x)
 
@@ -95,14 +95,14 @@ def rsqrt(x: Any, /) -> Tensor:
 
 @chained
 def hypot(a: Any, b: Any, /) -> Tensor:
-    """Return ``sqrt(a**2 + b**2)`` elementwise, without overflow on the way; real operands.
+    """Return ``sqrt(a**2 + b**2)`` elementwise, without intermediate overflow; real operands.
 
-    Infinite if either is, even where the other is NaN. The gradient at the origin is 0.
+    Infinite if either is, even if the other is NaN. The gradient at the origin is 0.
     """
     return dispatch_binary(HYPOT, a, b)
 
 
 @chained
 def logaddexp(a: Any, b: Any, /) -> Tensor:
-    """Return ``ln(e**a + e**b)`` elementwise, without overflow on the way; real operands."""
+    """Return ``ln(e**a + e**b)`` elementwise, without intermediate overflow; real operands."""
     return dispatch_binary(LOG_ADD_EXP, a, b)

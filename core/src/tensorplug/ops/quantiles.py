@@ -1,4 +1,4 @@
-"""Quantiles along axes: sorted elements, and what lies between two of them."""
+"""Quantiles along axes."""
 
 from __future__ import annotations
 
@@ -27,13 +27,14 @@ if TYPE_CHECKING:
 
 __all__ = ["median", "quantile"]
 
-# From a position between two sorted elements to the fraction of the way that the result lies.
+# Map the position between two sorted elements to the weight of the second one.
 _METHODS: Final[dict[str, Callable[[float], float]]] = {
     "linear": lambda position: position - floor(position),
     "lower": lambda _position: 0.0,
     "higher": lambda position: float(position > floor(position)),
     "midpoint": lambda position: 0.5 if position > floor(position) else 0.0,
-    "nearest": lambda position: float(round(position) - floor(position)),  # of halves, the even
+    # Halves go to the even position.
+    "nearest": lambda position: float(round(position) - floor(position)),
 }
 
 
@@ -43,32 +44,32 @@ def quantile(
 ) -> Tensor:
     """Return the values below which fractions ``q`` of the elements along ``axis`` lie.
 
-    Of n sorted elements the quantile q stands at position ``q * (n - 1)``, counted from 0.
-    Gradients flow to the elements that it is made of, shared as it is between them.
+    The quantile q of n sorted elements is at position ``q * (n - 1)``, counted from 0. Its
+    gradient flows to the elements that it is interpolated from.
 
     Args:
         x: real numbers; integers become float32.
-        q: a number from 0 to 1, or a sequence of them. They are read: no gradient flows to them.
+        q: a number from 0 to 1, or a sequence of them. They are read and get no gradient.
         axis: None for all axes, an int, or several.
-        keepdims: whether the reduced axes stay, with length 1.
-        method: what lies between two elements: ``"linear"`` by the distances, ``"midpoint"``
-            halfway, or one of the two: ``"lower"``, ``"higher"``, ``"nearest"`` (halfway, the
-            one at the even position).
+        keepdims: whether to keep the reduced axes with length 1.
+        method: for positions between two elements: ``"linear"`` interpolation, their
+            ``"midpoint"``, the ``"lower"``, ``"higher"`` or ``"nearest"`` one (halfway, the one
+            at the even position).
 
     Returns:
-        The quantiles, in the dtype of ``x``: for a sequence q, along a new first axis. NaN where
-        there are no elements, or a NaN among them.
+        The quantiles in the dtype of ``x``, along a new first axis if q is a sequence. NaN if
+        there are no elements, or if one is NaN.
 
     Raises:
-        ArgumentError: q outside 0 to 1, another method.
+        ArgumentError: q is outside [0, 1], or the method is unknown.
         DTypeError: complex numbers or strings.
-        ShapeError: an axis out of range, q of rank 2 or more.
+        ShapeError: an axis is out of range, or q has rank 2 or more.
 
     Source: NumPy's quantile.
 
     """
     fractions = _fractions(q)
-    if method not in list(_METHODS):  # it may have no hash
+    if method not in list(_METHODS):  # it may be unhashable
         known = ", ".join(map(repr, _METHODS))
         raise ArgumentError(f"quantile: method must be one of {known}, got {method!r}")
     return _quantiles(x, fractions, axis, method, "quantile", keepdims=keepdims)
@@ -76,9 +77,9 @@ def quantile(
 
 @chained
 def median(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Return the middle of the sorted elements along ``axis``, or halfway between two of them.
+    """Return the middle of the sorted elements along ``axis``, or the mean of the middle two.
 
-    The rest is as for ``quantile`` with q = 0.5. (PyTorch's median is the lower one:
+    It is ``quantile`` with q = 0.5. (PyTorch's median is the lower one:
     ``quantile(x, 0.5, method="lower")``.)
     """
     return _quantiles(x, np.asarray(0.5), axis, "linear", "median", keepdims=keepdims)
@@ -87,9 +88,9 @@ def median(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
 def _fractions(q: Any) -> np.ndarray[Any, Any]:
     tensor = as_tensor(q, what="quantile: q")
     if tensor.dtype not in dt.REAL:
-        raise DTypeError(f"quantile: q is {tensor.type}, but must hold real numbers")
+        raise DTypeError(f"quantile: q must hold real numbers, got {tensor.type}")
     if tensor.ndim > 1:
-        raise ShapeError(f"quantile: q is {tensor.type}, but must be a number or a row of them")
+        raise ShapeError(f"quantile: q must be a number or have rank 1, got {tensor.type}")
     # A Python number has more digits than float32.
     exact = tensor.numpy() if hasattr(q, "dtype") else np.asarray(q)
     fractions = exact.astype(np.float64)
@@ -110,13 +111,13 @@ def _quantiles(
         return full(shape, nan, dtype=tensor.dtype)
     ordered = sort(rows, axis=-1)
     found = _between(ordered, q.reshape(-1) * (length - 1), method)
-    last = take(ordered, [length - 1], axis=-1)  # a NaN, if there is one
+    last = take(ordered, [length - 1], axis=-1)  # NaN if any element is NaN
     found = where(isnan(last), last, found)
     return _laid_out(found, q.ndim, shape)
 
 
 def _rows(x: Tensor, axes: Shape) -> Tensor:
-    """Return ``x`` with ``axes`` together as its last one."""
+    """Return ``x`` with ``axes`` merged into its last axis."""
     others = [index for index in range(x.ndim) if index not in axes]
     moved = permute_dims(x, (*others, *axes))
     length = shapes.size(tuple(x.shape[axis] for axis in axes))
@@ -124,7 +125,7 @@ def _rows(x: Tensor, axes: Shape) -> Tensor:
 
 
 def _between(ordered: Tensor, positions: np.ndarray[Any, Any], method: str) -> Tensor:
-    """Return what stands at ``positions`` along the last axis."""
+    """Return the values at ``positions`` along the last axis."""
     parts = [_METHODS[method](float(position)) for position in positions]
     below = [floor(position) for position in positions]
     low = [place + (part == 1) for place, part in zip(below, parts, strict=True)]
@@ -136,12 +137,12 @@ def _between(ordered: Tensor, positions: np.ndarray[Any, Any], method: str) -> T
     wide = dt.float32 if ordered.dtype is dt.float16 else ordered.dtype
     weight = as_tensor(np.asarray(parts), wide)
     between = astype(lower, wide) * (1.0 - weight) + astype(upper, wide) * weight
-    # Between two infinities lies one, and beside one, where its weight is 0, there is none.
+    # Two equal infinities give that infinity; an infinity of weight 0 does not count.
     return where(equal(lower, upper), lower, astype(between, ordered.dtype))
 
 
 def _laid_out(found: Tensor, rank: int, shape: Shape) -> Tensor:
-    """Return the quantiles, which stand along the last axis, along the first or along none."""
+    """Return the quantiles, now along the last axis, along the first axis or as one."""
     if rank:
         found = permute_dims(found, (found.ndim - 1, *range(found.ndim - 1)))
     return reshape(found, shape)

@@ -1,6 +1,6 @@
-"""Ragged tensors: rows of different lengths, as values and the places where rows begin.
+"""Ragged tensors: rows of different lengths, as values and row splits.
 
-Row splits ``[0, 2, 2, 5]`` say that row 0 holds the values 0 and 1, row 1 none, row 2 the rest.
+Row splits ``[0, 2, 2, 5]`` mean that row 0 has the values 0 and 1, row 1 none, row 2 the others.
 The functions live in ``tensorplug.ragged``.
 """
 
@@ -45,7 +45,7 @@ def _gathered(
     output_ragged_rank: int,
 ) -> tuple[TensorType, ...]:
     if not params_nested_splits:
-        raise ArgumentError("params_nested_splits is an empty list; without splits, use gather")
+        raise ArgumentError("params_nested_splits must not be empty; without splits, use gather")
     for at, split in enumerate(params_nested_splits):
         if split.rank != 1:
             raise ShapeError(f"params_nested_splits[{at}] must have rank 1")
@@ -54,14 +54,14 @@ def _gathered(
     depth = indices.rank - 1 + len(params_nested_splits)
     if output_ragged_rank != depth:
         raise ArgumentError(
-            f"output_ragged_rank must be {depth} here (the rank of indices less 1, and one for "
-            f"each of params_nested_splits), got {output_ragged_rank}"
+            f"output_ragged_rank must be {depth} (the rank of indices minus 1, plus the number of "
+            f"params_nested_splits), got {output_ragged_rank}"
         )
     splits = params_nested_splits[0].dtype
     outer = [1]
     for size in indices.shape[:-1]:
         outer.append(outer[-1] * size)
-    sizes = [rows + 1 for rows in outer[1:]]  # of the splits that come from the indices
+    sizes = [rows + 1 for rows in outer[1:]]  # of the splits made from the indices
     if indices.rank:
         sizes.append(outer[-1] * indices.shape[-1] + 1)
     sizes += [UNKNOWN] * (depth - len(sizes))
@@ -95,7 +95,9 @@ def _ranges(
 ) -> tuple[TensorType, TensorType]:
     shapes = {ends.shape for ends in (starts, limits, deltas)} - {()}
     if len(shapes) > 1 or any(len(shape) > 1 for shape in shapes):
-        raise ShapeError("starts, limits and deltas must have rank 0, or rank 1 and one length")
+        raise ShapeError(
+            "starts, limits and deltas must have rank 0, or rank 1 and the same length"
+        )
     rows = next(iter(shapes), (1,))[0]
     return TensorType(dt.int32, (rows + 1,)), TensorType(starts.dtype, (UNKNOWN,))
 
@@ -113,14 +115,14 @@ RAGGED_RANGE = KernelSpec(
 
 def _kinds(value: Any, _types: InputTypes) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or not all(isinstance(kind, str) for kind in value):
-        raise ArgumentError(f"must be a list of names, got {value!r}")
+        raise ArgumentError(f"must be a list of strings, got {value!r}")
     kinds = tuple(kind.upper() for kind in value)
     for kind in kinds:
         if kind not in PARTITIONS:
-            raise ArgumentError(f"must hold {', '.join(PARTITIONS)}, got {kind!r}")
+            raise ArgumentError(f"must contain only {', '.join(PARTITIONS)}, got {kind!r}")
     if not kinds or kinds[0] == "VALUE_ROWIDS" or "FIRST_DIM_SIZE" in kinds[1:]:
         raise ArgumentError(
-            "must begin with FIRST_DIM_SIZE or ROW_SPLITS, and go on with ROW_SPLITS or "
+            "must begin with FIRST_DIM_SIZE or ROW_SPLITS and continue with ROW_SPLITS or "
             f"VALUE_ROWIDS, got {kinds}"
         )
     return kinds
@@ -146,7 +148,7 @@ def _dense(
     ragged = len(row_partition_types) - (row_partition_types[0] == "FIRST_DIM_SIZE")
     rank = ragged + values.rank
     if shape.shape not in ((), (rank,)):
-        raise ShapeError(f"shape must have {rank} sizes, because the result has rank {rank}")
+        raise ShapeError(f"shape must have {rank} sizes, the rank of the result")
     inner = values.shape[1:]
     _check_default(default_value, inner)
     return TensorType(values.dtype, (*(UNKNOWN,) * (ragged + 1), *inner))
@@ -195,19 +197,19 @@ def ragged_gather(
         params_nested_splits: a list of row splits, those of the outermost dimension first; the
             last ones split ``params_dense_values``.
         params_dense_values: ``[values, *rest]``, of any dtype, strings too.
-        indices: integers of any shape: which rows of the outermost dimension.
-        output_ragged_rank: how many row splits the result has; it may be left out, because it
-            follows: the rank of ``indices`` less 1, and one for each of the splits given.
+        indices: integers of any shape, the rows of the outermost dimension to gather.
+        output_ragged_rank: the number of row splits of the result. It must be, and is by
+            default, the rank of ``indices`` minus 1, plus the number of splits.
 
     Returns:
-        ``output_nested_splits``, a tuple of row splits of the dtype of those given, and
-        ``output_dense_values`` ``[gathered values, *rest]``. It is differentiable in
-        ``params_dense_values``.
+        ``output_nested_splits``, a tuple of row splits in the dtype of
+        ``params_nested_splits``, and ``output_dense_values`` ``[gathered values, *rest]``. It is
+        differentiable in ``params_dense_values``.
 
     Raises:
         ShapeError: a wrong rank.
-        ArgumentError: splits that descend or point past the values, another
-            ``output_ragged_rank``.
+        ArgumentError: the splits descend or exceed the values, or ``output_ragged_rank`` is
+            wrong.
         OutOfRangeError: an index is not in ``[0, rows)``.
 
     (TensorFlow's RaggedGather.)
@@ -224,21 +226,22 @@ def ragged_gather(
 
 
 def ragged_range(starts: Any, limits: Any, deltas: Any = 1) -> RaggedRange:
-    """Return a ragged tensor whose rows are ``start, start + delta, ...``, up to a limit each.
+    """Return a ragged tensor whose rows are ``start, start + delta, ...`` below a limit.
 
     Args:
-        starts: numbers, of rank 1 or, for the same in every row, rank 0.
-        limits: likewise; they are not reached.
-        deltas: likewise; negative ones descend. The three come to their common dtype.
+        starts: numbers of rank 1, or one number for all rows.
+        limits: likewise; exclusive.
+        deltas: likewise; negative ones descend. All three are promoted to a common dtype.
 
     Returns:
-        ``rt_nested_splits`` (int32, one more than there are rows) and ``rt_dense_values``, each of
-        which is ``start + n * delta``, rounded once from float64. They are differentiable in
+        ``rt_nested_splits`` (int32, one more than there are rows) and ``rt_dense_values``, the
+        numbers ``start + n * delta``, rounded once from float64. They are differentiable in
         ``starts`` and ``deltas``.
 
     Raises:
-        ShapeError: another rank, lengths that differ.
-        ArgumentError: a delta of 0, what is not finite, more values than int32 counts.
+        ShapeError: a wrong rank, or different lengths.
+        ArgumentError: a delta is 0, an argument is not finite, or there are more values than
+            int32 can count.
 
     (TensorFlow's RaggedRange.)
 
@@ -253,26 +256,26 @@ def ragged_tensor_to_tensor(
     row_partition_tensors: Any,
     row_partition_types: Any,
 ) -> Tensor:
-    """Return a ragged tensor as a dense one: rows cut, or filled up with ``default_value``.
+    """Return a ragged tensor as a dense one: rows are cut, or padded with ``default_value``.
 
     Args:
-        shape: integers, the sizes of the result; -1 stands for the size of the longest row, and
-            a single -1 for all sizes.
+        shape: integers, the sizes of the result. -1 stands for the size of the longest row, and
+            a scalar -1 for all sizes.
         values: ``[values, *rest]``, of any dtype, strings too.
-        default_value: broadcasts to ``rest``; it and ``values`` come to their common dtype.
-        row_partition_tensors: a list of integer tensors that say how rows are formed, those of
-            the outermost dimension first.
-        row_partition_types: what each of them is: ``"ROW_SPLITS"``; ``"VALUE_ROWIDS"``, the
-            row of each value, ascending; the first one may be ``"FIRST_DIM_SIZE"``, a number of
-            rows, which partitions by row numbers need.
+        default_value: broadcasts to ``rest``; it and ``values`` are promoted to a common dtype.
+        row_partition_tensors: a list of integer tensors that define the rows, those of the
+            outermost dimension first.
+        row_partition_types: the type of each: ``"ROW_SPLITS"``, or ``"VALUE_ROWIDS"``, the
+            ascending row numbers of the values. The first may be ``"FIRST_DIM_SIZE"``, the
+            number of rows; VALUE_ROWIDS need it.
 
     Returns:
-        A tensor of the rank of ``values`` and one more for each partition (FIRST_DIM_SIZE does
-        not count). It is differentiable in ``values`` and ``default_value``.
+        A tensor with the rank of ``values`` plus the number of partitions, without
+        FIRST_DIM_SIZE. It is differentiable in ``values`` and ``default_value``.
 
     Raises:
-        ShapeError: shapes that do not fit one another.
-        ArgumentError: partitions that descend, or do not describe as many values as there are.
+        ShapeError: the shapes do not fit each other.
+        ArgumentError: the partitions descend, or do not match the number of values.
 
     (TensorFlow's RaggedTensorToTensor.)
 

@@ -39,7 +39,7 @@ def _accumulated(x: TensorType, *, axis: tuple[int, ...], keep_dims: bool) -> Te
 def _not_empty(x: TensorType, *, axis: tuple[int, ...], keep_dims: bool) -> TensorType:
     result = inference.reduced(x, axis=axis, keep_dims=keep_dims)
     if result.size and not x.size:
-        raise ShapeError("the reduced axes are empty, and this reduction has no value for that")
+        raise ShapeError("the reduced axes must not be empty")
     return result
 
 
@@ -64,7 +64,7 @@ def _extreme(x: TensorType, *, reduction_indices: tuple[int, ...], keep_dims: bo
     return _not_empty(x, axis=reduction_indices, keep_dims=keep_dims)
 
 
-ORDERED = dt.REAL | dt.BOOL  # dtypes whose elements have an order; False comes before True
+ORDERED = dt.REAL | dt.BOOL  # dtypes with an order; False comes before True
 
 MAX = KernelSpec("Max", ("x",), _extreme, attributes=_EXTREME, accepts=ORDERED)
 MIN = KernelSpec("Min", ("x",), _not_empty, attributes=_AXES, accepts=ORDERED)
@@ -81,21 +81,21 @@ _ARG = {"axis": attributes.axis("x", 0)}
 ARG_MAX = KernelSpec("ArgMax", ("x",), _arg, attributes=_ARG, accepts=ORDERED)
 ARG_MIN = KernelSpec("ArgMin", ("x",), _arg, attributes=_ARG, accepts=ORDERED)
 
-_WIDENED = {  # what small integers are added and multiplied in
+_WIDENED = {  # the dtypes in which small integers are added and multiplied
     **dict.fromkeys((dt.int8, dt.int16), dt.default_int),
     **dict.fromkeys((dt.uint8, dt.uint16), dt.uint32),
 }
 
 
 def accumulable(x: Any, dtype: Any, caller: str) -> Any:
-    """Return what ``caller``, a sum or product, works on: ``x`` in ``dtype``.
+    """Return ``x`` in ``dtype``, for the sum or product ``caller``.
 
-    Without ``dtype``, integers smaller than 32 bits are widened to that, as the standard asks.
+    Without ``dtype``, smaller integers are widened to 32 bits, as the standard requires.
     """
     if dtype is not None:
         return astype(x, dt.of(dtype, caller))
     own = getattr(x, "dtype", None)
-    if not isinstance(own, dt.DType):  # no tensor yet
+    if not isinstance(own, dt.DType):  # not a tensor yet
         x = as_tensor(x, what=f"{caller}: x")
         own = x.dtype
     wide = _WIDENED.get(own)
@@ -104,10 +104,10 @@ def accumulable(x: Any, dtype: Any, caller: str) -> Any:
 
 @chained
 def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """Return the sum of the elements along ``axis``; 0 where there are none.
+    """Return the sum of the elements along ``axis``; 0 if there are none.
 
     Without ``dtype``, booleans and integers of 8 and 16 bits are added in int32, unsigned ones
-    in uint32; other dtypes stay, and integers wrap. ``dtype`` converts the elements first.
+    in uint32; other dtypes stay. Integers wrap. ``dtype`` converts the elements first.
     (The array API standard's ``sum``; the kernel Sum keeps all dtypes but bool.)
     """
     return dispatch(SUM, accumulable(x, dtype, "sum"), axis=axis, keep_dims=keepdims)
@@ -115,7 +115,7 @@ def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = Fals
 
 @chained
 def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """Return the product of the elements along ``axis``; 1 where there are none.
+    """Return the product of the elements along ``axis``; 1 if there are none.
 
     The dtype of the result is that of ``sum``.
     """
@@ -124,7 +124,7 @@ def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = Fal
 
 @chained
 def mean(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Return the arithmetic mean along ``axis``; NaN where there are no elements.
+    """Return the arithmetic mean along ``axis``; NaN if there are no elements.
 
     Integers and booleans become float32 first.
     """
@@ -136,7 +136,7 @@ def max(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Return the largest element along ``axis``; NaN if there is a NaN.
 
     Raises:
-        ShapeError: when a reduced axis is empty.
+        ShapeError: a reduced axis is empty.
 
     """
     return dispatch(MAX, x, reduction_indices=axis, keep_dims=keepdims)
@@ -147,7 +147,7 @@ def min(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Return the smallest element along ``axis``; NaN if there is a NaN.
 
     Raises:
-        ShapeError: when a reduced axis is empty.
+        ShapeError: a reduced axis is empty.
 
     """
     return dispatch(MIN, x, axis=axis, keep_dims=keepdims)
@@ -155,19 +155,19 @@ def min(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 @chained
 def any(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Return whether any element along ``axis`` is True (not zero); False if there are none."""
+    """Return whether any element along ``axis`` is True or nonzero; False if there are none."""
     return dispatch(ANY, astype(x, dt.bool_), axis=axis, keep_dims=keepdims)
 
 
 @chained
 def all(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Return whether all elements along ``axis`` are True (not zero); True if there are none."""
+    """Return whether all elements along ``axis`` are True or nonzero; True if there are none."""
     return dispatch(ALL, astype(x, dt.bool_), axis=axis, keep_dims=keepdims)
 
 
 @chained
 def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Return how many elements along ``axis`` are not zero (int32); a NaN is not zero."""
+    """Return the number of nonzero elements along ``axis`` (int32). NaN is nonzero."""
     return dispatch(SUM, astype(x, dt.bool_), axis=axis, keep_dims=keepdims)
 
 
@@ -175,10 +175,10 @@ def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Ten
 def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Return the index (int32) of the first largest element along ``axis``.
 
-    Without ``axis``, of the flattened tensor. A NaN counts as largest.
+    Without ``axis`` it is that of the flattened tensor. NaN counts as largest.
 
     Raises:
-        ShapeError: when the axis is empty.
+        ShapeError: the axis is empty.
 
     """
     return _index_of(ARG_MAX, as_tensor(x, what="argmax: x"), axis, keepdims=keepdims)
@@ -188,10 +188,10 @@ def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Ten
 def argmin(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Return the index (int32) of the first smallest element along ``axis``.
 
-    Without ``axis``, of the flattened tensor. The first NaN is taken, if there is one.
+    Without ``axis`` it is that of the flattened tensor. NaN counts as smallest.
 
     Raises:
-        ShapeError: when the axis is empty.
+        ShapeError: the axis is empty.
 
     """
     return _index_of(ARG_MIN, as_tensor(x, what="argmin: x"), axis, keepdims=keepdims)

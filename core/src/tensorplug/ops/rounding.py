@@ -1,4 +1,4 @@
-"""Rounding, signs, bounds, and the neighbours of a float.
+"""Rounding, signs, bounds, and neighbouring floats.
 
 The source is the array API standard 2025.12 unless a docstring says otherwise.
 """
@@ -61,10 +61,9 @@ NEXT_AFTER = KernelSpec(
 
 
 def _bound(value: Any, types: InputTypes) -> dt.Scalar:
-    """Return a bound as a number of x's dtype.
+    """Return a bound as a number of x's kind.
 
-    Bounds of integers are truncated towards zero, which is what they come to where they are
-    kept as integers, and need not fit into the dtype.
+    Bounds of integers are truncated towards zero and may exceed the dtype's range.
     """
     number = value.item() if hasattr(value, "item") else value
     if not isinstance(number, bool | int | float):
@@ -75,7 +74,7 @@ def _bound(value: Any, types: InputTypes) -> dt.Scalar:
     if dtype not in dt.INTEGER:
         try:
             return float(number)
-        except OverflowError:  # an integer beyond every float
+        except OverflowError:  # an integer larger than every float
             return inf if number > 0 else -inf
     low, high = _limits(dtype)
     return high if number >= high else low if number <= low else int(number)
@@ -89,7 +88,7 @@ def _limits(dtype: DType) -> tuple[int, int]:
 def _upper(value: Any, types: InputTypes) -> dt.Scalar:
     bound, lower = _bound(value, types), types["clip_value_min"]
     if bound < lower:
-        raise ArgumentError(f"must be at least clip_value_min, {lower!r}, got {bound!r}")
+        raise ArgumentError(f"must be at least clip_value_min ({lower!r}), got {bound!r}")
     return bound
 
 
@@ -116,9 +115,9 @@ def ceil(x: Any, /) -> Tensor:
 
 @chained
 def round(x: Any, /) -> Tensor:
-    """Return the integer nearest to ``x`` elementwise, the even one of two.
+    """Return the integer nearest to ``x`` elementwise, the even one at halves.
 
-    Of complex numbers both parts are rounded; integers stay as they are.
+    Both parts of complex numbers are rounded; integers stay as they are.
     """
     return dispatch_unary(ROUND, x)
 
@@ -131,27 +130,27 @@ def trunc(x: Any, /) -> Tensor:
 
 @chained
 def sign(x: Any, /) -> Tensor:
-    """Return -1, 0 or 1 elementwise, NaN for NaN; of complex numbers ``x / |x|``, and 0 for 0."""
+    """Return -1, 0, 1 or NaN elementwise; for complex numbers ``x / |x|``, and 0 for 0."""
     return dispatch_unary(SIGN, x)
 
 
 @chained
 def signbit(x: Any, /) -> Tensor:
-    """Return whether ``x`` is negative elementwise, which -0.0 is, and a NaN may be."""
+    """Return whether the sign bit of ``x`` is set elementwise, as in -0.0 and some NaNs."""
     return dispatch_unary(SIGN_BIT, x)
 
 
 @chained
 def copysign(a: Any, b: Any, /) -> Tensor:
-    """Return ``|a|`` with the sign of ``b`` elementwise, also of zeros; integers become floats."""
+    """Return ``|a|`` with the sign of ``b`` elementwise, even of a zero. Integers become floats."""
     return dispatch_binary(COPY_SIGN, a, b)
 
 
 @chained
 def nextafter(a: Any, b: Any, /) -> Tensor:
-    """Return the float next to ``a`` in the direction of ``b`` elementwise; ``b`` if equal.
+    """Return the float next to ``a`` towards ``b`` elementwise; ``b`` if they are equal.
 
-    Its gradient is that of ``a``.
+    The gradient flows to ``a``.
     """
     return dispatch_binary(NEXT_AFTER, a, b)
 
@@ -160,8 +159,8 @@ def nextafter(a: Any, b: Any, /) -> Tensor:
 def clip_by_value(x: Any, clip_value_min: Any, clip_value_max: Any) -> Tensor:
     """Return ``min(max(x, clip_value_min), clip_value_max)`` elementwise; NaN stays NaN.
 
-    The bounds are numbers; those of integers are truncated towards zero. The gradient passes
-    within the bounds and at them. (TensorFlow's ClipByValue.)
+    The bounds are numbers; those of integers are truncated towards zero. The gradient flows
+    within and at the bounds. (TensorFlow's ClipByValue.)
 
     Raises:
         ArgumentError: a bound is NaN or no number, or the upper is less than the lower.
@@ -172,14 +171,14 @@ def clip_by_value(x: Any, clip_value_min: Any, clip_value_max: Any) -> Tensor:
 
 @chained
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Tensor:
-    """Return ``x`` with what is less than ``min`` or greater than ``max`` replaced by that.
+    """Return ``x`` limited to the range from ``min`` to ``max``.
 
-    A bound is a number, a tensor that broadcasts with ``x``, or None for none. The result has
-    the dtype of ``x``, and is NaN where ``x`` or a bound is.
+    A bound is a number, a tensor that broadcasts with ``x``, or None for no bound. The result
+    has the dtype of ``x``. It is NaN where ``x`` or a bound is NaN.
 
     Raises:
         DTypeError: a bound is of another kind than ``x``, such as 0.5 beside integers.
-        ArgumentError: both bounds are numbers, and the upper is less than the lower.
+        ArgumentError: both bounds are numbers, and ``max`` is less than ``min``.
 
     """
     tensor = x if hasattr(x, "_placement") else as_tensor(x, what="clip: x")
@@ -194,7 +193,7 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Tensor:
     return result if max is None else minimum(result, _bounding(tensor, max, "max"))
 
 
-_NUMBERS = (bool, int, float)  # not NumPy's scalars, which have dtypes
+_NUMBERS = (bool, int, float)  # without NumPy scalars, which have dtypes
 
 
 def _is_plain(bound: Any) -> bool:
@@ -205,13 +204,13 @@ def _is_plain(bound: Any) -> bool:
 def _check_kind(tensor: Tensor, bound: float) -> None:
     if tensor.dtype in dt.INTEGER and isinstance(bound, float):
         raise DTypeError(
-            f"clip: x is {tensor.type}, whose bounds must be integers, got {bound!r}; "
-            "convert x with astype"
+            f"clip: the bounds of {tensor.type} must be integers, got {bound!r}; convert x with "
+            "astype"
         )
 
 
 def _bounding(tensor: Tensor, bound: Any, name: str) -> Any:
-    """Return a bound in the dtype of ``tensor``; what lies beyond that becomes its limit."""
+    """Return a bound in the dtype of ``tensor``, limited to the dtype's range."""
     if bound.__class__ in _NUMBERS:
         _check_kind(tensor, bound)
         return bound
@@ -220,7 +219,7 @@ def _bounding(tensor: Tensor, bound: Any, name: str) -> Any:
         return astype(limit, tensor.dtype)
     if limit.dtype not in dt.INTEGER:
         raise DTypeError(
-            f"clip: x is {tensor.type}, but {name} is {limit.type}, and the result has the "
-            "dtype of x; convert one of them with astype"
+            f"clip: {name} must be an integer, like x, {tensor.type}, got {limit.type}; convert "
+            "one of them with astype"
         )
     return astype(clip_by_value(limit, *_limits(tensor.dtype)), tensor.dtype)

@@ -1,4 +1,4 @@
-"""Scans along an axis in steps of 1, 2, 4 ... elements: as many as the length has doublings."""
+"""Scans along an axis in log2(n) steps of 1, 2, 4 ... elements."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 def shifted(x: Tensor, axis: int, by: int, fill: float) -> Tensor:
-    """Return ``x`` moved along ``axis`` by ``by`` places (negative: to the front).
+    """Return ``x`` shifted along ``axis`` by ``by`` places, to the front if negative.
 
-    What leaves at one end is gone; ``fill`` comes in at the other.
+    Elements shifted out are lost, and ``fill`` is shifted in.
     """
     length = x.shape[axis]
     count = min(abs(by), length)
@@ -37,8 +37,8 @@ def scan(
 ) -> Tensor:
     """Return ``y[i] = combine(x[0], ..., x[i])`` for an associative ``combine``.
 
-    ``exclusive`` leaves ``x[i]`` out; ``reverse`` runs from the end. Each result is combined in
-    a tree, so that the error of a sum grows with the logarithm of the number of its terms.
+    ``exclusive`` omits ``x[i]``; ``reverse`` runs from the end. Results are combined in a tree,
+    so the error of a sum grows with the logarithm of the number of terms.
     """
     way = -1 if reverse else 1
     result = shifted(x, axis, way, neutral) if exclusive else x

@@ -1,4 +1,4 @@
-"""Places in sorted sequences."""
+"""Positions in sorted sequences."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ def _places(sorted_sequence: TensorType, values: TensorType) -> TensorType:
     batch = sorted_sequence.shape[:-1]
     if batch and (not values.rank or values.shape[:-1] != batch):
         raise ShapeError(
-            "sorted_sequence and values must agree in all sizes but the last, unless "
-            "sorted_sequence has rank 1"
+            "sorted_sequence must have rank 1, or the sizes of values except for the last"
         )
     return TensorType(dt.default_int, values.shape)
 
@@ -48,21 +47,21 @@ UPPER_BOUND = KernelSpec("UpperBound", _INPUTS, _places, accepts=_ORDERED, promo
 
 
 def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Tensor:
-    """Return where the elements of ``x2`` would be put into ``x1`` to keep it sorted.
+    """Return the indices at which to insert the elements of ``x2`` into ``x1`` to keep it sorted.
 
     Args:
         x1: sorted in ascending order, NaN last: of rank 1, or batches ``(..., n)``.
         x2: numbers of any shape, or ``(..., m)`` for batches.
-        side: with ``"left"`` the place i has ``x1[i - 1] < v <= x1[i]``, with ``"right"``
-            ``x1[i - 1] <= v < x1[i]``; a NaN counts as largest and equals other NaN.
+        side: ``"left"`` gives i with ``x1[i - 1] < v <= x1[i]``, ``"right"`` i with
+            ``x1[i - 1] <= v < x1[i]``. NaN counts as largest; all NaN are equal.
         sorter: indices (of rank 1) that sort an ``x1`` of rank 1.
 
     Returns:
         Indices (int32) from 0 to n, of the shape of ``x2``.
 
     Raises:
-        ArgumentError: another side; a sorter for batches.
-        ShapeError: rank 0, batches that differ.
+        ArgumentError: an unknown side, or a sorter for batches.
+        ShapeError: rank 0, or different batches.
 
     Source: the array API standard; batches are those of TensorFlow's searchsorted.
 
@@ -73,7 +72,7 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
     order = as_tensor(sorter, what="searchsorted: sorter")
     if sequence.ndim != 1 or order.shape != sequence.shape:
         raise ArgumentError(
-            "searchsorted: with a sorter, x1 and it must have rank 1 and one length, got "
+            "searchsorted: x1 and sorter must have rank 1 and the same length, got "
             f"{sequence.type} and {order.type}"
         )
     picked = gather(sequence, order) if sequence.size else sequence
@@ -89,7 +88,7 @@ def lower_bound(sorted_sequence: Any, values: Any, /) -> Tensor:
 
 
 def upper_bound(sorted_sequence: Any, values: Any, /) -> Tensor:
-    """Return the number of elements up to each value: ``searchsorted``, side right.
+    """Return the number of elements not greater than each value: ``searchsorted``, side right.
 
     (TensorFlow's UpperBound.)
     """

@@ -1,4 +1,4 @@
-"""Sets: which values there are, where, how often. How many there are, only the data tells."""
+"""Unique values and set operations. The sizes of the results depend on the data."""
 
 from __future__ import annotations
 
@@ -94,32 +94,32 @@ UNIQUE = KernelSpec(
 
 @chained
 def unique(x: Any, /, *, axis: int = 0) -> UniqueResult:
-    """Return the different slices of ``x`` along ``axis``, in the order of their first occurrence.
+    """Return the unique slices of ``x`` along ``axis``, in the order of their first occurrence.
 
     Args:
         x: a tensor of any dtype, strings too, of rank 1 or more.
-        axis: along which to compare; two slices are equal if all their elements are. All NaN
-            are equal here, and so are 0.0 and -0.0.
+        axis: the axis of the slices. Slices are equal if all their elements are equal. All NaN
+            are equal here, as are 0.0 and -0.0.
 
     Returns:
-        ``values``, of the shape of x but for its length n along ``axis``, which depends on the
-        data; and ``indices`` (int32, of length ``x.shape[axis]``), which say where among the
-        values each slice of x is.
+        ``values``, of the shape of x except for its length along ``axis``, which depends on the
+        data; and ``indices`` (int32, of length ``x.shape[axis]``), the index among the values
+        of each slice of x.
 
     Raises:
         ShapeError: rank 0, or an axis out of range.
 
-    The gradient of ``values`` goes to the first occurrences. (TensorFlow's UniqueV2; the array
-    API standard's functions are ``unique_all`` and those named like it.)
+    The gradient of ``values`` goes to the first occurrences. (TensorFlow's UniqueV2. The
+    standard's functions are ``unique_all``, ``unique_values`` and so on.)
 
     """
     return UniqueResult(*dispatch_multiple(UNIQUE, x, axis=axis))
 
 
 def unique_values(x: Any, /) -> Tensor:
-    """Return the different elements of ``x``, of rank 1 and in ascending order.
+    """Return the unique elements of ``x``, of rank 1 and in ascending order.
 
-    Each NaN is an element of its own; 0.0 and -0.0 are one. Complex numbers are ordered by real
+    No two NaN are equal; 0.0 and -0.0 are equal. Complex numbers are ordered by real
     part, then imaginary part; strings by first occurrence. (The array API standard.)
     """
     flat = _flat(x, "unique_values")
@@ -130,7 +130,7 @@ def unique_values(x: Any, /) -> Tensor:
 
 
 def unique_counts(x: Any, /) -> UniqueCountsResult:
-    """Return ``values`` as ``unique_values`` does, and ``counts`` (int32), how often each occurs.
+    """Return ``values`` as ``unique_values`` does, and their numbers of occurrences (int32).
 
     (The array API standard.)
     """
@@ -139,9 +139,9 @@ def unique_counts(x: Any, /) -> UniqueCountsResult:
 
 
 def unique_inverse(x: Any, /) -> UniqueInverseResult:
-    """Return ``values`` as ``unique_values`` does, and where among them each element of x is.
+    """Return ``values`` as ``unique_values`` does, and the index among them of each element.
 
-    ``inverse_indices`` (int32) has the shape of x, so that ``values[inverse_indices]`` is x. (The
+    ``inverse_indices`` (int32) has the shape of x, and ``values[inverse_indices]`` is x. (The
     array API standard.)
     """
     found = _all(x, "unique_inverse")
@@ -149,15 +149,15 @@ def unique_inverse(x: Any, /) -> UniqueInverseResult:
 
 
 def unique_all(x: Any, /) -> UniqueAllResult:
-    """Return the different elements of ``x``, where they first occur, where each is, how often.
+    """Return the unique elements of ``x``, their first occurrences, inverse indices and counts.
 
     Args:
         x: a tensor of any dtype and shape.
 
     Returns:
-        ``values`` as from ``unique_values``; ``indices``, the places of their first occurrences
-        in the flattened x; ``inverse_indices``, of the shape of x, the place of each element
-        among the values; ``counts``. The last three are int32.
+        ``values`` as from ``unique_values``; ``indices`` of their first occurrences in the
+        flattened x; ``inverse_indices``, of the shape of x, the index of each element among the
+        values; ``counts``. The last three are int32.
 
     Source: the array API standard.
 
@@ -187,7 +187,7 @@ def _flat(x: Any, caller: str) -> Tensor:
 
 
 def _order(flat: Tensor) -> tuple[Tensor, Tensor]:
-    """Return a stable order of the elements, and where in it a new one begins."""
+    """Return a stable order of the elements, and whether each differs from the one before."""
     if flat.dtype is dt.string:
         numbers = unique(flat).indices
         order = argsort(numbers)
@@ -201,7 +201,7 @@ def _order(flat: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _fresh(ordered: Tensor) -> Tensor:
-    """Return where an element differs from the one before it, which no NaN equals."""
+    """Return whether each element differs from the one before it; a NaN always does."""
     count = ordered.shape[0]
     if not count:
         return zeros((0,), dtype=dt.bool_)
@@ -210,11 +210,11 @@ def _fresh(ordered: Tensor) -> Tensor:
 
 
 def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Tensor:
-    """Return for each element of ``x1`` whether it is among those of ``x2``.
+    """Return for each element of ``x1`` whether it is in ``x2``.
 
     Args:
         x1: a tensor of any shape, or a number; the result (boolean) has its shape.
-        x2: a tensor of any shape, or a number. No NaN is among them; 0.0 equals -0.0.
+        x2: a tensor of any shape, or a number. NaN is never in it; 0.0 equals -0.0.
         invert: whether to return the opposite.
 
     Raises:
@@ -230,7 +230,7 @@ def _isin(sought: Tensor, among: Tensor, *, invert: bool) -> Tensor:
     if not among.size:
         return full(sought.shape, invert, dtype=dt.bool_)
     if sought.dtype not in dt.REAL | dt.BOOL:
-        # Numbers for the different elements, which all NaN share.
+        # Number the unique elements; all NaN share a number.
         both = concat([reshape(sought, (sought.size,)), among])
         numbers = unique(both).indices
         left = reshape(slice(numbers, (0,), (sought.size,)), sought.shape)
@@ -246,7 +246,7 @@ def _isin(sought: Tensor, among: Tensor, *, invert: bool) -> Tensor:
 
 
 def _together(x1: Any, x2: Any, caller: str) -> tuple[Tensor, Tensor]:
-    """Return both in their common dtype, the second one flat; Python numbers are weak."""
+    """Return both in their common dtype, the second one flattened; Python numbers are weak."""
     weak = bool | int | float | complex
     left = None if isinstance(x1, weak) else as_tensor(x1, what=f"{caller}: x1")
     right = None if isinstance(x2, weak) else as_tensor(x2, what=f"{caller}: x2")
@@ -267,20 +267,20 @@ def _beside(value: dt.Scalar, other: Tensor | None) -> dt.DType:
 
 
 def setdiff1d(x: Any, y: Any, /) -> SetDifference:
-    """Return the elements of ``x`` that are not in ``y``, and where they are.
+    """Return the elements of ``x`` that are not in ``y``, and their indices.
 
     Args:
         x: a tensor of rank 1.
-        y: a tensor of rank 1, of a dtype that has a common one with that of x.
+        y: a tensor of rank 1; its dtype must have a common dtype with that of x.
 
     Returns:
-        ``values``, in the order of x and as often as they are there, and ``indices`` (int32)
-        into x. Their length depends on the data.
+        ``values``, in the order of x and with repetitions, and ``indices`` (int32) into x.
+        Their length depends on the data.
 
     Raises:
         ShapeError: another rank.
 
-    (TensorFlow's ListDiff, TensorFlow.js's setdiff1dAsync; a NaN is in no set, see ``isin``.)
+    (TensorFlow's ListDiff, TensorFlow.js's setdiff1dAsync. NaN is never in y, see ``isin``.)
 
     """
     left, right = as_tensor(x, what="setdiff1d: x"), as_tensor(y, what="setdiff1d: y")
@@ -291,7 +291,7 @@ def setdiff1d(x: Any, y: Any, /) -> SetDifference:
 
 
 def first_occurrences(indices: Tensor, count: int) -> Tensor:
-    """Return where each of ``count`` numbers first occurs among ``indices``."""
+    """Return the first occurrences of the numbers below ``count`` in ``indices``."""
     order = argsort(indices)
     starts = searchsorted(gather(indices, order), arange(count, dtype=dt.int32))
     return gather(order, starts)

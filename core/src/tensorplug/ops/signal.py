@@ -41,12 +41,12 @@ def _positive(value: Any, what: str) -> int:
 def cosine_window(window_length: int, a: float, b: float, *, dtype: Any = None) -> Tensor:
     """Return ``a - b * cos(2 pi k / n)`` for k below ``window_length``, float32 by default.
 
-    n is the length if that is even (a periodic window), and one less if it is odd (a symmetric
-    one), as in TensorFlow; a window of length 1 is ``[1]``.
+    n is the length if it is even (a periodic window), and one less if it is odd (a symmetric
+    window), as in TensorFlow. A window of length 1 is ``[1]``.
 
     Raises:
-        ArgumentError: a length below 1.
-        DTypeError: a dtype that is not floating.
+        ArgumentError: the length is below 1.
+        DTypeError: the dtype is not floating.
 
     """
     length = _positive(window_length, "cosine_window: window_length")
@@ -70,14 +70,16 @@ def hamming_window(window_length: int, *, dtype: Any = None) -> Tensor:
 
 
 def enclosing_power_of_two(value: float) -> int:
-    """Return the smallest power of two, 1 or more, that is not below ``value``.
+    """Return the smallest power of two that is at least 1 and at least ``value``.
 
     Raises:
-        ArgumentError: no number above 0.
+        ArgumentError: ``value`` is not a number above 0.
 
     """
     if type(value) not in (int, float) or not 0 < value < math.inf:
-        raise ArgumentError(f"enclosing_power_of_two: must be a number above 0, got {value!r}")
+        raise ArgumentError(
+            f"enclosing_power_of_two: value must be a number above 0, got {value!r}"
+        )
     return 1 << (math.ceil(value) - 1).bit_length()
 
 
@@ -95,20 +97,20 @@ def frame(
 
     Args:
         signal: [..., n], of any numbers. (tfjs takes one dimension.)
-        frame_length: elements of a frame.
-        frame_step: elements from the beginning of one frame to that of the next.
-        pad_end: frames begin at every step below n, and ``pad_value`` stands behind the end;
-            else only whole frames are taken, and a shorter signal has none.
-        pad_value: what stands behind the end.
+        frame_length: number of elements of a frame.
+        frame_step: number of elements from the begin of a frame to that of the next.
+        pad_end: whether frames begin at every step below n, padded with ``pad_value``. By
+            default only whole frames are taken.
+        pad_value: for ``pad_end``.
 
     Raises:
-        ShapeError: a scalar.
-        ArgumentError: a length or step below 1.
+        ShapeError: ``signal`` is a scalar.
+        ArgumentError: a length or step is below 1.
 
     """
     tensor = as_tensor(signal, what="frame: signal")
     if not tensor.ndim:
-        raise ShapeError("frame needs a signal of rank 1 or more, got a scalar")
+        raise ShapeError("frame: signal must have at least rank 1, got a scalar")
     length = _positive(frame_length, "frame: frame_length")
     step = _positive(frame_step, "frame: frame_step")
     n = tensor.shape[-1]
@@ -131,19 +133,19 @@ def stft(
 
     Args:
         signal: [..., n], real; integers become float32.
-        frame_length: elements of a frame; only whole frames are taken.
-        frame_step: elements from the beginning of one frame to that of the next.
-        fft_length: points of a transform, cut or filled up with zeros; by default the
-            enclosing power of two of ``frame_length``.
-        window_fn: gives a window of a length; None for none.
+        frame_length: number of elements of a frame; only whole frames are taken.
+        frame_step: number of elements from the begin of a frame to that of the next.
+        fft_length: length to which frames are cut or zero-padded; by default the enclosing
+            power of two of ``frame_length``.
+        window_fn: takes a length and returns a window; None for no window.
 
     Returns:
         [..., frames, fft_length // 2 + 1], complex.
 
     Raises:
-        ShapeError: a scalar.
-        ArgumentError: a length or step below 1.
-        DTypeError: a complex signal.
+        ShapeError: ``signal`` is a scalar.
+        ArgumentError: a length or step is below 1.
+        DTypeError: ``signal`` is complex.
 
     """
     tensor = as_tensor(signal, what="stft: signal")

@@ -1,4 +1,4 @@
-"""Order: the largest entries, and all of them along an axis."""
+"""Sorting along an axis, and the largest elements."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _top_k(x: TensorType, *, k: int) -> tuple[TensorType, TensorType]:
     if x.rank == 0:
         raise ShapeError("x must have at least rank 1")
     if k > x.shape[-1]:
-        raise ShapeError(f"k is {k}, but the last axis has length {x.shape[-1]}")
+        raise ShapeError(f"k must be at most {x.shape[-1]}, the length of the last axis, got {k}")
     shape = (*x.shape[:-1], k)
     return TensorType(x.dtype, shape), TensorType(dt.default_int, shape)
 
@@ -62,8 +62,8 @@ ARG_SORT = KernelSpec(
 def topk(x: Any, /, k: int = 1, *, sorted: bool = True) -> tuple[Tensor, Tensor]:
     """Return the ``k`` largest entries of the last axis and their indices (int32).
 
-    Largest first, the lowest index first among equals; a NaN counts as largest. (TensorFlow's
-    TopKV2.) ``sorted=False`` permits any order; the backends here sort all the same.
+    The largest come first, and among equals the lowest index. NaN counts as largest.
+    ``sorted=False`` permits any order. (TensorFlow's TopKV2.)
 
     Raises:
         ShapeError: rank 0, or ``k`` larger than the last axis.
@@ -74,15 +74,15 @@ def topk(x: Any, /, k: int = 1, *, sorted: bool = True) -> tuple[Tensor, Tensor]
 
 
 def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    """Return the elements sorted along ``axis``, the smallest first.
+    """Return the elements sorted along ``axis``, smallest first.
 
     Args:
         x: real numbers or booleans, of rank 1 or more; the result has its type.
-        axis: along which to sort.
-        descending: the largest first. A NaN counts as largest here, in ``topk`` and in
-            ``argmax``: it comes last, or first in descending order.
-        stable: whether elements that are equal but not the same, 0.0 and -0.0, keep their
-            order; False may be faster.
+        axis: the axis to sort along.
+        descending: whether to sort largest first. NaN counts as largest, as in ``topk`` and
+            ``argmax``.
+        stable: whether equal elements, such as 0.0 and -0.0, keep their order. False may be
+            faster.
 
     Raises:
         ShapeError: rank 0, or an axis out of range.
@@ -97,7 +97,7 @@ def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = 
 def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """Return the indices (int32) that sort ``x`` along ``axis``, in its shape.
 
-    Equal elements keep the order of their indices, also in descending order, unless ``stable``
-    is False. The rest is as for ``sort``.
+    Equal elements keep the order of their indices, in descending order too, unless ``stable``
+    is False. Otherwise it is like ``sort``.
     """
     return dispatch(ARG_SORT, x, axis=axis, descending=descending, stable=stable)

@@ -1,4 +1,4 @@
-"""Sparse tensors as coordinates and values, and sums of rows that a list picks.
+"""Sparse tensors as coordinates and values, and sums of selected rows.
 
 Most shapes here depend on the data. The functions live in ``tensorplug.sparse``.
 """
@@ -45,9 +45,12 @@ def _filled(
     _check_coordinates("indices", indices)
     count, rank = indices.shape
     if values.shape != (count,):
-        raise ShapeError(f"values must have shape [{count}], one for each row of indices")
+        raise ShapeError(f"values must have shape [{count}], one per row of indices")
     if dense_shape.shape != (rank,) or not rank:
-        raise ShapeError(f"dense_shape must have shape [{rank}] and name a size, as indices do")
+        raise ShapeError(
+            f"dense_shape must have shape [{rank}], one size per column of indices, and not be "
+            "empty"
+        )
     if default_value.rank:
         raise ShapeError("default_value must have rank 0")
     return (
@@ -60,7 +63,7 @@ def _filled(
 
 def _check_coordinates(name: str, indices: TensorType) -> None:
     if indices.rank != 2:
-        raise ShapeError(f"{name} must have rank 2, a row of coordinates for each element")
+        raise ShapeError(f"{name} must have rank 2: one row of coordinates per element")
 
 
 SPARSE_FILL_EMPTY_ROWS = KernelSpec(
@@ -79,7 +82,7 @@ def _reshaped(
     _check_coordinates("input_indices", input_indices)
     count, rank = input_indices.shape
     if input_shape.shape != (rank,):
-        raise ShapeError(f"input_shape must have shape [{rank}], a size for each coordinate")
+        raise ShapeError(f"input_shape must have shape [{rank}], one size per coordinate")
     if new_shape.rank != 1:
         raise ShapeError("new_shape must have rank 1")
     return TensorType(input_indices.dtype, (count, new_shape.shape[0])), new_shape
@@ -96,9 +99,9 @@ SPARSE_RESHAPE = KernelSpec(
 
 def _segments(data: TensorType, indices: TensorType, segment_ids: TensorType) -> TensorType:
     if not data.rank:
-        raise ShapeError("data must have at least rank 1, for its rows are added")
+        raise ShapeError("data must have at least rank 1")
     if indices.rank != 1 or segment_ids.shape != indices.shape:
-        raise ShapeError("indices and segment_ids must have rank 1 and one length")
+        raise ShapeError("indices and segment_ids must have rank 1 and the same length")
     return TensorType(data.dtype, (UNKNOWN, *data.shape[1:]))
 
 
@@ -112,24 +115,25 @@ SPARSE_SEGMENT_MEAN = KernelSpec("SparseSegmentMean", _PICKED, _segments, accept
 def sparse_fill_empty_rows(
     indices: Any, values: Any, dense_shape: Any, default_value: Any
 ) -> FilledRows:
-    """Return a sparse tensor with ``default_value`` at the beginning of each row without elements.
+    """Return a sparse tensor with ``default_value`` as the first element of each empty row.
 
     Args:
         indices: integers ``[n, rank]``, the coordinates of each element, in any order.
         values: ``[n]``, of any dtype, strings too.
-        dense_shape: integers ``[rank]``, the shape of the tensor; the first is how many rows.
-        default_value: rank 0. It and ``values`` come to their common dtype.
+        dense_shape: integers ``[rank]``, the shape of the tensor; the first is the number of
+            rows.
+        default_value: of rank 0. It and ``values`` are promoted to a common dtype.
 
     Returns:
-        ``output_indices`` ``[m, rank]`` and ``output_values`` ``[m]`` in the order of rows, those
-        of one row in the order in which they were; ``empty_row_indicator`` (bool), which says of
-        each row whether it was empty; ``reverse_index_map`` ``[n]``, where each given element is
-        now. Coordinates have the dtype of ``indices``. It is differentiable in ``values`` and
+        ``output_indices`` ``[m, rank]`` and ``output_values`` ``[m]``, ordered by row and
+        otherwise as before; ``empty_row_indicator`` (bool), whether each row was empty;
+        ``reverse_index_map`` ``[n]``, the new place of each element. Coordinates have the dtype
+        of ``indices``. It is differentiable in ``values`` and
         ``default_value``.
 
     Raises:
-        ShapeError: shapes that do not fit one another.
-        OutOfRangeError: an element lies in a row that ``dense_shape`` does not have.
+        ShapeError: the shapes do not fit each other.
+        OutOfRangeError: an element's row is outside ``dense_shape``.
 
     (TensorFlow's SparseFillEmptyRows.)
 
@@ -139,21 +143,21 @@ def sparse_fill_empty_rows(
 
 
 def sparse_reshape(input_indices: Any, input_shape: Any, new_shape: Any) -> ReshapedIndices:
-    """Return the coordinates that the elements of a sparse tensor have in another shape.
+    """Return the coordinates of a sparse tensor's elements in another shape.
 
     Args:
         input_indices: integers ``[n, rank]``, the coordinates of each element.
         input_shape: integers ``[rank]``, the shape of the tensor.
-        new_shape: integers ``[new rank]``, another shape of as many elements; one size may be
-            -1, and follows from the others.
+        new_shape: integers ``[new rank]``, a shape with as many elements. One size may be -1,
+            which stands for the size that fits.
 
     Returns:
         ``output_indices`` ``[n, new rank]``, of the dtype of ``input_indices``, and
-        ``output_shape``, which is ``new_shape`` without its -1.
+        ``output_shape``, which is ``new_shape`` with its -1 replaced.
 
     Raises:
         ShapeError: the shapes have different numbers of elements, or negative sizes.
-        OutOfRangeError: a coordinate lies outside of ``input_shape``.
+        OutOfRangeError: a coordinate is outside ``input_shape``.
 
     (TensorFlow's SparseReshape.)
 
@@ -168,17 +172,18 @@ def sparse_segment_sum(data: Any, indices: Any, segment_ids: Any) -> Tensor:
 
     Args:
         data: numbers ``[rows, *rest]``.
-        indices: integers ``[n]``, which rows are added.
-        segment_ids: integers ``[n]``, to which sum; ascending, with repetitions and gaps.
+        indices: integers ``[n]``, the rows to add.
+        segment_ids: integers ``[n]``, the sum of each row; ascending, with repetitions and
+            gaps.
 
     Returns:
-        ``[segments, *rest]``, of the dtype of ``data``: one more than the last id, 0 where there
-        are no summands. It is differentiable in ``data``.
+        ``[segments, *rest]``, of the dtype of ``data``. The number of segments is the last id
+        plus 1; empty sums are 0. It is differentiable in ``data``.
 
     Raises:
-        ShapeError: shapes that do not fit.
+        ShapeError: the shapes do not fit.
         OutOfRangeError: an index is not in ``[0, rows)``.
-        ArgumentError: ids are negative, or descend.
+        ArgumentError: the ids are negative or descend.
 
     (TensorFlow's SparseSegmentSum.)
 
@@ -187,16 +192,16 @@ def sparse_segment_sum(data: Any, indices: Any, segment_ids: Any) -> Tensor:
 
 
 def sparse_segment_mean(data: Any, indices: Any, segment_ids: Any) -> Tensor:
-    """Return what ``sparse_segment_sum`` does, divided by the number of summands.
+    """Return ``sparse_segment_sum`` divided by the number of summands.
 
     Args:
-        data: as for ``sparse_segment_sum``, and so the others.
+        data: as for ``sparse_segment_sum``.
         indices: likewise.
         segment_ids: likewise.
 
     Returns:
-        ``[segments, *rest]``, of the dtype of ``data``; 0 where there are no summands. Means of
-        integers are cut off after the point.
+        ``[segments, *rest]``, of the dtype of ``data``; 0 for empty segments. Means of integers
+        are truncated.
 
     Raises:
         ShapeError, OutOfRangeError, ArgumentError: as ``sparse_segment_sum``.

@@ -1,4 +1,4 @@
-"""Statistics along axes, made of reductions. ``axis``: None for all axes, an int, or several."""
+"""Statistics along axes. ``axis`` is None for all axes, an int, or a sequence."""
 
 from __future__ import annotations
 
@@ -32,17 +32,16 @@ def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool 
 
     Args:
         x: real numbers; integers and booleans become float32. float16 is computed in float32.
-        axis: of the n elements together.
-        correction: 0 for the variance of x itself, 1 for an estimate of that of what it was
-            drawn from.
-        keepdims: whether the reduced axes stay, with length 1.
+        axis: the axes of the n elements.
+        correction: 0 for the variance of x, 1 for an estimate of the population's.
+        keepdims: whether to keep the reduced axes with length 1.
 
     Returns:
-        The variance; NaN where ``n - correction`` is not positive.
+        The variance; NaN unless ``n - correction`` is positive.
 
     Raises:
         DTypeError: complex numbers or strings.
-        ArgumentError: a correction that is not a number.
+        ArgumentError: ``correction`` is not a number.
         ShapeError: an axis out of range.
 
     Source: the array API standard.
@@ -56,18 +55,18 @@ def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool 
 def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """Return the standard deviation along ``axis``: the square root of ``var``.
 
-    Where it is 0, so is its gradient, as for ``abs``. The rest is as for ``var``.
+    Where it is 0, its gradient is 0. Otherwise it is like ``var``.
     """
     tensor = floating(x, "std: x")
     variance = _variance(tensor, axis, correction, "std", keepdims=keepdims)
-    # The slope of the root is infinite at 0, and infinity times 0 is NaN.
+    # The derivative of the root at 0 is infinite, and infinity times 0 is NaN.
     still = equal(variance, 0)
     root = where(still, variance * 0, sqrt(where(still, 1, variance)))
     return astype(root, tensor.dtype)
 
 
 def _variance(x: Tensor, axis: Any, correction: float, caller: str, *, keepdims: bool) -> Tensor:
-    """Return the variance; of float16 in float32, which squares do not overflow."""
+    """Return the variance; float16 becomes float32, so that squares do not overflow."""
     if isinstance(correction, bool) or not isinstance(correction, int | float):
         raise ArgumentError(f"{caller}: correction must be a number, got {correction!r}")
     axes = shapes.normalize_axes(axis, x.ndim, f"{caller}: axis")
@@ -84,8 +83,8 @@ def _variance(x: Tensor, axis: Any, correction: float, caller: str, *, keepdims:
 def log_sum_exp(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Return ``log(sum(exp(x)))`` along ``axis``, without overflow.
 
-    The largest element is taken out first: ``m + log(sum(exp(x - m)))``. Integers become
-    float32. Rows of -infinity, and rows without elements, give -infinity; a NaN gives NaN.
+    It is ``m + log(sum(exp(x - m)))`` for the largest element m. Integers become float32. Rows
+    of -infinity and empty rows give -infinity; a NaN gives NaN.
     (TensorFlow.js's logSumExp.)
 
     Raises:
@@ -98,7 +97,7 @@ def log_sum_exp(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tenso
     kept = shapes.reduce(tensor.shape, axes, keep_dims=True)
     if tensor.size:
         largest = max(tensor, axis=axes, keepdims=True)
-        # An infinity stays with the elements: taken out, it would leave inf - inf.
+        # Do not subtract an infinity: inf - inf is NaN.
         largest = where(equal(abs(largest), inf), 0, largest)
     else:
         largest = full(kept, 0, dtype=tensor.dtype)

@@ -1,6 +1,6 @@
-r"""Texts: parts of them, n-grams, patterns, buckets. The functions live in ``tensorplug.strings``.
+r"""Strings: splitting, n-grams, regular expressions, buckets, in ``tensorplug.strings``.
 
-Strings stay in the host's memory where a device has none.
+Strings stay in host memory if a device does not support them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["static_regex_replace", "string_n_grams", "string_split", "string_to_hash_bucket_fast"]
 
 TEXT: Final = frozenset({dt.string})
-_MOST: Final = 1 << 31  # buckets, whose numbers are int32
+_MOST: Final = 1 << 31  # number of buckets; their indices are int32
 
 
 class NGrams(NamedTuple):
@@ -58,14 +58,14 @@ def _rewrite(value: Any, known: InputTypes) -> str:
 def _widths(value: Any, _types: InputTypes) -> tuple[int, ...]:
     widths = shapes.as_ints(value)
     if not widths or min(widths) < 1:
-        raise ArgumentError(f"must be positive numbers, at least one, got {value!r}")
+        raise ArgumentError(f"must be one or more positive integers, got {value!r}")
     return widths
 
 
 def _buckets(value: Any, _types: InputTypes) -> int:
     number = shapes.index(value)
     if not 1 <= number <= _MOST:
-        raise ArgumentError(f"must be from 1 to 2**31, so that int32 holds them, got {number}")
+        raise ArgumentError(f"must be from 1 to 2**31, got {number}")
     return number
 
 
@@ -157,22 +157,22 @@ def string_n_grams(
         data: strings of rank 1, the words of all rows.
         data_splits: integers of rank 1 that ascend from 0 to the number of words: the words
             ``data_splits[i]`` to ``data_splits[i + 1] - 1`` are row i.
-        separator: what stands between the words of an n-gram.
+        separator: joins the words of an n-gram.
         n_gram_widths: a list of widths n; a row has its n-grams of the first width first.
-        left_pad: a word that stands before each row.
-        right_pad: a word that stands behind each row.
-        pad_width: how often they stand there, but never more than n - 1 times; -1 for that.
-        preserve_short_sequences: a row that is too short for every width, but not empty, gives
-            one n-gram of all its words (and paddings).
+        left_pad: a word to put before each row.
+        right_pad: a word to put after each row.
+        pad_width: number of these words, at most n - 1; -1 for n - 1.
+        preserve_short_sequences: whether a nonempty row that is too short for every width
+            gives one n-gram of all its words and paddings.
 
     Returns:
         ``n_grams``, strings of rank 1, and ``n_grams_splits``, of the shape and dtype of
-        ``data_splits``, which split them into rows. Without any words there are no n-grams of
-        paddings either.
+        ``data_splits``, which split them into rows. Paddings without words give no n-grams.
 
     Raises:
         ShapeError: another rank.
-        ArgumentError: splits that do not ascend from 0 to the number of words, a width below 1.
+        ArgumentError: the splits do not ascend from 0 to the number of words, or a width is
+            below 1.
 
     (TensorFlow's StringNGrams.)
 
@@ -196,34 +196,34 @@ def string_split(
     delimiter: Any,
     skip_empty: bool = True,  # noqa: FBT001, FBT002  # TensorFlow.js's parameters
 ) -> SplitStrings:
-    """Return the parts of strings, as a sparse table with a row for each string.
+    """Return the parts of strings as a sparse table with one row per string.
 
     Args:
         input: strings of rank 1.
-        delimiter: a string. Where it is several characters, each of them delimits; where it is
-            empty, every character is a part.
-        skip_empty: leave out empty parts. An empty string has no parts at all.
+        delimiter: a string. Each of its characters delimits. If it is empty, every character
+            is a part.
+        skip_empty: whether to omit empty parts. An empty string has no parts.
 
     Returns:
-        ``indices`` (int32 ``[parts, 2]``), for each part its string and its place among that
-        string's parts; ``values``, the parts; ``shape`` (int32 ``[2]``), the number of strings and
-        the largest number of parts.
+        ``indices`` (int32 ``[parts, 2]``), each part's string and place within it; ``values``,
+        the parts; ``shape`` (int32 ``[2]``), the number of strings and the largest number of
+        parts.
 
     Raises:
         ShapeError: another rank.
-        DTypeError: an input that does not hold strings.
+        DTypeError: an input does not hold strings.
 
-    (TensorFlow's StringSplit, of characters where that has bytes.)
+    (TensorFlow's StringSplit, with characters instead of bytes.)
 
     """
     return SplitStrings(*dispatch_multiple(STRING_SPLIT, input, delimiter, skip_empty=skip_empty))
 
 
 def string_to_hash_bucket_fast(input: Any, num_buckets: int) -> Tensor:
-    """Return a number from 0 to ``num_buckets - 1`` for each string, always the same one.
+    """Return a hash from 0 to ``num_buckets - 1`` for each string.
 
     It is the FarmHash fingerprint of the string's UTF-8 bytes modulo ``num_buckets``, as in
-    TensorFlow; it withstands nobody who looks for strings of one bucket.
+    TensorFlow. It is not cryptographic: collisions are easy to find.
 
     Args:
         input: strings of any shape.
@@ -233,10 +233,10 @@ def string_to_hash_bucket_fast(input: Any, num_buckets: int) -> Tensor:
         int32, of the shape of ``input``.
 
     Raises:
-        ArgumentError: ``num_buckets`` is not such a number.
-        DTypeError: an input that does not hold strings.
+        ArgumentError: ``num_buckets`` is out of range.
+        DTypeError: an input does not hold strings.
 
-    (TensorFlow's StringToHashBucketFast, TensorFlow.js's dtype.)
+    (TensorFlow's StringToHashBucketFast, with TensorFlow.js's dtype.)
 
     """
     return dispatch(STRING_TO_HASH_BUCKET_FAST, input, num_buckets=num_buckets)
@@ -248,7 +248,7 @@ def static_regex_replace(
     rewrite: str,
     replace_global: bool = True,  # noqa: FBT001, FBT002  # TensorFlow.js's parameters
 ) -> Tensor:
-    r"""Return strings in which what matches a regular expression is replaced.
+    r"""Return strings with matches of a regular expression replaced.
 
     Args:
         input: strings of any shape.
@@ -256,17 +256,17 @@ def static_regex_replace(
             POSIX classes such as ``[:alpha:]``, ``\p`` and ``\C``, and has backreferences and
             lookarounds. As in RE2, ``\d``, ``\s``, ``\w`` and ``\b`` know only ASCII. ``$``
             also matches before a newline at the end; ``\Z`` does not.
-        rewrite: what stands instead: ``\1`` to ``\9`` for a group of the pattern, ``\0`` for all
-            that matched, ``\\`` for a backslash. A group that matched nothing is empty.
-        replace_global: every match, or only the first one.
+        rewrite: the replacement, with ``\1`` to ``\9`` for groups of the pattern, ``\0`` for
+            the whole match and ``\\`` for a backslash. A group without a match is empty.
+        replace_global: whether to replace every match or only the first.
 
     Returns:
         Strings of the shape of ``input``.
 
     Raises:
-        ArgumentError: ``pattern`` is not a regular expression; ``rewrite`` names a group that it
-            lacks, or has a backslash before anything else.
-        DTypeError: an input that does not hold strings.
+        ArgumentError: ``pattern`` is not a regular expression; or ``rewrite`` names a group that
+            it lacks, or has another escape.
+        DTypeError: an input does not hold strings.
 
     (TensorFlow's StaticRegexReplace.)
 

@@ -1,7 +1,7 @@
-"""Trigonometric and hyperbolic functions and their inverses, of numbers in radians.
+"""Trigonometric and hyperbolic functions and their inverses, in radians.
 
-Sin, Cos, Atan and Tanh stand in ``elementwise``: they are primitives, or older. Integers and
-booleans become the default float first. Special values are those of the array API standard
+Sin, Cos, Atan and Tanh are in ``elementwise``. Integers and booleans become the default float
+first. Special values are those of the array API standard
 2025.12 (C99, annex F and G), which is the source unless a docstring says otherwise.
 """
 
@@ -85,8 +85,8 @@ def asinh(x: Any, /) -> Tensor:
 def atan2(a: Any, b: Any, /) -> Tensor:
     """Return the angle of the point ``(b, a)`` elementwise: ``atan(a / b)`` in its quadrant.
 
-    Within [-pi, pi], with the sign of ``a``, also of zeros: ``atan2(-0.0, -1)`` is -pi. Both
-    operands broadcast and are real.
+    It is within [-pi, pi] and has the sign of ``a``, even of a zero: ``atan2(-0.0, -1)`` is -pi.
+    The operands are real and broadcast.
     """
     return dispatch_binary(ATAN2, a, b)
 

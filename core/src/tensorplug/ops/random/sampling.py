@@ -93,8 +93,8 @@ def truncated_normal(
         scale: a number or a tensor.
 
     Raises:
-        ArgumentError: ``key`` is not a key; numbers of which ``lower`` is not below ``upper``, or so
-            far out that the numbers between them cannot be told apart (from 4 on; in float64
+        ArgumentError: ``key`` is not a key; numbers of which ``lower`` is not below ``upper``, or
+            so far out that the numbers between them cannot be told apart (from 4 on; in float64
             from 7 on).
         ShapeError, DTypeError: as said above.
 
