@@ -2,8 +2,8 @@
 
 Call its functions where you prepare a kernel (``KernelTable.prepare``), with the ``backend`` and
 the ``out`` that the kernel asks for, and return the callable of buffers that they return. They
-allocate the output, build a program once per source text, whatever shapes and numbers it runs on,
-and translate OpenCL's errors.
+allocate the output, build a program once per source text, for all shapes and numbers, and
+translate OpenCL's errors.
 
     >>> import tensorplug as tp
     >>> from tensorplug.plugin import KernelSpec, attributes, dispatch, inference

@@ -102,10 +102,10 @@ class LaunchContext(Protocol):
 class Launch:
     """A kernel whose constants and sizes are fixed: called with buffers, it is enqueued.
 
-    ``clSetKernelArg`` is not thread safe, and arguments must not change before the enqueue
-    has read them. So each plan has a kernel object of its own, whose constants stay set, and
-    the runtime's lock is held from the first argument to the enqueue: an uncontended lock costs
-    less than the look-up of a kernel per thread, and the queue serializes the threads anyway.
+    ``clSetKernelArg`` is not thread safe, and arguments must not change before the enqueue has
+    read them. So each plan has a separate kernel object, whose constants stay set, and the
+    runtime's lock is held from the first argument to the enqueue: an uncontended lock costs less
+    than the look-up of a kernel per thread, and the queue serializes the threads anyway.
     """
 
     __slots__ = (

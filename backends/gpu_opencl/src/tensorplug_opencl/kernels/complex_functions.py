@@ -17,9 +17,9 @@ from tensorplug_opencl.kernels import ctypes
 
 __all__ = ["define", "pair_type"]
 
-# For each real type: where exp overflows; what is subtracted from the exponent there, and its
-# exponential; powers of two whose squares neither overflow nor vanish, the second pair even where
-# they meet the smallest number; where 1 + e**-2x is 1; and the layout of its bits.
+# For each real type: the bound from which exp overflows; the number subtracted from the exponent
+# there, and its exponential; powers of two whose squares neither overflow nor vanish, the second
+# pair even where they meet the smallest number; where 1 + e**-2x is 1; and the layout of its bits.
 _LIMITS: Final = {
     "float": {
         "EXP_END": "88.0f",

@@ -85,7 +85,7 @@ def select(
     backend: OpenCLBackend,
     out: TensorType,
 ) -> Callable[..., Any]:
-    """Choose elements as bits, whatever their dtype."""
+    """Choose elements as bits, for every dtype."""
     ctype = ctypes.moved(out.dtype)
     inputs = [
         Input("condition", condition, "uchar", "uchar"),

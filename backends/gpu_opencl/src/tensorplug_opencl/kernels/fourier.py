@@ -232,7 +232,7 @@ def launch_rows(
 def _transform_by_bluestein(
     backend: OpenCLBackend, type_: TensorType, *, inverse: bool, scale: float
 ) -> Call:
-    """Transform by way of j k = (j^2 + k^2 - (k - j)^2) / 2, a convolution with a chirp."""
+    """Transform through j k = (j^2 + k^2 - (k - j)^2) / 2, a convolution with a chirp."""
     dtype, n = type_.dtype, type_.shape[-1]
     squares = np.arange(n, dtype=np.int64) ** 2 % (2 * n)
     chirp = compute_circle(2 * n)[squares]

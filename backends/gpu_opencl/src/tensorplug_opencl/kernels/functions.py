@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["define"]
 
-# floor(a / b) and its remainder, by way of the exact fmod: a / b alone may round up to the next
+# floor(a / b) and its remainder, through the exact fmod: a / b alone may round up to the next
 # integer.
 _FLOAT: Final = {
     "floor_div": """

@@ -280,9 +280,8 @@ def _launch_tiles(
     return of_side(PRIVATE_TILE) if runtime.is_cpu else calls.shrink_until_allowed(of_side, TILE)
 
 
-# Whatever the size of groups, each takes one tile after the other. Rows of the tile are one
-# element longer than needed: a column then lies in as many banks of local memory as it has
-# elements.
+# For every size of groups, each takes one tile after the other. Rows of the tile are one element
+# longer than needed: a column then lies in as many banks of local memory as it has elements.
 _BY_GROUP: Final = """  local T tile[SIDE * (SIDE + 1)];
   const index_t own = get_local_id(0), items = get_local_size(0);
   for (index_t at = get_group_id(0); at < tiles; at += get_num_groups(0)) {

@@ -33,7 +33,7 @@ RUN: Final = 16  # channels of a work-item on CPUs, which share the computation 
 class Images(NamedTuple):
     """Images: how many, the windows over them, channels, and their distances.
 
-    ``strides`` are in elements, of (image, each spatial axis, channel), whatever the data format.
+    ``strides`` are in elements, of (image, each spatial axis, channel), for every data format.
     """
 
     number: int

@@ -68,7 +68,7 @@ def recall(key: str) -> Verdict | None:
 
 
 def _parse(told: Any) -> Verdict | None:
-    """Return the verdict in the content of a file; None if the content is no verdict."""
+    """Return the verdict in the content of a file; None if the content is not a verdict."""
     if not isinstance(told, dict) or told.get("state") not in get_args(State):
         return None
     limits, findings = told.get("limits"), told.get("findings")
