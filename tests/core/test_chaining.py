@@ -53,7 +53,7 @@ def test_only_what_a_module_defines_and_marks():
     mine, unmarked, foreign = op("mine"), lambda x: x, op("foreign")
     mine.__module__ = unmarked.__module__ = "somewhere"
     module.mine, module.unmarked, module.foreign, module.number = mine, unmarked, foreign, 5
-    assert methods.chained_in(module) == [mine]
+    assert methods.find_chained(module) == [mine]
 
 
 @pytest.mark.usefixtures("engine")

@@ -56,8 +56,8 @@ def test_cpu_comes_first_then_the_alphabet(site, good, make_backend):
     site.install(good, *(make_backend(name, RAISES) for name in ("cpu", "acme", "zeta")))
     seen = site.run("""
         import tensorplug as tp
-        from tensorplug.engine.current import in_use
-        report([in_use().devices.source.names(), [b.name for b in tp.backends()]])
+        from tensorplug.engine.current import current_engine
+        report([current_engine().devices.source.names(), [b.name for b in tp.backends()]])
     """)
     for names in seen:
         assert names[0] == "cpu"

@@ -147,12 +147,12 @@ CASES = {
 
 SCRIPT = """
 from tensorplug.dispatch.context import ROOT
-from tensorplug.engine.current import in_use
+from tensorplug.engine.current import current_engine
 from tensorplug.plugins import discovery
 import tensorplug as tp
 
 seen = {"before": listed(discovery.extensions()), "early": "acme_ops" in sys.modules}
-seen["built"] = attempt(lambda: in_use().registry.state.version)
+seen["built"] = attempt(lambda: current_engine().registry.state.version)
 seen["opened"] = attempt(lambda: tp.set_backend("good"))
 seen["good"] = added(tp)
 state = ROOT.engine.registry.state

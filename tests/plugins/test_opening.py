@@ -274,8 +274,8 @@ def tensorplug_conformance_cases():
 """)
     seen = site.run("""
         import tensorplug as tp
-        from tensorplug.engine.current import in_use
-        source = in_use().devices.source
+        from tensorplug.engine.current import current_engine
+        source = current_engine().devices.source
         report([
             source.diagnostics("acme"),
             source.diagnostics("good"),

@@ -122,7 +122,7 @@ for _name, _value in list(globals().items()):
 globals().update(_ops.public(""))
 _methods.attach_parts()
 for _family in _modules_of(_ops):
-    _methods.attach(_methods.chained_in(_family))
+    _methods.attach(_methods.find_chained(_family))
 __all__ = sorted({*(name for name in globals() if not name.startswith("_")), *_LATE})
 
 

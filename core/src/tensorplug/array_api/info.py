@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tensorplug.array_api.dtype_queries import isdtype
 from tensorplug.contract import dtypes as dt
 from tensorplug.dispatch.context import current_context
-from tensorplug.engine.current import in_use
+from tensorplug.engine.current import current_engine
 from tensorplug.plugins.backends import devices
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class NamespaceInfo:
 
     def default_device(self) -> str:
         """Return the name of the active device."""
-        return in_use().devices.of(current_context()).name
+        return current_engine().devices.of(current_context()).name
 
     def default_dtypes(self, *, device: str | None = None) -> dict[str, DType]:  # noqa: ARG002  # the same on all
         """Return the dtypes that results have where nothing else decides."""
@@ -52,7 +52,7 @@ class NamespaceInfo:
 
         The standard knows neither float16 nor strings, so they are not among them.
         """
-        engine = in_use()
+        engine = current_engine()
         place = engine.devices.of(current_context()) if device is None else engine.open(device)
         return {
             dtype.name: dtype

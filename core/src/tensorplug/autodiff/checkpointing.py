@@ -14,7 +14,7 @@ from tensorplug.dispatch.context import current_context, use_context
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import GradientError
 from tensorplug.tensors.tree import flatten
-from tensorplug.tensors.variable import twin
+from tensorplug.tensors.variable import alias
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Sequence
@@ -163,7 +163,7 @@ def _recorded(leaf: Any, since: int) -> bool:
 def _kept(leaf: Any) -> Any:
     """Return what stays as ``leaf`` is now, whatever a caller does to his."""
     if isinstance(leaf, Tensor) and not leaf.is_disposed:
-        return twin(leaf)
+        return alias(leaf)
     return leaf.copy() if isinstance(leaf, np.ndarray) else leaf
 
 

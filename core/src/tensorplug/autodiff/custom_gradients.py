@@ -13,7 +13,7 @@ from tensorplug.dispatch.calls import as_tensor
 from tensorplug.dispatch.context import current_context, use_context
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import ArgumentError, GradientError
-from tensorplug.tensors.variable import twin
+from tensorplug.tensors.variable import alias
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Sequence
@@ -77,7 +77,7 @@ class CustomNode(FunctionNode):
         """Return what the user's function gives for each argument that is on the path."""
         try:
             # A handle of its own: others may need the gradient that arrived here.
-            given = self.backward(twin(arrived))
+            given = self.backward(alias(arrived))
         except BaseException as error:
             error.add_note(f"in the backward function of {self.name}")
             raise
@@ -100,7 +100,7 @@ def _value_and_backward(
     f: Callable[..., Any], tensors: Sequence[Tensor], context: Context, name: str
 ) -> tuple[Tensor, Callable[..., Any]]:
     """Call ``f`` so that what its backward function uses lives as long as that does."""
-    own = [twin(tensor) for tensor in tensors]
+    own = [alias(tensor) for tensor in tensors]
     if context.recording is None or context.scope is None:
         result = f(*own)
     else:

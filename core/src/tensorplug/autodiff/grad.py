@@ -28,7 +28,7 @@ from tensorplug.dispatch.calls import as_tensor
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.ops import creation
 from tensorplug.tensors.tree import flatten
-from tensorplug.tensors.variable import twin
+from tensorplug.tensors.variable import alias
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -183,11 +183,11 @@ def vjp(
     result = detached(traced.y)
     leaves, rebuild = flatten(traced.y)
     # Handles of one's own: the user, or a tidy, may dispose of theirs.
-    twins = [twin(leaf) for leaf in leaves]
-    kept = Traced(rebuild(twins), None, traced.entries)
+    aliases = [alias(leaf) for leaf in leaves]
+    kept = Traced(rebuild(aliases), None, traced.entries)
 
     def pull(dy: Any) -> tuple[Any, ...]:
-        starts = zip(twins, matching(dy, kept.y, "dy", "result"), strict=True)
+        starts = zip(aliases, matching(dy, kept.y, "dy", "result"), strict=True)
         return kept.pull(list(starts), unconnected)
 
     return (result, pull, traced.aux) if has_aux else (result, pull)

@@ -17,7 +17,7 @@ from tensorplug.contract.tables import cotangent_names, type_names
 from tensorplug.dispatch.context import current_context
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import GradientNotFoundError
-from tensorplug.tensors.variable import twin
+from tensorplug.tensors.variable import alias
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Sequence
@@ -286,7 +286,7 @@ def restore(saved: Saved) -> Any:
 
 def handle(tensor: Tensor, node: Node | None) -> Tensor:
     """Return another tensor of the same data, at ``node`` and in the scope around."""
-    other = twin(tensor)
+    other = alias(tensor)
     other._node = node
     scope = current_context().scope
     if scope is not None:

@@ -16,7 +16,7 @@ from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import ArgumentError, DTypeError, NotConnectedError
 from tensorplug.ops import creation
 from tensorplug.tensors.tree import flatten, matched, paths
-from tensorplug.tensors.variable import twin
+from tensorplug.tensors.variable import alias
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -84,19 +84,19 @@ class _Entry(NamedTuple):
     """An argument on its way into a differentiated function.
 
     ``name``: for messages. ``tree``: with every leaf replaced by a handle that starts a tape.
-    ``twins``: other handles of the same, which stay whole whatever the function does to those
+    ``aliases``: other handles of the same, which stay whole whatever the function does to those
     that it gets. ``rebuild``: puts gradients where the leaves were.
     """
 
     name: str
     tree: Any
-    twins: list[Tensor]
+    aliases: list[Tensor]
     rebuild: Callable[[list[Any]], Any]
 
 
 def _enter(tree: Any, what: str, *, holomorphic: bool) -> _Entry:
     values, rebuild = flatten(tree)
-    handles, twins = [], []
+    handles, aliases = [], []
     for at, value in enumerate(values):
         tensor = as_tensor(value, what=what)
         if tensor.dtype not in dt.INEXACT:
@@ -111,8 +111,8 @@ def _enter(tree: Any, what: str, *, holomorphic: bool) -> _Entry:
             )
         leaf = Leaf((tensor._node,))
         handles.append(Tensor._of(tensor._buffer, tensor._placement, leaf))
-        twins.append(Tensor._of(tensor._buffer, tensor._placement, leaf))
-    return _Entry(what, rebuild(handles), twins, rebuild)
+        aliases.append(Tensor._of(tensor._buffer, tensor._placement, leaf))
+    return _Entry(what, rebuild(handles), aliases, rebuild)
 
 
 class Traced(NamedTuple):
@@ -169,7 +169,7 @@ class Traced(NamedTuple):
     def regroup(self, values: Sequence[Tensor]) -> tuple[Any, ...]:
         """Return one value per leaf of the arguments in their structure."""
         each = iter(values)
-        return tuple(entry.rebuild([next(each) for _ in entry.twins]) for entry in self.entries)
+        return tuple(entry.rebuild([next(each) for _ in entry.aliases]) for entry in self.entries)
 
     def gradients(
         self, starts: Sequence[tuple[Tensor, Tensor]], unconnected: Unconnected
@@ -179,7 +179,7 @@ class Traced(NamedTuple):
         ``starts``: tensors that ``f`` returned, each with what arrives there. Of complex ones
         both are in the form that flows on the tape.
         """
-        leaves = [twin for entry in self.entries for twin in entry.twins]
+        leaves = [leaf for entry in self.entries for leaf in entry.aliases]
         nodes = [leaf._node for leaf in leaves]
         found = backpropagate([(y._node, dy) for y, dy in starts], nodes)
         result: list[Tensor] = []
@@ -200,7 +200,9 @@ class Traced(NamedTuple):
         (name,) = [
             entry.name + place
             for entry in self.entries
-            for item, place in zip(entry.twins, paths(entry.rebuild([*entry.twins])), strict=True)
+            for item, place in zip(
+                entry.aliases, paths(entry.rebuild([*entry.aliases])), strict=True
+            )
             if item is leaf
         ]
         return NotConnectedError(
@@ -270,5 +272,5 @@ def matching(values: Any, tree: Any, what: str, owner: str) -> list[Tensor]:
         tensor = as_tensor(value, None if hasattr(value, "dtype") else like.dtype, what=name)
         if tensor.type != like.type:
             raise ArgumentError(f"{name} is {tensor.type}, but the {owner} is {like.type}")
-        result.append(twin(tensor))
+        result.append(alias(tensor))
     return result

@@ -23,7 +23,7 @@ from tensorplug.dispatch.context import current_context, use_context
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import BackendClosedError, GradientError
 from tensorplug.ops import creation
-from tensorplug.tensors.variable import twin
+from tensorplug.tensors.variable import alias
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
@@ -140,7 +140,7 @@ class _ProgramNode(FunctionNode):
         self.special = special
         self.derivative = derivative
         self.wanted = wanted
-        self.tensors = [twin(tensor) for tensor in tensors]  # whatever their owners do to theirs
+        self.tensors = [alias(tensor) for tensor in tensors]  # whatever their owners do to theirs
         self.kept = kept  # as tensors, which memory() counts and remove_backend finds
 
     @property

@@ -13,9 +13,9 @@ from tensorplug.dispatch.context import current_context, engine_of
 if TYPE_CHECKING:
     from tensorplug.engine.engine import Engine
 
-__all__ = ["in_use"]
+__all__ = ["current_engine"]
 
 
-def in_use() -> Engine:
+def current_engine() -> Engine:
     """Return the engine that answers in this thread or task, building the default one."""
     return cast("Engine", engine_of(current_context()))

@@ -241,7 +241,7 @@ class Devices:
         self._registered.setdefault(backend_name, handles)
         return device
 
-    def opened(self, name: str) -> list[Device]:
+    def find_open(self, name: str) -> list[Device]:
         """Return the open devices that ``name`` means: all of a backend, or one of them.
 
         Raises:

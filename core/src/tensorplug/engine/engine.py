@@ -17,7 +17,7 @@ from tensorplug.engine.devices import BackendSource, Devices, Opened
 from tensorplug.engine.promotion import Promotion
 from tensorplug.errors import DTypeError
 from tensorplug.ops.elementwise import CAST
-from tensorplug.tensors.variable import Variable, twin
+from tensorplug.tensors.variable import Variable, alias
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -116,7 +116,7 @@ class Engine:
 
     def _here(self, context: Context, value: Tensor, what: str) -> Tensor:
         """Return a tensor, or what a variable holds, on the context's device."""
-        tensor = self._adopt(context, twin(value)) if isinstance(value, Variable) else value
+        tensor = self._adopt(context, alias(value)) if isinstance(value, Variable) else value
         device = self.devices.of(context)
         if not device.can_use(tensor._placement):
             tensor = self._adopt(context, operands.bring(tensor, device, what))

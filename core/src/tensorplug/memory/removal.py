@@ -30,7 +30,7 @@ def remove(engine: Engine, name: str) -> list[str]:
         ArgumentError: ``name`` ends with a colon, or names a device that is not open.
 
     """
-    devices = engine.devices.opened(name)
+    devices = engine.devices.find_open(name)
     for device in devices:
         engine.devices.unlist(device)
         device.forget_plans()
@@ -41,7 +41,7 @@ def remove(engine: Engine, name: str) -> list[str]:
         engine.devices.finish(device, REMOVED)
         move.report()
     backend_name = split_name(name)[0]
-    if not engine.devices.opened(backend_name):
+    if not engine.devices.find_open(backend_name):
         engine.devices.unregister(backend_name)
     return [item.name for item in devices]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tensorplug.contract import shapes
-from tensorplug.engine.current import in_use
+from tensorplug.engine.current import current_engine
 from tensorplug.errors import ArgumentError
 from tensorplug.observers.observation import Observation, observe
 
@@ -115,7 +115,7 @@ def _wall(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str
 
 
 def _wait() -> None:
-    for device in in_use().devices.listed():
+    for device in current_engine().devices.listed():
         device.backend.synchronize()
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from tensorplug.contract.backend import DeviceInfo
 from tensorplug.dispatch.context import ContextGuard, current_context
 from tensorplug.dispatch.device import device_name
-from tensorplug.engine.current import in_use
+from tensorplug.engine.current import current_engine
 from tensorplug.errors import (
     ArgumentError,
     BackendNotInstalledError,
@@ -73,7 +73,7 @@ def set_backend(name: str) -> None:
         PluginVersionError, PluginCollisionError: the active backend stays as it was.
 
     """
-    engine = in_use()
+    engine = current_engine()
     engine.devices.activate(
         engine.devices.preferred() if name == "auto" else engine.devices.open(name)
     )
@@ -94,7 +94,7 @@ class use_backend:  # noqa: N801  # a context manager, called like a function
         self._entered = ContextGuard("use_backend")
 
     def __enter__(self) -> str:
-        engine = in_use()
+        engine = current_engine()
         device = engine.devices.open(self._name)
         self._entered.enter(current_context().replace(device=device))
         return device.name
@@ -137,7 +137,7 @@ def register_backend(
             f"register_backend: {plugin!r} is not a function; return the kernels from its hook "
             "tensorplug_kernels"
         )
-    source = in_use().devices.source
+    source = current_engine().devices.source
     if not isinstance(source, TakesBackends):
         raise RegistrationError(f"the engine in use takes backends from {source!r} only")
     source.register(name, plugin, priority)
@@ -150,7 +150,7 @@ def find_backend(name: str) -> Backend | None:
     it is broken.
     """
     try:
-        return in_use().devices.open(name).backend
+        return current_engine().devices.open(name).backend
     except (BackendNotInstalledError, BackendUnavailableError):
         return None
 
@@ -174,7 +174,7 @@ def remove_backend(name: str) -> None:
     """
     from tensorplug.memory import removal
 
-    engine = in_use()
+    engine = current_engine()
     source = engine.devices.source
     removed = removal.remove(engine, name)
     forgotten = ":" not in name and isinstance(source, TakesBackends) and source.unregister(name)
@@ -193,7 +193,7 @@ def devices(backend: str | None = None) -> dict[str, DeviceInfo]:
 
     Raises: as ``set_backend``, if ``backend`` is given.
     """
-    engine = in_use()
+    engine = current_engine()
     if backend is not None:
         return _devices_of(engine, backend)
     found: dict[str, DeviceInfo] = {}
@@ -215,17 +215,17 @@ def _devices_of(engine: Engine, name: str) -> dict[str, DeviceInfo]:
 
 def get_backend() -> str:
     """Return the name of the active backend; open one if there is none yet."""
-    return in_use().devices.of(current_context()).name
+    return current_engine().devices.of(current_context()).name
 
 
 def describe_device() -> str:
     """Return the backend's description of the active device."""
-    return in_use().devices.of(current_context()).backend.device
+    return current_engine().devices.of(current_context()).backend.device
 
 
 def synchronize() -> None:
     """Wait until the active backend has finished all submitted work."""
-    in_use().devices.of(current_context()).backend.synchronize()
+    current_engine().devices.of(current_context()).backend.synchronize()
 
 
 def trim_memory(backend: str | None = None) -> int:
@@ -241,6 +241,6 @@ def trim_memory(backend: str | None = None) -> int:
         ArgumentError: the device is not open.
 
     """
-    engine = in_use()
-    found = engine.devices.listed() if backend is None else engine.devices.opened(backend)
+    engine = current_engine()
+    found = engine.devices.listed() if backend is None else engine.devices.find_open(backend)
     return sum(device.capabilities.trim() for device in found if device.capabilities.trim)

@@ -12,7 +12,7 @@ from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.contract.tables import decomposition_entry, gradient_entry, kernel_entry
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.dispatch.context import current_context
-from tensorplug.engine.current import in_use
+from tensorplug.engine.current import current_engine
 from tensorplug.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def run_kernel(
         KernelNotFoundError: the active backend cannot run it.
 
     """
-    engine = in_use()
+    engine = current_engine()
     found = engine.registry.spec(spec)
     if isinstance(inputs, Mapping):
         unknown = [name for name in inputs if name not in found.input_names]
@@ -127,7 +127,7 @@ def register_kernel(
         ArgumentError: ``backend`` is not the name of a backend, or the spec is unknown.
 
     """
-    engine = in_use()
+    engine = current_engine()
     found = engine.registry.spec(spec)
     _check_backend_name(backend, f"kernel {found.name!r}")
     entry = kernel_entry(
@@ -144,7 +144,7 @@ def copy_registered_kernels(source: str, target: str, *, override: bool = False)
     """
     for name in (source, target):
         _check_backend_name(name, "copy_registered_kernels")
-    engine = in_use()
+    engine = current_engine()
     if not any(device.backend_name == source for device in engine.devices.listed()):
         engine.devices.open(source)  # this registers its kernels
     state = engine.registry.state
@@ -172,7 +172,7 @@ def register_gradient(
 
     The rule is as ``GradientTable.wrt`` describes. Returns and raises as ``register_kernel``.
     """
-    engine = in_use()
+    engine = current_engine()
     entry = gradient_entry(engine.registry.spec(spec), wrt, rule)
     return engine.registry.add(PROGRAM, gradients=[entry], override=override)
 
@@ -188,7 +188,7 @@ def register_decomposition(
 
     ``on_host``: ``function`` works on NumPy arrays instead (``DecompositionTable.on_host``).
     """
-    engine = in_use()
+    engine = current_engine()
     entry = decomposition_entry(engine.registry.spec(spec), function, on_host=on_host)
     return engine.registry.add(PROGRAM, decompositions=[entry], override=override)
 
@@ -200,7 +200,7 @@ def unregister_kernel(spec: KernelSpec | str, backend: str) -> None:
         RegistrationError: there is none.
 
     """
-    engine = in_use()
+    engine = current_engine()
     engine.registry.remove_kernel(engine.registry.spec(spec).name, backend)
 
 
@@ -211,13 +211,13 @@ def unregister_gradient(spec: KernelSpec | str, wrt: str | None = None) -> None:
         RegistrationError: there is none.
 
     """
-    engine = in_use()
+    engine = current_engine()
     engine.registry.remove_gradient(engine.registry.spec(spec).name, wrt)
 
 
 def kernels_for(backend: str) -> list[str]:
     """Return the sorted names of the kernels of a backend, which is opened if necessary."""
-    engine = in_use()
+    engine = current_engine()
     name = engine.devices.open(backend).backend_name
     return sorted(kernel for kernel, owner in engine.registry.state.kernels if owner == name)
 
@@ -245,7 +245,7 @@ def explain(
     """
     from tensorplug.introspection.explanation import Explanation  # loaded at first use
 
-    engine = in_use()
+    engine = current_engine()
     found = engine.registry.spec(spec)
     device = engine.devices.open(backend) if backend else engine.devices.of(current_context())
     if inputs is None:

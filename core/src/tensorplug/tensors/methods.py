@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import ModuleType
 
-__all__ = ["PARTS", "as_method", "attach", "attach_parts", "chained_in", "takes_numbers"]
+__all__ = ["PARTS", "as_method", "attach", "attach_parts", "find_chained", "takes_numbers"]
 
 PARTS: Final = (Operators, Indexing, Assignment, Interchange)
 """The classes whose members become members of Tensor."""
@@ -41,7 +41,7 @@ def attach_parts() -> None:
                 setattr(Tensor, name, member)
 
 
-def chained_in(module: ModuleType) -> list[Callable[..., Any]]:
+def find_chained(module: ModuleType) -> list[Callable[..., Any]]:
     """Return the ops that ``module`` defines and marks as chained."""
     return [
         variable

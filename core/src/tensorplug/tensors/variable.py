@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.spec import TensorType
     from tensorplug.dispatch.device import Device
 
-__all__ = ["Variable", "Variables", "dispose_variables", "twin", "variables_of"]
+__all__ = ["Variable", "Variables", "alias", "dispose_variables", "variables_of"]
 
 
 class Variables:
@@ -401,7 +401,7 @@ def dispose_variables() -> None:
         variable.dispose()
 
 
-def twin(tensor: Tensor) -> Tensor:
+def alias(tensor: Tensor) -> Tensor:
     """Return another tensor of the same data and node, which belongs to no scope.
 
     Nobody else can dispose of it. Of a variable it holds the present contents.

@@ -106,7 +106,7 @@ def _holders(value: object) -> Iterator[tuple[str, str]]:
 def _tensor() -> str:
     """Return the stub of the Tensor with all its methods."""
     chained = sorted(
-        {function for family in modules_of(ops) for function in methods.chained_in(family)},
+        {function for family in modules_of(ops) for function in methods.find_chained(family)},
         key=lambda function: function.__name__,
     )
     results = sorted({text for function in chained for text in _result_class(function)})
