@@ -69,12 +69,12 @@ def call(request, context) -> Callable[..., Any]:
     """
 
     def run(spec: Any, *inputs: Any, **attributes: Any) -> Any:
-        def tensor(given: Any) -> Any:
-            if given is None:
+        def tensor(value: Any) -> Any:
+            if value is None:
                 return None
-            if isinstance(given, list):
-                return [tensor(item) for item in given]
-            buffer = request.param(np.asarray(given))
+            if isinstance(value, list):
+                return [tensor(array) for array in value]
+            buffer = request.param(np.asarray(value))
             buffer.flags.writeable = False
             type_ = context.device.backend.describe(buffer)
             return Tensor._of(buffer, context.device.placement(type_))
@@ -90,9 +90,9 @@ def call(request, context) -> Callable[..., Any]:
             run(spec, *tensors, **attributes)
             result = run(spec, *tensors, **attributes)  # now from the plan cache
         several = result if isinstance(result, list) else [result]
-        for item in several:
-            assert context.device.backend.describe(item._buffer) == item.type
-        arrays = [item._buffer for item in several]
+        for tensor_ in several:
+            assert context.device.backend.describe(tensor_._buffer) == tensor_.type
+        arrays = [tensor_._buffer for tensor_ in several]
         return arrays if isinstance(result, list) else arrays[0]
 
     return run

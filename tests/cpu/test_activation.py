@@ -40,14 +40,14 @@ def logistic(x):
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_sigmoid(call, near, dtype):
     x = np.array([0, -0.0, 1, -1, 20, -20, 88.5, -88.5, -100, 700, -700, INF, -INF, NAN], dtype)
-    near(call(ops.SIGMOID, x), [logistic(float(item)) for item in x], dtype, ulp=4)
+    near(call(ops.SIGMOID, x), [logistic(float(number)) for number in x], dtype, ulp=4)
 
 
 def test_sigmoid_of_complex(call, near):
     z = [0.5 + 1j, -3 + 2j, 0j, 2 - 0.5j]
     near(
         call(ops.SIGMOID, np.array(z)),
-        [1 / (1 + cmath.exp(-item)) for item in z],
+        [1 / (1 + cmath.exp(-number)) for number in z],
         "complex128",
         ulp=8,
     )
@@ -55,13 +55,16 @@ def test_sigmoid_of_complex(call, near):
 
 def softmax(row):
     top = max(row)
-    powers = [math.exp(item - top) for item in row]
+    powers = [math.exp(number - top) for number in row]
     return [power / math.fsum(powers) for power in powers]
 
 
 def log_softmax(row):
     top = max(row)
-    return [item - top - math.log(math.fsum(math.exp(one - top) for one in row)) for item in row]
+    return [
+        number - top - math.log(math.fsum(math.exp(score - top) for score in row))
+        for number in row
+    ]
 
 
 ROWS = [[1.0, 2.0, 3.0], [-5.0, 0.0, 5.0], [100.0, 0.0, -100.0], [1e4, 1e4, 1e4], [0.0, -INF, 1.0]]

@@ -15,8 +15,8 @@ from tensorplug_cpu import plugin
 from tensorplug_cpu.backend import CpuBackend
 
 
-def named(each):
-    return getattr(each, "name", "")
+def named(parameter):
+    return getattr(parameter, "name", "")
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def test_follows_the_protocol(backend):
     assert backend.dtypes == dt.ANY
 
 
-@pytest.mark.parametrize("dtype", sorted(item.name for item in dt.ANY))
+@pytest.mark.parametrize("dtype", sorted(dtype.name for dtype in dt.ANY))
 @pytest.mark.parametrize("shape", [(), (0,), (2, 3)])
 def test_round_trip_copies(backend, dtype, shape):
     kind = dt.of(dtype)

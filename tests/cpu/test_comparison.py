@@ -11,8 +11,8 @@ import pytest
 from tensorplug.ops import comparison as ops
 
 
-def named(each):
-    return getattr(each, "name", "")
+def named(parameter):
+    return getattr(parameter, "name", "")
 
 
 ORDER = [
@@ -73,7 +73,7 @@ def test_not(call, shape):
     assert not result.any()
 
 
-@pytest.mark.parametrize("spec", [item for item, _ in ORDER + EQUALITY], ids=lambda x: x.name)
+@pytest.mark.parametrize("spec", [spec for spec, _ in ORDER + EQUALITY], ids=lambda x: x.name)
 @pytest.mark.parametrize(
     ("a", "b", "out"), [((), (), ()), ((0,), (1,), (0,)), ((2, 1), (3,), (2, 3))]
 )

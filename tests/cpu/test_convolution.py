@@ -36,7 +36,9 @@ CASES = [  # x (NHWC), filter, options
 
 def pairs(options):
     strides, dilations = options["strides"], options.get("dilations", 1)
-    return [item if isinstance(item, tuple) else (item, item) for item in (strides, dilations)]
+    return [
+        value if isinstance(value, tuple) else (value, value) for value in (strides, dilations)
+    ]
 
 
 def layout(size, taps, stride, dilation, options, axis):

@@ -11,7 +11,7 @@ from tensorplug.errors import ArgumentError, DTypeError
 from tensorplug.ops import creation as ops
 from tensorplug.plugin import dtypes as dt
 
-FIXED = sorted(item.name for item in dt.FIXED)
+FIXED = sorted(dtype.name for dtype in dt.FIXED)
 
 
 @pytest.mark.parametrize("dtype", FIXED)

@@ -17,9 +17,9 @@ from tensorplug.plugin import SharesHostMemory
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.backend import CpuBackend
 
-FIXED = sorted(item.name for item in dt.FIXED)
+FIXED = sorted(dtype.name for dtype in dt.FIXED)
 # Without its x64 mode JAX narrows the rest.
-JAX = [item for item in FIXED if item == "complex64" or item[-2:] not in ("64", "28")]
+JAX = [name for name in FIXED if name == "complex64" or name[-2:] not in ("64", "28")]
 
 
 @pytest.fixture(autouse=True)
@@ -147,12 +147,21 @@ def test_torch_takes_a_tensor_for_an_array(torch, convert):
 @pytest.mark.parametrize("dtype", FIXED)
 def test_from_torch(torch, dtype):
     whole = (torch.arange(24).reshape(4, 6) % 5).to(getattr(torch, dtype))
-    for given in (whole, whole.T, whole[1:, ::2], whole[0, 0], whole[:0], whole[0].expand(3, 6)):
-        for x in (tp.from_dlpack(given, copy=False), creation.asarray(given)):
-            same(x.numpy(), given.numpy(), dtype)
-        shared = tp.from_dlpack(given)
-        assert address(shared) == given.data_ptr() or not shared.size
-        assert address(tp.from_dlpack(given, copy=True)) != given.data_ptr() or not shared.size
+    for exported in (
+        whole,
+        whole.T,
+        whole[1:, ::2],
+        whole[0, 0],
+        whole[:0],
+        whole[0].expand(3, 6),
+    ):
+        for x in (tp.from_dlpack(exported, copy=False), creation.asarray(exported)):
+            same(x.numpy(), exported.numpy(), dtype)
+        shared = tp.from_dlpack(exported)
+        assert address(shared) == exported.data_ptr() or not shared.size
+        assert (
+            address(tp.from_dlpack(exported, copy=True)) != exported.data_ptr() or not shared.size
+        )
 
 
 def test_torch_memory_is_released_with_the_tensor(torch):
@@ -184,18 +193,18 @@ def test_what_torch_does_not_export(torch):
         (torch.ones(2, dtype=torch.complex64).conj(), BufferError, "conjugate"),
         (torch.ones(2, device="meta"), ValueError, "meta"),
     ]
-    for given, error, message in refused:
+    for exported, error, message in refused:
         with pytest.raises(error, match=message) as got:
-            tp.from_dlpack(given)
+            tp.from_dlpack(exported)
         assert got.value.__notes__ == ["while from_dlpack asked torch.Tensor for its data"]
     assert tp.from_dlpack(leaf.detach()).tolist() == [1, 1]
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn"])
 def test_dtypes_of_torch_that_tensors_do_not_have(torch, dtype):
-    given = torch.ones(2).to(getattr(torch, dtype))
+    exported = torch.ones(2).to(getattr(torch, dtype))
     with pytest.raises(DTypeError, match=f"torch.Tensor of {dtype} cannot be read"):
-        tp.from_dlpack(given)
+        tp.from_dlpack(exported)
 
 
 def test_too_many_dimensions(torch):
@@ -231,20 +240,20 @@ def test_jax_shares_aligned_memory(jax):
 
 @pytest.mark.parametrize("dtype", JAX)
 def test_from_jax(jax, dtype):
-    for given in (
+    for exported in (
         jax.numpy.arange(6).reshape(2, 3).astype(dtype),
         jax.numpy.ones((), dtype),
         jax.numpy.ones((0, 3), dtype),
     ):
-        for x in (tp.from_dlpack(given, copy=False), creation.asarray(given)):
-            same(x.numpy(), np.asarray(given), dtype)
-        x = tp.from_dlpack(given)
-        assert address(x) == given.unsafe_buffer_pointer() or not x.size
+        for x in (tp.from_dlpack(exported, copy=False), creation.asarray(exported)):
+            same(x.numpy(), np.asarray(exported), dtype)
+        x = tp.from_dlpack(exported)
+        assert address(x) == exported.unsafe_buffer_pointer() or not x.size
         back = jax.numpy.from_dlpack(x)  # a copy: JAX's memory is read-only
-        same(np.asarray(back), np.asarray(given), dtype)
+        same(np.asarray(back), np.asarray(exported), dtype)
 
 
 def test_dtypes_of_jax_that_tensors_do_not_have(jax):
-    given = jax.numpy.ones(2, "bfloat16")
+    exported = jax.numpy.ones(2, "bfloat16")
     with pytest.raises(DTypeError, match=r"jaxlib\.ArrayImpl of bfloat16 cannot be read"):
-        tp.from_dlpack(given)
+        tp.from_dlpack(exported)

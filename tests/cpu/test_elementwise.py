@@ -13,13 +13,13 @@ from tensorplug.ops import elementwise as ops
 from tensorplug.plugin import dtypes as dt
 
 
-def named(each):
-    return getattr(each, "name", "")
+def named(parameter):
+    return getattr(parameter, "name", "")
 
 
 INF, NAN = math.inf, math.nan
 FLOATS = ["float16", "float32", "float64"]
-INTEGERS = sorted(item.name for item in dt.INTEGER)
+INTEGERS = sorted(dtype.name for dtype in dt.INTEGER)
 EDGES = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.7, 1e-3, 7.25, -30.5, 200.0, INF, -INF, NAN]
 
 
@@ -59,14 +59,14 @@ UNARY = [  # spec, definition, ulp
 @pytest.mark.parametrize(("spec", "function", "ulp"), UNARY, ids=named)
 def test_unary_on_edges(call, near, spec, function, ulp, dtype):
     x = edges(dtype)
-    near(call(spec, x), [total(function, float(item)) for item in x], dtype, ulp=ulp)
+    near(call(spec, x), [total(function, float(number)) for number in x], dtype, ulp=ulp)
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (2, 0, 3), (1, 2, 1, 2, 1, 2), (67,)])
 @pytest.mark.parametrize(("spec", "function", "ulp"), UNARY, ids=named)
 def test_unary_shapes(call, near, spec, function, ulp, shape):
     x = np.linspace(0.1, 3, math.prod(shape)).reshape(shape).astype("float32")
-    expected = np.array([total(function, float(item)) for item in x.flat]).reshape(shape)
+    expected = np.array([total(function, float(number)) for number in x.flat]).reshape(shape)
     near(call(spec, x), expected, "float32", ulp=ulp)
 
 
@@ -88,16 +88,16 @@ def test_unary_shapes(call, near, spec, function, ulp, shape):
 )
 def test_unary_complex(call, near, spec, function, dtype):
     z = np.array([0.5 + 0.25j, -1.5 + 2j, 3 - 0.125j, -0.75 - 0.5j], dtype)
-    near(call(spec, z), [function(complex(item)) for item in z], dtype, ulp=8)
+    near(call(spec, z), [function(complex(number)) for number in z], dtype, ulp=8)
 
 
 def test_erf_on_every_piece(call, near):
     pieces = np.concatenate([np.linspace(-7, 7, 4001), 10.0 ** np.linspace(-300, 0, 301)])
     ends = [0.84375, 1.25, 1 / 0.35, 4.0, 6.0]
     x = np.concatenate([pieces, ends, np.nextafter(ends, 0), np.nextafter(ends, 9)])
-    near(call(ops.ERF, x), [math.erf(item) for item in x], "float64", ulp=1)
+    near(call(ops.ERF, x), [math.erf(number) for number in x], "float64", ulp=1)
     single = x.astype("float32")
-    near(call(ops.ERF, single), [math.erf(item) for item in single], "float32", ulp=4)
+    near(call(ops.ERF, single), [math.erf(number) for number in single], "float32", ulp=4)
 
 
 def wrapped(value, dtype):
@@ -126,7 +126,7 @@ def extremes(dtype):
 )
 def test_unary_integers_wrap(call, near, spec, function, dtype):
     x = extremes(dtype)
-    expected = np.array([wrapped(function(item), dtype) for item in x], dtype)
+    expected = np.array([wrapped(function(number), dtype) for number in x], dtype)
     near(call(spec, np.array(x, dtype)), expected, dtype)
 
 
@@ -268,7 +268,7 @@ def test_binary_complex(call, near, spec, function, dtype):
 BINARY = [spec for spec, _ in INTEGER_BINARY]
 
 
-@pytest.mark.parametrize("spec", BINARY, ids=lambda item: item.name)
+@pytest.mark.parametrize("spec", BINARY, ids=lambda spec: spec.name)
 @pytest.mark.parametrize(
     ("a", "b", "out"),
     [
@@ -311,14 +311,14 @@ def sources(dtype):
     return values + np.array([0, 1j], dtype)[:, None] if kind == "c" else values
 
 
-FIXED = sorted(item.name for item in dt.FIXED)
+FIXED = sorted(dtype.name for dtype in dt.FIXED)
 
 
 @pytest.mark.parametrize("target", FIXED)
 @pytest.mark.parametrize("source", FIXED)
 def test_cast(call, near, source, target):
     x = sources(source)
-    expected = [converted(item.item(), target) for item in x.flat]
+    expected = [converted(number.item(), target) for number in x.flat]
     if np.dtype(target).kind in "fc" and np.dtype(source).kind in "fc":
         with np.errstate(all="ignore"):
             table = np.array(expected, "complex128" if np.dtype(target).kind == "c" else "float64")

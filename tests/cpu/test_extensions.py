@@ -57,7 +57,7 @@ def test_results_are_those_of_whole_arrays(shape, number):
 def test_shapes_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match=r"outputs must have one shape, got .*float32\[2\]"):
         elementwise(work, [*types((2,)), *types((3,))])
-    with pytest.raises(ValueError, match=r"an input has shape \(3,\), the results \(2,\)"):
+    with pytest.raises(ValueError, match=r"an input has shape \(3,\), the outputs \(2,\)"):
         elementwise(work, types((2,)))(np.zeros(2), np.zeros(3), np.zeros(()), None)
 
 
@@ -78,7 +78,7 @@ def three_threads(monkeypatch):
 
 
 def threads_of_blas():
-    return {item["num_threads"] for item in threadpool_info() if item["user_api"] == "blas"}
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
 
 
 @pytest.mark.usefixtures("three_threads")
@@ -135,8 +135,8 @@ def test_a_piece_that_shares_out_does_all_of_it_itself():
         share_out(lambda inner: found.append((number, inner, threading.get_ident())), 4)
 
     share_out(outer, 3)
-    assert sorted(item[:2] for item in found) == [(a, b) for a in range(3) for b in range(4)]
-    assert len({item[::2] for item in found}) == 3
+    assert sorted(call[:2] for call in found) == [(a, b) for a in range(3) for b in range(4)]
+    assert len({call[::2] for call in found}) == 3
 
 
 @pytest.mark.usefixtures("three_threads")

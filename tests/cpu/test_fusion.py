@@ -42,8 +42,8 @@ def check(f: Any, *args: Any, groups: list[str]) -> None:
     assert fused(compiled) == groups
 
 
-def _listed(given: Any) -> list[tp.Tensor]:
-    return list(given) if isinstance(given, tuple) else [given]
+def _listed(result: Any) -> list[tp.Tensor]:
+    return list(result) if isinstance(result, tuple) else [result]
 
 
 def numbers(*shape: int, dtype: Any = np.float32) -> tp.Tensor:
@@ -179,7 +179,7 @@ def test_each_kind_of_kernel(f, size, monkeypatch):
     compiled = tp.compile(f)
     for _ in range(2):
         np.testing.assert_array_equal(compiled(x).numpy(), f(x).numpy())
-    assert any("+" in item for item in fused(compiled))
+    assert any("+" in name for name in fused(compiled))
 
 
 def test_inputs_are_not_written_into():

@@ -24,14 +24,14 @@ def density(x):
 def test_the_unit_is_within_three_roundings_of_x(call, dtype):
     x = X.astype(dtype)
     y = call(ops.GELU, x)
-    expected = np.array([item * below(item) if item > -40 else 0.0 for item in x.tolist()])
+    expected = np.array([number * below(number) if number > -40 else 0.0 for number in x.tolist()])
     assert y.dtype == dtype
     assert np.all(np.abs(y - expected) <= 3 * np.finfo(dtype).eps * np.abs(np.clip(x, -40, None)))
 
 
 def test_in_float64_small_results_have_their_digits():
     x = np.linspace(-30, -1, 3001)
-    expected = np.array([item * below(item) for item in x.tolist()])
+    expected = np.array([number * below(number) for number in x.tolist()])
     wrong = np.abs(call_double(x) / expected - 1)
     assert np.all(wrong <= 2e-16 * (8 + 2 * x * x))  # a rounding of x changes as much
 
@@ -50,7 +50,7 @@ def test_the_slope_is_within_four_roundings_of_1(call, dtype):
     x = X.astype(dtype)
     slope = call(ops.GELU_GRAD, np.ones_like(x), x)
     cut = np.clip(x, -40, 40).tolist()
-    expected = np.array([below(item) + item * density(item) for item in cut])
+    expected = np.array([below(number) + number * density(number) for number in cut])
     assert np.all(np.abs(slope - expected) <= 4 * np.finfo(dtype).eps)
 
 

@@ -9,9 +9,9 @@ from tensorplug.errors import ArgumentError
 from tensorplug.ops.indexing import indexing as ops
 from tensorplug.plugin import dtypes as dt
 
-ANY = sorted(item.name for item in dt.ANY)
-NUMERIC = sorted(item.name for item in dt.NUMERIC)
-INTEGERS = sorted(item.name for item in dt.INTEGER)
+ANY = sorted(dtype.name for dtype in dt.ANY)
+NUMERIC = sorted(dtype.name for dtype in dt.NUMERIC)
+INTEGERS = sorted(dtype.name for dtype in dt.INTEGER)
 
 
 def numbers(shape, dtype):
@@ -19,7 +19,7 @@ def numbers(shape, dtype):
     plain = np.arange(1, count + 1).reshape(shape)
     if dtype == "string":
         return np.array(
-            [f"element number {item}" for item in plain.flat], dt.string.numpy
+            [f"element number {number}" for number in plain.flat], dt.string.numpy
         ).reshape(shape)
     return (plain % 2 if dtype == "bool" else plain).astype(dtype)
 
@@ -137,7 +137,7 @@ def test_scatter_out_of_range(call, index, axis, length):
         call(ops.SCATTER_ND, np.array([index]), np.ones(1, "float32"), shape=(2, 3))
 
 
-@pytest.mark.parametrize("dtype", sorted(item.name for item in dt.FIXED))
+@pytest.mark.parametrize("dtype", sorted(dtype.name for dtype in dt.FIXED))
 @pytest.mark.parametrize("indices", [[0, 2, 3, 1], [[1, 99], [0, 0]], 2, np.zeros((0, 2))])
 @pytest.mark.parametrize("depth", [3, 0])
 @pytest.mark.parametrize(("on", "off"), [(1, 0), (0, 1)])

@@ -8,7 +8,7 @@ import pytest
 from tensorplug.ops import matrix_products as ops
 from tensorplug.plugin import dtypes as dt
 
-NUMERIC = sorted(item.name for item in dt.NUMERIC)
+NUMERIC = sorted(dtype.name for dtype in dt.NUMERIC)
 
 
 def product(a, b):
@@ -44,8 +44,8 @@ def test_product(call, dtype, flags, a, b):
         x, y = x * (1 + 2j), y * (2 - 1j)
         x, y = x.astype(dtype), y.astype(dtype)
     expected = product(x, y)
-    given = [z.swapaxes(-1, -2) if flag else z for z, flag in zip((x, y), flags, strict=True)]
-    result = call(ops.BATCH_MAT_MUL, *given, transpose_a=flags[0], transpose_b=flags[1])
+    inputs = [z.swapaxes(-1, -2) if flag else z for z, flag in zip((x, y), flags, strict=True)]
+    result = call(ops.BATCH_MAT_MUL, *inputs, transpose_a=flags[0], transpose_b=flags[1])
     assert (result.dtype, result.shape) == (np.dtype(dtype), expected.shape)
     if dtype in ("int8", "uint8"):
         expected = (expected.astype(np.int64)).astype(dtype)  # wraps

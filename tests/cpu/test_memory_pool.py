@@ -85,8 +85,8 @@ def test_values_stay_while_others_come_and_go(matrix):
     del rows
     for i in range(12):
         _ = tp.exp(matrix * float(i))
-    for view, item in zip(views, expected, strict=True):
-        np.testing.assert_array_equal(view, item)
+    for view, values in zip(views, expected, strict=True):
+        np.testing.assert_array_equal(view, values)
 
 
 def test_small_results_are_not_recycled():

@@ -10,11 +10,11 @@ from tensorplug.ops import movement as ops
 from tensorplug.plugin import dtypes as dt
 
 
-def named(each):
-    return getattr(each, "name", "")
+def named(parameter):
+    return getattr(parameter, "name", "")
 
 
-DTYPES = sorted(item.name for item in dt.ANY)
+DTYPES = sorted(dtype.name for dtype in dt.ANY)
 
 
 def numbers(shape, dtype):
@@ -23,7 +23,7 @@ def numbers(shape, dtype):
     plain = np.arange(1, count + 1).reshape(shape)
     if dtype == "string":
         return np.array(
-            [f"element number {item}" for item in plain.flat], dt.string.numpy
+            [f"element number {number}" for number in plain.flat], dt.string.numpy
         ).reshape(shape)
     return (plain % 2 if dtype == "bool" else plain).astype(dtype)
 
@@ -139,7 +139,7 @@ def test_views_share_the_memory(context, spec, attributes):
         assert allocation(result._buffer) == allocation(x._buffer) == (id(x._buffer), 24)
 
 
-@pytest.mark.parametrize("dtype", sorted(item.name for item in dt.FIXED))
+@pytest.mark.parametrize("dtype", sorted(dtype.name for dtype in dt.FIXED))
 @pytest.mark.parametrize(
     ("shape", "paddings"),
     [

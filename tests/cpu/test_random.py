@@ -84,7 +84,7 @@ def extremes(kind):
     powers = [m for p in range(size) for m in (1 << p, (1 << size) - (1 << p))]
     turning = int(box_muller.LOW * 2**size)
     near = [m + d for m in (*powers, turning, turning >> 1) for d in range(-2, 3)]
-    return np.array([item % (1 << size) for item in near], kind)
+    return np.array([number % (1 << size) for number in near], kind)
 
 
 @pytest.mark.parametrize(("dtype", "kind"), [("float32", np.uint32), ("float64", np.uint64)])
@@ -103,6 +103,6 @@ def test_halves_of_products():
     from tensorplug_cpu.kernels.random import _upper_product
 
     edges = [0, 1, 2**32 - 1, 2**32, 2**32 + 1, 2**63, 2**64 - 1, 0xFFFFFFFF00000000]
-    a, b = (item.ravel() for item in np.meshgrid(*[np.array(edges, np.uint64)] * 2))
+    a, b = (grid.ravel() for grid in np.meshgrid(*[np.array(edges, np.uint64)] * 2))
     found = _upper_product(a, b).tolist()
     assert found == [x * y >> 64 for x, y in zip(a.tolist(), b.tolist(), strict=True)]

@@ -11,7 +11,7 @@ from tensorplug.errors import ShapeError
 from tensorplug.ops import reduction as ops
 from tensorplug.plugin import dtypes as dt
 
-INTEGERS = sorted(item.name for item in dt.INTEGER)
+INTEGERS = sorted(dtype.name for dtype in dt.INTEGER)
 FLOATS = ["float16", "float32", "float64"]
 AXES = [  # shape, axis
     ((5,), None),
@@ -108,7 +108,7 @@ def test_error_grows_with_the_logarithm(call, dtype, shape, axis, terms):
     }[terms]()
     x = (wide / 100).astype(dtype)  # so that a sum of 100,000 fits float16
     axes = axis if isinstance(axis, tuple) else tuple(range(x.ndim)) if axis is None else (axis,)
-    count = math.prod(shape[item] for item in axes)
+    count = math.prod(shape[number] for number in axes)
     exact = x.astype(np.clongdouble if dtype == "complex64" else np.longdouble)
     result = call(ops.SUM, x, axis=axis, keep_dims=False)
     expected = exact.sum(axes)

@@ -11,7 +11,7 @@ from tensorplug.ops import sorting as ops
 from tensorplug.plugin import dtypes as dt
 
 NAN, INF = math.nan, math.inf
-REAL = sorted(item.name for item in dt.REAL)
+REAL = sorted(dtype.name for dtype in dt.REAL)
 
 
 def expected(row, k):
@@ -32,7 +32,7 @@ def check(call, x, k, **attributes):
     assert (indices.dtype, indices.shape) == (np.dtype("int32"), shape)
     assert (values.dtype, values.shape) == (x.dtype, shape)
     for at in np.ndindex(*x.shape[:-1]):
-        row = [item.item() for item in x[at]]
+        row = [number.item() for number in x[at]]
         assert indices[at].tolist() == expected(row, k)
         np.testing.assert_array_equal(values[at], x[at][indices[at]])
 

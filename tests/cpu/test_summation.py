@@ -57,8 +57,8 @@ def test_each_term_counts_once(shape, axes):
     x = np.random.default_rng(0).integers(-8, 9, shape).astype("float32")
     expected = x.astype("int64").sum(axis=axes)
     transposed = np.ascontiguousarray(x.T).T  # the same numbers in another order of memory
-    for given in (x, transposed):
-        result = summer(shape, axes, given.dtype, keep_dims=False)(given)
+    for terms in (x, transposed):
+        result = summer(shape, axes, terms.dtype, keep_dims=False)(terms)
         np.testing.assert_array_equal(result, expected)
 
 

@@ -267,7 +267,7 @@ class Environment:
 
     def variables(self) -> dict[str, str]:
         hidden = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
-        return {name: item for name, item in clean_environment().items() if name not in hidden}
+        return {name: value for name, value in clean_environment().items() if name not in hidden}
 
     def pip(self, *arguments: str) -> None:
         command = [str(self.python), "-m", "pip", "--quiet", "--disable-pip-version-check"]

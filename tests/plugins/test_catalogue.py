@@ -79,7 +79,7 @@ def test_tables_of_every_family(package, kind, collect, family):
     family(f"tensorplug.{package}", table)
     after = collect()
     assert len(after) == before + 1
-    assert all(isinstance(item, kind) for item in after)
+    assert all(isinstance(table, kind) for table in after)
 
 
 @pytest.mark.parametrize("package", ["gradients", "decompositions"])

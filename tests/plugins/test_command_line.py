@@ -63,7 +63,7 @@ def test_listing_imports_no_plugin(site: Site) -> None:
 def test_a_table_for_people(site: Site) -> None:
     site.install(GOOD)
     ended = command(site, "backends")
-    (line,) = [item for item in ended.stdout.splitlines() if "tensorplug-good" in item]
+    (line,) = [line for line in ended.stdout.splitlines() if "tensorplug-good" in line]
     assert [part.strip() for part in line.split("│")[1:5]] == [
         "backend",
         "good",
@@ -91,7 +91,7 @@ def test_a_table_for_people_without_rich(site: Site) -> None:
     title, rule, *lines = command(site, "backends").stdout.splitlines()
     assert title.split() == ["kind", "name", "distribution", "version", "state", "detail"]
     assert set(rule) == {"-", " "}
-    (line,) = [item for item in lines if "tensorplug-good" in item]
+    (line,) = [line for line in lines if "tensorplug-good" in line]
     assert line.split() == ["backend", "good", "tensorplug-good", "1.2.3", "available"]
     assert line.index("tensorplug-good") == title.index("distribution")
 

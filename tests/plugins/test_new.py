@@ -81,9 +81,9 @@ def test_metadata(project):
     assert (about["name"], about["license"]) == (names.distribution, "Apache-2.0")
     assert about["authors"] == [{"name": f"The {names.distribution} developers"}]
     extras = about["optional-dependencies"]
-    for item in map(Requirement, [*about["dependencies"], *extras["test"]]):
-        if item.name.startswith("tensorplug"):
-            assert item.specifier.contains(tp.__version__), item
+    for requirement in map(Requirement, [*about["dependencies"], *extras["test"]]):
+        if requirement.name.startswith("tensorplug"):
+            assert requirement.specifier.contains(tp.__version__), requirement
 
 
 def test_places_to_replace_are_marked(project):
@@ -172,7 +172,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("name", "kind", "message"), REFUSED, ids=[item[0] for item in REFUSED])
+@pytest.mark.parametrize(("name", "kind", "message"), REFUSED, ids=[row[0] for row in REFUSED])
 def test_refused_name(name, kind, message, tmp_path):
     with pytest.raises(ArgumentError, match=re.escape(message)):
         make(name, kind, tmp_path / "new")

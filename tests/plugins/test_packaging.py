@@ -128,7 +128,7 @@ def test_import_and_listing_load_neither_plugins_nor_what_only_they_need(environ
 def test_broken_wheel_beside_a_good_one(environment, good, make_backend, tmp_path):
     """What the other tests write as folders is what pip makes of the same wheels."""
     broken = make_backend("broken", "import a_module_that_is_not_there")
-    files = [str(item.wheel(tmp_path)) for item in (good, broken)]
+    files = [str(distribution.wheel(tmp_path)) for distribution in (good, broken)]
     environment.pip("install", "--no-index", *files)
     outcome, added, listed = environment.run("""
         import tensorplug as tp
@@ -140,7 +140,7 @@ def test_broken_wheel_beside_a_good_one(environment, good, make_backend, tmp_pat
     for text in ("tensorplug-broken 1.2.3", "a_module_that_is_not_there"):
         assert text in outcome[1]
     assert added == ["float32", [2], [3.0, 7.0], "good"]
-    assert {name: item[2] for name, item in listed.items()} == {
+    assert {name: info[2] for name, info in listed.items()} == {
         "good": "loaded",
         "broken": "failed",
     }
@@ -169,9 +169,9 @@ def test_every_source_file_is_in_its_wheel(distributions, wheels):
         if name == "tensorplug":
             expected |= TEMPLATES
         _, _, names = metadata(wheels[name])
-        packed = {item for item in names if ".dist-info/" not in item}
+        packed = {path for path in names if ".dist-info/" not in path}
         assert packed == expected, name
-        assert any(item.endswith("/py.typed") for item in packed), name
+        assert any(path.endswith("/py.typed") for path in packed), name
 
 
 def test_sdist_of_the_core_has_what_its_wheel_needs(distributions, wheels, tmp_path):
@@ -190,10 +190,18 @@ def test_sdist_of_the_core_has_what_its_wheel_needs(distributions, wheels, tmp_p
 def test_wheels_say_which_core_they_need_and_what_they_offer(wheels):
     for name, wheel in wheels.items():
         fields, entries, _ = metadata(wheel)
-        needed = [Requirement(item) for item in fields.get_all("Requires-Dist", [])]
-        on_core = [item for item in needed if canonicalize_name(item.name) == "tensorplug"]
+        needed = [Requirement(line) for line in fields.get_all("Requires-Dist", [])]
+        on_core = [
+            requirement
+            for requirement in needed
+            if canonicalize_name(requirement.name) == "tensorplug"
+        ]
         if name == "tensorplug":
-            assert {canonicalize_name(item.name) for item in needed if not item.marker} == {
+            assert {
+                canonicalize_name(requirement.name)
+                for requirement in needed
+                if not requirement.marker
+            } == {
                 "numpy",
                 "pluggy",
                 "importlib-metadata",
@@ -201,7 +209,7 @@ def test_wheels_say_which_core_they_need_and_what_they_offer(wheels):
             }
             assert not [entry for entry in entries if entry.group.startswith("tensorplug.")]
         else:
-            assert [bool(item.specifier) for item in on_core] == [True], name
+            assert [bool(requirement.specifier) for requirement in on_core] == [True], name
 
 
 @pytest.mark.parametrize("extra", ["cpu", "opencl"])

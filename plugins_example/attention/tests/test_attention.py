@@ -50,12 +50,12 @@ class Call(NamedTuple):
     options: Any = MappingProxyType({})
 
     def inputs(self, dtype="float64"):
-        given = [rng.standard_normal(shape).astype(dtype) for shape in (self.q, self.k, self.v)]
+        qkv = [rng.standard_normal(shape).astype(dtype) for shape in (self.q, self.k, self.v)]
         if self.mask is None:
-            return given
+            return qkv
         if self.additive:
-            return [*given, rng.standard_normal(self.mask).astype(dtype)]
-        return [*given, rng.random(self.mask) < 0.6]
+            return [*qkv, rng.standard_normal(self.mask).astype(dtype)]
+        return [*qkv, rng.random(self.mask) < 0.6]
 
 
 CAUSAL = {"causal": True}
@@ -169,7 +169,7 @@ def test_in_large_groups_of_a_cpu(monkeypatch):
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     inputs = [rng.standard_normal((2, 300, 4)) for _ in range(4)]
     q, k, v, dy = (tp.asarray(operand, dtype=tp.float32) for operand in inputs)
-    y, pull = tp.vjp(lambda *qkv: scaled_dot_product_attention(*qkv, causal=True), q, k, v)
+    y, vjp = tp.vjp(lambda *qkv: scaled_dot_product_attention(*qkv, causal=True), q, k, v)
     assert tp.explain(ATTENTION, [[q, k, v], None, None]).how == "native"
-    for got, expected in zip((y, *pull(dy)), by_definition(*inputs), strict=True):
+    for got, expected in zip((y, *vjp(dy)), by_definition(*inputs), strict=True):
         assert_close(got, expected, "float32", 2e-5)

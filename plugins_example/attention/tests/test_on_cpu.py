@@ -64,12 +64,12 @@ def test_like_torch(causal, masked):
     dy = rng.standard_normal(expected.shape).astype(np.float32)
     expected.backward(torch.tensor(dy))
 
-    y, pull = tp.vjp(
+    y, vjp = tp.vjp(
         lambda *qkv: scaled_dot_product_attention(*qkv, mask, causal=causal),
         *map(tp.asarray, inputs),
     )
     assert_close(y, expected.detach().numpy(), "float32", 2e-6)
-    for got, leaf in zip(pull(tp.asarray(dy)), theirs, strict=True):
+    for got, leaf in zip(vjp(tp.asarray(dy)), theirs, strict=True):
         assert_close(got, leaf.grad.numpy(), "float32", 5e-6)
 
 
@@ -99,11 +99,11 @@ from tensorplug_attention import scaled_dot_product_attention
 rng = np.random.default_rng(5)
 for shape, causal in [((700, 16), True), ((5, 130, 64), False), ((9, 300, 8), True)]:
     inputs = [tp.asarray(rng.standard_normal(shape), dtype=tp.float32) for _ in range(4)]
-    y, pull = tp.vjp(
+    y, vjp = tp.vjp(
         lambda *qkv: scaled_dot_product_attention(*qkv, causal=causal), *inputs[:3]
     )
-    for each in (y, *pull(inputs[3])):
-        print(hashlib.sha256(each.numpy().tobytes()).hexdigest())
+    for tensor in (y, *vjp(inputs[3])):
+        print(hashlib.sha256(tensor.numpy().tobytes()).hexdigest())
 """
 
 
@@ -132,8 +132,8 @@ def test_there_is_work_for_eight_threads(shape, monkeypatch):
 
     monkeypatch.setattr(cpu, "share_out", counted)
     qkv = [tp.asarray(rng.standard_normal(shape)) for _ in "qkv"]
-    y, pull = tp.vjp(scaled_dot_product_attention, *qkv)
-    pull(y)
+    y, vjp = tp.vjp(scaled_dot_product_attention, *qkv)
+    vjp(y)
     assert len(shared) == 2
     assert min(shared) >= 8
 
@@ -142,10 +142,10 @@ def test_what_is_kept_for_the_gradient_is_small():
     length, width = 512, 8
     q, k, v = (tp.asarray(rng.standard_normal((length, width)), dtype=tp.float32) for _ in "qkv")
     before = tp.memory()["cpu"].bytes
-    y, pull = tp.vjp(scaled_dot_product_attention, q, k, v)
+    y, vjp = tp.vjp(scaled_dot_product_attention, q, k, v)
     kept = tp.memory()["cpu"].bytes - before
     assert y.nbytes <= kept <= 2 * y.nbytes + 4 * length
-    assert len(pull(y)) == 3
+    assert len(vjp(y)) == 3
 
 
 def test_one_gradient_kernel_gives_all_three():

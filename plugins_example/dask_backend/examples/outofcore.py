@@ -80,14 +80,14 @@ def main(run: Callable[[tp.Tensor], str], table: Table) -> None:
     parser.add_argument("--backend", default="dask")
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--memory", help="such as 200MiB: more than that may not be allocated")
-    given = parser.parse_args()
-    tp.set_backend(given.backend)
-    size = format_bytes(4 * given.rows * table.columns)
+    options = parser.parse_args()
+    tp.set_backend(options.backend)
+    size = format_bytes(4 * options.rows * table.columns)
     print(f"{size} of data on {tp.describe_device()}")
     with ProgressBar(minimum=1):
         # A few blocks first, so that threads and libraries have what they keep anyway.
-        run(tensor(table, 4 * table.most, given.backend))
-        if given.memory:
-            limit(parse_bytes(given.memory))
-            print(f"limit: {given.memory} beyond what the process has now")
-        print(run(tensor(table, given.rows, given.backend)))
+        run(tensor(table, 4 * table.most, options.backend))
+        if options.memory:
+            limit(parse_bytes(options.memory))
+            print(f"limit: {options.memory} beyond what the process has now")
+        print(run(tensor(table, options.rows, options.backend)))

@@ -56,10 +56,10 @@ def test_a_slice_does_not_keep_the_rest():
 
 
 def test_there_and_back():
-    given = da.from_array(np.arange(12, dtype=np.int16).reshape(3, 4), chunks=(2, 3))
-    tensor = from_dask(given)
+    array = da.from_array(np.arange(12, dtype=np.int16).reshape(3, 4), chunks=(2, 3))
+    tensor = from_dask(array)
     assert (tensor.device, tensor.dtype, tensor.shape) == ("dask", tp.int16, (3, 4))
-    assert to_dask(tensor) is given
+    assert to_dask(tensor) is array
     assert (tensor * 2).tolist() == [[0, 2, 4, 6], [8, 10, 12, 14], [16, 18, 20, 22]]
     moved = tensor.to("cpu")
     assert to_dask(moved).compute().tolist() == moved.tolist()

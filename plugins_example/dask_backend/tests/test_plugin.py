@@ -38,7 +38,7 @@ def test_listing_and_importing_tensorplug_import_no_dask():
     script = """
 import sys
 import tensorplug as tp
-assert "dask" in {each.name for each in tp.backends()}
+assert "dask" in {info.name for info in tp.backends()}
 with tp.use_backend("cpu"):
     tp.ones(3)
 print(*sorted(name for name in sys.modules if "dask" in name))
@@ -54,7 +54,7 @@ def test_all_primitives_are_native():
     assert registered >= PRIMITIVES
 
 
-@pytest.mark.parametrize("spec", specs, ids=lambda spec: spec.name)
+@pytest.mark.parametrize("spec", list(specs), ids=lambda spec: spec.name)
 def test_every_kernel_of_the_catalogue_has_a_way(spec):
     assert tp.explain(spec).how in ("native", "decomposed", "host")
 
@@ -77,13 +77,13 @@ def test_only_a_lazy_array_is_a_buffer():
 
 
 @pytest.mark.parametrize("chunk_bytes", ["128MiB", "8B"], indirect=True)
-@pytest.mark.parametrize("dtype", sorted(item.name for item in DaskBackend.dtypes))
+@pytest.mark.parametrize("dtype", sorted(dtype_.name for dtype_ in DaskBackend.dtypes))
 @pytest.mark.parametrize("shape", [(), (0, 3), (2, 3)])
 def test_data_comes_back_as_it_went(dtype, shape):
-    given = np.array(np.arange(np.prod(shape)).reshape(shape) % 2, dtype)
-    tensor = tp.asarray(given)
-    expected = given.tolist()
-    given[...] = np.logical_not(given)  # which the tensor must not see
+    array = np.array(np.arange(np.prod(shape)).reshape(shape) % 2, dtype)
+    tensor = tp.asarray(array)
+    expected = array.tolist()
+    array[...] = np.logical_not(array)  # which the tensor must not see
     back = tensor.numpy()
     assert (back.dtype, back.shape) == (np.dtype(dtype), shape)
     assert back.tolist() == expected

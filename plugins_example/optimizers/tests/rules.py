@@ -34,7 +34,7 @@ def mean(values, share):
 
 
 def squares(g):
-    return [item**2 for item in g]
+    return [gradient**2 for gradient in g]
 
 
 def adam(g):
@@ -42,7 +42,7 @@ def adam(g):
 
 
 def adamax(g):
-    norms = [0.999**age * (np.abs(item) + 1e-8) for age, item in enumerate(reversed(g))]
+    norms = [0.999**age * (np.abs(gradient) + 1e-8) for age, gradient in enumerate(reversed(g))]
     return mean(g, 0.9) / np.max(norms, axis=0)
 
 
@@ -54,8 +54,8 @@ def rmsprop(g, decay=0.99, *, centered=False):
 
 
 def rmsprop_all(g):
-    each = [rmsprop(g[: t + 1], 0.9, centered=True) for t in range(len(g))]
-    return decaying(each, 0.8)
+    steps = [rmsprop(g[: t + 1], 0.9, centered=True) for t in range(len(g))]
+    return decaying(steps, 0.8)
 
 
 def ahead(g):
@@ -124,11 +124,11 @@ def gradients(shape, dtype="float64", steps=STEPS):
     return list(made.astype(dtype))
 
 
-def expected(rule, start, given):
+def expected(rule, start, gradients):
     """Return the parameter after each step, in float64, from the whole history of gradients."""
     p, history, found = start.astype(np.float64), [], []
-    for item in given:
-        history.append(item + (0.0 if rule.shrinks else rule.weight_decay) * p)
+    for gradient in gradients:
+        history.append(gradient + (0.0 if rule.shrinks else rule.weight_decay) * p)
         p = p * (1 - rule.rate * rule.weight_decay) if rule.shrinks else p
         p = p - rule.rate * rule.moved(history)
         found.append(p)

@@ -148,7 +148,7 @@ def test_one_can_learn_the_learning_rate(make):
 
     rate, h = np.array(0.05), 1e-6
     slope = float(tp.grad(after_three_steps)(tp.asarray(rate)))
-    ends = [float(after_three_steps(tp.asarray(rate + item))) for item in (h, -h)]
+    ends = [float(after_three_steps(tp.asarray(rate + offset))) for offset in (h, -h)]
     assert slope == pytest.approx((ends[0] - ends[1]) / (2 * h), rel=1e-6)
 
 
@@ -256,13 +256,15 @@ def test_a_schedule_must_give_one_number():
 
 @pytest.mark.parametrize("most", [2.5, 100.0])
 def test_clipped_gradients_keep_their_direction(most):
-    given = {"a": tp.asarray([3.0, 0.0]), "b": tp.asarray([[4j]]), "c": half(0.0)}
-    clipped, norm = optimizers.clip_by_global_norm(given, most)
+    gradients = {"a": tp.asarray([3.0, 0.0]), "b": tp.asarray([[4j]]), "c": half(0.0)}
+    clipped, norm = optimizers.clip_by_global_norm(gradients, most)
     share = min(1.0, most / 5)
     assert norm.tolist() == 5
     assert clipped["a"].numpy() == pytest.approx([3 * share, 0])
     assert clipped["b"].numpy() == pytest.approx(np.array([[4j * share]]))
-    assert [item.dtype for item in clipped.values()] == [item.dtype for item in given.values()]
+    assert [gradient.dtype for gradient in clipped.values()] == [
+        gradient.dtype for gradient in gradients.values()
+    ]
 
 
 def test_float16_does_not_overflow_in_a_norm():

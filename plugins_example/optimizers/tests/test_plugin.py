@@ -48,10 +48,10 @@ def test_one_opencl_program_serves_every_number_and_size(active, engine):
     active("opencl")
     for shape, beta in (((3,), 0.9), ((2, 5), 0.5), ((1,), 0.0)):
         arrays = [tp.ones(shape)] * 4
-        numbers = [tp.asarray(item) for item in (0.1, 0.5, 0.5)]
+        numbers = [tp.asarray(number) for number in (0.1, 0.5, 0.5)]
         for weight_decay in (0.0, 0.1):
-            given = {"beta1": beta, "weight_decay": weight_decay, "decoupled": True}
-            new, mean, _ = tp.run_kernel(ADAM, [*arrays, *numbers], given)
+            attributes = {"beta1": beta, "weight_decay": weight_decay, "decoupled": True}
+            new, mean, _ = tp.run_kernel(ADAM, [*arrays, *numbers], attributes)
             assert mean.numpy() == pytest.approx(1.0)
             start = 1 - 0.1 * weight_decay
             assert new.numpy() == pytest.approx(start - 0.2 / (2**0.5 + 1e-8), rel=1e-6)
@@ -61,7 +61,7 @@ def test_one_opencl_program_serves_every_number_and_size(active, engine):
 @pytest.mark.parametrize("backend", ["cpu", "minimal"])
 def test_a_kernel_is_certified(tmp_path, backend):
     """Try one of them; README.md says what came of all."""
-    if backend not in {item.name for item in tp.backends()}:
+    if backend not in {info.name for info in tp.backends()}:
         pytest.skip(f"{backend} is not installed")
     command = ["run", "--backend", backend, "--level", "3", "--report", str(tmp_path)]
     chosen = ["--kernels", "AdamStep", "--dtypes", "float32"]
@@ -71,7 +71,7 @@ def test_a_kernel_is_certified(tmp_path, backend):
         check=True,
     )
     report = json.loads((tmp_path / "report.json").read_text("utf-8"))
-    found = {item["mode"]: item["status"] for item in report["rows"]}
+    found = {row["mode"]: row["status"] for row in report["rows"]}
     native = "pass native" if backend == "cpu" else "not claimed"
     passed = {name: f"pass {name}" for name in ("decomposed", "gradient")}
     assert found == {"native": native, **passed}

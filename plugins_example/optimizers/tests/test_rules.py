@@ -31,18 +31,18 @@ def agree(tensor, wide, dtype):
 def follow(rule, dtype):
     """Compare every step of a tree of parameters."""
     start = {key: np.full(shape, 0.75, dtype) for key, shape in SHAPES.items()}
-    given = {key: gradients(shape, dtype) for key, shape in SHAPES.items()}
+    steps = {key: gradients(shape, dtype) for key, shape in SHAPES.items()}
     wanted = {
-        key: expected(rule, start[key], [item.astype(np.float64) for item in given[key]])
+        key: expected(rule, start[key], [gradient.astype(np.float64) for gradient in steps[key]])
         for key in SHAPES
     }
     params = tree(start)
     state = rule.optimizer.init(params)
-    for step in range(len(given["one"])):
-        now = tree({key: item[step] for key, item in given.items()})
+    for step in range(len(steps["one"])):
+        now = tree({key: gradient[step] for key, gradient in steps.items()})
         params, state = rule.optimizer.update(params, state, now)
-        for key, item in arrays_of(params).items():
-            agree(item, wanted[key][step], dtype)
+        for key, parameter in arrays_of(params).items():
+            agree(parameter, wanted[key][step], dtype)
     assert (int(state["step"]), state["step"].dtype) == (12, tp.int32)
 
 
@@ -90,11 +90,11 @@ def test_float16_steps_in_float32_and_is_rounded_once(name):
     start = np.full((5, 3), 0.75, np.float16)
     params = tp.asarray(start)
     state = rule.optimizer.init(params)
-    assert {item.dtype for key, item in state.items() if key != "step"} <= {tp.float32}
-    given = gradients((5, 3), "float16")
-    wanted = expected(rule, start, [item.astype(np.float64) for item in given])
-    for item in given:
-        params, state = rule.optimizer.update(params, state, tp.asarray(item))
+    assert {value.dtype for key, value in state.items() if key != "step"} <= {tp.float32}
+    steps = gradients((5, 3), "float16")
+    wanted = expected(rule, start, [gradient.astype(np.float64) for gradient in steps])
+    for gradient in steps:
+        params, state = rule.optimizer.update(params, state, tp.asarray(gradient))
     agree(params, wanted[-1], "float16")
 
 
@@ -106,11 +106,11 @@ def test_a_complex_number_moves_as_its_two_parts_do(active, name, backend):
     start = np.full((4,), 0.75 - 0.5j, np.complex64)
     params = tp.asarray(start)
     state = rule.optimizer.init(params)
-    given = gradients((4,), "complex64")
-    for item in given:
-        params, state = rule.optimizer.update(params, state, tp.asarray(item))
+    steps = gradients((4,), "complex64")
+    for gradient in steps:
+        params, state = rule.optimizer.update(params, state, tp.asarray(gradient))
     assert (params.dtype, params.shape) == (tp.complex64, (4,))
     for part in ("real", "imag"):
-        alone = [getattr(item, part).astype(np.float64) for item in given]
+        alone = [getattr(gradient, part).astype(np.float64) for gradient in steps]
         wanted = expected(rule, getattr(start, part), alone)[-1]
         np.testing.assert_allclose(getattr(params.numpy(), part), wanted, rtol=3e-6, atol=3e-6)

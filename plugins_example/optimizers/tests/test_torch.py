@@ -20,18 +20,18 @@ CLOSE = {"float32": 2e-6, "float64": 1e-13, "complex64": 2e-6}  # of numbers abo
 def test_parameters_are_pytorchs(name, dtype):
     rule = RULES[name]
     start = [np.full(shape, 0.75, dtype) for shape in ((5, 3), (), (40,))]
-    given = [gradients(item.shape, dtype) for item in start]
-    theirs = [torch.tensor(item) for item in start]
+    steps = [gradients(parameter.shape, dtype) for parameter in start]
+    theirs = [torch.tensor(parameter) for parameter in start]
     made = getattr(torch.optim, rule.torch)
     decay = {"weight_decay": rule.weight_decay} if rule.torch != "AdamW" else {}
     other = made(theirs, lr=rule.rate, **decay, **(rule.options or {}))
-    params = [tp.asarray(item) for item in start]
+    params = [tp.asarray(parameter) for parameter in start]
     state = rule.optimizer.init(params)
-    for step in range(len(given[0])):
-        for leaf, item in zip(theirs, given, strict=True):
-            leaf.grad = torch.tensor(item[step])
+    for step in range(len(steps[0])):
+        for leaf, gradient in zip(theirs, steps, strict=True):
+            leaf.grad = torch.tensor(gradient[step])
         other.step()
-        now = [tp.asarray(item[step]) for item in given]
+        now = [tp.asarray(gradient[step]) for gradient in steps]
         params, state = rule.optimizer.update(params, state, now)
     for ours, leaf in zip(params, theirs, strict=True):
         assert (ours.dtype.name, ours.shape) == (dtype, tuple(leaf.shape))
@@ -57,12 +57,12 @@ def test_defaults_are_pytorchs(name):
 
 @pytest.mark.parametrize("most", [0.5, 1e3])
 def test_clipped_gradients_are_pytorchs(most):
-    given = [gradients(shape, "float32")[0] for shape in ((5, 3), (7,))]
-    leaves = [torch.zeros(item.shape) for item in given]
-    for leaf, item in zip(leaves, given, strict=True):
-        leaf.grad = torch.tensor(item)
+    grads = [gradients(shape, "float32")[0] for shape in ((5, 3), (7,))]
+    leaves = [torch.zeros(gradient.shape) for gradient in grads]
+    for leaf, gradient in zip(leaves, grads, strict=True):
+        leaf.grad = torch.tensor(gradient)
     norm = torch.nn.utils.clip_grad_norm_(leaves, most)
-    clipped, ours = clip_by_global_norm([tp.asarray(item) for item in given], most)
+    clipped, ours = clip_by_global_norm([tp.asarray(gradient) for gradient in grads], most)
     np.testing.assert_allclose(ours.numpy(), norm.numpy(), rtol=1e-6)
-    for item, leaf in zip(clipped, leaves, strict=True):
-        np.testing.assert_allclose(item.numpy(), leaf.grad.numpy(), rtol=1e-6)
+    for gradient, leaf in zip(clipped, leaves, strict=True):
+        np.testing.assert_allclose(gradient.numpy(), leaf.grad.numpy(), rtol=1e-6)

@@ -46,9 +46,9 @@ def per_channel(function: np.ufunc, a: TensorType, b: TensorType, out: TensorTyp
             return np.asarray(function(a, b))
         repeated = np.empty((pixels, channels), dtype)
         repeated[...] = numbers.reshape(channels)
-        given = full.reshape(row), repeated.reshape(-1)
+        inputs = full.reshape(row), repeated.reshape(-1)
         result = allocate()
-        function(*(given if first else given[::-1]), out=result.reshape(row))
+        function(*(inputs if first else inputs[::-1]), out=result.reshape(row))
         return result
 
     return mark_elementwise(without_warnings(run), function)

@@ -44,7 +44,7 @@ def _pieces(at: Windows, batch: int, length: int) -> Iterator[tuple[slice, slice
     ``length``: of a window.
     """
     rows = at[0].out
-    row = prod(item.out for item in at[1:]) * length
+    row = prod(window.out for window in at[1:]) * length
     if rows * row <= _LARGE:
         for part in _chunks(batch, rows * row):
             yield part, slice(0, rows)
@@ -57,7 +57,7 @@ def _pieces(at: Windows, batch: int, length: int) -> Iterator[tuple[slice, slice
 
 def _positions(at: Windows, images: slice, rows: slice) -> slice:
     """Return where the positions of a piece lie among those of all images."""
-    inner, height = prod(item.out for item in at[1:]), at[0].out
+    inner, height = prod(window.out for window in at[1:]), at[0].out
     first = (images.start * height + rows.start) * inner
     return slice(first, first + (images.stop - images.start) * (rows.stop - rows.start) * inner)
 
@@ -69,7 +69,7 @@ class _Matrices:
         self._windows = windows
         axes = len(at)
         self._length = prod(windows.shape[1 + axes :])
-        self._copies = prod(item.filter for item in at) > 1
+        self._copies = prod(window.filter for window in at) > 1
         runs = at[-1].filter * windows.shape[-1] >= _SHORT_RUN
         self._order = None if runs else (*range(1 + axes, windows.ndim), *range(1 + axes))
         self._room = np.empty(0, windows.dtype)
@@ -108,7 +108,7 @@ def _copy(place: Array, windows: Array) -> None:
 def correlate(x: Array, filter: Array, at: Windows) -> Array:
     """Return the convolution of ``x`` [N,H,W,C] with ``filter`` [KH,KW,C,F]: [N,OH,OW,F]."""
     batch, filters = x.shape[0], filter.shape[-1]
-    sizes = tuple(item.out for item in at)
+    sizes = tuple(window.out for window in at)
     positions = prod(sizes)
     if not (filter.size and batch * positions):
         return np.zeros((batch, *sizes, filters), x.dtype)
@@ -123,8 +123,8 @@ def correlate(x: Array, filter: Array, at: Windows) -> Array:
 def correlate_filter(x: Array, dy: Array, at: Windows) -> Array:
     """Return the gradient of the filter, [KH,KW,C,F], from x [N,H,W,C] and dy [N,OH,OW,F]."""
     batch, channels, filters = x.shape[0], x.shape[-1], dy.shape[-1]
-    positions = prod(item.out for item in at)
-    taken = tuple(item.filter for item in at)
+    positions = prod(window.out for window in at)
+    taken = tuple(window.filter for window in at)
     length = prod(taken) * channels
     result = np.zeros((length, filters), x.dtype)
     if result.size and dy.size:
@@ -151,19 +151,21 @@ def mirrored(at: Windows) -> Windows | None:
     That takes strides of 1 and no more padding than the taps reach.
     """
     result = []
-    for item in at:
-        reach = (item.filter - 1) * item.dilation
-        before, after = reach - item.before, reach - item.after
-        if item.stride != 1 or before < 0 or after < 0:
+    for window in at:
+        reach = (window.filter - 1) * window.dilation
+        before, after = reach - window.before, reach - window.after
+        if window.stride != 1 or before < 0 or after < 0:
             return None
-        result.append(Window(item.out, item.filter, 1, item.dilation, before, after, item.size))
+        result.append(
+            Window(window.out, window.filter, 1, window.dilation, before, after, window.size)
+        )
     return tuple(result)
 
 
 def _scattered(dy: Array, filter: Array, at: Windows) -> Array:
     """Add what each tap passes on to the elements it read."""
     batch, (channels, filters) = dy.shape[0], filter.shape[-2:]
-    sizes = tuple(item.out for item in at)
+    sizes = tuple(window.out for window in at)
     blocks = list(taps(at))
     total = np.zeros((batch, *map(extent, at), channels), dy.dtype)
     if dy.size and filter.size:

@@ -98,7 +98,7 @@ def _share(work: Callable[[slice], None], count: int, products: int) -> None:
     if products < _SHARED:
         work(slice(0, count))
     else:
-        share_out(lambda item: work(slice(item[0], item[-1] + 1)), (), np.arange(count))
+        share_out(lambda numbers: work(slice(numbers[0], numbers[-1] + 1)), (), np.arange(count))
 
 
 def _rows(x: Array, at: Windows) -> Array:

@@ -26,7 +26,7 @@ def words(key: Array, first: int, count: int) -> Array:
 
     ``key``: four words; ``tensorplug.ops.random.random`` says what they mean.
     """
-    one, two, three, four = (int(item) for item in key)
+    one, two, three, four = (int(word) for word in key)
     if count <= _FEW:
         numbers = ((first + index) % 2**64 for index in range(count))
         few = [

@@ -61,20 +61,20 @@ def scanner(
         out = empty((before, length, after), dtype)
         if not count:
             return out.reshape(shape)
-        given = x.reshape(before, length, after)[:, way]
+        source = x.reshape(before, length, after)[:, way]
         target = out[:, way]
         if exclusive:
             target[:, 0] = function.identity
-            given, target = given[:, :-1], target[:, 1:]
+            source, target = source[:, :-1], target[:, 1:]
         if before * after >= _ROW and after > 1:
-            _row_by_row(function, given, target, work)
+            _row_by_row(function, source, target, work)
         elif work == dtype and (not in_runs or length <= _RUN):
-            function.accumulate(given, axis=1, dtype=work, out=target)
+            function.accumulate(source, axis=1, dtype=work, out=target)
         elif length * after > _PIECE:
             for block in range(before):
-                _long(function, given[block], target[block], work)
+                _long(function, source[block], target[block], work)
         else:
-            _short(function, given, target, work)
+            _short(function, source, target, work)
         return out.reshape(shape)
 
     return run
@@ -151,10 +151,10 @@ def _long_in_pairs(x: Array, out: Array, paired: np.dtype[Any]) -> None:
     first, second = pairs.real, pairs.imag
     before = 0.0
     for start in range(0, len(x), _PIECE):
-        given, target = x[start : start + _PIECE], out[start : start + _PIECE]
-        half = (len(given) + 1) // 2
-        rest = len(given) - half
-        first[:half], second[:rest] = given[:half], given[half:]
+        source, target = x[start : start + _PIECE], out[start : start + _PIECE]
+        half = (len(source) + 1) // 2
+        rest = len(source) - half
+        first[:half], second[:rest] = source[:half], source[half:]
         first[0] += before
         np.add.accumulate(pairs[:half], out=pairs[:half])
         before = first[half - 1]

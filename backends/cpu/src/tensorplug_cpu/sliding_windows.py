@@ -41,13 +41,13 @@ def extent(window: Window) -> int:
 
 def padded(x: Array, at: Windows, value: Array | float) -> Array:
     """Return ``x`` (NHWC) with its padding, contiguous; itself if it is that already."""
-    if not any(item.before or item.after for item in at):
+    if not any(window.before or window.after for window in at):
         return np.ascontiguousarray(x)
     result = room((x.shape[0], *map(extent, at), x.shape[-1]), x.dtype)
-    for axis, item in enumerate(at, start=1):
+    for axis, window in enumerate(at, start=1):
         around = (slice(None),) * axis
-        result[*around, : item.before] = value
-        result[*around, item.before + item.size :] = value
+        result[*around, : window.before] = value
+        result[*around, window.before + window.size :] = value
     unpadded(result, at)[...] = x
     return result
 
@@ -65,7 +65,7 @@ def room(shape: Shape, dtype: np.dtype[Any]) -> Array:
 
 def unpadded(x: Array, at: Windows) -> Array:
     """Return the view of a padded array that leaves its padding out."""
-    return x[(slice(None), *(slice(item.before, item.before + item.size) for item in at))]
+    return x[(slice(None), *(slice(window.before, window.before + window.size) for window in at))]
 
 
 def _positions(window: Window, tap: int) -> slice:
@@ -76,7 +76,7 @@ def _positions(window: Window, tap: int) -> slice:
 
 def taps(at: Windows) -> Iterator[Block]:
     """Yield, in row-major order of the taps, the index of the elements each tap reads."""
-    for tap in product(*(range(item.filter) for item in at)):
+    for tap in product(*(range(window.filter) for window in at)):
         yield slice(None), *map(_positions, at, tap)
 
 
@@ -88,14 +88,14 @@ def columns(x: Array, at: Windows) -> Array:
     over_batch, *over_axes, over_channels = x.strides
     shape = (
         x.shape[0],
-        *(item.out for item in at),
-        *(item.filter for item in at),
+        *(window.out for window in at),
+        *(window.filter for window in at),
         x.shape[-1],
     )
     strides = (
         over_batch,
-        *(step * item.stride for step, item in zip(over_axes, at, strict=True)),
-        *(step * item.dilation for step, item in zip(over_axes, at, strict=True)),
+        *(step * window.stride for step, window in zip(over_axes, at, strict=True)),
+        *(step * window.dilation for step, window in zip(over_axes, at, strict=True)),
         over_channels,
     )
     return np.ndarray(shape, x.dtype, x, 0, strides)
@@ -103,8 +103,8 @@ def columns(x: Array, at: Windows) -> Array:
 
 def inside(at: Windows) -> Iterator[Step]:
     """Yield each tap, the positions at which it lies on the image, and the elements it reads."""
-    for tap in product(*(range(item.filter) for item in at)):
-        found = [_on_image(item, number) for item, number in zip(at, tap, strict=True)]
+    for tap in product(*(range(window.filter) for window in at)):
+        found = [_on_image(window, number) for window, number in zip(at, tap, strict=True)]
         yield (
             tap,
             (slice(None), *(positions for positions, _ in found)),

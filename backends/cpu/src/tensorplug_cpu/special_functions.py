@@ -188,8 +188,8 @@ def _single(result: Array, x: Array) -> None:
         inside = np.clip(part, -_REACH, _REACH, dtype=np.float32)
         np.square(inside, out=square)
         np.multiply(square, np.float32(_SINGLE[-1]), out=power)
-        for item in _SINGLE[-2:0:-1]:
-            power += np.float32(item)
+        for coefficient in _SINGLE[-2:0:-1]:
+            power += np.float32(coefficient)
             power *= square
         power += np.float32(_SINGLE[0])
         power *= inside

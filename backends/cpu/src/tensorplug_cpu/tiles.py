@@ -116,7 +116,7 @@ class Tiles:
     def _places(self) -> Iterator[Index]:
         """Yield, for the taps of all axes but the last, the index after images and windows."""
         for first, *others in self._taps:
-            yield (first, *(item for tap in others for item in (slice(None), tap)))
+            yield (first, *(index for tap in others for index in (slice(None), tap)))
 
     def to_first_equal(self, dy: Array, x: Array, largest: Array) -> Array:
         """Return ``dy`` where the first element, in row-major order, has the window's ``largest``.
@@ -131,11 +131,11 @@ class Tiles:
         for images, rows in self._blocks:
             block = largest[images, rows]
             undefined = x.dtype.kind == "f" and bool(np.isnan(np.maximum.reduce(block, axis=None)))
-            meant, given = self._beside(block), self._beside(dy[images, rows].view(bits))
+            maxima, cotangents = self._beside(block), self._beside(dy[images, rows].view(bits))
             found = None
             for number, at in enumerate(self._places(), start=1):
                 tap = source[images, rows, *at]
-                equal = np.equal(tap, meant.reshape(tap.shape))
+                equal = np.equal(tap, maxima.reshape(tap.shape))
                 if undefined:
                     equal |= np.isnan(tap)
                 equal = equal.reshape(-1)
@@ -143,7 +143,7 @@ class Tiles:
                 if number < len(self._taps):
                     found = self._found(equal, found)
                 place = target[images, rows, *at]
-                np.multiply(given.reshape(tap.shape), wins.reshape(tap.shape), out=place)
+                np.multiply(cotangents.reshape(tap.shape), wins.reshape(tap.shape), out=place)
         return result
 
     def _first(self, equal: Array, found: Array | None) -> Array:

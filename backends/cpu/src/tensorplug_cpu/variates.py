@@ -93,7 +93,7 @@ def normals(precision: box_muller.Precision, words: Array) -> Array:
     cosine, sine = _octant(precision, part)
     radius = box_muller.root(precision, minus_log(precision, radii), np.sqrt)
     # The angle's upper three bits: change places, the first one's sign, the second one's.
-    one, two = (box_muller.product(radius, item).view(words.dtype) for item in (cosine, sine))
+    one, two = (box_muller.product(radius, factor).view(words.dtype) for factor in (cosine, sine))
     swap = one ^ two
     swap &= kind(0) - (angles >> kind(width - 1))
     sign = kind(1 << (width - 1))

@@ -142,7 +142,7 @@ def _special(corpus: Corpus) -> Iterator[Case]:
 def _pulled(kind: _Kind, corpus: Corpus) -> Case:
     """Return the call of the gradient kernel that belongs to a call."""
     qkv, bias, mask = kind.inputs(corpus)
-    y, rows = (item.value for item in oracle.attention(qkv, bias, mask, **kind.attributes))
+    y, rows = (bounded.value for bounded in oracle.attention(qkv, bias, mask, **kind.attributes))
     dy = corpus.ordinary(y.shape, -1.0, 1.0)
     dtype = wider(dt.of(dy.dtype)).numpy
     delta = np.asarray((dy.astype(dtype) * y.astype(dtype)).sum(axis=-1) + 0.25, dtype)

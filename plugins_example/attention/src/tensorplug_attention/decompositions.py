@@ -65,5 +65,5 @@ def attention_grad(
     dy = wide(dy)
     p = probabilities(scores(qkv, bias, mask, causal=causal, scale=scale), log_sum_exp)
     ds = p * (times_transposed(dy, v) - column(delta)) * scale
-    pulled = tp.matmul(ds, k), transposed_times(ds, q), transposed_times(p, dy)
-    return [tp.astype(item, qkv[0].dtype) for item in pulled]
+    cotangents = tp.matmul(ds, k), transposed_times(ds, q), transposed_times(p, dy)
+    return [tp.astype(cotangent, qkv[0].dtype) for cotangent in cotangents]

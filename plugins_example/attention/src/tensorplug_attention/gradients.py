@@ -139,7 +139,7 @@ class _Second:
         of_k = transposed_times(self.e, q) + transposed_times(ds, a)
         of_v = transposed_times(self.g * self.p, wide(self.dy))
         found = (of_q * self.scale, of_k * self.scale, of_v)
-        return [tp.astype(item, self.dy.dtype) for item in found]
+        return [tp.astype(cotangent, self.dy.dtype) for cotangent in found]
 
     def for_bias(self) -> Tensor:
         """Return E, which the tape sums to the bias's shape."""

@@ -74,8 +74,8 @@ def _sizes(
     if k.shape[-2] != v.shape[-2]:
         raise ShapeError(f"k has {k.shape[-2]} rows, but v has {v.shape[-2]}")
     scores = (*q.shape[:-1], k.shape[-2])
-    for name, item in (("bias", bias), ("mask", mask)):
-        if item is not None and shapes.broadcast(scores, item.shape) != scores:
+    for name, operand in (("bias", bias), ("mask", mask)):
+        if operand is not None and shapes.broadcast(scores, operand.shape) != scores:
             raise ShapeError(f"{name} must broadcast to the scores' shape {list(scores)}")
     return scores, v.shape[-1]
 
@@ -98,14 +98,14 @@ def _pulled(
     delta: TensorType,
 ) -> tuple[TensorType, ...]:
     y, rows = _attended(qkv, bias, mask)
-    for name, item, wanted in (
+    for name, operand, wanted in (
         ("dy", dy, y),
         ("log_sum_exp", log_sum_exp, rows),
         ("delta", delta, rows),
     ):
-        if item.shape != wanted.shape:
+        if operand.shape != wanted.shape:
             raise ShapeError(f"{name} must have shape {list(wanted.shape)}")
-        if item.dtype is not wanted.dtype:
+        if operand.dtype is not wanted.dtype:
             raise DTypeError(f"{name} must be {wanted.dtype}")
     return tuple(qkv)
 

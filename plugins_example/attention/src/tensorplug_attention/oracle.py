@@ -94,10 +94,10 @@ class _Scores:
         scale: float | None,
     ) -> None:
         q, k = wide(qkv[0]), wide(qkv[1])
-        given = qkv[0].dtype
-        about = np.finfo(np.result_type(given, np.float32))  # what is computed in
+        dtype = qkv[0].dtype
+        about = np.finfo(np.result_type(dtype, np.float32))  # what is computed in
         self.eps, self.tiny = np.longdouble(about.eps), np.longdouble(about.smallest_normal)
-        self.rounding = np.longdouble(np.finfo(given).eps)
+        self.rounding = np.longdouble(np.finfo(dtype).eps)
         width = q.shape[-1]
         default = 1 / np.sqrt(np.longdouble(max(width, 1)))
         self.scale = default if scale is None else np.longdouble(scale)

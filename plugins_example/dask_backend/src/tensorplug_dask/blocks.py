@@ -95,11 +95,11 @@ def one_block(
     return da.Array(graph, name, chunks, meta=meta(out.dtype.numpy, out.rank))
 
 
-def _key(given: Any) -> Any:
+def _key(arrays: Any) -> Any:
     """Return what stands for the block of an array, or for those of a list of arrays."""
-    if isinstance(given, list):
-        return [_key(item) for item in given]
-    return (given.name, *(0,) * given.ndim)
+    if isinstance(arrays, list):
+        return [_key(array) for array in arrays]
+    return (arrays.name, *(0,) * arrays.ndim)
 
 
 def pattern(rank: int) -> tuple[int, ...]:
@@ -130,12 +130,12 @@ def blockwise(
     Dask's, that there are many more blocks than before, is for those who chose the blocks; here
     it was done to keep them small. ``sizes``: of the blocks that come out, along some axes.
     """
-    given = [item for pair in inputs for item in pair]
-    chunks, arrays = da.core.unify_chunks(*given, warn=False)
+    pairs = [part for pair in inputs for part in pair]
+    chunks, arrays = da.core.unify_chunks(*pairs, warn=False)
     return da.blockwise(
         function,
         letters,
-        *(item for pair in zip(arrays, given[1::2], strict=True) for item in pair),
+        *(part for pair in zip(arrays, pairs[1::2], strict=True) for part in pair),
         name=fresh(function.__name__),
         align_arrays=False,
         adjust_chunks={**chunks, **(sizes or {})},

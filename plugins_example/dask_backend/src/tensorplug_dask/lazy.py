@@ -94,8 +94,8 @@ class Pending:
         with self._lock:
             if box not in self._boxes:
                 return
-            waiting = [item for item in self._boxes if _related(item, box)]
-        others = [item for item in waiting if item is not box]
+            waiting = [other for other in self._boxes if _related(other, box)]
+        others = [other for other in waiting if other is not box]
         try:
             self.compute([box, *others])
         except Exception:  # see below; this one's own error comes again
@@ -106,7 +106,7 @@ class Pending:
 
     def compute(self, boxes: Sequence[Lazy]) -> None:
         """Compute buffers together and keep what came out, in as many blocks as before."""
-        for box, array in zip(boxes, self._persist([item.array for item in boxes]), strict=True):
+        for box, array in zip(boxes, self._persist([other.array for other in boxes]), strict=True):
             box.array = array
             box.sources = frozenset() if box.small else frozenset({array.name})
         with self._lock:

@@ -44,7 +44,7 @@ def native(
         for_whole, for_chunked = _asks(whole), _asks(chunked)
 
         def kernel(*buffers: Any, backend: DaskBackend, out: TensorType, **asked: Any) -> Any:
-            given = {**asked, "out": out, "limit": backend.chunk_bytes}
+            values = {**asked, "out": out, "limit": backend.chunk_bytes}
             if not out.size:
                 return Lazy(concrete(np.empty(out.shape, out.dtype.numpy)))
             boxes = _flat(buffers)
@@ -53,10 +53,10 @@ def native(
             if out.nbytes <= backend.chunk_bytes and all(
                 item.npartitions == 1 for item in _flat(inputs)
             ):
-                function = partial(whole, **{name: given[name] for name in for_whole})
+                function = partial(whole, **{name: values[name] for name in for_whole})
                 array = one_block(function, inputs, out)
             else:
-                array = chunked(*inputs, **{name: given[name] for name in for_chunked})
+                array = chunked(*inputs, **{name: values[name] for name in for_chunked})
             return backend.pending.result(array, boxes)
 
         names = {*for_whole, *for_chunked, *_ALWAYS} - {"limit"}
@@ -72,8 +72,8 @@ def native_elementwise(kernels: KernelTable, spec: KernelSpec, function: Functio
     asks = _asks(function)
 
     def chunked(*inputs: da.Array, out: TensorType, limit: int, **asked: Any) -> da.Array:
-        given = {**asked, "out": out} if "out" in asks else asked
-        return elementwise(partial(function, **given), inputs, out, limit)
+        values = {**asked, "out": out} if "out" in asks else asked
+        return elementwise(partial(function, **values), inputs, out, limit)
 
     chunked.__signature__ = _signature(spec, {*asks, "out", "limit"})  # type: ignore[attr-defined]  # as above
     native(kernels, spec, chunked=chunked)(function)
@@ -95,8 +95,8 @@ def _signature(spec: KernelSpec, asked: set[str]) -> inspect.Signature:
     return inspect.Signature([*inputs, *options])
 
 
-def _flat(given: Sequence[Any]) -> list[Any]:
-    return [one for item in given for one in (item if isinstance(item, list) else [item])]
+def _flat(operands: Sequence[Any]) -> list[Any]:
+    return [one for item in operands for one in (item if isinstance(item, list) else [item])]
 
 
 def _arrays(buffer: Lazy | list[Lazy]) -> Any:

@@ -57,7 +57,7 @@ class Executor:
         """
         try:
             if self._here() and all(array.npartitions == 1 for array in arrays):
-                return [concrete(item) for item in self._in_one_go(arrays)]
+                return [concrete(array) for array in self._in_one_go(arrays)]
             kept: tuple[da.Array, ...] = dask.persist(*arrays, scheduler=self._scheduler)
         except MemoryError as error:
             raise BackendMemoryError(f"dask: {error}") from error
@@ -113,9 +113,9 @@ class Executor:
         futures = [future for array in arrays for future in futures_of(array)]
         with client.as_current():
             wait(futures)
-        for item in futures:
-            if item.status != "finished":
-                item.result()  # raises
+        for future in futures:
+            if future.status != "finished":
+                future.result()  # raises
 
 
 def _connected(address: str) -> Any:

@@ -46,15 +46,15 @@ def read(environ: Mapping[str, str] | None = None) -> Settings:
         SettingsError: naming the variable, its value and what is allowed.
 
     """
-    given = os.environ if environ is None else environ
-    chunk = given.get(CHUNK_BYTES, "").strip() or str(dask.config.get("array.chunk-size"))
-    scheduler = given.get(SCHEDULER, "").strip() or None
+    variables = os.environ if environ is None else environ
+    chunk = variables.get(CHUNK_BYTES, "").strip() or str(dask.config.get("array.chunk-size"))
+    scheduler = variables.get(SCHEDULER, "").strip() or None
     if scheduler and scheduler not in _LOCAL and "://" not in scheduler:
         raise SettingsError(
             f"{SCHEDULER}={scheduler!r}: must be {', '.join(_LOCAL)} or an address such as "
             "tcp://127.0.0.1:8786"
         )
-    return Settings(_bytes(chunk), _layers(given.get(MAX_LAYERS, "").strip()), scheduler)
+    return Settings(_bytes(chunk), _layers(variables.get(MAX_LAYERS, "").strip()), scheduler)
 
 
 def _bytes(value: str) -> int:

@@ -33,11 +33,12 @@ class _Step:
     """A call's inputs and attributes, in wide arithmetic with bounds."""
 
     def __init__(
-        self, spec: KernelSpec, inputs: tuple[Any, ...], given: Mapping[str, Any]
+        self, spec: KernelSpec, inputs: tuple[Any, ...], attributes: Mapping[str, Any]
     ) -> None:
         self._arithmetic = Arithmetic(inputs[0].dtype)
         self._attributes = {
-            name: given.get(name, attribute.default) for name, attribute in spec.attributes.items()
+            name: attributes.get(name, attribute.default)
+            for name, attribute in spec.attributes.items()
         }
         self._inputs = dict(zip(spec.input_names, inputs, strict=True))
         self.p = self["parameter"]
@@ -75,7 +76,9 @@ def _oracle(spec: KernelSpec) -> Callable[[Callable[[_Step], tuple[Near, ...]]],
 
     def decorate(formula: Callable[[_Step], tuple[Near, ...]]) -> Callable[..., Answer | Bounded]:
         def oracle(*inputs: Array | None, **attributes: Any) -> Answer | Bounded:
-            answer = tuple(item.bounded() for item in formula(_Step(spec, inputs, attributes)))
+            answer = tuple(
+                expression.bounded() for expression in formula(_Step(spec, inputs, attributes))
+            )
             return answer if spec.multiple_outputs else answer[0]
 
         return oracle
@@ -167,17 +170,17 @@ def _inputs(
     numbers: Mapping[str, float] = _NUMBERS,
 ) -> tuple[Array | None, ...]:
     """Return inputs of a call; ``arrays`` gives one after the other."""
-    given: dict[str, Array | None] = {}
+    inputs: dict[str, Array | None] = {}
     for at, name in enumerate(spec.input_names):
         if name in numbers:
-            given[name] = corpus.of(numbers[name])
+            inputs[name] = corpus.of(numbers[name])
         else:
-            given[name] = np.abs(arrays(at)) if name in _NOT_NEGATIVE else arrays(at)
-    mean, square = given.get("mean"), given.get("square")
+            inputs[name] = np.abs(arrays(at)) if name in _NOT_NEGATIVE else arrays(at)
+    mean, square = inputs.get("mean"), inputs.get("square")
     if spec is specs.RMSPROP and mean is not None and square is not None:
         with np.errstate(over="ignore", invalid="ignore"):  # a variance is not negative
-            given["square"] = corpus.of(square + mean * mean)
-    return tuple(None if name in without else item for name, item in given.items())
+            inputs["square"] = corpus.of(square + mean * mean)
+    return tuple(None if name in without else array for name, array in inputs.items())
 
 
 def _many(spec: KernelSpec, corpus: Corpus, without: tuple[str, ...] = ()) -> Iterator[Case]:
@@ -192,9 +195,9 @@ def _many(spec: KernelSpec, corpus: Corpus, without: tuple[str, ...] = ()) -> It
     also = f" without {' and '.join(without)}" if without else ""
     yield Case(f"edges{also}", special)
     for attributes in _VARIANTS[spec]:
-        given = ", ".join(f"{name} {value}" for name, value in attributes.items())
-        yield Case(f"edges{also}, {given}", special, attributes)
-        yield Case(f"{given}{also}", drawn((5, 3)), attributes)
+        label = ", ".join(f"{name} {value}" for name, value in attributes.items())
+        yield Case(f"edges{also}, {label}", special, attributes)
+        yield Case(f"{label}{also}", drawn((5, 3)), attributes)
     for shape in ((), (0, 3), (2, 1, 3, 1, 2), (LARGE,)):
         yield Case(f"shape {list(shape)}{also}", drawn(shape))
     yield Case(f"transposed{also}", drawn((3, 4)), layout="transposed")
@@ -206,11 +209,11 @@ def _refused(spec: KernelSpec, corpus: Corpus) -> Iterator[Case]:
     row = _inputs(spec, corpus, lambda _: corpus.ordinary((3,)))
     other = "float64" if row[0] is not None and row[0].dtype == np.float32 else "float32"
     for at, name in enumerate(spec.input_names):
-        each = row[at]
-        assert each is not None  # all are given
-        wrong = each.reshape(1, *each.shape)
+        array = row[at]
+        assert array is not None  # all are given
+        wrong = array.reshape(1, *array.shape)
         if at:
-            mixed = _with(row, at, each.astype(other))
+            mixed = _with(row, at, array.astype(other))
             yield Case(f"{name} of another dtype", mixed, expected=DTypeError)
             yield Case(f"{name} of another shape", _with(row, at, wrong), expected=ShapeError)
     for name, attribute in spec.attributes.items():
@@ -226,9 +229,9 @@ def _refused(spec: KernelSpec, corpus: Corpus) -> Iterator[Case]:
 def _scattered_below_zero(corpus: Corpus) -> Case:
     """Return a state that rounding might leave: the mean's square exceeds the mean square."""
     names = {"parameter": 1.0, "gradient": 0.125, "square": 0.0, "mean": 8.0, "velocity": 0.5}
-    given = {**names, **_NUMBERS}
-    row = tuple(corpus.of([given[name]] * 3) for name in specs.RMSPROP.input_names[:-1])
-    return Case("a variance below 0", (*row, corpus.of(given["rate"])))
+    numbers_of = {**names, **_NUMBERS}
+    row = tuple(corpus.of([numbers_of[name]] * 3) for name in specs.RMSPROP.input_names[:-1])
+    return Case("a variance below 0", (*row, corpus.of(numbers_of["rate"])))
 
 
 def _with(row: tuple[Any, ...], at: int, other: Array) -> tuple[Any, ...]:
@@ -247,8 +250,8 @@ def _smooth(spec: KernelSpec, corpus: Corpus, without: tuple[str, ...] = ()) -> 
     also = f" without {' and '.join(without)}" if without else ""
     yield Case(f"row{also}", drawn((3,)))
     for attributes in _VARIANTS[spec]:
-        given = ", ".join(f"{name} {value}" for name, value in attributes.items())
-        yield Case(f"{given}{also}", drawn((2, 2)), attributes)
+        label = ", ".join(f"{name} {value}" for name, value in attributes.items())
+        yield Case(f"{label}{also}", drawn((2, 2)), attributes)
 
 
 def _enter(spec: KernelSpec, oracle: Any, *options: tuple[str, ...]) -> None:

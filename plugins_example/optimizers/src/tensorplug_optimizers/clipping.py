@@ -21,7 +21,7 @@ def global_norm(gradients: Any) -> Tensor:
 
     In float32 for float16. A tree without leaves has norm 0.
     """
-    squares = [_sum_of_squares(item) for item in tree.flatten(gradients)[0]]
+    squares = [_sum_of_squares(gradient) for gradient in tree.flatten(gradients)[0]]
     return tp.sqrt(sum(squares[1:], squares[0])) if squares else tp.asarray(0.0)
 
 
@@ -41,9 +41,9 @@ def clip_by_global_norm(gradients: Any, max_norm: float) -> tuple[Any, Tensor]:
     norm = global_norm(gradients)
     factor = tp.minimum(max_norm / (norm + _EPSILON), 1.0)
 
-    def clipped(each: Tensor) -> Tensor:
-        return (each * factor.astype(dt.real_part(each.dtype), copy=False)).astype(
-            each.dtype, copy=False
+    def clipped(gradient: Tensor) -> Tensor:
+        return (gradient * factor.astype(dt.real_part(gradient.dtype), copy=False)).astype(
+            gradient.dtype, copy=False
         )
 
     return tp.tree_map(clipped, gradients), norm

@@ -29,16 +29,16 @@ def _rule(entry: DecompositionEntry, wrt: str) -> Callable[..., Any]:
     coming = ["dy"] if len(names) == 1 else [f"dy_{name}" for name in names]
     options = {"attributes"} if "attributes" in entry.asks else set(entry.asks)
 
-    def rule(**given: Any) -> Any:
-        inputs = {name: given[name] for name in spec.input_names}
-        asked = {name: given[name] for name in options}
+    def rule(**values: Any) -> Any:
+        inputs = {name: values[name] for name in spec.input_names}
+        attributes = {name: values[name] for name in options}
 
         def step(value: Any) -> Any:
-            return entry.function(**{**inputs, wrt: value}, **asked)
+            return entry.function(**{**inputs, wrt: value}, **attributes)
 
-        dy = [given[name] for name in coming]
-        _, pull = tp.vjp(step, inputs[wrt], unconnected="zeros")
-        return pull(dy[0] if len(dy) == 1 else tuple(dy))[0]
+        dy = [values[name] for name in coming]
+        _, vjp = tp.vjp(step, inputs[wrt], unconnected="zeros")
+        return vjp(dy[0] if len(dy) == 1 else tuple(dy))[0]
 
     asks = [*coming, *spec.input_names, *options]
     parameters = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in asks]

@@ -77,8 +77,8 @@ class Optimizer:
         return self._spec.name
 
     def __repr__(self) -> str:
-        given = "".join(f", {name}={value!r}" for name, value in self._attributes.items())
-        return f"{self._name}({self._learning_rate!r}{given})"
+        attributes = "".join(f", {name}={value!r}" for name, value in self._attributes.items())
+        return f"{self._name}({self._learning_rate!r}{attributes})"
 
     def init(self, params: Any) -> dict[str, Any]:
         """Return the state before the first step.
@@ -98,11 +98,16 @@ class Optimizer:
 
         """
         leaves, rebuild = tree.flatten(params)
-        movable = [self._movable(*item) for item in zip(tree.paths(params), leaves, strict=True)]
+        movable = [
+            self._movable(*named_leaf)
+            for named_leaf in zip(tree.paths(params), leaves, strict=True)
+        ]
         state: dict[str, Any] = {_STEP: tp.asarray(0, dtype=tp.int32)}
         for slot in self._kept:
             start = self._slots[slot]
-            state[slot] = rebuild([tp.full_like(_stepped(item), start) for item in movable])
+            state[slot] = rebuild(
+                [tp.full_like(_stepped(parameter), start) for parameter in movable]
+            )
         return state
 
     def update(self, params: Any, state: Mapping[str, Any], gradients: Any) -> tuple[Any, Any]:
@@ -126,21 +131,23 @@ class Optimizer:
         """
         leaves, rebuild = tree.flatten(params)
         names = tree.paths(params)
-        movable = [self._movable(*item) for item in zip(names, leaves, strict=True)]
-        given = self._matched("gradients", params, gradients)
-        for where, parameter, item in zip(names, movable, given, strict=True):
-            self._check("gradients", where, item, parameter.dtype, parameter.shape)
+        movable = [self._movable(*named_leaf) for named_leaf in zip(names, leaves, strict=True)]
+        leaf_gradients = self._matched("gradients", params, gradients)
+        for where, parameter, gradient in zip(names, movable, leaf_gradients, strict=True):
+            self._check("gradients", where, gradient, parameter.dtype, parameter.shape)
         kept = self._kept_by(state, params, movable, names)
-        numbers = self._numbers(state[_STEP], {_stepping(item.dtype) for item in movable})
+        numbers = self._numbers(
+            state[_STEP], {_stepping(parameter.dtype) for parameter in movable}
+        )
         moved = []
         after: dict[str, list[Tensor]] = {slot: [] for slot in self._kept}
-        for at, (parameter, gradient) in enumerate(zip(movable, given, strict=True)):
+        for at, (parameter, gradient) in enumerate(zip(movable, leaf_gradients, strict=True)):
             slots = {slot: kept[slot][at] for slot in self._kept}
             new, *others = self._step(parameter, gradient, slots, numbers)
             moved.append(new)
             for slot, other in zip(self._kept, others, strict=True):
                 after[slot].append(other)
-        trees = {slot: rebuild(item) for slot, item in after.items()}
+        trees = {slot: rebuild(leaves) for slot, leaves in after.items()}
         return rebuild(moved), {_STEP: state[_STEP] + 1, **trees}
 
     def _step(
@@ -230,17 +237,17 @@ class Optimizer:
         return tree.matched(params, other, message)
 
     def _check(
-        self, what: str, where: str, given: Any, dtype: DType, shape: tuple[int, ...]
+        self, what: str, where: str, tensor: Any, dtype: DType, shape: tuple[int, ...]
     ) -> None:
         """Refuse a leaf that has not the dtype and shape which ``params{where}`` asks for."""
-        if not isinstance(given, tp.Tensor):
+        if not isinstance(tensor, tp.Tensor):
             raise ArgumentError(
-                f"{self._name}: {what}{where} must be a tensor, got {_shown(given)}"
+                f"{self._name}: {what}{where} must be a tensor, got {_shown(tensor)}"
             )
-        if given.dtype is not dtype or given.shape != shape:
-            kind = DTypeError if given.dtype is not dtype else ShapeError
+        if tensor.dtype is not dtype or tensor.shape != shape:
+            kind = DTypeError if tensor.dtype is not dtype else ShapeError
             raise kind(
-                f"{self._name}: {what}{where} is {given.type}, but params{where} asks for "
+                f"{self._name}: {what}{where} is {tensor.type}, but params{where} asks for "
                 f"{TensorType(dtype, shape)}"
             )
 

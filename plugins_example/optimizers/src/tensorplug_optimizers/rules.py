@@ -42,16 +42,16 @@ def momentum(
     in deep learning", 2013, in PyTorch's form, where the rate stands outside of v.
 
     """
-    given = {"momentum": momentum, "nesterov": nesterov, "weight_decay": weight_decay}
-    return Optimizer("momentum", specs.MOMENTUM, {"velocity": 0.0}, (), learning_rate, given)
+    attributes = {"momentum": momentum, "nesterov": nesterov, "weight_decay": weight_decay}
+    return Optimizer("momentum", specs.MOMENTUM, {"velocity": 0.0}, (), learning_rate, attributes)
 
 
 def nesterov(
     learning_rate: LearningRate = 1e-3, momentum: float = 0.9, *, weight_decay: float = 0.0
 ) -> Optimizer:
     """Return ``momentum(..., nesterov=True)``."""
-    given = {"momentum": momentum, "nesterov": True, "weight_decay": weight_decay}
-    return Optimizer("nesterov", specs.MOMENTUM, {"velocity": 0.0}, (), learning_rate, given)
+    attributes = {"momentum": momentum, "nesterov": True, "weight_decay": weight_decay}
+    return Optimizer("nesterov", specs.MOMENTUM, {"velocity": 0.0}, (), learning_rate, attributes)
 
 
 def adam(
@@ -71,8 +71,8 @@ def adam(
     Source: Kingma and Ba, "Adam: a method for stochastic optimization", 2015.
 
     """
-    given = {"beta1": beta1, "beta2": beta2, "epsilon": epsilon, "weight_decay": weight_decay}
-    return _adam("adam", learning_rate, given)
+    attributes = {"beta1": beta1, "beta2": beta2, "epsilon": epsilon, "weight_decay": weight_decay}
+    return _adam("adam", learning_rate, attributes)
 
 
 def adamw(
@@ -90,13 +90,13 @@ def adamw(
     Source: Loshchilov and Hutter, "Decoupled weight decay regularization", 2019.
 
     """
-    given = {"beta1": beta1, "beta2": beta2, "epsilon": epsilon, "weight_decay": weight_decay}
-    return _adam("adamw", learning_rate, {**given, "decoupled": True})
+    attributes = {"beta1": beta1, "beta2": beta2, "epsilon": epsilon, "weight_decay": weight_decay}
+    return _adam("adamw", learning_rate, {**attributes, "decoupled": True})
 
 
-def _adam(name: str, learning_rate: LearningRate, given: dict[str, Any]) -> Optimizer:
+def _adam(name: str, learning_rate: LearningRate, attributes: dict[str, Any]) -> Optimizer:
     slots = {"mean": 0.0, "square": 0.0}
-    return Optimizer(name, specs.ADAM, slots, ("beta1", "beta2"), learning_rate, given)
+    return Optimizer(name, specs.ADAM, slots, ("beta1", "beta2"), learning_rate, attributes)
 
 
 def adamax(
@@ -115,9 +115,9 @@ def adamax(
     Source: Kingma and Ba, "Adam: a method for stochastic optimization", 2015.
 
     """
-    given = {"beta1": beta1, "beta2": beta2, "epsilon": epsilon, "weight_decay": weight_decay}
+    attributes = {"beta1": beta1, "beta2": beta2, "epsilon": epsilon, "weight_decay": weight_decay}
     slots = {"mean": 0.0, "norm": 0.0}
-    return Optimizer("adamax", specs.ADAMAX, slots, ("beta1",), learning_rate, given)
+    return Optimizer("adamax", specs.ADAMAX, slots, ("beta1",), learning_rate, attributes)
 
 
 def adagrad(
@@ -135,9 +135,9 @@ def adagrad(
     stochastic optimization", 2011.
 
     """
-    given = {"epsilon": epsilon, "weight_decay": weight_decay}
+    attributes = {"epsilon": epsilon, "weight_decay": weight_decay}
     slots = {"square": initial_square}
-    return Optimizer("adagrad", specs.ADAGRAD, slots, (), learning_rate, given)
+    return Optimizer("adagrad", specs.ADAGRAD, slots, (), learning_rate, attributes)
 
 
 def rmsprop(
@@ -160,7 +160,7 @@ def rmsprop(
     "Generating sequences with recurrent neural networks", 2013.
 
     """
-    given = {
+    attributes = {
         "decay": decay,
         "momentum": momentum,
         "epsilon": epsilon,
@@ -171,4 +171,4 @@ def rmsprop(
         "mean": 0.0 if centered else None,
         "velocity": 0.0 if momentum else None,
     }
-    return Optimizer("rmsprop", specs.RMSPROP, slots, (), learning_rate, given)
+    return Optimizer("rmsprop", specs.RMSPROP, slots, (), learning_rate, attributes)

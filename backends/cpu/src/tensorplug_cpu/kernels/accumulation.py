@@ -28,7 +28,7 @@ def multiply_add(x: TensorType, y: TensorType, z: TensorType, *, out: TensorType
     """Add to the product in its place; float16 is rounded once."""
     narrow = out.dtype.numpy
     dtype = working(out.dtype) if out.dtype in dt.FLOATING else narrow
-    if dtype != narrow or not all(item.size in (1, out.size) for item in (x, y, z)):
+    if dtype != narrow or not all(operand.size in (1, out.size) for operand in (x, y, z)):
 
         def spread(x: Array, y: Array, z: Array) -> Array:
             product = np.asarray(np.multiply(x, y, dtype=dtype))
@@ -44,7 +44,7 @@ def multiply_add(x: TensorType, y: TensorType, z: TensorType, *, out: TensorType
     def work(result: Array, x: Array, y: Array, z: Array) -> None:
         for start in range(0, len(result), _BLOCK):
             at = slice(start, start + _BLOCK)
-            a, b, c = (item if len(item) == 1 else item[at] for item in (x, y, z))
+            a, b, c = (array if len(array) == 1 else array[at] for array in (x, y, z))
             product = np.multiply(a, b, out=result[at])
             product += c
 

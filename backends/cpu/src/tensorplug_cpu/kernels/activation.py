@@ -76,7 +76,7 @@ def _expm1(x: Array) -> Array:
 def _exponential(out: TensorType, scale: float, scale_below: float) -> Call:
     """Return the kernel of ``scale * x`` above 0 and ``scale_below * (e**x - 1)`` below."""
     dtype, narrow = working(out.dtype), out.dtype.numpy
-    zero, above, below = (dtype.type(item) for item in (0, scale, scale_below))
+    zero, above, below = (dtype.type(number) for number in (0, scale, scale_below))
 
     def run(x: Array) -> Array:
         wide = x.astype(dtype, copy=False)
@@ -250,10 +250,10 @@ def _softmax_of_rows(out: TensorType, dtype: np.dtype[Any]) -> Call:
     rows, along = out.size // length, RowSums(length, dtype)
 
     def run(x: Array) -> Array:
-        result, given = allocate().reshape(rows, length), x.reshape(rows, length)
+        result, source = allocate().reshape(rows, length), x.reshape(rows, length)
 
         def work(block: slice) -> None:
-            target, wide = result[block], given[block].astype(dtype, copy=False)
+            target, wide = result[block], source[block].astype(dtype, copy=False)
             powers = target if dtype == target.dtype else np.empty(target.shape, dtype)
             highest = np.maximum.reduce(wide, axis=None)
             if not highest - np.minimum.reduce(wide, axis=None) <= _CLOSE:  # or one is NaN

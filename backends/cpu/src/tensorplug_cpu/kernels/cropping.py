@@ -78,8 +78,8 @@ def _bilinear(pixels: Array, first: Array, y: Array, x: Array, width: int) -> Ar
     top, left = np.floor(y), np.floor(x)
     down = (y - top)[..., None].astype(pixels.dtype)
     across = (x - left)[..., None].astype(pixels.dtype)
-    rows = [first + item.astype(np.intp) * width for item in (top, np.ceil(y))]
-    columns = [item.astype(np.intp) for item in (left, np.ceil(x))]
+    rows = [first + edge.astype(np.intp) * width for edge in (top, np.ceil(y))]
+    columns = [edge.astype(np.intp) for edge in (left, np.ceil(x))]
     upper, lower = (
         _between(
             pixels.take(row + columns[0], axis=0), pixels.take(row + columns[1], axis=0), across

@@ -79,10 +79,13 @@ def softmax_grad(dy: TensorType, y: TensorType, *, dim: int, out: TensorType) ->
 
     def pass_back(dy: Array, y: Array) -> Array:
         result = allocate().reshape(rows, length)
-        pulled, given = dy.reshape(rows, length), y.reshape(rows, length)
+        cotangents, source = dy.reshape(rows, length), y.reshape(rows, length)
 
         def work(block: slice) -> None:
-            wide, weights = pulled[block].astype(dtype), given[block].astype(dtype, copy=False)
+            wide, weights = (
+                cotangents[block].astype(dtype),
+                source[block].astype(dtype, copy=False),
+            )
             wide -= along.sums(wide, weights)
             np.multiply(wide, weights, out=result[block], casting="same_kind")
 

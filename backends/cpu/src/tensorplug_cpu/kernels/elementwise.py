@@ -197,7 +197,7 @@ def select(condition: TensorType, t: TensorType, e: TensorType, *, out: TensorTy
     whole = np.dtype(f"i{out.dtype.itemsize}")
 
     def choose(result: Array, condition: Array, t: Array, e: Array) -> None:
-        bits, ours, others = (item.view(whole) for item in (result, t, e))
+        bits, ours, others = (array.view(whole) for array in (result, t, e))
         if not others.ndim and not others:  # by far the commonest
             np.multiply(ours, condition, out=bits)
             return

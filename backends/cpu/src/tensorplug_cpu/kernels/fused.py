@@ -83,8 +83,8 @@ def _ending(
     data_format = attributes.get("data_format")
     activation, alpha = attributes["activation"], attributes["leakyrelu_alpha"]
     shapes = [
-        channel_aligned(item.shape, out.rank, data_format) if item else ()
-        for item in (bias, weights)
+        channel_aligned(type_.shape, out.rank, data_format) if type_ else ()
+        for type_ in (bias, weights)
     ]
     work, narrow = working(out.dtype), out.dtype.numpy
 

@@ -52,7 +52,7 @@ def _ratio(of: Ratio) -> Factor:
     """Return what puts 1/2 and the odd function of float32 into the first room."""
     reach, *parts = of
     top = np.float32(reach)
-    numerator, denominator = ([np.float32(item) for item in part] for part in parts)
+    numerator, denominator = ([np.float32(coefficient) for coefficient in part] for part in parts)
 
     def compute(rooms: list[Array], x: Array) -> Array:
         result, inside, square, below = rooms[:4]

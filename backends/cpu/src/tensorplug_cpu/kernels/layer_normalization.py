@@ -28,9 +28,9 @@ class _Rows:
         order = (*kept, *axis)
         self._axes = len(axis)
         self._order = None if order == tuple(range(out.rank)) else order
-        self._arranged = tuple(out.shape[item] for item in order)
+        self._arranged = tuple(out.shape[number] for number in order)
         self._back = tuple(map(int, np.argsort(order)))
-        self.length = prod(out.shape[item] for item in axis)
+        self.length = prod(out.shape[number] for number in axis)
         self.count = out.size // self.length
 
     def of(self, x: Array) -> Array:
@@ -80,9 +80,9 @@ def layer_norm(
 
     def run(x: Array, scale: Array | None, offset: Array | None) -> Array:
         result = normalize(x.astype(dtype, copy=False), None, None)
-        for function, item in ((np.multiply, scale), (np.add, offset)):
-            if item is not None:
-                result = function(result, item, dtype=dtype)
+        for function, factor in ((np.multiply, scale), (np.add, offset)):
+            if factor is not None:
+                result = function(result, factor, dtype=dtype)
         return np.asarray(result, narrow)
 
     return without_warnings(run)
@@ -99,7 +99,7 @@ def _affine(rows: _Rows, epsilon: float, out: TensorType) -> Call:
 
     def run(x: Array, scale: Array | None, offset: Array | None) -> Array:
         result, matrix = allocate().reshape(rows.count, rows.length), rows.of(x)
-        factors = [None if item is None else item.reshape(1, -1) for item in (scale, offset)]
+        factors = [None if factor is None else factor.reshape(1, -1) for factor in (scale, offset)]
 
         def work(block: slice) -> None:
             target = result[block]
@@ -130,7 +130,7 @@ def layer_norm_grad(
     along = RowSums(rows.length, dtype)
 
     def run(dy: Array, x: Array) -> Array:
-        result, pulled, matrix = (
+        result, cotangents, matrix = (
             allocate().reshape(rows.count, rows.length),
             rows.of(dy),
             rows.of(x),
@@ -139,7 +139,10 @@ def layer_norm_grad(
         def work(block: slice) -> None:
             target = result[block]
             room = target if dtype == narrow else np.empty(target.shape, dtype)
-            wide, centred = pulled[block].astype(dtype, copy=False), np.empty(target.shape, dtype)
+            wide, centred = (
+                cotangents[block].astype(dtype, copy=False),
+                np.empty(target.shape, dtype),
+            )
             reciprocal = _centred(matrix[block].astype(dtype, copy=False), small, centred, along)
             shared = along.means(wide, centred)
             shared *= reciprocal

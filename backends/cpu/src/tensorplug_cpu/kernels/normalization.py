@@ -24,9 +24,10 @@ _BLOCK = 1 << 15  # elements that are taken through all steps while they are in 
 
 def _per_channel(x: TensorType, *others: TensorType | None) -> bool:
     """Return whether the others have one number per channel, or one in all."""
-    given = [other for other in others if other is not None]
+    present = [other for other in others if other is not None]
     return x.rank > 0 and all(
-        item.size in (1, x.shape[-1]) and prod(item.shape[-1:]) == item.size for item in given
+        factor.size in (1, x.shape[-1]) and prod(factor.shape[-1:]) == factor.size
+        for factor in present
     )
 
 
@@ -66,8 +67,8 @@ def batch_norm(
     row = out.size // rows
     step = max(1, _BLOCK // row)
 
-    def repeated(each: Any) -> Array:
-        numbers = np.broadcast_to(np.reshape(each, -1), (channels,))
+    def repeated(factor: Any) -> Array:
+        numbers = np.broadcast_to(np.reshape(factor, -1), (channels,))
         return np.tile(numbers.astype(dtype, copy=False), row // channels)
 
     def run(
@@ -205,11 +206,11 @@ def lrn_grad(
     twice = response.dtype.type(2 * alpha * beta)
 
     def run(x: Array, y: Array, dy: Array) -> Array:
-        wide, pulled = response.first(x), response.first(dy)
+        wide, cotangent = response.first(x), response.first(dy)
         norm = response.norm(wide)
-        shared = response.first(y) * pulled
+        shared = response.first(y) * cotangent
         shared /= norm
-        result = pulled * power(norm)
+        result = cotangent * power(norm)
         wide = response.sum(shared) * wide
         wide *= twice
         result -= wide

@@ -65,7 +65,7 @@ class _Pooling:
     def taken(self, x: Array) -> Array:
         return images(x, self.axis) if self.apart else x
 
-    def given(self, x: Array) -> Array:
+    def restored(self, x: Array) -> Array:
         return joined(x, self.channels, self.axis) if self.apart else x
 
     def counts(self, dtype: np.dtype[Any]) -> Array:
@@ -100,7 +100,7 @@ def _largest(pooling: _Pooling) -> Call:
 
     def run(x: Array) -> Array:
         taken = pooling.taken(x)
-        return pooling.given(reduced(taken, pooling.windows, np.maximum, lowest))
+        return pooling.restored(reduced(taken, pooling.windows, np.maximum, lowest))
 
     return without_warnings(run)
 
@@ -117,7 +117,7 @@ def _average(pooling: _Pooling) -> Call:
         taken = pooling.taken(x).astype(work, copy=False)
         total = reduced(taken, pooling.windows, np.add, 0)
         total /= number
-        return pooling.given(total.astype(narrow, copy=False))
+        return pooling.restored(total.astype(narrow, copy=False))
 
     return without_warnings(run)
 
@@ -134,13 +134,13 @@ def _shared(pooling: _Pooling) -> Call:
 
         def run_tiles(dy: Array, _input: Array) -> Array:
             share = np.divide(pooling.taken(dy), number, dtype=work).astype(narrow, copy=False)
-            return pooling.given(tiles.spread(share, pooling.taken_shape))
+            return pooling.restored(tiles.spread(share, pooling.taken_shape))
 
         return without_warnings(run_tiles)
 
     def run(dy: Array, _input: Array) -> Array:
         share = np.divide(pooling.taken(dy), number, dtype=work)
-        return pooling.given(spread(share, pooling.windows).astype(narrow, copy=False))
+        return pooling.restored(spread(share, pooling.windows).astype(narrow, copy=False))
 
     return without_warnings(run)
 
@@ -156,8 +156,8 @@ def _to_largest(pooling: _Pooling, *, rows: bool) -> Call:
         tiles = pooling.tiles()
 
         def run_tiles(dy: Array, x: Array, output: Array) -> Array:
-            given, source, largest = (pooling.taken(item) for item in (dy, x, output))
-            return pooling.given(tiles.to_first_equal(given, source, largest))
+            cotangents, source, largest = (pooling.taken(array) for array in (dy, x, output))
+            return pooling.restored(tiles.to_first_equal(cotangents, source, largest))
 
         return without_warnings(run_tiles)
     winners = pooling.winners()
@@ -168,11 +168,11 @@ def _to_largest(pooling: _Pooling, *, rows: bool) -> Call:
     whole = np.dtype(f"i{pooling.out.dtype.itemsize}")
 
     def run(dy: Array, x: Array, output: Array) -> Array:
-        source, largest, pulled = (pooling.taken(item) for item in (x, output, dy))
+        source, largest, cotangents = (pooling.taken(array) for array in (x, output, dy))
         result = room(source.shape, dy.dtype)
         if not whole_image:
             result.fill(0)
-        bits, places = pulled.view(whole), result.view(whole)
+        bits, places = cotangents.view(whole), result.view(whole)
 
         def give(images: slice, _tap: int, positions: Any, elements: Any, wins: Array) -> None:
             own = bits[images][positions]
@@ -184,7 +184,7 @@ def _to_largest(pooling: _Pooling, *, rows: bool) -> Call:
                 np.multiply(own, wins, out=places[images][elements])
 
         winners.visit(source, largest, give)
-        return pooling.given(result)
+        return pooling.restored(result)
 
     return without_warnings(run)
 
@@ -262,10 +262,10 @@ def max_pool_with_argmax(
     at = pooling_windows(x.shape, filter_size=filter_size, strides=strides, pad=pad)
     pooling = _Pooling(x, out[0], at, "NHWC")
     if not out[0].size:
-        return lambda _x: [_nothing(item)() for item in out]
+        return lambda _x: [_nothing(type_)() for type_ in out]
     find = _largest(pooling)
     winners = pooling.winners()
-    taps = list(product(*(range(item.filter) for item in at)))
+    taps = list(product(*(range(window.filter) for window in at)))
     steps = [prod(x.shape[axis + 1 :]) for axis in range(4)]  # between neighbours, flattened
     shifts = [window.dilation * step for window, step in zip(at, steps[1:], strict=False)]
     # Of no tap at all, and of each tap: how far its element lies behind the window's corner.
@@ -283,7 +283,7 @@ def max_pool_with_argmax(
             own += np.multiply(wins, chosen(tap + 1), dtype=chosen)
 
         winners.visit(source, largest, note)
-        numbers = pooling.given(winner)
+        numbers = pooling.restored(winner)
         indexes = corner + offsets[numbers]
         indexes[numbers == 0] = -1
         return [result, indexes]

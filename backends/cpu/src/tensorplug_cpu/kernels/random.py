@@ -20,25 +20,27 @@ if TYPE_CHECKING:
 kernels = KernelTable()
 
 
-def _cachefuls(key: Array, size: int, start: int, each: int) -> Iterator[tuple[slice, Array]]:
+def _cachefuls(
+    key: Array, size: int, start: int, block_size: int
+) -> Iterator[tuple[slice, Array]]:
     """Yield, of ``size`` elements, which come next, and the words of their blocks.
 
-    ``start``: the first block. ``each``: how many elements a block gives.
+    ``start``: the first block. ``block_size``: how many elements a block gives.
     """
-    step = philox.BLOCKS * each
+    step = philox.BLOCKS * block_size
     for begin in range(0, size, step):
         end = min(begin + step, size)
-        blocks = -(-(end - begin) // each)
-        yield slice(begin, end), philox.words(key, start + begin // each, blocks)
+        blocks = -(-(end - begin) // block_size)
+        yield slice(begin, end), philox.words(key, start + begin // block_size, blocks)
 
 
-def _drawn(out: TensorType, start: int, each: int, make: Callable[[Array], Array]) -> Call:
+def _drawn(out: TensorType, start: int, block_size: int, make: Callable[[Array], Array]) -> Call:
     """Return the kernel that draws ``out``; ``make`` makes elements of whole blocks of words."""
     shape, size, dtype = out.shape, out.size, out.dtype.numpy
 
     def run(key: Array) -> Array:
         flat = np.empty(size, dtype)
-        for place, words in _cachefuls(key, size, start, each):
+        for place, words in _cachefuls(key, size, start, block_size):
             flat[place] = make(words)[: place.stop - place.start]
         return flat.reshape(shape)
 

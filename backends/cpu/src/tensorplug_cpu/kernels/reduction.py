@@ -51,7 +51,7 @@ def mean(x: TensorType, *, axis: Axes, keep_dims: bool, out: TensorType) -> Call
     """Add and divide by the number of terms; without terms that is 0/0, NaN."""
     narrow, work = out.dtype.numpy, working(out.dtype)
     add = summer(x.shape, axis, work, keep_dims=keep_dims)
-    count = np.array(prod_of(x.shape[item] for item in axis), work)
+    count = np.array(prod_of(x.shape[number] for number in axis), work)
 
     def run(x: Array) -> Array:
         total = add(x.astype(work, copy=False))

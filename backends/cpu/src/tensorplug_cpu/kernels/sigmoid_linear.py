@@ -23,7 +23,9 @@ def silu(x: TensorType, *, out: TensorType) -> Call:
     The power's root is multiplied by twice: it may be subnormal where the result is not.
     """
     dtype = working(out.dtype)
-    zero, half, one, high, top = (dtype.type(item) for item in (0, -0.5, 1, SILU_REACH, np.inf))
+    zero, half, one, high, top = (
+        dtype.type(number) for number in (0, -0.5, 1, SILU_REACH, np.inf)
+    )
 
     def work(result: Array, x: Array) -> None:
         wide = x.astype(dtype, copy=False)
@@ -46,7 +48,7 @@ def silu(x: TensorType, *, out: TensorType) -> Call:
 def silu_grad(dy: TensorType, x: TensorType, *, out: TensorType) -> Call:
     """Compute the slope at ``|x|``; at ``-|x|`` it is 1 less that."""
     dtype = working(out.dtype)
-    half, one, high = (dtype.type(item) for item in (0.5, 1, SILU_REACH))
+    half, one, high = (dtype.type(number) for number in (0.5, 1, SILU_REACH))
 
     def work(result: Array, dy: Array, x: Array) -> None:
         wide = x.astype(dtype, copy=False)

@@ -99,8 +99,8 @@ def transform(
         if len(wide) == 1:
             return one(pixels, wide[0])
         result = np.empty(shape, narrow)
-        for at, item in enumerate(wide):
-            result[at] = one(pixels[at : at + 1], item)[0]
+        for at, matrix in enumerate(wide):
+            result[at] = one(pixels[at : at + 1], matrix)[0]
         return result
 
     return without_warnings(run)
@@ -136,7 +136,7 @@ def _bilinear(height: int, width: int, fill: Array, image: TensorType) -> Reader
 
     def read(pixels: Array, y: Array, x: Array) -> Array:
         top, left = np.floor(y), np.floor(x)
-        down, across = (item.astype(work)[..., None] for item in (y - top, x - left))
+        down, across = (distance.astype(work)[..., None] for distance in (y - top, x - left))
 
         def along(row: Array) -> Array:
             start = _taken(pixels, row, left, height, width, fill).astype(work, copy=False)

@@ -126,8 +126,8 @@ def attention_grad(
         dq += other
     dq *= scale  # q itself is scaled already
     return [
-        item.astype(type_.dtype.numpy, copy=False).reshape(type_.shape)
-        for item, type_ in zip((dq, dk, dv), out, strict=True)
+        gradient.astype(type_.dtype.numpy, copy=False).reshape(type_.shape)
+        for gradient, type_ in zip((dq, dk, dv), out, strict=True)
     ]
 
 

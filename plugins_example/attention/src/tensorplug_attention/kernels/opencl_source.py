@@ -80,8 +80,8 @@ _COMMON: Final = """
 
 // Bring rows of x, from `first` on, as a tile: KEEP puts each `value`, feature c of row t.
 #define BRING(x, x_at, first, count, n, N, KEEP) \\
-  for (uint each = get_local_id(0); each < T * (N); each += G) { \\
-    const uint t = each / (N), c = each % (N); \\
+  for (uint slot = get_local_id(0); slot < T * (N); slot += G) { \\
+    const uint t = slot / (N), c = slot % (N); \\
     const bool there = (first) + t < (count) && c < (n); \\
     const real value = there ? LOAD(x, AT(x_at, (first) + t, count, n, c)) : 0; \\
     KEEP; \\
@@ -190,7 +190,7 @@ kernel void run(global const elem *q, const long q_at, global const elem *k, con
   const uint end = causal ? min(n_k, first + G * R) : n_k;
   for (uint j = 0; j < end; j += T) {
     BRING(k, k_at, j, n_k, width, D, k_columns[c * T + t] = value)
-    BRING(v, v_at, j, n_k, of_v, DV, v_rows[each] = value)
+    BRING(v, v_at, j, n_k, of_v, DV, v_rows[slot] = value)
     barrier(CLK_LOCAL_MEM_FENCE);
     PRODUCTS(s, mine, k_columns, D)
     const bool plain = PLAIN(own, R, j, T);
@@ -242,7 +242,7 @@ kernel void run(global const elem *q, const long q_at, global const elem *k, con
   }
   const uint end = causal ? min(n_k, first + G * R) : n_k;
   for (uint j = 0; j < end; j += T) {
-    BRING(k, k_at, j, n_k, width, D, k_rows[each] = value; k_columns[c * T + t] = value)
+    BRING(k, k_at, j, n_k, width, D, k_rows[slot] = value; k_columns[c * T + t] = value)
     BRING(v, v_at, j, n_k, of_v, DV, v_columns[c * T + t] = value)
     barrier(CLK_LOCAL_MEM_FENCE);
     PRODUCTS(s, mine, k_columns, D)
@@ -285,8 +285,8 @@ kernel void run(global const elem *q, const long q_at, global const elem *k, con
   }
   for (uint i = causal ? first / T * T : 0; i < n_q; i += T) {
     BRING(q, q_at, i, n_q, width, D,
-          q_rows[each] = value * scale; q_columns[c * T + t] = value * scale)
-    BRING(dy, dy_at, i, n_q, of_v, DV, dy_rows[each] = value; dy_columns[c * T + t] = value)
+          q_rows[slot] = value * scale; q_columns[c * T + t] = value * scale)
+    BRING(dy, dy_at, i, n_q, of_v, DV, dy_rows[slot] = value; dy_columns[c * T + t] = value)
     for (uint t = get_local_id(0); t < T; t += G) {
       const long at = head * n_q + min(i + t, n_q - 1);
       row[t] = rows[rows_at + at] == -INFINITY ? INFINITY : rows[rows_at + at];
